@@ -2,7 +2,7 @@
 """Write docs/reliability.md from the report of ``make soak``.
 
 ``python bench/reliability.py build/soak.xml`` reads the JUnit report of the tests marked ``soak``, or several. Tests
-give rows of tables as properties (``test/helpers/soak_rows.py``); every test is listed with its outcome.
+give rows of tables as properties (``test/ros/soak/conftest.py``); every test is listed with its outcome.
 """
 
 from __future__ import annotations

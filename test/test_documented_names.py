@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 import re
+from importlib import import_module
 from importlib.util import find_spec
+from types import ModuleType
 
 import pytest
-from optional_modules import imported
 from paths import ROOT
 
 import eom_dynamics as eom
@@ -37,6 +38,16 @@ def resolved(names: list[str]) -> tuple[str, list[str]]:
     while len(names) > 1 and find_spec(f"{module}.{names[0]}"):
         module, names = f"{module}.{names[0]}", names[1:]
     return module, names
+
+
+def imported(module: str) -> ModuleType:
+    """The module; skips where a library that it needs is missing."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        if error.name and module.startswith(error.name):
+            raise
+        pytest.skip(f"could not import {module}: {error}")
 
 
 @pytest.mark.parametrize(("module", "name"), sorted(documented()))

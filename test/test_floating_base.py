@@ -119,7 +119,7 @@ def ancestors(robot: Robot, body: int) -> set[int]:
 def compare(robot: Robot, model: Any, motion: Any, wrench: Array, tolerance: float) -> None:
     """All that Pinocchio computes, in one state."""
     import pinocchio as pin
-    from pinocchio_floating import PinocchioFloating
+    from pinocchio_model import PinocchioFloating
 
     pinocchio, floating = PinocchioFloating(model, robot), numpy_base(robot)
     model, data = pinocchio.model, pinocchio.data

@@ -25,10 +25,10 @@ from bag_files import (
     file_of,
     joint_state,
     write_bag,
+    write_mcap,
 )
 from mcap.records import Channel, Chunk, ChunkIndex, DataEnd, Footer, Header, Schema
 from mcap.writer import MCAP0_MAGIC, RecordBuilder
-from mcap.writer import Writer as McapWriter
 from rosbags.rosbag2 import CompressionMode
 
 from eom_dynamics.bags import Bag, BagError, bounds, typestore
@@ -151,14 +151,8 @@ def test_chunks_of_the_same_time_are_unpacked_within_bounds(tmp_path: Path, monk
     """rosbags merges them by time, and has all of them in memory."""
     monkeypatch.setattr(bounds, "LARGEST", 30_000)
     for name, apart in (("one", 1), ("other", 0)):
-        with (tmp_path / f"{name}.mcap").open("wb") as stream:
-            writer = McapWriter(stream, 20_000)
-            writer.start("ros2")
-            schema = writer.register_schema(JOINT_STATE, "ros2msg", b"")
-            channel = writer.register_channel("/joint_states", "cdr", schema)
-            for k in range(1000):
-                writer.add_message(channel, START + apart * k, bytes(100), START)
-            writer.finish()
+        messages = [(START + apart * k, bytes(100)) for k in range(1000)]
+        write_mcap(tmp_path / f"{name}.mcap", {"/joint_states": messages}, chunk_size=20_000)
     with Bag(tmp_path / "one.mcap") as bag:
         assert sum(len(times) for times, _ in bag.messages(bag.topics[0])) == 1000
     with pytest.raises(BagError, match="chunks of the same time unpack to more than 30,000 bytes"):
@@ -168,14 +162,7 @@ def test_chunks_of_the_same_time_are_unpacked_within_bounds(tmp_path: Path, monk
 def topics(path: Path, count: int) -> Path:
     """A bag of a message on each of so many topics."""
     data = bytes(STORE.serialize_cdr(DATA[1][1], JOINT_STATE))
-    with path.open("wb") as stream:
-        writer = McapWriter(stream)
-        writer.start("ros2")
-        schema = writer.register_schema(JOINT_STATE, "ros2msg", b"")
-        for k in range(count):
-            writer.add_message(writer.register_channel(f"/topic_{k}", "cdr", schema), START + k, data, START + k)
-        writer.finish()
-    return path
+    return write_mcap(path, {f"/topic_{k}": [(START + k, data)] for k in range(count)})
 
 
 def test_topics_without_end_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -259,12 +246,7 @@ def test_definitions_that_deviate_are_refused_on_one_line(
 ) -> None:
     text = STORE.generate_msgdef(kind, ros_version=2)[0]
     assert text.count(old) == 1
-    with (tmp_path / "bag.mcap").open("wb") as stream:
-        writer = McapWriter(stream)
-        writer.start("ros2")
-        schema = writer.register_schema(kind, "ros2msg", text.replace(old, new).encode())
-        writer.add_message(writer.register_channel("/topic", "cdr", schema), START, bytes(100), START)
-        writer.finish()
+    write_mcap(tmp_path / "bag.mcap", {"/topic": [(START, bytes(100))]}, kind, text.replace(old, new))
     for command in ["report"] if kind == COMMAND else ["report", "replay"]:
         assert (
             main([command, str(tmp_path / "bag.mcap"), "-o", str(tmp_path / "page.html"), "--robot", "planar_2r"]) == 2

@@ -18,9 +18,8 @@ import zstandard
 
 pytest.importorskip("rosbags")
 
-from bag_files import JOINT_STATE, STORE, file_of, joint_state, write_bag
+from bag_files import JOINT_STATE, STORE, file_of, joint_state, write_bag, write_mcap
 from mcap.writer import CompressionType, IndexType
-from mcap.writer import Writer as McapWriter
 from rosbags.rosbag2 import CompressionMode
 
 from eom_dynamics.bags import Bag, BagError, BagWriter, Storage
@@ -245,17 +244,10 @@ def test_a_corrupt_chunk_is_refused(tmp_path: Path) -> None:
 def test_an_mcap_with_part_of_an_index_is_read_whole(
     tmp_path: Path, index: IndexType, use_chunking: bool, statistics: bool, kind: str
 ) -> None:
-    path = tmp_path / "bag.mcap"
-    with path.open("wb") as stream:
-        kinds = CompressionType[kind.upper()]
-        writer = McapWriter(
-            stream, 10_000, kinds, index_types=index, use_chunking=use_chunking, use_statistics=statistics
-        )
-        writer.start("ros2")
-        channel = writer.register_channel("/joint_states", "cdr", writer.register_schema(JOINT_STATE, "ros2msg", b""))
-        for time, data in DATA:
-            writer.add_message(channel, time, data, time)
-        writer.finish()
+    how = {"chunk_size": 10_000, "compression": CompressionType[kind.upper()], "index_types": index}
+    path = write_mcap(
+        tmp_path / "bag.mcap", {"/joint_states": DATA}, **how, use_chunking=use_chunking, use_statistics=statistics
+    )
     if (index, use_chunking, statistics) == (IndexType.CHUNK, True, False):  # nothing counts its messages
         with pytest.raises(BagError, match="1,000 of 0 messages of /joint_states can be read; try: mcap recover"):
             read(path)
@@ -265,13 +257,8 @@ def test_an_mcap_with_part_of_an_index_is_read_whole(
 
 @pytest.mark.parametrize("times", [(7, 2**64 - 1), (8, 7)])
 def test_times_that_rosbags_would_leave_out_are_refused(tmp_path: Path, times: tuple[int, int]) -> None:
-    with (tmp_path / "bag.mcap").open("wb") as stream:
-        writer = McapWriter(stream, use_chunking=False, index_types=IndexType.NONE)
-        writer.start("ros2")
-        channel = writer.register_channel("/joint_states", "cdr", writer.register_schema(JOINT_STATE, "ros2msg", b""))
-        for time in times:
-            writer.add_message(channel, time, DATA[0][1], time)
-        writer.finish()
+    messages = [(time, DATA[0][1]) for time in times]
+    write_mcap(tmp_path / "bag.mcap", {"/joint_states": messages}, use_chunking=False, index_types=IndexType.NONE)
     with pytest.raises(BagError, match=r"bag\.mcap: cannot be read: .*; try: mcap recover"):
         read(tmp_path / "bag.mcap")
 

@@ -76,7 +76,7 @@ class Peer:
     def __init__(self, name: str, contacts: tuple[Contact, ...]) -> None:
         self.pin = pytest.importorskip("pinocchio")
         from pinocchio_contacts import PinocchioContacts
-        from pinocchio_floating import PinocchioFloating
+        from pinocchio_model import PinocchioFloating
 
         self.model = self.pin.buildModelFromUrdf(str(urdf(name)), self.pin.JointModelFreeFlyer())
         robot = floating(name).robot

@@ -16,8 +16,7 @@ from eom_dynamics import equations_of_motion
 from eom_dynamics.equations import EquationsOfMotion, spatial_equations_of_motion
 
 pin = pytest.importorskip("pinocchio", reason="Pinocchio is not installed")
-from pinocchio_forces import tool_forces  # noqa: E402 (needs Pinocchio)
-from pinocchio_model import pinocchio_model  # noqa: E402 (needs Pinocchio)
+from pinocchio_model import pinocchio_model, tool_forces  # noqa: E402 (needs Pinocchio)
 
 TOLERANCE = 2e-13
 WRENCH = np.array([1.0, -2.0, 0.5, 3.0, 1.5, -0.7])

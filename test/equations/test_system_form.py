@@ -84,8 +84,7 @@ def test_its_coriolis_matrix_is_not_the_skew_one() -> None:
 def test_a_moving_base_is_a_chain_of_six_more_joints(tree: MovingTree) -> None:
     """Against Pinocchio's free-flyer, which carries the same tree and has a base without mass."""
     pin = pytest.importorskip("pinocchio", reason="Pinocchio is not installed")
-    from pinocchio_forces import tool_forces
-    from pinocchio_model import pinocchio_model
+    from pinocchio_model import pinocchio_model, tool_forces
 
     (q, qd, qdd), wrench = tree.states, tree.wrench[:1]
     named = [replace(joint, name=f"joint_{i}") for i, joint in enumerate(tree.robot.joints)]

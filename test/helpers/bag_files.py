@@ -114,14 +114,26 @@ def write_bag(
     return path
 
 
-def write_run(
-    path: Path, names: Sequence[str], times: Array, states: Sequence[Array], position: Array, effort: Array
+def write_mcap(
+    path: Path,
+    topics: Mapping[str, Iterable[tuple[int, bytes]]],
+    kind: str = JOINT_STATE,
+    definition: str = "",
+    **options: Any,
 ) -> Path:
-    """Write a bag of a run: setpoints at some times, s, and measured positions and efforts of the joints there."""
-    at = START + np.round(1e9 * times).astype(np.int64)
-    commanded = [(t, setpoint(t, names, state)) for t, *state in zip(at.tolist(), *states, strict=True)]
-    measured = [(t, joint_state(t, names, *row)) for t, *row in zip(at.tolist(), position, effort, strict=True)]
-    return write_bag(path, {"/setpoint": (SETPOINT, commanded), "/joint_states": (JOINT_STATE, measured)})
+    """Write an MCAP file of messages of one type by topic, with options of the writer of the mcap library."""
+    from mcap.writer import Writer as McapWriter
+
+    with path.open("wb") as stream:
+        writer = McapWriter(stream, **options)
+        writer.start("ros2")
+        schema = writer.register_schema(kind, "ros2msg", definition.encode())
+        for topic, messages in topics.items():
+            channel = writer.register_channel(topic, "cdr", schema)
+            for time, data in messages:
+                writer.add_message(channel, time, data, time)
+        writer.finish()
+    return path
 
 
 def read_bag(path: Path, types: Typestore = STORE) -> dict[str, list[tuple[int, Any]]]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import copy
 import functools
 import re
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -110,6 +111,14 @@ def fixed_case(name: str, derivatives: int) -> Case:
 def packaged_parameters(name: str) -> dict[str, Any]:
     """The ``robot`` section of a packaged file, read by PyYAML."""
     return copy.deepcopy(_packaged(name))
+
+
+def flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Parameters by full name."""
+    leaves: dict[str, Any] = {}
+    for key, value in tree.items():
+        leaves |= flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value}
+    return leaves
 
 
 @functools.cache

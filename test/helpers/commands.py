@@ -59,18 +59,14 @@ def check(command: str) -> None:
         CommandError: one of them cannot work.
     """
     words: list[str] = []
-    for token in [*_tokens(command), ";"]:
+    lexer = shlex.shlex(command, posix=True, punctuation_chars=";&|")
+    lexer.whitespace_split, lexer.commenters = True, ""
+    for token in [*lexer, ";"]:
         if token not in {";", "&&", "||", "|", "&"}:
             words.append(token)
         elif words:
             _check_words(words)
             words = []
-
-
-def _tokens(command: str) -> list[str]:
-    lexer = shlex.shlex(command, posix=True, punctuation_chars=";&|")
-    lexer.whitespace_split, lexer.commenters = True, ""
-    return list(lexer)
 
 
 def _check_words(words: Sequence[str]) -> None:
@@ -85,21 +81,13 @@ def _check_words(words: Sequence[str]) -> None:
         _PROGRAMS[program](rest)
     elif program in _OF_ROS:
         _verb(program, rest)
-    elif program not in _SHELL and not _found(program):
+    elif program not in _SHELL and not (shutil.which(program) or (Path(sys.executable).parent / program).is_file()):
         raise CommandError(f"{program}: no such program")
-
-
-def _found(program: str) -> bool:
-    return bool(shutil.which(program) or (Path(sys.executable).parent / program).is_file())
 
 
 def _verb(program: str, rest: Sequence[str]) -> None:
     if rest[0] not in _OF_ROS[program]:
         raise CommandError(f"{program} {rest[0]}: known are {', '.join(sorted(_OF_ROS[program]))}")
-
-
-def _eom_dynamics(rest: Sequence[str]) -> None:
-    _parsed("eom_dynamics", lambda: _parser().parse_args(rest))
 
 
 def _parsed(name: str, parse: Callable[[], object]) -> None:
@@ -366,7 +354,7 @@ def _register(rest: Sequence[str]) -> None:
 
 
 _PROGRAMS: dict[str, Callable[[Sequence[str]], None]] = {
-    "eom_dynamics": _eom_dynamics,
+    "eom_dynamics": lambda rest: _parsed("eom_dynamics", lambda: _parser().parse_args(rest)),
     "make": _make,
     "python": _python,
     "python3": _python,

@@ -127,11 +127,6 @@ def spin(node: Any, seconds: float, future: Any = None) -> None:
     executor.remove_node(node)
 
 
-def declared_arguments(file: str) -> list[Any]:
-    """The arguments that a launch file declares."""
-    return description_of(file).get_launch_arguments()
-
-
 def description_of(file: str) -> Any:
     """The launch description of a launch file."""
     spec = util.spec_from_file_location(file.partition(".")[0], FOLDER / file)

@@ -79,6 +79,14 @@ def ended(module, folder, *arguments, patch=""):
     return code, (folder / "output").read_text(), processes.own_lines((folder / "errors").read_text())
 
 
+def refusals_at_start(folder, cases, module="dynamics_node"):
+    """Start nodes at once, each with arguments that it refuses; yields exit code, log and reason of each."""
+    nodes = [(NodeProcess(folder, *arguments, module=module), reason) for arguments, reason in cases]
+    for node, reason in nodes:
+        yield node.process.wait(PATIENCE), node.log, reason
+        node.end()
+
+
 class Client:
     """A node of this process, in the namespace of a :class:`NodeProcess`: its diagnostics, services and topics."""
 
@@ -152,17 +160,6 @@ class Client:
             )
             self._executor.spin_once(timeout_sec=0.05)
 
-    def wait_until_known(self, clients, request):
-        """Have each client answered once: a server drops answers to those that it has not discovered yet."""
-        self.wait(lambda: all(client.service_is_ready() for client in clients), "the service")
-        for client in clients:
-            answers = []
-
-            def call(client=client, answers=answers):
-                answers.append(client.call_async(request))
-
-            self.repeat(call, lambda answers=answers: any(answer.done() for answer in answers), "an answer")
-
     def repeat(self, action, condition, what):
         """Do something at once and ten times a second, until a condition holds."""
         done = False
@@ -197,14 +194,20 @@ class Client:
         self.wait(self._clients[key].service_is_ready, f"the service {name}")
         return self._clients[key]
 
-    def transition(self, label):
-        """Ask for a lifecycle transition; whether it succeeded."""
+    def begin_transition(self, label):
+        """Ask for a lifecycle transition; returns the future of the answer."""
         from lifecycle_msgs.msg import Transition
         from lifecycle_msgs.srv import ChangeState
 
         number = getattr(Transition, f"TRANSITION_{label.upper()}")
         request = ChangeState.Request(transition=Transition(id=number))
-        return self.call(ChangeState, "change_state", request).success
+        return self.client(ChangeState, "change_state").call_async(request)
+
+    def transition(self, label):
+        """Ask for a lifecycle transition; whether it succeeded."""
+        future = self.begin_transition(label)
+        self.wait(future.done, f"an answer to {label}")
+        return future.result().success
 
     @property
     def state(self):
@@ -311,6 +314,13 @@ class StreamClient(Client):
         place = motor_setpoint.place
         return self.feedforward[feedforward.place], self.motor_setpoint[place], self.effort_command[place]
 
+    def until_silent(self):
+        """Receive commands until none comes for a while."""
+        count = -1
+        while count < len(self.feedforward):
+            count = len(self.feedforward)
+            self.spin(0.3)
+
     def inverse_dynamics(self, **fields):
         from eom_dynamics.srv import ComputeInverseDynamics
 
@@ -348,7 +358,9 @@ class Starter:
 
     def __call__(self, *ros_arguments, discovered=True, client=StreamClient, depth=1000, **options):
         """Start a node; a ``depth`` of its outputs other than the default counts every command."""
-        topics = ("feedforward", "motor_setpoint", "effort_command") if depth and client is StreamClient else ()
+        topics = ("feedforward", "motor_setpoint", "effort_command") if client is StreamClient else ("feedforward",)
+        if not depth or options.get("module", "dynamics_node") != "dynamics_node":
+            topics = ()
         overrides = (f"qos_overrides.{{namespace}}/{topic}.publisher.depth:={depth}" for topic in topics)
         arguments = ("diagnostic_period:=0.1", *overrides)
         process = NodeProcess(
@@ -404,3 +416,11 @@ def joint_trajectory(names, t, positions, **rows):
 def stamp_of(message):
     """The stamp in its header, ns."""
     return message.header.stamp.sec * 10**9 + message.header.stamp.nanosec
+
+
+def assert_no_step(commands):
+    """Velocities of an arm with stiff springs change as a smooth motion within its limits has it."""
+    velocity = np.array([m.motor_velocity for m in commands])
+    acceleration = np.diff(velocity, axis=0) / (1e-9 * np.diff([stamp_of(m) for m in commands]))[:, np.newaxis]
+    # A step would be some 100 rad/s²; that of the motor is the joint's, up to 15 rad/s², and that of the deflection.
+    assert np.max(np.abs(acceleration)) < 30

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pinocchio as pin
-from pinocchio_forces import tool_forces
+from pinocchio_model import tool_forces
 from scipy.spatial.transform import Rotation
 
 from eom_dynamics import Robot

@@ -8,6 +8,7 @@ import processes
 from node_client import fork_server
 
 from eom_dynamics.messages.fields import COMMAND_FIELDS
+from eom_dynamics.states import STATE_NAMES
 
 
 class Play:
@@ -43,6 +44,12 @@ class Play:
         return self.counts, dict(np.load(self._answers))
 
 
+def swings(n, count, rate):
+    """Setpoints of a motion of n joints within the limits of ``urdf_arm``."""
+    t, omega = np.arange(count)[:, np.newaxis] / rate, np.linspace(1.0, 3.0, n)
+    return {name: 0.5 * omega**k * np.sin(omega * t + k * np.pi / 2) for k, name in enumerate(STATE_NAMES)}
+
+
 def played(client, folder, arrays, rate, meanwhile):
     """Play all setpoints, and call ``meanwhile`` ten times a second with the number sent. Returns counts and record."""
     play = Play(client.process.namespace, folder, arrays, rate=rate)
@@ -65,12 +72,13 @@ def wrong_answers(arms, arrays, record, rounding=0.0):
         rounding: difference that is allowed, relative to the largest number of the field; by default none.
     """
     answered = np.isfinite(record["round_trip"])
-    right = np.zeros(np.count_nonzero(answered), dtype=bool)
-    for arm in arms:
-        fits = np.ones_like(right)
-        wanted = arm.feedforward(*(x[answered] for x in arrays.values()))
-        for name, values in zip(COMMAND_FIELDS, wanted, strict=True):
-            difference = np.abs(record[name][answered] - values).max(axis=1)
-            fits &= difference <= rounding * np.abs(values).max(initial=0.0)
-        right |= fits
-    return int(np.count_nonzero(~right))
+    right = np.any([answers_of(arm, arrays, record, rounding) for arm in arms], axis=0)
+    return int(np.count_nonzero(answered & ~right))
+
+
+def answers_of(arm, arrays, record, rounding=0.0):
+    """Whether all numbers of each answer are those of the library for an arm; none is where there is no answer."""
+    fits = np.isfinite(record["round_trip"])
+    for name, values in zip(COMMAND_FIELDS, arm.feedforward(*arrays.values()), strict=True):
+        fits &= np.abs(record[name] - values).max(axis=1) <= rounding * np.abs(values).max(initial=0.0)
+    return fits

@@ -4,29 +4,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from paths import ROOT
 
 pytest.importorskip("rosbags", reason="reads bags")
+
+import bag_files
+from bag_files import COMMAND, JOINT_STATE, SETPOINT, START, STORE, header
+from bag_files import FIELDS as MOTION
 
 import eom_dynamics as eom
 from eom_dynamics.tools.recordings import Stream
 from eom_dynamics.tools.report.record import Record
 from eom_dynamics.trajectory import paper_motion
-
-SETPOINT = "eom_dynamics/msg/JointTrajectorySetpoint"
-COMMAND = "eom_dynamics/msg/FeedforwardCommand"
-JOINT_STATE = "sensor_msgs/msg/JointState"
-
-MOTION = ("position", "velocity", "acceleration", "jerk", "snap")
-
-START = 1_700_000_000_000_000_000
-"""Time of the first sample, ns."""
 
 DELAY, LATENCY = 70_000, 400_000
 """From a stamp to the recording of its setpoint, and from there to the recording of its command, ns."""
@@ -39,8 +32,6 @@ OFFSET = 0.5
 
 Messages = list[tuple[int, dict[str, Any]]]
 """Times of recording, ns, and fields."""
-
-_DEFINITIONS = ROOT / "msg"
 
 
 def record(robot_name: str = "panda", count: int = 500, rate: float = 500.0, name: str = "run") -> Record:
@@ -83,39 +74,24 @@ def write_bags(
     path: Path, contents: Mapping[str, Record], *, without: Iterable[str] = (), status: Sequence[int] = ()
 ) -> Path:
     """Write records as one bag, by namespace."""
-    rosbag2 = pytest.importorskip("rosbags.rosbag2")
-    with rosbag2.Writer(path, version=9) as bag:
-        for namespace, of_one in contents.items():
-            for topic, kind, messages in _topics(of_one, set(without), status):
-                store = types()
-                connection = bag.add_connection(f"{namespace}{topic}", kind, typestore=store)
-                for recorded, fields in messages:
-                    message = store.types[kind](**fields)
-                    bag.write(connection, recorded, store.serialize_cdr(message, kind))
-    return path
+    topics = {
+        f"{namespace}{topic}": (kind, [(recorded, STORE.types[kind](**fields)) for recorded, fields in messages])
+        for namespace, of_one in contents.items()
+        for topic, kind, messages in _topics(of_one, set(without), status)
+    }
+    return bag_files.write_bag(path, topics, "sqlite3")
 
 
-@cache
 def types() -> Any:
     """Return the types of ROS 2 and of this package."""
-    typesys = pytest.importorskip("rosbags.typesys")
-    store = typesys.get_typestore(typesys.Stores.ROS2_JAZZY)
-    for file in _DEFINITIONS.glob("*.msg"):
-        store.register(typesys.get_types_from_msg(file.read_text(encoding="utf-8"), f"eom_dynamics/msg/{file.stem}"))
-    return store
-
-
-def header(stamp: int) -> Any:
-    """Make a header with a stamp, ns."""
-    time = types().types["builtin_interfaces/msg/Time"](sec=stamp // 10**9, nanosec=stamp % 10**9)
-    return types().types["std_msgs/msg/Header"](stamp=time, frame_id="")
+    return STORE
 
 
 def _topics(
     contents: Record, without: set[str], status: Sequence[int]
 ) -> Iterable[tuple[str, str, list[tuple[int, dict[str, Any]]]]]:
     if contents.setpoint and "setpoint" not in without:
-        optional = [name for name, _ in types().fielddefs[SETPOINT][1] if name not in ("header", "joint_names")]
+        optional = [name for name, _ in STORE.fielddefs[SETPOINT][1] if name not in ("header", "joint_names")]
         fixed = {name: [] if name.startswith("wrench") else np.zeros(0) for name in optional}
         yield "/setpoint", SETPOINT, _messages(contents.setpoint, "joint_names", fixed)
     if contents.command and contents.motors and "command" not in without:

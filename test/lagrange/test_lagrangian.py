@@ -8,6 +8,7 @@ import itertools
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,6 @@ import sympy as sp
 from compilation import COMPILERS, STRICT, compile_c
 from differences import deviation
 from hypothesis import given, settings
-from symbolic import number
 from trees import MovingTree, moving_trees
 
 from eom_dynamics import (
@@ -34,6 +34,24 @@ from eom_dynamics.equations import coriolis_tensor
 
 TOLERANCE = 1e-10
 """Rounding errors of oblique axes, which SymPy squares and adds, relative to terms that cancel."""
+
+
+def number(system: lagrange.Lagrangian, expression: Any, *states: np.ndarray) -> np.ndarray:
+    """Value of a scalar, matrix, array or vector for q, qd, … and the numbers of the system's parameters.
+
+    SymPy's columns (n, 1) with n > 1 become vectors (n,).
+    """
+    symbols, vector = [], system.q
+    for _ in states:
+        symbols += vector
+        vector = tuple(map(lagrange.rate, vector))
+    values = [float(x) for vector in states for x in vector]
+    array = np.array(expression.tolist() if hasattr(expression, "tolist") else expression, dtype=object)
+    known = list(system.values)
+    function = sp.lambdify([*symbols, *known], list(array.flat), "numpy")
+    numbers = function(*values, *(float(system.values[s]) for s in known))
+    shape = array.shape[:-1] if array.ndim == 2 and array.shape[1] == 1 < array.shape[0] else array.shape
+    return np.array(numbers, dtype=float).reshape(shape)
 
 
 def check(robot: Robot, system: lagrange.Lagrangian, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray) -> None:

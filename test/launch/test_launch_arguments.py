@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("launch_ros", reason="launch_ros comes with a ROS 2 installation only, not from PyPI")
 
-from launching import declared_arguments, error_line, refusal
+from launching import description_of, error_line, refusal
 
 FILES = {
     "feedforward.launch.py": ("robot_file", "params_file"),
@@ -26,7 +26,7 @@ def bag(file: str, folder: Path) -> dict[str, object]:
 
 @pytest.mark.parametrize("file", FILES)
 def test_every_argument_is_described_and_only_the_bag_must_be_given(file: str, tmp_path: Path) -> None:
-    arguments = declared_arguments(file)
+    arguments = description_of(file).get_launch_arguments()
     assert all(argument.description for argument in arguments)
     assert [argument.name for argument in arguments if argument.default_value is None] == [*bag(file, tmp_path)]
 

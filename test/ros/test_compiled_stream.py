@@ -3,7 +3,7 @@
 
 import numpy as np
 import pytest
-from node_client import Search, ended
+from node_client import ended
 from paths import CONFIG
 
 import eom_dynamics as eom
@@ -18,32 +18,19 @@ def command(state):
     return dict(zip(COMMAND_FIELDS, ARM.feedforward(*state), strict=True))
 
 
-def setpoint(client, state, *, frame="base", joint_names=(), stamp):
-    from eom_dynamics.msg import JointTrajectorySetpoint
-
-    from eom_dynamics.messages.fields import doubles
-
-    message = JointTrajectorySetpoint(joint_names=list(joint_names))
-    message.header.frame_id = frame
-    message.header.stamp.sec, message.header.stamp.nanosec = 1_800_000_000, stamp
-    for field, values in zip(STATE_FIELDS, state, strict=True):
-        setattr(message, field, doubles(np.ascontiguousarray(values)))
-    client._setpoints.publish(message)
-
-
-def answer(client, stamp):
-    client.wait(lambda: Search(client.feedforward, stamp).found, f"the answer to {stamp}")
-    return next(m for m in client.feedforward if m.header.stamp.nanosec == stamp)
+def setpoint(client, state, stamp, **fields):
+    client.publish(at=stamp, **dict(zip(STATE_FIELDS, state, strict=True)), **fields)
 
 
 @pytest.mark.parametrize("executor", ["events", "single_threaded"])
 def test_every_bit_is_that_of_the_library(start, rng, executor):
     client = start("--params-file", CONFIG / "iiwa.yaml", "-p", f"executor:={executor}")
+    client.frame = "base"
     states = rng.uniform(-1, 1, (300, 5, 7))
     for k, state in enumerate(states):
-        setpoint(client, state, stamp=k + 1)
+        setpoint(client, state, k + 1)
         client.spin(1e-3)
-    answer(client, len(states))
+    client.answers_to(len(states))
     client.wait(lambda: len(client.effort_command) == len(client.feedforward), "all effort commands")
     assert [m.header.stamp.nanosec for m in client.feedforward[-300:]] == list(range(1, 301))
     for message, state in zip(client.feedforward[-300:], states, strict=True):
@@ -62,10 +49,11 @@ def test_publishers_in_turn_and_messages_that_are_none(start, rng):
     states = rng.uniform(-1, 1, (60, 5, 7))
     for k, state in enumerate(states):
         order = NAMES if k // 2 % 2 else NAMES[::-1]
-        setpoint(client, state[:, :: 1 if k // 2 % 2 else -1], stamp=k + 1, joint_names=order, frame=f"of {k // 2 % 6}")
+        client.frame = f"of {k // 2 % 6}"
+        setpoint(client, np.ascontiguousarray(state[:, :: 1 if k // 2 % 2 else -1]), k + 1, joint_names=order)
         if k == 30:
             client.publish_serialized(b"\0\1\0\0" + bytes(rng.integers(0, 256, 100, dtype=np.uint8)))
-    answer(client, len(states))
+    client.answers_to(len(states))
     answers = {m.header.stamp.nanosec: m for m in client.feedforward}
     for k, state in enumerate(states):
         step = 1 if k // 2 % 2 else -1
@@ -89,7 +77,7 @@ def test_topics_that_nobody_hears_are_heard_again(start, rng):
         client.wait(lambda s=subscription: s.get_publisher_count(), "the publisher")
         states = rng.uniform(-1, 1, (20, 5, 7))
         for k, state in enumerate(states):
-            setpoint(client, state, stamp=100 * round_ + k + 1)
+            setpoint(client, state, 100 * round_ + k + 1)
             client.spin(2e-3)
         client.wait(lambda s=states: got and got[-1].data.tobytes() == command(s[-1])["motor_effort"].tobytes(), "it")
         node.destroy_subscription(subscription)

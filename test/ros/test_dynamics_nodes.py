@@ -58,9 +58,6 @@ def test_each_node_has_its_own_robot_state_and_diagnostics(composed):
 
 
 def test_the_stop_of_one_arm_leaves_the_stream_of_another_unaffected(composed):
-    from lifecycle_msgs.msg import Transition
-    from lifecycle_msgs.srv import ChangeState
-
     process, (left, right) = composed
     for client in (left, right):
         client.wait_for_diagnostics(lambda *s: s[2]["state"] == "active", "activation")
@@ -68,8 +65,7 @@ def test_the_stop_of_one_arm_leaves_the_stream_of_another_unaffected(composed):
         left.transition("deactivate") and not left.set_parameter("stop_duration", 1.0) and left.transition("activate")
     )
     left.answers_to(left.publish(**{name: np.full(7, 0.1) for name in STATE_FIELDS}))
-    request = ChangeState.Request(transition=Transition(label="deactivate"))
-    answer = left.client(ChangeState, "change_state").call_async(request)
+    answer = left.begin_transition("deactivate")
     left.wait(lambda: left.feedforward[-1].status == STOPPING, "the stop")
     for _ in range(20):
         right.answers_to(right.publish(**{name: np.full(2, 0.1) for name in STATE_FIELDS}))

@@ -123,11 +123,7 @@ def test_a_signal_ends_a_node_that_compiles(start, tmp_path, monkeypatch, autost
     monkeypatch.setenv("EOM_DYNAMICS_CACHE", str(tmp_path / "cache"))
     client = start(*IIWA, "-p", f"autostart:={autostart}".lower(), discovered=not autostart)
     if not autostart:
-        from lifecycle_msgs.msg import Transition
-        from lifecycle_msgs.srv import ChangeState
-
-        configure = Transition(id=Transition.TRANSITION_CONFIGURE)
-        client.client(ChangeState, "change_state").call_async(ChangeState.Request(transition=configure))
+        client.begin_transition("configure")
     client.wait((tmp_path / "pid").exists, "the compiler to start")
     started = time.monotonic()
     assert client.process.stop(number) == 0

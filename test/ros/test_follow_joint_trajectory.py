@@ -6,6 +6,7 @@ from array import array
 
 import numpy as np
 import pytest
+from node_client import assert_no_step, joint_trajectory
 from paths import CONFIG
 
 import eom_dynamics as eom
@@ -17,7 +18,6 @@ from control_msgs.msg import JointTolerance
 from eom_dynamics.msg import TrajectoryStatus
 from rclpy.action import ActionClient
 from sensor_msgs.msg import JointState
-from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 ROBOT = eom.load_robot(CONFIG / "panda.yaml")
 NAMES = list(ROBOT.joint_names)
@@ -58,13 +58,9 @@ class Arm:
     def send(self, times, positions, *, names=NAMES, path=0.0, goal=0.0, stamp=None, velocity=None):
         """Send a goal; returns its handle. ``velocity`` is that of all joints at the last point."""
         request = FollowJointTrajectory.Goal()
-        request.trajectory = JointTrajectory(joint_names=names)
+        request.trajectory = joint_trajectory(names, times, positions)
         if stamp is not None:
             request.trajectory.header.stamp.sec = stamp
-        for t, row in zip(times, positions, strict=True):
-            point = JointTrajectoryPoint(positions=array("d", row))
-            point.time_from_start.sec, point.time_from_start.nanosec = divmod(round(t * 1e9), 10**9)
-            request.trajectory.points.append(point)
         if velocity is not None:
             request.trajectory.points[-1].velocities = array("d", [velocity] * len(names))
         for field, value in (("path_tolerance", path), ("goal_tolerance", goal)):
@@ -160,22 +156,11 @@ def test_a_cancelled_goal_comes_to_rest(at_home):
 
 
 def assert_stopped_before_the_target(arm):
-    count = -1
-    while count < len(arm.node.feedforward):
-        count = len(arm.node.feedforward)
-        arm.node.spin(0.3)
+    arm.node.until_silent()
     commands = arm.node.feedforward
     position, velocity = (np.array([getattr(m, f"motor_{x}") for m in commands]) for x in ("position", "velocity"))
     assert np.all(position[-1] < TARGET - 0.05) and np.max(np.abs(velocity[-1])) < 1e-6
     assert_no_step(commands[-500:])
-
-
-def assert_no_step(commands):
-    velocity = np.array([m.motor_velocity for m in commands])
-    stamps = np.array([m.header.stamp.sec + 1e-9 * m.header.stamp.nanosec for m in commands])
-    acceleration = np.diff(velocity, axis=0) / np.diff(stamps)[:, np.newaxis]
-    # A step would be some 100 rad/s²; that of the motor is the joint's, up to 15 rad/s², and that of the deflection.
-    assert np.max(np.abs(acceleration)) < 30
 
 
 def test_a_new_goal_replaces_the_current_one(at_home):
@@ -308,8 +293,7 @@ def test_without_a_node_that_plays(start):
     action = ActionClient(planning.node, FollowJointTrajectory, f"{planning.process.name}/follow_joint_trajectory")
     planning.wait(action.server_is_ready, "the action")
     goal = FollowJointTrajectory.Goal()
-    goal.trajectory.joint_names = NAMES
-    goal.trajectory.points = [JointTrajectoryPoint(positions=array("d", HOME))]
+    goal.trajectory = joint_trajectory(NAMES, [0.0], [HOME])
     statuses = []
     planning.node.create_subscription(TrajectoryStatus, "trajectory_status", statuses.append, 10)
     future = action.send_goal_async(goal)

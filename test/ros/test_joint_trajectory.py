@@ -17,6 +17,15 @@ from eom_dynamics.messages.fields import COMMAND_FIELDS, STATE_FIELDS
 from eom_dynamics.trajectory import Spline, through
 from eom_dynamics.trajectory.takeover import take_over
 
+pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")
+
+from eom_dynamics.msg import FeedforwardCommand, TrajectoryStatus
+from rosgraph_msgs.msg import Clock
+from trajectory_msgs.msg import JointTrajectory
+
+from eom_dynamics.ros.dynamics.trajectory_player import TrajectoryPlayer
+from eom_dynamics.ros.executors import make_executor
+
 ROBOT = eom.load_robot(CONFIG / "planar_2r.yaml")
 NAMES = list(ROBOT.joint_names)
 ARM = eom.ElasticArm(ROBOT)
@@ -30,9 +39,6 @@ class Stack:
     """A dynamics node, a planning node beside it, and their clock."""
 
     def __init__(self, start):
-        from rosgraph_msgs.msg import Clock
-        from trajectory_msgs.msg import JointTrajectory
-
         arguments = (
             *("--params-file", CONFIG / "planar_2r.yaml", "-p", f"stream_rate:={RATE}.0", "-p", "warning_period:=60.0"),
             *("-p", "use_sim_time:=true", "-r", "/clock:={namespace}/clock"),
@@ -43,10 +49,12 @@ class Stack:
         self.node.wait_for_node()
         self._clock = self.node.publisher(Clock, "clock")
         self._trajectories = self.node.publisher(JointTrajectory, "joint_trajectory")
-        self.now = 0
+        self.statuses, self.now = self.node.collect(TrajectoryStatus, "trajectory_status"), 0
         # Discovery: without time, the node refuses what the other one fitted.
         self.node.repeat(
-            lambda: self.send(stamp=1), lambda: "there is no time on /clock yet" in self.refusals(), "discovery"
+            lambda: self.send(stamp=1),
+            lambda: "there is no time on /clock yet" in self.refusals() and self.statuses,
+            "discovery",
         )
 
     def send(self, *given, **options):
@@ -58,10 +66,12 @@ class Stack:
         values = [status_of(client.diagnostics[-1])[2] for client in (self.node, self.planning)]
         return " ".join(value.get("last refused trajectory", "") for value in values)
 
+    def told(self, frame):
+        """Statuses of the trajectory with a frame, and their messages."""
+        return [(status.status, status.message) for status in self.statuses if status.header.frame_id == frame]
+
     def _clock_at(self, nanoseconds):
         """A function that publishes a time."""
-        from rosgraph_msgs.msg import Clock
-
         message, self.now = Clock(), nanoseconds
         message.clock.sec, message.clock.nanosec = divmod(nanoseconds, 10**9)
         return lambda: self._clock.publish(message)
@@ -97,8 +107,6 @@ class Stack:
 
     def at_rest(self, end):
         """Wait until the arm rests, without a step, after a motion whose last command was that of a time, ns."""
-        from eom_dynamics.msg import FeedforwardCommand
-
         held = FeedforwardCommand.STATUS_HELD
         self.node.wait(lambda: self.node.feedforward[-1].status == held, "the end of the stop")
         (last,) = (i for i, x in enumerate(self.node.feedforward) if stamp_of(x) == end and x.status == 0)
@@ -130,7 +138,7 @@ class Stack:
         assert all(client.set_parameter(name, value) == "" for name, value in parameters.items())
         assert client.transition("activate")
         self.tick(self.now + 10 * 10**9 if self.now else 100 * 10**9)
-        for answers in (client.feedforward, client.motor_setpoint, client.effort_command):
+        for answers in (client.feedforward, client.motor_setpoint, client.effort_command, self.statuses):
             answers.clear()
 
 
@@ -246,12 +254,8 @@ def test_one_takes_over_from_a_moving_stream(stack):
 
 @pytest.mark.parametrize("ends", ["plays", "is far", "is cancelled"])
 def test_the_stream_goes_on_until_a_later_start(stack, ends):
-    from eom_dynamics.msg import TrajectoryStatus
-
     node = stack.node
     stack.restart(setpoint_timeout=0.2, on_setpoint_loss="ramp")
-    statuses = node.collect(TrajectoryStatus, "trajectory_status")
-    node.repeat(lambda: stack.send(stamp=1), lambda: statuses, "the subscription")
     losses = node.process.log.count("setpoints lost")
     stack.origin, start = stack.now - 58 * PERIOD, stack.now + 12 * PERIOD
     stack.stream(SWING, stack.origin, stack.now + 2 * PERIOD)
@@ -259,10 +263,7 @@ def test_the_stream_goes_on_until_a_later_start(stack, ends):
     positions = [here + ([1.0, 0.0] if ends == "is far" else 0.0)] * 2
     stack.send([0.0, 2.0], positions, stamp=start, frame=ends)
 
-    def told():
-        return [(status.status, status.message) for status in statuses if status.header.frame_id == ends]
-
-    node.wait(lambda: told() == [(TrajectoryStatus.ACCEPTED, "")], "the acceptance")
+    node.wait(lambda: stack.told(ends) == [(TrajectoryStatus.ACCEPTED, "")], "the acceptance")
     assert node.next_diagnostics()[2]["trajectory"] == "waits for its start"
     stack.stream(SWING, stack.origin, start - PERIOD)
     if ends == "plays":
@@ -279,13 +280,13 @@ def test_the_stream_goes_on_until_a_later_start(stack, ends):
         if ends == "is cancelled":
             stack.send([])
             wanted = TrajectoryStatus.STOPPED, "stopped by an empty trajectory"
-            node.wait(lambda: told()[-1] == wanted, "the cancellation")
+            node.wait(lambda: stack.told(ends)[-1] == wanted, "the cancellation")
         stack.stream(SWING, stack.origin, start + 5 * PERIOD)
-    node.wait(lambda: len(told()) == 2, "the end")
+    node.wait(lambda: len(stack.told(ends)) == 2, "the end")
     if ends == "is far":
-        wanted = TrajectoryStatus.STOPPED, told()[-1][1]
+        wanted = TrajectoryStatus.STOPPED, stack.told(ends)[-1][1]
         assert "refused at its start: joint_1 starts 1 rad or m from its commanded position" in wanted[1]
-    assert told()[-1] == wanted
+    assert stack.told(ends)[-1] == wanted
     assert node.process.log.count("setpoints lost") == losses
     stack.restart(setpoint_timeout=0.0, on_setpoint_loss="none")
 
@@ -300,32 +301,26 @@ def test_the_stream_goes_on_until_a_later_start(stack, ends):
     ],
 )
 def test_a_refused_one_leaves_the_motion_under_way_or_stops_it(stack, policy, refused):
-    from eom_dynamics.msg import TrajectoryStatus
-
     node = stack.node
     assert {client.set_parameter("on_refused_trajectory", policy) for client in (node, stack.planning)} == {""}
-    statuses = node.collect(TrajectoryStatus, "trajectory_status")
-    node.repeat(lambda: stack.send(stamp=1), lambda: statuses, "the subscription")
-    del statuses[:]
     begin = stack.now
     stack.send(TIMES * 2, frame="first")
     stack.wait_until_playing()
     stack.play(begin + 15 * PERIOD)
     stack.send(frame="second", **refused)
 
-    def told(frame):
-        return [(status.status, status.message) for status in statuses if status.header.frame_id == frame]
-
-    node.wait(lambda: any(status == TrajectoryStatus.REFUSED for status, _ in told("second")), "the refusal")
+    node.wait(lambda: any(status == TrajectoryStatus.REFUSED for status, _ in stack.told("second")), "the refusal")
     if policy == "stop":
-        node.wait(lambda: len(told("first")) == 2, "the stop")
+        node.wait(lambda: len(stack.told("first")) == 2, "the stop")
     if policy == "continue":
         stack.play(begin + 79 * PERIOD)
     stack.play_out()
-    node.wait(lambda: len(told("first")) == 2, "the end")
-    ended, reason = told("first")[1]
+    node.wait(lambda: len(stack.told("first")) == 2, "the end")
+    ended, reason = stack.told("first")[1]
     assert ended == (TrajectoryStatus.STOPPED if policy == "stop" else TrajectoryStatus.FINISHED)
-    assert reason.startswith("stopped" * (policy == "stop")) and len(told("second")) == 1
+    assert reason.startswith("stopped" * (policy == "stop")) and len(stack.told("second")) == 1
+    (status,) = (status for status in stack.statuses if status.header.frame_id == "second")
+    assert status.request.startswith(("joint_trajectory/", "spline_trajectory/"))
     speed = np.abs([command.motor_velocity for command in node.feedforward]).max(axis=1)
     assert speed[10] > 0.1 and speed[-1] < 1e-9
     assert {client.set_parameter("on_refused_trajectory", "continue") for client in (node, stack.planning)} == {""}
@@ -435,28 +430,7 @@ def test_one_that_waits_for_its_start_is_not_ended_by_a_jump_before(stack):
     assert_commands(stack.node.feedforward, begin, through(TIMES, POSITIONS))
 
 
-def test_every_refused_trajectory_has_a_status(stack):
-    """With its own header, which tells two without stamps apart: by the planning node, and by the dynamics node."""
-    from eom_dynamics.msg import TrajectoryStatus
-
-    statuses = stack.node.collect(TrajectoryStatus, "trajectory_status")
-
-    def told():
-        refused = [status for status in statuses if status.status == status.REFUSED]
-        assert all(status.request.startswith(("joint_trajectory/", "spline_trajectory/")) for status in refused)
-        return {status.header.frame_id: status.message for status in refused}
-
-    stack.node.repeat(lambda: stack.send(stamp=1, frame="first"), lambda: "first" in told(), "the subscription")
-    stack.send(names=["elbow", "wrist"], frame="names")
-    stack.send(positions=POSITIONS * 1e300, frame="fast")
-    stack.node.wait(lambda: {"names", "fast"} <= told().keys(), "two refusals")
-    assert "the robot has no joint" in told()["names"] and "too fast" in told()["fast"]
-
-
 def test_a_trajectory_that_nobody_plays_is_refused(start):
-    from eom_dynamics.msg import TrajectoryStatus
-    from trajectory_msgs.msg import JointTrajectory
-
     planning = start.planning("--params-file", CONFIG / "planar_2r.yaml")
     statuses = planning.collect(TrajectoryStatus, "trajectory_status")
     publisher = planning.publisher(JointTrajectory, "joint_trajectory")
@@ -492,26 +466,9 @@ def test_what_cannot_be_played_is_refused_and_the_stream_goes_on(stack):
     assert "trajectory" not in node.next_diagnostics()[2]
 
 
-def test_a_fitted_trajectory_can_be_recorded(stack):
-    from eom_dynamics.msg import SplineTrajectory
-
-    recorded = stack.node.collect(SplineTrajectory, "spline_trajectory")
-    stack.node.repeat(lambda: stack.send([]), lambda: recorded, "an empty one")
-    stack.send(stamp=17)
-    stack.node.wait(lambda: recorded[-1].header.stamp.nanosec == 17, "the fitted one")
-    assert len(recorded[0].knots) == len(recorded[0].coefficients) == 0
-    np.testing.assert_allclose(recorded[-1].knots, TIMES, atol=1e-9)
-    assert (recorded[-1].degree, len(recorded[-1].coefficients)) == (9, 2 * 10 * 2)
-    assert recorded[-1].header.frame_id == "here"
-    assert recorded[-1].joint_names == NAMES
-
-
 @pytest.fixture
 def play(ros):
     """Spin a node with a player that sends setpoints to a function, after a call that begins, until it has ended."""
-    from eom_dynamics.ros.dynamics.trajectory_player import TrajectoryPlayer
-    from eom_dynamics.ros.executors import make_executor
-
     node, executor = ros.create_node("player_of_a_trajectory"), make_executor(events=False)
     executor.add_node(node)
     parameters = {"stream_rate": RATE, "start_tolerance": 0.01, "start_latency": 0.1, "on_clock_jump": "stop"}

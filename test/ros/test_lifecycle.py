@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-import yaml
-from node_client import PATIENCE, NodeProcess
+from chains import packaged_parameters
+from node_client import refusals_at_start
 from paths import CONFIG
 
 import eom_dynamics as eom
@@ -55,18 +55,6 @@ def assert_holds(client, robot):
     effort = client.inverse_dynamics(position=np.full(robot.n, 0.1), velocity=zero, acceleration=zero).effort
     wanted = holding_effort(robot)
     np.testing.assert_allclose(effort, wanted, rtol=0, atol=1e-12 * np.abs(wanted).max())
-
-
-def robot_parameters(file):
-    return yaml.safe_load((CONFIG / file).read_text())["/**"]["ros__parameters"]["robot"]
-
-
-def flat(tree, prefix="robot."):
-    """Parameters by full name."""
-    leaves = {}
-    for key, value in tree.items():
-        leaves |= flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
-    return leaves
 
 
 # --- States -----------------------------------------------------------------------------
@@ -145,7 +133,7 @@ def test_a_robot_may_change_while_the_node_is_unconfigured(active):
     assert client.set_parameter(name, 2.0) == ""
     assert client.transition("configure")
     assert client.transition("activate")
-    parameters = robot_parameters("iiwa.yaml")
+    parameters = packaged_parameters("iiwa")
     before = holding_effort(eom.robot_from_parameters(parameters))
     parameters["joints"]["iiwa_joint_7"]["mass"] = 2.0
     heavier = eom.robot_from_parameters(parameters)
@@ -154,23 +142,6 @@ def test_a_robot_may_change_while_the_node_is_unconfigured(active):
 
     assert client.transition("deactivate") and client.transition("cleanup")
     assert client.set_parameter(name, 0.35432) == ""
-
-
-def test_another_robot_can_replace_the_first(unconfigured):
-    client = unconfigured
-    first, second = flat(robot_parameters("iiwa.yaml")), flat(robot_parameters("planar_2r.yaml"))
-    assert client.set_parameters(second) == ""
-    # The joints of the first robot are still there.
-    assert not client.transition("configure")
-    assert client.next_diagnostics()[1].startswith("robot not loaded: parameters: robot.joints.iiwa_joint_1: unknown")
-    assert client.set_parameters(dict.fromkeys(first.keys() - second.keys())) == ""
-    assert client.transition("configure")
-    assert client.transition("activate")
-    assert client.next_diagnostics()[2]["robot"] == "planar_2r"
-    assert_holds(client, eom.load_robot("planar_2r"))
-
-    assert client.transition("deactivate") and client.transition("cleanup")
-    assert client.set_parameters(dict.fromkeys(second.keys() - first.keys()) | first) == ""
 
 
 BAD_ROBOTS = {
@@ -223,37 +194,29 @@ def test_a_robot_that_cannot_be_used_at_the_start_leaves_the_node_unconfigured(s
 
 # --- Other parameters -------------------------------------------------------------------
 
-REFUSED_AT_START = {
-    "out of range": (("-p", "diagnostic_period:=0.0"), "diagnostic_period"),
-    "nan": (("-p", "warning_period:=.nan"), "warning_period"),
-    "wrong type": (("-p", "autostart:=maybe"), "autostart"),
-    "no such choice": (("-p", "executor:=fast"), "executor must be one of events, single_threaded, is 'fast'"),
-    "no such file": (("--params-file", "missing.yaml"), "missing.yaml"),
-    "no name of a node": (
-        ("-p", "robot_source_node:=/a//b"),
-        "robot_source_node must be the name of a node such as /robot_state_publisher, is '/a//b'",
-    ),
-    "no such quality": (("-p", "qos_overrides.{namespace}/setpoint.subscription.reliability:=perhaps"), "reliability"),
-    "no such depth": (
-        ("-p", "qos_overrides.{namespace}/feedforward.publisher.depth:=-1"),
-        "depth must be from 0 to 1000000, is -1",
-    ),
-    "priority": (("-p", "realtime_priority:=100"), "realtime_priority"),
-    "no such deadline": (
-        ("-p", "qos_overrides.{namespace}/setpoint.subscription.deadline:=-5"),
-        "deadline must be positive, in ns, or 0 for none, is -5",
-    ),
-}
+SETPOINT_QUALITY, OUTPUT_QUALITY = (
+    f"qos_overrides.{{namespace}}/{topic}" for topic in ("setpoint.subscription", "feedforward.publisher")
+)
+REFUSED_AT_START = [
+    (("-p", "diagnostic_period:=0.0"), "diagnostic_period"),
+    (("-p", "warning_period:=.nan"), "warning_period"),
+    (("-p", "autostart:=maybe"), "autostart"),
+    (("-p", "executor:=fast"), "executor must be one of events, single_threaded, is 'fast'"),
+    (("--params-file", "missing.yaml"), "missing.yaml"),
+    (("-p", "robot_source_node:=/a//b"), "must be the name of a node such as /robot_state_publisher, is '/a//b'"),
+    (("-p", f"{SETPOINT_QUALITY}.reliability:=perhaps"), "reliability"),
+    (("-p", f"{OUTPUT_QUALITY}.depth:=-1"), "depth must be from 0 to 1000000, is -1"),
+    (("-p", "realtime_priority:=100"), "realtime_priority"),
+    (("-p", f"{SETPOINT_QUALITY}.deadline:=-5"), "deadline must be positive, in ns, or 0 for none, is -5"),
+]
 
 
 def test_values_that_are_not_allowed_are_refused_at_the_start(ros, tmp_path):
-    nodes = {kind: NodeProcess(tmp_path, *IIWA, *arguments) for kind, (arguments, _) in REFUSED_AT_START.items()}
-    for kind, (_, reason) in REFUSED_AT_START.items():
-        assert nodes[kind].process.wait(PATIENCE) == 1, kind
-        lines = [line for line in nodes[kind].log.splitlines() if not line.startswith("[")]
-        assert len(lines) == 1, nodes[kind].log
+    cases = [((*IIWA, *arguments), reason) for arguments, reason in REFUSED_AT_START]
+    for code, log, reason in refusals_at_start(tmp_path, cases):
+        lines = [line for line in log.splitlines() if not line.startswith("[")]
+        assert (code, len(lines)) == (1, 1), log
         assert lines[0].startswith("eom_dynamics: ") and reason in lines[0]
-        nodes[kind].end()
 
 
 def test_a_misspelt_parameter_is_reported(managed):
@@ -308,10 +271,7 @@ def in_motion(client, **fields):
 
 def last_commands(client):
     """The last command on feedforward and motor_setpoint of a node that falls silent; it may have ended."""
-    count = -1
-    while count < len(client.feedforward):
-        count = len(client.feedforward)
-        client.spin(0.3)
+    client.until_silent()
     return client.feedforward[-1], client.motor_setpoint[-1]
 
 
@@ -441,14 +401,9 @@ def test_a_second_signal_ends_the_node_at_once_and_at_rest(start):
 
 
 def test_the_node_answers_while_its_arm_is_stopped(start):
-    from lifecycle_msgs.msg import Transition
-    from lifecycle_msgs.srv import ChangeState
-
     client = start(*PANDA, "-p", "stop_duration:=1.0")
     in_motion(client)
-    service = client.client(ChangeState, "change_state")
-    request = ChangeState.Request(transition=Transition(label="deactivate"))
-    first, second = service.call_async(request), service.call_async(request)
+    first, second = client.begin_transition("deactivate"), client.begin_transition("deactivate")
     client.wait(lambda: client.feedforward[-1].status == STOPPING, "the stop")
     assert client.state == "active"
     assert client.inverse_dynamics(**dict(zip(STATE_FIELDS, MOVING, strict=True))).success

@@ -5,6 +5,7 @@ import difflib
 from types import SimpleNamespace
 
 import pytest
+from chains import flat
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -44,13 +45,6 @@ trees = st.dictionaries(
     ),
     max_size=4,
 )
-
-
-def flat(tree, prefix=""):
-    leaves = {}
-    for key, value in tree.items():
-        leaves |= flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
-    return leaves
 
 
 @given(trees, st.randoms())

@@ -13,6 +13,12 @@ import eom_dynamics as eom
 from eom_dynamics.messages.fields import COMMAND_FIELDS, STATE_FIELDS
 from eom_dynamics.robot.model import frames_by_name
 
+pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")
+
+from eom_dynamics.msg import JointTrajectorySetpoint, Payload
+from eom_dynamics.srv import SetPayload
+from rclpy.qos import DurabilityPolicy, QoSProfile
+
 ROBOT = eom.load_robot(CONFIG / "iiwa.yaml")
 ARM = eom.ElasticArm(ROBOT)
 TOOL = ROBOT.tools[0].name
@@ -20,8 +26,6 @@ PAYLOAD = eom.Payload(2.0, [0.02, 0.0, 0.1], [0.02, 0.001, 0.002, 0.03, 0.001, 0
 
 
 def set_payload(client, *arguments, **options):
-    from eom_dynamics.srv import SetPayload
-
     request = SetPayload.Request(payload=payload_message(*arguments, **options))
     return client.call(SetPayload, "set_payload", request)
 
@@ -156,8 +160,6 @@ def test_two_publishers_with_different_clocks_pass_a_change_in_its_time(start):
 
 def test_the_topic_takes_payloads_too_and_requests_have_the_last_one(start):
     client = start("--params-file", CONFIG / "iiwa.yaml")
-    from eom_dynamics.msg import Payload
-
     publisher = client.node.create_publisher(Payload, "payload", 10)
     client.wait(lambda: publisher.get_subscription_count(), "the subscription")
     publisher.publish(payload_message(PAYLOAD, 0.0))
@@ -170,8 +172,6 @@ def test_the_topic_takes_payloads_too_and_requests_have_the_last_one(start):
     M = ARM.dynamics.mass_matrix(motion(7)[0], payload=PAYLOAD)
     np.testing.assert_allclose(np.reshape(answered.mass_matrix, (7, 7)), M, atol=1e-12)
     # At once, with the next setpoint, unstamped ones, too.
-    from eom_dynamics.msg import JointTrajectorySetpoint
-
     count = len(client.feedforward)
     client._setpoints.publish(JointTrajectorySetpoint(**{name: row.tolist() for name, row in fields.items()}))
     client.wait(lambda: len(client.feedforward) > count, "the answer")
@@ -180,8 +180,6 @@ def test_the_topic_takes_payloads_too_and_requests_have_the_last_one(start):
 
 
 def test_a_payload_is_taken_while_the_clock_stands_still(start):
-    from eom_dynamics.msg import JointTrajectorySetpoint
-
     client = start("--params-file", CONFIG / "iiwa.yaml", "-p", "use_sim_time:=true", "-r", "/clock:={namespace}/clock")
     assert set_payload(client, PAYLOAD, 0.01).success
     unstamped = JointTrajectorySetpoint(
@@ -213,8 +211,6 @@ def test_what_cannot_be_carried_is_refused_on_one_line(iiwa, payload, blend_time
     wrong = payload_message(PAYLOAD, blend_time, tool)
     if payload is not PAYLOAD:
         wrong.inertia.m = payload
-    from eom_dynamics.srv import SetPayload
-
     answered = iiwa.call(SetPayload, "set_payload", SetPayload.Request(payload=wrong))
     assert (answered.success, answered.message) == (False, reason)
     values_of(iiwa, "last refused payload", reason, "the refusal")
@@ -243,9 +239,6 @@ def test_a_payload_outlives_a_deactivation_but_not_the_robot(start):
 
 
 def test_a_node_that_starts_later_gets_payloads_that_are_kept_for_it(start, ros):
-    from eom_dynamics.msg import Payload
-    from rclpy.qos import DurabilityPolicy, QoSProfile
-
     gripper = ros.create_node("gripper")
     kept = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
     gripper.create_publisher(Payload, "/gripper/payload", kept).publish(payload_message(PAYLOAD, 0.0))

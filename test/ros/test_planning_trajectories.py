@@ -14,6 +14,13 @@ import eom_dynamics as eom
 from eom_dynamics.messages.fields import COMMAND_FIELDS, STATE_FIELDS
 from eom_dynamics.trajectory import paper_motion, through
 
+pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")
+
+from action_msgs.msg import GoalStatus
+from eom_dynamics.srv import ComputeTrajectoryFeedforward
+from rclpy.action import ActionClient
+from rclpy.qos import QoSProfile
+
 ROBOT = eom.load_robot(CONFIG / "iiwa.yaml")
 NAMES = list(ROBOT.joint_names)
 N = ROBOT.n
@@ -49,8 +56,6 @@ def message(
 
 
 def ask(client, trajectory, **options):
-    from eom_dynamics.srv import ComputeTrajectoryFeedforward
-
     request = ComputeTrajectoryFeedforward.Request(trajectory=trajectory, **options)
     return client.call(ComputeTrajectoryFeedforward, "trajectory_feedforward", request)
 
@@ -157,22 +162,9 @@ def test_derivatives_that_are_not_followed_come_back_as_those_of_the_motion(node
                 np.testing.assert_allclose(getattr(point, field), values[k * N : (k + 1) * N], rtol=1e-9, atol=1e-9)
 
 
-def test_a_burst_of_requests_is_answered_in_whole(node):
-    from eom_dynamics.srv import ComputeTrajectoryFeedforward
-
-    client = node.client(ComputeTrajectoryFeedforward, "trajectory_feedforward", depth=100)
-    request = ComputeTrajectoryFeedforward.Request(trajectory=message(), outputs=8)
-    answers = [client.call_async(request) for _ in range(30)]
-    node.wait(lambda: all(answer.done() for answer in answers), "all answers")
-    assert all(answer.result().success for answer in answers)
-
-
 def test_goals_of_twelve_clients_at_once_are_all_answered(node):
     """Where the queues of each client hold what all of them are sent; those of rclpy's default hold ten."""
-    from action_msgs.msg import GoalStatus
     from eom_dynamics.action import ComputeTrajectoryFeedforward
-    from rclpy.action import ActionClient
-    from rclpy.qos import QoSProfile
 
     name = f"{node.process.namespace}/{node.process.name}/compute_trajectory_feedforward"
     queues = dict.fromkeys(("goal_service_qos_profile", "result_service_qos_profile"), QoSProfile(depth=100))
@@ -234,18 +226,13 @@ def set_point(trajectory, k, field, values):
 
 NAN = [np.nan] + [0.0] * 6
 
+# Of points, what the tests of replay do not have.
 BAD = {
     "trajectory has no points": (lambda t: t.points.clear(), {}),
     "joint_names[0]: the robot has no joint 'gripper'": (lambda t: t.joint_names.__setitem__(0, "gripper"), {}),
-    "points[2].positions has 6 entries, must have 7": (lambda t: set_point(t, 2, "positions", [0.0] * 6), {}),
     "points[2].positions is empty; each point must have positions": (lambda t: set_point(t, 2, "positions", []), {}),
     "points[1].velocities has 8 entries, must have 7": (lambda t: set_point(t, 1, "velocities", [0.0] * 8), {}),
-    "points[4].positions[0] (joint 'iiwa_joint_1') is nan": (lambda t: set_point(t, 4, "positions", NAN), {}),
     "points[0].accelerations[0] (joint 'iiwa_joint_1') is nan": (lambda t: set_point(t, 0, "accelerations", NAN), {}),
-    "points[3].time_from_start is 0.5 s, must be later than that of the point before, 0.5 s": (
-        lambda t: setattr(t.points[3], "time_from_start", t.points[2].time_from_start),
-        {},
-    ),
     "points[1].time_from_start is -3.6 s": (lambda t: setattr(t.points[1].time_from_start, "sec", -4), {}),
     "1.5 s at 1e+06 Hz are more than 100000 samples": (lambda t: None, {"sample_rate": 1e6}),
     **{
@@ -299,7 +286,6 @@ class Goal:
 def actions_of(client):
     """Send goals to a node: a function of a goal's fields that returns a Goal."""
     from eom_dynamics.action import ComputeTrajectoryFeedforward
-    from rclpy.action import ActionClient
 
     actions = ActionClient(
         client.node, ComputeTrajectoryFeedforward, f"{client.process.name}/compute_trajectory_feedforward"
@@ -316,8 +302,6 @@ def action(node):
 
 
 def test_the_action_says_what_the_service_says(node, action):
-    from action_msgs.msg import GoalStatus
-
     options = {"sample_rate": 1000.0}
     status, result = action(trajectory=message(), **options).result()
     assert status == GoalStatus.STATUS_SUCCEEDED
@@ -328,8 +312,6 @@ def test_the_action_says_what_the_service_says(node, action):
 
 
 def test_an_action_that_is_refused_is_aborted_with_a_reason(action):
-    from action_msgs.msg import GoalStatus
-
     status, result = action(trajectory=message(), ends="slow").result()
     assert status == GoalStatus.STATUS_ABORTED
     assert not result.success
@@ -348,8 +330,6 @@ def test_an_action_reports_progress(node, action):
 
 
 def test_an_action_is_cancelled_and_the_next_one_is_not(node, action):
-    from action_msgs.msg import GoalStatus
-
     # The second waits for the first, so that it has not ended when it is cancelled.
     first, second = (action(trajectory=message(**LONG), sample_rate=1000.0) for _ in range(2))
     second.cancel()
@@ -361,8 +341,6 @@ def test_an_action_is_cancelled_and_the_next_one_is_not(node, action):
 
 
 def test_an_action_under_way_is_cancelled(start, tmp_path):
-    from action_msgs.msg import GoalStatus
-
     # What dampers remember is found sample after sample: this takes long enough to be in the middle of it.
     file = tmp_path / "damped.yaml"
     file.write_text((CONFIG / "iiwa.yaml").read_text().replace("{type: linear,", "{type: damped, damping: 100.0,"))

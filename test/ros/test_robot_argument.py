@@ -12,14 +12,10 @@ import eom_dynamics as eom
 from eom_dynamics.ros.robot_argument import robot_parameters, urdf_to_show
 
 
-@pytest.mark.parametrize("name", ["arm.urdf", "arm.xacro"])
-def test_a_urdf_is_given_by_its_path(name: str) -> None:
-    assert robot_parameters(f"/robots/{name}") == [{"robot_file": f"/robots/{name}"}]
-
-
-def test_a_robot_for_all_nodes_is_given_as_a_parameter_file() -> None:
-    file = str(CONFIG / "iiwa.yaml")
-    assert robot_parameters(file) == [file]
+def test_a_urdf_is_given_by_its_path_and_a_robot_for_all_nodes_as_a_parameter_file() -> None:
+    for name in ("/robots/arm.urdf", "/robots/arm.xacro"):
+        assert robot_parameters(name) == [{"robot_file": name}]
+    assert robot_parameters(str(CONFIG / "iiwa.yaml")) == [str(CONFIG / "iiwa.yaml")]
 
 
 @pytest.mark.parametrize("node", ["eom_dynamics", "/left/eom_dynamics", "/*"])

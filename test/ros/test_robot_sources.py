@@ -5,13 +5,20 @@ import json
 
 import numpy as np
 import pytest
-import yaml
+from chains import flat, packaged_parameters
 from paths import CONFIG
 from urdf_arms import urdf_arm
 
 import eom_dynamics as eom
 from eom_dynamics.messages.fields import STATE_FIELDS
 from eom_dynamics.robot import robot_from_urdf
+
+pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")
+
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.experimental.events_executor import EventsExecutor
+from rclpy.parameter import Parameter
+from robot_probe import RobotProbe
 
 IIWA = ("--params-file", CONFIG / "iiwa.yaml")
 ARM = urdf_arm("arm")
@@ -21,10 +28,6 @@ HEAVY = urdf_arm("heavy", mass=2.5)
 @pytest.fixture(params=["events"])
 def probe(ros, request):
     """Make a node with nothing but a robot supply (see robot_probe.py)."""
-    from rclpy.executors import SingleThreadedExecutor
-    from rclpy.experimental.events_executor import EventsExecutor
-    from robot_probe import RobotProbe
-
     executor = EventsExecutor() if request.param == "events" else SingleThreadedExecutor()
     probes = []
 
@@ -56,8 +59,6 @@ def arrived(node, name):
 
 
 def set_parameters(node, **values):
-    from rclpy.parameter import Parameter
-
     return node.set_parameters([Parameter(name.replace("__", "."), value=value) for name, value in values.items()])
 
 
@@ -113,8 +114,8 @@ def test_another_node_that_starts_later(probe, other):
 
 
 def test_another_node_s_section_comes_before_its_description(probe, other):
-    section = yaml.safe_load((CONFIG / "planar_2r.yaml").read_text())["/**"]["ros__parameters"]["robot"]
-    other("arm_server", **flat(section), robot_description=ARM)
+    section = packaged_parameters("planar_2r")
+    other("arm_server", **flat(section, "robot."), robot_description=ARM)
     arrived(probe("-p", "robot_source_node:=/arm_server"), "planar_2r")
 
 
@@ -125,8 +126,6 @@ def test_the_file_of_another_node(probe, other, tmp_path):
     node.spin_until(
         lambda: node.supply.problem == "its robot_file must be an absolute path or package://…, is 'arm.urdf'"
     )
-    from rclpy.parameter import Parameter
-
     remote.set_parameters([Parameter("robot_file", value=str(tmp_path / "arm.urdf"))])
     arrived(node, "arm")
 
@@ -174,7 +173,7 @@ def test_nobody_on_the_network_chooses_a_program(probe, tmp_path):
 @pytest.mark.parametrize("source", ["robot_file", "robot"])
 def test_springs_and_payloads_are_added_to_a_parameter_file(probe, tmp_path, source):
     """And all that they do not name remains, such as transmissions and the rotor model."""
-    section = yaml.safe_load((CONFIG / "planar_2r.yaml").read_text())["/**"]["ros__parameters"]["robot"]
+    section = packaged_parameters("planar_2r")
     section |= {"joint_friction": "included"}
     section["transmission"] = {"joints": list(section["joint_names"]), "matrix": [0.5, 0.5, 0.5, -0.5]}
     (tmp_path / "robot.yaml").write_text(json.dumps({"/**": {"ros__parameters": {"robot": section}}}))
@@ -232,13 +231,6 @@ def test_the_prefix_is_that_of_the_other_node_unless_the_node_has_its_own(probe,
     assert arrived(probe("-p", "robot_source_node:=/rsp"), "arm").joints[0].name == "left_shoulder"
     own = probe("-p", "robot_source_node:=/rsp", "-p", "joint_prefix:=right_")
     assert arrived(own, "arm").joints[0].name == "right_shoulder"
-
-
-def flat(tree, prefix="robot."):
-    leaves = {}
-    for key, value in tree.items():
-        leaves |= flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
-    return leaves
 
 
 def test_all_errors_of_a_robot_are_on_one_line(probe, tmp_path):
@@ -334,8 +326,6 @@ def test_another_node_without_a_robot_is_asked_until_it_has_one(probe, other, mo
 
 
 def test_a_bad_robot_of_another_node_is_delivered_once_and_can_be_corrected_there(probe, other):
-    from rclpy.parameter import Parameter
-
     remote, _ = other("rsp", robot_description=ARM.replace('mass value="1.0"', 'mass value="nan"'))
     node = probe("-p", "robot_source_node:=/rsp")
     node.spin_until(lambda: node.loaded)
@@ -377,8 +367,6 @@ def test_paused_it_asks_no_more(probe, other):
     node = probe("-p", "robot_source_node:=/rsp")
     arrived(node, "arm")
     node.supply.pause()
-    from rclpy.parameter import Parameter
-
     node.spin(0.5)  # an answer may be on its way
     remote.set_parameters([Parameter("robot_description", value=HEAVY)])
     node.spin(0.5)

@@ -7,7 +7,7 @@ import signal
 import numpy as np
 import pytest
 import yaml
-from node_client import PATIENCE, NodeProcess, stamp_of, status_of
+from node_client import refusals_at_start, stamp_of, status_of
 from paths import CONFIG
 from robot_client import BY_CLOCK, RobotClient
 
@@ -163,23 +163,17 @@ def test_time_may_come_from_a_clock(start):
     assert robot.joints[-1].header.stamp.nanosec == pytest.approx(50_000_000, abs=2_000_000)
 
 
-REFUSED_AT_START = {
-    "command": (("-p", "command:=voltage"), "command must be one of motor_setpoint, feedforward, motor_effort, joint"),
-    "type": (("-p", "kp:=many"), "kp"),
-    "argument": (("--", "--colour"), "--colour"),
-}
+REFUSED_AT_START = [
+    (("-p", "command:=voltage"), "command must be one of motor_setpoint, feedforward, motor_effort, joint"),
+    (("-p", "kp:=many"), "kp"),
+    (("--", "--colour"), "--colour"),
+]
 
 
 def test_values_that_are_not_allowed_are_refused_at_the_start(ros, tmp_path):
-    nodes = {
-        kind: NodeProcess(tmp_path, *IIWA, *arguments, module="simulated_robot_node")
-        for kind, (arguments, _) in REFUSED_AT_START.items()
-    }
-    for kind, (_, reason) in REFUSED_AT_START.items():
-        assert nodes[kind].process.wait(PATIENCE) in (1, 2)
-        assert reason in nodes[kind].log
-        assert "Traceback" not in nodes[kind].log
-        nodes[kind].end()
+    cases = [((*IIWA, *arguments), reason) for arguments, reason in REFUSED_AT_START]
+    for code, log, reason in refusals_at_start(tmp_path, cases, module="simulated_robot_node"):
+        assert code in (1, 2) and reason in log and "Traceback" not in log
 
 
 def test_a_robot_that_cannot_be_simulated_is_an_error_with_its_reason(start):

@@ -9,51 +9,26 @@ pytest.importorskip("rclpy", reason="rclpy is not installed")
 
 from eom_dynamics.ros.simulation_pace import CommandPhase, CommandWatchdog, Pace
 
-
-def test_it_counts_the_periods_of_a_steady_clock():
-    pace = Pace(1e-3)
-    assert pace.due(5.0) == 0
-    assert [pace.due(5.0 + 1e-3 * k) for k in range(1, 5000)] == [1] * 4999
-    assert (pace.steps, pace.late, pace.lost) == (4999, 0, 0)
-    assert abs(pace.lag) < 1e-9
-
-
-def test_between_two_periods_nothing_is_due():
-    pace = Pace(1e-3)
-    pace.due(0.0)
-    assert [pace.due(t) for t in (0.0004, 0.0011, 0.0015, 0.0021)] == [0, 1, 0, 1]
-    assert pace.lag == pytest.approx(1e-4)
+MS = 1e-3
+# Period; readings of the clock, after the first of which no period is due; periods due at the others; steps; those that
+# came late, and those that were let go.
+PACES = {
+    "a steady clock": (MS, [5.0 + MS * k for k in range(5000)], [1] * 4999, 4999, 0, 0),
+    "between two periods nothing is due": (MS, [0.0, 0.0004, 0.0011, 0.0015, 0.0021], [0, 1, 0, 1], 2, 0, 0),
+    "after a hiccup it catches up in goes of 20 ms": (MS, [0.0, *[0.05] * 4], [20, 20, 10, 0], 50, 19 + 19 + 9, 0),
+    "time beyond 100 ms is let go": (MS, [0.0, *[7.0] * 6, 7.001], [20] * 5 + [0, 1], 101, 5 * 19, 6900),
+    "a clock that is set back starts anew": (MS, [100.0, 100.001, 3.0, 3.002], [1, 0, 2], 3, 1, 0),
+    "slow steps are taken one at a time": (0.1, [0.0, 0.05, 0.1, 0.35, 0.35, 0.35], [0, 1, 1, 0, 0], 2, 0, 1),
+}
 
 
-def test_after_a_hiccup_it_catches_up_in_goes_of_20_ms():
-    pace = Pace(1e-3)
-    pace.due(0.0)
-    assert [pace.due(0.050) for _ in range(4)] == [20, 20, 10, 0]
-    assert (pace.steps, pace.late, pace.lost) == (50, 19 + 19 + 9, 0)
-
-
-def test_of_a_long_one_the_time_beyond_100_ms_is_let_go():
-    pace = Pace(1e-3)
-    pace.due(0.0)
-    assert sum(pace.due(7.0) for _ in range(10)) == 100
-    assert pace.lost == 6900
-    assert pace.due(7.001) == 1
-
-
-def test_a_clock_that_is_set_back_starts_anew():
-    pace = Pace(1e-3)
-    pace.due(100.0)
-    assert pace.due(100.001) == 1
-    assert pace.due(3.0) == 0
-    assert pace.due(3.002) == 2
-    assert pace.lost == 0
-
-
-def test_slow_steps_are_taken_one_at_a_time():
-    pace = Pace(0.1)
-    pace.due(0.0)
-    assert [pace.due(t) for t in (0.05, 0.1, 0.35, 0.35, 0.35)] == [0, 1, 1, 0, 0]
-    assert pace.lost == 1
+@pytest.mark.parametrize(("period", "clock", "due", "steps", "late", "lost"), PACES.values(), ids=PACES)
+def test_periods_are_counted(period, clock, due, steps, late, lost):
+    pace = Pace(period)
+    assert [pace.due(t) for t in clock] == [0, *due]
+    assert (pace.steps, pace.late, pace.lost) == (steps, late, lost)
+    if period == MS:
+        assert pace.lag == pytest.approx(1e-4 if steps == 2 else 0.0, abs=1e-9)
 
 
 def test_before_the_first_command_none_is_missing():

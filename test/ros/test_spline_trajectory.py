@@ -17,6 +17,13 @@ import eom_dynamics as eom
 from eom_dynamics.messages.fields import COMMAND_FIELDS, STATE_FIELDS
 from eom_dynamics.states import STATE_NAMES
 
+pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")
+
+from eom_dynamics.msg import SplineTrajectory, TrajectoryStatus
+from rclpy.serialization import serialize_message
+
+from eom_dynamics.messages.waypoints import checksum
+
 ROBOT = eom.load_robot(CONFIG / "planar_2r.yaml")
 NAMES = list(ROBOT.joint_names)
 ARM = eom.ElasticArm(ROBOT)
@@ -36,8 +43,6 @@ def node(start_shared):
 
 @pytest.fixture(scope="module")
 def publisher(node):
-    from eom_dynamics.msg import SplineTrajectory
-
     publisher = node.publisher(SplineTrajectory, "spline_trajectory")
 
     node.repeat(lambda: publisher.publish(rest_to_rest(stamp=1)), lambda: refused(node, "it ended"), "discovery")
@@ -45,8 +50,6 @@ def publisher(node):
 
 
 def rest_to_rest(stamp=0, **changes):
-    from eom_dynamics.msg import SplineTrajectory
-
     coefficients = np.outer(SHAPE, DISTANCE)
     coefficients[0] = START
     fields = {
@@ -107,8 +110,6 @@ def test_polynomials_are_played_as_they_are(node, publisher):
 
 
 def test_what_becomes_of_a_trajectory_is_published(node, publisher):
-    from eom_dynamics.msg import SplineTrajectory, TrajectoryStatus
-
     statuses = node.collect(TrajectoryStatus, "trajectory_status")
     command(node, [0.0, 0.0])
 
@@ -140,10 +141,6 @@ def test_what_becomes_of_a_trajectory_is_published(node, publisher):
 
 def test_statuses_have_the_identity_of_the_request(node, publisher):
     """Its own, or else one by topic, number and content, though no trajectory has a stamp."""
-    from eom_dynamics.msg import TrajectoryStatus
-
-    from eom_dynamics.messages.waypoints import checksum
-
     statuses = node.collect(TrajectoryStatus, "trajectory_status")
     command(node, [0.0, 0.0])
     named = rest_to_rest(1)
@@ -162,8 +159,6 @@ def test_statuses_have_the_identity_of_the_request(node, publisher):
 
 
 def test_a_trajectory_that_is_stopped_while_it_is_validated_has_a_status(node, publisher):
-    from eom_dynamics.msg import SplineTrajectory, TrajectoryStatus
-
     statuses = node.collect(TrajectoryStatus, "trajectory_status")
     long = {"knots": array("d", np.linspace(0.0, 300.0, 3001)), "coefficients": array("d", np.zeros(3000 * 20))}
     message = rest_to_rest(**long)
@@ -207,8 +202,6 @@ def test_a_stall_of_the_process_does_not_end_a_trajectory(node, publisher):
 @pytest.fixture(scope="module")
 def statuses(node, publisher):
     """Statuses of trajectories, from now on."""
-    from eom_dynamics.msg import TrajectoryStatus
-
     statuses = node.collect(TrajectoryStatus, "trajectory_status")
     node.repeat(lambda: publisher.publish(rest_to_rest(1)), lambda: statuses, "the subscription")
     return statuses
@@ -227,7 +220,6 @@ def constant(position, frame=""):
 
 def ended(node, statuses, frame):
     """Final status of the trajectory with a frame, and its reason."""
-    from eom_dynamics.msg import TrajectoryStatus
 
     def found():
         return [s for s in statuses if s.header.frame_id == frame and s.status != TrajectoryStatus.ACCEPTED]
@@ -251,8 +243,6 @@ REFUSED_SETPOINTS = {
 )
 def test_a_refused_setpoint_leaves_the_commanded_position(node, publisher, statuses, bad, commanded_by):
     """A trajectory must start at the commanded position, also after a refused setpoint: else, a step of 1.2 rad."""
-    from eom_dynamics.msg import TrajectoryStatus
-
     frame, bad = f"{commanded_by} {bad}", REFUSED_SETPOINTS[bad]
     command(node, HERE)
     if commanded_by == "trajectory":
@@ -276,8 +266,6 @@ def test_a_refused_setpoint_leaves_the_commanded_position(node, publisher, statu
 
 
 def test_a_trajectory_may_start_anywhere_on_request_and_makes_no_step(node, publisher, statuses):
-    from eom_dynamics.msg import TrajectoryStatus
-
     command(node, HERE)
     here = node.feedforward[-1].motor_position
     assert node.set_parameter("start_tolerance", 10.0) == ""
@@ -322,9 +310,6 @@ def largest_memory(pid):
 
 def test_large_messages_do_not_disturb_the_stream(node, publisher, tmp_path):
     """The largest allowed is validated beside the stream, in memory of its order; a larger one is refused unread."""
-    from eom_dynamics.msg import SplineTrajectory
-    from rclpy.serialization import serialize_message
-
     t, omega = np.arange(600)[:, None] * 5e-3, np.array([1.0, 3.0])
     arrays = {name: omega**k * np.cos(omega * t + k * np.pi / 2) for k, name in enumerate(STATE_NAMES)}
     play = Play(node.process.namespace, tmp_path, arrays, rate=200, grace=20)

@@ -2,7 +2,6 @@
 """Setpoints in, commands out, over DDS: every number against the closed form, and refusals."""
 
 import time
-from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
@@ -12,30 +11,6 @@ from paths import CONFIG
 
 import eom_dynamics as eom
 from eom_dynamics.messages.fields import COMMAND_FIELDS, STATE_FIELDS, WRENCH_FIELDS
-
-
-@dataclass
-class Case:
-    """A setpoint in the robot's order, and in that order what must come back."""
-
-    state: np.ndarray
-    wrench: np.ndarray | None = None
-    order: list[int] = field(default_factory=lambda: list(range(N)))
-
-    @property
-    def fields(self):
-        wrench = {} if self.wrench is None else dict(zip(WRENCH_FIELDS, self.wrench, strict=True))
-        return dict(zip(STATE_FIELDS, self.state[:, self.order], strict=True)) | wrench
-
-    @property
-    def joint_names(self):
-        return [NAMES[i] for i in self.order]
-
-    @property
-    def command(self):
-        """The seven quantities by field, in the message's order, by the closed form."""
-        rows, _ = command(self.state, () if self.wrench is None else self.wrench)
-        return {name: row[self.order] for name, row in zip(COMMAND_FIELDS, rows, strict=True)}
 
 
 @pytest.fixture(scope="module")
@@ -75,29 +50,28 @@ def test_setpoints_older_than_their_lifespan_are_dropped_and_counted(default):
 
 
 def random_case(rng, *, wrench=False, shuffled=False):
-    return Case(
-        rng.uniform(-2, 2, (5, N)),
-        rng.uniform(-20, 20, (3, 6)) if wrench else None,
-        [int(i) for i in rng.permutation(N)] if shuffled else list(range(N)),
-    )
+    """Fields of a setpoint, its order of the joints, and the seven quantities of its command by the closed form."""
+    state, wrenches = rng.uniform(-2, 2, (5, N)), rng.uniform(-20, 20, (3, 6)) if wrench else ()
+    order = rng.permutation(N) if shuffled else np.arange(N)
+    fields = {"joint_names": [NAMES[i] for i in order], **dict(zip(STATE_FIELDS, state[:, order], strict=True))}
+    rows, _ = command(state, wrenches)
+    wanted = {name: row[order] for name, row in zip(COMMAND_FIELDS, rows, strict=True)}
+    return fields | (dict(zip(WRENCH_FIELDS, wrenches, strict=True)) if wrench else {}), order, wanted
 
 
-def assert_answers(client, number, case, *, names=None):
+def assert_answers(client, number, case):
     feedforward, motor_setpoint, effort_command = client.answers_to(number)
-    command = case.command
-    for name, values in command.items():
+    fields, order, wanted = case
+    for name, values in wanted.items():
         assert_close(getattr(feedforward, name), values)
-    assert_close(motor_setpoint.position, command["motor_position"])
-    assert_close(motor_setpoint.velocity, command["motor_velocity"])
-    assert_close(motor_setpoint.effort, command["motor_effort"])
+    for name in ("position", "velocity", "effort"):
+        assert_close(getattr(motor_setpoint, name), wanted[f"motor_{name}"])
     # In the robot's order, whatever the setpoint's is.
-    assert_close(np.array(effort_command.data)[case.order], command["motor_effort"])
+    assert_close(np.array(effort_command.data)[order], wanted["motor_effort"])
     for answer in (feedforward, motor_setpoint):
         assert (answer.header.stamp.sec, answer.header.stamp.nanosec) == (1_700_000_000, number)
         assert answer.header.frame_id == frame_of(number)
-    names = case.joint_names if names is None else names
-    assert feedforward.joint_names == names
-    assert motor_setpoint.name == names
+    assert feedforward.joint_names == motor_setpoint.name == fields["joint_names"]
 
 
 @pytest.mark.parametrize("wrench", [False, True], ids=["free", "wrench"])
@@ -105,12 +79,12 @@ def assert_answers(client, number, case, *, names=None):
 def test_every_number_is_that_of_the_closed_form(iiwa, rng, wrench, shuffled):
     for _ in range(5):
         case = random_case(rng, wrench=wrench, shuffled=shuffled)
-        assert_answers(iiwa, iiwa.publish(joint_names=case.joint_names, **case.fields), case)
+        assert_answers(iiwa, iiwa.publish(**case[0]), case)
 
 
 def test_a_burst_is_answered_in_order(iiwa, rng):
     cases = [random_case(rng) for _ in range(10)]
-    numbers = [iiwa.publish(joint_names=NAMES, **cases[i % 10].fields) for i in range(500)]
+    numbers = [iiwa.publish(**cases[i % 10][0]) for i in range(500)]
     iiwa.wait(lambda: any(m.header.stamp.nanosec == numbers[-1] for m in iiwa.feedforward), "the last of the burst")
     answered = [m.header.stamp.nanosec for m in iiwa.feedforward]
     assert answered[answered.index(numbers[0]) :] == numbers
@@ -138,7 +112,7 @@ def test_a_bad_setpoint_is_refused_and_the_next_one_answered(iiwa, rng, setpoint
     answered = len(iiwa.feedforward)
     bad = iiwa.publish(**setpoint)
     case = random_case(rng, shuffled=True)
-    good = iiwa.publish(joint_names=case.joint_names, **case.fields)
+    good = iiwa.publish(**case[0])
     assert_answers(iiwa, good, case)
     assert [m.header.stamp.nanosec for m in iiwa.feedforward[answered:]] == [good]
     assert not any(m.header.stamp.nanosec == bad for m in iiwa.motor_setpoint)
@@ -179,7 +153,7 @@ def test_diagnostics_report_the_stream(iiwa, rng):
 
     assert iiwa.set_parameter("diagnostic_period", 0.5) == ""
     for level, text, fields in (
-        (0, "streaming", random_case(rng).fields),
+        (0, "streaming", random_case(rng)[0]),
         (2, "position has 1", changed("position", [0.0])),
     ):
         start = len(iiwa.diagnostics)

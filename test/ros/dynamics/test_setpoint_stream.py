@@ -19,6 +19,17 @@ from eom_dynamics.robot.model import Limits
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.stream.doubts import Doubts, DoubtSettings
 
+pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")
+
+from eom_dynamics.msg import JointTrajectorySetpoint, TaskSetpoint
+from rclpy.serialization import deserialize_message, serialize_message
+from rclpy.time import Time
+from sensor_msgs.msg import JointState
+
+from eom_dynamics.ros.dynamics.task_topic import _prepared
+from eom_dynamics.ros.dynamics_node import DynamicsNode
+from eom_dynamics.ros.executors import end_workers
+
 START, MS = 1_700_000_000 * 10**9, 10**6
 LIMITS = Limits(upper=0.85, velocity=3.0, acceleration=20.0, jerk=1000.0, effort=500.0)
 ROBOT = with_springs(eom.load_robot("iiwa"), DampedSpring(2e4, 400.0), limits=LIMITS)
@@ -49,8 +60,6 @@ def motion(k):
 
 def setpoint(k, *, by=0, **changes):
     """That of the joints at a time, with a stamp later by some ms and changed fields."""
-    from eom_dynamics.msg import JointTrajectorySetpoint
-
     message = JointTrajectorySetpoint()
     stamp = 0 if by is None else START + (k + by) * MS
     message.header.stamp.sec, message.header.stamp.nanosec = divmod(stamp, 10**9)
@@ -78,8 +87,6 @@ class Recorder:
         return True
 
     def publish(self, message):
-        from rclpy.serialization import deserialize_message
-
         if self.fails:
             raise RuntimeError("publisher is gone")
         if isinstance(message, bytes):
@@ -106,8 +113,6 @@ class Scene:
             stream.supervision._doubts = Doubts(stream.evaluator.arm, DoubtSettings("refuse", "refuse"))
 
     def set_time(self, k):
-        from rclpy.time import Time
-
         self.node.get_clock().set_ros_time_override(Time(nanoseconds=START + k * MS + 300_000))
 
     @property
@@ -115,9 +120,6 @@ class Scene:
         return self.stream.statistics.published
 
     def say(self, message):
-        from eom_dynamics.msg import TaskSetpoint
-        from rclpy.serialization import serialize_message
-
         if isinstance(message, TaskSetpoint):
             self.stream._answer_task(message)
         else:
@@ -264,11 +266,6 @@ ONLY = {"inconsistent": PATHS[:3], "far from where it is held": PATHS[4:]}
 @pytest.fixture(scope="module")
 def node(ros, tmp_path_factory):
     """An active node whose executor does not spin, with the compiled calls of its robot."""
-    from sensor_msgs.msg import JointState
-
-    from eom_dynamics.ros.dynamics_node import DynamicsNode
-    from eom_dynamics.ros.executors import end_workers
-
     path = tmp_path_factory.mktemp("robot") / "arm.yaml"
     path.write_text(robot_as_yaml(ROBOT).text, encoding="utf-8")
     given = [word for name, value in PARAMETERS.items() for word in ("-p", f"{name}:={value}")]
@@ -279,8 +276,6 @@ def node(ros, tmp_path_factory):
     node.start_up()
     stream = node._stream
     stream.evaluator.prepare_payload()
-    from eom_dynamics.ros.dynamics.task_topic import _prepared
-
     stream._tasks._trackers[ROBOT.tools[0].name] = _prepared(stream.evaluator.arm.robot, ROBOT.tools[0].name)
     yield node, stream._compiled
     end_workers(node, 2.0)

@@ -2,14 +2,13 @@
 """Length of the runs, processors that stay awake, and rows of the tables in docs/reliability.md."""
 
 import contextlib
+import json
 import os
 import sys
-from functools import partial
 from pathlib import Path
 
 import processes
 import pytest
-from soak_rows import report, report_fault
 
 HELPERS = Path(__file__).parents[2] / "helpers" / "soak"
 
@@ -38,14 +37,24 @@ def awake(record_testsuite_property):
 
 @pytest.fixture
 def row(record_property):
-    """Add a row to a table of docs/reliability.md."""
-    return partial(report, record_property)
+    """Add a row to a table of docs/reliability.md, which bench/reliability.py writes from the report of the tests."""
+
+    def report(table, **cells):
+        record_property(table, json.dumps(cells))
+        print(table, cells)
+
+    return report
 
 
 @pytest.fixture
-def fault_row(record_property):
-    """Add a fault to docs/reliability.md."""
-    return partial(report_fault, record_property)
+def fault_row(row):
+    """Add a fault to docs/reliability.md: setpoints sent and lost, wrong answers, and the node after it."""
+
+    def report(fault, counts, wrong, values, remark):
+        state = f"{values['state']}, {values['backend']}"
+        row("fault", fault=fault, sent=counts["sent"], lost=counts["lost"], wrong=wrong, state=state, remark=remark)
+
+    return report
 
 
 @pytest.fixture

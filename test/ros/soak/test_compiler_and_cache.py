@@ -10,12 +10,11 @@ import time
 import numpy as np
 import pytest
 from node_client import Client, status_of
-from played import Play, played, wrong_answers
+from played import Play, played, swings, wrong_answers
 from urdf_arms import fresh_mass, urdf_arm
 
 import eom_dynamics as eom
 from eom_dynamics.robot import robot_from_urdf
-from eom_dynamics.states import STATE_NAMES
 
 NAMES = ("shoulder", "elbow")
 # Setpoints a second: few enough for a busy machine, whose delays should not be taken for those of the fault.
@@ -34,13 +33,6 @@ JOINTS, LONG_COUNT = 400, 50
 LONGEST = 1200.0
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(1500)]
-
-
-def motion(n, count=COUNT):
-    """A motion within the limits of ``urdf_arm``."""
-    t = np.arange(count)[:, np.newaxis] / RATE
-    omega = np.linspace(1.0, 3.0, n)
-    return {name: 0.5 * omega**k * np.sin(omega * t + k * np.pi / 2) for k, name in enumerate(STATE_NAMES)}
 
 
 class Machine:
@@ -117,6 +109,8 @@ def machine(tmp_path, monkeypatch):
     machine = Machine(tmp_path)
     machine.urdfs = [urdf_arm(f"arm_{k}", NAMES, fresh_mass()) for k in range(2)]
     machine.arms = [eom.ElasticArm(robot_from_urdf(urdf)) for urdf in machine.urdfs]
+    for arm in machine.arms:
+        arm.feedforward(*np.zeros((5, 2, len(NAMES))))
     monkeypatch.setenv("CC", str(machine.compiler))
     monkeypatch.setenv("EOM_DYNAMICS_CACHE", str(machine.cache))
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
@@ -136,8 +130,7 @@ def start_on(start, topic, **options):
             pytest.skip("setpriv, which takes the permission away, is not installed")
         without = "-dac_override,-dac_read_search"
         prefix = ("setpriv", f"--bounding-set={without}", f"--inh-caps={without}")
-    depth = "qos_overrides.{namespace}/feedforward.publisher.depth:=1000"
-    return start("-r", f"robot_description:={topic}", "-p", depth, client=Client, prefix=prefix, **options)
+    return start("-r", f"robot_description:={topic}", client=Client, prefix=prefix, **options)
 
 
 @pytest.mark.parametrize("name", FAULTS)
@@ -161,12 +154,12 @@ def test_another_robot(start, describe, machine, tmp_path, fault_row, name):
             describe(urdfs[1])
             injected.append(sent)
 
-    arrays = motion(len(NAMES))
+    arrays = swings(len(NAMES), COUNT, RATE)
     counts, record = played(client, tmp_path, arrays, RATE, fault)
     values = client.wait_for_diagnostics(lambda *s: s[2]["robot"] == "arm_1", "the new robot")[2]
     resource.prlimit(client.process.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
     # A new stream, which is all of the new robot.
-    again = motion(len(NAMES), RATE)
+    again = swings(len(NAMES), RATE, RATE)
     after, answers = played(client, tmp_path, again, RATE, lambda sent: None)
     wrong = wrong_answers(arms, arrays, record, ROUNDING) + wrong_answers(arms[1:], again, answers, ROUNDING)
     both = {key: counts[key] + after[key] for key in ("sent", "lost")}
@@ -181,7 +174,7 @@ def test_two_nodes_compile_one_robot(start, describe, machine, tmp_path, fault_r
     urdf = machine.urdfs[0]
     clients = [start_on(start, describe.topic) for _ in range(2)]
     describe(urdf)
-    arrays, both, wrong, states = motion(len(NAMES), RATE), {"sent": 0, "lost": 0}, 0, []
+    arrays, both, wrong, states = swings(len(NAMES), RATE, RATE), {"sent": 0, "lost": 0}, 0, []
     for client in clients:
         values = client.wait_for_diagnostics(lambda *s: s[2]["state"] == "active", "the robot")[2]
         counts, record = played(client, tmp_path, arrays, RATE, lambda sent: None)
@@ -207,7 +200,7 @@ def test_a_compiler_that_is_killed(start, describe, machine, fault_row, tmp_path
     (tmp_path / "fault").write_text("")
     second = start_on(start, describe.topic)
     values = described(second, describe, urdf, "arm_0")
-    arrays = motion(len(NAMES), RATE)
+    arrays = swings(len(NAMES), RATE, RATE)
     counts, record = played(second, tmp_path, arrays, RATE, lambda sent: None)
     wrong = wrong_answers(machine.arms[:1], arrays, record)
     fault_row("node and compiler killed while compiling", counts, wrong, values, "another node compiles the robot")
@@ -220,7 +213,7 @@ def test_a_long_chain(start, describe, tmp_path, fault_row):
     client = start_on(start, describe.topic)
     described(client, describe, small, "small")
     arms = [eom.ElasticArm(robot_from_urdf(small))]
-    arrays, both, wrong, late, begin = motion(len(NAMES)), {"sent": 0, "lost": 0}, 0, 0.0, time.monotonic()
+    arrays, both, wrong, late, begin = swings(len(NAMES), COUNT, RATE), {"sent": 0, "lost": 0}, 0, 0.0, time.monotonic()
     describe(long)
     # Setpoints of the present robot until the other one comes: of that one they have too few joints.
     while robot_of(client) == "small":
@@ -244,7 +237,7 @@ def test_a_long_chain(start, describe, tmp_path, fault_row):
         late = max(late, np.nanmax(record["round_trip"], initial=0.0))
     took = time.monotonic() - begin
     values = client.next_diagnostics()[2]
-    slowly = motion(JOINTS, LONG_COUNT)
+    slowly = swings(JOINTS, LONG_COUNT, RATE)
     after, answers = played(client, tmp_path, slowly, 10, lambda sent: None)
     # Links of a long chain are computed in another order by the batch than one by one.
     wrong += wrong_answers([eom.ElasticArm(robot_from_urdf(long))], slowly, answers, ROUNDING)

@@ -10,15 +10,12 @@ import processes
 import pytest
 from node_client import Client, status_of
 from paths import CONFIG
-from played import Play, played, wrong_answers
+from played import Play, played, swings, wrong_answers
 
 import eom_dynamics as eom
-from eom_dynamics.states import STATE_NAMES
-from eom_dynamics.trajectory import paper_motion
 
 IIWA = ("--params-file", CONFIG / "iiwa.yaml")
 ROBOT = eom.load_robot(CONFIG / "iiwa.yaml")
-DEPTH = ("-p", "qos_overrides.{namespace}/feedforward.publisher.depth:=1000")
 
 # Setpoints a second: few enough for a busy machine, whose delays should not be taken for those of the fault.
 # Setpoints of a stream; the fault comes when so many have been sent.
@@ -29,11 +26,6 @@ STOPPED, TOO_LONG = 1.0, 6.0
 QUEUE = 1000
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(300)]
-
-
-def motion(count=COUNT):
-    states = paper_motion(ROBOT.n).derivatives(np.arange(count) / RATE)
-    return dict(zip(STATE_NAMES, map(np.ascontiguousarray, states), strict=True))
 
 
 class Fault:
@@ -67,7 +59,7 @@ def stream(tmp_path, fault_row):
     """Play a stream with a fault, and record what became of it; returns counts."""
 
     def run(client, name, fault, after=None):
-        arrays = motion()
+        arrays = swings(ROBOT.n, COUNT, RATE)
         counts, record = played(client, tmp_path, arrays, RATE, fault)
         assert fault.came, "the stream ended before the fault"
         wrong = wrong_answers([eom.ElasticArm(ROBOT)], arrays, record)
@@ -82,11 +74,11 @@ def stream(tmp_path, fault_row):
 
 
 def test_a_node_that_is_killed_and_started_again(start, stream):
-    client = start(*IIWA, *DEPTH, client=Client)
+    client = start(*IIWA, client=Client)
     restarted = []
 
     def restart():
-        restarted.append(start(*IIWA, *DEPTH, client=Client, discovered=False, beside=client.process))
+        restarted.append(start(*IIWA, client=Client, discovered=False, beside=client.process))
 
     fault = Fault(client.process.process.kill, restart, 0.5)
     counts = stream(client, "node: kill -9, started again 0.5 s later", fault, after=lambda: restarted[0])
@@ -96,7 +88,7 @@ def test_a_node_that_is_killed_and_started_again(start, stream):
 
 @pytest.mark.parametrize("pause", [STOPPED, TOO_LONG])
 def test_a_node_that_is_stopped(start, stream, pause):
-    client = start(*IIWA, *DEPTH, client=Client)
+    client = start(*IIWA, client=Client)
     counts = stream(client, f"node: SIGSTOP for {pause:g} s", stop_and_continue(client.process.process, pause))
     # Its queue and that of the publisher keep the last ones.
     assert counts["lost"] <= max(0, round(pause * RATE) - QUEUE + RATE // 4)
@@ -104,7 +96,7 @@ def test_a_node_that_is_stopped(start, stream, pause):
 
 @pytest.mark.parametrize("how", ["kill -9", "SIGSTOP"])
 def test_a_subscriber(start, stream, script, tmp_path, how):
-    client = start(*IIWA, *DEPTH, client=Client)
+    client = start(*IIWA, client=Client)
     listener = script("listener", namespace=client.process.namespace, stdout=(tmp_path / "listener").open("w"))
     client.wait(lambda: (tmp_path / "listener").read_text(), "the subscriber")
     fault = kill(listener) if how == "kill -9" else stop_and_continue(listener, TOO_LONG)
@@ -116,7 +108,7 @@ def test_a_subscriber(start, stream, script, tmp_path, how):
 @pytest.mark.parametrize("victim", ["planning node", "planner"])
 @pytest.mark.parametrize("how", ["kill -9", "SIGSTOP"])
 def test_planners(start, stream, script, tmp_path, monkeypatch, victim, how):
-    client = start(*IIWA, *DEPTH, client=Client)
+    client = start(*IIWA, client=Client)
     space = client.process.namespace
     arguments = (*IIWA, "-p", "niceness:=10")
     monkeypatch.delenv("FASTRTPS_DEFAULT_PROFILES_FILE")  # it has one of its own
@@ -147,8 +139,8 @@ def test_planners(start, stream, script, tmp_path, monkeypatch, victim, how):
 @pytest.mark.parametrize("how", ["kill -9", "SIGSTOP"])
 def test_a_publisher(start, fault_row, tmp_path, how):
     watchdog = ("setpoint_timeout:=0.2", "on_setpoint_loss:=hold", "stop_duration:=0.3", "resume_distance:=10.0")
-    client = start(*IIWA, *DEPTH, *(word for option in watchdog for word in ("-p", option)), client=Client)
-    arrays = motion()
+    client = start(*IIWA, *(word for option in watchdog for word in ("-p", option)), client=Client)
+    arrays = swings(ROBOT.n, COUNT, RATE)
     play = Play(client.process.namespace, tmp_path, arrays, rate=RATE)
     try:
         while play.counts["sent"] < FAULT:
@@ -174,7 +166,7 @@ def test_a_publisher(start, fault_row, tmp_path, how):
 
 
 def test_participants_that_come_and_go(start, stream, script, tmp_path):
-    client = start(*IIWA, *DEPTH, client=Client)
+    client = start(*IIWA, client=Client)
     before = client.process.resident_bytes
     churn = []
     passers = tmp_path / "passers"

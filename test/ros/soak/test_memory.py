@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 from node_client import Client, message_fields
 from paths import CONFIG
-from played import played, wrong_answers
+from played import played, swings, wrong_answers
 
 import eom_dynamics as eom
 from eom_dynamics.messages.fields import STATE_FIELDS
-from eom_dynamics.states import STATE_NAMES
 from eom_dynamics.trajectory import paper_motion
 
 IIWA = ("--params-file", CONFIG / "iiwa.yaml")
@@ -35,7 +34,7 @@ def address_space(process):
 def test_memory_exhausted_in_a_batch(start, tmp_path, fault_row, left):
     from eom_dynamics.srv import ComputeInverseDynamicsBatch
 
-    client = start(*IIWA, "-p", "qos_overrides.{namespace}/feedforward.publisher.depth:=1000", client=Client)
+    client = start(*IIWA, client=Client)
     planning = start.planning(*IIWA, beside=client.process)
     service = planning.client(ComputeInverseDynamicsBatch, "inverse_dynamics_batch")
     states = paper_motion(7).derivatives(np.linspace(0.0, 10.0, STATES))
@@ -52,8 +51,7 @@ def test_memory_exhausted_in_a_batch(start, tmp_path, fault_row, left):
             asked.append(service.call_async(whole))
         planning.spin(0.0)
 
-    motion = paper_motion(7).derivatives(np.arange(COUNT) / RATE)
-    arrays = dict(zip(STATE_NAMES, map(np.ascontiguousarray, motion), strict=True))
+    arrays = swings(7, COUNT, RATE)
     counts, record = played(client, tmp_path, arrays, RATE, exhaust)
     wrong = wrong_answers([eom.ElasticArm(eom.load_robot("iiwa"))], arrays, record)
     planning.spin(2.0)

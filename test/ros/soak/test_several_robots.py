@@ -46,14 +46,14 @@ def test_robots(ros, start, script, row, tmp_path, monkeypatch, seconds, case):
         urdfs[k] = tmp_path / f"arm_{k}.urdf"
         urdfs[k].write_text(urdf_arm(f"arm_{k}", names, fresh_mass()))
     arguments = {k: ("-p", f"robot_file:={path}", "-p", "limits:=ignore") for k, path in urdfs.items()}
-    depth = "qos_overrides.{}/feedforward.publisher.depth:=1000"
     if together:
-        words = {f"/arm_{k}": (*arguments[k], "-p", depth.format(f"/arm_{k}")) for k in range(count)}
+        depth = "qos_overrides./arm_{}/feedforward.publisher.depth:=1000"
+        words = {f"/arm_{k}": (*arguments[k], "-p", depth.format(k)) for k in range(count)}
         composed = Composed(tmp_path, words)
         clients = [Client(ros, node) for node in composed.nodes.values()]
     else:
         composed = None
-        clients = [start(*arguments[k], "-p", depth.format("{namespace}"), client=Client) for k in range(count)]
+        clients = [start(*arguments[k], client=Client) for k in range(count)]
     try:
         for client in clients:
             client.wait_for_diagnostics(lambda *s: s[2]["state"] == "active", "the robots")

@@ -21,8 +21,7 @@ GROWTH, SETTLED = 1e6, 60.0
 @pytest.mark.parametrize("planners", [0, 4])
 @pytest.mark.parametrize("rate", [1000, 2000])
 def test_a_long_stream(start, script, row, tmp_path, monkeypatch, seconds, rate, planners):
-    depth = "qos_overrides.{namespace}/feedforward.publisher.depth:=1000"
-    client = start(*IIWA, "-p", depth, client=Client)
+    client = start(*IIWA, client=Client)
     space = client.process.namespace
     script("echo_node", namespace=f"{space}/echo")
     if planners:

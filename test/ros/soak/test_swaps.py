@@ -3,15 +3,13 @@
 
 import itertools
 
-import numpy as np
 import pytest
 from node_client import Client, status_of
-from played import played, wrong_answers
+from played import played, swings, wrong_answers
 from urdf_arms import urdf_arm
 
 import eom_dynamics as eom
 from eom_dynamics.robot import robot_from_urdf
-from eom_dynamics.states import STATE_NAMES
 
 NAMES = ("shoulder", "elbow")
 SWAPS, RATE, COUNT = 100, 250, 2500
@@ -24,8 +22,7 @@ GROWTH = 2e6
 @pytest.mark.timeout(600)
 def test_a_hundred_descriptions(start, describe, tmp_path, fault_row):
     urdfs = {f"arm_{k}": urdf_arm(f"arm_{k}", NAMES, 1.0 + k) for k in range(2)}
-    depth = "qos_overrides.{namespace}/feedforward.publisher.depth:=1000"
-    client = start("-r", f"robot_description:={describe.topic}", "-p", depth, client=Client)
+    client = start("-r", f"robot_description:={describe.topic}", client=Client)
     turns, swapped, resident = itertools.cycle(urdfs), [], []
 
     def swap(_=None):
@@ -38,9 +35,7 @@ def test_a_hundred_descriptions(start, describe, tmp_path, fault_row):
 
     swap()
     client.wait_for_diagnostics(lambda *s: s[2]["state"] == "active", "the first robot")
-    t = np.arange(COUNT)[:, np.newaxis] / RATE
-    omega = np.array([1.0, 3.0])
-    arrays = {name: 0.5 * omega**k * np.sin(omega * t + k * np.pi / 2) for k, name in enumerate(STATE_NAMES)}
+    arrays = swings(len(NAMES), COUNT, RATE)
     arms = [eom.ElasticArm(robot_from_urdf(urdf)) for urdf in urdfs.values()]
     totals, wrong = {"sent": 0, "lost": 0}, 0
     while len(swapped) <= SWAPS:
