@@ -114,20 +114,6 @@ def test_against_pinocchio(name: str, feet: int) -> None:
     assert deviation(stacked(after.impulses), peer.contacts.data.impulse_c) < 1e-8
 
 
-def test_redundant_corners_of_feet() -> None:
-    """Forces at eight corners: the same motion, and the same wrench of each foot that they share."""
-    surfaces, state = standing("talos", 2)
-    corners = [point for contact in surfaces.contacts for point in contact.points()]  # type: ignore[union-attr]
-    points = ContactDynamics(floating("talos"), corners)
-    one = surfaces.forward_dynamics(state.configuration, state.nu, state.tau)
-    many = points.forward_dynamics(state.configuration, state.nu, state.tau)
-    assert one.rank == many.rank == 12 and points.size == 24
-    assert deviation(many.acceleration, one.acceleration) < 1e-9
-    for contact in surfaces.contacts:
-        forces = np.concatenate([force for name, force in many.forces.items() if name.startswith(contact.name)])
-        assert deviation(contact.cone.grasp_matrix @ forces, one.forces[contact.name]) < 1e-9
-
-
 @STANCES
 def test_effort_rates_under_given_forces_against_differences(name: str, feet: int) -> None:
     dynamics, _ = standing(name, feet)
@@ -175,17 +161,6 @@ def test_solo_stands(cones: str | int | None) -> None:
     assert min(dynamics.margins(found.forces).values()) > 0
     held = dynamics.forward_dynamics((pose, q), still, found.tau)
     assert np.max(np.abs(held.acceleration)) < 1e-6
-
-
-def test_solo_pulled_up_has_no_forces_inside_the_cones() -> None:
-    from eom_dynamics import ContactError
-
-    pytest.importorskip("clarabel", reason="clarabel is not installed")
-    dynamics, _ = standing("solo", 4)
-    falling = np.zeros(18)
-    falling[5] = -12.0  # faster than it would fall
-    with pytest.raises(ContactError, match="no contact forces inside the friction cones balance this motion"):
-        dynamics.force_distribution((np.eye(4), np.tile([0.0, 0.8, -1.6], 4)), np.zeros(18), falling, cones="exact")
 
 
 def test_configuration_of_a_floating_base() -> None:
