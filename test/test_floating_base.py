@@ -7,13 +7,13 @@ import pickle
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from chains import fixed_case, inertias, numbers
 from differences import derivative, deviation, gradient
+from example_robots import example_urdf
 from floating_motion import FloatingState, floating_motion
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -161,24 +161,11 @@ def compare(robot: Robot, model: Any, motion: Any, wrench: Array, tolerance: flo
         assert agree(floating.jacobian(pose, q, reference=kind), pinocchio.back(J.T).T)
 
 
-def _example(name: str) -> Path:
-    import importlib.metadata
-
-    try:
-        files = importlib.metadata.files("example-robot-data") or []
-    except importlib.metadata.PackageNotFoundError:
-        files = []
-    found = [Path(str(file.locate())) for file in files if file.name == name]
-    if not found:
-        pytest.skip("example-robot-data is missing")
-    return found[0]
-
-
 @pytest.mark.parametrize("name", ["anymal.urdf", "talos_reduced.urdf"])
 def test_legged_robots_against_pinocchio(name: str) -> None:
     """Pinocchio reads the same URDF."""
     pin = pytest.importorskip("pinocchio")
-    path = _example(name)
+    path = example_urdf(name)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         robot = load_robot(path)

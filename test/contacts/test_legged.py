@@ -3,15 +3,14 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import warnings
 from functools import cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from differences import derivative, deviation, polynomial_motion
+from example_robots import example_urdf
 from floating_motion import floating_motion
 from scipy.spatial.transform import Rotation
 
@@ -38,19 +37,11 @@ class State(NamedTuple):
         return self.pose, self.q
 
 
-def urdf(name: str) -> Path:
-    try:
-        files = importlib.metadata.files("example-robot-data") or []
-    except importlib.metadata.PackageNotFoundError:
-        pytest.skip("example-robot-data is not installed")
-    return next(Path(str(file.locate())) for file in files if file.name == FILES[name])
-
-
 @cache
 def floating(name: str) -> FloatingBase:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of a transmission of Talos that is left out
-        return FloatingBase(load_robot(urdf(name)), backend="numpy")
+        return FloatingBase(load_robot(example_urdf(FILES[name])), backend="numpy")
 
 
 def foot(name: str, frame: str) -> Contact:
@@ -78,7 +69,7 @@ class Peer:
         from pinocchio_contacts import PinocchioContacts
         from pinocchio_floating import PinocchioFloating
 
-        self.model = self.pin.buildModelFromUrdf(str(urdf(name)), self.pin.JointModelFreeFlyer())
+        self.model = self.pin.buildModelFromUrdf(str(example_urdf(FILES[name])), self.pin.JointModelFreeFlyer())
         robot = floating(name).robot
         self.model.gravity = self.pin.Motion(np.array(robot.gravity), np.zeros(3))
         self.contacts = PinocchioContacts(self.model, contacts)

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from compilation import COMPILERS, run
+from compilation import COMPILERS, run, supports
 from exported import export, replace_in, robot, succeed
 
 STRICT = ("-std=c99", "-pedantic", "-Wall", "-Wextra", "-Wshadow", "-Werror")
@@ -46,13 +46,10 @@ def test_batches_with_all_lanes_and_without_lanes(flags: list[str], tmp_path: Pa
     assert "BAD" not in succeed([tmp_path / "built"], tmp_path)
 
 
-def test_sanitizers(tmp_path: Path) -> None:
+def test_sanitizers(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     export(robot("planar_2r"), "c", tmp_path, ["effort"])
-    probe = tmp_path / "probe"
-    probe.mkdir()
-    (probe / "probe.c").write_text("int main(void) { return 0; }\n")
     flags = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
-    if run(["cc", *flags, "probe.c", "-o", "probe"], probe).returncode or run([probe / "probe"], probe).returncode:
+    if not supports(tmp_path_factory.mktemp("probe"), *flags):
         pytest.skip("the sanitizers are not installed")
     compile_all(tmp_path, *flags)
     succeed([tmp_path / "built"], tmp_path)

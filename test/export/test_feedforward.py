@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compilation import COMPILERS, run
+from compilation import COMPILERS, run, supports
 from exported import SPRING_ROBOTS, export, replace_in, robot, succeed, with_values
 from linkages import four_bar
 from springs import with_springs
@@ -244,10 +244,7 @@ def motors(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Motors]:
     """The motor sides of the robots with all springs, compiled with sanitizers where they are installed."""
     if not COMPILERS:
         pytest.skip("no C compiler is installed")
-    folder = tmp_path_factory.mktemp("sanitizers")
-    (folder / "probe.c").write_text("int main(void) { return 0; }\n")
-    probe = ["cc", *SANITIZERS, "probe.c", "-o", "probe"]
-    sanitized = not run(probe, folder).returncode and not run([folder / "probe"], folder).returncode
+    sanitized = supports(tmp_path_factory.mktemp("sanitizers"), *SANITIZERS)
     return {name: _compiled(robot(name), tmp_path_factory.mktemp(name), sanitized) for name in SPRING_ROBOTS}
 
 

@@ -65,6 +65,13 @@ def robot(name: str) -> Robot:
     return fixed_case(name, 1).robot if name in FUNCTIONS else load_robot(name)
 
 
+def renamed(name: str, *joints: str) -> Robot:
+    """The planar 2R with other names."""
+    planar = robot("planar_2r")
+    named = (replace(joint, name=other) for joint, other in zip(planar.joints, joints, strict=True))
+    return replace(planar, name=name, joints=tuple(named))
+
+
 def export(
     robot: Robot, language: str, folder: Path, functions: Iterable[str] = STRAIGHT_LINE, precision: str = "double"
 ) -> tuple[Project, StoredValues]:

@@ -39,11 +39,9 @@ BAD: dict[str, tuple[tuple[dict[str, Any], str], ...]] = {
             {"joints.left_lift.parent": "right_lift"},
             "joints.left_lift.parent: must be one of base, torso, listed before this joint, is 'right_lift'",
         ),
-        ({f"{ELBOW}.parent": "left_elbow"}, f"{ELBOW}.parent: must be one of base, torso"),
         ({f"{ELBOW}.parent": "neck"}, f"{ELBOW}.parent: must be one of base, torso"),
         ({f"{ELBOW}.parent": 1}, f"{ELBOW}.parent: must be a string, is 1"),
         ({"tool_names": ["foot"]}, "tools.left_hand: unknown entry"),
-        ({"tools.left_hand.body": "leg"}, "tools.left_hand.body: must be one of base"),
         ({"tools.left_hand.origin": ...}, "tools.left_hand.origin: missing"),
         ({f"{ELBOW}.mimic": {"joint": "hip"}}, f"{ELBOW}.elasticity: unknown entry"),
         ({f"{ELBOW}.mimic": {"joint": "hip"}, f"{ELBOW}.elasticity": ...}, f"{ELBOW}.rotor_inertia: unknown entry"),
@@ -71,7 +69,6 @@ BAD: dict[str, tuple[tuple[dict[str, Any], str], ...]] = {
     "pendulum": (
         ({"joint_names": ["base"]}, "joint_names: 'base' is reserved for the base"),
         ({"convention": "denavit"}, "convention: must be one of body_screws, spatial_screws"),
-        ({"convention": ["dh"]}, "convention: must be one of body_screws"),
         ({"tool_names": ["foot"], "tools": ...}, "tool_names: 'foot' is neither a body"),
         ({"tool_names": ["hinge", "hinge"]}, "tool_names: 'hinge' is listed twice"),
         ({"tool_names": ..., "tools": {}}, "tools: unknown entry"),
@@ -85,7 +82,6 @@ BAD: dict[str, tuple[tuple[dict[str, Any], str], ...]] = {
         ),
         ({f"{HINGE}.damping": -1.0}, f"{HINGE}.damping: must not be negative, is -1"),
         ({f"{HINGE}.friction": -1.0}, f"{HINGE}.friction: must not be negative, is -1"),
-        ({f"{HINGE}.gear_ratio": 0.0}, f"{HINGE}.gear_ratio: must not be 0"),
         (
             {
                 f"{HINGE}.type": "fixed",
