@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exported motor feedforward: in all languages as in the library, for every kind of spring."""
+"""Exported motor feedforward: its values are those of the library, for every kind of spring and any input."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from compilation import COMPILERS, run, supports
-from exported import SPRING_ROBOTS, export, replace_in, robot, succeed, with_values
+from exported import MOTOR_ROBOTS, SPRING_ROBOTS, export, replace_in, robot, succeed, with_values
 from linkages import four_bar
 from springs import with_springs
 
@@ -30,8 +30,6 @@ from eom_dynamics.jet import Jet
 from eom_dynamics.jet_functions import hyperbolic_tangent
 from eom_dynamics.states import STATE_NAMES, WRENCH_NAMES
 
-# With what the others lack: commanded stiffness, prismatic joints, a tree, all springs with losses, and carried rotors.
-ROBOTS = ("vsa_planar_2r", "planar_pr", "scissors", "shared", "lossy_0", "lossy_1", "carried")
 STRICT = ("-std=c99", "-pedantic", "-Wall", "-Wextra", "-Wshadow", "-Werror")
 OCTAVE = shutil.which("octave-cli")
 
@@ -39,7 +37,9 @@ needs_compiler = pytest.mark.skipif(not COMPILERS, reason="no C compiler is inst
 needs_octave = pytest.mark.skipif(OCTAVE is None, reason="GNU Octave is not installed (Debian: apt install octave)")
 
 
-@pytest.mark.parametrize("name", [*ROBOTS, *SPRING_ROBOTS[:2], "carried_0", "held", "pendulum", "iiwa", "dual_arm"])
+@pytest.mark.parametrize(
+    "name", [*MOTOR_ROBOTS, *SPRING_ROBOTS[:2], "carried_0", "held", "pendulum", "iiwa", "dual_arm"]
+)
 def test_stored_values_are_those_of_the_arm(name: str) -> None:
     """The compiled feedforward of the library gives the stored motor motion and efforts."""
     subject = robot(name)

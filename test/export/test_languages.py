@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 from closed_forms import check_closed_form
 from compilation import COMPILERS, run
-from exported import FUNCTIONS, SPRING_ROBOTS, replace_in, robot, succeed, with_values, write
+from exported import FUNCTIONS, MOTOR_ROBOTS, SPRING_ROBOTS, replace_in, robot, succeed, with_values, write
 from springs import EVERY_KIND, with_springs
 
 from eom_dynamics import Robot, load_robot, packaged_robots
@@ -66,11 +66,8 @@ class Case(NamedTuple):
     functions: tuple[str, ...] = ()
 
 
-ROBOTS = ("vsa_planar_2r", "planar_pr", "scissors", "shared", "lossy_0", "lossy_1", "carried")
-"""With what the others lack: commanded stiffness, a slide, a tree, all springs with losses, and carried rotors."""
-
 OF_LINKS = [Case(name, tuple(functions)) for name, functions in FUNCTIONS.items()]
-OF_MOTORS = [Case(name, (FEEDFORWARD,)) for name in ROBOTS]
+OF_MOTORS = [Case(name, (FEEDFORWARD,)) for name in MOTOR_ROBOTS]
 DRIVES = Case("drives", tuple(OF_DRIVES))
 
 

@@ -33,6 +33,9 @@ FUNCTIONS: Mapping[str, Iterable[str]] = {
 }
 """Functions to export by robot: together all kinds of joints, angles and outputs."""
 
+MOTOR_ROBOTS = ("vsa_planar_2r", "planar_pr", "scissors", "shared", "lossy_0", "lossy_1", "carried")
+"""With commanded stiffness, a slide, a tree, all springs with losses, and carried rotors."""
+
 SPRING_ROBOTS = ("springs_0", "springs_1", "shared")
 """Robots with a spring of every kind, and with coupled springs, a transmission, friction and gear loss."""
 
