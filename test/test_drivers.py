@@ -7,7 +7,6 @@ import pytest
 import yaml
 from paths import DOCS, ROOT
 
-from eom_dynamics import load_robot
 from eom_dynamics.export import generic_files
 
 DRIVERS = ROOT / "examples" / "drivers"
@@ -43,12 +42,6 @@ def test_configurations(name: str) -> None:
             assert set(value) <= set(rules["subset_of<>"][0])
         if "element" in str(rules):
             assert len(value) == len(JOINTS[name])
-
-
-def test_the_arm_with_drives_is_a_robot() -> None:
-    """The other files need the descriptions of their drivers."""
-    elbow = load_robot(DRIVERS / "odrive_robot.yaml").joints[1]
-    assert (elbow.drive.side, elbow.drive.sign, elbow.gear_ratio) == ("motor", -1, 9)
 
 
 def _read(name: str) -> dict[str, dict[str, dict[str, dict[str, object]]]]:

@@ -18,14 +18,6 @@ from eom_dynamics.simulation import ElasticPlant
 from eom_dynamics.simulation.feedforward_comparison import perturbed
 
 
-@pytest.mark.parametrize("name", ["iiwa", "planar_2r", "mixed_chain"])
-def test_inverse_of_inverse_dynamics(name: str) -> None:
-    case = fixed_case(name, 2)
-    dynamics = Dynamics(case.robot)
-    q, qd, qdd = case.motion
-    assert deviation(dynamics.forward_dynamics(q, qd, dynamics.effort(q, qd, qdd)), qdd) < 1e-12
-
-
 def test_batches() -> None:
     dynamics = Dynamics(load_robot("iiwa"))
     q, qd, tau = np.random.default_rng(1).uniform(-2, 2, (3, 5, 7))

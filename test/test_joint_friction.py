@@ -3,15 +3,12 @@
 
 from __future__ import annotations
 
-import pickle
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import sympy
-from compilation import CompiledProgram, lane_flags
 from differences import derivative, deviation, gradient, polynomial_motion
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,8 +16,6 @@ from trees import MovingTree, moving_trees
 
 from eom_dynamics import Dynamics, ElasticArm, FloatingBase, Robot, lie, load_robot
 from eom_dynamics.arrays import Array
-from eom_dynamics.codegen.emit_c import c_source
-from eom_dynamics.codegen.program import trace
 from eom_dynamics.recursion import inverse_dynamics, link_tree
 from eom_dynamics.robot.inertia import Inertial
 from eom_dynamics.robot.model import Mimic
@@ -121,13 +116,6 @@ def test_friction_of_joints_on_a_floating_base() -> None:
     assert deviation(rough.forward_dynamics(pose, q, nu, tau), accelerations) < 1e-12
 
 
-def test_copies_have_friction() -> None:
-    dynamics = Dynamics(rubbing(load_robot("planar_2r")), backend="numpy", friction=True)
-    assert dynamics.robot.joint_friction
-    q, qd = np.array([[0.3, -0.8], [0.4, -1.2]])
-    assert np.array_equal(pickle.loads(pickle.dumps(dynamics)).bias(q, qd), dynamics.bias(q, qd))
-
-
 def test_friction_of_mimic_joints() -> None:
     """A follower with the ratio r adds r times its friction at r times the rate."""
     robot = rubbing(load_robot("planar_2r"))
@@ -144,22 +132,6 @@ def test_symbolic_efforts() -> None:
     q, qd = sympy.symbols("q qd")
     (tau,), *_ = inverse_dynamics(tree, [[q], [qd], [0.0]])
     assert float(tau.subs(qd, 0.02)) == pytest.approx(0.4 * 0.02 + 0.7 * np.tanh(2.0), rel=1e-14)
-
-
-@pytest.mark.parametrize("flags", lane_flags().values(), ids=lane_flags().keys())
-def test_compiled_hyperbolic_tangent(flags: list[str], tmp_path: Path) -> None:
-    program = trace("p", {"x": 1}, lambda x: {"y": [x["x"][0].tanh(), (-2.0 * x["x"][0]).tanh()]})
-    compiled = CompiledProgram(c_source(program), "eom_p", tmp_path, *flags)
-    rng = np.random.default_rng(5)
-    x = np.concatenate([rng.uniform(-1, 1, 2000), rng.uniform(-25, 25, 2000), 10.0 ** rng.uniform(-300, 6, 999), [0.0]])
-    y = np.empty((len(x), 2))
-    compiled.batch([x[:, np.newaxis].copy()], [y])
-    one = np.empty(2)
-    compiled.one([x[:1].copy()], [one])
-    expected = np.stack([np.tanh(x), -np.tanh(2 * x)], axis=1)
-    # NumPy's own error is about one unit in the last place.
-    assert np.max(np.abs(y - expected) / np.spacing(np.abs(expected))) <= 4
-    assert np.max(np.abs(one - expected[0]) / np.spacing(np.abs(expected[0]))) <= 4
 
 
 def test_simulated_friction_is_heat() -> None:

@@ -9,7 +9,6 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 from paths import ROOT
 
@@ -43,18 +42,6 @@ def test_each_source_file_names_its_license() -> None:
     assert {file.suffix for file in files} == kinds
     for file in (*files, *(ROOT / name for name in ("CMakeLists.txt", "Makefile", "package.xml", "setup.py"))):
         assert "SPDX-License-Identifier: Apache-2.0" in file.read_text(encoding="utf-8")[:400], file
-
-
-@pytest.mark.parametrize("states", [(), (4,)])
-def test_omitted_jerk_and_snap_are_zero(states: tuple[int, ...]) -> None:
-    robot = eom.load_robot("sea_planar_2r")
-    q, qd, qdd, qddd = np.random.default_rng(1).normal(size=(4, *states, 2))
-    zero = np.zeros_like(q)
-    for function in (eom.Dynamics(robot).inverse_dynamics, eom.ElasticArm(robot).feedforward):
-        for given in ((q, qd, qdd), (q, qd, qdd, qddd)):
-            complete = (*given, *[zero] * (5 - len(given)))
-            for x, y in zip(function(*given), function(*complete), strict=True):
-                np.testing.assert_array_equal(x, y)
 
 
 def imported_rooms(path: Path) -> Iterator[str]:

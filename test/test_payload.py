@@ -55,26 +55,21 @@ def test_a_payload_at_each_of_two_tools_adds_up():
     close(numpy_dynamics(robot).inverse_dynamics(*x, payload=payloads), numpy_dynamics(loaded).inverse_dynamics(*x))
 
 
-@pytest.mark.parametrize("on_base", [False, True])
-@pytest.mark.parametrize("name", ["sea_planar_2r", "vsa_planar_2r"])
-def test_feedforward_is_that_of_the_robot_with_the_payload_in_its_file(name, on_base):
+@pytest.mark.parametrize(
+    ("name", "on_base", "model"),
+    [
+        *((name, on_base, "reduced") for name in ("sea_planar_2r", "vsa_planar_2r") for on_base in (False, True)),
+        ("sea_planar_2r", False, "complete"),
+    ],
+)
+def test_feedforward_is_that_of_the_robot_with_the_payload_in_its_file(name, on_base, model):
     robot = eom.load_robot(name)
     payload = eom.Payload(0.1, [0.02, 0.01, 0])
     base = eom.BaseMotion(0.1 * np.ones((4, 3)), np.ones((3, 3))) if on_base else None
     x = states(robot, 0.03)
-    loaded = eom.ElasticArm(with_payload(robot, payload))
-    arm = eom.ElasticArm(robot)
+    loaded, arm = (eom.ElasticArm(x, rotor_model=model) for x in (with_payload(robot, payload), robot))
     close(arm.feedforward(*x, payload=payload, base=base), loaded.feedforward(*x, base=base))
     close(arm.efforts(*x, payload=[payload.parameters], base=base), loaded.efforts(*x, base=base))
-
-
-def test_feedforward_in_the_complete_rotor_model_takes_a_payload():
-    robot = eom.load_robot("sea_planar_2r")
-    payload = eom.Payload(0.1, [0.02, 0.01, 0])
-    x = states(robot, 0.03)
-    arm = eom.ElasticArm(robot, rotor_model="complete")
-    loaded = eom.ElasticArm(with_payload(robot, payload), rotor_model="complete")
-    close(arm.feedforward(*x, payload=payload), loaded.feedforward(*x))
 
 
 def test_rates_of_the_payload_are_part_of_the_rates_of_efforts():
@@ -98,15 +93,6 @@ def test_rates_of_the_payload_are_part_of_the_rates_of_efforts():
     # Without their rates both would be off by far more.
     still = dynamics.inverse_dynamics(*x, payload=P[:1])
     assert np.max(np.abs(still[1] - taud)) > 1.0 < np.max(np.abs(still[2] - taudd))
-
-
-def test_compiled_code_takes_a_payload():
-    robot = eom.load_robot("planar_2r")
-    payload, x = eom.Payload(0.3, [0.1, 0, 0]), states(robot)
-    close(
-        numpy_dynamics(robot).inverse_dynamics(*x, payload=payload),
-        eom.Dynamics(robot).inverse_dynamics(*x, payload=payload),
-    )
 
 
 def test_higher_orders_take_rates_of_the_payload():

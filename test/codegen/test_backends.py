@@ -199,14 +199,6 @@ def test_large_batch_over_several_threads(monkeypatch: pytest.MonkeyPatch) -> No
     np.testing.assert_array_equal(run(*states, wrench=x.wrench[:, 0]), np.tile(expected, (1, copies, 1)))
 
 
-@pytest.mark.parametrize("name", ["iiwa", "mixed_chain"])
-def test_a_state_and_a_batch_give_the_same_bits(name: str) -> None:
-    """Compiled code fuses the same operations in both."""
-    x, run = reference(name), dynamics(name, "native").inverse_dynamics
-    alone = np.array([run(*state) for state in x.states.swapaxes(0, 1)])
-    np.testing.assert_array_equal(alone.swapaxes(0, 1), run(*x.states))
-
-
 def test_rows_for_a_kernel_are_aligned() -> None:
     """C may read a double only at a multiple of its size: unaligned rows are copied, others are not."""
     x, function = np.arange(8.0).reshape(4, 2), compiled_program(PROGRAMS["gravity"](load_robot("planar_2r")), "numpy")

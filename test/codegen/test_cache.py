@@ -450,11 +450,6 @@ class TestFallback:
         folder.write_text("a file")
         self.fallback("compiled kernels cannot be cached: .*; set EOM_DYNAMICS_CACHE to a folder that you can write to")
 
-    def test_folder_with_access_for_all_users(self, folder: Path) -> None:
-        folder.mkdir()
-        folder.chmod(0o777)
-        self.fallback("other users can write to it; run: chmod go-w")
-
     def test_no_fallback_for_a_requested_backend(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("CC", "/nonexistent")
         with pytest.raises(KernelError, match="no C compiler"):

@@ -59,13 +59,6 @@ def test_declared_results_are_those_of_the_methods(owner: type) -> None:
                 assert [x.shape for x in found] == [(*samples, *x.shape) for x in signature.results]
 
 
-def test_the_only_order_of_efforts_is_in_a_tuple() -> None:
-    dynamics = Dynamics(ROBOT, order=0)
-    for states in (numbers(3, 2), numbers(3, 9, 2), numbers(3, 2).tolist()):
-        (tau,) = dynamics.inverse_dynamics(*states)
-        np.testing.assert_array_equal(tau, dynamics.effort(*states))
-
-
 def test_a_specific_force_is_required_by_the_compiled_caller_too() -> None:
     """Zero would be free fall."""
     floating, states = FloatingBase(ROBOT), numbers(3, 2)

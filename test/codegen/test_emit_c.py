@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from eom_dynamics import load_robot
 from eom_dynamics.codegen.c_functions import scalar_sincos
-from eom_dynamics.codegen.emit_c import Segment, c_source, split
+from eom_dynamics.codegen.emit_c import Segment, c_source
 from eom_dynamics.codegen.emit_python import python_function
 from eom_dynamics.codegen.expressions import Expression
 from eom_dynamics.codegen.program import Program, c_name, trace
@@ -222,34 +222,6 @@ def run(program: Program, defined: list[int], segments: list[Segment], slots: in
     return outputs
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 50, 10**6])
-def test_values_and_lengths(program: Program, size: int) -> None:
-    defined = definitions(program)
-    segments, slots = split(program, [[node] for node in defined], size)
-    assert run(program, defined, segments, slots) == [result.node for result in program.results]
-    lengths = [stop - start for start, stop in (segment.definitions for segment in segments)]
-    assert sum(lengths) == len(defined)
-    assert max(lengths) <= size and max(lengths) - min(lengths) <= 1
-
-
-def test_slots_are_reused(program: Program) -> None:
-    segments, slots = split(program, [[node] for node in definitions(program)], 10)
-    assert slots < sum(len(segment.stored) for segment in segments) / 2
-
-
-def test_a_single_segment_needs_no_slots(program: Program) -> None:
-    ((segment,), slots) = split(program, [[node] for node in definitions(program)], 10**6)
-    assert not segment.loaded and not segment.stored and slots == 0
-
-
 def test_kernels_have_several_segments() -> None:
     """So that the tests of kernels include values in slots."""
     assert len(definitions(PROGRAMS["inverse_dynamics"](load_robot("iiwa")))) > 2000
-
-
-def test_groups_stay_together(program: Program) -> None:
-    defined = definitions(program)
-    groups = [defined[i : i + 7] for i in range(0, len(defined), 7)]
-    segments, slots = split(program, groups, 10)
-    assert run(program, defined, segments, slots) == [result.node for result in program.results]
-    assert all(segment.definitions[0] % 7 == 0 for segment in segments)

@@ -77,17 +77,6 @@ def test_partial_derivatives_of_sines() -> None:
     np.testing.assert_allclose(python_function(traced(compute))([a, b, 0.5]), expected, rtol=1e-15)
 
 
-def test_partial_derivatives_of_quotients_and_hyperbolic_tangents() -> None:
-    def compute(x: list[Expression]) -> list[Any]:
-        value = x[2].tanh() * (1.0 / (x[0] * x[1] + 2.0))
-        return [Partials(variable)(value) for variable in x]
-
-    a, b, c = 0.3, -0.7, 0.4
-    inverse = 1 / (a * b + 2)
-    expected = [-b * inverse**2 * np.tanh(c), -a * inverse**2 * np.tanh(c), inverse / np.cosh(c) ** 2]
-    np.testing.assert_allclose(python_function(traced(compute))([a, b, c]), expected, rtol=1e-14)
-
-
 @pytest.mark.parametrize("argument", [lambda x: x[0] * x[1], lambda x: x[0] + x[1], lambda x: 1.0 / x[0] + 2.0])
 def test_angles_that_are_not_linear_in_an_input_are_refused(argument: Callable[..., Any]) -> None:
     with pytest.raises(ValueError, match="must be linear in an input"):

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import gc
 import sys
-import weakref
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -309,13 +308,6 @@ class TestResultsThatAreNotFinite:
 
 
 class TestResults:
-    @pytest.mark.parametrize("samples", [(), (1,), (300,)])
-    def test_in_one_allocation(self, function: CompiledFunction, samples: tuple[int, ...]) -> None:
-        found = function(*numbers(3, *samples, N))
-        assert len({id(x.base) for x in found}) == 1
-        ends = [(x.ctypes.data, x.ctypes.data + x.nbytes) for x in found]
-        assert ends[0][1] == ends[1][0] and ends[1][1] == ends[2][0]
-
     def test_alone(self) -> None:
         signature = Signature(joint_vectors("q"), (Vector("U", ()),), result_type=None)
         energy = CompiledFunction(signature, kernel("potential_energy", "native"))
@@ -413,15 +405,3 @@ class TestMemory:
         for _ in range(1000):
             called(refused, x)
         assert [sys.getrefcount(v) for v in kept] == counts
-
-    def test_functions_are_freed(self) -> None:
-        function = motors()
-        call = function.state_call()
-        called(function, inputs(9))
-        freed = weakref.ref(function)
-        del function
-        gc.collect()
-        assert freed() is not None  # the caller passes other arguments to it
-        del call
-        gc.collect()
-        assert freed() is None

@@ -13,7 +13,6 @@ from chains import numbers
 from differences import derivative, deviation, gradient, polynomial_motion
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.linalg import null_space
 from trees import rotations, trees
 
 from eom_dynamics import Dynamics, FloatingBase, Robot, equations_of_motion, lie, load_robot
@@ -192,28 +191,6 @@ def test_redundant_corners_hold_like_the_surface() -> None:
     assert max(one.violation, many.violation) < 1e-11
 
 
-@ARMS
-def test_principle_of_least_constraint(name: str) -> None:
-    """Gauss: of the accelerations that the contacts allow, the nearest to the free one in the metric of M.
-
-    Found by elimination of the constraints, which leaves an unconstrained least-squares problem.
-    """
-    dynamics, q, v, tau = held(name)
-    M = free(dynamics.robot).mass_matrix(q)
-    without = free(dynamics.robot).forward_dynamics(q, v, tau)
-    J, Jd = dynamics.jacobian_derivatives(q, v)
-    allowed, freedom = np.linalg.lstsq(J, -Jd @ v)[0], null_space(J)
-    root = np.linalg.cholesky(M).T
-    steps = np.linalg.lstsq(root @ freedom, root @ (without - allowed))[0]
-    found = dynamics.forward_dynamics(q, v, tau).acceleration
-    assert deviation(found, allowed + freedom @ steps, floor=1.0) < 1e-10
-    # No allowed acceleration beside it has less of Gauss's constraint.
-    least = (found - without) @ M @ (found - without)
-    for direction in freedom.T:
-        beside = found + 0.1 * direction - without
-        assert beside @ M @ beside > least
-
-
 def test_hessian_has_the_second_derivatives_of_a_position() -> None:
     robot, contacts = pressing("panda")
     dynamics, q = in_contact(robot, *contacts), np.linspace(-0.8, 0.9, robot.n)
@@ -263,22 +240,6 @@ def test_effort_rates_under_given_forces_against_differences(name: str) -> None:
     (expected,) = equations.efforts(motion(0.0)[2])
     f = np.concatenate([force(0.0)[0] for force in forces.values()])
     assert deviation(found[0], expected - dynamics.jacobian(motion(0.0)[0]).T @ f) < 1e-12
-
-
-@ARMS
-def test_sticking_contacts_do_no_work(name: str) -> None:
-    arm, q, v, tau = held(name)
-    dynamics = free(arm.robot)
-    found = arm.forward_dynamics(q, v, tau)
-    power = np.concatenate(list(found.forces.values())) @ arm.velocity(q, v)[0]
-    assert abs(power) < 1e-11 * np.max(np.abs(tau))
-
-    def energy(t: float) -> float:
-        moved, rate = q + t * v + 0.5 * t**2 * found.acceleration, v + t * found.acceleration
-        return float(dynamics.kinetic_energy(moved, rate) + dynamics.potential_energy(moved))
-
-    # Energies of 100 J have rounding errors of 1e-14 J, over steps of 1e-4 s.
-    assert float(derivative(energy, step=1e-3)) == pytest.approx(float(v @ tau), abs=1e-8)
 
 
 def test_energy_of_an_impact() -> None:

@@ -3,15 +3,14 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import warnings
 from functools import cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from differences import derivative, deviation, polynomial_motion
+from example_robots import example_urdf
 from floating_motion import floating_motion
 from scipy.spatial.transform import Rotation
 
@@ -38,19 +37,11 @@ class State(NamedTuple):
         return self.pose, self.q
 
 
-def urdf(name: str) -> Path:
-    try:
-        files = importlib.metadata.files("example-robot-data") or []
-    except importlib.metadata.PackageNotFoundError:
-        pytest.skip("example-robot-data is not installed")
-    return next(Path(str(file.locate())) for file in files if file.name == FILES[name])
-
-
 @cache
 def floating(name: str) -> FloatingBase:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of a transmission of Talos that is left out
-        return FloatingBase(load_robot(urdf(name)), backend="numpy")
+        return FloatingBase(load_robot(example_urdf(FILES[name])), backend="numpy")
 
 
 def foot(name: str, frame: str) -> Contact:
@@ -78,7 +69,7 @@ class Peer:
         from pinocchio_contacts import PinocchioContacts
         from pinocchio_model import PinocchioFloating
 
-        self.model = self.pin.buildModelFromUrdf(str(urdf(name)), self.pin.JointModelFreeFlyer())
+        self.model = self.pin.buildModelFromUrdf(str(example_urdf(FILES[name])), self.pin.JointModelFreeFlyer())
         robot = floating(name).robot
         self.model.gravity = self.pin.Motion(np.array(robot.gravity), np.zeros(3))
         self.contacts = PinocchioContacts(self.model, contacts)
@@ -112,20 +103,6 @@ def test_against_pinocchio(name: str, feet: int) -> None:
     expected = peer.pin.impulseDynamics(peer.model, peer.contacts.data, q, peer.state.rates(before), J)
     assert deviation(after.rates, peer.state.back(expected)) < 1e-8
     assert deviation(stacked(after.impulses), peer.contacts.data.impulse_c) < 1e-8
-
-
-def test_redundant_corners_of_feet() -> None:
-    """Forces at eight corners: the same motion, and the same wrench of each foot that they share."""
-    surfaces, state = standing("talos", 2)
-    corners = [point for contact in surfaces.contacts for point in contact.points()]  # type: ignore[union-attr]
-    points = ContactDynamics(floating("talos"), corners)
-    one = surfaces.forward_dynamics(state.configuration, state.nu, state.tau)
-    many = points.forward_dynamics(state.configuration, state.nu, state.tau)
-    assert one.rank == many.rank == 12 and points.size == 24
-    assert deviation(many.acceleration, one.acceleration) < 1e-9
-    for contact in surfaces.contacts:
-        forces = np.concatenate([force for name, force in many.forces.items() if name.startswith(contact.name)])
-        assert deviation(contact.cone.grasp_matrix @ forces, one.forces[contact.name]) < 1e-9
 
 
 @STANCES
@@ -175,17 +152,6 @@ def test_solo_stands(cones: str | int | None) -> None:
     assert min(dynamics.margins(found.forces).values()) > 0
     held = dynamics.forward_dynamics((pose, q), still, found.tau)
     assert np.max(np.abs(held.acceleration)) < 1e-6
-
-
-def test_solo_pulled_up_has_no_forces_inside_the_cones() -> None:
-    from eom_dynamics import ContactError
-
-    pytest.importorskip("clarabel", reason="clarabel is not installed")
-    dynamics, _ = standing("solo", 4)
-    falling = np.zeros(18)
-    falling[5] = -12.0  # faster than it would fall
-    with pytest.raises(ContactError, match="no contact forces inside the friction cones balance this motion"):
-        dynamics.force_distribution((np.eye(4), np.tile([0.0, 0.8, -1.6], 4)), np.zeros(18), falling, cones="exact")
 
 
 def test_configuration_of_a_floating_base() -> None:

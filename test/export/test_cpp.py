@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from compilation import COMPILERS, run
-from exported import SPRING_ROBOTS, export, replace_in, robot, succeed, with_values, write
+from compilation import COMPILERS, run, supports
+from exported import SPRING_ROBOTS, export, renamed, replace_in, robot, succeed, with_values, write
 
 from eom_dynamics import Robot
 from eom_dynamics.actuators import Actuator, Friction, Gear, Transmission
@@ -95,9 +95,7 @@ def test_steep_friction(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["paired and rigid", "shared"])
 def test_sanitizers(name: str, tmp_path: Path) -> None:
     """A pair beside a rigid joint; and a damped spring, coupled ones, a transmission and losses."""
-    (tmp_path / "probe.c").write_text("int main(void) { return 0; }\n")
-    probe = ["cc", *SANITIZERS, "probe.c", "-o", "probe"]
-    if run(probe, tmp_path).returncode or run([tmp_path / "probe"], tmp_path).returncode:
+    if not supports(tmp_path, *SANITIZERS):
         pytest.skip("the sanitizers are not installed")
     export(robot(name) if name == "shared" else paired_and_rigid(), "cpp", tmp_path, [PLANT])
     # Of the larger arm, sanitizers look at the functions for its motors in test_feedforward.py.
@@ -263,12 +261,6 @@ def test_single_precision_is_single_throughout(tmp_path: Path) -> None:
     )
     header = (tmp_path / "include/eom/robots/springs_1.hpp").read_text()
     assert "using Scalar = float;" in header and "double" not in re.sub("//.*", "", header)
-
-
-def renamed(name: str, *joints: str) -> Robot:
-    planar = robot("planar_2r")
-    named = [replace(joint, name=joint_name) for joint, joint_name in zip(planar.joints, joints, strict=True)]
-    return replace(planar, name=name, joints=tuple(named))
 
 
 def test_any_names(tmp_path: Path) -> None:

@@ -7,15 +7,14 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 from compilation import COMPILERS
-from exported import compiled, export, robot, succeed
+from exported import compiled, robot, succeed
 
 from eom_dynamics import load_robot
 from eom_dynamics.actuators.drive_units import DriveUnits
 from eom_dynamics.exceptions import RobotDescriptionError
-from eom_dynamics.export import FEEDFORWARD, PRECISIONS, capabilities, project
+from eom_dynamics.export import FEEDFORWARD, capabilities, project
 from eom_dynamics.export.functions import OF_DRIVES
 
 # A position that drives with counts cannot be sent, under each policy of limits.
@@ -44,19 +43,6 @@ int main()
 }
 """
 
-STRICT = ("-std=c99", "-pedantic", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
-
-
-@pytest.mark.skipif(not COMPILERS, reason="no C compiler is installed")
-@pytest.mark.parametrize("precision", PRECISIONS)
-def test_c_passes_its_test(precision: str, tmp_path: Path) -> None:
-    """Against the closed form, which has gravity and Coriolis efforts as matrices, and units by their definition."""
-    exported, _ = export(robot("drives"), "c", tmp_path, OF_DRIVES, precision)
-    succeed(["cc", *STRICT, *sorted(tmp_path.glob("*.c")), "-o", "built", "-lm"], tmp_path)
-    lines = succeed([tmp_path / "built"], tmp_path).splitlines()
-    assert len(lines) == 2 * sum(len(function.outputs) for function in exported.functions.values())
-    assert all(line.startswith("ok") for line in lines)
-
 
 @pytest.mark.skipif(not (COMPILERS and shutil.which("c++")), reason="no C++ compiler is installed")
 def test_what_is_sent_is_finite(tmp_path: Path) -> None:
@@ -64,24 +50,6 @@ def test_what_is_sent_is_finite(tmp_path: Path) -> None:
     arm = replace(robot("planar_2r"), name="arm", joints=tuple(joints))
     compiled(arm, [FEEDFORWARD], UNSENDABLE.replace("\\\\n", "\\n"), tmp_path)
     assert succeed([tmp_path / "probe"], tmp_path).splitlines() == 4 * ["0 1"]
-
-
-def test_casadi_functions(tmp_path: Path) -> None:
-    casadi = pytest.importorskip("casadi")
-    exported, stored = export(robot("drives"), "casadi", tmp_path, OF_DRIVES)
-    for key, function in exported.functions.items():
-        loaded = casadi.Function.load(str(tmp_path / f"{function.name}.casadi"))
-        results = loaded(**{vector: stored.inputs[vector].T for vector in function.inputs})
-        for output in function.outputs:
-            errors = np.abs(np.array(results[output]) - stored.outputs[key][output].T)
-            assert np.all(errors <= stored.tolerance(key, output)), (key, output)
-
-
-@pytest.mark.skipif(not shutil.which("octave-cli"), reason="GNU Octave is not installed")
-def test_octave_passes_its_test(tmp_path: Path) -> None:
-    exported, _ = export(robot("drives"), "matlab", tmp_path, OF_DRIVES)
-    program = ["octave-cli", "--no-gui", "--eval", f"test_{exported.library}"]
-    assert "BAD" not in succeed(program, tmp_path)
 
 
 def test_they_come_with_the_feedforward_of_robots_that_need_them() -> None:

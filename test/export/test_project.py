@@ -3,23 +3,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from compilation import COMPILERS
-from exported import export, robot, succeed
+from exported import export, renamed, robot, succeed
 from linkages import four_bar
 
 import eom_dynamics as eom
 from eom_dynamics.export import PLANT, project
 from eom_dynamics.export.project import identifier, plain
-
-
-def renamed(robot_name: str, *joints: str) -> eom.Robot:
-    planar = robot("planar_2r")
-    named = [replace(joint, name=name) for joint, name in zip(planar.joints, joints, strict=True)]
-    return replace(planar, name=robot_name, joints=tuple(named))
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 import yaml
-from exported import export, robot, succeed, with_values
+from exported import export, renamed, robot, succeed, with_values
 
 from eom_dynamics import Dynamics, ElasticArm, Robot
 from eom_dynamics.actuators.drive_units import DriveUnits
@@ -128,12 +128,6 @@ def test_motors_that_are_no_joints() -> None:
         configured = yaml.safe_load(contents(subject, FEEDFORWARD)["config/controllers.yaml"])
         given = configured["feedforward_controller"]["ros__parameters"]
         assert [name for name in given["motors"] if name in given["joints"]] == shared
-
-
-def renamed(name: str, *joints: str) -> Robot:
-    planar = robot("planar_2r")
-    named = (replace(joint, name=other) for joint, other in zip(planar.joints, joints, strict=True))
-    return replace(planar, name=name, joints=tuple(named))
 
 
 @pytest.mark.parametrize(

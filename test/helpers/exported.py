@@ -33,6 +33,9 @@ FUNCTIONS: Mapping[str, Iterable[str]] = {
 }
 """Functions to export by robot: together all kinds of joints, angles and outputs."""
 
+MOTOR_ROBOTS = ("vsa_planar_2r", "planar_pr", "scissors", "shared", "lossy_0", "lossy_1", "carried")
+"""With commanded stiffness, a slide, a tree, all springs with losses, and carried rotors."""
+
 SPRING_ROBOTS = ("springs_0", "springs_1", "shared")
 """Robots with a spring of every kind, and with coupled springs, a transmission, friction and gear loss."""
 
@@ -63,6 +66,13 @@ def robot(name: str) -> Robot:
     if name in described:
         return robot_from_parameters(described[name]())
     return fixed_case(name, 1).robot if name in FUNCTIONS else load_robot(name)
+
+
+def renamed(name: str, *joints: str) -> Robot:
+    """The planar 2R with other names."""
+    planar = robot("planar_2r")
+    named = (replace(joint, name=other) for joint, other in zip(planar.joints, joints, strict=True))
+    return replace(planar, name=name, joints=tuple(named))
 
 
 def export(

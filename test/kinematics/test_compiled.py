@@ -10,7 +10,7 @@ from functools import lru_cache
 
 import numpy as np
 import pytest
-from chains import Case, cases, fixed_case
+from chains import fixed_case
 from differences import derivative, deviation, gradient, polynomial_motion
 from hypothesis import given
 from trees import MovingTree, moving_trees, trees
@@ -72,23 +72,6 @@ def tool_pose(robot: Robot, q: np.ndarray) -> np.ndarray:
     return pose
 
 
-def vee(matrix: np.ndarray) -> np.ndarray:
-    return np.array([matrix[2, 1], matrix[0, 2], matrix[1, 0], *matrix[:3, 3]])
-
-
-@given(cases(derivatives=3))
-def test_pose_and_twists(case: Case) -> None:
-    robot, states = case.robot, case.motion
-    C = tool_pose(robot, states[0])
-    assert deviation(traced_pose(robot, states[0]), C, floor=1.0) < 1e-14
-    twists = traced_twists(robot, states)
-    motion = polynomial_motion(states)
-    rate = derivative(lambda t: tool_pose(robot, motion(t)[0]))
-    # Differences of poses and of twists have errors of 1e-13 and, at high rates, of the tenth power of the step.
-    assert deviation(twists[0], vee(lie.inverse(C) @ rate), floor=1.0) < 1e-9
-    assert deviation(twists[1:], derivative(lambda t: traced_twists(robot, motion(t)))[:-1], floor=1.0) < 1e-9
-
-
 @given(trees())
 def test_trees_with_all_special_positions_of_axes(robot: Robot) -> None:
     q = np.linspace(-1, 1, robot.n)
@@ -105,31 +88,6 @@ def test_references_have_the_names_of_pinocchio_too(theirs: str, ours: str) -> N
     floating, pose = eom.FloatingBase(kinematics.robot, backend="numpy"), np.eye(4)
     found = floating.jacobian(pose, q, reference=theirs)
     np.testing.assert_array_equal(found, floating.jacobian(pose, q, reference=ours))
-
-
-@pytest.mark.parametrize("representation", REPRESENTATIONS)
-@given(cases(derivatives=1))
-def test_jacobians_map_rates_to_the_twist(representation: str, case: Case) -> None:
-    robot, states = case.robot, case.motion
-    C = tool_pose(robot, states[0])
-    jacobian = traced_jacobians(robot, states[:1], representation)[0]
-    twist = traced_twists(robot, states)[0]
-    into = {
-        "body": lambda V: V,
-        "space": lambda V: lie.Ad(C) @ V,
-        "world_aligned": lambda V: lie.world_aligned_twist(C, V),
-    }
-    assert deviation(jacobian @ states[1], into[representation](twist), floor=1.0) < 2e-14
-
-
-def test_derivatives_of_the_twist_by_those_of_the_jacobian() -> None:
-    case = fixed_case("mixed_chain", 4)
-    q, *rates = case.motion
-    J, Jd, Jdd, _ = traced_jacobians(case.robot, np.array([q, *rates[:3]]), "body")
-    twists = traced_twists(case.robot, np.array([q, *rates[:3]]))
-    assert deviation(twists[0], J @ rates[0]) < 1e-14
-    assert deviation(twists[1], J @ rates[1] + Jd @ rates[0]) < 1e-14
-    assert deviation(twists[2], J @ rates[2] + 2 * Jd @ rates[1] + Jdd @ rates[0]) < 1e-14
 
 
 # --- Against Pinocchio, and differences ---------------------------------------------
@@ -156,6 +114,8 @@ def compare(robot: Robot, states: np.ndarray) -> None:
         (twists[1], pin.getFrameAcceleration(model, data, frame, pin.LOCAL)),
     ):
         assert deviation(found, np.concatenate([expected.angular, expected.linear]), floor=1.0) < 1e-12
+    # Differences of twists have errors, at high rates, of the tenth power of the step.
+    assert deviation(twists[1:], derivative(lambda t: traced_twists(robot, motion(t)))[:-1], floor=1.0) < 1e-9
     centers = traced_centers(robot, states)
     assert deviation(centers[:3], [data.com[0], data.vcom[0], data.acom[0]], floor=1.0) < 1e-12
     rates = derivative(lambda t: traced_centers(robot, motion(t)))
@@ -412,15 +372,11 @@ BAD = {
     "no rate": (lambda k: k.motion(np.zeros(7)), "requires q and at least qd"),
     "unknown frame": (lambda k: k.pose(np.zeros(7), frame="iiwa_joint_77"), "no frame 'iiwa_joint_77'; did you mean"),
     "short wrench": (lambda k: k.statics(np.zeros(7), np.zeros(3)), r"^wrench must have shape \(6,\)"),
-    "infinite wrench": (lambda k: k.statics(np.zeros(7), np.full(6, np.inf)), "^wrench must be finite; entry"),
     "no numbers": (lambda k: k.wrench(np.zeros(7), ["a"] * 7), "^tau must be real numbers, is of type"),
     "ragged": (lambda k: k.statics(np.zeros(7), [[0.0], [0.0, 1.0]]), "^wrench is not an array of numbers"),
     "frame by number": (lambda k: k.pose(np.zeros(7), frame=7), "no frame 7"),
-    "frame by a list": (lambda k: k.pose(np.zeros(7), frame=["tool"]), r"no frame \['tool'\]"),
-    "frame by a matrix": (lambda k: k.jacobian(np.zeros(7), np.eye(4)), r"no frame array\(\[\[1., 0., 0., 0.\], \[0"),
     "tolerance of a text": (lambda k: k.singular_directions(np.zeros(7), tolerance="a"), "^tolerance must be a number"),
     "tolerance above 1": (lambda k: k.singular_directions(np.zeros(7), tolerance=2), "^tolerance must be from 0 to 1"),
-    "short effort": (lambda k: k.wrench(np.zeros(7), np.zeros(6)), r"^tau must have shape \(7,\)"),
     "a batch": (lambda k: k.singular_directions(np.zeros((2, 7))), r"^q must have shape \(7,\), has \(2, 7\)"),
 }
 
@@ -446,10 +402,6 @@ def test_without_mass_there_is_no_center() -> None:
         Kinematics(light, backend="numpy").center_of_mass([0.0, 0.0])
 
 
-def test_unknown_representation_and_no_robot(iiwa: Kinematics) -> None:
-    with pytest.raises(ValueError, match="reference must be one of body, space, world_aligned"):
-        iiwa.jacobian(np.zeros(7), reference="tool")
+def test_no_robot() -> None:
     with pytest.raises(TypeError, match="robot must be a Robot"):
         Kinematics("iiwa")
-    with pytest.raises(ValueError, match="backend must be one of"):
-        Kinematics(load_robot("planar_2r"), backend="fortran")

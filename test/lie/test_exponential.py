@@ -49,10 +49,6 @@ def test_log_of_half_turns_about_the_axes_of_coordinates() -> None:
         assert deviation(lie.exp(x), half, floor=1.0) < 1e-15
 
 
-def test_log_of_a_translation() -> None:
-    np.testing.assert_array_equal(lie.log(lie.pose(np.eye(3), [1.0, 2.0, -3.0])), [0, 0, 0, 1.0, 2.0, -3.0])
-
-
 @given(twists(), numbers(1.0, 6))
 def test_jacobians_map_rates_to_twists(x: np.ndarray, rate: np.ndarray) -> None:
     C = lie.exp(x)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import warnings
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Mapping
@@ -13,6 +12,7 @@ import numpy as np
 import pytest
 from described_trees import random_tree
 from differences import deviation, polynomial_motion
+from example_robots import example_urdfs
 
 from eom_dynamics import Robot, RobotDescriptionWarning, equations_of_motion, load_robot, robot_from_parameters
 from eom_dynamics.arrays import Array
@@ -102,16 +102,6 @@ def _in_order(parameters: dict, robot: Robot) -> dict:
     return parameters | {"joint_names": sorted(parameters["joint_names"], key=lambda name: place[name])}
 
 
-def _example_urdfs() -> list[Path]:
-    """The URDFs of example-robot-data in which a joint moves."""
-    try:
-        files = importlib.metadata.files("example-robot-data") or []
-    except importlib.metadata.PackageNotFoundError:
-        return []
-    paths = sorted({Path(str(file.locate())) for file in files if file.name.endswith(".urdf")})
-    return [path for path in paths if _moving_joints(path)]
-
-
 def _moving_joints(path: Path) -> list[ET.Element]:
     return [joint for joint in ET.parse(path).getroot().iter("joint") if joint.get("type", "fixed") != "fixed"]
 
@@ -147,7 +137,12 @@ WARNINGS = {
 
 
 @pytest.mark.parametrize(
-    "path", [pytest.param(path, id=f"{path.parent.parent.name}/{path.stem}") for path in _example_urdfs()]
+    "path",
+    [
+        pytest.param(path, id=f"{path.parent.parent.name}/{path.stem}")
+        for path in example_urdfs()
+        if _moving_joints(path)
+    ],
 )
 def test_robots_in_use(path: Path) -> None:
     """Each loads by default, with these warnings and no other."""

@@ -43,10 +43,6 @@ def test_a_cloud_of_points(cloud, twist: np.ndarray) -> None:
     assert inertia_violation(about_origin) is None
 
 
-def test_entries_are_in_the_order_of_urdf() -> None:
-    np.testing.assert_array_equal(inertia.symmetric(1, 2, 3, 4, 5, 6), [[1, 2, 3], [2, 4, 5], [3, 5, 6]])
-
-
 @pytest.mark.parametrize("principal", [(0, 0, 0), (0, 1, 1), (1, 1, 1), (1, 1, 2), (1, 2, 3), (1, 1, 2.01)], ids=str)
 def test_consistent_principal_moments(principal) -> None:
     assert inertia_violation(np.diag(principal)) is None

@@ -57,42 +57,25 @@ def refusal(folder: Path, content: str | bytes) -> str:
 BAD_ENTRIES = {
     # numbers
     "nan": ("mass", NAN, "must be finite, is nan"),
-    "infinity": ("mass", INF, "must be finite, is inf"),
     "minus infinity": ("rotor_inertia", -INF, "must be finite, is -inf"),
     "nan in a list": ("center_of_mass", [0.0, NAN, 0.0], "must be finite"),
-    "infinity in a list": ("origin.xyz", [0.0, 0.0, INF], "must be finite"),
-    "infinite angle": ("origin.rpy", [INF, 0.0, 0.0], "must be finite"),
     "huge": ("center_of_mass", [1e200, 0.0, 0.0], "must not exceed 1e+12 in SI units, is 1e+200"),
     "huge integer": ("mass", 10**400, "must be finite"),
-    "huge angle": ("origin.rpy", [0.0, 1e300, 0.0], "must not exceed 1e+12"),
     "bool": ("mass", True, "must be a number, is True"),
     "bools": ("center_of_mass", [True, False, True], "must be a list of 3 numbers"),
     "number in quotes": ("mass", "2.0", "must be a number, is '2.0'"),
-    "numbers in quotes": ("center_of_mass", ["0.5", "0.0", "0.0"], "must be a list of 3 numbers"),
-    "list for a number": ("mass", [2.0], "must be a number, is [2.0]"),
-    "section for a number": ("mass", {}, "must be a number, is {}"),
-    "number for a list": ("center_of_mass", 0.5, "must be a list of 3 numbers, is 0.5"),
     "text for a list": ("inertia", "none", "must be a list of 6 numbers, is 'none'"),
-    "section for a list": ("center_of_mass", {"x": 0.5}, "must be a list of 3 numbers"),
     "nested list": ("center_of_mass", [[0.5, 0.0, 0.0]], "must be a list of 3 numbers"),
     "no value": ("mass", None, "has no value"),
     "empty list": ("center_of_mass", [], "must have 3 entries, has 0"),
-    "list too short": ("center_of_mass", [0.5, 0.0], "must have 3 entries, has 2"),
     "list too long": ("screw", [0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0], "must have 6 entries, has 7"),
-    "matrix for six entries": ("inertia", [0.0] * 9, "must have 6 entries, has 9"),
     # bodies
     "negative mass": ("mass", -1.0, "must be positive, is -1"),
-    "zero mass": ("mass", 0.0, "must be positive, is 0"),
     "tiny mass": ("mass", 1e-320, "must be at least 1e-12"),
     "negative moment of inertia": (
         "inertia",
         [1.0, 0.0, 0.0, 1.0, 0.0, -1.0],
         "principal moments of inertia must not be negative",
-    ),
-    "product of inertia too large": (
-        "inertia",
-        [1.0, 1.5, 0.0, 1.0, 0.0, 1.0],
-        "principal moments of inertia must not",
     ),
     "moments against the triangle": (
         "inertia",
@@ -106,27 +89,13 @@ BAD_ENTRIES = {
         "universal",
         "must be one of revolute, continuous, prismatic, helical, planar, ball, floating, fixed, is 'universal'",
     ),
-    "capital type": ("type", "Revolute", "must be one of revolute, continuous, prismatic"),
-    "list for a type": ("type", ["revolute"], "must be one of revolute, continuous, prismatic"),
     "number for a type": ("type", 1, "planar, ball, floating, fixed, is 1"),
     "no axis": ("screw", [0.0] * 6, "the axis must be a unit vector, is zero"),
-    "revolute joint that slides": ("screw", [0.0, 0.0, 0.0, 0.0, 0.0, 1.0], "the axis must be a unit vector, is zero"),
     "long axis": ("screw", [0.0, 0.0, 2.0, 0.0, 0.0, 0.0], "must be a unit vector, has length 2"),
-    "short axis": ("screw", [0.0, 0.0, 0.999, 0.0, 0.0, 0.0], "must be a unit vector, has length 0.999"),
     "revolute joint with pitch": ("screw", [0.0, 0.0, 1.0, 0.0, 0.0, 0.1], "must be 0, is 0.1 m/rad; is it helical?"),
-    # elasticity
-    "negative stiffness": ("elasticity.stiffness", -1.0, "must be positive, is -1"),
-    "zero stiffness": ("elasticity.stiffness", 0.0, "must be positive, is 0"),
-    "infinite stiffness": ("elasticity.stiffness", INF, "must be finite, is inf"),
     "tiny stiffness": ("elasticity.stiffness", 1e-320, "must be at least 1e-12"),
-    "unknown elasticity": ("elasticity.type", "rubber", "must be one of antagonistic_exponential"),
     "text for elasticity": ("elasticity", "rigid", "must be a section, is 'rigid'"),
-    "list for elasticity": ("elasticity", [500.0], "must be a section"),
-    "elasticity without value": ("elasticity", None, "has no value"),
     "negative rotor inertia": ("rotor_inertia", -0.1, "must not be negative, is -0.1"),
-    "rotor inertia in quotes": ("rotor_inertia", "0.1", "must be a number"),
-    # sections
-    "list for a section": ("origin", [0.0, 0.0, 0.0], "must be a section, is [0.0, 0.0, 0.0]"),
     "text for a section": ("origin", "base", "must be a section, is 'base'"),
     # unknown entries
     "unknown entry": ("colour", "red", "unknown entry; known are type, parent, screw, origin, mass"),
@@ -144,29 +113,17 @@ def test_invalid_entry_of_a_joint(tmp_path: Path, entry: str, value: Any, reason
 BAD_ROBOT_ENTRIES = {
     "name is a number": ("name", 1, "must be a string, is 1"),
     "name is empty": ("name", "", "must be a string, is ''"),
-    "name is blank": ("name", "  ", "must be a string"),
     "reference unknown": ("inertia_reference", "body", "must be one of com, link, is 'body'"),
-    "reference in capitals": ("inertia_reference", "COM", "must be one of com, link, is 'COM'"),
     "reference is a list": ("inertia_reference", ["com"], "must be one of com, link"),
-    "reference has no value": ("inertia_reference", None, "has no value"),
     "gravity is a number": ("gravity", -9.81, "must be a list of 3 numbers, is -9.81"),
-    "gravity too short": ("gravity", [0.0, -9.81], "must have 3 entries, has 2"),
-    "gravity not finite": ("gravity", [0.0, NAN, 0.0], "must be finite"),
-    "gravity has no value": ("gravity", None, "has no value"),
     "joint twice": ("joint_names", ["joint_1", "joint_1"], "'joint_1' is listed twice"),
     "joint without name": ("joint_names", ["joint_1", ""], "must be a list of at least one name"),
     "no joints": ("joint_names", [], "must be a list of at least one name"),
     "one name, no list": ("joint_names", "joint_1", "must be a list of at least one name, is 'joint_1'"),
-    "names are numbers": ("joint_names", [1, 2], "must be a list of at least one name"),
-    "names are a section": ("joint_names", {"joint_1": 1}, "must be a list of at least one name"),
     "name with a dot": ("joint_names", ["arm.joint_1", "joint_2"], "'arm.joint_1' must not contain '.' or '/'"),
-    "name with a slash": ("joint_names", ["arm/joint_1", "joint_2"], "'arm/joint_1' must not contain '.' or '/'"),
     "name with a line break": ("joint_names", ["joint_1\n", "joint_2"], "must not contain control characters"),
     "joints are a list": ("joints", [{"mass": 1.0}], "must be a section"),
-    "joints are a number": ("joints", 2, "must be a section, is 2"),
-    "joints have no value": ("joints", None, "has no value"),
     "joint is a number": ("joints.joint_2", 2, "must be a section, is 2"),
-    "joint has no value": ("joints.joint_2", None, "has no value"),
     "joint that is not listed": ("joints.joint_3", {"mass": 1.0}, "unknown entry; known are joint_1, joint_2"),
     "unknown entry": ("comment", "mine", "unknown entry; known are name, joint_names"),
 }
@@ -223,11 +180,6 @@ def test_invalid_joint(tmp_path: Path, entries: dict[str, Any], reason: str) -> 
     assert reason in message
 
 
-def test_joint_that_is_listed_but_not_described(tmp_path: Path) -> None:
-    message = refusal(tmp_path, as_file(edited("joint_names", ["joint_1", "joint_2", "gripper"])))
-    assert message == "robot.joints.gripper: missing"
-
-
 def test_misspelt_joint(tmp_path: Path) -> None:
     message = refusal(tmp_path, as_file(edited("joint_names", ["joint_1", "joint2"])))
     assert message == "robot.joints.joint2: missing; is joint_2 a misspelling of it?"
@@ -248,20 +200,14 @@ BAD_FILES: dict[str, tuple[str | bytes, str]] = {
     ),
     "robot outside of parameters": ("robot: {name: arm}", "no ros__parameters section has an entry robot"),
     "parameters are a list": ("/**: {ros__parameters: [robot]}", "no ros__parameters section has an entry robot"),
-    "parameters have no value": ("/**: {ros__parameters: }", "no ros__parameters section has an entry robot"),
-    "robot has no value": ("/**: {ros__parameters: {robot: }}", "robot: must be a section, is None"),
     "robot is a list": ("/**: {ros__parameters: {robot: [1, 2]}}", "robot: must be a section, is [1, 2]"),
     "two robots": (GOOD + GOOD.replace("/**", "/other"), "2 robots; a file must describe one"),
     "two documents": (GOOD + "---\n" + GOOD, "found another document"),
     # not accepted by ROS 2
     "key twice": (GOOD.replace(MASS, "mass: 2.0\n          mass: 3.0"), "'mass' occurs twice"),
     "key is a number": (GOOD.replace(MASS, "1: 2.0"), "1 is not a string"),
-    "key is a list": (GOOD.replace(MASS, "[mass]: 2.0"), "['mass'] is not a string"),
-    "key is null": (GOOD.replace(MASS, "~: 2.0"), "None is not a string"),
     "text among numbers": (GOOD.replace("[0.5, 0.0, 0.0]", "[0.5, 0.0, x]"), "list of mixed types"),
     "alias": (GOOD.replace(MASS, "mass: &m 2.0").replace("mass: 1.0", "mass: *m"), "aliases are not allowed"),
-    "alias of itself": ("a: &a [*a]", "aliases are not allowed"),
-    "ten to the ninth": ("a: &a [x, x]\n" + "b: &b [*a, *a, *a]\n", "aliases are not allowed"),
     "merge": (GOOD.replace(MASS, "<<: {mass: 2.0}"), "mass: missing"),
     "object of Python": (GOOD.replace(MASS, "mass: !!python/name:os.system"), "is not allowed"),
     "tag that does not fit": (
@@ -281,11 +227,9 @@ BAD_FILES: dict[str, tuple[str | bytes, str]] = {
     "two colons": ("a: b: c", "line 1, column 5: not valid YAML: mapping values are not allowed"),
     "other version of YAML": ("%YAML 2.0\n---\na", "not valid YAML"),
     "control character": (GOOD + "\x07", "not valid YAML: unacceptable character"),
-    "null character": (GOOD + "\x00", "not valid YAML: unacceptable character"),
     # not text
     "Latin-1": (GOOD.encode() + b"# \xe9", "must be UTF-8 text, is not at byte"),
     "UTF-16": (GOOD.encode("utf-16"), "must be UTF-8 text, is not at byte 0"),
-    "binary": (bytes(range(256)), "must be UTF-8 text"),
     # made to hang: fails by the time limit of all tests
     "too large": ("#" * 1_000_000, "must be at most 200000 bytes"),
     "lists nested deeply": ("[" * 500, "nested too deeply"),
@@ -300,12 +244,6 @@ BAD_FILES: dict[str, tuple[str | bytes, str]] = {
 @pytest.mark.parametrize(("content", "reason"), BAD_FILES.values(), ids=BAD_FILES)
 def test_invalid_file(tmp_path: Path, content: str | bytes, reason: str) -> None:
     assert reason in refusal(tmp_path, content)
-
-
-def test_errors_of_yaml_name_line_and_column(tmp_path: Path) -> None:
-    message = refusal(tmp_path, GOOD.replace(MASS, "mass: 2.0\n          mass: 3.0"))
-    line = GOOD[: GOOD.index(MASS)].count("\n") + 2
-    assert message.startswith(f"line {line}, column 11: not valid YAML: ")
 
 
 def test_text_that_is_not_unicode() -> None:

@@ -54,21 +54,6 @@ def test_relative_paths_refer_to_the_working_folder(monkeypatch: pytest.MonkeyPa
     assert load_robot("iiwa.yaml").name == "iiwa"
 
 
-def test_iiwa_is_the_one_of_the_table() -> None:
-    """Values of bodies 1, 4 and 7, copied from the paper."""
-    robot = load_robot("iiwa")
-    assert robot.joint_names == tuple(f"iiwa_joint_{i}" for i in range(1, 8))
-    assert [robot.joints[i].mass for i in (0, 3, 6)] == [3.94781, 2.61155, 0.35432]
-    np.testing.assert_array_equal(robot.joints[3].center_of_mass, [0.00020, -0.05268, 0.03818])
-    np.testing.assert_array_equal(robot.joints[2].reference_pose[:3, 3], [0, 0.42, 0])
-    np.testing.assert_array_equal(robot.joints[4].reference_pose[:3, 3], [0, -0.4, 0])
-    np.testing.assert_array_equal(robot.joints[1].reference_pose[:3, :3], [[1, 0, 0], [0, 0, -1], [0, 1, 0]])
-    np.testing.assert_array_equal(robot.gravity, [0, 0, -9.80665])
-    assert [joint.parent for joint in robot.joints] == [-1, 0, 1, 2, 3, 4, 5]
-    for joint in robot.joints:
-        np.testing.assert_array_equal(joint.screw, [0, 0, 1, 0, 0, 0])
-
-
 def test_reference_of_inertias_can_be_set_when_loading() -> None:
     with pytest.warns(RobotDescriptionWarning, match=r"iiwa\.yaml: robot\.inertia_reference: .*iiwa_joint_1"):
         robot = load_robot("iiwa", inertia_reference="link")
@@ -80,13 +65,6 @@ def test_reference_of_inertias_can_be_set_when_loading() -> None:
 def test_reference_of_inertias_is_checked_when_loading(reference) -> None:
     with pytest.raises(RobotDescriptionError, match=r"iiwa\.yaml: robot\.inertia_reference: must be one of com, link"):
         load_robot("iiwa", inertia_reference=reference)
-
-
-@pytest.mark.parametrize("node", ["/**", "eom_dynamics", "/arm/eom_dynamics"])
-def test_the_robot_is_found_under_any_node(tmp_path: Path, node: str) -> None:
-    path = tmp_path / "arm.yaml"
-    path.write_text((CONFIG / "iiwa.yaml").read_text().replace("/**:", f"{node}:", 1))
-    assert load_robot(path).n == 7
 
 
 def test_the_robot_is_found_under_nested_namespaces_and_among_other_parameters(tmp_path: Path) -> None:

@@ -22,7 +22,6 @@ from eom_dynamics import (
 )
 from eom_dynamics.actuators.springs import DampedSpring
 from eom_dynamics.extras import MissingLibraryError
-from eom_dynamics.tools.cli.main import main
 
 mujoco = pytest.importorskip("mujoco", reason="MuJoCo is missing: pip install mujoco")
 
@@ -347,16 +346,6 @@ def test_a_parameter_file_adds_springs(tmp_path: Path) -> None:
         f"/**: {{ros__parameters: {{robot: {{urdf: arm.xml, tip: two, joints: {{a: {spring}}}}}}}}}\n"
     )
     assert load_robot(tmp_path / "arm.yaml").stiffness.tolist() == [50.0, np.inf]
-
-
-def test_commands_take_mjcf(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "arm.mjcf"
-    path.write_text(model(chain('<joint name="a"/>')))
-    assert main(["inspect", str(path)]) == 0
-    assert "turn" in capsys.readouterr().out
-    path.write_text("<mujoco><worldbody>")
-    assert main(["inspect", str(path)]) == 2
-    assert capsys.readouterr().err.startswith(f"eom_dynamics inspect: {path}: MuJoCo refuses it: XML parse error")
 
 
 def test_a_missing_mujoco_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

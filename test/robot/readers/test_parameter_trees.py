@@ -39,11 +39,9 @@ BAD: dict[str, tuple[tuple[dict[str, Any], str], ...]] = {
             {"joints.left_lift.parent": "right_lift"},
             "joints.left_lift.parent: must be one of base, torso, listed before this joint, is 'right_lift'",
         ),
-        ({f"{ELBOW}.parent": "left_elbow"}, f"{ELBOW}.parent: must be one of base, torso"),
         ({f"{ELBOW}.parent": "neck"}, f"{ELBOW}.parent: must be one of base, torso"),
         ({f"{ELBOW}.parent": 1}, f"{ELBOW}.parent: must be a string, is 1"),
         ({"tool_names": ["foot"]}, "tools.left_hand: unknown entry"),
-        ({"tools.left_hand.body": "leg"}, "tools.left_hand.body: must be one of base"),
         ({"tools.left_hand.origin": ...}, "tools.left_hand.origin: missing"),
         ({f"{ELBOW}.mimic": {"joint": "hip"}}, f"{ELBOW}.elasticity: unknown entry"),
         ({f"{ELBOW}.mimic": {"joint": "hip"}, f"{ELBOW}.elasticity": ...}, f"{ELBOW}.rotor_inertia: unknown entry"),
@@ -71,7 +69,6 @@ BAD: dict[str, tuple[tuple[dict[str, Any], str], ...]] = {
     "pendulum": (
         ({"joint_names": ["base"]}, "joint_names: 'base' is reserved for the base"),
         ({"convention": "denavit"}, "convention: must be one of body_screws, spatial_screws"),
-        ({"convention": ["dh"]}, "convention: must be one of body_screws"),
         ({"tool_names": ["foot"], "tools": ...}, "tool_names: 'foot' is neither a body"),
         ({"tool_names": ["hinge", "hinge"]}, "tool_names: 'hinge' is listed twice"),
         ({"tool_names": ..., "tools": {}}, "tools: unknown entry"),
@@ -85,7 +82,6 @@ BAD: dict[str, tuple[tuple[dict[str, Any], str], ...]] = {
         ),
         ({f"{HINGE}.damping": -1.0}, f"{HINGE}.damping: must not be negative, is -1"),
         ({f"{HINGE}.friction": -1.0}, f"{HINGE}.friction: must not be negative, is -1"),
-        ({f"{HINGE}.gear_ratio": 0.0}, f"{HINGE}.gear_ratio: must not be 0"),
         (
             {
                 f"{HINGE}.type": "fixed",
@@ -228,30 +224,14 @@ REFUSED = {
         {"joints": {"elbow": {"stiffness": 1.0}}},
         "parameters: urdf.joints.elbow.stiffness: unknown entry",
     ),
-    "no stiffness": (
-        {"joints": {"elbow": {"elasticity": {"type": "linear"}}}},
-        "parameters: urdf.joints.elbow.elasticity.stiffness: missing",
-    ),
     "no type": (
         {"joints": {"elbow": {"elasticity": {"stiffness": 1.0}}}},
         "parameters: urdf.joints.elbow.elasticity.type: missing",
     ),
-    "negative stiffness": (
-        {"joints": {"elbow": {"elasticity": {"type": "linear", "stiffness": -1.0}}}},
-        "parameters: urdf.joints.elbow.elasticity.stiffness: must be positive, is -1",
-    ),
-    "negative rotor": (
-        {"joints": {"elbow": {"rotor_inertia": -1.0}}},
-        "parameters: urdf.joints.elbow.rotor_inertia: must not be negative, is -1",
-    ),
-    "no section": ({"joints": {"elbow": 3.0}}, "parameters: urdf.joints.elbow: must be a section, is 3.0"),
     "mimic": ({"joints": {"grip": {"elasticity": SPRING}}}, "parameters: urdf.joints.grip: it mimics elbow"),
     "fixed": ({"joints": {"mount": {}}}, "parameters: urdf.joints.mount: a fixed joint has no motor"),
     "planar": ({"joints": {"slide": {}}}, "parameters: urdf.joints.slide: a planar joint has no motor"),
     "misspelt option": ({"roots": "upper"}, "parameters: urdf.roots: unknown entry; did you mean root?"),
-    "gravity": ({"gravity": [1.0]}, "parameters: urdf.gravity: must have 3 entries, has 1"),
-    "branches": ({"branches": "prune"}, "parameters: urdf.branches: must be one of lump, drop, is 'prune'"),
-    "tip": ({"tip": [1]}, "parameters: urdf.tip: must be a string or a list of strings, is [1]"),
     "no tip": ({"tip": []}, "parameters: urdf.tip: must be a string or a list of strings, is []"),
     "unknown root": ({"root": "uper"}, "/arm: root: no link 'uper'; did you mean upper?"),
 }

@@ -85,12 +85,6 @@ def test_macros_properties_arguments_and_includes(tmp_path: Path) -> None:
     assert arguments == {"mass": "3.5"}
 
 
-def test_the_options_of_load_robot_apply(tmp_path: Path) -> None:
-    robot = load_robot(arm(tmp_path), tip="upper", branches="drop", gravity=[0, 0, -1.6])
-    assert robot.joint_names == ("upper_joint",)
-    np.testing.assert_array_equal(robot.gravity, [0, 0, -1.6])
-
-
 def test_units_of_yaml_print_no_warnings(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """That of a unit is evaluated in the outermost scope of xacro, those after it are not."""
     (tmp_path / "values.yaml").write_text("angle: !degrees 180\n")

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from chains import fixed_case, packaged_parameters
+from example_robots import example_urdfs
 from same_dynamics import assert_same_dynamics
 from springs import EVERY_KIND
 from urdf_arms import urdf_arm
@@ -43,17 +43,11 @@ def test_packaged_robots(name: str, write: Callable[[Robot], Written]) -> None:
     assert_same_dynamics(robot, loaded(write(robot), robot))
 
 
-def _examples() -> list[Path]:
-    try:
-        files = importlib.metadata.files("example-robot-data") or []
-    except importlib.metadata.PackageNotFoundError:
-        return []
-    found = {Path(file.name).stem: Path(str(file.locate())) for file in files if file.name.endswith(".urdf")}
-    return [found[name] for name in EXAMPLES if name in found]
+IN_USE = {path.stem: path for path in example_urdfs() if path.stem in EXAMPLES}
 
 
 @pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
-@pytest.mark.parametrize("path", [pytest.param(path, id=path.stem) for path in _examples()])
+@pytest.mark.parametrize("path", IN_USE.values(), ids=IN_USE)
 def test_robots_in_use(path: Path, write: Callable[[Robot], Written]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

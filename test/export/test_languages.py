@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every packaged robot and every kind of spring, in every language, on a thousand states: long, and not part of CI."""
+"""Exported code passes its own test in every language, or gives the values stored in it.
+
+Robots with all kinds of joints, springs, losses and drives; every packaged robot and every kind of spring, ideal and
+with losses, on a thousand states: long, and not part of CI.
+"""
 
 from __future__ import annotations
 
@@ -8,20 +12,20 @@ import shutil
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import cuda_on_host
 import numpy as np
 import pytest
 from closed_forms import check_closed_form
 from compilation import COMPILERS, run
-from exported import replace_in, robot, succeed
+from exported import FUNCTIONS, MOTOR_ROBOTS, SPRING_ROBOTS, replace_in, robot, succeed, with_values, write
 from springs import EVERY_KIND, with_springs
 
 from eom_dynamics import Robot, load_robot, packaged_robots
 from eom_dynamics.actuators import Actuator, Friction, Gear
 from eom_dynamics.export import (
-    LANGUAGES,
-    PRECISIONS,
+    FEEDFORWARD,
     STRAIGHT_LINE,
     Project,
     StoredValues,
@@ -29,8 +33,7 @@ from eom_dynamics.export import (
     project,
     stored_values,
 )
-
-pytestmark = pytest.mark.soak
+from eom_dynamics.export.functions import OF_DRIVES
 
 STATES = 1000
 
@@ -56,10 +59,23 @@ def arms() -> dict[str, Robot]:
 ARMS = arms()
 
 
-@pytest.fixture(scope="module", params=ARMS)
-def name(request: pytest.FixtureRequest) -> str:
-    """Each arm, all languages of one before the next, so that they share its values."""
-    return str(request.param)
+class Case(NamedTuple):
+    """A robot of ``exported.robot`` with some functions; without functions one of ARMS with all that it has."""
+
+    name: str
+    functions: tuple[str, ...] = ()
+
+
+OF_LINKS = [Case(name, tuple(functions)) for name, functions in FUNCTIONS.items()]
+OF_MOTORS = [Case(name, (FEEDFORWARD,)) for name in MOTOR_ROBOTS]
+DRIVES = Case("drives", tuple(OF_DRIVES))
+
+
+def cases(*quick: Case) -> Any:
+    """Parametrise a test; each arm in all languages before the next, so that they share its values."""
+    soak = [pytest.param(Case(name), id=name, marks=pytest.mark.soak) for name in ARMS]
+    chosen = [pytest.param(case, id=f"{case.name}-{len(case.functions)}") for case in quick]
+    return pytest.mark.parametrize("case", [*soak, *chosen], scope="module")
 
 
 LINKS = set(STRAIGHT_LINE) - {"inverse_dynamics", "inverse_dynamics_with_payload"}
@@ -80,14 +96,15 @@ def values(name: str, functions: tuple[str, ...], precision: str) -> tuple[Proje
     return of_robot, stored_values(of_robot, STATES)
 
 
-def exported(name: str, language: str, folder: Path, precision: str = "double") -> tuple[Project, StoredValues]:
-    """All that the robot has in a language."""
-    functions = functions_of(name, language)
-    assert functions
-    of_robot, stored = values(name, functions, precision)
-    for file, content in LANGUAGES[language].files(of_robot, stored).items():
-        (folder / file).parent.mkdir(parents=True, exist_ok=True)
-        (folder / file).write_bytes(content)
+def exported(case: Case, language: str, folder: Path, precision: str = "double") -> tuple[Project, StoredValues]:
+    """Write the functions of a case, or all that the robot has in a language."""
+    if case.functions:
+        of_robot, stored = with_values(robot(case.name), case.functions, precision)
+    else:
+        functions = functions_of(case.name, language)
+        assert functions
+        of_robot, stored = values(case.name, functions, precision)
+    write(of_robot, stored, language, folder)
     return of_robot, stored
 
 
@@ -103,16 +120,29 @@ def outputs(of_robot: Project) -> int:
 
 
 @pytest.mark.skipif(not COMPILERS, reason="no C compiler is installed")
-@pytest.mark.parametrize("precision", PRECISIONS)
-def test_c(name: str, precision: str, tmp_path: Path) -> None:
-    of_robot, _ = exported(name, "c", tmp_path, precision)
-    succeed(["cc", "-O1", *C_STRICT, *sorted(tmp_path.glob("*.c")), "-o", "built", "-lm"], tmp_path)
-    judge(succeed([tmp_path / "built"], tmp_path), 2 * outputs(of_robot))
+@pytest.mark.parametrize("compiler", COMPILERS)
+@cases(*OF_LINKS, *OF_MOTORS, DRIVES)
+def test_c(case: Case, compiler: str, tmp_path: Path) -> None:
+    check_c(case, "double", compiler, tmp_path)
+
+
+@pytest.mark.skipif(not COMPILERS, reason="no C compiler is installed")
+@cases(DRIVES)
+def test_c_in_single_precision(case: Case, tmp_path: Path) -> None:
+    check_c(case, "single", "cc", tmp_path)
+
+
+def check_c(case: Case, precision: str, compiler: str, folder: Path) -> None:
+    """One state, and the batch."""
+    of_robot, _ = exported(case, "c", folder, precision)
+    succeed([compiler, *C_STRICT, *sorted(folder.glob("*.c")), "-o", "built", "-lm"], folder)
+    judge(succeed([folder / "built"], folder), 2 * outputs(of_robot))
 
 
 @pytest.mark.skipif(not shutil.which("c++"), reason="no C++ compiler is installed")
-def test_cpp(name: str, tmp_path: Path) -> None:
-    exported(name, "cpp", tmp_path)
+@cases()
+def test_cpp(case: Case, tmp_path: Path) -> None:
+    exported(case, "cpp", tmp_path)
     sources = [file.name for file in sorted((tmp_path / "c").glob("*.c")) if not re.search("_batch|^test_", file.name)]
     succeed(["cc", "-O1", *C_STRICT, "-c", *sources], tmp_path / "c")
     objects = sorted((tmp_path / "c").glob("*.o"))
@@ -124,16 +154,27 @@ def test_cpp(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not shutil.which("octave-cli"), reason="GNU Octave is not installed (Debian: apt install octave)")
-def test_matlab(name: str, tmp_path: Path) -> None:
-    of_robot, _ = exported(name, "matlab", tmp_path)
-    judge(succeed(["octave-cli", "--eval", f"test_{of_robot.library}"], tmp_path), 2 * outputs(of_robot))
+@cases(*OF_LINKS, *OF_MOTORS, DRIVES)
+def test_matlab(case: Case, tmp_path: Path) -> None:
+    of_robot, _ = exported(case, "matlab", tmp_path)
+    judge(
+        succeed(["octave-cli", "--no-gui", "--norc", "--eval", f"test_{of_robot.library}"], tmp_path),
+        2 * outputs(of_robot),
+    )
 
 
-def test_casadi(name: str, tmp_path: Path) -> None:
+MORE_MOTORS = [Case(x, (FEEDFORWARD, "spring_efforts")) for x in ("sea_planar_2r", *SPRING_ROBOTS, "carried_0")]
+
+
+@cases(*OF_LINKS, *MORE_MOTORS, DRIVES)
+def test_casadi(case: Case, tmp_path: Path) -> None:
     casadi = pytest.importorskip("casadi")
-    of_robot, stored = exported(name, "casadi", tmp_path)
+    of_robot, stored = exported(case, "casadi", tmp_path)
+    assert len(list(tmp_path.iterdir())) == len(of_robot.functions)
     for key, function in of_robot.functions.items():
         loaded = casadi.Function.load(str(tmp_path / f"{function.name}.casadi"))
+        assert loaded.name() == function.name
+        assert loaded.name_in() == list(function.inputs) and loaded.name_out() == list(function.outputs)
         results = loaded(**{vector: stored.inputs[vector].T for vector in function.inputs})
         for output in function.outputs:
             computed, expected = np.array(results[output]), stored.outputs[key][output].T
@@ -142,8 +183,9 @@ def test_casadi(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not shutil.which("g++"), reason="g++ is not installed")
-def test_cuda_on_the_processor(name: str, tmp_path: Path) -> None:
-    of_robot, _ = exported(name, "cuda", tmp_path)
+@cases(*(Case(name, (FEEDFORWARD,)) for name in (*SPRING_ROBOTS, "carried_0", "held")))
+def test_cuda_on_the_processor(case: Case, tmp_path: Path) -> None:
+    of_robot, _ = exported(case, "cuda", tmp_path)
     cuda_on_host.adapt(tmp_path)
     for file in tmp_path.glob("test_*.cpp"):
         replace_in(file, "30 * STATES + 3", "STATES + 3")
@@ -152,9 +194,10 @@ def test_cuda_on_the_processor(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not shutil.which("nvcc"), reason="nvcc is not installed")
-def test_cuda(name: str, tmp_path: Path) -> None:
+@cases()
+def test_cuda(case: Case, tmp_path: Path) -> None:
     """Compiled without a warning; run where there is a device."""
-    of_robot, _ = exported(name, "cuda", tmp_path)
+    of_robot, _ = exported(case, "cuda", tmp_path)
     strict = ["-Werror", "all-warnings", "-Xcompiler", "-Wall,-Wextra,-Werror"]
     device = bool(shutil.which("nvidia-smi")) and run(["nvidia-smi", "-L"], tmp_path).returncode == 0
     architecture = "native" if device else "sm_80"
