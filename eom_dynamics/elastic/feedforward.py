@@ -358,12 +358,12 @@ class FeedforwardMethods(CompiledMethods):
         return np.where(self.damped, self.deflection_state(deflection, (*samples, self.robot.n)), SETTLED)
 
     def _given_friction_state(self, state: ArrayLike | None, samples: tuple[int, ...]) -> list[Array]:
-        """State of presliding friction, that of the velocity at motors without; nothing for None."""
+        """State of presliding friction, SETTLED at motors without; nothing for None."""
         if state is None:
             return []
         presliding = self.side.presliding
         given = np.where(presliding, like_joints(state, FRICTION_STATE, (*samples, len(presliding))), SETTLED)
-        if not np.all(np.abs(given[..., presliding]) <= 1.0):
+        if not np.all((np.abs(given) <= 1.0) | (given == SETTLED)):
             raise StateError(f"{FRICTION_STATE} must be from -1 to 1")
         return [given]
 
