@@ -12,8 +12,7 @@ from ...robot import Robot, packaged_robots
 from ...robot.formats import FORMATS, WRITABLE
 from ...robot.readers.files import PACKAGE, located
 from ..robot_options import RobotOptions
-from .options import add_options, options_of
-from .types import number, path, path_with
+from .options import add_options, number, options_of, path, path_with
 
 html_path, robot_path = path_with(".html"), path_with(*WRITABLE)
 

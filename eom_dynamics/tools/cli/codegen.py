@@ -29,7 +29,7 @@ from ...robot import Robot
 from ..results import Result, ResultSection, TextTable, operation_counts
 from ..writing import check_folder, whole_file, write_folder
 from .arguments import add_output_file, add_robot_arguments, load
-from .types import listed, one_of, path
+from .options import listed, one_of, path
 
 SUMMARY = "write a robot's dynamics as C, C++, MATLAB, CasADi and CUDA code, or a ros2_control package"
 
