@@ -19,7 +19,7 @@ from ..elastic import ElasticArm
 from ..elastic.bounds import Bounds, bounds
 from ..exceptions import StateError
 from ..messages.joint_order import JointOrder
-from ..messages.waypoints import read_positions
+from ..messages.trajectories import read_positions
 from ..simulation.number_files import read_arrays, read_table
 from ..spelling import listed
 from ..trajectory import FastestMotion, sample

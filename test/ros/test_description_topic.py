@@ -111,7 +111,7 @@ def test_a_robot_that_is_replaced_during_a_trajectory_comes_to_rest(active, desc
     """By the commands of the robot before, until there is a setpoint for the new one."""
     from eom_dynamics.msg import SplineTrajectory
 
-    from eom_dynamics.messages.spline_trajectory import write_spline
+    from eom_dynamics.messages.trajectories import write_spline
     from eom_dynamics.trajectory import rest_to_rest
 
     client = active(urdf_arm("before"))

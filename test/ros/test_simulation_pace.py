@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("rclpy", reason="rclpy is not installed")
 
-from eom_dynamics.ros.simulation_pace import CommandPhase, CommandWatchdog, Pace
+from eom_dynamics.ros.simulated_robot_node import CommandPhase, CommandWatchdog, Pace
 
 
 def test_it_counts_the_periods_of_a_steady_clock():

@@ -142,7 +142,7 @@ def test_statuses_have_the_identity_of_the_request(node, publisher):
     """Its own, or else one by topic, number and content, though no trajectory has a stamp."""
     from eom_dynamics.msg import TrajectoryStatus
 
-    from eom_dynamics.messages.waypoints import checksum
+    from eom_dynamics.messages.trajectories import checksum
 
     statuses = node.collect(TrajectoryStatus, "trajectory_status")
     command(node, [0.0, 0.0])

@@ -15,7 +15,7 @@ from urdf_arms import fresh_mass, urdf_arm
 
 import eom_dynamics as eom
 from eom_dynamics.messages.fields import COMMAND_FIELDS
-from eom_dynamics.messages.spline_trajectory import write_spline
+from eom_dynamics.messages.trajectories import write_spline
 from eom_dynamics.robot import robot_from_urdf
 from eom_dynamics.trajectory import rest_to_rest
 

@@ -194,7 +194,7 @@ def test_none_reports_and_does_nothing(node, configure):
 def test_a_trajectory_that_has_ended_is_no_loss(node, configure):
     from eom_dynamics.msg import SplineTrajectory
 
-    from eom_dynamics.messages.spline_trajectory import write_spline
+    from eom_dynamics.messages.trajectories import write_spline
     from eom_dynamics.trajectory import rest_to_rest
 
     configure(setpoint_timeout=0.05, on_setpoint_loss="hold")
@@ -353,7 +353,7 @@ def test_a_deadline_of_setpoints_is_none_of_a_trajectory(start):
     """While a trajectory is played, publishers of setpoints are silent, and miss every deadline."""
     from eom_dynamics.msg import SplineTrajectory
 
-    from eom_dynamics.messages.spline_trajectory import write_spline
+    from eom_dynamics.messages.trajectories import write_spline
     from eom_dynamics.trajectory import rest_to_rest
 
     node = start_with_quality(start, {"deadline": 300_000_000})

@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ...arguments import option
 from ...elastic import ElasticArm
 from ...elastic.bounds import LimitCheck
 from ...elastic.limit_violations import IN_DEGREES
 from ...exceptions import RobotDescriptionWarning
-from ...option_fields import option
 from ...robot import Robot
 from ...robot.formats import PARAMETER_FILE, format_of
 from ...robot.model import ModelUncertainty

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arguments of the command line from dataclasses of options, the options of parsed arguments, and types of arguments.
 
-Each field of :func:`eom_dynamics.option_fields.option` becomes an argument of its type, with its default, choices and
+Each field of :func:`eom_dynamics.arguments.option` becomes an argument of its type, with its default, choices and
 number rule; the help is the attribute's text in the class's docstring. A dataclass in a field becomes a group. Words
 of a field, all optional:
 
@@ -23,8 +23,8 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
 
+from ...arguments import choices_of
 from ...number_rules import violation
-from ...option_fields import choices_of
 from ...spelling import shown
 
 _Value = TypeVar("_Value")

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...arguments import option
 from ...exceptions import EomDynamicsError
 from ...extras import require
-from ...option_fields import option
 from ...terminal import printable
 from ..recording_options import CommandOptions, Sampling
 from ..results import Result

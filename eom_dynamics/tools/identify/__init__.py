@@ -6,9 +6,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ...arguments import option
 from ...identification import Options
 from ...identification.elastic.arm import ElasticOptions
-from ...option_fields import option
 from ..recording_options import MotorSource, Source
 
 HELD_OUT = 0.2
