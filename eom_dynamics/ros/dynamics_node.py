@@ -87,7 +87,8 @@ class DynamicsNode(LifecycleNode, RobotNode):
         self.declare(DYNAMICS)
         # Topics exist while the node does, so that they are discovered before activation.
         self._commands = CommandTopics(self)
-        self._stream = SetpointStream(self, self._commands, self._deactivate)
+        deactivate = partial(self.switch_off, "the node deactivates itself", self.trigger_deactivate)
+        self._stream = SetpointStream(self, self._commands, deactivate)
         self._trajectories = SplineTopic(self, self._stream.player, self._arm_to_play)
         self._trajectories.on_finished = self._stream.supervision.expect_nothing
         self._payloads = PayloadTopic(self, self._evaluator_for_payloads)
@@ -143,9 +144,6 @@ class DynamicsNode(LifecycleNode, RobotNode):
             self._stream.switch_off(reason, then)
         else:
             then()
-
-    def _deactivate(self) -> None:
-        self.switch_off("the node deactivates itself", self.trigger_deactivate)
 
     def _bring_up(self) -> None:
         if self.trigger_configure() == TransitionCallbackReturn.SUCCESS:

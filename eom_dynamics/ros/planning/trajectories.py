@@ -25,7 +25,6 @@ from ..interfaces import ComputeTrajectoryFeedforward, LimitViolation, set_stamp
 _Constants = ComputeTrajectoryFeedforward.Request
 _ALL = _Constants.STATE | _Constants.EFFORT | _Constants.MOTOR
 
-_PEAK_FIELDS = ("quantity", "name", "value", "limit", "ratio")
 _POINT_FIELDS = ("positions", "velocities", "accelerations")
 
 

@@ -157,11 +157,6 @@ def shown_gain(comparison: Comparison) -> int:
     return int(np.argmax(comparison.natural_frequency))
 
 
-def _floor(comparison: Comparison) -> float:
-    """Return the lower end of the logarithmic error axis, rad or m; only the start and zero crossings lie below."""
-    return max(0.3 * float(np.nanpercentile(distance(comparison)[:, shown_gain(comparison)], 2)), 1e-16)
-
-
 def _endings(comparison: Comparison) -> list[str]:
     """Return one line for each arm whose simulation ended early, with time and reason."""
     names = {"none": "no feedforward"}
@@ -205,7 +200,8 @@ def _over_time(comparison: Comparison) -> go.Figure:
         # A logarithmic axis has no zero, which errors reach where a link crosses its path.
         shown = np.maximum(errors[kept], 1e-13)
         add_line(figure, t[kept], shown, label, {"color": shade}, unit=unit(comparison))
-    return _of_feedforwards(figure, 1e3 * _floor(comparison), 2 * float(np.nanmax(off)))
+    # Only the start and zero crossings lie below.
+    return _of_feedforwards(figure, 0.3 * float(np.nanpercentile(off, 2)), 2 * float(np.nanmax(off)))
 
 
 def _over_gain(comparison: Comparison) -> go.Figure:
