@@ -22,7 +22,7 @@ from ..exceptions import StateError
 from ..trajectory import PoseSpline, Spline, through_poses
 from ..trajectory.spline import DEGREE, ORDERS
 from .fields import STATE_FIELDS, doubles, first_not_finite
-from .joint_order import JointOrder, shown
+from .joint_order import JointOrder, shown_name
 from .spatial import read_pose, read_twist
 
 
@@ -55,7 +55,7 @@ def require_rest_at_the_end(trajectory: Any) -> None:
     """
     for joint, velocity in enumerate(trajectory.points[-1].velocities if trajectory.points else ()):
         if not abs(velocity) <= np.finfo(np.float32).eps:
-            name = shown(trajectory.joint_names[joint]) if joint < len(trajectory.joint_names) else joint
+            name = shown_name(trajectory.joint_names[joint]) if joint < len(trajectory.joint_names) else joint
             raise StateError(
                 f"points[{len(trajectory.points) - 1}].velocities[{joint}] (joint {name}) is {velocity:.3g} rad/s or "
                 "m/s, must be 0 at the end (parameter allow_nonzero_velocity_at_trajectory_end)"
@@ -79,7 +79,7 @@ def read_points(trajectory: Any, field: str, order: JointOrder) -> Array | None:
     values = np.frombuffer(b"".join([part if len(part) else empty for part in parts])).reshape(len(parts), n)
     for k, joint in np.argwhere(~np.isfinite(values)):
         if len(parts[k]):
-            name = shown(order.names[joint])
+            name = shown_name(order.names[joint])
             raise StateError(f"points[{k}].{field}[{joint}] (joint {name}) is {values[k, joint]}")
     return order.to_robot(values)
 

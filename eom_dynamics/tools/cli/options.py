@@ -48,7 +48,7 @@ def path_with(*endings: str) -> Callable[[str], Path]:
     return read
 
 
-def number(rule: str = "finite", kind: type = float) -> Callable[[str], Any]:
+def numeric(rule: str = "finite", kind: type = float) -> Callable[[str], Any]:
     """Return a type for numbers that keep a rule of :mod:`eom_dynamics.number_rules`."""
 
     def read(text: str) -> Any:
@@ -87,14 +87,14 @@ def one_of(names: Iterable[str]) -> Callable[[str], str]:
     return read
 
 
-def listed(value: Callable[[str], Any]) -> Callable[[str], tuple[Any, ...]]:
+def comma_separated(value: Callable[[str], Any]) -> Callable[[str], tuple[Any, ...]]:
     """Return a type for values with commas between them."""
     return lambda text: tuple(map(value, text.split(",")))
 
 
 def some_of(names: Iterable[str]) -> Callable[[str], tuple[str, ...]]:
     """Return a type for some of the names with commas between them, each once; ``none`` for none of them."""
-    return lambda text: () if text == "none" else tuple(dict.fromkeys(listed(one_of(names))(text)))
+    return lambda text: () if text == "none" else tuple(dict.fromkeys(comma_separated(one_of(names))(text)))
 
 
 def shown_errors(parse: Callable[[str], _Value]) -> Callable[[str], _Value]:
@@ -171,10 +171,10 @@ def _keywords(entry: Field[Any], kind: Any, text: str) -> dict[str, Any]:
     keywords: dict[str, Any] = {name: words[name] for name in ("metavar", "nargs", "const") if name in words}
     metavar, leaf = words.get("metavar", ""), _leaf(kind)
     several, by_name, in_one = get_origin(kind) in (tuple, Sequence, Mapping), "=]" in metavar, metavar.endswith(",…")
-    read: Any = number(words["rule"] or "finite", leaf) if leaf in (int, float) else path if leaf is Path else str
+    read: Any = numeric(words["rule"] or "finite", leaf) if leaf in (int, float) else path if leaf is Path else str
     read = shown_errors(words["parse"]) if "parse" in words else one_of(choices) if choices else read
     if in_one:
-        read = some_of(choices) if choices else listed(read)
+        read = some_of(choices) if choices else comma_separated(read)
     keywords["type"] = named(metavar, read) if by_name else read
     if not _flag(entry).startswith("-"):
         return {"nargs": "+" if several else None} | keywords | {"help": text}

@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> Result:
     from ...elastic import ElasticArm
     from ...simulation import SimulationError, compare_feedforward
     from ...simulation.integrators import check_method
-    from ..simulate.results import comparison_result, write_results
+    from ..simulate.results import comparison_result, write_comparison
     from ..simulate.trajectory import read_trajectory
 
     if request.method is not None or request.efforts is None:
@@ -81,7 +81,7 @@ def run(options: argparse.Namespace) -> Result:
             about["springs and rotors"] = "example values: the sources of the packaged robots give none"
         page = bars.add_task("page", total=None)  # which shows that it is under way
         result = comparison_result(comparison, options.output / "index.html", about, audited=request.audit)
-        write_results(options.output, comparison, result, force=options.force)
+        write_comparison(options.output, comparison, result, force=options.force)
         bars.update(page, total=1, completed=1)
     return result
 
@@ -89,7 +89,7 @@ def run(options: argparse.Namespace) -> Result:
 def _run_open_loop(options: argparse.Namespace, request: SimulationRequest, arm: ElasticArm) -> Result:
     """Simulate without a trajectory, and write."""
     from ...simulation import SimulationError
-    from ..simulate.open_loop import open_loop_result, read_efforts, run_open_loop, write_results
+    from ..simulate.open_loop import open_loop_result, read_efforts, run_open_loop, write_motion
 
     robot, start = arm.robot, []
     for name, values in (("--start", request.start), ("--velocity", request.velocity)):
@@ -104,5 +104,5 @@ def _run_open_loop(options: argparse.Namespace, request: SimulationRequest, arm:
         return Result(failures=[str(error)])
     about = {"robot": f"{options.robot:.200}", "efforts": str(request.efforts or "none")}
     result = open_loop_result(motion, options.output / "index.html", about)
-    write_results(options.output, motion, result, force=options.force)
+    write_motion(options.output, motion, result, force=options.force)
     return result
