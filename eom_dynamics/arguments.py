@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Validation of arguments other than joint states: poses, counts, tolerances and names of options."""
+"""Validation of arguments other than joint states, and of options: fields of dataclasses with choices and number rules.
+
+The command line makes its arguments of the same fields; their help is the attribute's text in the class's docstring.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import Field, field, fields
 from typing import Any
 
 import numpy as np
@@ -100,3 +104,47 @@ def _number(value: Any, name: str, rule: str, error: type[EomDynamicsError]) -> 
 def real_number(value: ArrayLike, name: str) -> float:
     """A finite number; raises StateError if it is something else."""
     return float(real_array(value, name, ()))
+
+
+Choices = Collection[str] | Callable[[], Collection[str]]
+
+
+def option(default: Any = None, *, choices: Choices = (), rule: str = "", **words: Any) -> Any:
+    """Declare a field of a dataclass of options.
+
+    Args:
+        default: value; a dict is copied.
+        choices: what the value, or each of its entries, must be one of, or a function that returns it; of a mapping,
+            its values are what is chosen.
+        rule: number rule of the value, or of each of its entries, see :func:`.number_rules.violation`.
+        words: for the command line, see :mod:`eom_dynamics.tools.cli.options`.
+    """
+    start: dict[str, Any] = {"default_factory": dict} if default == {} else {"default": default}
+    return field(**start, metadata={"choices": choices, "rule": rule, **words})
+
+
+def choices_of(entry: Field[Any]) -> Collection[str]:
+    """Choices of a field; empty without any."""
+    choices: Any = entry.metadata.get("choices", ())
+    return choices() if callable(choices) else choices
+
+
+def check_options(options: Any, error: type[EomDynamicsError], **known: Collection[str]) -> None:
+    """Check the fields of :func:`option`; a default is always allowed.
+
+    Args:
+        options: the dataclass, in its ``__post_init__``.
+        error: what is raised, naming the field.
+        known: by the name of a field, choices in place of those of the command line.
+    """
+    for entry in fields(options):
+        value, choices = getattr(options, entry.name), choices_of(entry)
+        if value == entry.default:
+            continue
+        names = known.get(entry.name, choices.values() if isinstance(choices, Mapping) else choices)
+        parts = value.values() if isinstance(value, Mapping) else value if isinstance(value, tuple | list) else [value]
+        for part in parts:
+            if names and part not in names:
+                raise error(f"{entry.name} must be one of {', '.join(map(str, names))}, is {shown(part)}")
+            if (rule := entry.metadata.get("rule")) and (reason := violation(part, rule)):
+                raise error(f"{entry.name} {reason}")

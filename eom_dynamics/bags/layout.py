@@ -136,7 +136,10 @@ class Layout:
         """Walk over a field that starts, after alignment, at a byte; returns where it ends."""
         kind, what = description
         if kind == Nodetype.BASE:
-            return self._string(at) if what[0] == "string" else self._numbers(path, what[0], at, 1)
+            if what[0] != "string":
+                return self._numbers(path, what[0], at, 1)
+            length, at = self._length(at)
+            return self._fixed(at, at + length)
         if kind == Nodetype.NAME:
             return self._walk_type(path, what, at)
         (element, length) = what
@@ -176,10 +179,6 @@ class Layout:
         at = _aligned(at, 4)
         end = self._fixed(at, at + 4)
         return int(struct.unpack_from(f"{self._order}I", self._data, at)[0]), end
-
-    def _string(self, at: int) -> int:
-        length, at = self._length(at)
-        return self._fixed(at, at + length)
 
     def _fixed(self, start: int, end: int) -> int:
         self._mask[start : self._within(end)] = 0xFF

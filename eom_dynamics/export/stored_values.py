@@ -19,7 +19,7 @@ from ..elastic.flat_programs import HELD, REFERENCE
 from ..elastic.motor_programs import DEFLECTION, FRICTION_STATE, MOTOR_NAMES, SETTLED, STIFFNESS_NAMES
 from ..elastic.motor_side import MotorSide
 from ..jet import Jet
-from ..messages.spline_trajectory import read_spline, write_spline
+from ..messages.trajectories import read_spline, write_spline
 from ..recursion import PARAMETERS
 from ..states import EFFORT_NAMES, PAYLOAD_NAMES, STATE_NAMES, WRENCH_NAMES
 from ..trajectory import Spline

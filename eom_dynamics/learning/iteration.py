@@ -32,12 +32,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.interpolate import BSpline
 
-from ..arguments import not_negative
+from ..arguments import check_options, not_negative, option
 from ..arrays import Array
 from ..elastic import ElasticArm, LimitCheck
 from ..elastic.bounds import TOLERANCE
 from ..exceptions import EomDynamicsError, StateError
-from ..option_fields import check_options, option
 from ..simulation.number_files import read_arrays
 from ..states import STATE_NAMES, real_array
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ..arrays import Array
 from ..exceptions import StateError, StiffnessError
-from .joint_order import JointOrder, shown
+from .joint_order import JointOrder, shown_name
 
 STATE_FIELDS = ("position", "velocity", "acceleration", "jerk", "snap")
 """q to qdddd, in setpoints and requests."""
@@ -173,7 +173,7 @@ def refuse_number(field: str, values: Array, at: Sequence[int], order: JointOrde
     sample, joint = at
     which = f"sample {sample}, " if several else ""
     place = sample * len(order.names) + joint
-    raise StateError(f"{field}[{place}] ({which}joint {shown(order.names[joint])}) is {values[sample, joint]}")
+    raise StateError(f"{field}[{place}] ({which}joint {shown_name(order.names[joint])}) is {values[sample, joint]}")
 
 
 def write(response: Any, fields: Sequence[str], values: Sequence[Array]) -> None:

@@ -33,12 +33,12 @@ def places(
     found: dict[str, int] = {}
     for place, name in enumerate(given):
         if name not in known and not others:
-            raise StateError(f"{field}[{place}]: the robot has no {kind} {shown(name)}")
+            raise StateError(f"{field}[{place}]: the robot has no {kind} {shown_name(name)}")
         if name in found and name in known:
-            raise StateError(f"{field}[{place}]: {kind} {shown(name)} is listed twice")
+            raise StateError(f"{field}[{place}]: {kind} {shown_name(name)} is listed twice")
         found[name] = place
-    if missing := [shown(name) for name in names if name not in found]:
-        there = ", ".join(map(shown, given[:_SHOWN_NAMES])) or "is empty"
+    if missing := [shown_name(name) for name in names if name not in found]:
+        there = ", ".join(map(shown_name, given[:_SHOWN_NAMES])) or "is empty"
         remedy = f"{field} has {there}" if others and given else f"list each {kind} once"
         raise StateError(f"{field}: {kind} {', '.join(missing[:_SHOWN_NAMES])} missing; {remedy}")
     return np.array([found[name] for name in names])
@@ -160,10 +160,10 @@ class MotorOrder:
             array = array[self._index]
         if not np.isfinite(array).all():
             bad = int(np.argmin(np.isfinite(array)))
-            raise StateError(f"{field} of motor {shown(self._names[bad])} is {array[bad]}")
+            raise StateError(f"{field} of motor {shown_name(self._names[bad])} is {array[bad]}")
         return array
 
 
-def shown(name: str) -> str:
+def shown_name(name: str) -> str:
     """A name made safe for an error message, whatever its length and characters."""
     return repr(name if len(name) <= 60 else name[:57] + "...")

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..arrays import Array
 from ..exceptions import StateError
-from .joint_order import shown
+from .joint_order import shown_name
 
 
 class JointPositions:
@@ -35,7 +35,7 @@ class JointPositions:
             StateError: a position is not known.
         """
         positions = np.array([self._positions[name] for name in self._names])
-        unknown = [shown(name) for name, x in zip(self._names, positions, strict=True) if not np.isfinite(x)]
+        unknown = [shown_name(name) for name, x in zip(self._names, positions, strict=True) if not np.isfinite(x)]
         if unknown:
             raise StateError(f"joint_states: the position of {', '.join(unknown)} is not known yet")
         return positions
@@ -66,11 +66,11 @@ class JointTolerances:
         allowed = np.full((len(_QUANTITIES), len(names)), np.inf)
         for k, entry in enumerate(entries):
             if entry.name not in names:
-                raise StateError(f"{field}[{k}]: the robot has no joint {shown(entry.name)}")
+                raise StateError(f"{field}[{k}]: the robot has no joint {shown_name(entry.name)}")
             for i, quantity in enumerate(_QUANTITIES):
                 value = getattr(entry, quantity)
                 if not np.isfinite(value):
-                    raise StateError(f"{field}[{k}].{quantity} (joint {shown(entry.name)}) is {value}")
+                    raise StateError(f"{field}[{k}].{quantity} (joint {shown_name(entry.name)}) is {value}")
                 allowed[i, names.index(entry.name)] = value if value > 0 else np.inf
         return cls(tuple(names), allowed)
 

@@ -20,7 +20,7 @@ from ..elastic import BaseMotion
 from ..exceptions import StateError
 from ..robot import Robot
 from .fields import ANGULAR_FIELDS, BASE_FIELD, FORCE_FIELDS, check_length, first_not_finite, getter
-from .joint_order import shown
+from .joint_order import shown_name
 
 # Largest deviation of a quaternion's length from one; it is then made one.
 _UNIT = 1e-3
@@ -185,6 +185,6 @@ def _refuse_number(fields: Sequence[str], given: Sequence[Any], values: Array, r
     which = int(np.searchsorted(ends, row, side="right"))
     place, k = row - ends[which] + len(given[which]), len(robot.tools)
     where = [f"sample {place // k}"] if len(given[which]) > k else []
-    where += [f"tool {shown(robot.tools[place % k].name)}"] if k > 1 else []
+    where += [f"tool {shown_name(robot.tools[place % k].name)}"] if k > 1 else []
     details = f" ({', '.join(where)})" if where else ""
     raise StateError(f"{fields[which]}[{place}].{_COMPONENTS[component]}{details} is {values[row, component]}")

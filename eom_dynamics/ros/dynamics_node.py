@@ -9,12 +9,15 @@ two setpoints.
 
 from __future__ import annotations
 
+import functools
 import gc
 import sys
+import traceback
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from lifecycle_msgs.srv import ChangeState
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 
 from ..elastic import ElasticArm
@@ -23,18 +26,92 @@ from ..messages.setpoint_to_command import SetpointEvaluator
 from ..terminal import printable
 from .diagnostics import Level, StatusReport
 from .dynamics.command_topics import CommandTopics
-from .dynamics.inverse_dynamics_service import InverseDynamicsService
-from .dynamics.payload_topic import PayloadTopic
+from .dynamics.services import InverseDynamicsService, PayloadTopic
 from .dynamics.setpoint_stream import SetpointStream
 from .dynamics.spline_topic import SplineTopic
 from .dynamics.statistics import STATUS_NAME
-from .dynamics.transitions import TransitionRequests, reported, state_label
 from .executors import StopSignals
 from .parameter_tables import DYNAMICS
 from .robot_node import RobotNode
 from .robot_sources import LoadedRobot
 from .running import Executable, run
 from .scheduling import schedule
+
+_Callback = Callable[[Any, LifecycleState], TransitionCallbackReturn]
+
+
+def reported(callback: _Callback) -> _Callback:
+    """Decorate a transition callback: log it, report its exception to ``on_transition_failure`` and return ERROR.
+
+    After ERROR, rclpy calls ``on_error``; of an exception it says nothing.
+    """
+    name = callback.__name__.removeprefix("on_")
+
+    @functools.wraps(callback)
+    def reporting(node: Any, state: LifecycleState) -> TransitionCallbackReturn:
+        try:
+            result = callback(node, state)
+        except Exception as error:
+            node.on_transition_failure(f"{name} failed: {type(error).__name__}: {error}", traceback.format_exc())
+            return TransitionCallbackReturn.ERROR
+        if result == TransitionCallbackReturn.SUCCESS:
+            node.get_logger().info(f"transition {name} from {state.label}")
+        return result
+
+    return reporting
+
+
+class TransitionRequests:
+    """Requests for transitions of a node, of which impossible ones are refused; rclpy would end the process.
+
+    Before a transition that leaves the active state the node is switched off, which takes time: the request is answered
+    afterwards, and others go on. rclpy answers a request when its callback returns.
+    """
+
+    def __init__(self, node: DynamicsNode) -> None:
+        """Take the place of the callback of rclpy."""
+        self._node = node
+        service: Any = node._service_change_state
+        self._change_state, self._send = service.callback, service.send_response
+        # Of requests under way, with the header of each response, which rclpy passes on with it.
+        self._waiting: list[list[Any]] = []
+        service.callback, service.send_response = self._receive, self._answer
+
+    def _receive(self, request: ChangeState.Request, response: ChangeState.Response) -> ChangeState.Response:
+        wanted, available = request.transition, self._node._state_machine.available_transitions
+        possible = any(wanted.label == x[1] if wanted.label else wanted.id == x[0] for x in available)
+        if not possible or self._node.state != "active":  # each transition from there ends it
+            return self._change(request, response)
+        waiting, done = [response, None], []
+
+        def change() -> None:
+            self._change(request, response)
+            done.append(True)
+            if waiting in self._waiting:
+                self._waiting.remove(waiting)
+                self._send(*waiting)
+
+        self._node.switch_off("the node is deactivated", change)
+        if not done:
+            self._waiting.append(waiting)
+        return response
+
+    def _answer(self, response: ChangeState.Response, header: Any) -> None:
+        for waiting in self._waiting:
+            if waiting[0] is response:
+                waiting[1] = header
+                return
+        self._send(response, header)
+
+    def _change(self, request: ChangeState.Request, response: ChangeState.Response) -> ChangeState.Response:
+        try:
+            return self._change_state(request, response)
+        except Exception as error:
+            if self._node.context.ok():  # at shutdown the transition event cannot be published
+                self._node.get_logger().warning(f"transition refused in state {self._node.state}: {error}")
+            response.success = False
+            return response
+
 
 # Time that the end of the node waits until its last command has been received, s.
 _DELIVERY = 2.0
@@ -81,13 +158,14 @@ class DynamicsNode(LifecycleNode, RobotNode):
         """
         # For the robot's parameters, whose names depend on the robot; others are refused.
         super().__init__(PROGRAM.node, allow_undeclared_parameters=True, **options)
-        TransitionRequests(self, self.switch_off)
+        TransitionRequests(self)
         self._starting_up = False
         self._scheduling_problem = self._failed_transition = ""
         self.declare(DYNAMICS)
         # Topics exist while the node does, so that they are discovered before activation.
         self._commands = CommandTopics(self)
-        self._stream = SetpointStream(self, self._commands, self._deactivate)
+        deactivate = partial(self.switch_off, "the node deactivates itself", self.trigger_deactivate)
+        self._stream = SetpointStream(self, self._commands, deactivate)
         self._trajectories = SplineTopic(self, self._stream.player, self._arm_to_play)
         self._trajectories.on_finished = self._stream.supervision.expect_nothing
         self._payloads = PayloadTopic(self, self._evaluator_for_payloads)
@@ -99,7 +177,8 @@ class DynamicsNode(LifecycleNode, RobotNode):
     @property
     def state(self) -> str:
         """Label of the lifecycle state or transition, such as ``inactive``."""
-        return state_label(self)
+        label: str = self._state_machine.current_state[1]
+        return label
 
     @property
     def arm(self) -> ElasticArm | None:
@@ -143,9 +222,6 @@ class DynamicsNode(LifecycleNode, RobotNode):
             self._stream.switch_off(reason, then)
         else:
             then()
-
-    def _deactivate(self) -> None:
-        self.switch_off("the node deactivates itself", self.trigger_deactivate)
 
     def _bring_up(self) -> None:
         if self.trigger_configure() == TransitionCallbackReturn.SUCCESS:

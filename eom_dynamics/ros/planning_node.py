@@ -21,8 +21,7 @@ from ..elastic import ElasticArm
 from ..exceptions import StateError, TrajectoryError
 from ..messages.joint_order import JointOrders
 from ..messages.setpoint_to_command import refusal_reason
-from ..messages.spline_trajectory import check_waypoints, write_spline
-from ..messages.waypoints import RequestNames, read_times, require_rest_at_the_end
+from ..messages.trajectories import RequestNames, check_waypoints, read_times, require_rest_at_the_end, write_spline
 from ..terminal import printable
 from ..trajectory import Spline
 from ..trajectory.feedforward import CHECK_RATE, checked

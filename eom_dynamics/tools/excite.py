@@ -46,11 +46,11 @@ def excitation_result(task: Excitation, found: OptimalExcitation, folder: Path) 
         else ["no better motion than the start was found; where springs may go slack, limit efforts by --effort"],
         failures=() if found.verdict.ok else [f"exceeds limits: {found.verdict}"],
         files={"folder": folder},
-        json=as_json(task, found),
+        json=motion_as_json(task, found),
     )
 
 
-def as_json(task: Excitation, found: OptimalExcitation) -> dict[str, Any]:
+def motion_as_json(task: Excitation, found: OptimalExcitation) -> dict[str, Any]:
     """Return settings, coefficients and results."""
     motion = found.trajectory
     return {
@@ -129,7 +129,8 @@ def write_outputs(
             write(aside / name, motion, names, hz, storage)
         fields = trajectory_fields(motion, names, waypoints)
         (aside / "joint_trajectory.json").write_text(f"{json.dumps(fields)}\n", encoding="utf-8")
-        (aside / "excitation.json").write_text(f"{json.dumps(as_json(task, found), indent=2)}\n", encoding="utf-8")
+        text = json.dumps(motion_as_json(task, found), indent=2)
+        (aside / "excitation.json").write_text(f"{text}\n", encoding="utf-8")
         write_states(aside, sample(motion, rate), names)
 
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from ..arguments import option
 from ..arrays import Array
 from ..exceptions import EomDynamicsError
 from ..messages.fields import MEASURED_FIELDS
 from ..messages.setpoint_to_command import LIMIT_POLICIES
-from ..option_fields import option
 from ..spelling import hint
 
 

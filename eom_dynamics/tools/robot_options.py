@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ..option_fields import option
+from ..arguments import option
 from ..robot import Robot, load_robot
 from ..robot.assembly import UNPHYSICAL
 from ..robot.tree import BRANCHES

@@ -20,7 +20,7 @@ from eom_dynamics.exceptions import EomDynamicsError
 from eom_dynamics.robot import Robot
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.tools.cli.console import complain, progress_bars, show
-from eom_dynamics.tools.cli.types import path
+from eom_dynamics.tools.cli.options import path
 from eom_dynamics.tools.demo.processes import RunError
 from eom_dynamics.tools.pages.page import html_page
 from eom_dynamics.tools.results import Result

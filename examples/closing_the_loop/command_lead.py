@@ -25,7 +25,7 @@ from eom_dynamics.robot import Robot
 from eom_dynamics.robot.model import DRIVE_INTERPOLATIONS
 from eom_dynamics.simulation.simulated_robot import SensorNoise
 from eom_dynamics.tools.cli.console import complain
-from eom_dynamics.tools.cli.types import path
+from eom_dynamics.tools.cli.options import path
 from eom_dynamics.tools.demo.processes import RunError
 from eom_dynamics.tools.pages.charts import add_joints, over_time
 from eom_dynamics.tools.pages.page import html_page

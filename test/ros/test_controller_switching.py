@@ -7,7 +7,7 @@ from managed_arm import FEEDFORWARD, PERIOD, TRAJECTORY, ManagedArm, columns, in
 
 from eom_dynamics import ElasticArm, load_robot
 from eom_dynamics.messages.fields import STATE_FIELDS
-from eom_dynamics.messages.spline_trajectory import write_spline
+from eom_dynamics.messages.trajectories import write_spline
 from eom_dynamics.trajectory import Spline
 
 interfaces = pytest.importorskip("eom_dynamics.ros.interfaces", reason="the interfaces are not built")

@@ -18,7 +18,7 @@ from eom_dynamics.msg import SplineTrajectory, TrajectoryStatus
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from std_msgs.msg import String
 
-from eom_dynamics.messages.spline_trajectory import write_spline
+from eom_dynamics.messages.trajectories import write_spline
 from eom_dynamics.trajectory import rest_to_rest
 
 HELD = 1

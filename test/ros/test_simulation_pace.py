@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("rclpy", reason="rclpy is not installed")
 
-from eom_dynamics.ros.simulation_pace import CommandPhase, CommandWatchdog, Pace
+from eom_dynamics.ros.simulated_robot_node import CommandPhase, CommandWatchdog, Pace
 
 MS = 1e-3
 # Period; readings of the clock, after the first of which no period is due; periods due at the others; steps; those that

@@ -22,7 +22,7 @@ pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")
 from eom_dynamics.msg import SplineTrajectory, TrajectoryStatus
 from rclpy.serialization import serialize_message
 
-from eom_dynamics.messages.waypoints import checksum
+from eom_dynamics.messages.trajectories import checksum
 
 ROBOT = eom.load_robot(CONFIG / "planar_2r.yaml")
 NAMES = list(ROBOT.joint_names)

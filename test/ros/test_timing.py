@@ -12,7 +12,7 @@ from paths import CONFIG
 
 import eom_dynamics as eom
 from eom_dynamics.messages.fields import STATE_FIELDS
-from eom_dynamics.messages.spline_trajectory import read_spline
+from eom_dynamics.messages.trajectories import read_spline
 from eom_dynamics.trajectory import Samples, check, minimum_time, through
 
 ARM = eom.ElasticArm(eom.load_robot(CONFIG / "panda.yaml"))

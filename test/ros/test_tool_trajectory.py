@@ -12,7 +12,7 @@ from paths import CONFIG
 import eom_dynamics as eom
 from eom_dynamics.kinematics import body_poses
 from eom_dynamics.messages.fields import COMMAND_FIELDS, STATE_FIELDS
-from eom_dynamics.messages.spline_trajectory import read_spline
+from eom_dynamics.messages.trajectories import read_spline
 from eom_dynamics.trajectory import check
 
 ROBOT = eom.load_robot("ur5e")

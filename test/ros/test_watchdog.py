@@ -21,7 +21,7 @@ from rclpy.duration import Duration
 from rclpy.qos import LivelinessPolicy, QoSProfile
 from rosgraph_msgs.msg import Clock
 
-from eom_dynamics.messages.spline_trajectory import write_spline
+from eom_dynamics.messages.trajectories import write_spline
 from eom_dynamics.trajectory import rest_to_rest
 
 ARM = eom.ElasticArm(eom.load_robot("panda"))
@@ -410,7 +410,7 @@ def test_setpoints_that_a_new_robot_refuses_are_lost(start, describe):
 
 
 # To such a node no clock stands still: its steady clock would also count the stalls of the process that ticks.
-PATIENT = "from eom_dynamics.stream import clocks\nclocks._STANDSTILL = 10**18\n"
+PATIENT = "from eom_dynamics.stream import watchdog as clocks\nclocks._STANDSTILL = 10**18\n"
 BY_CLOCK = ("-p", "use_sim_time:=true", "-r", "/clock:={namespace}/clock", "-p", "setpoint_timeout:=0.1")
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eom_dynamics.stream.clocks import OBSERVATIONS, ClockWatch, SetpointAge, WatchedClock
+from eom_dynamics.stream.watchdog import OBSERVATIONS, ClockWatch, SetpointAge, WatchedClock
 
 MS = 10**6
 

@@ -15,9 +15,9 @@ from functools import partial
 import numpy as np
 
 from ...actuators.springs import SPRINGS, CubicSpring, LinearSpring
+from ...arguments import check_options, option
 from ...arrays import Array
 from ...exceptions import RobotDescriptionError
-from ...option_fields import check_options, option
 from ...robot import Joint, Robot
 from ...spelling import hint
 from ..links.fit import Fit, fit, identified_robot

@@ -21,11 +21,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ...arguments import option
 from ...arrays import Array
 from ...elastic import ElasticArm
 from ...elastic.bounds import GivenLimits
 from ...exceptions import TrajectoryError
-from ...option_fields import option
 from ...robot import Robot
 from ...trajectory import Fourier, Verdict, check
 from ..links.regressor import Regressor

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from ...actuators.actuator import LOSSLESS
 from ...actuators.friction import Friction
+from ...arguments import check_options, option
 from ...arrays import Array
-from ...option_fields import check_options, option
 from ...recursion import PARAMETERS
 from ...robot import Joint, Robot
 from ...robot.inertia import symmetric

@@ -9,8 +9,7 @@ from functools import partial
 from ...elastic import ElasticArm
 from ...exceptions import EomDynamicsError, TrajectoryError
 from ...messages.setpoint_to_command import refusal_reason
-from ...messages.spline_trajectory import check_size, read_spline
-from ...messages.waypoints import RequestNames
+from ...messages.trajectories import RequestNames, check_size, read_spline
 from ...terminal import printable
 from ...trajectory import Spline, Verdict
 from ...trajectory.feedforward import CHECK_RATE, checked

@@ -15,9 +15,8 @@ from rclpy.subscription import Subscription
 from ...arrays import Array
 from ...exceptions import StateError
 from ...messages.setpoint_to_command import EvaluatedCommand, SetpointEvaluator, refusal_reason
-from ...stream.clocks import OBSERVATIONS, WatchedClock
 from ...stream.doubts import Doubts, DoubtSettings
-from ...stream.watchdog import Phase, Response, Settings, Watchdog
+from ...stream.watchdog import OBSERVATIONS, Phase, Response, Settings, Watchdog, WatchedClock
 from ...terminal import printable
 from ..diagnostics import Level, StatusReport
 from ..robot_node import RobotNode

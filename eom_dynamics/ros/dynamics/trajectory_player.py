@@ -19,7 +19,7 @@ from ...exceptions import TrajectoryError
 from ...kinematics.motion import predicted
 from ...messages.fields import STATE_FIELDS, doubles
 from ...messages.setpoint_to_command import Ahead, refusal_reason
-from ...stream.clocks import ClockWatch
+from ...stream.watchdog import ClockWatch
 from ...terminal import printable
 from ...trajectory import Spline, Trajectory, Verdict
 from ...trajectory.takeover import Handover, Shifted, take_over

@@ -29,7 +29,7 @@ from ...messages.fields import doubles
 from ...messages.joint_order import places
 from ...messages.measured import JointTolerances
 from ...messages.setpoint_to_command import refusal_reason
-from ...messages.waypoints import RequestNames
+from ...messages.trajectories import RequestNames
 from ...terminal import printable
 from ...trajectory import Spline
 from ..executors import Worker

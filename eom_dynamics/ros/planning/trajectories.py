@@ -16,7 +16,7 @@ from ...exceptions import LimitError, StateError, TrajectoryError
 from ...kinematics.compiled import kinematics_of
 from ...messages.fields import EFFORT_FIELDS, MOTOR_FIELDS, STATE_FIELDS, doubles, write
 from ...messages.joint_order import JointOrder, JointOrders
-from ...messages.waypoints import fill_in, read_points, read_positions, read_times, read_tool_trajectory
+from ...messages.trajectories import fill_in, read_points, read_positions, read_times, read_tool_trajectory
 from ...robot import Robot
 from ...trajectory import Spline, follow, minimum_time, through
 from ...trajectory.feedforward import CHECK_RATE, checked, trajectory_feedforward
@@ -25,7 +25,6 @@ from ..interfaces import ComputeTrajectoryFeedforward, LimitViolation, set_stamp
 _Constants = ComputeTrajectoryFeedforward.Request
 _ALL = _Constants.STATE | _Constants.EFFORT | _Constants.MOTOR
 
-_PEAK_FIELDS = ("quantity", "name", "value", "limit", "ratio")
 _POINT_FIELDS = ("positions", "velocities", "accelerations")
 
 

@@ -12,8 +12,7 @@ from ...robot import Robot, packaged_robots
 from ...robot.formats import FORMATS, WRITABLE
 from ...robot.readers.files import PACKAGE, located
 from ..robot_options import RobotOptions
-from .options import add_options, options_of
-from .types import number, path, path_with
+from .options import add_options, numeric, options_of, path, path_with
 
 html_path, robot_path = path_with(".html"), path_with(*WRITABLE)
 
@@ -54,9 +53,9 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 def add_number(
     parser: Any, name: str, metavar: str, default: float, what: str, rule: str = "positive", kind: type = float
 ) -> None:
-    """Add a number with a default, which its help names, to a parser or group; rule and kind as for :func:`number`."""
+    """Add a number with a default, which its help names, to a parser or group; rule and kind as for :func:`numeric`."""
     parser.add_argument(
-        name, metavar=metavar, type=number(rule, kind), default=default, help=f"{what}; default: %(default)g"
+        name, metavar=metavar, type=numeric(rule, kind), default=default, help=f"{what}; default: %(default)g"
     )
 
 

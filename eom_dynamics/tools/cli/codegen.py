@@ -29,7 +29,7 @@ from ...robot import Robot
 from ..results import Result, ResultSection, TextTable, operation_counts
 from ..writing import check_folder, whole_file, write_folder
 from .arguments import add_output_file, add_robot_arguments, load
-from .types import listed, one_of, path
+from .options import comma_separated, one_of, path
 
 SUMMARY = "write a robot's dynamics as C, C++, MATLAB, CasADi and CUDA code, or a ros2_control package"
 
@@ -62,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--functions",
-        type=listed(one_of(FUNCTIONS)),
+        type=comma_separated(one_of(FUNCTIONS)),
         metavar="NAME,…",
         help=f"some of {','.join(FUNCTIONS)}; default: all of the robot except those on a moving base, for "
         f"ros2_control alone those that it calls. {FEEDFORWARD}, motion and efforts of the motors of elastic joints, "

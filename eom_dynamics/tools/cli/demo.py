@@ -45,4 +45,4 @@ def run(options: argparse.Namespace) -> Result:
             answers = processes.play(plan, lambda sent, got: bars.update(bar, completed=sent, answered=got))
         except processes.RunError as error:
             return Result(failures=[str(error)])
-    return results.write_results(options.output, plan, answers, evaluate(plan, answers), force=options.force)
+    return results.write_demo(options.output, plan, answers, evaluate(plan, answers), force=options.force)

@@ -11,9 +11,9 @@ import argparse
 from dataclasses import dataclass
 from pathlib import Path
 
+from ...arguments import option
 from ...exceptions import EomDynamicsError
 from ...extras import require
-from ...option_fields import option
 from ...robot import Robot
 from ..results import Result
 from ..writing import check_folder

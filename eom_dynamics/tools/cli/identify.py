@@ -25,7 +25,7 @@ SUMMARY = "identify masses, inertias, friction, rotors and springs of a robot fr
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    from ..identify.request import Request
+    from ..identify import Request
 
     add_robot_arguments(parser, "--robot", required=True)
     add_output_file(parser, "FILE", robot_path, "robot file to write, .yaml or .urdf")
@@ -47,8 +47,8 @@ def run(options: argparse.Namespace) -> Result:
     if options.page:
         require("report")
     # After the check for the libraries that these import.
+    from ..identify import Request
     from ..identify.outputs import write_and_verify
-    from ..identify.request import Request
     from ..identify.run import identify
     from ..identify.summary import identification_result
 

@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ...arguments import option
 from ...elastic import ElasticArm
 from ...elastic.bounds import LimitCheck
 from ...elastic.limit_violations import IN_DEGREES
 from ...exceptions import RobotDescriptionWarning
-from ...option_fields import option
 from ...robot import Robot
 from ...robot.formats import PARAMETER_FILE, format_of
 from ...robot.model import ModelUncertainty
@@ -84,7 +84,11 @@ def run(options: argparse.Namespace) -> Result:
     if options.uncertainty is not None and (options.template or options.equations or options.pose or options.gains):
         options.refuse("--uncertainty goes with none of --template, --equations, --pose and --gains")
     if options.template:
-        return Result(verbatim=TEMPLATE if options.robot is None else _completion(options))
+        if options.robot is None:
+            return Result(verbatim=TEMPLATE)
+        # Absolute, since the template may be written to any folder.
+        path, part = os.path.abspath(options.robot), options_of(RobotOptions, options)
+        return Result(verbatim=completion(load(options), path, part.as_json()))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", RobotDescriptionWarning)
         robot = load(options)
@@ -113,12 +117,6 @@ def _out_of_range(robot: Robot, options: argparse.Namespace) -> list[str]:
         if not lower <= x <= upper:
             texts.append(f"{text}, which it exceeds")
     return texts
-
-
-def _completion(options: argparse.Namespace) -> str:
-    # Absolute, since the template may be written to any folder.
-    path = os.path.abspath(options.robot)
-    return completion(load(options), path, options_of(RobotOptions, options).as_json())
 
 
 def _facts(robot: Robot, options: argparse.Namespace) -> Result:

@@ -18,8 +18,7 @@ from ...exceptions import EomDynamicsError
 from ...extras import require
 from ..results import Result
 from .arguments import add_json, add_number, add_output_file, add_robot_arguments, load
-from .options import add_options, options_of
-from .types import path, path_with
+from .options import add_options, options_of, path, path_with
 
 if TYPE_CHECKING:
     from ...learning import ErrorShares

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments of the command line from dataclasses of options, and the options of parsed arguments.
+"""Arguments of the command line from dataclasses of options, the options of parsed arguments, and types of arguments.
 
-Each field of :func:`eom_dynamics.option_fields.option` becomes an argument of its type, with its default, choices and
+Each field of :func:`eom_dynamics.arguments.option` becomes an argument of its type, with its default, choices and
 number rule; the help is the attribute's text in the class's docstring. A dataclass in a field becomes a group. Words
 of a field, all optional:
 
@@ -17,14 +17,97 @@ from __future__ import annotations
 import argparse
 import inspect
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import Field, fields, is_dataclass
 from pathlib import Path
 from types import NoneType
 from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
 
-from ...option_fields import choices_of
-from .types import listed, named, number, one_of, path, shown_errors, some_of
+from ...arguments import choices_of
+from ...number_rules import violation
+from ...spelling import shown
+
+_Value = TypeVar("_Value")
+
+
+def path(text: str) -> Path:
+    """Return the path of a file or folder; an empty one is refused, since it would mean the working directory."""
+    if not text:
+        raise argparse.ArgumentTypeError("must be a path, is empty")
+    return Path(text)
+
+
+def path_with(*endings: str) -> Callable[[str], Path]:
+    """Return a type for output files with a fixed ending, so that a bag is never overwritten."""
+
+    def read(text: str) -> Path:
+        if path(text).suffix not in endings:
+            raise argparse.ArgumentTypeError(f"must end in {', '.join(endings)}, is {text!r}")
+        return Path(text)
+
+    return read
+
+
+def numeric(rule: str = "finite", kind: type = float) -> Callable[[str], Any]:
+    """Return a type for numbers that keep a rule of :mod:`eom_dynamics.number_rules`."""
+
+    def read(text: str) -> Any:
+        try:
+            value = kind(text)
+        except ValueError:
+            wanted = "a whole number" if kind is int else "a number"
+            raise argparse.ArgumentTypeError(f"must be {wanted}, is {shown(text)}") from None
+        if reason := violation(value, rule):
+            raise argparse.ArgumentTypeError(reason)
+        return value
+
+    return read
+
+
+def named(metavar: str, value: Callable[[str], Any]) -> Callable[[str], tuple[str | None, Any]]:
+    """Return a type for a metavar such as ``[JOINT=]X``: a name, None for all of them, and a value."""
+
+    def read(text: str) -> tuple[str | None, Any]:
+        name, assigned, rest = text.rpartition("=")
+        if assigned and not name:
+            raise argparse.ArgumentTypeError(f"must be {metavar}, is {text!r}")
+        return name or None, value(rest)
+
+    return read
+
+
+def one_of(names: Iterable[str]) -> Callable[[str], str]:
+    """Return a type for one of some names."""
+
+    def read(text: str) -> str:
+        if text not in names:
+            raise argparse.ArgumentTypeError(f"invalid choice: {text!r} (choose from {', '.join(names)})")
+        return text
+
+    return read
+
+
+def comma_separated(value: Callable[[str], Any]) -> Callable[[str], tuple[Any, ...]]:
+    """Return a type for values with commas between them."""
+    return lambda text: tuple(map(value, text.split(",")))
+
+
+def some_of(names: Iterable[str]) -> Callable[[str], tuple[str, ...]]:
+    """Return a type for some of the names with commas between them, each once; ``none`` for none of them."""
+    return lambda text: () if text == "none" else tuple(dict.fromkeys(comma_separated(one_of(names))(text)))
+
+
+def shown_errors(parse: Callable[[str], _Value]) -> Callable[[str], _Value]:
+    """Return a type whose ValueError the command line shows."""
+
+    def read(text: str) -> _Value:
+        try:
+            return parse(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return read
+
 
 _Options = TypeVar("_Options")
 
@@ -88,10 +171,10 @@ def _keywords(entry: Field[Any], kind: Any, text: str) -> dict[str, Any]:
     keywords: dict[str, Any] = {name: words[name] for name in ("metavar", "nargs", "const") if name in words}
     metavar, leaf = words.get("metavar", ""), _leaf(kind)
     several, by_name, in_one = get_origin(kind) in (tuple, Sequence, Mapping), "=]" in metavar, metavar.endswith(",…")
-    read: Any = number(words["rule"] or "finite", leaf) if leaf in (int, float) else path if leaf is Path else str
+    read: Any = numeric(words["rule"] or "finite", leaf) if leaf in (int, float) else path if leaf is Path else str
     read = shown_errors(words["parse"]) if "parse" in words else one_of(choices) if choices else read
     if in_one:
-        read = some_of(choices) if choices else listed(read)
+        read = some_of(choices) if choices else comma_separated(read)
     keywords["type"] = named(metavar, read) if by_name else read
     if not _flag(entry).startswith("-"):
         return {"nargs": "+" if several else None} | keywords | {"help": text}

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...arguments import option
 from ...exceptions import EomDynamicsError
 from ...extras import require
-from ...option_fields import option
 from ...terminal import printable
 from ..recording_options import CommandOptions, Sampling
 from ..results import Result
@@ -24,8 +24,7 @@ from ..robot_options import RobotOptions
 from ..writing import whole_file
 from .arguments import add_json, add_output_file, add_robot_arguments, html_path, load
 from .console import progress_bars
-from .options import add_options, options_of
-from .types import path, path_with
+from .options import add_options, options_of, path, path_with
 
 if TYPE_CHECKING:
     from ..replay import Job

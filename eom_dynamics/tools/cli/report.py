@@ -24,8 +24,7 @@ from ..robot_options import RobotOptions
 from ..writing import check_file, whole_file
 from .arguments import add_output_file, add_robot_arguments, html_path, load
 from .console import complain, progress_bars
-from .options import add_options, options_of
-from .types import path
+from .options import add_options, options_of, path
 
 if TYPE_CHECKING:
     from ...robot import Robot

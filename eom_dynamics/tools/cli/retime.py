@@ -15,7 +15,7 @@ from ..results import Result
 from ..writing import check_folder, whole_folder
 from .arguments import add_json, add_number, add_output_folder, add_robot_arguments, load
 from .console import progress_bars
-from .types import path
+from .options import path
 
 # Largest number of samples in a file.
 _MOST_SAMPLES = 1_000_000
@@ -53,8 +53,7 @@ def run(options: argparse.Namespace) -> Result:
     from ...trajectory import minimum_time, sample
     from ..excite import trajectory_fields
     from ..pages.page import html_page
-    from ..retime.read import read_waypoints
-    from ..retime.results import fastest_motion_result
+    from ..retime import fastest_motion_result, read_waypoints
 
     robot = load(options)
     check_folder(options.output, force=options.force)

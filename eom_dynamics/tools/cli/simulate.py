@@ -24,12 +24,7 @@ from .console import progress_bars
 from .options import add_options, options_of
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
-
-    from ...arrays import Array
     from ...elastic import ElasticArm
-    from ...robot import Robot
-    from ...simulation.feedforward_comparison import Comparison, SupportsDerivatives
 
 SUMMARY = "simulate an arm on a trajectory, with and without feedforward, and show its link errors"
 
@@ -48,9 +43,9 @@ def run(options: argparse.Namespace) -> Result:
     require("simulate")
     # After the check for the libraries that these import.
     from ...elastic import ElasticArm
-    from ...simulation import SimulationError
+    from ...simulation import SimulationError, compare_feedforward
     from ...simulation.integrators import check_method
-    from ..simulate.results import comparison_result, write_results
+    from ..simulate.results import comparison_result, write_comparison
     from ..simulate.trajectory import read_trajectory
 
     if request.method is not None or request.efforts is None:
@@ -67,24 +62,34 @@ def run(options: argparse.Namespace) -> Result:
         )
     motion, times = read_trajectory(request.trajectory, robot, request.duration, request.rate)
     with progress_bars() as bars:
+        bar = bars.add_task(robot.name, total=times[-1] - times[0])
         try:
-            comparison = _compared(request, robot, motion, times, bars)
+            comparison = compare_feedforward(
+                robot,
+                motion,
+                times,
+                sorted(set(request.gains)),
+                **request.model_errors,
+                method=request.method or "DOP853",
+                step=request.step,
+                progress=lambda t: bars.update(bar, completed=t - times[0]),
+            )
         except SimulationError as error:
             return Result(failures=[str(error)])
         about = {"robot": f"{options.robot:.200}", "trajectory": request.trajectory}
         if options.robot in packaged_robots():
             about["springs and rotors"] = "example values: the sources of the packaged robots give none"
-        bar = bars.add_task("page", total=None)  # which shows that it is under way
+        page = bars.add_task("page", total=None)  # which shows that it is under way
         result = comparison_result(comparison, options.output / "index.html", about, audited=request.audit)
-        write_results(options.output, comparison, result, force=options.force)
-        bars.update(bar, total=1, completed=1)
+        write_comparison(options.output, comparison, result, force=options.force)
+        bars.update(page, total=1, completed=1)
     return result
 
 
 def _run_open_loop(options: argparse.Namespace, request: SimulationRequest, arm: ElasticArm) -> Result:
     """Simulate without a trajectory, and write."""
     from ...simulation import SimulationError
-    from ..simulate.open_loop import open_loop_result, read_efforts, run_open_loop, write_results
+    from ..simulate.open_loop import open_loop_result, read_efforts, run_open_loop, write_motion
 
     robot, start = arm.robot, []
     for name, values in (("--start", request.start), ("--velocity", request.velocity)):
@@ -99,24 +104,5 @@ def _run_open_loop(options: argparse.Namespace, request: SimulationRequest, arm:
         return Result(failures=[str(error)])
     about = {"robot": f"{options.robot:.200}", "efforts": str(request.efforts or "none")}
     result = open_loop_result(motion, options.output / "index.html", about)
-    write_results(options.output, motion, result, force=options.force)
+    write_motion(options.output, motion, result, force=options.force)
     return result
-
-
-def _compared(
-    request: SimulationRequest, robot: Robot, motion: SupportsDerivatives, times: Array, bars: Progress
-) -> Comparison:
-    """Simulate all feedforwards and gains, with a progress bar; raises SimulationError if no arm can be followed."""
-    from ...simulation import compare_feedforward
-
-    bar = bars.add_task(robot.name, total=times[-1] - times[0])
-    return compare_feedforward(
-        robot,
-        motion,
-        times,
-        sorted(set(request.gains)),
-        **request.model_errors,
-        method=request.method or "DOP853",
-        step=request.step,
-        progress=lambda t: bars.update(bar, completed=t - times[0]),
-    )

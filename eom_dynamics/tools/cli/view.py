@@ -18,8 +18,7 @@ from ..results import Result
 from ..robot_options import RobotOptions
 from .arguments import add_number, add_robot_arguments, load
 from .console import complain
-from .options import add_options, options_of
-from .types import path
+from .options import add_options, options_of, path
 
 SUMMARY = "show a robot in the browser, and play a recording of it"
 
@@ -46,8 +45,7 @@ def run(options: argparse.Namespace) -> Result:
     """
     require("view")
     # After the check for the libraries that these import.
-    from ..view.motion import read_motion
-    from ..view.scene import Viewer, shown_urdf, start_server
+    from ..view import Viewer, read_motion, shown_urdf, start_server
 
     robot, motion = load(options), None
     if options.recording is not None:

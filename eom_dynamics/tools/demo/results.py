@@ -32,7 +32,7 @@ _ABOUT = (
 )
 
 
-def as_json(checks: RunChecks) -> dict[str, Any]:
+def checks_as_json(checks: RunChecks) -> dict[str, Any]:
     """Return the results for JSON; times in s, rates in Hz, None for unknown values."""
     return {
         "passed": not checks.failures,
@@ -70,7 +70,7 @@ def demo_result(plan: Plan, checks: RunChecks, png: bytes, page: Path) -> Result
         notes=[warning] if warning else [],
         failures=checks.failures,
         files={"page": page},
-        json=as_json(checks),
+        json=checks_as_json(checks),
         about={
             "machine": machine(),
             "robot": f"{robot}, {plan.robot.n} joints",
@@ -91,7 +91,7 @@ def note(plan: Plan, checks: RunChecks) -> str:
     return ""
 
 
-def write_results(folder: Path, plan: Plan, answers: Mapping[str, Array], checks: RunChecks, *, force: bool) -> Result:
+def write_demo(folder: Path, plan: Plan, answers: Mapping[str, Array], checks: RunChecks, *, force: bool) -> Result:
     """Write index.html, demo.png, results.json and data.npz; returns the result."""
     result = demo_result(plan, checks, picture(plan, answers, checks), folder / "index.html")
     with whole_folder(folder, force=force) as aside:

@@ -91,7 +91,8 @@ def _friction(fit: Fit, training: Sequence[Recording]) -> Charts:
     samples = [part[::step] for part in samples]
     laws = zip(fit.robot.joint_names, effort_units(fit.robot), position_units(fit.robot), strict=True)
     figures = {}
-    rest = [_rest(fit, part, own) for part in samples]
+    # Measured efforts less all that is predicted but friction.
+    rest = [x.tau - fit.predict(x) + sum(x.bases[name] * fit.terms[name] for name in own) for x in samples]
     for j, (joint, unit, position) in enumerate(laws):
         used = [part.used[:, j] for part in samples]
         v = np.concatenate([fit.filter.rates(part.qd)[rows, j] for part, rows in zip(samples, used, strict=True)])
@@ -108,7 +109,7 @@ def _friction(fit: Fit, training: Sequence[Recording]) -> Charts:
             smoothing_velocity=float(fit.filter.smoothing_velocity[j]),
             stribeck_velocity=float(fit.filter.stribeck_velocity[j]),
         )
-        law = sum((fit.terms[name][j] * TERMS[name].basis(motion) for name in own), np.zeros_like(grid))
+        law = np.sum([fit.terms[name][j] * TERMS[name].basis(motion) for name in own], axis=0)
         add_line(figure, grid, law, "identified", {"color": _PREDICTED})
         figures[f"friction_{j}"] = figure
     return figures
@@ -144,12 +145,6 @@ def _longest(fit: Fit, recordings: Sequence[Recording]) -> tuple[FilteredSamples
     raise AssertionError("a fit was judged by one of them")
 
 
-def _rest(fit: Fit, samples: FilteredSamples, own: Sequence[str]) -> Array:
-    """Measured efforts (N, n) less all that is predicted but friction."""
-    friction = sum((samples.bases[name] * fit.terms[name] for name in own), np.zeros_like(samples.tau))
-    return np.asarray(samples.tau - fit.predict(samples) + friction)
-
-
 def _springs(found: ElasticFit) -> Charts:
     figures = {}
     units = zip(effort_units(found.robot), position_units(found.robot), strict=True)
@@ -157,7 +152,13 @@ def _springs(found: ElasticFit) -> Charts:
         spring = found.elasticity.springs.get(joint.name)
         if spring is None:
             continue
-        delta, tau = _filtered_springs(found, k)
+        delta, tau = _joined(
+            [
+                (low_pass.thinned(x.theta[:, k] - x.q[:, k]), low_pass.thinned(x.tau[:, k]))
+                for x in found.training
+                if (low_pass := _low_pass(found, k, x.t)) is not None and measured(x.tau[:, k])
+            ]
+        )
         offset = spring.parameters.get("offset", (0.0, 0.0))[0]
         figure = chart(f"{joint.name}: spring", f"deflection [{position}]", effort)
         if len(tau):
@@ -222,16 +223,6 @@ def _responses(found: ResonanceResult) -> Charts:
         figure.update_xaxes(type="linear")
         figures[f"response_{k}"] = figure.update_yaxes(type="log")
     return figures
-
-
-def _filtered_springs(found: ElasticFit, k: int) -> tuple[Array, Array]:
-    """Deflections and efforts (N,) of the spring of a joint, without those of parts that are too short."""
-    pairs = []
-    for x in found.training:
-        low_pass = _low_pass(found, k, x.t)
-        if low_pass is not None and measured(x.tau[:, k]):
-            pairs.append((low_pass.thinned(x.theta[:, k] - x.q[:, k]), low_pass.thinned(x.tau[:, k])))
-    return _joined(pairs)
 
 
 def _friction_samples(found: ElasticFit, joint: Joint, k: int) -> tuple[Array, Array]:

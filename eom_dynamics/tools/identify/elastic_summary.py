@@ -106,7 +106,7 @@ def method(found: ElasticFit | ResonanceResult) -> str:
     return found.fit.method if isinstance(found, ResonanceResult) else "from both sides of the springs"
 
 
-def as_json(found: ElasticFit | ResonanceResult) -> dict[str, Any]:
+def elastic_as_json(found: ElasticFit | ResonanceResult) -> dict[str, Any]:
     """Return the results for JSON; SI units, unknown numbers are null."""
     joints: dict[str, Any] = {name: {} for name in found.robot.joint_names}
     for x in identified(found):

@@ -13,11 +13,10 @@ from ...identification import Fit, IdentificationError, Recording, fit, identifi
 from ...identification.recording import LEAST_SAMPLES
 from ...robot import Robot
 from ...robot.model import ModelUncertainty
-from . import summary
+from . import HELD_OUT, Request, summary
 from .commands import CommandTiming, command_timing
 from .elastic import ElasticFit, ResonanceResult, identify_both_sides, identify_motor_side, link_recordings, mode_of
 from .read import TABLES
-from .request import HELD_OUT, Request
 from .sides import TwoSidedRecording, read_sides
 
 Progress = Callable[[str, float], None]

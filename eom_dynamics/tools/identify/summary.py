@@ -16,8 +16,7 @@ from ...recursion import PARAMETERS
 from ...units import at_joint
 from ..quantity_text import NOTHING, effort_units, for_json, number, percent, together, with_deviation
 from ..results import Result, ResultSection, TextTable
-from .elastic_summary import as_json as elastic_as_json
-from .elastic_summary import elastic_section, error_figures
+from .elastic_summary import elastic_as_json, elastic_section, error_figures
 
 if TYPE_CHECKING:
     from .run import IdentificationResult
@@ -81,7 +80,7 @@ def identification_result(found: IdentificationResult, about: Mapping[str, str],
         notes=found.notes,
         failures=found.failures,
         files={} if page is None else {"page": page},
-        json=as_json(found),
+        json=identification_as_json(found),
         about=about,
     )
 
@@ -205,7 +204,7 @@ def _if_known(value: float, deviation: float) -> str:
     return with_deviation(value, deviation) if math.isfinite(deviation) or abs(value) > _ROUNDING else NOTHING
 
 
-def as_json(found: IdentificationResult) -> dict[str, Any]:
+def identification_as_json(found: IdentificationResult) -> dict[str, Any]:
     """Return the results for JSON; unknown numbers are null."""
     if found.link_fit is None:
         links: dict[str, Any] = {"robot": found.robot.name, "joints": list(found.robot.joint_names)}

@@ -100,7 +100,7 @@ def _joint(robot: Robot, joint: Joint) -> dict[str, Any]:
         "name": joint.name,
         "type": joint.type,
         "parent": robot.joints[joint.parent].name if joint.parent >= 0 else None,
-        "axis": _axis(joint),
+        "axis": (joint.screw[:3] if np.any(joint.screw[:3]) else joint.screw[3:]).tolist(),
         "mass": joint.mass,
         "mimic": mimic and {"joint": robot.joints[mimic.joint].name, "ratio": mimic.ratio, "offset": mimic.offset},
         "limits": {name: for_json(value) for name, value in asdict(joint.limits).items()},
@@ -113,13 +113,6 @@ def _joint(robot: Robot, joint: Joint) -> dict[str, Any]:
         "constant_effort": joint.constant_effort,
         "parallel_spring": joint.parallel_spring and joint.parallel_spring.entries(),
     }
-
-
-def _axis(joint: Joint) -> list[float]:
-    """Return the joint axis, a unit vector (3,) in the body's frame."""
-    angular, linear = joint.screw[:3], joint.screw[3:]
-    axis: list[float] = (angular if np.any(angular) else linear).tolist()
-    return axis
 
 
 def _assumed(robot: Robot) -> list[str]:
@@ -317,7 +310,9 @@ def _joints(joints: Sequence[Mapping[str, Any]]) -> TextTable:
     rows = [
         (
             branch + joint["name"],
-            joint["type"] if joint["mimic"] is None else _mimic(joint["mimic"]),
+            joint["type"]
+            if (mimic := joint["mimic"]) is None
+            else f"= {mimic['ratio']:g} {mimic['joint']}" + (f" {mimic['offset']:+g}" if mimic["offset"] else ""),
             _vector(joint["axis"]),
             _limits(joint["limits"]),
             *(_or(joint["limits"][name], "-") for name in limits),
@@ -342,11 +337,6 @@ def _branches(joints: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         yield below[parent] + mark
 
 
-def _mimic(mimic: Mapping[str, Any]) -> str:
-    offset = f" {mimic['offset']:+g}" if mimic["offset"] else ""
-    return f"= {mimic['ratio']:g} {mimic['joint']}{offset}"
-
-
 def _limits(limits: Mapping[str, float | None]) -> str:
     lower, upper = limits["lower"], limits["upper"]
     return "-" if lower is None and upper is None else f"{_or(lower, '-inf')} … {_or(upper, 'inf')}"
@@ -365,14 +355,10 @@ def pose_result(poses: Mapping[str, Any]) -> Result:
     rows = [
         (
             tool["name"],
-            *(_numbers(tool[key]) for key in ("position", "quaternion", "rpy")),
+            *(" ".join(f"{x + 0.0:.6f}" for x in tool[key]) for key in ("position", "quaternion", "rpy")),
             "-" if tool["manipulability"] is None else f"{tool['manipulability']:.4g}",
         )
         for tool in poses["tools"]
     ]
     header = ("tool", "position [m]", "quaternion x y z w", "roll pitch yaw [rad]", "manipulability")
     return Result(sections=[ResultSection(tables=[TextTable(header, rows, text_columns=4)])], json=poses)
-
-
-def _numbers(values: Sequence[float]) -> str:
-    return " ".join(f"{value + 0.0:.6f}" for value in values)

@@ -6,12 +6,10 @@
 """
 
 from ..recording_options import CommandOptions
-from .compare import FIELDS, Difference, Match, Tolerances, check_golden, compare_bags
-from .compare_tables import compare_tables
+from .compare import FIELDS, Difference, Match, Tolerances, check_golden, compare_bags, compare_tables
 from .job import EffortTolerances, Format, Job, Report, exceeding, incomplete
-from .many import find_bags, replay_bags
 from .one import Outcome, replay_bag
-from .run import BagResult, Golden, replay
+from .run import BagResult, Golden, find_bags, replay, replay_bags
 
 __all__ = [
     "FIELDS",

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ... import __version__
-from ..contents import file_hash
+from ..provenance import file_hash
 from ..recording_options import CommandOptions, Sampling
 from ..robot_options import RobotOptions
 from .batch import Refusals

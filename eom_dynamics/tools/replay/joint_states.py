@@ -261,7 +261,7 @@ def _fitted(
             count += len(block.time)
             if count <= inner + WINDOW or block.time[-1] < held[0].time[0] + margin:
                 continue
-        samples = _joined(held)
+        samples = _Samples(*map(np.concatenate, zip(*held, strict=True)))
         if count < LEAST_SAMPLES:
             refusals.add(f"motion of fewer than {LEAST_SAMPLES} samples is not fitted", int(samples.recorded[0]), count)
             return
@@ -309,7 +309,3 @@ class _Window:
 
     def _seconds(self, time: NDArray[np.int64]) -> Array:
         return (time - self._origin) * 1e-9
-
-
-def _joined(parts: list[_Samples]) -> _Samples:
-    return _Samples(*map(np.concatenate, zip(*parts, strict=True)))

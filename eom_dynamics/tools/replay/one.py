@@ -18,7 +18,7 @@ from ...bags.types import JOINT_STATE, STRING
 from ...elastic import ElasticArm
 from ...exceptions import EomDynamicsError, RobotDescriptionWarning
 from ...robot import Robot, robot_from_urdf
-from ..contents import bag_hash, hashed_aside, robot_hash
+from ..provenance import bag_hash, hashed_aside, robot_hash
 from ..recordings import is_of_motors
 from ..robot_options import RobotOptions
 from .evaluation import Evaluation

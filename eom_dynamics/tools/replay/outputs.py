@@ -18,7 +18,7 @@ from ...bags.types import COMMAND, JOINT_STATE, NUMBERS
 from ...extras import require
 from ...messages.fields import COMMAND_FIELDS, EFFORT_FIELDS
 from ...robot import Robot
-from ..contents import file_hash
+from ..provenance import file_hash
 from ..writing import TEMPORARY, FolderError, whole_file, whole_folder
 from .evaluation import Commands
 from .job import Format, Job, Report, add_to_manifest, read_manifest

@@ -19,7 +19,7 @@ from ...bags.types import COMMAND, JOINT_STATE, JOINT_TRAJECTORY, PAYLOAD, SETPO
 from ...exceptions import StateError, TrajectoryError
 from ...messages.fields import BASE_FIELD, BASE_SHAPE, STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
 from ...messages.joint_order import JointOrder
-from ...messages.waypoints import read_points, read_positions, read_times
+from ...messages.trajectories import read_points, read_positions, read_times
 from ...robot import Robot
 from ...spelling import listed
 from ...trajectory import Trajectory, through

@@ -6,8 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from ...arguments import option
 from ...exceptions import EomDynamicsError
-from ...option_fields import option
 
 LONGEST = 600.0
 """Longest motion, s; a second takes about as long to compute."""

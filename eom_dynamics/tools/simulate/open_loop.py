@@ -83,7 +83,7 @@ def read_efforts(path: Path, arm: ElasticArm) -> EffortSamples:
     Args:
         path: a ``.csv`` file with columns t and tau.NAME for each motor; or a ``.npz`` file with arrays, or a ``.json``
             file with an object of lists: t (T,), tau (T, m), and optionally joint_names (m,) and W (T, 6) or (T, k, 6).
-            Files of :func:`write_results` have motor_effort in place of tau, and motor_names.
+            Files of :func:`write_motion` have motor_effort in place of tau, and motor_names.
         arm: whose motors they are; without names in its order.
 
     Raises:
@@ -233,7 +233,7 @@ def open_loop_result(motion: OpenLoop, page: Path, about: Mapping[str, str]) -> 
     )
 
 
-def write_results(folder: Path, motion: OpenLoop, result: Result, *, force: bool = False) -> None:
+def write_motion(folder: Path, motion: OpenLoop, result: Result, *, force: bool = False) -> None:
     """Write index.html, data.npz and motion.csv."""
     robot, t = motion.plant.arm.robot, motion.simulation.t
     q, theta, qd, thetad = motion.plant.parts(motion.simulation.states)

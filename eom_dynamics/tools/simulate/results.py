@@ -103,7 +103,7 @@ def energy_failures(imbalance: float) -> list[str]:
     return [f"energy and work differ by {imbalance:.1e}, tolerance {_ENERGY_TOLERANCE:.0e}, relative"]
 
 
-def write_results(folder: Path, comparison: Comparison, result: Result, *, force: bool = False) -> None:
+def write_comparison(folder: Path, comparison: Comparison, result: Result, *, force: bool = False) -> None:
     """Write index.html, tracking.png and data.npz."""
     with whole_folder(folder, force=force) as aside:
         np.savez_compressed(
@@ -118,7 +118,7 @@ def write_results(folder: Path, comparison: Comparison, result: Result, *, force
         (aside / "index.html").write_text(html_page("simulate", result), encoding="utf-8")
 
 
-def unit(comparison: Comparison) -> str:
+def shown_unit(comparison: Comparison) -> str:
     """Return the unit of displayed errors: mrad, mm, or both."""
     return together(milli(position_units(comparison.robot)))
 
@@ -157,11 +157,6 @@ def shown_gain(comparison: Comparison) -> int:
     return int(np.argmax(comparison.natural_frequency))
 
 
-def _floor(comparison: Comparison) -> float:
-    """Return the lower end of the logarithmic error axis, rad or m; only the start and zero crossings lie below."""
-    return max(0.3 * float(np.nanpercentile(distance(comparison)[:, shown_gain(comparison)], 2)), 1e-16)
-
-
 def _endings(comparison: Comparison) -> list[str]:
     """Return one line for each arm whose simulation ended early, with time and reason."""
     names = {"none": "no feedforward"}
@@ -176,7 +171,7 @@ def _endings(comparison: Comparison) -> list[str]:
 
 def _table(comparison: Comparison) -> TextTable:
     """Return a table with a row for each gain and feedforward."""
-    shown = unit(comparison)
+    shown = shown_unit(comparison)
 
     def with_unit(value: float, unit: str) -> str:
         return number(value) if np.isnan(value) else f"{number(value)} {unit}"
@@ -198,24 +193,22 @@ def _table(comparison: Comparison) -> TextTable:
 def _over_time(comparison: Comparison) -> go.Figure:
     """Draw the largest link error over time for each feedforward, at the highest gain."""
     t = comparison.t
-    figure = over_time("Largest link error", unit(comparison), t[0], t[-1], group="")
+    figure = over_time("Largest link error", shown_unit(comparison), t[0], t[-1], group="")
     off = 1e3 * distance(comparison)[:, shown_gain(comparison)]
     for errors, label, shade in zip(off.T, LABELS, COLORS, strict=True):
         kept = thinned(errors, CURVE_POINTS)
         # A logarithmic axis has no zero, which errors reach where a link crosses its path.
         shown = np.maximum(errors[kept], 1e-13)
-        add_line(figure, t[kept], shown, label, {"color": shade}, unit=unit(comparison))
-    return _of_feedforwards(figure, 1e3 * _floor(comparison), 2 * float(np.nanmax(off)))
+        add_line(figure, t[kept], shown, label, {"color": shade}, unit=shown_unit(comparison))
+    # Only the start and zero crossings lie below.
+    return _of_feedforwards(figure, 0.3 * float(np.nanpercentile(off, 2)), 2 * float(np.nanmax(off)))
 
 
 def _over_gain(comparison: Comparison) -> go.Figure:
-    figure = chart("RMS link error", "natural frequency of the motor PD [rad/s]", unit(comparison))
-    rms = 1e3 * comparison.rms
+    rms, gains, shown = 1e3 * comparison.rms, comparison.natural_frequency, shown_unit(comparison)
+    figure = chart("RMS link error", "natural frequency of the motor PD [rad/s]", shown)
     for errors, label, shade in zip(rms.T, LABELS, COLORS, strict=True):
-        style = {"color": shade}
-        add_line(
-            figure, comparison.natural_frequency, errors, label, style, unit=unit(comparison), mode="lines+markers"
-        )
+        add_line(figure, gains, errors, label, {"color": shade}, unit=shown, mode="lines+markers")
     return _of_feedforwards(figure, 0.7 * float(np.nanmin(rms)), 1.4 * float(np.nanmax(rms)))
 
 
@@ -246,7 +239,7 @@ def _write_picture(path: Path, comparison: Comparison) -> None:
 
 def _draw_over_time(axes: Axes, comparison: Comparison) -> None:
     gain = shown_gain(comparison)
-    frame(axes, f"Largest link error  [{unit(comparison)}]\nwith {feedback(comparison, gain)}")
+    frame(axes, f"Largest link error  [{shown_unit(comparison)}]\nwith {feedback(comparison, gain)}")
     error = 1e3 * distance(comparison)[:, gain]
     for k, name in enumerate(LABELS):
         axes.plot(comparison.t, error[:, k], color=COLORS[k], linewidth=2.6, label=name)
@@ -257,7 +250,7 @@ def _draw_over_time(axes: Axes, comparison: Comparison) -> None:
 def _draw_over_gain(axes: Axes, comparison: Comparison) -> None:
     frame(
         axes,
-        f"RMS link error  [{unit(comparison)}]\nover the feedback gain",
+        f"RMS link error  [{shown_unit(comparison)}]\nover the feedback gain",
         "natural frequency of the motor PD  [rad/s]",
     )
     rms = 1e3 * comparison.rms

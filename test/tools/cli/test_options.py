@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from eom_dynamics.arguments import check_options, option
 from eom_dynamics.exceptions import StateError
 from eom_dynamics.identification import Options
 from eom_dynamics.identification.elastic.arm import ElasticOptions
 from eom_dynamics.learning import LearningSettings, Uncertainty
-from eom_dynamics.option_fields import check_options, option
 from eom_dynamics.tools.cli.options import add_options, options_of
 from eom_dynamics.tools.recording_options import CommandOptions, Conventions, MotorSource, Sampling, Source
 from eom_dynamics.tools.robot_options import RobotOptions

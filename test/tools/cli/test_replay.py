@@ -38,7 +38,7 @@ from urdf_arms import urdf_arm
 
 from eom_dynamics import Dynamics, load_robot
 from eom_dynamics.tools.cli.main import main
-from eom_dynamics.tools.replay import many
+from eom_dynamics.tools.replay import run as replay_run
 from eom_dynamics.tools.replay.one import run_job
 from eom_dynamics.trajectory import paper_motion
 
@@ -61,7 +61,7 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
             future.set_result(run_job(jobs[index]))
         yield futures, list
 
-    monkeypatch.setattr(many, "_cores", one_by_one)
+    monkeypatch.setattr(replay_run, "_cores", one_by_one)
 
 
 def replay(*arguments) -> int:

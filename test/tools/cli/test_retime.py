@@ -75,14 +75,14 @@ def write(path: Path) -> Path:
 
 @pytest.mark.parametrize("name", ["path.csv", "path.json", "path.npz"])
 def test_reads_waypoints_in_any_order_of_joints(name: str, tmp_path: Path) -> None:
-    from eom_dynamics.tools.retime.read import read_waypoints
+    from eom_dynamics.tools.retime import read_waypoints
 
     np.testing.assert_array_equal(read_waypoints(write(tmp_path / name), NAMES), WAYPOINTS)
 
 
 def test_reads_the_trajectory_of_a_bag(tmp_path: Path) -> None:
     from eom_dynamics.tools.excite import write_trajectory
-    from eom_dynamics.tools.retime.read import read_waypoints
+    from eom_dynamics.tools.retime import read_waypoints
 
     motion = rest_to_rest(WAYPOINTS[0], WAYPOINTS[1], 1.0)
     (tmp_path / "bag").mkdir()

@@ -38,7 +38,7 @@ PROCESSES = multiprocessing.get_context("forkserver")
 @pytest.fixture(scope="module", autouse=True)
 def import_once() -> None:
     """Import what processes of these tests need in the one that they are copies of."""
-    PROCESSES.set_forkserver_preload(["eom_dynamics.tools.replay.many", "pyarrow.parquet", "distributed"])
+    PROCESSES.set_forkserver_preload(["eom_dynamics.tools.replay.run", "pyarrow.parquet", "distributed"])
     ensure_running()
 
 
@@ -313,7 +313,7 @@ def test_a_scheduler_that_does_not_answer_is_an_error_on_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("distributed")
-    monkeypatch.setattr("eom_dynamics.tools.replay.many._CONNECT_TIMEOUT", 0.2)
+    monkeypatch.setattr("eom_dynamics.tools.replay.run._CONNECT_TIMEOUT", 0.2)
     job = Job(make(tmp_path / "in"), tmp_path / "out", "planar_2r")
     with pytest.raises(
         EomDynamicsError, match=r"the Dask scheduler at tcp://127\.0\.0\.1:9 cannot be reached"

@@ -1,25 +1,202 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fields of SplineTrajectory as a spline, checked, and back.
+"""Trajectory messages of joints and of a tool as arrays and splines, and back, and the identity of a message.
 
 A piecewise polynomial of degree 9 at most that is continuous from position to snap is the Hermite interpolant of its
-states at the knots. Reading therefore takes those states, and loses nothing.
+states at the knots. Reading a SplineTrajectory therefore takes those states, and loses nothing.
 """
 
 from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
+from itertools import pairwise
 from math import factorial, perm
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
+from zlib import crc32
 
 import numpy as np
 
+from .. import lie
 from ..arrays import Array
 from ..exceptions import StateError
-from ..trajectory import Spline
+from ..trajectory import PoseSpline, Spline, through_poses
 from ..trajectory.spline import DEGREE, ORDERS
 from .fields import STATE_FIELDS, doubles, first_not_finite
-from .joint_order import JointOrder
+from .joint_order import JointOrder, shown_name
+from .spatial import read_pose, read_twist
+
+
+def read_times(trajectory: Any) -> Array:
+    """Times of the points (K,), s from the start of the trajectory.
+
+    Args:
+        trajectory: a ``trajectory_msgs/JointTrajectory``, here and below.
+
+    Raises:
+        StateError: there are no points, or the times do not increase.
+    """
+    if not trajectory.points:
+        raise StateError("trajectory has no points")
+    stamps = [point.time_from_start.sec * 10**9 + point.time_from_start.nanosec for point in trajectory.points]
+    for k, (before, after) in enumerate(pairwise(stamps), start=1):
+        if after <= before:
+            raise StateError(
+                f"points[{k}].time_from_start is {after / 1e9:g} s, must be later than that of the point before, "
+                f"{before / 1e9:g} s"
+            )
+    return np.array(stamps) * 1e-9
+
+
+def require_rest_at_the_end(trajectory: Any) -> None:
+    """Refuse a trajectory whose last point has a velocity: the arm would stop with a step.
+
+    Raises:
+        StateError: it has one that single precision tells from zero.
+    """
+    for joint, velocity in enumerate(trajectory.points[-1].velocities if trajectory.points else ()):
+        if not abs(velocity) <= np.finfo(np.float32).eps:
+            name = shown_name(trajectory.joint_names[joint]) if joint < len(trajectory.joint_names) else joint
+            raise StateError(
+                f"points[{len(trajectory.points) - 1}].velocities[{joint}] (joint {name}) is {velocity:.3g} rad/s or "
+                "m/s, must be 0 at the end (parameter allow_nonzero_velocity_at_trajectory_end)"
+            )
+
+
+def read_points(trajectory: Any, field: str, order: JointOrder) -> Array | None:
+    """A field of all points, (K, n) in the robot's order, NaN where it is empty; None if it is empty in all.
+
+    Raises:
+        StateError: a point has the wrong number of entries, or a number that is not finite.
+    """
+    n = len(order.names)
+    parts = [getattr(point, field) for point in trajectory.points]
+    if not any(map(len, parts)):
+        return None
+    empty = doubles(np.full(n, np.nan))
+    for k, part in enumerate(parts):
+        if len(part) not in (0, n):
+            raise StateError(f"points[{k}].{field} has {len(part)} entries, must have {n}, one for each joint")
+    values = np.frombuffer(b"".join([part if len(part) else empty for part in parts])).reshape(len(parts), n)
+    for k, joint in np.argwhere(~np.isfinite(values)):
+        if len(parts[k]):
+            name = shown_name(order.names[joint])
+            raise StateError(f"points[{k}].{field}[{joint}] (joint {name}) is {values[k, joint]}")
+    return order.to_robot(values)
+
+
+def read_positions(trajectory: Any, order: JointOrder) -> Array:
+    """Positions of all points, (K, n) in the robot's order."""
+    positions = read_points(trajectory, "positions", order)
+    missing = [k for k, point in enumerate(trajectory.points) if not len(point.positions)]
+    if positions is None or missing:
+        raise StateError(f"points[{missing[0] if missing else 0}].positions is empty; each point must have positions")
+    return positions
+
+
+def fill_in(trajectory: Any, field: str, values: Array, order: JointOrder, *, where_given: bool = False) -> None:
+    """Assign values (K, n), in the robot's order, to a field of all points, or of those that have it."""
+    rows = order.to_message(values)
+    for point, row in zip(trajectory.points, rows, strict=True):
+        if len(getattr(point, field)) or not where_given:
+            setattr(point, field, doubles(row))
+
+
+class ToolTrajectory(NamedTuple):
+    """Motion of a frame.
+
+    Attributes:
+        frame: its name; None for the first tool.
+        path: through the poses.
+    """
+
+    frame: str | None
+    path: PoseSpline
+
+
+def read_tool_trajectory(trajectory: Any) -> ToolTrajectory:
+    """Smooth motion through the poses of a trajectory.
+
+    ``joint_names`` has the name of the frame, or is empty for the first tool. Each point has one transform in the base
+    frame; the first and the last one may have a velocity and an acceleration, along the axes of the base frame, which
+    are zero otherwise.
+
+    Raises:
+        StateError: the message is invalid.
+        TrajectoryError: there is no motion through the poses, as for :func:`.through_poses`.
+    """
+    names, points = list(trajectory.joint_names), trajectory.points
+    if len(names) > 1:
+        raise StateError(f"tool_trajectory.joint_names must have the name of one frame or be empty, has {len(names)}")
+    times = read_times(trajectory)
+    if len(points) < 2:
+        raise StateError("tool_trajectory must have two points or more")
+    poses = []
+    for k, point in enumerate(points):
+        if len(point.transforms) != 1:
+            raise StateError(f"points[{k}].transforms must have one entry, has {len(point.transforms)}")
+        transform = point.transforms[0]
+        poses.append(read_pose(transform.translation, transform.rotation, f"points[{k}].transforms[0]"))
+        if 0 < k < len(points) - 1 and (point.velocities or point.accelerations):
+            raise StateError(
+                f"points[{k}] has velocities or accelerations; only the first and last point may have them"
+            )
+    path = through_poses(times, poses, start=_twists(points, 0, poses[0]), end=_twists(points, -1, poses[-1]))
+    return ToolTrajectory(names[0] if names else None, path)
+
+
+def _twists(points: Any, place: int, pose: Array) -> list[Array]:
+    """Body twist and its derivative at the first or last point; those that are given."""
+    point, k = points[place], place % len(points)
+    given = [point.velocities, point.accelerations]
+    if given[1] and not given[0]:
+        raise StateError(f"points[{k}] has accelerations without velocities")
+    for name, entries in zip(("velocities", "accelerations"), given, strict=True):
+        if len(entries) > 1:
+            raise StateError(f"points[{k}].{name} must have one entry or none, has {len(entries)}")
+    world_aligned = [read_twist(entries[0], f"points[{k}]") for entries in given if entries]
+    if not world_aligned:
+        return []
+    with np.errstate(over="ignore", invalid="ignore"):
+        twists = [np.asarray(x, dtype=float) for x in lie.body_twists(pose, *world_aligned)]
+    if not np.isfinite(twists).all():
+        raise StateError(f"numbers too large: the body twist of points[{k}] would be infinite")
+    return twists
+
+
+class RequestNames:
+    """Names of the trajectories of a topic, in the order of their arrival.
+
+    Args:
+        topic: its name.
+    """
+
+    def __init__(self, topic: str) -> None:
+        self._topic, self._count = topic, 0
+
+    def next(self, message: Any) -> str:
+        """Name of a message that has arrived: its own ``request``, or topic, number and checksum."""
+        self._count += 1
+        return getattr(message, "request", "") or f"{self._topic}/{self._count}/{checksum(message):08x}"
+
+
+def checksum(message: Any) -> int:
+    """CRC-32 of the positions of a trajectory, which its sender can compute as well.
+
+    Of 64-bit floating-point numbers, little-endian: the coefficients of a SplineTrajectory, else point by point the
+    positions of a JointTrajectory, or of a MultiDOFJointTrajectory translation (x, y, z) and rotation (x, y, z, w) of
+    each transform.
+    """
+    return crc32(np.asarray(_positions(message), dtype="<f8").tobytes())
+
+
+def _positions(message: Any) -> Array:
+    if hasattr(message, "coefficients"):
+        return np.asarray(message.coefficients)
+    if not len(message.points) or hasattr(message.points[0], "positions"):
+        return np.concatenate([np.zeros(0), *(point.positions for point in message.points)])
+    moves = [(x.translation, x.rotation) for point in message.points for x in point.transforms]
+    return np.array([(p.x, p.y, p.z, turn.x, turn.y, turn.z, turn.w) for p, turn in moves])
+
 
 MAX_COEFFICIENTS = 500_000
 """The constant of the same name in the message."""

@@ -29,8 +29,7 @@ from eom_dynamics.tools.cli import view
 from eom_dynamics.tools.cli.main import main
 from eom_dynamics.tools.recording_options import Sampling
 from eom_dynamics.tools.robot_options import RobotOptions
-from eom_dynamics.tools.view.motion import PlayedMotion, read_motion
-from eom_dynamics.tools.view.scene import Viewer, shown_urdf, start_server
+from eom_dynamics.tools.view import PlayedMotion, Viewer, read_motion, shown_urdf, start_server
 from eom_dynamics.trajectory import Samples
 
 NAME = "sea_planar_2r"

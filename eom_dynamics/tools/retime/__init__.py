@@ -1,2 +1,0 @@
-# SPDX-License-Identifier: Apache-2.0
-"""Fastest motions along paths in files: reading waypoints, and the page of the result."""

@@ -1,2 +1,0 @@
-# SPDX-License-Identifier: Apache-2.0
-"""Viewer of robots and recordings in a browser."""
