@@ -53,11 +53,8 @@ class Spheres:
         """Attach spheres: by name of a body, link, tool or ``base``, rows (k, 4) of centre x, y, z there and radius, m.
 
         Raises:
-            TrajectoryError: a frame is unknown, a row is not four numbers with a positive radius, or the clearance is
-                negative.
+            TrajectoryError: a frame is unknown, or a row is not four numbers with a positive radius.
         """
-        if not (np.isfinite(clearance) and clearance >= 0):
-            raise TrajectoryError(f"clearance must be a number of m from 0 on, is {clearance}")
         self.robot, self.clearance = robot, float(clearance)
         self._kinematics = Kinematics(robot)
         frames = frames_by_name(robot)
@@ -176,10 +173,8 @@ class MotionLimits:
 
         Raises:
             TrajectoryError: a joint has no range of positions, or neither a limit of its velocity nor of the speed of
-                its motor; or the share is not in (0, 1].
+                its motor.
         """
-        if not (np.isfinite(share) and 0 < share <= 1):
-            raise TrajectoryError(f"share of the limits must be in (0, 1], is {share}")
         self.arm, self.share, own = arm, float(share), bounds(arm)
         lower, upper, largest = _of_independent_joints(arm, own)
         self._speed_limited = np.zeros(arm.robot.n, dtype=bool)
