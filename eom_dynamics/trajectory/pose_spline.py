@@ -277,16 +277,15 @@ def _twists(x: Array, p: list[Array]) -> Array:
 
     The latter in the frame of the tool, each (N, 3).
     """
-    w, wd, wdd, wddd = (V[:, :3] for V in body_twists([np.concatenate([each, 0 * each], axis=1) for each in x]))
-    # d/dt (Rᵀ a) = Rᵀ da/dt - w × Rᵀ a.
-    jerk_rate = p[3] - np.cross(w, p[2])
-    acceleration_rate = p[2] - np.cross(w, p[1])
-    acceleration_rates = jerk_rate - np.cross(wd, p[1]) - np.cross(w, acceleration_rate)
-    v = p[0]
-    vd = p[1] - np.cross(w, v)
-    vdd = acceleration_rate - np.cross(wd, v) - np.cross(w, vd)
-    vddd = acceleration_rates - np.cross(wdd, v) - 2 * np.cross(wd, vd) - np.cross(w, vdd)
-    return np.concatenate([np.stack([w, wd, wdd, wddd]), np.stack([v, vd, vdd, vddd])], axis=2)
+    w = [V[:, :3] for V in body_twists([np.concatenate([each, 0 * each], axis=1) for each in x])]
+
+    def derivative(i: int, k: int) -> Array:
+        """k-th derivative of p_i, by d/dt (Rᵀ a) = Rᵀ da/dt - w × Rᵀ a."""
+        if not k:
+            return p[i]
+        return np.asarray(derivative(i + 1, k - 1) - leibniz(w, [derivative(i, j) for j in range(k)], k - 1, np.cross))
+
+    return np.concatenate([np.stack(w), np.stack([derivative(0, k) for k in range(len(w))])], axis=2)
 
 
 def _blended(waypoints: Array, steps: Array, corner: float) -> Spline:
