@@ -268,7 +268,6 @@ class _Task:
     def __init__(self, excitation: Excitation) -> None:
         self._of = excitation
         self._matrices = excitation._coarse
-        self._partials = excitation.limits.kinematic_partials()
         self._middle, self._unit = np.zeros(excitation.series.shape), np.ones(excitation.series.shape)
         self._middle[:, 0], self._unit[:, 0] = excitation.limits.middle, excitation.limits.half
         self._known: dict[str, tuple[bytes, Any]] = {}
@@ -303,14 +302,8 @@ class _Task:
 
     def margin_gradients(self, x: Array) -> Array:
         _, weights = self._peaks(x)
-        states = self._states(x)
-        linear = len(self._partials)
-        gradients = np.zeros((weights.shape[1], *states.shape))
-        gradients[:linear] = np.einsum("kc,coj->cokj", weights[:, :linear], self._partials)
-        if linear < weights.shape[1]:
-            partials = self._of.limits.nonlinear_partials(states)
-            gradients[linear:] = weights[:, linear:].T[:, np.newaxis, :, np.newaxis] * partials
-        return -self._of_variables(gradients)
+        partials = self._of.limits.partials(self._states(x))
+        return -self._of_variables(weights.T[:, np.newaxis, :, np.newaxis] * partials)
 
     def _of_variables(self, of_states: Array) -> Array:
         """Gradients (…, number of variables) from those with respect to the states."""

@@ -238,19 +238,15 @@ class MotionLimits:
             result[:, k] = np.transpose((found[:, 0] - found[:, 1]) / (2 * step), (2, 1, 0))
         return np.nan_to_num(result)
 
-    def nonlinear_partials(self, states: Array) -> Array:
-        """Derivatives (C, 5, K, n) of all non-kinematic ratios with respect to q … qdddd."""
+    def partials(self, states: Array) -> Array:
+        """Derivatives (C, 5, K, n) of all ratios with respect to q … qdddd."""
+        k, i = self._kinematic
+        kinematic = np.zeros((len(k), *states.shape))
+        kinematic[np.arange(len(k)), k, :, i] = 1 / self._limits[k, i, np.newaxis]
         distances = np.zeros((len(self.spheres.pairs) if self.spheres else 0, *states.shape))
         if self.spheres:
             distances[:, 0] = self.spheres.partials(states[0])
-        return np.concatenate([self.effort_partials(states), distances])
-
-    def kinematic_partials(self) -> Array:
-        """Derivatives (C, 5, n) of the kinematic ratios with respect to q … qdddd; they are constant."""
-        k, i = self._kinematic
-        result = np.zeros((len(k), 5, self.arm.robot.n))
-        result[np.arange(len(k)), k, i] = 1 / self._limits[k, i]
-        return result
+        return np.concatenate([kinematic, self.effort_partials(states), distances])
 
     def _require(self, lower: Array, upper: Array, largest: Array) -> None:
         names = np.array(self.arm.robot.joint_names)
