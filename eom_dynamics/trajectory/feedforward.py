@@ -157,11 +157,7 @@ def _sampled(
 
 
 def _feedforward(
-    arm: ElasticArm,
-    states: tuple[Array, ...],
-    t: Array,
-    deflection: Array | None = None,
-    friction: Array | None = None,
+    arm: ElasticArm, states: tuple[Array, ...], t: Array, deflection: Array | None = None, friction: Array | None = None
 ) -> Feedforward:
     """The command for states at times; errors of efforts that overflow have the time."""
     try:

@@ -66,12 +66,7 @@ class TrajectoryFit(NamedTuple):
 
 
 def fit(
-    t: ArrayLike,
-    positions: ArrayLike,
-    *,
-    cutoff: float,
-    velocities: ArrayLike | None = None,
-    gap: float | None = None,
+    t: ArrayLike, positions: ArrayLike, *, cutoff: float, velocities: ArrayLike | None = None, gap: float | None = None
 ) -> TrajectoryFit:
     """Fit a smooth trajectory to recorded positions at arbitrary times.
 
