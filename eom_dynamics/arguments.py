@@ -138,13 +138,15 @@ def check_options(options: Any, error: type[EomDynamicsError], **known: Collecti
         known: by the name of a field, choices in place of those of the command line.
     """
     for entry in fields(options):
-        value, choices = getattr(options, entry.name), choices_of(entry)
-        if value == entry.default:
+        value, choices, rule = getattr(options, entry.name), choices_of(entry), entry.metadata.get("rule")
+        if not (choices or rule) or value == entry.default:
             continue
         names = known.get(entry.name, choices.values() if isinstance(choices, Mapping) else choices)
         parts = value.values() if isinstance(value, Mapping) else value if isinstance(value, tuple | list) else [value]
         for part in parts:
             if names and part not in names:
                 raise error(f"{entry.name} must be one of {', '.join(map(str, names))}, is {shown(part)}")
-            if (rule := entry.metadata.get("rule")) and (reason := violation(part, rule)):
+            if rule and (reason := violation(part, rule)):
                 raise error(f"{entry.name} {reason}")
+            if entry.type == "int" and part != int(part):
+                raise error(f"{entry.name} must be an integer, is {shown(part)}")

@@ -275,7 +275,12 @@ class FloatingBase(FloatingKinematics):
                 is ``u @ floating.selection``.
             RobotDescriptionError: the mass matrix is singular or indefinite, for example since the base has no mass.
         """
-        self._require_wrench_on_base(tau)
+        n, shape = self.robot.n, shape_of(tau, "tau")
+        if shape[-1:] == (n,):
+            raise StateError(
+                f"tau must have shape {(*shape[:-1], BASE + n)}, has {shape}: it starts with the wrench on the base; "
+                "for joint efforts u on a free base it is u @ floating.selection"
+            )
         if self._articulated:
             return self._run("forward_dynamics", pose, q, nu, tau, wrench=wrench)[0]
         self._require_definite()
@@ -366,14 +371,6 @@ class FloatingBase(FloatingKinematics):
                 f"{self.robot.name}: the mass matrix of the floating base is not positive definite, so that forward "
                 "dynamics has no unique solution; give the base mass and inertia (inertial of the root link of a URDF, "
                 f"base of a parameter file), it has {self.robot.base.mass:g} kg"
-            )
-
-    def _require_wrench_on_base(self, tau: ArrayLike) -> None:
-        n, shape = self.robot.n, shape_of(tau, "tau")
-        if shape[-1:] == (n,):
-            raise StateError(
-                f"tau must have shape {(*shape[:-1], BASE + n)}, has {shape}: it starts with the wrench on the base; "
-                "for joint efforts u on a free base it is u @ floating.selection"
             )
 
     def signature(self, method: str, orders: int = 0) -> Signature:

@@ -56,7 +56,9 @@ def distribute(
 ) -> Distribution:
     """Contact forces and joint efforts; arguments as for :meth:`.ContactDynamics.force_distribution`."""
     size, n = len(jacobian), len(needed) - base
-    faces = None if cones is None else _faces(cones)
+    if isinstance(cones, str) and cones != "exact":
+        raise ContactError(f"cones must be None, 'exact' or a number of faces, is {shown(cones)}")
+    faces = None if cones is None or isinstance(cones, str) else checked_faces(cones)
     W_f = _not_negative(force_weights, "force_weights", size)
     W_t = _not_negative(effort_weights, "effort_weights", n)
     if np.any(W_f <= 0):
@@ -141,14 +143,6 @@ def _variables(contacts: Sequence[Contact], faces: int | None) -> tuple[Array, A
             half_spaces.append(rows / np.linalg.norm(rows, axis=1, keepdims=True))
     T, A, B = block_diag(*maps), block_diag(*half_spaces), block_diag(*cones)
     return (T, A, np.zeros((0, T.shape[1]))) if len(A) else (T, np.zeros((0, T.shape[1])), B)
-
-
-def _faces(cones: str | int) -> int | None:
-    if isinstance(cones, str):
-        if cones != "exact":
-            raise ContactError(f"cones must be None, 'exact' or a number of faces, is {shown(cones)}")
-        return None
-    return checked_faces(cones)
 
 
 def _not_negative(value: ArrayLike, name: str, size: int, *, finite: bool = True) -> Array:

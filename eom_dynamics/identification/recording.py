@@ -72,11 +72,7 @@ class Recording:
 
     def __post_init__(self) -> None:
         """Check shapes; raises IdentificationError."""
-        shape = (len(self.t), len(self.joint_names))
-        for name in ("q", "tau", "qd"):
-            values = getattr(self, name)
-            if values is not None and values.shape != shape:
-                raise IdentificationError(f"{self.name}: {name} has the shape {values.shape}, must have {shape}")
+        _check_shapes(self, ("q", "tau", "qd"), len(self.joint_names), f"{self.name}: ")
 
     def __len__(self) -> int:
         return len(self.t)
@@ -246,11 +242,7 @@ class ArmRecording:
 
     def __post_init__(self) -> None:
         """Check shapes; raises IdentificationError."""
-        shape = (len(self.t), np.shape(self.q)[-1])
-        for name in ("q", "qd", "tau", "theta", "motor_effort", "current"):
-            values = getattr(self, name)
-            if values is not None and np.shape(values) != shape:
-                raise IdentificationError(f"{name} has the shape {np.shape(values)}, must have {shape}, as t and q")
+        _check_shapes(self, ("q", "qd", "tau", "theta", "motor_effort", "current"), np.shape(self.q)[-1])
 
     def centered(self, delay: float) -> ArmRecording:
         """The recording with motor efforts and currents advanced by a delay, s; the ends are held."""
@@ -268,7 +260,16 @@ class ArmRecording:
         )
 
 
-def joined(parts: Sequence[ArmRecording]) -> ArmRecording:
+def _check_shapes(recording: Recording | ArmRecording, names: Sequence[str], n: int, where: str = "") -> None:
+    """Raise IdentificationError unless the named signals have the shape (N, n), as the times."""
+    shape = (len(recording.t), n)
+    for name in names:
+        values = getattr(recording, name)
+        if values is not None and np.shape(values) != shape:
+            raise IdentificationError(f"{where}{name} has the shape {np.shape(values)}, must have {shape}")
+
+
+def joined_motions(parts: Sequence[ArmRecording]) -> ArmRecording:
     """Motions with the same sample period, joined to one recording with ``starts``."""
     if len(parts) == 1:
         return parts[0]

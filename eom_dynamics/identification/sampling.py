@@ -46,7 +46,7 @@ LAGS = 20
 _BAND = 1.96
 
 
-def checked(t: ArrayLike, signals: Mapping[str, ArrayLike]) -> tuple[float, dict[str, Array]]:
+def even_signals(t: ArrayLike, signals: Mapping[str, ArrayLike]) -> tuple[float, dict[str, Array]]:
     """Checked sample period, s, and signals (N,) or (N, n) of one shape by name, for times (N,), s, in even steps.
 
     Raises:

@@ -119,10 +119,9 @@ class Kinematics(CompiledMethods):
         if not orders:
             raise StateError("motion requires q and at least qd")
         key = "motion", frame, orders
-        call = self._kept(key)
-        if call is None:
-            recipe = kinematic_programs.pose_derivatives(self.frame(frame), orders)
-            call = self._keep(key, recipe, self.signature("motion", orders))
+        call = self._kept(key) or self._keep(
+            key, kinematic_programs.pose_derivatives(self.frame(frame), orders), self.signature("motion", orders)
+        )
         return call(q, *rates)
 
     pose_derivatives = motion

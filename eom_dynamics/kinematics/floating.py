@@ -80,9 +80,8 @@ class FloatingKinematics(CompiledMethods):
         call = self._calls.get(key)
         if call is None:
             self._require_mass()
-            call = self._keep(
-                key, programs.center_of_mass(self.robot, orders), self.signature("center_of_mass", orders)
-            )
+            recipe = programs.center_of_mass(self.robot, orders)
+            call = self._keep(key, recipe, self.signature("center_of_mass", orders))
         return call(pose, q, *rates)
 
     def pose(self, pose: ArrayLike, q: ArrayLike, frame: str | Frame | None = None) -> Array:
@@ -100,9 +99,7 @@ class FloatingKinematics(CompiledMethods):
             StateError: an argument has the wrong shape or is not finite, or there is no such frame.
         """
         key = "pose", frame
-        call = self._kept(key)
-        if call is None:
-            call = self._keep(key, programs.pose(self.robot, self.frame(frame)), self.signature("pose"))
+        call = self._kept(key) or self._keep(key, programs.pose(self.robot, self.frame(frame)), self.signature("pose"))
         return call(pose, q)
 
     def motion(
@@ -124,10 +121,9 @@ class FloatingKinematics(CompiledMethods):
         if not orders:
             raise StateError("motion requires pose, q and at least nu")
         key = "motion", frame, orders
-        call = self._kept(key)
-        if call is None:
-            recipe = programs.motion(self.robot, self.frame(frame), orders)
-            call = self._keep(key, recipe, self.signature("motion", orders))
+        call = self._kept(key) or self._keep(
+            key, programs.motion(self.robot, self.frame(frame), orders), self.signature("motion", orders)
+        )
         return call(pose, q, *rates)
 
     def jacobian(

@@ -19,7 +19,7 @@ from ..robot import Robot
 from ..robot.model import frames_by_name
 from .lagrangian import variables
 from .normal_form import normal_form, normal_forms
-from .robots import body_poses, exact_array, exact_model, exact_pose, joint_poses
+from .robots import exact_array, exact_model, exact_pose, joint_poses, symbolic_poses
 
 _TWIST = 6
 
@@ -65,7 +65,7 @@ class SymbolicKinematics:
             StateError: there is no such frame.
         """
         found = named_frame(self.robot, self._frames, frame)
-        body = body_poses(self.robot, self.q)[found.joint] if found.joint >= 0 else np.eye(4, dtype=int)
+        body = symbolic_poses(self.robot, self.q)[found.joint] if found.joint >= 0 else np.eye(4, dtype=int)
         return sp.Matrix(normal_forms(body @ exact_pose(found.pose)))
 
     def jacobian(self, frame: str | None = None, reference: str = "body") -> Any:
@@ -80,7 +80,7 @@ class SymbolicKinematics:
         """
         found, reference = named_frame(self.robot, self._frames, frame), representation(reference)
         J = np.zeros((_TWIST, len(self.robot.joints)), dtype=object)
-        steps, bodies = joint_poses(self.robot, self.q), body_poses(self.robot, self.q)
+        steps, bodies = joint_poses(self.robot, self.q), symbolic_poses(self.robot, self.q)
         i, in_body = found.joint, exact_pose(found.pose)
         while i >= 0:
             joint = self.robot.joints[i]

@@ -75,14 +75,14 @@ def check_coordinates(q: Sequence[Any]) -> None:
     if again := duplicates(names):
         raise LagrangianError(f"coordinate {again[0]} is listed twice")
     for x in q:
-        for derivative, what in zip(derivatives(x, names), ("rate", "acceleration", "jerk", "snap"), strict=False):
+        for derivative, what in zip(rate_symbols(x, names), ("rate", "acceleration", "jerk", "snap"), strict=False):
             if derivative.name in names:
                 raise LagrangianError(
                     f"coordinate {derivative.name} has the name of the {what} of {x.name}; choose another name"
                 )
 
 
-def derivatives(variable: Any, names: Iterable[str]) -> Iterator[Any]:
+def rate_symbols(variable: Any, names: Iterable[str]) -> Iterator[Any]:
     """Symbols of the time derivatives of a variable, from its rate on, as long as one of the names may be theirs."""
     longest = max(map(len, names), default=0)
     while len(variable.name) < longest:
@@ -299,7 +299,7 @@ class Lagrangian:
         present = expression.free_symbols
         terms = []
         for variable in (*self.q, *self.inputs):
-            for xd in derivatives(variable, [f"{x}d" for x in present]):
+            for xd in rate_symbols(variable, [f"{x}d" for x in present]):
                 if variable in present:
                     terms.append(sp.diff(expression, variable).replace(sp.DiracDelta, lambda *_: sp.S.Zero) * xd)
                 variable = xd

@@ -71,12 +71,7 @@ _DIGITS = 15
 
 
 def robot_lagrangian(
-    robot: Robot,
-    *,
-    symbols: bool = False,
-    motors: bool = False,
-    friction: bool = False,
-    most_joints: int = MOST_JOINTS,
+    robot: Robot, *, symbols: bool = False, motors: bool = False, friction: bool = False, most_joints: int = MOST_JOINTS
 ) -> Lagrangian:
     """Lagrangian of a robot in its independent joint variables q1 … qn.
 
@@ -143,7 +138,7 @@ def kinetic_energy(robot: Robot, q: tuple[Any, ...], qd: tuple[Any, ...]) -> Any
 def potential_energy(robot: Robot, q: tuple[Any, ...]) -> Any:
     """Potential energy, J: minus the sum of m g' c over the bodies, and that of passive efforts."""
     total = sp.S.Zero
-    for joint, C in zip(robot.joints, body_poses(robot, q), strict=True):
+    for joint, C in zip(robot.joints, symbolic_poses(robot, q), strict=True):
         total -= joint.mass * (robot.gravity @ lie.transformed(C, joint.center_of_mass))
     return normal_form(total + passive_energy(passive_joints(robot), q))
 
@@ -166,7 +161,7 @@ def _rotor_energy(robot: Robot, q: tuple[Any, ...], qd: tuple[Any, ...]) -> Any:
 def _twists(robot: Robot, q: tuple[Any, ...], qd: tuple[Any, ...]) -> list[AnyArray]:
     """Body twists (6,), simplified."""
     twists = []
-    for C in body_poses(robot, q):
+    for C in symbolic_poses(robot, q):
         rate = sum(np.vectorize(lambda x, i=i: sp.diff(x, q[i]), otypes=[object])(C) * qd[i] for i in range(len(q)))
         back = C[:3, :3].T
         turning, advancing = back @ rate[:3, :3], back @ rate[:3, 3]
@@ -181,7 +176,7 @@ def joint_poses(robot: Robot, q: tuple[Any, ...]) -> list[AnyArray]:
     return [j.reference_pose @ lie.exp(j.screw, exact(x)) for j, x in zip(robot.joints, positions, strict=True)]
 
 
-def body_poses(robot: Robot, q: tuple[Any, ...]) -> list[AnyArray]:
+def symbolic_poses(robot: Robot, q: tuple[Any, ...]) -> list[AnyArray]:
     """Poses of the bodies, simplified link by link, since unsimplified products grow exponentially."""
     poses: list[AnyArray] = []
     for joint, step in zip(robot.joints, joint_poses(robot, q), strict=True):

@@ -224,7 +224,7 @@ def learn(
         )
     target = settings.forgetting * last.correction[0] - settings.gain * error
     found = Correction(
-        last.joint_names, last.t, last.reference, smooth(last.t, target, settings.bandwidth), (*last.errors, rms)
+        last.joint_names, last.t, last.reference, spline_fit(last.t, target, settings.bandwidth), (*last.errors, rms)
     )
     _keep_limits(arm, last.reference, found.motion)
     return found
@@ -277,13 +277,8 @@ def contraction(
         links = (1 + mass) * tau + E.T @ Kr @ E
         motors = s**2 * (1 + rotor) * B + (w0**2 + 2 * w0 * s) * B + Kr
         across = np.broadcast_to(-Kr @ E, command.shape)
-        left = np.concatenate(
-            [
-                np.concatenate([links, np.swapaxes(across, -1, -2)], axis=-1),
-                np.concatenate([across, np.broadcast_to(motors, (*command.shape[:-1], len(own)))], axis=-1),
-            ],
-            axis=-2,
-        )
+        motors = np.broadcast_to(motors, (*command.shape[:-1], len(own)))
+        left = np.block([[links, np.swapaxes(across, -1, -2)], [across, motors]])
         P = np.linalg.solve(left, np.concatenate([zero, np.exp(-s * delay) * command], axis=-2))[..., :n, :]
         change = np.linalg.norm(settings.forgetting * np.eye(n) - settings.gain * P, 2, axis=(-2, -1))
         ratios = low_pass * np.max(change, axis=1)
@@ -336,7 +331,7 @@ def spline_basis(t: Array, bandwidth: float) -> Array:
     return BSpline.design_matrix(t, knots, _DEGREE).toarray()
 
 
-def smooth(t: Array, values: Array, bandwidth: float, *, at_rest: bool = True) -> Array:
+def spline_fit(t: Array, values: Array, bandwidth: float, *, at_rest: bool = True) -> Array:
     """Spline (5, N, n) nearest to values (N, n), with the knots of :func:`spline_basis`.
 
     ``at_rest``, it begins at zero, where the arm is on the reference, and its derivatives vanish at both ends: drives

@@ -26,7 +26,7 @@ from ..arrays import Array
 from ..elastic import ElasticArm
 from ..exceptions import StateError
 from ..states import real_array
-from .iteration import Correction, smooth, spline_basis
+from .iteration import Correction, spline_basis, spline_fit
 
 # Significance of both tests.
 _LEVEL = 0.01
@@ -136,7 +136,7 @@ def _explained(
         return (y.motor_effort + kp * y.motor_position + kd * y.motor_velocity)[inside]
 
     known = command(last.motion)
-    smoothed = [smooth(last.t, run, bandwidth, at_rest=False) for run in deviations]
+    smoothed = [spline_fit(last.t, run, bandwidth, at_rest=False) for run in deviations]
     residuals = np.stack([command(last.motion + x) for x in smoothed]) - known
     noise, repeating = _variances(basis, residuals)
     r = basis.T @ residuals.mean(axis=0)

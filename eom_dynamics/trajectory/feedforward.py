@@ -124,12 +124,7 @@ def checked(arm: ElasticArm, trajectory: Trajectory, rate: float, most: int) -> 
 
 def _states(arm: ElasticArm, trajectory: Trajectory, t: Array) -> tuple[Array, ...]:
     states = trajectory.derivatives(t, len(STATE_NAMES) - 1)
-    for name, values in zip(STATE_NAMES, states, strict=True):
-        if not np.isfinite(values).all():
-            at, place = np.argwhere(~np.isfinite(values))[0]
-            raise TrajectoryError(
-                f"the motion is too fast: {name} of {arm.robot.joint_names[place]} overflows at {t[at]:g} s"
-            )
+    _require_finite(arm, STATE_NAMES, states, t)
     return states
 
 
@@ -162,11 +157,7 @@ def _sampled(
 
 
 def _feedforward(
-    arm: ElasticArm,
-    states: tuple[Array, ...],
-    t: Array,
-    deflection: Array | None = None,
-    friction: Array | None = None,
+    arm: ElasticArm, states: tuple[Array, ...], t: Array, deflection: Array | None = None, friction: Array | None = None
 ) -> Feedforward:
     """The command for states at times; errors of efforts that overflow have the time."""
     try:

@@ -66,12 +66,7 @@ class TrajectoryFit(NamedTuple):
 
 
 def fit(
-    t: ArrayLike,
-    positions: ArrayLike,
-    *,
-    cutoff: float,
-    velocities: ArrayLike | None = None,
-    gap: float | None = None,
+    t: ArrayLike, positions: ArrayLike, *, cutoff: float, velocities: ArrayLike | None = None, gap: float | None = None
 ) -> TrajectoryFit:
     """Fit a smooth trajectory to recorded positions at arbitrary times.
 
@@ -90,8 +85,7 @@ def fit(
         TrajectoryError: shapes differ, there are fewer than ten samples, the cut-off is too low for their duration or
             too high for their rate, or the duration is too long for their number, as after a step of the clock.
     """
-    clean = _cleaned(t, positions, velocities)
-    t, y = clean.t, clean.values
+    t, y, counts = _cleaned(t, positions, velocities)
     duration, step = t[-1] - t[0], float(np.median(np.diff(t)))
     if not (np.isfinite(cutoff) and 1 / duration <= cutoff <= 0.5 / step):
         raise TrajectoryError(
@@ -125,24 +119,18 @@ def fit(
         np.sqrt(np.mean(residual**2, axis=0)),
         np.max(np.abs(residual), axis=0),
         len(t),
-        clean.dropped,
-        clean.disordered,
-        clean.repeated,
+        *counts,
         tuple((float(t[i]), float(t[i + 1])) for i in gaps),
     )
 
 
-class _Clean(NamedTuple):
-    """A recording in order of time: positions and, if given, velocities, each (N, n)."""
+def _cleaned(
+    times: ArrayLike, positions: ArrayLike, velocities: ArrayLike | None
+) -> tuple[Array, list[Array], tuple[int, int, int]]:
+    """A recording in order of time: times, positions and, if given, velocities, each (N, n).
 
-    t: Array
-    values: list[Array]
-    dropped: int
-    disordered: int
-    repeated: int
-
-
-def _cleaned(times: ArrayLike, positions: ArrayLike, velocities: ArrayLike | None) -> _Clean:
+    And the numbers of samples that were dropped, disordered and repeated.
+    """
     given = [positions] if velocities is None else [positions, velocities]
     t, *values = (numbers(x, "times, positions and velocities must be arrays of numbers") for x in (times, *given))
     shape = values[0].shape
@@ -164,7 +152,7 @@ def _cleaned(times: ArrayLike, positions: ArrayLike, velocities: ArrayLike | Non
         raise TrajectoryError(
             f"{len(t)} samples have different times and finite values; a fit requires at least {_FEWEST}"
         )
-    return _Clean(t, values, int(np.sum(~finite)), disordered, repeated)
+    return t, values, (int(np.sum(~finite)), disordered, repeated)
 
 
 def _bridged(t: Array, values: list[Array], longest: float) -> tuple[Array, list[Array]]:
@@ -173,17 +161,15 @@ def _bridged(t: Array, values: list[Array], longest: float) -> tuple[Array, list
     late = np.flatnonzero(steps > longest)
     if not len(late):
         return t, values
-    fill = np.concatenate([np.linspace(t[i], t[i + 1], int(np.ceil(4 * steps[i] / longest)) + 1)[1:-1] for i in late])
-    counts = [int(np.ceil(4 * steps[i] / longest)) - 1 for i in late]
-    before = np.repeat(late, counts)
+    parts = np.ceil(4 * steps[late] / longest).astype(int)
+    fill = np.concatenate([np.linspace(t[i], t[i + 1], k + 1)[1:-1] for i, k in zip(late, parts, strict=True)])
+    before = np.repeat(late, parts - 1)
     share = ((fill - t[before]) / steps[before])[:, np.newaxis]
     change = values[0][before + 1] - values[0][before]
     lines = [values[0][before] + share * change, change / steps[before][:, np.newaxis]]
-    order = np.argsort(np.concatenate([t, fill]), kind="stable")
-    return (
-        np.concatenate([t, fill])[order],
-        [np.concatenate([x, line])[order] for x, line in zip(values, lines, strict=False)],
-    )
+    whole = np.concatenate([t, fill])
+    order = np.argsort(whole, kind="stable")
+    return whole[order], [np.concatenate([x, line])[order] for x, line in zip(values, lines, strict=False)]
 
 
 class _NormalEquations:
@@ -213,7 +199,10 @@ class _NormalEquations:
 
     def penalise(self, weight: float) -> None:
         """Add the integral of the squared fifth derivative."""
-        gram = weight * self.step ** (1 - 2 * _PENALISED) * _gram()
+        nodes, weights = np.polynomial.legendre.leggauss(_BASIS)
+        values = _basis()((nodes + 1) / 2, nu=_PENALISED)
+        # Integrals (10, 10) over a piece of products of fifth derivatives of the B-splines.
+        gram = weight * self.step ** (1 - 2 * _PENALISED) * (values.T @ (values * weights[:, np.newaxis] / 2))
         for a in range(_BASIS):
             for b in range(a, _BASIS):
                 self._bands[b - a, a : a + self.pieces] += gram[a, b]
@@ -239,12 +228,3 @@ def _basis() -> Any:
     from scipy.interpolate import BSpline
 
     return BSpline(np.arange(-DEGREE, _BASIS + 1), np.eye(_BASIS), DEGREE)
-
-
-@cache
-def _gram() -> Array:
-    """Integrals (10, 10) over a piece of products of fifth derivatives of the B-splines."""
-    nodes, weights = np.polynomial.legendre.leggauss(_BASIS)
-    values: Array = _basis()((nodes + 1) / 2, nu=_PENALISED)
-    gram: Array = values.T @ (values * weights[:, np.newaxis] / 2)
-    return gram

@@ -94,7 +94,7 @@ class PoseSpline:
             i = piece[rows[0]]
             x[:, rows] = self._pieces[i].derivatives(inside[rows] - self.t[i], order)
         C = self.poses[piece] @ lie.exp(x[0])
-        V = np.reshape(body_twists(list(x)), (order, len(at), 6))
+        V = np.reshape(twists_of_coordinates(list(x)), (order, len(at), 6))
         V[:, at != inside] = 0.0
         return (C, *V) if np.ndim(t) else (C[0], *V[:, 0])
 
@@ -136,7 +136,7 @@ def through_poses(
     return PoseSpline(t, P, path.states[1:])
 
 
-def body_twists(x: Sequence[Array]) -> list[Array]:
+def twists_of_coordinates(x: Sequence[Array]) -> list[Array]:
     """V, Vd, … (N, 6) from coordinates and their derivatives (N, 6)."""
     orders = len(x) - 1
     term = list(x[1:])
@@ -154,7 +154,7 @@ def _coordinates(x: Array, twists: Array) -> Array:
     back = lie.right_jacobian_inverse(x)
     for V in twists:
         # Without the highest derivative, whose factor is the right Jacobian.
-        known = body_twists([*derivatives, np.zeros_like(x)])[-1]
+        known = twists_of_coordinates([*derivatives, np.zeros_like(x)])[-1]
         derivatives.append(times(back, V - known))
     return np.stack(derivatives)
 
@@ -264,10 +264,8 @@ def straight_lines(poses: ArrayLike, corner: float) -> PoseSpline:
         x = np.array(Spline([begin, end], states).derivatives(at))
         R = P[k, :3, :3] @ lie.exp(np.concatenate([x[0], np.zeros_like(x[0])], axis=1))[:, :3, :3]
         q, *p = way.derivatives(at)
-        frame = np.tile(np.eye(4), (len(at), 1, 1))
-        frame[:, :3, :3], frame[:, :3, 3] = R, q
         t.append(at)
-        frames.append(frame)
+        frames.append(lie.pose(R, q))
         twists.append(_twists(x, [np.einsum("nji,nj->ni", R, each) for each in p]))
     return PoseSpline(np.concatenate(t), np.concatenate(frames), np.concatenate(twists, axis=1))
 
@@ -277,16 +275,15 @@ def _twists(x: Array, p: list[Array]) -> Array:
 
     The latter in the frame of the tool, each (N, 3).
     """
-    w, wd, wdd, wddd = (V[:, :3] for V in body_twists([np.concatenate([each, 0 * each], axis=1) for each in x]))
-    # d/dt (Rᵀ a) = Rᵀ da/dt - w × Rᵀ a.
-    jerk_rate = p[3] - np.cross(w, p[2])
-    acceleration_rate = p[2] - np.cross(w, p[1])
-    acceleration_rates = jerk_rate - np.cross(wd, p[1]) - np.cross(w, acceleration_rate)
-    v = p[0]
-    vd = p[1] - np.cross(w, v)
-    vdd = acceleration_rate - np.cross(wd, v) - np.cross(w, vd)
-    vddd = acceleration_rates - np.cross(wdd, v) - 2 * np.cross(wd, vd) - np.cross(w, vdd)
-    return np.concatenate([np.stack([w, wd, wdd, wddd]), np.stack([v, vd, vdd, vddd])], axis=2)
+    w = [V[:, :3] for V in twists_of_coordinates([np.concatenate([each, 0 * each], axis=1) for each in x])]
+
+    def derivative(i: int, k: int) -> Array:
+        """k-th derivative of p_i, by d/dt (Rᵀ a) = Rᵀ da/dt - w × Rᵀ a."""
+        if not k:
+            return p[i]
+        return np.asarray(derivative(i + 1, k - 1) - leibniz(w, [derivative(i, j) for j in range(k)], k - 1, np.cross))
+
+    return np.concatenate([np.stack(w), np.stack([derivative(0, k) for k in range(len(w))])], axis=2)
 
 
 def _blended(waypoints: Array, steps: Array, corner: float) -> Spline:

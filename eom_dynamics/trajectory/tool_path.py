@@ -112,7 +112,12 @@ def follow(
         raise StateError(f"rate must be positive, is {rate!r}")
     times = _knots(path, rate)
     wanted = path.derivatives(times, ORDERS - 1)
-    _require_start(kinematics.pose(q, frame), wanted[0][0])
+    away = lie.log(lie.inverse(kinematics.pose(q, frame)) @ wanted[0][0])
+    if np.max(np.abs(away)) > _START_TOLERANCE:
+        raise TrajectoryError(
+            f"the path starts {math.hypot(*away[3:]):.3g} m and {math.hypot(*away[:3]):.3g} rad from the tool, "
+            f"must be at most {_START_TOLERANCE:g} of each"
+        )
     states = np.zeros((ORDERS, len(times), n))
     for i in range(len(times)):
         if i % _CHUNK == 0:
@@ -158,12 +163,3 @@ def _require(times: Array, refusals: AnyArray) -> None:
     if np.any(refusals != ""):
         i = int(np.argmax(refusals != ""))
         raise TrajectoryError(f"at {times[i]:.4g} s {refusals[i]}")
-
-
-def _require_start(here: Array, first: Array) -> None:
-    away = lie.log(lie.inverse(here) @ first)
-    if np.max(np.abs(away)) > _START_TOLERANCE:
-        raise TrajectoryError(
-            f"the path starts {math.hypot(*away[3:]):.3g} m and {math.hypot(*away[:3]):.3g} rad from the tool, "
-            f"must be at most {_START_TOLERANCE:g} of each"
-        )

@@ -14,8 +14,15 @@ from eom_dynamics.actuators.springs import RIGID
 from eom_dynamics.arrays import Array
 from eom_dynamics.exceptions import StateError
 from eom_dynamics.identification import IdentificationError, drive_delay
-from eom_dynamics.identification.elastic.delay import Delay, DriveDelay, combined, period_of
-from eom_dynamics.identification.elastic.delay_fit import fit_delay, low_passed, smooth
+from eom_dynamics.identification.elastic.delay import (
+    Delay,
+    DriveDelay,
+    combined,
+    fit_delay,
+    low_passed,
+    period_of,
+    smooth,
+)
 from eom_dynamics.trajectory import paper_motion
 
 PERIOD, KP, KD = 1e-3, 900.0, 40.0

@@ -31,7 +31,7 @@ from eom_dynamics.trajectory import (
 )
 from eom_dynamics.trajectory.fastest.constraints import Constraints
 from eom_dynamics.trajectory.fastest.interior_point import minimise
-from eom_dynamics.trajectory.fastest.motion import ViolatedInstants, violations
+from eom_dynamics.trajectory.fastest.motion import ViolatedInstants, violated_instants
 from eom_dynamics.trajectory.fastest.path import GeometricPath
 from eom_dynamics.trajectory.fastest.search import _tighten_near
 from eom_dynamics.trajectory.fastest.speed import SquaredSpeed, time_derivative_changes, time_derivatives
@@ -257,7 +257,7 @@ def test_peaks_between_the_instants_of_the_check_are_found() -> None:
     t, states = motion.in_pieces(4096, 3, np.arange(100))
     for piece, peak in enumerate(np.max(np.abs(states[3]), axis=(0, 2))):
         own = bounds(arm, only(arm, jerk=peak / (1 + 1e-6)))
-        over = violations(arm, own, ToolLimits(), motion, 0.0, np.array([piece]), 1 + 1e-9)
+        over = violated_instants(arm, own, ToolLimits(), motion, 0.0, np.array([piece]), 1 + 1e-9)
         assert over.pieces == [piece]
         assert t[0, piece] <= np.min(over.t) <= np.max(over.t) <= t[-1, piece]
 

@@ -23,7 +23,7 @@ from ...spelling import hint
 from ..links.fit import Fit, fit, identified_robot
 from ..links.parameters import Options
 from ..links.verification import EffortErrors
-from ..recording import ArmRecording, IdentificationError, Recording, joined
+from ..recording import ArmRecording, IdentificationError, Recording, joined_motions
 from ..sampling import LowPass, rate_of
 from .motor import MOTOR_TERMS, GearFit, MotorFit, MotorModel, fit_gear_ratio, fit_motor, with_motors
 from .springs import SpringFit, fit_springs, laws, with_joints, with_springs
@@ -217,7 +217,7 @@ def identify_elasticity(
     check_elastic(robot, options)
     if not training:
         raise IdentificationError("there is no recording of both sides of the springs to train on")
-    whole, report = joined(training), progress or (lambda step, done: None)
+    whole, report = joined_motions(training), progress or (lambda step, done: None)
     terms = options.terms(robot)
     springs: dict[str, SpringFit] = {}
     motors: dict[str, MotorFit] = {}

@@ -16,24 +16,31 @@ and D + l, a + l and b + l count from the motion. If the effort of the spring wa
 by its damping over its stiffness, which the motion does not tell from l.
 
 A drive that holds commands for a period T adds T/2 to D: it is the lead that undoes both.
+
+The fit is least squares with an unknown delay, of measured signals whose noise does not bias it. Signals
+pass a low-pass without phase, by which linear equations stay true. Those that are measured are part of the
+design J, and their noise, which feedback brings into the efforts, too, would bias the coefficients. So they are
+replaced by what known signals Z, the instruments, explain of them (two-stage least squares),
+
+    x = (Jhᵀ Jh)⁻¹ Jhᵀ y,   Jh = Z (Zᵀ Z)⁻¹ Zᵀ J.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import CubicSpline
-from scipy.ndimage import minimum_filter1d
+from scipy.ndimage import gaussian_filter1d, minimum_filter1d
 
 from ...arrays import Array
 from ...elastic import ElasticArm
 from ...states import real_array
 from ..recording import IdentificationError
-from .delay_fit import LONGEST, REACH, DelayFit, Design, fit_delay, smooth
+from ..sampling import column_lengths, continued
 
 # Bandwidth of motions, Hz, and that of derivatives and laws of springs over it; least sample rate over it.
 _BANDWIDTH, _LAWS, _RATE = 12.0, 5.0, 40.0
@@ -53,6 +60,26 @@ _CONTRADICTED, _SEEN = 3.0, 2.0
 # Residual over that of white noise beyond which a drive has no PD; least noise over the effort.
 _NOISE, _FINEST = 2.0, 1e-4
 
+Design = Callable[[float], tuple[Array, Array]]
+"""From a delay, s, to what is fitted, y (N,), and the columns (N, k)."""
+
+LONGEST = 0.02
+"""Longest delay, and least negative one, s."""
+
+REACH = 0.48
+"""Time within which a sample counts after the low-pass, over the period of its bandwidth."""
+
+# Candidates over the range of delays, before the best one is refined.
+_CANDIDATES = 41
+
+# s: step of differences over the delay, largest change of an iteration, and that of the last one.
+_STEP, _FARTHEST, _LAST = 1e-5, 2e-3, 1e-9
+
+_ITERATIONS = 30
+
+# Independent samples of white noise after the low-pass, per second and Hz of its bandwidth.
+_INDEPENDENT = float(np.sqrt(np.pi / np.log(2)))
+
 LARGEST_DEVIATION = 5e-5
 """Standard deviation beyond which a delay is not used, s."""
 
@@ -62,6 +89,13 @@ class Delay(NamedTuple):
 
     value: float
     standard_deviation: float
+
+    @property
+    def uncertain(self) -> str:
+        """Why the delay is too uncertain to be used; empty otherwise."""
+        if self.standard_deviation <= LARGEST_DEVIATION:
+            return ""
+        return f"its deviation of {1e3 * self.standard_deviation:.2g} ms exceeds {1e3 * LARGEST_DEVIATION:g} ms"
 
     def after(self, other: Delay) -> Delay:
         """The sum with an independent one."""
@@ -88,7 +122,7 @@ class DriveDelay(NamedTuple):
     @property
     def uncertain(self) -> str:
         """Why the delay is too uncertain to be used; empty otherwise."""
-        return _too_uncertain(self.delay)
+        return self.delay.uncertain
 
     @property
     def ages_unknown(self) -> str:
@@ -101,7 +135,7 @@ class DriveDelay(NamedTuple):
             return "efforts are recorded before they act, so that their age and the delay are not told apart"
         if self.position_age.value < _SEEN * self.position_age.standard_deviation:
             return "the position has no age that is seen"
-        return _too_uncertain(self.position_age) or _too_uncertain(self.velocity_age)
+        return self.position_age.uncertain or self.velocity_age.uncertain
 
     @classmethod
     def of_all(cls, several: Sequence[DriveDelay]) -> DriveDelay:
@@ -109,13 +143,6 @@ class DriveDelay(NamedTuple):
         first, *ages, early, noise = zip(*several, strict=True)
         position, velocity = (None if None in age else combined(age) for age in ages)
         return cls(combined(first), position, velocity, combined(early), max(noise))
-
-
-class _Motor(NamedTuple):
-    """A motor's delay, and ages where it has them, by the times of the recorded efforts; and its residual."""
-
-    delays: tuple[Delay, ...]
-    noise: float
 
 
 def drive_delay(
@@ -174,19 +201,15 @@ def drive_delay(
                 f"{1e3 * motion.standard_deviation:.1g}), not {1e3 * early:.2g} ms"
             )
         motion = Delay(early, 0.0)
-    delay, *ages = (combined(each).after(motion) for each in zip(*(drive.delays for drive in drives), strict=True))
+    delay, *ages = (combined(each).after(motion) for each in zip(*(delays for delays, _ in drives), strict=True))
     position, velocity = ages or (None, None)
-    return DriveDelay(delay, position, velocity, motion, max(drive.noise for drive in drives))
+    return DriveDelay(delay, position, velocity, motion, max(noise for _, noise in drives))
 
 
-def _too_uncertain(delay: Delay) -> str:
-    if delay.standard_deviation <= LARGEST_DEVIATION:
-        return ""
-    return f"its deviation of {1e3 * delay.standard_deviation:.2g} ms exceeds {1e3 * LARGEST_DEVIATION:g} ms"
-
-
-def _of_drive(t: Array, effort: Array, position: Array, sent: Sequence[Array], causes: Array, band: float) -> _Motor:
-    """Delay and ages from the equation of a drive."""
+def _of_drive(
+    t: Array, effort: Array, position: Array, sent: Sequence[Array], causes: Array, band: float
+) -> tuple[tuple[Delay, ...], float]:
+    """Delay, and ages where commands have references, from the equation of a drive; and its residual."""
     rows = _inner(t, band)
     at = t[rows]
 
@@ -208,7 +231,7 @@ def _of_drive(t: Array, effort: Array, position: Array, sent: Sequence[Array], c
     y, columns = design(2 * band)(fit.x[-1])
     wider, inner = np.sum(np.square(y - columns @ fit.x[:-1])), np.sum(np.square(fit.residual))
     noise = float(np.sqrt(inner / max(wider - inner, _FINEST**2 * np.sum(np.square(y - np.mean(y))), 1e-300)))
-    return _Motor((_delay(fit), *(_ages(fit) if len(sent) == 3 else ())), noise)
+    return (_delay(fit), *(_ages(fit) if len(sent) == 3 else ())), noise
 
 
 def _instruments(t: Array, position: Array, sent: Sequence[Array], band: float) -> Array:
@@ -307,3 +330,97 @@ def period_of(stamps: ArrayLike) -> Delay:
         raise IdentificationError(f"{len(intervals)} intervals between commands are too few to find their period")
     scatter = 1.4826 * float(np.median(np.abs(intervals - np.median(intervals))))
     return Delay(float(np.median(intervals)), float(scatter * np.sqrt(np.pi / 2 / len(intervals))))
+
+
+class DelayFit(NamedTuple):
+    """Result of a fit.
+
+    Attributes:
+        x: coefficients and delay (k + 1,).
+        covariance: (k + 1, k + 1).
+        residual: (N,).
+    """
+
+    x: Array
+    covariance: Array
+    residual: Array
+
+
+def fit_delay(design: Design, instruments: Array, seconds: float, bandwidth: float) -> DelayFit:
+    """Fit a delay and coefficients.
+
+    Args:
+        design: of N samples.
+        instruments: (N, l), at least as many as coefficients, the constant among them.
+        seconds: time with samples.
+        bandwidth: of their low-pass, Hz.
+
+    Raises:
+        IdentificationError: the signals do not determine the delay.
+    """
+    independent = _INDEPENDENT * bandwidth * seconds
+    if independent < 2 * instruments.shape[1] or len(instruments) < 2 * instruments.shape[1]:
+        raise IdentificationError("the motion is too short to find a delay; record a longer one")
+    basis, _ = np.linalg.qr(instruments / column_lengths(instruments))
+
+    def squares(delay: float) -> float:
+        y, columns = design(delay)
+        y, columns = basis.T @ y, basis.T @ columns
+        return float(np.sum((y - columns @ _least(columns, y)) ** 2))
+
+    delay = min(np.linspace(-LONGEST, LONGEST, _CANDIDATES).tolist(), key=squares)
+    y, columns = design(delay)
+    x = np.append(_least(basis.T @ columns, basis.T @ y), 0.0)
+    for _ in range(_ITERATIONS):
+        y, J = _linear(design, delay, x[:-1])
+        lengths = column_lengths(J)
+        J = J / lengths
+        explained = basis.T @ J
+        scaled, _, rank, _ = np.linalg.lstsq(explained, basis.T @ y, rcond=1e-10)
+        x = scaled / lengths
+        change = float(np.clip(x[-1], -_FARTHEST, _FARTHEST))
+        delay += change
+        if rank < len(x) or abs(change) < _LAST or abs(delay) > LONGEST:
+            break
+    if rank < len(x):
+        raise IdentificationError("the motion does not determine the delay; record a longer one, at more frequencies")
+    if abs(delay) > LONGEST or abs(change) > _LAST:
+        raise IdentificationError(
+            f"the delay is not within {1e3 * LONGEST:g} ms: command and motion do not belong together, or the motion "
+            "does not determine it"
+        )
+    residual = y - J @ scaled
+    # Sums over samples count each independent one as often, in residual and moments alike.
+    covariance = np.linalg.inv(explained.T @ explained) * (residual @ residual) / (independent - len(x))
+    x[-1] = delay
+    return DelayFit(x, covariance / np.outer(lengths, lengths), residual)
+
+
+def _least(columns: Array, y: Array) -> Array:
+    """Coefficients of least squares."""
+    lengths = column_lengths(columns)
+    return np.asarray(np.linalg.lstsq(columns / lengths, y, rcond=1e-10)[0] / lengths)
+
+
+def _linear(design: Design, delay: float, coefficients: Array) -> tuple[Array, Array]:
+    """What is fitted (N,), and the columns with that of a change of the delay (N, k + 1)."""
+    y, columns = design(delay)
+    (before, former), (after, latter) = design(delay - _STEP), design(delay + _STEP)
+    rate = (after - before - (latter - former) @ coefficients) / (2 * _STEP)
+    return y, np.column_stack([columns, -rate])
+
+
+def low_passed(values: Array, step: float, bandwidth: float) -> Array:
+    """Signals (N, …) after a zero-phase Gaussian low-pass of this bandwidth, Hz.
+
+    The gain at the bandwidth is 1/sqrt(2). Ends are continued by their reflection about the end points.
+    """
+    width = np.sqrt(np.log(2)) / (2 * np.pi * bandwidth * step)
+    half = min(int(np.ceil(5 * width)), len(values) - 1)
+    found = gaussian_filter1d(continued(values, half), width, axis=0, truncate=half / width)
+    return np.asarray(found[half : len(values) + half])
+
+
+def smooth(t: Array, values: Array, bandwidth: float) -> CubicSpline:
+    """Spline of signals (N, …) at even times after the low-pass."""
+    return CubicSpline(t, low_passed(values, float(t[1] - t[0]), bandwidth))

@@ -27,7 +27,7 @@ from ...actuators.friction import Friction
 from ...arrays import Array
 from ...robot import Robot
 from ..recording import IdentificationError
-from ..sampling import LowPass, checked, cutoff_of, longest, of_one_motion, rate_of
+from ..sampling import LowPass, cutoff_of, even_signals, longest, of_one_motion, rate_of
 from .curve_fit import CurveEstimate, curve_fit, linear_fit
 from .springs import with_joints
 
@@ -147,7 +147,7 @@ def fit_motor(
     if unknown := sorted(set(model.terms) - set(MOTOR_TERMS)):
         raise IdentificationError(f"terms must be among {', '.join(MOTOR_TERMS)}; unknown: {', '.join(unknown)}")
     given = {"theta": theta, "tau": tau, "deflection": deflection, "effort": effort, "current": current}
-    period, signals = checked(t, {name: x for name, x in given.items() if x is not None})
+    period, signals = even_signals(t, {name: x for name, x in given.items() if x is not None})
     if signals["theta"].ndim != 1:
         raise IdentificationError(f"theta must be of one joint, (N,), has {signals['theta'].shape}; see fit_motors")
     part = longest(len(signals["theta"]), starts)
@@ -169,7 +169,7 @@ def fit_motors(
 ) -> tuple[MotorFit, ...]:
     """:func:`fit_motor` of the m motors of a recording, all arrays (N, m); errors have the number of the motor."""
     given = {"theta": theta, "tau": tau, "deflection": deflection, "effort": effort, "current": current}
-    _, signals = checked(t, {name: x for name, x in given.items() if x is not None})
+    _, signals = even_signals(t, {name: x for name, x in given.items() if x is not None})
     if signals["theta"].ndim != 2:
         raise IdentificationError(f"theta must have shape (N, m), has {signals['theta'].shape}")
     m = signals["theta"].shape[1]
@@ -215,7 +215,7 @@ def fit_gear_ratio(
         IdentificationError: shapes differ, a number is not finite, or the joint does not move.
     """
     given = {"shaft_position": shaft_position, "q": q} | ({} if tau is None else {"tau": tau})
-    _, signals = checked(np.arange(np.shape(q)[0]), given)
+    _, signals = even_signals(np.arange(np.shape(q)[0]), given)
     phi, link = signals["shaft_position"], signals["q"]
     if not np.ptp(link) > 0:
         raise IdentificationError("the joint does not move in this recording")

@@ -32,7 +32,7 @@ from ...arrays import AnyArray, Array
 from ...elastic import ElasticArm
 from ...robot import Joint, Robot
 from ..recording import IdentificationError, Recording
-from ..sampling import checked, column_lengths, noise_level
+from ..sampling import column_lengths, even_signals, noise_level
 from .arm import ElasticOptions, check_elastic, measured
 from .curve_fit import SIGNIFICANT, CurveEstimate, curve_fit
 from .springs import with_joints
@@ -112,7 +112,7 @@ def frequency_response(
     Raises:
         IdentificationError: times are not even, shapes differ, or a number is not finite.
     """
-    period, signals = checked(t, {"theta": theta, "effort": effort})
+    period, signals = even_signals(t, {"theta": theta, "effort": effort})
     motion, drive = signals["theta"], signals["effort"]
     length = len(motion) // 8 if segment is None else int(segment / period)
     options = {"fs": 1 / period, "nperseg": max(16, min(length, len(motion))), "detrend": "linear"}
@@ -154,7 +154,7 @@ def fit_resonance(
         IdentificationError: times are not even, shapes differ, a number is not finite, the mass matrix is missing or
             not positive definite, or no frequency is excited.
     """
-    period, signals = checked(t, {"theta": theta, "effort": effort})
+    period, signals = even_signals(t, {"theta": theta, "effort": effort})
     motion, drive = (x.reshape(len(x), -1) for x in signals.values())
     n = motion.shape[1]
     if inertia is None and n > 1:

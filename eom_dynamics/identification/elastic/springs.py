@@ -33,7 +33,7 @@ from ...arrays import Array
 from ...robot import Joint, Robot
 from ...spelling import hint
 from ..recording import IdentificationError
-from ..sampling import LowPass, checked, cutoff_of, longest, noise_level, of_one_motion, rate_of
+from ..sampling import LowPass, cutoff_of, even_signals, longest, noise_level, of_one_motion, rate_of
 from .curve_fit import CurveEstimate, curve_fit, linear_fit
 
 # Least share of the effort's slope that a table keeps in each interval, as its own curve does.
@@ -345,7 +345,7 @@ def fit_springs(
     Raises:
         IdentificationError: as for :func:`fit_spring`, or times are not even; with the number of the joint.
     """
-    period, signals = checked(t, {"theta": theta, "q": q, "tau": tau})
+    period, signals = even_signals(t, {"theta": theta, "q": q, "tau": tau})
     columns = [np.atleast_2d(x.T) for x in signals.values()]
     n, count = columns[0].shape
     laws = (law,) * n if isinstance(law, str) else law

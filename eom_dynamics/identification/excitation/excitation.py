@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...arguments import option
+from ...arguments import check_options, option
 from ...arrays import Array
 from ...elastic import ElasticArm
 from ...elastic.bounds import GivenLimits
@@ -48,11 +48,6 @@ _SLACK = 1e-9
 
 # Share by which an iterate may exceed limits and be kept; its amplitude is reduced in the end.
 _NEARLY = 1e-3
-
-FEWEST_HARMONICS = 3
-"""Two conditions of rest act on the sines, and two on the cosines: with fewer harmonics nothing moves."""
-
-MOST_HARMONICS = 50
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +78,8 @@ class ExcitationOptions:
 
     Attributes:
         period: duration of a period, s; the longer it is, the more the joints move.
-        harmonics: number of harmonics of 1/period in the motion.
+        harmonics: number of harmonics of 1/period in the motion. Two conditions of rest act on the sines, and two on
+            the cosines: with fewer than 3 nothing moves.
         periods: number of repetitions of the motion.
         limits: as of :func:`eom_dynamics.trajectory.check`, in place of those in the robot's file.
         share: share of each limit to use; efforts are those of a model that is not identified yet.
@@ -108,6 +104,10 @@ class ExcitationOptions:
     noise: ArrayLike | None = None
     condition_weight: float = option(2.0, rule="not negative", metavar="C")
 
+    def __post_init__(self) -> None:
+        """Raise TrajectoryError if a number is out of its range."""
+        check_options(self, TrajectoryError)
+
 
 class Excitation:
     """Excitation problem: motions of a robot for the identification of its parameters.
@@ -125,28 +125,21 @@ class Excitation:
         """Describe the problem.
 
         Raises:
-            TrajectoryError: a number is out of its range, a term is unknown, or a joint has no range of positions or no
-                limit of velocity.
+            TrajectoryError: a term is unknown, or a joint has no range of positions or no limit of velocity.
         """
-        period, weight = options.period, options.condition_weight
-        if not (np.isfinite(period) and period > 0):
-            raise TrajectoryError(f"period must be a positive number of s, is {period}")
         self.robot = with_limits(robot, options.limits or {})
         self.arm = ElasticArm(self.robot)
         spheres = Spheres(self.robot, options.spheres, options.clearance) if options.spheres else None
         self.limits = MotionLimits(self.arm, options.share, spheres)
-        self.series = RestSeries(1 / period, options.harmonics, self.limits.velocity)
+        self.series = RestSeries(1 / options.period, options.harmonics, self.limits.velocity)
         try:
             regressor = Regressor(self.robot, options.terms)
         except ValueError as error:
             raise TrajectoryError(str(error)) from None
         self.model = InformationModel(regressor, _noise(self.arm, options.noise))
-        if not (np.isfinite(weight) and weight >= 0):
-            raise TrajectoryError(f"condition_weight must be a number from 0 on, is {weight:g}")
-        self.condition_weight = float(weight)
-        self.periods = options.periods
-        self.trajectory(np.zeros(self.series.shape))  # checks the number of periods
-        counts = (_COARSE * options.harmonics, max(_FINE * options.harmonics, int(np.ceil(CHECK_RATE * period))))
+        self.condition_weight, self.periods = float(options.condition_weight), options.periods
+        fine = max(_FINE * options.harmonics, int(np.ceil(CHECK_RATE * options.period)))
+        counts = (_COARSE * options.harmonics, fine)
         self._coarse, self._fine = (self.series.matrices(np.arange(k) / k / self.series.frequency, 4) for k in counts)
 
     def trajectory(self, z: Array) -> Fourier:
@@ -275,7 +268,6 @@ class _Task:
     def __init__(self, excitation: Excitation) -> None:
         self._of = excitation
         self._matrices = excitation._coarse
-        self._partials = excitation.limits.kinematic_partials()
         self._middle, self._unit = np.zeros(excitation.series.shape), np.ones(excitation.series.shape)
         self._middle[:, 0], self._unit[:, 0] = excitation.limits.middle, excitation.limits.half
         self._known: dict[str, tuple[bytes, Any]] = {}
@@ -310,14 +302,8 @@ class _Task:
 
     def margin_gradients(self, x: Array) -> Array:
         _, weights = self._peaks(x)
-        states = self._states(x)
-        linear = len(self._partials)
-        gradients = np.zeros((weights.shape[1], *states.shape))
-        gradients[:linear] = np.einsum("kc,coj->cokj", weights[:, :linear], self._partials)
-        if linear < weights.shape[1]:
-            partials = self._of.limits.nonlinear_partials(states)
-            gradients[linear:] = weights[:, linear:].T[:, np.newaxis, :, np.newaxis] * partials
-        return -self._of_variables(gradients)
+        partials = self._of.limits.partials(self._states(x))
+        return -self._of_variables(weights.T[:, np.newaxis, :, np.newaxis] * partials)
 
     def _of_variables(self, of_states: Array) -> Array:
         """Gradients (…, number of variables) from those with respect to the states."""
@@ -363,12 +349,8 @@ class RestSeries:
     """
 
     def __init__(self, frequency: float, harmonics: int, scale: Array) -> None:
-        """Set the attributes; raises TrajectoryError for too few or too many harmonics."""
-        if harmonics != int(harmonics) or not FEWEST_HARMONICS <= harmonics <= MOST_HARMONICS:
-            raise TrajectoryError(
-                f"harmonics must be an integer from {FEWEST_HARMONICS} to {MOST_HARMONICS}, is {harmonics}"
-            )
-        self.frequency, self.harmonics, self.scale = float(frequency), int(harmonics), scale
+        """Set the attributes."""
+        self.frequency, self.harmonics, self.scale = float(frequency), harmonics, scale
         each = np.arange(1, self.harmonics + 1, dtype=float)
         self._sine, self._cosine = _complement(each**0, each**2), _complement(each, each**3)
 

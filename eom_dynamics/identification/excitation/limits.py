@@ -53,11 +53,8 @@ class Spheres:
         """Attach spheres: by name of a body, link, tool or ``base``, rows (k, 4) of centre x, y, z there and radius, m.
 
         Raises:
-            TrajectoryError: a frame is unknown, a row is not four numbers with a positive radius, or the clearance is
-                negative.
+            TrajectoryError: a frame is unknown, or a row is not four numbers with a positive radius.
         """
-        if not (np.isfinite(clearance) and clearance >= 0):
-            raise TrajectoryError(f"clearance must be a number of m from 0 on, is {clearance}")
         self.robot, self.clearance = robot, float(clearance)
         self._kinematics = Kinematics(robot)
         frames = frames_by_name(robot)
@@ -176,10 +173,8 @@ class MotionLimits:
 
         Raises:
             TrajectoryError: a joint has no range of positions, or neither a limit of its velocity nor of the speed of
-                its motor; or the share is not in (0, 1].
+                its motor.
         """
-        if not (np.isfinite(share) and 0 < share <= 1):
-            raise TrajectoryError(f"share of the limits must be in (0, 1], is {share}")
         self.arm, self.share, own = arm, float(share), bounds(arm)
         lower, upper, largest = _of_independent_joints(arm, own)
         self._speed_limited = np.zeros(arm.robot.n, dtype=bool)
@@ -243,19 +238,15 @@ class MotionLimits:
             result[:, k] = np.transpose((found[:, 0] - found[:, 1]) / (2 * step), (2, 1, 0))
         return np.nan_to_num(result)
 
-    def nonlinear_partials(self, states: Array) -> Array:
-        """Derivatives (C, 5, K, n) of all non-kinematic ratios with respect to q … qdddd."""
+    def partials(self, states: Array) -> Array:
+        """Derivatives (C, 5, K, n) of all ratios with respect to q … qdddd."""
+        k, i = self._kinematic
+        kinematic = np.zeros((len(k), *states.shape))
+        kinematic[np.arange(len(k)), k, :, i] = 1 / self._limits[k, i, np.newaxis]
         distances = np.zeros((len(self.spheres.pairs) if self.spheres else 0, *states.shape))
         if self.spheres:
             distances[:, 0] = self.spheres.partials(states[0])
-        return np.concatenate([self.effort_partials(states), distances])
-
-    def kinematic_partials(self) -> Array:
-        """Derivatives (C, 5, n) of the kinematic ratios with respect to q … qdddd; they are constant."""
-        k, i = self._kinematic
-        result = np.zeros((len(k), 5, self.arm.robot.n))
-        result[np.arange(len(k)), k, i] = 1 / self._limits[k, i]
-        return result
+        return np.concatenate([kinematic, self.effort_partials(states), distances])
 
     def _require(self, lower: Array, upper: Array, largest: Array) -> None:
         names = np.array(self.arm.robot.joint_names)

@@ -20,7 +20,7 @@ from ...arrays import Array
 from ...robot import Robot
 from ..recording import IdentificationError, Recording
 from ..sampling import column_lengths, correlation_time
-from .consistent import Unknowns, column_basis, free_bodies, solve
+from .consistent import Unknowns, column_basis, consistent_solution, free_bodies
 from .filtering import REST, Filter, FilteredSamples, filter_recording
 from .regressor import Regressor
 from .verification import Score
@@ -217,7 +217,7 @@ class _Check:
         costs = []
         for scale in scales:
             R, tau = scale * upper[:, :-1], upper[:, -1]
-            found = solve(unknowns, R, tau, 1.0, draft=True)
+            found = consistent_solution(unknowns, R, tau, 1.0, draft=True)
             left = _square(R @ np.append(K @ found.parameters, found.terms) - tau)
             pairs = zip(self._bodies.priors, found.relative, strict=True)
             costs.append(0.5 * left + sum(prior.of_relative(X) for prior, X in pairs))
@@ -367,10 +367,7 @@ def base_parameters_without_data(regressor: Regressor, deviations: Array) -> lis
 
 
 def doubtful_terms(
-    robot: Robot,
-    terms: Mapping[str, Array],
-    deviations: Mapping[str, Array],
-    of_file: Mapping[str, NDArray[np.bool_]],
+    robot: Robot, terms: Mapping[str, Array], deviations: Mapping[str, Array], of_file: Mapping[str, NDArray[np.bool_]]
 ) -> list[str]:
     """Notes on terms (n,) by name that are not identifiable or as small as their standard deviation."""
     lines = []

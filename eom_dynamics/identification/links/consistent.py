@@ -199,7 +199,7 @@ class ConsistentSolution:
     term_deviations: Array
 
 
-def solve(
+def consistent_solution(
     unknowns: Unknowns, R: Array, right: Array, weight: float, start: Array | None = None, *, draft: bool = False
 ) -> ConsistentSolution:
     """Minimise |R (K pi; x) - b|²/2 + weight (sum of the distances of the free bodies and of the terms from the file).
@@ -347,9 +347,7 @@ def _with_deviations(
     """The solution with standard deviations by the curvature there."""
     C = np.asarray(np.linalg.cholesky(found.relative), dtype=float)
     count = B.shape[1]
-    J = np.zeros((len(B) + count, count + own.shape[1]))
-    J[: len(B), :count], J[: len(B), count:] = _in_coordinates(B, C), own
-    J[len(B) :, :count] = np.sqrt(weight) * np.eye(count)
+    J = np.block([[_in_coordinates(B, C), own], [np.sqrt(weight) * np.eye(count), np.zeros((count, own.shape[1]))]])
     size = column_lengths(J)
     covariance = np.linalg.pinv((J / size).T @ (J / size), hermitian=True) / np.outer(size, size)
     variances = np.zeros((len(found.parameters) // PARAMETERS, PARAMETERS))

@@ -19,7 +19,7 @@ from ...arrays import Array
 from ...recursion import PARAMETERS
 from ..recording import IdentificationError
 from ..sampling import column_lengths, correlation_time
-from .consistent import Unknowns, free_bodies, solve
+from .consistent import Unknowns, consistent_solution, free_bodies
 from .equations import (
     DEPENDENT,
     FOLDS,
@@ -193,7 +193,7 @@ def find_solution(
     file = np.where(fixed, terms_in_effect(regressor, data.file, options.side), file)
     right = right - R[:, k:][:, fixed] @ file[fixed]
     unknowns = replace(unknowns, expected=file, spread=np.where(fixed, 0.0, spread))
-    found = solve(unknowns, R, right, weight)
+    found = consistent_solution(unknowns, R, right, weight)
     of_file |= fixed
     common = np.linalg.norm(linear.estimate.common[k:], axis=1)
     deviations = np.where(identifiable, np.hypot(found.term_deviations, common), np.inf)
@@ -213,7 +213,7 @@ def held_out_vectors(data: TrainingData, estimate: Estimate, prior: str, weight:
     weights = np.nan_to_num(1 / estimate.sigma)
     for fold in range(len(data.folds)):
         R, right = others(data.systems, fold).weighted(weights)
-        found = solve(unknowns, R, right, weight, start, draft=True)
+        found = consistent_solution(unknowns, R, right, weight, start, draft=True)
         start = found.relative
         found_x.append(np.append(K @ found.parameters, found.terms))
     return found_x
@@ -272,7 +272,7 @@ def _prior_weight(
         R, right = others(systems, fold).weighted(linear.weights)
         start = None
         for w in reversed(range(len(WEIGHTS))):  # from the file to the data, each step from the last solution
-            found = solve(unknowns, R, right, WEIGHTS[w], start, draft=True)
+            found = consistent_solution(unknowns, R, right, WEIGHTS[w], start, draft=True)
             start = found.relative
             x = np.append(unknowns.combinations @ found.parameters, found.terms)
             errors[w] += float(np.sum(np.square(linear.weights) * held_out.squares(x)))
@@ -317,7 +317,7 @@ def _payload_alone(data: TrainingData, joint: str) -> Solution:
     none, free = np.zeros(len(offsets)), np.full(len(offsets), np.inf)
     estimate = weighted(system, np.append(_BALL, none))
     unknowns = Unknowns(free_bodies(_BALL), np.eye(PARAMETERS), -free, none, free)
-    payload = solve(unknowns, *system.weighted(np.nan_to_num(1 / estimate.sigma)), _PAYLOAD_WEIGHT)
+    payload = consistent_solution(unknowns, *system.weighted(np.nan_to_num(1 / estimate.sigma)), _PAYLOAD_WEIGHT)
     pi, s = payload.parameters, payload.parameter_deviations
     center = ", ".join(f"{x:.4g}" for x in pi[1:4] / pi[0])
     inertia = ", ".join(f"{x:.3g} ± {spread:.1g}" for x, spread in zip(pi[4:], s[4:], strict=True))

@@ -55,8 +55,7 @@ def tool_slowdowns(arm: ElasticArm, tool: ToolLimits, states: Sequence[Array]) -
     _, V, Vd = Kinematics(arm.robot).motion(*states[:3], frame=tool.frame)
     acceleration = Vd[:, 3:] + np.cross(V[:, :3], V[:, 3:])
     return np.maximum(
-        np.linalg.norm(V[:, 3:], axis=1) / tool.speed,
-        np.sqrt(np.linalg.norm(acceleration, axis=1) / tool.acceleration),
+        np.linalg.norm(V[:, 3:], axis=1) / tool.speed, np.sqrt(np.linalg.norm(acceleration, axis=1) / tool.acceleration)
     )
 
 

@@ -160,7 +160,7 @@ def require_ends(
             raise TrajectoryError(f"at the {name} the tool is {factor:.4g} times too fast for its limits")
 
 
-def between(speed: SquaredSpeed, constraints: Constraints, moving: Sequence[tuple[int, Array, int]]) -> Array:
+def motion_between(speed: SquaredSpeed, constraints: Constraints, moving: Sequence[tuple[int, Array, int]]) -> Array:
     """Coefficients of the motion with given states at its ends that exceeds limits least, of several between them.
 
     Accelerations at the ends fade within a length, and the speed changes within another.

@@ -77,12 +77,7 @@ class FastestMotion(Spline):
     """
 
     def __init__(
-        self,
-        arm: ElasticArm,
-        limits: Bounds,
-        motion: Spline,
-        parameters: Array,
-        computing_time: float,
+        self, arm: ElasticArm, limits: Bounds, motion: Spline, parameters: Array, computing_time: float
     ) -> None:
         """Take the motion along the path."""
         vars(self).update(vars(motion))
@@ -186,7 +181,7 @@ class ViolatedInstants(NamedTuple):
     pieces: NDArray[np.intp]
 
 
-def violations(
+def violated_instants(
     arm: ElasticArm, own: Bounds, tool: ToolLimits, motion: Spline, rate: float, pieces: NDArray[np.intp], most: float
 ) -> ViolatedInstants:
     """Instants in pieces of a motion, at a rate and at least so many, that use a larger share of limits than the most.

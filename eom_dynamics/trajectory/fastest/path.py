@@ -16,10 +16,14 @@ from ..spline import RATE_NAMES, Spline, numbers
 from ..trajectory import Trajectory
 from ..waypoints import through
 
-# Parameters s = phi(σ) from 0 to 1 whose first four derivatives vanish at both ends, at the start, and nowhere.
-_BOTH = Polynomial([0, 0, 0, 0, 0, 126, -420, 540, -315, 70])
+# Parameters s = phi(σ) from 0 to 1, by whether their first four derivatives vanish at the start and at the end.
 _START = Polynomial([0, 0, 0, 0, 0, 14, -28, 20, -5])
-_NEITHER = Polynomial([0.0, 1.0])
+_PARAMETERS = {
+    (False, False): Polynomial([0.0, 1.0]),
+    (True, False): _START,
+    (False, True): 1 - _START(Polynomial([1.0, -1.0])),
+    (True, True): Polynomial([0, 0, 0, 0, 0, 126, -420, 540, -315, 70]),
+}
 
 # Largest distances of given derivatives at an end from the path, relative to their terms: the higher the derivative of
 # an interpolated motion along the path, the less exact.
@@ -96,14 +100,7 @@ class GeometricPath:
         at_ends = np.array(self._evaluated(s[[0, -1]], 4)[1:])
         ends = np.max(np.abs(at_ends * powers), axis=(0, 2)) > _REST * scale
         ends &= np.array(fixed) == 0
-        if ends.all():
-            phi = _BOTH
-        elif ends[0]:
-            phi = _START
-        elif ends[1]:
-            phi = 1 - _START(Polynomial([1.0, -1.0]))
-        else:
-            phi = _NEITHER
+        phi = _PARAMETERS[ends[0], ends[1]]
         self._phi = [phi.deriv(k) if k else phi for k in range(5)]
         self.breaks = self._inverse(knots)
 

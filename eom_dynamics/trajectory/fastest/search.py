@@ -22,9 +22,9 @@ from .constraints import Constraints, ToolLimits
 from .ends import (
     AT_MOVING_ENDS,
     SLOW,
-    between,
     end_states,
     entered,
+    motion_between,
     outset,
     positive_limits,
     require_ends,
@@ -34,7 +34,16 @@ from .ends import (
     require_statics,
 )
 from .interior_point import feasible, minimise
-from .motion import CHECK_RATE, FastestMotion, ViolatedInstants, heat, motion_of, motion_rate, places_of, violations
+from .motion import (
+    CHECK_RATE,
+    FastestMotion,
+    ViolatedInstants,
+    heat,
+    motion_of,
+    motion_rate,
+    places_of,
+    violated_instants,
+)
 from .path import GeometricPath, path_through
 from .speed import SquaredSpeed
 
@@ -207,7 +216,7 @@ def _searched(task: _Task, progress: Callable[[float], Any]) -> tuple[Spline, Ar
         nodes.constraints.tighten(wider if side == 0 else wider[::-1])
     places = places_of(task.curve, nodes.speed)
     if task.moving:
-        start = between(nodes.speed, nodes.constraints, task.moving)
+        start = motion_between(nodes.speed, nodes.constraints, task.moving)
         c = first = entered(task.curve, nodes.speed, nodes.constraints, start)
     else:
         c = first = _inside(nodes, np.ones(nodes.speed.count), _COLD)
@@ -363,7 +372,7 @@ def _slowed(task: _Task, motion: Spline, affine: bool, most: float) -> tuple[Spl
     for repeat in range(2 if own.of_motors and most <= _SCALED else _ATTEMPTS):
         # Friction changes efforts within a millisecond.
         rate = 0.0 if affine else motion_rate(motion, CHECK_RATE)
-        over = violations(arm, own, tool, motion, rate, pieces, 1 + tolerance)
+        over = violated_instants(arm, own, tool, motion, rate, pieces, 1 + tolerance)
         if not len(over.t):
             hot = heat(arm, own, motion)
             if np.any(hot > 1 + tolerance):

@@ -66,11 +66,7 @@ class SquaredSpeed:
     """
 
     def __init__(
-        self,
-        knots: Array,
-        counts: NDArray[np.intp] | None = None,
-        fixed: tuple[int, int] = (0, 0),
-        finer: int = 1,
+        self, knots: Array, counts: NDArray[np.intp] | None = None, fixed: tuple[int, int] = (0, 0), finer: int = 1
     ) -> None:
         """Set the knots, the numbers of nodes between them, and of fixed coefficients.
 
