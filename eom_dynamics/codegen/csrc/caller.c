@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A Python callable that runs kernels one after the other on the arrays of one state or of a small batch, at the cost of
- * a C call, and on blocks of a large batch.
+ * A Python callable that runs kernels one after the other on the arrays of one state or of a small batch, at the cost
+ * of a C call, and on blocks of a large batch.
  *
- * call(q, qd, ..., *, wrench=(W, Wd, ...), deflection=d) runs them if all arguments are plain, finite arrays of doubles of
- * the right number and shapes, with contiguous numbers of each state. It passes all other arguments to a Python callable
- * of the same signature, which converts them, computes a large batch or raises an error.
+ * call(q, qd, ..., *, wrench=(W, Wd, ...), deflection=d) runs them if all arguments are plain, finite arrays of doubles
+ * of the right number and shapes, with contiguous numbers of each state. It passes all other arguments to a Python
+ * callable of the same signature, which converts them, computes a large batch or raises an error.
  *
  * Kernels read and write vectors: the inputs (positional arguments, then the entries of keywords), the results, and
  * intermediate vectors that are neither. Only CompiledFunction makes callers, and checks what they are made of; here
@@ -216,7 +216,8 @@ static inline int run_state(const Caller *self, double **vectors)
 }
 
 /* An array for a result: its part of the array of all results, or an array of its own. */
-static inline PyObject *result_array(const Shape *shape, npy_intp count, PyObject *all, double **next)
+static inline __attribute__((always_inline)) PyObject *result_array(const Shape *shape, npy_intp count, PyObject *all,
+                                                                    double **next)
 {
     npy_intp sizes[MOST_DIMENSIONS + 1] = {count}, *first = count ? sizes : sizes + 1;
     const int dimensions = shape->dimensions + (count > 0);
@@ -232,7 +233,7 @@ static inline PyObject *result_array(const Shape *shape, npy_intp count, PyObjec
 }
 
 /* Arrays for the results of one state, or of `count` in a batch, as a tuple or alone, and their data. */
-static inline PyObject *new_results(Caller *self, npy_intp count, double **vectors)
+static inline __attribute__((always_inline)) PyObject *new_results(Caller *self, npy_intp count, double **vectors)
 {
     npy_intp together = count ? count * self->together : self->together;
     PyTypeObject *type = (PyTypeObject *)self->result_type;
