@@ -128,11 +128,8 @@ static const double *rows(PyObject *object, const Shape *shape, npy_intp count, 
 static inline __attribute__((always_inline)) int keyword_array(Caller *self, PyObject *object, Py_ssize_t k,
                                                                npy_intp count, const double **in, size_t *strides)
 {
-    if (count && (in[k] = rows(object, &self->shapes[k], count, &strides[k])))
-        return 1;
-    if (count)
-        strides[k] = 0;
-    return (in[k] = numbers(object, &self->shapes[k])) != NULL;
+    in[k] = count ? rows(object, &self->shapes[k], count, &strides[k]) : NULL;
+    return in[k] || (in[k] = numbers(object, &self->shapes[k]));
 }
 
 /* Takes the inputs of one keyword; returns 0 if they are not plain. */
@@ -347,7 +344,7 @@ static __attribute__((noinline)) PyObject *call_batch(Caller *self, PyObject *co
             return NULL;
         for (Py_ssize_t k = self->inputs; k < self->inputs + self->outputs; ++k)
             strides[k] = (size_t)self->shapes[k].length;
-        /* The function for one state has other bits. */
+        /* The function for one state may have other bits. */
         const int done = count == 1 ? run_state(self, vectors) : run_rows(self, (size_t)count, vectors, strides);
         if (done > 0)
             return results;
