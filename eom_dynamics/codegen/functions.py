@@ -2,8 +2,7 @@
 """Compiled functions: kernels with the names, shapes and checks of their arguments, for one state or a batch.
 
 A :class:`Signature` says once what a function takes and returns. A :class:`CompiledFunction` runs kernels for it, one
-after the other on named vectors; its call for a state or a small batch of plain arrays costs no more
-than a call in C.
+after the other on named vectors; its call for a state or a small batch of plain arrays costs no more than a call in C.
 """
 
 from __future__ import annotations
