@@ -2,7 +2,7 @@
 """Compiled functions: kernels with the names, shapes and checks of their arguments, for one state or a batch.
 
 A :class:`Signature` says once what a function takes and returns. A :class:`CompiledFunction` runs kernels for it, one
-after the other on named vectors; its call for one state of plain arrays costs no more than a call in C.
+after the other on named vectors; its call for a state or a small batch of plain arrays costs no more than a call in C.
 """
 
 from __future__ import annotations
@@ -302,7 +302,7 @@ class CompiledFunction:
         return results
 
     def state_call(self, general: Callable[..., Any] | None = None) -> Callable[..., Any]:
-        """The function with fast dispatch: a C call for one state of plain arrays.
+        """The function with fast dispatch: a C call for one state, or a small batch, of plain arrays.
 
         Args:
             general: is called in its place for all other arguments; by default the function itself.

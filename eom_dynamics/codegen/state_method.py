@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Methods that run compiled functions, for one state at the cost of a C call."""
+"""Methods that run compiled functions, for one state or a small batch at the cost of a C call."""
 
 from __future__ import annotations
 
@@ -118,7 +118,8 @@ class _StateMethod:
     """A method of the name of a function.
 
     Like :func:`functools.cached_property`: the class has the plain method, each instance a compiled caller, which is
-    made at first access. The caller takes one state of plain arrays; it passes any other arguments to the method.
+    made at first access. The caller takes one state or a small batch of plain arrays; it passes any other arguments to
+    the method.
     """
 
     def __init__(self, method: Callable[..., Any]) -> None:

@@ -294,7 +294,7 @@ class ElasticPlant:
         work = np.einsum("...i,...i", motor_effort, thetad)
         if np.ndim(loads.tools):
             work = work + np.einsum("...i,...i", loads.tools, qd)
-        return np.stack([work, lost])
+        return np.array([work, lost])
 
     def rate_and_powers(self, state: Array, motor_effort: Array, wrench: Array | None = None) -> tuple[Array, Array]:
         """:meth:`rate` and :meth:`powers`, by one evaluation of springs, at nominal stiffness.

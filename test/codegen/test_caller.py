@@ -42,6 +42,7 @@ def test_plain_states_are_not_passed_on(native: Dynamics, monkeypatch: pytest.Mo
 
 
 ONES = np.ones(7)
+ROWS = np.ones((3, 7))
 
 CALLS: dict[str, Any] = {
     "too few": (ONES, ONES),
@@ -67,6 +68,12 @@ CALLS: dict[str, Any] = {
     "text": (ONES, ONES, ONES.astype(str), ONES, ONES),
     "times": (ONES, ONES, ONES.astype("timedelta64[s]"), ONES, ONES),
     "no dimension": (np.array(1.0), ONES, ONES, ONES, ONES),
+    "a batch and a state": (ROWS, ROWS, ROWS, ROWS, ONES),
+    "batches of two sizes": (ROWS, ROWS, ROWS, ROWS, ROWS[:2]),
+    "a batch with NaN": (ROWS, ROWS, ROWS, ROWS, np.vstack([ONES, ONES, ONES * np.nan])),
+    "a batch of six entries": (ROWS, ROWS, ROWS[:, :6], ROWS, ROWS),
+    "wrenches of two states": ((ROWS,) * 5, {"wrench": (np.ones((2, 6)),)}),
+    "a wrench of NaN for a batch": ((ROWS,) * 5, {"wrench": (np.full(6, np.nan),)}),
     "one result": ((ONES,) * 5, {"out": (np.empty(7),)}),
     "a result of float32": ((ONES,) * 5, {"out": (np.empty(7), np.empty(7, np.float32), np.empty(7))}),
     "a read-only result": ((ONES,) * 5, {"out": (np.empty(7), np.empty(7), np.frombuffer(bytes(56)))}),

@@ -152,6 +152,17 @@ class TestTwoStages:
         x = inputs(count)
         assert_same(called(function, x), one_after_the_other("native", count, x), count)
 
+    @pytest.mark.parametrize("count", [1, 2, 7, 9, 128])
+    def test_small_batch(self, function: CompiledFunction, fast: Call, count: int) -> None:
+        """Not passed on: packed rows, rows with a space between, and arrays for all states."""
+        x = inputs(count)
+        expected = one_after_the_other("native", count, x)
+        assert_same(called(fast, x), expected, count)
+        columns = {name: np.hstack([v, np.full_like(v, np.nan)])[:, : v.shape[1]] for name, v in x.items()}
+        assert_same(called(fast, columns), expected, count)
+        common = x | {name: x[name][-1] for name in ("W", "Wdd", "kd", "delta")}
+        assert_same(called(fast, common), called(function, common), count)
+
     def test_batch_and_states(self, function: CompiledFunction, fast: Call) -> None:
         x = inputs(300)
         batch = called(function, x)
@@ -380,13 +391,14 @@ class TestTables:
 class TestMemory:
     def test_calls_do_not_leak(self, function: CompiledFunction, fast: Call) -> None:
         x = {name: v.copy() for name, v in inputs().items()}
-        kept = [*x.values(), Motors, NOMINAL, None]
-        batch = inputs(9)
+        batch = {name: v.copy() for name, v in inputs(9).items()}
+        kept = [*x.values(), *batch.values(), Motors, NOMINAL, None]
 
         def call(times: int) -> None:
             for _ in range(times):
                 called(fast, x)
                 called(function, batch)
+                called(fast, batch)
                 fast(x["q"], x["qd"], x["qdd"], None, x["qdddd"], deflection=None)
 
         call(10)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A Python callable that runs kernels one after the other on the arrays of one state, at the cost of a C call, and on
- * blocks of a batch.
+ * A Python callable that runs kernels one after the other on the arrays of one state or of a small batch, at the cost
+ * of a C call, and on blocks of a large batch.
  *
- * call(q, qd, ..., *, wrench=(W, Wd, ...), deflection=d) runs them if all arguments are plain, finite, contiguous arrays
- * of doubles of the right number and shapes. It passes all other arguments to a Python callable of the same signature,
- * which converts them, computes a batch or raises an error.
+ * call(q, qd, ..., *, wrench=(W, Wd, ...), deflection=d) runs them if all arguments are plain, finite arrays of doubles
+ * of the right number and shapes, with contiguous numbers of each state. It passes all other arguments to a Python
+ * callable of the same signature, which converts them, computes a large batch or raises an error.
  *
  * Kernels read and write vectors: the inputs (positional arguments, then the entries of keywords), the results, and
  * intermediate vectors that are neither. Only CompiledFunction makes callers, and checks what they are made of; here
@@ -103,8 +103,38 @@ static inline __attribute__((always_inline)) const double *numbers(PyObject *obj
     return all_finite(values, shape->length) ? values : NULL;
 }
 
+/* Data of `count` contiguous rows of a shape, and the numbers from one to the next; or NULL. */
+static const double *rows(PyObject *object, const Shape *shape, npy_intp count, size_t *stride)
+{
+    if (!PyArray_CheckExact(object))
+        return NULL;
+    PyArrayObject *array = (PyArrayObject *)object;
+    if (PyArray_NDIM(array) != shape->dimensions + 1 || PyArray_TYPE(array) != NPY_DOUBLE ||
+        !PyArray_ISBEHAVED_RO(array) || PyArray_DIM(array, 0) != count || PyArray_STRIDE(array, 0) < 0)
+        return NULL;
+    npy_intp packed = sizeof(double);
+    for (int i = shape->dimensions; i > 0; packed *= shape->sizes[--i])
+        if (PyArray_DIM(array, i) != shape->sizes[i - 1] || PyArray_STRIDE(array, i) != packed)
+            return NULL;
+    const double *values = PyArray_DATA(array);
+    *stride = (size_t)PyArray_STRIDE(array, 0) / sizeof(double);
+    for (npy_intp i = 0; i < count; ++i)
+        if (!all_finite(values + (size_t)i * *stride, shape->length))
+            return NULL;
+    return values;
+}
+
+/* Takes an array of a keyword: that of one state if `count` is 0, else rows, or one for all; returns 0 if not plain. */
+static inline __attribute__((always_inline)) int keyword_array(Caller *self, PyObject *object, Py_ssize_t k,
+                                                               npy_intp count, const double **in, size_t *strides)
+{
+    in[k] = count ? rows(object, &self->shapes[k], count, &strides[k]) : NULL;
+    return in[k] || (in[k] = numbers(object, &self->shapes[k]));
+}
+
 /* Takes the inputs of one keyword; returns 0 if they are not plain. */
-static inline int keyword_arguments(Caller *self, PyObject *name, PyObject *value, const double **in)
+static inline __attribute__((always_inline)) int keyword_arguments(Caller *self, PyObject *name, PyObject *value,
+                                                                   npy_intp count, const double **in, size_t *strides)
 {
     for (Py_ssize_t k = 0; k < self->keywords; ++k) {
         const Keyword *keyword = &self->keyword[k];
@@ -112,29 +142,33 @@ static inline int keyword_arguments(Caller *self, PyObject *name, PyObject *valu
             continue;
         const Py_ssize_t first = keyword->first;
         if (keyword->alone)
-            return value == Py_None || (in[first] = numbers(value, &self->shapes[first]));
+            return value == Py_None || keyword_array(self, value, first, count, in, strides);
         if (!PyTuple_CheckExact(value) || PyTuple_GET_SIZE(value) > keyword->count)
             return 0;
         for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(value); ++i)
-            if (!(in[first + i] = numbers(PyTuple_GET_ITEM(value, i), &self->shapes[first + i])))
+            if (!keyword_array(self, PyTuple_GET_ITEM(value, i), first + i, count, in, strides))
                 return 0;
         return 1;
     }
     return 0;
 }
 
-static int plain_arguments(Caller *self, PyObject *const *args, Py_ssize_t positional, PyObject *names,
-                           const double **in)
+/* Takes the inputs of one state if `count` is 0, else of a batch, with the strides of states, which are zero before. */
+static inline __attribute__((always_inline)) int plain_arguments(Caller *self, PyObject *const *args,
+                                                                 Py_ssize_t positional, PyObject *names,
+                                                                 npy_intp count, const double **in, size_t *strides)
 {
     if (positional > self->positional)
         return 0;
     for (Py_ssize_t k = 0; k < positional; ++k)
-        if (!(in[k] = args[k] == Py_None ? self->defaults[k] : numbers(args[k], &self->shapes[k])))
+        if (!(in[k] = args[k] == Py_None ? self->defaults[k]
+                      : count            ? rows(args[k], &self->shapes[k], count, &strides[k])
+                                         : numbers(args[k], &self->shapes[k])))
             return 0;
     for (Py_ssize_t k = positional; k < self->inputs; ++k)
         in[k] = self->defaults[k];
     for (Py_ssize_t k = 0; names && k < PyTuple_GET_SIZE(names); ++k)
-        if (!keyword_arguments(self, PyTuple_GET_ITEM(names, k), args[positional + k], in))
+        if (!keyword_arguments(self, PyTuple_GET_ITEM(names, k), args[positional + k], count, in, strides))
             return 0;
     for (Py_ssize_t k = positional; k < self->required; ++k)
         if (!in[k])
@@ -179,21 +213,26 @@ static inline int run_state(const Caller *self, double **vectors)
 }
 
 /* An array for a result: its part of the array of all results, or an array of its own. */
-static inline PyObject *result_array(Shape *shape, PyObject *all, double **next)
+static inline __attribute__((always_inline)) PyObject *result_array(const Shape *shape, npy_intp count, PyObject *all,
+                                                                    double **next)
 {
+    npy_intp sizes[MOST_DIMENSIONS + 1] = {count}, *first = count ? sizes : sizes + 1;
+    const int dimensions = shape->dimensions + (count > 0);
+    memcpy(sizes + 1, shape->sizes, sizeof shape->sizes);
     if (!all)
-        return PyArray_SimpleNew(shape->dimensions, shape->sizes, NPY_DOUBLE);
+        return PyArray_SimpleNew(dimensions, first, NPY_DOUBLE);
     PyObject *result =
-        PyArray_New(&PyArray_Type, shape->dimensions, shape->sizes, NPY_DOUBLE, NULL, *next, 0, NPY_ARRAY_CARRAY, NULL);
-    *next += shape->length;
+        PyArray_New(&PyArray_Type, dimensions, first, NPY_DOUBLE, NULL, *next, 0, NPY_ARRAY_CARRAY, NULL);
+    *next += count ? count * shape->length : shape->length;
     if (result && PyArray_SetBaseObject((PyArrayObject *)result, Py_NewRef(all)))
         Py_CLEAR(result);
     return result;
 }
 
-/* Arrays for the results of one state, as a tuple or alone, and their data. */
-static inline PyObject *new_results(Caller *self, double **vectors)
+/* Arrays for the results of one state, or of `count` in a batch, as a tuple or alone, and their data. */
+static inline __attribute__((always_inline)) PyObject *new_results(Caller *self, npy_intp count, double **vectors)
 {
+    npy_intp together = count ? count * self->together : self->together;
     PyTypeObject *type = (PyTypeObject *)self->result_type;
     PyObject *results = NULL, *all = NULL;
     double *next = NULL;
@@ -205,8 +244,8 @@ static inline PyObject *new_results(Caller *self, double **vectors)
         ((PyTupleObject *)results)->ob_hash = -1; /* tp_alloc leaves it zero, which is a hash */
 #endif
     }
-    if (self->together) {
-        all = PyArray_SimpleNew(1, &self->together, NPY_DOUBLE);
+    if (together) {
+        all = PyArray_SimpleNew(1, &together, NPY_DOUBLE);
         if (!all) {
             Py_XDECREF(results);
             return NULL;
@@ -214,7 +253,7 @@ static inline PyObject *new_results(Caller *self, double **vectors)
         next = PyArray_DATA((PyArrayObject *)all);
     }
     for (Py_ssize_t k = 0; k < self->outputs; ++k) {
-        PyObject *result = result_array(&self->shapes[self->inputs + k], all, &next);
+        PyObject *result = result_array(&self->shapes[self->inputs + k], count, all, &next);
         if (!result) {
             Py_CLEAR(results);
             break;
@@ -227,21 +266,6 @@ static inline PyObject *new_results(Caller *self, double **vectors)
     }
     Py_XDECREF(all);
     return results;
-}
-
-static PyObject *caller_call(PyObject *object, PyObject *const *args, size_t nargsf, PyObject *names)
-{
-    Caller *self = (Caller *)object;
-    double *vectors[MOST_VECTORS]; /* no stage writes to inputs */
-    if (!plain_arguments(self, args, PyVectorcall_NARGS(nargsf), names, (const double **)vectors))
-        return PyObject_Vectorcall(self->general, args, nargsf, names);
-    PyObject *results = new_results(self, vectors);
-    if (!results)
-        return NULL;
-    if (run_state(self, vectors))
-        return results;
-    Py_DECREF(results);
-    return PyObject_Vectorcall(self->general, args, nargsf, names);
 }
 
 /* Runs the kernels block by block, as run_state for one state. */
@@ -279,6 +303,73 @@ static int run_batch(const Caller *self, size_t count, size_t block, double *con
     return 1;
 }
 
+/* Runs the kernels on the states of a batch, without the lock; returns -1 if there is no memory, else as run_batch. */
+static int run_rows(const Caller *self, size_t states, double *const *vectors, size_t *strides)
+{
+    for (Py_ssize_t k = self->inputs + self->outputs; k < self->vectors; ++k)
+        strides[k] = (size_t)self->shapes[k].length;
+    /* Blocks have slower first and last states, and are of use only for what is read again. */
+    const size_t block = self->stages > 1 || self->intermediate || self->finite_results ? BLOCK : states;
+    double *intermediate = PyMem_RawMalloc(((size_t)self->intermediate * BLOCK + 1) * sizeof(double));
+    if (!intermediate)
+        return -1;
+    int finite;
+    Py_BEGIN_ALLOW_THREADS
+    finite = run_batch(self, states, block, vectors, strides, intermediate);
+    Py_END_ALLOW_THREADS
+    PyMem_RawFree(intermediate);
+    return finite;
+}
+
+/* Number of states of a batch, by its first argument; 0 for a large one and for other arguments. */
+static npy_intp small_batch(const Caller *self, PyObject *const *args, Py_ssize_t positional)
+{
+    if (!positional || !PyArray_CheckExact(args[0]))
+        return 0;
+    PyArrayObject *array = (PyArrayObject *)args[0];
+    const int leading = PyArray_NDIM(array) == self->shapes[0].dimensions + 1;
+    return leading && PyArray_DIM(array, 0) <= BLOCK ? PyArray_DIM(array, 0) : 0;
+}
+
+static __attribute__((noinline)) PyObject *call_batch(Caller *self, PyObject *const *args, size_t nargsf,
+                                                      PyObject *names)
+{
+    double *vectors[MOST_VECTORS];
+    size_t strides[MOST_VECTORS] = {0};
+    const Py_ssize_t positional = PyVectorcall_NARGS(nargsf);
+    const npy_intp count = small_batch(self, args, positional);
+    if (count && plain_arguments(self, args, positional, names, count, (const double **)vectors, strides)) {
+        PyObject *results = new_results(self, count, vectors);
+        if (!results)
+            return NULL;
+        for (Py_ssize_t k = self->inputs; k < self->inputs + self->outputs; ++k)
+            strides[k] = (size_t)self->shapes[k].length;
+        /* The function for one state may have other bits. */
+        const int done = count == 1 ? run_state(self, vectors) : run_rows(self, (size_t)count, vectors, strides);
+        if (done > 0)
+            return results;
+        Py_DECREF(results);
+        if (done < 0)
+            return PyErr_NoMemory();
+    }
+    return PyObject_Vectorcall(self->general, args, nargsf, names);
+}
+
+static PyObject *caller_call(PyObject *object, PyObject *const *args, size_t nargsf, PyObject *names)
+{
+    Caller *self = (Caller *)object;
+    double *vectors[MOST_VECTORS]; /* no stage writes to inputs */
+    if (!plain_arguments(self, args, PyVectorcall_NARGS(nargsf), names, 0, (const double **)vectors, NULL))
+        return call_batch(self, args, nargsf, names);
+    PyObject *results = new_results(self, 0, vectors);
+    if (!results)
+        return NULL;
+    if (run_state(self, vectors))
+        return results;
+    Py_DECREF(results);
+    return PyObject_Vectorcall(self->general, args, nargsf, names);
+}
+
 /* Adds arrays (states, length), or (1, length) for all states, to the vectors from `first`. */
 static void take_rows(const Caller *self, PyObject *arrays, Py_ssize_t first, double **vectors, size_t *strides)
 {
@@ -304,19 +395,9 @@ static PyObject *caller_batch(PyObject *object, PyObject *args)
     take_rows(self, results, self->inputs, vectors, strides);
     for (Py_ssize_t k = 0; k < self->inputs + self->outputs; ++k)
         vectors[k] += (size_t)start * strides[k];
-    for (Py_ssize_t k = self->inputs + self->outputs; k < self->vectors; ++k)
-        strides[k] = (size_t)self->shapes[k].length;
-    /* Blocks have slower first and last states, and are of use only for what is read again. */
-    const size_t states = (size_t)(stop - start);
-    const size_t block = self->stages > 1 || self->intermediate || self->finite_results ? BLOCK : states;
-    double *intermediate = PyMem_RawMalloc(((size_t)self->intermediate * BLOCK + 1) * sizeof(double));
-    if (!intermediate)
+    const int finite = run_rows(self, (size_t)(stop - start), vectors, strides);
+    if (finite < 0)
         return PyErr_NoMemory();
-    int finite;
-    Py_BEGIN_ALLOW_THREADS
-    finite = run_batch(self, states, block, vectors, strides, intermediate);
-    Py_END_ALLOW_THREADS
-    PyMem_RawFree(intermediate);
     return PyBool_FromLong(finite);
 }
 
