@@ -121,14 +121,15 @@ def constant_arrays(arrays: Mapping[str, Array], rows: str = "") -> str:
         rows: expression of the number of rows; by default that of each.
     """
     return "\n".join(
-        f"static const double stored_{name}[{rows or len(values)}][{values.shape[1]}] = {{\n{_rows(values)}\n}};"
+        f"static const double stored_{name}[{rows or len(values)}][{values.shape[1]}] = {{\n"
+        + ",\n".join(_row(row) for row in values.tolist())
+        + "\n};"
         for name, values in arrays.items()
     )
 
 
-def _rows(values: Array) -> str:
-    rows = [["NAN" if x != x else repr(x) for x in row] for row in values.tolist()]
-    return ",\n".join(wrapped("    {" + ", ".join(row) + "}", "     ") for row in rows)
+def _row(row: Sequence[float]) -> str:
+    return wrapped("    {" + ", ".join("NAN" if x != x else repr(x) for x in row) + "}", "     ")
 
 
 def call(start: str, arguments: Sequence[str], *, indent: int = 0) -> str:
@@ -159,12 +160,20 @@ if(UNIX)
 endif()"""
 
 
-def files(project: Project, stored: StoredValues) -> dict[str, str]:
+def c_files(project: Project, stored: StoredValues) -> dict[str, str]:
     """Files of the library by name."""
     texts = sources(project)
     for function in project.functions.values():
         texts[f"{function.name}_batch.c"] = _source(project, _batch(project, function))
-    texts["CMakeLists.txt"] = _cmake(project)
+    names = [f"{function.name}{kind}.c" for function in project.functions.values() for kind in ("", "_batch")]
+    texts["CMakeLists.txt"] = filled(
+        template("c_CMakeLists.txt.in"),
+        notice=project.notice_as("# "),
+        library=project.library,
+        option=project.library.upper(),
+        sources="\n".join(f"  {name}" for name in names),
+        libraries=_MATH.format(library=project.library) if _calls_math(project) else "",
+    )
     checks = checks_head(project, stored, _check)
     texts[f"test_{project.library}.c"] = filled(template("test_dynamics.c.in"), scalar=real(project), **checks)
     return texts
@@ -333,18 +342,6 @@ def _check(function: Function, stored: Mapping[str, str]) -> str:
             *batch,
             "}\n",
         ]
-    )
-
-
-def _cmake(project: Project) -> str:
-    sources = [f"{function.name}{kind}.c" for function in project.functions.values() for kind in ("", "_batch")]
-    return filled(
-        template("c_CMakeLists.txt.in"),
-        notice=project.notice_as("# "),
-        library=project.library,
-        option=project.library.upper(),
-        sources="\n".join(f"  {source}" for source in sources),
-        libraries=_MATH.format(library=project.library) if _calls_math(project) else "",
     )
 
 
