@@ -251,7 +251,7 @@ class LimitCheck:
     @cached_property
     def _clip(self) -> Callable[..., tuple[Array, ...]]:
         """Clipped efforts of joints and motors; compiled at first use."""
-        return self._arm.functions.call("clipped", most=tuple(self.most_effort.tolist()))
+        return self._arm.functions.call("clipped_efforts", most=tuple(self.most_effort.tolist()))
 
     def _ranges(self) -> tuple[Array, Array]:
         """Lower and upper end (8n + 4m,) for each entry of a row."""

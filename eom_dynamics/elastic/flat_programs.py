@@ -28,13 +28,13 @@ SPRING_EFFORTS, STIFFNESS = spring_names(), spring_names(quantity="stiffness")
 """Names of measured efforts of the springs and of measured stiffness, with their rates."""
 
 FLAT_STATE = ("q_now", "qd_now", "qdd", "qddd")
-"""Results of :func:`flat_state`."""
+"""Results of :func:`flat_state_program`."""
 
 REFERENCE = tuple(f"{name}_reference" for name in STATE_NAMES)
-"""Names of the motion that :func:`linearizing_snap` follows."""
+"""Names of the motion that :func:`linearizing_snap_program` follows."""
 
 COMMANDED = tuple(f"{name}_commanded" for name in STIFFNESS_NAMES)
-"""Stiffness that :func:`linearizing_snap` returns."""
+"""Stiffness that :func:`linearizing_snap_program` returns."""
 
 
 def given_efforts(n: int) -> Program:
@@ -47,7 +47,7 @@ def given_efforts(n: int) -> Program:
     return trace("given_efforts", dict.fromkeys(EFFORT_NAMES[:2], n), compute)
 
 
-def flat_state(robot: Robot, held: Sequence[int], *, payload: bool = False, whole: bool = False) -> Program:
+def flat_state_program(robot: Robot, held: Sequence[int], *, payload: bool = False, whole: bool = False) -> Program:
     """qdd and qddd from q, qd, and the efforts of the springs with their rates.
 
     Args:
@@ -84,7 +84,7 @@ def flat_state(robot: Robot, held: Sequence[int], *, payload: bool = False, whol
     return trace("flat_state" + payload * WITH_PAYLOAD, inputs | loads, compute)
 
 
-def linearizing_snap(side: MotorSide, gains: int) -> Program:
+def linearizing_snap_program(side: MotorSide, gains: int) -> Program:
     """Fourth derivative of q and, where it is commanded, stiffness of feedback linearization.
 
     Args:

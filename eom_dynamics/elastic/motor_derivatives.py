@@ -112,7 +112,7 @@ def motor_jet(
         efforts = _rotor_efforts(arm, rotors, states, position)[robot.n :]
         spins = [ratio * effort for ratio, effort in zip(arm.gear_ratio, efforts, strict=True)]
     motor_effort = [arm.side.motor_effort(i, load[i], x.rate, spins[i]) for i, x in enumerate(position)]
-    return MotorJet(stacked(tau, order + 3), stacked(position, order + 3), stacked(motor_effort, order + 1))
+    return MotorJet(arrays_of(tau, order + 3), arrays_of(position, order + 3), arrays_of(motor_effort, order + 1))
 
 
 def motion_and_efforts(
@@ -222,6 +222,6 @@ def _felt(arm: ElasticArm, joint: int) -> set[int]:
     }
 
 
-def stacked(jets: Sequence[Jet], count: int) -> tuple[Array, ...]:
+def arrays_of(jets: Sequence[Jet], count: int) -> tuple[Array, ...]:
     """The first ``count`` derivatives of all jets, each (…, number of jets)."""
     return tuple(np.stack([np.asarray(x[k], dtype=float) for x in jets], axis=-1) for k in range(count))

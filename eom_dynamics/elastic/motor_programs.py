@@ -15,8 +15,7 @@ from ..actuators import Motor
 from ..codegen.emit_python import python_function
 from ..codegen.expressions import Expression, Partials, Scalar
 from ..codegen.program import Program, Sizes, trace
-from ..elementary import clipped as nearest
-from ..elementary import select
+from ..elementary import clipped, select
 from ..jet import Jet
 from ..states import EFFORT_NAMES, STATE_NAMES, derivative_names
 from ..units import SHAFT_UNITS
@@ -364,13 +363,13 @@ def violations(side: MotorSide, ranges: Sequence[tuple[float, float]], voltage: 
     return trace("violations", {"row": len(ranges)}, compute)
 
 
-def clipped(side: MotorSide, most: Sequence[float]) -> Program:
+def clipped_efforts(side: MotorSide, most: Sequence[float]) -> Program:
     """Joint efforts clipped to the limits ``most``, and motor efforts to limits of torque, current and voltage."""
     n, m = len(side.springs), len(side.motor_joint)
 
     def compute(x: Vectors) -> Mapping[str, Sequence[Scalar]]:
         rows = zip(x["tau"], most, strict=True)
-        efforts = [nearest(value, -limit, limit) if limit < np.inf else value for value, limit in rows]
+        efforts = [clipped(value, -limit, limit) if limit < np.inf else value for value, limit in rows]
         return {"tau_clipped": efforts, "effort_clipped": [row[-1] for row in _shaft_rows(side, x)]}
 
     return trace("clipped", {"tau": n} | dict.fromkeys(MOTOR_NAMES[1::2], m), compute)

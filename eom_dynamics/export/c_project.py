@@ -108,7 +108,7 @@ def checks_head(
     }
 
 
-def entries(vectors: Sizes, form: str = "{name}[{index}]") -> list[str]:
+def expressions(vectors: Sizes, form: str = "{name}[{index}]") -> list[str]:
     """Expressions of the entries of vectors, from a format with the fields name and index."""
     return [form.format(name=name, index=k) for name, size in vectors.items() for k in range(size)]
 
@@ -259,7 +259,7 @@ def _state(project: Project, function: Function) -> list[str]:
             "}",
         ]
     suffix = "single" if project.precision == "single" else "one"
-    inputs, syntax = entries(function.inputs), REALS[suffix].syntax
+    inputs, syntax = expressions(function.inputs), REALS[suffix].syntax
     lines, results = straight_line(function, inputs, syntax)
     read = {inputs[node.constant].partition("[")[0] for node in function.nodes if node.op is Op.INPUT}
     return [
@@ -270,7 +270,7 @@ def _state(project: Project, function: Function) -> list[str]:
         *(f"    (void){name};" for name in function.inputs if name not in read),
         *(f"    {line}" for line in sincos_calls(function, inputs, "eom_sincos_any", syntax, real(project))),
         *lines,
-        *(f"    {output} = {result};" for output, result in zip(entries(function.outputs), results, strict=True)),
+        *(f"    {output} = {result};" for output, result in zip(expressions(function.outputs), results, strict=True)),
         "}",
     ]
 

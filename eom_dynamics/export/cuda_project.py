@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from ..codegen.c_functions import REALS, filled, functions_source
 from ..codegen.program import Program
 from ..codegen.straight_line import straight_line
-from .c_project import call, checks_head, comment, constants, entries, function_comment, sincos_calls
+from .c_project import call, checks_head, comment, constants, expressions, function_comment, sincos_calls
 from .functions import Function, Steps
 from .project import Project
 from .stored_values import StoredValues
@@ -55,7 +55,7 @@ def _header(project: Project) -> str:
 
 def _source(project: Project, program: Program) -> str:
     inputs, outputs = (
-        [x.replace("[0 * count + i]", "[i]") for x in entries(vectors, "{name}[{index} * count + i]")]
+        [x.replace("[0 * count + i]", "[i]") for x in expressions(vectors, "{name}[{index} * count + i]")]
         for vectors in (program.inputs, program.outputs)
     )
     syntax = REALS["device"].syntax

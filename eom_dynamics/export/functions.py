@@ -123,7 +123,7 @@ _WITH_ROTORS: Mapping[str, Callable[[Robot, MotorSide], Program]] = {
 
 def _flat_state(robot: Robot, side: MotorSide, *, payload: bool = False) -> Program:
     """Link accelerations and their rates from spring efforts; at rigid joints they are inputs."""
-    return flat_programs.flat_state(robot, np.flatnonzero(side.rigid).tolist(), payload=payload)
+    return flat_programs.flat_state_program(robot, np.flatnonzero(side.rigid).tolist(), payload=payload)
 
 
 OF_MOTORS: Mapping[str, Callable[[Robot, MotorSide], Program]] = MappingProxyType(
@@ -139,7 +139,7 @@ OF_MOTORS: Mapping[str, Callable[[Robot, MotorSide], Program]] = MappingProxyTyp
         "flat_state": _flat_state,
         "flat_state" + WITH_PAYLOAD: partial(_flat_state, payload=True),
         # With a gain for each joint and derivative.
-        "linearizing_snap": lambda robot, side: flat_programs.linearizing_snap(
+        "linearizing_snap": lambda robot, side: flat_programs.linearizing_snap_program(
             side, (len(STATE_NAMES) - 1) * len(side.springs)
         ),
     }

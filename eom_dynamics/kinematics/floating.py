@@ -81,7 +81,7 @@ class FloatingKinematics(CompiledMethods):
         if call is None:
             self._require_mass()
             call = self._keep(
-                key, programs.center_of_mass(self.robot, orders), self.signature("center_of_mass", orders)
+                key, programs.center_of_mass_program(self.robot, orders), self.signature("center_of_mass", orders)
             )
         return call(pose, q, *rates)
 
@@ -102,7 +102,7 @@ class FloatingKinematics(CompiledMethods):
         key = "pose", frame
         call = self._kept(key)
         if call is None:
-            call = self._keep(key, programs.pose(self.robot, self.frame(frame)), self.signature("pose"))
+            call = self._keep(key, programs.pose_program(self.robot, self.frame(frame)), self.signature("pose"))
         return call(pose, q)
 
     def motion(
@@ -126,7 +126,7 @@ class FloatingKinematics(CompiledMethods):
         key = "motion", frame, orders
         call = self._kept(key)
         if call is None:
-            recipe = programs.motion(self.robot, self.frame(frame), orders)
+            recipe = programs.motion_program(self.robot, self.frame(frame), orders)
             call = self._keep(key, recipe, self.signature("motion", orders))
         return call(pose, q, *rates)
 
@@ -200,7 +200,7 @@ class FloatingKinematics(CompiledMethods):
         key = "jacobian", frame, reference, orders
         call = self._kept(key)
         if call is None:
-            recipe = programs.jacobian(self.robot, self.frame(frame), reference, orders)
+            recipe = programs.jacobian_program(self.robot, self.frame(frame), reference, orders)
             signature = self.signature("jacobian", orders)
             if reference == "body":
                 signature = replace(signature, arguments=signature.arguments[1:])
