@@ -17,7 +17,7 @@ from settings import Settings
 from eom_dynamics import equations_of_motion, load_robot
 from eom_dynamics.exceptions import RobotDescriptionError
 from eom_dynamics.robot.readers.files import DescriptionFile
-from eom_dynamics.robot.readers.mjcf import compiled
+from eom_dynamics.robot.readers.mjcf import compiled_model
 from eom_dynamics.robot.readers.xacro import expand_xacro
 
 LARGEST = 1e-9
@@ -68,7 +68,7 @@ def run(settings: Settings) -> Section:
 def _differences(path: Path) -> np.ndarray:
     """Of effort, mass matrix and gravity."""
     robot = load_robot(path)
-    model = compiled(DescriptionFile(str(path), path, None, None, {}, expand_xacro)).model
+    model = compiled_model(DescriptionFile(str(path), path, None, None, {}, expand_xacro)).model
     model.tendon_stiffness[:] = 0.0  # tendons are not read
     rng, largest = np.random.default_rng(0), np.zeros(3)
     for q, qd, qdd in rng.uniform(-1, 1, (_STATES, 3, robot.n)):

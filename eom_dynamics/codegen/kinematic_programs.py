@@ -10,8 +10,8 @@ from functools import partial
 import numpy as np
 
 from ..recursion import LinkTree, kinematics, link_tree
-from ..recursion.joint_rates import joint_rates as rates_of
-from ..recursion.kinematics import center_of_mass as center
+from ..recursion.joint_rates import joint_rates
+from ..recursion.kinematics import center_of_mass
 from ..recursion.scalars import Matrix, Numbers, entries
 from ..robot import Frame, Robot
 from ..robot.task_space import moving_joints
@@ -23,7 +23,7 @@ from .recipe import Inputs, Recipe, declared, levels
 Outputs = Sequence[list[Scalar]]
 
 
-def pose(frame: Frame) -> Recipe:
+def pose_program(frame: Frame) -> Recipe:
     """Pose C of a frame, in row-major order."""
     return declared("pose", "q", "C", partial(_pose, frame), frame_details(frame))
 
@@ -50,7 +50,7 @@ def pose_derivatives(frame: Frame, orders: int) -> Recipe:
     return declared("pose_derivatives", inputs, outputs, compute, details)
 
 
-def jacobian(frame: Frame, representation: str, orders: int, *, of_point: bool = False) -> Recipe:
+def jacobian_program(frame: Frame, representation: str, orders: int, *, of_point: bool = False) -> Recipe:
     """Jacobian J of a frame with ``orders`` time derivatives, in row-major order.
 
     With ``of_point`` that of a point that is fixed to the frame, after the joint vectors.
@@ -62,7 +62,7 @@ def jacobian(frame: Frame, representation: str, orders: int, *, of_point: bool =
     return declared(name, inputs, derivative_names("J", orders + 1), compute, details)
 
 
-def joint_rates(
+def joint_rates_program(
     frame: Frame, reference: str, units: tuple[float, ...], orders: int, *, preferred: bool, weighted: bool
 ) -> Recipe:
     """Joint rates qd, qdd, … for ``orders`` twists V, Vd, …, and the missed parts eV, eVd, ….
@@ -81,7 +81,7 @@ def joint_rates(
 
         def compute(robot: Robot, x: Inputs) -> Outputs:
             twists = levels(x, "V")
-            found = rates_of(
+            found = joint_rates(
                 tool_tree(robot, frame),
                 x["q"],
                 twists,
@@ -100,13 +100,13 @@ def joint_rates(
     return Recipe("joint_rates", traced, details, inputs, outputs)
 
 
-def center_of_mass(orders: int) -> Recipe:
+def center_of_mass_program(orders: int) -> Recipe:
     """Centre of mass c with ``orders`` time derivatives."""
     inputs, outputs = derivative_names("q", orders + 1), derivative_names("c", orders + 1)
     return declared("center_of_mass", inputs, outputs, _center_of_mass, (str(orders),))
 
 
-def center_of_mass_jacobian(orders: int) -> Recipe:
+def center_of_mass_jacobian_program(orders: int) -> Recipe:
     """Jacobian J of the centre of mass with ``orders`` time derivatives, in row-major order."""
     inputs, outputs = derivative_names("q", orders + 1), derivative_names("J", orders + 1)
     return declared("center_of_mass_jacobian", inputs, outputs, _center_of_mass_jacobian, (str(orders),))
@@ -144,7 +144,7 @@ def _jacobian(frame: Frame, representation: str, robot: Robot, x: Inputs) -> Out
 
 
 def _center_of_mass(robot: Robot, x: Inputs) -> Outputs:
-    return center(link_tree(robot, regrouped=False), levels(x, "q"))
+    return center_of_mass(link_tree(robot, regrouped=False), levels(x, "q"))
 
 
 def _center_of_mass_jacobian(robot: Robot, x: Inputs) -> Outputs:

@@ -24,6 +24,8 @@ from .motor_programs import SHAFT
 
 _OF_JOINTS = ("position", "velocity", "acceleration", "jerk", "effort", "effort_rate")
 
+_RATES = ("velocity", "acceleration", "jerk")
+
 UNITS = {name: unit(name) for name in _OF_JOINTS} | {f"motor_{name}": text for name, text in SHAFT_UNITS.items()}
 """Units of the limited quantities; for prismatic joints, read m and N in place of rad and N m."""
 
@@ -106,12 +108,9 @@ def bounds(arm: ElasticArm, limits: GivenLimits | None = None) -> Bounds:
     joints, own = arm.robot.joints, joint_limits(arm.robot, limits)
     every = tuple(own)
     names, largest = {"position": every}, {}
-    for quantity in ("velocity", "acceleration", "jerk"):
-        names[quantity] = every
-        largest[quantity] = np.array([getattr(own[name], quantity) for name in every])
-    for quantity in ("effort", "effort_rate"):
-        names[quantity] = arm.robot.joint_names
-        largest[quantity] = np.array([getattr(own[name], quantity) for name in arm.robot.joint_names])
+    limited = dict.fromkeys(_RATES, every) | dict.fromkeys(("effort", "effort_rate"), arm.robot.joint_names)
+    for quantity, of in limited.items():
+        names[quantity], largest[quantity] = of, np.array([getattr(own[name], quantity) for name in of])
     for quantity in ("speed", "torque", "current", "voltage"):
         names[f"motor_{quantity}"] = arm.motor_names
         limit = getattr(arm.motor, f"{quantity}_limit")
@@ -125,9 +124,6 @@ def bounds(arm: ElasticArm, limits: GivenLimits | None = None) -> Bounds:
     owners = [arm.robot.joint_names[i] for i in arm.motor_joint]
     names["effort_rms"], units["effort_rms"] = arm.motor_names, tuple(unit("effort", types[name]) for name in owners)
     return Bounds(names, units, largest, lower, upper, np.array([own[name].effort_rms for name in owners]))
-
-
-_RATES = ("velocity", "acceleration", "jerk")
 
 
 class LimitCheck:
@@ -255,7 +251,7 @@ class LimitCheck:
     @cached_property
     def _clip(self) -> Callable[..., tuple[Array, ...]]:
         """Clipped efforts of joints and motors; compiled at first use."""
-        return self._arm.functions.call("clipped", most=tuple(self.most_effort.tolist()))
+        return self._arm.functions.call("clipped_efforts", most=tuple(self.most_effort.tolist()))
 
     def _ranges(self) -> tuple[Array, Array]:
         """Lower and upper end (8n + 4m,) for each entry of a row."""

@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 
@@ -33,46 +32,6 @@ from ..states import EFFORT_NAMES
 from .motor_side import MotorSide
 
 _Z = np.array([0.0, 0.0, 1.0])
-
-
-class RotorBody(NamedTuple):
-    """A rotor on the motor side of its gear.
-
-    Attributes:
-        name: name of the motor.
-        mount: body that carries it, and spin axis.
-        inertia: about the spin axis, kg m².
-    """
-
-    name: str
-    mount: RotorMount
-    inertia: float
-
-
-def with_rotor_bodies(robot: Robot, rotors: Sequence[RotorBody]) -> Robot:
-    """Add a body for each rotor to a robot; the rotor angles, rad, follow the joint variables.
-
-    A rotor has inertia about its spin axis only: its mass and its transverse inertia belong to the link that carries
-    it, whether or not it spins. The dynamics do not depend on the rotor angles.
-
-    Args:
-        robot: the robot.
-        rotors: in the order of their angles.
-    """
-    bodies = [_body(robot, rotor) for rotor in rotors]
-    return replace(robot, joints=(*robot.joints, *bodies), coupled_stiffness=None, transmission=None)
-
-
-def _body(robot: Robot, rotor: RotorBody) -> Joint:
-    return Joint(
-        name=unused_name(f"{rotor.name}_rotor", {joint.name for joint in robot.joints}),
-        screw=np.array([0.0, 0.0, 1.0, 0.0, 0.0, 0.0]),
-        reference_pose=lie.pose(_rotation_to(rotor.mount.axis), np.zeros(3)),
-        parent=rotor.mount.carrier,
-        mass=0.0,
-        center_of_mass=np.zeros(3),
-        inertia_about_origin=np.diag([0.0, 0.0, rotor.inertia]),
-    )
 
 
 def _rotation_to(axis: Array) -> Array:
@@ -176,5 +135,21 @@ def _links_with_rotors(side: MotorSide, robot: Robot, x: Inputs) -> Sequence[Seq
 
 
 def _with_rotors(robot: Robot, names: Sequence[str], joints: Sequence[int], inertia: Sequence[float]) -> Robot:
-    mounts = (robot.independent_joints[joint].mount for joint in joints)
-    return with_rotor_bodies(robot, [RotorBody(*x) for x in zip(names, mounts, inertia, strict=True)])
+    """Add a body for each rotor to a robot; the rotor angles, rad, follow the joint variables.
+
+    A rotor has inertia about its spin axis only: its mass and its transverse inertia belong to the link that carries
+    it, whether or not it spins. The dynamics do not depend on the rotor angles.
+
+    Args:
+        robot: the robot.
+        names, joints: of the motors, in the order of their angles.
+        inertia: about the spin axes, on the motor side of the gears, kg m².
+    """
+    taken = {joint.name for joint in robot.joints}
+    bodies = []
+    for name, joint, about_axis in zip(names, joints, inertia, strict=True):
+        mount = robot.independent_joints[joint].mount
+        screw, pose = np.array([*_Z, 0.0, 0.0, 0.0]), lie.pose(_rotation_to(mount.axis), np.zeros(3))
+        body = 0.0, np.zeros(3), np.diag(about_axis * _Z)
+        bodies.append(Joint(unused_name(f"{name}_rotor", taken), screw, pose, mount.carrier, *body))
+    return replace(robot, joints=(*robot.joints, *bodies), coupled_stiffness=None, transmission=None)

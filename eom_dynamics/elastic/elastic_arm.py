@@ -262,11 +262,7 @@ class ElasticArm(FeedforwardMethods):
             command: result of :meth:`feedforward`.
             clip: whether to clip torques to the limits of torque, current and voltage.
         """
-        key = "shafts", bool(clip)
-        call = self.calls.get(key)
-        if call is None:
-            call = self.calls[key] = self.functions.call("shafts", clip=bool(clip))
-        *shafts, number = call(*command[len(EFFORT_NAMES) :])
+        *shafts, number = self.functions("shafts", *command[len(EFFORT_NAMES) :], clip=bool(clip))
         exceeded: list[LimitViolation] = []
         if np.count_nonzero(number):
             values = self.functions("drive", command.motor_velocity, command.motor_effort)

@@ -272,7 +272,9 @@ class FeedforwardMethods(CompiledMethods):
         )
         if method == _ON_BASE:
             parts = tuple(Vector(name, (3,), "motion of the base") for names in IMU_NAMES for name in names)
-            keywords += (Keyword("base", parts, check=_base_vectors),)
+            keywords += (
+                Keyword("base", parts, check=lambda base, _: [row for part in checked_base(base) for row in part]),
+            )
         motors = derivatives(MOTOR_NAMES[:3], 3, (m,), "motor positions, link side of the gear, rad or m")
         effort = Vector(MOTOR_NAMES[3], (m,), "motor efforts, link side of the gear, N m or N")
         results = (*derivatives(EFFORT_NAMES, 3, (n,), "joint efforts, N m or N"), *motors, effort)
@@ -378,11 +380,6 @@ class FeedforwardMethods(CompiledMethods):
 def method_name(*, on_base: bool, payload: bool) -> str:
     """Name of the feedforward on a base at rest or in motion, without or with payloads."""
     return (_ON_BASE if on_base else "feedforward") + WITH_PAYLOAD * payload
-
-
-def _base_vectors(base: BaseMotion, samples: tuple[int, ...]) -> list[Array]:
-    """Angular velocity and specific force of a moving base, and their time derivatives."""
-    return [row for part in checked_base(base) for row in part]
 
 
 def like_joints(value: ArrayLike, name: str, shape: tuple[int, ...]) -> Array:

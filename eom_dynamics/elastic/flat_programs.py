@@ -7,7 +7,6 @@ The efforts of the springs come from :func:`.motor_programs.spring_efforts`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from ..recursion.composite import mass_matrix, of_joints
 from ..recursion.inverse_mass_matrix import solver
 from ..robot import Robot
 from ..states import EFFORT_NAMES, PAYLOAD_NAMES, STATE_NAMES, WRENCH_NAMES
-from .motor_programs import MOTOR_NAMES, STIFFNESS_NAMES, Run, Vectors, spring_names
+from .motor_programs import MOTOR_NAMES, STIFFNESS_NAMES, Vectors, spring_names
 from .motor_side import MotorSide
 
 HELD = ("qdd_held", "qddd_held")
@@ -29,13 +28,13 @@ SPRING_EFFORTS, STIFFNESS = spring_names(), spring_names(quantity="stiffness")
 """Names of measured efforts of the springs and of measured stiffness, with their rates."""
 
 FLAT_STATE = ("q_now", "qd_now", "qdd", "qddd")
-"""Results of :func:`flat_state`."""
+"""Results of :func:`flat_state_program`."""
 
 REFERENCE = tuple(f"{name}_reference" for name in STATE_NAMES)
-"""Names of the motion that :func:`linearizing_snap` follows."""
+"""Names of the motion that :func:`linearizing_snap_program` follows."""
 
 COMMANDED = tuple(f"{name}_commanded" for name in STIFFNESS_NAMES)
-"""Stiffness that :func:`linearizing_snap` returns."""
+"""Stiffness that :func:`linearizing_snap_program` returns."""
 
 
 def given_efforts(n: int) -> Program:
@@ -48,9 +47,7 @@ def given_efforts(n: int) -> Program:
     return trace("given_efforts", dict.fromkeys(EFFORT_NAMES[:2], n), compute)
 
 
-def flat_state(
-    robot: Robot, held: Sequence[int], *, payload: bool = False, whole: bool = False, run: Run = trace
-) -> Any:
+def flat_state_program(robot: Robot, held: Sequence[int], *, payload: bool = False, whole: bool = False) -> Program:
     """qdd and qddd from q, qd, and the efforts of the springs with their rates.
 
     Args:
@@ -58,7 +55,6 @@ def flat_state(
         held: joints whose qdd and qddd are inputs.
         payload: whether the parameters of payloads at the tools and their rates are inputs, too.
         whole: whether q and qd are results, too.
-        run: traces the program, or evaluates it over arrays.
     """
     n, tree = robot.n, recursion.link_tree(robot)
     free = [joint for joint in range(n) if joint not in held]
@@ -85,16 +81,15 @@ def flat_state(
 
     inputs = dict.fromkeys((*STATE_NAMES[:2], *SPRING_EFFORTS), n)
     inputs |= dict.fromkeys(WRENCH_NAMES[:2], 6 * len(robot.tools)) | dict.fromkeys(HELD if held else (), n)
-    return run("flat_state" + payload * WITH_PAYLOAD, inputs | loads, compute)
+    return trace("flat_state" + payload * WITH_PAYLOAD, inputs | loads, compute)
 
 
-def linearizing_snap(side: MotorSide, gains: int, *, run: Run = trace) -> Any:
+def linearizing_snap_program(side: MotorSide, gains: int) -> Program:
     """Fourth derivative of q and, where it is commanded, stiffness of feedback linearization.
 
     Args:
         side: the motors.
         gains: number of gains: four, or four for each joint.
-        run: traces the program, or evaluates it over arrays.
     """
     n, paired = len(side.springs), np.flatnonzero(side.paired).tolist()
 
@@ -117,7 +112,7 @@ def linearizing_snap(side: MotorSide, gains: int, *, run: Run = trace) -> Any:
     inputs = dict.fromkeys((*STATE_NAMES[:-1], *REFERENCE), n) | {"gains": gains}
     if side.variable.any():
         inputs |= dict.fromkeys((*STIFFNESS, *STIFFNESS_NAMES), n) | {"stiffness_gains": 2}
-    return run("linearizing_snap", inputs, compute)
+    return trace("linearizing_snap", inputs, compute)
 
 
 def motor_pd(m: int) -> Program:

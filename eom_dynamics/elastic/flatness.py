@@ -259,7 +259,7 @@ def _flat_state(arm: ElasticArm, source: str, held: bool, loaded: bool) -> Compi
     first = flat_programs.given_efforts(n)
     if source != "efforts":
         first = spring_efforts(arm.side, motors=MOTOR_NAMES[:2] if source == "motors" else (), unknown=0.0)
-    programs = first, flat_programs.flat_state(arm.dynamics.robot, joints, payload=loaded, whole=True)
+    programs = first, flat_programs.flat_state_program(arm.dynamics.robot, joints, payload=loaded, whole=True)
     results = tuple(Vector(name, (n,)) for name in (*FLAT_STATE, *STIFFNESS))
     return CompiledFunction(
         Signature((*joint_vectors(n, 2), *measured), results, keywords, FlatState),
@@ -280,7 +280,7 @@ def _linearizing_effort(arm: ElasticArm, dimensions: int, loaded: bool) -> Compi
     keywords += (Keyword(of_pairs.name, (of_pairs,), alone=True),)
     if loaded:
         keywords += (payload_keyword(arm.robot, len(PAYLOAD_NAMES)),)
-    program = flat_programs.linearizing_snap(arm.side, prod(gains.shape))
+    program = flat_programs.linearizing_snap_program(arm.side, prod(gains.shape))
     first = stage_of(program, arm.backend)
     links, motors = arm.stages(payload=loaded)
     renamed = dict(zip(STIFFNESS_NAMES, COMMANDED, strict=True))

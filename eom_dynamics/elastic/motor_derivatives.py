@@ -12,6 +12,7 @@ chain of n joints takes 2 n + 2.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,15 +21,12 @@ from numpy.typing import ArrayLike
 from ..arguments import count
 from ..arrays import Array
 from ..exceptions import RobotDescriptionError, StateError
-from ..jet import Jet, leibniz
-from ..kinematics import body_poses
-from ..recursion import inverse_dynamics, link_tree
+from ..jet import Jet
+from ..recursion import LinkTree, inverse_dynamics, link_tree
 from ..robot import Robot
+from ..robot.inertia import Inertial
 from ..states import joint_states, sequence, wrench_sequence, wrenches
 from .elastic_arm import ElasticArm
-
-Vector = Jet
-"""Jet of vectors (…, 3)."""
 
 
 class MotorJet(NamedTuple):
@@ -85,7 +83,7 @@ def motor_jet(
     robot, groups = arm.robot, _elimination(arm)
     needed = count(order, "order") + 2 + 2 * _depth(arm, groups)
     states, tau = motion_and_efforts(robot, motion, wrench, needed)
-    carried = _Carried(arm, states) if arm.rotors is not None else None
+    rotors = None if arm.rotors is None else _rotor_tree(arm)
     rows = sequence(commanded_stiffness, "commanded_stiffness", "k, kd, …")[: needed + 1]
     commanded = arm.stiffness_command(rows, states[0].shape, needed + 1)
     k = [Jet([x[..., joint] for x in commanded]) for joint in range(robot.n)]
@@ -95,9 +93,12 @@ def motor_jet(
     position: list[Any] = [None] * len(arm.motor_joint)
     load: list[Any] = [None] * len(arm.motor_joint)
     for joints in groups:
-        for joint in joints:
-            if carried is not None:
-                tau[joint] = tau[joint] + carried.on_link(joint, position)
+        felt = set() if rotors is None else set().union(*(_felt(arm, joint) for joint in joints))
+        if rotors is not None and felt:
+            known = [x if joint in felt else None for x, joint in zip(position, arm.motor_joint, strict=True)]
+            carried = _rotor_efforts(arm, rotors, states, known)
+            for joint in joints:
+                tau[joint] = tau[joint] + carried[joint]
         delta, efforts = arm.side.deflections(tau, k, present, joints)
         for i in np.flatnonzero(np.isin(arm.motor_joint, joints)).tolist():
             if np.isnan(delta[i][0]).any():
@@ -106,12 +107,12 @@ def motor_jet(
             load[i] = efforts[i]
         if arm.transmission is not None and set(arm.transmission[0]) <= set(joints):
             position, load = arm.side.motors_of(position), arm.side.motor_loads(load)
-    motor_effort = []
-    for i in range(len(position)):
-        velocity = position[i].rate
-        spin = arm.motor_inertia[i] * velocity.rate if carried is None else carried.on_motor(i, position)
-        motor_effort.append(arm.side.motor_effort(i, load[i], velocity, spin))
-    return MotorJet(stacked(tau, order + 3), stacked(position, order + 3), stacked(motor_effort, order + 1))
+    spins = [inertia * x.rate.rate for inertia, x in zip(arm.motor_inertia, position, strict=True)]
+    if rotors is not None:
+        efforts = _rotor_efforts(arm, rotors, states, position)[robot.n :]
+        spins = [ratio * effort for ratio, effort in zip(arm.gear_ratio, efforts, strict=True)]
+    motor_effort = [arm.side.motor_effort(i, load[i], x.rate, spins[i]) for i, x in enumerate(position)]
+    return MotorJet(arrays_of(tau, order + 3), arrays_of(position, order + 3), arrays_of(motor_effort, order + 1))
 
 
 def motion_and_efforts(
@@ -134,52 +135,42 @@ def motion_and_efforts(
     at_tools = wrenches(given, needed - 1, robot.wrench_shape, samples) if given else []
     columns = [list(np.moveaxis(x, -1, 0)) for x in states]
     rows = [list(np.moveaxis(W.reshape(*samples, -1), -1, 0)) for W in at_tools]
-    efforts = inverse_dynamics(link_tree(robot), columns, rows)
+    return states, _jets(inverse_dynamics(link_tree(robot), columns, rows), samples)
+
+
+def _jets(efforts: Sequence[Sequence[Any]], samples: tuple[int, ...]) -> list[Jet]:
+    """A jet, numbers or (N,), for each joint."""
     # The recursion leaves efforts that depend on no joint as plain numbers.
-    return states, [Jet([np.broadcast_to(row[i], samples) for row in efforts]) for i in range(robot.n)]
+    return [Jet([np.broadcast_to(x, samples) for x in column]) for column in zip(*efforts, strict=True)]
 
 
-class _Carried:
-    """Efforts of carried rotors on links and on their own motors."""
+def _rotor_tree(arm: ElasticArm) -> LinkTree:
+    """Rotors carried by links without mass, in no gravity."""
+    assert arm.rotors is not None
+    bodies = arm.rotors.dynamics.robot
+    links = [joint.with_inertial(Inertial.massless()) for joint in bodies.joints[: len(arm.robot.joints)]]
+    rotors = replace(bodies, joints=(*links, *bodies.joints[len(links) :]))
+    return replace(link_tree(rotors), friction=(), passive=())
 
-    def __init__(self, arm: ElasticArm, states: Sequence[Array]) -> None:
-        """Compute axes and angular velocities for a motion q, qd, … of the links, each (n,) or (N, n)."""
-        assert arm.rotors is not None
-        robot, self._rotors = arm.robot, arm.rotors
-        self._axes, spins = _axes(robot, states)
-        self._links = [_turning(robot, joint) for joint in range(robot.n)]
-        self._carriers = [robot.path(mount.carrier) for mount in self._rotors.mounts]
-        self._own: list[Vector] = []  # spin axes, in the base frame
-        self._turn: list[Jet] = []  # angular velocities of the carriers about the spin axes
-        frames = _rotations(robot, states[0])
-        for mount in self._rotors.mounts:
-            if mount.carrier < 0:
-                zero = np.zeros((*states[0].shape[:-1], 3))
-                self._own.append(Jet([zero + mount.axis] + [zero] * (len(states) - 1)))
-                self._turn.append(Jet([zero[..., 0]] * (len(states) - 1)))
-                continue
-            spin = spins[mount.carrier]
-            self._own.append(_carried_along(frames[mount.carrier] @ mount.axis, spin))
-            self._turn.append(_dot(spin, self._own[-1]))
 
-    def on_link(self, joint: int, position: Sequence[Any]) -> Jet:
-        """Effort of rotors on the links at a joint; positions of motors that do not act on it may be None."""
-        total: Any = None
-        for i, motor in enumerate(position):
-            for body, ratio in self._links[joint]:
-                if body in self._carriers[i]:
-                    momentum = _scaled(self._momentum(i, motor), self._own[i]).rate
-                    term = ratio * _dot(self._axes[body], momentum)
-                    total = term if total is None else total + term
-        return Jet([0.0] * len(self._axes[0])) if total is None else total
+def _rotor_efforts(
+    arm: ElasticArm, rotors: LinkTree, states: Sequence[Array], position: Sequence[Jet | None]
+) -> list[Jet]:
+    """Efforts of the rotors on the links at all joints, then at the rotors, before their gears.
 
-    def on_motor(self, i: int, position: Sequence[Any]) -> Jet:
-        """Effort that accelerates a rotor, on the link side of the gear."""
-        return self._rotors.gear_ratio[i] * self._momentum(i, position[i]).rate
-
-    def _momentum(self, i: int, motor: Jet) -> Jet:
-        """Angular momentum of a rotor about its spin axis, kg m²/s."""
-        return self._rotors.inertia[i] * (self._turn[i] + self._rotors.gear_ratio[i] * motor.rate)
+    Args:
+        arm: the arm.
+        rotors: of :func:`_rotor_tree`.
+        states: q, qd, …, each (n,) or (N, n).
+        position: of the motors; None for those that do not act on the joints of interest.
+    """
+    samples, known = states[0].shape[:-1], [x for x in position if x is not None]
+    orders = min(map(len, known), default=len(states))
+    rows = []
+    for k, x in enumerate(states[:orders]):
+        angles = [0.0 if y is None else ratio * y[k] for ratio, y in zip(arm.gear_ratio, position, strict=True)]
+        rows.append([*np.moveaxis(x, -1, 0), *angles])
+    return _jets(inverse_dynamics(rotors, rows), samples)
 
 
 def _elimination(arm: ElasticArm) -> list[tuple[int, ...]]:
@@ -222,7 +213,8 @@ def _depth(arm: ElasticArm, groups: Sequence[tuple[int, ...]]) -> int:
 def _felt(arm: ElasticArm, joint: int) -> set[int]:
     """Joints whose rotors act on the links at a joint."""
     assert arm.rotors is not None
-    bodies = {body for body, _ in _turning(arm.robot, joint)}
+    E, _ = arm.robot.coupling
+    bodies = {body for body, x in enumerate(arm.robot.joints) if E[body, joint] and x.type != "prismatic"}
     return {
         int(other)
         for other, mount, inertia in zip(arm.motor_joint, arm.rotors.mounts, arm.rotors.inertia, strict=True)
@@ -230,55 +222,6 @@ def _felt(arm: ElasticArm, joint: int) -> set[int]:
     }
 
 
-def _turning(robot: Robot, joint: int) -> list[tuple[int, float]]:
-    """Indices of the bodies whose joints turn with a joint variable, and their ratios to it."""
-    E, _ = robot.coupling
-    return [
-        (body, float(E[body, joint]))
-        for body, element in enumerate(robot.joints)
-        if E[body, joint] and element.type != "prismatic"
-    ]
-
-
-def _axes(robot: Robot, states: Sequence[Array]) -> tuple[list[Vector], list[Vector]]:
-    """Joint axes and angular velocities of all bodies in the base frame."""
-    frames, (E, _) = _rotations(robot, states[0]), robot.coupling
-    axes: list[Vector] = []
-    spins: list[Vector] = []
-    still = Jet([np.zeros((*states[0].shape[:-1], 3))] * (len(states) - 1))
-    for body, joint in enumerate(robot.joints):
-        spin = spins[joint.parent] if joint.parent >= 0 else still
-        axes.append(_carried_along(frames[body] @ joint.axis, spin))
-        if joint.type != "prismatic":
-            spin = spin + _scaled(Jet([x @ E[body] for x in states[1:]]), axes[-1])
-        spins.append(spin)
-    return axes, spins
-
-
-def _rotations(robot: Robot, q: Array) -> list[Array]:
-    """Rotation matrices (…, 3, 3) from all body frames to the base frame."""
-    poses = [np.array([C[:3, :3] for C in body_poses(robot, row)]) for row in q.reshape(-1, robot.n)]
-    return list(np.moveaxis(np.array(poses).reshape(*q.shape[:-1], -1, 3, 3), -3, 0))
-
-
-def _carried_along(direction: Array, spin: Vector) -> Vector:
-    """Jet of a direction (…, 3) fixed to a body: its rate is omega x direction."""
-    jet = [direction]
-    for k in range(len(spin)):
-        jet.append(leibniz(spin, jet, k, np.cross))
-    return Jet(jet)
-
-
-def _dot(x: Vector, y: Vector) -> Jet:
-    length = min(len(x), len(y))
-    return Jet([leibniz(x, y, k, lambda a, b: np.sum(a * b, axis=-1)) for k in range(length)])
-
-
-def _scaled(x: Jet, y: Vector) -> Vector:
-    length = min(len(x), len(y))
-    return Jet([leibniz(x, y, k, lambda a, b: np.asarray(a)[..., np.newaxis] * b) for k in range(length)])
-
-
-def stacked(jets: Sequence[Jet], count: int) -> tuple[Array, ...]:
+def arrays_of(jets: Sequence[Jet], count: int) -> tuple[Array, ...]:
     """The first ``count`` derivatives of all jets, each (…, number of jets)."""
     return tuple(np.stack([np.asarray(x[k], dtype=float) for x in jets], axis=-1) for k in range(count))

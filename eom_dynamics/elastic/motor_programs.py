@@ -8,7 +8,6 @@ arms with damped springs, the state of friction by arms with presliding; for oth
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -16,8 +15,7 @@ from ..actuators import Motor
 from ..codegen.emit_python import python_function
 from ..codegen.expressions import Expression, Partials, Scalar
 from ..codegen.program import Program, Sizes, trace
-from ..elementary import clipped as nearest
-from ..elementary import select
+from ..elementary import clipped, select
 from ..jet import Jet
 from ..states import EFFORT_NAMES, STATE_NAMES, derivative_names
 from ..units import SHAFT_UNITS
@@ -47,11 +45,8 @@ SHAFT = ("torque", "speed", "current", "voltage", "clipped_effort")
 
 Vectors = Mapping[str, Sequence[Expression]]
 
-Run: TypeAlias = Callable[[str, Sizes, Callable[[Any], Mapping[str, Sequence[Scalar]]]], Any]
-"""What is done with the name of a program, its inputs and its computation: :func:`.trace`, or evaluation for arrays."""
 
-
-def motors(side: MotorSide, *, spin: bool = False, run: Run = trace) -> Any:
+def motors(side: MotorSide, *, spin: bool = False) -> Program:
     """Motor motion and effort from motion and efforts of the links.
 
     With ``spin``, the efforts that accelerate carried rotors are an input: those of rotors that follow their links.
@@ -69,7 +64,7 @@ def motors(side: MotorSide, *, spin: bool = False, run: Run = trace) -> Any:
         rows = [[jet[k] for jet in position] for k in range(3)]
         return dict(zip(MOTOR_NAMES, (*rows, [jet[0] for jet in effort]), strict=True))
 
-    return run("motors", inputs | ({"spin": m} if spin else {}), compute)
+    return trace("motors", inputs | ({"spin": m} if spin else {}), compute)
 
 
 def directional(links: Program, of_motors: Program) -> Program:
@@ -113,8 +108,7 @@ def spring_efforts(
     motors: Sequence[str] = (),
     unknown: float = np.nan,
     constant: bool = True,
-    run: Run = trace,
-) -> Any:
+) -> Program:
     """Efforts of the springs on the links, and stiffness where it is commanded, with time derivatives.
 
     Args:
@@ -124,7 +118,6 @@ def spring_efforts(
             the motors are given.
         unknown: effort of rigid joints, and of damped ones for lack of a further derivative.
         constant: whether to return the stiffness of arms where none is commanded, too: zeros.
-        run: traces the program, or evaluates it over arrays.
     """
     names, stiffness = motors or derivative_names("delta", orders), derivative_names("k", orders)
     sizes = dict.fromkeys(STATE_NAMES[:2] if motors else (), len(side.springs))
@@ -140,7 +133,7 @@ def spring_efforts(
             rows += [[jet[order] for jet in k] for order in range(orders)]
         return dict(zip((*spring_names(orders), *spring_names(orders, "stiffness")), rows, strict=False))
 
-    return run("spring_efforts", sizes, compute)
+    return trace("spring_efforts", sizes, compute)
 
 
 def spring_names(orders: int = 2, quantity: str = "spring_effort") -> tuple[str, ...]:
@@ -230,7 +223,7 @@ def energies(side: MotorSide) -> Program:
     return trace("energies", dict.fromkeys(DELTA_NAMES[:2], m), compute)
 
 
-def filtered(side: MotorSide, *, run: Run = trace) -> Any:
+def filtered(side: MotorSide) -> Program:
     """Deflections of damped springs after a time step from one setpoint of a stream to the next; zero at other joints.
 
     ``step`` is the time between them in s; if it is zero, the deflections stay the same, and if it is negative, they
@@ -250,10 +243,10 @@ def filtered(side: MotorSide, *, run: Run = trace) -> Any:
         ]
         return {"deflection_now": [select(step, new, old) for new, old in zip(later, still, strict=True)]}
 
-    return run("filtered", inputs, compute)
+    return trace("filtered", inputs, compute)
 
 
-def presliding(side: MotorSide, *, run: Run = trace) -> Any:
+def presliding(side: MotorSide) -> Program:
     """States of presliding friction after the way of the motors from one setpoint to the next; zero at other motors.
 
     With a negative ``step`` they are those of the velocities.
@@ -271,7 +264,7 @@ def presliding(side: MotorSide, *, run: Run = trace) -> Any:
             states.append(select(-step, law.sign(velocity), moved) if side.presliding[motor] else 0.0)
         return {f"{FRICTION_STATE}_now": states}
 
-    return run("presliding", inputs, compute)
+    return trace("presliding", inputs, compute)
 
 
 def ahead(side: MotorSide, *, count: int, size: int) -> Program:
@@ -300,14 +293,14 @@ def ahead(side: MotorSide, *, count: int, size: int) -> Program:
     return trace(f"ahead_{count}_{size}", dict.fromkeys(names, size) | {"lead": 1}, compute)
 
 
-def drive(side: MotorSide, *, run: Run = trace) -> Any:
+def drive(side: MotorSide) -> Program:
     """Torque, speed, current and voltage before the gears, and motor efforts within limits behind them."""
     m = len(side.motor_joint)
 
     def compute(x: Vectors) -> Mapping[str, Sequence[Scalar]]:
         return dict(zip(SHAFT, zip(*_shaft_rows(side, x), strict=True), strict=True))
 
-    return run("drive", dict.fromkeys(MOTOR_NAMES[1::2], m), compute)
+    return trace("drive", dict.fromkeys(MOTOR_NAMES[1::2], m), compute)
 
 
 def _shaft_rows(side: MotorSide, x: Vectors) -> list[list[Scalar]]:
@@ -370,13 +363,13 @@ def violations(side: MotorSide, ranges: Sequence[tuple[float, float]], voltage: 
     return trace("violations", {"row": len(ranges)}, compute)
 
 
-def clipped(side: MotorSide, most: Sequence[float]) -> Program:
+def clipped_efforts(side: MotorSide, most: Sequence[float]) -> Program:
     """Joint efforts clipped to the limits ``most``, and motor efforts to limits of torque, current and voltage."""
     n, m = len(side.springs), len(side.motor_joint)
 
     def compute(x: Vectors) -> Mapping[str, Sequence[Scalar]]:
         rows = zip(x["tau"], most, strict=True)
-        efforts = [nearest(value, -limit, limit) if limit < np.inf else value for value, limit in rows]
+        efforts = [clipped(value, -limit, limit) if limit < np.inf else value for value, limit in rows]
         return {"tau_clipped": efforts, "effort_clipped": [row[-1] for row in _shaft_rows(side, x)]}
 
     return trace("clipped", {"tau": n} | dict.fromkeys(MOTOR_NAMES[1::2], m), compute)

@@ -28,7 +28,7 @@ from ..exceptions import RobotDescriptionError, StateError
 from ..jet import Jet
 from ..robot import Robot
 from ..states import real_array, sequence
-from .motor_derivatives import MotorJet, motion_and_efforts, stacked
+from .motor_derivatives import MotorJet, arrays_of, motion_and_efforts
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,7 +174,7 @@ def chain_motor_jet(
         jet = chain.jet(q[:count], tau[i][:count], order)
         position.append((Jet(q), *jet.position)[-1])
         effort.append((tau[i], *jet.effort)[-1])
-    return MotorJet(stacked(tau, order + 3), stacked(position, order + 3), stacked(effort, order + 1))
+    return MotorJet(arrays_of(tau, order + 3), arrays_of(position, order + 3), arrays_of(effort, order + 1))
 
 
 def _jet(name: str, given: Sequence[ArrayLike], needed: int, why: str) -> Jet:

@@ -108,7 +108,7 @@ def checks_head(
     }
 
 
-def entries(vectors: Sizes, form: str = "{name}[{index}]") -> list[str]:
+def expressions(vectors: Sizes, form: str = "{name}[{index}]") -> list[str]:
     """Expressions of the entries of vectors, from a format with the fields name and index."""
     return [form.format(name=name, index=k) for name, size in vectors.items() for k in range(size)]
 
@@ -121,14 +121,15 @@ def constant_arrays(arrays: Mapping[str, Array], rows: str = "") -> str:
         rows: expression of the number of rows; by default that of each.
     """
     return "\n".join(
-        f"static const double stored_{name}[{rows or len(values)}][{values.shape[1]}] = {{\n{_rows(values)}\n}};"
+        f"static const double stored_{name}[{rows or len(values)}][{values.shape[1]}] = {{\n"
+        + ",\n".join(_row(row) for row in values.tolist())
+        + "\n};"
         for name, values in arrays.items()
     )
 
 
-def _rows(values: Array) -> str:
-    rows = [["NAN" if x != x else repr(x) for x in row] for row in values.tolist()]
-    return ",\n".join(wrapped("    {" + ", ".join(row) + "}", "     ") for row in rows)
+def _row(row: Sequence[float]) -> str:
+    return wrapped("    {" + ", ".join("NAN" if x != x else repr(x) for x in row) + "}", "     ")
 
 
 def call(start: str, arguments: Sequence[str], *, indent: int = 0) -> str:
@@ -159,12 +160,20 @@ if(UNIX)
 endif()"""
 
 
-def files(project: Project, stored: StoredValues) -> dict[str, str]:
+def c_files(project: Project, stored: StoredValues) -> dict[str, str]:
     """Files of the library by name."""
     texts = sources(project)
     for function in project.functions.values():
         texts[f"{function.name}_batch.c"] = _source(project, _batch(project, function))
-    texts["CMakeLists.txt"] = _cmake(project)
+    names = [f"{function.name}{kind}.c" for function in project.functions.values() for kind in ("", "_batch")]
+    texts["CMakeLists.txt"] = filled(
+        template("c_CMakeLists.txt.in"),
+        notice=project.notice_as("# "),
+        library=project.library,
+        option=project.library.upper(),
+        sources="\n".join(f"  {name}" for name in names),
+        libraries=_MATH.format(library=project.library) if _calls_math(project) else "",
+    )
     checks = checks_head(project, stored, _check)
     texts[f"test_{project.library}.c"] = filled(template("test_dynamics.c.in"), scalar=real(project), **checks)
     return texts
@@ -250,7 +259,7 @@ def _state(project: Project, function: Function) -> list[str]:
             "}",
         ]
     suffix = "single" if project.precision == "single" else "one"
-    inputs, syntax = entries(function.inputs), REALS[suffix].syntax
+    inputs, syntax = expressions(function.inputs), REALS[suffix].syntax
     lines, results = straight_line(function, inputs, syntax)
     read = {inputs[node.constant].partition("[")[0] for node in function.nodes if node.op is Op.INPUT}
     return [
@@ -261,7 +270,7 @@ def _state(project: Project, function: Function) -> list[str]:
         *(f"    (void){name};" for name in function.inputs if name not in read),
         *(f"    {line}" for line in sincos_calls(function, inputs, "eom_sincos_any", syntax, real(project))),
         *lines,
-        *(f"    {output} = {result};" for output, result in zip(entries(function.outputs), results, strict=True)),
+        *(f"    {output} = {result};" for output, result in zip(expressions(function.outputs), results, strict=True)),
         "}",
     ]
 
@@ -333,18 +342,6 @@ def _check(function: Function, stored: Mapping[str, str]) -> str:
             *batch,
             "}\n",
         ]
-    )
-
-
-def _cmake(project: Project) -> str:
-    sources = [f"{function.name}{kind}.c" for function in project.functions.values() for kind in ("", "_batch")]
-    return filled(
-        template("c_CMakeLists.txt.in"),
-        notice=project.notice_as("# "),
-        library=project.library,
-        option=project.library.upper(),
-        sources="\n".join(f"  {source}" for source in sources),
-        libraries=_MATH.format(library=project.library) if _calls_math(project) else "",
     )
 
 

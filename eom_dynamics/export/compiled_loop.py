@@ -12,7 +12,7 @@ from ..codegen.cache import cache_directory, cached, digest
 from ..codegen.compiler import find_compiler, identity, run_compiler, uncached
 from ..robot import Robot
 from . import c_project, cpp_project
-from .cpp_project import comment, type_name
+from .cpp_project import cpp_comment, type_name
 from .functions import controller_functions
 from .languages import UnavailableError, language_unavailable
 from .project import project
@@ -52,7 +52,7 @@ def loop_library(robot: Robot) -> LoopLibrary:
     sources = {f"c/{name}": text for name, text in c_project.sources(exported).items()}
     sources |= cpp_project.headers(exported)
     fingerprint = digest(*(part for file in sources.items() for part in file))
-    fields = {"notice": comment(exported), "name": exported.name, "type": type_name(exported)}
+    fields = {"notice": cpp_comment(exported), "name": exported.name, "type": type_name(exported)}
     sources["loop.cpp"] = filled(template("cpp/loop.cpp.in"), **fields, fingerprint=fingerprint)
     c, cpp = find_compiler(), find_compiler("CXX")
     flags = [*_FLAGS, *os.environ.get("EOM_DYNAMICS_CFLAGS", "").split()]

@@ -66,7 +66,7 @@ def type_name(project: Project) -> str:
     return f"{name}Robot" if name in _MEMBER_TYPES else name
 
 
-def comment(project: Project) -> str:
+def cpp_comment(project: Project) -> str:
     """Notice of a project as a C++ comment, safe against backslashes at line ends."""
     return re.sub(r"\\$", r"\\ //", project.notice_as("// "), flags=re.MULTILINE)
 
@@ -76,7 +76,7 @@ def robot_header(project: Project) -> str:
     robot, side = project.robot, project.side
     return filled(
         template("cpp/robot.hpp.in"),
-        notice=comment(project),
+        notice=cpp_comment(project),
         guard=f"EOM_ROBOTS_{project.name.upper()}_HPP",
         library=project.library,
         type=type_name(project),
@@ -96,7 +96,7 @@ def robot_header(project: Project) -> str:
         settled=_number(project, SETTLED),
         nominal=_numbers(project, side.nominal_stiffness),
         constants=_constants(project),
-        functions="".join(part(project) for part in (_filter, _presliding, _plant, _linearization, _drives)),
+        functions="".join(text(project) for name, text in _OPTIONAL.items() if name in project.functions),
         has_plant=_boolean(PLANT in project.functions),
         has_linearization=_boolean(LINEARIZATION in project.functions),
         has_drives=_boolean(DRIVE_COMMAND in project.functions),
@@ -140,18 +140,14 @@ def _fields(project: Project, rows: Mapping[str, Array]) -> str:
 
 
 def _filter(project: Project) -> str:
-    """Function of damped springs, if the project has it."""
-    if "filtered" not in project.functions:
-        return ""
+    """Function of damped springs."""
     places = {f"{name}_before": f"before.{name}" for name in EFFORT_NAMES} | {x: f"after.{x}" for x in EFFORT_NAMES}
     places |= {name: name for name in ("deflection", "step", "deflection_now")}
     return filled(template("cpp/robot_filter.hpp.in"), filtered=_call(project, "filtered", **places))
 
 
 def _presliding(project: Project) -> str:
-    """Function of presliding friction, if the project has it."""
-    if "presliding" not in project.functions:
-        return ""
+    """Function of presliding friction."""
     position, velocity = MOTOR_NAMES[:2]
     places = {f"{position}_before": f"before.{position}", position: f"after.{position}", velocity: f"after.{velocity}"}
     places |= {name: name for name in (FRICTION_STATE, "step", f"{FRICTION_STATE}_now")}
@@ -159,17 +155,13 @@ def _presliding(project: Project) -> str:
 
 
 def _plant(project: Project) -> str:
-    """Function of the plant, if the project has it."""
-    if PLANT not in project.functions:
-        return ""
+    """Function of the plant."""
     places = dict(zip(ACCELERATIONS, ("qdd", "thetadd"), strict=True))
     return filled(template("cpp/robot_plant.hpp.in"), plant=_call(project, PLANT, tau_m="tau_m", **places))
 
 
 def _drives(project: Project) -> str:
-    """Functions of drives that are not sent the command itself, if the project has them."""
-    if DRIVE_COMMAND not in project.functions:
-        return ""
+    """Functions of drives that are not sent the command itself."""
     places = {name: f"y.{name}" for name in ("taud", *MOTOR_NAMES[:3])}
     places |= {"tau": "joint_effort", "motor_effort": "motor_effort", SHARE: SHARE}
     sent = ("position", "velocity", "effort", "joint_effort", "joint_effort_rate")
@@ -186,9 +178,7 @@ def _drives(project: Project) -> str:
 
 
 def _linearization(project: Project) -> str:
-    """Function of feedback linearization, if the project has it."""
-    if LINEARIZATION not in project.functions:
-        return ""
+    """Function of feedback linearization."""
     places = {"q": "measured.q", "qd": "measured.qd", "gains": "gains", "stiffness_gains": "stiffness_gains"}
     places |= dict(zip(MOTOR_STATE, ("measured.motor_position", "measured.motor_velocity"), strict=True))
     places |= {name: f"x.{name}" for name in (*WRENCH_NAMES[:2], *STIFFNESS_NAMES)}
@@ -206,6 +196,16 @@ def _linearization(project: Project) -> str:
         loaded=_if_loaded(project, LINEARIZATION_WITH_PAYLOAD, **places),
         call=_call(project, LINEARIZATION, **places),
     )
+
+
+_OPTIONAL = {
+    "filtered": _filter,
+    "presliding": _presliding,
+    PLANT: _plant,
+    LINEARIZATION: _linearization,
+    DRIVE_COMMAND: _drives,
+}
+"""Texts of functions that only some projects have."""
 
 
 def literal(name: str) -> str:
@@ -270,10 +270,16 @@ _LONGEST_TIMES = {
 _INTERFACE = ("any_loop.hpp", "limits.hpp", "loop_parameters.hpp", "payload.hpp", "references.hpp")
 
 
-def files(project: Project, stored: StoredValues) -> dict[str, str]:
+def cpp_files(project: Project, stored: StoredValues) -> dict[str, str]:
     """Files of the library by path, for a project with the motor feedforward."""
-    library = {f"c/{name}": text for name, text in c_project.files(project, stored).items()}
-    return library | headers_and_tests(project, stored) | {"CMakeLists.txt": _cmake(project)}
+    library = {f"c/{name}": text for name, text in c_project.c_files(project, stored).items()}
+    cmake = filled(
+        template("cpp/CMakeLists.txt.in"),
+        notice=project.notice_as("# "),
+        library=project.library,
+        tests="test_feedforward" + (" test_control_loop" if project.precision == "double" else ""),
+    )
+    return library | headers_and_tests(project, stored) | {"CMakeLists.txt": cmake}
 
 
 def headers_and_tests(project: Project, stored: StoredValues) -> dict[str, str]:
@@ -303,18 +309,9 @@ def shared_headers() -> dict[str, str]:
     }
 
 
-def can_be_written(name: str) -> bool:
+def allowed_in_cpp(name: str) -> bool:
     """Whether a name can be a UTF-8 string in C++: it has no NUL and no unpaired surrogates."""
     return not any(x == "\0" or "\ud800" <= x <= "\udfff" for x in name)
-
-
-def _cmake(project: Project) -> str:
-    return filled(
-        template("cpp/CMakeLists.txt.in"),
-        notice=project.notice_as("# "),
-        library=project.library,
-        tests="test_feedforward" + (" test_control_loop" if project.precision == "double" else ""),
-    )
 
 
 def _test(project: Project, stored: StoredValues) -> str:
@@ -329,7 +326,7 @@ def _test(project: Project, stored: StoredValues) -> str:
     arguments += ["spin.data()" if name == SPIN else f"y.{name}.data()" for name in feedforward.outputs]
     return filled(
         template("cpp/test/test_feedforward.cpp.in"),
-        notice=comment(project),
+        notice=cpp_comment(project),
         type=type_name(project),
         name=project.name,
         states=str(stored.count),
@@ -366,7 +363,7 @@ def _loop_test(project: Project, stored: StoredValues) -> str:
         calls="    linearization();" if linearized else "",
         tracking=template("cpp/test/tracking.cpp.in") if PLANT in project.functions else "",
         calls_of_plant="    simulated_arm();\n" if PLANT in project.functions else "",
-        notice=comment(project),
+        notice=cpp_comment(project),
         type=type_name(project),
         name=project.name,
         knots=", ".join(map(repr, KNOTS)),

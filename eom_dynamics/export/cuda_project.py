@@ -12,20 +12,25 @@ from collections.abc import Mapping
 from ..codegen.c_functions import REALS, filled, functions_source
 from ..codegen.program import Program
 from ..codegen.straight_line import straight_line
-from .c_project import call, checks_head, comment, constants, entries, function_comment, sincos_calls
+from .c_project import call, checks_head, comment, constants, expressions, function_comment, sincos_calls
 from .functions import Function, Steps
 from .project import Project
 from .stored_values import StoredValues
 from .templates import template
 
 
-def files(project: Project, stored: StoredValues) -> dict[str, str]:
+def cuda_files(project: Project, stored: StoredValues) -> dict[str, str]:
     """Files of the library by name."""
     library = f"{project.library}_cuda"
     texts = {
         f"{library}.h": _header(project),
         f"test_{library}.cu": filled(template("test_dynamics.cu.in"), **checks_head(project, stored, _check)),
-        "CMakeLists.txt": _cmake(project),
+        "CMakeLists.txt": filled(
+            template("cuda_CMakeLists.txt.in"),
+            notice=project.notice_as("# "),
+            library=library,
+            sources="\n".join(f"  {function.name}.cu" for function in project.functions.values()),
+        ),
     }
     for function in project.functions.values():
         texts[f"{function.name}.cu"] = (
@@ -35,10 +40,10 @@ def files(project: Project, stored: StoredValues) -> dict[str, str]:
 
 
 def _header(project: Project) -> str:
-    declarations = []
-    for name, function in project.functions.items():
-        declarations.append(comment(function_comment(project, name)))
-        declarations.append(_host_prototype(function) + ";\n")
+    declarations = [
+        f"{comment(function_comment(project, name))}\n{_host_prototype(function)};\n"
+        for name, function in project.functions.items()
+    ]
     return filled(
         template("dynamics_cuda.h.in"),
         notice=comment(project.notice()),
@@ -50,7 +55,7 @@ def _header(project: Project) -> str:
 
 def _source(project: Project, program: Program) -> str:
     inputs, outputs = (
-        [x.replace("[0 * count + i]", "[i]") for x in entries(vectors, "{name}[{index} * count + i]")]
+        [x.replace("[0 * count + i]", "[i]") for x in expressions(vectors, "{name}[{index} * count + i]")]
         for vectors in (program.inputs, program.outputs)
     )
     syntax = REALS["device"].syntax
@@ -100,15 +105,6 @@ def _check(function: Function, stored: Mapping[str, str]) -> str:
             ),
             "}\n",
         ]
-    )
-
-
-def _cmake(project: Project) -> str:
-    return filled(
-        template("cuda_CMakeLists.txt.in"),
-        notice=project.notice_as("# "),
-        library=f"{project.library}_cuda",
-        sources="\n".join(f"  {function.name}.cu" for function in project.functions.values()),
     )
 
 

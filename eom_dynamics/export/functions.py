@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from ..codegen.programs import PROGRAMS, WITH_PAYLOAD
 from ..elastic import flat_programs, motor_programs
 from ..elastic.carried_rotors import links_with_rotors
 from ..elastic.drive_programs import drive_command, drive_state
-from ..elastic.motor_programs import FRICTION_STATE, Run, between
+from ..elastic.motor_programs import FRICTION_STATE, between
 from ..elastic.motor_side import MotorSide
 from ..jet import Jet
 from ..recursion import composite, forward_dynamics, inverse_dynamics, link_tree
@@ -121,30 +121,30 @@ _WITH_ROTORS: Mapping[str, Callable[[Robot, MotorSide], Program]] = {
 }
 
 
-def _flat_state(robot: Robot, side: MotorSide, run: Run, *, payload: bool) -> Any:
+def _flat_state(robot: Robot, side: MotorSide, *, payload: bool = False) -> Program:
     """Link accelerations and their rates from spring efforts; at rigid joints they are inputs."""
-    return flat_programs.flat_state(robot, side.rigid.nonzero()[0].tolist(), payload=payload, run=run)
+    return flat_programs.flat_state_program(robot, np.flatnonzero(side.rigid).tolist(), payload=payload)
 
 
-OF_MOTORS: Mapping[str, Callable[[Robot, MotorSide, Run], Any]] = MappingProxyType(
+OF_MOTORS: Mapping[str, Callable[[Robot, MotorSide], Program]] = MappingProxyType(
     {
-        "motors": lambda robot, side, run: motor_programs.motors(side, spin=robot.rotor_model == "complete", run=run),
-        "drive": lambda robot, side, run: motor_programs.drive(side, run=run),
-        "filtered": lambda robot, side, run: motor_programs.filtered(side, run=run),
-        "presliding": lambda robot, side, run: motor_programs.presliding(side, run=run),
+        "motors": lambda robot, side: motor_programs.motors(side, spin=robot.rotor_model == "complete"),
+        "drive": lambda robot, side: motor_programs.drive(side),
+        "filtered": lambda robot, side: motor_programs.filtered(side),
+        "presliding": lambda robot, side: motor_programs.presliding(side),
         # From the motion of motors and links; zero where that does not determine them.
-        "spring_efforts": lambda robot, side, run: motor_programs.spring_efforts(
-            side, motors=MOTOR_STATE, unknown=0.0, constant=False, run=run
+        "spring_efforts": lambda robot, side: motor_programs.spring_efforts(
+            side, motors=MOTOR_STATE, unknown=0.0, constant=False
         ),
-        "flat_state": partial(_flat_state, payload=False),
+        "flat_state": _flat_state,
         "flat_state" + WITH_PAYLOAD: partial(_flat_state, payload=True),
         # With a gain for each joint and derivative.
-        "linearizing_snap": lambda robot, side, run: flat_programs.linearizing_snap(
-            side, (len(STATE_NAMES) - 1) * len(side.springs), run=run
+        "linearizing_snap": lambda robot, side: flat_programs.linearizing_snap_program(
+            side, (len(STATE_NAMES) - 1) * len(side.springs)
         ),
     }
 )
-"""Programs of motors, to trace, or to run over arrays."""
+"""Programs of motors."""
 
 OF_DRIVES: Mapping[str, Callable[[Robot, MotorSide], Program]] = MappingProxyType(
     {
@@ -264,10 +264,7 @@ def traced(robot: Robot, side: MotorSide, name: str) -> Program:
     """Trace a program of a robot."""
     if name in STRAIGHT_LINE:
         return STRAIGHT_LINE[name](robot)
-    if name in OF_MOTORS:
-        program: Program = OF_MOTORS[name](robot, side, trace)
-        return program
-    return {**_WITH_ROTORS, **OF_DRIVES, PLANT: plant}[name](robot, side)
+    return {**OF_MOTORS, **_WITH_ROTORS, **OF_DRIVES, PLANT: plant}[name](robot, side)
 
 
 def _needed(robot: Robot, side: MotorSide, function: str) -> tuple[str, ...]:

@@ -79,12 +79,12 @@ class Language(NamedTuple):
 
 LANGUAGES: Mapping[str, Language] = MappingProxyType(
     {
-        "c": Language(c_project.files, precisions=PRECISIONS),
-        "cpp": Language(cpp_project.files, cpp_project.can_be_written, FEEDFORWARD, PRECISIONS),
-        "matlab": Language(matlab.files),
+        "c": Language(c_project.c_files, precisions=PRECISIONS),
+        "cpp": Language(cpp_project.cpp_files, cpp_project.allowed_in_cpp, FEEDFORWARD, PRECISIONS),
+        "matlab": Language(matlab.matlab_files),
         "casadi": Language(_casadi_files, extra="casadi"),
-        "cuda": Language(cuda_project.files),
-        "ros2_control": Language(ros2_control.files, ros2_control.can_be_written, FEEDFORWARD),
+        "cuda": Language(cuda_project.cuda_files),
+        "ros2_control": Language(ros2_control.package_files, ros2_control.allowed_in_xml, FEEDFORWARD),
     }
 )
 """Languages by name."""

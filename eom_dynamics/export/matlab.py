@@ -22,7 +22,7 @@ _MATLAB = Syntax("{name} = {value};", times=".*", nan="NaN", infinity="Inf")
 _WIDTH = 120
 
 
-def files(project: Project, stored: StoredValues) -> dict[str, str]:
+def matlab_files(project: Project, stored: StoredValues) -> dict[str, str]:
     """Files of the functions and of the test by name."""
     texts = {f"{function.name}.m": _function(project, name, function) for name, function in project.functions.items()}
     texts[f"test_{project.library}.m"] = _test(project, stored)

@@ -22,7 +22,7 @@ from ..states import EFFORT_NAMES
 from ..stream.watchdog import DEFAULTS
 from . import c_project, cpp_project
 from .c_project import constant_arrays
-from .cpp_project import comment, type_name
+from .cpp_project import cpp_comment, type_name
 from .functions import DRIVE_COMMAND, FEEDFORWARD, PLANT
 from .project import Project, plain
 from .stored_values import StoredValues
@@ -65,13 +65,13 @@ _SIMULATED = [
 ]
 
 
-def files(project: Project, stored: StoredValues) -> dict[str, str]:
+def package_files(project: Project, stored: StoredValues) -> dict[str, str]:
     """Files of the package by path, for a project with the motor feedforward."""
     package = package_name(project)
     library = {f"c/{name}": text for name, text in c_project.sources(project).items()}
     library |= cpp_project.headers_and_tests(project, stored)
     fields = {
-        "notice": comment(project),
+        "notice": cpp_comment(project),
         "comment": project.notice_as("# "),
         "package": package,
         "library": project.library,
@@ -108,7 +108,7 @@ def generic_files() -> dict[str, str]:
     }
 
 
-def can_be_written(name: str) -> bool:
+def allowed_in_xml(name: str) -> bool:
     """Whether XML can contain a name; some characters are invalid even if escaped."""
     return all(x in "\t\n\r" or " " <= x <= "\ud7ff" or "\ue000" <= x <= "\ufffd" or x >= "\U00010000" for x in name)
 

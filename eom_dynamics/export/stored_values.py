@@ -225,16 +225,10 @@ def _motors_before(side: MotorSide, position: Array) -> dict[str, Array]:
     return {f"{MOTOR_NAMES[0]}_before": np.round(position + ways, 6)}
 
 
-def _jets(values: Values, names: Sequence[str]) -> list[Jet]:
-    """A jet of arrays (states,) for each entry of vectors that are time derivatives of each other."""
-    return [Jet(columns) for columns in zip(*(values[name].T for name in names), strict=True)]
-
-
 def _motor_states(side: MotorSide, inputs: Values) -> dict[str, Array]:
     """Motors that move with the links under moderate efforts of the springs, and motor efforts, with few digits."""
     random, q = np.random.default_rng(2023), inputs["q"]
-    taus = dict(zip(EFFORT_NAMES, random.uniform(-5.0, 5.0, (3, *q.shape)), strict=True))
-    delta, _ = side.deflections(_jets(taus, EFFORT_NAMES))
+    delta, _ = side.deflections([Jet([*x]) for x in np.moveaxis(random.uniform(-5.0, 5.0, (3, *q.shape)), -1, 0)])
     theta, rates = (
         side.motors_of([inputs[name][:, i] + jet[k] for i, jet in zip(side.motor_joint, delta, strict=True)])
         for k, name in enumerate(("q", "qd"))

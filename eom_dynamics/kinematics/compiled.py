@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from ..arguments import not_negative
 from ..arrays import Array, times
-from ..codegen import kinematic_programs
+from ..codegen import kinematic_programs as programs
 from ..codegen.backends import require_numeric_robot, require_robot, working_kernel
 from ..codegen.functions import CompiledFunction, Keyword, Signature, Vector, derivatives, joint_vectors
 from ..codegen.native_solver import NativeSolver
@@ -71,7 +71,7 @@ class Kinematics(CompiledMethods):
             TypeError: ``robot`` is not a Robot, or has symbols; :class:`.SymbolicKinematics` takes those.
         """
         require_numeric_robot(robot)
-        recipe = kinematic_programs.pose(robot.tools[0])
+        recipe = programs.pose_program(robot.tools[0])
         self.backend, kernel = working_kernel(robot, recipe, backend)
         self.robot = robot
         self._frames = frames_by_name(robot)
@@ -97,7 +97,7 @@ class Kinematics(CompiledMethods):
             StateError: q has the wrong shape or is not finite, or there is no such frame.
         """
         key = "pose", frame
-        call = self._kept(key) or self._keep(key, kinematic_programs.pose(self.frame(frame)), self.signature("pose"))
+        call = self._kept(key) or self._keep(key, programs.pose_program(self.frame(frame)), self.signature("pose"))
         return call(q)
 
     def motion(self, q: ArrayLike, *rates: ArrayLike, frame: str | None = None) -> tuple[Array, ...]:
@@ -120,7 +120,7 @@ class Kinematics(CompiledMethods):
             raise StateError("motion requires q and at least qd")
         key = "motion", frame, orders
         call = self._kept(key) or self._keep(
-            key, kinematic_programs.pose_derivatives(self.frame(frame), orders), self.signature("motion", orders)
+            key, programs.pose_derivatives(self.frame(frame), orders), self.signature("motion", orders)
         )
         return call(q, *rates)
 
@@ -367,7 +367,7 @@ class Kinematics(CompiledMethods):
         call = self._calls.get(key)
         if call is None:
             tool, kind = self._frame_and_reference(frame, reference)
-            recipe = kinematic_programs.joint_rates(tool, kind, units, orders, preferred=preferred, weighted=weighted)
+            recipe = programs.joint_rates_program(tool, kind, units, orders, preferred=preferred, weighted=weighted)
             vectors = [Vector(f"input {k}", x.shape[-1:], shared=True) for k, x in enumerate(inputs)]
             rates = derivatives(STATE_NAMES[1:], orders, q.shape[-1:], "joint rates")
             missed = derivatives(("missed",), orders, _TWIST, "what they lack of the twist")
@@ -376,7 +376,7 @@ class Kinematics(CompiledMethods):
         return call(q, *inputs)
 
     def _jacobian_caller(self, key: Key, frame: str | None, reference: str, orders: int) -> Callable[..., Any]:
-        recipe = kinematic_programs.jacobian(*self._frame_and_reference(frame, reference), orders)
+        recipe = programs.jacobian_program(*self._frame_and_reference(frame, reference), orders)
         return self._keep(key, recipe, self.signature("jacobian_derivatives", orders))
 
     def _frame_and_reference(self, frame: str | None, reference: str) -> tuple[Frame, str]:
@@ -391,7 +391,7 @@ class Kinematics(CompiledMethods):
         key = "jacobian_of_point", frame, reference, orders
         call = self._kept(key)
         if call is None:
-            recipe = kinematic_programs.jacobian(*self._frame_and_reference(frame, reference), orders, of_point=True)
+            recipe = programs.jacobian_program(*self._frame_and_reference(frame, reference), orders, of_point=True)
             of_frame = Keyword("point", (Vector("point", _POINT, "fixed to the frame, m"),), alone=True, check=_points)
             signature = self.signature("jacobian_derivatives", orders)
             call = self._keep(key, recipe, replace(signature, keywords=(of_frame,), result_type=tuple))
@@ -404,7 +404,7 @@ class Kinematics(CompiledMethods):
         if call is None:
             if not sum(joint.mass for joint in self.robot.joints):
                 raise RobotDescriptionError(f"{self.robot.name} has no mass, and thus no centre of mass")
-            recipe = getattr(kinematic_programs, quantity)(orders)
+            recipe = getattr(programs, f"{quantity}_program")(orders)
             call = self._keep(key, recipe, self.signature(f"{quantity}_derivatives", orders))
         found = call(*states)
         return found if orders else (found,)

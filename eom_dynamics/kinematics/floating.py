@@ -80,7 +80,7 @@ class FloatingKinematics(CompiledMethods):
         call = self._calls.get(key)
         if call is None:
             self._require_mass()
-            recipe = programs.center_of_mass(self.robot, orders)
+            recipe = programs.center_of_mass_program(self.robot, orders)
             call = self._keep(key, recipe, self.signature("center_of_mass", orders))
         return call(pose, q, *rates)
 
@@ -99,7 +99,9 @@ class FloatingKinematics(CompiledMethods):
             StateError: an argument has the wrong shape or is not finite, or there is no such frame.
         """
         key = "pose", frame
-        call = self._kept(key) or self._keep(key, programs.pose(self.robot, self.frame(frame)), self.signature("pose"))
+        call = self._kept(key) or self._keep(
+            key, programs.pose_program(self.robot, self.frame(frame)), self.signature("pose")
+        )
         return call(pose, q)
 
     def motion(
@@ -122,7 +124,7 @@ class FloatingKinematics(CompiledMethods):
             raise StateError("motion requires pose, q and at least nu")
         key = "motion", frame, orders
         call = self._kept(key) or self._keep(
-            key, programs.motion(self.robot, self.frame(frame), orders), self.signature("motion", orders)
+            key, programs.motion_program(self.robot, self.frame(frame), orders), self.signature("motion", orders)
         )
         return call(pose, q, *rates)
 
@@ -196,7 +198,7 @@ class FloatingKinematics(CompiledMethods):
         key = "jacobian", frame, reference, orders
         call = self._kept(key)
         if call is None:
-            recipe = programs.jacobian(self.robot, self.frame(frame), reference, orders)
+            recipe = programs.jacobian_program(self.robot, self.frame(frame), reference, orders)
             signature = self.signature("jacobian", orders)
             if reference == "body":
                 signature = replace(signature, arguments=signature.arguments[1:])

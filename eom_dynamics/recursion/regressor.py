@@ -51,9 +51,7 @@ def regressor(robot: Robot, states: Sequence[Sequence[Scalar]]) -> list[list[lis
 
 def inertial_parameters(joint: Joint) -> Array:
     """Parameters pi (10,) of a body, kg, kg m, kg m²."""
-    inertia = joint.inertia_about_origin
-    moments = inertia[np.triu_indices(3)]
-    return np.concatenate([[joint.mass], joint.mass * np.asarray(joint.center_of_mass), moments])
+    return joint.inertial.parameters
 
 
 def _in_frame(parameters: Array, frame: Array) -> tuple[float, Array, Array]:

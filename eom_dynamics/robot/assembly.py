@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from ..exceptions import RobotDescriptionError, RobotDescriptionWarning
 from ..spelling import duplicates, hint
 from .description import COMPOSITE_TYPES, Description, JointDescription, JointGroup, SharedElement
 from .inertia import Inertial, body_violation, is_rounding_of_zero, joints_without_inertia
-from .model import Frame, Joint, Mimic, Robot, RotorMount
+from .model import Frame, Joint, JointProperties, Mimic, Robot, RobotProperties, RotorMount
 from .tree import BRANCHES, link_of, resolve_mimics, root_link, select_subtree
 
 
@@ -54,17 +54,6 @@ def _plane(normal: Array) -> Array:
 
 UNPHYSICAL = ("refuse", "warn")
 """How to treat a description of what no real robot is: as an error, or with a warning."""
-
-# Fields that single-variable joints and robots take from their descriptions.
-_SINGLE_JOINT_FIELDS = (
-    *("spring", "rotor_inertia", "limits", "damping", "friction"),
-    *("constant_effort", "parallel_spring", "gear_ratio", "actuator", "drive"),
-)
-
-_ROBOT_FIELDS = (
-    *("rotor_model", "joint_friction", "command_period"),
-    *("drive_delay", "drive_interpolation", "drive_feedback_delay", "compensated_by_robot", "uncertainty"),
-)
 
 # More than any robot has. The time of the checks grows with the square and the cube of these numbers.
 _MOST_JOINTS, _MOST_MOVING = 5000, 500
@@ -168,7 +157,7 @@ def _robot(part: Description, bodies: _Bodies, tools: Sequence[str], gravity: Ar
             *(() if tools else _tool_candidates(part, last)),
         ),
         base=bodies.base,
-        **{name: getattr(part, name) for name in _ROBOT_FIELDS},
+        **{field.name: getattr(part, field.name) for field in fields(RobotProperties)},
     )
     return replace(
         robot,
@@ -278,7 +267,7 @@ class _Bodies:
     def _move(self, joint: JointDescription, parent: int, pose: Array, inertial: Inertial) -> int:
         """Append the components of a joint and return the index of the last one, which moves the link."""
         chain = components(joint)
-        given = {name: getattr(joint, name) for name in _SINGLE_JOINT_FIELDS} if len(chain) == 1 else {}
+        given = {field.name: getattr(joint, field.name) for field in fields(JointProperties) if len(chain) == 1}
         for k, (name, screw) in enumerate(chain, start=1):
             body = inertial if k == len(chain) else Inertial.massless()
             mass = body.mass, body.center_of_mass, body.about_origin

@@ -14,15 +14,12 @@ from typing import Generic, NoReturn, TypeVar
 import numpy as np
 
 from .. import lie
-from ..actuators.actuator import IDEAL_ACTUATOR, Actuator
-from ..actuators.drive_units import SI_UNITS, DriveUnits
-from ..actuators.parallel_springs import ParallelSpring
-from ..actuators.springs import RIGID, CoupledSpring, Spring
+from ..actuators.springs import CoupledSpring
 from ..actuators.transmission import Transmission
 from ..arrays import Array
 from ..exceptions import RobotDescriptionError
 from .inertia import Inertial
-from .model import NO_FEEDBACK_DELAY, NO_LIMITS, STANDARD_GRAVITY, UNKNOWN, FeedbackDelay, Limits, ModelUncertainty
+from .model import STANDARD_GRAVITY, JointProperties, RobotProperties
 
 SINGLE_TYPES = ("revolute", "continuous", "prismatic", "helical")
 """Joint types with one joint variable."""
@@ -102,7 +99,7 @@ class RotorDescription:
 
 
 @dataclass(frozen=True, eq=False)
-class JointDescription:
+class JointDescription(JointProperties):
     """A joint between two links.
 
     Attributes:
@@ -129,17 +126,7 @@ class JointDescription:
     screw: Array
     where: str
     mimic: MimicDescription | None = None
-    limits: Limits = NO_LIMITS
-    damping: float = 0.0
-    friction: float = 0.0
-    constant_effort: float = 0.0
-    parallel_spring: ParallelSpring | None = None
-    spring: Spring = RIGID
-    rotor_inertia: float = 0.0
-    gear_ratio: float = 1.0
-    actuator: Actuator = IDEAL_ACTUATOR
     rotor: RotorDescription | None = None
-    drive: DriveUnits = SI_UNITS
     locked_because: str | None = None
 
     def locked(self) -> JointDescription:
@@ -160,7 +147,7 @@ class FrameDescription:
 
 
 @dataclass(frozen=True, eq=False)
-class Description:
+class Description(RobotProperties):
     """Links and joints of a whole robot.
 
     Attributes:
@@ -197,14 +184,6 @@ class Description:
     unphysical: str = "refuse"
     coupled_stiffness: JointGroup[CoupledSpring] | None = None
     transmissions: tuple[JointGroup[Transmission], ...] = ()
-    rotor_model: str = "reduced"
-    joint_friction: bool = False
-    command_period: float = 0.0
-    drive_delay: float = 0.0
-    drive_interpolation: str = "none"
-    drive_feedback_delay: FeedbackDelay = NO_FEEDBACK_DELAY
-    compensated_by_robot: tuple[str, ...] = ()
-    uncertainty: ModelUncertainty = UNKNOWN
     root: str | None = None
     tip: tuple[str, ...] = ()
     branches: str = "lump"

@@ -78,6 +78,15 @@ class Inertial:
         """Rotational inertia (3, 3) about the centre of mass, along the frame's axes."""
         return self.about_origin - steiner(self.mass, self.center_of_mass)
 
+    @property
+    def parameters(self) -> Array:
+        """Inertial parameters (10,), kg, kg m, kg m².
+
+        Mass, first moment x, y, z, and inertia xx, xy, xz, yy, yz, zz about the frame's origin.
+        """
+        moment = self.mass * np.asarray(self.center_of_mass)
+        return np.concatenate([[self.mass], moment, self.about_origin[np.triu_indices(3)]])
+
     def moved(self, pose: Array) -> Inertial:
         """The same body in another frame, in which the present frame has this pose (4, 4)."""
         R = pose[:3, :3]

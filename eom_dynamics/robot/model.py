@@ -120,8 +120,24 @@ class RotorMount:
     axis: Array
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class JointProperties:
+    """Properties of a joint with one variable that its description and the robot share, see :class:`Joint`."""
+
+    spring: Spring = RIGID
+    rotor_inertia: float = 0.0
+    limits: Limits = NO_LIMITS
+    damping: float = 0.0
+    friction: float = 0.0
+    constant_effort: float = 0.0
+    parallel_spring: ParallelSpring | None = None
+    gear_ratio: float = 1.0
+    actuator: Actuator = IDEAL_ACTUATOR
+    drive: DriveUnits = SI_UNITS
+
+
 @dataclass(frozen=True, eq=False)
-class Joint:
+class Joint(JointProperties):
     """A joint and the body that it moves.
 
     Attributes:
@@ -154,18 +170,8 @@ class Joint:
     mass: float
     center_of_mass: Array
     inertia_about_origin: Array
-    spring: Spring = RIGID
-    rotor_inertia: float = 0.0
     mimic: Mimic | None = None
-    limits: Limits = NO_LIMITS
-    damping: float = 0.0
-    friction: float = 0.0
-    constant_effort: float = 0.0
-    parallel_spring: ParallelSpring | None = None
-    gear_ratio: float = 1.0
-    actuator: Actuator = IDEAL_ACTUATOR
     rotor_mount: RotorMount | None = None
-    drive: DriveUnits = SI_UNITS
 
     @cached_property
     def mount(self) -> RotorMount:
@@ -253,8 +259,22 @@ UNKNOWN = ModelUncertainty()
 """Uncertainty of a robot whose file gives none."""
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RobotProperties:
+    """Properties that the description of a robot and the robot share, see :class:`Robot`."""
+
+    rotor_model: str = "reduced"
+    joint_friction: bool = False
+    command_period: float = 0.0
+    drive_delay: float = 0.0
+    drive_interpolation: str = "none"
+    drive_feedback_delay: FeedbackDelay = NO_FEEDBACK_DELAY
+    compensated_by_robot: tuple[str, ...] = ()
+    uncertainty: ModelUncertainty = UNKNOWN
+
+
 @dataclass(frozen=True, eq=False)
-class Robot:
+class Robot(RobotProperties):
     """A robot: a tree of bodies on a base, which is fixed except in :class:`eom_dynamics.FloatingBase`.
 
     Attributes:
@@ -291,16 +311,8 @@ class Robot:
     assumed: tuple[str, ...] = ()
     coupled_stiffness: tuple[tuple[int, ...], CoupledSpring] | None = None
     transmission: tuple[tuple[int, ...], Transmission] | None = None
-    rotor_model: str = "reduced"
     base: Inertial = field(default_factory=Inertial.massless)
-    joint_friction: bool = False
     joint_rotors: bool = False
-    command_period: float = 0.0
-    drive_delay: float = 0.0
-    drive_interpolation: str = "none"
-    drive_feedback_delay: FeedbackDelay = NO_FEEDBACK_DELAY
-    compensated_by_robot: tuple[str, ...] = ()
-    uncertainty: ModelUncertainty = UNKNOWN
 
     def __post_init__(self) -> None:
         if not self.tools:

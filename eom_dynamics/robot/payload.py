@@ -81,7 +81,7 @@ class Payload:
 
         The moments are about the origin of its frame: x, y, z; xx, xy, xz, yy, yz, zz; kg, kg m, kg m².
         """
-        return _parameters(self.body)
+        return self.body.parameters
 
     def at_tool(self, robot: Robot) -> tuple[int, Array]:
         """Index in ``robot.tools`` of the carrying tool, and the payload's parameters in the tool frame.
@@ -100,7 +100,7 @@ class Payload:
             )
         for k, tool in enumerate(robot.tools):
             if tool.joint == frame.joint:
-                return k, _parameters(self.body.moved(inverse(tool.pose) @ frame.pose))
+                return k, self.body.moved(inverse(tool.pose) @ frame.pose).parameters
         raise RobotDescriptionError(
             f"payload: the body of {shown(self.tool)} has no tool: list it in tools in the file of {robot.name}"
         )
@@ -117,10 +117,6 @@ def payload_parameters(robot: Robot, payloads: Sequence[Payload]) -> Array:
         tool, own = payload.at_tool(robot)
         parameters[tool] += own
     return parameters.reshape(payload_shape(robot))
-
-
-def _parameters(body: Inertial) -> Array:
-    return np.concatenate([[body.mass], body.mass * body.center_of_mass, body.about_origin[np.triu_indices(3)]])
 
 
 def payload_shape(robot: Robot) -> tuple[int, ...]:

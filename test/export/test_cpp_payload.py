@@ -272,7 +272,7 @@ def test_the_loop_of_payloads_passes_its_tests(tmp_path: Path) -> None:
     planar = with_springs(robot("planar_2r"), LinearSpring(100.0), DampedSpring(200.0, 2.0), rotor_inertia=0.1)
     arm = replace(planar, name="arm")
     exported, stored = with_values(arm, (FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD))
-    program = cpp_project.files(exported, stored)["test/test_control_loop.cpp"]
+    program = cpp_project.cpp_files(exported, stored)["test/test_control_loop.cpp"]
     compiled(
         arm, [FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD], program.replace('"checks.hpp"', '"test/checks.hpp"'), tmp_path
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
@@ -17,12 +18,13 @@ from eom_dynamics import Robot, equations_of_motion, floating_equations_of_motio
 from eom_dynamics.arrays import Array
 from eom_dynamics.codegen.floating_programs import IMU_NAMES
 from eom_dynamics.codegen.programs import WITH_PAYLOAD
+from eom_dynamics.elastic import flat_programs, motor_programs
 from eom_dynamics.elastic.carried_rotors import SPIN, rotor_robot
 from eom_dynamics.elastic.drive_programs import DRIVE_NAMES, OWN_MOTORS, SENT_NAMES, SHARE
 from eom_dynamics.elastic.motor_programs import MOTOR_NAMES, STIFFNESS_NAMES, between
 from eom_dynamics.export import Project, StoredValues
 from eom_dynamics.export.functions import ACCELERATIONS, DRIVE_COMMAND, DRIVE_STATE, MOTOR_STATE, OF_MOTORS, PLANT
-from eom_dynamics.export.stored_values import _jets, program_results
+from eom_dynamics.export.stored_values import program_results
 from eom_dynamics.jet import Jet
 from eom_dynamics.kinematics import body_poses
 from eom_dynamics.robot.payload import with_parameters
@@ -48,8 +50,10 @@ def _results(project: Project, function: str, inputs: Values) -> dict[str, Array
         if function == PLANT:
             results = _plant(project, inputs)
         else:
-            run = OF_MOTORS[function]
-            results = run(project.robot, project.side, lambda name, sizes, compute: compute(_transposed(inputs)))
+            # Over arrays in place of expressions.
+            over_arrays = {"trace": lambda name, sizes, compute: compute(_transposed(inputs))}
+            with patch.multiple(motor_programs, **over_arrays), patch.multiple(flat_programs, **over_arrays):
+                results: Any = OF_MOTORS[function](project.robot, project.side)
         return {
             name: np.column_stack([np.broadcast_to(column, len(inputs["q"])) for column in columns])
             for name, columns in results.items()
@@ -65,7 +69,8 @@ Columns = Mapping[str, Sequence[Array]]
 def _plant(project: Project, x: Values) -> Columns:
     """Accelerations of links and motors."""
     robot, side = project.robot, project.side
-    links, load, _ = side.efforts(between(side, _transposed(x), MOTOR_STATE), _jets(x, STIFFNESS_NAMES[:2]))
+    stiffness = [Jet(rows) for rows in zip(*(x[name].T for name in STIFFNESS_NAMES[:2]), strict=True)]
+    links, load, _ = side.efforts(between(side, _transposed(x), MOTOR_STATE), stiffness)
     behind = side.motor_loads([jet[0] for jet in load])
     zero, net = np.zeros_like(x["q"]), []
     given = [np.broadcast_to(jet[0], len(x["q"])) for jet in links]

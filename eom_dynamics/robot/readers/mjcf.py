@@ -59,7 +59,7 @@ def read_mjcf_file(file: DescriptionFile) -> Description:
         RobotDescriptionError: MuJoCo refuses the model, with its reason; or nothing moves.
     """
     file.refuse_inertia_reference()
-    found = compiled(file)
+    found = compiled_model(file)
     return _Reader(file.label, found.model, found.shapeless).description(found.name, found.warnings)
 
 
@@ -75,7 +75,7 @@ class Compiled(NamedTuple):
     warnings: tuple[str, ...]
 
 
-def compiled(file: DescriptionFile) -> Compiled:
+def compiled_model(file: DescriptionFile) -> Compiled:
     """Compile a model with MuJoCo, without shapes that no inertia depends on; errors as :func:`read_mjcf_file`."""
     text = file.text(MAX_CHARACTERS)
     if not is_mjcf(text):
