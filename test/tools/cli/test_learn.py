@@ -122,7 +122,7 @@ def test_shares_are_printed_in_percent() -> None:
     ("content", "reason"),
     [
         (b"text", "is not a .npz archive"),
-        ({"t": T, "joint_names": NAMES, "q": np.array([{}])}, "Object arrays cannot be loaded"),
+        ({"t": T, "joint_names": NAMES, "q": np.array([{}])}, "has an array of Python objects; write it as numbers"),
         ({"t": T, "joint_names": NAMES}, "has no q, qd, qdd, qddd, qdddd; name a motion or a correction"),
         ({"t": T[::-1], "joint_names": NAMES, **dict.fromkeys(STATE_NAMES, T)}, "t must increase in equal steps"),
     ],
