@@ -196,6 +196,10 @@ class Constraints:
         # At most halfway to the values at rest, which no motion reduces.
         self._shares = np.maximum(self._shares * factors, 0.5 * (self._shares + self.at_rest))
 
+    def loosen(self) -> None:
+        """Take back half of what limits were reduced by."""
+        self._shares = np.where(self._shares < 1, np.sqrt(self._shares), self._shares)
+
     def follow(self, other: Constraints, place: NDArray[np.intp]) -> None:
         """Reduce limits as those at fewer nodes were, which have these places among the nodes."""
         self._shares[:, place] = other._shares

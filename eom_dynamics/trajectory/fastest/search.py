@@ -82,6 +82,10 @@ _SCALED, _SLOWEST = 1e-3, 0.5
 # limits at nodes around do not reduce. In later ones, all violations show that these do not suffice.
 _PEAK, _PATIENT = 1.05, 3
 
+# Duration, relative to the shortest one that was found with friction or motors and then tightened, up to which a motion
+# within the limits is the fastest one. Otherwise limits were tightened by peaks that are elsewhere by now.
+_NEARLY = 1.005
+
 # Nodes at either end at which limits are not tightened with all others.
 _AT_ENDS = 24
 
@@ -220,10 +224,11 @@ def _searched(task: _Task, progress: Callable[[float], Any]) -> tuple[Spline, Ar
         c = first = entered(task.curve, nodes.speed, nodes.constraints, start)
     else:
         c = first = _inside(nodes, np.ones(nodes.speed.count), _COLD)
-    multipliers, shortest, gap, motions = None, 0.0, (_START, _TIGHTENED), list[tuple[Spline, Array]]()
+    multipliers, gap, motions = None, (_START, _TIGHTENED), list[tuple[Spline, Array]]()
+    shortest, least = 0.0, np.inf
     for attempt in range(_ATTEMPTS):
         late = attempt >= _ATTEMPTS - _LATE
-        speed, index, constraints = nodes
+        speed, _, constraints = nodes
         fastest, _, multipliers = minimise(
             speed,
             constraints,
@@ -232,12 +237,12 @@ def _searched(task: _Task, progress: Callable[[float], Any]) -> tuple[Spline, Ar
             multipliers=multipliers,
             progress=lambda done, attempt=attempt: progress((attempt + done) / _ATTEMPTS),  # type: ignore[misc]
         )
-        shortest = shortest or float(np.sum(speed.steps / np.sqrt(speed.at_nodes(fastest)[0])))
+        duration = float(np.sum(speed.steps / np.sqrt(speed.at_nodes(fastest)[0])))
+        shortest, least = shortest or duration, min(least, duration)
         c = _positive(task, speed, fastest, c, places)
         worst, more = _tighten(task, nodes, c, _PEAK if attempt < _PATIENT else 1 + _BETWEEN)
         if len(more):
-            nodes, multipliers = _nodes(task, np.union1d(nodes.places, more)), None
-            nodes.constraints.follow(constraints, np.searchsorted(nodes.places, index))
+            nodes, multipliers = _with_more(task, nodes, more), None
         gap = _TIGHTENED, _END_GAP
         if attempt and (late or not 1 + _BETWEEN < worst < np.inf):
             times, states, sigma = motion_of(task.curve, nodes.speed, c, places)
@@ -250,12 +255,18 @@ def _searched(task: _Task, progress: Callable[[float], Any]) -> tuple[Spline, Ar
                 found, *_ = _slowed(task, motion, affine, _SLOWEST)
             if found is not None:
                 motions.append((found, task.curve.parameter(sigma)))
-            if final:
+            if final and (affine or motions[-1][0].end < _NEARLY * least):
                 break
-            hot = np.where(hot > 1, hot * (1 + _BETWEEN), 1.0)[np.isfinite(task.own.effort_rms)]
-            nodes.constraints.tighten_heat(1 / hot)
-            times = np.interp(nodes.speed.nodes, sigma, times)
-            _tighten_near(nodes.constraints, task.own, over, times, bool(task.moving))
+            if final:
+                nodes.constraints.loosen()
+            else:
+                if not affine:
+                    more = np.searchsorted(task.fine.nodes[:-1], np.interp(over.t, times, sigma))
+                    nodes, multipliers = _with_more(task, nodes, more), None
+                hot = np.where(hot > 1, hot * (1 + _BETWEEN), 1.0)[np.isfinite(task.own.effort_rms)]
+                nodes.constraints.tighten_heat(1 / hot)
+                times = np.interp(nodes.speed.nodes, sigma, times)
+                _tighten_near(nodes.constraints, task.own, over, times, bool(task.moving))
         c = entered(task.curve, nodes.speed, nodes.constraints, first) if task.moving else _inside(nodes, c, _INSIDE)
     best = min(motions, key=lambda each: each[0].end, default=None)
     if best is None or best[0].end > _MOST_SLOWED * shortest:
@@ -269,6 +280,13 @@ def _nodes(task: _Task, more: NDArray[np.intp]) -> _Nodes:
     constraints = task.everywhere.thinned(speed, index)
     constraints.cap(task.fastest)
     return _Nodes(speed, index, constraints)
+
+
+def _with_more(task: _Task, nodes: _Nodes, more: NDArray[np.intp]) -> _Nodes:
+    """Nodes and more of the fine ones, with limits tightened as they were."""
+    found = _nodes(task, np.union1d(nodes.places, more))
+    found.constraints.follow(nodes.constraints, np.searchsorted(found.places, nodes.places))
+    return found
 
 
 def _positive(task: _Task, speed: SquaredSpeed, found: Array, c: Array, places: tuple[Array, Array]) -> Array:
