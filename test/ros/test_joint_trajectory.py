@@ -190,6 +190,21 @@ def test_it_is_played_from_its_stamp_on(stack):
     assert len(node.effort_command) == len(node.motor_setpoint) == len(node.feedforward)
 
 
+def test_one_from_rest_that_is_late_by_some_periods_is_as_if_on_time(stack):
+    begin, node, slow = stack.now + 5 * PERIOD, stack.node, TIMES * 5
+    at_rest = dict.fromkeys(STATE_FIELDS, np.zeros(2)) | {"position": POSITIONS[0]}
+    node.answers_to(node.publish(**at_rest, seconds=stack.now // 10**9, at=stack.now % 10**9))
+    node.feedforward.clear()
+    stack.send(slow, stamp=begin)
+    stack.wait_until_playing()
+    stack.tick(begin - PERIOD)
+    stack.tick(begin + 4 * PERIOD)
+    motion = through(slow, POSITIONS)
+    assert 1e-7 < np.max(np.abs(motion.derivatives(4 / RATE, 0)[0] - POSITIONS[0])) < 1e-4
+    stack.play(begin + 40 * PERIOD)
+    assert_commands(node.feedforward, begin, motion)
+
+
 def test_the_next_one_takes_over_smoothly(stack):
     begin = stack.now + 5 * PERIOD
     first, at = through(TIMES, POSITIONS), 0.46

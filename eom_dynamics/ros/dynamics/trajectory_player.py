@@ -37,6 +37,10 @@ _JUMP_PERIODS, _SHORTEST_JUMP = 10, _SECOND // 10
 # Between observations of the clock while no command is due, such as while /clock is paused, s.
 _WATCH_PERIOD = 0.02
 
+# What joints may have moved until a motion is played that is late, for it to be as if on time, rad or m: as far as a
+# joint at 0.1 rad/s moves between two commands at 1 kHz. From rest, it takes a motion of a second some 0.05 s.
+_SMALL_STEP = 1e-4
+
 # Time after the last command for which the arm is commanded to move on, ns; after it, drives hold their position.
 _MOVES_ON = _SECOND // 10
 
@@ -196,9 +200,13 @@ class TrajectoryPlayer:
     def _begin(self, planned: _Planned, now: int) -> None:
         """Begin to play a motion from the commanded state, at a time of the clock, ns."""
         begin = (planned.begin - now) / _SECOND
-        # Up to a period late, the motion is as if on time; else, a part of it would be a step.
-        at = now if now - planned.begin >= self._period else planned.begin
-        state = self._commanded_state(at)
+        # Up to a period late, or from rest while it has hardly moved, the motion is as if on time; else, a part of it
+        # would be a step.
+        state, at = self._commanded_state(now), now
+        moves = state is not None and np.any(state[1:])
+        if now - planned.begin < self._period or not (moves or np.any(_moved(planned.motion, -begin) > _SMALL_STEP)):
+            at = planned.begin
+            state = self._commanded_state(at)
         if state is None:
             tolerance = self._node.get_parameter("start_tolerance").value
             _require_first_knot(planned.motion, -begin, planned.arm.robot.joint_names, tolerance)
@@ -324,11 +332,17 @@ class TrajectoryPlayer:
         return False
 
 
+def _moved(motion: Spline, present: float) -> Array:
+    """Distances (n,) from its first knot at ``present`` (s, its own time)."""
+    moved: Array = np.abs(motion.derivatives(max(present, motion.start), 0)[0] - motion.derivatives(motion.start, 0)[0])
+    return moved
+
+
 def _require_first_knot(motion: Spline, present: float, names: Sequence[str], tolerance: float) -> None:
     """Refuse a motion that has left its first knot at ``present`` (s, its own time): it would start with a step."""
     if present <= motion.start:
         return
-    moved = np.abs(motion.derivatives(present, 0)[0] - motion.derivatives(motion.start, 0)[0])
+    moved = _moved(motion, present)
     if np.max(moved) > tolerance:
         joint = int(np.argmax(moved))
         raise TrajectoryError(
