@@ -57,8 +57,8 @@ def imported_rooms(path: Path) -> Iterator[str]:
 
 
 ROOMS = (
-    *("extras", "exceptions", "spelling", "terminal", "arrays", "arguments", "number_rules", "units", "states"),
-    *("jet", "jet_functions", "elementary", "lie", "actuators", "robot", "recursion", "codegen", "kinematics"),
+    *("exceptions", "extras", "spelling", "terminal", "arrays", "number_rules", "units", "states", "arguments"),
+    *("jet", "elementary", "lie", "jet_functions", "actuators", "robot", "recursion", "codegen", "kinematics"),
     *("equations", "lagrange", "constraints", "floating_base", "dynamics", "contacts", "loops", "elastic"),
     *("trajectory", "simulation", "learning", "identification", "messages", "stream", "export", "bags"),
     *("ros", "tools"),
