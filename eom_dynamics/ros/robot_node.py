@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from abc import abstractmethod
 from collections.abc import Callable
 from functools import partial
@@ -45,6 +47,7 @@ class RobotNode(Node):
         self._answer_malformed_requests()
         self._ignore_impossible_times()
         self._table = table
+        self._logged: dict[str, float] = {}
         node_parameters.declare(self, table)
         self.failure = self.refused_robot = ""
         self.warning_period = self.get_parameter("warning_period").value
@@ -93,9 +96,22 @@ class RobotNode(Node):
         """Apply a changed parameter."""
         if name == "warning_period":
             self.warning_period = value
-            self.get_logger().contexts.clear()  # where rclpy caches the throttle period of each warning
+            self._logged.clear()
         elif name == "diagnostic_period":
             self._diagnostics.set_period(value)
+
+    def warn(self, kind: str, text: str) -> None:
+        """Log a warning ``kind: text``, one of a kind per ``warning_period``; may be called in any thread."""
+        if self.is_due(kind):
+            self.get_logger().warning(f"{kind}: {text}")
+
+    def is_due(self, kind: str) -> bool:
+        """Whether to log a message of a kind now, since ``warning_period`` has passed since the last one."""
+        now = time.monotonic()
+        if now < self._logged.get(kind, -math.inf) + self.warning_period:
+            return False
+        self._logged[kind] = now
+        return True
 
     def start_up(self) -> None:
         """Load the robot now, or when it arrives from another node or the topic."""

@@ -65,4 +65,5 @@ def enforce_limits(node: RobotNode, verdict: Verdict, *, transition: bool = Fals
         reason = f"exceeds limits: {verdict}"
     if policy in ("refuse", "slow_down", "fastest"):
         raise TrajectoryError(reason)
-    node.get_logger().warning(f"trajectory {printable(reason)}", throttle_duration_sec=node.warning_period)
+    if node.is_due("trajectory limits"):
+        node.get_logger().warning(f"trajectory {printable(reason)}")

@@ -364,11 +364,7 @@ class SetpointStream:
         answered = False
         try:
             command = self.evaluator.evaluate(
-                setpoint,
-                stamp=stamp,
-                limit_policy=limit_policy or self.limit_policy,
-                admit=self._admit,
-                ahead=ahead,
+                setpoint, stamp=stamp, limit_policy=limit_policy or self.limit_policy, admit=self._admit, ahead=ahead
             )
             self._commands.publish(setpoint.header, command, Status.FRESH)
             self.evaluator.commit()
@@ -426,10 +422,8 @@ class SetpointStream:
             if present.arm.robot.joint_names == evaluator.arm.robot.joint_names:
                 self.player.command(command.state)
         except StateError as error:
-            self._node.get_logger().error(
-                f"no command for the response to lost setpoints: {error}",
-                throttle_duration_sec=self._node.warning_period,
-            )
+            if self._node.is_due("no response"):
+                self._node.get_logger().error(f"no command for the response to lost setpoints: {error}")
             return False
         self.statistics.exceed(command.violations, clips=self.limit_policy == "clip")
         return True
