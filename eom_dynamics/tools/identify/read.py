@@ -226,9 +226,8 @@ def _npz(path: Path) -> list[tuple[str, Array]]:
     for field, values in arrays.items():
         names = motors if _ALIASES.get(field, field).startswith("motor_") else joints
         if values.dtype.kind in "fiu" and values.shape == (t.size, len(names)):
-            columns += [
-                (f"{field}.{name}", np.asarray(x, dtype=float)) for name, x in zip(names, values.T, strict=True)
-            ]
+            named = zip(names, values.T, strict=True)
+            columns += [(f"{field}.{name}", np.asarray(x, dtype=float)) for name, x in named]
     return columns
 
 
