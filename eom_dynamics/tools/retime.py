@@ -63,8 +63,7 @@ def read_waypoints(path: Path, joint_names: Sequence[str]) -> Array:
         raise StateError(f"{path}: lacks {listed(lacking)}; it has {listed(names)}")
     if waypoints.shape[1] != len(names):
         raise StateError(f"{path}: rows have {waypoints.shape[1]} positions, must have {len(names)}")
-    found: Array = waypoints[:, [names.index(name) for name in joint_names]]
-    return found
+    return waypoints[:, [names.index(name) for name in joint_names]]
 
 
 def _csv(path: Path) -> tuple[list[str] | None, Any]:
@@ -124,12 +123,14 @@ def fastest_motion_result(
         quantity: _shares(quantity.replace("_", " "), limits.names[quantity], samples.t, share)
         for quantity, share in _used(arm, limits, samples[1:]).items()
     }
+    path = _path(arm, samples.t, samples.q, waypoints)
     longest = sorted(motion.active, key=lambda limit: limit.start - limit.end)[:_SHOWN]
     rows = [
         [limit.name, limit.quantity.replace("_", " "), f"{limit.start:.3f}", f"{limit.end:.3f}"]
         for limit in sorted(longest)
     ]
     used = sorted({f"{limit.quantity} of {limit.name}" for limit in motion.active})
+    active = TextTable(("joint or motor", "limit", "from [s]", "to [s]"), rows, text_columns=2, page_only=True)
     return Result(
         title=f"The fastest motion of {arm.robot.name} along a path",
         lead=["From rest to rest, continuous from position to snap, within all limits."],
@@ -141,19 +142,9 @@ def fastest_motion_result(
                 "its velocity limit.",
                 charts={"speed": _speed(arm, limits, motion)},
             ),
-            ResultSection(
-                "Joints",
-                caption="Circles are the waypoints.",
-                charts={"path": _path(arm, samples.t, samples.q, waypoints)},
-            ),
+            ResultSection("Joints", caption="Circles are the waypoints.", charts={"path": path}),
             ResultSection("Shares of limits", charts=charts),
-            ResultSection(
-                "Active limits",
-                lines=[", ".join(used) or "none"],
-                tables=[
-                    TextTable(("joint or motor", "limit", "from [s]", "to [s]"), rows, text_columns=2, page_only=True)
-                ],
-            ),
+            ResultSection("Active limits", lines=[", ".join(used) or "none"], tables=[active]),
         ],
         files={"page": page},
         json={

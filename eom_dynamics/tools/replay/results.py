@@ -99,8 +99,7 @@ def _section(result: BagResult) -> ResultSection:
             "fit, largest": [f"{x:.2e}" for x in report.largest_deviation],
             "effort, RMS difference": [f"{x:.3f}" for x in report.rms],
         }
-        errors = {title: values for title, values in errors.items() if values}
-        if errors:
+        if errors := {title: values for title, values in errors.items() if values}:
             rows = list(zip(report.joint_names, *errors.values(), strict=True))
             tables.append(TextTable(("joint", *errors), rows))
         if result.differences:

@@ -161,15 +161,10 @@ def run_open_loop(
         t = np.union1d(t[[0, -1]] if len(given.t) > 1 else t, given.t[given.t < t[-1]])
     if method is None:
         method, step = ("DOP853", None) if efforts is None else ("rk4", step or _STEP)
+    state = plant.state(q, qd)
+    wrench = None if W is None else lambda now, _: given.at(W, now)
     found = simulate(
-        plant,
-        lambda now, _: given.at(given.tau, now),
-        t,
-        plant.state(q, qd),
-        wrench=None if W is None else lambda now, _: given.at(W, now),
-        method=method,
-        step=step,
-        partial=True,
+        plant, lambda now, _: given.at(given.tau, now), t, state, wrench=wrench, method=method, step=step, partial=True
     )
     (end,) = found.ends
     if end is not None and not np.any(np.isfinite(found.work)):
