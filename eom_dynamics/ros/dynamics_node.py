@@ -282,10 +282,8 @@ class DynamicsNode(LifecycleNode, RobotNode):
     @reported
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Load the robot."""
-        try:
-            with self.stop.interrupting():
-                loaded = self.supply.load()
-        except KeyboardInterrupt:  # the process is ending
+        loaded = self.load_robot()
+        if self.stop.came:
             return TransitionCallbackReturn.FAILURE
         consequence = "the node stays unconfigured: correct it and configure again"
         if loaded is None:

@@ -7,6 +7,7 @@ import math
 import time
 from abc import abstractmethod
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -118,13 +119,14 @@ class RobotNode(Node):
         if self.supply.arrives:
             self.log_waiting()
             return
-        try:
-            with self.stop.interrupting():
-                loaded = self.supply.load()
-        except KeyboardInterrupt:  # the process is ending
-            return
-        if loaded is not None:
+        if (loaded := self.load_robot()) is not None:
             self.on_robot(loaded)
+
+    def load_robot(self) -> LoadedRobot | None:
+        """Load the robot; None if there is none yet, or if a signal to end the process comes meanwhile."""
+        with suppress(KeyboardInterrupt), self.stop.interrupting():
+            return self.supply.load()
+        return None
 
     def log_waiting(self) -> None:
         """Log that the node waits for a robot."""

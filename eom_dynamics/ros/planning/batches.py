@@ -112,9 +112,9 @@ def inverse_kinematics_batch(
         if len(start) not in (1, count):
             raise StateError(f"start has {len(start)} configurations for {count} poses, must have one, or one for each")
         start = np.broadcast_to(start, (count, arm.robot.n))
-    kinematics, targets, frame = kinematics_of(arm.robot), np.reshape(poses, (count, 4, 4)), request.frame or None
-    weights, limits = _WEIGHTS[request.task], not request.ignore_limits
-    found = inverse_kinematics(kinematics, targets, frame, start, weights=weights, limits=limits)
+    targets, weights = np.reshape(poses, (count, 4, 4)), _WEIGHTS[request.task]
+    frame, limits = request.frame or None, not request.ignore_limits
+    found = inverse_kinematics(kinematics_of(arm.robot), targets, frame, start, weights=weights, limits=limits)
     response = ComputeInverseKinematics.Response(success=True, joint_names=order.names)
     write(response, ("position",), [order.to_message(found.q)])
     response.solved = found.success.tolist()
