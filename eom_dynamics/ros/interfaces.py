@@ -73,7 +73,6 @@ def stream_qos(depth: int, *, watched: bool = False, kept: bool = False) -> dict
     """Arguments of one publisher or subscription, with ``qos_overrides`` parameters; rclpy modifies them.
 
     Args:
-        depth: of the queue.
         watched: whether deadline, liveliness and its lease can be requested, too; 0 ns is none.
         kept: whether durability can be requested, for messages of before.
     """

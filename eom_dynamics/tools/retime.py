@@ -40,7 +40,6 @@ def read_waypoints(path: Path, joint_names: Sequence[str]) -> Array:
         path: a ``.csv`` file with a column for each joint, under its name or ``q.NAME``, other columns are ignored; a
             ``.json`` file with ``joint_names`` and ``points`` with ``positions``, or lists of them; a ``.npz`` file
             with ``q`` (K, n), and optionally ``joint_names``; or a bag, of which the first JointTrajectory is read.
-        joint_names: of the robot.
 
     Raises:
         StateError: the file has no waypoints of these joints.
@@ -108,15 +107,7 @@ _SHOWN = 40
 def fastest_motion_result(
     arm: ElasticArm, motion: FastestMotion, waypoints: Array, page: Path, about: Mapping[str, str]
 ) -> Result:
-    """Make the result of a fastest motion.
-
-    Args:
-        arm: the arm, whose limits the motion meets.
-        motion: the motion.
-        waypoints: of the path (K, n).
-        page: path of the page.
-        about: names and values for the foot of the page.
-    """
+    """Make the result of a fastest motion along waypoints (K, n), within the limits of an arm."""
     limits = bounds(arm)
     samples = sample(motion, motion_rate(motion, _RATE))
     charts = {

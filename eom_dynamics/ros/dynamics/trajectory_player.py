@@ -78,7 +78,6 @@ class TrajectoryPlayer:
         """Create an idle player.
 
         Args:
-            node: the node.
             send: receives each setpoint, and the motion at the lead; returns whether the setpoint was valid.
         """
         self._node, self._send = node, send

@@ -30,7 +30,6 @@ def write_and_verify(
     Args:
         path, source: as for :func:`robot_file`.
         robot_options: the part of the source that was loaded.
-        found: the results.
         about: names and values for the comments.
 
     Returns:
@@ -70,7 +69,6 @@ def robot_file(
     Args:
         output: path of the file; its ending is the format.
         source: what the robot was loaded from. A URDF that is to be written from a URDF is patched.
-        found: the results.
         comments: for the head of a parameter file.
 
     Raises:

@@ -120,8 +120,6 @@ def read_topic(
     """Read the messages of a topic: joint states, or commands of motors.
 
     Args:
-        bag: the bag.
-        topic: one of its topics.
         conventions: names of joints.
         drives: takes motors in the units of their drives into SI units.
         of_motors: whether it is of motors whatever its name.

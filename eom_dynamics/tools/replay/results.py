@@ -31,8 +31,6 @@ def replay_result(
     Args:
         checks: failed checks of each bag, besides differences.
         golden: what the bags were compared with.
-        about: names and values at the foot of the page.
-        page: path of the page.
     """
     failures = [result.outcome.error for result in results if result.outcome.report is None]
     if differing := sum(result.differs for result in results):

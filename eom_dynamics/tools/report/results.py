@@ -19,12 +19,7 @@ from .record import DOING, Deviation, Record, Units, limit_utilization, percent_
 
 @np.errstate(over="ignore", invalid="ignore")  # damaged messages hold any number
 def report_result(records: Sequence[Record], about: Mapping[str, str], page: Path) -> Result:
-    """Make the result of one or several records, whose page shows one at a time.
-
-    Args:
-        about: names and values at the foot of the page.
-        page: path of the page.
-    """
+    """Make the result of one or several records, whose page shows one at a time."""
     points = points_of_curve(records)
     # Names of records may repeat.
     names = [record.name for record in records]

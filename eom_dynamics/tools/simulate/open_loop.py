@@ -174,12 +174,7 @@ def run_open_loop(
 
 
 def open_loop_result(motion: OpenLoop, page: Path, about: Mapping[str, str]) -> Result:
-    """Make the result of a motion: its last state, energy, and charts over time.
-
-    Args:
-        page: path of the page.
-        about: names and values for its foot.
-    """
+    """Make the result of a motion: its last state, energy, and charts over time."""
     robot, simulation, audit = motion.plant.arm.robot, motion.simulation, motion.audit
     t = simulation.t
     q, _, qd, _ = motion.plant.parts(simulation.states)

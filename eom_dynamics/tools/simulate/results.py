@@ -38,8 +38,6 @@ def comparison_result(comparison: Comparison, page: Path, about: Mapping[str, st
     """Make the result of a comparison.
 
     Args:
-        page: path of the page.
-        about: names and values for its foot.
         audited: add energy, work and heat of the arm with the feedforward by flatness and the highest gain.
     """
     failures, endings = energy_failures(comparison.energy_imbalance), _endings(comparison)
