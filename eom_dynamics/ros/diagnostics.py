@@ -12,9 +12,9 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
-from rclpy.clock import Clock
-from rclpy.clock_type import ClockType
 from rclpy.node import Node
+
+from .executors import steady_timer
 
 
 class Level(IntEnum):
@@ -34,7 +34,7 @@ class StatusReport(NamedTuple):
 
 
 class Diagnostics:
-    """Periodic publisher of a node's status, on a steady clock because simulated time may be paused."""
+    """Periodic publisher of a node's status."""
 
     def __init__(self, node: Node, name: str, period: float, report: Callable[[float], StatusReport]) -> None:
         """Start publishing.
@@ -49,7 +49,7 @@ class Diagnostics:
         self._name = f"{node.get_fully_qualified_name().removeprefix('/')}: {name}"
         self._publisher = node.create_publisher(DiagnosticArray, "/diagnostics", 10)
         self._last = time.monotonic()
-        self._timer = node.create_timer(period, self._publish, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        self._timer = steady_timer(node, period, self._publish)
 
     def set_period(self, period: float) -> None:
         """Change the time between messages, s."""

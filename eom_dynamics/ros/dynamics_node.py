@@ -26,7 +26,7 @@ from ..messages.setpoint_to_command import SetpointEvaluator
 from ..terminal import printable
 from .diagnostics import Level, StatusReport
 from .dynamics.command_topics import CommandTopics
-from .dynamics.services import InverseDynamicsService, PayloadTopic
+from .dynamics.services import PayloadTopic, serve_inverse_dynamics
 from .dynamics.setpoint_stream import SetpointStream
 from .dynamics.spline_topic import SplineTopic
 from .dynamics.statistics import STATUS_NAME
@@ -41,7 +41,7 @@ _Callback = Callable[[Any, LifecycleState], TransitionCallbackReturn]
 
 
 def reported(callback: _Callback) -> _Callback:
-    """Decorate a transition callback: log it, report its exception to ``on_transition_failure`` and return ERROR.
+    """Decorate a transition callback: log it, or its exception, which diagnostics report, too, and return ERROR.
 
     After ERROR, rclpy calls ``on_error``; of an exception it says nothing.
     """
@@ -52,7 +52,9 @@ def reported(callback: _Callback) -> _Callback:
         try:
             result = callback(node, state)
         except Exception as error:
-            node.on_transition_failure(f"{name} failed: {type(error).__name__}: {error}", traceback.format_exc())
+            node.failed_transition = printable(f"{name} failed: {type(error).__name__}: {error}")
+            detail = map(printable, traceback.format_exc().splitlines())
+            node.get_logger().error("\n".join([f"{node.failed_transition} (correct it and configure again)", *detail]))
             return TransitionCallbackReturn.ERROR
         if result == TransitionCallbackReturn.SUCCESS:
             node.get_logger().info(f"transition {name} from {state.label}")
@@ -146,7 +148,11 @@ topics and services (relative to the namespace):
 
 
 class DynamicsNode(LifecycleNode, RobotNode):
-    """Dynamics node; see docs/node.md for its topics, service and parameters."""
+    """Dynamics node; see docs/node.md for its topics, service and parameters.
+
+    Attributes:
+        failed_transition: why the last transition failed; empty once the node is configured.
+    """
 
     read_only_while = "the node is configured: clean up, set it, and configure again"
 
@@ -160,7 +166,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
         super().__init__(PROGRAM.node, allow_undeclared_parameters=True, **options)
         TransitionRequests(self)
         self._starting_up = False
-        self._scheduling_problem = self._failed_transition = ""
+        self._scheduling_problem = self.failed_transition = ""
         self.declare(DYNAMICS)
         # Topics exist while the node does, so that they are discovered before activation.
         self._commands = CommandTopics(self)
@@ -169,7 +175,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
         self._trajectories = SplineTopic(self, self._stream.player, self._arm_to_play)
         self._trajectories.on_finished = self._stream.supervision.expect_nothing
         self._payloads = PayloadTopic(self, self._evaluator_for_payloads)
-        self._service = InverseDynamicsService(self, self._evaluator_to_answer, lambda: self._stream.limit_policy)
+        serve_inverse_dynamics(self, self._evaluator_to_answer, lambda: self._stream.limit_policy)
         self.complete(STATUS_NAME, stop)
 
     # --- Robot and parameters -----------------------------------------------------------
@@ -177,8 +183,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
     @property
     def state(self) -> str:
         """Label of the lifecycle state or transition, such as ``inactive``."""
-        label: str = self._state_machine.current_state[1]
-        return label
+        return self._state_machine.current_state[1]
 
     @property
     def arm(self) -> ElasticArm | None:
@@ -277,10 +282,8 @@ class DynamicsNode(LifecycleNode, RobotNode):
     @reported
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Load the robot."""
-        try:
-            with self.stop.interrupting():
-                loaded = self.supply.load()
-        except KeyboardInterrupt:  # the process is ending
+        loaded = self.load_robot()
+        if self.stop.came:
             return TransitionCallbackReturn.FAILURE
         consequence = "the node stays unconfigured: correct it and configure again"
         if loaded is None:
@@ -290,7 +293,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
         if loaded.evaluator is None:
             self.reject(loaded, consequence)
             return TransitionCallbackReturn.FAILURE
-        self._failed_transition = ""
+        self.failed_transition = ""
         self._starting_up = False
         self.supply.pause()
         self._take_robot(loaded, loaded.evaluator)
@@ -346,21 +349,10 @@ class DynamicsNode(LifecycleNode, RobotNode):
         self._stream.end()
         self._trajectories.stop(reason, forget=True)
 
-    def on_transition_failure(self, reason: str, detail: str) -> None:
-        """Log and report an exception in a transition."""
-        self._failed_transition = printable(reason)
-        self.get_logger().error(
-            "\n".join(
-                [f"{self._failed_transition} (correct it and configure again)", *map(printable, detail.splitlines())]
-            )
-        )
-
     def _schedule(self) -> None:
         """Apply priority, processors and locked memory; only after loading, which would block a core."""
-        processors, priority, locks_memory = (
-            self.get_parameter(name).value for name in ("cpu_affinity", "realtime_priority", "lock_memory")
-        )
-        problems = [printable(text) for text in schedule(processors, priority, locks_memory=locks_memory)]
+        asked = (self.get_parameter(name).value for name in ("cpu_affinity", "realtime_priority", "lock_memory"))
+        problems = [printable(text) for text in schedule(*asked)]
         for problem in problems:
             self.get_logger().warning(problem)
         self._scheduling_problem = "; ".join(problems)
@@ -378,8 +370,8 @@ class DynamicsNode(LifecycleNode, RobotNode):
     def report(self, seconds: float) -> StatusReport:
         """Diagnostic status of the stream."""
         level, message, figures = self._stream.report(seconds)
-        if self._failed_transition:
-            level, message = Level.ERROR, f"{self.state}: {self._failed_transition}"
+        if self.failed_transition:
+            level, message = Level.ERROR, f"{self.state}: {self.failed_transition}"
         elif self._scheduling_problem and level == Level.OK:
             level, message = Level.WARN, self._scheduling_problem
         elif not self.active and level == Level.OK:

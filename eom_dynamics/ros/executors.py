@@ -12,7 +12,8 @@ from queue import SimpleQueue
 from typing import Any
 from weakref import WeakSet
 
-from rclpy.clock import ROSClock
+from rclpy.clock import Clock, ROSClock
+from rclpy.clock_type import ClockType
 from rclpy.executors import Executor, SingleThreadedExecutor
 from rclpy.logging import get_logger
 from rclpy.node import Node
@@ -47,6 +48,11 @@ def spin_until(executor: Executor, deadline: float) -> None:
         executor.spin_once(timeout_sec=max(deadline - time.monotonic(), 0.0))
         if time.monotonic() >= deadline:
             return
+
+
+def steady_timer(node: Node, period: float, callback: Callable[[], None], *, autostart: bool = True) -> Timer:
+    """Create a timer on a steady clock: that of the node may stand still or go back, and its timers with it."""
+    return node.create_timer(period, callback, clock=Clock(clock_type=ClockType.STEADY_TIME), autostart=autostart)
 
 
 def keep_pace(node: Node, timer: Timer) -> None:

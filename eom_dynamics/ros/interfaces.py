@@ -3,11 +3,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from rcl_interfaces.msg import SetParametersResult
+from rclpy.node import Node
 from rclpy.qos import QoSPolicyKind, QoSProfile, ReliabilityPolicy
 from rclpy.qos_overriding_options import QoSOverridingOptions
+from rclpy.subscription import Subscription
+from sensor_msgs.msg import JointState
 
 try:
     from eom_dynamics.action import ComputeTrajectoryFeedforward as ComputeTrajectoryFeedforwardAction
@@ -36,7 +40,6 @@ except ImportError as error:
     ) from error
 
 __all__ = [
-    "JOINT_STATES_QOS",
     "ComputeForwardDynamics",
     "ComputeInverseDynamics",
     "ComputeInverseDynamicsBatch",
@@ -55,10 +58,8 @@ __all__ = [
     "nanoseconds",
     "set_stamp",
     "stream_qos",
+    "subscribe_joint_states",
 ]
-
-JOINT_STATES_QOS = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
-"""From any publisher, reliable or not; those of an arm and its gripper may come together."""
 
 # The middleware allocates this many messages; larger depths overflow.
 _LARGEST_DEPTH = 1_000_000
@@ -72,23 +73,27 @@ def stream_qos(depth: int, *, watched: bool = False, kept: bool = False) -> dict
     """Arguments of one publisher or subscription, with ``qos_overrides`` parameters; rclpy modifies them.
 
     Args:
-        depth: of the queue.
         watched: whether deadline, liveliness and its lease can be requested, too; 0 ns is none.
         kept: whether durability can be requested, for messages of before.
     """
 
     def check(quality: QoSProfile) -> SetParametersResult:
+        reason = ""
+        for name in ("liveliness_lease_duration", "deadline"):
+            if (time := getattr(quality, name).nanoseconds) < 0:
+                reason = f"{name} must be positive, in ns, or 0 for none, is {time}"
         if not 0 <= quality.depth <= _LARGEST_DEPTH:
             reason = f"depth must be from 0 to {_LARGEST_DEPTH}, is {quality.depth}"
-            return SetParametersResult(successful=False, reason=reason)
-        for name in ("deadline", "liveliness_lease_duration"):
-            if getattr(quality, name).nanoseconds < 0:
-                reason = f"{name} must be positive, in ns, or 0 for none, is {getattr(quality, name).nanoseconds}"
-                return SetParametersResult(successful=False, reason=reason)
-        return SetParametersResult(successful=True)
+        return SetParametersResult(successful=not reason, reason=reason)
 
     overrides = QoSOverridingOptions(_DEFAULT + _WATCHED * watched + _KEPT * kept, callback=check)
     return {"qos_profile": QoSProfile(depth=depth), "qos_overriding_options": overrides}
+
+
+def subscribe_joint_states(node: Node, receive: Callable[[JointState], None]) -> Subscription:
+    """Receive ``joint_states`` of any publisher, reliable or not; those of arm and gripper may come together."""
+    quality = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
+    return node.create_subscription(JointState, "joint_states", receive, quality)
 
 
 def nanoseconds(time: Any) -> int:

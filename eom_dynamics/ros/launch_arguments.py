@@ -27,13 +27,9 @@ LEVELS = ["debug", "info", "warn", "error", "fatal"]
 _RESPAWN_DELAY = 1.0
 
 
-def argument(
-    name: str, description: str, default: Any = "", choices: Sequence[str] | None = None
-) -> DeclareLaunchArgument:
-    """Declare an argument with a default."""
-    return DeclareLaunchArgument(
-        name, default_value=default, description=description, choices=list(choices) if choices else None
-    )
+def argument(name: str, what: str, default: Any = "", choices: list[str] | None = None) -> DeclareLaunchArgument:
+    """Declare an argument with a default; ``what`` describes it."""
+    return DeclareLaunchArgument(name, default_value=default, description=what, choices=choices)
 
 
 def switch(name: str, description: str, default: str) -> DeclareLaunchArgument:
@@ -64,8 +60,7 @@ def rviz_switch() -> DeclareLaunchArgument:
 
 def given(context: LaunchContext, name: str) -> str:
     """Value of an argument."""
-    value: str = LaunchConfiguration(name).perform(context)
-    return value
+    return LaunchConfiguration(name).perform(context)
 
 
 def file_given(context: LaunchContext, name: str) -> str:

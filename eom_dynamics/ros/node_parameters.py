@@ -106,9 +106,8 @@ Table = Mapping[str, Definition]
 COMMON: Table = {
     FILE: Definition(
         "",
-        "file of the robot on the machine of the node (.yaml, .urdf, .xacro, .xml, .mjcf; a xacro file only if "
-        "you trust it); "
-        "ignored if there are parameters robot.*; read-only while a robot is loaded",
+        "file of the robot on the machine of the node (.yaml, .urdf, .xacro, .xml, .mjcf; a xacro file only if you "
+        "trust it); ignored if there are parameters robot.*; read-only while a robot is loaded",
     ),
     DESCRIPTION: Definition(
         "",

@@ -45,8 +45,7 @@ _TRAJECTORIES: Table = {
 DYNAMICS: Table = {
     "autostart": fixed(True, "configure and activate at startup; false leaves both to a lifecycle manager"),
     "moving_base": fixed(
-        False,
-        "whether setpoints may have a motion of the base; then code for it is compiled when the robot is loaded",
+        False, "whether setpoints may have a motion of the base; then code for it is compiled when the robot is loaded"
     ),
     "setpoint_lifespan": Definition(
         0.0,
@@ -108,20 +107,10 @@ DYNAMICS: Table = {
         choices=DOUBT_POLICIES,
     ),
     "consistency_tolerance": while_inactive(
-        0.1,
-        "largest relative difference of consistent fields",
-        limits=(1e-6, 1.0),
+        0.1, "largest relative difference of consistent fields", limits=(1e-6, 1.0)
     ),
-    "consistency_window": while_inactive(
-        50,
-        "setpoints over which fields are compared",
-        limits=(5, 1000),
-    ),
-    "consistency_order": while_inactive(
-        4,
-        "highest derivative compared: 1 for velocity, 4 for snap",
-        limits=(1, 4),
-    ),
+    "consistency_window": while_inactive(50, "setpoints over which fields are compared", limits=(5, 1000)),
+    "consistency_order": while_inactive(4, "highest derivative compared: 1 for velocity, 4 for snap", limits=(1, 4)),
     "stream_rate": fixed(
         1000.0,
         "rate of commands while a trajectory from the topic spline_trajectory is played, or after setpoints were lost, "
@@ -210,11 +199,7 @@ PLANNING: Table = {
         "nice value of all threads of the process, so that the stream has priority; 0 leaves it unchanged",
         limits=(0, 19),
     ),
-    "reserved_cores": fixed(
-        1,
-        "CPU cores left to other processes; the process uses at least one",
-        limits=(0, 1024),
-    ),
+    "reserved_cores": fixed(1, "CPU cores left to other processes; the process uses at least one", limits=(0, 1024)),
     "kept_memory": fixed(
         256,
         "freed memory that the process keeps for later answers, in MiB; 0 for the default of the C library",
@@ -238,7 +223,12 @@ PLANNING: Table = {
     **COMMON,
 }
 
-NOISE = ("position_noise", "velocity_noise", "effort_noise")
+_MEASURED = {
+    "position_noise": "positions, rad or m",
+    "velocity_noise": "velocities, rad/s or m/s",
+    "effort_noise": "efforts of springs and motors, N m or N",
+}
+NOISE = tuple(_MEASURED)
 """Standard deviations of sensors, arrays too."""
 
 ARRAYS = ("initial_position", "kp", "kd", *NOISE)
@@ -276,11 +266,7 @@ SIMULATED_ROBOT: Table = {
             f"standard deviation of measured {what}; one entry, or one for each joint, for links and motors alike "
             "(default: 0)",
         )
-        for name, what in zip(
-            NOISE,
-            ("positions, rad or m", "velocities, rad/s or m/s", "efforts of springs and motors, N m or N"),
-            strict=True,
-        )
+        for name, what in _MEASURED.items()
     },
     "command_period": fixed(
         -1.0,

@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+import math
+import time
 from abc import abstractmethod
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -45,6 +48,7 @@ class RobotNode(Node):
         self._answer_malformed_requests()
         self._ignore_impossible_times()
         self._table = table
+        self._logged: dict[str, float] = {}
         node_parameters.declare(self, table)
         self.failure = self.refused_robot = ""
         self.warning_period = self.get_parameter("warning_period").value
@@ -93,22 +97,36 @@ class RobotNode(Node):
         """Apply a changed parameter."""
         if name == "warning_period":
             self.warning_period = value
-            self.get_logger().contexts.clear()  # where rclpy caches the throttle period of each warning
+            self._logged.clear()
         elif name == "diagnostic_period":
             self._diagnostics.set_period(value)
+
+    def warn(self, kind: str, text: str) -> None:
+        """Log a warning ``kind: text``, one of a kind per ``warning_period``; may be called in any thread."""
+        if self.is_due(kind):
+            self.get_logger().warning(f"{kind}: {text}")
+
+    def is_due(self, kind: str) -> bool:
+        """Whether to log a message of a kind now, since ``warning_period`` has passed since the last one."""
+        now = time.monotonic()
+        if now < self._logged.get(kind, -math.inf) + self.warning_period:
+            return False
+        self._logged[kind] = now
+        return True
 
     def start_up(self) -> None:
         """Load the robot now, or when it arrives from another node or the topic."""
         if self.supply.arrives:
             self.log_waiting()
             return
-        try:
-            with self.stop.interrupting():
-                loaded = self.supply.load()
-        except KeyboardInterrupt:  # the process is ending
-            return
-        if loaded is not None:
+        if (loaded := self.load_robot()) is not None:
             self.on_robot(loaded)
+
+    def load_robot(self) -> LoadedRobot | None:
+        """Load the robot; None if there is none yet, or if a signal to end the process comes meanwhile."""
+        with suppress(KeyboardInterrupt), self.stop.interrupting():
+            return self.supply.load()
+        return None
 
     def log_waiting(self) -> None:
         """Log that the node waits for a robot."""

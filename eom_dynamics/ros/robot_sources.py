@@ -24,11 +24,9 @@ from typing import Any
 import numpy as np
 from rcl_interfaces.srv import GetParameters, ListParameters
 from rclpy.client import Client
-from rclpy.clock import Clock
-from rclpy.clock_type import ClockType
 from rclpy.node import Node
 from rclpy.parameter import parameter_value_to_python
-from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy, qos_profile_parameters
+from rclpy.qos import DurabilityPolicy, QoSProfile, qos_profile_parameters
 from std_msgs.msg import String
 
 from ..elastic import BaseMotion, ElasticArm
@@ -43,7 +41,7 @@ from ..robot.readers.xacro import expand_xacro
 from ..states import STATE_NAMES
 from ..stream.compiled_stream import CompiledStream, compiled_stream
 from ..terminal import printable
-from .executors import Worker
+from .executors import Worker, steady_timer
 from .node_parameters import DESCRIPTION, FILE, PREFIX, ROBOT, SOURCE_NODE, URDF, nested, section, start_value
 
 
@@ -90,9 +88,8 @@ class RawDescription:
         except EomDynamicsError as error:
             return LoadedRobot(self, error="; ".join(error.errors))
         except Exception as error:
-            return LoadedRobot(
-                self, error=f"internal error: {type(error).__name__}: {error}", detail=traceback.format_exc()
-            )
+            reason = f"internal error: {type(error).__name__}: {error}"
+            return LoadedRobot(self, error=reason, detail=traceback.format_exc())
         warned = tuple(str(warning.message) for warning in recorded)
         return LoadedRobot(self, evaluator, warned, compiled=compiled)
 
@@ -196,9 +193,7 @@ class DescriptionTopic(RobotSource):
         super().__init__(node)
         self._text: str | None = None
         # As in robot_state_publisher: late subscribers receive the latest description.
-        quality = QoSProfile(
-            depth=1, reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.TRANSIENT_LOCAL
-        )
+        quality = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
         def receive(message: String) -> None:
             self._text = message.data
@@ -356,8 +351,7 @@ class RobotSupply:
         self._moving_base = node.has_parameter("moving_base") and node.get_parameter("moving_base").value
         self._choice = chosen_source(node)
         self._source = open_source(node, self._choice, self._look)
-        # Steady, since simulated time may be paused.
-        self._timer = node.create_timer(_ASK_PERIOD, self._look, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        self._timer = steady_timer(node, _ASK_PERIOD, self._look)
 
     @property
     def source(self) -> str:
@@ -425,20 +419,14 @@ class RobotSupply:
             self._worker.submit(self._find, self._found)
 
     def _is_new(self) -> bool:
-        description = self._source.description
-        return (
-            description is not None and self._wanted() and (self._last is None or self._last.description != description)
-        )
+        description, last = self._source.description, self._last
+        return description is not None and self._wanted() and (last is None or last.description != description)
 
     def _find(self) -> LoadedRobot | None:
         """Request the robot, and load it if it is new; runs in the thread."""
         if self._asking:
             self._source.refresh()
-        if not self._is_new() or (description := self._source.description) is None:
-            return None
-        with self._loading:
-            self._last = description.load(moving_base=self._moving_base)
-            return self._last
+        return self.load() if self._is_new() else None
 
     def _found(self, loaded: LoadedRobot | None) -> None:
         self._busy = False

@@ -54,17 +54,12 @@ def read_arguments(program: Executable, arguments: Sequence[str]) -> None:
     Args:
         arguments: arguments of the process, starting with the program name; ROS arguments are left to rclpy.
     """
+    heading = "parameters (robot.* and urdf.* describe the robot: docs/robots.md, docs/node.md):"
     parser = argparse.ArgumentParser(
         prog=program.name,
         usage=f"{program.name} [--ros-args [--params-file FILE] [-p NAME:=VALUE] [-r FROM:=TO] …]",
         description=f"{program.description} All arguments follow --ros-args.",
-        epilog="\n".join(
-            [
-                program.examples,
-                "parameters (robot.* and urdf.* describe the robot: docs/robots.md, docs/node.md):",
-                *_lines(program.parameters),
-            ]
-        ),
+        epilog="\n".join([program.examples, heading, *_lines(program.parameters)]),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
@@ -94,11 +89,7 @@ _LONGEST_JOB = 2.0
 _SWITCH_INTERVAL = 1e-4
 
 
-def run(
-    program: Executable,
-    make: Callable[[StopSignals], RobotNode],
-    args: list[str] | None,
-) -> int:
+def run(program: Executable, make: Callable[[StopSignals], RobotNode], args: list[str] | None) -> int:
     """Run a node until SIGINT, SIGTERM or shutdown of its context, and end the process; return 1 if it cannot start."""
 
     def make_one(stop: StopSignals) -> list[RobotNode]:

@@ -30,7 +30,7 @@ _CAP_IPC_LOCK = 14
 _CPU_LIST = re.compile(r"\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*", re.ASCII)
 
 
-def schedule(processors: str, priority: int, *, locks_memory: bool) -> list[str]:
+def schedule(processors: str, priority: int, locks_memory: bool) -> list[str]:
     """Apply CPU affinity, priority and locked memory where permitted; return the reasons for failures."""
     if sys.platform != "linux":
         asked = processors or priority or locks_memory

@@ -18,21 +18,20 @@ from statistics import median
 from typing import Any, cast
 
 import numpy as np
-from rclpy.clock import Clock, ROSClock
-from rclpy.clock_type import ClockType
+from rclpy.clock import ROSClock
 from rclpy.time import Time
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 
 from ..elastic import DriveState, ElasticArm
 from ..exceptions import EomDynamicsError, StateError
-from ..messages.fields import doubles
+from ..messages.fields import MOTOR_SETPOINT_FIELDS, doubles
 from ..messages.joint_order import MotorOrder
 from ..simulation import SimulatedRobot, SimulationError
 from ..simulation.simulated_robot import SensorNoise, torque_controlled
 from ..terminal import printable
 from .diagnostics import Level, StatusReport
-from .executors import StopSignals
+from .executors import StopSignals, steady_timer
 from .interfaces import FeedforwardCommand, stream_qos
 from .parameter_tables import ARRAYS, NOISE, SIMULATED_ROBOT
 from .robot_node import RobotNode
@@ -231,13 +230,8 @@ _REST = 1e-3
 
 # Message type, topic, field with the motor names, and fields with values of each kind of command.
 _COMMANDS: dict[str, tuple[type, str, str, tuple[str, ...]]] = {
-    "motor_setpoint": (JointState, "motor_setpoint", "name", ("position", "velocity", "effort")),
-    "feedforward": (
-        FeedforwardCommand,
-        "feedforward",
-        "motor_names",
-        ("motor_position", "motor_velocity", "motor_effort"),
-    ),
+    "motor_setpoint": (JointState, "motor_setpoint", "name", tuple(MOTOR_SETPOINT_FIELDS)),
+    "feedforward": (FeedforwardCommand, "feedforward", "motor_names", tuple(MOTOR_SETPOINT_FIELDS.values())),
     "motor_effort": (Float64MultiArray, "effort_command", "", ("data",)),
     "joint_effort": (Float64MultiArray, "effort_command", "", ("data",)),
 }
@@ -324,7 +318,7 @@ class SimulatedRobotNode(RobotNode):
         # So that garbage collection during the motion skips the objects of imported modules.
         gc.collect()
         gc.freeze()
-        self.create_timer(self._period, self._tick, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        steady_timer(self, self._period, self._tick)
         held = "interpolated over" if robot.drive_interpolation == "linear" else "held for"
         self.announce(
             loaded,
@@ -347,10 +341,7 @@ class SimulatedRobotNode(RobotNode):
         except StateError as error:
             self._statistics.refused += 1
             self._statistics.last_refusal = str(error)
-            self.get_logger().warning(
-                f"command refused, the last valid one remains: {printable(str(error))}",
-                throttle_duration_sec=self.warning_period,
-            )
+            self.warn("command refused, the last valid one remains", printable(str(error)))
             return
         if self._watchdog.command(self._now()):
             if len(command) == 1:
@@ -419,10 +410,9 @@ class SimulatedRobotNode(RobotNode):
     def _on_stop(self, reason: str, now: float) -> None:
         self._statistics.stops += 1
         self._watchdog.stop(now)
-        self.get_logger().error(
-            f"stopped: {printable(reason)}. The arm rests at its last position until commands pause",
-            throttle_duration_sec=self.warning_period,
-        )
+        if self.is_due("stopped"):
+            text = f"stopped: {printable(reason)}. The arm rests at its last position until commands pause"
+            self.get_logger().error(text)
 
     def _publish_states(self, robot: SimulatedRobot, nanoseconds: int) -> None:
         stamp = Time(nanoseconds=max(nanoseconds, 0)).to_msg()

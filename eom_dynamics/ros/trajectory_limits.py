@@ -44,9 +44,7 @@ def enforce_limits(node: RobotNode, verdict: Verdict, *, transition: bool = Fals
     """Refuse or report a trajectory that exceeds limits; may be called in any thread.
 
     Args:
-        node: node with the parameter.
-        verdict: check of the trajectory, or of the transition to it from the commanded state.
-        transition: which of both.
+        transition: whether the verdict is on the transition to the trajectory from the commanded state.
 
     Raises:
         TrajectoryError: the trajectory is refused; the message has the time scaling that meets the limits, if any.
@@ -65,4 +63,5 @@ def enforce_limits(node: RobotNode, verdict: Verdict, *, transition: bool = Fals
         reason = f"exceeds limits: {verdict}"
     if policy in ("refuse", "slow_down", "fastest"):
         raise TrajectoryError(reason)
-    node.get_logger().warning(f"trajectory {printable(reason)}", throttle_duration_sec=node.warning_period)
+    if node.is_due("trajectory limits"):
+        node.get_logger().warning(f"trajectory {printable(reason)}")

@@ -34,16 +34,14 @@ _SECOND = 1_000_000_000
 def excitation_result(task: Excitation, found: OptimalExcitation, folder: Path) -> Result:
     """Make the result of an excitation, whose files are in a folder."""
     motion, P = found.trajectory, len(task.model.columns)
-    improved = found.information != found.start_information
+    stuck = "no better motion than the start was found; where springs may go slack, limit efforts by --effort"
     return Result(
         lead=[
             f"{task.robot.name}: {motion.end:g} s, {motion.sine.shape[1]} harmonics of {motion.frequency:.4g} Hz, "
             f"{P} parameters, {task.limits.share:.0%} of the limits"
         ],
         sections=[ResultSection(tables=[_gains(found, P)]), ResultSection(tables=[_used(found)])],
-        notes=()
-        if improved
-        else ["no better motion than the start was found; where springs may go slack, limit efforts by --effort"],
+        notes=[stuck] if found.information == found.start_information else (),
         failures=() if found.verdict.ok else [f"exceeds limits: {found.verdict}"],
         files={"folder": folder},
         json=motion_as_json(task, found),
@@ -98,9 +96,8 @@ def _gains(found: OptimalExcitation, parameters: int) -> TextTable:
 
 def _used(found: OptimalExcitation) -> TextTable:
     """Share of each limit that the motion uses; empty where there is none."""
-    ratios = {
-        (peak.name, peak.quantity): f"{peak.ratio:.0%}" for peak in found.verdict.peaks if np.isfinite(peak.limit)
-    }
+    limited = [peak for peak in found.verdict.peaks if np.isfinite(peak.limit)]
+    ratios = {(peak.name, peak.quantity): f"{peak.ratio:.0%}" for peak in limited}
     names, quantities = (list(dict.fromkeys(entries)) for entries in zip(*ratios, strict=True))
     rows = [(name, *(ratios.get((name, quantity), "") for quantity in quantities)) for name in names]
     return TextTable(("largest share of limits", *(quantity.replace("_", " ") for quantity in quantities)), rows)

@@ -69,8 +69,7 @@ class Conventions:
 
     def as_json(self) -> dict[str, Any]:
         """Return the conventions that are not the defaults, ready for JSON."""
-        given = {"rename": self.rename, "effort_scale": self.effort_scale, "effort_offset": self.effort_offset}
-        return {name: [list(pair) for pair in pairs] for name, pairs in given.items() if pairs}
+        return {name: [list(pair) for pair in pairs] for name, pairs in vars(self).items() if pairs}
 
 
 DEFAULT = Conventions()

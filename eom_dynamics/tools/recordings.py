@@ -63,8 +63,7 @@ class Stream:
 
     def seconds(self, origin: int) -> Array:
         """Stamps (N,) since another one, s."""
-        since: Array = np.multiply(self.stamp - origin, 1e-9, dtype=float)
-        return since
+        return np.multiply(self.stamp - origin, 1e-9, dtype=float)
 
 
 def read_streams(

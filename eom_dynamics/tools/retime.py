@@ -40,7 +40,6 @@ def read_waypoints(path: Path, joint_names: Sequence[str]) -> Array:
         path: a ``.csv`` file with a column for each joint, under its name or ``q.NAME``, other columns are ignored; a
             ``.json`` file with ``joint_names`` and ``points`` with ``positions``, or lists of them; a ``.npz`` file
             with ``q`` (K, n), and optionally ``joint_names``; or a bag, of which the first JointTrajectory is read.
-        joint_names: of the robot.
 
     Raises:
         StateError: the file has no waypoints of these joints.
@@ -63,8 +62,7 @@ def read_waypoints(path: Path, joint_names: Sequence[str]) -> Array:
         raise StateError(f"{path}: lacks {listed(lacking)}; it has {listed(names)}")
     if waypoints.shape[1] != len(names):
         raise StateError(f"{path}: rows have {waypoints.shape[1]} positions, must have {len(names)}")
-    found: Array = waypoints[:, [names.index(name) for name in joint_names]]
-    return found
+    return waypoints[:, [names.index(name) for name in joint_names]]
 
 
 def _csv(path: Path) -> tuple[list[str] | None, Any]:
@@ -109,27 +107,21 @@ _SHOWN = 40
 def fastest_motion_result(
     arm: ElasticArm, motion: FastestMotion, waypoints: Array, page: Path, about: Mapping[str, str]
 ) -> Result:
-    """Make the result of a fastest motion.
-
-    Args:
-        arm: the arm, whose limits the motion meets.
-        motion: the motion.
-        waypoints: of the path (K, n).
-        page: path of the page.
-        about: names and values for the foot of the page.
-    """
+    """Make the result of a fastest motion along waypoints (K, n), within the limits of an arm."""
     limits = bounds(arm)
     samples = sample(motion, motion_rate(motion, _RATE))
     charts = {
         quantity: _shares(quantity.replace("_", " "), limits.names[quantity], samples.t, share)
         for quantity, share in _used(arm, limits, samples[1:]).items()
     }
+    path = _path(arm, samples.t, samples.q, waypoints)
     longest = sorted(motion.active, key=lambda limit: limit.start - limit.end)[:_SHOWN]
     rows = [
         [limit.name, limit.quantity.replace("_", " "), f"{limit.start:.3f}", f"{limit.end:.3f}"]
         for limit in sorted(longest)
     ]
     used = sorted({f"{limit.quantity} of {limit.name}" for limit in motion.active})
+    active = TextTable(("joint or motor", "limit", "from [s]", "to [s]"), rows, text_columns=2, page_only=True)
     return Result(
         title=f"The fastest motion of {arm.robot.name} along a path",
         lead=["From rest to rest, continuous from position to snap, within all limits."],
@@ -141,19 +133,9 @@ def fastest_motion_result(
                 "its velocity limit.",
                 charts={"speed": _speed(arm, limits, motion)},
             ),
-            ResultSection(
-                "Joints",
-                caption="Circles are the waypoints.",
-                charts={"path": _path(arm, samples.t, samples.q, waypoints)},
-            ),
+            ResultSection("Joints", caption="Circles are the waypoints.", charts={"path": path}),
             ResultSection("Shares of limits", charts=charts),
-            ResultSection(
-                "Active limits",
-                lines=[", ".join(used) or "none"],
-                tables=[
-                    TextTable(("joint or motor", "limit", "from [s]", "to [s]"), rows, text_columns=2, page_only=True)
-                ],
-            ),
+            ResultSection("Active limits", lines=[", ".join(used) or "none"], tables=[active]),
         ],
         files={"page": page},
         json={

@@ -54,6 +54,5 @@ class RobotOptions:
 
     def urdf_section(self) -> dict[str, Any]:
         """Return these options as the ``urdf`` section of a parameter file, without the xacro arguments."""
-        section = {name: list(x) if isinstance(x, tuple) else x for name, x in vars(self).items() if x}
-        section.pop("xacro_arguments", None)
-        return section
+        given = {name: x for name, x in vars(self).items() if x and name != "xacro_arguments"}
+        return {name: list(x) if isinstance(x, tuple) else x for name, x in given.items()}

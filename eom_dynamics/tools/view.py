@@ -62,11 +62,9 @@ def read_motion(path: Path, robot: Robot, sampling: Sampling, options: RobotOpti
     stream = record.measured if record.measured and "position" in record.measured.values else record.setpoint
     if stream is None:
         raise BagError(f"{path}: has no positions of links; play the recording that it was computed from")
-    q = np.zeros((len(stream), robot.n))
-    missing = [name for name in robot.joint_names if name not in stream.names]
-    for k, name in enumerate(robot.joint_names):
-        if name in stream.names:
-            q[:, k] = stream.values["position"][:, stream.names.index(name)]
+    columns = dict(zip(stream.names, stream.values["position"].T, strict=True))
+    q = np.column_stack([columns.get(name, np.zeros(len(stream))) for name in robot.joint_names])
+    missing = [name for name in robot.joint_names if name not in columns]
     notes = (*record.notes, *([f"not recorded, and shown at 0: {', '.join(missing)}"] if missing else []))
     return _known(robot, PlayedMotion(record.name, record.t(stream), q, notes))
 

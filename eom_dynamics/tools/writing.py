@@ -88,6 +88,12 @@ def whole_file(path: Path, *, force: bool) -> Iterator[Path]:
         os.replace(temporary / path.name, path)
 
 
+def write_file(path: Path, content: bytes, *, force: bool) -> None:
+    """Write a file, as :func:`whole_file` does."""
+    with whole_file(path, force=force) as temporary:
+        temporary.write_bytes(content)
+
+
 def write_folder(folder: Path, files: Mapping[str, bytes], *, force: bool) -> None:
     """Write files, contents by path within ``folder``, as :func:`whole_folder` does."""
     with whole_folder(folder, force=force) as temporary:

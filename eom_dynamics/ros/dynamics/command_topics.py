@@ -127,20 +127,18 @@ class CommandTopics:
             self._publishers[which].publish(self._messages[which])
 
     def _create(self, node: LifecycleNode, kind: Any, topic: str) -> LifecyclePublisher:
-        quality = stream_qos(_DEPTH)
         events = PublisherEventCallbacks(matched=lambda _: self.count_listeners())
         self._counts = True
         try:
-            return node.create_lifecycle_publisher(kind, topic, event_callbacks=events, **quality)
+            return node.create_lifecycle_publisher(kind, topic, event_callbacks=events, **stream_qos(_DEPTH))
         except UnsupportedEventTypeError:  # then everything is published
             self._counts = False
             return node.create_lifecycle_publisher(kind, topic, **stream_qos(_DEPTH))
 
     def count_listeners(self) -> None:
         """Choose the topics with subscribers; runs when they change, and should be called now and then."""
-        self._heard = [
-            which for which, x in enumerate(self._publishers) if not self._counts or x.get_subscription_count()
-        ]
+        topics = enumerate(self._publishers)
+        self._heard = [which for which, x in topics if not self._counts or x.get_subscription_count()]
         self.first = self._heard[0] if self._heard else FEEDFORWARD
         # Without the checks of rclpy where its handle allows it; the node is active.
         publishers = [self._publishers[which] for which in self._heard]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable
+from typing import Any
 
 from rclpy.qos import QoSProfile
 
@@ -22,34 +23,26 @@ SERVICE_QOS = QoSProfile(depth=1000)
 """For bursts of many clients, or of one that does not wait for answers."""
 
 
-class InverseDynamicsService:
-    """Server of the service; refused requests do not affect the stream."""
+def serve_inverse_dynamics(
+    node: RobotNode, evaluator: Callable[[], SetpointEvaluator], limit_policy: Callable[[], str]
+) -> None:
+    """Create the service ``~/inverse_dynamics``; refused requests do not affect the stream.
 
-    def __init__(
-        self, node: RobotNode, evaluator: Callable[[], SetpointEvaluator], limit_policy: Callable[[], str]
-    ) -> None:
-        """Create the service.
+    Args:
+        evaluator: returns the current evaluator; raises StateError if requests cannot be answered now.
+        limit_policy: returns one of LIMIT_POLICIES; efforts of an answer are never clipped.
+    """
 
-        Args:
-            evaluator: returns the current evaluator; raises StateError if requests cannot be answered now.
-            limit_policy: returns one of LIMIT_POLICIES; efforts of an answer are never clipped.
-        """
-        self._node, self._evaluator, self._limit_policy = node, evaluator, limit_policy
-        node.create_service(ComputeInverseDynamics, "~/inverse_dynamics", self._receive, qos_profile=SERVICE_QOS)
-
-    def _receive(
-        self, request: ComputeInverseDynamics.Request, response: ComputeInverseDynamics.Response
-    ) -> ComputeInverseDynamics.Response:
-        node = self._node
+    def answer(request: Any, response: Any) -> Any:
         try:
-            evaluator, limit_policy = self._evaluator(), self._limit_policy()
+            current, policy = evaluator(), limit_policy()
             if request.include_matrices and len(request.base):
                 raise StateError("include_matrices: the matrices are those of a base at rest; leave base empty")
-            limit_policy = "warn" if limit_policy == "clip" else limit_policy
-            command = evaluator.evaluate(request, optional=("jerk", "snap"), limit_policy=limit_policy)
+            policy = "warn" if policy == "clip" else policy
+            command = current.evaluate(request, optional=("jerk", "snap"), limit_policy=policy)
             fields = command.fields()
             if request.include_matrices:
-                fields |= matrices(evaluator, command)
+                fields |= matrices(current, command)
             for name, values in fields.items():
                 setattr(response, name, doubles(values))
             response.joint_names, response.motor_names = command.order.names, command.order.motor_names
@@ -58,11 +51,13 @@ class InverseDynamicsService:
             response.success = True
         except StateError as error:
             response = ComputeInverseDynamics.Response(message=str(error))
-            node.get_logger().warning(f"request refused: {error}", throttle_duration_sec=node.warning_period)
+            node.warn("request refused", str(error))
         except Exception as error:
             response = ComputeInverseDynamics.Response(message=refusal_reason(error))
             node.get_logger().error(f"request failed:\n{traceback.format_exc()}")
         return response
+
+    node.create_service(ComputeInverseDynamics, "~/inverse_dynamics", answer, qos_profile=SERVICE_QOS)
 
 
 # Payloads change seldom.
@@ -146,8 +141,5 @@ class PayloadTopic:
         """Log and report a refused payload; return the reason."""
         reason = self.last_refusal = printable(refusal_reason(error))
         detail = "" if isinstance(error, EomDynamicsError) else "\n" + "".join(traceback.format_exception(error))
-        self._node.get_logger().warning(
-            f"payload refused: {reason.removeprefix('payload: ')}{detail}",
-            throttle_duration_sec=self._node.warning_period,
-        )
+        self._node.warn("payload refused", reason.removeprefix("payload: ") + detail)
         return reason

@@ -55,13 +55,7 @@ class SetpointStream:
     """
 
     def __init__(self, node: RobotNode, commands: CommandTopics, deactivate: Callable[[], None]) -> None:
-        """Subscribe, knowing no robot.
-
-        Args:
-            node: the node.
-            commands: where commands are published.
-            deactivate: deactivates the node.
-        """
+        """Subscribe, knowing no robot; ``deactivate`` deactivates the node."""
         self._node, self._commands = node, commands
         self.evaluator: SetpointEvaluator | None = None
         # Of the payload that the compiled calls take into account; none while that changes.
@@ -110,12 +104,7 @@ class SetpointStream:
             self._lifespan = round(float(str(value)) * 1e9)
 
     def take(self, evaluator: SetpointEvaluator, compiled: CompiledStream | None) -> None:
-        """Begin a stream for a robot.
-
-        Args:
-            evaluator: its evaluator.
-            compiled: its compiled calls, if any.
-        """
+        """Begin a stream for the robot of an evaluator, with its compiled calls, if any."""
         last = self._last()
         if last is not None and self.player.playing and moves(last[1].command):
             self._come_to_rest(*last, "the robot was replaced during a trajectory")
@@ -349,7 +338,6 @@ class SetpointStream:
         """Publish the command for a setpoint; return whether the setpoint was valid.
 
         Args:
-            setpoint: the setpoint.
             limit_policy: one of LIMIT_POLICIES; by default :attr:`limit_policy`.
             started: when its computation began, ns; by default now.
             ahead: exact motion that the command is for, where it is known.
@@ -364,11 +352,7 @@ class SetpointStream:
         answered = False
         try:
             command = self.evaluator.evaluate(
-                setpoint,
-                stamp=stamp,
-                limit_policy=limit_policy or self.limit_policy,
-                admit=self._admit,
-                ahead=ahead,
+                setpoint, stamp=stamp, limit_policy=limit_policy or self.limit_policy, admit=self._admit, ahead=ahead
             )
             self._commands.publish(setpoint.header, command, Status.FRESH)
             self.evaluator.commit()
@@ -426,10 +410,8 @@ class SetpointStream:
             if present.arm.robot.joint_names == evaluator.arm.robot.joint_names:
                 self.player.command(command.state)
         except StateError as error:
-            self._node.get_logger().error(
-                f"no command for the response to lost setpoints: {error}",
-                throttle_duration_sec=self._node.warning_period,
-            )
+            if self._node.is_due("no response"):
+                self._node.get_logger().error(f"no command for the response to lost setpoints: {error}")
             return False
         self.statistics.exceed(command.violations, clips=self.limit_policy == "clip")
         return True

@@ -11,14 +11,14 @@ from ...exceptions import EomDynamicsError, TrajectoryError
 from ...messages.setpoint_to_command import refusal_reason
 from ...messages.trajectories import RequestNames, check_size, read_spline
 from ...terminal import printable
-from ...trajectory import Spline, Verdict
+from ...trajectory import Spline
 from ...trajectory.feedforward import CHECK_RATE, checked
 from ...trajectory.takeover import stop
 from ..executors import Worker
 from ..interfaces import SplineTrajectory, TrajectoryStatus, nanoseconds, stream_qos
 from ..robot_node import RobotNode
 from ..trajectory_limits import STOPPED_BY_REFUSAL, enforce_limits
-from .trajectory_player import TrajectoryPlayer
+from .trajectory_player import Judge, TrajectoryPlayer
 
 # Planners send trajectories at a low rate.
 _DEPTH = 10
@@ -113,13 +113,7 @@ class SplineTopic:
         )
 
     def _replace(
-        self,
-        motion: Spline,
-        stamp: int,
-        told: TrajectoryStatus | None,
-        arm: ElasticArm,
-        judge: Callable[[Verdict], None],
-        reason: str,
+        self, motion: Spline, stamp: int, told: TrajectoryStatus | None, arm: ElasticArm, judge: Judge, reason: str
     ) -> None:
         """Replace the current motion, and report both; ``told`` is None for a motion that nobody has sent."""
         self._player.play(motion, stamp, told.header.frame_id if told else "", arm, judge)

@@ -25,8 +25,6 @@ _BUSY = 0.8
 class StreamStatistics:
     """Counts setpoints by outcome, since startup and in the last period, and logs what is wrong with them.
 
-    Each method logs by a call of its own, since rclpy limits the rate by the place of the call.
-
     Attributes:
         received: setpoints received.
         published: setpoints answered with a command.
@@ -58,20 +56,14 @@ class StreamStatistics:
         """Count and log a refused setpoint; ``detail`` is the traceback of an internal error."""
         self.refused += 1
         self.last_refusal = reason
-        self._node.get_logger().warning(
-            "\n".join(filter(None, [f"setpoint refused: {reason}", detail])),
-            throttle_duration_sec=self._node.warning_period,
-        )
+        self._node.warn("setpoint refused", "\n".join(filter(None, [reason, detail])))
 
     def expire(self, age: int, lifespan: int) -> None:
         """Count and log a setpoint that was dropped because its age exceeds the lifespan, both in ns."""
         self.received += 1
         self.expired += 1
-        self._node.get_logger().warning(
-            f"setpoint dropped: it is {age * 1e-9:.3g} s old, must be at most {lifespan * 1e-9:g} s "
-            "(parameter setpoint_lifespan)",
-            throttle_duration_sec=self._node.warning_period,
-        )
+        at_most = f"must be at most {lifespan * 1e-9:g} s (parameter setpoint_lifespan)"
+        self._node.warn("setpoint dropped", f"it is {age * 1e-9:.3g} s old, {at_most}")
 
     def exceed(self, violations: tuple[LimitViolation, ...], *, clips: bool) -> None:
         """Count and log a command that exceeds limits, if any, the worst first; ``clips``: efforts were clipped."""
@@ -80,10 +72,8 @@ class StreamStatistics:
         self.exceeding += 1
         if violations[0].ratio > self._worst:
             self._worst, self._worst_violation = violations[0].ratio, str(violations[0])
-        self._node.get_logger().warning(
-            f"command exceeds limits{', efforts clipped' if clips else ''}: {printable(summary(violations))}",
-            throttle_duration_sec=self._node.warning_period,
-        )
+        kind = f"command exceeds limits{', efforts clipped' if clips else ''}"
+        self._node.warn(kind, printable(summary(violations)))
 
     def report(self, seconds: float) -> StatusReport:
         """Return the status of the last ``seconds`` in the active state, and start the next period."""

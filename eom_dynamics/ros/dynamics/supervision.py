@@ -6,8 +6,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast
 
-from rclpy.clock import Clock
-from rclpy.clock_type import ClockType
 from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.qos import QoSProfile
 from rclpy.subscription import Subscription
@@ -19,6 +17,7 @@ from ...stream.doubts import Doubts, DoubtSettings
 from ...stream.watchdog import OBSERVATIONS, Phase, Response, Settings, Watchdog, WatchedClock
 from ...terminal import printable
 from ..diagnostics import Level, StatusReport
+from ..executors import steady_timer
 from ..robot_node import RobotNode
 
 # Between observations, s: as fast as a timer of Python is worth, and often enough to see publishers go.
@@ -89,10 +88,8 @@ class Supervision:
         # Called at the end of a response that ends the stream.
         self._done: Callable[[], None] | None = None
         period = 1.0 / node.get_parameter("stream_rate").value
-        # Steady, since the clock of the node may stand still or go back, and its timers with it.
-        steady = Clock(clock_type=ClockType.STEADY_TIME)
-        self._responses = node.create_timer(period, self._tick_response, clock=steady, autostart=False)
-        self._observations = node.create_timer(_LONGEST_PERIOD, self._observe, clock=steady, autostart=False)
+        self._responses = steady_timer(node, period, self._tick_response, autostart=False)
+        self._observations = steady_timer(node, _LONGEST_PERIOD, self._observe, autostart=False)
 
     @property
     def responding(self) -> bool:
@@ -201,9 +198,7 @@ class Supervision:
             joints = {evaluator.arm.robot.joint_names for evaluator in robots if evaluator}
             self._watchdog.admit(state[0] if len(joints) == 1 else None)
         if self._doubts is not None and not self._playing() and (text := self._doubts.judge(stamp, state)):
-            self._node.get_logger().warning(
-                f"setpoint in doubt: {printable(text)}", throttle_duration_sec=self._node.warning_period
-            )
+            self._node.warn("setpoint in doubt", printable(text))
 
     def feed(self, stamp: int, command: EvaluatedCommand) -> None:
         """Record an answered setpoint and its stamp, ns."""

@@ -7,8 +7,6 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
-from rclpy.clock import Clock
-from rclpy.clock_type import ClockType
 from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState
 
@@ -25,8 +23,8 @@ from ...robot import Robot
 from ...robot.model import frames_by_name
 from ...spelling import hint
 from ...terminal import printable
-from ..executors import Worker
-from ..interfaces import JOINT_STATES_QOS, JointTrajectorySetpoint, TaskSetpoint, nanoseconds, stream_qos
+from ..executors import Worker, steady_timer
+from ..interfaces import JointTrajectorySetpoint, TaskSetpoint, nanoseconds, stream_qos, subscribe_joint_states
 from ..robot_node import RobotNode
 
 # Longest time over which the last commanded motion predicts the next, s.
@@ -61,13 +59,12 @@ class TaskTopic:
         self._commanded: tuple[int, Array] | None = None
         self._subscription = node.create_subscription(TaskSetpoint, "task_setpoint", on_setpoint, **stream_qos(depth))
         # Not every middleware tells when a publisher appears.
-        node.create_timer(_LOOK_PERIOD, self._prepare_for_publishers, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        steady_timer(node, _LOOK_PERIOD, self._prepare_for_publishers)
 
     @property
     def publishers(self) -> int:
         """Number of publishers of task setpoints."""
-        count: int = self._subscription.get_publisher_count()
-        return count
+        return self._subscription.get_publisher_count()
 
     def take(self, robot: Robot) -> None:
         """Solve for a robot from now on."""
@@ -85,13 +82,9 @@ class TaskTopic:
         tracker = self._tracker(message.frame, self._robot)
         wanted = read_task_setpoint(message)
         stamp = nanoseconds(message.header.stamp)
-        expected = self._expected(stamp, self._robot)
-        q, rates, refusals = tracker.solve(
-            expected[np.newaxis],
-            wanted.pose[np.newaxis],
-            *[x[np.newaxis] for x in wanted.twists],
-            reference="world_aligned",
-        )
+        start = self._expected(stamp, self._robot)
+        rows = [x[np.newaxis] for x in (start, wanted.pose, *wanted.twists)]
+        q, rates, refusals = tracker.solve(*rows, reference="world_aligned")
         if refusals[0]:
             raise StateError(refusals[0])
         setpoint = self._setpoint
@@ -157,9 +150,7 @@ class TaskTopic:
         if self._measured is None:
             self._measured = JointPositions(robot.joint_names)
         if self._states is None:
-            self._states = self._node.create_subscription(
-                JointState, "joint_states", self._on_joint_states, JOINT_STATES_QOS
-            )
+            self._states = subscribe_joint_states(self._node, self._on_joint_states)
         try:
             return self._measured.read()
         except StateError as error:

@@ -6,11 +6,9 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from rclpy.clock import Clock
-from rclpy.clock_type import ClockType
 from rclpy.node import Node
 
 from ...arrays import Array
@@ -23,7 +21,7 @@ from ...stream.watchdog import ClockWatch
 from ...terminal import printable
 from ...trajectory import Spline, Trajectory, Verdict
 from ...trajectory.takeover import Handover, Shifted, take_over
-from ..executors import keep_pace
+from ..executors import keep_pace, steady_timer
 from ..interfaces import JointTrajectorySetpoint, set_stamp
 
 _SECOND = 10**9
@@ -45,6 +43,10 @@ _SMALL_STEP = 1e-4
 _MOVES_ON = _SECOND // 10
 
 
+Judge: TypeAlias = Callable[[Verdict], None]
+"""Takes the check of limits of a transition; raises TrajectoryError to refuse it."""
+
+
 class _Planned(NamedTuple):
     """A trajectory to be played; arguments as of :meth:`TrajectoryPlayer.play`, ``begin`` is its time 0, ns."""
 
@@ -52,7 +54,7 @@ class _Planned(NamedTuple):
     begin: int
     frame_id: str
     arm: ElasticArm
-    judge: Callable[[Verdict], None]
+    judge: Judge
 
     @property
     def first_knot(self) -> int:
@@ -80,7 +82,6 @@ class TrajectoryPlayer:
         """Create an idle player.
 
         Args:
-            node: the node.
             send: receives each setpoint, and the motion at the lead; returns whether the setpoint was valid.
         """
         self._node, self._send = node, send
@@ -107,8 +108,7 @@ class TrajectoryPlayer:
         self._due: int | None = None
         # On the node's clock, so that the motion pauses with /clock.
         self._timer = node.create_timer(self._period / _SECOND, self._tick, autostart=False)
-        steady = Clock(clock_type=ClockType.STEADY_TIME)
-        self._watch_timer = node.create_timer(_WATCH_PERIOD, self._observe, clock=steady, autostart=False)
+        self._watch_timer = steady_timer(node, _WATCH_PERIOD, self._observe, autostart=False)
 
     @property
     def playing(self) -> bool:
@@ -133,15 +133,13 @@ class TrajectoryPlayer:
             return None
         return motion, t
 
-    def play(
-        self, motion: Spline, stamp: int, frame_id: str, arm: ElasticArm, judge: Callable[[Verdict], None]
-    ) -> None:
+    def play(self, motion: Spline, stamp: int, frame_id: str, arm: ElasticArm, judge: Judge) -> None:
         """Play a motion, or have it wait for its start if nothing is being played.
 
         Args:
             motion: motion of the joints in the robot's order; its time 0 is at ``stamp``.
             stamp: ns; 0 for now.
-            judge: receives the check of limits of the transition to the motion; raises TrajectoryError to refuse it.
+            judge: receives the check of the transition to the motion.
 
         Raises:
             TrajectoryError: the motion has ended, starts away from the commanded position, or has left

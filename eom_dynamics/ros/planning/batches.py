@@ -89,8 +89,7 @@ def _rotors(arm: ElasticArm) -> NDArray[np.float64]:
     """Rotor inertia (n,) on the diagonal of the mass matrix, for rotors that turn with the joints."""
     if arm.transmission:
         raise StateError("include_rotor_inertia: rotors of a transmission do not turn with one joint each")
-    rotors = np.bincount(arm.motor_joint, arm.motor_inertia, arm.robot.n)
-    return np.asarray(rotors, dtype=float)
+    return np.bincount(arm.motor_joint, arm.motor_inertia, arm.robot.n).astype(float)
 
 
 _WEIGHTS = (ALL, POSITION, POINTING)
@@ -113,14 +112,9 @@ def inverse_kinematics_batch(
         if len(start) not in (1, count):
             raise StateError(f"start has {len(start)} configurations for {count} poses, must have one, or one for each")
         start = np.broadcast_to(start, (count, arm.robot.n))
-    found = inverse_kinematics(
-        kinematics_of(arm.robot),
-        np.reshape(poses, (count, 4, 4)),
-        request.frame or None,
-        start,
-        weights=_WEIGHTS[request.task],
-        limits=not request.ignore_limits,
-    )
+    targets, weights = np.reshape(poses, (count, 4, 4)), _WEIGHTS[request.task]
+    frame, limits = request.frame or None, not request.ignore_limits
+    found = inverse_kinematics(kinematics_of(arm.robot), targets, frame, start, weights=weights, limits=limits)
     response = ComputeInverseKinematics.Response(success=True, joint_names=order.names)
     write(response, ("position",), [order.to_message(found.q)])
     response.solved = found.success.tolist()

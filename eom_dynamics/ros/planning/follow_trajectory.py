@@ -16,8 +16,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from rclpy.action.server import ActionServer, CancelResponse, GoalResponse, ServerGoalHandle
 from rclpy.callback_groups import ReentrantCallbackGroup
-from rclpy.clock import Clock
-from rclpy.clock_type import ClockType
 from rclpy.task import Future
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
@@ -32,7 +30,7 @@ from ...messages.setpoint_to_command import refusal_reason
 from ...messages.trajectories import RequestNames
 from ...terminal import printable
 from ...trajectory import Spline
-from ..executors import Worker
+from ..executors import Worker, steady_timer
 from ..interfaces import TrajectoryStatus, nanoseconds, set_stamp
 from ..robot_node import RobotNode
 
@@ -227,7 +225,7 @@ class _Execution:
         self._state: JointState | None = None
         self._known: Future = Future()
         self._states = node.create_subscription(JointState, "joint_states", self._on_state, 1)
-        self._timer = node.create_timer(_PERIOD, self._tick, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        self._timer = steady_timer(node, _PERIOD, self._tick)
 
     @property
     def elapsed(self) -> float:
@@ -267,7 +265,7 @@ class _Execution:
             if not future.done():
                 future.set_exception(otherwise) if otherwise else future.set_result(None)
 
-        timer = self._node.create_timer(_PATIENCE, give_up, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        timer = steady_timer(self._node, _PATIENCE, give_up)
         try:
             await future
         finally:

@@ -74,9 +74,7 @@ class CarriedPayloads:
             self._at_tools = {**self._at_tools, tool: message}
         except Exception as error:
             self.last_refusal = printable(refusal_reason(error))
-            self._node.get_logger().warning(
-                f"payload refused: {self.last_refusal}", throttle_duration_sec=self._node.warning_period
-            )
+            self._node.warn("payload refused", self.last_refusal)
 
 
 class _LoadedDynamics(Dynamics):

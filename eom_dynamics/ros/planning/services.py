@@ -26,13 +26,13 @@ from ...messages.setpoint_to_command import refusal_reason
 from ...terminal import printable
 from ..executors import Worker
 from ..interfaces import (
-    JOINT_STATES_QOS,
     ComputeForwardDynamics,
     ComputeInverseDynamicsBatch,
     ComputeInverseKinematics,
     ComputeTrajectoryFeedforward,
     ComputeTrajectoryFeedforwardAction,
     GetEquationsOfMotion,
+    subscribe_joint_states,
 )
 from ..robot_node import RobotNode
 from .batches import forward_dynamics_batch, inverse_dynamics_batch, inverse_kinematics_batch, terms
@@ -54,9 +54,7 @@ class MeasuredJoints:
     def listen(self) -> None:
         """Subscribe; called by the node's executor."""
         if self._subscription is None:
-            self._subscription = self._node.create_subscription(
-                JointState, "joint_states", self._receive, JOINT_STATES_QOS
-            )
+            self._subscription = subscribe_joint_states(self._node, self._receive)
 
     def positions(self, names: Sequence[str]) -> Array:
         """Joint positions (n,) from the next messages; called in a thread, after :meth:`listen`.
@@ -135,6 +133,7 @@ class PlanningServices:
         for name, (kind, *_) in SERVICES.items():
             on_request = partial(self._on_request, name)
             node.create_service(kind, f"~/{name}", on_request, qos_profile=_QOS, callback_group=self._group)
+        queues = (f"{service}_service_qos_profile" for service in ("goal", "result", "cancel"))
         self._action = ActionServer(
             node,
             ComputeTrajectoryFeedforwardAction,
@@ -142,10 +141,8 @@ class PlanningServices:
             self._execute,
             callback_group=self._group,
             cancel_callback=lambda _: CancelResponse.ACCEPT,
-            goal_service_qos_profile=_QOS,
-            result_service_qos_profile=_QOS,
-            cancel_service_qos_profile=_QOS,
             result_timeout=_RESULT_TIMEOUT,
+            **dict.fromkeys(queues, _QOS),
         )
 
     def close(self) -> None:
@@ -191,7 +188,6 @@ class PlanningServices:
 
     def _answer(self, kind: Callable[..., Any], compute: Callable[[ElasticArm, Any], Any], request: Any) -> Any:
         """Compute the answer to a request, or the answer that refuses it; runs in a worker's thread."""
-        logger = self._node.get_logger()
         try:
             answer = compute(self._arm(getattr(request, "payload", None)), request)
             self.answered += 1
@@ -204,8 +200,8 @@ class PlanningServices:
             message = "not enough memory for this many samples: split the request"
         except Exception as error:
             message = refusal_reason(error)
-            logger.error(f"request failed:\n{traceback.format_exc()}")
+            self._node.get_logger().error(f"request failed:\n{traceback.format_exc()}")
         self.refused += 1
         self.last_refusal = printable(message)
-        logger.warning(f"request refused: {self.last_refusal}", throttle_duration_sec=self._node.warning_period)
+        self._node.warn("request refused", self.last_refusal)
         return kind(message=message)

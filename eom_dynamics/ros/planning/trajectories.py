@@ -26,6 +26,7 @@ _Constants = ComputeTrajectoryFeedforward.Request
 _ALL = _Constants.STATE | _Constants.EFFORT | _Constants.MOTOR
 
 _POINT_FIELDS = ("positions", "velocities", "accelerations")
+_VIOLATION_FIELDS = ("quantity", "name", "value", "limit", "ratio")
 
 
 def answer_trajectory(
@@ -69,12 +70,7 @@ def answer_trajectory(
         for point, t in zip(request.trajectory.points, times, strict=True):
             set_stamp(point.time_from_start, round(t * 1e9))
     found = trajectory_feedforward(
-        arm,
-        motion,
-        times,
-        rate=request.sample_rate,
-        most=_Constants.MAX_SAMPLES,
-        progress=_part(progress, begin, 1.0),
+        arm, motion, times, rate=request.sample_rate, most=_Constants.MAX_SAMPLES, progress=_part(progress, begin, 1.0)
     )
     exceeded = "" if found.verdict.ok or limits == "ignore" else f"exceeds limits: {found.verdict}"
     if exceeded and limits == "refuse":
@@ -87,9 +83,7 @@ def answer_trajectory(
     response = answer(success=True, message=exceeded, trajectory=request.trajectory, joint_names=order.names)
     response.motor_names = order.motor_names
     response.exceeded = [
-        LimitViolation(
-            time=x.t, **{field: getattr(x, field) for field in ("quantity", "name", "value", "limit", "ratio")}
-        )
+        LimitViolation(time=x.t, **{field: getattr(x, field) for field in _VIOLATION_FIELDS})
         for x in found.verdict.exceeded
     ]
     response.time_scaling = found.verdict.time_scaling or math.nan
@@ -106,11 +100,7 @@ def answer_trajectory(
 
 
 def timed(
-    arm: ElasticArm,
-    motion: Spline,
-    times: Array,
-    timing: str,
-    progress: Callable[[float], Any] = lambda fraction: None,
+    arm: ElasticArm, motion: Spline, times: Array, timing: str, progress: Callable[[float], Any] = lambda fraction: None
 ) -> tuple[Array, Spline]:
     """Retime a motion and its waypoints (K,), as requested."""
     if timing == _Constants.FASTEST:
@@ -138,15 +128,9 @@ def fitted(trajectory: Any, times: Any, order: JointOrder, options: Any) -> Spli
         raise StateError(f"ends must be rest or free, is {options.ends!r:.60}")
     positions = read_positions(trajectory, order)
     given = {field: read_points(trajectory, field, order) for field in _POINT_FIELDS[1:]}
-    given = {field: values for field, values in given.items() if field in followed(options)}
-    return through(
-        times,
-        positions,
-        velocities=given.get("velocities"),
-        accelerations=given.get("accelerations"),
-        ends=options.ends or _Constants.REST,
-        overshoot=not options.no_overshoot,
-    )
+    velocities, accelerations = (x if field in followed(options) else None for field, x in given.items())
+    ends, overshoot = options.ends or _Constants.REST, not options.no_overshoot
+    return through(times, positions, velocities=velocities, accelerations=accelerations, ends=ends, overshoot=overshoot)
 
 
 def _require_no_options(request: Any) -> None:
@@ -155,8 +139,7 @@ def _require_no_options(request: Any) -> None:
         "ends": request.ends not in ("", _Constants.REST),
         "no_overshoot": request.no_overshoot,
     }
-    names = [name for name, is_given in given.items() if is_given]
-    if names:
+    if names := [name for name, is_given in given.items() if is_given]:
         raise StateError(f"{', '.join(names)}: for waypoints of the joints only, not for a tool_trajectory")
 
 
@@ -200,5 +183,4 @@ def requested_start(request: Any, order: JointOrder, measured: Callable[[], Arra
     positions = read_points(request.trajectory, "positions", order)
     if positions is None:
         raise StateError("points[0].positions is empty; it must have the positions of the joints at the start")
-    start: Array = positions[0]
-    return start
+    return positions[0]

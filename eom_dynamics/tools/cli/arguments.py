@@ -21,15 +21,9 @@ html_path, robot_path = path_with(".html"), path_with(*WRITABLE)
 
 def add_output_folder(parser: argparse.ArgumentParser, metavar: str = "DIR", default: Path | None = None) -> None:
     """Add ``--output``, a folder, required without a default, and ``--force``."""
-    note = "" if default is None else "; default: %(default)s"
+    what = "folder to write" if default is None else "folder to write; default: %(default)s"
     parser.add_argument(
-        "-o",
-        "--output",
-        metavar=metavar,
-        type=path,
-        required=default is None,
-        default=default,
-        help=f"folder to write{note}",
+        "-o", "--output", metavar=metavar, type=path, required=default is None, default=default, help=what
     )
     parser.add_argument("--force", action="store_true", help="write into a folder that is not empty")
 

@@ -27,13 +27,11 @@ from ...export import (
 from ...export.functions import controller_functions
 from ...robot import Robot
 from ..results import Result, ResultSection, TextTable, operation_counts
-from ..writing import check_folder, whole_file, write_folder
+from ..writing import check_folder, write_file, write_folder
 from .arguments import add_output_file, add_robot_arguments, load
 from .options import comma_separated, one_of, path
 
 SUMMARY = "write a robot's dynamics as C, C++, MATLAB, CasADi and CUDA code, or a ros2_control package"
-
-_WITH_PRECISION = [name for name, language in LANGUAGES.items() if "single" in language.precisions]
 
 LOOP = "loop"
 
@@ -48,12 +46,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f"folder to write; with --language {LOOP} optional, a library, .so, such as for a computer without a compiler"
     )
     add_output_file(parser, "OUT", path, what, required=False)
-    parser.add_argument(
-        "--language",
-        action="append",
-        choices=(*LANGUAGES, LOOP),
-        help=f"may be repeated, but for {LOOP}; default: all others, without CasADi where it is not installed",
-    )
+    what = f"may be repeated, but for {LOOP}; default: all others, without CasADi where it is not installed"
+    parser.add_argument("--language", action="append", choices=(*LANGUAGES, LOOP), help=what)
     parser.add_argument(
         "--generic",
         action="store_true",
@@ -68,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f"ros2_control alone those that it calls. {FEEDFORWARD}, motion and efforts of the motors of elastic joints, "
         f"{ON_BASE}, and {PLANT}, for simulation and feedback, are written with the functions that they call",
     )
-    languages = ", ".join(_WITH_PRECISION)
+    languages = ", ".join(name for name, language in LANGUAGES.items() if "single" in language.precisions)
     parser.add_argument(
         "--precision",
         choices=PRECISIONS,
@@ -116,11 +110,9 @@ def _compile_loop(options: argparse.Namespace) -> Result:
     robot = load(options)
     library = loop_library(robot)
     if output is not None:
-        with whole_file(output, force=options.force) as temporary:
-            temporary.write_bytes(library.content)
-    return Result(
-        lead=[f"{robot.name}: {robot.n} joints, fingerprint {library.fingerprint}", str(output or library.path)]
-    )
+        write_file(output, library.content, force=options.force)
+    line = f"{robot.name}: {robot.n} joints, fingerprint {library.fingerprint}"
+    return Result(lead=[line, str(output or library.path)])
 
 
 def _project(options: argparse.Namespace, robot: Robot) -> tuple[Project, dict[str, str]]:

@@ -11,7 +11,7 @@ from ...extras import missing
 from ...robot import formats, load_robot
 from ...robot.formats import MJCF
 from ..results import Result
-from ..writing import whole_file
+from ..writing import write_file
 from .arguments import add_output_file, add_robot_arguments, load, robot_path
 
 SUMMARY = "write a robot as a parameter file, a URDF or an MJCF model"
@@ -28,18 +28,15 @@ def run(options: argparse.Namespace) -> Result:
     chosen = formats.written_format(options.output.name)
     assert chosen is not None and chosen.write is not None  # by its type
     written = chosen.write(load(options))
-    size = len(written.text.encode())
-    if size > chosen.largest:
+    content = written.text.encode()
+    if len(content) > chosen.largest:
         larger = [ending for each in formats.FORMATS for ending in each.writes[:1] if each.largest > chosen.largest]
         remedy = "leave out a part of the robot by --tip" + "".join(f", or write a {ending}" for ending in larger)
-        raise RobotDescriptionError(
-            f"{options.output}: not written: it would have {size} bytes, and at most {chosen.largest} can be read; "
-            f"{remedy}"
-        )
+        reason = f"it would have {len(content)} bytes, and at most {chosen.largest} can be read"
+        raise RobotDescriptionError(f"{options.output}: not written: {reason}; {remedy}")
     if chosen is not MJCF or missing("mjcf") is None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RobotDescriptionWarning)  # those of the robot have been shown
             load_robot(written.text, unphysical="warn")
-    with whole_file(options.output, force=options.force) as temporary:
-        temporary.write_text(written.text, encoding="utf-8")
+    write_file(options.output, content, force=options.force)
     return Result(warnings=written.lost)

@@ -106,16 +106,9 @@ def run(options: argparse.Namespace) -> Result:
         lacking = ", ".join(name for name in robot.joint_names if name not in noise)
         raise EomDynamicsError(f"--noise: no number for {lacking}; give one for each joint")
     spheres = read_spheres(options.spheres) if options.spheres else None
-    task = Excitation(
-        robot,
-        options_of(
-            ExcitationOptions,
-            options,
-            limits=limits,
-            spheres=spheres,
-            noise=[noise[name] for name in robot.joint_names] if noise else None,
-        ),
-    )
+    deviations = [noise[name] for name in robot.joint_names] if noise else None
+    settings = options_of(ExcitationOptions, options, limits=limits, spheres=spheres, noise=deviations)
+    task = Excitation(robot, settings)
     with progress_bars("{task.fields[state]}") as bars:
         bar = bars.add_task(robot.name, total=1.0, state="random motions")
         found = task.optimize(
@@ -125,15 +118,8 @@ def run(options: argparse.Namespace) -> Result:
             progress=lambda done, cost: bars.update(bar, completed=done, state=f"{done:4.0%}, cost {cost:.4f}"),
         )
         bars.update(bar, completed=1.0)
-    write_outputs(
-        options.output,
-        task,
-        found,
-        rate=options.rate,
-        waypoints=options.waypoints,
-        storage=Storage(options.format),
-        force=options.force,
-    )
+    rates = {"rate": options.rate, "waypoints": options.waypoints}
+    write_outputs(options.output, task, found, **rates, storage=Storage(options.format), force=options.force)
     return excitation_result(task, found, options.output)
 
 

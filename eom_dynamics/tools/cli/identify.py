@@ -15,7 +15,7 @@ from ...extras import require
 from ...terminal import printable
 from ..results import Result
 from ..robot_options import RobotOptions
-from ..writing import check_file, whole_file
+from ..writing import check_file, whole_file, write_file
 from .arguments import add_json, add_output_file, add_robot_arguments, html_path, load, robot_path
 from .console import progress_bars
 from .options import add_options, options_of
@@ -71,15 +71,13 @@ def run(options: argparse.Namespace) -> Result:
         }
         progress("write and verify the file", 0.0)
         with whole_file(options.output, force=options.force) as temporary:
-            found, not_in_file = write_and_verify(
-                temporary, options.robot, options_of(RobotOptions, options), found, about
-            )
+            part = options_of(RobotOptions, options)
+            found, not_in_file = write_and_verify(temporary, options.robot, part, found, about)
         if options.page:
             progress("draw the page", 0.0)
         result = replace(identification_result(found, about, options.page), warnings=not_in_file)
         if options.page:
             from ..pages.page import html_page
 
-            with whole_file(options.page, force=options.force) as temporary:
-                temporary.write_text(html_page("identify", result), encoding="utf-8")
+            write_file(options.page, html_page("identify", result).encode(), force=options.force)
     return result

@@ -35,13 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     parser.add_argument("bags", metavar="BAG", nargs="+", type=path, help="run of the motion")
     add_robot_arguments(parser, "--robot")
-    parser.add_argument(
-        "--motion",
-        metavar="FILE.npz",
-        type=path,
-        required=True,
-        help="commanded motion: arrays t, joint_names, q, qd, qdd, qddd, qdddd; or the file written by the last call",
-    )
+    what = "commanded motion: arrays t, joint_names, q, qd, qdd, qddd, qdddd; or the file written by the last call"
+    parser.add_argument("--motion", metavar="FILE.npz", type=path, required=True, help=what)
     add_output_file(parser, "FILE.npz", path_with(".npz"), "motion of the next run")
     parser.add_argument("--topic", metavar="NAME", help="topic of the measured positions, if there are several")
     add_number(parser, "--natural-frequency", "W", 70.0, "of the motors' PD, rad/s", "not negative")
@@ -81,7 +76,11 @@ def run(options: argparse.Namespace) -> Result:
     runs = [run.positions for run in recorded]
     w0 = options.natural_frequency
     shares = error_shares(arm, last, runs, options.bandwidth, natural_frequency=w0) if len(runs) > 1 else ()
-    sentences = _sentences(shares, options, efforts=all(run.efforts for run in recorded))
+    remedy = "eom_dynamics identify finds them in runs recorded with efforts"
+    if all(run.efforts for run in recorded):
+        command = ["eom_dynamics", "identify", *map(str, options.bags)]
+        remedy = f"run {shlex.join([*command, '--robot', options.robot, '-o', 'identified.yaml'])}"
+    sentences = [_sentence(x, remedy) for x in shares]
     bound = contraction(arm, last.reference[0], settings, uncertainty, natural_frequency=w0)
     try:
         found = learn(arm, last, runs, settings, uncertainty=uncertainty, natural_frequency=w0)
@@ -106,29 +105,16 @@ def run(options: argparse.Namespace) -> Result:
     )
 
 
-def _sentences(shares: tuple[ErrorShares, ...], options: argparse.Namespace, *, efforts: bool) -> list[str]:
-    """What repeats in the error of each joint, and what to do about it; ``efforts``: whether they were recorded."""
-    command = shlex.join(
-        ["eom_dynamics", "identify", *map(str, options.bags), "--robot", options.robot, "-o", "identified.yaml"]
-    )
-    remedy = f"run {command}" if efforts else "eom_dynamics identify finds them in runs recorded with efforts"
-    lines = []
-    for x in shares:
-        if not x.repeats:
-            lines.append(f"{x.joint}: no part of the error repeats beyond its noise; more runs tell smaller ones")
-            continue
-        line = f"{x.joint}: {_percent(x.repeating, x.deviation)} of the error repeats"
-        if x.explained != x.explained:
-            line += "; what the model explains of it cannot be told of this arm or so short a motion"
-        else:
-            line += f"; of this {_percent(x.explained)} is explained by model parameters"
-            line += (
-                f": {remedy}"
-                if x.explained >= _MOSTLY
-                else ", the rest is a disturbance that repeats, which learning corrects and identify does not"
-            )
-        lines.append(line)
-    return lines
+def _sentence(x: ErrorShares, remedy: str) -> str:
+    """What repeats in the error of a joint, and what to do about it; ``remedy`` is that of errors of the model."""
+    if not x.repeats:
+        return f"{x.joint}: no part of the error repeats beyond its noise; more runs tell smaller ones"
+    line = f"{x.joint}: {_percent(x.repeating, x.deviation)} of the error repeats"
+    if x.explained != x.explained:
+        return f"{line}; what the model explains of it cannot be told of this arm or so short a motion"
+    rest = ", the rest is a disturbance that repeats, which learning corrects and identify does not"
+    advice = f": {remedy}" if x.explained >= _MOSTLY else rest
+    return f"{line}; of this {_percent(x.explained)} is explained by model parameters{advice}"
 
 
 def _percent(share: float, deviation: float = 0.0) -> str:

@@ -63,7 +63,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             completing = "_ARGCOMPLETE" in os.environ
             parser = _parser(None if completing else next((x for x in given if x in _COMMANDS), ""))
             if completing:
-                _complete(parser)
+                with suppress(ImportError):  # without argcomplete there are no completions
+                    import_module("argcomplete").autocomplete(parser)  # answers the shell, and exits
             options, unknown = parser.parse_known_args(arguments)
             program = options.program
             if unknown:
@@ -116,14 +117,6 @@ def _parser(only: str | None = None) -> argparse.ArgumentParser:
             module.add_arguments(command)
         command.set_defaults(run=module.run, parser=command, refuse=command.error, program=f"eom_dynamics {name}")
     return parser
-
-
-def _complete(parser: argparse.ArgumentParser) -> None:
-    """Answer the shell that asks for completions, and exit; without argcomplete there are none."""
-    with suppress(ImportError):
-        import argcomplete
-
-        argcomplete.autocomplete(parser)
 
 
 class _Parser(argparse.ArgumentParser):

@@ -149,9 +149,8 @@ def _options(cls: type) -> list[tuple[Field[Any], Any]]:
     """Fields that are options, or dataclasses of options, and their types."""
     hints = get_type_hints(cls)
     of: Any = cls
-    return [
-        (entry, hints[entry.name]) for entry in fields(of) if "rule" in entry.metadata or _nested(hints[entry.name])
-    ]
+    pairs = [(entry, hints[entry.name]) for entry in fields(of)]
+    return [(entry, kind) for entry, kind in pairs if "rule" in entry.metadata or _nested(kind)]
 
 
 def _nested(kind: Any) -> bool:

@@ -21,7 +21,7 @@ from ...terminal import printable
 from ..recording_options import CommandOptions, Sampling
 from ..results import Result
 from ..robot_options import RobotOptions
-from ..writing import whole_file
+from ..writing import write_file
 from .arguments import add_json, add_output_file, add_robot_arguments, html_path, load
 from .console import progress_bars
 from .options import add_options, options_of, path, path_with
@@ -97,18 +97,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_output_file(parser, "OUT", path, outputs)
     add_robot_arguments(parser, "--robot", "; default: the URDF that the bag has on the topic robot_description")
     add_json(parser)
-    parser.add_argument(
-        "--junit",
-        metavar="FILE.xml",
-        type=path_with(".xml"),
-        help="write the results as a JUnit report, overwriting an existing one",
-    )
-    parser.add_argument(
-        "--page",
-        metavar="PAGE.html",
-        type=html_path,
-        help="write the results as a page, overwriting an existing one: an index and the comparison of each bag",
-    )
+    junit = "write the results as a JUnit report, overwriting an existing one"
+    parser.add_argument("--junit", metavar="FILE.xml", type=path_with(".xml"), help=junit)
+    page = "write the results as a page, overwriting an existing one: an index and the comparison of each bag"
+    parser.add_argument("--page", metavar="PAGE.html", type=html_path, help=page)
     for options in (_Bags, Sampling, CommandOptions, _Checks):
         add_options(parser, options)
 
@@ -163,13 +155,11 @@ def run(options: argparse.Namespace) -> Result:
     about = {"robot": robot} | ({"compared with": str(options.compare)} if options.compare else {})
     result = replay_result(results, checks, options.compare, about, options.page)
     if options.junit is not None:
-        with whole_file(options.junit, force=True) as aside:
-            aside.write_bytes(as_junit(results, checks))
+        write_file(options.junit, as_junit(results, checks), force=True)
     if options.page is not None:
         from ..pages.page import html_page
 
-        with whole_file(options.page, force=True) as aside:
-            aside.write_text(html_page("replay", result), encoding="utf-8")
+        write_file(options.page, html_page("replay", result).encode(), force=True)
     return result
 
 

@@ -21,7 +21,7 @@ from ...terminal import printable
 from ..recording_options import Sampling
 from ..results import Result
 from ..robot_options import RobotOptions
-from ..writing import check_file, whole_file
+from ..writing import check_file, write_file
 from .arguments import add_output_file, add_robot_arguments, html_path, load
 from .console import complain, progress_bars
 from .options import add_options, options_of, path
@@ -93,8 +93,7 @@ def run(options: argparse.Namespace) -> Result:
         known = _described([record.robot for record in records]) if robot is None else f"{options.robot:.200}"
         about = {"recordings": ", ".join(map(str, shown)), "robot": known}
         result = report_result(records, about, options.output)
-        with whole_file(options.output, force=options.force) as aside:
-            aside.write_text(html_page("report", result), encoding="utf-8")
+        write_file(options.output, html_page("report", result).encode(), force=options.force)
         bars.update(task, completed=1.0)
     return replace(result, failures=complaints)
 
@@ -105,9 +104,8 @@ def _described(robots: Sequence[Robot | None]) -> str:
     unknown = sum(robot is None for robot in robots)
     if not names:
         return "unknown: no recording has its robot_description; name the robot, --robot ROBOT"
-    return f"{names}, from robot_description" + (
-        f"; unknown in {unknown} of {len(robots)} recordings" if unknown else ""
-    )
+    part = f"; unknown in {unknown} of {len(robots)} recordings" if unknown else ""
+    return f"{names}, from robot_description{part}"
 
 
 @contextmanager

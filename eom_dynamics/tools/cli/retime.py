@@ -26,13 +26,11 @@ SUMMARY = "find the fastest motion along a path within all limits of a robot"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     add_robot_arguments(parser)
-    parser.add_argument(
-        "path",
-        metavar="PATH",
-        type=path,
-        help="waypoints: a .csv file with a column for each joint, a .json file with joint_names and points with "
-        "positions, a .npz file with q, or a bag with a JointTrajectory, whose times are ignored",
+    what = (
+        "waypoints: a .csv file with a column for each joint, a .json file with joint_names and points with "
+        "positions, a .npz file with q, or a bag with a JointTrajectory, whose times are ignored"
     )
+    parser.add_argument("path", metavar="PATH", type=path, help=what)
     add_output_folder(parser)
     add_number(parser, "--rate", "HZ", 1000.0, "rate of the samples")
     add_number(parser, "--waypoints", "HZ", 100.0, "rate of the points of the JointTrajectory")
@@ -68,13 +66,8 @@ def run(options: argparse.Namespace) -> Result:
                 f"the motion takes {motion.duration:.6g} s, at {rate:g} Hz more than {_MOST_SAMPLES} samples; lower "
                 f"{name}, or check the limits"
             )
-    result = fastest_motion_result(
-        arm,
-        motion,
-        waypoints,
-        options.output / "index.html",
-        {"robot": f"{options.robot:.200}", "path": str(options.path), "waypoints": str(len(waypoints))},
-    )
+    about = {"robot": f"{options.robot:.200}", "path": str(options.path), "waypoints": str(len(waypoints))}
+    result = fastest_motion_result(arm, motion, waypoints, options.output / "index.html", about)
     with whole_folder(options.output, force=options.force) as aside:
         write_states(aside, sample(motion, options.rate), robot.joint_names)
         fields = trajectory_fields(motion, robot.joint_names, options.waypoints)

@@ -111,19 +111,15 @@ def picture(plan: Plan, answers: Mapping[str, Array], checks: RunChecks) -> byte
     q, theta = plan.states[0], answers["motor_position"]
     off = 1e3 * (theta - plan.arm.motors_following(q))
     rows, *circles = checks.closed_form
-    for axis, title, curve, markers in zip(
-        axes,
-        (
-            f"joint effort  τ  [{effort}]",
-            f"τ̇  [{effort}/s]",
-            f"τ̈  [{effort}/s²]   circles: closed form",
-            f"link  q  (lines), motor  θ  (circles)  [{together(units)}]",
-            f"spring deflection  θ − q  [{together(milli(units))}]",
-        ),
-        (*(answers[field] for field in EFFORT_FIELDS), q, off),
-        (*circles, theta[rows], off[:0]),
-        strict=False,
-    ):
+    titles = (
+        f"joint effort  τ  [{effort}]",
+        f"τ̇  [{effort}/s]",
+        f"τ̈  [{effort}/s²]   circles: closed form",
+        f"link  q  (lines), motor  θ  (circles)  [{together(units)}]",
+        f"spring deflection  θ − q  [{together(milli(units))}]",
+    )
+    curves, points = (*(answers[field] for field in EFFORT_FIELDS), q, off), (*circles, theta[rows], off[:0])
+    for axis, title, curve, markers in zip(axes, titles, curves, points, strict=False):
         frame(axis, title)
         for x, y, most, style in ((plan.t, curve, CURVE_POINTS, "-"), (plan.t[rows], markers, MARKERS, "o")):
             step = max(1, len(y) // most)

@@ -103,12 +103,8 @@ def _friction(fit: Fit, training: Sequence[Recording]) -> Charts:
         _add_dots(figure, v, effort, _MEASURED)
         u = np.linspace(-1, 1, 401)
         grid = u * np.abs(u) * np.where(u < 0, max(0.0, -np.min(v)), max(0.0, np.max(v)))  # denser around zero
-        motion = Motion(
-            grid,
-            np.zeros_like(grid),
-            smoothing_velocity=float(fit.filter.smoothing_velocity[j]),
-            stribeck_velocity=float(fit.filter.stribeck_velocity[j]),
-        )
+        smoothing, stribeck = float(fit.filter.smoothing_velocity[j]), float(fit.filter.stribeck_velocity[j])
+        motion = Motion(grid, np.zeros_like(grid), smoothing_velocity=smoothing, stribeck_velocity=stribeck)
         law = np.sum([fit.terms[name][j] * TERMS[name].basis(motion) for name in own], axis=0)
         add_line(figure, grid, law, "identified", {"color": _PREDICTED})
         figures[f"friction_{j}"] = figure
@@ -171,14 +167,9 @@ def _springs(found: ElasticFit) -> Charts:
         add_line(figure, grid, spring.spring.load(grid, np.zeros_like(grid)), "identified", {"color": "black"})
         if spring.table is not None:
             x, y, deviation = spring.table
-            figure.add_scatter(
-                x=x,
-                y=short(y),
-                error_y={"type": "data", "array": short(deviation)},
-                mode="markers",
-                marker={"color": "black", "symbol": "circle-open"},
-                name="table",
-            )
+            bars = {"type": "data", "array": short(deviation)}
+            marker = {"color": "black", "symbol": "circle-open"}
+            figure.add_scatter(x=x, y=short(y), error_y=bars, mode="markers", marker=marker, name="table")
         figures[f"spring_{k}"] = figure.update_layout(showlegend=True)
     return figures
 
@@ -214,10 +205,8 @@ def _responses(found: ResonanceResult) -> Charts:
         figure = chart(f"{name}: motion over effort", "frequency [Hz]", f"{position}/({effort})")
         gain = np.abs(response.response[inside])
         add_line(figure, response.frequency[inside], gain, "measured", {"color": color(k)})
-        for label, frequencies, dash in (
-            ("antiresonance", fit.antiresonance, "dot"),
-            ("resonance", fit.resonance, "dash"),
-        ):
+        for label, dash in (("antiresonance", "dot"), ("resonance", "dash")):
+            frequencies = getattr(fit, label)
             for f in frequencies[(frequencies >= fit.band[0]) & (frequencies <= fit.band[1])]:
                 figure.add_vline(x=float(f), line={"color": "black", "dash": dash, "width": 1}, annotation_text=label)
         figure.update_xaxes(type="linear")
@@ -255,12 +244,6 @@ def _low_pass(found: ElasticFit, k: int, t: Array) -> LowPass | None:
 
 def _add_dots(figure: go.Figure, x: Array, y: Array, shade: str) -> None:
     """Draw measured values, thinned."""
-    kept = slice(None, None, max(1, len(x) // _DOTS))
-    figure.add_scatter(
-        x=short(x[kept]),
-        y=short(y[kept]),
-        mode="markers",
-        marker={"size": 4, "color": shade, "opacity": 0.4},
-        name="measured",
-        hoverinfo="skip",
-    )
+    step = max(1, len(x) // _DOTS)
+    style = {"mode": "markers", "marker": {"size": 4, "color": shade, "opacity": 0.4}, "hoverinfo": "skip"}
+    figure.add_scatter(x=short(x[::step]), y=short(y[::step]), name="measured", **style)

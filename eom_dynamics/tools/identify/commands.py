@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,7 +108,7 @@ def command_timing(
         try:
             commands = _commands(each, robot, source)
             if commands is not None:
-                found.append(_of_one(ElasticArm(robot), each, source, motors, *commands))
+                found.append(_of_one(ElasticArm(robot), each, source, motors, commands))
         except IdentificationError as error:
             notes.append(f"{each.name}: the delay of its commands is not identified: {error}")
     if not found:
@@ -117,10 +117,12 @@ def command_timing(
     return CommandTiming(DriveDelay.of_all(delays), combined(periods), robot.drive_interpolation), notes
 
 
-def _commands(
-    recording: TwoSidedRecording, robot: Robot, source: Source
-) -> tuple[NDArray[np.int64], list[Array]] | None:
-    """Stamps (N,) of the commands, ns, and the commands of each motor (N, n); None where there are none.
+# Stamps (N,), ns, and fields (N, n).
+_Commands: TypeAlias = tuple[NDArray[np.int64], list[Array]]
+
+
+def _commands(recording: TwoSidedRecording, robot: Robot, source: Source) -> _Commands | None:
+    """The commands of the motors; None where there are none.
 
     Raises:
         IdentificationError: there are several topics of commands.
@@ -143,13 +145,9 @@ def _commands(
 
 
 def _of_one(
-    arm: ElasticArm,
-    recording: TwoSidedRecording,
-    source: Source,
-    motors: MotorSource,
-    stamps: NDArray[np.int64],
-    commands: Sequence[Array],
+    arm: ElasticArm, recording: TwoSidedRecording, source: Source, motors: MotorSource, commands: _Commands
 ) -> tuple[DriveDelay, Delay]:
+    stamps, fields = commands
     if len(arm.motor_joint) != arm.robot.n or arm.transmission:
         raise IdentificationError("it needs a motor at each joint")
     if arm.robot.compensated_by_robot:
@@ -177,15 +175,8 @@ def _of_one(
     t = part.t[now]
     # Drives were sent references for the times at which they measure, by this file.
     ages = (0.0, *arm.robot.drive_feedback_delay)
-    given = [CubicSpline(times, x)(t - age) for x, age in zip(commands, ages, strict=False)]
+    given = [CubicSpline(times, x)(t - age) for x, age in zip(fields, ages, strict=False)]
+    motion = part.q[now], part.theta[now], part.motor_effort[now]
     # Efforts are at the times at which they act, if those are known.
-    return drive_delay(
-        arm,
-        t,
-        part.q[now],
-        part.theta[now],
-        part.motor_effort[now],
-        given,
-        spring_effort=part.tau[now],
-        early=None if late is None else 0.0,
-    ), period
+    early = None if late is None else 0.0
+    return drive_delay(arm, t, *motion, given, spring_effort=part.tau[now], early=early), period

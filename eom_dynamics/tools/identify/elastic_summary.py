@@ -42,7 +42,7 @@ _UNITS = {
     "resonance": "Hz",
 }
 
-_MOTOR = ("viscous", "asymmetry", "coulomb", "stribeck", "stribeck_velocity", "smoothing_velocity")
+_FRICTION = ("viscous", "asymmetry", "coulomb", "stribeck", "stribeck_velocity", "smoothing_velocity")
 
 
 class Number(NamedTuple):
@@ -59,12 +59,10 @@ class Number(NamedTuple):
 
 def identified(found: ElasticFit | ResonanceResult) -> list[Number]:
     """All identified numbers, by joint."""
-    rows: list[Number] = []
-    for k, joint in enumerate(found.robot.independent_joints):
-        rows += (
-            _from_resonance(joint, found, k) if isinstance(found, ResonanceResult) else _from_both_sides(joint, found)
-        )
-    return rows
+    joints = enumerate(found.robot.independent_joints)
+    if isinstance(found, ResonanceResult):
+        return [row for k, joint in joints for row in _from_resonance(joint, found, k)]
+    return [row for _, joint in joints for row in _from_both_sides(joint, found)]
 
 
 def elastic_section(found: ElasticFit | ResonanceResult, charts: Charts) -> ResultSection:
@@ -163,17 +161,17 @@ def _from_both_sides(joint: Joint, found: ElasticFit) -> Iterator[Number]:
             yield row("spring", "hysteresis width", np.nan, spring.hysteresis)
     if motor is not None:
         friction = joint.actuator.friction
-        if "rotor_inertia" in motor.parameters:
-            yield row("motor", "rotor inertia", float(joint.rotor_inertia), motor.rotor_inertia)
-        for name in _MOTOR:
+        motor_of_file = {
+            "rotor_inertia": joint.rotor_inertia,
+            **{name: getattr(friction, name, np.nan) for name in _FRICTION},
+            "stribeck": friction.static - friction.coulomb,
+            "efficiency": joint.actuator.gear.efficiency,
+            "offset": np.nan,
+        }
+        for name, file in motor_of_file.items():
             if name in motor.parameters:
-                stribeck = float(friction.static) - float(friction.coulomb)
-                file = stribeck if name == "stribeck" else float(getattr(friction, name, np.nan))
-                yield row("motor", name.replace("_", " "), file, motor.parameters[name])
-        if "efficiency" in motor.parameters:
-            yield row("motor", "efficiency", float(joint.actuator.gear.efficiency), motor.parameters["efficiency"])
-        if "offset" in motor.parameters:
-            yield row("motor", "offset", np.nan, motor.parameters["offset"], "A" if motor.of_current else "N m")
+                unit = "A" if name == "offset" and motor.of_current else None
+                yield row("motor", name.replace("_", " "), float(file), motor.parameters[name], unit)
         if motor.torque_constant is not None:
             file = float(joint.actuator.motor.torque_constant)
             gain = motor.parameters["torque_per_current"]

@@ -12,7 +12,7 @@ from pathlib import Path
 from ...exceptions import RobotDescriptionError, RobotDescriptionWarning
 from ...identification import not_in_file
 from ...identification.links.terms import LINE, SCALE, TABLE
-from ...robot import Joint, Robot
+from ...robot import Robot
 from ...robot.formats import PARAMETER_FILE, URDF, written_format
 from ...robot.writers.urdf import add_inertia, add_losses, friction_in_urdf
 from ...terminal import printable
@@ -30,7 +30,6 @@ def write_and_verify(
     Args:
         path, source: as for :func:`robot_file`.
         robot_options: the part of the source that was loaded.
-        found: the results.
         about: names and values for the comments.
 
     Returns:
@@ -70,7 +69,6 @@ def robot_file(
     Args:
         output: path of the file; its ending is the format.
         source: what the robot was loaded from. A URDF that is to be written from a URDF is patched.
-        found: the results.
         comments: for the head of a parameter file.
 
     Raises:
@@ -132,11 +130,13 @@ def patched_urdf(text: str, robot: Robot) -> str:
         child = _named(element, "child")
         if child not in links:
             raise RobotDescriptionError(f"{robot.name}: the URDF has no link {child}, the child of {joint.name}")
-        _set_inertia(links[child], joint)
+        _remove_inertia(links[child])
+        add_inertia(links[child], joint.inertial)
+        for new in links[child].findall("inertial"):
+            new.tail = "\n  "
         add_losses(element, joint)
         for fixed in _fixed_to(child, joints, moving):
-            for old in links[fixed].findall("inertial"):
-                links[fixed].remove(old)
+            _remove_inertia(links[fixed])
     return f'<?xml version="1.0"?>\n{ET.tostring(root, encoding="unicode")}\n'
 
 
@@ -147,17 +147,11 @@ def _named(joint: ET.Element, which: str) -> str:
 
 def _fixed_to(link: str, joints: dict[str, ET.Element], moving: set[str]) -> list[str]:
     """Links below a link that do not move relative to it."""
-    below = [
-        _named(element, "child")
-        for name, element in joints.items()
-        if name not in moving and _named(element, "parent") == link
-    ]
+    fixed = [element for name, element in joints.items() if name not in moving]
+    below = [_named(joint, "child") for joint in fixed if _named(joint, "parent") == link]
     return [name for child in below for name in (child, *_fixed_to(child, joints, moving))]
 
 
-def _set_inertia(link: ET.Element, joint: Joint) -> None:
+def _remove_inertia(link: ET.Element) -> None:
     for old in link.findall("inertial"):
         link.remove(old)
-    add_inertia(link, joint.inertial)
-    for new in link.findall("inertial"):
-        new.tail = "\n  "

@@ -120,8 +120,6 @@ def read_topic(
     """Read the messages of a topic: joint states, or commands of motors.
 
     Args:
-        bag: the bag.
-        topic: one of its topics.
         conventions: names of joints.
         drives: takes motors in the units of their drives into SI units.
         of_motors: whether it is of motors whatever its name.
@@ -226,9 +224,8 @@ def _npz(path: Path) -> list[tuple[str, Array]]:
     for field, values in arrays.items():
         names = motors if _ALIASES.get(field, field).startswith("motor_") else joints
         if values.dtype.kind in "fiu" and values.shape == (t.size, len(names)):
-            columns += [
-                (f"{field}.{name}", np.asarray(x, dtype=float)) for name, x in zip(names, values.T, strict=True)
-            ]
+            named = zip(names, values.T, strict=True)
+            columns += [(f"{field}.{name}", np.asarray(x, dtype=float)) for name, x in named]
     return columns
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -113,9 +114,7 @@ def identify(robot: Robot, request: Request, progress: Progress) -> Identificati
         asked = "off"
 
     def read(file: Path) -> TwoSidedRecording:
-        def done(fraction: float) -> None:
-            progress(f"read {file.name}", fraction)
-
+        done = partial(progress, f"read {file.name}")
         return read_sides(file, robot, request.source, request.motors, done, links_alone=asked == "off")
 
     training, validation = [read(file) for file in request.training], [read(file) for file in request.validation]

@@ -232,9 +232,8 @@ def _in_joint_units(
             )
     known = known or "rad"
     position, effort = _factors(robot, known)
-    return [
-        replace(part, theta=part.theta * position, motor_effort=part.motor_effort * effort) for part in parts
-    ], known
+    converted = [replace(x, theta=x.theta * position, motor_effort=x.motor_effort * effort) for x in parts]
+    return converted, known
 
 
 def _unit(ratio: float, gear_ratio: float, kind: str) -> str | None:

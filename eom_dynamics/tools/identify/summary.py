@@ -57,7 +57,6 @@ def identification_result(found: IdentificationResult, about: Mapping[str, str],
     """Make the result of an identification.
 
     Args:
-        about: names and values at the foot of the page.
         page: path of the page; None for no page, and no charts.
     """
     fit, elastic = found.link_fit, found.elastic

@@ -59,11 +59,7 @@ def robot_facts(robot: Robot) -> dict[str, Any]:
         "gravity": robot.gravity.tolist(),
         "joints": [_joint(robot, joint) for joint in robot.joints],
         "tools": [
-            {
-                "name": tool.name,
-                "body": robot.joints[tool.joint].name,
-                "reach": reach(robot, tool),
-            }
+            {"name": tool.name, "body": robot.joints[tool.joint].name, "reach": reach(robot, tool)}
             for tool in robot.tools
         ],
         "operations": {name: None if name in uncounted else PROGRAMS[name](robot).costs() for name in COUNTED},
@@ -122,14 +118,13 @@ def _assumed(robot: Robot) -> list[str]:
     massless = [joint.name for joint in joints if joint.rotor_inertia == 0]
     unlimited = [joint.name for joint in joints if np.isinf(joint.limits.lower) and np.isinf(joint.limits.upper)]
     lines = (("rigid, without a spring", rigid), ("no rotor inertia", massless), ("no limits of position", unlimited))
-    return [
-        *(
-            f"{what}: {', '.join(names) if len(names) < len(joints) else 'all joints'}"
-            for what, names in lines
-            if names
-        ),
-        f"an external wrench acts at {' and at '.join(tool.name for tool in robot.tools)}",
-    ]
+    wrench = f"an external wrench acts at {' and at '.join(tool.name for tool in robot.tools)}"
+    return [*(f"{what}: {_which(names, len(joints))}" for what, names in lines if names), wrench]
+
+
+def _which(joints: Sequence[str], of: int) -> str:
+    """Names of joints, of as many in all."""
+    return ", ".join(joints) if len(joints) < of else "all joints"
 
 
 def tool_poses(robot: Robot, q: Array) -> dict[str, Any]:
@@ -162,13 +157,9 @@ def facts_result(facts: Mapping[str, Any]) -> Result:
     if facts["base_mass"]:
         mass += f" on a base of {facts['base_mass']:g} kg"
     counted = {name: costs for name, costs in facts["operations"].items() if costs is not None}
-    uncounted = [
-        f"{name}: unavailable, since the mass matrix is singular"
-        if name == "forward_dynamics"
-        else f"{name}: not counted for more than {MOST_JOINTS} joints"
-        for name in facts["operations"]
-        if name not in counted
-    ]
+    reasons = {"forward_dynamics": "unavailable, since the mass matrix is singular"}
+    usual = f"not counted for more than {MOST_JOINTS} joints"
+    uncounted = [f"{name}: {reasons.get(name, usual)}" for name in facts["operations"] if name not in counted]
     tools = [
         f"tool {tool['name']} on the body of {tool['body']}: reach {tool['reach']:.3g} m from the base"
         for tool in facts["tools"]
@@ -268,16 +259,15 @@ def _friction(facts: Mapping[str, Any]) -> Iterator[str]:
     """Lines on damping and dry friction of joints, and on rotors of rigid joints, if the description has any."""
     joints, rotors = facts["joints"], facts["rotors_left_out"]
     if rubbing := [joint for joint in joints if joint["damping"] or joint["friction"]]:
-        where = ", ".join(joint["name"] for joint in rubbing) if len(rubbing) < len(joints) else "all joints"
+        where = _which([joint["name"] for joint in rubbing], len(joints))
         part = "part of the efforts" if facts["joint_friction"] else "not part of the efforts unless friction=True"
         yield f"joint damping and friction: {where}; {part}"
     for joint in rubbing:
         damping, friction = ("N s/m", "N") if joint["type"] == "prismatic" else ("N m s/rad", "N m")
         yield f"  {joint['name']}: damping {joint['damping']:g} {damping}, friction {joint['friction']:g} {friction}"
     if rotors:
-        where = ", ".join(rotors) if len(rotors) < facts["independent_joints"] else "all joints"
         part = "part of motor efforts, not of joint efforts unless rotor_inertia=True"
-        yield f"rotor inertia of rigid joints: {where}; {part}"
+        yield f"rotor inertia of rigid joints: {_which(rotors, facts['independent_joints'])}; {part}"
 
 
 def _passive_efforts(joint: Mapping[str, Any]) -> Iterator[str]:

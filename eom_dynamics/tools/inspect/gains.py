@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -61,13 +61,12 @@ def gain_facts(robot: Robot, q: Array, bandwidth: float) -> dict[str, Any]:
         loops[OUTER] = {"refused": str(error)}
     else:
         loops[OUTER] = _listed(found.margins)
-        noise = _effort_noise(found.F, robot.n, robot.command_period or USUAL_PERIOD)
         outer = {
             "weight": found.weight,
             "frequency": found.frequency,
             "gains": found.F.tolist(),
             "noise": _NOISE,
-            "effort_noise": noise,
+            "effort_noise": _effort_noise(found.F, robot.n, robot.command_period or USUAL_PERIOD),
         }
     return {
         "bandwidth": bandwidth,
@@ -90,20 +89,18 @@ def gain_facts(robot: Robot, q: Array, bandwidth: float) -> dict[str, Any]:
     }
 
 
-def _too_fast(bandwidth: float, period: float) -> list[str]:
-    if bandwidth * period <= _LARGEST_SHARE:
-        return []
-    return [
-        f"--gains {bandwidth:g} Hz is more than a tenth of the {1 / period:g} commands a second; in rad/s, it is "
-        f"{bandwidth / (2 * np.pi):.4g} Hz"
-    ]
+def _too_fast(bandwidth: float, period: float) -> Iterator[str]:
+    if bandwidth * period > _LARGEST_SHARE:
+        yield (
+            f"--gains {bandwidth:g} Hz is more than a tenth of the {1 / period:g} commands a second; in rad/s, it is "
+            f"{bandwidth / (2 * np.pi):.4g} Hz"
+        )
 
 
 def _effort_noise(F: Array, n: int, period: float) -> list[float]:
     """Standard deviations (m,) of motor efforts by :data:`_NOISE` of the links, with velocities by differences."""
     rate = F[:, (F.shape[1] - n) // 2 :][:, :n] / period
-    noise: list[float] = (_NOISE * np.sqrt(np.sum((F[:, :n] + rate) ** 2 + rate**2, axis=1))).tolist()
-    return noise
+    return (_NOISE * np.sqrt(np.sum((F[:, :n] + rate) ** 2 + rate**2, axis=1))).tolist()
 
 
 def _listed(margins: Margins) -> dict[str, float | None]:

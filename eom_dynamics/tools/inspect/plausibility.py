@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,8 @@ _LARGEST_ANGLE, _LARGEST_VELOCITY, _NO_LIMIT = 20.0, 60.0, 1000.0
 
 # Length, m, mass, kg, and mass over length cubed, kg/m³, of an arm in mm or g.
 _LONGEST, _HEAVIEST, _DENSEST = 50.0, 200.0, 500.0
+
+_DATA_SHEET = ("torque_constant", "speed_limit", "torque_limit", "current_limit", "voltage_limit")
 
 USUAL_PERIOD = 1e-3
 """Of commands, s, where the robot's file names none."""
@@ -82,14 +85,8 @@ def motors(robot: Robot, poses: Array) -> list[dict[str, Any]]:
         "rotor_inertia": arm.motor_inertia,
         "shaft_inertia": arm.motor_inertia / ratio**2,
         "speed": ratio * velocity,
-        "torque": np.abs(held.torque).max(axis=0),
-        "current": np.abs(held.current).max(axis=0),
-        "voltage": np.abs(held.voltage).max(axis=0),
-        "torque_constant": motor.torque_constant,
-        "speed_limit": motor.speed_limit,
-        "torque_limit": motor.torque_limit,
-        "current_limit": motor.current_limit,
-        "voltage_limit": motor.voltage_limit,
+        **{name: np.abs(getattr(held, name)).max(axis=0) for name in ("torque", "current", "voltage")},
+        **{name: getattr(motor, name) for name in _DATA_SHEET},
     }
     values = np.stack([np.broadcast_to(x, ratio.shape) for x in columns.values()], axis=1)
     rows = zip(arm.motor_names, for_json(values), strict=True)
@@ -102,7 +99,7 @@ def warnings(robot: Robot, elastic: list[dict[str, Any]], motors: list[dict[str,
     links = np.diagonal(arm.dynamics.mass_matrix(np.zeros(robot.n))).tolist()
     limits = [line for joint in joints for line in _limits(joint)]
     # With weight and inertia in another unit, springs and rotors cannot be judged.
-    if size := _size(robot):
+    if size := list(_size(robot)):
         return [*size, *limits]
     rate = 1 / (robot.command_period or USUAL_PERIOD)
     lines = [line for joint, inertia in zip(joints, links, strict=True) for line in _rotor(joint, inertia)]
@@ -112,7 +109,7 @@ def warnings(robot: Robot, elastic: list[dict[str, Any]], motors: list[dict[str,
     return [*limits, *lines, *(line for row in motors for line in _held(row))]
 
 
-def _size(robot: Robot) -> list[str]:
+def _size(robot: Robot) -> Iterator[str]:
     lengths: list[float] = []
     for joint in robot.joints:
         before = lengths[joint.parent] if joint.parent >= 0 else 0.0
@@ -121,15 +118,14 @@ def _size(robot: Robot) -> list[str]:
         length + float(np.linalg.norm(joint.center_of_mass))
         for length, joint in zip(lengths, robot.joints, strict=True)
     )
-    if size > _LONGEST:
-        return [f"lengths add up to {size:.4g} m; if they are in mm, to {size / 1000:.4g} m"]
     mass = sum(joint.mass for joint in robot.joints)
-    if mass > max(_HEAVIEST, _DENSEST * size**3):
-        return [f"mass is {mass:.4g} kg at a length of {size:.3g} m; if masses are in g, it is {mass / 1000:.4g} kg"]
-    return []
+    if size > _LONGEST:
+        yield f"lengths add up to {size:.4g} m; if they are in mm, to {size / 1000:.4g} m"
+    elif mass > max(_HEAVIEST, _DENSEST * size**3):
+        yield f"mass is {mass:.4g} kg at a length of {size:.3g} m; if masses are in g, it is {mass / 1000:.4g} kg"
 
 
-def _limits(joint: Joint) -> list[str]:
+def _limits(joint: Joint) -> Iterator[str]:
     limits = joint.limits
     largest = {"lower": _LARGEST_ANGLE, "upper": _LARGEST_ANGLE, "velocity": _LARGEST_VELOCITY}
     values = {name: x for name, most in largest.items() if most < abs(x := getattr(limits, name)) < _NO_LIMIT}
@@ -137,55 +133,48 @@ def _limits(joint: Joint) -> list[str]:
     if joint.type != "prismatic" and values:
         listed = ", ".join(f"{name} {x:g} rad{'/s' if name == 'velocity' else ''}" for name, x in values.items())
         radians = ", ".join(f"{np.deg2rad(x):.4g}" for x in values.values())
-        return [f"{joint.name}: limits are {listed}; if in degrees: {radians}"]
-    if speed < limits.velocity < np.inf:
-        return [
+        yield f"{joint.name}: limits are {listed}; if in degrees: {radians}"
+    elif speed < limits.velocity < np.inf:
+        yield (
             f"{joint.name}: the motor's speed limit is {speed:.4g} behind the gear, below the joint's velocity "
             f"limit {limits.velocity:g}"
-        ]
-    return []
+        )
 
 
-def _rotor(joint: Joint, links: float) -> list[str]:
+def _rotor(joint: Joint, links: float) -> Iterator[str]:
     inertia, square = joint.rotor_inertia, joint.gear_ratio**2
     light = inertia < _LIGHT * links or (joint.type != "prismatic" and inertia < _LIGHTEST_SHAFT * square)
-    if not inertia or abs(joint.gear_ratio) < _GEARED or not light or inertia * square < _USUAL * links:
-        return []
-    return [
-        f"{joint.name}: rotor inertia {inertia:g} is tiny beside the links' {links:.3g}; behind the gear of "
-        f"{joint.gear_ratio:g} it must have the square of the ratio: {inertia * square:.4g}"
-    ]
+    if inertia and abs(joint.gear_ratio) >= _GEARED and light and inertia * square >= _USUAL * links:
+        yield (
+            f"{joint.name}: rotor inertia {inertia:g} is tiny beside the links' {links:.3g}; behind the gear of "
+            f"{joint.gear_ratio:g} it must have the square of the ratio: {inertia * square:.4g}"
+        )
 
 
-def _spring(row: dict[str, Any], joint: Joint, K: float, rate: float) -> list[str]:
-    lines = []
+def _spring(row: dict[str, Any], joint: Joint, K: float, rate: float) -> Iterator[str]:
     for effort, what in ((row["sag"] * K, "the arm's own weight"), (joint.limits.effort, "the effort limit")):
         if joint.type != "prismatic" and _LARGEST_DEFLECTION < effort / K < np.inf:
-            lines.append(
+            yield (
                 f"{joint.name}: {what} deflects the spring by {effort / K:.3g} rad; stiffness {K:g} may be per "
                 f"degree: in N m/rad that is {K * 180 / np.pi:.4g}"
             )
             break
     if row["motor_frequency"] > rate:
-        lines.append(
+        yield (
             f"{joint.name}: the motor swings against the link at {row['motor_frequency']:.4g} Hz, above the "
             f"{rate:g} commands a second; check stiffness and rotor inertia"
         )
-    return lines
 
 
-def _held(row: dict[str, Any]) -> list[str]:
+def _held(row: dict[str, Any]) -> Iterator[str]:
     over = [
         f"{name} {row[name]:.3g} {unit} (limit {row[f'{name}_limit']:.3g})"
         for name, unit in (("torque", "N m"), ("current", "A"), ("voltage", "V"))
         if None not in (row[name], row[f"{name}_limit"]) and row[name] > row[f"{name}_limit"]
     ]
-    if not over:
-        return []
-    return [
-        f"{row['motor']}: holding the arm's weight takes {', '.join(over)}; check gear_ratio {row['gear_ratio']:g}, "
-        "masses and limits"
-    ]
+    if over:
+        taken, ratio = ", ".join(over), f"{row['gear_ratio']:g}"
+        yield f"{row['motor']}: holding the arm's weight takes {taken}; check gear_ratio {ratio}, masses and limits"
 
 
 def poses(robot: Robot) -> Array:

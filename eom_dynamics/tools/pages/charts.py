@@ -40,6 +40,7 @@ MARKERS = 60
 LIMITS = "limits"
 """Group of the legend that shows and hides limits."""
 
+_AT_TOP_LEFT = {"font": {"size": 15}, "x": 0, "y": 1, "yanchor": "top", "pad": {"t": 8}}
 _DASHED = {"dash": "dash", "width": 1}
 
 # Durations that differ by more than this factor get a logarithmic axis.
@@ -67,14 +68,7 @@ def chart(title: str, x_title: str, y_title: str, *, group: str = "") -> go.Figu
     return go.Figure(
         layout={
             "template": "none",
-            "title": {
-                "text": f"<b>{plain(title)}</b>",
-                "font": {"size": 15},
-                "x": 0,
-                "y": 1,
-                "yanchor": "top",
-                "pad": {"t": 8},
-            },
+            "title": {"text": f"<b>{plain(title)}</b>", **_AT_TOP_LEFT},
             "meta": {"group": group},
             "margin": {"l": 64, "r": 10, "t": 40, "b": 42},
             "showlegend": False,
@@ -135,28 +129,16 @@ def add_joints(
     shades = [color(i) for i in range(len(names))] if colors is None else colors
     for i, (name, unit, shade) in enumerate(zip(names, units, shades, strict=True)):
         label = f"{name}, {kind}" if kind else name
-        style: dict[str, Any] = (
-            {
-                "mode": "markers",
-                "marker": {"symbol": "circle-open", "color": shade, "size": 7},
-                "hoverinfo": "skip",
-            }
-            if markers
-            else {
-                "mode": "lines",
-                "line": {"color": shade, "width": 2, **(line or {})},
-                "hovertemplate": f"{plain(label)}: %{{y:.4~g}} {unit}<extra></extra>",
-            }
-        )
-        rows = np.arange(0, len(t), max(1, len(t) // points)) if markers else thinned(values[:, i], points)
-        figure.add_scatter(
-            x=t[rows],
-            y=short(values[rows, i]),
-            name=plain(label),
-            legendgroup=_group(name),
-            showlegend=not kind,
-            **style,
-        )
+        style: dict[str, Any]
+        if markers:
+            rows = np.arange(0, len(t), max(1, len(t) // points))
+            marker = {"symbol": "circle-open", "color": shade, "size": 7}
+            style = {"mode": "markers", "marker": marker, "hoverinfo": "skip"}
+        else:
+            rows, text = thinned(values[:, i], points), f"{plain(label)}: %{{y:.4~g}} {unit}<extra></extra>"
+            style = {"mode": "lines", "line": {"color": shade, "width": 2, **(line or {})}, "hovertemplate": text}
+        x, y, group = t[rows], short(values[rows, i]), _group(name)
+        figure.add_scatter(x=x, y=y, name=plain(label), legendgroup=group, showlegend=not kind, **style)
     figure.update_layout(showlegend=True)
 
 
@@ -243,8 +225,7 @@ def thinned(values: Array, points: int) -> NDArray[np.int_]:
     unknown = np.isnan(table)
     least = starts + np.argmin(np.where(unknown, np.inf, table), axis=1)
     greatest = starts + np.argmax(np.where(unknown, -np.inf, table), axis=1)
-    kept: NDArray[np.int_] = np.unique(np.concatenate([[0], least, greatest, [count - 1]]))
-    return kept
+    return np.unique(np.concatenate([[0], least, greatest, [count - 1]]))
 
 
 def by_percentile(title: str, seconds: Array, points: int) -> go.Figure:
@@ -271,14 +252,7 @@ def by_percentile(title: str, seconds: Array, points: int) -> go.Figure:
 
 
 def over_run(
-    title: str,
-    t: Array,
-    seconds: Array,
-    start: float,
-    end: float,
-    *,
-    points: int,
-    group: str = "time",
+    title: str, t: Array, seconds: Array, start: float, end: float, *, points: int, group: str = "time"
 ) -> go.Figure:
     """Draw durations over the times at which they began: as points, or as a band if there are too many.
 

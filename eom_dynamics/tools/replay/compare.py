@@ -254,9 +254,8 @@ def _parts(bag: Bag, topic: Topic, match: Match) -> Iterator[MatchedRows]:
             keys = block.stamps().header if has_header else np.arange(place, place + len(block))
         numbers: dict[str, list[Array]] = {}
         for name in block.layout.fields():
-            numbers.setdefault("header.stamp" if name.startswith("header.stamp.") else name, []).append(
-                block.numbers(name)
-            )
+            key = "header.stamp" if name.startswith("header.stamp.") else name
+            numbers.setdefault(key, []).append(block.numbers(name))
         joined = {field: np.hstack(columns) for field, columns in numbers.items()}
         yield MatchedRows(keys, block.layout.texts(), joined, _names(topic.type, block.message))
         place += len(block)
@@ -267,10 +266,7 @@ def _names(kind: str, message: Any) -> dict[str, Sequence[str]]:
         return dict.fromkeys(MEASURED_FIELDS, message.name)
     if kind != COMMAND:
         return {}
-    return {
-        **dict.fromkeys(EFFORT_FIELDS, message.joint_names),
-        **dict.fromkeys(MOTOR_FIELDS, message.motor_names),
-    }
+    return {**dict.fromkeys(EFFORT_FIELDS, message.joint_names), **dict.fromkeys(MOTOR_FIELDS, message.motor_names)}
 
 
 def matched(
@@ -388,9 +384,7 @@ def _table_parts(path: Path, match: Match) -> Iterator[MatchedRows]:
         for batch in file.iter_batches(_BLOCK, columns=[*_TIMES, "frame", *names]):
             times = {name: _times(path, batch.column(name), name) for name in _TIMES}
             found = {name: batch.column(name).to_numpy(zero_copy_only=False).astype(float) for name in names}
-            numbers = {
-                field: np.column_stack([found[name] for name in of_field]) for field, of_field in columns.items()
-            }
+            numbers = {key: np.column_stack([found[name] for name in of_key]) for key, of_key in columns.items()}
             numbers["header.stamp"] = np.column_stack(np.divmod(times["stamp"], 1_000_000_000)).astype(float)
             keys = times["recorded" if match is Match.RECORDED else "stamp"]
             frames = np.array(batch.column("frame").to_pylist(), dtype=object)

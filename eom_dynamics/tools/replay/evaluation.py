@@ -30,12 +30,7 @@ from ...messages.fields import (
 )
 from ...messages.joint_order import JointOrder, JointOrders
 from ...messages.payload_blend import read_payload
-from ...messages.setpoint_to_command import (
-    EvaluatedCommand,
-    SetpointEvaluator,
-    is_held,
-    refusal_reason,
-)
+from ...messages.setpoint_to_command import EvaluatedCommand, SetpointEvaluator, is_held, refusal_reason
 from ...messages.spatial import base_of_rows, force_is_unset
 from ..recording_options import CommandOptions, Sampling
 from .batch import Batch, Refusals

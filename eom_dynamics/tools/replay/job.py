@@ -193,11 +193,9 @@ def exceeding(report: Report) -> list[str]:
 def incomplete(report: Report) -> list[str]:
     """Return a line for damage of a bag, and one for messages that could not be used; empty for an intact bag."""
     lines = [f"damaged: {report.damage[0]}"] if report.damage else []
-    if report.refusals.total:
+    if total := report.refusals.total:
         (reason, _), *_ = report.refusals.ranked()
-        lines.append(
-            f"{report.refusals.total:,} messages of topic {report.topic} refused: {report.refusals.text(reason)}"
-        )
+        lines.append(f"{total:,} messages of topic {report.topic} refused: {report.refusals.text(reason)}")
     return lines
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...bags import Bag, BagError, Topic
+from ...bags import Bag, BagError
 from ...bags.layout import read_blocks
 from ...bags.types import JOINT_STATE, STRING
 from ...elastic import ElasticArm
@@ -86,7 +86,9 @@ def replay_bag(job: Job, progress: Callable[[float], None] | None = None) -> Rep
             if not report.commands:
                 raise BagError(f"{job.bag}: no message of topic {topic.name} can be used{_why(report, bag)}")
             if job.against and not compared:
-                raise BagError(_without_efforts(job, bag, topic))
+                others = [t.name for t in bag.topics if t.type == JOINT_STATE and t != topic and not is_of_motors(t)]
+                remedy = f"; it may be in {', '.join(others)}: --topic {others[0]}" if others else ""
+                raise BagError(f"{job.bag}: topic {topic.name} has no recorded effort to compare with{remedy}")
             report.seconds = (last - first) * 1e-9
             report.damage = bag.damage
             report.exceeded = evaluation.violations.lines()
@@ -116,12 +118,6 @@ def _arm(job: Job, bag: Bag) -> tuple[ElasticArm, list[str]]:
             f"{len(arm.motor_names)} motors at {robot.n} joints"
         )
     return arm, [str(warning.message) for warning in caught] if job.robot is None else []
-
-
-def _without_efforts(job: Job, bag: Bag, topic: Topic) -> str:
-    others = [t.name for t in bag.topics if t.type == JOINT_STATE and t != topic and not is_of_motors(t)]
-    remedy = f"; it may be in {', '.join(others)}: --topic {others[0]}" if others else ""
-    return f"{job.bag}: topic {topic.name} has no recorded effort to compare with{remedy}"
 
 
 def described_robot(bag: Bag, options: RobotOptions) -> Robot | None:

@@ -31,8 +31,6 @@ def replay_result(
     Args:
         checks: failed checks of each bag, besides differences.
         golden: what the bags were compared with.
-        about: names and values at the foot of the page.
-        page: path of the page.
     """
     failures = [result.outcome.error for result in results if result.outcome.report is None]
     if differing := sum(result.differs for result in results):
@@ -99,8 +97,7 @@ def _section(result: BagResult) -> ResultSection:
             "fit, largest": [f"{x:.2e}" for x in report.largest_deviation],
             "effort, RMS difference": [f"{x:.3f}" for x in report.rms],
         }
-        errors = {title: values for title, values in errors.items() if values}
-        if errors:
+        if errors := {title: values for title, values in errors.items() if values}:
             rows = list(zip(report.joint_names, *errors.values(), strict=True))
             tables.append(TextTable(("joint", *errors), rows))
         if result.differences:

@@ -300,13 +300,12 @@ def replay_bags(
                 done, waiting = wait(waiting, timeout=_POLL, return_when=FIRST_COMPLETED)
                 for future in done:
                     index = futures[future]
+                    job = jobs[index]
                     try:
                         outcomes[index] = future.result()
                     except Exception as error:  # a process or worker was killed: errors of a replay are in its outcome
                         reason = " ".join(str(error).split()) or type(error).__name__
-                        outcomes[index] = Outcome(
-                            jobs[index], error=f"{jobs[index].bag}: {reason}; go on with --resume"
-                        )
+                        outcomes[index] = Outcome(job, error=f"{job.bag}: {reason}; go on with --resume")
                 report(fractions())
     return [outcomes[index] for index in range(len(jobs))]
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,10 +35,7 @@ _SECTIONS = {
         "Commanded minus measured values. A measured effort includes what τ leaves out: friction, cables, "
         "and the offset of the sensor.",
     ),
-    "timing": (
-        "Timing",
-        "Intervals between stamps, and the delay from a setpoint to its command, at the recorder.",
-    ),
+    "timing": ("Timing", "Intervals between stamps, and the delay from a setpoint to its command, at the recorder."),
 }
 
 _FITTED = {
@@ -61,7 +58,7 @@ _CURVES_OF_JOINT = 24
 _MOST_POINTS, _FEWEST_POINTS = 4000, 60
 
 _DOTTED = {"dash": "dot", "width": 1.5}
-_THIN = {"width": 1}
+_THIN = {"line": {"width": 1}}
 
 _NOT_COMMANDED = {
     "motion": ("Motion, measured", "Measured positions and velocities. Dashed, on demand: limits of the robot."),
@@ -155,12 +152,7 @@ class _Drawing:
     def __init__(self, record: Record, points: int, group: str) -> None:
         self._record, self._points, self._group = record, points, group
         self._colors = {joint: color(i) for i, joint in enumerate(record.joints)}
-        units = Units(record)
-        self._units: dict[str, Callable[[Sequence[str], str], tuple[str, ...]]] = {
-            "position": units.position,
-            _THOUSANDTHS: lambda names, _: units.milli(names),
-            "effort": units.effort,
-        }
+        self._units = Units(record)
         longest = sorted(record.interruptions, key=lambda phase: phase.start - phase.end)[:_MOST_SHADED]
         band = {"type": "rect", "layer": "below", "yref": "paper", "y0": 0, "y1": 1, "line": {"width": 0}}
         self._shades = [
@@ -189,18 +181,13 @@ class _Drawing:
         return charts | self.fields("motors", self._record.motors)
 
     def deviations(self) -> Charts:
-        record = self._record
-        drawn = {
-            "position_off": (f"{position_name(record)} − measured position", _THOUSANDTHS, record.position_deviation),
-            "effort_off": ("τ − measured effort", "effort", record.effort_deviation),
-        }
-        return {
-            name: self._chart(
-                title, quantity, [(x.t, x.names, (1e3 if quantity == _THOUSANDTHS else 1) * x.value, {"line": _THIN})]
-            )
-            for name, (title, quantity, x) in drawn.items()
-            if x is not None
-        }
+        charts: Charts = {}
+        if (x := self._record.position_deviation) is not None:
+            title = f"{position_name(self._record)} − measured position"
+            charts["position_off"] = self._chart(title, _THOUSANDTHS, [(x.t, x.names, 1e3 * x.value, _THIN)])
+        if (x := self._record.effort_deviation) is not None:
+            charts["effort_off"] = self._chart("τ − measured effort", "effort", [(x.t, x.names, x.value, _THIN)])
+        return charts
 
     def timing(self) -> Charts:
         record, charts = self._record, {}
@@ -215,12 +202,14 @@ class _Drawing:
 
     def _chart(self, title: str, quantity: str, curves: Sequence[_Curves], suffix: str = "") -> go.Figure:
         """Draw curves over time; the suffix is that of their units."""
-        units = self._units[quantity]
-        every = [unit for _, names, *_ in curves for unit in units(names, suffix)]
-        figure = over_time(title, together(every), 0.0, self._record.duration, group=self._group)
-        for t, names, values, style in curves:
+        all_units = [
+            self._units.milli(names) if quantity == _THOUSANDTHS else self._units.of(quantity, names, suffix)
+            for _, names, *_ in curves
+        ]
+        figure = over_time(title, together(sum(all_units, ())), 0.0, self._record.duration, group=self._group)
+        for (t, names, values, style), units in zip(curves, all_units, strict=True):
             colors = [self._colors[name] for name in names]
-            add_joints(figure, names, units(names, suffix), t, values, points=self._points, colors=colors, **style)
+            add_joints(figure, names, units, t, values, points=self._points, colors=colors, **style)
         return figure.update_layout(shapes=self._shades)
 
     def _durations(self, title: str, t: Array, seconds: Array) -> go.Figure:

@@ -89,12 +89,12 @@ def _completed(record: Record, bag: Bag, sampling: Sampling, *, robot_known: boo
         return record
     if record.robot is None:
         remedy = "a robot that has these joints" if robot_known else "a robot: --robot ROBOT"
-        return replace(record, computed_note=f"Commands were not recorded; to compute them, name {remedy}.")
-    if not (record.setpoint or record.measured or any(topic.type == JOINT_TRAJECTORY for topic in bag.topics)):
-        return replace(
-            record, computed_note="Neither commands nor a motion of the joints to compute them from was recorded."
-        )
-    return _with_commands(record, bag, sampling)
+        note = f"Commands were not recorded; to compute them, name {remedy}."
+    elif record.setpoint or record.measured or any(topic.type == JOINT_TRAJECTORY for topic in bag.topics):
+        return _with_commands(record, bag, sampling)
+    else:
+        note = "Neither commands nor a motion of the joints to compute them from was recorded."
+    return replace(record, computed_note=note)
 
 
 def _with_commands(record: Record, bag: Bag, sampling: Sampling) -> Record:
@@ -106,11 +106,9 @@ def _with_commands(record: Record, bag: Bag, sampling: Sampling) -> Record:
     evaluation = Evaluation(arm, lead=command_lead(bag, topic, arm.robot))
     parts: dict[str, list[Stream]] = {"states": [], "efforts": [], "motors": []}
 
-    def add(
-        kind: str, stamps: Stamps, names: Sequence[str], values: Mapping[str, Array], fields: Sequence[str]
-    ) -> None:
-        own = {field: values[field] for field in fields if values[field].shape[1] == len(names)}
-        parts[kind].append(Stream("", stamps.header, stamps.recorded, tuple(names), own))
+    def add(to: str, stamps: Stamps, names: Sequence[str], values: Mapping[str, Array], fields: Sequence[str]) -> None:
+        present = {field: values[field] for field in fields if values[field].shape[1] == len(names)}
+        parts[to].append(Stream("", stamps.header, stamps.recorded, tuple(names), present))
 
     for batch, computed in evaluation.of_topic(bag, topic, sampling):
         add("states", batch.stamps, batch.names, batch.fields, STATE_FIELDS)
@@ -132,18 +130,11 @@ def _with_commands(record: Record, bag: Bag, sampling: Sampling) -> Record:
     note = f"Commands were not recorded: they are computed for {arm.robot.name} from {what}."
     fitted = topic.type == JOINT_STATE
     name = f"{topic.name}, {'fit' if fitted else 'interpolated'}"
-    setpoint = _in_order(name, parts["states"], is_recorded=False, is_fitted=fitted)
-    command, motors = (
-        _in_order("commands, computed", parts[kind], is_recorded=False) for kind in ("efforts", "motors")
-    )
-    return replace(
-        record,
-        setpoint=record.setpoint or setpoint,
-        command=command,
-        motors=record.motors or motors,
-        computed_note=note,
-        notes=(*record.notes, *notes),
-    )
+    computed_stream = partial(_in_order, is_recorded=False)
+    setpoint = record.setpoint or computed_stream(name, parts["states"], is_fitted=fitted)
+    command, motors = (computed_stream("commands, computed", parts[kind]) for kind in ("efforts", "motors"))
+    record = replace(record, setpoint=setpoint, command=command, motors=record.motors or motors)
+    return replace(record, computed_note=note, notes=(*record.notes, *notes))
 
 
 def _findings(record: Record) -> list[str]:

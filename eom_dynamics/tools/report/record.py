@@ -19,7 +19,7 @@ from ...robot import Robot
 from ...stream.watchdog import Status
 from ...trajectory.limits import Peak
 from ...units import unit
-from ..quantity_text import effort_units, milli, position_units
+from ..quantity_text import milli
 from ..recordings import Stream
 
 _MOTION = ("position", "velocity", "acceleration", "jerk")
@@ -185,8 +185,7 @@ class Record:
         names = tuple(name for name in stream.names if name in measured.names)
         values, theirs = stream.ordered(names).values[field], measured.ordered(names).values[field]
         t, wanted = self.t(stream), self.t(measured)
-        columns = [np.interp(wanted, t, x, left=np.nan, right=np.nan) for x in values.T]
-        found = np.stack(columns, axis=1)
+        found = np.column_stack([np.interp(wanted, t, x, left=np.nan, right=np.nan) for x in values.T])
         if len(t) > 1:
             after = np.clip(np.searchsorted(t, wanted), 1, len(t) - 1)
             pause = t[after] - t[after - 1] > _REACH * np.median(np.diff(t))
@@ -224,8 +223,7 @@ class Record:
 
     def intervals(self, stream: Stream) -> tuple[Array, Array]:
         """Return times (N - 1,) and the differences of stamps to the previous message (N - 1,), s."""
-        apart: Array = np.diff(stream.stamp) * 1e-9
-        return self.t(stream)[1:], apart
+        return self.t(stream)[1:], np.diff(stream.stamp) * 1e-9
 
     @cached_property
     def interruptions(self) -> list[Interruption]:
@@ -343,22 +341,16 @@ class Units:
     """Units by joint; those of revolute joints if the robot is unknown."""
 
     def __init__(self, record: Record) -> None:
-        robot = record.robot
-        names = () if robot is None else robot.joint_names
-        self._position = {} if robot is None else dict(zip(names, position_units(robot), strict=True))
-        self._effort = {} if robot is None else dict(zip(names, effort_units(robot), strict=True))
+        joints = () if record.robot is None else record.robot.independent_joints
+        self._types = {joint.name: joint.type for joint in joints}
 
-    def position(self, joints: Sequence[str], suffix: str = "") -> tuple[str, ...]:
-        """Return rad or m for each joint or motor, with a suffix such as ``/s``."""
-        return tuple(self._position.get(_joint(name), unit("position")) + suffix for name in joints)
+    def of(self, quantity: str, joints: Sequence[str], suffix: str = "") -> tuple[str, ...]:
+        """Return the unit of a position or effort of each joint or motor, with a suffix such as ``/s``."""
+        return tuple(unit(quantity, self._types.get(_joint(name), "revolute")) + suffix for name in joints)
 
     def milli(self, joints: Sequence[str]) -> tuple[str, ...]:
         """Return mrad or mm for each joint."""
-        return milli(self.position(joints))
-
-    def effort(self, joints: Sequence[str], suffix: str = "") -> tuple[str, ...]:
-        """Return N m or N for each joint or motor, with a suffix."""
-        return tuple(self._effort.get(_joint(name), unit("effort")) + suffix for name in joints)
+        return milli(self.of("position", joints))
 
 
 def _joint(motor: str) -> str:

@@ -19,12 +19,7 @@ from .record import DOING, Deviation, Record, Units, limit_utilization, percent_
 
 @np.errstate(over="ignore", invalid="ignore")  # damaged messages hold any number
 def report_result(records: Sequence[Record], about: Mapping[str, str], page: Path) -> Result:
-    """Make the result of one or several records, whose page shows one at a time.
-
-    Args:
-        about: names and values at the foot of the page.
-        page: path of the page.
-    """
+    """Make the result of one or several records, whose page shows one at a time."""
     points = points_of_curve(records)
     # Names of records may repeat.
     names = [record.name for record in records]
@@ -65,7 +60,7 @@ def _facts(record: Record, peaks: Sequence[Peak]) -> dict[str, str]:
         rms = _worst(1e3 * fit.rms, units.milli(fit.names))
         facts[f"RMS of {position_name(record)} − measured, worst joint"] = rms
     if effort is not None:
-        facts["RMS of τ − measured effort, worst joint"] = _worst(effort.rms, units.effort(effort.names))
+        facts["RMS of τ − measured effort, worst joint"] = _worst(effort.rms, units.of("effort", effort.names))
     for peak in peaks[:1]:
         facts[f"of a limit, at most: {peak.quantity.replace('_', ' ')} of {peak.name}"] = percent_used(peak)
     if record.latency is not None:
@@ -96,13 +91,9 @@ def _limits(record: Record, peaks: Sequence[Peak]) -> ResultSection:
     for peak in peaks:
         value, limit = (f"{number(x)} {peak.unit}" for x in (peak.value, peak.limit))
         rows.append((peak.name, peak.quantity.replace("_", " "), percent_used(peak), value, limit, f"{peak.t:.3f} s"))
-    table = TextTable(
-        ("joint", "limit of", "used", "peak", "limit", "at"),
-        rows,
-        text_columns=2,
-        failed={(i, 2) for i, peak in enumerate(peaks) if peak.ratio > 1},
-        menu="Joint",
-    )
+    header = ("joint", "limit of", "used", "peak", "limit", "at")
+    failed = {(i, header.index("used")) for i, peak in enumerate(peaks) if peak.ratio > 1}
+    table = TextTable(header, rows, text_columns=2, failed=failed, menu="Joint")
     caption = (
         "The largest use of each limit, the highest first. Positions count from the middle of their range; a range "
         "with one end is 0 % used, or exceeded. Motors count before their gears."
@@ -124,7 +115,7 @@ def _deviation_table(record: Record) -> TextTable:
             (unit,) = units.milli((joint,))
             row += [_of_joint(fit, joint, 1e3 * values, unit) for values in (fit.rms, fit.peak)]
         if effort is not None:
-            (unit,) = units.effort((joint,))
+            (unit,) = units.of("effort", (joint,))
             columns = (effort.rms, effort.peak, effort.mean, effort.spread)
             row += [_of_joint(effort, joint, values, unit) for values in columns]
         rows.append(row)

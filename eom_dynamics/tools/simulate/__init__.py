@@ -18,7 +18,7 @@ _MOST_GAINS = 50
 _GAINS = (10.0, 20.0, 32.0, 50.0, 70.0, 100.0)
 
 # No model is exact: without errors, the feedforward by flatness shows that of the integration alone.
-_STIFFNESS_ERROR, _MASS_ERROR = -0.2, 0.1
+_MODEL_ERRORS = {"stiffness_error": -0.2, "mass_error": 0.1}
 
 
 @dataclass(frozen=True)
@@ -80,6 +80,5 @@ class SimulationRequest:
     @property
     def model_errors(self) -> dict[str, float]:
         """Relative errors of the simulated springs and bodies, as arguments of the comparison."""
-        given = {"stiffness_error": self.stiffness_error, "mass_error": self.mass_error}
-        usual = {"stiffness_error": _STIFFNESS_ERROR, "mass_error": _MASS_ERROR}
-        return {name: 0.0 if self.exact else usual[name] if x is None else x for name, x in given.items()}
+        given = {name: getattr(self, name) for name in _MODEL_ERRORS}
+        return {name: 0.0 if self.exact else _MODEL_ERRORS[name] if x is None else x for name, x in given.items()}

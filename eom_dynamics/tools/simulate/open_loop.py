@@ -161,15 +161,10 @@ def run_open_loop(
         t = np.union1d(t[[0, -1]] if len(given.t) > 1 else t, given.t[given.t < t[-1]])
     if method is None:
         method, step = ("DOP853", None) if efforts is None else ("rk4", step or _STEP)
+    state = plant.state(q, qd)
+    wrench = None if W is None else lambda now, _: given.at(W, now)
     found = simulate(
-        plant,
-        lambda now, _: given.at(given.tau, now),
-        t,
-        plant.state(q, qd),
-        wrench=None if W is None else lambda now, _: given.at(W, now),
-        method=method,
-        step=step,
-        partial=True,
+        plant, lambda now, _: given.at(given.tau, now), t, state, wrench=wrench, method=method, step=step, partial=True
     )
     (end,) = found.ends
     if end is not None and not np.any(np.isfinite(found.work)):
@@ -179,12 +174,7 @@ def run_open_loop(
 
 
 def open_loop_result(motion: OpenLoop, page: Path, about: Mapping[str, str]) -> Result:
-    """Make the result of a motion: its last state, energy, and charts over time.
-
-    Args:
-        page: path of the page.
-        about: names and values for its foot.
-    """
+    """Make the result of a motion: its last state, energy, and charts over time."""
     robot, simulation, audit = motion.plant.arm.robot, motion.simulation, motion.audit
     t = simulation.t
     q, _, qd, _ = motion.plant.parts(simulation.states)

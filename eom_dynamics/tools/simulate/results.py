@@ -38,8 +38,6 @@ def comparison_result(comparison: Comparison, page: Path, about: Mapping[str, st
     """Make the result of a comparison.
 
     Args:
-        page: path of the page.
-        about: names and values for its foot.
         audited: add energy, work and heat of the arm with the feedforward by flatness and the highest gain.
     """
     failures, endings = energy_failures(comparison.energy_imbalance), _endings(comparison)
@@ -86,14 +84,12 @@ def comparison_result(comparison: Comparison, page: Path, about: Mapping[str, st
 
 def energy_table(audit: EnergyAudit) -> TextTable:
     """Return energy, work and heat of one arm over time."""
-    *columns, imbalance = asdict(audit)
+    header = [f"{name} [{'s' if name == 't' else 'J'}]" for name in asdict(audit)]
     rows = [
         (*(f"{value:.7g}" for value in values), f"{rest:.1e}")
         for *values, rest in zip(*asdict(audit).values(), strict=True)
     ]
-    return TextTable(
-        [f"{name} [{'s' if name == 't' else 'J'}]" for name in (*columns, imbalance)], rows, text_columns=0
-    )
+    return TextTable(header, rows, text_columns=0)
 
 
 def energy_failures(imbalance: float) -> list[str]:
@@ -106,14 +102,8 @@ def energy_failures(imbalance: float) -> list[str]:
 def write_comparison(folder: Path, comparison: Comparison, result: Result, *, force: bool = False) -> None:
     """Write index.html, tracking.png and data.npz."""
     with whole_folder(folder, force=force) as aside:
-        np.savez_compressed(
-            aside / "data.npz",
-            t=comparison.t,
-            q=comparison.q,
-            natural_frequency=comparison.natural_frequency,
-            error=comparison.error,
-            joint_names=np.array(comparison.robot.joint_names),
-        )
+        arrays = {name: getattr(comparison, name) for name in ("t", "q", "natural_frequency", "error")}
+        np.savez_compressed(aside / "data.npz", **arrays, joint_names=np.array(comparison.robot.joint_names))
         _write_picture(aside / "tracking.png", comparison)
         (aside / "index.html").write_text(html_page("simulate", result), encoding="utf-8")
 
@@ -131,18 +121,15 @@ def feedback(comparison: Comparison, gain: int) -> str:
 
 def distance(comparison: Comparison) -> Array:
     """Return the largest error of any joint (T, G, F), rad or m."""
-    largest: Array = np.max(np.abs(comparison.error), axis=3)
-    return largest
+    return np.max(np.abs(comparison.error), axis=3)
 
 
 def model_error(comparison: Comparison) -> str:
     """Return the error of the model that the feedforwards use, in words."""
     stiffness, mass = comparison.stiffness_error, comparison.mass_error
-    return (
-        f"springs {100 * stiffness:+.3g}%, masses {100 * mass:+.3g}% against the model"
-        if stiffness or mass
-        else "exact model"
-    )
+    if not (stiffness or mass):
+        return "exact model"
+    return f"springs {100 * stiffness:+.3g}%, masses {100 * mass:+.3g}% against the model"
 
 
 def compared(ratio: float) -> str:

@@ -44,8 +44,11 @@ def test_a_new_payload_needs_no_new_program(rng, monkeypatch, rotor_model):
 
 def test_payloads_that_are_not_taken_or_forgotten_are_said():
     said = []
-    logger = SimpleNamespace(warning=lambda text, **_: said.append(text))
-    node = SimpleNamespace(create_subscription=lambda *_, **__: None, get_logger=lambda: logger, warning_period=1.0)
+    node = SimpleNamespace(
+        create_subscription=lambda *_, **__: None,
+        get_logger=lambda: SimpleNamespace(warning=said.append),
+        warn=lambda kind, text: said.append(f"{kind}: {text}"),
+    )
     carried, message = CarriedPayloads(node), payload_message(eom.Payload(2.0))
     carried._receive(message)
     assert said == ["payload refused: there is no robot yet"] == [f"payload refused: {carried.last_refusal}"]
