@@ -315,10 +315,10 @@ class StreamClient(Client):
         return self.feedforward[feedforward.place], self.motor_setpoint[place], self.effort_command[place]
 
     def until_silent(self):
-        """Receive commands until none comes for a while."""
-        count = -1
-        while count < len(self.feedforward):
-            count = len(self.feedforward)
+        """Receive commands until none comes for a while on any topic."""
+        count, topics = -1, (self.feedforward, self.motor_setpoint, self.effort_command)
+        while count < sum(map(len, topics)):
+            count = sum(map(len, topics))
             self.spin(0.3)
 
     def inverse_dynamics(self, **fields):
