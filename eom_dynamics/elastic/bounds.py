@@ -126,6 +126,23 @@ def bounds(arm: ElasticArm, limits: GivenLimits | None = None) -> Bounds:
     return Bounds(names, units, largest, lower, upper, np.array([own[name].effort_rms for name in owners]))
 
 
+def independent_limits(robot: Robot, own: Bounds) -> tuple[Array, Array, Array]:
+    """Ends of the ranges of the independent joints (n,), and their largest velocity, acceleration and jerk (3, n).
+
+    Limits of mimic joints are included, as limits of their leaders.
+    """
+    E, e = robot.coupling
+    lower, upper = np.full(robot.n, -np.inf), np.full(robot.n, np.inf)
+    for ratios, offset, low, high in zip(E, e, own.lower, own.upper, strict=True):
+        # A joint follows at most one independent joint.
+        leader = int(np.argmax(np.abs(ratios)))
+        if ratio := ratios[leader]:
+            first, last = sorted(((low - offset) / ratio, (high - offset) / ratio))
+            lower[leader], upper[leader] = max(lower[leader], first), min(upper[leader], last)
+    with np.errstate(divide="ignore"):
+        return lower, upper, np.array([np.min(own.largest[name][:, None] / np.abs(E), axis=0) for name in _RATES])
+
+
 class LimitCheck:
     """Limits of joints and motors, arranged to check one state in some microseconds.
 
@@ -257,20 +274,10 @@ class LimitCheck:
         """Lower and upper end (8n + 4m,) for each entry of a row."""
         arm, own = self._arm, self._bounds
         n, m = arm.robot.n, len(arm.motor_names)
-        E, e = arm.robot.coupling
         upper = np.full((8, n), np.inf)
-        lower = -upper
-        for ratios, offset, low, high in zip(E, e, own.lower, own.upper, strict=True):
-            # A joint follows at most one independent joint.
-            leader = int(np.argmax(np.abs(ratios)))
-            if ratio := ratios[leader]:
-                first, last = sorted(((low - offset) / ratio, (high - offset) / ratio))
-                lower[0, leader], upper[0, leader] = max(lower[0, leader], first), min(upper[0, leader], last)
-        with np.errstate(divide="ignore"):
-            for k, name in enumerate(_RATES, start=1):
-                upper[k] = np.min(own.largest[name][:, None] / np.abs(E), axis=0)
+        start, upper[0], upper[1:4] = independent_limits(arm.robot, own)
         upper[5], upper[6] = own.largest["effort"], own.largest["effort_rate"]
-        lower[1:] = -upper[1:]
+        lower = np.vstack((start, -upper[1:]))
         motors = np.full((4, m), np.inf)
         ratio, motor = np.abs(arm.gear_ratio), arm.motor
         motors[1] = motor.speed_limit / ratio

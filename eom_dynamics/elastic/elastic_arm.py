@@ -126,8 +126,7 @@ class ElasticArm(FeedforwardMethods):
         self.rigid, self.damped, self.paired = self.side.rigid, self.side.damped, self.side.paired
         self.motor_joint, self.motor_names = self.side.motor_joint, self.side.motor_names
         self.motor_inertia = self.rotor_inertia[self.motor_joint]
-        independent = robot.independent_joints
-        joints = [independent[i] for i in self.motor_joint]
+        joints = [robot.independent_joints[i] for i in self.motor_joint]
         self.gear_ratio = np.array([joint.gear_ratio for joint in joints])
         self.friction = stacked([joint.actuator.friction for joint in joints])
         self.gear = stacked([joint.actuator.gear for joint in joints])
