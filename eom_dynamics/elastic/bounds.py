@@ -15,6 +15,7 @@ from ..arrays import Array
 from ..exceptions import StateError, TrajectoryError
 from ..robot import Robot
 from ..robot.model import NO_LIMITS, Limits
+from ..robot.task_space import independent_ranges
 from ..spelling import hint
 from ..units import SHAFT_UNITS, unit
 from .elastic_arm import ElasticArm
@@ -131,16 +132,10 @@ def independent_limits(robot: Robot, own: Bounds) -> tuple[Array, Array, Array]:
 
     Limits of mimic joints are included, as limits of their leaders.
     """
-    E, e = robot.coupling
-    lower, upper = np.full(robot.n, -np.inf), np.full(robot.n, np.inf)
-    for ratios, offset, low, high in zip(E, e, own.lower, own.upper, strict=True):
-        # A joint follows at most one independent joint.
-        leader = int(np.argmax(np.abs(ratios)))
-        if ratio := ratios[leader]:
-            first, last = sorted(((low - offset) / ratio, (high - offset) / ratio))
-            lower[leader], upper[leader] = max(lower[leader], first), min(upper[leader], last)
+    ratios = np.abs(robot.coupling[0])
     with np.errstate(divide="ignore"):
-        return lower, upper, np.array([np.min(own.largest[name][:, None] / np.abs(E), axis=0) for name in _RATES])
+        rates = np.array([np.min(own.largest[name][:, None] / ratios, axis=0) for name in _RATES])
+    return *independent_ranges(robot, own.lower, own.upper), rates
 
 
 class LimitCheck:

@@ -133,9 +133,7 @@ class ElasticArm(FeedforwardMethods):
         self.motor = stacked([joint.actuator.motor for joint in joints])
         self.rotors: CarriedRotors | None = None
         if self.rotor_model == "complete":
-            self.rotors = CarriedRotors(
-                robot, self.motor_names, self.motor_joint.tolist(), self.motor_inertia, self.gear_ratio
-            )
+            self.rotors = CarriedRotors(robot, self.side)
         self.has_memory = bool(self.damped.any() or self.side.presliding.any())
         self.ideal = all(joint.actuator.friction.is_none and joint.actuator.gear.is_lossless for joint in joints)
 
