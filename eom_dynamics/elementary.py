@@ -8,6 +8,7 @@ expression, a CasADi symbol) is asked for them; other ones are for NumPy, or Sym
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from math import factorial
 from typing import Any, NamedTuple
 
@@ -28,9 +29,20 @@ LAST_STEP = 1e-7
 """
 
 
-def exp(x: Any) -> Any:
-    """Exponential."""
-    return _function("exp", x)
+def _function(name: str, x: Any) -> Any:
+    if hasattr(x, "free_symbols"):
+        import sympy
+
+        if name == "expm1":
+            return sympy.exp(x) - 1
+        return sympy.log(1 + x) if name == "log1p" else getattr(sympy, name)(x)
+    return getattr(x, name)() if hasattr(x, name) else getattr(np, name)(x)
+
+
+exp, expm1, log, log1p, sqrt, tanh = (
+    partial(_function, name) for name in ("exp", "expm1", "log", "log1p", "sqrt", "tanh")
+)
+"""Functions of x, of which expm1 is exp(x) - 1 and log1p is log(1 + x), both without cancellation."""
 
 
 def exp_times(x: Any, rate: Any) -> Any:
@@ -49,31 +61,6 @@ def exp_times(x: Any, rate: Any) -> Any:
     for k in reversed(range(degree)):
         value = x * value + rate**k / factorial(k)
     return value
-
-
-def expm1(x: Any) -> Any:
-    """exp(x) - 1 without cancellation."""
-    return _function("expm1", x)
-
-
-def log(x: Any) -> Any:
-    """Logarithm."""
-    return _function("log", x)
-
-
-def log1p(x: Any) -> Any:
-    """log(1 + x) without cancellation."""
-    return _function("log1p", x)
-
-
-def sqrt(x: Any) -> Any:
-    """Square root."""
-    return _function("sqrt", x)
-
-
-def tanh(x: Any) -> Any:
-    """Hyperbolic tangent."""
-    return _function("tanh", x)
 
 
 def sinh_cosh(x: Any) -> tuple[Any, Any]:
@@ -202,13 +189,3 @@ def root(
 
 # Of a root as straight-line code, where no step can be left out: the most that any spring of the tests takes.
 _SYMBOLIC_STEPS = 24
-
-
-def _function(name: str, x: Any) -> Any:
-    if hasattr(x, "free_symbols"):
-        import sympy
-
-        if name == "expm1":
-            return sympy.exp(x) - 1
-        return sympy.log(1 + x) if name == "log1p" else getattr(sympy, name)(x)
-    return getattr(x, name)() if hasattr(x, name) else getattr(np, name)(x)

@@ -206,17 +206,8 @@ class FloatingBase(FloatingKinematics):
         Raises:
             StateError: an argument has the wrong shape or is not finite, or there is no specific force.
         """
-        return self._run(
-            "imu_efforts",
-            q,
-            qd,
-            qdd,
-            qddd,
-            qdddd,
-            angular_velocity=angular_velocity,
-            specific_force=specific_force,
-            wrench=wrench,
-        )
+        base: dict[str, Any] = {"angular_velocity": angular_velocity, "specific_force": specific_force}
+        return self._run("imu_efforts", q, qd, qdd, qddd, qdddd, **base, wrench=wrench)
 
     @state_method
     def bias(self, pose: ArrayLike, q: ArrayLike, nu: ArrayLike, *, wrench: Sequence[ArrayLike] = ()) -> Array:

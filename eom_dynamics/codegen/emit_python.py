@@ -37,8 +37,7 @@ def python_function(program: Program) -> Callable[[Sequence[Any]], list[Any]]:
         namespace[f"lookup_{k}"] = partial(elementary.lookup, table=table)
     namespace |= {f"root_{k}": _root(function) for k, function in enumerate(program.constants(Op.ROOT))}
     exec(compile("\n".join(source), f"<{program.name}>", "exec"), namespace)
-    function: Callable[[Sequence[Any]], list[Any]] = namespace["evaluate"]
-    return function
+    return namespace["evaluate"]
 
 
 def _root(function: MonotoneFunction) -> Callable[..., Any]:

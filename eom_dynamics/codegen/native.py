@@ -46,11 +46,7 @@ class NativeKernel:
     def __init__(self, robot: Robot | None, recipe: Recipe) -> None:
         name = c_name(recipe.name)
         with compiled(lambda: c_source(recipe(robot)), kernel_fingerprint(robot, recipe)) as path:
-            try:
-                library = ctypes.CDLL(str(path))
-                self._one, self._batch = library[name], library[f"{name}_batch"]
-            except (OSError, AttributeError) as error:
-                raise KernelError(f"a compiled kernel cannot be loaded: {error}") from None
+            self._one, self._batch = loaded(path, name, f"{name}_batch")
         self._one.restype, self._batch.restype = None, ctypes.c_size_t
 
     @property
@@ -82,6 +78,15 @@ class NativeKernel:
             _pointers([y.ctypes.data + start * y.strides[0] for y in outputs]),
         )
         return done == stop - start
+
+
+def loaded(path: Path, *names: str) -> list[Any]:
+    """Functions of a shared object; raises KernelError if it cannot be loaded, or lacks one."""
+    try:
+        library = ctypes.CDLL(str(path))
+        return [library[name] for name in names]
+    except (OSError, AttributeError) as error:
+        raise KernelError(f"a compiled kernel cannot be loaded: {error}") from None
 
 
 def in_threads(count: int, least: int, run: Callable[[int, int], T]) -> list[T]:

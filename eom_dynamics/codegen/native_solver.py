@@ -10,13 +10,12 @@ from typing import NamedTuple
 import numpy as np
 
 from ..arrays import AnyArray, Array
-from ..exceptions import KernelError
 from ..robot import Frame, Robot
 from .c_functions import csrc, filled
 from .compiler import compiled
 from .emit_c import c_source
 from .kinematic_programs import poses_and_jacobians
-from .native import in_threads
+from .native import in_threads, loaded
 from .program import c_name
 from .recipe import Recipe, kernel_fingerprint
 
@@ -107,10 +106,7 @@ class NativeSolver:
             return c_source(recipe(robot)) + filled(csrc("inverse_kinematics.c.in"), **sizes, **_CONSTANTS)
 
         with compiled(source, kernel_fingerprint(robot, whole), ["-lm"]) as path:
-            try:
-                self._solve = ctypes.CDLL(str(path)).eom_inverse_kinematics
-            except (OSError, AttributeError) as error:
-                raise KernelError(f"a compiled kernel cannot be loaded: {error}") from None
+            (self._solve,) = loaded(path, "eom_inverse_kinematics")
         self._solve.restype, self._solve.argtypes = None, [ctypes.c_size_t, ctypes.c_void_p, *[ctypes.c_void_p] * 6]
 
     def __call__(self, targets: Array, starts: Array, task: SolverTask) -> Solved:

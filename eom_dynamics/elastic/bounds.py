@@ -15,6 +15,7 @@ from ..arrays import Array
 from ..exceptions import StateError, TrajectoryError
 from ..robot import Robot
 from ..robot.model import NO_LIMITS, Limits
+from ..robot.task_space import independent_ranges
 from ..spelling import hint
 from ..units import SHAFT_UNITS, unit
 from .elastic_arm import ElasticArm
@@ -124,6 +125,17 @@ def bounds(arm: ElasticArm, limits: GivenLimits | None = None) -> Bounds:
     owners = [arm.robot.joint_names[i] for i in arm.motor_joint]
     names["effort_rms"], units["effort_rms"] = arm.motor_names, tuple(unit("effort", types[name]) for name in owners)
     return Bounds(names, units, largest, lower, upper, np.array([own[name].effort_rms for name in owners]))
+
+
+def independent_limits(robot: Robot, own: Bounds) -> tuple[Array, Array, Array]:
+    """Ends of the ranges of the independent joints (n,), and their largest velocity, acceleration and jerk (3, n).
+
+    Limits of mimic joints are included, as limits of their leaders.
+    """
+    ratios = np.abs(robot.coupling[0])
+    with np.errstate(divide="ignore"):
+        rates = np.array([np.min(own.largest[name][:, None] / ratios, axis=0) for name in _RATES])
+    return *independent_ranges(robot, own.lower, own.upper), rates
 
 
 class LimitCheck:
@@ -257,20 +269,10 @@ class LimitCheck:
         """Lower and upper end (8n + 4m,) for each entry of a row."""
         arm, own = self._arm, self._bounds
         n, m = arm.robot.n, len(arm.motor_names)
-        E, e = arm.robot.coupling
         upper = np.full((8, n), np.inf)
-        lower = -upper
-        for ratios, offset, low, high in zip(E, e, own.lower, own.upper, strict=True):
-            # A joint follows at most one independent joint.
-            leader = int(np.argmax(np.abs(ratios)))
-            if ratio := ratios[leader]:
-                first, last = sorted(((low - offset) / ratio, (high - offset) / ratio))
-                lower[0, leader], upper[0, leader] = max(lower[0, leader], first), min(upper[0, leader], last)
-        with np.errstate(divide="ignore"):
-            for k, name in enumerate(_RATES, start=1):
-                upper[k] = np.min(own.largest[name][:, None] / np.abs(E), axis=0)
+        start, upper[0], upper[1:4] = independent_limits(arm.robot, own)
         upper[5], upper[6] = own.largest["effort"], own.largest["effort_rate"]
-        lower[1:] = -upper[1:]
+        lower = np.vstack((start, -upper[1:]))
         motors = np.full((4, m), np.inf)
         ratio, motor = np.abs(arm.gear_ratio), arm.motor
         motors[1] = motor.speed_limit / ratio

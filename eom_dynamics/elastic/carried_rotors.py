@@ -57,23 +57,15 @@ class CarriedRotors:
         dynamics: dynamics of links and rotors, with joint variables q and rotor angles.
     """
 
-    def __init__(
-        self, robot: Robot, names: Sequence[str], joints: Sequence[int], inertia: Array, gear_ratio: Array
-    ) -> None:
-        """Mount the rotors.
-
-        Args:
-            robot: the links.
-            names: (m,) names of the motors.
-            joints: (m,) index of each motor's joint in joint vectors.
-            inertia: (m,) rotor inertias on the link side of the gears, kg m² or kg.
-            gear_ratio: (m,).
-        """
+    def __init__(self, robot: Robot, side: MotorSide) -> None:
+        """Mount the rotors of the motors on the links."""
+        joints = side.motor_joint.tolist()
         self.mounts: tuple[RotorMount, ...] = tuple(robot.independent_joints[joint].mount for joint in joints)
-        self.inertia, self.gear_ratio = inertia / gear_ratio**2, gear_ratio
-        self.dynamics = Dynamics(_with_rotors(robot, names, joints, self.inertia.tolist()))
+        self.gear_ratio = np.array(side.gear_ratio)[joints]
+        self.inertia = np.array(side.rotor_inertia)[joints] / self.gear_ratio**2
+        self.dynamics = Dynamics(_with_rotors(robot, side, self.inertia.tolist()))
         self._n = robot.n
-        self._scale = np.concatenate([np.ones(robot.n), gear_ratio])
+        self._scale = np.concatenate([np.ones(robot.n), self.gear_ratio])
 
     def mass_matrix(self, q: Array) -> Array:
         """Mass matrix of links and motors, [[M + S B⁻¹ Sᵀ, S], [Sᵀ, B]].
@@ -104,9 +96,8 @@ class CarriedRotors:
 
 def rotor_robot(robot: Robot, side: MotorSide) -> Robot:
     """Links and rotors as bodies of one robot, whose joint variables are q and the rotor angles."""
-    joints = side.motor_joint.tolist()
-    inertia = [side.rotor_inertia[joint] / side.gear_ratio[joint] ** 2 for joint in joints]
-    return _with_rotors(robot, side.motor_names, joints, inertia)
+    inertia = [side.rotor_inertia[joint] / side.gear_ratio[joint] ** 2 for joint in side.motor_joint]
+    return _with_rotors(robot, side, inertia)
 
 
 def links_with_rotors(robot: Robot, side: MotorSide, *, payload: bool = False) -> Program:
@@ -134,7 +125,7 @@ def _links_with_rotors(side: MotorSide, robot: Robot, x: Inputs) -> Sequence[Seq
     return [*(effort[: robot.n] for effort in efforts), spin]
 
 
-def _with_rotors(robot: Robot, names: Sequence[str], joints: Sequence[int], inertia: Sequence[float]) -> Robot:
+def _with_rotors(robot: Robot, side: MotorSide, inertia: Sequence[float]) -> Robot:
     """Add a body for each rotor to a robot; the rotor angles, rad, follow the joint variables.
 
     A rotor has inertia about its spin axis only: its mass and its transverse inertia belong to the link that carries
@@ -142,12 +133,12 @@ def _with_rotors(robot: Robot, names: Sequence[str], joints: Sequence[int], iner
 
     Args:
         robot: the robot.
-        names, joints: of the motors, in the order of their angles.
+        side: the motors, in the order of their angles.
         inertia: about the spin axes, on the motor side of the gears, kg m².
     """
     taken = {joint.name for joint in robot.joints}
     bodies = []
-    for name, joint, about_axis in zip(names, joints, inertia, strict=True):
+    for name, joint, about_axis in zip(side.motor_names, side.motor_joint, inertia, strict=True):
         mount = robot.independent_joints[joint].mount
         screw, pose = np.array([*_Z, 0.0, 0.0, 0.0]), lie.pose(_rotation_to(mount.axis), np.zeros(3))
         body = 0.0, np.zeros(3), np.diag(about_axis * _Z)

@@ -126,17 +126,14 @@ class ElasticArm(FeedforwardMethods):
         self.rigid, self.damped, self.paired = self.side.rigid, self.side.damped, self.side.paired
         self.motor_joint, self.motor_names = self.side.motor_joint, self.side.motor_names
         self.motor_inertia = self.rotor_inertia[self.motor_joint]
-        independent = robot.independent_joints
-        joints = [independent[i] for i in self.motor_joint]
+        joints = [robot.independent_joints[i] for i in self.motor_joint]
         self.gear_ratio = np.array([joint.gear_ratio for joint in joints])
         self.friction = stacked([joint.actuator.friction for joint in joints])
         self.gear = stacked([joint.actuator.gear for joint in joints])
         self.motor = stacked([joint.actuator.motor for joint in joints])
         self.rotors: CarriedRotors | None = None
         if self.rotor_model == "complete":
-            self.rotors = CarriedRotors(
-                robot, self.motor_names, self.motor_joint.tolist(), self.motor_inertia, self.gear_ratio
-            )
+            self.rotors = CarriedRotors(robot, self.side)
         self.has_memory = bool(self.damped.any() or self.side.presliding.any())
         self.ideal = all(joint.actuator.friction.is_none and joint.actuator.gear.is_lossless for joint in joints)
 

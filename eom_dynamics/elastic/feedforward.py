@@ -161,11 +161,9 @@ class FeedforwardMethods(CompiledMethods):
         after = np.array([not_negative(lead, "lead")])
         given: dict[str, Any] = {"wrench": wrench, "commanded_stiffness": commanded_stiffness}
         given |= {name: x for name, x in (("base", base), ("payload", payload)) if x is not None}
-        signature = self.signature(method_name(on_base=base is not None, payload=payload is not None))
-        arrays, samples = signature.checked(states, given, finite=True)
-        known = dict(zip((vector.name for vector in signature.inputs), arrays, strict=True))
-
-        shapes = {vector.name: (*samples, *vector.shape) for vector in signature.inputs}
+        method = method_name(on_base=base is not None, payload=payload is not None)
+        known, samples = self._checked(method, states, given)
+        shapes = {vector.name: (*samples, *vector.shape) for vector in self.signature(method).inputs}
 
         def later(names: Sequence[str]) -> list[Array]:
             whole = shapes[names[0]]
@@ -196,21 +194,16 @@ class FeedforwardMethods(CompiledMethods):
             i-th number with respect to the k-th time derivative of q_j; zero between derivatives that do not depend on
             each other. A deflection or a state of friction that is given is constant.
         """
-        function = self._directional
         known, samples = self._checked("feedforward", motion, given)
         n, orders, count = self.robot.n, len(STATE_NAMES), samples[0] if samples else 1
-        directions = np.eye(orders * n).reshape(orders * n, orders, n)
-        rows = []
-        for vector in function.signature.inputs[:-orders]:
-            x = np.broadcast_to(known[vector.name].reshape(-1, *vector.shape), (count, *vector.shape))
-            rows.append(np.repeat(x, orders * n, axis=0))
-        rows += [np.tile(directions[:, k], (count, 1)) for k in range(orders)]
-        found = function.results(*rows)
+        directions = np.eye(orders * n).reshape(orders * n, 1, orders, n)
+        changes = [np.broadcast_to(directions[:, :, k], (orders * n, count, n)) for k in range(orders)]
+        found = self._along(known, changes)
         if not all(np.isfinite(x).all() for x in found):
             self._refuse(known)  # raises the error of a state that the feedforward refuses
             raise StateError("numbers too large: derivatives of the feedforward would not be finite")
-        shaped = (x.reshape(*samples, orders, n, x.shape[-1]) for x in found)
-        return Feedforward(*(np.moveaxis(x, -1, -3) for x in shaped))
+        shaped = (x.reshape(orders, n, *samples, x.shape[-1]) for x in found)
+        return Feedforward(*(np.moveaxis(x, (-1, 0, 1), (-3, -2, -1)) for x in shaped))
 
     def feedforward_along(self, states: Sequence[Array], changes: Sequence[Array]) -> Feedforward:
         """Derivatives of the feedforward along changes of q … qdddd, without a wrench, at nominal stiffness.
@@ -224,15 +217,15 @@ class FeedforwardMethods(CompiledMethods):
         Returns:
             Feedforward of the derivatives, each (D, N, n) or (D, N, m).
         """
-        function = self._directional
-        known, _ = self._checked("feedforward", states, {})
-        count, samples = changes[0].shape[:2]
-        rows = []
-        for vector in function.signature.inputs[: -len(STATE_NAMES)]:
-            x = np.broadcast_to(known[vector.name], (count, samples, *vector.shape))
-            rows.append(np.ascontiguousarray(x).reshape(count * samples, *vector.shape))
-        rows += [np.ascontiguousarray(x).reshape(count * samples, -1) for x in changes]
-        return Feedforward(*(x.reshape(count, samples, -1) for x in function.results(*rows)))
+        return Feedforward(*self._along(self._checked("feedforward", states, {})[0], changes))
+
+    def _along(self, known: Mapping[str, Array], changes: Sequence[Array]) -> list[Array]:
+        """Derivatives (D, N, …) along changes (D, N, n) of q … qdddd at checked inputs by name, of N states or one."""
+        rows, leading = [], changes[0].shape[:2]
+        for vector in self._directional.signature.inputs[: -len(STATE_NAMES)]:
+            rows.append(np.broadcast_to(known[vector.name], (*leading, *vector.shape)))
+        flat = (np.ascontiguousarray(x).reshape(-1, *x.shape[2:]) for x in (*rows, *changes))
+        return [x.reshape(*leading, -1) for x in self._directional.results(*flat)]
 
     def _checked(
         self, method: str, motion: Sequence[ArrayLike | None], given: Mapping[str, Any]

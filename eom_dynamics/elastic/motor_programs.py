@@ -7,7 +7,7 @@ arms with damped springs, the state of friction by arms with presliding; for oth
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -102,12 +102,7 @@ def deflections(side: MotorSide) -> Program:
 
 
 def spring_efforts(
-    side: MotorSide,
-    orders: int = 2,
-    *,
-    motors: Sequence[str] = (),
-    unknown: float = np.nan,
-    constant: bool = True,
+    side: MotorSide, orders: int = 2, *, motors: Sequence[str] = (), unknown: float = np.nan, constant: bool = True
 ) -> Program:
     """Efforts of the springs on the links, and stiffness where it is commanded, with time derivatives.
 
@@ -149,7 +144,22 @@ def between(side: MotorSide, x: Mapping[str, Sequence[Scalar]], motors: Sequence
 
 def loads(side: MotorSide) -> Program:
     """Efforts of the springs at the motors, zero at rigid joints."""
-    return _of_deflections("loads", side, lambda load, x: {"load": load})
+
+    def compute(x: Vectors) -> Mapping[str, Sequence[Scalar]]:
+        return {"load": _loads(side, x, _jets(x, DELTA_NAMES[:2]))}
+
+    return trace("loads", _with_stiffness(side, dict.fromkeys(DELTA_NAMES[:2], len(side.motor_joint))), compute)
+
+
+def _loads(side: MotorSide, x: Vectors, delta: Sequence[Jet]) -> list[Scalar]:
+    """Efforts of the springs at the motors under deflections, with the stiffness ``k`` if it is an input."""
+    stiffness = [Jet([value, 0.0]) for value in x["k"]] if "k" in x else None
+    return [jet[0] for jet in side.efforts(delta, stiffness)[1]]
+
+
+def _with_stiffness(side: MotorSide, inputs: Sizes) -> Sizes:
+    """The inputs of a program, with the stiffness ``k`` where it is commanded."""
+    return {**inputs, "k": len(side.springs)} if side.variable.any() else inputs
 
 
 def motor_loads(side: MotorSide) -> Program:
@@ -174,8 +184,7 @@ def plant_efforts(side: MotorSide) -> Program:
 
     def compute(x: Vectors) -> Mapping[str, Sequence[Scalar]]:
         delta = between(side, x, MOTOR_NAMES[:2])
-        stiffness = [Jet([value, 0.0]) for value in x["k"]] if "k" in x else None
-        load, velocity = [jet[0] for jet in side.efforts(delta, stiffness)[1]], x["motor_velocity"]
+        load, velocity = _loads(side, x, delta), x["motor_velocity"]
         behind = side.motor_loads(load)
         effort = _motor_loads(side, behind, velocity)
         on_links: list[Scalar] = [0.0] * n
@@ -189,20 +198,20 @@ def plant_efforts(side: MotorSide) -> Program:
         return {"on_links": on_links, "effort": effort, "lost": [lost]}
 
     inputs = dict.fromkeys(STATE_NAMES[:2], n) | dict.fromkeys(MOTOR_NAMES[:2], m)
-    return trace("plant_efforts", inputs | ({"k": n} if side.variable.any() else {}), compute)
+    return trace("plant_efforts", _with_stiffness(side, inputs), compute)
 
 
 def tangents(side: MotorSide) -> Program:
     """Derivatives of the spring efforts at the motors by the deflections and their rates, row-major."""
 
-    def compute(load: Sequence[Scalar], x: Vectors) -> Mapping[str, Sequence[Scalar]]:
-        slopes = {}
+    def compute(x: Vectors) -> Mapping[str, Sequence[Scalar]]:
+        load, slopes = _loads(side, x, _jets(x, DELTA_NAMES[:2])), {}
         for name, by in (("slope", "delta"), ("damping", "deltad")):
             columns = [[Partials(variable)(value) for value in load] for variable in x[by]]
             slopes[name] = [value for row in zip(*columns, strict=True) for value in row]
         return slopes
 
-    return _of_deflections("tangents", side, compute)
+    return trace("tangents", _with_stiffness(side, dict.fromkeys(DELTA_NAMES[:2], len(side.motor_joint))), compute)
 
 
 def energies(side: MotorSide) -> Program:
@@ -386,20 +395,6 @@ def _is_beyond(value: Scalar, low: float, high: float) -> Scalar:
     if low > -np.inf:
         found = select(low - value, 1.0, found)
     return select(value - high, 1.0, found) if high < np.inf else found
-
-
-def _of_deflections(
-    name: str, side: MotorSide, results: Callable[[Sequence[Scalar], Vectors], Mapping[str, Sequence[Scalar]]]
-) -> Program:
-    n, m = len(side.springs), len(side.motor_joint)
-
-    def compute(x: Vectors) -> Mapping[str, Sequence[Scalar]]:
-        stiffness = [Jet([value, 0.0]) for value in x["k"]] if "k" in x else None
-        _, load, _ = side.efforts(_jets(x, DELTA_NAMES[:2]), stiffness)
-        return results([jet[0] for jet in load], x)
-
-    inputs = dict.fromkeys(DELTA_NAMES[:2], m) | ({"k": n} if side.variable.any() else {})
-    return trace(name, inputs, compute)
 
 
 def _commands(side: MotorSide) -> Sizes:

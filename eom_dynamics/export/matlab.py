@@ -35,22 +35,21 @@ def _statements(project: Project, function: Function) -> list[str]:
         # Each step computes all N states.
         calls = [f"[{', '.join(x.outputs)}] = {x.name}({', '.join(x.inputs)});" for x in function.programs]
         return ["if size(q, 2) == 1, q = repmat(q, 1, N); end", *calls]
-    program = function
-    inputs = [f"{name}{k + 1}" for name, size in program.inputs.items() for k in range(size)]
-    outputs = [f"{name}({k + 1}, :)" for name, size in program.outputs.items() for k in range(size)]
-    lines, results = straight_line(program, inputs, _MATLAB)
-    turned = [_MATLAB.angle(angle, inputs) for angle in program.angles]
+    inputs = [f"{name}{k + 1}" for name, size in function.inputs.items() for k in range(size)]
+    outputs = [f"{name}({k + 1}, :)" for name, size in function.outputs.items() for k in range(size)]
+    lines, results = straight_line(function, inputs, _MATLAB)
+    turned = [_MATLAB.angle(angle, inputs) for angle in function.angles]
     n = project.robot.n
     return [
-        *(f"{name}{k + 1} = {name}({k + 1}, :);" for name, size in program.inputs.items() for k in range(size)),
+        *(f"{name}{k + 1} = {name}({k + 1}, :);" for name, size in function.inputs.items() for k in range(size)),
         *(f"s{k} = sin({angle}); c{k} = cos({angle});" for k, angle in enumerate(turned)),
         *lines,
-        *(f"{name} = zeros({size}, N);" for name, size in program.outputs.items()),
+        *(f"{name} = zeros({size}, N);" for name, size in function.outputs.items()),
         *(f"{output} = {result};" for output, result in zip(outputs, results, strict=True)),
         # MATLAB reshapes in column-major order, but the entries of matrices are in row-major order.
         *(
             f"{name} = permute(reshape({name}, {matrix_size(name, n)}, [], N), [2 1 3]);"
-            for name in program.outputs
+            for name in function.outputs
             if matrix_size(name, n)
         ),
     ]

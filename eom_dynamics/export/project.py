@@ -43,7 +43,6 @@ PRECISIONS = ("double", "single")
 # MATLAB truncates names to 63 characters, and suffixes of the robot's name have up to 26.
 _LONGEST_NAME = 37
 
-# Description of vectors, their quantity, and the order of their time derivative.
 # Vectors and their time derivatives, the meaning of the first, its quantity, and the order of its derivative.
 _FAMILIES = (
     (STATE_NAMES, "joint variables", "position", 0),

@@ -99,8 +99,7 @@ class Recording:
     def _cuts(self) -> list[int]:
         """Samples at which the second and further motions begin."""
         steps, longest = np.diff(self.t), max(_PAUSE, _PAUSE_STEPS * self.period)
-        cuts: list[int] = (np.flatnonzero((steps <= 0) | (steps > longest)) + 1).tolist()
-        return cuts
+        return (np.flatnonzero((steps <= 0) | (steps > longest)) + 1).tolist()
 
     @property
     def duration(self) -> float:

@@ -28,7 +28,7 @@ from ..codegen.native_solver import (
 )
 from ..exceptions import KernelError, StateError
 from ..robot import Robot
-from ..robot.task_space import characteristic_length
+from ..robot.task_space import characteristic_length, independent_ranges
 from ..spelling import shown
 from ..states import is_sequence, joint_states, real_array
 from .compiled import Kinematics, kinematics_of
@@ -316,11 +316,9 @@ def _starts(n: int, start: ArrayLike, count: int, *, one: bool) -> Array:
 def _ranges(robot: Robot, *, limits: bool) -> tuple[Array, Array, Array]:
     """Smallest and largest joint variables, of which mimic joints keep to their ranges too, and the middle of each."""
     lower, upper = np.full(robot.n, -np.inf), np.full(robot.n, np.inf)
-    E, e = robot.coupling
-    for joint, row, shift in zip(robot.joints if limits else (), E, e, strict=False):
-        k = int(np.flatnonzero(row)[0])
-        ends = sorted(((joint.limits.lower - shift) / row[k], (joint.limits.upper - shift) / row[k]))
-        lower[k], upper[k] = max(lower[k], ends[0]), min(upper[k], ends[1])
+    if limits:
+        ends = (np.array([getattr(joint.limits, end) for joint in robot.joints]) for end in ("lower", "upper"))
+        lower, upper = independent_ranges(robot, *ends)
     bounded = np.isfinite(lower) & np.isfinite(upper)
     middle = np.where(bounded, 0.5 * (np.where(bounded, lower, 0.0) + np.where(bounded, upper, 0.0)), 0.0)
     return lower, upper, np.clip(middle, lower, upper)

@@ -34,8 +34,7 @@ def latex(system: Lagrangian, order: int = 0) -> str:
     names = latex_names((*system.q, *system.inputs))
 
     def printed(expression: Any) -> str:
-        text: str = sp.latex(_decimals(expression), symbol_names=names)
-        return text
+        return sp.latex(_decimals(expression), symbol_names=names)
 
     indices = [_effort_index(x, i, printed(x)) for i, x in enumerate(system.q, start=1)]
     terms = [("M", system.M), ("c", system.velocity_terms), ("g", system.gravity)]

@@ -280,13 +280,11 @@ def _with_joint_indices(
     part: Description, robot: Robot, group: JointGroup[SharedElement] | None
 ) -> tuple[tuple[int, ...], SharedElement] | None:
     """The group with its joints by index in joint vectors; None if no joint of it belongs to this part."""
-    if group is None or not set(group.joints) & set(robot.joint_names):
+    still = [name for name in group.joints if name not in robot.joint_names] if group is not None else []
+    if group is None or len(still) == len(group.joints) or (still and group.optional):
         return None
-    if group.optional and not set(group.joints) <= set(robot.joint_names):
-        return None
-    for name in group.joints:
-        if name not in robot.joint_names:
-            part.refuse(group.where, f"joint {name} does not move in this part of the robot, others of the group do")
+    for name in still:
+        part.refuse(group.where, f"joint {name} does not move in this part of the robot, others of the group do")
     return tuple(robot.joint_names.index(name) for name in group.joints), group.element
 
 

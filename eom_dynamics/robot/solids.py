@@ -173,8 +173,7 @@ def _centered(mass: float, second_moments: Array) -> Inertial:
 def _mass(volume: float, mass: float | None, density: float | None) -> float:
     if (mass is None) == (density is None):
         refuse("mass", "give either mass or density" + (", not both" if mass is not None else ""))
-    given = mass if mass is not None else density
-    name = "mass" if mass is not None else "density"
+    name, given = ("density", density) if mass is None else ("mass", mass)
     value = finite(name, given)
     if value.ndim or not value:
         refuse(name, f"must be a number other than zero, is {given}")

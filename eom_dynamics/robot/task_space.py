@@ -32,6 +32,18 @@ def characteristic_length(robot: Robot, frames: tuple[Frame, ...]) -> float:
     return 0.5 * sum(lengths) or 1.0
 
 
+def independent_ranges(robot: Robot, lower: Array, upper: Array) -> tuple[Array, Array]:
+    """Lower and upper ends (n,) for the independent joints of ranges of all joints, those of mimic joints included."""
+    low, high = np.full(robot.n, -np.inf), np.full(robot.n, np.inf)
+    for ratios, *ends in zip(robot.coupling[0], *(x - robot.coupling[1] for x in (lower, upper)), strict=True):
+        # A joint follows at most one independent joint.
+        leader = int(np.argmax(np.abs(ratios)))
+        if ratio := ratios[leader]:
+            first, last = sorted(end / ratio for end in ends)
+            low[leader], high[leader] = max(low[leader], first), min(high[leader], last)
+    return low, high
+
+
 _STARTS, _SWEEPS, _STEPS = 6, 4, 17
 
 

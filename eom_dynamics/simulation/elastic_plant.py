@@ -67,8 +67,7 @@ class PlantInertia:
 
     def kinetic_energy(self, q: Array, qd: Array, thetad: Array) -> Array:
         """Kinetic energy (N,) in states (N, n), (N, n), (N, m), J."""
-        energy: Array = self._dynamics.kinetic_energy(q, qd) + 0.5 * np.sum(self._rotors * thetad**2, axis=-1)
-        return energy
+        return self._dynamics.kinetic_energy(q, qd) + 0.5 * np.sum(self._rotors * thetad**2, axis=-1)
 
 
 class CarriedInertia(PlantInertia):
@@ -89,8 +88,7 @@ class CarriedInertia(PlantInertia):
 
     def matrix(self, q: Array) -> Array:
         """See :meth:`PlantInertia.matrix`."""
-        matrix: Array = self._free.T @ self._carried.mass_matrix(q) @ self._free + self._ones
-        return matrix
+        return self._free.T @ self._carried.mass_matrix(q) @ self._free + self._ones
 
     def free(self, q: Array, qd: Array, thetad: Array, on_links: Array, on_motors: Array) -> Array:
         """Efforts (…, n + m) minus the bias at zero acceleration."""
@@ -100,8 +98,7 @@ class CarriedInertia(PlantInertia):
     def kinetic_energy(self, q: Array, qd: Array, thetad: Array) -> Array:
         """See :meth:`PlantInertia.kinetic_energy`."""
         velocity = np.concatenate([qd, thetad], axis=-1)[..., np.newaxis]
-        energy: Array = 0.5 * np.sum(velocity * (self._carried.mass_matrix(q) @ velocity), axis=(-2, -1))
-        return energy
+        return 0.5 * np.sum(velocity * (self._carried.mass_matrix(q) @ velocity), axis=(-2, -1))
 
 
 class State(NamedTuple):

@@ -68,8 +68,7 @@ class EnergyAudit:
         terms = np.stack([self.kinetic, self.gravity, self.spring, self.work, self.heat])
         largest = np.max(np.abs(np.nan_to_num(terms)), axis=(0, 1))
         imbalance = np.max(np.abs(np.nan_to_num(self.imbalance)), axis=0)
-        relative: Array = imbalance / np.where(largest > 0, largest, 1.0)
-        return relative
+        return imbalance / np.where(largest > 0, largest, 1.0)
 
     def of_arm(self, arm: int) -> EnergyAudit:
         """Audit of one of N arms, counted from 0.

@@ -69,8 +69,7 @@ def expected_errors(
     stiffness, mass = [zero, -sag, -at.delta], [soft, soft + sag, soft + at.delta]
     rotor_inertia = [spin, spin, spin + at.deltadd / w**2]
     squares = np.mean(np.square([exact, stiffness, mass, rotor_inertia])[..., joints], axis=(2, 3))
-    rms: Array = np.sqrt(np.square((1.0, *uncertainty)) @ squares)
-    return rms
+    return np.sqrt(np.square((1.0, *uncertainty)) @ squares)
 
 
 class Advice(NamedTuple):

@@ -124,14 +124,12 @@ class Comparison:
     @property
     def rms(self) -> Array:
         """(G, F) root mean square of the error over time and joints, rad or m."""
-        rms: Array = np.sqrt(np.mean(self.error**2, axis=(0, 3)))
-        return rms
+        return np.sqrt(np.mean(self.error**2, axis=(0, 3)))
 
     @property
     def peak(self) -> Array:
         """(G, F) largest error over time and joints, rad or m."""
-        peak: Array = np.max(np.abs(self.error), axis=(0, 3))
-        return peak
+        return np.max(np.abs(self.error), axis=(0, 3))
 
 
 def compare_feedforward(
@@ -243,8 +241,7 @@ def motor_references(
     inertial = arm.motor_inertia * acceleration
 
     def effort(speed: Array) -> Array:
-        total: Array = inertial + known.motor_load(load, speed)
-        return total
+        return inertial + known.motor_load(load, speed)
 
     return command, position + known.unloaded, velocity, effort
 

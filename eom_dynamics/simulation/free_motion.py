@@ -129,8 +129,7 @@ class _Chart:
 
     def pose(self, x: Array) -> Array:
         """C exp(x)."""
-        C: Array = self._C @ lie.exp(x)
-        return C
+        return self._C @ lie.exp(x)
 
 
 def _by_scipy(

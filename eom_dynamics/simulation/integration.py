@@ -102,11 +102,8 @@ class Arms:
             state = np.where(wild[:, np.newaxis], self._safe, state)
         # One state as a vector, for which compiled code is called directly.
         samples = () if len(state) == 1 else (len(state),)
-
-        def load(name: str) -> Array:
-            return self._load(name, now, state.reshape(self._shape)).reshape(*samples, *self._given[name][1])
-
-        effort, wrench = load("control"), None if self._given["wrench"][0] is None else load("wrench")
+        effort = self._load("control", now, state, samples)
+        wrench = None if self._given["wrench"][0] is None else self._load("wrench", now, state, samples)
         if self._progress is not None:
             self._progress(now)
         change = np.empty_like(rows)
@@ -155,12 +152,13 @@ class Arms:
     def _stop_arm(self, arm: int, end: End) -> None:
         self.ends[arm], self.going[arm] = end, False
 
-    def _load(self, name: str, now: float, state: Array) -> Array:
+    def _load(self, name: str, now: float, state: Array, samples: tuple[int, ...]) -> Array:
+        """Efforts or wrenches (*samples, …), as the function that gives them returns for states (N, columns)."""
         function, size = self._given[name]
-        shape = (*state.shape[:-1], *size)
+        shape = (*self._shape[:-1], *size)
         if function is None:
-            return np.zeros(shape)
-        given, what = function(now, state), "efforts" if name == "control" else "wrenches"
+            return np.zeros((*samples, *size))
+        given, what = function(now, state.reshape(self._shape)), "efforts" if name == "control" else "wrenches"
         load = np.asarray(given)
         if load.shape != shape or load.dtype.kind not in "biuf":
             raise StateError(
@@ -169,7 +167,7 @@ class Arms:
             )
         if not np.isfinite(load).all():
             raise SimulationError(f"{self.robot}: at {now:.6g} s: {name} returns {what} that are not finite")
-        return load
+        return load.reshape(*samples, *size)
 
     def _margins(self, y: Array) -> Array:
         """(N, m + 1) stretch of tension-only springs, infinite for others, and distance to the bounds; NaN of NaN."""

@@ -159,10 +159,7 @@ class LinearLoop:
 
     def _closed(self, lags: Array, factor: float) -> NDArray[np.complex128]:
         """Matrices (…, N, N) of the closed loop with lags of the feedback."""
-        closed: NDArray[np.complex128] = self.A - factor * np.exp(-1j * lags)[..., np.newaxis, np.newaxis] * (
-            self.B @ self.F
-        )
-        return closed
+        return self.A - factor * np.exp(-1j * lags)[..., np.newaxis, np.newaxis] * (self.B @ self.F)
 
     def _crossings(self, factor: float) -> _Crossings:
         """Crossings of the imaginary axis with all gains times a factor."""
@@ -192,8 +189,7 @@ class LinearLoop:
 
 
 def _lags(places: Array) -> Array:
-    lags: Array = np.logaddexp(0, places) * np.pi / np.logaddexp(0, _PLACES[-1])
-    return lags
+    return np.logaddexp(0, places) * np.pi / np.logaddexp(0, _PLACES[-1])
 
 
 class _Crossings(NamedTuple):
@@ -214,8 +210,7 @@ class _Crossings(NamedTuple):
     @property
     def delays(self) -> Array:
         """Smallest delay (k,) of each crossing, s."""
-        delays: Array = self.lags / self.w
-        return delays
+        return self.lags / self.w
 
     def stable(self, delay: float) -> bool:
         """True if no pole is on the right with a delay, s."""
@@ -296,8 +291,7 @@ def linear_loop(plant: ElasticPlant, q: ArrayLike, feedback: Callable[[ElasticAr
 
     def slopes(function: Callable[[Array], Array]) -> Array:
         ends = [function(rest + step * _STEP * states.T) for step in (1, -1)]
-        slope: Array = (ends[0] - ends[1]).T / (2 * _STEP)
-        return slope
+        return (ends[0] - ends[1]).T / (2 * _STEP)
 
     efforts = effort + np.concatenate([np.eye(m), -np.eye(m)])
     rates = smooth.rate(np.tile(rest, (2 * m, 1)), efforts)[:, kept]

@@ -282,14 +282,7 @@ def torque_controlled(robot: Robot) -> Robot:
     The drives compensate springs, rotors, gears and friction.
     """
     joints = (
-        replace(
-            joint,
-            spring=RIGID,
-            rotor_inertia=0.0,
-            gear_ratio=1.0,
-            actuator=IDEAL_ACTUATOR,
-            drive=SI_UNITS,
-        )
+        replace(joint, spring=RIGID, rotor_inertia=0.0, gear_ratio=1.0, actuator=IDEAL_ACTUATOR, drive=SI_UNITS)
         for joint in robot.joints
     )
     return replace(robot, joints=tuple(joints), coupled_stiffness=None, transmission=None, rotor_model="reduced")

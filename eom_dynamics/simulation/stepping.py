@@ -181,8 +181,7 @@ class Stepper:
             links = slice(None, self._n)
             rotor = rotor + (arm.rotors.mass_matrix(q)[:, links] @ qdd + arm.rotors.bias(q, qd, thetad))[self._n :]
         through = self._given(servo, theta, thetad) - arm.friction.effort(thetad) - rotor
-        efforts: Array = np.bincount(arm.motor_joint, np.where(plant.rigid, through, spring)).astype(float)
-        return efforts
+        return np.bincount(arm.motor_joint, np.where(plant.rigid, through, spring)).astype(float)
 
     def _given(self, servo: Servo, theta: Array, thetad: Array) -> Array:
         wanted, arm = servo.wanted(theta, thetad), self.plant.arm
@@ -210,15 +209,12 @@ class Stepper:
         right_x = v_end - 2 * velocity
         right_v = np.linalg.solve(self._mass_matrix(x_end), force) - 2 * acceleration
         second = self._lapack.dgetrs(lu, pivots, M @ right_v - gh * (K @ right_x))[0]
-        return (
-            x + h * (1.5 * velocity + 0.5 * (right_x + gh * second)),
-            v + h * (1.5 * acceleration + 0.5 * second),
-        )
+        x = x + h * (1.5 * velocity + 0.5 * (right_x + gh * second))
+        return x, v + h * (1.5 * acceleration + 0.5 * second)
 
     def _mass_matrix(self, x: Array) -> Array:
         if isinstance(inertia := self.plant.inertia, CarriedInertia):
-            whole: Array = inertia.matrix(x[: self._n])[np.ix_(self._own, self._own)]
-            return whole
+            return inertia.matrix(x[: self._n])[np.ix_(self._own, self._own)]
         M = self._inertia.copy()
         M[: self._n, : self._n] += self.plant.arm.dynamics.mass_matrix(x[: self._n])
         return M

@@ -158,13 +158,7 @@ def final_command(last: EvaluatedCommand, efforts: EvaluatedCommand | None) -> E
         remaining[0], motors[-1] = efforts.efforts[0], efforts.motors[-1]
     sent = last.sent
     if sent is not None:
-        own = efforts.sent if efforts else None
-        none, no_joint_effort = np.zeros_like(sent.effort), np.zeros_like(sent.joint_effort)
-        sent = DriveCommand(
-            sent.position,
-            none,
-            own.effort if own else none,
-            own.joint_effort if own else no_joint_effort,
-            no_joint_effort,
-        )
+        zero = DriveCommand(*map(np.zeros_like, sent))
+        own = efforts.sent if efforts and efforts.sent else zero
+        sent = zero._replace(position=sent.position, effort=own.effort, joint_effort=own.joint_effort)
     return last._replace(efforts=remaining, motors=motors, sent=sent)

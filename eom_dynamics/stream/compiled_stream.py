@@ -264,11 +264,9 @@ class ShapeCall:
         start = len(STATE_FIELDS) * n
         joints, motors = _order(order.robot_index), _order(order.motor_index)
         # Of each field of a command: its offset in a row, its length and its order.
-        rows: dict[str, tuple[int, int, Any]] = {}
-        for k, field in enumerate(EFFORT_FIELDS):
-            rows[field] = start + k * n, n, joints
-        for k, field in enumerate(MOTOR_FIELDS):
-            rows[field] = start + len(EFFORT_FIELDS) * n + k * m, m, motors
+        rows = {field: (start + k * n, n, joints) for k, field in enumerate(EFFORT_FIELDS)}
+        start += len(EFFORT_FIELDS) * n
+        rows |= {field: (start + k * m, m, motors) for k, field in enumerate(MOTOR_FIELDS)}
         command = feedforward_layout(shape.frame_id, order.names, order.motor_names, self.lead)
         setpoint = motor_setpoint_layout(shape.frame_id, order.motor_names)
         effort = effort_command_layout(m if commands_motors else n)

@@ -134,8 +134,7 @@ class ConsistencyCheck:
 
 def _squares(x: Array) -> Array:
     """Sums over the window."""
-    total: Array = np.einsum("i...,i...->...", x, x)
-    return total
+    return np.einsum("i...,i...->...", x, x)
 
 
 DOUBT_POLICIES = ("ignore", "warn", "refuse")

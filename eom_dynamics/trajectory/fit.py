@@ -103,13 +103,12 @@ def fit(
             f"{t[late]:.4f} s to {t[late + 1]:.4f} s: cut the recording there"
         )
     system = _NormalEquations(t[0], duration / pieces, pieces, y[0].shape[1])
-    n_given = len(y)
     rows, values = _bridged(t, y, 0.5 / cutoff)
     steps = np.diff(rows)
     weights = (np.append(steps, 0.0) + np.append(0.0, steps)) / 2
     pulsation = 2 * np.pi * cutoff
-    for order in range(n_given):
-        system.add(rows, values[order], weights / pulsation ** (2 * order), order)
+    for order, value in enumerate(values):
+        system.add(rows, value, weights / pulsation ** (2 * order), order)
     system.penalise(pulsation ** (-2 * _PENALISED))
     trajectory = Spline(np.append(t[0] + np.arange(pieces) * duration / pieces, t[-1]), system.states())
     residual = trajectory.derivatives(t, order=0)[0] - y[0]

@@ -138,9 +138,7 @@ class Fourier:
         inner = np.clip(at, self.start, self.end)
         series = self._series(inner, order)
         if self.ramp:
-            window = self._window(inner, order)
-            jet = Jet(window) * Jet(series)
-            series = list(jet)
+            series = list(Jet(self._window(inner, order)) * Jet(series))
         inside = (inner == at)[..., np.newaxis]
         return (series[0] + self.offset, *(np.where(inside, x, 0.0) for x in series[1:]))
 
@@ -154,8 +152,7 @@ class Fourier:
         return [(turned[k % 4] * w**k) @ a.T - (turned[(k + 1) % 4] * w**k) @ b.T for k in range(order + 1)]
 
     def _window(self, t: Array, order: int) -> tuple[Array, ...]:
-        duration = self.ramp / self.frequency
-        ramp = rest_to_rest([0.0], [1.0], duration)
+        ramp = rest_to_rest([0.0], [1.0], self.ramp / self.frequency)
         rising, falling = ramp.derivatives(t, order), ramp.derivatives(self.end - t, order)
         early = (t < self.end / 2)[..., np.newaxis]
         return tuple(np.where(early, x, (-1) ** k * y) for k, (x, y) in enumerate(zip(rising, falling, strict=True)))

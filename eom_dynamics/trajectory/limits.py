@@ -23,9 +23,11 @@ from .quantities import (
     Load,
     SampledLoad,
     Selection,
+    by_halves,
     effort_rms,
     fastest_time_scaling,
     least_time_scaling,
+    meets_rms,
     quantities,
 )
 from .spline import check_times
@@ -154,17 +156,14 @@ class Verdict:
 
         def is_met(s: float) -> bool:
             load, factor = (self._load, np.array(s)) if self._slowed is None else (self._slowed(s), None)
-            return bool(np.all(effort_rms(self._arm, load, factor) <= (1 + TOLERANCE) * self._limits.effort_rms))
+            return meets_rms(self._arm, load, self._limits, factor)
 
         low = high = s
         while not is_met(high):
             if high > SLOWEST:
                 return None
             low, high = high, 2 * high
-        while high - low > 1e-9 * high:
-            middle = 0.5 * (low + high)
-            low, high = (low, middle) if is_met(middle) else (middle, high)
-        return high
+        return by_halves(high, low, is_met)
 
     @cached_property
     def margin(self) -> float | None:

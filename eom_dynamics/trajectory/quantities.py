@@ -162,6 +162,13 @@ def effort_rms(arm: ElasticArm, samples: SampledLoad, s: Array | None = None) ->
     return np.sqrt(total / (2 * (samples.t[-1] - samples.t[0])))
 
 
+def meets_rms(arm: ElasticArm, samples: SampledLoad, limits: Bounds, s: Array | None = None) -> bool:
+    """Whether all motors meet their limits of the RMS effort; arguments as for :func:`effort_rms`."""
+    if not np.any(np.isfinite(limits.effort_rms)):
+        return True
+    return bool(np.all(effort_rms(arm, samples, s) <= (1 + TOLERANCE) * limits.effort_rms))
+
+
 def _links_suffice(arm: ElasticArm, limits: Bounds) -> bool:
     """Whether limits are those of the links alone, and the springs can follow any motion."""
     springs = arm.spring_set
@@ -238,8 +245,7 @@ def fastest_time_scaling(arm: ElasticArm, load: SampledLoad, limits: Bounds) -> 
     """
 
     def is_met(s: float) -> bool:
-        has_rms = np.any(np.isfinite(limits.effort_rms))
-        if has_rms and np.any(effort_rms(arm, load, np.array(s)) > (1 + TOLERANCE) * limits.effort_rms):
+        if not meets_rms(arm, load, limits, np.array(s)):
             return False
         return bool(np.max(_largest(arm, load, limits, s)[0]) <= 1 + TOLERANCE)
 
@@ -248,6 +254,11 @@ def fastest_time_scaling(arm: ElasticArm, load: SampledLoad, limits: Bounds) -> 
         if bad < 1 / SLOWEST:
             return 1 / SLOWEST
         good, bad = bad, bad / 2
+    return by_halves(good, bad, is_met)
+
+
+def by_halves(good: float, bad: float, is_met: Callable[[float], bool]) -> float:
+    """Least time scaling that is met, between one that is and a smaller one that is not."""
     while good - bad > 1e-9 * good:
         middle = 0.5 * (good + bad)
         good, bad = (middle, bad) if is_met(middle) else (good, middle)

@@ -169,11 +169,9 @@ def _powers(u: Array, m: int) -> Array:
 def _rate_bases(m: int) -> tuple[Array, Array]:
     """Coefficients (m, 2m) of P_0 ... P_{m-1} in powers of u, and of -P_0 ... -P_{m-1} in those of 1 - u: integers."""
     rest = Polynomial([1.0, -1.0]) ** m
-    rows: list[Array] = []
-    ends: list[Array] = []
+    rows, ends = list[Array](), list[Array]()
     for i in range(m):
-        taylor = Polynomial([0.0] * i + [comb(j + m - 1, m - 1) for j in range(m - i)])
-        rate = rest * taylor
+        rate = rest * Polynomial([0.0] * i + [comb(j + m - 1, m - 1) for j in range(m - i)])
         rows.append(rate.coef)
         ends.append(-rate(Polynomial([1.0, -1.0])).coef)
     return np.round(np.array(rows, dtype=float)), np.round(np.array(ends, dtype=float))

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from ...arrays import Array
 from ...elastic import ElasticArm
-from ...elastic.bounds import Bounds, GivenLimits, bounds, joint_limits
+from ...elastic.bounds import GivenLimits, bounds, independent_limits, joint_limits
 from ...exceptions import StateError, TrajectoryError
 from ...kinematics import Kinematics
 from ...robot import Robot
@@ -176,7 +176,7 @@ class MotionLimits:
                 its motor.
         """
         self.arm, self.share, own = arm, float(share), bounds(arm)
-        lower, upper, largest = _of_independent_joints(arm, own)
+        lower, upper, largest = independent_limits(arm.robot, own)
         self._speed_limited = np.zeros(arm.robot.n, dtype=bool)
         self._speed_limited[arm.motor_joint[np.isfinite(own.largest["motor_speed"])]] = True
         if arm.transmission is not None:
@@ -279,18 +279,3 @@ def smooth_maximum(ratios: Array) -> tuple[Array, Array]:
     total = np.sum(weights, axis=0)
     plus, minus = np.split(weights / total, 2)
     return (top + np.log(total)) / SHARPNESS, plus - minus
-
-
-def _of_independent_joints(arm: ElasticArm, own: Bounds) -> tuple[Array, Array, Array]:
-    """Lower and upper end (n,), and largest velocity, acceleration and jerk (3, n), those of mimic joints included."""
-    E, e = arm.robot.coupling
-    n = arm.robot.n
-    lower, upper, largest = np.full(n, -np.inf), np.full(n, np.inf), np.full((3, n), np.inf)
-    for i, (ratios, offset) in enumerate(zip(E, e, strict=True)):
-        leader = int(np.argmax(np.abs(ratios)))
-        if ratio := ratios[leader]:
-            first, last = sorted(((own.lower[i] - offset) / ratio, (own.upper[i] - offset) / ratio))
-            lower[leader], upper[leader] = max(lower[leader], first), min(upper[leader], last)
-            for k, name in enumerate(KINEMATIC[1:]):
-                largest[k, leader] = min(largest[k, leader], own.largest[name][i] / abs(ratio))
-    return lower, upper, largest

@@ -175,11 +175,9 @@ def weighted(system: Equations, file: Array, tolerance: float = 1e-6) -> Estimat
     weights: Array = np.ones(len(system.factors))
     for _ in range(_ITERATIONS):
         estimate = _solve(system, weights, file)
-        scale = np.nanmean(estimate.sigma)
-        new = np.where(estimate.sigma > 0, 1 / np.maximum(np.nan_to_num(estimate.sigma), 1e-9 * scale), 0.0)
-        done = np.allclose(new, weights, rtol=tolerance)
-        weights = new
-        if done:
+        former, least = weights, 1e-9 * np.nanmean(estimate.sigma)
+        weights = np.where(estimate.sigma > 0, 1 / np.maximum(np.nan_to_num(estimate.sigma), least), 0.0)
+        if np.allclose(weights, former, rtol=tolerance):
             break
     return estimate
 

@@ -299,8 +299,7 @@ def _saturated(tau: Array, limits: Array) -> NDArray[np.bool_]:
 
 def power(recording: Recording, values: Array) -> tuple[Array, Array]:
     """Frequencies (F,), Hz, and power spectral density (F, n) of uniform values (N, n), per Hz."""
-    f, density = welch(values, fs=1 / recording.period, nperseg=min(_SEGMENT, len(values)), axis=0, detrend="linear")
-    return f, density
+    return welch(values, fs=1 / recording.period, nperseg=min(_SEGMENT, len(values)), axis=0, detrend="linear")
 
 
 def noise_of_motion(recordings: Sequence[Recording], using: Filter) -> tuple[Array, Array]:

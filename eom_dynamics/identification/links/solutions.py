@@ -185,7 +185,7 @@ def find_solution(
     spread, of_file = _spread(data, linear.estimate)
     unknowns = Unknowns(bodies, regressor.base.combinations, lower_bounds(regressor), file, spread)
     weight = options.prior_weight
-    weight = _prior_weight(data, linear, unknowns, progress) if weight is None else weight
+    weight = _prior_weight(linear, unknowns, progress) if weight is None else weight
     R, right = reduce(add, linear.systems).weighted(linear.weights)
     if options.estimator == "total":
         right = R @ linear.estimate.x
@@ -262,9 +262,7 @@ def _of_file(estimate: Estimate, inertial: int) -> NDArray[np.bool_]:
     return np.asarray(unknown[inertial:])
 
 
-def _prior_weight(
-    data: TrainingData, linear: WeightedEstimate, unknowns: Unknowns, progress: Callable[[float], None]
-) -> float:
+def _prior_weight(linear: WeightedEstimate, unknowns: Unknowns, progress: Callable[[float], None]) -> float:
     """The weight of WEIGHTS with which blocks of data are predicted best by a fit of the others."""
     systems = linear.systems
     errors = np.zeros(len(WEIGHTS))

@@ -81,14 +81,16 @@ class Element:
         return found
 
     def child(self, tag: str, attributes: Sequence[str] | None = None) -> Element | None:
-        """The only child with this tag, or None; if ``attributes`` are given, others are refused."""
+        """The only child with this tag, or None; others than ``attributes`` and those of a namespace are refused."""
         found = self.all(tag)
         for child in found:
             child.where = f"{self.where}: <{tag}>" if self.where else f"<{tag}>"
         if len(found) > 1:
             found[1].refuse("must occur only once")
         if found and attributes is not None:
-            found[0].check_attributes(attributes)
+            for attribute in found[0].attributes:
+                if attribute not in attributes and ":" not in attribute:
+                    found[0].refuse(f"unknown attribute {attribute!r}; known are {', '.join(attributes)}")
         return found[0] if found else None
 
     def needed(self, tag: str, attributes: Sequence[str] | None = None) -> Element:
@@ -107,12 +109,6 @@ class Element:
                 child.refuse(f"unknown <{tag}>; did you mean <{close}>?")
         for tag in known if once is None else once:
             self.child(tag)
-
-    def check_attributes(self, known: Sequence[str]) -> None:
-        """Refuse attributes other than those known and those with a namespace."""
-        for attribute in self.attributes:
-            if attribute not in known and ":" not in attribute:
-                self.refuse(f"unknown attribute {attribute!r}; known are {', '.join(known)}")
 
     def name(self) -> str:
         """The attribute ``name``, without surrounding blanks."""

@@ -101,7 +101,10 @@ class _Writer:
         for frame in (*robot.frames, *robot.tools):
             if frame.name not in self._placed:
                 self._placed.add(frame.name)
-                self._fix(frame.name, frame.joint, frame.pose)
+                ET.SubElement(self.root, "link", name=frame.name)
+                fixed = unused_name(f"{frame.name}_fixed", self._joint_names)
+                self._joint_names.add(fixed)
+                self._joint(fixed, "fixed", self._of(frame.joint), frame.pose, frame.name)
 
     def _link(self, body: int, pose: Array) -> _Link:
         """The link of a body, with the name of a frame at its place if there is one."""
@@ -162,13 +165,6 @@ class _Writer:
         ET.SubElement(element, "parent", link=parent.name)
         ET.SubElement(element, "child", link=child)
         return element
-
-    def _fix(self, name: str, body: int, pose: Array) -> None:
-        """A frame as a link on a fixed joint."""
-        ET.SubElement(self.root, "link", name=name)
-        joint = unused_name(f"{name}_fixed", self._joint_names)
-        self._joint_names.add(joint)
-        self._joint(joint, "fixed", self._of(body), pose, name)
 
     def _transmission(self, joint: Joint) -> None:
         element = ET.SubElement(self.root, "transmission", name=f"{joint.name}_transmission")
