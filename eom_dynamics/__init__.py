@@ -67,18 +67,58 @@ if TYPE_CHECKING:
 
 __version__ = "1.0.0"
 
-__all__ = ["Joint", "Payload", "Robot", "load_robot", "packaged_robots", "robot_from_parameters"]
-__all__ += ["Dynamics", "EquationsOfMotion", "equations_of_motion"]
-__all__ += ["FloatingBase", "FloatingEquationsOfMotion", "floating_equations_of_motion"]
-__all__ += ["BaseMotion", "ElasticArm", "Feedforward", "base_motion", "motor_pd_effort"]
-__all__ += ["MotorJet", "derivatives_needed", "motor_jet"]
-__all__ += ["FlatState", "chain_gains", "flat_state", "linearizing_effort", "linearizing_snap"]
-__all__ += ["InverseMotion", "Kinematics", "differential_inverse_kinematics"]
-__all__ += ["InverseKinematicsResult", "inverse_kinematics"]
-__all__ += ["ContactError", "DoubtfulSetpointError", "EomDynamicsError", "KernelError", "KernelWarning", "LimitError"]
-__all__ += ["RobotDescriptionError", "RobotDescriptionWarning", "StateError", "StiffnessError", "TrajectoryError"]
-__all__ += ["contacts", "equations", "kinematics", "lie", "loops"]
-__all__ += ["identification", "learning", "simulation", "trajectory"]
+__all__ = [
+    "BaseMotion",
+    "ContactError",
+    "DoubtfulSetpointError",
+    "Dynamics",
+    "ElasticArm",
+    "EomDynamicsError",
+    "EquationsOfMotion",
+    "Feedforward",
+    "FlatState",
+    "FloatingBase",
+    "FloatingEquationsOfMotion",
+    "InverseKinematicsResult",
+    "InverseMotion",
+    "Joint",
+    "KernelError",
+    "KernelWarning",
+    "Kinematics",
+    "LimitError",
+    "MotorJet",
+    "Payload",
+    "Robot",
+    "RobotDescriptionError",
+    "RobotDescriptionWarning",
+    "StateError",
+    "StiffnessError",
+    "TrajectoryError",
+    "base_motion",
+    "chain_gains",
+    "contacts",
+    "derivatives_needed",
+    "differential_inverse_kinematics",
+    "equations",
+    "equations_of_motion",
+    "flat_state",
+    "floating_equations_of_motion",
+    "identification",
+    "inverse_kinematics",
+    "kinematics",
+    "learning",
+    "lie",
+    "linearizing_effort",
+    "linearizing_snap",
+    "load_robot",
+    "loops",
+    "motor_jet",
+    "motor_pd_effort",
+    "packaged_robots",
+    "robot_from_parameters",
+    "simulation",
+    "trajectory",
+]
 
 # Imported at first access, since they import SciPy or SymPy. SymPy is optional, so that lagrange is not in __all__: a
 # star import works without it.

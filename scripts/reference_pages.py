@@ -79,9 +79,9 @@ def public_modules() -> list[str]:
 
 
 def public_names(module: ModuleType) -> list[str]:
-    """Names of ``__all__``, sorted; of a module without it, its own classes and functions."""
+    """Names of ``__all__``; of a module without it, its own classes and functions."""
     if names := getattr(module, "__all__", None):
-        return sorted(names)
+        return list(names)
     own = [name for name, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__]
     return sorted(name for name in own if not name.startswith("_"))
 

@@ -6,5 +6,16 @@ from .contact import Contact, PointContact, SurfaceContact, axes_of_normal
 from .contact_dynamics import ContactDynamics, ContactEfforts, ContactSolution, Impact
 from .distribution import Distribution
 
-__all__ = ["Contact", "FrictionCone", "PointContact", "SurfaceContact", "WrenchCone", "axes_of_normal"]
-__all__ += ["ContactDynamics", "ContactEfforts", "ContactSolution", "Distribution", "Impact"]
+__all__ = [
+    "Contact",
+    "ContactDynamics",
+    "ContactEfforts",
+    "ContactSolution",
+    "Distribution",
+    "FrictionCone",
+    "Impact",
+    "PointContact",
+    "SurfaceContact",
+    "WrenchCone",
+    "axes_of_normal",
+]

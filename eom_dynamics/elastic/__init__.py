@@ -11,8 +11,28 @@ from .limit_violations import LimitViolation
 from .motor_derivatives import MotorJet, derivatives_needed, motor_jet
 from .spring_chain import ChainJet, SpringChain, SpringStage, chain_derivatives_needed, chain_motor_jet
 
-__all__ = ["BaseMotion", "ElasticArm", "Feedforward", "base_motion"]
-__all__ += ["Drive", "DriveCommand", "DriveState", "LimitCheck", "LimitViolation"]
-__all__ += ["FlatState", "chain_gains", "flat_state", "linearizing_effort", "linearizing_snap", "motor_pd_effort"]
-__all__ += ["MotorJet", "derivatives_needed", "motor_jet"]
-__all__ += ["ChainJet", "SpringChain", "SpringStage", "chain_derivatives_needed", "chain_motor_jet"]
+__all__ = [
+    "BaseMotion",
+    "ChainJet",
+    "Drive",
+    "DriveCommand",
+    "DriveState",
+    "ElasticArm",
+    "Feedforward",
+    "FlatState",
+    "LimitCheck",
+    "LimitViolation",
+    "MotorJet",
+    "SpringChain",
+    "SpringStage",
+    "base_motion",
+    "chain_derivatives_needed",
+    "chain_gains",
+    "chain_motor_jet",
+    "derivatives_needed",
+    "flat_state",
+    "linearizing_effort",
+    "linearizing_snap",
+    "motor_jet",
+    "motor_pd_effort",
+]

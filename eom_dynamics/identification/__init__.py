@@ -14,11 +14,48 @@ from .links.terms import TERMS, Motion, Term
 from .links.verification import Score
 from .recording import ArmRecording, IdentificationError, Recording
 
-__all__ = ["TERMS", "Fit", "Motion", "Options", "Score", "Term", "fit", "identified_robot", "not_in_file", "verified"]
-__all__ += ["BaseParameters", "Regressor", "base_parameters", "parameter_names"]
-__all__ += ["SpringFit", "fit_coupled_spring", "fit_spring", "fit_springs", "with_coupled_spring", "with_springs"]
-__all__ += ["MotorFit", "MotorModel", "fit_gear_ratio", "fit_motor", "fit_motors", "with_motors"]
-__all__ += ["ResonanceFit", "fit_resonance", "frequency_response", "identify_resonance", "with_resonance"]
-__all__ += ["ArmFit", "ElasticOptions", "drive_delay", "identify_arm", "identify_elasticity", "period_of"]
-__all__ += ["Excitation", "ExcitationOptions", "OptimalExcitation"]
-__all__ += ["ArmRecording", "IdentificationError", "Recording"]
+__all__ = [
+    "TERMS",
+    "ArmFit",
+    "ArmRecording",
+    "BaseParameters",
+    "ElasticOptions",
+    "Excitation",
+    "ExcitationOptions",
+    "Fit",
+    "IdentificationError",
+    "Motion",
+    "MotorFit",
+    "MotorModel",
+    "OptimalExcitation",
+    "Options",
+    "Recording",
+    "Regressor",
+    "ResonanceFit",
+    "Score",
+    "SpringFit",
+    "Term",
+    "base_parameters",
+    "drive_delay",
+    "fit",
+    "fit_coupled_spring",
+    "fit_gear_ratio",
+    "fit_motor",
+    "fit_motors",
+    "fit_resonance",
+    "fit_spring",
+    "fit_springs",
+    "frequency_response",
+    "identified_robot",
+    "identify_arm",
+    "identify_elasticity",
+    "identify_resonance",
+    "not_in_file",
+    "parameter_names",
+    "period_of",
+    "verified",
+    "with_coupled_spring",
+    "with_motors",
+    "with_resonance",
+    "with_springs",
+]

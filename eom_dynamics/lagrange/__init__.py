@@ -20,5 +20,19 @@ from .robots import (  # noqa: E402
     robot_lagrangian,
 )
 
-__all__ = ["FORMS", "Lagrangian", "LagrangianError", "kinetic_energy", "potential_energy", "rate", "variables"]
-__all__ += ["MOST_JOINTS", "SymbolicKinematics", "code", "latex", "normal_form", "planar_arm", "robot_lagrangian"]
+__all__ = [
+    "FORMS",
+    "MOST_JOINTS",
+    "Lagrangian",
+    "LagrangianError",
+    "SymbolicKinematics",
+    "code",
+    "kinetic_energy",
+    "latex",
+    "normal_form",
+    "planar_arm",
+    "potential_energy",
+    "rate",
+    "robot_lagrangian",
+    "variables",
+]

@@ -16,6 +16,18 @@ from .iteration import (
 )
 from .repetition import ErrorShares, error_shares
 
-__all__ = ["DEFAULT", "USUAL", "LearningError", "LearningSettings", "learn"]
-__all__ += ["Contraction", "Uncertainty", "contraction"]
-__all__ += ["Correction", "ErrorShares", "error_shares", "read_correction", "uncorrected"]
+__all__ = [
+    "DEFAULT",
+    "USUAL",
+    "Contraction",
+    "Correction",
+    "ErrorShares",
+    "LearningError",
+    "LearningSettings",
+    "Uncertainty",
+    "contraction",
+    "error_shares",
+    "learn",
+    "read_correction",
+    "uncorrected",
+]

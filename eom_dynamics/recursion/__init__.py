@@ -6,5 +6,14 @@ from .links import Link, LinkTree, link_tree
 from .newton_euler import inverse_dynamics
 from .regressor import PARAMETERS, carrying, inertial_parameters, regressor
 
-__all__ = ["PARAMETERS", "Link", "LinkTree", "carrying", "inertial_parameters", "link_tree"]
-__all__ += ["forward_dynamics", "inverse_dynamics", "regressor"]
+__all__ = [
+    "PARAMETERS",
+    "Link",
+    "LinkTree",
+    "carrying",
+    "forward_dynamics",
+    "inertial_parameters",
+    "inverse_dynamics",
+    "link_tree",
+    "regressor",
+]

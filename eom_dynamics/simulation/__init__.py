@@ -12,8 +12,30 @@ from .margins import LinearLoop, Margins, OuterLoop, link_loop, motor_gains, mot
 from .simulated_robot import SimulatedRobot
 from .stepping import Servo, Stepper
 
-__all__ = ["ElasticPlant", "Servo", "SimulatedRobot", "Simulation", "SimulationError", "Stepper", "simulate"]
-__all__ += ["FreeMotion", "simulate_free_motion"]
-__all__ += ["Energy", "EnergyAudit", "energy", "energy_audit"]
-__all__ += ["Advice", "Comparison", "compare_feedforward", "expected_errors", "feedforward_advice"]
-__all__ += ["LinearLoop", "Margins", "OuterLoop", "link_loop", "motor_gains", "motor_loop", "outer_loop"]
+__all__ = [
+    "Advice",
+    "Comparison",
+    "ElasticPlant",
+    "Energy",
+    "EnergyAudit",
+    "FreeMotion",
+    "LinearLoop",
+    "Margins",
+    "OuterLoop",
+    "Servo",
+    "SimulatedRobot",
+    "Simulation",
+    "SimulationError",
+    "Stepper",
+    "compare_feedforward",
+    "energy",
+    "energy_audit",
+    "expected_errors",
+    "feedforward_advice",
+    "link_loop",
+    "motor_gains",
+    "motor_loop",
+    "outer_loop",
+    "simulate",
+    "simulate_free_motion",
+]

@@ -13,9 +13,34 @@ from .tool_path import ToolMotion, follow
 from .trajectory import Samples, Scaled, Trajectory, sample, sample_times
 from .waypoints import through
 
-__all__ = ["Samples", "Scaled", "Trajectory", "sample", "sample_times"]
-__all__ += ["Spline", "rest_to_rest", "shortest_duration", "through"]
-__all__ += ["Cosine", "Fourier", "TrajectoryFit", "fit", "paper_motion", "paper_wrench"]
-__all__ += ["PoseSpline", "ToolMotion", "follow", "straight_lines", "through_poses"]
-__all__ += ["UNITS", "Peak", "Verdict", "check"]
-__all__ += ["ActiveLimit", "FastestMotion", "ToolLimits", "minimum_time", "minimum_times"]
+__all__ = [
+    "UNITS",
+    "ActiveLimit",
+    "Cosine",
+    "FastestMotion",
+    "Fourier",
+    "Peak",
+    "PoseSpline",
+    "Samples",
+    "Scaled",
+    "Spline",
+    "ToolLimits",
+    "ToolMotion",
+    "Trajectory",
+    "TrajectoryFit",
+    "Verdict",
+    "check",
+    "fit",
+    "follow",
+    "minimum_time",
+    "minimum_times",
+    "paper_motion",
+    "paper_wrench",
+    "rest_to_rest",
+    "sample",
+    "sample_times",
+    "shortest_duration",
+    "straight_lines",
+    "through",
+    "through_poses",
+]
