@@ -2,14 +2,14 @@
 """Bounded nonlinear least squares, with a covariance that allows for correlated residuals.
 
 Recorded signals are filtered, so that their errors are correlated in time, and the textbook covariance s² (JᵀJ)⁻¹ is
-wrong. With the power density S(f) of the errors, and J = U C with orthonormal columns U and their transforms U(f), it is
+wrong. With the power density S(f) of the errors, and J = U C with orthonormal columns U of transforms U(f), it is
 
-    C⁻¹ (mean over f of S(f) U(f) U(f)ᴴ) C⁻ᵀ,    S = (k * |e|²) / (N - k * |U|²),
+    C⁻¹ (mean over f of S(f) U(f) U(f)ᴴ) C⁻ᵀ,    S = (k * |e(f)|²) / (N - k * |U(f)|²),
 
-for errors that do not depend on the regressors. k * is the average over neighbouring frequencies, by Parzen's lag
-window, which keeps S positive: W. K. Newey, K. D. West, Econometrica 55 (1987), and D. W. K. Andrews, Econometrica 59
-(1991). The fit takes the share |U(f)|²/N of the errors out of the residuals e. Recorded motions are slow, so that
-their few frequencies lose far more than p of N: the usual N - p leaves deviations some 4 % too small.
+for errors that do not depend on the regressors. k * averages over neighbouring frequencies by Parzen's lag window,
+which keeps S positive: D. W. K. Andrews, "Heteroskedasticity and autocorrelation consistent covariance matrix
+estimation", Econometrica 59 (1991). The fit takes the share |U(f)|²/N of the errors out of the residuals e. Motions are
+slow, so that this share is far above p/N at their frequencies, and deviations by the usual N - p are too small.
 """
 
 from __future__ import annotations
