@@ -51,7 +51,7 @@ class CurveEstimate:
         names: of the p parameters.
         values: (p,).
         covariance: (p, p); zero for parameters at a bound, infinite on the diagonal for those without any effect.
-        residual: (N,) target minus model, in the unit of the target unless weighted.
+        residual: (N,) as it was minimised.
         correlation_time: of the residuals, in samples, at least 1: N over it is the number of independent ones.
         at_bound: names of parameters that a bound stopped.
     """
@@ -103,7 +103,6 @@ def curve_fit(
     start: Mapping[str, float],
     bounds: Mapping[str, tuple[float, float]],
     *,
-    raw: Callable[[Array], Array] | None = None,
     independent: bool = False,
 ) -> CurveEstimate:
     """Minimise the sum of squares of a residual by SciPy's trust-region method.
@@ -112,7 +111,6 @@ def curve_fit(
         residual: function of the parameters (p,) that gives (N,).
         start: first values by name, in the order of the parameters.
         bounds: (lower, upper) by name, infinite where not given.
-        raw: residual that the result has, if it is another one, such as the unweighted.
         independent: whether errors of the samples are independent, as those of frequencies are.
 
     Raises:
@@ -143,7 +141,7 @@ def curve_fit(
     stopped = (values == low) | (values == high)
     covariance, time = _covariance(solution.jac, solution.fun, stopped, independent)
     at_bound = tuple(name for name, at in zip(names, stopped, strict=True) if at)
-    return CurveEstimate(names, values, covariance, solution.fun if raw is None else raw(values), time, at_bound)
+    return CurveEstimate(names, values, covariance, solution.fun, time, at_bound)
 
 
 def linear_fit(columns: Mapping[str, Array], target: Array) -> CurveEstimate:
