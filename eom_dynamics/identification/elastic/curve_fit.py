@@ -4,12 +4,13 @@
 Recorded signals are filtered, so that their errors are correlated in time, and the textbook covariance s² (JᵀJ)⁻¹ is
 wrong. With the power density S(f) of the errors, and J = U C with orthonormal columns U of transforms U(f), it is
 
-    C⁻¹ (mean over f of S(f) U(f) U(f)ᴴ) C⁻ᵀ,    S = (k * |e(f)|²) / (N - k * |U(f)|²),
+    C⁻¹ (mean over f of S(f) U(f) U(f)ᴴ) C⁻ᵀ,    S = (k * |e(f)|²) / (N - k * |U(f)|²) / (1 - 2/n),
 
 for errors that do not depend on the regressors. k * averages over neighbouring frequencies by Parzen's lag window,
 which keeps S positive: D. W. K. Andrews, "Heteroskedasticity and autocorrelation consistent covariance matrix
 estimation", Econometrica 59 (1991). The fit takes the share |U(f)|²/N of the errors out of the residuals e. Motions are
-slow, so that this share is far above p/N at their frequencies, and deviations by the usual N - p are too small.
+slow, so that this share is far above p/N at their frequencies, and deviations by the usual N - p are too small. n are
+the degrees of freedom of the average; n/(n - 2) is the variance of Student's distribution.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.fft import irfft, next_fast_len, rfft
+from scipy.fft import fft, irfft, next_fast_len, rfft
 from scipy.optimize import least_squares
 from scipy.signal.windows import parzen
 
@@ -173,7 +174,10 @@ def _covariance(J: Array, residual: Array, stopped: NDArray[np.bool_], independe
         products = irfft(np.sum(np.square(np.abs(rfft(x, size, axis=0))), axis=1), size)
         return np.asarray(rfft(window * products).real)
 
-    density = power(residual[:, np.newaxis]) / np.maximum(count - power(u), 1)
+    # Variance of the averages over the squares of their means; an error over its deviation has Student's distribution.
+    square = fft(np.square(window)).real
+    spread = (square[0] + square[2 * np.arange(size // 2 + 1) % size]) / count
+    density = power(residual[:, np.newaxis]) / np.maximum((count - power(u)) * (1 - spread), 1)
     correlated = irfft(density[:, np.newaxis] * rfft(u, size, axis=0), size, axis=0)[:count]
     covariance[np.ix_(free, free)] = half @ (u.T @ correlated) @ half.T
     return covariance, time
