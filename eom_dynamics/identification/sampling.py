@@ -201,8 +201,8 @@ def root_mean_square(values: Array) -> Array:
     return np.sqrt(mean_of_known(np.square(values)))
 
 
-def autocovariances(residuals: Sequence[Array], lags: int) -> Array:
-    """Mean products (lags + 1, n) of residuals (N, n) of several motions with themselves, by lag."""
+def _autocorrelations(residuals: Sequence[Array], lags: int) -> Array:
+    """Autocorrelations (lags + 1, n) of residuals (N, n) of several motions."""
     n = residuals[0].shape[1]
     products, counts = np.zeros((lags + 1, n)), np.zeros((lags + 1, 1))
     for part in residuals:
@@ -211,13 +211,9 @@ def autocovariances(residuals: Sequence[Array], lags: int) -> Array:
         size = next_fast_len(len(part) + own, real=True)
         products[:own] += irfft(np.square(np.abs(rfft(part, size, axis=0))), size, axis=0)[:own]
         counts[:own, 0] += len(part) - np.arange(own)
-    return products / np.maximum(counts, 1)
-
-
-def _autocorrelations(residuals: Sequence[Array], lags: int) -> Array:
-    covariances = autocovariances(residuals, lags)
+    products /= np.maximum(counts, 1)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return covariances / covariances[0]
+        return products / products[0]
 
 
 def whiteness(residuals: Sequence[Array]) -> Array:

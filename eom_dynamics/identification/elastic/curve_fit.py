@@ -2,13 +2,15 @@
 """Bounded nonlinear least squares, with a covariance that allows for correlated residuals.
 
 Recorded signals are filtered, so that their errors are correlated in time, and the textbook covariance s² (JᵀJ)⁻¹ is
-too small. With the autocorrelation r_l of the residuals it is
+wrong. With the power density S(f) of the errors, and J = U C with orthonormal columns U of transforms U(f), it is
 
-    (JᵀJ)⁻¹ (sum over l of r_l sum over t of J_t J_{t+l}ᵀ) (JᵀJ)⁻¹,
+    C⁻¹ (mean over f of S(f) U(f) U(f)ᴴ) C⁻ᵀ,    S = (k * |e(f)|²) / (N - k * |U(f)|²) / (1 - 2/n),
 
-with Bartlett's weights 1 - |l|/L, which keep it positive: W. K. Newey, K. D. West, "A simple, positive semi-definite,
-heteroskedasticity and autocorrelation consistent covariance matrix", Econometrica 55 (1987), for residuals whose
-autocorrelation does not depend on the regressors.
+for errors that do not depend on the regressors. k * averages over neighbouring frequencies by Parzen's lag window,
+which keeps S positive: D. W. K. Andrews, "Heteroskedasticity and autocorrelation consistent covariance matrix
+estimation", Econometrica 59 (1991). The fit takes the share |U(f)|²/N of the errors out of the residuals e. Motions are
+slow, so that this share is far above p/N at their frequencies, and deviations by the usual N - p are too small. n are
+the degrees of freedom of the average; n/(n - 2) is the variance of Student's distribution.
 """
 
 from __future__ import annotations
@@ -18,15 +20,16 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.fft import fft, irfft, next_fast_len, rfft
 from scipy.optimize import least_squares
-from scipy.signal import fftconvolve
+from scipy.signal.windows import parzen
 
 from ...arrays import Array
 from ..recording import IdentificationError
-from ..sampling import autocovariances, correlation_time
+from ..sampling import correlation_time
 
-# Lags of the autocorrelation, in correlation times: Bartlett's weights then lose a tenth of it.
-_LAGS = 10
+# Length of the lag window in correlation times; at one of these, its weight is 0.92.
+_LAGS = 8
 
 # Parameters whose errors are correlated more closely than this are named as inseparable.
 _INSEPARABLE = 0.998
@@ -49,7 +52,7 @@ class CurveEstimate:
         names: of the p parameters.
         values: (p,).
         covariance: (p, p); zero for parameters at a bound, infinite on the diagonal for those without any effect.
-        residual: (N,) target minus model, in the unit of the target unless weighted.
+        residual: (N,) as it was minimised.
         correlation_time: of the residuals, in samples, at least 1: N over it is the number of independent ones.
         at_bound: names of parameters that a bound stopped.
     """
@@ -101,7 +104,6 @@ def curve_fit(
     start: Mapping[str, float],
     bounds: Mapping[str, tuple[float, float]],
     *,
-    raw: Callable[[Array], Array] | None = None,
     independent: bool = False,
 ) -> CurveEstimate:
     """Minimise the sum of squares of a residual by SciPy's trust-region method.
@@ -110,7 +112,6 @@ def curve_fit(
         residual: function of the parameters (p,) that gives (N,).
         start: first values by name, in the order of the parameters.
         bounds: (lower, upper) by name, infinite where not given.
-        raw: residual that the result has, if it is another one, such as the unweighted.
         independent: whether errors of the samples are independent, as those of frequencies are.
 
     Raises:
@@ -141,7 +142,7 @@ def curve_fit(
     stopped = (values == low) | (values == high)
     covariance, time = _covariance(solution.jac, solution.fun, stopped, independent)
     at_bound = tuple(name for name, at in zip(names, stopped, strict=True) if at)
-    return CurveEstimate(names, values, covariance, solution.fun if raw is None else raw(values), time, at_bound)
+    return CurveEstimate(names, values, covariance, solution.fun, time, at_bound)
 
 
 def linear_fit(columns: Mapping[str, Array], target: Array) -> CurveEstimate:
@@ -158,17 +159,25 @@ def _covariance(J: Array, residual: Array, stopped: NDArray[np.bool_], independe
     idle = (length == 0) & ~stopped
     covariance[idle, idle] = np.inf
     free = np.flatnonzero(~stopped & ~idle)
-    series = [residual[:, np.newaxis]]
-    time = 1.0 if independent else float(correlation_time(series)[0])
+    time = 1.0 if independent else float(correlation_time([residual[:, np.newaxis]])[0])
     if not len(free):
         return covariance, time
     u, s, vt = np.linalg.svd(J[:, free] / length[free], full_matrices=False)
     # Directions determined by rounding alone get the variance of the least significant singular value.
     half = vt.T / np.maximum(s, _RANK * s[0]) / length[free, np.newaxis]
     lags = 1 if independent else max(1, min(int(np.ceil(_LAGS * time)), count // 4))
-    lag = np.arange(lags)
-    r = autocovariances(series, lags - 1)[:, 0] * (count - lag) / (count - len(free))
-    kernel = (1 - lag / lags) * r
-    correlated = fftconvolve(u, np.concatenate([kernel[:0:-1], kernel])[:, np.newaxis], mode="same", axes=0)
+    size = next_fast_len(count + lags, real=True)
+    window = np.roll(np.pad(parzen(2 * lags - 1), (0, size - 2 * lags + 1)), 1 - lags)
+
+    def power(x: Array) -> Array:
+        """Power of the columns of x (N, k), smoothed over frequencies."""
+        products = irfft(np.sum(np.square(np.abs(rfft(x, size, axis=0))), axis=1), size)
+        return np.asarray(rfft(window * products).real)
+
+    # Variance of the averages over the squares of their means; an error over its deviation has Student's distribution.
+    square = fft(np.square(window)).real
+    spread = (square[0] + square[2 * np.arange(size // 2 + 1) % size]) / count
+    density = power(residual[:, np.newaxis]) / np.maximum((count - power(u)) * (1 - spread), 1)
+    correlated = irfft(density[:, np.newaxis] * rfft(u, size, axis=0), size, axis=0)[:count]
     covariance[np.ix_(free, free)] = half @ (u.T @ correlated) @ half.T
     return covariance, time

@@ -301,8 +301,8 @@ def fit_spring(
         return residual(p) / np.asarray(np.sqrt(1 + np.square(curve.slope(p[:own]) * noise[0] / noise[1])))
 
     bounds = curve.bounds | dict.fromkeys(("damping", _WIDTH), (0.0, np.inf))
-    estimate = curve_fit(weighted, curve.start | dict.fromkeys(extra, 0.0), bounds, raw=residual)
-    p, parameters, errors = estimate.values[:own], estimate.by_name(), estimate.residual
+    estimate = curve_fit(weighted, curve.start | dict.fromkeys(extra, 0.0), bounds)
+    p, parameters, errors = estimate.values[:own], estimate.by_name(), residual(estimate.values)
     width = parameters.pop(_WIDTH, (0.0, 0.0))
     spring, (damper, _) = curve.spring(p), parameters.get("damping", (0.0, 0.0))
     return SpringFit(
