@@ -36,8 +36,7 @@ from eom_dynamics.simulation import outer_loop
 from eom_dynamics.simulation.elastic_plant import ElasticPlant
 from eom_dynamics.simulation.feedforward_comparison import motor_references
 from eom_dynamics.simulation.margins import lowest_frequency
-from eom_dynamics.tools.quantity_text import number
-from eom_dynamics.tools.simulate.results import compared
+from eom_dynamics.tools.quantity_text import compared, number
 from eom_dynamics.trajectory import Trajectory, paper_motion
 
 WAYS = ("rigid", "tau", "taud", "taudd")

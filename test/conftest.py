@@ -123,8 +123,8 @@ def without_ros(config: pytest.Config) -> bool:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """A worker for each core that this process may use, and three more for tests of nodes, which mostly wait."""
-    return len(os.sched_getaffinity(0)) + (0 if without_ros(config) else 3)
+    """A worker for each core that this process may use, and two more for tests of nodes, which mostly wait."""
+    return len(os.sched_getaffinity(0)) + (0 if without_ros(config) else 2)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import io
 import os
 import re
+import runpy
 import shlex
 import shutil
 import subprocess
@@ -54,7 +55,7 @@ LANGUAGES = {"python", "console", "yaml", "xml", "cpp", "text"}
 """Blocks of other languages are mistakes, too."""
 
 # A command that needs no shell runs in this process, which saves the start of Python.
-_PLAIN = re.compile(r"eom_dynamics [^|&;<>$`*]*")
+_PLAIN = re.compile(r"eom_dynamics [^|&;<>$`*]*|python examples/\w+\.py")
 
 # These build, or run until someone ends them.
 _CHECKED = re.compile(r"(ros2|make|colcon|rosdep|\w+_nodes?|(\S+/)?python -m eom_dynamics\.ros\.\w+_nodes?) ")
@@ -134,7 +135,12 @@ def _in_process(command: str) -> tuple[int, str]:
     printed = io.StringIO()
     with redirect_stdout(printed), redirect_stderr(printed):
         try:
-            code = main(shlex.split(command)[1:])
+            program, *arguments = shlex.split(command)
+            if program == "python":
+                runpy.run_path(arguments[0], run_name="__main__")
+                code = 0
+            else:
+                code = main(arguments)
         except SystemExit as end:
             code = end.code if isinstance(end.code, int) else 2
     return code, printed.getvalue()

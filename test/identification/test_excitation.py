@@ -106,9 +106,9 @@ def test_random_motions_keep_limits_and_use_them(task: Excitation) -> None:
 
 
 def test_reproducible(task: Excitation) -> None:
-    one, other = (task.optimize(candidates=3, iterations=3, seed=5).trajectory for _ in range(2))
+    one, other = (task.optimize(candidates=2, iterations=2, seed=5).trajectory for _ in range(2))
     np.testing.assert_array_equal(one.sine, other.sine)
-    assert np.any(task.optimize(candidates=3, iterations=3, seed=6).trajectory.sine != one.sine)
+    assert np.any(task.optimize(candidates=2, iterations=2, seed=6).trajectory.sine != one.sine)
 
 
 def test_progress(task: Excitation) -> None:
@@ -125,8 +125,8 @@ def test_periods_repeat_the_motion() -> None:
 
 
 def test_tree_with_limits_of_its_file() -> None:
-    task = Excitation(eom.load_robot("dual_arm"), ExcitationOptions(period=8.0, harmonics=5))
-    found = task.optimize(candidates=2, iterations=8)
+    task = Excitation(eom.load_robot("dual_arm"), ExcitationOptions(period=4.0, harmonics=3))
+    found = task.optimize(candidates=2, iterations=3)
     assert found.verdict.ok and task.cost(found.information) < task.cost(found.start_information)
 
 

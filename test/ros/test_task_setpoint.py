@@ -89,17 +89,17 @@ def iiwa(start_shared):
     return start_shared("--params-file", CONFIG / "iiwa.yaml")
 
 
-def test_commands_move_the_tool_along_a_path_of_5_seconds(iiwa):
+def test_commands_move_the_tool_along_a_path(iiwa):
     robot = IIWA.robot
     kinematics = eom.Kinematics(robot, backend="numpy")
     poses = [kinematics.pose(Q)]
-    for x in np.random.default_rng(0).uniform(-1, 1, (3, 6)) * [0.3, 0.3, 0.3, 0.1, 0.1, 0.1]:
+    for x in np.random.default_rng(0).uniform(-1, 1, (2, 6)) * [0.3, 0.3, 0.3, 0.1, 0.1, 0.1]:
         poses.append(poses[-1] @ eom.lie.exp(x))
-    times = [0.0, 1.5, 3.2, 5.0]
-    path, t = through_poses(times, poses), np.arange(1001) * 5e-3
+    times = [0.0, 1.5, 3.2]
+    path, t = through_poses(times, poses), np.arange(641) * 5e-3
     begin(iiwa, Q)
     answers = stream(iiwa, path, t)
-    assert list(answers) == list(range(1001))
+    assert list(answers) == list(range(641))
     q, qd, qdd = joint_motion(IIWA, answers.values())
     C, *twists = path.derivatives(t)
     # By the product of exponentials.

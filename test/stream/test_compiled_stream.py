@@ -329,9 +329,12 @@ def test_commands_beyond_limits_are_treated_as_the_solver_treats_them(policy):
 ACTUATOR = Actuator(Friction(0.5, 0.3, 0.5, viscous_negative=0.4, coulomb_negative=0.2), Gear(0.8))
 
 
+PLANAR = eom.load_robot("planar_2r")
+
+
 def _arm(name, *, rotor_model="reduced", **changes):
     """A robot with changes of all of its joints."""
-    return replace(with_springs(eom.load_robot("planar_2r"), EVERY_KIND[name], **changes), rotor_model=rotor_model)
+    return replace(with_springs(PLANAR, EVERY_KIND[name], **changes), rotor_model=rotor_model)
 
 
 def _every_arm():

@@ -8,6 +8,8 @@ import sys
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import replace
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +17,6 @@ import numpy as np
 import pytest
 from recorded_bags import START, header, record, types, write_bag
 from urdf_arms import urdf_arm
-
-pytest.importorskip("viser", reason="the viewer needs viser")
-pytest.importorskip("yourdfpy", reason="the viewer needs yourdfpy")
-
-import trimesh
 
 import eom_dynamics as eom
 from eom_dynamics.kinematics.frames import body_poses
@@ -29,16 +26,23 @@ from eom_dynamics.tools.cli import view
 from eom_dynamics.tools.cli.main import main
 from eom_dynamics.tools.recording_options import Sampling
 from eom_dynamics.tools.robot_options import RobotOptions
-from eom_dynamics.tools.view import PlayedMotion, Viewer, read_motion, shown_urdf, start_server
 from eom_dynamics.trajectory import Samples
+
+MISSING = [name for name in ("viser", "yourdfpy") if find_spec(name) is None]
+pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"the viewer needs {' and '.join(MISSING)}")
 
 NAME = "sea_planar_2r"
 ROBOT = eom.load_robot(NAME)
 RECORD = record(NAME, count=100)
 
 
-def read(path: Path) -> PlayedMotion:
-    return read_motion(path, ROBOT, Sampling(), RobotOptions())
+def viewer() -> Any:
+    """The module, whose libraries take a second to import."""
+    return import_module("eom_dynamics.tools.view")
+
+
+def read(path: Path) -> Any:
+    return viewer().read_motion(path, ROBOT, Sampling(), RobotOptions())
 
 
 def planned() -> Any:
@@ -118,37 +122,37 @@ def test_a_recording_of_another_robot_is_refused(tmp_path: Path) -> None:
 
 @pytest.fixture
 def server() -> Iterator[Any]:
-    started = start_server("localhost", 0)
+    started = viewer().start_server("localhost", 0)
     yield started
     started.stop()
 
 
 def test_a_browser_gets_a_page_and_controls_move_the_arm(server: Any, tmp_path: Path) -> None:
-    urdf, _ = shown_urdf(NAME, ROBOT, {})
-    viewer = Viewer(server, ROBOT, urdf, read(write_bag(tmp_path / "bag", RECORD)))
+    urdf, _ = viewer().shown_urdf(NAME, ROBOT, {})
+    shown = viewer().Viewer(server, ROBOT, urdf, read(write_bag(tmp_path / "bag", RECORD)))
     with urllib.request.urlopen(f"http://localhost:{server.get_port()}", timeout=10) as answer:
         assert answer.status == 200 and b"<html" in answer.read().lower()
-    before = viewer.q
-    viewer.advance(0.1)
-    assert not np.array_equal(viewer.q, before), "it plays from the start"
-    viewer.time.value = 0.05
-    viewer.playing.value = False
-    viewer.advance(1.0)
-    np.testing.assert_allclose(viewer.q, planned()[25], atol=5e-3)
-    assert [slider.value for slider in viewer.sliders] == pytest.approx(viewer.q, abs=5e-4)
-    rest = viewer.q[0]
-    viewer.sliders[1].value = 1.0
-    viewer.advance(1.0)
-    assert viewer.q.tolist() == [rest, 1.0], "by hand"
-    viewer.playing.value = True
-    viewer.advance(10.0)
-    assert viewer.time.value == 0.0, "from the start again"
+    before = shown.q
+    shown.advance(0.1)
+    assert not np.array_equal(shown.q, before), "it plays from the start"
+    shown.time.value = 0.05
+    shown.playing.value = False
+    shown.advance(1.0)
+    np.testing.assert_allclose(shown.q, planned()[25], atol=5e-3)
+    assert [slider.value for slider in shown.sliders] == pytest.approx(shown.q, abs=5e-4)
+    rest = shown.q[0]
+    shown.sliders[1].value = 1.0
+    shown.advance(1.0)
+    assert shown.q.tolist() == [rest, 1.0], "by hand"
+    shown.playing.value = True
+    shown.advance(10.0)
+    assert shown.time.value == 0.0, "from the start again"
 
 
 @pytest.mark.parametrize("name", ["iiwa", "planar_pr", NAME, "dual_arm"])
 def test_the_written_urdf_moves_as_the_robot(name: str) -> None:
     robot = eom.load_robot(name)
-    urdf, lines = shown_urdf(name, robot, {})
+    urdf, lines = viewer().shown_urdf(name, robot, {})
     q = np.random.default_rng(0).uniform(-1, 1, robot.n)
     urdf.update_cfg(dict(zip(robot.joint_names, q, strict=True)))
     tool = robot.tools[0]
@@ -163,7 +167,7 @@ def test_the_written_urdf_moves_as_the_robot(name: str) -> None:
 )
 def test_sliders_without_limits_have_a_turn(server: Any, limits: Limits, low: float, high: float) -> None:
     robot = replace(ROBOT, joints=tuple(replace(joint, limits=limits) for joint in ROBOT.joints))
-    slider = Viewer(server, robot, shown_urdf(NAME, robot, {})[0]).sliders[0]
+    slider = viewer().Viewer(server, robot, viewer().shown_urdf(NAME, robot, {})[0]).sliders[0]
     assert (slider.min, slider.max) == pytest.approx((low, high)) and low <= slider.value <= high
 
 
@@ -176,21 +180,23 @@ URDF = """<robot name="arm"><link name="base"><visual><geometry><box size="0.1 0
 
 
 def test_meshes_of_a_urdf_are_shown(tmp_path: Path) -> None:
+    import trimesh
+
     (tmp_path / "arm" / "meshes").mkdir(parents=True)
     (tmp_path / "arm" / "urdf").mkdir()
     ball = tmp_path / "arm" / "meshes" / "ball.stl"
     trimesh.creation.icosphere(2, 0.5).export(ball)
     path = tmp_path / "arm" / "urdf" / "arm.urdf"
     path.write_text(URDF)
-    urdf, lines = shown_urdf(str(path), eom.load_robot(path), {})
+    urdf, lines = viewer().shown_urdf(str(path), eom.load_robot(path), {})
     assert not lines and len(urdf.scene.geometry) == 2
     ball.unlink()
-    urdf, lines = shown_urdf(str(path), eom.load_robot(path), {})
+    urdf, lines = viewer().shown_urdf(str(path), eom.load_robot(path), {})
     assert lines == ["1 meshes cannot be shown, the first: package://arm/meshes/ball.stl"]
     assert len(urdf.scene.geometry) == 1
     plain = tmp_path / "plain.urdf"
     plain.write_text(urdf_arm(joints=("a", "b")))
-    urdf, lines = shown_urdf(str(plain), eom.load_robot(plain), {})
+    urdf, lines = viewer().shown_urdf(str(plain), eom.load_robot(plain), {})
     assert not lines and urdf.scene.geometry, "rods"
 
 

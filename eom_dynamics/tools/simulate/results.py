@@ -20,7 +20,7 @@ from ...simulation.feedforward_comparison import FEEDFORWARDS, Comparison
 from ...terminal import printable
 from ..pages.charts import CURVE_POINTS, INK, add_line, chart, color, frame, logarithmic, over_time, thinned
 from ..pages.page import html_page
-from ..quantity_text import for_json, milli, number, position_units, together
+from ..quantity_text import compared, for_json, milli, number, position_units, together
 from ..results import Result, ResultSection, TextTable
 from ..writing import whole_folder
 
@@ -130,13 +130,6 @@ def model_error(comparison: Comparison) -> str:
     if not (stiffness or mass):
         return "exact model"
     return f"springs {100 * stiffness:+.3g}%, masses {100 * mass:+.3g}% against the model"
-
-
-def compared(ratio: float) -> str:
-    """Compare an error with another in words, by the other's ratio to it: below 1, the error is larger."""
-    if ratio < 1:
-        return f"{number(1 / ratio)} × larger"
-    return f"{number(ratio)} × smaller"
 
 
 def shown_gain(comparison: Comparison) -> int:

@@ -69,8 +69,9 @@ def test_a_signal_ends_node_and_player_too(sent: signal.Signals, code: int, tmp_
     scratch.mkdir()
     mark = f"EOM_DYNAMICS_TEST={uuid.uuid4()}"
     name, value = mark.split("=")
+    arguments = ["demo", "--robot", "planar_2r", "--force"]
     with subprocess.Popen(
-        [sys.executable, "-m", "eom_dynamics.tools.cli.main", "demo", "--force", "-o", str(tmp_path)],
+        [sys.executable, "-m", "eom_dynamics.tools.cli.main", *arguments, "-o", str(tmp_path)],
         env={**os.environ, name: value, "TMPDIR": str(scratch)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -160,7 +160,8 @@ COMPLETIONS = {
 
 COMPLETE = """
 import os, sys
-from eom_dynamics.tools.cli.main import main
+from eom_dynamics.tools.cli.main import _parser, main
+_parser()  # imports once what all commands need
 for k, line in enumerate(sys.argv[1:]):
     if not os.fork():
         os.environ |= {"COMP_LINE": line, "COMP_POINT": str(len(line)), "_ARGCOMPLETE_STDOUT_FILENAME": f"answer_{k}"}
