@@ -363,8 +363,6 @@ def test_rms_efforts_of_motors_with_springs_beside_a_uniformly_slower_motion(mon
     first = arm.robot.joint_names[0]
     t = np.linspace(0.0, free.end, 5001)
     effort = arm.feedforward(*free.derivatives(t)).motor_effort[:, 0]
-    most = 0.8 * np.sqrt(np.mean(effort**2))
-    limits[first] = replace(limits[first], effort_rms=most)
     steps = []
 
     def counted(*args: Any, **kwargs: Any) -> Any:
@@ -372,16 +370,19 @@ def test_rms_efforts_of_motors_with_springs_beside_a_uniformly_slower_motion(mon
         return found
 
     monkeypatch.setattr("eom_dynamics.trajectory.fastest.search.minimise", counted)
-    motion = minimum_time(arm, PLANAR, limits=limits)
-    # Without the correction to second order, 57.
-    assert max(steps) < 50
-    t = np.linspace(0.0, motion.end, 20001)
-    effort = arm.feedforward(*motion.derivatives(t)).motor_effort[:, 0]
-    assert 0.99 < np.sqrt(trapezoid(effort**2, t) / motion.end) / most <= 1.0 + 1e-6
-    scaling = check(arm, free, rate=1000.0, limits=limits).time_scaling
-    assert scaling is not None
-    assert free.duration < motion.duration < scaling * free.duration
-    assert ("effort_rms", arm.motor_names[0]) in [each[2:] for each in motion.active]
+    for share in (0.75, 0.81):
+        most = share * np.sqrt(np.mean(effort**2))
+        limits[first] = replace(limits[first], effort_rms=most)
+        motion = minimum_time(arm, PLANAR, limits=limits)
+        t = np.linspace(0.0, motion.end, 20001)
+        rms = np.sqrt(trapezoid(arm.feedforward(*motion.derivatives(t)).motor_effort[:, 0] ** 2, t) / motion.end)
+        assert 0.99 < rms / most <= 1.0 + 1e-6
+        scaling = check(arm, free, rate=1000.0, limits=limits).time_scaling
+        assert scaling is not None
+        assert free.duration < motion.duration < scaling * free.duration
+        assert ("effort_rms", arm.motor_names[0]) in [each[2:] for each in motion.active]
+    # Without the correction to second order, 266 and 270 by two BLAS kernels, and with it 158 and 142.
+    assert sum(steps) < 220, steps
 
 
 # --- Given states at the ends -------------------------------------------------------------
