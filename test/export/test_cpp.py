@@ -17,7 +17,8 @@ from eom_dynamics.actuators import Actuator, Friction, Gear, Transmission
 from eom_dynamics.actuators.springs import CoupledSpring, LinearSpring, RigidSpring
 from eom_dynamics.exceptions import RobotDescriptionError
 from eom_dynamics.export import FEEDFORWARD, PLANT, UnavailableError, project, project_files
-from eom_dynamics.export.cpp_project import literal, type_name
+from eom_dynamics.export.c_project import c_files
+from eom_dynamics.export.cpp_project import headers, literal, type_name
 
 C_STRICT = ("-std=c99", "-pedantic", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
 CPP_STRICT = ("-std=c++17", "-pedantic", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
@@ -294,16 +295,17 @@ def test_names_that_are_taken(tmp_path: Path) -> None:
     """Names that the headers, the language or its library have."""
     standard = ("assert", "errno", "float", "limits", "math", "signal", "stdio", "stdlib", "string", "time")
     lines = {file: [f"#include <{header}.h>" for header in standard] for file in "ab"}
-    includes, c_files = [], []
+    includes, units = [], []
     _, stored = with_values(robot("pendulum"), (PLANT,))  # which do not depend on its name
     for name in TAKEN:
         exported = project(replace(robot("pendulum"), name=name), [PLANT])
-        write(exported, stored, "cpp", tmp_path / name)
+        write(headers(exported), tmp_path / name)
+        write(c_files(exported, stored), tmp_path / name / "c")
         includes += [f"-I{name}/include", f"-I{name}/c"]
         if name in TAKEN_IN_C:
             files = [file.name for file in tmp_path.glob(f"{name}/c/*.c") if not file.stem.endswith("_batch")]
-            c_files.append(tmp_path / name / "all.c")
-            c_files[-1].write_text("".join(f'#include "c/{file}"\n' for file in files))
+            units.append(tmp_path / name / "all.c")
+            units[-1].write_text("".join(f'#include "c/{file}"\n' for file in files))
         lines["b" if name.isupper() else "a"] += [  # two files, as names that differ in case have one type
             "#include <eom/control_loop.hpp>\n#include <eom/feedforward.hpp>\n#include <eom/plant.hpp>",
             f"#include <eom/robots/{name}.hpp>",
@@ -318,7 +320,7 @@ def test_names_that_are_taken(tmp_path: Path) -> None:
     command = ["c++", *CPP_STRICT, "-std=gnu++17", "-DEOM_EIGEN=0", "-fsyntax-only", *includes]
     succeed([*command, "a.cpp", "b.cpp"], tmp_path)
     # All files of a name at once, those with sines among them.
-    succeed(["cc", *C_STRICT, "-DEOM_SINCOS=", "-fsyntax-only", *c_files], tmp_path)
+    succeed(["cc", *C_STRICT, "-DEOM_SINCOS=", "-fsyntax-only", *units], tmp_path)
 
 
 @pytest.mark.parametrize(

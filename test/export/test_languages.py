@@ -26,6 +26,7 @@ from eom_dynamics import Robot, load_robot, packaged_robots
 from eom_dynamics.actuators import Actuator, Friction, Gear
 from eom_dynamics.export import (
     FEEDFORWARD,
+    LANGUAGES,
     PLANT,
     STRAIGHT_LINE,
     Project,
@@ -106,7 +107,7 @@ def exported(case: Case, language: str, folder: Path, precision: str = "double")
         functions = functions_of(case.name, language)
         assert functions
         of_robot, stored = values(case.name, functions, precision)
-    write(of_robot, stored, language, folder)
+    write(LANGUAGES[language].files(of_robot, stored), folder)
     return of_robot, stored
 
 

@@ -81,15 +81,15 @@ def export(
 ) -> tuple[Project, StoredValues]:
     """Write the code of a robot to a folder."""
     exported, stored = with_values(robot, tuple(functions), precision)
-    write(exported, stored, language, folder)
+    write(LANGUAGES[language].files(exported, stored), folder)
     return exported, stored
 
 
-def write(exported: Project, stored: StoredValues, language: str, folder: Path) -> None:
-    """Write code to a folder."""
-    for name, content in LANGUAGES[language].files(exported, stored).items():
+def write(files: Mapping[str, str | bytes], folder: Path) -> None:
+    """Write files by their names to a folder."""
+    for name, content in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(content)
+        (folder / name).write_bytes(content.encode() if isinstance(content, str) else content)
 
 
 _STRICT_CPP = ("-std=c++17", "-pedantic", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror", "-DEOM_EIGEN=0")
