@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from compilation import COMPILERS, run, supports
+from compilation import COMPILERS, SANITIZERS, run, supports
 from exported import SPRING_ROBOTS, export, renamed, replace_in, robot, succeed, with_values, write
 
 from eom_dynamics import Robot
@@ -17,11 +17,11 @@ from eom_dynamics.actuators import Actuator, Friction, Gear, Transmission
 from eom_dynamics.actuators.springs import CoupledSpring, LinearSpring, RigidSpring
 from eom_dynamics.exceptions import RobotDescriptionError
 from eom_dynamics.export import FEEDFORWARD, PLANT, UnavailableError, project, project_files
-from eom_dynamics.export.cpp_project import literal, type_name
+from eom_dynamics.export.c_project import c_files
+from eom_dynamics.export.cpp_project import headers, literal, type_name
 
 C_STRICT = ("-std=c99", "-pedantic", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
 CPP_STRICT = ("-std=c++17", "-pedantic", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
-SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 
 pytestmark = pytest.mark.skipif(not (COMPILERS and shutil.which("c++")), reason="no C++ compiler is installed")
 
@@ -35,10 +35,10 @@ def compile_c(folder: Path, *flags: str) -> None:
 def test_program(folder: Path, name: str, *flags: str) -> Path:
     """A test of exported C++, compiled, without Eigen, which takes long to compile.
 
-    Loops of thousands of cycles run five times faster with little optimization, which makes up for its time.
+    Loops of thousands of cycles run faster with the little optimization of -Og, which takes no time to compile.
     """
     objects = sorted((folder / "c").glob("*.o"))
-    command = ["c++", *CPP_STRICT, "-O1", "-DEOM_EIGEN=0", *flags, "-Iinclude", "-Ic", f"test/{name}.cpp", *objects]
+    command = ["c++", *CPP_STRICT, "-Og", "-DEOM_EIGEN=0", *flags, "-Iinclude", "-Ic", f"test/{name}.cpp", *objects]
     succeed([*command, "-o", name, "-pthread", "-lm"], folder)
     return folder / name
 
@@ -92,9 +92,12 @@ def test_steep_friction(tmp_path: Path) -> None:
     assert all(line.startswith(("ok", "none")) for line in lines), lines
 
 
-@pytest.mark.parametrize("name", ["paired and rigid", "shared"])
+@pytest.mark.parametrize("name", ["paired and rigid", pytest.param("shared", marks=pytest.mark.soak)])
 def test_sanitizers(name: str, tmp_path: Path) -> None:
-    """A pair beside a rigid joint; and a damped spring, coupled ones, a transmission and losses."""
+    """A pair beside a rigid joint; and a damped spring, coupled ones, a transmission and losses.
+
+    Damped springs and presliding are also those of the loop of payloads in test_cpp_payload.py.
+    """
     if not supports(tmp_path, *SANITIZERS):
         pytest.skip("the sanitizers are not installed")
     export(robot(name) if name == "shared" else paired_and_rigid(), "cpp", tmp_path, [PLANT])
@@ -202,10 +205,9 @@ def test_allocations_and_system_calls_are_found(sea: Path, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("name", SPRING_ROBOTS)
-@pytest.mark.parametrize("precision", ["double", "single"])
-def test_springs_and_plant(name: str, precision: str, tmp_path: Path) -> None:
-    """Every kind of spring, under deflections, as in the library, and all functions in single precision."""
-    exported, _ = export(robot(name), "c", tmp_path, [PLANT], precision)
+def test_springs_and_plant_in_single_precision(name: str, tmp_path: Path) -> None:
+    """Every kind of spring, under deflections, and all other functions; test_languages.py has double precision."""
+    exported, _ = export(robot(name), "c", tmp_path, [PLANT], "single")
     for file in tmp_path.glob("*_batch.c"):
         file.unlink()
     test = tmp_path / f"test_{exported.library}.c"
@@ -293,16 +295,17 @@ def test_names_that_are_taken(tmp_path: Path) -> None:
     """Names that the headers, the language or its library have."""
     standard = ("assert", "errno", "float", "limits", "math", "signal", "stdio", "stdlib", "string", "time")
     lines = {file: [f"#include <{header}.h>" for header in standard] for file in "ab"}
-    includes, c_files = [], []
+    includes, units = [], []
     _, stored = with_values(robot("pendulum"), (PLANT,))  # which do not depend on its name
     for name in TAKEN:
         exported = project(replace(robot("pendulum"), name=name), [PLANT])
-        write(exported, stored, "cpp", tmp_path / name)
+        write(headers(exported), tmp_path / name)
+        write(c_files(exported, stored), tmp_path / name / "c")
         includes += [f"-I{name}/include", f"-I{name}/c"]
         if name in TAKEN_IN_C:
             files = [file.name for file in tmp_path.glob(f"{name}/c/*.c") if not file.stem.endswith("_batch")]
-            c_files.append(tmp_path / name / "all.c")
-            c_files[-1].write_text("".join(f'#include "c/{file}"\n' for file in files))
+            units.append(tmp_path / name / "all.c")
+            units[-1].write_text("".join(f'#include "c/{file}"\n' for file in files))
         lines["b" if name.isupper() else "a"] += [  # two files, as names that differ in case have one type
             "#include <eom/control_loop.hpp>\n#include <eom/feedforward.hpp>\n#include <eom/plant.hpp>",
             f"#include <eom/robots/{name}.hpp>",
@@ -317,7 +320,7 @@ def test_names_that_are_taken(tmp_path: Path) -> None:
     command = ["c++", *CPP_STRICT, "-std=gnu++17", "-DEOM_EIGEN=0", "-fsyntax-only", *includes]
     succeed([*command, "a.cpp", "b.cpp"], tmp_path)
     # All files of a name at once, those with sines among them.
-    succeed(["cc", *C_STRICT, "-DEOM_SINCOS=", "-fsyntax-only", *c_files], tmp_path)
+    succeed(["cc", *C_STRICT, "-DEOM_SINCOS=", "-fsyntax-only", *units], tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ from eom_dynamics.stream.watchdog import LOSS_POLICIES, Settings, Status, Watchd
 
 pytestmark = pytest.mark.skipif(not (COMPILERS and shutil.which("c++")), reason="no C++ compiler is installed")
 
-TIMEOUT, RAMP = 0.005, 0.4
+TIMEOUT, STOP, RAMP = 0.005, 0.15, 0.2
 
 DRIVER = """
 #include <cstdio>
@@ -51,6 +51,7 @@ int main(int, char **arguments)
     parameters.limits = static_cast<eom::LimitPolicy>(std::atoi(arguments[1]));
     parameters.setpoint_timeout = std::atof(arguments[2]);
     parameters.on_setpoint_loss = static_cast<eom::LossPolicy>(std::atoi(arguments[3]));
+    parameters.stop_duration = {stop};
     parameters.ramp_duration = {ramp};
     parameters.command_lead = std::atof(arguments[5]);
     if (loop.configure(parameters))
@@ -103,7 +104,7 @@ def compiled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
         first, *others = subject.joints
         subject = replace(subject, joints=(replace(first, limits=Limits(lower=-3.0, upper=3.0)), *others))
     exported, _ = export(subject, "cpp", folder, [PLANT])
-    (folder / "main.cpp").write_text(DRIVER.format(name=exported.name, type=type_name(exported), ramp=RAMP))
+    (folder / "main.cpp").write_text(DRIVER.format(name=exported.name, type=type_name(exported), stop=STOP, ramp=RAMP))
     sources = [file for file in (folder / "c").glob("*.c") if not re.search("_batch|^test_", file.name)]
     succeed(["cc", "-std=c99", "-c", *sources], folder)
     command = ["c++", "-std=c++17", "-DEOM_EIGEN=0", "-Iinclude", "-Ic", "main.cpp", *folder.glob("*.o")]
@@ -140,7 +141,7 @@ def test_same_commands_as_the_node(compiled: tuple[Robot, Path], tmp_path: Path)
     setpoints[60][1][0][0], setpoints[61][1][0][0] = 9.0, 90.0
     write(setpoints, tmp_path / "setpoints")
     n, m, tools = subject.n, len(arm.motor_names), len(subject.tools)
-    for policy, number, lead in (("clip", 3, 0.0), ("refuse", 2, 0.0), ("clip", 3, 2.5e-3)):
+    for policy, number, lead in (("clip", 3, 0.0), ("refuse", 2, 2.5e-3)):
         solver = SetpointEvaluator(arm, lead=lead)
         succeed([program, str(number), "0", "0", "0", str(lead)], tmp_path)
         computed = np.fromfile(tmp_path / "commands").reshape(COUNT, 1 + 4 * n + 7 * m)
@@ -169,10 +170,10 @@ def test_lost_setpoints_as_in_the_node(compiled: tuple[Robot, Path], tmp_path: P
     arm = ElasticArm(subject)
     (stamp, rows), *_ = stream(arm, 0.05)
     write([(stamp, rows)], tmp_path / "setpoints")
-    n, m, silent = subject.n, len(arm.motor_names), 450
+    n, m, silent = subject.n, len(arm.motor_names), 250
     late = round(TIMEOUT * 1e9) // PERIOD
     for policy in ("hold", "ramp"):
-        settings = Settings(policy, TIMEOUT, ramp_duration=RAMP)
+        settings = Settings(policy, TIMEOUT, stop_duration=STOP, ramp_duration=RAMP)
         succeed([program, "0", str(TIMEOUT), str(LOSS_POLICIES.index(policy)), str(silent), "0"], tmp_path)
         computed = np.fromfile(tmp_path / "commands").reshape(1 + silent, 1 + 4 * n + 7 * m)
         assert np.all(computed[:late, 0] == Status.FRESH.value)

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from compilation import COMPILERS
+from compilation import COMPILERS, SANITIZERS, supports
 from exported import compiled, robot, succeed, with_values
 from springs import with_springs
 
 import eom_dynamics as eom
+from eom_dynamics.actuators import Actuator, Friction, Gear, Transmission
 from eom_dynamics.actuators.springs import DampedSpring, LinearSpring
 from eom_dynamics.export import FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD, PLANT, cpp_project
 from eom_dynamics.messages.joint_order import JointOrders
@@ -21,6 +22,18 @@ from eom_dynamics.messages.payload_blend import PayloadBlend
 from eom_dynamics.messages.setpoint_to_command import SetpointEvaluator
 
 pytestmark = pytest.mark.skipif(not (COMPILERS and shutil.which("c++")), reason="no C++ compiler is installed")
+
+WITH_PAYLOAD = [FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD]
+
+LINEAR = replace(with_springs(robot("planar_2r"), LinearSpring(100.0), LinearSpring(80.0)), name="arm")
+
+PRESLIDING = Actuator(Friction(0.8, 0.3, 0.5, 0.3, 0.2, 0.6, 0.2, presliding_distance=0.3), Gear(0.8, 2.0))
+SPRINGS = LinearSpring(100.0), DampedSpring(200.0, 2.0)
+DAMPED = replace(
+    with_springs(robot("planar_2r"), *SPRINGS, rotor_inertia=0.1, actuator=PRESLIDING),
+    name="arm",
+    transmission=((0, 1), Transmission([[0.5, 0.4], [0.6, -0.5]])),
+)
 
 # Changes of the payload: before which cycle, mass, x of the centre of mass, moment of inertia, and time.
 CHANGES = ((5, 0.3, 0.1, 0.01, 0.02), (15, 0.1, 0.0, 0.0, 0.03), (60, 0.0, 0.0, 0.0, 0.01))
@@ -193,8 +206,6 @@ def commands_of_the_solver(arm: eom.ElasticArm, lead: float) -> np.ndarray:
 
 
 def test_the_loop_blends_as_the_node(tmp_path: Path) -> None:
-    planar = with_springs(robot("planar_2r"), LinearSpring(100.0), DampedSpring(200.0, 2.0), rotor_inertia=0.1)
-    arm = replace(planar, name="arm")
     changes = "\n".join(
         f"        if (k == {cycle})\n            carry({mass}, {x}, {inertia}, {time});"
         for cycle, mass, x, inertia, time in CHANGES
@@ -203,15 +214,16 @@ def test_the_loop_blends_as_the_node(tmp_path: Path) -> None:
     text = PROGRAM
     for name, value in numbers.items():
         text = text.replace(f"@{name}@", str(value))
-    compiled(arm, [FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD], text, tmp_path)
+    compiled(DAMPED, WITH_PAYLOAD, text, tmp_path)
+    elastic = eom.ElasticArm(DAMPED)
     for lead in (2.5e-3, 0.0):
-        lines = succeed([tmp_path / "probe", str(lead)], tmp_path).splitlines()
+        lines = succeed([tmp_path / "built", str(lead)], tmp_path).splitlines()
         found = np.array([[float(x) for x in line.split()] for line in lines[:CYCLES]])
-        wanted = commands_of_the_solver(eom.ElasticArm(arm), lead)
+        wanted = commands_of_the_solver(elastic, lead)
         # The blend is computed in another order of operations, by some roundings.
         assert np.max(np.abs(found - wanted) / np.max(np.abs(wanted), axis=0)) < 1e-12
     # The payload matters by far more, and nothing of it is left at the end.
-    bare = SetpointEvaluator(eom.ElasticArm(arm)).command(JointOrders(eom.ElasticArm(arm)).of([]), motion(50))
+    bare = SetpointEvaluator(elastic).command(JointOrders(elastic).of([]), motion(50))
     assert np.max(np.abs(found[50, :2] - bare.efforts[0])) > 0.1
     assert lines[CYCLES:] == [
         "mass of a payload must not be negative",
@@ -225,13 +237,11 @@ def test_the_loop_blends_as_the_node(tmp_path: Path) -> None:
 
 
 def test_feedback_linearization_takes_the_payload(tmp_path: Path) -> None:
-    arm = replace(with_springs(robot("planar_2r"), LinearSpring(100.0), LinearSpring(80.0)), name="arm")
-    functions = [FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD, PLANT]
-    compiled(arm, functions, LINEARIZED.replace("@start@", str(START)), tmp_path)
-    *lines, refused = succeed([tmp_path / "probe"], tmp_path).splitlines()
+    compiled(LINEAR, [*WITH_PAYLOAD, PLANT], LINEARIZED.replace("@start@", str(START)), tmp_path)
+    *lines, refused = succeed([tmp_path / "built"], tmp_path).splitlines()
     assert refused == "0"
-    elastic = eom.ElasticArm(arm)
-    blend = PayloadBlend(arm)
+    elastic = eom.ElasticArm(LINEAR)
+    blend = PayloadBlend(LINEAR)
     blend.change(eom.Payload(0.5, [0.1, 0.2, 0.0], 0.01 * np.eye(3)), 0.02)
     reference = [[0.3, -0.4], [0.1, 0.2], [0.5, -1.0], [0.0, 0.0], [0.0, 0.0]]
     measured = ([0.35, -0.40], [0.10, 0.20], [0.31, -0.42], [0.12, 0.17])
@@ -249,13 +259,11 @@ def test_feedback_linearization_takes_the_payload(tmp_path: Path) -> None:
 
 def test_a_blend_goes_by_the_clock(tmp_path: Path) -> None:
     """Whatever the stamps: of publishers that are apart, without any, or of a clock that is ahead."""
-    arm = replace(with_springs(robot("planar_2r"), LinearSpring(100.0), LinearSpring(80.0)), name="arm")
-    functions = [FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD]
-    compiled(arm, functions, BY_CLOCK.replace("@start@", str(START)), tmp_path)
-    clock, elastic = 1e-3 * np.arange(1200), eom.ElasticArm(arm)
+    compiled(LINEAR, [*WITH_PAYLOAD, PLANT], BY_CLOCK.replace("@start@", str(START)), tmp_path)
+    clock, elastic = 1e-3 * np.arange(1200), eom.ElasticArm(LINEAR)
     none = "1e9"
     for offsets, slack in ((("0", "0"), 0.0), ((none, none), 0.0), (("0", "-3"), 0.02), (("0", "0.5"), 0.02)):
-        text = succeed([tmp_path / "probe", *offsets], tmp_path)
+        text = succeed([tmp_path / "built", *offsets], tmp_path)
         masses, remaining = np.array(text.split(), float).reshape(-1, 2).T
         for mass, effort in zip(masses[::100], remaining[::100], strict=True):
             held = elastic.feedforward(*np.zeros((5, 2)), payload=eom.Payload(mass)).motor_effort[0]
@@ -268,13 +276,9 @@ def test_a_blend_goes_by_the_clock(tmp_path: Path) -> None:
 
 
 def test_the_loop_of_payloads_passes_its_tests(tmp_path: Path) -> None:
-    """With what is refused while the payload changes; a damped spring has a state, too."""
-    planar = with_springs(robot("planar_2r"), LinearSpring(100.0), DampedSpring(200.0, 2.0), rotor_inertia=0.1)
-    arm = replace(planar, name="arm")
-    exported, stored = with_values(arm, (FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD))
-    program = cpp_project.cpp_files(exported, stored)["test/test_control_loop.cpp"]
-    compiled(
-        arm, [FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD], program.replace('"checks.hpp"', '"test/checks.hpp"'), tmp_path
-    )
-    lines = succeed([tmp_path / "probe", "1000"], tmp_path).splitlines()
+    """With what is refused while the payload changes, under sanitizers; dampers and friction have states, too."""
+    flags = SANITIZERS if supports(tmp_path, *SANITIZERS) else ()
+    program = cpp_project.cpp_files(*with_values(DAMPED, tuple(WITH_PAYLOAD)))["test/test_control_loop.cpp"]
+    compiled(DAMPED, WITH_PAYLOAD, program.replace('"checks.hpp"', '"test/checks.hpp"'), tmp_path, *flags)
+    lines = succeed([tmp_path / "built", "1000"], tmp_path).splitlines()
     assert all(line.startswith(("ok", "none")) for line in lines), lines

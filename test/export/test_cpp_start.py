@@ -98,7 +98,7 @@ def test_links_from_motors(arm: eom.Robot, motors: tuple[list[float], ...], tmp_
 
 def start(folder: Path, theta: Array, rate: Array) -> Array:
     """Numbers of the first command."""
-    first, numbers = succeed([folder / "probe", *map(str, [*theta, *rate])], folder).splitlines()
+    first, numbers = succeed([folder / "built", *map(str, [*theta, *rate])], folder).splitlines()
     assert first == f"1 {2 if rate.any() else 4} "
     return np.array(numbers.split(), float)
 
@@ -107,6 +107,6 @@ def test_no_equilibrium(tmp_path: Path) -> None:
     """Refused in words."""
     arm = replace(with_springs(robot("pendulum"), LinearSpring(3.0)), name="arm")
     compiled(arm, [FEEDFORWARD], PROGRAM, tmp_path)
-    first, _ = succeed([tmp_path / "probe", "inf", "0"], tmp_path).splitlines()
+    first, _ = succeed([tmp_path / "built", "inf", "0"], tmp_path).splitlines()
     reason = "gravity and springs have no equilibrium at the measured position of the motors: measure links, too"
     assert first == f"0 4 {reason}"

@@ -26,6 +26,8 @@ from eom_dynamics import Robot, load_robot, packaged_robots
 from eom_dynamics.actuators import Actuator, Friction, Gear
 from eom_dynamics.export import (
     FEEDFORWARD,
+    LANGUAGES,
+    PLANT,
     STRAIGHT_LINE,
     Project,
     StoredValues,
@@ -68,6 +70,7 @@ class Case(NamedTuple):
 
 OF_LINKS = [Case(name, tuple(functions)) for name, functions in FUNCTIONS.items()]
 OF_MOTORS = [Case(name, (FEEDFORWARD,)) for name in MOTOR_ROBOTS]
+OF_PLANTS = [Case(name, (PLANT,)) for name in ("lossy_0", "lossy_1", "shared")]
 DRIVES = Case("drives", tuple(OF_DRIVES))
 
 
@@ -104,7 +107,7 @@ def exported(case: Case, language: str, folder: Path, precision: str = "double")
         functions = functions_of(case.name, language)
         assert functions
         of_robot, stored = values(case.name, functions, precision)
-    write(of_robot, stored, language, folder)
+    write(LANGUAGES[language].files(of_robot, stored), folder)
     return of_robot, stored
 
 
@@ -121,7 +124,7 @@ def outputs(of_robot: Project) -> int:
 
 @pytest.mark.skipif(not COMPILERS, reason="no C compiler is installed")
 @pytest.mark.parametrize("compiler", COMPILERS)
-@cases(*OF_LINKS, *OF_MOTORS, DRIVES)
+@cases(*OF_LINKS, *(case for case in OF_MOTORS if case.name not in dict(OF_PLANTS)), *OF_PLANTS, DRIVES)
 def test_c(case: Case, compiler: str, tmp_path: Path) -> None:
     check_c(case, "double", compiler, tmp_path)
 
@@ -163,7 +166,10 @@ def test_matlab(case: Case, tmp_path: Path) -> None:
     )
 
 
-MORE_MOTORS = [Case(x, (FEEDFORWARD, "spring_efforts")) for x in ("sea_planar_2r", *SPRING_ROBOTS, "carried_0")]
+ALL_SPRINGS = ("carried_0", *SPRING_ROBOTS[1:])
+"""Those of springs_0 are in carried_0, too."""
+
+MORE_MOTORS = [Case(x, (FEEDFORWARD, "spring_efforts")) for x in ("sea_planar_2r", *ALL_SPRINGS)]
 
 
 @cases(*OF_LINKS, *MORE_MOTORS, DRIVES)
@@ -183,7 +189,7 @@ def test_casadi(case: Case, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not shutil.which("g++"), reason="g++ is not installed")
-@cases(*(Case(name, (FEEDFORWARD,)) for name in (*SPRING_ROBOTS, "carried_0", "held")))
+@cases(*(Case(name, (FEEDFORWARD,)) for name in (*ALL_SPRINGS, "held")))
 def test_cuda_on_the_processor(case: Case, tmp_path: Path) -> None:
     of_robot, _ = exported(case, "cuda", tmp_path)
     cuda_on_host.adapt(tmp_path)

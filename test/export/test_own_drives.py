@@ -49,7 +49,7 @@ def test_what_is_sent_is_finite(tmp_path: Path) -> None:
     joints = (replace(joint, drive=DriveUnits(units_per_turn=1e6)) for joint in robot("planar_2r").joints)
     arm = replace(robot("planar_2r"), name="arm", joints=tuple(joints))
     compiled(arm, [FEEDFORWARD], UNSENDABLE.replace("\\\\n", "\\n"), tmp_path)
-    assert succeed([tmp_path / "probe"], tmp_path).splitlines() == 4 * ["0 1"]
+    assert succeed([tmp_path / "built"], tmp_path).splitlines() == 4 * ["0 1"]
 
 
 def test_they_come_with_the_feedforward_of_robots_that_need_them() -> None:

@@ -35,7 +35,8 @@ from eom_dynamics.export.ros2_control import GENERIC_PACKAGE, package_name
 from eom_dynamics.export.templates import template
 from eom_dynamics.stream.watchdog import DEFAULTS
 
-ROBOTS = ("iiwa", "panda", "ur5e", "dual_arm", "vsa_planar_2r", "sea_planar_2r")
+ROBOTS = ("iiwa", "dual_arm", "vsa_planar_2r", "sea_planar_2r")
+MORE_ROBOTS = [pytest.param(name, marks=pytest.mark.soak) for name in ("panda", "ur5e")]
 
 # Of motors on the link side of their gears, rad/s.
 SPEEDS = dict.fromkeys(("sea_planar_2r", "vsa_planar_2r"), 500.0 / 100.0)
@@ -49,7 +50,7 @@ def joints_of(description: bytes, path: str = "joint") -> list[str]:
     return [str(entry.get("name")) for entry in ElementTree.fromstring(description).findall(path)]
 
 
-@pytest.mark.parametrize("name", ROBOTS)
+@pytest.mark.parametrize("name", [*ROBOTS, *MORE_ROBOTS])
 def test_package(name: str) -> None:
     """Descriptions, configuration and sources name the same plugins, joints and motors."""
     subject = robot(name)
@@ -220,7 +221,7 @@ def test_the_manager_of_the_example_runs_once_in_a_period_of_the_drives(period: 
     assert configured["update_rate"] == rate
 
 
-@pytest.mark.parametrize("name", ["panda", "ur5e", "planar_2r"])
+@pytest.mark.parametrize("name", ["planar_2r", *MORE_ROBOTS])
 def test_the_gains_hold_a_rigid_arm_without_rotors(name: str) -> None:
     """Under a tenth of its weight that the feedforward does not know, at 1 kHz with a delay of a cycle."""
     joints = (replace(joint, spring=RigidSpring(), rotor_inertia=0.0) for joint in robot(name).joints)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -80,31 +81,36 @@ def export(
 ) -> tuple[Project, StoredValues]:
     """Write the code of a robot to a folder."""
     exported, stored = with_values(robot, tuple(functions), precision)
-    write(exported, stored, language, folder)
+    write(LANGUAGES[language].files(exported, stored), folder)
     return exported, stored
 
 
-def write(exported: Project, stored: StoredValues, language: str, folder: Path) -> None:
-    """Write code to a folder."""
-    for name, content in LANGUAGES[language].files(exported, stored).items():
+def write(files: Mapping[str, str | bytes], folder: Path) -> None:
+    """Write files by their names to a folder."""
+    for name, content in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(content)
+        (folder / name).write_bytes(content.encode() if isinstance(content, str) else content)
 
 
 _STRICT_CPP = ("-std=c++17", "-pedantic", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror", "-DEOM_EIGEN=0")
 
 
-def compiled(arm: Robot, functions: list[str], program: str, folder: Path) -> None:
-    """Compile a C++ program with the exported functions of an arm, as ``probe``."""
+def compiled(arm: Robot, functions: list[str], program: str, folder: Path, *flags: str) -> None:
+    """Compile a C++ program with the exported functions of an arm, as ``probe``.
+
+    The program is compiled next to headers alone, which arms with other springs have, too: once for all of them.
+    """
     export(arm, "cpp", folder, functions)
-    (folder / "probe.cpp").write_text(program)
+    for file in [*folder.rglob("*.hpp"), *folder.glob("c/*.h")]:
+        copy = folder / "probe" / file.relative_to(folder)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(file, copy)
+    (folder / "probe/probe.cpp").write_text(program)
+    succeed(["c++", *_STRICT_CPP, *flags, "-I.", "-Iinclude", "-Ic", "-c", "probe.cpp"], folder / "probe")
     sources = [x.name for x in sorted((folder / "c").glob("*.c")) if not x.name.startswith("test_")]
     succeed(["cc", "-O0", "-c", *(x for x in sources if "_batch" not in x)], folder / "c")
-    objects = sorted((folder / "c").glob("*.o"))
-    succeed(
-        ["c++", *_STRICT_CPP, "-I.", "-Iinclude", "-Ic", "probe.cpp", *objects, "-pthread", "-lm", "-o", "probe"],
-        folder,
-    )
+    objects = ["probe/probe.o", *sorted((folder / "c").glob("*.o"))]
+    succeed(["c++", *flags, *objects, "-pthread", "-lm", "-o", "built"], folder)
 
 
 @cache
