@@ -141,7 +141,7 @@ def test_same_commands_as_the_node(compiled: tuple[Robot, Path], tmp_path: Path)
     setpoints[60][1][0][0], setpoints[61][1][0][0] = 9.0, 90.0
     write(setpoints, tmp_path / "setpoints")
     n, m, tools = subject.n, len(arm.motor_names), len(subject.tools)
-    for policy, number, lead in (("clip", 3, 0.0), ("refuse", 2, 2.5e-3)):
+    for policy, number, lead in (("clip", 3, 0.0), ("refuse", 2, 0.0), ("clip", 3, 2.5e-3)):
         solver = SetpointEvaluator(arm, lead=lead)
         succeed([program, str(number), "0", "0", "0", str(lead)], tmp_path)
         computed = np.fromfile(tmp_path / "commands").reshape(COUNT, 1 + 4 * n + 7 * m)
