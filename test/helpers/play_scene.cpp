@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plays a scene on the loop of a robot: setpoint_engines.py writes its cycles, and reads a row of numbers for each.
+//
+//     play_scene LIBRARY CYCLES ROWS LIMITS LEAD TIMEOUT POLICY STOP RAMP
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
+
+#include "loop_library.hpp"
+
+namespace {
+
+template <class Number>
+std::vector<Number> read(std::FILE *in, std::size_t count)
+{
+    std::vector<Number> numbers(count);
+    if (std::fread(numbers.data(), sizeof(Number), count, in) != count)
+        throw std::runtime_error("the scene is truncated");
+    return numbers;
+}
+
+void take(eom::AnyLoop &loop, std::FILE *in)
+{
+    const std::int64_t stamp = read<std::int64_t>(in, 1)[0];
+    const auto x = loop.draft();
+    for (const auto &row : {x.q, x.qd, x.qdd, x.qddd, x.qdddd, x.W, x.Wd, x.Wdd, x.k, x.kd, x.kdd}) {
+        const auto given = read<std::int64_t>(in, 1)[0];
+        const auto numbers = read<double>(in, static_cast<std::size_t>(given));
+        std::copy(numbers.begin(), numbers.end(), row.begin());
+    }
+    loop.send(stamp);
+    loop.refer_to_mailbox();
+}
+
+void carry(eom::AnyLoop &loop, std::FILE *in)
+{
+    const auto x = read<double>(in, 11);
+    loop.send_payload(0, {x[0], {x[1], x[2], x[3]}, {x[4], x[5], x[6], x[7], x[8], x[9]}}, x[10]);
+}
+
+void follow(eom::AnyLoop &loop, std::FILE *in)
+{
+    const auto sizes = read<std::int64_t>(in, 3);
+    const std::size_t knots = static_cast<std::size_t>(sizes[1]), degree = static_cast<std::size_t>(sizes[2]);
+    const std::size_t n = loop.robot.joint_names.size();
+    const auto times = read<double>(in, knots), numbers = read<double>(in, (knots - 1) * (degree + 1) * n);
+    std::vector<std::size_t> places(n);
+    for (std::size_t i = 0; i < n; ++i)
+        places[i] = i;
+    if (const char *reason = loop.send_spline(sizes[0], times, degree, numbers, places))
+        throw std::runtime_error(reason);
+}
+
+void play(char **arguments)
+{
+    const auto loop = eom::load_loop(arguments[0], "");
+    std::FILE *in = std::fopen(arguments[1], "rb"), *out = std::fopen(arguments[2], "wb");
+    eom::LoopSettings settings;
+    settings.limits = static_cast<eom::LimitPolicy>(std::atoi(arguments[3]));
+    settings.command_lead = std::atof(arguments[4]);
+    settings.setpoint_timeout = std::atof(arguments[5]);
+    settings.on_setpoint_loss = static_cast<eom::LossPolicy>(std::atoi(arguments[6]));
+    settings.stop_duration = std::atof(arguments[7]);
+    settings.ramp_duration = std::atof(arguments[8]);
+    const std::vector<double> zero(1, 0.0);
+    if (const char *reason =
+            loop->configure(settings, {zero, zero, zero, zero, zero}, eom::MissingDerivatives::zero, 0, false, false))
+        throw std::runtime_error(reason);
+    loop->restart(0);
+    for (auto count = read<std::int64_t>(in, 1)[0]; count > 0; --count) {
+        const auto cycle = read<std::int64_t>(in, 4);
+        if (cycle[1])
+            carry(*loop, in);
+        if (cycle[2])
+            follow(*loop, in);
+        if (cycle[3])
+            take(*loop, in);
+        loop->update(cycle[0], 1e-3);
+        const auto &y = loop->output;
+        const double status = loop->state.valid ? static_cast<double>(loop->state.status) : -1;
+        std::fwrite(&status, sizeof status, 1, out);
+        for (const auto &row : {y.taud, y.taudd, y.sent_motor_position, y.sent_motor_velocity, y.sent_motor_effort,
+                                y.sent_joint_effort})
+            std::fwrite(row.data(), sizeof(double), row.size(), out);
+    }
+    std::fclose(in);
+    std::fclose(out);
+}
+
+} // namespace
+
+int main(int, char **arguments)
+{
+    try {
+        play(arguments + 1);
+    } catch (const std::runtime_error &error) {
+        std::cerr << error.what() << std::endl;
+        return 1;
+    }
+}
