@@ -43,9 +43,11 @@ WEIGHTS, STOPS, SPLINES = 1e-14, 1e-11, 1e-10
 
 
 def limited(arm: Robot) -> Robot:
-    """With a range and limits of the first joint that the motions below exceed."""
-    first, *others = arm.joints
-    return replace(arm, joints=(replace(first, limits=Limits(lower=-0.3, upper=0.3, effort=25.0)), *others))
+    """With limits that the first half of the motions exceeds: of a joint's effort, and of a motor's torque."""
+    first, second = arm.joints
+    weak = replace(second.actuator, motor=replace(second.actuator.motor, torque_limit=0.022))
+    bounds = Limits(lower=-0.3, upper=0.3, effort=14.8)
+    return replace(arm, joints=(replace(first, limits=bounds), replace(second, actuator=weak)))
 
 
 ROBOTS = {
@@ -110,7 +112,7 @@ def stamps(arm: Robot) -> Scene:
 
 
 def limits(policy: str) -> Any:
-    """Beyond a range, and an effort; then within a turn beyond the range, and further, as in degrees."""
+    """Beyond efforts of a joint and of a motor; then within a turn beyond the range, and further, as in degrees."""
 
     def scene(arm: Robot) -> Scene:
         given = spoiled(cycles(arm, 0.4), REFUSED)
@@ -124,6 +126,10 @@ def limits(policy: str) -> Any:
 def lead(arm: Robot) -> Scene:
     """Commands for a motion 2.5 ms later."""
     return Scene(arm, spoiled(cycles(arm, 0.05), REFUSED), lead=2.5e-3)
+
+
+def lead_of_wrenches(arm: Robot) -> Scene:
+    return Scene(arm, [x._replace(fields=x.fields | wrenches(arm, k)) for k, x in enumerate(cycles(arm))], lead=2.5e-3)
 
 
 def lead_with_drives(arm: Robot) -> Scene:
@@ -157,11 +163,12 @@ def payload(arm: Robot) -> Scene:
 
 
 def loss(policy: str) -> Any:
-    """Setpoints end in motion; one that is refused comes during the stop."""
+    """Setpoints end in motion, or are refused, which is no better; one that is refused comes during the stop."""
 
     def scene(arm: Robot) -> Scene:
         given = [*cycles(arm, 0.1, 20), *(Cycle() for _ in range(230))]
-        given[60] = Cycle(motion(arm.n, 60, 0.1) | {"jerk": np.full(arm.n, np.nan)})
+        for k in (20, 21, 22, 60):
+            given[k] = Cycle(motion(arm.n, k, 0.1) | {"jerk": np.full(arm.n, np.nan)})
         return Scene(arm, given, loss=policy, rounding=STOPS, lacks=REPLAYS_SETPOINTS)
 
     return scene
@@ -214,7 +221,8 @@ SCENES = {
     "limits, clip": ("limited", limits("clip")),
     "stamps": ("damped, coupled, sticking", stamps),
     "lead": ("damped, coupled, sticking", lead),
-    "own drives": ("own drives", lead_with_drives),
+    "lead of wrenches": ("soft", lead_of_wrenches),
+    "lead of own drives": ("own drives", lead_with_drives),
     "wrenches that come and go": ("soft", wrenches_that_come_and_go),
     "wrenches at two tools": ("two tools", wrenches_that_come_and_go),
     "commanded stiffness": ("variable", commanded_stiffness),
