@@ -20,7 +20,7 @@ from .codegen.functions import (
     Vector,
     declared_signature,
     derivatives,
-    joint_vectors,
+    motion_vectors,
     payload_keyword,
     vectors,
     wrench_keyword,
@@ -50,7 +50,7 @@ def _vectors(robot: Robot) -> dict[str, Vector]:
     """Arguments and results by name, for one state."""
     n, matrix = robot.n, (robot.n, robot.n)
     return (
-        {vector.name: vector for vector in joint_vectors(n, len(STATE_NAMES))}
+        {vector.name: vector for vector in motion_vectors(n, len(STATE_NAMES))}
         | vectors((n,), tau="joint efforts, N m or N", bias="joint efforts at zero acceleration, N m or N")
         | vectors((n,), Q_grav="joint efforts against gravity, N m or N", p="momenta, N m s or N s")
         | vectors((n,), added_inertia="added to the diagonal of M, kg m² or kg")
@@ -369,7 +369,7 @@ class Dynamics(CompiledMethods):
             return replace(plain, keywords=(*plain.keywords, payload_keyword(self.robot, used)))
         if method == "inverse_dynamics":
             efforts = derivatives(EFFORT_NAMES, self.order + 1, (n,), "joint efforts, N m or N")
-            states = joint_vectors(n, self.order + 3, required=3)
+            states = motion_vectors(n, self.order + 3, required=3)
             return Signature(states, efforts, wrench_keyword(shape, self.order + 1))
         return declared_signature(PROGRAMS[_PROGRAM_OF_METHOD.get(method, method)], _vectors(self.robot), shape)
 

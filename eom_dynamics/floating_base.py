@@ -22,7 +22,7 @@ from .equations.floating_base import CenterOfMassCoordinates, center_of_mass_coo
 from .exceptions import RobotDescriptionError, StateError
 from .kinematics.floating import FloatingKinematics, state_vectors
 from .recursion import link_tree
-from .recursion.composite import BASE, mass_matrix
+from .recursion.composite import BASE, composite_mass_matrix
 from .recursion.inverse_mass_matrix import solve_mass_matrix
 from .robot import Frame, Robot
 from .robot.inertia import admits_articulated_bodies, body_violation
@@ -349,7 +349,7 @@ class FloatingBase(FloatingKinematics):
     def _is_definite(self) -> bool:
         """Whether the mass matrix is positive definite in a configuration without symmetry."""
         tree = link_tree(self.robot)
-        M = np.array(mass_matrix(tree, np.cos(1.0 + 2.4 * np.arange(self.robot.n)).tolist()), dtype=float)
+        M = np.array(composite_mass_matrix(tree, np.cos(1.0 + 2.4 * np.arange(self.robot.n)).tolist()), dtype=float)
         diagonal = np.diag(M)
         if np.any(diagonal <= 0):
             return False

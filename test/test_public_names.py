@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Public names: one for each class."""
+"""Public names: one for each class and function."""
 
 from __future__ import annotations
 
@@ -14,11 +14,18 @@ import eom_dynamics as eom
 PACKAGE = ROOT / "eom_dynamics"
 
 
-def test_no_two_public_classes_have_the_same_name() -> None:
+# Of every command: its arguments and what it runs; and of every program, and of node processes.
+OF_EACH = {"add_arguments", "run", "main"}
+
+
+def test_no_two_public_classes_or_functions_have_the_same_name() -> None:
     places = defaultdict(list)
     for path in sorted(PACKAGE.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+        functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+        for node in (*classes, *functions):
+            if not node.name.startswith("_") and node.name not in OF_EACH:
                 places[node.name].append(f"{path.relative_to(PACKAGE)}:{node.lineno}")
     assert {name: where for name, where in places.items() if len(where) > 1} == {}
 

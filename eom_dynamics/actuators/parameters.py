@@ -34,7 +34,7 @@ def refuse(name: str, reason: str) -> NoReturn:
     raise ParameterError(name, reason)
 
 
-def numbers(name: str, value: Any, rule: str = "") -> Array:
+def parameter_array(name: str, value: Any, rule: str = "") -> Array:
     """The value as an array of floats, by a rule of :func:`.violation`, or of any floats without one.
 
     Raises:
@@ -49,7 +49,9 @@ def numbers(name: str, value: Any, rule: str = "") -> Array:
     return array
 
 
-finite, positive, not_negative = (partial(numbers, rule=rule) for rule in ("finite", "positive", "not negative"))
+finite, positive, not_negative = (
+    partial(parameter_array, rule=rule) for rule in ("finite", "positive", "not negative")
+)
 
 
 def row(name: str, value: Any) -> Array:
@@ -68,9 +70,9 @@ def square(name: str, value: Any) -> Array:
     return array
 
 
-def repeated(name: str, value: Any, count: int) -> Array:
+def repeated_parameter(name: str, value: Any, count: int) -> Array:
     """The value as an array (count,), from one number or ``count`` numbers."""
-    array = numbers(name, value)
+    array = parameter_array(name, value)
     if array.shape not in ((), (1,), (count,)):
         size = array.size if array.ndim == 1 else f"shape {array.shape}"
         refuse(name, f"must have 1 or {count} entries, has {size}")

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..jet import Jet
 from ..recursion import LinkTree, kinematics, link_tree
-from ..recursion.composite import BASE, coriolis_matrix, mass_matrix
+from ..recursion.composite import BASE, composite_coriolis_matrix, composite_mass_matrix
 from ..recursion.forward_dynamics import forward_dynamics_on_base
 from ..recursion.kinematics import first_moment
 from ..recursion.newton_euler import inverse_dynamics_on_base, specific_force
@@ -85,12 +85,12 @@ def _at_rest(robot: Robot, x: Inputs) -> Outputs:
 
 def _mass_matrix(robot: Robot, x: Inputs) -> Outputs:
     """M, in row-major order."""
-    return [entries(mass_matrix(link_tree(robot), x["q"]))]
+    return [entries(composite_mass_matrix(link_tree(robot), x["q"]))]
 
 
 def _coriolis_matrix(robot: Robot, x: Inputs) -> Outputs:
     """C, in row-major order."""
-    return [entries(coriolis_matrix(link_tree(robot), x["q"], x["nu"][BASE:], x["nu"][:3]))]
+    return [entries(composite_coriolis_matrix(link_tree(robot), x["q"], x["nu"][BASE:], x["nu"][:3]))]
 
 
 def _forward_dynamics(robot: Robot, x: Inputs) -> Outputs:
@@ -133,14 +133,14 @@ def _centroidal_momentum(robot: Robot, x: Inputs) -> Outputs:
 
 def _centroidal_momentum_matrix(robot: Robot, x: Inputs) -> Outputs:
     """A of the centroidal momentum A nu, in row-major order."""
-    own, rows = link_tree(robot, regrouped=False), mass_matrix(link_tree(robot), x["q"])[:BASE]
+    own, rows = link_tree(robot, regrouped=False), composite_mass_matrix(link_tree(robot), x["q"])[:BASE]
     columns = [_about_center(own, x, column) for column in zip(*rows, strict=True)]
     return [entries(zip(*columns, strict=True))]
 
 
 def _center_of_mass_jacobian(robot: Robot, x: Inputs) -> Outputs:
     """Jacobian J (3, 6 + n) of the centre of mass, in row-major order: linear momentum per mass."""
-    mass, rows = total_mass(robot), mass_matrix(link_tree(robot), x["q"])[3:BASE]
+    mass, rows = total_mass(robot), composite_mass_matrix(link_tree(robot), x["q"])[3:BASE]
     columns = [_turned_out(x["pose"], column) for column in zip(*rows, strict=True)]
     return [[(1.0 / mass) * x for x in entries(zip(*columns, strict=True))]]
 
@@ -172,7 +172,7 @@ def _pose(frame: Frame, robot: Robot, x: Inputs) -> Outputs:
 def _motion(frame: Frame, robot: Robot, x: Inputs) -> Outputs:
     tree, rates = tool_tree(robot, frame), levels(x, "nu")
     states = [x["q"], *(rate[BASE:] for rate in rates)]
-    twists = kinematics.body_twist(tree, states, [rate[:BASE] for rate in rates])
+    twists = kinematics.frame_twist(tree, states, [rate[:BASE] for rate in rates])
     return [*_pose(frame, robot, x), *twists]
 
 
@@ -184,13 +184,13 @@ def _jacobian(frame: Frame, representation: str, robot: Robot, x: Inputs) -> Out
     return [entries(zip(*columns, strict=True)) for columns in found]
 
 
-def center_of_mass_program(robot: Robot, orders: int) -> Recipe:
+def floating_center_of_mass_program(robot: Robot, orders: int) -> Recipe:
     """Centre of mass c with ``orders`` time derivatives, along the inertial axes."""
     inputs, outputs = ("pose", "q", *derivative_names("nu", orders)), derivative_names("c", orders + 1)
     return _declared(robot, "center_of_mass", inputs, outputs, _center_of_mass, str(orders))
 
 
-def pose_program(robot: Robot, frame: Frame) -> Recipe:
+def floating_pose_program(robot: Robot, frame: Frame) -> Recipe:
     """Pose C of a frame in the inertial frame, in row-major order."""
     return _declared(robot, "pose", ("pose", "q"), "C", partial(_pose, frame), *frame_details(frame))
 
@@ -201,7 +201,7 @@ def motion_program(robot: Robot, frame: Frame, orders: int) -> Recipe:
     return _declared(robot, "motion", inputs, outputs, partial(_motion, frame), *frame_details(frame), str(orders))
 
 
-def jacobian_program(robot: Robot, frame: Frame, representation: str, orders: int) -> Recipe:
+def floating_jacobian_program(robot: Robot, frame: Frame, representation: str, orders: int) -> Recipe:
     """Jacobian J (6, 6 + n) of a frame with ``orders`` time derivatives, in row-major order.
 
     The body form does not take the pose of the base.

@@ -426,7 +426,7 @@ def derivatives(
     return tuple(Vector(name_of(names, k), shape, text, optional=k >= least) for k, text in enumerate(texts))
 
 
-def joint_vectors(n: int, count: int, required: int | None = None) -> tuple[Vector, ...]:
+def motion_vectors(n: int, count: int, required: int | None = None) -> tuple[Vector, ...]:
     """Joint variables and their time derivatives; arguments as of :func:`derivatives`."""
     return derivatives(STATE_NAMES, count, (n,), "joint variables, rad or m", required)
 

@@ -33,7 +33,7 @@ def forward_kinematics(robot: Robot) -> Program:
     names = ["C"] if len(robot.tools) == 1 else [f"C_{k}" for k in range(1, len(robot.tools) + 1)]
 
     def compute(robot: Robot, x: Inputs) -> Outputs:
-        return [pose_entries(*kinematics.pose(tool_tree(robot, tool), x["q"])) for tool in robot.tools]
+        return [pose_entries(*kinematics.frame_pose(tool_tree(robot, tool), x["q"])) for tool in robot.tools]
 
     return declared("forward_kinematics", "q", names, compute)(robot)
 
@@ -44,7 +44,7 @@ def pose_derivatives(frame: Frame, orders: int) -> Recipe:
     details = (*frame_details(frame), str(orders))
 
     def compute(robot: Robot, x: Inputs) -> Outputs:
-        twists = kinematics.body_twist(tool_tree(robot, frame), levels(x, "q"))
+        twists = kinematics.frame_twist(tool_tree(robot, frame), levels(x, "q"))
         return [*_pose(frame, robot, x), *twists]
 
     return declared("pose_derivatives", inputs, outputs, compute, details)
@@ -134,7 +134,7 @@ def tool_tree(robot: Robot, frame: Frame) -> LinkTree:
 
 
 def _pose(frame: Frame, robot: Robot, x: Inputs) -> Outputs:
-    return [pose_entries(*kinematics.pose(tool_tree(robot, frame), x["q"]))]
+    return [pose_entries(*kinematics.frame_pose(tool_tree(robot, frame), x["q"]))]
 
 
 def _jacobian(frame: Frame, representation: str, robot: Robot, x: Inputs) -> Outputs:

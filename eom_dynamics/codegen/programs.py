@@ -56,7 +56,7 @@ def _mass_matrix(robot: Robot, x: Inputs) -> Outputs:
     """M, in row-major order."""
     tree = link_tree(robot)
     loaded = recursion.carrying(tree, x[PAYLOAD_NAMES[0]]) if PAYLOAD_NAMES[0] in x else tree
-    return [entries(of_joints(composite.mass_matrix(loaded, x["q"])))]
+    return [entries(of_joints(composite.composite_mass_matrix(loaded, x["q"])))]
 
 
 def _effort_partials(robot: Robot, x: Inputs) -> Outputs:
@@ -64,7 +64,7 @@ def _effort_partials(robot: Robot, x: Inputs) -> Outputs:
     tree = link_tree(robot)
     by_q = effort_by_position(tree, x["q"], x["qd"], x["qdd"], x["W"])
     by_qd = _effort_by_velocity(tree, x["q"], x["qd"])
-    return [*map(entries, (by_q, by_qd, of_joints(composite.mass_matrix(tree, x["q"]))))]
+    return [*map(entries, (by_q, by_qd, of_joints(composite.composite_mass_matrix(tree, x["q"]))))]
 
 
 def _effort_by_velocity(tree: LinkTree, q: list[Expression], qd: list[Expression]) -> Matrix:
@@ -110,7 +110,7 @@ def _forward_dynamics_partials(robot: Robot, x: Inputs) -> Outputs:
     Those of inverse dynamics are tau_q dq + tau_qd dqd + M dqdd = dtau, hence those of qdd -M⁻¹ tau_q, -M⁻¹ tau_qd.
     """
     tree = link_tree(robot)
-    inverse = inverse_mass_matrix.inverse(of_joints(composite.mass_matrix(tree, x["q"])))
+    inverse = inverse_mass_matrix.inverse_matrix(of_joints(composite.composite_mass_matrix(tree, x["q"])))
     (bias,) = _bias(robot, x)
     qdd = product(inverse, minus(x["tau"], bias))
     by_q = effort_by_position(tree, x["q"], x["qd"], qdd, x["W"])
@@ -143,7 +143,7 @@ def _potential_energy(robot: Robot, x: Inputs) -> Outputs:
 
 
 def _coriolis(tree: LinkTree, q: Sequence[Scalar], qd: Sequence[Scalar]) -> Matrix:
-    return of_joints(composite.coriolis_matrix(tree, q, qd, [0.0] * 3))
+    return of_joints(composite.composite_coriolis_matrix(tree, q, qd, [0.0] * 3))
 
 
 _MOTION, _WRENCH, _LOADS = (" ".join(names) for names in (STATE_NAMES, WRENCH_NAMES, PAYLOAD_NAMES))

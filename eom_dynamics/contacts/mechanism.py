@@ -17,7 +17,7 @@ import numpy as np
 from ..arrays import AnyArray, Array
 from ..codegen.expressions import Expression
 from ..codegen.floating_programs import RATE_NAMES, base_pose
-from ..codegen.functions import Vector, joint_vectors
+from ..codegen.functions import Vector, motion_vectors
 from ..constraints import FrameMotion
 from ..dynamics import Dynamics
 from ..exceptions import StateError
@@ -60,13 +60,13 @@ class Mechanism:
 
     def vectors(self, orders: int) -> tuple[Vector, ...]:
         """The configuration and its rates, as arguments of a compiled function."""
-        return joint_vectors(self.robot.n, orders + 1)
+        return motion_vectors(self.robot.n, orders + 1)
 
     def frame_motion(self, frame: str, x: Inputs, orders: int) -> FrameMotion:
         """Motion of a frame over expressions, with derivatives of its Jacobian up to an order."""
         tree, states = link_tree(replace(self.robot, tools=(self.frame(frame),))), list(x.values())
-        twist = kinematics.body_twist(tree, states) if orders else []
-        return _frame_motion(kinematics.pose(tree, states[0]), twist, kinematics.jacobian(tree, states, "body"))
+        twist = kinematics.frame_twist(tree, states) if orders else []
+        return _frame_motion(kinematics.frame_pose(tree, states[0]), twist, kinematics.jacobian(tree, states, "body"))
 
     def mass_matrix(self, configuration: Any) -> Array:
         """Mass matrix M (base + n, base + n)."""
@@ -114,7 +114,7 @@ class FloatingMechanism(Mechanism):
         """Motion of a frame in the inertial frame, as for a fixed base."""
         tree, (pose, q, *rates) = link_tree(replace(self.robot, tools=(self.frame(frame),))), x.values()
         states, base = [q, *(nu[self.base :] for nu in rates)], [nu[: self.base] for nu in rates]
-        twist = kinematics.body_twist(tree, states, base) if orders else []
+        twist = kinematics.frame_twist(tree, states, base) if orders else []
         at = kinematics.pose_on_base(tree, q, base_pose(pose))
         return _frame_motion(at, twist, kinematics.jacobian_on_base(tree, states, "body", base))
 

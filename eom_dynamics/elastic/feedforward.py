@@ -24,7 +24,7 @@ from ..codegen.functions import (
     Vector,
     compiled_program,
     derivatives,
-    joint_vectors,
+    motion_vectors,
     payload_keyword,
     stage_of,
     wrench_keyword,
@@ -271,7 +271,7 @@ class FeedforwardMethods(CompiledMethods):
         motors = derivatives(MOTOR_NAMES[:3], 3, (m,), "motor positions, link side of the gear, rad or m")
         effort = Vector(MOTOR_NAMES[3], (m,), "motor efforts, link side of the gear, N m or N")
         results = (*derivatives(EFFORT_NAMES, 3, (n,), "joint efforts, N m or N"), *motors, effort)
-        return Signature(joint_vectors(n, len(STATE_NAMES), required=3), results, keywords, Feedforward)
+        return Signature(motion_vectors(n, len(STATE_NAMES), required=3), results, keywords, Feedforward)
 
     @property
     def stiffness_keyword(self) -> Keyword:

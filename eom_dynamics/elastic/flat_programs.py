@@ -14,7 +14,7 @@ from .. import recursion
 from ..codegen.expressions import Scalar
 from ..codegen.program import Program, trace
 from ..codegen.programs import WITH_PAYLOAD, carrying_jets
-from ..recursion.composite import mass_matrix, of_joints
+from ..recursion.composite import composite_mass_matrix, of_joints
 from ..recursion.inverse_mass_matrix import solver
 from ..robot import Robot
 from ..states import EFFORT_NAMES, PAYLOAD_NAMES, STATE_NAMES, WRENCH_NAMES
@@ -62,7 +62,7 @@ def flat_state_program(robot: Robot, held: Sequence[int], *, payload: bool = Fal
 
     def compute(x: Vectors) -> Mapping[str, Sequence[Scalar]]:
         q, qd, P = x["q"], x["qd"], [x[name] for name in loads]
-        M = of_joints(mass_matrix(recursion.carrying(tree, P[0]) if P else tree, q))
+        M = of_joints(composite_mass_matrix(recursion.carrying(tree, P[0]) if P else tree, q))
         solved = solver([[M[i][j] for j in free] for i in free])
         accelerations: list[list[Scalar]] = []
         # Efforts are affine in qdd, and their rates in qddd, both with the slope M.

@@ -32,7 +32,7 @@ from ..codegen.functions import (
     Signature,
     Vector,
     compiled_program,
-    joint_vectors,
+    motion_vectors,
     payload_keyword,
     shared_array,
     stage_of,
@@ -262,7 +262,7 @@ def _flat_state(arm: ElasticArm, source: str, held: bool, loaded: bool) -> Compi
     programs = first, flat_programs.flat_state_program(arm.dynamics.robot, joints, payload=loaded, whole=True)
     results = tuple(Vector(name, (n,)) for name in (*FLAT_STATE, *STIFFNESS))
     return CompiledFunction(
-        Signature((*joint_vectors(n, 2), *measured), results, keywords, FlatState),
+        Signature((*motion_vectors(n, 2), *measured), results, keywords, FlatState),
         [stage_of(program, arm.backend) for program in programs],
         intermediate=dict.fromkeys(SPRING_EFFORTS, n),
         finite_results=True,
@@ -274,7 +274,7 @@ def _linearizing_effort(arm: ElasticArm, dimensions: int, loaded: bool) -> Compi
     n, orders = arm.robot.n, len(STATE_NAMES) - 1
     gains = Vector("gains", (orders, n)[:dimensions] if dimensions else (orders,), shared=True)
     names = (*STATE_NAMES[1:-1], *STIFFNESS, *REFERENCE)
-    arguments = (*joint_vectors(n, 1), *(Vector(name, (n,), shared=True) for name in names), gains)
+    arguments = (*motion_vectors(n, 1), *(Vector(name, (n,), shared=True) for name in names), gains)
     keywords = (*wrench_keyword(arm.robot.wrench_shape, len(WRENCH_NAMES)), arm.stiffness_keyword)
     of_pairs = Vector("stiffness_gains", (2,))
     keywords += (Keyword(of_pairs.name, (of_pairs,), alone=True),)

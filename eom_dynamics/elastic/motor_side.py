@@ -58,7 +58,9 @@ class MotorSide:
         """Motor side of a robot, or with springs and rotors of arguments as of :class:`.ElasticArm`."""
         springs, coupled = _springs(robot, stiffness)
         given = robot.rotor_inertia if rotor_inertia is None else rotor_inertia
-        inertia = parameters.not_negative("rotor_inertia", parameters.repeated("rotor_inertia", given, robot.n))
+        inertia = parameters.not_negative(
+            "rotor_inertia", parameters.repeated_parameter("rotor_inertia", given, robot.n)
+        )
         joints = robot.independent_joints
         return cls(
             robot.joint_names,
@@ -287,7 +289,7 @@ def _springs(
     """Springs of the joints, and the spring between coupled joints."""
     if stiffness is None:
         return tuple(joint.spring for joint in robot.independent_joints), robot.coupled_stiffness
-    given = parameters.numbers("stiffness", stiffness)
+    given = parameters.parameter_array("stiffness", stiffness)
     if robot.n > 1 and given.shape == (robot.n, robot.n):
         return (RIGID,) * robot.n, (tuple(range(robot.n)), CoupledSpring(given))
-    return tuple(map(spring_of_stiffness, parameters.repeated("stiffness", given, robot.n))), None
+    return tuple(map(spring_of_stiffness, parameters.repeated_parameter("stiffness", given, robot.n))), None

@@ -152,7 +152,7 @@ def derivative_step(K: Jet, S: Jet) -> Jet:
     return K.rate - S.T @ K - K @ S
 
 
-def between(left: AnyArray, K: Jet, right: AnyArray, S: Jet) -> tuple[AnyArray, ...]:
+def _between(left: AnyArray, K: Jet, right: AnyArray, S: Jet) -> tuple[AnyArray, ...]:
     """left' K right and its time derivatives, for left and right with the rates -S left and -S right."""
     terms = [left.T @ K[0] @ right]
     while len(K) > 1:
@@ -163,18 +163,18 @@ def between(left: AnyArray, K: Jet, right: AnyArray, S: Jet) -> tuple[AnyArray, 
 
 def mass_matrix(body: BodyTwists, M_b: Jet) -> tuple[AnyArray, ...]:
     """M = J' M_b J, equation (27), and its derivatives, (37), (47): each (n, n)."""
-    return between(body.J[0], M_b, body.J[0], body.S)
+    return _between(body.J[0], M_b, body.J[0], body.S)
 
 
 def coriolis_matrix(body: BodyTwists, M_b: Jet, form: Callable[[BodyTwists, Jet], Jet]) -> tuple[AnyArray, ...]:
     """C = J' C_b J, equation (28), and its derivatives, (39), (50): each (n, n)."""
-    return between(body.J[0], form(body, M_b), body.J[0], body.S)
+    return _between(body.J[0], form(body, M_b), body.J[0], body.S)
 
 
 def gravity_forces(body: BodyTwists, M_b: Jet, gravity: AnyArray) -> tuple[AnyArray, ...]:
     """Q_grav = J' M_b U (0; -g), equation (32), and its derivatives, (42), (57): each (n,)."""
     base_acceleration = np.concatenate([np.zeros(3), -gravity])
-    return between(body.J[0], M_b, body.U[0] @ base_acceleration, body.S)
+    return _between(body.J[0], M_b, body.U[0] @ base_acceleration, body.S)
 
 
 def passive_forces(robot: Robot, q: AnyArray, rates: Sequence[AnyArray]) -> tuple[AnyArray, ...]:

@@ -16,7 +16,7 @@ from ..codegen.expressions import Op
 from ..codegen.program import Program, Sizes
 from ..codegen.straight_line import Syntax, straight_line
 from .functions import Function, Steps
-from .project import SUMMARIES, Project, matrix_size, plain, table
+from .project import SUMMARIES, Project, in_ascii, matrix_size, table
 from .stored_values import StoredValues
 from .templates import template
 
@@ -33,7 +33,7 @@ def constants(project: Project) -> str:
     prefix = project.name.upper()
     lines = [f"    {prefix}_JOINTS = {project.robot.n},"]
     for k, (name, joint) in enumerate(zip(project.joints, project.robot.independent_joints, strict=True)):
-        lines.append(f"    {prefix}_INDEX_{name} = {k}, /* {plain(joint.name)} */")
+        lines.append(f"    {prefix}_INDEX_{name} = {k}, /* {in_ascii(joint.name)} */")
     head = "/* The number of joints, and the index of each in all joint vectors. */"
     return "\n".join([head, "enum {", *lines, "};\n"])
 

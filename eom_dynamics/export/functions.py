@@ -58,7 +58,7 @@ def plant(robot: Robot, side: MotorSide) -> Program:
         if articulated:
             qdd = forward_dynamics(tree, x["q"], x["qd"], tau, (), added)
         else:
-            M = composite.of_joints(composite.mass_matrix(tree, x["q"]))
+            M = composite.of_joints(composite.composite_mass_matrix(tree, x["q"]))
             for joint, inertia in enumerate(added):
                 M[joint][joint] = M[joint][joint] + inertia
             (bias,) = inverse_dynamics(tree, [x["q"], x["qd"], [0.0] * n])

@@ -24,7 +24,7 @@ from . import c_project, cpp_project
 from .c_project import constant_arrays
 from .cpp_project import cpp_comment, type_name
 from .functions import DRIVE_COMMAND, FEEDFORWARD, PLANT
-from .project import Project, plain
+from .project import Project, in_ascii
 from .stored_values import StoredValues
 from .templates import template
 
@@ -121,7 +121,7 @@ def package_name(project: Project) -> str:
 def _package(project: Project, fields: dict[str, str], sources: Sequence[str]) -> dict[str, str]:
     """Description of the package and its plugins, and README."""
     simulated = PLANT in project.functions
-    title = plain(project.robot.name)
+    title = in_ascii(project.robot.name)
     escaped = quoteattr(title)[1:-1].replace("--", "- -")
     plugins = ["feedforward_controller", "robot_loop", *(["plant_system"] if simulated else [])]
     hardware = "pluginlib_export_plugin_description_file(hardware_interface hardware.xml)" if simulated else ""
@@ -358,7 +358,7 @@ def _description(project: Project, parts: Sequence[str], motors: Sequence[str], 
         ]
     return filled(
         template("ros2_control/robot.urdf.in"),
-        title=plain(project.robot.name).replace("--", "- -"),
+        title=in_ascii(project.robot.name).replace("--", "- -"),
         robot_name=_attribute(project.name),
         joints="\n".join(bodies),
         hardware="\n".join(f"      {line}" for line in hardware),

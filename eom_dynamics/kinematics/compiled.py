@@ -15,7 +15,7 @@ from ..arguments import not_negative
 from ..arrays import Array, times
 from ..codegen import kinematic_programs as programs
 from ..codegen.backends import require_numeric_robot, require_robot, working_kernel
-from ..codegen.functions import CompiledFunction, Keyword, Signature, Vector, derivatives, joint_vectors
+from ..codegen.functions import CompiledFunction, Keyword, Signature, Vector, derivatives, motion_vectors
 from ..codegen.native_solver import NativeSolver
 from ..codegen.state_method import CompiledMethods, Key
 from ..exceptions import RobotDescriptionError, StateError
@@ -371,7 +371,7 @@ class Kinematics(CompiledMethods):
             vectors = [Vector(f"input {k}", x.shape[-1:], shared=True) for k, x in enumerate(inputs)]
             rates = derivatives(STATE_NAMES[1:], orders, q.shape[-1:], "joint rates")
             missed = derivatives(("missed",), orders, _TWIST, "what they lack of the twist")
-            signature = Signature((*joint_vectors(self.robot.n, 1), *vectors), rates + missed)
+            signature = Signature((*motion_vectors(self.robot.n, 1), *vectors), rates + missed)
             call = self._keep(key, recipe, signature)
         return call(q, *inputs)
 
@@ -411,7 +411,7 @@ class Kinematics(CompiledMethods):
 
     def signature(self, method: str, orders: int = 0) -> Signature:
         """Arguments and results of a method with a number of rates, as :meth:`.CompiledMethods.signature`."""
-        return signature_of(method, joint_vectors(self.robot.n, orders + 1), orders, self.robot.n)
+        return signature_of(method, motion_vectors(self.robot.n, orders + 1), orders, self.robot.n)
 
 
 def _points(value: ArrayLike, samples: tuple[int, ...]) -> list[Array]:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from ..arrays import Array
 from ..codegen import floating_programs as programs
 from ..codegen.floating_programs import RATE_NAMES
-from ..codegen.functions import Signature, Vector, derivatives, joint_vectors, vectors
+from ..codegen.functions import Signature, Vector, derivatives, motion_vectors, vectors
 from ..codegen.state_method import CompiledMethods
 from ..exceptions import RobotDescriptionError, StateError
 from ..recursion.composite import BASE
@@ -31,7 +31,7 @@ def state_vectors(robot: Robot) -> dict[str, Vector]:
     n, m = robot.n, BASE + robot.n
     efforts, joint_efforts = "wrench on the base and joint efforts, N m and N", "joint efforts, N m or N"
     ordered = (
-        *joint_vectors(n, len(STATE_NAMES), required=3),
+        *motion_vectors(n, len(STATE_NAMES), required=3),
         *derivatives(RATE_NAMES, len(RATE_NAMES), (m,), "twist of the base and joint rates, rad/s or m/s", 2),
         *derivatives(EFFORT_NAMES, 3, (m,), efforts),
         *derivatives(derivative_names("u", 3), 3, (n,), joint_efforts),
@@ -80,7 +80,7 @@ class FloatingKinematics(CompiledMethods):
         call = self._calls.get(key)
         if call is None:
             self._require_mass()
-            recipe = programs.center_of_mass_program(self.robot, orders)
+            recipe = programs.floating_center_of_mass_program(self.robot, orders)
             call = self._keep(key, recipe, self.signature("center_of_mass", orders))
         return call(pose, q, *rates)
 
@@ -100,7 +100,7 @@ class FloatingKinematics(CompiledMethods):
         """
         key = "pose", frame
         call = self._kept(key) or self._keep(
-            key, programs.pose_program(self.robot, self.frame(frame)), self.signature("pose")
+            key, programs.floating_pose_program(self.robot, self.frame(frame)), self.signature("pose")
         )
         return call(pose, q)
 
@@ -198,7 +198,7 @@ class FloatingKinematics(CompiledMethods):
         key = "jacobian", frame, reference, orders
         call = self._kept(key)
         if call is None:
-            recipe = programs.jacobian_program(self.robot, self.frame(frame), reference, orders)
+            recipe = programs.floating_jacobian_program(self.robot, self.frame(frame), reference, orders)
             signature = self.signature("jacobian", orders)
             if reference == "body":
                 signature = replace(signature, arguments=signature.arguments[1:])

@@ -46,7 +46,7 @@ def of_joints(matrix: Matrix) -> Matrix:
     return [row[BASE:] for row in matrix[BASE:]]
 
 
-def mass_matrix(tree: LinkTree, q: Sequence[Scalar]) -> Matrix:
+def composite_mass_matrix(tree: LinkTree, q: Sequence[Scalar]) -> Matrix:
     """Mass matrix (6 + n rows and columns) of the base twist and the joint rates.
 
     Args:
@@ -81,7 +81,7 @@ def mass_matrix(tree: LinkTree, q: Sequence[Scalar]) -> Matrix:
     return M
 
 
-def coriolis_matrix(tree: LinkTree, q: Sequence[Scalar], qd: Sequence[Scalar], w: Sequence[Scalar]) -> Matrix:
+def composite_coriolis_matrix(tree: LinkTree, q: Sequence[Scalar], qd: Sequence[Scalar], w: Sequence[Scalar]) -> Matrix:
     """Coriolis matrix (6 + n rows and columns) of the base twist and the joint rates.
 
     Args:

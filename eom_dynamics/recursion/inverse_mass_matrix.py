@@ -43,7 +43,7 @@ def reciprocal_pivot(pivot: Scalar, scale: Scalar, size: int) -> Scalar:
     return 1.0 / pivot
 
 
-def inverse(M: Matrix) -> Matrix:
+def inverse_matrix(M: Matrix) -> Matrix:
     """M⁻¹ = K D⁻¹ K' with K = L⁻¹, for a positive definite M, parents before children."""
     L, by_D = _factors(M)
     n = len(M)

@@ -51,13 +51,13 @@ def representation(name: str) -> str:
     return known
 
 
-def pose(tree: LinkTree, q: Sequence[Scalar]) -> tuple[Matrix, Numbers]:
+def frame_pose(tree: LinkTree, q: Sequence[Scalar]) -> tuple[Matrix, Numbers]:
     """Rotation (3 x 3) and position (3) of the first tool in the base frame."""
     rotation, position, _ = _poses(tree, q)
     return rotation, position
 
 
-def body_twist(
+def frame_twist(
     tree: LinkTree, states: Sequence[Sequence[Scalar]], base: Sequence[Sequence[Scalar]] = ()
 ) -> list[Numbers]:
     """Body twist of the first tool and its time derivatives.
@@ -151,7 +151,7 @@ def jacobian_on_base(
     rates = [still] * 6 + [[link.ratio * state[link.coordinate] for state in states[1:]] for link in path]
     levels = _body_derivatives(columns, rates, len(states) - 1)
     if at is not None and representation != "body":
-        twists = body_twist(tree, states, base) if len(states) > 1 else []
+        twists = frame_twist(tree, states, base) if len(states) > 1 else []
         if representation == "world_aligned":
             twists = [[*twist[:3], 0.0, 0.0, 0.0] for twist in twists]
         levels = _in_fixed_axes(levels, twists)
@@ -178,7 +178,7 @@ def _in_fixed_axes(levels: list[list[Numbers]], twists: list[Numbers]) -> list[l
 
 def pose_on_base(tree: LinkTree, q: Sequence[Scalar], at: tuple[Matrix, Numbers]) -> tuple[Matrix, Numbers]:
     """Rotation and position of the first tool in the inertial frame, for those of the base."""
-    return _composed(at, pose(tree, q))
+    return _composed(at, frame_pose(tree, q))
 
 
 def _composed(outer: tuple[Matrix, Numbers], inner: tuple[Matrix, Numbers]) -> tuple[Matrix, Numbers]:

@@ -26,7 +26,7 @@ from typing import Any
 from ..jet import Jet
 from .links import Link, LinkTree
 from .passive_efforts import passive_efforts
-from .scalars import Angle, Scalar, Vector, add, cross, rotated, shifted_sincos, times, vector_cross
+from .scalars import Angle, Scalar, Vector, add, cross, rotated, scaled, shifted_sincos, vector_cross
 
 
 def inverse_dynamics(
@@ -70,7 +70,7 @@ def inverse_dynamics_on_base(
     done = outward_and_inward_pass(tree, states, wrench, motion, reaction=True)
     force, moment = done.forces[-1], done.moments[-1]
     h, p = tree.base.first_moment.tolist(), motion.p
-    force = add(force, add(times(tree.base.mass, p), motion.U.times(h)))
+    force = add(force, add(scaled(tree.base.mass, p), motion.U.times(h)))
     moment = add(moment, add(motion.U.axial(tree.base.second_moment), cross(h, p)))
     orders = len(states) - 2
     return done.efforts, [[x[k] for x in (*moment, *force)] for k in range(orders)]
@@ -119,7 +119,7 @@ def outward_and_inward_pass(
         motions.append(motion)
         # Here rather than in the inward pass, so that compiled code has fewer values to keep between the passes.
         first_moment = link.first_moment.tolist()
-        forces.append(add(times(link.mass, motion.p), motion.U.times(first_moment)))
+        forces.append(add(scaled(link.mass, motion.p), motion.U.times(first_moment)))
         moments.append(add(motion.U.axial(link.second_moment), cross(first_moment, motion.p)))
     zero = [Jet.constant(0.0, orders) for _ in range(3)]
     forces.append(zero)  # the base, with the index -1 of a parent

@@ -115,7 +115,7 @@ def add(a: Vector, b: Vector) -> Vector:
     return [x + y for x, y in zip(a, b, strict=True)]
 
 
-def times(factor: float, a: Vector) -> Vector:
+def scaled(factor: float, a: Vector) -> Vector:
     """A constant times a vector."""
     return [factor * x for x in a]
 

@@ -79,7 +79,7 @@ class Setpoints:
             setattr(message, field, (wrench_messages if field in WRENCH_FIELDS else doubles)(values[index]))
 
 
-def read_setpoints(path: Path) -> Setpoints:
+def read_setpoint_file(path: Path) -> Setpoints:
     """Read a file of setpoints; PlayerError if it has none."""
     try:
         with path.open("rb") as stream, np.lib.npyio.NpzFile(stream) as file:
@@ -223,7 +223,7 @@ def run_player(
         recording = options.recording.with_name(f"{options.recording.name.removesuffix('.npz')}.npz")
         if os.path.lexists(recording) and not options.force:
             raise PlayerError(f"{recording}: exists already; name another file, or use --force to overwrite it")
-        setpoints, code = read_setpoints(options.setpoints), 1
+        setpoints, code = read_setpoint_file(options.setpoints), 1
         if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # as it is during imports
             signal.signal(signal.SIGINT, signal.default_int_handler)
         rclpy.init(args=arguments)
@@ -247,7 +247,7 @@ def run_player(
         try_shutdown()
 
 
-def positive(text: str) -> float:
+def positive_number(text: str) -> float:
     """Parse a positive number; raises argparse.ArgumentTypeError for anything else."""
     if problem := violation(float(text), "positive"):
         raise argparse.ArgumentTypeError(problem)
@@ -264,7 +264,7 @@ def main(arguments: list[str] | None = None) -> int:
         ("--timeout", 10.0, "time to wait for the node, s"),
         ("--grace", 2.0, "time to wait for answers after the last setpoint, s"),
     ):
-        parser.add_argument(name, type=positive, default=default, help=f"{what}; default: %(default)g")
+        parser.add_argument(name, type=positive_number, default=default, help=f"{what}; default: %(default)g")
     return run_player(parser, arguments, lambda setpoints, report, _: Player(setpoints, report))
 
 

@@ -133,11 +133,14 @@ class SimulatedRobot:
             joints = tuple(replace(joint, drive=SI_UNITS) for joint in arm.robot.joints)
             self._adding = ElasticArm(replace(arm.robot, joints=joints), backend=arm.backend)
         n, m = arm.robot.n, len(arm.motor_joint)
-        q, zero = checks.finite("initial_position", checks.repeated("initial_position", position, n)), np.zeros(n)
+        q, zero = (
+            checks.finite("initial_position", checks.repeated_parameter("initial_position", position, n)),
+            np.zeros(n),
+        )
         inertia = plant.driven_inertia(q)
         own_kp, own_kd = inertia * natural_frequency**2, 2 * damping_ratio * natural_frequency * inertia
         self.kp, self.kd = (
-            own if given is None else checks.not_negative(name, checks.repeated(name, given, m))
+            own if given is None else checks.not_negative(name, checks.repeated_parameter(name, given, m))
             for name, given, own in (("kp", kp, own_kp), ("kd", kd, own_kd))
         )
         self._hold_steps = _whole_steps(command_period, arm.robot, period, "command_period", least=1)
@@ -270,7 +273,7 @@ def _whole_steps(given: float | None, robot: Robot, period: float, name: str, le
 def _scales(noise: SensorNoise, arm: ElasticArm) -> Readings:
     """Standard deviations of all readings."""
     links = [
-        checks.not_negative(f"{name}_noise", checks.repeated(f"{name}_noise", values, arm.robot.n))
+        checks.not_negative(f"{name}_noise", checks.repeated_parameter(f"{name}_noise", values, arm.robot.n))
         for name, values in noise._asdict().items()
     ]
     return Readings(*links, *(values[arm.motor_joint] for values in links))

@@ -351,7 +351,7 @@ class CompiledStream:
             limit_policy: one of LIMIT_POLICIES.
             commands_motors: whether the effort command is that of the motors, and not that of the joints.
         """
-        shape = shape_of(setpoint)
+        shape = message_shape(setpoint)
         try:
             layout = setpoint_layout(shape, self.arm.robot.n)
         except UnicodeEncodeError:  # bytes that are not text
@@ -362,7 +362,7 @@ class CompiledStream:
         return ShapeCall(self, shape, order, layout, len(message), limit_policy, commands_motors=commands_motors)
 
 
-def shape_of(setpoint: Any) -> Shape:
+def message_shape(setpoint: Any) -> Shape:
     """Shape of a setpoint."""
     wrenches, stiffness = (tuple(map(len, getter(x)(setpoint))) for x in (WRENCH_FIELDS, STIFFNESS_FIELDS))
     on_base = bool(len(getattr(setpoint, BASE_FIELD)))
@@ -473,7 +473,7 @@ class LearnedShapes:
             message: the same as it came, in bytes.
             call_for: creates the call, as :meth:`.CompiledStream.call_for`.
         """
-        shape, before = shape_of(setpoint), self._before
+        shape, before = message_shape(setpoint), self._before
         self._before = shape
         if shape != before:
             return

@@ -45,7 +45,7 @@ class PlayedMotion(NamedTuple):
         return np.array([np.interp(t, self.t, column) for column in self.q.T])
 
 
-def read_motion(path: Path, robot: Robot, sampling: Sampling, options: RobotOptions) -> PlayedMotion:
+def read_played_motion(path: Path, robot: Robot, sampling: Sampling, options: RobotOptions) -> PlayedMotion:
     """Read measured positions, else those of setpoints, from a bag, or from a table as for ``identify``.
 
     A joint that was not recorded stays at zero. Raises BagError, IdentificationError or OSError.

@@ -3,7 +3,7 @@
 
 from ..elastic.bounds import UNITS
 from .fastest import ActiveLimit, FastestMotion, ToolLimits, minimum_time, minimum_times
-from .fit import TrajectoryFit, fit
+from .fit import TrajectoryFit, fit_trajectory
 from .fourier import Cosine, Fourier, paper_motion, paper_wrench
 from .limits import Peak, Verdict, check
 from .pose_spline import PoseSpline, straight_lines, through_poses
@@ -30,7 +30,7 @@ __all__ = [
     "TrajectoryFit",
     "Verdict",
     "check",
-    "fit",
+    "fit_trajectory",
     "follow",
     "minimum_time",
     "minimum_times",

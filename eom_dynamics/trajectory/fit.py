@@ -65,7 +65,7 @@ class TrajectoryFit(NamedTuple):
     gaps: tuple[tuple[float, float], ...]
 
 
-def fit(
+def fit_trajectory(
     t: ArrayLike, positions: ArrayLike, *, cutoff: float, velocities: ArrayLike | None = None, gap: float | None = None
 ) -> TrajectoryFit:
     """Fit a smooth trajectory to recorded positions at arbitrary times.

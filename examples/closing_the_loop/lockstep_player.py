@@ -37,7 +37,7 @@ from sensor_msgs.msg import JointState
 
 from eom_dynamics.ros.executors import make_executor
 from eom_dynamics.ros.interfaces import FeedforwardCommand, JointTrajectorySetpoint
-from eom_dynamics.ros.player import QOS, PlayerError, ReportCounts, Setpoints, positive, run_player
+from eom_dynamics.ros.player import QOS, PlayerError, ReportCounts, Setpoints, positive_number, run_player
 from eom_dynamics.ros.simulated_robot_node import STATUS_NAME
 
 TOPICS = ("setpoint", "feedforward", "joint_states", "motor_states")
@@ -208,12 +208,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="lockstep_player", description="play setpoints in lock step with /clock")
     parser.add_argument("setpoints", type=Path, help=".npz with q … qdddd")
     parser.add_argument("recording", type=Path, help=".npz to write")
-    parser.add_argument("--rate", type=positive, default=500.0, help="steps per second; default: %(default)g")
+    parser.add_argument("--rate", type=positive_number, default=500.0, help="steps per second; default: %(default)g")
     parser.add_argument(
         "--phase", type=float, default=0.5, help="of the stamp of a setpoint in its step, 0 to 1; default: %(default)g"
     )
     parser.add_argument(
-        "--timeout", type=positive, default=60.0, help="time to wait for the nodes, in s; default: %(default)g"
+        "--timeout", type=positive_number, default=60.0, help="time to wait for the nodes, in s; default: %(default)g"
     )
     return run_player(
         parser,

@@ -12,7 +12,7 @@ from linkages import four_bar
 
 import eom_dynamics as eom
 from eom_dynamics.export import PLANT, project
-from eom_dynamics.export.project import identifier, plain
+from eom_dynamics.export.project import identifier, in_ascii
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_names_are_not_too_long_for_matlab() -> None:
     "name", ["a */ b", "a /* b", "what??/", "line\nend", "Gelenk \N{LATIN SMALL LETTER A WITH DIAERESIS}"]
 )
 def test_names_in_comments(name: str) -> None:
-    text = plain(name)
+    text = in_ascii(name)
     assert text.isascii() and text.isprintable()
     assert not any(mark in text for mark in ("*/", "/*", "??"))
 

@@ -49,11 +49,11 @@ def links(robot: Robot, regrouped: bool = True) -> LinkTree:
 
 
 def traced_pose(robot: Robot, q: np.ndarray) -> np.ndarray:
-    return lie.pose(*map(np.array, kinematics.pose(links(robot), q.tolist())))
+    return lie.pose(*map(np.array, kinematics.frame_pose(links(robot), q.tolist())))
 
 
 def traced_twists(robot: Robot, states: np.ndarray) -> np.ndarray:
-    return np.array(kinematics.body_twist(links(robot), states.tolist()), dtype=float)
+    return np.array(kinematics.frame_twist(links(robot), states.tolist()), dtype=float)
 
 
 def traced_jacobians(robot: Robot, states: np.ndarray, representation: str) -> np.ndarray:

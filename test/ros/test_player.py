@@ -213,16 +213,16 @@ BAD_FILES = {
 
 @pytest.mark.parametrize(("replaced", "reason"), BAD_FILES.values(), ids=BAD_FILES)
 def test_a_file_that_cannot_be_played_is_refused(ros, tmp_path, replaced, reason):
-    from eom_dynamics.ros.player import PlayerError, read_setpoints
+    from eom_dynamics.ros.player import PlayerError, read_setpoint_file
 
     arrays = {name: values for name, values in {**motion(10), **replaced}.items() if values is not None}
     np.savez(tmp_path / "setpoints.npz", **arrays)
     with pytest.raises(PlayerError, match=re.escape(f"setpoints.npz: {reason}")):
-        read_setpoints(tmp_path / "setpoints.npz")
+        read_setpoint_file(tmp_path / "setpoints.npz")
 
 
 def test_a_damaged_file_is_refused(ros, tmp_path):
-    from eom_dynamics.ros.player import PlayerError, read_setpoints
+    from eom_dynamics.ros.player import PlayerError, read_setpoint_file
 
     file = tmp_path / "setpoints.npz"
     np.savez(file, **motion(10))
@@ -230,11 +230,11 @@ def test_a_damaged_file_is_refused(ros, tmp_path):
     for damaged in (b"", whole[:1000], whole[:1000] + b"xyz" + whole[1003:]):
         file.write_bytes(damaged)
         with pytest.raises(PlayerError, match=r"setpoints\.npz: cannot be read as \.npz"):
-            read_setpoints(file)
+            read_setpoint_file(file)
     with file.open("wb") as stream:
         np.save(stream, np.zeros(3))
     with pytest.raises(PlayerError, match=r"setpoints\.npz: cannot be read as \.npz"):
-        read_setpoints(file)
+        read_setpoint_file(file)
 
 
 def test_a_file_that_does_not_exist_is_wrong_use(tmp_path, ros):

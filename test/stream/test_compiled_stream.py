@@ -34,8 +34,8 @@ from eom_dynamics.stream.compiled_stream import (
     FEEDFORWARD,
     MOTOR_SETPOINT,
     CompiledStream,
+    message_shape,
     setpoint_layout,
-    shape_of,
 )
 
 pytest.importorskip("rclpy", reason="rclpy is not installed")
@@ -242,7 +242,7 @@ def test_random_bytes_are_not_taken_and_break_nothing():
     setup.draw()
     stream = setup.stream()
     good = setup.serialize(setup.setpoint)
-    layout = setpoint_layout(shape_of(setup.setpoint), 7)
+    layout = setpoint_layout(message_shape(setup.setpoint), 7)
     constant = {i for at, own in layout.constants for i in range(at, at + len(own))}
     for _ in range(2000):
         changed = bytearray(good)
@@ -462,7 +462,7 @@ def test_layouts_are_those_of_the_middleware(frame, names):
     message.header.stamp.sec, message.header.stamp.nanosec = -5, 7
     for k, field in enumerate(STATE_FIELDS):
         setattr(message, field, doubles(np.array([k, -k], dtype=float)))
-    layout = setpoint_layout(shape_of(message), 2)
+    layout = setpoint_layout(message_shape(message), 2)
     raw = setup.serialize(message)
     assert layout.describes(raw)
     assert struct.unpack_from("<iI", raw, layout.stamp) == (-5, 7)

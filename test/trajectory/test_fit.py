@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.interpolate import make_lsq_spline
 
 from eom_dynamics.exceptions import TrajectoryError
-from eom_dynamics.trajectory import fit
+from eom_dynamics.trajectory import fit_trajectory
 
 W = 2 * np.pi * 0.7
 
@@ -38,7 +38,7 @@ def test_gain_and_phase(frequency: float, velocities: bool) -> None:
     t = np.arange(0, 20, 0.005)
     wave = 2 * np.pi * frequency
     measured = {"velocities": wave * np.cos(wave * t)[:, np.newaxis]} if velocities else {}
-    result = fit(t, np.sin(wave * t)[:, np.newaxis], cutoff=5.0, **measured)
+    result = fit_trajectory(t, np.sin(wave * t)[:, np.newaxis], cutoff=5.0, **measured)
     q = result.trajectory.derivatives(INSIDE, order=0)[0][:, 0]
     x = frequency / 5.0
     weight = 1 + x**2 if velocities else 1.0
@@ -51,7 +51,7 @@ def test_gain_and_phase(frequency: float, velocities: bool) -> None:
 @given(st.integers(0, 1000))
 def test_smooth_motion_is_reproduced(seed: int) -> None:
     t, q = recording(seed)
-    result = fit(t, q, cutoff=5.0)
+    result = fit_trajectory(t, q, cutoff=5.0)
     for k, actual in enumerate(result.trajectory.derivatives(INSIDE)):
         np.testing.assert_allclose(actual / W**k, truth(INSIDE, k) / W**k, atol=5e-4 if k == 4 else 1e-4)
     assert result.trajectory.start == t[0] and result.trajectory.end == t[-1]
@@ -60,7 +60,7 @@ def test_smooth_motion_is_reproduced(seed: int) -> None:
 
 def test_deviation() -> None:
     t, q = recording(0, noise=1e-3)
-    result = fit(t, q, cutoff=5.0)
+    result = fit_trajectory(t, q, cutoff=5.0)
     residual = result.trajectory.derivatives(t)[0] - q
     np.testing.assert_allclose(result.deviation, np.sqrt(np.mean(residual**2, axis=0)))
     np.testing.assert_allclose(result.largest_deviation, np.max(np.abs(residual), axis=0))
@@ -72,7 +72,7 @@ def test_noise_suppression() -> None:
     t, q = recording(0, noise=1e-3)
     knots = np.concatenate([[t[0]] * 10, np.arange(0.1, 19.95, 0.1), [t[-1]] * 10])
     other = make_lsq_spline(t, q, knots, k=9)
-    actual = fit(t, q, cutoff=5.0).trajectory.derivatives(INSIDE)
+    actual = fit_trajectory(t, q, cutoff=5.0).trajectory.derivatives(INSIDE)
     for k in range(5):
         errors = [np.sqrt(np.mean((x - truth(INSIDE, k)) ** 2)) for x in (actual[k], other(INSIDE, nu=k))]
         assert errors[0] < 1.1 * errors[1]
@@ -84,7 +84,7 @@ def test_velocities_reduce_the_error() -> None:
     errors = [
         [
             np.sqrt(np.mean((x - truth(INSIDE, k)) ** 2))
-            for k, x in enumerate(fit(t, q, **given_).trajectory.derivatives(INSIDE))
+            for k, x in enumerate(fit_trajectory(t, q, **given_).trajectory.derivatives(INSIDE))
         ]
         for given_ in ({"cutoff": 5.0}, {"cutoff": 5.0, "velocities": v})
     ]
@@ -93,14 +93,14 @@ def test_velocities_reduce_the_error() -> None:
 
 def test_invalid_samples_are_counted() -> None:
     t, q = recording(2)
-    clean = fit(t, q, cutoff=5.0).trajectory.derivatives(INSIDE)
+    clean = fit_trajectory(t, q, cutoff=5.0).trajectory.derivatives(INSIDE)
     t, q = (
         np.append(t, [t[100], t[200], 5.0, np.nan, 7.0]),
         np.append(q, [q[100], q[200], [np.nan, 0], q[0], q[0]], axis=0),
     )
     q[-1] = truth(t[-1:], 0)
     t[[50, 51]], q[[50, 51]] = t[[51, 50]], q[[51, 50]]
-    result = fit(t, q, cutoff=5.0)
+    result = fit_trajectory(t, q, cutoff=5.0)
     assert (result.samples, result.dropped, result.repeated) == (4001, 2, 2)
     assert result.disordered == 2  # samples 51 and 50, and sample 100 at the end
     for k, (a, b) in enumerate(zip(result.trajectory.derivatives(INSIDE), clean, strict=True)):
@@ -110,7 +110,7 @@ def test_invalid_samples_are_counted() -> None:
 def test_samples_with_equal_time_stamps_are_averaged() -> None:
     t = np.repeat(np.arange(0, 5, 0.01), 2)
     q = np.tile([[0.0], [1.0]], (500, 1))
-    result = fit(t, q, cutoff=5.0)
+    result = fit_trajectory(t, q, cutoff=5.0)
     np.testing.assert_allclose(result.trajectory.derivatives(t)[0], 0.5, atol=1e-9)
     assert result.repeated == 500
 
@@ -118,7 +118,7 @@ def test_samples_with_equal_time_stamps_are_averaged() -> None:
 def test_gaps_are_reported_and_filled_without_overshoot() -> None:
     t, q = recording(3)
     keep = (t < 6.0) | (t > 9.0)
-    result = fit(t[keep], q[keep], cutoff=5.0)
+    result = fit_trajectory(t[keep], q[keep], cutoff=5.0)
     assert len(result.gaps) == 1
     before, after = result.gaps[0]
     assert before == t[t < 6.0][-1] and after == t[t > 9.0][0]
@@ -126,14 +126,14 @@ def test_gaps_are_reported_and_filled_without_overshoot() -> None:
     assert np.all(np.abs(across - np.mean(across, axis=0)) < 2.0)
     far = INSIDE[(INSIDE < 5.0) | (INSIDE > 10.0)]
     np.testing.assert_allclose(result.trajectory.derivatives(far)[0], truth(far, 0), atol=1e-3)
-    assert not fit(t[keep], q[keep], cutoff=5.0, gap=4.0).gaps
+    assert not fit_trajectory(t[keep], q[keep], cutoff=5.0, gap=4.0).gaps
 
 
 @settings(max_examples=10)
 @given(st.integers(0, 1000))
 def test_derivatives_are_continuous(seed: int) -> None:
     t, q = recording(seed, N=400, noise=0.1)
-    motion = fit(t, q, cutoff=3.0).trajectory
+    motion = fit_trajectory(t, q, cutoff=3.0).trajectory
     before, after = (motion.derivatives(np.nextafter(motion.t[1:-1], side)) for side in (-np.inf, np.inf))
     for a, b in zip(before, after, strict=True):
         assert np.max(np.abs(a - b)) < 1e-9 * np.max(np.abs(a))
@@ -144,7 +144,7 @@ def test_memory_is_linear_in_the_number_of_samples() -> None:
     t = np.arange(60_000) * 1e-3
     q = np.sin(t[:, np.newaxis] * np.arange(1, 8))
     tracemalloc.start()
-    fit(t, q, cutoff=20.0)
+    fit_trajectory(t, q, cutoff=20.0)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 60e6
@@ -172,5 +172,5 @@ Q = np.zeros((20, 2))
 )
 def test_bad_recordings(times: Any, positions: Any, options: dict[str, Any], message: str) -> None:
     with pytest.raises(TrajectoryError, match=message) as error:
-        fit(times, positions, **{"cutoff": 2.0, **options})
+        fit_trajectory(times, positions, **{"cutoff": 2.0, **options})
     assert "\n" not in str(error.value)

@@ -41,7 +41,7 @@ from .parameters import (
     terms_not_in_file,
     values_not_in_file,
     vector_of_file,
-    with_parameters,
+    with_link_parameters,
     without_known_efforts,
 )
 from .regressor import Regressor
@@ -252,7 +252,7 @@ def _best(
         terms = by_term(regressor, solution.terms)
         progress("verify", 0.0)
         names = tuple(compress(robot.joint_names, kept))
-        found = with_parameters(robot, options, data.filter, solution.parameters, terms, names)
+        found = with_link_parameters(robot, options, data.filter, solution.parameters, terms, names)
         scores = _scores(scoring, robot if kept.all() else found, values_not_in_file(regressor, options, terms))
         judged = scores[-1]
         if not judged.worse.any() or kept.all():
@@ -316,8 +316,8 @@ def _scoring_data(
 
 
 def identified_robot(fit: Fit) -> Robot:
-    """The robot with identified inertias, friction and rotors, see :func:`.parameters.with_parameters`."""
-    return with_parameters(fit.robot, fit.options, fit.filter, fit.parameters, fit.terms, fit.kept)
+    """The robot with identified inertias, friction and rotors, see :func:`.parameters.with_link_parameters`."""
+    return with_link_parameters(fit.robot, fit.options, fit.filter, fit.parameters, fit.terms, fit.kept)
 
 
 def not_in_file(fit: Fit) -> list[str]:

@@ -163,7 +163,7 @@ def values_not_in_file(regressor: Regressor, options: Options, terms: Mapping[st
     return {name: terms[name] - file[name] for name in terms_not_in_file(options) if name in terms}
 
 
-def with_parameters(
+def with_link_parameters(
     robot: Robot,
     options: Options,
     using: Filter,

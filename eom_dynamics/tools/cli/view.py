@@ -45,12 +45,12 @@ def run(options: argparse.Namespace) -> Result:
     """
     require("view")
     # After the check for the libraries that these import.
-    from ..view import Viewer, read_motion, shown_urdf, start_server
+    from ..view import Viewer, read_played_motion, shown_urdf, start_server
 
     robot, motion = load(options), None
     if options.recording is not None:
         sampling = options_of(Sampling, options)
-        motion = read_motion(options.recording, robot, sampling, options_of(RobotOptions, options))
+        motion = read_played_motion(options.recording, robot, sampling, options_of(RobotOptions, options))
     urdf, lines = shown_urdf(options.robot, robot, dict(options.xacro))
     for line in (*lines, *(() if motion is None else motion.notes)):
         complain(options.program, line)

@@ -22,7 +22,7 @@ from ...robot.task_space import reach
 from ...simulation import feedforward_advice
 from ..quantity_text import for_json
 from ..results import Result, ResultSection, TextTable, operation_counts
-from .plausibility import elastic_joints, motors, poses
+from .plausibility import elastic_joints, motor_facts, poses
 from .plausibility import warnings as implausible
 
 COUNTED = ("inverse_dynamics", "effort", "forward_dynamics", "mass_matrix", "effort_partials")
@@ -50,7 +50,7 @@ def robot_facts(robot: Robot) -> dict[str, Any]:
     uncounted = _SQUARE if robot.n > MOST_JOINTS else ()
     if joints_without_inertia(robot):
         uncounted += ("forward_dynamics",)
-    elastic, drives = elastic_joints(robot), motors(robot, poses(robot))
+    elastic, drives = elastic_joints(robot), motor_facts(robot, poses(robot))
     return {
         "name": robot.name,
         "independent_joints": robot.n,

@@ -17,7 +17,7 @@ from ...simulation import ElasticPlant, LinearLoop, Margins, link_loop, motor_ga
 from ...simulation.margins import LEAST_DAMPING
 from ..quantity_text import for_json
 from ..results import Result, ResultSection, TextTable
-from .plausibility import USUAL_PERIOD, elastic_joints, motors, poses
+from .plausibility import USUAL_PERIOD, elastic_joints, motor_facts, poses
 from .plausibility import warnings as implausible
 
 LOOPS: Mapping[str, Callable[[ElasticPlant, Array, float], LinearLoop]] = {
@@ -84,7 +84,7 @@ def gain_facts(robot: Robot, q: Array, bandwidth: float) -> dict[str, Any]:
         "loops": loops,
         "implausible": [
             *_too_fast(bandwidth, robot.command_period or USUAL_PERIOD),
-            *implausible(robot, elastic_joints(robot), motors(robot, poses(robot))),
+            *implausible(robot, elastic_joints(robot), motor_facts(robot, poses(robot))),
         ],
     }
 

@@ -62,7 +62,7 @@ def elastic_joints(robot: Robot) -> list[dict[str, Any]]:
     ]
 
 
-def motors(robot: Robot, poses: Array) -> list[dict[str, Any]]:
+def motor_facts(robot: Robot, poses: Array) -> list[dict[str, Any]]:
     """Numbers of each motor at poses (N, n), ready for JSON; empty if the robot's description has no motors.
 
     Returns:

@@ -24,7 +24,7 @@ from ...bags.layout import Stamps, read_blocks
 from ...exceptions import StateError, TrajectoryError
 from ...messages.fields import STATE_FIELDS
 from ...messages.joint_order import places
-from ...trajectory import fit
+from ...trajectory import fit_trajectory
 from ..recording_options import DEFAULT, Conventions
 from ..recordings import DriveNumbers
 from .batch import Batch, Refusals
@@ -59,7 +59,7 @@ _MOVING = 1e-4
 _SPAN = 4
 
 
-def repeated(position: Array) -> NDArray[np.intp]:
+def repeated_positions(position: Array) -> NDArray[np.intp]:
     """Indices of positions that equal the ones before to the last bit, between two steps of a motion.
 
     Args:
@@ -91,7 +91,7 @@ class Repeats:
         if len(self._position):
             position = np.concatenate([self._position, position])
             recorded = np.concatenate([self._recorded, recorded])
-        places = repeated(position)
+        places = repeated_positions(position)
         if len(places) and self.first is None:
             self.first = int(recorded[places[0]])
         self.count += len(places)
@@ -301,7 +301,7 @@ class _Window:
 
     def __init__(self, samples: _Samples, cutoff: float) -> None:
         self._origin = samples.time[0]
-        self._motion = fit(self._seconds(samples.time), samples.position, cutoff=cutoff).trajectory
+        self._motion = fit_trajectory(self._seconds(samples.time), samples.position, cutoff=cutoff).trajectory
 
     def states(self, time: NDArray[np.int64]) -> tuple[Array, ...]:
         """q to qdddd, each (N, n), at times (N,)."""

@@ -24,7 +24,7 @@ from ...robot import Robot
 from ..recording_options import Conventions, Sampling
 from ..recordings import DriveNumbers, Stream, is_of_motors, joined, read_streams
 from ..replay.evaluation import Evaluation
-from ..replay.joint_states import CONSEQUENCE, repeated
+from ..replay.joint_states import CONSEQUENCE, repeated_positions
 from ..replay.one import described_robot
 from ..replay.sources import choose_topic, command_lead
 from ..robot_options import RobotOptions
@@ -142,7 +142,7 @@ def _findings(record: Record) -> list[str]:
     notes = []
     measured, status = record.measured, record.status
     if measured is not None and "position" in measured.values:
-        places = repeated(measured.values["position"])
+        places = repeated_positions(measured.values["position"])
         if len(places):
             notes.append(
                 f"{measured.topic}: {len(places):,} messages repeat the positions of the previous one during a motion "

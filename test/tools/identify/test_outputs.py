@@ -16,7 +16,7 @@ from eom_dynamics.arrays import Array
 from eom_dynamics.exceptions import RobotDescriptionError
 from eom_dynamics.identification import Options
 from eom_dynamics.identification.links.filtering import default_filter
-from eom_dynamics.identification.links.parameters import with_parameters
+from eom_dynamics.identification.links.parameters import with_link_parameters
 from eom_dynamics.robot.model import STANDARD_GRAVITY
 from eom_dynamics.robot.writers.mjcf import robot_as_mjcf
 from eom_dynamics.robot.writers.urdf import robot_as_urdf
@@ -112,7 +112,7 @@ def test_friction_that_was_identified_is_the_only_one(side: str, joint_friction:
     options = Options(side=side).for_robot(given)
     terms = {"viscous": np.array([0.3, 0.2]), "coulomb": np.array([0.1, 0.4])}
     pi = Dynamics(given, backend="numpy").inertial_parameters
-    robot = with_parameters(given, options, default_filter(given, 5.0, motor_side=side == "motor"), pi, terms)
+    robot = with_link_parameters(given, options, default_filter(given, 5.0, motor_side=side == "motor"), pi, terms)
     arm = ElasticArm(robot)
     patched, urdf, mjcf = patched_urdf(URDF, robot), robot_as_urdf(robot), robot_as_mjcf(robot)
     assert any("joint_friction: included" in line for line in urdf.lost)

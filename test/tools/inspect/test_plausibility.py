@@ -21,7 +21,7 @@ from eom_dynamics.actuators.springs import RIGID, LinearSpring
 from eom_dynamics.exceptions import RobotDescriptionWarning
 from eom_dynamics.robot import packaged_robots
 from eom_dynamics.robot.model import Limits
-from eom_dynamics.tools.inspect.plausibility import elastic_joints, motors, poses, warnings
+from eom_dynamics.tools.inspect.plausibility import elastic_joints, motor_facts, poses, warnings
 
 
 def changed(**changes: Any) -> Robot:
@@ -31,7 +31,7 @@ def changed(**changes: Any) -> Robot:
 
 
 def lines(robot: Robot) -> list[str]:
-    return warnings(robot, elastic_joints(robot), motors(robot, poses(robot)))
+    return warnings(robot, elastic_joints(robot), motor_facts(robot, poses(robot)))
 
 
 def test_frequencies_and_sag_of_a_pendulum() -> None:
@@ -107,7 +107,7 @@ def test_a_file_with_a_fault_is_told(
 def test_motor_numbers_on_both_sides_of_the_gear() -> None:
     """By hand: shaft inertia B/N², and torque, current and voltage that hold the weight of both links."""
     robot = load_robot("sea_planar_2r")
-    first, second = motors(robot, np.zeros((1, 2)))
+    first, second = motor_facts(robot, np.zeros((1, 2)))
     g = 9.80665
     # Bodies of 2 kg at 0.5 m and of 1 kg at 0.9 m; at rest an efficiency of 0.9 takes nothing.
     weight = (2.0 * 0.5 + 1.0 * 0.9) * g
@@ -119,8 +119,8 @@ def test_motor_numbers_on_both_sides_of_the_gear() -> None:
     assert (first["speed_limit"], first["torque_limit"], second["current_limit"]) == (500.0, 0.9, 12.0)
     assert first["speed"] is None and second["torque_constant"] == 0.05
     limited = changed(gear_ratio=50.0, limits=Limits(velocity=2.0))
-    assert motors(limited, np.zeros((1, 1)))[0]["speed"] == 100.0
-    assert motors(changed(gear_ratio=1.0, rotor_inertia=0.0, spring=RIGID), np.zeros((1, 1))) == []
+    assert motor_facts(limited, np.zeros((1, 1)))[0]["speed"] == 100.0
+    assert motor_facts(changed(gear_ratio=1.0, rotor_inertia=0.0, spring=RIGID), np.zeros((1, 1))) == []
 
 
 def test_a_pair_swings_with_both_motors() -> None:

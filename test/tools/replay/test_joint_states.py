@@ -16,7 +16,7 @@ from eom_dynamics.bags import Bag, BagError
 from eom_dynamics.messages.fields import STATE_FIELDS
 from eom_dynamics.tools.replay import Job, joint_states, replay_bag
 from eom_dynamics.tools.replay.batch import Refusals
-from eom_dynamics.tools.replay.joint_states import FitFigures, Repeats, joint_state_batches, repeated
+from eom_dynamics.tools.replay.joint_states import FitFigures, Repeats, joint_state_batches, repeated_positions
 from eom_dynamics.trajectory import paper_motion
 
 MOTION = paper_motion(2)
@@ -179,9 +179,9 @@ REPEATING = np.array(
 
 
 def test_places_of_an_array() -> None:
-    assert repeated(REPEATING).tolist() == [7, 10]
+    assert repeated_positions(REPEATING).tolist() == [7, 10]
     still = np.array([[1e-5 * (k // 2)] for k in range(9)])
-    assert len(repeated(still)) == 0 and len(repeated(np.array([[0.0], [1.0]]))) == 0
+    assert len(repeated_positions(still)) == 0 and len(repeated_positions(np.array([[0.0], [1.0]]))) == 0
 
 
 @pytest.mark.parametrize("size", range(1, len(REPEATING) + 1))
