@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from excited import efforts, motion, recording, true_robot
+from excited import efforts, motion, true_robot
+from excited import recording as excited_recording
 
 from eom_dynamics import Dynamics, ElasticArm, Robot, load_robot
 from eom_dynamics.actuators.parallel_springs import Anchors, GasLaw, ParallelSpring, SignedLinearLaw, TableLaw
@@ -32,10 +33,8 @@ from eom_dynamics.identification.links.choice import unfiltered_errors
 from eom_dynamics.identification.links.consistent import pseudo_inertia as pseudo_inertia_of
 from eom_dynamics.identification.links.equations import (
     Equations,
-    blocks,
     equations,
     ordinary,
-    predictions,
     total,
     weighted,
 )
@@ -48,6 +47,11 @@ from eom_dynamics.tools.identify.summary import identification_result
 
 # Given where the choice itself is not what is tested.
 QUICK = Options(cutoff=8.0, prior_weight=1.0)
+
+
+def recording(robot: Robot, true: Robot, side: str = "joint", **options: Any) -> Recording:
+    """A recording of 40 s at 100 Hz; filters and regressors of more samples take most of the time."""
+    return excited_recording(robot, true, side, **{"rate": 100.0, **options})
 
 
 @cache
@@ -285,16 +289,15 @@ def test_coupled_wrist() -> None:
     np.testing.assert_allclose(efforts_of_file, efforts(again, q, qd, qdd, "motor"), atol=1e-9)
 
 
-@pytest.mark.parametrize("inertia", [True, False])
-def test_terms_identifiable_together(inertia: bool) -> None:
+def test_terms_identifiable_together() -> None:
     """Of a joint that turns one way, Coulomb friction stands for the offset, too, and nothing is explained worse."""
     robot = load_robot("sea_planar_2r")
-    true = robot if not inertia else true_robot(robot)
-    t = np.arange(0.0, 40.0, 0.005)
+    true = true_robot(robot)
+    t = np.arange(0.0, 40.0, 0.01)
     q, qd, qdd = motion(2, t)
     q[:, 0], qd[:, 0], qdd[:, 0] = t + 0.2 * np.sin(t), 1 + 0.2 * np.cos(t), -0.2 * np.sin(t)
     tau = efforts(true, q, qd, qdd) + [2.0, 0.0] + 1e-3 * np.random.default_rng(0).standard_normal(q.shape)
-    found = fit(robot, Recording(robot.joint_names, t, q, tau), options=replace(QUICK, inertia=inertia))
+    found = fit(robot, Recording(robot.joint_names, t, q, tau), options=QUICK)
     assert not found.term_identifiable["coulomb"][0] and not found.term_identifiable["offset"][0]
     # Nothing pulls Coulomb friction, and the prior keeps the offset at zero but for rounding.
     assert found.terms["offset"][0] == pytest.approx(0.0, abs=1e-6) and not found.term_of_file["coulomb"].any()
@@ -319,30 +322,6 @@ def test_deviations_are_honest(runs: int) -> None:
     assert 0.6 < np.sqrt(np.mean(errors**2)) < 1.3
 
 
-def test_prediction_by_the_file() -> None:
-    """The identified robot, written and read, has the efforts that the fit predicts."""
-    robot, true, found = arm()
-    q, qd, qdd = motion(robot.n, np.linspace(0, 5, 50))
-    ours = efforts(identified_robot(found), q, qd, qdd)
-    regressor = Regressor(robot, found.regressor.terms)
-    predicted = regressor(q, qd, qdd) @ found.vector
-    np.testing.assert_allclose(ours, predicted, atol=1e-10)
-    of_sensor = replace(found, options=replace(found.options, offset="sensor"))
-    ours = efforts(identified_robot(of_sensor), q, qd, qdd)
-    np.testing.assert_allclose(ours, predicted - found.terms["offset"], atol=1e-10)
-    desired = efforts(true, q, qd, qdd)
-    assert np.sqrt(np.mean((ours - desired) ** 2)) < 0.01 * np.std(desired)
-    assert not_in_file(of_sensor)[0].startswith("offset: joint_1")
-
-
-def test_motor_side_of_the_file() -> None:
-    robot, true, found = arm("motor")
-    q, qd, qdd = motion(robot.n, np.linspace(0, 5, 50))
-    ours, desired = (efforts(r, q, qd, qdd, "motor") for r in (identified_robot(found), true))
-    assert np.sqrt(np.mean((ours - desired) ** 2)) < 0.01 * np.std(desired)
-    assert identified_robot(found).joints[0].damping == robot.joints[0].damping
-
-
 def test_six_joints_with_validation() -> None:
     robot = load_robot("ur5e")
     true = true_robot(robot)
@@ -360,7 +339,7 @@ def test_six_joints_with_validation() -> None:
 
 def test_cutoff_and_velocity_are_chosen() -> None:
     robot, true, _ = arm()
-    source = recording(robot, true, rate=100.0, velocity=True)
+    source = recording(robot, true, velocity=True)
     rough = replace(source, q=source.q + 1e-3 * np.random.default_rng(5).standard_normal(source.q.shape))
     found = fit(robot, rough, options=Options(prior_weight=1.0))
     assert found.filter.measured_velocity
@@ -375,17 +354,19 @@ def test_cutoff_and_velocity_are_chosen() -> None:
 
 def test_cutoff_is_lower_for_a_coarser_encoder() -> None:
     robot, true, _ = arm()
-    source = recording(robot, true, rate=100.0)
+    source = recording(robot, true)
     draw = np.random.default_rng(5)
     cutoffs = []
-    for noise in (0.0, 3e-4, 3e-3):
+    for noise in (0.0, 3e-3):
         coarse = replace(source, q=source.q + noise * draw.standard_normal(source.q.shape))
         cutoffs.append(fit(robot, coarse, options=Options(prior_weight=1.0)).filter.cutoff)
-    assert cutoffs[0] > cutoffs[1] > cutoffs[2] > 0.5  # the motion goes to 0.5 Hz
+    assert cutoffs[0] > cutoffs[1] > 0.5  # the motion goes to 0.5 Hz
 
 
-@pytest.mark.parametrize("estimator", ["weighted", "ordinary", "huber", "total"])
-@pytest.mark.parametrize("prior", ["entropic", "geodesic"])
+@pytest.mark.parametrize(
+    ("estimator", "prior"),
+    [("weighted", "geodesic"), ("ordinary", "entropic"), ("huber", "entropic"), ("total", "geodesic")],
+)
 def test_estimators(estimator: str, prior: str) -> None:
     robot, true, _ = arm()
     found = fit(robot, recording(robot, true), options=replace(QUICK, estimator=estimator, prior=prior))
@@ -397,7 +378,7 @@ def test_huber_ignores_outliers() -> None:
     source = recording(robot, true)
     draw = np.random.default_rng(8)
     # Contacts: now and then a push of some 20 N m for a quarter of a second.
-    pushes = np.repeat(np.where(draw.random((len(source) // 50, 2)) < 0.1, 20.0, 0.0), 50, axis=0)
+    pushes = np.repeat(np.where(draw.random((len(source) // 25, 2)) < 0.1, 20.0, 0.0), 25, axis=0)
     pushed = replace(source, tau=source.tau + pushes)
     errors = {}
     for estimator in ("weighted", "huber"):
@@ -411,7 +392,7 @@ def test_huber_ignores_outliers() -> None:
 def test_bodies_are_possible_where_efforts_have_the_wrong_sign(prior: str) -> None:
     """No masses explain such efforts: bodies go to the edge of what is possible, and stay within it."""
     robot, true, _ = arm("motor")
-    source = recording(robot, true, "motor", rate=100.0)
+    source = recording(robot, true, "motor")
     options = replace(QUICK, side="motor", prior=prior, prior_weight=0.1, suspect="use")
     found = fit(robot, replace(source, tau=-source.tau), options=options)
     for body in found.parameters.reshape(-1, 10):
@@ -435,24 +416,6 @@ def test_total_least_squares() -> None:
     unit = total(system, replace(first, sigma=np.ones(1)), [np.eye(3)]).x
     np.testing.assert_allclose(unit, -v[:3] / v[3], rtol=1e-9)
     assert np.abs(unit - x).max() < 0.05 < np.abs(first.x - x).max()
-
-
-def test_equations_are_those_of_all_rows() -> None:
-    """The compressed equations have the solution and the residual of all rows."""
-    robot, true, _ = arm()
-    regressor = Regressor(robot, ("viscous", "offset"))
-    samples = filter_recording(recording(robot, true), regressor.terms, default_filter(robot, 8.0))
-    x = np.random.default_rng(0).standard_normal(len(regressor.names))
-    system = equations(regressor, samples)
-    (part,) = samples
-    residual = np.where(part.used, predictions(regressor, part, x) - part.tau, 0.0)
-    np.testing.assert_allclose(system.squares(x), np.sum(residual**2, axis=0), rtol=1e-10)
-    np.testing.assert_array_equal(system.counts, part.used.sum(axis=0))
-    halves = [equations(regressor, block) for block in blocks(samples, 2)]
-    np.testing.assert_allclose((halves[0] + halves[1]).squares(x), system.squares(x), rtol=1e-10)
-    Y = regressor(part.q, part.qd, part.qdd)[part.used]
-    desired = np.linalg.lstsq(Y, part.tau[part.used], rcond=None)[0]
-    np.testing.assert_allclose(ordinary(system, np.zeros_like(x)).x, desired, rtol=1e-6, atol=1e-9)
 
 
 def test_weights_of_joints() -> None:
@@ -533,8 +496,8 @@ def with_second_at_rest(source: Recording) -> Recording:
 
 def with_other_clocks(source: Recording) -> Recording:
     t = source.t.copy()
-    t[3000:] -= 7.0
-    t[6000:] += 100.0
+    t[1500:] -= 7.0
+    t[3000:] += 100.0
     return replace(source, t=t)
 
 
@@ -554,7 +517,7 @@ def with_other_clocks(source: Recording) -> Recording:
             False,
         ),
         (with_other_clocks, "pauses or jumps of the clock separate 3 motions", True),
-        (lambda r: r[:400], "", None),
+        (lambda r: r[:200], "", None),
     ],
     ids=["noise", "sign", "one joint at rest", "one effort zero", "clock", "short"],
 )
@@ -579,7 +542,7 @@ def test_bad_recordings(change: Callable[[Recording], Recording], note: str, sec
         (lambda r: replace(r, tau=np.nan * r.tau), "simulated: efforts are missing or the same throughout"),
         (lambda r: replace(r, q=0 * r.q), "simulated: no joint moves"),
         (lambda r: replace(r, joint_names=("a", "b")), "simulated: has the joints a, b, the robot joint_1, joint_2"),
-        (lambda r: r[:110], "efforts with motion are too few for 12 parameters"),
+        (lambda r: r[:60], "efforts with motion are too few for 12 parameters"),
     ],
 )
 def test_useless_recordings(change, message: str) -> None:

@@ -17,7 +17,7 @@ def plant(name: str) -> ElasticPlant:
     return ElasticPlant(ElasticArm(load_robot(name)))
 
 
-@pytest.mark.parametrize("name", ["sea_planar_2r", "vsa_planar_2r", "iiwa"])
+@pytest.mark.parametrize("name", ["sea_planar_2r", "vsa_planar_2r"])
 def test_recommended_loops_leave_margins(name: str) -> None:
     arm = plant(name)
     q = np.full(arm.arm.robot.n, 0.3)
