@@ -61,7 +61,7 @@ def test_random_trees(tree: MovingTree) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(x, marks=() if x in ("planar_pr", "iiwa") else pytest.mark.soak) for x in packaged_robots()]
+    "name", [pytest.param(x, marks=() if x == "planar_pr" else pytest.mark.soak) for x in packaged_robots()]
 )
 def test_packaged_robots(name: str) -> None:
     robot = load_robot(name)

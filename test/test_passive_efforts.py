@@ -206,7 +206,7 @@ def test_closed_forms(kind: str) -> None:
     assert deviation(gravity_from_jacobians(robot, q), dynamics.gravity(q)) < ROUNDING
 
 
-@FEW_KINDS
+@pytest.mark.parametrize("kind", ["table", "gas, adiabatic", "exponential"])
 def test_lagrange(kind: str) -> None:
     """Symbols, in which the effort is the derivative of the energy."""
     robot = held(load_robot("planar_2r"), kind)

@@ -20,7 +20,7 @@ from eom_dynamics.identification.links.filtering import Filter, default_filter
 from eom_dynamics.identification.links.parameters import vector_of_file
 from eom_dynamics.tools.identify.read import read_recording
 
-RATE = 50.0  # of recordings, Hz; filters and regressors of more samples take most of the time
+RATE = 100.0  # of recordings, Hz; filters and regressors of more samples take most of the time
 
 Case = tuple[str, str]
 

@@ -77,15 +77,11 @@ def test_random_motions_keep_limits_and_use_them(task: Excitation) -> None:
         assert 0.5 < np.max(np.abs(task.limits.ratios(states))) <= 1 + 1e-6
 
 
-def test_progress(task: Excitation) -> None:
-    calls: list[tuple[float, float]] = []
-    task.optimize(candidates=2, iterations=4, progress=lambda *done: calls.append(done))
-    fractions = [fraction for fraction, _ in calls]
+def test_periods_repeat_the_motion_and_progress_rises() -> None:
+    fractions: list[float] = []
+    task = task_of(period=2.0, harmonics=4, periods=3)
+    motion = task.optimize(candidates=2, iterations=4, progress=lambda done, _: fractions.append(done)).trajectory
     assert fractions == sorted(fractions) and fractions[0] > 0 and fractions[-1] == 1.0
-
-
-def test_periods_repeat_the_motion() -> None:
-    motion = task_of(period=2.0, harmonics=4, periods=3).optimize(candidates=2, iterations=2).trajectory
     assert motion.end == 6.0
     np.testing.assert_allclose(motion.derivatives(0.3), motion.derivatives(4.3), atol=1e-9)
 
@@ -105,15 +101,11 @@ def test_start_beyond_the_limits(task: Excitation) -> None:
     ("options", "message"),
     [
         ({"period": 0.0}, "period must be positive"),
-        ({"period": np.nan}, "period"),
         ({"harmonics": 2}, r"harmonics must be within \[3, 50\], is 2"),
-        ({"harmonics": 51}, "harmonics"),
         ({"harmonics": 3.5}, "harmonics must be an integer, is 3.5"),
         ({"periods": 0}, "periods must be within"),
         ({"clearance": -1.0}, "clearance"),
-        ({"share": 0.0}, "share"),
         ({"share": 1.1}, "share"),
-        ({"share": np.nan}, "share"),
         ({"noise": [1.0]}, "noise must be one positive number or 2"),
         ({"noise": -1.0}, "noise"),
         ({"condition_weight": -1.0}, "condition_weight must not be negative, is -1"),

@@ -141,3 +141,23 @@ def test_a_loop_that_is_stable_again_at_its_delay_has_more_gain() -> None:
 def test_bad_arguments(frequency: float, delay: float) -> None:
     with pytest.raises(StateError, match=r"natural_frequency|delay"):
         motor_loop(plant("sea_planar_2r"), np.zeros(2), frequency).margins(delay)
+
+
+@pytest.mark.parametrize("name", ["sea_planar_2r", "vsa_planar_2r"])
+def test_recommended_loops_leave_margins(name: str) -> None:
+    arm = plant(name)
+    q = np.full(arm.arm.robot.n, 0.3)
+    found = outer_loop(arm, q, 70.0, 0.5e-3)
+    assert found.margins.gain >= 2 and found.margins.delay >= 1e-3
+    poles = np.linalg.eigvals(found.loop.A - found.loop.B @ found.F)
+    # Each resonance is damped at least as assumed, but for rounding.
+    assert np.all(-poles.real >= 0.999 * module.LEAST_DAMPING * np.abs(poles))
+    # A regulator at the motors has a phase margin of 60 degrees without delay.
+    assert found.loop.margins().phase >= 59.9
+
+
+def test_delays_that_are_too_long_are_refused() -> None:
+    with pytest.raises(StateError, match=r"delay of 1e\+06 ms is too long"):
+        outer_loop(plant("pendulum"), [0.0], 70.0, 1e3)
+    with pytest.raises(StateError, match="delay"):
+        outer_loop(plant("pendulum"), [0.0], 70.0, -1.0)
