@@ -86,6 +86,7 @@ def test_errors():
     with pytest.raises(TrajectoryError, match=r"^elbow starts 0\.02 rad or m from its commanded position"):
         Handover(OLD, new(1.0, offset=0.02), 1.0, 1.0, ["elbow", "wrist"])
     Handover(OLD, new(1.0, offset=0.009), 1.0, 1.0)
+    Handover(OLD, new(1.0, offset=0.02), 1.0, 1.0, latency=0.1)  # at 0.5 and 0.9 rad/s, by which its start is behind
     Handover(OLD, new(1.0, first=0.1, offset=0.5), 1.0, 1.0, period=0.09)  # enough time for the distance
     with pytest.raises(TrajectoryError, match="from its commanded position"):
         Handover(OLD, new(1.0, first=0.1, offset=0.5), 1.0, 1.0, period=0.11)

@@ -83,20 +83,6 @@ def test_given_derivatives_are_met_and_no_trajectory_is_smoother(
     assert abs(np.sum(a * b * dt)) < 1e-8 * np.sqrt(np.sum(a**2 * dt) * np.sum(b**2 * dt)) + 1e-9
 
 
-@given(seed=SEEDS, mode=st.sampled_from(["smooth", "no overshoot", "velocities", "both"]))
-def test_four_derivatives_are_continuous(seed: int, mode: str) -> None:
-    t, q = waypoints(seed)
-    options: dict[str, Any] = {"overshoot": mode != "no overshoot"}
-    if mode in ("velocities", "both"):
-        options["velocities"] = np.cos(q)
-    if mode == "both":
-        options["accelerations"] = np.sin(q)
-    motion = through(t, q, **options)
-    before, after = (motion.derivatives(np.nextafter(t[1:-1], side)) for side in (-np.inf, np.inf))
-    for a, b, largest in zip(before, after, motion.derivatives(inside(t)), strict=True):
-        assert np.max(np.abs(a - b)) < 1e-9 * np.max(np.abs(largest))
-
-
 @pytest.mark.parametrize(
     ("steps", "tolerance"),
     [
