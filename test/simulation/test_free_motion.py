@@ -19,7 +19,7 @@ ABOUT_CENTER = TURNED @ np.diag([0.05, 0.08, 0.11]) @ TURNED.T
 GRAVITY = np.array([0.5, -0.3, -9.80665])
 POSE = lie.pose(Rotation.from_rotvec([0.4, -0.6, 1.0]).as_matrix(), [0.3, 0.2, 1.0])
 NU = np.array([1.5, -2.0, 1.0, 0.5, -0.4, 2.0])
-T = np.linspace(0.0, 10.0, 11)
+T = np.linspace(0.0, 4.0, 11)
 
 
 def cross(w: Array) -> Array:
