@@ -60,7 +60,7 @@ def floating_trees(draw: st.DrawFn) -> tuple[MovingTree, Array]:
     return tree._replace(robot=replace(tree.robot, base=base)), draw(numbers(1.0, (5, 6 + tree.robot.n)))
 
 
-@settings(max_examples=5)  # tracing so many programs takes a second for each tree
+@settings(max_examples=3)  # tracing so many programs takes a second for each tree
 @given(floating_trees())
 def test_closed_form_and_programs(case: tuple[MovingTree, Array]) -> None:
     """Rounding of sums of terms up to the largest entry of M, times velocities of up to 5."""
@@ -95,7 +95,7 @@ def test_closed_form_and_programs(case: tuple[MovingTree, Array]) -> None:
     assert np.max(np.abs(residual)) < 1e-11 * scale * (1 + np.max(np.abs(nud)))
 
 
-@settings(max_examples=5)
+@settings(max_examples=3)
 @given(floating_trees())
 def test_against_pinocchio(case: tuple[MovingTree, Array]) -> None:
     pytest.importorskip("pinocchio")

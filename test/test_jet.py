@@ -36,7 +36,7 @@ OPERATIONS = {
 
 
 @pytest.mark.parametrize("operation", OPERATIONS.values(), ids=OPERATIONS)
-@settings(max_examples=8)
+@settings(max_examples=5)
 @given(a=jets, b=jets)
 def test_derivatives_agree_with_differences(operation, a: np.ndarray, b: np.ndarray) -> None:
     """Differences of these polynomials, with values up to some thousands, have a relative error of 1e-13."""

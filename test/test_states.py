@@ -15,7 +15,6 @@ from eom_dynamics.states import SYMBOLIC, joint_states, joint_vectors, wrenches
 INF, NAN = float("inf"), float("nan")
 ZEROS = np.zeros(2)
 
-
 VECTORS = [
     (([0.0], ZEROS), "q must have shape (2,), has (1,)"),
     ((ZEROS, [0.0, 0.0, 0.0]), "qd must have shape (2,), has (3,)"),

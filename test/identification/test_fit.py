@@ -55,10 +55,12 @@ def recording(robot: Robot, true: Robot, side: str = "joint", **options: Any) ->
 
 
 @cache
-def arm(side: str = "joint") -> tuple[Robot, Robot, Fit]:
+def arm(side: str = "joint") -> tuple[Robot, Robot, Recording, Fit]:
+    """The robot of a file, the true one, its recording, and a fit."""
     robot = load_robot("sea_planar_2r")
     true = true_robot(robot, side)
-    return robot, true, fit(robot, recording(robot, true, side), options=replace(QUICK, side=side))
+    source = recording(robot, true, side)
+    return robot, true, source, fit(robot, source, options=replace(QUICK, side=side))
 
 
 def base_of(robot: Robot, found: Fit) -> np.ndarray:
@@ -83,7 +85,7 @@ def is_possible(parameters: np.ndarray) -> bool:
 
 def test_progress_by_step() -> None:
     """Steps come one after the other, and the fraction of each that is done rises."""
-    robot, true, _ = arm()
+    robot, true, *_ = arm()
     steps: list[tuple[str, float]] = []
     recorded = recording(robot, true, rate=25.0, duration=20.0)
     fit(robot, recorded, options=Options(prior_weight=1.0), progress=lambda step, done: steps.append((step, done)))
@@ -98,7 +100,7 @@ def test_progress_by_step() -> None:
 
 @pytest.mark.parametrize("side", ["joint", "motor"])
 def test_parameters_of_a_planar_arm(side: str) -> None:
-    _, true, found = arm(side)
+    _, true, _, found = arm(side)
     assert np.all(np.abs(z_scores(true, found)) < 3)
     joints = true.independent_joints
     laws = [j.friction_law if side == "joint" else j.actuator.friction for j in joints]
@@ -116,7 +118,7 @@ def test_parameters_of_a_planar_arm(side: str) -> None:
 
 
 def test_notes_of_several_joints_are_in_the_plural() -> None:
-    _, _, found = arm()
+    *_, found = arm()
     zero, deviation = np.zeros(2), np.array([1.0, 2.0])
     of_file = np.zeros(2, dtype=bool)
     for name, some, words in (
@@ -169,8 +171,7 @@ def test_offsets_of_sensors_and_of_the_arm() -> None:
 
 def test_parallel_spring() -> None:
     """A spring beside the motor, and its rest position, in the file of which there is none."""
-    robot = load_robot("sea_planar_2r")
-    true = true_robot(robot)
+    robot, true, *_ = arm()
     spring = ParallelSpring(SignedLinearLaw(20.0), 0.4)
     held = with_second(true, parallel_spring=spring)
     terms = ("viscous", "coulomb", "parallel_spring", "offset")
@@ -181,10 +182,9 @@ def test_parallel_spring() -> None:
 
 def test_figures_are_those_of_the_file(tmp_path: Path) -> None:
     """By the call that the documentation names, of the file that was written and loaded."""
-    robot, _, found = arm()
+    *_, source, found = arm()
     path = tmp_path / "arm.yaml"
     path.write_text(robot_as_yaml(identified_robot(found)).text)
-    source = recording(robot, true_robot(robot))
     states = filtered_motion(source, found.filter, 4)
     tau = ElasticArm(load_robot(path)).feedforward(*states.states).tau
     inner = states.inner
@@ -199,9 +199,8 @@ def test_figures_are_those_of_the_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize("keep", ["joint", "file"])
 def test_worse_joints_keep_what_was_given(keep: str) -> None:
     """Efforts of one joint in another sign: the file that was given stays the better one on data that are right."""
-    robot = load_robot("sea_planar_2r")
-    true = true_robot(robot)
-    training, validation = recording(robot, true), recording(robot, true, seed=1)
+    robot, true, training, _ = arm()
+    validation = recording(robot, true, seed=1)
     wrong = replace(training, tau=training.tau * [1.0, -1.0])
     found = fit(robot, wrong, validation, replace(QUICK, keep=keep, suspect="use"))
     assert "joint_2" in found.kept and found.rejected is not None
@@ -291,8 +290,7 @@ def test_coupled_wrist() -> None:
 
 def test_terms_identifiable_together() -> None:
     """Of a joint that turns one way, Coulomb friction stands for the offset, too, and nothing is explained worse."""
-    robot = load_robot("sea_planar_2r")
-    true = true_robot(robot)
+    robot, true, *_ = arm()
     t = np.arange(0.0, 40.0, 0.01)
     q, qd, qdd = motion(2, t)
     q[:, 0], qd[:, 0], qdd[:, 0] = t + 0.2 * np.sin(t), 1 + 0.2 * np.cos(t), -0.2 * np.sin(t)
@@ -309,8 +307,7 @@ def test_terms_identifiable_together() -> None:
 @pytest.mark.parametrize("runs", [8, pytest.param(20, marks=pytest.mark.soak)])
 def test_deviations_are_honest(runs: int) -> None:
     """Of runs with other noise, base parameters are within 3 standard deviations in 95 %, and not far within."""
-    robot = load_robot("sea_planar_2r")
-    true = true_robot(robot)
+    robot, true, *_ = arm()
     scores = []
     for seed in range(runs):
         source = recording(robot, true, seed=seed, rate=60.0, duration=25.0)
@@ -338,7 +335,7 @@ def test_six_joints_with_validation() -> None:
 
 
 def test_cutoff_and_velocity_are_chosen() -> None:
-    robot, true, _ = arm()
+    robot, true, *_ = arm()
     source = recording(robot, true, velocity=True)
     rough = replace(source, q=source.q + 1e-3 * np.random.default_rng(5).standard_normal(source.q.shape))
     found = fit(robot, rough, options=Options(prior_weight=1.0))
@@ -353,8 +350,7 @@ def test_cutoff_and_velocity_are_chosen() -> None:
 
 
 def test_cutoff_is_lower_for_a_coarser_encoder() -> None:
-    robot, true, _ = arm()
-    source = recording(robot, true)
+    robot, _, source, _ = arm()
     draw = np.random.default_rng(5)
     cutoffs = []
     for noise in (0.0, 3e-3):
@@ -368,14 +364,13 @@ def test_cutoff_is_lower_for_a_coarser_encoder() -> None:
     [("weighted", "geodesic"), ("ordinary", "entropic"), ("huber", "entropic"), ("total", "geodesic")],
 )
 def test_estimators(estimator: str, prior: str) -> None:
-    robot, true, _ = arm()
-    found = fit(robot, recording(robot, true), options=replace(QUICK, estimator=estimator, prior=prior))
+    robot, true, source, _ = arm()
+    found = fit(robot, source, options=replace(QUICK, estimator=estimator, prior=prior))
     np.testing.assert_allclose(found.vector[:6], base_of(true, found), rtol=0.02, atol=0.01)
 
 
 def test_huber_ignores_outliers() -> None:
-    robot, true, _ = arm()
-    source = recording(robot, true)
+    robot, true, source, _ = arm()
     draw = np.random.default_rng(8)
     # Contacts: now and then a push of some 20 N m for a quarter of a second.
     pushes = np.repeat(np.where(draw.random((len(source) // 25, 2)) < 0.1, 20.0, 0.0), 25, axis=0)
@@ -391,8 +386,7 @@ def test_huber_ignores_outliers() -> None:
 @pytest.mark.parametrize("prior", ["entropic", "geodesic"])
 def test_bodies_are_possible_where_efforts_have_the_wrong_sign(prior: str) -> None:
     """No masses explain such efforts: bodies go to the edge of what is possible, and stay within it."""
-    robot, true, _ = arm("motor")
-    source = recording(robot, true, "motor")
+    robot, _, source, _ = arm("motor")
     options = replace(QUICK, side="motor", prior=prior, prior_weight=0.1, suspect="use")
     found = fit(robot, replace(source, tau=-source.tau), options=options)
     for body in found.parameters.reshape(-1, 10):
@@ -420,8 +414,7 @@ def test_total_least_squares() -> None:
 
 def test_weights_of_joints() -> None:
     """A joint with noise a hundred times as large counts a hundred times less."""
-    robot, true, _ = arm()
-    source = recording(robot, true)
+    robot, true, source, _ = arm()
     loud = source.tau + np.array([10.0, 0.0]) * np.random.default_rng(1).standard_normal(source.tau.shape)
     regressor = Regressor(robot, ("viscous", "coulomb"))
     system = equations(
@@ -435,7 +428,7 @@ def test_weights_of_joints() -> None:
 
 
 def test_stribeck() -> None:
-    robot, true, _ = arm()
+    robot, true, *_ = arm()
     law = {"viscous": 0.5, "coulomb": 1.0, "static": 2.0, "stribeck_velocity": 0.4}
     source = recording(robot, true_robot(robot), duration=60.0, noise=0.2)
     q, qd, qdd = motion(2, source.t)
@@ -451,7 +444,7 @@ def test_stribeck() -> None:
 
 
 def test_friction_alone() -> None:
-    robot, true, _ = arm()
+    robot, true, *_ = arm()
     pairs = zip(robot.joints, true.joints, strict=True)
     rubbing = replace(robot, joints=tuple(replace(j, damping=t.damping, friction=t.friction) for j, t in pairs))
     found = fit(robot, recording(robot, rubbing), options=replace(QUICK, inertia=False))
@@ -462,7 +455,7 @@ def test_friction_alone() -> None:
 
 def test_payload() -> None:
     """A payload of 1.5 kg on the last body; everything else is known."""
-    _, true, _ = arm()
+    _, true, *_ = arm()
     last = true.joints[-1]
     mass, center, inertia = 1.5, np.array([0.3, 0.1, 0.0]), np.diag([0.01, 0.02, 0.03])
     total_mass = last.mass + mass
@@ -523,8 +516,8 @@ def with_other_clocks(source: Recording) -> Recording:
 )
 def test_bad_recordings(change: Callable[[Recording], Recording], note: str, second: bool | None) -> None:
     """Inertias are possible all the same, and a line says what is wrong; ``second`` whether joint 2 is identified."""
-    robot, true, _ = arm()
-    found = fit(robot, change(recording(robot, true)), options=QUICK)
+    robot, _, source, _ = arm()
+    found = fit(robot, change(source), options=QUICK)
     of_file = np.concatenate([inertial_parameters(joint) for joint in robot.joints])
     assert is_possible(np.where(found.parameters == of_file, 0.0, found.parameters))
     assert np.all(found.terms["viscous"] >= 0)
@@ -546,9 +539,9 @@ def test_bad_recordings(change: Callable[[Recording], Recording], note: str, sec
     ],
 )
 def test_useless_recordings(change, message: str) -> None:
-    robot, true, _ = arm()
+    robot, _, source, _ = arm()
     with pytest.raises(IdentificationError, match=message):
-        fit(robot, change(recording(robot, true)), options=QUICK)
+        fit(robot, change(source), options=QUICK)
 
 
 @pytest.mark.parametrize(

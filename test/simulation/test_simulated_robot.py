@@ -22,6 +22,7 @@ from eom_dynamics.simulation.simulated_robot import SensorNoise, torque_controll
 from eom_dynamics.trajectory import through
 
 IIWA = load_robot("iiwa")
+ARM = ElasticArm(IIWA)
 Q = np.linspace(-1, 1, 7)
 
 
@@ -51,14 +52,13 @@ def test_it_holds_its_initial_position(robot: Any) -> None:
 
 def test_links_follow_the_commanded_motor_motion() -> None:
     """All joints swing by 0.6 rad for half a second; commands are up to one period old."""
-    arm = ElasticArm(IIWA)
-    simulated = SimulatedRobot(arm, position=Q)
+    simulated = SimulatedRobot(ARM, position=Q)
     w, amplitude, errors = 6.0, 0.3, []
     for t in np.arange(500) * 1e-3:
         # q + amplitude (1 - cos w t), from rest as robots start.
         swings = [-amplitude * w**k * np.cos(w * t + 0.5 * np.pi * k) * np.ones(7) for k in range(5)]
         swings[0] += Q + amplitude
-        command = arm.feedforward(*swings)
+        command = ARM.feedforward(*swings)
         simulated.follow(command.motor_position, command.motor_velocity, command.motor_effort)
         errors.append(np.max(np.abs(simulated.readings().q - swings[0])))
         simulated.advance()
@@ -66,7 +66,7 @@ def test_links_follow_the_commanded_motor_motion() -> None:
 
 
 def test_readings_of_motors_and_springs() -> None:
-    simulated = SimulatedRobot(ElasticArm(IIWA), position=Q, kp=2e3, kd=50.0)
+    simulated = SimulatedRobot(ARM, position=Q, kp=2e3, kd=50.0)
     readings = simulated.readings()
     simulated.follow(readings.theta + 0.01, readings.thetad + 0.1, np.full(7, 3.0))
     after = advanced(simulated, 1).readings()
@@ -81,7 +81,7 @@ def test_readings_of_motors_and_springs() -> None:
 
 
 def test_hold_keeps_the_commanded_position_or_else_the_present_one() -> None:
-    simulated = SimulatedRobot(ElasticArm(IIWA), position=Q)
+    simulated = SimulatedRobot(ARM, position=Q)
     goal = simulated.readings().theta + 0.05
     simulated.follow(goal, np.full(7, 0.2), simulated.readings().motor_effort)
     advanced(simulated, 20).hold()
@@ -93,7 +93,7 @@ def test_hold_keeps_the_commanded_position_or_else_the_present_one() -> None:
 
 
 def test_after_a_motion_out_of_bounds_it_rests_where_it_was() -> None:
-    simulated = SimulatedRobot(ElasticArm(IIWA), position=Q)
+    simulated = SimulatedRobot(ARM, position=Q)
     before = advanced(simulated, 10).readings()
     simulated.apply(np.full(7, 1e12))
     with pytest.raises(SimulationError, match="leaves all bounds"):
@@ -129,15 +129,12 @@ BAD = {
 @pytest.mark.parametrize(("arguments", "reason"), BAD.values(), ids=BAD)
 def test_bad_arguments_are_refused_by_name(arguments: Any, reason: str) -> None:
     with pytest.raises(RobotDescriptionError, match=reason):
-        SimulatedRobot(ElasticArm(IIWA), **arguments)
+        SimulatedRobot(ARM, **arguments)
 
 
 def test_readings_have_the_noise_of_the_sensors() -> None:
     noise = SensorNoise(position=1e-3, velocity=[0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7], effort=2.0)
-    exact, noisy = (
-        SimulatedRobot(ElasticArm(IIWA), position=Q),
-        SimulatedRobot(ElasticArm(IIWA), position=Q, noise=noise),
-    )
+    exact, noisy = (SimulatedRobot(ARM, position=Q, noise=x) for x in (None, noise))
     draws = np.array([[*noisy.readings()] for _ in range(1000)])
     spread = np.std(draws, axis=0)
     # Of 1,000 samples, a standard deviation is known to 2.2 %: 3.6 of these.

@@ -108,7 +108,7 @@ def test_a_transition_within_limits_ends_at_the_next_knot() -> None:
         np.testing.assert_array_equal(got, wanted)
 
 
-@pytest.mark.parametrize(("late", "left"), [(-0.012, 0.001), (0.012, 0.013), (-0.012, 0.084)])
+@pytest.mark.parametrize(("late", "left"), [(-0.012, 0.001), (0.012, 0.084)])
 def test_one_that_was_planned_from_another_time_makes_no_step(late: float, left: float) -> None:
     """A stop of a motion that began a little later or earlier than its planner assumed, shortly before it begins."""
     new = stop(ARM, MOTION, 1.0)
