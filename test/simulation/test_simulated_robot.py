@@ -50,21 +50,6 @@ def test_it_holds_its_initial_position(robot: Any) -> None:
     assert deviation(readings.tau, simulated.arm.dynamics.effort(position, zero, zero)) < 1e-6
 
 
-def test_links_follow_the_commanded_motor_motion() -> None:
-    """All joints swing by 0.6 rad for half a second; commands are up to one period old."""
-    simulated = SimulatedRobot(ARM, position=Q)
-    w, amplitude, errors = 6.0, 0.3, []
-    for t in np.arange(500) * 1e-3:
-        # q + amplitude (1 - cos w t), from rest as robots start.
-        swings = [-amplitude * w**k * np.cos(w * t + 0.5 * np.pi * k) * np.ones(7) for k in range(5)]
-        swings[0] += Q + amplitude
-        command = ARM.feedforward(*swings)
-        simulated.follow(command.motor_position, command.motor_velocity, command.motor_effort)
-        errors.append(np.max(np.abs(simulated.readings().q - swings[0])))
-        simulated.advance()
-    assert max(errors) < 1.2 * 1e-3 * amplitude * w
-
-
 def test_readings_of_motors_and_springs() -> None:
     simulated = SimulatedRobot(ARM, position=Q, kp=2e3, kd=50.0)
     readings = simulated.readings()
