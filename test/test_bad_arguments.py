@@ -55,9 +55,9 @@ def kinematics() -> Kinematics:
     return Kinematics(robot())
 
 
-def mimicking() -> Robot:
+def mimicking() -> Dynamics:
     first, second = robot().joints
-    return replace(robot(), joints=(first, replace(second, mimic=Mimic(0, 0.5))))
+    return Dynamics(replace(robot(), joints=(first, replace(second, mimic=Mimic(0, 0.5)))), backend="numpy")
 
 
 def on_base(*body: Any) -> FloatingBase:
@@ -94,59 +94,28 @@ def test_wrenches_that_are_no_numbers(backend: str, wrench: Any, count: int | No
 
 CASES: tuple[tuple[Callable[[], Any], str], ...] = (
     (lambda: arm().effort(Q, Z, Z, wrench={}), "wrench must be a sequence of the wrench"),
-    (lambda: floating().effort(POSE, Q, NU, NU, wrench={}), "wrench must be a sequence of the wrench"),
     (lambda: arm().effort(MASKED, Z, Z), "q has masked entries"),
     (lambda: arm().effort([MASKED, Q], [Z] * 2, [Z] * 2), "q has masked entries"),
-    (lambda: kinematics().pose(MASKED), "q has masked entries"),
     (lambda: arm().inverse_dynamics(RAGGED, Z, Z), "q is not an array of numbers"),
     (lambda: floating().inverse_dynamics(POSE, Q, RAGGED, NU), "nu is not an array"),
-    (lambda: floating().imu_efforts(RAGGED, Z, Z, specific_force=([0, 0, 1],)), "q is not an array of numbers"),
-    (
-        lambda: inverse_kinematics(robot(), kinematics().pose(Q), weights=np.ones(6) * 1j),
-        "weights must be real numbers",
-    ),
-    (
-        lambda: differential_inverse_kinematics(robot(), Q, (W,), weights=np.ones(2) * 1j),
-        "weights must be real numbers",
-    ),
+    (lambda: inverse_kinematics(robot(), POSE, weights=np.ones(6) * 1j), "weights must be real numbers"),
+    (lambda: differential_inverse_kinematics(robot(), Q, (W,), weights=1j * Q), "weights must be real numbers"),
     (lambda: planar_2r_inverse((1.0, 1.0), [1j, 0]), "target must be real numbers"),
     (lambda: arm().inverse_dynamics(*[Q] * 5, out=results(2) * 3), r"out\[0\] and out\[1\] share memory"),
     (lambda: arm().inverse_dynamics(*[Q] * 5, out=shifted()), r"out\[0\] and out\[1\] share memory"),
     (lambda: arm().effort(Q, Z, Z, out=5), "out must be a sequence of 1 arrays, is 5"),
-    (
-        lambda: Dynamics(mimicking(), backend="numpy").forward_dynamics([0.1], [0.0], [np.nan]),
-        r"tau must be finite; entry \[0\] is nan",
-    ),
-    (
-        lambda: arm().forward_dynamics(Q, Z, Z, added_inertia=-np.diag(arm().mass_matrix(Q))),
-        "added_inertia must not be negative",
-    ),
-    (
-        lambda: arm().forward_dynamics_derivatives(Q, Z, Z, added_inertia=-1e-9),
-        "added_inertia must not be negative, is -1e-09",
-    ),
-    (lambda: floating().pose(POSE, Q, ["a"]), r"has no frame \['a'\]"),
-    (lambda: floating().jacobian(None, Q, ["a"]), r"has no frame \['a'\]"),
+    (lambda: mimicking().forward_dynamics([0.1], [0.0], [np.nan]), r"tau must be finite; entry \[0\] is nan"),
+    (lambda: arm().forward_dynamics(Q, Z, Z, added_inertia=[1.0, -1.0]), "added_inertia must not be negative"),
+    (lambda: arm().forward_dynamics_derivatives(Q, Z, Z, added_inertia=-1e-9), "must not be negative, is -1e-09"),
     (lambda: floating().motion(POSE, Q, NU, frame=["a"]), r"has no frame \['a'\]"),
-    (lambda: kinematics().pose(Q, ["a"]), r"has no frame \['a'\]"),
-    (lambda: kinematics().motion(Q, Z, frame=["a"]), r"no frame \['a'\]"),
-    (lambda: kinematics().jacobian(Q, ["a"]), r"has no frame \['a'\]"),
     (lambda: kinematics().jacobian(Q, ["a"], point=[0, 0, 0]), r"has no frame \['a'\]"),
     (lambda: inverse_kinematics(robot(), [POSE], [["a"]]), r"has no frame \['a'\]"),
     (lambda: inverse_kinematics(robot(), POSE, 5), "frame must be the name of a frame"),
     (lambda: floating().pose(POSE, Q, Frame("x", 0.5, POSE)), "joint of the frame 'x' must be an index, is 0.5"),
     (lambda: floating().pose(POSE, Q, Frame("x", "a", POSE)), "must be an index, is 'a'"),
     (lambda: Frame("x", 0, RAGGED), "pose of the frame 'x' is not an array"),
-    (
-        lambda: floating().forward_dynamics(POSE, Q, NU, Z),
-        r"tau must have shape \(8,\), has \(2,\): .* u @ floating.selection",
-    ),
-    (
-        lambda: FloatingBase(
-            replace(robot(), base=Inertial(1.0, np.zeros(3), np.eye(3))), backend="numpy"
-        ).forward_dynamics([POSE], [Q], [NU], [Z]),
-        r"has \(1, 2\): .* u @ floating.selection",
-    ),
+    (lambda: floating().forward_dynamics(POSE, Q, NU, Z), r"\(8,\), has \(2,\): .* u @ floating.selection"),
+    (lambda: floating().forward_dynamics([POSE], [Q], [NU], [Z]), r"has \(1, 2\): .* u @ floating.selection"),
     (lambda: floating().jacobian(None, Q, None, ["a"]), "reference must be one of"),
     (lambda: kinematics().jacobian_derivatives(Q, Z, reference=["a"]), "reference must be one of"),
     (lambda: Dynamics(robot(), backend=["native"]), "backend must be one of native"),

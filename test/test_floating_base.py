@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from chains import fixed_case, inertias, numbers
-from differences import derivative, deviation, gradient
+from differences import derivative, deviation
 from example_robots import example_urdf
 from floating_motion import FloatingState, floating_motion
 from hypothesis import assume, given, settings
@@ -60,7 +60,7 @@ def floating_trees(draw: st.DrawFn) -> tuple[MovingTree, Array]:
     return tree._replace(robot=replace(tree.robot, base=base)), draw(numbers(1.0, (5, 6 + tree.robot.n)))
 
 
-@settings(max_examples=5)  # tracing so many programs takes a second for each tree
+@settings(max_examples=3)  # tracing so many programs takes a second for each tree
 @given(floating_trees())
 def test_closed_form_and_programs(case: tuple[MovingTree, Array]) -> None:
     """Rounding of sums of terms up to the largest entry of M, times velocities of up to 5."""
@@ -95,7 +95,7 @@ def test_closed_form_and_programs(case: tuple[MovingTree, Array]) -> None:
     assert np.max(np.abs(residual)) < 1e-11 * scale * (1 + np.max(np.abs(nud)))
 
 
-@settings(max_examples=5)
+@settings(max_examples=3)
 @given(floating_trees())
 def test_against_pinocchio(case: tuple[MovingTree, Array]) -> None:
     pytest.importorskip("pinocchio")
@@ -161,11 +161,10 @@ def compare(robot: Robot, model: Any, motion: Any, wrench: Array, tolerance: flo
         assert agree(floating.jacobian(pose, q, reference=kind), pinocchio.back(J.T).T)
 
 
-@pytest.mark.parametrize("name", ["anymal.urdf", "talos_reduced.urdf"])
-def test_legged_robots_against_pinocchio(name: str) -> None:
+def test_a_legged_robot_against_pinocchio() -> None:
     """Pinocchio reads the same URDF."""
     pin = pytest.importorskip("pinocchio")
-    path = example_urdf(name)
+    path = example_urdf("anymal.urdf")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         robot = load_robot(path)
@@ -177,13 +176,12 @@ def test_legged_robots_against_pinocchio(name: str) -> None:
     compare(robot, model, floating_motion(derivatives), wrench, 1e-12)
 
 
-@pytest.mark.parametrize("name", ["mixed_chain", "dual_arm"])
 class TestAlongAMotion:
     """Derivatives against differences, with an error of about 1e-16 / step of the largest term: 1e-10 relative."""
 
     @pytest.fixture
-    def robot(self, name: str) -> Robot:
-        return on_base(name)
+    def robot(self) -> Robot:
+        return on_base("mixed_chain")
 
     @pytest.fixture
     def motion(self, robot: Robot) -> Any:
@@ -206,13 +204,6 @@ class TestAlongAMotion:
         for ours, theirs in zip(higher, tau, strict=False):
             assert deviation(ours, theirs) < 1e-12
         assert deviation(higher[3], derivative(lambda t: efforts(t)[2])) < 1e-10
-
-        def third(t: float) -> Array:
-            now, later = motion(t), [sum(W * t**j / [1, 1, 2][j] for j, W in enumerate(wrench[k:3])) for k in range(3)]
-            terms = floating_equations_of_motion(robot, now.pose, now.q, *now.rates[:4], wrench=later)
-            return terms.efforts(now.rates[4])[3]
-
-        assert deviation(higher[4], derivative(third)) < 1e-10
 
     def test_energy_and_momentum(self, robot: Robot, motion: Any) -> None:
         floating = numpy_base(robot)
@@ -283,16 +274,6 @@ class TestAlongAMotion:
         fixed[:, 6:] = np.array(joints[1:])
         for ours, theirs in zip(still, floating.joint_efforts(np.eye(4), q, *fixed), strict=True):
             assert deviation(ours, theirs, floor=1.0) < 1e-13
-
-
-def test_tensor_and_gravity_are_gradients() -> None:
-    """The joint block of the tensor is that of the Christoffel symbols."""
-    floating = numpy_base(on_base("mixed_chain"))
-    q, c = np.array([0.3, -0.4, 0.5, 0.2]), floating.coriolis_tensor(np.array([0.3, -0.4, 0.5, 0.2]))[6:, 6:, 6:]
-    dM = gradient(lambda x: floating.mass_matrix(x)[6:, 6:], q)
-    assert deviation(c, 0.5 * (dM + np.swapaxes(dM, 1, 2) - np.moveaxis(dM, 2, 0)), floor=1.0) < 1e-10
-    pose = state(4, 1).pose
-    assert deviation(gradient(lambda x: floating.potential_energy(pose, x), q), floating.gravity(pose, q)[6:]) < 1e-10
 
 
 def test_center_of_mass_coordinates_decouple_the_inertia() -> None:
@@ -414,15 +395,8 @@ def test_frames_and_tools_on_the_base() -> None:
     assert deviation(floating.forward_dynamics(pose, q, rates[0], tau + added, wrench=(W,)), rates[1]) < 1e-12
     terms = floating_equations_of_motion(floating.robot, pose, q, rates[0], wrench=(W,))
     assert deviation(terms.efforts(rates[1])[0], tau + added) < 1e-13
-
-
-def test_batches_of_the_closed_form() -> None:
-    robot = on_base("planar_2r")
-    pose, q, rates = state(2, 3)
-    one = floating_equations_of_motion(robot, pose, q, *rates[:2])
-    many = floating_equations_of_motion(robot, *(np.stack([x, x]) for x in (pose, q, *rates[:2])))
-    assert deviation(many.efforts(np.stack([rates[2], rates[2]]))[1][1], one.efforts(rates[2])[1]) < 1e-15
-    assert many.order == 1 and many.M[0].shape == (2, 8, 8)
+    many = floating_equations_of_motion(floating.robot, *(np.stack([x, x]) for x in (pose, q, rates[0])), wrench=(W,))
+    assert deviation(many.efforts(np.stack([rates[1]] * 2))[0][1], tau + added) < 1e-13
 
 
 EYE, Q, NU = np.eye(4), np.zeros(2), np.zeros(8)
@@ -433,13 +407,8 @@ EYE, Q, NU = np.eye(4), np.zeros(2), np.zeros(8)
     [
         ("effort", (np.eye(3), Q, NU, NU), "pose must have shape (4, 4) or (N, 4, 4), has (3, 3)"),
         ("effort", (EYE, Q, np.zeros(2), NU), "nu must have shape (8,), has (2,)"),
-        ("effort", ([EYE, EYE], Q, NU, NU), "q must have shape (2, 2), has (2,)"),
         ("effort", (EYE, Q, NU, np.full(8, np.nan)), "nud must be finite; entry [0] is nan"),
-        ("effort", (EYE, ["a", "b"], NU, NU), "q must be real numbers, is of type <U1"),
-        ("mass_matrix", ([[[0.0, 0.0]]],), "q must have shape (2,) or (N, 2), has (1, 1, 2)"),
-        ("forward_dynamics", (EYE, Q, NU, Q), "tau must have shape (8,), has (2,)"),
         ("inverse_dynamics", (EYE, Q, NU, NU, Q), "nudd must have shape (8,), has (2,)"),
-        ("center_of_mass", (EYE, Q, Q), "nu must have shape (8,), has (2,)"),
         ("motion", (EYE, Q), "motion requires pose, q and at least nu"),
         ("jacobian", (EYE, Q, "nowhere"), "planar_2r has no frame 'nowhere'"),
         ("jacobian", (None, Q, None, "space"), "the space Jacobian requires the pose of the base"),
@@ -485,12 +454,6 @@ def test_a_base_without_mass() -> None:
     for call in (weightless.center_of_mass, lambda *x: weightless.centroidal_momentum(*x, NU)):
         with pytest.raises(RobotDescriptionError, match="has no mass, and thus no centre of mass"):
             call(EYE, Q)
-
-
-def test_a_base_that_no_body_can_be() -> None:
-    robot = replace(load_robot("planar_2r"), base=Inertial(2.0, np.zeros(3), np.diag([1.0, 1.0, 3.0])))
-    with pytest.raises(RobotDescriptionError, match=r"^planar_2r: base: the largest principal moment of inertia"):
-        FloatingBase(robot)
 
 
 def test_compiled_code_depends_on_the_base() -> None:

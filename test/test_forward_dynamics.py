@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from chains import fixed_case
 from differences import deviation
 from urdf_arms import MASSLESS_TIP
 
@@ -18,23 +17,16 @@ from eom_dynamics.simulation import ElasticPlant
 from eom_dynamics.simulation.feedforward_comparison import perturbed
 
 
-def test_batches() -> None:
+def test_added_inertia_of_states_and_batches() -> None:
     dynamics = Dynamics(load_robot("iiwa"))
-    q, qd, tau = np.random.default_rng(1).uniform(-2, 2, (3, 5, 7))
+    q, qd, qdd = np.random.default_rng(1).uniform(-2, 2, (3, 5, 7))
     added = np.linspace(0.1, 1.0, 7)
+    tau = dynamics.effort(q, qd, qdd) + added * qdd
     batch = dynamics.forward_dynamics(q, qd, tau, added_inertia=added)
+    assert deviation(batch, qdd) < 1e-11
     for i in range(5):
         one = dynamics.forward_dynamics(q[i], qd[i], tau[i], added_inertia=added)
         assert deviation(batch[i], one) < 1e-13
-
-
-def test_added_inertia() -> None:
-    case = fixed_case("planar_2r", 2)
-    dynamics = Dynamics(case.robot)
-    q, qd, qdd = case.motion
-    added = np.array([0.3, 0.7])
-    tau = dynamics.effort(q, qd, qdd) + added * qdd
-    assert deviation(dynamics.forward_dynamics(q, qd, tau, added_inertia=added), qdd) < 1e-13
 
 
 def test_errors() -> None:

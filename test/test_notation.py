@@ -156,22 +156,6 @@ def test_the_index_is_alphabetical() -> None:
     assert len(listed) > 60 and listed == sorted(listed, key=lambda name: name.split(",")[0].lower().replace("-", " "))
 
 
-@pytest.mark.parametrize(
-    ("terms", "page"),
-    [
-        ("boundary singularity", "kinematics"),
-        ("biped leg", "kinematics"),
-        ("parallelepiped", "lagrange"),
-        ("empty cylinder", "lagrange"),
-        ("parameter server", "node"),
-        ("closed form against recursion", "recursion"),
-    ],
-)
-def test_terms_of_the_texts_are_found(terms: str, page: str) -> None:
-    """The site's search returns pages that have all words of a query."""
-    assert set(terms.split()) <= set(re.findall(r"\w+", (DOCS / f"{page}.md").read_text(encoding="utf-8").lower()))
-
-
 @pytest.mark.parametrize("page", ["notation", "worked_examples"])
 def test_links_of_the_pages_lead_to_headings(page: str) -> None:
     """As GitHub and the site name them."""

@@ -13,7 +13,7 @@ from differences import deviation
 from hypothesis import given, settings
 from trees import MovingTree, moving_trees
 
-from eom_dynamics import Dynamics, Robot, equations_of_motion, load_robot, packaged_robots
+from eom_dynamics import Dynamics, Robot, equations_of_motion, load_robot
 from eom_dynamics.arrays import Array
 from eom_dynamics.equations import coriolis_tensor, gravity_from_jacobians, mass_matrix_from_jacobians, system_form
 from eom_dynamics.robot.writers.urdf import robot_as_urdf
@@ -42,21 +42,15 @@ def compare(robot: Robot, q: Array, qd: Array, qdd: Array) -> None:
             assert deviation(other, first, floor=scale) < CLOSE, (name, k)
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(moving_trees(3))
 def test_random_trees(tree: MovingTree) -> None:
     compare(tree.robot, *tree.states[:3])
 
 
-@pytest.mark.parametrize("name", packaged_robots())
-def test_packaged_robots(name: str) -> None:
-    robot = load_robot(name)
-    compare(robot, *np.random.default_rng(3).uniform(-2, 2, (3, robot.n)))
-
-
-# Others have bodies that MuJoCo refuses, such as massless ones.
-@pytest.mark.parametrize("name", ["panda", "ur5e", "dual_arm", "planar_pr"])
-def test_mujoco(name: str) -> None:
+# Of several kinds; some others have bodies that MuJoCo refuses, such as massless ones.
+@pytest.mark.parametrize("name", ["ur5e", "dual_arm", "planar_pr"])
+def test_packaged_robots_and_mujoco(name: str) -> None:
     mujoco = pytest.importorskip("mujoco", reason="MuJoCo is missing: pip install mujoco")
     robot = load_robot(name)
     model = mujoco.MjModel.from_xml_string(robot_as_urdf(robot).text)
@@ -68,6 +62,7 @@ def test_mujoco(name: str) -> None:
     q, qd, qdd = np.random.default_rng(4).uniform(-2, 2, (3, robot.n))
     data.qpos[place], data.qvel[place], data.qacc[place] = q, qd, qdd
     mujoco.mj_inverse(model, data)
+    compare(robot, q, qd, qdd)
     dynamics = Dynamics(robot, backend="numpy")
     # MuJoCo diagonalises inertias, to rounding of its own.
     assert deviation(data.qfrc_inverse[place], dynamics.effort(q, qd, qdd)) < 1e-10

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Validation of states and wrenches, and its error messages."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,26 +15,53 @@ from eom_dynamics.states import SYMBOLIC, joint_states, joint_vectors, wrenches
 INF, NAN = float("inf"), float("nan")
 ZEROS = np.zeros(2)
 
+VECTORS = [
+    (([0.0], ZEROS), "q must have shape (2,), has (1,)"),
+    ((ZEROS, [0.0, 0.0, 0.0]), "qd must have shape (2,), has (3,)"),
+    ((ZEROS, 0.0), "qd must have shape (2,), has ()"),
+    ((ZEROS, ZEROS, [[0.0, 0.0]]), "qdd must have shape (2,), has (1, 2)"),
+    ((ZEROS, ZEROS, ZEROS, [0.0, NAN]), "qddd must be finite; entry [1] is nan"),
+    ((ZEROS, ZEROS, ZEROS, ZEROS, [-INF, 0.0]), "qdddd must be finite; entry [0] is -inf"),
+    ((*[ZEROS] * 5, [0.0]), "q, derivative 5, must have shape (2,), has (1,)"),
+    (([[1.0, 2.0], [3.0]],), "q is not an array of numbers"),
+    ((["a", "b"],), "q must be real numbers, is of type <U1"),
+    (([1j, 0.0],), "q must be real numbers, is of type complex128"),
+]
+STATES = [
+    ((0.0,), "q must have shape (2,) or (N, 2), has ()"),
+    ((np.zeros((4, 3)),), "q must have shape (2,) or (N, 2), has (4, 3)"),
+    ((np.zeros((1, 4, 2)),), "q must have shape (2,) or (N, 2), has (1, 4, 2)"),
+    ((np.zeros((4, 2)), ZEROS), "qd must have shape (4, 2), has (2,)"),
+    ((ZEROS, np.zeros((1, 2))), "qd must have shape (2,), has (1, 2)"),
+    ((np.zeros((4, 2)), np.zeros((3, 2))), "qd must have shape (4, 2), has (3, 2)"),
+    ((np.zeros((2, 2)), [[0.0, 0.0], [0.0, INF]]), "qd must be finite; entry [1, 1] is inf"),
+    ((ZEROS, [None, 0.0]), "qd must be real numbers, is of type object"),
+    ((sp.symbols("q_1 q_2"),), f"q is symbolic: {SYMBOLIC}"),
+]
+WRENCHES = [
+    (([0.0] * 5,), (), "wrench W must have shape (6,), has (5,)"),
+    ((np.zeros(6), np.zeros((1, 6))), (), "wrench Wd must have shape (6,), has (1, 6)"),
+    (([0.0] * 5 + [NAN],), (), "wrench W must be finite; entry [5] is nan"),
+    (np.zeros(6), (), "wrench W must have shape (6,), has ()"),
+    ((np.zeros(6), np.zeros(6), np.zeros((3, 6))), (4,), "wrench Wdd must have shape (4, 6), has (3, 6)"),
+    ((np.zeros((4, 5)),), (4,), "wrench W must have shape (4, 6), has (4, 5)"),
+    ((np.zeros(4),), (4,), "wrench W must have shape (6,), has (4,)"),
+    (([[0.0] * 6, [0.0]],), (2,), "wrench W is not an array of numbers"),
+]
+
 
 @pytest.mark.parametrize(
-    ("vectors", "message"),
+    ("check", "message"),
     [
-        (([0.0], ZEROS), "q must have shape (2,), has (1,)"),
-        ((ZEROS, [0.0, 0.0, 0.0]), "qd must have shape (2,), has (3,)"),
-        ((ZEROS, 0.0), "qd must have shape (2,), has ()"),
-        ((ZEROS, ZEROS, [[0.0, 0.0]]), "qdd must have shape (2,), has (1, 2)"),
-        ((ZEROS, ZEROS, ZEROS, [0.0, NAN]), "qddd must be finite; entry [1] is nan"),
-        ((ZEROS, ZEROS, ZEROS, ZEROS, [-INF, 0.0]), "qdddd must be finite; entry [0] is -inf"),
-        ((*[ZEROS] * 5, [0.0]), "q, derivative 5, must have shape (2,), has (1,)"),
-        (([[1.0, 2.0], [3.0]],), "q is not an array of numbers"),
-        ((["a", "b"],), "q must be real numbers, is of type <U1"),
-        (([1j, 0.0],), "q must be real numbers, is of type complex128"),
+        *((partial(joint_vectors, 2, *vectors), message) for vectors, message in VECTORS),
+        *((partial(joint_states, 2, *vectors), message) for vectors, message in STATES),
+        *((partial(wrenches, wrench, 3, samples=samples), message) for wrench, samples, message in WRENCHES),
     ],
     ids=lambda x: x if isinstance(x, str) else "",
 )
-def test_errors_of_joint_vectors(vectors: tuple[Any, ...], message: str) -> None:
+def test_errors(check: Callable[[], object], message: str) -> None:
     with pytest.raises(StateError) as error:
-        joint_vectors(2, *vectors)
+        check()
     assert str(error.value) == message
 
 
@@ -53,50 +82,9 @@ def test_symbols_are_unchanged() -> None:
     assert tuple(array) == symbols
 
 
-@pytest.mark.parametrize(
-    ("vectors", "message"),
-    [
-        ((0.0,), "q must have shape (2,) or (N, 2), has ()"),
-        ((np.zeros((4, 3)),), "q must have shape (2,) or (N, 2), has (4, 3)"),
-        ((np.zeros((1, 4, 2)),), "q must have shape (2,) or (N, 2), has (1, 4, 2)"),
-        ((np.zeros((4, 2)), ZEROS), "qd must have shape (4, 2), has (2,)"),
-        ((ZEROS, np.zeros((1, 2))), "qd must have shape (2,), has (1, 2)"),
-        ((np.zeros((4, 2)), np.zeros((3, 2))), "qd must have shape (4, 2), has (3, 2)"),
-        ((np.zeros((2, 2)), [[0.0, 0.0], [0.0, INF]]), "qd must be finite; entry [1, 1] is inf"),
-        ((ZEROS, [None, 0.0]), "qd must be real numbers, is of type object"),
-        ((sp.symbols("q_1 q_2"),), f"q is symbolic: {SYMBOLIC}"),
-    ],
-    ids=lambda x: x if isinstance(x, str) else "",
-)
-def test_errors_of_joint_states(vectors: tuple[Any, ...], message: str) -> None:
-    with pytest.raises(StateError) as error:
-        joint_states(2, *vectors)
-    assert str(error.value) == message
-
-
 @pytest.mark.parametrize("shape", [(2,), (0, 2), (1, 2), (5, 2)], ids=str)
 def test_states_and_batches(shape: tuple[int, ...]) -> None:
     assert [x.shape for x in joint_states(2, np.ones(shape), np.ones(shape))] == [shape, shape]
-
-
-@pytest.mark.parametrize(
-    ("wrench", "samples", "message"),
-    [
-        (([0.0] * 5,), (), "wrench W must have shape (6,), has (5,)"),
-        ((np.zeros(6), np.zeros((1, 6))), (), "wrench Wd must have shape (6,), has (1, 6)"),
-        (([0.0] * 5 + [NAN],), (), "wrench W must be finite; entry [5] is nan"),
-        (np.zeros(6), (), "wrench W must have shape (6,), has ()"),
-        ((np.zeros(6), np.zeros(6), np.zeros((3, 6))), (4,), "wrench Wdd must have shape (4, 6), has (3, 6)"),
-        ((np.zeros((4, 5)),), (4,), "wrench W must have shape (4, 6), has (4, 5)"),
-        ((np.zeros(4),), (4,), "wrench W must have shape (6,), has (4,)"),
-        (([[0.0] * 6, [0.0]],), (2,), "wrench W is not an array of numbers"),
-    ],
-    ids=lambda x: x if isinstance(x, str) else "",
-)
-def test_errors_of_wrenches(wrench: Any, samples: tuple[int, ...], message: str) -> None:
-    with pytest.raises(StateError) as error:
-        wrenches(wrench, 3, samples=samples)
-    assert str(error.value) == message
 
 
 def test_omitted_wrenches_are_zero() -> None:

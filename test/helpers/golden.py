@@ -24,7 +24,6 @@ from eom_dynamics.states import STATE_NAMES, WRENCH_NAMES
 FOLDER = Path(__file__).parents[1] / "golden"
 
 INPUTS = (*STATE_NAMES, *WRENCH_NAMES)
-EFFORTS = ("tau", "taud", "taudd")
 OUTPUTS = Feedforward._fields
 
 STATES = 100

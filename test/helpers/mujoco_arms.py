@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from chains import packaged_parameters
+from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
 from eom_dynamics import ElasticArm, robot_from_parameters
@@ -29,7 +30,7 @@ HARD_FRICTION = 'solreffriction="2e-4 1" solimpfriction="0.9999 0.9999 0.001"'
 """Solver parameters with which a motor under less than its Coulomb friction stops within 0.2 ms."""
 
 
-def text(numbers: Array) -> str:
+def text(numbers: ArrayLike) -> str:
     return " ".join(f"{x:.17g}" for x in np.ravel(numbers))
 
 

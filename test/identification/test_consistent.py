@@ -12,7 +12,6 @@ from scipy.linalg import logm
 from eom_dynamics.identification.links.consistent import (
     Prior,
     consistent,
-    packed,
     parameters_of,
     pseudo_inertia,
     unpacked,
@@ -60,15 +59,6 @@ def test_distance(kind: str, theta: np.ndarray) -> None:
 
 
 @pytest.mark.parametrize("kind", ["entropic", "geodesic"])
-def test_no_distance_from_itself(kind: str) -> None:
-    prior = Prior(FILE, kind)
-    assert distance(prior, FILE) < 1e-25
-    # Close by, both are half of the squared distance.
-    near = parameters_of(prior.factor @ (1.001 * np.eye(4)) @ prior.factor.T)
-    assert distance(prior, near) == pytest.approx(0.5 * 4 * 1e-6, rel=2e-3)
-
-
-@pytest.mark.parametrize("kind", ["entropic", "geodesic"])
 @given(thetas)
 def test_gradient(kind: str, theta: np.ndarray) -> None:
     prior, step, C = Prior(FILE, kind), 1e-5, factor(theta)
@@ -77,13 +67,6 @@ def test_gradient(kind: str, theta: np.ndarray) -> None:
     for k, dY in enumerate(unpacked(step * np.eye(10))):
         ends = [prior.of_relative(C @ (np.eye(4) + s * dY) @ C.T) for s in (1, -1)]
         assert ours[k] == pytest.approx((ends[0] - ends[1]) / (2 * step), abs=1e-5 * size)
-
-
-def test_packed() -> None:
-    A = np.random.default_rng(2).standard_normal((3, 4, 4))
-    A = A + np.swapaxes(A, -1, -2)
-    np.testing.assert_allclose(unpacked(packed(A)), A)
-    np.testing.assert_allclose(np.sum(packed(A) ** 2, axis=-1), np.sum(A**2, axis=(-1, -2)))
 
 
 def points() -> tuple[np.ndarray, np.ndarray]:
@@ -105,10 +88,6 @@ def test_pseudo_inertia_of_points() -> None:
     P = pseudo_inertia(of_points())
     np.testing.assert_allclose(P, (one.T * masses) @ one, atol=1e-14)
     np.testing.assert_allclose(parameters_of(P), of_points(), atol=1e-14)
-
-
-def test_consistent_leaves_bodies_as_they_are() -> None:
-    np.testing.assert_allclose(consistent(of_points(), 0.01), of_points(), rtol=1e-12)
 
 
 @pytest.mark.parametrize("moment", [4, 7, 9])

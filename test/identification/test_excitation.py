@@ -54,34 +54,6 @@ def test_keeps_limits_by_the_verdict_of_the_trajectory_service(found: OptimalExc
     assert max(shares) > 0.75  # and nothing is given away
 
 
-def test_keeps_limits_by_independent_samples(found: OptimalExcitation) -> None:
-    """Velocities by differences of positions, and motor speeds by Pinocchio's torques and the law of the springs."""
-    robot, t = eom.load_robot("sea_planar_2r"), np.linspace(0, 4.0, 801)
-    pinocchio = pytest.importorskip("pinocchio", reason="Pinocchio is not installed")
-    from pinocchio_model import pinocchio_model
-
-    model = pinocchio_model(robot)
-    data = model.createData()
-
-    def position(at: float) -> Any:
-        return found.trajectory.derivatives(at, 0)[0]
-
-    def effort(at: float) -> Any:
-        return pinocchio.rnea(model, data, *found.trajectory.derivatives(at, 2))
-
-    def motor(at: float) -> Any:
-        first, second = effort(at)
-        roots = np.roots([2.0e4, 0.0, 400.0, -first])
-        return position(at) + np.array([float(roots[np.argmin(np.abs(roots.imag))].real), second / 300.0])
-
-    q = np.array([position(at) for at in t])
-    assert np.all(np.abs(q - 0.25) <= 0.8 * 1.75 * (1 + 1e-6))
-    qd = np.array([derivative(lambda h, at=at: position(at + h)) for at in t[5:-5:4]])
-    assert np.max(np.abs(qd)) <= 0.8 * 3.0 * (1 + 1e-6)
-    speed = np.array([derivative(lambda h, at=at: motor(at + h), step=2e-3) for at in t[5:-5:20]])
-    assert np.max(np.abs(speed)) <= 0.8 * 500.0 / 100.0 * (1 + 1e-6)
-
-
 def test_beats_random_motions(task: Excitation, found: OptimalExcitation) -> None:
     draw = np.random.default_rng(7)
     others = [task.information(task.trajectory(task.random(draw))) for _ in range(50)]
@@ -105,29 +77,13 @@ def test_random_motions_keep_limits_and_use_them(task: Excitation) -> None:
         assert 0.5 < np.max(np.abs(task.limits.ratios(states))) <= 1 + 1e-6
 
 
-def test_reproducible(task: Excitation) -> None:
-    one, other = (task.optimize(candidates=2, iterations=2, seed=5).trajectory for _ in range(2))
-    np.testing.assert_array_equal(one.sine, other.sine)
-    assert np.any(task.optimize(candidates=2, iterations=2, seed=6).trajectory.sine != one.sine)
-
-
-def test_progress(task: Excitation) -> None:
-    calls: list[tuple[float, float]] = []
-    task.optimize(candidates=2, iterations=4, progress=lambda *done: calls.append(done))
-    fractions = [fraction for fraction, _ in calls]
+def test_periods_repeat_the_motion_and_progress_rises() -> None:
+    fractions: list[float] = []
+    task = task_of(period=2.0, harmonics=4, periods=3)
+    motion = task.optimize(candidates=2, iterations=4, progress=lambda done, _: fractions.append(done)).trajectory
     assert fractions == sorted(fractions) and fractions[0] > 0 and fractions[-1] == 1.0
-
-
-def test_periods_repeat_the_motion() -> None:
-    motion = task_of(period=2.0, harmonics=4, periods=3).optimize(candidates=2, iterations=2).trajectory
     assert motion.end == 6.0
     np.testing.assert_allclose(motion.derivatives(0.3), motion.derivatives(4.3), atol=1e-9)
-
-
-def test_tree_with_limits_of_its_file() -> None:
-    task = Excitation(eom.load_robot("dual_arm"), ExcitationOptions(period=4.0, harmonics=3))
-    found = task.optimize(candidates=2, iterations=3)
-    assert found.verdict.ok and task.cost(found.information) < task.cost(found.start_information)
 
 
 def test_gravity_beyond_the_limits_of_effort() -> None:
@@ -145,15 +101,11 @@ def test_start_beyond_the_limits(task: Excitation) -> None:
     ("options", "message"),
     [
         ({"period": 0.0}, "period must be positive"),
-        ({"period": np.nan}, "period"),
         ({"harmonics": 2}, r"harmonics must be within \[3, 50\], is 2"),
-        ({"harmonics": 51}, "harmonics"),
         ({"harmonics": 3.5}, "harmonics must be an integer, is 3.5"),
         ({"periods": 0}, "periods must be within"),
         ({"clearance": -1.0}, "clearance"),
-        ({"share": 0.0}, "share"),
         ({"share": 1.1}, "share"),
-        ({"share": np.nan}, "share"),
         ({"noise": [1.0]}, "noise must be one positive number or 2"),
         ({"noise": -1.0}, "noise"),
         ({"condition_weight": -1.0}, "condition_weight must not be negative, is -1"),

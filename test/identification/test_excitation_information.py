@@ -61,12 +61,6 @@ def test_gradient_agrees_with_differences(model: InformationModel, weight: float
         assert np.sum(gradient * direction) == pytest.approx(float(slope), rel=1e-7)
 
 
-def test_cost_without_weight_is_the_determinant(model: InformationModel) -> None:
-    at = states(3)
-    value, _ = model.cost(at, 0.0)
-    assert value == pytest.approx(-model.information(at).log_det / len(model.columns), rel=1e-12)
-
-
 def test_weight_adds_at_least_the_condition_number(model: InformationModel) -> None:
     at = states(3)
     added = model.cost(at, 1.0)[0] - model.cost(at, 0.0)[0]

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from excited import efforts, motion, recording, true_robot
+from excited import efforts, motion, true_robot
+from excited import recording as excited_recording
 
 from eom_dynamics import Dynamics, ElasticArm, Robot, load_robot
 from eom_dynamics.actuators.parallel_springs import Anchors, GasLaw, ParallelSpring, SignedLinearLaw, TableLaw
@@ -32,10 +33,8 @@ from eom_dynamics.identification.links.choice import unfiltered_errors
 from eom_dynamics.identification.links.consistent import pseudo_inertia as pseudo_inertia_of
 from eom_dynamics.identification.links.equations import (
     Equations,
-    blocks,
     equations,
     ordinary,
-    predictions,
     total,
     weighted,
 )
@@ -50,11 +49,18 @@ from eom_dynamics.tools.identify.summary import identification_result
 QUICK = Options(cutoff=8.0, prior_weight=1.0)
 
 
+def recording(robot: Robot, true: Robot, side: str = "joint", **options: Any) -> Recording:
+    """A recording of 40 s at 100 Hz; filters and regressors of more samples take most of the time."""
+    return excited_recording(robot, true, side, **{"rate": 100.0, **options})
+
+
 @cache
-def arm(side: str = "joint") -> tuple[Robot, Robot, Fit]:
+def arm(side: str = "joint") -> tuple[Robot, Robot, Recording, Fit]:
+    """The robot of a file, the true one, its recording, and a fit."""
     robot = load_robot("sea_planar_2r")
     true = true_robot(robot, side)
-    return robot, true, fit(robot, recording(robot, true, side), options=replace(QUICK, side=side))
+    source = recording(robot, true, side)
+    return robot, true, source, fit(robot, source, options=replace(QUICK, side=side))
 
 
 def base_of(robot: Robot, found: Fit) -> np.ndarray:
@@ -79,7 +85,7 @@ def is_possible(parameters: np.ndarray) -> bool:
 
 def test_progress_by_step() -> None:
     """Steps come one after the other, and the fraction of each that is done rises."""
-    robot, true, _ = arm()
+    robot, true, *_ = arm()
     steps: list[tuple[str, float]] = []
     recorded = recording(robot, true, rate=25.0, duration=20.0)
     fit(robot, recorded, options=Options(prior_weight=1.0), progress=lambda step, done: steps.append((step, done)))
@@ -94,7 +100,7 @@ def test_progress_by_step() -> None:
 
 @pytest.mark.parametrize("side", ["joint", "motor"])
 def test_parameters_of_a_planar_arm(side: str) -> None:
-    _, true, found = arm(side)
+    _, true, _, found = arm(side)
     assert np.all(np.abs(z_scores(true, found)) < 3)
     joints = true.independent_joints
     laws = [j.friction_law if side == "joint" else j.actuator.friction for j in joints]
@@ -112,7 +118,7 @@ def test_parameters_of_a_planar_arm(side: str) -> None:
 
 
 def test_notes_of_several_joints_are_in_the_plural() -> None:
-    _, _, found = arm()
+    *_, found = arm()
     zero, deviation = np.zeros(2), np.array([1.0, 2.0])
     of_file = np.zeros(2, dtype=bool)
     for name, some, words in (
@@ -165,8 +171,7 @@ def test_offsets_of_sensors_and_of_the_arm() -> None:
 
 def test_parallel_spring() -> None:
     """A spring beside the motor, and its rest position, in the file of which there is none."""
-    robot = load_robot("sea_planar_2r")
-    true = true_robot(robot)
+    robot, true, *_ = arm()
     spring = ParallelSpring(SignedLinearLaw(20.0), 0.4)
     held = with_second(true, parallel_spring=spring)
     terms = ("viscous", "coulomb", "parallel_spring", "offset")
@@ -177,10 +182,9 @@ def test_parallel_spring() -> None:
 
 def test_figures_are_those_of_the_file(tmp_path: Path) -> None:
     """By the call that the documentation names, of the file that was written and loaded."""
-    robot, _, found = arm()
+    *_, source, found = arm()
     path = tmp_path / "arm.yaml"
     path.write_text(robot_as_yaml(identified_robot(found)).text)
-    source = recording(robot, true_robot(robot))
     states = filtered_motion(source, found.filter, 4)
     tau = ElasticArm(load_robot(path)).feedforward(*states.states).tau
     inner = states.inner
@@ -195,9 +199,8 @@ def test_figures_are_those_of_the_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize("keep", ["joint", "file"])
 def test_worse_joints_keep_what_was_given(keep: str) -> None:
     """Efforts of one joint in another sign: the file that was given stays the better one on data that are right."""
-    robot = load_robot("sea_planar_2r")
-    true = true_robot(robot)
-    training, validation = recording(robot, true), recording(robot, true, seed=1)
+    robot, true, training, _ = arm()
+    validation = recording(robot, true, seed=1)
     wrong = replace(training, tau=training.tau * [1.0, -1.0])
     found = fit(robot, wrong, validation, replace(QUICK, keep=keep, suspect="use"))
     assert "joint_2" in found.kept and found.rejected is not None
@@ -285,16 +288,14 @@ def test_coupled_wrist() -> None:
     np.testing.assert_allclose(efforts_of_file, efforts(again, q, qd, qdd, "motor"), atol=1e-9)
 
 
-@pytest.mark.parametrize("inertia", [True, False])
-def test_terms_identifiable_together(inertia: bool) -> None:
+def test_terms_identifiable_together() -> None:
     """Of a joint that turns one way, Coulomb friction stands for the offset, too, and nothing is explained worse."""
-    robot = load_robot("sea_planar_2r")
-    true = robot if not inertia else true_robot(robot)
-    t = np.arange(0.0, 40.0, 0.005)
+    robot, true, *_ = arm()
+    t = np.arange(0.0, 40.0, 0.01)
     q, qd, qdd = motion(2, t)
     q[:, 0], qd[:, 0], qdd[:, 0] = t + 0.2 * np.sin(t), 1 + 0.2 * np.cos(t), -0.2 * np.sin(t)
     tau = efforts(true, q, qd, qdd) + [2.0, 0.0] + 1e-3 * np.random.default_rng(0).standard_normal(q.shape)
-    found = fit(robot, Recording(robot.joint_names, t, q, tau), options=replace(QUICK, inertia=inertia))
+    found = fit(robot, Recording(robot.joint_names, t, q, tau), options=QUICK)
     assert not found.term_identifiable["coulomb"][0] and not found.term_identifiable["offset"][0]
     # Nothing pulls Coulomb friction, and the prior keeps the offset at zero but for rounding.
     assert found.terms["offset"][0] == pytest.approx(0.0, abs=1e-6) and not found.term_of_file["coulomb"].any()
@@ -306,8 +307,7 @@ def test_terms_identifiable_together(inertia: bool) -> None:
 @pytest.mark.parametrize("runs", [8, pytest.param(20, marks=pytest.mark.soak)])
 def test_deviations_are_honest(runs: int) -> None:
     """Of runs with other noise, base parameters are within 3 standard deviations in 95 %, and not far within."""
-    robot = load_robot("sea_planar_2r")
-    true = true_robot(robot)
+    robot, true, *_ = arm()
     scores = []
     for seed in range(runs):
         source = recording(robot, true, seed=seed, rate=60.0, duration=25.0)
@@ -317,30 +317,6 @@ def test_deviations_are_honest(runs: int) -> None:
     # 48 samples of a normal distribution have an RMS from 0.7 to 1.3, and 120 from 0.8 to 1.2; correlation of residuals
     # is estimated roughly.
     assert 0.6 < np.sqrt(np.mean(errors**2)) < 1.3
-
-
-def test_prediction_by_the_file() -> None:
-    """The identified robot, written and read, has the efforts that the fit predicts."""
-    robot, true, found = arm()
-    q, qd, qdd = motion(robot.n, np.linspace(0, 5, 50))
-    ours = efforts(identified_robot(found), q, qd, qdd)
-    regressor = Regressor(robot, found.regressor.terms)
-    predicted = regressor(q, qd, qdd) @ found.vector
-    np.testing.assert_allclose(ours, predicted, atol=1e-10)
-    of_sensor = replace(found, options=replace(found.options, offset="sensor"))
-    ours = efforts(identified_robot(of_sensor), q, qd, qdd)
-    np.testing.assert_allclose(ours, predicted - found.terms["offset"], atol=1e-10)
-    desired = efforts(true, q, qd, qdd)
-    assert np.sqrt(np.mean((ours - desired) ** 2)) < 0.01 * np.std(desired)
-    assert not_in_file(of_sensor)[0].startswith("offset: joint_1")
-
-
-def test_motor_side_of_the_file() -> None:
-    robot, true, found = arm("motor")
-    q, qd, qdd = motion(robot.n, np.linspace(0, 5, 50))
-    ours, desired = (efforts(r, q, qd, qdd, "motor") for r in (identified_robot(found), true))
-    assert np.sqrt(np.mean((ours - desired) ** 2)) < 0.01 * np.std(desired)
-    assert identified_robot(found).joints[0].damping == robot.joints[0].damping
 
 
 def test_six_joints_with_validation() -> None:
@@ -359,8 +335,8 @@ def test_six_joints_with_validation() -> None:
 
 
 def test_cutoff_and_velocity_are_chosen() -> None:
-    robot, true, _ = arm()
-    source = recording(robot, true, rate=100.0, velocity=True)
+    robot, true, *_ = arm()
+    source = recording(robot, true, velocity=True)
     rough = replace(source, q=source.q + 1e-3 * np.random.default_rng(5).standard_normal(source.q.shape))
     found = fit(robot, rough, options=Options(prior_weight=1.0))
     assert found.filter.measured_velocity
@@ -374,30 +350,30 @@ def test_cutoff_and_velocity_are_chosen() -> None:
 
 
 def test_cutoff_is_lower_for_a_coarser_encoder() -> None:
-    robot, true, _ = arm()
-    source = recording(robot, true, rate=100.0)
+    robot, _, source, _ = arm()
     draw = np.random.default_rng(5)
     cutoffs = []
-    for noise in (0.0, 3e-4, 3e-3):
+    for noise in (0.0, 3e-3):
         coarse = replace(source, q=source.q + noise * draw.standard_normal(source.q.shape))
         cutoffs.append(fit(robot, coarse, options=Options(prior_weight=1.0)).filter.cutoff)
-    assert cutoffs[0] > cutoffs[1] > cutoffs[2] > 0.5  # the motion goes to 0.5 Hz
+    assert cutoffs[0] > cutoffs[1] > 0.5  # the motion goes to 0.5 Hz
 
 
-@pytest.mark.parametrize("estimator", ["weighted", "ordinary", "huber", "total"])
-@pytest.mark.parametrize("prior", ["entropic", "geodesic"])
+@pytest.mark.parametrize(
+    ("estimator", "prior"),
+    [("weighted", "geodesic"), ("ordinary", "entropic"), ("huber", "entropic"), ("total", "geodesic")],
+)
 def test_estimators(estimator: str, prior: str) -> None:
-    robot, true, _ = arm()
-    found = fit(robot, recording(robot, true), options=replace(QUICK, estimator=estimator, prior=prior))
+    robot, true, source, _ = arm()
+    found = fit(robot, source, options=replace(QUICK, estimator=estimator, prior=prior))
     np.testing.assert_allclose(found.vector[:6], base_of(true, found), rtol=0.02, atol=0.01)
 
 
 def test_huber_ignores_outliers() -> None:
-    robot, true, _ = arm()
-    source = recording(robot, true)
+    robot, true, source, _ = arm()
     draw = np.random.default_rng(8)
     # Contacts: now and then a push of some 20 N m for a quarter of a second.
-    pushes = np.repeat(np.where(draw.random((len(source) // 50, 2)) < 0.1, 20.0, 0.0), 50, axis=0)
+    pushes = np.repeat(np.where(draw.random((len(source) // 25, 2)) < 0.1, 20.0, 0.0), 25, axis=0)
     pushed = replace(source, tau=source.tau + pushes)
     errors = {}
     for estimator in ("weighted", "huber"):
@@ -410,8 +386,7 @@ def test_huber_ignores_outliers() -> None:
 @pytest.mark.parametrize("prior", ["entropic", "geodesic"])
 def test_bodies_are_possible_where_efforts_have_the_wrong_sign(prior: str) -> None:
     """No masses explain such efforts: bodies go to the edge of what is possible, and stay within it."""
-    robot, true, _ = arm("motor")
-    source = recording(robot, true, "motor", rate=100.0)
+    robot, _, source, _ = arm("motor")
     options = replace(QUICK, side="motor", prior=prior, prior_weight=0.1, suspect="use")
     found = fit(robot, replace(source, tau=-source.tau), options=options)
     for body in found.parameters.reshape(-1, 10):
@@ -437,28 +412,9 @@ def test_total_least_squares() -> None:
     assert np.abs(unit - x).max() < 0.05 < np.abs(first.x - x).max()
 
 
-def test_equations_are_those_of_all_rows() -> None:
-    """The compressed equations have the solution and the residual of all rows."""
-    robot, true, _ = arm()
-    regressor = Regressor(robot, ("viscous", "offset"))
-    samples = filter_recording(recording(robot, true), regressor.terms, default_filter(robot, 8.0))
-    x = np.random.default_rng(0).standard_normal(len(regressor.names))
-    system = equations(regressor, samples)
-    (part,) = samples
-    residual = np.where(part.used, predictions(regressor, part, x) - part.tau, 0.0)
-    np.testing.assert_allclose(system.squares(x), np.sum(residual**2, axis=0), rtol=1e-10)
-    np.testing.assert_array_equal(system.counts, part.used.sum(axis=0))
-    halves = [equations(regressor, block) for block in blocks(samples, 2)]
-    np.testing.assert_allclose((halves[0] + halves[1]).squares(x), system.squares(x), rtol=1e-10)
-    Y = regressor(part.q, part.qd, part.qdd)[part.used]
-    desired = np.linalg.lstsq(Y, part.tau[part.used], rcond=None)[0]
-    np.testing.assert_allclose(ordinary(system, np.zeros_like(x)).x, desired, rtol=1e-6, atol=1e-9)
-
-
 def test_weights_of_joints() -> None:
     """A joint with noise a hundred times as large counts a hundred times less."""
-    robot, true, _ = arm()
-    source = recording(robot, true)
+    robot, true, source, _ = arm()
     loud = source.tau + np.array([10.0, 0.0]) * np.random.default_rng(1).standard_normal(source.tau.shape)
     regressor = Regressor(robot, ("viscous", "coulomb"))
     system = equations(
@@ -472,7 +428,7 @@ def test_weights_of_joints() -> None:
 
 
 def test_stribeck() -> None:
-    robot, true, _ = arm()
+    robot, true, *_ = arm()
     law = {"viscous": 0.5, "coulomb": 1.0, "static": 2.0, "stribeck_velocity": 0.4}
     source = recording(robot, true_robot(robot), duration=60.0, noise=0.2)
     q, qd, qdd = motion(2, source.t)
@@ -488,7 +444,7 @@ def test_stribeck() -> None:
 
 
 def test_friction_alone() -> None:
-    robot, true, _ = arm()
+    robot, true, *_ = arm()
     pairs = zip(robot.joints, true.joints, strict=True)
     rubbing = replace(robot, joints=tuple(replace(j, damping=t.damping, friction=t.friction) for j, t in pairs))
     found = fit(robot, recording(robot, rubbing), options=replace(QUICK, inertia=False))
@@ -499,7 +455,7 @@ def test_friction_alone() -> None:
 
 def test_payload() -> None:
     """A payload of 1.5 kg on the last body; everything else is known."""
-    _, true, _ = arm()
+    _, true, *_ = arm()
     last = true.joints[-1]
     mass, center, inertia = 1.5, np.array([0.3, 0.1, 0.0]), np.diag([0.01, 0.02, 0.03])
     total_mass = last.mass + mass
@@ -533,8 +489,8 @@ def with_second_at_rest(source: Recording) -> Recording:
 
 def with_other_clocks(source: Recording) -> Recording:
     t = source.t.copy()
-    t[3000:] -= 7.0
-    t[6000:] += 100.0
+    t[1500:] -= 7.0
+    t[3000:] += 100.0
     return replace(source, t=t)
 
 
@@ -554,14 +510,14 @@ def with_other_clocks(source: Recording) -> Recording:
             False,
         ),
         (with_other_clocks, "pauses or jumps of the clock separate 3 motions", True),
-        (lambda r: r[:400], "", None),
+        (lambda r: r[:200], "", None),
     ],
     ids=["noise", "sign", "one joint at rest", "one effort zero", "clock", "short"],
 )
 def test_bad_recordings(change: Callable[[Recording], Recording], note: str, second: bool | None) -> None:
     """Inertias are possible all the same, and a line says what is wrong; ``second`` whether joint 2 is identified."""
-    robot, true, _ = arm()
-    found = fit(robot, change(recording(robot, true)), options=QUICK)
+    robot, _, source, _ = arm()
+    found = fit(robot, change(source), options=QUICK)
     of_file = np.concatenate([inertial_parameters(joint) for joint in robot.joints])
     assert is_possible(np.where(found.parameters == of_file, 0.0, found.parameters))
     assert np.all(found.terms["viscous"] >= 0)
@@ -579,13 +535,13 @@ def test_bad_recordings(change: Callable[[Recording], Recording], note: str, sec
         (lambda r: replace(r, tau=np.nan * r.tau), "simulated: efforts are missing or the same throughout"),
         (lambda r: replace(r, q=0 * r.q), "simulated: no joint moves"),
         (lambda r: replace(r, joint_names=("a", "b")), "simulated: has the joints a, b, the robot joint_1, joint_2"),
-        (lambda r: r[:110], "efforts with motion are too few for 12 parameters"),
+        (lambda r: r[:60], "efforts with motion are too few for 12 parameters"),
     ],
 )
 def test_useless_recordings(change, message: str) -> None:
-    robot, true, _ = arm()
+    robot, _, source, _ = arm()
     with pytest.raises(IdentificationError, match=message):
-        fit(robot, change(recording(robot, true)), options=QUICK)
+        fit(robot, change(source), options=QUICK)
 
 
 @pytest.mark.parametrize(

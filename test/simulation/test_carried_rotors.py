@@ -151,17 +151,6 @@ def test_energy_is_the_work_of_the_motors(robot: Robot, stiffness: Any, driven: 
     assert energy_audit(reduced, simulation).relative_imbalance > 1e-3
 
 
-def test_batch_is_its_states(robot: Robot) -> None:
-    plant = ElasticPlant(ElasticArm(robot, stiffness=[400.0, INF, 250.0]))
-    rng = np.random.default_rng(2)
-    states, efforts = rng.uniform(-1, 1, (3, 12)), rng.uniform(-1, 1, (3, 3))
-    batch = plant.rate(states, efforts)
-    for i in range(3):
-        assert deviation(batch[i], plant.rate(states[i], efforts[i])) < 1e-13
-    held = energy(plant, states)
-    assert deviation(held.kinetic, [energy(plant, state).kinetic for state in states]) < 1e-13
-
-
 def test_feedforwards_in_the_complete_plant(robot: Robot) -> None:
     """Without feedback, the exact map stays on the motion, the approximation nearly, the reduced model does not.
 

@@ -11,10 +11,10 @@ from differences import deviation
 from scipy.integrate import solve_ivp
 from springs import EVERY_KIND, with_springs
 
-from eom_dynamics import Dynamics, ElasticArm, load_robot
+from eom_dynamics import Dynamics, load_robot
 from eom_dynamics.actuators.springs import CoupledSpring
 from eom_dynamics.exceptions import StateError
-from eom_dynamics.simulation import ElasticPlant, SimulationError, compare_feedforward, simulate
+from eom_dynamics.simulation import compare_feedforward
 from eom_dynamics.simulation.feedforward_comparison import perturbed
 from eom_dynamics.trajectory import Cosine, paper_motion
 
@@ -93,24 +93,6 @@ def test_an_arm_with_a_slack_spring_ends_alone() -> None:
     assert np.all(np.isfinite(comparison.error[known])) and np.all(np.isnan(comparison.error[~known, 0, NONE]))
     assert np.isnan(comparison.rms[0, NONE]) and np.isnan(comparison.peak[0, NONE])
     assert np.isfinite(comparison.rms).sum() == 5 and comparison.energy_imbalance < 1e-8
-
-
-def test_an_early_end_does_not_change_other_arms() -> None:
-    times = np.linspace(0.0, 0.1, 101)
-    robot, motion = load_robot("vsa_planar_2r"), paper_motion(2)
-    both = compare_feedforward(robot, motion, times, [0.0, 70.0])
-    alone = compare_feedforward(robot, motion, times, [70.0])
-    assert both.ends[NONE] is not None and alone.ends == (None,) * 3
-    # Step sizes differ, each with errors of 1e-10.
-    np.testing.assert_allclose(both.error[:, 1], alone.error[:, 0], atol=1e-9)
-
-
-def test_an_early_end_of_a_single_arm_is_an_error() -> None:
-    robot = load_robot("vsa_planar_2r")
-    plant = ElasticPlant(ElasticArm(robot))
-    start = plant.on_trajectory(*np.zeros((5, 2)))
-    with pytest.raises(SimulationError, match=r"at 0\.0760\d* s the tension-only spring at joint_2_.* slack$"):
-        simulate(plant, lambda t, state: np.zeros(4), [0.0, 1.0], start)
 
 
 @pytest.mark.filterwarnings("ignore:.*encountered:RuntimeWarning")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Energy against textbook formulas, and its balance with the work of the motors."""
+"""Energy against textbook formulas, and its balance with the work of the motors and the heat of losses."""
 
 from __future__ import annotations
 
@@ -8,14 +8,24 @@ from typing import Any
 import numpy as np
 import pytest
 from chains import packaged_parameters
+from differences import deviation, gradient
+from springs import with_springs
 from textbook import kinetic_energy, potential_energy
 
-from eom_dynamics import ElasticArm, load_robot
+from eom_dynamics import ElasticArm, RobotDescriptionError, load_robot
+from eom_dynamics.actuators import Actuator, Friction, Gear
+from eom_dynamics.actuators.springs import CubicSpring, DampedSpring, ExponentialPair, RigidSpring
 from eom_dynamics.arrays import Array
 from eom_dynamics.simulation import ElasticPlant, energy, energy_audit, simulate
 from eom_dynamics.trajectory import paper_motion
 
-INF = float("inf")
+MOTION = paper_motion(2)
+LOSS = Actuator(friction=Friction(viscous=0.4, coulomb=0.2, static=0.3, smoothing_velocity=0.5), gear=Gear(0.8, 5.0))
+PAIRED = (CubicSpring(500.0, 400.0), ExponentialPair(40.0, 1.5, 300.0))
+
+
+def lossy_plant(*springs: Any) -> ElasticPlant:
+    return ElasticPlant(ElasticArm(with_springs(load_robot("planar_2r"), *springs, actuator=LOSS)))
 
 
 @pytest.mark.parametrize("name", ["iiwa", "planar_pr"])
@@ -34,20 +44,44 @@ def test_energies_are_those_of_the_textbook(name: str) -> None:
         assert energy(plant, states[i]).total == pytest.approx(held.total[i], rel=1e-14)
 
 
-@pytest.mark.parametrize(
-    ("stiffness", "driven"), [(None, True), ([INF, 300.0], True), (INF, False)], ids=["elastic", "mixed", "rigid, free"]
-)
-def test_energy_is_the_work_of_the_motors(stiffness: Any, driven: bool) -> None:
-    plant = ElasticPlant(ElasticArm(load_robot("planar_2r"), stiffness=stiffness))
-    start = plant.on_trajectory(*paper_motion(2).derivatives(0.0))
+def test_energy_is_the_work_of_the_motors() -> None:
+    plant = ElasticPlant(ElasticArm(load_robot("planar_2r"), stiffness=[np.inf, 300.0]))
+    start = plant.on_trajectory(*MOTION.derivatives(0.0))
 
     def control(t: float, state: Array) -> Array:
-        return driven * (np.array([40.0, 15.0]) * np.cos([3 * t, 5 * t]) - 2 * plant.parts(state).thetad)
+        return np.array([40.0, 15.0]) * np.cos([3 * t, 5 * t]) - 2 * plant.parts(state).thetad
 
-    simulation = simulate(plant, control, np.linspace(0.0, 0.6, 31), start)
+    simulation = simulate(plant, control, np.linspace(0.0, 0.3, 31), start)
     held = energy(plant, simulation.states)
     exchanged = np.ptp(held.kinetic)
     balance = held.total - held.total[0] - simulation.work
     assert np.max(np.abs(balance)) < 1e-8 * exchanged
-    assert np.ptp(simulation.work) > 0.1 * exchanged if driven else not np.any(simulation.work)
+    assert np.ptp(simulation.work) > 0.1 * exchanged
     assert energy_audit(plant, simulation).relative_imbalance < 1e-8
+
+
+@pytest.mark.parametrize("springs", [PAIRED, (DampedSpring(500.0, 3.0), PAIRED[0])], ids=["pair", "damper"])
+def test_work_is_energy_and_heat(springs: Any) -> None:
+    lossy = lossy_plant(*springs)
+    command = lossy.arm.feedforward
+    start = lossy.on_trajectory(*MOTION.derivatives(0.0))
+    t = np.linspace(0.0, 0.25, 26)
+    simulation = simulate(lossy, lambda now, _: command(*MOTION.derivatives(now)).motor_effort, t, start)
+    assert simulation.heat[-1] > 0.1 and np.all(np.diff(simulation.heat) >= 0)
+    assert energy_audit(lossy, simulation).relative_imbalance < 1e-8
+    if springs is PAIRED:
+        assert np.max(np.abs(lossy.parts(simulation.states).q - MOTION.derivatives(t, order=0)[0])) < 1e-10
+
+
+def test_lossy_gears_at_rigid_joints_are_refused() -> None:
+    with pytest.raises(RobotDescriptionError, match="efficiency must be 1 at rigid joints"):
+        lossy_plant(RigidSpring(), PAIRED[0])
+
+
+def test_tangents_are_derivatives_of_efforts() -> None:
+    for springs in (PAIRED, (DampedSpring(500.0, 3.0), PAIRED[0])):
+        loads = lossy_plant(*springs).springs
+        delta, deltad = np.array([[0.3, 0.2, -0.4], [0.1, -0.2, 0.5]])[:, : len(loads.side.motor_joint)]
+        slope, damping = loads.tangents(delta)
+        assert deviation(slope, gradient(lambda x: loads.loads(x, deltad), delta)) < 1e-10  # noqa: B023
+        assert deviation(damping, gradient(lambda x: loads.loads(delta, x), deltad), floor=1.0) < 1e-10  # noqa: B023

@@ -45,11 +45,10 @@ def simulated(arm: ElasticArm, w: float, factors: dict[str, float]) -> Array:
     return np.array(squares)
 
 
-@pytest.mark.parametrize("w", [70.0, 200.0])
-def test_expected_errors_are_those_of_simulations_over_draws(w: float) -> None:
+def test_expected_errors_are_those_of_simulations_over_draws() -> None:
     """Over half of all signs of errors of one standard deviation: to first order, second moments are those of all."""
     pytest.importorskip("mujoco", reason="MuJoCo is missing: pip install mujoco")
-    arm, sizes = ElasticArm(load_robot("panda")), ModelUncertainty(0.05, 0.05, 0.1)
+    arm, sizes, w = ElasticArm(load_robot("panda")), ModelUncertainty(0.05, 0.05, 0.1), 70.0
     draws = [
         simulated(arm, w, dict(zip(sizes._fields, 1 + np.array(sizes) * signs, strict=True)))
         for signs in product((-1, 1), repeat=3)

@@ -4,15 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from eom_dynamics import StateError, lie
+from eom_dynamics import lie
 from eom_dynamics.arrays import Array
-from eom_dynamics.simulation import SimulationError, simulate_free_motion
+from eom_dynamics.simulation import simulate_free_motion
 
 MASS, CENTER = 2.0, np.array([0.1, -0.05, 0.2])
 TURNED = Rotation.from_rotvec([0.3, 0.5, -0.2]).as_matrix()
@@ -20,7 +19,7 @@ ABOUT_CENTER = TURNED @ np.diag([0.05, 0.08, 0.11]) @ TURNED.T
 GRAVITY = np.array([0.5, -0.3, -9.80665])
 POSE = lie.pose(Rotation.from_rotvec([0.4, -0.6, 1.0]).as_matrix(), [0.3, 0.2, 1.0])
 NU = np.array([1.5, -2.0, 1.0, 0.5, -0.4, 2.0])
-T = np.linspace(0.0, 10.0, 11)
+T = np.linspace(0.0, 4.0, 11)
 
 
 def cross(w: Array) -> Array:
@@ -74,19 +73,6 @@ def test_a_thrown_body_keeps_momentum_and_energy() -> None:
     assert np.max(np.abs(center - parabola)) < 1e-12 * np.max(np.abs(center))
 
 
-def test_spatial_momentum_without_gravity() -> None:
-    """Ad(C)⁻ᵀ M nu, of all six components, with the Euler-Poincaré equations M nu' = ad(nu)' M nu."""
-    M = inertia()
-    found = simulate_free_motion(lambda _, C, q, nu: np.linalg.solve(M, lie.ad(nu).T @ M @ nu), T, POSE, NU)
-    momentum = np.array([np.linalg.inv(lie.Ad(C)).T @ M @ nu for C, nu in zip(found.pose, found.nu, strict=True)])
-    energy = 0.5 * np.sum(found.nu * (found.nu @ M), axis=1)
-    # Moments about the base, from which the body flies away.
-    size = np.max(np.linalg.norm(found.pose[:, :3, 3], axis=1)) * np.linalg.norm(momentum[0, 3:])
-    assert np.max(np.abs(momentum - momentum[0])[:, 3:]) < 1e-12 * np.linalg.norm(momentum[0, 3:])
-    assert np.max(np.abs(momentum - momentum[0])[:, :3]) < 1e-12 * size
-    assert np.max(np.abs(energy - energy[0])) < 1e-12 * energy[0]
-
-
 def test_symmetric_top() -> None:
     """Body rates of the axis precess at (I3 - I1)/I1 w3; the axis at |L|/I1 about the angular momentum L."""
     I1, I3 = 0.4, 0.7
@@ -128,20 +114,3 @@ def test_joint_variables_are_integrated_beside_the_pose() -> None:
     found = simulate_free_motion(acceleration, T, POSE, [*twist, 0.0], [0.5])
     assert np.max(np.abs(found.q[:, 0] - 0.5 * np.cos(3 * T))) < 1e-11
     assert np.max(np.abs(found.pose - POSE @ lie.exp(twist, T))) < 1e-11
-
-
-@pytest.mark.parametrize(
-    "given",
-    [{"pose": np.eye(3)}, {"nu": NU[:5]}, {"q": [0.0]}, {"nu": np.full(6, np.nan)}, {"t": [0.0, 0.0]}],
-)
-def test_states_that_are_refused(given: Any) -> None:
-    arguments: dict[str, Any] = {"t": T, "pose": POSE, "nu": NU, "q": (), **given}
-    with pytest.raises(StateError, match=r"must have shapes|must be finite"):
-        simulate_free_motion(newton_euler(GRAVITY), **arguments)
-
-
-def test_errors_of_steps_and_accelerations() -> None:
-    with pytest.raises(SimulationError, match=r"at 0 s a step of 10 s is too long"):
-        simulate_free_motion(newton_euler(GRAVITY), [0.0, 10.0], POSE, NU, method="euler", step=10.0)
-    with pytest.raises(StateError, match=r"acceleration must return shape \(6,\), returns \(3,\)"):
-        simulate_free_motion(lambda *_: np.zeros(3), T, POSE, NU)

@@ -90,7 +90,7 @@ def test_simulated_arm_tracks_the_trajectory():
     np.testing.assert_allclose(plant.parts(simulation.states).q, motion.derivatives(t, 0)[0], rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize("kind", ["cubic", "damped", "variable"])
+@pytest.mark.parametrize("kind", ["damped", "variable"])
 def test_chunks_do_not_affect_the_result(small_motion, kind, monkeypatch):
     arm = ElasticArm(with_springs(SMALL_ROBOT, EVERY_KIND[kind], LinearSpring(900.0)))
     whole = trajectory_feedforward(arm, small_motion, TIMES / 2, rate=200.0)

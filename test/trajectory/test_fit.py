@@ -33,7 +33,7 @@ INSIDE = np.linspace(1, 19, 2000)
 
 
 @pytest.mark.parametrize("velocities", [False, True])
-@pytest.mark.parametrize("frequency", [1.0, 4.0, 5.0, 6.0, 10.0])
+@pytest.mark.parametrize("frequency", [1.0, 5.0, 10.0])
 def test_gain_and_phase(frequency: float, velocities: bool) -> None:
     t = np.arange(0, 20, 0.005)
     wave = 2 * np.pi * frequency
@@ -78,19 +78,6 @@ def test_noise_suppression() -> None:
         assert errors[0] < 1.1 * errors[1]
 
 
-def test_velocities_reduce_the_error() -> None:
-    t, q = recording(1, noise=1e-3)
-    v = truth(t, 1) + 1e-3 * np.random.default_rng(9).normal(size=q.shape)
-    errors = [
-        [
-            np.sqrt(np.mean((x - truth(INSIDE, k)) ** 2))
-            for k, x in enumerate(fit_trajectory(t, q, **given_).trajectory.derivatives(INSIDE))
-        ]
-        for given_ in ({"cutoff": 5.0}, {"cutoff": 5.0, "velocities": v})
-    ]
-    assert np.all(np.array(errors[1]) < 0.9 * np.array(errors[0]))
-
-
 def test_invalid_samples_are_counted() -> None:
     t, q = recording(2)
     clean = fit_trajectory(t, q, cutoff=5.0).trajectory.derivatives(INSIDE)
@@ -127,16 +114,6 @@ def test_gaps_are_reported_and_filled_without_overshoot() -> None:
     far = INSIDE[(INSIDE < 5.0) | (INSIDE > 10.0)]
     np.testing.assert_allclose(result.trajectory.derivatives(far)[0], truth(far, 0), atol=1e-3)
     assert not fit_trajectory(t[keep], q[keep], cutoff=5.0, gap=4.0).gaps
-
-
-@settings(max_examples=10)
-@given(st.integers(0, 1000))
-def test_derivatives_are_continuous(seed: int) -> None:
-    t, q = recording(seed, N=400, noise=0.1)
-    motion = fit_trajectory(t, q, cutoff=3.0).trajectory
-    before, after = (motion.derivatives(np.nextafter(motion.t[1:-1], side)) for side in (-np.inf, np.inf))
-    for a, b in zip(before, after, strict=True):
-        assert np.max(np.abs(a - b)) < 1e-9 * np.max(np.abs(a))
 
 
 def test_memory_is_linear_in_the_number_of_samples() -> None:

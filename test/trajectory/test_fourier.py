@@ -11,7 +11,7 @@ import sympy
 from differences import derivative, deviation
 
 from eom_dynamics.exceptions import TrajectoryError
-from eom_dynamics.trajectory import Cosine, Fourier, paper_motion, paper_wrench
+from eom_dynamics.trajectory import Cosine, Fourier, paper_wrench
 
 TIMES = np.linspace(0.0, 5.0, 41)
 
@@ -27,60 +27,27 @@ def test_derivatives_of_cosines_agree_with_sympy() -> None:
             np.testing.assert_allclose(values[:, i], expected, rtol=0, atol=1e-11)  # 1e-14 of the largest, 1000
 
 
-def test_shapes_of_cosines() -> None:
-    motion = paper_motion(3)
-    assert [x.shape for x in motion.derivatives(0.5)] == [(3,)] * 5
-    assert [x.shape for x in motion.derivatives(TIMES, order=2)] == [(41, 3)] * 3
-    np.testing.assert_array_equal(motion.derivatives(TIMES)[4][7], motion.derivatives(TIMES[7])[4])
-
-
-def test_start_of_the_papers_motion() -> None:
-    q, qd, qdd, *_ = paper_motion().derivatives(0.0)
-    assert q[0] == -1.2943753211777664 and q[6] == 0.4217605991935227
-    assert not np.any(qd)
-    np.testing.assert_allclose(qdd[6], -0.4217605991935227 * 5.927533308659986**2)
-
-
-def test_paper_motion_of_more_joints() -> None:
-    q = paper_motion(9).derivatives(1.0)[0]
-    np.testing.assert_array_equal(q[7:], q[:2])
-
-
-@pytest.mark.parametrize("t", [0.0, 0.25, 1.7])
-def test_wrench_of_the_paper(t: float) -> None:
+def test_wrench_of_the_paper() -> None:
+    t = 1.7
     W, Wd, Wdd = paper_wrench().derivatives(t, order=2)
     np.testing.assert_allclose(W, np.full(6, 10 * np.sin(np.pi * t)), atol=1e-13)
     np.testing.assert_allclose(Wd, np.full(6, 10 * np.pi * np.cos(np.pi * t)), atol=1e-12)
     np.testing.assert_allclose(Wdd, np.full(6, -10 * np.pi**2 * np.sin(np.pi * t)), atol=1e-12)
 
 
-def test_wrench_of_several_tools() -> None:
-    one, two = (paper_wrench(tools).derivatives(0.3, order=2) for tools in (1, 2))
-    np.testing.assert_array_equal(two, np.concatenate([one, one], axis=1))
-
-
 RNG = np.random.default_rng(0)
 A, B, Q0 = RNG.normal(size=(3, 5)), RNG.normal(size=(3, 5)), RNG.normal(size=3)
 
 
-def test_derivatives_agree_with_sympy() -> None:
-    t = sympy.Symbol("t")
-    motion = Fourier(0.2, A, B, Q0)
-    times = np.linspace(0, 5, 31)
-    for i in range(3):
-        w = 2 * sympy.pi / 5
-        q = Q0[i] + sum(
-            A[i, j] / (w * (j + 1)) * sympy.sin(w * (j + 1) * t) - B[i, j] / (w * (j + 1)) * sympy.cos(w * (j + 1) * t)
-            for j in range(5)
-        )
-        for k, actual in enumerate(motion.derivatives(times, order=5)):
-            expected = sympy.lambdify(t, sympy.diff(q, t, k))(times)
-            np.testing.assert_allclose(actual[:, i], expected, rtol=0, atol=1e-11)
-
-
-def test_ramps() -> None:
+def test_derivatives_and_ramps() -> None:
+    """Velocities are sums of cosines and sines of multiples of the frequency, by ``A`` and ``B``."""
     motion, plain = Fourier(0.5, A, B, Q0, periods=2, ramp=1), Fourier(0.5, A, B, Q0)
     assert motion.end == 8.0 and motion.n == 3
+    times, w = np.linspace(0.0, 1.99, 31), np.pi * np.arange(1, 6)
+    q, qd = plain.derivatives(times, order=1)
+    waves = np.sin(np.multiply.outer(times, w)), np.cos(np.multiply.outer(times, w))
+    np.testing.assert_allclose(qd, waves[1] @ A.T + waves[0] @ B.T, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(q, Q0 + waves[0] @ (A / w).T - waves[1] @ (B / w).T, rtol=0, atol=1e-12)
     for t in (0.0, 8.0, -1.0, 9.0):
         q, *rates = motion.derivatives(t)
         np.testing.assert_array_equal(q, Q0)
@@ -92,12 +59,6 @@ def test_ramps() -> None:
         for k in range(4):
             slope = derivative(lambda h, at=at, k=k: motion.derivatives(at + h)[k])
             assert deviation(slope, motion.derivatives(at)[k + 1]) < 1e-8
-
-
-def test_shapes() -> None:
-    motion = Fourier(1.0, A, B, Q0, ramp=1)
-    assert [x.shape for x in motion.derivatives(0.5)] == [(3,)] * 5
-    assert [x.shape for x in motion.derivatives([0.5, 1.5], order=1)] == [(2, 3)] * 2
 
 
 @pytest.mark.parametrize(

@@ -95,7 +95,7 @@ def test_parts_of_a_motion_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> Non
     found = []
     for part in (4096, 7):
         monkeypatch.setattr(quantities, "_PART", part)
-        exceeding, within = (check(arm, motion, rate=1000.0, limits=limits) for limits in (tight, loose))
+        exceeding, within = (check(arm, motion, rate=200.0, limits=limits) for limits in (tight, loose))
         found.append((exceeding.peaks, exceeding.time_scaling, within.peaks, within.margin))
     for whole, parts in zip(*found, strict=True):
         if isinstance(whole, tuple):
@@ -155,25 +155,12 @@ def test_time_scaling_for_velocity_acceleration_and_jerk() -> None:
         assert s is not None and sampled <= s <= least * (1 + 3e-7)
 
 
-def test_time_scaling_for_the_effort() -> None:
-    """tau(s) = g + (tau - g)/s² at each sample."""
-    motion, limit = rest_to_rest([0.0], [1.5], 0.3), 12.0
-    states = sample(motion, 1000.0)
-    weight = -MASS * G * LEVER * np.sin(states.q)
-    inertial = MASS * LEVER**2 * states.qdd
-    grid = np.linspace(1, 8, 40_001)
-    worst = np.array([np.max(np.abs(weight + inertial / s**2)) for s in grid])
-    verdict = check(pendulum(), motion, rate=1000.0, limits={"swing": Limits(effort=limit)})
-    assert verdict.time_scaling == pytest.approx(grid[np.argmax(worst <= limit)], abs=2e-4)
-
-
 def test_no_time_scaling_if_gravity_exceeds_the_limit() -> None:
     motion = rest_to_rest([0.0], [1.5], 0.3)
     weight = MASS * G * LEVER * np.sin(1.5)
-    assert check(pendulum(), motion, rate=1000.0, limits={"swing": Limits(effort=0.999 * weight)}).time_scaling is None
-    assert (
-        check(pendulum(), motion, rate=1000.0, limits={"swing": Limits(effort=1.001 * weight)}).time_scaling is not None
-    )
+    for share, known in ((0.999, False), (1.001, True)):
+        verdict = check(pendulum(), motion, rate=1000.0, limits={"swing": Limits(effort=share * weight)})
+        assert (verdict.time_scaling is not None) == known
 
 
 def test_slowing_down_may_increase_the_effort() -> None:
@@ -235,7 +222,7 @@ def test_the_margin_of_a_motion_within_its_limits() -> None:
     assert check(arm, motion, rate=1000.0, limits=limits_of_all(arm, velocity=0.5 * abs(peak.value))).margin is None
 
 
-@settings(max_examples=8)
+@settings(max_examples=4)
 @given(st.integers(0, 1000))
 def test_time_scaling_of_an_arm_is_the_least(seed: int) -> None:
     arm, rng = iiwa(), np.random.default_rng(seed)
@@ -328,27 +315,6 @@ def test_errors(change: dict[str, Any], message: str) -> None:
     assert "\n" not in str(error.value)
 
 
-def test_limits_in_a_robot_file() -> None:
-    description = yaml.safe_load((CONFIG / "pendulum.yaml").read_text(encoding="utf-8"))["/**"]["ros__parameters"][
-        "robot"
-    ]
-    asked = {
-        "lower": -1.0,
-        "upper": 2.0,
-        "velocity": 3.0,
-        "effort": 4.0,
-        "acceleration": 5.0,
-        "jerk": 6.0,
-        "effort_rate": 7.0,
-    }
-    joint = description["joints"][description["joint_names"][0]]
-    joint["limits"] = dict(asked)
-    assert eom.robot_from_parameters(description).joints[0].limits == Limits(**asked)
-    joint["limits"]["jerk"] = 0.0
-    with pytest.raises(eom.RobotDescriptionError, match=r"limits\.jerk"):
-        eom.robot_from_parameters(description)
-
-
 def test_given_samples() -> None:
     states = sample(rest_to_rest([0.0], [1.5], 0.3), 1000.0)
     a, b = check(pendulum(), states), check(pendulum(), rest_to_rest([0.0], [1.5], 0.3), rate=1000.0)
@@ -359,9 +325,8 @@ def test_given_samples() -> None:
         check(pendulum(), states._replace(qdd=states.qdd * np.nan))
 
 
-@pytest.mark.parametrize("duration", [1e-9, 9e-4, 0.02])
-@pytest.mark.parametrize("at", [1e-9, 0.7003])
-def test_no_piece_is_too_short_to_be_checked(duration: float, at: float) -> None:
+@pytest.mark.parametrize(("at", "duration"), [(1e-9, 1e-9), (0.7003, 9e-4), (0.7003, 0.02)])
+def test_no_piece_is_too_short_to_be_checked(at: float, duration: float) -> None:
     """There and back between two instants of the check."""
     arm = pendulum()
     times = np.array([0.0, at, at + duration / 2, at + duration, 5.0])
@@ -374,16 +339,6 @@ def test_no_piece_is_too_short_to_be_checked(duration: float, at: float) -> None
         steps = np.diff(times)
         assert abs(worst.value) == pytest.approx(630 / 256 * 0.3 / min(steps[1:3]), rel=1e-6)
         assert not verdict.ok
-
-
-def test_a_short_piece_that_is_slowed_down_meets_the_limits() -> None:
-    states = np.zeros((5, 4, 1))
-    states[0, 1] = 0.3
-    motion = Spline([0.0, 0.01, 0.02, 1.0], states)
-    s = check(pendulum(), motion, rate=1000.0).time_scaling
-    assert s is not None
-    assert check(pendulum(), Scaled(motion, s), rate=1000.0).ok
-    assert not check(pendulum(), Scaled(motion, 0.99 * s), rate=1000.0).ok
 
 
 def test_rms_of_motor_efforts_and_the_time_scaling_that_meets_it() -> None:

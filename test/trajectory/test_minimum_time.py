@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
 from scipy.integrate import trapezoid
 
 import eom_dynamics as eom
@@ -31,10 +29,9 @@ from eom_dynamics.trajectory import (
 )
 from eom_dynamics.trajectory.fastest.constraints import Constraints
 from eom_dynamics.trajectory.fastest.interior_point import minimise
-from eom_dynamics.trajectory.fastest.motion import ViolatedInstants, violated_instants
+from eom_dynamics.trajectory.fastest.motion import violated_instants
 from eom_dynamics.trajectory.fastest.path import GeometricPath
-from eom_dynamics.trajectory.fastest.search import _tighten_near
-from eom_dynamics.trajectory.fastest.speed import SquaredSpeed, time_derivative_changes, time_derivatives
+from eom_dynamics.trajectory.fastest.speed import SquaredSpeed
 from eom_dynamics.trajectory.pose_spline import _blended
 
 PANDA = [[0, 0.2, 0, -1.6, 0, 1.8, 0], [0.6, -0.3, 0.4, -2.0, 0.5, 2.2, 0.4], [1.2, 0.3, 0.1, -1.4, -0.3, 1.5, 1.0]]
@@ -44,15 +41,6 @@ PLANAR = [[0.0, 0.5], [0.8, -0.2], [1.2, 0.6]]
 @cache
 def arm_of(name: str) -> eom.ElasticArm:
     return eom.ElasticArm(eom.load_robot(name))
-
-
-@cache
-def fastest_within_all_limits(name: str) -> FastestMotion:
-    return minimum_time(arm_of(name), PANDA if name == "panda" else PLANAR)
-
-
-def limits_of(arm: eom.ElasticArm, **changes: float) -> dict[str, Limits]:
-    return {joint.name: replace(joint.limits, **changes) for joint in arm.robot.joints}
 
 
 def only(arm: eom.ElasticArm, **limits: float) -> dict[str, Limits]:
@@ -83,23 +71,9 @@ def test_a_joint_under_a_velocity_and_a_jerk_limit() -> None:
     assert 2.0 / 2.0 + 2 * np.sqrt(2.0 / 50.0) <= motion.duration <= 1.005 * (1.0 + 2 * np.sqrt(2.0 / 50.0))
 
 
-@pytest.mark.parametrize("k", [2, 3])
-def test_scaling_kinematic_limits_scales_the_time(k: int) -> None:
+@pytest.mark.parametrize(("s", "length"), [(1e-3, 1.0), (1e3, 1e-3)])
+def test_scaling_kinematic_limits_by_orders_of_magnitude(s: float, length: float) -> None:
     arm = arm_of("planar_2r")
-    names = ("velocity", "acceleration", "jerk")[:k]
-    own = dict(zip(names, (1.0, 3.0, 40.0), strict=False))
-    slower = {name: value / 2.0**order for order, (name, value) in enumerate(own.items(), start=1)}
-    fast, slow = (minimum_time(arm, PLANAR, limits=only(arm, **each)).duration for each in (own, slower))
-    # But for 2 ms to start and to stop.
-    assert slow == pytest.approx(2.0 * fast, rel=2e-4, abs=4e-3)
-
-
-@settings(max_examples=3)
-@given(exponent=st.floats(-3.0, 3.0), length=st.sampled_from([1.0, 1e-3]))
-@example(exponent=-3.0, length=1.0)
-@example(exponent=3.0, length=1e-3)
-def test_scaling_kinematic_limits_by_orders_of_magnitude(exponent: float, length: float) -> None:
-    arm, s = arm_of("planar_2r"), 10.0**exponent
     path = length * np.array(PLANAR)
     usual, other = (
         minimum_time(arm, path, limits=only(arm, velocity=v, acceleration=3 * v**2, jerk=40 * v**3)).duration
@@ -107,21 +81,6 @@ def test_scaling_kinematic_limits_by_orders_of_magnitude(exponent: float, length
     )
     # 2 ms to start and to stop, and 6 ms in between, are the shortest motion.
     assert usual / s * (1 - 1e-3) <= other <= usual / s * (1 + 1e-3) + 0.012
-
-
-def test_scaling_all_limits_without_gravity_scales_the_time() -> None:
-    arm = eom.ElasticArm(replace(eom.load_robot("planar_2r"), gravity=np.zeros(3)))
-    fast, slow = (
-        minimum_time(
-            arm,
-            PLANAR,
-            limits=only(
-                arm, velocity=2 * s, acceleration=8 * s**2, jerk=200 * s**3, effort=20 * s**2, effort_rate=s**3 * 400
-            ),
-        ).duration
-        for s in (1.0, 0.5)
-    )
-    assert slow == pytest.approx(2.0 * fast, rel=2e-4, abs=4e-3)
 
 
 @pytest.mark.parametrize("jerk", [1e-9, 1e9])
@@ -164,38 +123,18 @@ def star(count: int) -> np.ndarray:
     return np.stack([np.interp(along, range(len(corners)), x) for x in corners.T], axis=1)
 
 
-@pytest.mark.parametrize("jerk", [np.inf, 200.0])
-def test_close_waypoints_take_few_intervals(jerk: float, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("count", "ends", "jerk"), [(60, "free", 200.0), (40, "rest", np.inf)])
+def test_close_waypoints_take_few_intervals(
+    count: int, ends: Any, jerk: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     arm = arm_of("planar_2r")
-    path = through(np.linspace(0.0, 1.0, 60), star(60), ends="free")
+    path = through(np.linspace(0.0, 1.0, count), star(count), ends=ends)
     limits = only(arm, velocity=2.0, acceleration=10.0, jerk=jerk)
     motion = minimum_time(arm, path, limits=limits)
     assert worst(arm, motion, limits) <= 1.0 + 1e-6
     # As before: twelve for each piece.
     monkeypatch.setattr("eom_dynamics.trajectory.fastest.search._PER_PIECE", 12)
     assert motion.duration < 1.004 * minimum_time(arm, path, limits=limits).duration
-
-
-def test_a_path_of_close_waypoints_from_rest_to_rest(monkeypatch: pytest.MonkeyPatch) -> None:
-    arm = arm_of("planar_2r")
-    limits = only(arm, velocity=2.0, acceleration=8.0)
-    u = np.linspace(0.0, 1.0, 40)
-    path = through(u, np.stack([np.sin(5 * u), np.cos(4 * u)], axis=1))
-    motion = minimum_time(arm, path, limits=limits)
-    monkeypatch.setattr("eom_dynamics.trajectory.fastest.search._PER_PIECE", 12)
-    assert motion.duration < 1.004 * minimum_time(arm, path, limits=limits).duration
-
-
-def test_blends_of_many_waypoints_are_no_corners() -> None:
-    waypoints = np.random.default_rng(0).uniform(-1.0, 1.0, (200, 7))
-    curve = GeometricPath(lines(waypoints, 0.1))
-    assert len(curve.breaks) > 300
-
-
-def test_higher_limits_are_not_slower() -> None:
-    arm = arm_of("panda")
-    rates = [minimum_time(arm, PANDA, limits=limits_of(arm, effort_rate=rate)).duration for rate in (300.0, 1000.0)]
-    assert rates[1] < 0.99 * rates[0]
 
 
 def test_a_finer_problem_is_hardly_faster(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -209,20 +148,15 @@ def test_a_finer_problem_is_hardly_faster(monkeypatch: pytest.MonkeyPatch) -> No
 # --- Limits -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["panda", "sea_planar_2r"])
-def test_all_limits_are_met_and_one_is_used_up(name: str) -> None:
-    motion = fastest_within_all_limits(name)
-    assert 0.98 < worst(arm_of(name), motion) <= 1.0 + 1e-6
-    assert motion.active
-
-
-@pytest.mark.parametrize(("path", "duration"), [([[0, 0], [1, 1]], 0.329), ([[0, 0], [0.5, 0.3], [1, 0]], 0.302)])
-def test_motors_with_friction_that_turn_back_between_nodes(path: list[list[float]], duration: float) -> None:
-    """Their peaks are narrower than the nodes are apart; 0.3274 and 0.3009 s within 0.0002 s on any processor."""
-    arm = eom.ElasticArm(eom.load_robot("sea_planar_2r"))
+@pytest.mark.parametrize(
+    ("name", "path", "duration"), [("panda", PANDA, np.inf), ("sea_planar_2r", [[0, 0], [0.5, 0.3], [1, 0]], 0.302)]
+)
+def test_all_limits_are_met_and_one_is_used_up(name: str, path: list[list[float]], duration: float) -> None:
+    """Peaks of motors with friction that turn back are narrower than nodes are apart; 0.3009 s on any processor."""
+    arm = arm_of(name)
     motion = minimum_time(arm, path)
-    assert motion.duration < duration
-    assert check(arm, motion, rate=10_000.0).ok
+    assert 0.98 < worst(arm, motion) <= 1.0 + 1e-6
+    assert motion.active and motion.duration < duration
 
 
 def test_limits_of_motors_with_springs() -> None:
@@ -241,15 +175,8 @@ def test_limits_of_motors_with_springs() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        [[-0.9, 0.7], [-0.2, -0.3], [1.0, 0.6], [0.0, -0.2]],
-        [[0.6, -0.5], [-0.9, 0.2], [-0.7, -0.9], [0.7, -0.2]],
-    ],
-)
-def test_effort_rates_that_rise_with_the_duration(path: list[list[float]]) -> None:
-    arm = arm_of("planar_2r")
+def test_effort_rates_that_rise_with_the_duration() -> None:
+    arm, path = arm_of("planar_2r"), [[-0.9, 0.7], [-0.2, -0.3], [1.0, 0.6], [0.0, -0.2]]
     # Below those of gravity at the largest velocity, which inertia balances.
     limits = only(arm, velocity=3.0, effort_rate=4.0)
     assert worst(arm, minimum_time(arm, path, limits=limits), limits) <= 1.0 + 1e-6
@@ -301,30 +228,10 @@ def test_effort_rates_peak_where_joints_with_friction_turn_back() -> None:
     joints = tuple(replace(joint, friction=1.0) for joint in robot.joints)
     arm = eom.ElasticArm(replace(robot, joints=joints, joint_friction=True))
     limits, waypoints = only(arm, effort_rate=374.0), [[-0.5, 0.5], [0.85, 0.45], [-0.55, -0.85]]
-    # Narrower than the distances of nodes: with limits reduced around them, 1.40 s for the curve, and none for lines.
-    for path, most in ((waypoints, 1.17), (lines(waypoints, 0.1), 1.10)):
-        motion = minimum_time(arm, path, limits=limits)
-        assert worst(arm, motion, limits) <= 1.0 + 1e-6
-        assert motion.duration < most
-
-
-def test_violations_reduce_limits_of_their_own_quantity_alone() -> None:
-    arm = arm_of("planar_2r")
-    path = GeometricPath(through([0.0, 1.0, 2.0], PLANAR, ends="free"))
-    speed, own = SquaredSpeed(np.linspace(0.0, 1.0, 11)), bounds(arm, only(arm, velocity=1.0, effort=30.0))
-    constraints = Constraints(arm, path, speed, own, ToolLimits())
-    x = np.full((4, len(speed.nodes)), 1e-3)
-    before = constraints.used(x)
-    over = ViolatedInstants(
-        np.array([0.5]), np.array([1.25]), np.array([own.quantities.index("effort")]), np.array([0])
-    )
-    _tighten_near(constraints, own, over, speed.nodes, False)
-    after = constraints.used(x)
-    assert before is not None
-    assert after is not None
-    assert {
-        name for name, reduced in zip(constraints.names, np.any(after > before, axis=1), strict=True) if reduced
-    } == {f"effort of {joint}" for joint in arm.robot.joint_names}
+    # Narrower than the distances of nodes: with limits reduced around them, there is no motion.
+    motion = minimum_time(arm, lines(waypoints, 0.1), limits=limits)
+    assert worst(arm, motion, limits) <= 1.0 + 1e-6
+    assert motion.duration < 1.10
 
 
 def test_limits_of_a_tool() -> None:
@@ -340,13 +247,9 @@ def test_limits_of_a_tool() -> None:
     assert np.max(accelerations) <= (1.0 + 1e-6) * 1.5
 
 
-def without_gravity() -> eom.ElasticArm:
-    return eom.ElasticArm(replace(eom.load_robot("pendulum"), gravity=np.zeros(3)), stiffness=np.inf)
-
-
-@pytest.mark.parametrize("limit", [2.0, 0.5])
-def test_a_joint_under_a_limit_of_rms_effort(limit: float) -> None:
-    arm = without_gravity()
+def test_a_joint_under_a_limit_of_rms_effort() -> None:
+    arm = eom.ElasticArm(replace(eom.load_robot("pendulum"), gravity=np.zeros(3)), stiffness=np.inf)
+    limit = 2.0
     limits = only(arm, effort_rms=limit)
     motion = minimum_time(arm, [[0.0], [1.0]], limits=limits)
     inertia = arm.dynamics.mass_matrix(np.zeros(1))[0, 0] + arm.rotor_inertia[0]
@@ -358,11 +261,8 @@ def test_a_joint_under_a_limit_of_rms_effort(limit: float) -> None:
 
 def test_rms_efforts_of_motors_with_springs_beside_a_uniformly_slower_motion(monkeypatch: pytest.MonkeyPatch) -> None:
     arm = arm_of("sea_planar_2r")
-    free = fastest_within_all_limits("sea_planar_2r")
-    limits = limits_of(arm)
+    limits = {joint.name: joint.limits for joint in arm.robot.joints}
     first = arm.robot.joint_names[0]
-    t = np.linspace(0.0, free.end, 5001)
-    effort = arm.feedforward(*free.derivatives(t)).motor_effort[:, 0]
     steps = []
 
     def counted(*args: Any, **kwargs: Any) -> Any:
@@ -370,16 +270,14 @@ def test_rms_efforts_of_motors_with_springs_beside_a_uniformly_slower_motion(mon
         return found
 
     monkeypatch.setattr("eom_dynamics.trajectory.fastest.search.minimise", counted)
-    for share in (0.75, 0.81):
-        most = share * np.sqrt(np.mean(effort**2))
+    # Without these limits, it takes 0.3968 s with an RMS effort of 57.94 N m; slowed down uniformly, the last ones.
+    for most, slower in ((0.75 * 57.94, 0.4659), (0.81 * 57.94, 0.4447)):
         limits[first] = replace(limits[first], effort_rms=most)
         motion = minimum_time(arm, PLANAR, limits=limits)
         t = np.linspace(0.0, motion.end, 20001)
         rms = np.sqrt(trapezoid(arm.feedforward(*motion.derivatives(t)).motor_effort[:, 0] ** 2, t) / motion.end)
         assert 0.99 < rms / most <= 1.0 + 1e-6
-        scaling = check(arm, free, rate=1000.0, limits=limits).time_scaling
-        assert scaling is not None
-        assert free.duration < motion.duration < scaling * free.duration
+        assert 0.3968 < motion.duration < slower
         assert ("effort_rms", arm.motor_names[0]) in [each[2:] for each in motion.active]
     # Without the correction to second order, 266 and 270 by two BLAS kernels, and with it 158 and 142.
     assert sum(steps) < 220, steps
@@ -398,8 +296,7 @@ def test_from_a_given_velocity_to_rest() -> None:
     assert motion.derivatives(0.0, 1)[1] == pytest.approx([v], rel=1e-14)
 
 
-@pytest.mark.parametrize("moving", [("start",), ("end",), ("start", "end")])
-@pytest.mark.parametrize("given", [1, 2, 4])
+@pytest.mark.parametrize(("moving", "given"), [(("start",), 4), (("end",), 1), (("start", "end"), 2)])
 def test_part_of_a_slower_motion_between_its_states(moving: tuple[str, ...], given: int) -> None:
     arm = arm_of("planar_2r")
     limits = only(arm, velocity=3.0, effort=30.0, effort_rate=500.0)
@@ -420,8 +317,6 @@ def test_part_of_a_slower_motion_between_its_states(moving: tuple[str, ...], giv
 @pytest.mark.parametrize(
     ("start", "end"),
     [
-        ([[1.0, 0.5]], []),
-        ([[1.0, 0.5], [0.0, 0.0]], []),
         # By as much as a motion between given states may leave.
         ([[1.0 + 5e-7, 0.5]], [[1.0 + 5e-7, 0.5], [0.0, 0.0]]),
         ([[0.5, 0.25], [4.0 * (1 + 5e-7), 2.0]], []),
@@ -446,33 +341,15 @@ def test_a_curve_through_waypoints_bends_to_the_given_states() -> None:
     assert np.min(np.linalg.norm(motion.derivatives(np.linspace(0, motion.end, 9999), 0)[0] - PLANAR[1], axis=1)) < 1e-3
 
 
-def test_scaling_kinematic_limits_and_velocities_scales_the_time() -> None:
-    arm = arm_of("planar_2r")
-    path = through([0.0, 1.0, 2.0], PLANAR, ends="free")
-    velocity = path.derivatives(0.0, 1)[1]
-    fast, slow = (
-        minimum_time(arm, path, limits=only(arm, velocity=s, acceleration=3 * s**2), start=[0.5 * s * velocity])
-        for s in (1.0, 0.5)
-    )
-    assert slow.duration == pytest.approx(2.0 * fast.duration, rel=1e-3, abs=4e-3)
-
-
-def test_the_motion_backwards_takes_as_long() -> None:
-    arm = arm_of("planar_2r")
-    limits = only(arm, velocity=1.5, acceleration=5.0)
-    speed = np.subtract(PLANAR[1], PLANAR[0])
-    there = minimum_time(arm, lines(PLANAR, 0.05), limits=limits, start=[speed])
-    back = minimum_time(arm, lines(PLANAR[::-1], 0.05), limits=limits, end=[-speed])
-    assert there.duration == pytest.approx(back.duration, rel=2e-4)
-
-
 # --- The motion ---------------------------------------------------------------------------
 
 
-def test_the_motion_is_at_rest_at_both_ends_and_on_the_path() -> None:
-    arm = arm_of("panda")
-    path = through([0.0, 1.0, 2.0], PANDA, ends="free")
-    motion = minimum_time(arm, path)
+def test_the_motion_is_at_rest_at_both_ends_and_on_the_path_whose_timing_does_not_matter() -> None:
+    arm = arm_of("planar_2r")
+    limits = only(arm, velocity=2.0, effort=30.0, effort_rate=500.0)
+    path, slower = (through(np.array([0.0, 1.0, 2.0]) * s, PLANAR, ends="free") for s in (1.0, 10.0))
+    motion, other = (minimum_time(arm, x, limits=limits) for x in (path, slower))
+    assert motion.duration == pytest.approx(other.duration, rel=1e-6)
     for end in (motion.start, motion.end):
         assert np.max(np.abs(motion.derivatives(end, 4)[1:])) == 0.0
     t = 0.5 * (motion.t[1:] + motion.t[:-1])
@@ -480,13 +357,6 @@ def test_the_motion_is_at_rest_at_both_ends_and_on_the_path() -> None:
     (q,) = motion.derivatives(t, 0)
     away = [np.min(np.max(np.abs(dense - each), axis=1)) for each in q]
     assert np.max(away) < 2e-4  # half the distance of the dense samples
-
-
-def test_the_timing_of_the_path_does_not_matter() -> None:
-    arm = arm_of("panda")
-    own = minimum_time(arm, through([0.0, 1.0, 2.0], PANDA, ends="free"))
-    other = minimum_time(arm, through([0.0, 10.0, 20.0], PANDA, ends="free"))
-    assert own.duration == pytest.approx(other.duration, rel=1e-6)
 
 
 def test_a_path_that_is_at_rest_at_its_ends() -> None:
@@ -497,9 +367,8 @@ def test_a_path_that_is_at_rest_at_its_ends() -> None:
     assert motion.duration == pytest.approx(line.duration, rel=3e-3)
 
 
-@pytest.mark.parametrize("corner", [1e-3, 1e-4])
-def test_blends_may_be_much_shorter_than_lines(corner: float) -> None:
-    arm = arm_of("planar_2r")
+def test_blends_may_be_much_shorter_than_lines() -> None:
+    arm, corner = arm_of("planar_2r"), 1e-4
     limits = only(arm, velocity=2.0, acceleration=10.0)
     motion = minimum_time(arm, lines(PLANAR, corner), limits=limits)
     assert worst(arm, motion, limits) <= 1.0 + 1e-6
@@ -514,8 +383,9 @@ def test_a_motion_that_nearly_stops_between_nodes_is_refused() -> None:
         minimum_time(arm, lines(PLANAR, 2e-6), limits=only(arm, velocity=2.0, acceleration=10.0))
 
 
-def test_blends_that_touch_have_no_line_between_them() -> None:
+def test_blends_of_many_waypoints_are_no_corners_and_have_no_line_between_them_where_they_touch() -> None:
     waypoints = np.random.default_rng(0).uniform(-1.0, 1.0, (200, 7))
+    assert len(GeometricPath(lines(waypoints, 0.1)).breaks) > 300
     path = lines(waypoints, 10.0)
     assert np.min(np.diff(path.t)) > 1e-6
     assert GeometricPath(path).n == 7
@@ -587,22 +457,6 @@ def test_derivatives_of_rms_efforts(name: str) -> None:
         assert by_x[k, :, node] == pytest.approx(slope, rel=1e-4, abs=1e-7 * np.max(np.abs(by_x)))
 
 
-def test_time_derivatives_along_a_spline() -> None:
-    speed = SquaredSpeed(np.linspace(0.0, 1.0, 11))
-    c = np.random.default_rng(1).uniform(0.5, 1.5, speed.count)
-    x = speed.values(c, np.array([0.37]))
-    h = 1e-5
-    ahead = time_derivatives(speed.values(c, np.array([0.37 + h])))
-    behind = time_derivatives(speed.values(c, np.array([0.37 - h])))
-    own = time_derivatives(x)
-    # d/dt = σ' d/dσ.
-    assert own[1:] == pytest.approx((own[0] * (ahead - behind) / (2 * h))[:3], rel=1e-6)
-    steps = np.diag(1e-6 * x[:, 0])
-    for k in range(4):
-        slope = (time_derivatives(x + steps[:, [k]]) - time_derivatives(x - steps[:, [k]])) / (2e-6 * x[k])
-        assert time_derivative_changes(x)[k] == pytest.approx(slope, rel=1e-6, abs=1e-6 * np.max(np.abs(own)))
-
-
 # --- What is refused ----------------------------------------------------------------------
 
 
@@ -629,6 +483,18 @@ def _planar(**limits: float) -> dict[str, Any]:
     return {"limits": only(arm_of("planar_2r"), **limits)}
 
 
+def _moving(velocity: float = 1.0, effort: float = np.inf, **options: Any) -> dict[str, Any]:
+    return _planar(velocity=velocity, effort=effort) | options
+
+
+NO_SPEED = "no speed along the path meets the limits: in a slow motion, RMS effort of joint_1 is"
+OUT_OF_RANGE = "joint_1: position 1.2.* rad at 100 % of the path is out of its range, -inf to 0.5; change the path"
+IN_DEGREES = "out of its range, -inf to -6, more than a turn .* not in degrees$"
+TOO_FAST = "no motion with the given states at its ends .*: at best, acceleration of joint_1 is .*; give slower ones"
+WITHOUT = {"limits": {"joint_1": Limits(velocity=1.0), "joint_2": Limits()}}
+RISE = [[0.0, 0.0], [0.1, 0.1]]
+
+
 @pytest.mark.parametrize(
     ("path", "options", "message"),
     [
@@ -639,29 +505,13 @@ def _planar(**limits: float) -> dict[str, Any]:
         ("path", {}, "path must be a trajectory, or waypoints"),
         (PLANAR, _planar(), "there are no limits"),
         (PLANAR, _planar(effort_rms=0.0), "joint_1: limit of effort_rms must be positive, is 0"),
-        (
-            PLANAR,
-            _planar(velocity=1.0, effort_rms=5.0),
-            "no speed along the path meets the limits: in a slow motion, RMS effort of joint_1 is .* times its limit",
-        ),
-        (PLANAR, _planar(velocity=0.0), "joint_1: limit of velocity must be positive, is 0"),
+        (PLANAR, _planar(velocity=1.0, effort_rms=5.0), NO_SPEED),
         (PLANAR, _planar(lower=1.0, upper=-1.0, velocity=1.0), "lower limit of position 1 exceeds the upper one -1"),
-        (
-            PLANAR,
-            _planar(upper=0.5, velocity=1.0),
-            "joint_1: position 1.2.* rad at 100 % of the path is out of its range, -inf to 0.5; change the path",
-        ),
-        (
-            PLANAR,
-            _planar(upper=-6.0, velocity=1.0),
-            "out of its range, -inf to -6, more than a turn .* not in degrees$",
-        ),
+        (PLANAR, _planar(upper=0.5, velocity=1.0), OUT_OF_RANGE),
+        (PLANAR, _planar(upper=-6.0, velocity=1.0), IN_DEGREES),
         (PLANAR, _planar(effort=5.0), "joint_1: effort .* N m at rest at .* leaves nothing of its limit 5 N m"),
-        (
-            PLANAR,
-            {**_planar(velocity=1.0), "tool": ToolLimits(speed=0.0)},
-            "limit of the tool's speed must be positive",
-        ),
+        (PLANAR, _planar(velocity=1.0) | {"tool": ToolLimits(speed=0.0)}, "limit of the tool's speed must be positive"),
+        ([[0.0, 0.0], [0.0, 1.0]], WITHOUT, "no shortest duration"),
         (PLANAR, {"limits": {"elbow": Limits()}}, "limits of unknown joint 'elbow'"),
         (PLANAR, {"limits": {"joint_1": 1.0}}, r"limits of 'joint_1' must be Limits or numbers by name, .*, not float"),
         (PLANAR, {"limits": {"joint_1": {"speed": 1.0}}}, "joint_1: no limit is named 'speed'; known are lower"),
@@ -677,58 +527,26 @@ def _planar(**limits: float) -> dict[str, Any]:
         (PLANAR, {"end": [[np.nan, 0.0]]}, "derivatives of end must be finite"),
         (PLANAR, {"end": [[1.0, 0.0]] * 5}, r"end must be \(velocity, acceleration, jerk, snap\)"),
         (PLANAR, {"start": [[0.0, 0.0], [1.0, 1.0]]}, "the velocity of start is zero; omit start"),
-        (
-            lines(PLANAR, 0.1),
-            _planar(velocity=1.0) | {"start": [[0.8, 0.7]]},
-            "the velocity at the start is not along the path: joint_2 has 0.7, along the path -0.0",
-        ),
-        (lines(PLANAR, 0.1), _planar(velocity=1.0) | {"end": [[-0.2, -0.4]]}, "at the end is against the direction"),
+        (lines(PLANAR, 0.1), _moving(start=[[0.8, 0.7]]), "at the start is not along the path: joint_2 has 0.7, along"),
+        (lines(PLANAR, 0.1), _moving(end=[[-0.2, -0.4]]), "at the end is against the direction"),
         (
             PLANAR,
-            _planar(velocity=1.0) | {"start": [[1.2, -0.3]]},
-            r"joint_1: velocity 1.2 rad/s at the start exceeds its limit 1 rad/s by 0.2 rad/s",
+            _moving(start=[[1.2, -0.3]]),
+            r"joint_1: velocity 1.2 rad/s at the start exceeds its limit 1 rad/s by 0.2",
         ),
         (
             PLANAR,
-            _planar(velocity=3.0, effort=60.0) | {"start": [[1.2, -0.3], [300.0, 0.0]]},
-            "joint_1: effort .* N m at the start exceeds its limit 60 N m by",
+            _moving(3.0, 60.0, start=[[1.2, -0.3], [300.0, 0.0]]),
+            "effort .* N m at the start exceeds its limit 60",
         ),
-        (
-            PLANAR,
-            _planar(velocity=3.0) | {"tool": ToolLimits(speed=0.5), "start": [[1.2, -0.3]]},
-            "at the start the tool is .* times too fast",
-        ),
-        (
-            [[0.0, 0.0], [0.1, 0.1]],
-            _planar(velocity=3.0, acceleration=1.0) | {"start": [[2.0, 2.0]]},
-            "no motion with the given states at its ends meets the limits: at best, acceleration of joint_1 is .* "
-            "times its limit at .* of the path; give slower ones",
-        ),
-        (
-            rest_to_rest([0.0, 0.0], [1.0, 1.0], 1.0),
-            _planar(velocity=3.0) | {"start": [[1.0, 1.0]]},
-            "not along the path",
-        ),
+        (PLANAR, _moving(3.0, tool=ToolLimits(speed=0.5), start=[[1.2, -0.3]]), "at the start the tool is .* too fast"),
+        (RISE, _planar(velocity=3.0, acceleration=1.0) | {"start": [[2.0, 2.0]]}, TOO_FAST),
+        (rest_to_rest([0.0, 0.0], [1.0, 1.0], 1.0), _moving(3.0, start=[[1.0, 1.0]]), "not along the path"),
     ],
 )
 def test_what_is_refused(path: Any, options: dict[str, Any], message: str) -> None:
     with pytest.raises(TrajectoryError, match=message):
         minimum_time(arm_of("planar_2r"), path, **options)
-
-
-def test_a_part_without_limits_is_refused() -> None:
-    arm = arm_of("planar_2r")
-    first, second = arm.robot.joint_names
-    limits = {first: Limits(velocity=1.0), second: Limits()}
-    with pytest.raises(TrajectoryError, match="no shortest duration"):
-        minimum_time(arm, [[0.0, 0.0], [0.0, 1.0]], limits=limits)
-
-
-def test_a_path_backwards_takes_as_long_under_kinematic_limits() -> None:
-    arm = arm_of("planar_2r")
-    limits = only(arm, velocity=1.5, acceleration=5.0, jerk=60.0)
-    there, back = (minimum_time(arm, path, limits=limits).duration for path in (PLANAR, PLANAR[::-1]))
-    assert there == pytest.approx(back, rel=2e-4)
 
 
 def test_springs_that_would_be_slack_are_refused() -> None:

@@ -19,8 +19,7 @@ def new(at, first=0.0, offset=0.0):
     return through(np.array([0.0, 0.5, 1.5]) + first, np.array([start, start + 0.2, start - 0.3]))
 
 
-@pytest.mark.parametrize("at", [0.3, 1.0, 1.7, 2.0, 5.0])
-@pytest.mark.parametrize("first", [0.0, 0.25])
+@pytest.mark.parametrize(("at", "first"), [(0.3, 0.0), (1.0, 0.25), (1.7, 0.0), (2.0, 0.25), (5.0, 0.0)])
 def test_old_and_new_trajectory_with_a_smooth_transition(at, first):
     target = new(at, first)
     both = Handover(OLD, target, at, at)
@@ -55,6 +54,7 @@ def test_many_replacements():
     ahead = now = OLD
     for k in range(1100):
         ahead = Handover(ahead, there, 100.0 + 1e-3 * k, 100.0 + 1e-3 * k)
+    for k in range(50):
         at = 2.0 + 1e-2 * k
         now = Handover(now.from_then_on(at) if isinstance(now, Handover) else now, there, at, at)
     np.testing.assert_array_equal(ahead.derivatives(0.7), OLD.derivatives(0.7))
@@ -86,6 +86,7 @@ def test_errors():
     with pytest.raises(TrajectoryError, match=r"^elbow starts 0\.02 rad or m from its commanded position"):
         Handover(OLD, new(1.0, offset=0.02), 1.0, 1.0, ["elbow", "wrist"])
     Handover(OLD, new(1.0, offset=0.009), 1.0, 1.0)
+    Handover(OLD, new(1.0, offset=0.02), 1.0, 1.0, latency=0.1)  # at 0.5 and 0.9 rad/s, by which its start is behind
     Handover(OLD, new(1.0, first=0.1, offset=0.5), 1.0, 1.0, period=0.09)  # enough time for the distance
     with pytest.raises(TrajectoryError, match="from its commanded position"):
         Handover(OLD, new(1.0, first=0.1, offset=0.5), 1.0, 1.0, period=0.11)
@@ -107,8 +108,7 @@ def test_a_transition_within_limits_ends_at_the_next_knot() -> None:
         np.testing.assert_array_equal(got, wanted)
 
 
-@pytest.mark.parametrize("late", [-0.012, 0.012])
-@pytest.mark.parametrize("left", [0.001, 0.013, 0.084])
+@pytest.mark.parametrize(("late", "left"), [(-0.012, 0.001), (0.012, 0.084)])
 def test_one_that_was_planned_from_another_time_makes_no_step(late: float, left: float) -> None:
     """A stop of a motion that began a little later or earlier than its planner assumed, shortly before it begins."""
     new = stop(ARM, MOTION, 1.0)
@@ -135,11 +135,6 @@ def test_one_that_is_far_away_takes_no_other_time_than_its_own() -> None:
     new = rest_to_rest(HOME + 0.8, HOME, 1.5, start_time=0.05)
     both, verdict = take_over(ARM, MOTION, new, 3.0, 3.0)
     assert not verdict.ok and both.transition.end == pytest.approx(3.05, abs=1e-12)
-
-
-def test_what_starts_at_once_must_start_close() -> None:
-    with pytest.raises(TrajectoryError, match=r"^fer_joint1 starts 0\.3 rad or m from its commanded position"):
-        take_over(ARM, MOTION, rest_to_rest(HOME + 0.8, HOME, 1.5), 3.0, 3.0)
 
 
 def test_it_continues_the_motion_to_rest_within_limits() -> None:

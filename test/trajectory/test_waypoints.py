@@ -83,38 +83,13 @@ def test_given_derivatives_are_met_and_no_trajectory_is_smoother(
     assert abs(np.sum(a * b * dt)) < 1e-8 * np.sqrt(np.sum(a**2 * dt) * np.sum(b**2 * dt)) + 1e-9
 
 
-@given(seed=SEEDS, mode=st.sampled_from(["smooth", "no overshoot", "velocities", "both"]))
-def test_four_derivatives_are_continuous(seed: int, mode: str) -> None:
-    t, q = waypoints(seed)
-    options: dict[str, Any] = {"overshoot": mode != "no overshoot"}
-    if mode in ("velocities", "both"):
-        options["velocities"] = np.cos(q)
-    if mode == "both":
-        options["accelerations"] = np.sin(q)
-    motion = through(t, q, **options)
-    before, after = (motion.derivatives(np.nextafter(t[1:-1], side)) for side in (-np.inf, np.inf))
-    for a, b, largest in zip(before, after, motion.derivatives(inside(t)), strict=True):
-        assert np.max(np.abs(a - b)) < 1e-9 * np.max(np.abs(largest))
-
-
-def test_smooth_motion_is_reproduced() -> None:
-    """With ten waypoints a period; the error is of the order of the degree or higher."""
-    t = np.arange(0, 6, 0.1)
-    w = 2 * np.pi
-    at = inside(t[10:-10])
-    for degree, tolerance in ((7, 2e-3), (9, 1e-3)):
-        motion = through(t, np.sin(w * t)[:, np.newaxis], ends="free", degree=degree)
-        for k, actual in enumerate(motion.derivatives(at)):
-            np.testing.assert_allclose(actual[:, 0] / w**k, np.sin(w * at + k * np.pi / 2), atol=tolerance)
-
-
 @pytest.mark.parametrize(
     ("steps", "tolerance"),
     [
         (np.append(np.full(50, 0.1), 3e-6), 1e-2),  # a short last step, as of planners
         (np.append(np.full(50, 0.1), 3e-3), 1e-2),
         (10.0 ** np.random.default_rng(0).uniform(-2, -0.5, 300), 1e-2),
-        (np.random.default_rng(1).uniform(5e-4, 1.5e-3, 5000), 1e-1),  # 1 kHz with jitter
+        (np.random.default_rng(1).uniform(5e-4, 1.5e-3, 2000), 1e-1),  # 1 kHz with jitter
     ],
     ids=["tail 3e-6", "tail 3e-3", "random", "jitter"],
 )
@@ -198,14 +173,6 @@ def test_monotone_motion_is_unchanged_without_overshoot() -> None:
     t = np.linspace(0.3, 1.2, 20)
     smooth, monotone = (through(t, np.sin(t)[:, np.newaxis], ends="free", overshoot=x) for x in (True, False))
     np.testing.assert_array_equal(monotone.states[:, 1:-1], smooth.states[:, 1:-1])
-
-
-def test_overshoot() -> None:
-    q = np.array([[0.0], [0.0], [1.0], [1.0], [0.5], [1.0]])
-    t = np.arange(6.0)
-    smooth, monotone = (through(t, q, overshoot=x).derivatives(np.linspace(0, 5, 1001))[0] for x in (True, False))
-    assert smooth.max() > 1.02 and smooth.min() < -0.02
-    assert monotone.max() <= 1.0 and monotone.min() >= 0.0
 
 
 Q = np.zeros((3, 2))
