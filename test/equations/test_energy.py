@@ -5,11 +5,10 @@ The poses are differentiated by finite differences; 3e-12 is about ten times the
 """
 
 import numpy as np
-import pytest
-from chains import FIXED, Case, cases, fixed_case
+from chains import Case, cases
 from differences import deviation, gradient
 from hypothesis import given, settings
-from textbook import body_twists, kinetic_energy, planar_2r, potential_energy
+from textbook import body_twists, kinetic_energy, potential_energy
 
 from eom_dynamics import equations_of_motion
 
@@ -29,21 +28,7 @@ def check(case: Case) -> None:
     assert deviation(terms.external[0], twists @ WRENCH, floor=1.0) < 3e-12
 
 
-@pytest.mark.parametrize("name", FIXED)
-def test_fixed_robots(name: str) -> None:
-    check(fixed_case(name, 1))
-
-
 @settings(max_examples=15)
 @given(case=cases(derivatives=1))
 def test_random_chains(case: Case) -> None:
     check(case)
-
-
-def test_packaged_planar_2r_agrees_with_the_textbook() -> None:
-    case = fixed_case("planar_2r", 1)
-    q, qd = case.motion
-    M, forces = planar_2r(case.parameters)(q, qd)
-    terms = equations_of_motion(case.robot, q, qd)
-    assert deviation(terms.M[0], M) < 1e-15
-    assert deviation(terms.C[0] @ qd + terms.gravity[0], forces) < 1e-15

@@ -49,8 +49,9 @@ def assert_equal(actual: np.ndarray, expected: sp.Matrix) -> None:
         assert vanishes(actual[index] - expected[index]), f"entry {index}: {actual[index]}, not {expected[index]}"
 
 
-def terms(coriolis: str = "christoffel", rates: int = 3) -> EquationsOfMotion:
-    """Equations of motion with ``rates`` - 1 time derivatives."""
+@pytest.fixture(scope="module")
+def library() -> EquationsOfMotion:
+    """Equations of motion with two time derivatives."""
 
     def link(name: str, parent: int, mass: sp.Symbol, length: sp.Symbol, offset: Any) -> Joint:
         end = np.array([length, 0, 0])
@@ -65,14 +66,9 @@ def terms(coriolis: str = "christoffel", rates: int = 3) -> EquationsOfMotion:
         )
 
     robot = Robot("planar_2r", (link("a", -1, m1, L1, 0), link("b", 0, m2, L2, L1)), np.array([0, -g, 0]))
-    states = [np.array([symbols[q.diff(t, k)] for q in motion]) for k in range(rates + 1)]
-    wrenches = [np.array([symbols[W.diff(t, k)] for W in wrench]) for k in range(rates)]
-    return equations_of_motion(robot, *states, wrench=wrenches, coriolis=coriolis)
-
-
-@pytest.fixture(scope="module")
-def library() -> EquationsOfMotion:
-    return terms()
+    states = [np.array([symbols[q.diff(t, k)] for q in motion]) for k in range(4)]
+    wrenches = [np.array([symbols[W.diff(t, k)] for W in wrench]) for k in ORDERS]
+    return equations_of_motion(robot, *states, wrench=wrenches)
 
 
 @pytest.fixture(scope="module")
@@ -109,12 +105,6 @@ def test_term(term: str, order: int, library: EquationsOfMotion, lagrangian: dic
 def test_efforts(order: int, library: EquationsOfMotion, lagrangian: dict[str, sp.Matrix]) -> None:
     last = np.array([symbols[q.diff(t, 4)] for q in motion])
     assert_equal(library.efforts(last)[order], lagrangian["tau"].diff(t, order))
-
-
-@pytest.mark.parametrize("coriolis", ["paper", "skew"])
-def test_other_forms_have_the_same_coriolis_forces(coriolis: str, lagrangian: dict[str, sp.Matrix]) -> None:
-    rates = np.array([symbols[q.diff(t)] for q in motion])
-    assert_equal(terms(coriolis, rates=1).C[0] @ rates, lagrangian["coriolis"])
 
 
 def test_check_itself_finds_errors() -> None:

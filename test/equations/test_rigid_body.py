@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from chains import inertias, numbers
 from differences import derivative, deviation
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
-from eom_dynamics import StateError, lie
+from eom_dynamics import lie
 from eom_dynamics.arrays import Array
 from eom_dynamics.equations import RigidBody, newton_euler
 from eom_dynamics.robot.inertia import Inertial, symmetric
@@ -91,15 +90,3 @@ def test_batches_are_their_states() -> None:
         ]
         for many, single in zip(results, one, strict=True):
             np.testing.assert_allclose(many[i], single, rtol=1e-13)
-
-
-def test_wrong_use() -> None:
-    body = RigidBody(Inertial.about_center(2.0, np.zeros(3), np.eye(3)))
-    with pytest.raises(StateError, match=r"^V must have shape \(6,\) or \(…, 6\), has \(5,\)"):
-        body.momentum(np.zeros(5))
-    with pytest.raises(StateError, match=r"^Vd must be finite; entry \[2\] is nan"):
-        body.wrench(np.zeros(6), [0, 0, np.nan, 0, 0, 0])
-    with pytest.raises(StateError, match="no mass"):
-        RigidBody(Inertial.massless()).acceleration(np.zeros(6), np.zeros(6))
-    with pytest.raises(StateError, match=r"^inertia must have shape"):
-        newton_euler(1.0, np.eye(2), np.zeros(3), np.zeros(3), np.zeros(3))

@@ -5,12 +5,11 @@ Both share the poses of the bodies, but no matrix: moments about the origin of t
 """
 
 import numpy as np
-import pytest
 from differences import deviation
 from hypothesis import given, settings
 from trees import MovingTree, moving_trees
 
-from eom_dynamics import StateError, equations_of_motion, load_robot
+from eom_dynamics import equations_of_motion, load_robot
 from eom_dynamics.equations import spatial_equations_of_motion
 
 TERMS = ("M", "C", "gravity", "external", "rates")
@@ -36,11 +35,3 @@ def test_batch_of_two_arms() -> None:
     for term in TERMS:
         for x, y in zip(getattr(found, term), getattr(expected, term), strict=True):
             assert deviation(x, y, floor=1.0) < 1e-12
-
-
-def test_refused_arguments() -> None:
-    robot = load_robot("planar_2r")
-    with pytest.raises(StateError, match=r"^spatial_equations_of_motion needs at least q and qd"):
-        spatial_equations_of_motion(robot, np.zeros(2))
-    with pytest.raises(StateError, match=r"^qd must have shape \(2,\), has \(3,\)"):
-        spatial_equations_of_motion(robot, np.zeros(2), np.zeros(3))

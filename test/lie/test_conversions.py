@@ -62,16 +62,6 @@ def test_gimbal_lock_warns_and_keeps_the_rotation() -> None:
     assert deviation(lie.rotation_from_euler_angles("XYZ", angles), R, floor=1.0) < 1e-15
 
 
-def test_batches_of_rotations() -> None:
-    w = np.random.default_rng(2).normal(size=(2, 3, 3))
-    R = lie.rotation_from_rotation_vector(w)
-    assert R.shape == (2, 3, 3, 3)
-    assert lie.quaternion(R).shape == (2, 3, 4) and lie.euler_angles("ZYX", R).shape == (2, 3, 3)
-    for i, j in np.ndindex(2, 3):
-        np.testing.assert_allclose(R[i, j], lie.rotation_from_rotation_vector(w[i, j]), atol=1e-16)
-        np.testing.assert_allclose(lie.quaternion(R)[i, j], lie.quaternion(R[i, j]), atol=1e-16)
-
-
 @given(unit_vectors(), numbers(1.0, 3), st.floats(-0.5, 0.5), st.floats(0.01, 3.0))
 def test_screw_axes_and_back(axis: np.ndarray, point: np.ndarray, pitch: float, rate: float) -> None:
     screw = lie.screw(axis, point, pitch)
