@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -59,16 +60,14 @@ def results(program: Path, *arguments: str) -> list[str]:
     return succeed([program, *arguments], program.parent).splitlines()
 
 
-def test_soft_and_stiff_springs(tmp_path: Path) -> None:
+def soft_and_stiff() -> Robot:
     """A stop needs many times the effort of the motion before it, and the simulated arm steps of some microseconds."""
     planar = robot("planar_2r")
     springs = ((LinearSpring(0.5), 20.0), (LinearSpring(2e4), 1e-4))
     rows = zip(planar.joints, springs, strict=True)
-    joints = (replace(joint, spring=spring, rotor_inertia=inertia) for joint, (spring, inertia) in rows)
-    export(replace(planar, joints=tuple(joints)), "cpp", tmp_path, [PLANT])
-    compile_c(tmp_path / "c")
-    lines = results(test_program(tmp_path, "test_control_loop"), "1000")
-    assert all(line.startswith(("ok", "none")) for line in lines), lines
+    return replace(
+        planar, joints=tuple(replace(x, spring=spring, rotor_inertia=inertia) for x, (spring, inertia) in rows)
+    )
 
 
 def paired_and_rigid() -> Robot:
@@ -78,33 +77,36 @@ def paired_and_rigid() -> Robot:
     return replace(vsa, joints=(paired, replace(other, spring=RigidSpring())))
 
 
-def test_steep_friction(tmp_path: Path) -> None:
+def steep_friction() -> Robot:
     """Dry friction over a slow rotor: efforts change within less than a cycle, and rotors settle in microseconds."""
     slide, hinge = (planar := robot("planar_pr")).joints
     dry = Actuator(Friction(viscous=0.4, coulomb=0.22, static=0.22, smoothing_velocity=1.2e-3), Gear(0.55, 0.02))
     coupled = (0, 1), CoupledSpring([[290.0, -122.0], [-122.0, 136.0]])
     driven = (1, 0), Transmission([[2.04, -1.36], [0.03, 1.95]])
     joints = replace(slide, rotor_inertia=1.0), replace(hinge, rotor_inertia=2.5e-3, actuator=dry)
-    arm = replace(planar, joints=joints, coupled_stiffness=coupled, transmission=driven)
-    export(arm, "cpp", tmp_path, [FEEDFORWARD, PLANT])
-    compile_c(tmp_path / "c")
-    lines = results(test_program(tmp_path, "test_control_loop"), "1000")
-    assert all(line.startswith(("ok", "none")) for line in lines), lines
+    return replace(planar, joints=joints, coupled_stiffness=coupled, transmission=driven)
 
 
-@pytest.mark.parametrize("name", ["paired and rigid", pytest.param("shared", marks=pytest.mark.soak)])
-def test_sanitizers(name: str, tmp_path: Path) -> None:
-    """A pair beside a rigid joint; and a damped spring, coupled ones, a transmission and losses.
+@pytest.mark.parametrize(
+    ("make", "linear"),
+    [
+        (soft_and_stiff, True),
+        (paired_and_rigid, True),
+        pytest.param(steep_friction, True, marks=pytest.mark.soak),
+        pytest.param(lambda: robot("shared"), False, marks=pytest.mark.soak, id="shared"),
+    ],
+)
+@pytest.mark.parametrize("sanitized", [False, pytest.param(True, marks=pytest.mark.soak)])
+def test_the_loop_of_other_robots(make: Callable[[], Robot], linear: bool, sanitized: bool, tmp_path: Path) -> None:
+    """The loop passes its test; damped springs have no feedback linearization.
 
-    Damped springs and presliding are also those of the loop of payloads in test_cpp_payload.py.
+    The loop of payloads in test_cpp_payload.py always runs under the sanitizers.
     """
-    if not supports(tmp_path, *SANITIZERS):
-        pytest.skip("the sanitizers are not installed")
-    export(robot(name) if name == "shared" else paired_and_rigid(), "cpp", tmp_path, [PLANT])
-    # Of the larger arm, sanitizers look at the functions for its motors in test_feedforward.py.
-    compile_c(tmp_path / "c", *(() if name == "shared" else SANITIZERS))
-    lines = results(test_program(tmp_path, "test_control_loop", "-O0", *SANITIZERS), "3000")
-    assert any("linearization" in line for line in lines) == (name != "shared")  # damped springs have none
+    flags = SANITIZERS if sanitized and supports(tmp_path, *SANITIZERS) else ()
+    export(make(), "cpp", tmp_path, [PLANT])
+    compile_c(tmp_path / "c", *flags)
+    lines = results(test_program(tmp_path, "test_control_loop", "-O0", *flags), "1000")
+    assert any("linearization" in line for line in lines) == linear
     assert all(line.startswith(("ok", "none")) for line in lines), lines
 
 
@@ -204,7 +206,7 @@ def test_allocations_and_system_calls_are_found(sea: Path, tmp_path: Path) -> No
     assert "BAD  no allocation" in done.stdout
 
 
-@pytest.mark.parametrize("name", SPRING_ROBOTS)
+@pytest.mark.parametrize("name", [*SPRING_ROBOTS[:2], pytest.param("shared", marks=pytest.mark.soak)])
 def test_springs_and_plant_in_single_precision(name: str, tmp_path: Path) -> None:
     """Every kind of spring, under deflections, and all other functions; test_languages.py has double precision."""
     exported, _ = export(robot(name), "c", tmp_path, [PLANT], "single")
@@ -225,20 +227,14 @@ def test_springs_and_plant_in_single_precision(name: str, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("change", "error"),
     [
-        (
-            {"rotor_inertia": 0.0},
-            r"^joint_2: rotor_inertia must be positive for code of plant, is 0; functions that can ",
-        ),
-        (
-            {"spring": RigidSpring()},
-            r"^joint_2: efficiency must be 1 at a rigid joint for code of plant; functions that can ",
-        ),
+        ({"rotor_inertia": 0.0}, "rotor_inertia must be positive for code of plant, is 0; functions that can "),
+        ({"spring": RigidSpring()}, "efficiency must be 1 at a rigid joint for code of plant; functions that can "),
     ],
 )
 def test_a_robot_without_a_plant_is_refused(change: dict[str, object], error: str) -> None:
     sea = robot("sea_planar_2r")
     joints = (sea.joints[0], replace(sea.joints[1], actuator=Actuator(gear=Gear(0.9)), **change))
-    with pytest.raises(RobotDescriptionError, match=error):
+    with pytest.raises(RobotDescriptionError, match=f"^joint_2: {error}"):
         project(replace(sea, joints=joints), [PLANT])
 
 
