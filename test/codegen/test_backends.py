@@ -14,10 +14,8 @@ import pytest
 from chains import fixed_case
 from differences import deviation, gradient
 
-from eom_dynamics import Dynamics, Robot, equations_of_motion, load_robot
+from eom_dynamics import Dynamics, Robot, equations_of_motion
 from eom_dynamics.codegen.backends import KERNELS
-from eom_dynamics.codegen.functions import compiled_program
-from eom_dynamics.codegen.programs import PROGRAMS
 
 STATES = 200
 
@@ -121,18 +119,6 @@ class TestEachBackend:
         one = run(*x.states[:, 3], wrench=tuple(full[:given, 3]))
         assert_promised(np.array(one)[:, None], np.array(expected)[:, 3:4])
 
-    def test_wrenches_for_all_states_and_for_each(self, backend: str) -> None:
-        x, run = reference("iiwa"), dynamics("iiwa", backend).inverse_dynamics
-        mixed = [x.wrench[0, 0], x.wrench[1, :9], x.wrench[2, 0]]
-        repeated = [np.tile(x.wrench[0, 0], (9, 1)), x.wrench[1, :9], np.tile(x.wrench[2, 0], (9, 1))]
-        states = x.states[:, :9]
-        np.testing.assert_array_equal(run(*states, wrench=mixed), run(*states, wrench=repeated))
-
-    def test_effort(self, backend: str) -> None:
-        x = reference("mixed_chain")
-        tau = dynamics("mixed_chain", backend).effort(*x.states[:3], wrench=x.wrench[:1])
-        assert_promised(tau[None], x.efforts[:1])
-
     def test_mass_matrix(self, backend: str) -> None:
         x = reference("mixed_chain")
         q, qd = x.states[:2, :20]
@@ -197,13 +183,3 @@ def test_large_batch_over_several_threads(monkeypatch: pytest.MonkeyPatch) -> No
     assert_promised(efforts[:, 1:STATES], x.efforts[:, 1:])
     expected = run(*states[:, :STATES], wrench=x.wrench[:, 0])
     np.testing.assert_array_equal(run(*states, wrench=x.wrench[:, 0]), np.tile(expected, (1, copies, 1)))
-
-
-def test_rows_for_a_kernel_are_aligned() -> None:
-    """C may read a double only at a multiple of its size: unaligned rows are copied, others are not."""
-    x, function = np.arange(8.0).reshape(4, 2), compiled_program(PROGRAMS["gravity"](load_robot("planar_2r")), "numpy")
-    rows, every_other = (
-        function._rows(given, function.signature.arguments[0], ()) for given in (LAYOUTS["unaligned"](x), x[::2])
-    )
-    assert rows.flags.aligned and np.array_equal(rows, x)
-    assert np.shares_memory(every_other, x)

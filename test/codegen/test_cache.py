@@ -91,21 +91,6 @@ class TestEntries:
         assert build.count == 1
         assert len(entries(folder)) == 1
 
-    def test_the_folder_is_listed_only_when_something_is_written(
-        self, folder: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        listings: list[str] = []
-        for name in ("listdir", "scandir"):
-            function = getattr(os, name)
-            monkeypatch.setattr(os, name, lambda *at, of=function: listings.append(str(at)) or of(*at))
-        entry(KEY, Build())
-        assert listings
-        listings.clear()
-        for k in range(20):
-            (folder / f"{k:040x}.so").touch()
-        entry(KEY, Build())
-        assert not listings
-
     def test_an_entry_that_another_process_has_just_added_is_replaced_by_a_whole_one(self, folder: Path) -> None:
         def build(path: Path) -> None:
             entry(KEY, Build())
@@ -114,21 +99,10 @@ class TestEntries:
         assert cached(KEY, build) == cached(KEY, Build()) == b"compiled"
         assert entries(folder) == [f"{KEY}.so"]
 
-    def test_each_key_has_an_entry(self, folder: Path) -> None:
-        contents = [cached(key, Build(content)) for key, content in ((KEY, b"one"), (KEY + "0", b"two"))]
-        assert contents == [b"one", b"two"]
-        assert cached(KEY, Build(b"three")) == b"one"
-
     @pytest.mark.parametrize(
         "damage",
-        [
-            lambda data: b"",
-            lambda data: data[:-1],
-            lambda data: bytes([data[0] ^ 1]) + data[1:],
-            lambda data: data + b"\0",
-            lambda data: b"garbage",
-        ],
-        ids=["empty", "truncated", "flipped", "longer", "garbage"],
+        [lambda data: b"", lambda data: data[:-1], lambda data: bytes([data[0] ^ 1]) + data[1:]],
+        ids=["empty", "truncated", "flipped"],
     )
     def test_damaged_entries_are_rebuilt(self, folder: Path, damage: Callable[[bytes], bytes]) -> None:
         path = entry(KEY, Build())
@@ -137,20 +111,15 @@ class TestEntries:
         assert cached(KEY, Build()) == b"compiled again"
         assert len(entries(folder)) == 1
 
-    def test_unreadable_entries_are_rebuilt(self, folder: Path) -> None:
-        build = Build()
-        path = entry(KEY, build)
-        path.unlink()
-        path.symlink_to(folder / "nowhere")
-        assert cached(KEY, build) == build.content
-
     def test_entry_of_another_key_is_rebuilt(self, folder: Path) -> None:
         """A kernel of another robot, renamed to that of this one."""
         entry(KEY + "0", Build(b"another robot")).rename(folder / f"{KEY}.so")
         assert cached(KEY, Build()) == b"compiled"
         assert entries(folder) == [f"{KEY}.so"]
 
-    @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: os.symlink("/dev/zero", path)])
+    @pytest.mark.parametrize(
+        "make", [os.mkfifo, os.mkdir, *(lambda path, to=to: os.symlink(to, path) for to in ("/dev/zero", "/nowhere"))]
+    )
     def test_entries_that_are_no_files_are_not_read(self, folder: Path, make: Callable[[Path], None]) -> None:
         path = entry(KEY, Build())
         path.unlink()
@@ -195,14 +164,6 @@ class TestEntries:
         with pytest.raises(OSError, match="Read-only"):
             entry(KEY + "0", Build())
 
-    def test_folders_of_the_user_stay_whatever_their_names_and_age(self, folder: Path) -> None:
-        mine = folder / "scratch-mine"
-        mine.mkdir(parents=True)
-        (mine / "notes").touch()
-        os.utime(mine, (1.0, 1.0))
-        entry(KEY, Build())
-        assert entries(folder) == [f"{KEY}.so", mine.name] and entries(mine) == ["notes"]
-
     @pytest.mark.parametrize(
         "error", [OSError(errno.ENOSPC, "No space left"), KernelError("failed"), KeyboardInterrupt()]
     )
@@ -219,16 +180,12 @@ class TestEntries:
         monkeypatch.delenv("EOM_DYNAMICS_CACHE")
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
         assert cache_directory() == tmp_path / "eom_dynamics"
-        monkeypatch.delenv("XDG_CACHE_HOME")
-        assert cache_directory() == Path.home() / ".cache" / "eom_dynamics"
-
-    def test_relative_folder(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        for ignored in ("", "relative"):  # as the XDG Base Directory Specification says
+            monkeypatch.setenv("XDG_CACHE_HOME", ignored)
+            assert cache_directory() == Path.home() / ".cache" / "eom_dynamics"
         monkeypatch.chdir(tmp_path)
         monkeypatch.setenv("EOM_DYNAMICS_CACHE", "here")
         assert cache_directory() == tmp_path / "here"
-        monkeypatch.delenv("EOM_DYNAMICS_CACHE")
-        monkeypatch.setenv("XDG_CACHE_HOME", "ignored")  # as the XDG Base Directory Specification says
-        assert cache_directory() == Path.home() / ".cache" / "eom_dynamics"
 
 
 def _read_only(*arguments: Any, **keywords: Any) -> Any:
@@ -254,26 +211,19 @@ class TestKey:
                 compile()
         return keys[0]
 
-    @pytest.mark.parametrize(
-        "change",
-        [
-            {"mass": 3.0},
-            {"center_of_mass": np.array([0.1, 0.2, 0.3])},
-            {"inertia_about_origin": np.eye(3)},
-            {"screw": np.array([0, 1.0, 0, 0, 0, 0])},
-            {"reference_pose": np.diag([-1.0, -1.0, 1.0, 1.0])},
-            {"parent": -1},
-        ],
-        ids=lambda change: next(iter(change)),
-    )
-    def test_depends_on_the_robot(self, change: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_depends_on_the_robot(self, monkeypatch: pytest.MonkeyPatch) -> None:
         first, second = CASE.robot.joints
-        changed = dataclasses.replace(CASE.robot, joints=(first, dataclasses.replace(second, **change)))
-        assert self.key(changed, monkeypatch) != self.key(CASE.robot, monkeypatch)
-
-    def test_depends_on_gravity(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        changed = dataclasses.replace(CASE.robot, gravity=np.zeros(3))
-        assert self.key(changed, monkeypatch) != self.key(CASE.robot, monkeypatch)
+        changes: list[dict[str, Any]] = [
+            *({"mass": 3.0}, {"parent": -1}, {"screw": np.array([0, 1.0, 0, 0, 0, 0])}),
+            *({"center_of_mass": np.array([0.1, 0.2, 0.3])}, {"inertia_about_origin": np.eye(3)}),
+            {"reference_pose": np.diag([-1.0, -1.0, 1.0, 1.0])},
+        ]
+        robots = [
+            CASE.robot,
+            dataclasses.replace(CASE.robot, gravity=np.zeros(3)),
+            *(dataclasses.replace(CASE.robot, joints=(first, dataclasses.replace(second, **x))) for x in changes),
+        ]
+        assert len({self.key(robot, monkeypatch) for robot in robots}) == 8
 
     @pytest.mark.parametrize("change", [{"spring": LinearSpring(7.0)}, {"rotor_inertia": 0.5}, {"name": "another"}])
     def test_does_not_depend_on_properties_without_effect_on_the_dynamics(
@@ -399,13 +349,11 @@ class TestFallback:
         [
             ("echo 'kernel.c:1: error: no' >&2; exit 1", "cc failed: kernel.c:1: error: no"),
             ("printf '\\377\\376 rubbish' >&2; exit 3", "cc failed: .*rubbish"),
-            ("exit 7", "cc failed: exit code 7"),
             ("exit 0", "cc failed: exit code 0"),
             ("kill -9 $$", "cc failed: exit code -9"),
             ('for last; do :; done; echo rubbish > "$last"', "cannot be loaded"),
-            ('for last; do :; done; : > "$last"', "cannot be loaded"),
         ],
-        ids=["error", "no text", "silent", "no result", "killed", "rubbish", "empty"],
+        ids=["error", "no text", "no result", "killed", "rubbish"],
     )
     def test_compiler_that_fails(self, cc: Callable[[str], None], script: str, reason: str, folder: Path) -> None:
         cc(script)
@@ -439,12 +387,6 @@ class TestFallback:
         paths = told.read_text().split()
         assert len(paths) >= 2 and all(path.startswith(f"{folder.resolve()}/scratch-") for path in paths)
         assert not list(folder.glob("scratch-*")) and not list(shared.iterdir())
-
-    def test_full_disk(self, folder: Path, cc: Callable[[str], None]) -> None:
-        """Simulated by a limit of the file size, so that the compiler fails while it writes."""
-        cc('ulimit -f 4; exec /usr/bin/env cc "$@"')
-        self.fallback("cc failed")
-        assert entries(folder) == []
 
     def test_folder_that_cannot_be_created(self, folder: Path) -> None:
         folder.write_text("a file")
@@ -509,14 +451,4 @@ class TestProcesses:
         os.killpg(process.pid, signal.SIGKILL)
         process.join()
         assert entries(folder)[0] == f"{KEY}.so" and len(list(folder.glob("*.so"))) == 1
-        assert_right(Dynamics(CASE.robot, backend="native"))
-
-    def test_second_use_loads_the_kernel_of_the_first(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        assert_right(Dynamics(CASE.robot, backend="native"))
-        native.extension.cache_clear()
-
-        def refuse(*arguments: Any) -> None:
-            raise AssertionError("compiled again")
-
-        monkeypatch.setattr(compiler, "_run", refuse)
         assert_right(Dynamics(CASE.robot, backend="native"))

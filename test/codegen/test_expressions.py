@@ -138,13 +138,6 @@ def test_number_of_operations(robot: str, program: str, most: int) -> None:
     assert PROGRAMS[program](load_robot(robot)).operations <= most
 
 
-@pytest.mark.parametrize("program", PROGRAMS)
-def test_one_sine_and_one_cosine_for_each_joint(program: str) -> None:
-    """Without the first joint of the iiwa: its axis is vertical, so that nothing depends on its angle."""
-    counts = PROGRAMS[program](load_robot("iiwa")).operation_counts()
-    assert (counts["sin"], counts["cos"]) == (6, 6)
-
-
 # Operations of the motor side.
 
 POINTS, TABLE = (-1.0, -0.25, 0.5, 2.0), (3.0, -1.0, 0.5, 0.25, 7.0)

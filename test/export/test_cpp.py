@@ -111,60 +111,22 @@ def test_the_loop_of_other_robots(make: Callable[[], Robot], linear: bool, sanit
 
 
 ERRORS = (
-    (
-        "spline.hpp",
-        "constexpr double closing[ORDERS][ORDERS] = {{126",
-        "const double closing[ORDERS][ORDERS] = {{WRONG ? 127. : 126",
-    ),
-    ("limits.hpp", "effort = shafts.clipped_effort;", "effort = WRONG ? effort : shafts.clipped_effort;"),
-    (
-        "linearization.hpp",
-        "gains[i] = w * w * w * w;",
-        "gains[i] = (WRONG ? 2 : 1) * w * w * w * w;",
-    ),
-    ("control_loop.hpp", "std::min(step, timeout_ / 2);", "WRONG ? !received_ * step : std::min(step, timeout_ / 2);"),
-    ("stop.hpp", "T * from[4][i] / 1680", "T * from[4][i] / (WRONG ? 1681 : 1680)"),
     ("spline.hpp", "reason = objection(times)", "reason = WRONG ? nullptr : objection(times)"),
+    ("linearization.hpp", "gains[i] = w * w * w * w;", "gains[i] = (WRONG ? 2 : 1) * w * w * w * w;"),
+    ("stop.hpp", "T * from[4][i] / 1680", "T * from[4][i] / (WRONG ? 1681 : 1680)"),
+    ("stop.hpp", "effort *= w;", "effort *= WRONG && u > 0.5 ? Scalar(0) : w;"),
+    ("loop_of.hpp", "if (read_ && loop_", "if (read_ && WRONG) references_.keep(); else if (read_ && loop_"),
     ("control_loop.hpp", "!known ? t : ", "!known && !WRONG ? t : "),
     ("control_loop.hpp", "now - latest_ > LONGEST_GAP && ", "!WRONG && now - latest_ > LONGEST_GAP && "),
-    ("control_loop.hpp", "before >= start;", "(WRONG || before >= start);"),
     ("control_loop.hpp", "(spline.start() - t > parameters_", "((WRONG ? 0 : spline.start()) - t > parameters_"),
     ("control_loop.hpp", "std::max<std::int64_t>(timeout_, 2);", "std::max<std::int64_t>(timeout_, WRONG ? 0 : 2);"),
-    (
-        "loop_parameters.hpp",
-        "return value >= lower &&",
-        "return WRONG ? !(value < lower || value > upper) : value >= lower &&",
-    ),
-    (
-        "control_loop.hpp",
-        "if (!output_.valid)\n            return;",
-        "if (!WRONG && !output_.valid)\n            return;",
-    ),
-    (
-        "mailbox.hpp",
-        "middle_.exchange(read_, std::memory_order_acq_rel)",
-        "(WRONG ? middle_.fetch_and(INDEX, std::memory_order_acq_rel)"
-        " : middle_.exchange(read_, std::memory_order_acq_rel))",
-    ),
     ("control_loop.hpp", "(apart ? present_", "(apart && !WRONG ? present_"),
-    (
-        "control_loop.hpp",
-        "parameters_.command_lead + seconds(ago)",
-        "(WRONG ? 0 : parameters_.command_lead) + seconds(ago)",
-    ),
     ("control_loop.hpp", "x.qd = measured.qd;", "x.qd = WRONG ? x.qd : measured.qd;"),
-    (
-        "control_loop.hpp",
-        "START_TOLERANCE / seconds(LONGEST_GAP)",
-        "(WRONG ? 1e9 : START_TOLERANCE / seconds(LONGEST_GAP))",
-    ),
     (
         "control_loop.hpp",
         "released_.effort = sent.effort;",
         "released_.effort = WRONG ? released_.effort : sent.effort;",
     ),
-    ("loop_of.hpp", "if (read_ && loop_", "if (read_ && WRONG) references_.keep(); else if (read_ && loop_"),
-    ("stop.hpp", "effort *= w;", "effort *= WRONG && u > 0.5 ? Scalar(0) : w;"),
 )
 """Errors that a variable of the environment switches on, so that all are in one program: C++ takes long to compile."""
 
@@ -322,11 +284,9 @@ def test_names_that_are_taken(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("iiwa", "Iiwa"),
         ("sea_planar_2r", "SeaPlanar2r"),
         ("UR5e", "UR5e"),
         ("UR5", "Ur5"),
-        ("HUGE_VAL", "HugeVal"),
         ("ends", "EndsRobot"),
         ("SCALAR", "ScalarRobot"),
     ],

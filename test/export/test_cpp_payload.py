@@ -106,8 +106,8 @@ int main(int, char **arguments)
 }
 """
 
-# Linearized: measured near the reference, while the payload changes for 0.02 s. By clock: setpoints at rest, whose stamps
-# alternate between two offsets from the clock, while a payload of 10 kg comes in 1 s; and the effort that would remain.
+# Linearized: measured near the reference, while the payload changes for 0.02 s. By clock: setpoints at rest, whose
+# stamps have two offsets from the clock in turn, while a payload of 10 kg comes in 1 s; and the effort that remains.
 LINEAR_PROGRAM = """
 #include <cstdio>
 #include <cstdlib>

@@ -35,8 +35,8 @@ from eom_dynamics.export.ros2_control import GENERIC_PACKAGE, package_name
 from eom_dynamics.export.templates import template
 from eom_dynamics.stream.watchdog import DEFAULTS
 
-ROBOTS = ("iiwa", "dual_arm", "vsa_planar_2r", "sea_planar_2r")
-MORE_ROBOTS = [pytest.param(name, marks=pytest.mark.soak) for name in ("panda", "ur5e")]
+ROBOTS = ("dual_arm", "vsa_planar_2r")
+MORE_ROBOTS = [pytest.param(name, marks=pytest.mark.soak) for name in ("iiwa", "sea_planar_2r", "panda", "ur5e")]
 
 # Of motors on the link side of their gears, rad/s.
 SPEEDS = dict.fromkeys(("sea_planar_2r", "vsa_planar_2r"), 500.0 / 100.0)

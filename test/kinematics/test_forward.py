@@ -2,14 +2,13 @@
 """Forward kinematics against matrix exponentials."""
 
 import numpy as np
-import pytest
 from chains import Case, cases
 from differences import deviation
 from hypothesis import given
 from scipy.linalg import expm
 from textbook import twist_matrix
 
-from eom_dynamics import StateError, load_robot
+from eom_dynamics import load_robot
 from eom_dynamics.kinematics import body_poses
 
 
@@ -20,11 +19,6 @@ def test_poses_are_products_of_exponentials(case: Case) -> None:
         C = C @ joint.reference_pose @ expm(twist_matrix(joint.screw) * q)
         # SciPy's exponential has an error of about 1e-15 at these angles.
         assert deviation(pose, C, floor=1.0) < 1e-13
-
-
-def test_wrong_number_of_joint_variables() -> None:
-    with pytest.raises(StateError, match=r"^q must have shape \(7,\)"):
-        body_poses(load_robot("iiwa"), np.zeros(6))
 
 
 def test_poses_of_a_batch() -> None:

@@ -162,7 +162,6 @@ BAD = {
     "no twist": ((BENT, ()), {}, StateError, r"^twists must be a sequence of the twist and .*, at least 1, has 0"),
     "short twist": ((BENT, [np.zeros(3)]), {}, StateError, r"^twist must have shape \(6,\), has \(3,\)"),
     "not finite": ((BENT, [np.full(6, np.inf)]), {}, StateError, "^twist must be finite"),
-    "short q": ((np.zeros(5), [np.zeros(6)]), {}, StateError, r"^q must have shape \(7,\)"),
     "null motion": (
         (BENT, [np.zeros(6)]),
         {"null_motion": (BENT, BENT)},
@@ -170,9 +169,6 @@ BAD = {
         "^null_motion must be a sequence of .*, at most 1, has 2",
     ),
     "weights": ((BENT, [np.zeros(6)]), {"weights": np.zeros(7)}, ValueError, "weights must be 7 positive numbers"),
-    "no twists": ((BENT, None), {}, StateError, "^twists must be a sequence"),
-    "no null motion": ((BENT, [np.zeros(6)]), {"null_motion": None}, StateError, "^null_motion must be a sequence"),
-    "damping of a text": ((BENT, [np.zeros(6)]), {"damping": "a"}, StateError, "^damping must be (finite|a number)"),
     "damping": ((BENT, [np.zeros(6)]), {"damping": -1.0}, ValueError, "damping must not be negative"),
 }
 

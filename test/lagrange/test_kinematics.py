@@ -152,12 +152,6 @@ def test_factors_multiply_to_the_expression(name: str) -> None:
         assert number(found, q).item() == pytest.approx(number(product, q).item(), rel=1e-12)
 
 
-def test_factors_as_they_are_known() -> None:
-    constant, powers = factored(a2 * sp.sin(q1) ** 3 * sp.cos(q2 - q3) ** 2 * (a2 - sp.cos(q1)), Q)
-    assert powers == {sp.sin(q1): 3, sp.cos(q2 - q3): 2, a2 - sp.cos(q1): 1} and constant == a2
-    assert factored(sp.cos(q1) ** 2 + sp.sin(q1) ** 2 - 1, Q) == (0, {})
-
-
 def test_refused() -> None:
     arm = planar_arm(2)
     with pytest.raises(TypeError, match=r"planar_2r: joint joint_1 is symbolic: .* SymbolicKinematics"):

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rotations in other coordinates, screw axes, and twists and wrenches in other frames, by the laws that define them."""
 
-import warnings
-
 import numpy as np
 import pytest
 import sympy as sp
@@ -85,14 +83,6 @@ def test_translations_have_an_infinite_pitch() -> None:
     np.testing.assert_array_equal(both, [[1, 0, 0, 0, 0, -1], [0, 0, 0, 0, 0, 1]])
 
 
-def test_a_zero_twist_has_no_axis() -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        found = lie.screw_axis(np.zeros(6))
-    np.testing.assert_array_equal(found.axis, np.zeros(3))
-    assert found.rate == 0
-
-
 def test_symbolic_screws() -> None:
     x, h, q = sp.symbols("x h q")
     screw = lie.screw([0, 0, 1], [x, 0, 0], h)
@@ -136,13 +126,3 @@ def test_body_twists_of_a_world_aligned_motion(C: np.ndarray, a: np.ndarray, b: 
     found = lie.body_twists(pose(0.1), world_aligned(0.1), derivative(lambda h: world_aligned(0.1 + h)))
     # Differences of differences.
     assert deviation(found, [body(0.1), derivative(lambda h: body(0.1 + h))], floor=1.0) < 1e-8
-
-
-def test_body_twists_of_many() -> None:
-    rng = np.random.default_rng(5)
-    C = np.array([lie.exp(x) for x in rng.uniform(-1, 1, (4, 6))])
-    twists = rng.uniform(-1, 1, (3, 4, 6))
-    found = lie.body_twists(C, *twists)
-    for i in range(4):
-        assert deviation([x[i] for x in found], lie.body_twists(C[i], *twists[:, i])) < 1e-15
-    assert deviation(lie.world_aligned_twists(C, *found), twists) < 1e-14

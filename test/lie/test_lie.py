@@ -12,7 +12,6 @@ from differences import deviation
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.linalg import expm
-from scipy.spatial.transform import Rotation
 from textbook import twist_matrix
 
 from eom_dynamics import lie
@@ -56,16 +55,6 @@ def test_right_angles_are_exact(quarters: tuple[int, int, int]) -> None:
     R = lie.rotation_from_rpy(np.pi / 2 * np.array(quarters))
     assert set(R.ravel()) <= {-1.0, 0.0, 1.0}
     assert np.linalg.det(R) == 1
-
-
-def test_small_angles_are_not_rounded() -> None:
-    R = lie.rotation_from_rpy([1e-12, 0.0, 0.0])
-    assert R[2, 1] == 1e-12
-
-
-def test_pose() -> None:
-    R, p = Rotation.from_rotvec([0.1, 0.2, 0.3]).as_matrix(), np.array([1.0, 2.0, 3.0])
-    np.testing.assert_array_equal(lie.pose(R, p), np.vstack([np.column_stack([R, p]), [0, 0, 0, 1]]))
 
 
 @pytest.mark.parametrize("screw", [[0, 0, 1, 0, 0, 0], [0, 0, 0, 1, 0, 0], [0, 0, 1, 0, -2, 3]], ids=JOINT_TYPES)
