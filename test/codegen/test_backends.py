@@ -104,12 +104,6 @@ def frequent_switches() -> Iterator[None]:
 
 @pytest.mark.parametrize("backend", KERNELS)
 class TestEachBackend:
-    def test_batches_of_any_length(self, backend: str) -> None:
-        x = reference("iiwa")
-        run = dynamics("iiwa", backend).inverse_dynamics
-        for count in (0, 1, 2, 7, 8, 9, 16, 17):
-            assert_promised(run(*x.states[:, :count], wrench=x.wrench[:, :count]), x.efforts[:, :count])
-
     @pytest.mark.parametrize("given", range(4))
     def test_omitted_wrenches_are_zero(self, backend: str, given: int) -> None:
         x, run = reference("iiwa"), dynamics("iiwa", backend).inverse_dynamics

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import itertools
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -48,27 +47,6 @@ def neighbours_program(n: int) -> Program:
 def lanes(request: pytest.FixtureRequest) -> list[str]:
     """Compiler flags for one width of vectors."""
     return lane_flags()[request.param]
-
-
-def test_optimised_code(lanes: list[str], tmp_path: Path) -> None:
-    """A batch gives the same bits as its states: at each count, with rows that are packed, strided, or shared."""
-    n = SIZES[-1]
-    program = CompiledProgram(c_source(neighbours_program(n)), c_name(f"p{n}"), tmp_path, *lanes, "-ffp-contract=off")
-    rng = np.random.default_rng(n)
-    for count, gap, shared in itertools.product(COUNTS, (0, 1, 8), (False, True)):
-        a = rng.uniform(-3, 3, (max(count, 1), n + gap))[:, :n]
-        b = rng.uniform(-3, 3, (1 if shared else max(count, 1), 6))
-        c = rng.uniform(-3, 3, (max(count, 1), 1 + gap))[:, :1]
-        inputs = [a, b, c]
-        outputs = [np.full((count + 2, size), 7.5) for size in (n + 1, 3, n)]
-        program.batch(inputs, [y[:count] for y in outputs])
-        for y in outputs:
-            np.testing.assert_array_equal(y[count:], 7.5)  # nothing is written after the last state
-        for i in range(count):
-            expected = [np.empty(y.shape[1]) for y in outputs]
-            program.one([x[i % len(x)] for x in inputs], expected)
-            for y, row in zip(outputs, expected, strict=True):
-                np.testing.assert_array_equal(y[i], row)
 
 
 SANITIZED_MAIN = """

@@ -252,14 +252,6 @@ def test_drift_is_corrected() -> None:
     assert arm.velocity(q, v, found.acceleration)[1] == pytest.approx(wanted, abs=1e-12)
 
 
-def test_without_contacts() -> None:
-    robot = load_robot("panda")
-    q, v, tau = np.random.default_rng(3).uniform(-1, 1, (3, robot.n))
-    found = in_contact(robot).forward_dynamics(q, v, tau)
-    assert found.forces == {} and found.rank == 0
-    assert deviation(found.acceleration, Dynamics(robot, backend="numpy").forward_dynamics(q, v, tau)) < 1e-10
-
-
 def test_a_closed_loop_is_a_contact_with_itself() -> None:
     """The pin of a four-bar linkage as a point of its coupler on its rocker."""
     from linkages import four_bar, four_bar_angles

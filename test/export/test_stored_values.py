@@ -12,7 +12,6 @@ from closed_forms import check_closed_form
 from exported import robot, with_values
 from hypothesis import given, settings
 
-import eom_dynamics as eom
 from eom_dynamics.codegen.program import OutputEntry
 from eom_dynamics.export import project, stored_values
 
@@ -24,25 +23,6 @@ DYNAMICS = ("inverse_dynamics", "effort", "mass_matrix", "effort_partials")
 def test_all_programs_of_random_chains(case: Case) -> None:
     _, stored = with_values(case.robot, DYNAMICS)
     assert list(stored.outputs) == list(DYNAMICS)
-
-
-@pytest.mark.parametrize("name", ["planar_2r", "mixed_chain", "slider", "scissors"])
-def test_partial_derivatives_agree_with_differences(name: str) -> None:
-    subject = robot(name)
-    stored = stored_values(project(subject, ["effort_partials"]))
-    state = 3
-    point = [stored.inputs[key][state] for key in ("q", "qd", "qdd")]
-    for k, output in enumerate(("dtau_dq", "dtau_dqd", "dtau_dqdd")):
-        expected = stored.outputs["effort_partials"][output][state].reshape(subject.n, subject.n)
-        for j, e in enumerate(np.eye(subject.n)):
-
-            def tau(h: float, k: int = k, e: np.ndarray = e) -> np.ndarray:
-                q, qd, qdd = (x + h * e if i == k else x for i, x in enumerate(point))
-                return eom.equations_of_motion(
-                    subject, q, qd, wrench=[stored.inputs["W"][state].reshape(subject.wrench_shape)]
-                ).efforts(qdd)[0]
-
-            np.testing.assert_allclose((tau(1e-5) - tau(-1e-5)) / 2e-5, expected[:, j], atol=1e-6)
 
 
 def test_states() -> None:

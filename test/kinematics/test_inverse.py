@@ -223,13 +223,6 @@ def test_bad_arguments(ur5e, case):
         inverse_kinematics(ur5e, *arguments, **options)
 
 
-@pytest.mark.parametrize("far", [1e20, 1e40])
-def test_far_targets_leave_the_start_or_what_is_closer(ur5e, far):
-    target = lie.pose(np.eye(3), [far, 0.0, 0.0])
-    found = inverse_kinematics(ur5e, target, start=np.full(6, 0.3), attempts=1)
-    assert not found.success and np.all(np.abs(found.q) <= 2 * np.pi) and found.distance == pytest.approx(far)
-
-
 def test_mimic_joints_keep_to_their_ranges():
     section = {
         "name": "coupled",
@@ -291,7 +284,7 @@ def test_out_of_reach_says_by_how_much():
 
 
 @pytest.mark.parametrize("name", ["ur5e", "planar_pr"])
-@pytest.mark.parametrize("far", [1e4, 1e8, 1e10, 1e16, 1e155, 1e200, 1e308])
+@pytest.mark.parametrize("far", [1e4, 1e16, 1e155, 1e308])
 def test_success_is_that_of_the_answer_returned(name, far):
     """Far from zero, whole turns are rounded, and squares overflow: either the answer is a solution, or it says no."""
     robot = load_robot(name)

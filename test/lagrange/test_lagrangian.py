@@ -139,16 +139,6 @@ def test_motors_against_the_feedforward_of_elastic_joints(model: str) -> None:
         assert deviation(found, np.concatenate([np.zeros(2), command.motor_effort[k]]), floor=1.0) < TOLERANCE
 
 
-def test_time_derivatives_of_the_efforts() -> None:
-    robot = load_robot("planar_pr")
-    system = lagrange.robot_lagrangian(robot, symbols=True)
-    states = np.random.default_rng(8).uniform(-1, 1, (5, 2))
-    expected = Dynamics(robot, backend="numpy").inverse_dynamics(*states)
-    for k, effort in enumerate(system.efforts(2)):
-        assert deviation(number(system, effort, *states[: k + 3]), expected[k], floor=1.0) < 1e-14
-    assert system.efforts(0) == (system.effort,)
-
-
 def test_time_derivatives_of_any_order_and_of_signs() -> None:
     (q,), (qd,) = lagrange.variables("q")
     qdd, qddd, qdddd = system_rates = (lagrange.rate(qd), sp.Symbol("qddd", real=True), sp.Symbol("qdddd", real=True))

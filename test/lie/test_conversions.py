@@ -3,7 +3,6 @@
 
 import numpy as np
 import pytest
-import sympy as sp
 from chains import numbers, unit_vectors
 from differences import derivative, deviation
 from hypothesis import given
@@ -81,14 +80,6 @@ def test_translations_have_an_infinite_pitch() -> None:
     assert np.isinf(found.pitch) and found.rate == 2
     both = lie.screw(np.eye(3)[[0, 2]], [0, 1.0, 0], [0.0, np.inf])
     np.testing.assert_array_equal(both, [[1, 0, 0, 0, 0, -1], [0, 0, 0, 0, 0, 1]])
-
-
-def test_symbolic_screws() -> None:
-    x, h, q = sp.symbols("x h q")
-    screw = lie.screw([0, 0, 1], [x, 0, 0], h)
-    assert list(screw) == [0, 0, 1, 0, -x, h]
-    moved = lie.transformed(lie.exp(screw, q), [x, 0, 0])
-    assert [sp.simplify(entry) for entry in moved] == [x, 0, h * q]
 
 
 @given(twists, twists)

@@ -13,7 +13,7 @@ from linkages import five_bar, five_bar_angles, four_bar, four_bar_angles, pin
 from eom_dynamics import Robot, RobotDescriptionError, StateError, lie
 from eom_dynamics.arrays import Array
 from eom_dynamics.kinematics import body_poses
-from eom_dynamics.loops import ClosedLoopArm, CutJoint
+from eom_dynamics.loops import ClosedLoopArm
 
 # Mechanism, its joint angles by trigonometry, independent joint variables with four time derivatives.
 FOUR_BAR = (four_bar, lambda u: four_bar_angles(u[0]), np.array([[0.7], [1.1], [-2.0], [3.0], [5.0]]))
@@ -128,13 +128,6 @@ def test_singular_configuration() -> None:
     arm.loops = (pin(1, apart / 2, 3, apart / 2),)
     with pytest.raises(StateError, match="five_bar: singular configuration"):
         arm.motion([left, -left, right, np.pi - right], [1.0, 0.5])
-
-
-def test_spherical_cut_joint_allows_all_rotations() -> None:
-    turns = np.eye(6)[:3]
-    joint = CutJoint("ball", -1, np.eye(4), 0, np.eye(4), turns)
-    assert joint.forbidden.shape == (3, 6)
-    np.testing.assert_allclose(joint.forbidden @ turns.T, 0, atol=1e-15)
 
 
 @pytest.mark.parametrize(

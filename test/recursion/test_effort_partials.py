@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
-from chains import FIXED, fixed_case
 from differences import deviation
 from hypothesis import given
 from trees import MovingTree, moving_trees
@@ -38,13 +36,3 @@ def test_random_trees(case: MovingTree) -> None:
     tree = link_tree(case.robot)
     expected = by_complex_steps(tree, case.states, case.wrench[0])
     assert deviation(partials(tree, case.states, case.wrench[0]), expected, floor=1.0) < 1e-12
-
-
-@pytest.mark.parametrize("name", FIXED)
-@pytest.mark.parametrize("regrouped", [True, False])
-def test_fixed_robots(name: str, regrouped: bool) -> None:
-    case = fixed_case(name, 2)
-    tree = link_tree(case.robot, regrouped=regrouped)
-    wrench = np.linspace(-3.0, 4.0, 6)
-    expected = by_complex_steps(tree, case.motion[:3], wrench)
-    assert deviation(partials(tree, case.motion[:3], wrench), expected, floor=1.0) < 1e-13
