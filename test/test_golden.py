@@ -55,8 +55,17 @@ def test_there_are_golden_values_of_every_packaged_robot_in_small_files() -> Non
         assert max(len(text.lstrip("-0.").replace(".", "")) for text in outputs) >= 17
 
 
-@pytest.mark.parametrize("backend", KERNELS)
-@pytest.mark.parametrize("name", packaged_robots())
+SLOWER = [(name, backend) for name in packaged_robots() for backend in KERNELS if backend != "native"]
+FEW = ("planar_pr", "leg", "vsa_planar_2r")
+
+
+@pytest.mark.parametrize(
+    ("name", "backend"),
+    [
+        *((name, "native") for name in packaged_robots()),
+        *(pytest.param(*x, marks=() if x[0] in FEW else pytest.mark.soak) for x in SLOWER),
+    ],
+)
 def test_backends(name: str, backend: str) -> None:
     """All states in a batch, and some alone."""
     if backend == "casadi":

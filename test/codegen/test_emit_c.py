@@ -23,8 +23,8 @@ from eom_dynamics.codegen.program import Program, c_name, trace
 from eom_dynamics.codegen.programs import PROGRAMS
 from eom_dynamics.codegen.straight_line import definitions
 
-# Vectors have these lengths, one more, 3 and 6: below, at and above each number of lanes.
-SIZES = (1, 7, 8)
+# Vectors have these lengths, one more, 3 and 6: below, at and above the numbers of lanes.
+SIZES = (1, 8)
 COUNTS = (0, 1, 2, 7, 8, 9, 15, 16, 17, 33)
 
 

@@ -13,9 +13,11 @@ from chains import FIXED, Case, cases, fixed_case
 from differences import derivative, deviation, gradient, polynomial_motion
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from textbook import body_twists, kinetic_energy, potential_energy
+from trees import MovingTree, moving_trees
 
-from eom_dynamics import equations_of_motion, floating_equations_of_motion, lie
-from eom_dynamics.equations import center_of_mass_jacobians
+from eom_dynamics import equations_of_motion, floating_equations_of_motion, lie, load_robot
+from eom_dynamics.equations import center_of_mass_jacobians, spatial_equations_of_motion
 from eom_dynamics.equations.closed_form import CORIOLIS_FORMS
 from eom_dynamics.kinematics import body_poses
 from eom_dynamics.robot import Inertial
@@ -144,3 +146,50 @@ def test_a_batch_is_its_states() -> None:
                 np.testing.assert_array_equal(x[i], y)
         for x, y in zip(efforts, one.efforts(motion[4, i]), strict=True):
             np.testing.assert_allclose(x[i], y, rtol=1e-13)  # sums in another order
+
+
+ALL_TERMS = ("M", "C", "gravity", "external", "rates")
+
+
+@settings(max_examples=10)
+@given(moving_trees(3))
+def test_spatial_twists_give_all_terms(tree: MovingTree) -> None:
+    *states, _ = tree.states
+    found = spatial_equations_of_motion(tree.robot, *states, wrench=tree.wrench)
+    expected = equations_of_motion(tree.robot, *states, wrench=tree.wrench, coriolis="skew")
+    for term in ALL_TERMS:
+        for x, y in zip(getattr(found, term), getattr(expected, term), strict=True):
+            assert deviation(x, y, floor=1.0) < 1e-12
+
+
+def test_spatial_twists_of_a_batch_of_two_arms() -> None:
+    robot = load_robot("dual_arm")
+    q, qd, qdd = np.random.default_rng(3).uniform(-1, 1, (3, 2, robot.n))
+    W = np.random.default_rng(4).uniform(-5, 5, (2, *robot.wrench_shape))
+    found = spatial_equations_of_motion(robot, q, qd, qdd, wrench=(W,))
+    expected = equations_of_motion(robot, q, qd, qdd, wrench=(W,), coriolis="skew")
+    for term in ALL_TERMS:
+        for x, y in zip(getattr(found, term), getattr(expected, term), strict=True):
+            assert deviation(x, y, floor=1.0) < 1e-12
+
+
+TOOL_WRENCH = np.array([1.0, -2.0, 0.5, 3.0, 1.5, -0.7])
+
+
+def check_energy(case: Case) -> None:
+    q, qd = case.motion
+    terms = equations_of_motion(case.robot, q, qd, wrench=[TOOL_WRENCH])
+    kinetic = qd @ terms.M[0] @ qd / 2
+    assert deviation(kinetic, kinetic_energy(case.parameters, q, qd), floor=1.0) < 3e-12
+    gravity = gradient(lambda x: np.array(potential_energy(case.parameters, x)), q)
+    assert deviation(terms.gravity[0], gravity, floor=1.0) < 3e-12
+    # Virtual work of the wrench on the surroundings: qd' Q_ext = W' V of the tool, at its place on the last body.
+    twists = np.array([body_twists(case.parameters, q, unit)[-1] for unit in np.eye(case.robot.n)])
+    twists[:, 3:] += np.cross(twists[:, :3], case.robot.tools[0].pose[:3, 3])
+    assert deviation(terms.external[0], twists @ TOOL_WRENCH, floor=1.0) < 3e-12
+
+
+@settings(max_examples=15)
+@given(case=cases(derivatives=1))
+def test_energy_and_virtual_work(case: Case) -> None:
+    check_energy(case)

@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import numpy as np
 from described_trees import random_tree
-from differences import deviation, gradient
+from differences import deviation
 from hypothesis import given, settings
 from trees import MovingTree, moving_trees
 
 from eom_dynamics import Robot, equations_of_motion, load_robot
 from eom_dynamics.equations import (
-    center_of_mass_jacobians,
     coriolis_tensor,
     gravity_from_jacobians,
     mass_matrix_from_jacobians,
 )
 from eom_dynamics.equations.jacobian_sums import ROUTES
-from eom_dynamics.kinematics import body_poses
 
 TOLERANCE = 1e-12
 
@@ -49,16 +47,3 @@ def test_mimic_joints() -> None:
             check(robot, np.random.default_rng(seed).uniform(-1, 1, robot.n))
             return
     raise AssertionError("the first 100 trees have no mimic joint")
-
-
-def test_jacobians_against_differences_of_the_centres() -> None:
-    robot = load_robot("panda")
-    q = np.random.default_rng(6).uniform(-1, 1, 7)
-
-    def centers(x: np.ndarray) -> np.ndarray:
-        return np.array(
-            [(C @ [*j.center_of_mass, 1])[:3] for C, j in zip(body_poses(robot, x), robot.joints, strict=True)]
-        )
-
-    linear = np.array([body.linear for body in center_of_mass_jacobians(robot, q)])
-    assert deviation(linear, gradient(centers, q)) < 1e-12

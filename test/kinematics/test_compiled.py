@@ -8,9 +8,11 @@ from functools import lru_cache
 
 import numpy as np
 import pytest
-from chains import fixed_case
+from chains import Case, cases, fixed_case
 from differences import derivative, deviation, gradient, polynomial_motion
 from hypothesis import given
+from scipy.linalg import expm
+from textbook import twist_matrix
 from trees import MovingTree, moving_trees, trees
 
 import eom_dynamics as eom
@@ -350,3 +352,20 @@ def test_without_mass_there_is_no_center() -> None:
     light = replace(robot, joints=tuple(replace(joint, mass=0.0) for joint in robot.joints))
     with pytest.raises(RobotDescriptionError, match="planar_2r has no mass, and thus no centre of mass"):
         Kinematics(light, backend="numpy").center_of_mass([0.0, 0.0])
+
+
+@given(cases(derivatives=0))
+def test_poses_are_products_of_exponentials(case: Case) -> None:
+    C = np.eye(4)
+    for joint, q, pose in zip(case.robot.joints, case.motion[0], body_poses(case.robot, case.motion[0]), strict=True):
+        C = C @ joint.reference_pose @ expm(twist_matrix(joint.screw) * q)
+        # SciPy's exponential has an error of about 1e-15 at these angles.
+        assert deviation(pose, C, floor=1.0) < 1e-13
+
+
+def test_poses_of_a_batch() -> None:
+    robot, q = load_robot("iiwa"), np.random.default_rng(1).normal(size=(3, 7))
+    poses = np.array(body_poses(robot, q))
+    assert poses.shape == (7, 3, 4, 4)
+    for i in range(3):
+        np.testing.assert_array_equal(poses[:, i], body_poses(robot, q[i]))
