@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from chains import fixed_case
-from differences import deviation, gradient
+from differences import deviation
 
 from eom_dynamics import Dynamics, Robot, equations_of_motion
 from eom_dynamics.codegen.backends import KERNELS
@@ -112,31 +112,6 @@ class TestEachBackend:
         np.testing.assert_array_equal(run(*x.states[:, :9], wrench=full[:given]), expected)
         one = run(*x.states[:, 3], wrench=tuple(full[:given, 3]))
         assert_promised(np.array(one)[:, None], np.array(expected)[:, 3:4])
-
-    def test_mass_matrix(self, backend: str) -> None:
-        x = reference("mixed_chain")
-        q, qd = x.states[:2, :20]
-        M = dynamics("mixed_chain", backend).mass_matrix(q)
-        for i in range(20):
-            assert deviation(M[i], equations_of_motion(x.robot, q[i], qd[i]).M[0]) < PROMISED
-
-    def test_partial_derivatives(self, backend: str) -> None:
-        """Against differences of order 10, which have an error of 1e-16 / 0.01 of the effort; one state and a batch."""
-        x, run = reference("mixed_chain"), dynamics("mixed_chain", backend)
-        q, qd, qdd = x.states[:3, 0]
-        W = x.wrench[:1, 0]
-        expected = (
-            gradient(lambda v: run.effort(v, qd, qdd, wrench=W), q),
-            gradient(lambda v: run.effort(q, v, qdd, wrench=W), qd),
-            equations_of_motion(x.robot, q, qd).M[0],
-        )
-        for partial, desired in zip(run.inverse_dynamics_derivatives(q, qd, qdd, wrench=W), expected, strict=True):
-            assert deviation(partial, desired) < PROMISED
-        batch = run.inverse_dynamics_derivatives(*x.states[:3, :9], wrench=x.wrench[:1, :9])
-        for i in range(9):
-            one = run.inverse_dynamics_derivatives(*x.states[:3, i], wrench=x.wrench[:1, i])
-            for partial, desired in zip(batch, one, strict=True):
-                assert deviation(partial[i], desired) < 1e-14  # some roundings of 1e-16
 
     @pytest.mark.parametrize("count", [None, 1, 9])
     def test_results_may_overwrite_the_arguments(self, backend: str, count: int | None) -> None:

@@ -23,24 +23,24 @@ from eom_dynamics.codegen.program import Program, c_name, trace
 from eom_dynamics.codegen.programs import PROGRAMS
 from eom_dynamics.codegen.straight_line import definitions
 
-# Vectors have these lengths, one more, 3 and 6: below, at and above the numbers of lanes.
-SIZES = (1, 8)
+# Vectors have this length, one more, and fewer: below, at and above each number of lanes.
+N = 8
 COUNTS = (0, 1, 2, 7, 8, 9, 15, 16, 17, 33)
 
 
-def neighbours_program(n: int) -> Program:
-    """Inputs of n, 6 and 1 entries, outputs of n + 1, 3 and n, all of them different."""
+def neighbours_program() -> Program:
+    """Inputs of N, 6 and 1 entries, outputs of N + 1, 3 and N, all of them different."""
 
     def compute(x: dict[str, list[Expression]]) -> Mapping[str, list[Any]]:
         a, b, (c,) = x["a"], x["b"], x["c"]
-        sums = [a[i] + 2.0 * a[i - 1] + c for i in range(n)]
+        sums = [a[i] + 2.0 * a[i - 1] + c for i in range(N)]
         return {
             "y": [*sums, 0.5],
-            "z": [b[0] - b[5], b[3] * c, a[n - 1].sin()],
-            "w": [a[i].cos() * b[2] for i in range(n)],
+            "z": [b[0] - b[5], b[3] * c, a[N - 1].sin()],
+            "w": [a[i].cos() * b[2] for i in range(N)],
         }
 
-    return trace(f"p{n}", {"a": n, "b": 6, "c": 1}, compute)
+    return trace("p", {"a": N, "b": 6, "c": 1}, compute)
 
 
 @pytest.fixture(scope="module", params=lane_flags())
@@ -53,10 +53,8 @@ SANITIZED_MAIN = """
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-typedef void one(const double *const *, double *const *);
-typedef void batch(size_t, const double *const *, const size_t *, double *const *);
-@declarations@
-static const struct { size_t n; one *one; batch *batch; } programs[] = {@programs@};
+void @p@(const double *const *, double *const *);
+void @p@_batch(size_t, const double *const *, const size_t *, double *const *);
 
 /* As many numbers as a batch reads, so that the next one is out of bounds. */
 static double *rows(size_t count, size_t stride, size_t size)
@@ -70,39 +68,37 @@ static double *rows(size_t count, size_t stride, size_t size)
 
 int main(void)
 {
-    static const size_t counts[] = {@counts@};
-    for (size_t p = 0; p < sizeof programs / sizeof *programs; ++p)
-        for (size_t k = 0; k < sizeof counts / sizeof *counts; ++k)
-            for (size_t layout = 0; layout < 8; ++layout) {
-                const size_t n = programs[p].n, count = counts[k];
-                const size_t sizes[3] = {n, 6, 1}, results[3] = {n + 1, 3, n};
-                size_t stride[3];
-                double *in[3], *out[3];
+    static const size_t counts[] = {@counts@}, sizes[] = {@n@, 6, 1}, results[] = {@n@ + 1, 3, @n@};
+    for (size_t k = 0; k < sizeof counts / sizeof *counts; ++k)
+        for (size_t layout = 0; layout < 8; ++layout) {
+            const size_t count = counts[k];
+            size_t stride[3];
+            double *in[3], *out[3];
+            for (size_t i = 0; i < 3; ++i) {
+                stride[i] = layout == 7 ? sizes[i] + 3 : layout >> i & 1 ? 0 : sizes[i];
+                in[i] = rows(count, stride[i], sizes[i]);
+                out[i] = malloc(count * results[i] * sizeof(double));
+            }
+            @p@_batch(count, (const double *const *)in, stride, out);
+            for (size_t s = 0; s < count; ++s) {
+                double *row[3];
+                const double *from[3];
                 for (size_t i = 0; i < 3; ++i) {
-                    stride[i] = layout == 7 ? sizes[i] + 3 : layout >> i & 1 ? 0 : sizes[i];
-                    in[i] = rows(count, stride[i], sizes[i]);
-                    out[i] = malloc(count * results[i] * sizeof(double));
+                    row[i] = malloc(results[i] * sizeof(double));
+                    from[i] = in[i] + s * stride[i];
                 }
-                programs[p].batch(count, (const double *const *)in, stride, out);
-                for (size_t s = 0; s < count; ++s) {
-                    double *row[3];
-                    const double *from[3];
-                    for (size_t i = 0; i < 3; ++i) {
-                        row[i] = malloc(results[i] * sizeof(double));
-                        from[i] = in[i] + s * stride[i];
-                    }
-                    programs[p].one(from, row);
-                    for (size_t i = 0; i < 3; ++i) {
-                        if (memcmp(row[i], out[i] + s * results[i], results[i] * sizeof(double)))
-                            return printf("n %zu count %zu layout %zu state %zu\\n", n, count, layout, s), 1;
-                        free(row[i]);
-                    }
-                }
+                @p@(from, row);
                 for (size_t i = 0; i < 3; ++i) {
-                    free(in[i]);
-                    free(out[i]);
+                    if (memcmp(row[i], out[i] + s * results[i], results[i] * sizeof(double)))
+                        return printf("count %zu layout %zu state %zu\\n", count, layout, s), 1;
+                    free(row[i]);
                 }
             }
+            for (size_t i = 0; i < 3; ++i) {
+                free(in[i]);
+                free(out[i]);
+            }
+        }
     return 0;
 }
 """
@@ -113,13 +109,10 @@ def test_memory_accesses(lanes: list[str], tmp_path: Path) -> None:
     sanitizers = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g"]
     if not supports(tmp_path, *sanitizers):
         pytest.skip("the compiler's sanitizers are not installed")
-    programs = [neighbours_program(n) for n in SIZES]
-    main = SANITIZED_MAIN.replace("@counts@", ", ".join(map(str, COUNTS)))
-    names = [c_name(program.name) for program in programs]
-    main = main.replace("@declarations@", "\n".join(f"one {name}; batch {name}_batch;" for name in names))
-    entries = (f"{{{n}, {name}, {name}_batch}}" for n, name in zip(SIZES, names, strict=True))
-    main = main.replace("@programs@", ", ".join(entries))
-    sources = [main, *map(c_source, programs)]
+    main = SANITIZED_MAIN
+    for mark, text in {"@p@": c_name("p"), "@n@": str(N), "@counts@": ", ".join(map(str, COUNTS))}.items():
+        main = main.replace(mark, text)
+    sources = [main, c_source(neighbours_program())]
     compiled = compile_c(sources, tmp_path, "-std=gnu11", "-O0", "-ffp-contract=off", *lanes, *sanitizers)
     assert compiled.returncode == 0, compiled.stderr
     result = subprocess.run([str(tmp_path / "built")], capture_output=True, text=True, check=False)

@@ -163,16 +163,6 @@ class TestTwoStages:
         common = x | {name: x[name][-1] for name in ("W", "Wdd", "kd", "delta")}
         assert_same(called(fast, common), called(function, common), count)
 
-    def test_no_states(self, function: CompiledFunction) -> None:
-        assert [x.shape for x in called(function, inputs(0))] == [(0, N), (0, N), (0, N + 1)]
-
-    @pytest.mark.parametrize("name", ["W", "kd", "delta"])
-    def test_arrays_for_all_states(self, function: CompiledFunction, name: str) -> None:
-        x = inputs(300)
-        x[name] = x[name][17].copy()
-        repeated = x | {name: np.tile(x[name], (300, 1))}
-        assert_same(called(function, x), called(function, repeated), 300)
-
     @pytest.mark.parametrize("backend", ["casadi", "numpy"])
     def test_other_backends(self, backend: str, function: CompiledFunction) -> None:
         other = motors(backend)
@@ -331,15 +321,6 @@ class TestResults:
 
 
 class TestTables:
-    def test_rows(self) -> None:
-        rows = list(SIGNATURE.table())
-        assert rows[0] == ("q", "(4,)", "") and rows[3][0] == "qddd (optional)"
-        assert [row[0] for row in rows[5:]] == [
-            *("wrench: W", "wrench: Wd", "wrench: Wdd", "stiffness: k", "stiffness: kd", "deflection"),
-            *("→ tau", "→ position", "→ load"),
-        ]
-        assert rows[-3] == ("→ tau", "(4,)", "joint efforts, N m or N")
-
     def test_stages_that_do_not_fit(self) -> None:
         links, springs = stages("native")
         between = {"taud": N, "taudd": N}

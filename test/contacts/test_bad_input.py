@@ -15,6 +15,7 @@ import pytest
 
 from eom_dynamics import ContactError, Dynamics, FloatingBase, StateError, load_robot
 from eom_dynamics.contacts import (
+    Contact,
     ContactDynamics,
     FrictionCone,
     PointContact,
@@ -37,19 +38,24 @@ def dynamics() -> Dynamics:
 def arm() -> ContactDynamics:
     tip = PointContact("tip", "joint_2", 0.5)
     sole = SurfaceContact("sole", "joint_2", 0.5, np.array(SQUARE))
-    return ContactDynamics(dynamics(), [tip, sole])
+    return touching(tip, sole)
 
 
-def limited(effort_limits: Any) -> Any:
-    return arm().force_distribution(Q, V, V, cones=4, effort_limits=effort_limits)
+def touching(*contacts: Contact) -> ContactDynamics:
+    return ContactDynamics(dynamics(), contacts)
 
 
-def circle(count: int) -> Any:
-    angle = np.linspace(0, 2 * np.pi, count, endpoint=False)
-    return np.stack([np.cos(angle), np.sin(angle)], axis=1)
+def floating(*contacts: Contact) -> ContactDynamics:
+    return ContactDynamics(FloatingBase(dynamics().robot, backend="numpy"), contacts)
+
+
+def limited(effort_limits: Any, contact: ContactDynamics | None = None) -> Any:
+    return (contact or arm()).force_distribution(Q, V, V, cones=4, effort_limits=effort_limits)
 
 
 Q, V, TAU = [0.3, 0.9], [0.0, 0.0], [1.0, 2.0]
+POSE, RATES = (np.eye(4), Q), [0.1] * 8
+CIRCLE = np.exp(2j * np.pi * np.arange(1000) / 1000).view(float).reshape(1000, 2)
 
 MISTAKES: dict[type[Exception], tuple[tuple[Callable[[], Any], str], ...]] = {
     ContactError: (
@@ -65,52 +71,35 @@ MISTAKES: dict[type[Exception], tuple[tuple[Callable[[], Any], str], ...]] = {
         (lambda: axes_of_normal([0, 0, 0]), "the normal of a contact is zero"),
         (lambda: FrictionCone(0.5).half_spaces(2), "faces must be an integer from 3, is 2"),
         (lambda: ContactDynamics(dynamics(), ["tip"]), "must be point or surface contacts"),
-        (
-            lambda: ContactDynamics(dynamics(), [arm().contacts[0], arm().contacts[0]]),
-            "two contacts have the name 'tip'",
-        ),
+        (lambda: touching(arm().contacts[0], arm().contacts[0]), "two contacts have the name 'tip'"),
         (lambda: arm().force_distribution(Q, V, V, cones="round"), "cones must be None, 'exact' or"),
         (lambda: arm().force_distribution(Q, V, V, force_weights=0.0), "must be positive"),
         (lambda: arm().force_distribution(Q, V, V, effort_weights=[-1, 0]), "effort_weights must not be negative"),
         (lambda: arm().force_distribution(Q, V, V, effort_limits=1.0), "effort_limits need cones"),
         (lambda: limited([np.nan, 1]), "effort_limits must not be negative, are"),
+        (lambda: ContactDynamics(dynamics(), arm().contacts[0]), "must be a sequence of contacts, is PointContact"),
         (
-            lambda: ContactDynamics(dynamics(), arm().contacts[0]),
-            "contacts must be a sequence of contacts, is PointContact",
+            lambda: touching(PointContact("tip", "joint_2", 0.5, on="joint_2")),
+            "joint_2 and joint_2 are on the same body",
         ),
-        (
-            lambda: ContactDynamics(dynamics(), [PointContact("tip", "joint_2", 0.5, on="joint_2")]),
-            "tip: joint_2 and joint_2 are on the same body",
-        ),
-        (
-            lambda: WrenchCone(0.1 * circle(1000), 0.5).half_spaces(),
-            "1000 corners with 4 faces are 4000 generators, more than 512",
-        ),
+        (lambda: WrenchCone(CIRCLE, 0.5).half_spaces(), "1000 corners with 4 faces are 4000 generators, more than 512"),
         (
             lambda: SurfaceContact.rectangle("sole", "a", 0.5, (0.1, -0.1)),
-            "half_lengths must be positive, are 0.1 and -0.1",
+            "half_lengths must be positive, are 0.1 and -",
         ),
-        (
-            lambda: ContactDynamics(dynamics(), []).force_distribution(Q, V, V, cones="exact", effort_limits=[0, 0]),
-            "within the limits of the efforts: there are no contacts",
-        ),
-        (
-            lambda: ContactDynamics(FloatingBase(dynamics().robot, backend="numpy"), []).force_distribution(
-                (np.eye(4), Q), [0] * 8, [0] * 8, cones=4
-            ),
-            "balance this motion: there are no contacts",
-        ),
+        (lambda: limited([0, 0], touching()), "within the limits of the efforts: there are no contacts"),
+        (lambda: floating().force_distribution(POSE, RATES, RATES, cones=4), "this motion: there are no contacts"),
     ),
     StateError: (
         (lambda: PointContact("tip", "a", 0.5, [0, 0, 1]), r"tip: pose must have shape \(4"),
         (lambda: PointContact("tip", "a", 0.5, np.full((4, 4), np.nan)), "must be finite"),
         (lambda: PointContact("tip", "a", 0.5, axes=[0, 0, 1]), "tip: axes must have shape"),
         (lambda: FrictionCone(0.5).margin([0, 1]), r"force must have shape \(3,\)"),
-        (
-            lambda: ContactDynamics(dynamics(), [PointContact("tip", "joint_3", 0.5)]),
-            "has no frame 'joint_3'; did you mean joint_2",
-        ),
+        (lambda: touching(PointContact("tip", "joint_3", 0.5)), "has no frame 'joint_3'; did you mean joint_2"),
         (lambda: arm().jacobian([0.3]), r"q must have shape \(2,\), has \(1,\)"),
+        (lambda: floating().jacobian(np.zeros(12)), r"configuration of a floating base is \(pose, q\)"),
+        (lambda: floating().velocity(POSE, V), r"nu must have shape \(8,\), has \(2,\)"),
+        (lambda: floating().jacobian((np.full((4, 4), np.nan), Q)), "pose must be finite"),
         (lambda: arm().velocity(Q), "velocity needs the configuration and at least nu"),
         (lambda: arm().forward_dynamics(Q, V, [1.0]), r"tau must have shape \(2,\), has \(1,\)"),
         (lambda: arm().forward_dynamics(Q, V, TAU, acceleration=[0, 0, 0]), r"acceleration must have shape \(9,\)"),
@@ -122,12 +111,12 @@ MISTAKES: dict[type[Exception], tuple[tuple[Callable[[], Any], str], ...]] = {
         (lambda: arm().inverse_dynamics(Q, V, forces={}), "needs nu, nud and at most"),
         (
             lambda: arm().inverse_dynamics(Q, V, V, forces={"tip": ([1, 2],)}),
-            r"f of tip must have shape \(3,\), has \(2,\)",
+            r"f of tip must have shape \(3,\), has \(2",
         ),
         (lambda: arm().inverse_dynamics(Q, V, V, forces={"hand": ()}), "has no contact"),
         (
             lambda: arm().inverse_dynamics(Q, V, V, forces={"tip": [[0, 0, 0]] * 4}),
-            r"force of tip must be a sequence of derivatives, \(f, fd, fdd\), at most 3, has 4",
+            "force of tip must be .*at most 3, has 4",
         ),
         (lambda: arm().force_distribution(Q, V, V, reference=["tip"]), "reference must be a mapping from names"),
         (lambda: arm().margins({"sole": [0, 0, 1]}), r"wrench must have shape \(6,\)"),
@@ -158,11 +147,8 @@ def test_corners_inside_the_hull_add_no_half_spaces() -> None:
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))], ids=["copy", "pickle"])
 def test_copies(copied: Callable[[ContactDynamics], ContactDynamics]) -> None:
-    on_base = ContactDynamics(FloatingBase(dynamics().robot, backend="numpy"), arm().contacts)
-    rates = [0.1] * 8
-    np.testing.assert_array_equal(
-        copied(on_base).velocity((np.eye(4), Q), rates), on_base.velocity((np.eye(4), Q), rates)
-    )
+    on_base = floating(*arm().contacts)
+    np.testing.assert_array_equal(copied(on_base).velocity(POSE, RATES), on_base.velocity(POSE, RATES))
     native = ContactDynamics(dynamics().robot, arm().contacts)
     np.testing.assert_array_equal(copied(native).jacobian(Q), native.jacobian(Q))
 

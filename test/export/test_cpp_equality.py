@@ -143,6 +143,8 @@ def test_same_commands_as_the_node(compiled: tuple[Robot, Path], tmp_path: Path)
     setpoints = list(stream(arm, size[subject.name]))
     # Within a turn beyond the range of sea_planar_2r, and further; the others have none.
     setpoints[60][1][0][0], setpoints[61][1][0][0] = 9.0, 90.0
+    if subject.name == "drives":  # finite, but not in the counts of its drive
+        setpoints[62][1][0][1] = 1e305
     write(setpoints, tmp_path / "setpoints")
     n, m, tools = subject.n, len(arm.motor_names), len(subject.tools)
     for policy, number, lead in (("clip", 3, 0.0), ("refuse", 2, 0.0), ("clip", 3, 2.5e-3)):
@@ -151,6 +153,7 @@ def test_same_commands_as_the_node(compiled: tuple[Robot, Path], tmp_path: Path)
         computed = np.fromfile(tmp_path / "commands").reshape(COUNT, 1 + 4 * n + 7 * m)
         far = subject.name == "sea_planar_2r"
         assert (computed[61, 0] == Status.HELD.value) == far and (policy == "refuse" or computed[60, 0] == 0)
+        assert (computed[62, 0] == Status.HELD.value) == (subject.name == "drives")
         expected, statuses = [], []
         for stamp, rows in setpoints:
             try:

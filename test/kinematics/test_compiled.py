@@ -20,7 +20,6 @@ from eom_dynamics import (
     Dynamics,
     Kinematics,
     Robot,
-    RobotDescriptionError,
     StateError,
     lie,
     load_robot,
@@ -345,13 +344,6 @@ def test_a_reference_in_the_place_of_a_frame_is_that_of_the_first_tool(iiwa: Kin
     for reference in REPRESENTATIONS:
         np.testing.assert_array_equal(iiwa.jacobian(q, reference), iiwa.jacobian(q, None, reference))
         np.testing.assert_array_equal(iiwa.jacobian(q, frame=reference), iiwa.jacobian(q, reference=reference))
-
-
-def test_without_mass_there_is_no_center() -> None:
-    robot = load_robot("planar_2r")
-    light = replace(robot, joints=tuple(replace(joint, mass=0.0) for joint in robot.joints))
-    with pytest.raises(RobotDescriptionError, match="planar_2r has no mass, and thus no centre of mass"):
-        Kinematics(light, backend="numpy").center_of_mass([0.0, 0.0])
 
 
 @given(cases(derivatives=0))

@@ -8,8 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from differences import deviation
+from exported import robot
 
-from eom_dynamics import KernelError, Kinematics, StateError, lie, load_robot, robot_from_parameters
+from eom_dynamics import KernelError, Kinematics, StateError, lie, load_robot
 from eom_dynamics.kinematics import (
     POINTING,
     POSITION,
@@ -18,6 +19,7 @@ from eom_dynamics.kinematics import (
     inverse_kinematics,
     planar_2r_inverse,
 )
+from eom_dynamics.robot.model import Limits
 
 TOLERANCE = 1e-10
 """Of a solution, rad and m; entries of poses deviate by no more than the distance and the angle together."""
@@ -224,31 +226,13 @@ def test_bad_arguments(ur5e, case):
 
 
 def test_mimic_joints_keep_to_their_ranges():
-    section = {
-        "name": "coupled",
-        "joint_names": ["a", "b"],
-        "inertia_reference": "com",
-        "gravity": [0.0, 0.0, 0.0],
-        "joints": {
-            name: {
-                "type": "revolute",
-                "screw": [0.0, 0.0, 1.0, 0.0, 0.0, 0.0],
-                "origin": {"xyz": [0.5, 0.0, 0.0], "rpy": [0.0, 0.0, 0.0]},
-                "mass": 1.0,
-                "center_of_mass": [0.5, 0.0, 0.0],
-                "inertia": [0.1, 0.0, 0.0, 0.1, 0.0, 0.1],
-                "limits": {"lower": -limit, "upper": limit},
-            }
-            for name, limit in (("a", 3.0), ("b", 0.5))
-        },
-    }
-    section["joints"]["b"] |= {"mimic": {"joint": "a", "ratio": -2.0, "offset": 0.1}, "parent": "a"}
-    kinematics = Kinematics(robot_from_parameters(section))
-    reachable, beyond = kinematics.pose([0.2]), kinematics.pose([0.5])
-    assert inverse_kinematics(kinematics, reachable).success
-    found = inverse_kinematics(kinematics, beyond)
-    # b = 0.1 - 2 a, from -0.5 to 0.5
-    assert not found.success and -0.2 - 1e-12 <= found.q[0] <= 0.3 + 1e-12
+    scissors = robot("scissors")  # second = 0.2 - 0.7 first
+    narrow = [replace(x, limits=Limits(-0.5, 0.5)) if x.name == "second" else x for x in scissors.joints]
+    kinematics = Kinematics(replace(scissors, joints=tuple(narrow)))
+    reachable, beyond = (kinematics.pose([0.1, angle], "first") for angle in (0.3, 1.4))
+    assert inverse_kinematics(kinematics, reachable, "first").success
+    found = inverse_kinematics(kinematics, beyond, "first")
+    assert not found.success and -3 / 7 - 1e-12 <= found.q[1] <= 1 + 1e-12
 
 
 def test_without_a_compiler_it_says_so():

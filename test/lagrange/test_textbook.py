@@ -88,24 +88,6 @@ def test_planar_pr_robot() -> None:
     assert_equal(system.C_k[1], [[0, 0], [0, 0]])
 
 
-def test_five_questions_on_the_planar_pr_robot() -> None:
-    """A. De Luca, Robotics 2, Lagrangian approach, Q1 to Q5, without gravity."""
-    system = lagrange.robot_lagrangian(load_robot("planar_pr"), symbols=True)
-    (q1, q2), (qd1, qd2), M = system.q, system.qd, system.M
-    m1, m2, d, inertia = positive("m1 m2 c_x2 I_zz2")
-    for arm in (system, lagrange.robot_lagrangian(lagrange.planar_arm(2))):  # Q1
-        assert arm.M.diff(arm.q[0]) == sp.zeros(len(arm.q))
-    assert [system.christoffel[k, 0, 1] for k in range(2)] == [0, 0]  # Q2
-    at_rest, determinant = M.inv() * sp.Matrix([1, 0]), (m1 + m2) * (inertia + m2 * d**2) - (m2 * d * sp.sin(q2)) ** 2
-    assert sp.simplify(at_rest[1] - m2 * d * sp.sin(q2) / determinant) == 0  # Q3
-    S, z = system.coriolis_matrix(), sp.Matrix(sp.symbols("z1 z2"))
-    assert_equal(S, [[0, -m2 * d * sp.cos(q2) * qd2], [0, 0]])  # Q4
-    assert_equal((S + z * sp.Matrix([[qd2, -qd1]])) * sp.Matrix([qd1, qd2]), list(system.velocity_terms))
-    for largest in (M.det(), M[0, 0] - M[0, 1] ** 2 / M[1, 1]):  # Q5: less a square of sin q2
-        lost = sp.cancel((largest.subs(q2, 0) - largest) / sp.sin(q2) ** 2)
-        assert not lost.free_symbols & {q1, q2} and lost.is_positive
-
-
 def test_planar_2r_with_all_inertias() -> None:
     system = lagrange.robot_lagrangian(lagrange.planar_arm(2))
     m1, m2, I1, I2, a1, a2, L1 = positive("m1 m2 I1 I2 a1 a2 L1")
