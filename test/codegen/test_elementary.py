@@ -6,7 +6,6 @@ from __future__ import annotations
 import ctypes
 import itertools
 import math
-from collections.abc import Callable
 
 import mpmath
 import numpy as np
@@ -71,8 +70,6 @@ CONFIGURATIONS = {
         }.items(),
     )
 }
-
-Call = Callable[[str, Array], Array]
 
 
 @pytest.fixture(scope="module", params=CONFIGURATIONS)
