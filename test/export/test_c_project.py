@@ -8,17 +8,15 @@ from pathlib import Path
 
 import pytest
 from compilation import COMPILERS, run, supports
-from exported import export, replace_in, robot, succeed
+from exported import C_STRICT, export, replace_in, robot, succeed
 
 from eom_dynamics.export import FEEDFORWARD
-
-STRICT = ("-std=c99", "-pedantic", "-Wall", "-Wextra", "-Wshadow", "-Werror")
 
 pytestmark = pytest.mark.skipif(not COMPILERS, reason="no C compiler is installed")
 
 
 def compile_all(folder: Path, *flags: str, compiler: str = "cc") -> None:
-    succeed([compiler, *STRICT, *sorted(folder.glob("*.c")), "-o", "built", *flags], folder)
+    succeed([compiler, *C_STRICT, *sorted(folder.glob("*.c")), "-o", "built", *flags], folder)
 
 
 @pytest.mark.parametrize("flags", [["-march=native"], ["-DNO_LANES"], ["-fsanitize=address,undefined"]])

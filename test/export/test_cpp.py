@@ -11,7 +11,19 @@ from pathlib import Path
 
 import pytest
 from compilation import COMPILERS, SANITIZERS, run, supports
-from exported import SPRING_ROBOTS, export, renamed, replace_in, robot, succeed, with_values, write
+from exported import (
+    C_STRICT,
+    CPP_STRICT,
+    SPRING_ROBOTS,
+    compile_functions,
+    export,
+    renamed,
+    replace_in,
+    robot,
+    succeed,
+    with_values,
+    write,
+)
 
 from eom_dynamics import Robot
 from eom_dynamics.actuators import Actuator, Friction, Gear, Transmission
@@ -21,25 +33,16 @@ from eom_dynamics.export import FEEDFORWARD, PLANT, UnavailableError, project, p
 from eom_dynamics.export.c_project import c_files
 from eom_dynamics.export.cpp_project import headers, literal, type_name
 
-C_STRICT = ("-std=c99", "-pedantic", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
-CPP_STRICT = ("-std=c++17", "-pedantic", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
-
 pytestmark = pytest.mark.skipif(not (COMPILERS and shutil.which("c++")), reason="no C++ compiler is installed")
 
 
-def compile_c(folder: Path, *flags: str) -> None:
-    """Objects of the functions for one state, which C++ calls."""
-    sources = [file.name for file in sorted(folder.glob("*.c")) if not re.search("_batch|^test_", file.name)]
-    succeed(["cc", *C_STRICT, "-O1", *flags, "-c", *sources], folder)
-
-
 def test_program(folder: Path, name: str, *flags: str) -> Path:
-    """A test of exported C++, compiled, without Eigen, which takes long to compile.
+    """A test of exported C++, compiled.
 
     Loops of thousands of cycles run faster with the little optimization of -Og, which takes no time to compile.
     """
     objects = sorted((folder / "c").glob("*.o"))
-    command = ["c++", *CPP_STRICT, "-Og", "-DEOM_EIGEN=0", *flags, "-Iinclude", "-Ic", f"test/{name}.cpp", *objects]
+    command = ["c++", *CPP_STRICT, "-Og", *flags, "-Iinclude", "-Ic", f"test/{name}.cpp", *objects]
     succeed([*command, "-o", name, "-pthread", "-lm"], folder)
     return folder / name
 
@@ -52,7 +55,7 @@ def sea(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Exported C++ of a robot with different springs, gears and limits, with compiled C."""
     folder = tmp_path_factory.mktemp("sea")
     export(robot("sea_planar_2r"), "cpp", folder, [PLANT])
-    compile_c(folder / "c")
+    compile_functions(folder)
     return folder
 
 
@@ -104,7 +107,7 @@ def test_the_loop_of_other_robots(make: Callable[[], Robot], linear: bool, sanit
     """
     flags = SANITIZERS if sanitized and supports(tmp_path, *SANITIZERS) else ()
     export(make(), "cpp", tmp_path, [PLANT])
-    compile_c(tmp_path / "c", *flags)
+    compile_functions(tmp_path, *flags)
     lines = results(test_program(tmp_path, "test_control_loop", "-O0", *flags), "1000")
     assert any("linearization" in line for line in lines) == linear
     assert all(line.startswith(("ok", "none")) for line in lines), lines
@@ -214,7 +217,7 @@ def test_single_precision_is_single_throughout(tmp_path: Path) -> None:
         "#include <eom/control_loop.hpp>\n#include <eom/plant.hpp>\n#include <eom/robots/springs_1.hpp>\n"
         "template class eom::ControlLoop<eom::robots::Springs1>;\ntemplate class eom::Plant<eom::robots::Springs1>;\n"
     )
-    command = ["c++", *CPP_STRICT, "-DEOM_EIGEN=0", "-Iinclude", "-Ic", "-c", "main.cpp"]
+    command = ["c++", *CPP_STRICT, "-Iinclude", "-Ic", "-c", "main.cpp"]
     succeed(command, tmp_path)
     functions = " ".join((tmp_path / "c/springs_1_dynamics.h").read_text().split())
     assert (
@@ -227,12 +230,12 @@ def test_single_precision_is_single_throughout(tmp_path: Path) -> None:
 def test_any_names(tmp_path: Path) -> None:
     joints = ('a "quoted" \\ ??/ joint', "Gelenk_\N{LATIN SMALL LETTER A WITH DIAERESIS}\n1")
     export(renamed("class", *joints), "cpp", tmp_path, [FEEDFORWARD])
-    compile_c(tmp_path / "c")
+    compile_functions(tmp_path)
     (tmp_path / "main.cpp").write_text(
         "#include <cstdio>\n#include <eom/feedforward.hpp>\n#include <eom/robots/class.hpp>\n"
         'int main() { for (const char *name : eom::robots::Class::joint_names) std::printf("%s|", name); }\n'
     )
-    command = ["c++", *CPP_STRICT, "-DEOM_EIGEN=0", "-Iinclude", "-Ic", "main.cpp", *(tmp_path / "c").glob("*.o")]
+    command = ["c++", *CPP_STRICT, "-Iinclude", "-Ic", "main.cpp", *(tmp_path / "c").glob("*.o")]
     succeed([*command, "-o", "main", "-lm"], tmp_path)
     assert succeed([tmp_path / "main"], tmp_path).split("|")[:2] == list(joints)
     assert literal("a?\N{GREEK SMALL LETTER BETA}7") == '"a\\077\\316\\2627"'
@@ -276,7 +279,7 @@ def test_names_that_are_taken(tmp_path: Path) -> None:
     for file, text in lines.items():
         (tmp_path / f"{file}.cpp").write_text("\n".join([*text, ""]))
     # With more macros than c++17 has.
-    command = ["c++", *CPP_STRICT, "-std=gnu++17", "-DEOM_EIGEN=0", "-fsyntax-only", *includes]
+    command = ["c++", *CPP_STRICT, "-std=gnu++17", "-fsyntax-only", *includes]
     succeed([*command, "a.cpp", "b.cpp"], tmp_path)
     # All files of a name at once, those with sines among them.
     succeed(["cc", *C_STRICT, "-DEOM_SINCOS=", "-fsyntax-only", *units], tmp_path)

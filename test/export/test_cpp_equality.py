@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 from array import array
 from dataclasses import replace
@@ -13,7 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from compilation import COMPILERS
-from exported import export, robot, succeed
+from exported import CPP_STRICT, compile_functions, export, robot, succeed
 from setpoint_streams import COUNT, PERIOD, stream
 
 from eom_dynamics import ElasticArm, Robot
@@ -109,10 +108,8 @@ def compiled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
         subject = replace(subject, joints=(first, *others))
     exported, _ = export(subject, "cpp", folder, [PLANT])
     (folder / "main.cpp").write_text(DRIVER.format(name=exported.name, type=type_name(exported), stop=STOP, ramp=RAMP))
-    sources = [file for file in (folder / "c").glob("*.c") if not re.search("_batch|^test_", file.name)]
-    succeed(["cc", "-std=c99", "-c", *sources], folder)
-    command = ["c++", "-std=c++17", "-DEOM_EIGEN=0", "-Iinclude", "-Ic", "main.cpp", *folder.glob("*.o")]
-    succeed([*command, "-o", "built", "-lm"], folder)
+    objects = compile_functions(folder, "-O0")
+    succeed(["c++", *CPP_STRICT, "-Iinclude", "-Ic", "main.cpp", *objects, "-o", "built", "-lm"], folder)
     return subject, folder / "built"
 
 

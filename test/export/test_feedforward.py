@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from compilation import COMPILERS, SANITIZERS, run, supports
-from exported import MOTOR_ROBOTS, SPRING_ROBOTS, export, replace_in, robot, succeed, with_values
+from exported import C_STRICT, MOTOR_ROBOTS, SPRING_ROBOTS, export, replace_in, robot, succeed, with_values
 from linkages import four_bar
 from springs import with_springs
 
@@ -30,7 +30,6 @@ from eom_dynamics.jet import Jet
 from eom_dynamics.jet_functions import hyperbolic_tangent
 from eom_dynamics.states import STATE_NAMES, WRENCH_NAMES
 
-STRICT = ("-std=c99", "-pedantic", "-Wall", "-Wextra", "-Wshadow", "-Werror")
 OCTAVE = shutil.which("octave-cli")
 
 needs_compiler = pytest.mark.skipif(not COMPILERS, reason="no C compiler is installed")
@@ -79,7 +78,7 @@ def test_feedforward_on_a_moving_base(name: str, tmp_path: Path) -> None:
 
 def passes_its_test(folder: Path) -> None:
     """The exported test in C."""
-    succeed(["cc", *STRICT, *sorted(folder.glob("*.c")), "-o", "built", "-lm"], folder)
+    succeed(["cc", *C_STRICT, *sorted(folder.glob("*.c")), "-o", "built", "-lm"], folder)
     lines = succeed([folder / "built"], folder).splitlines()
     assert lines and all(line.startswith("ok") for line in lines)
 
@@ -97,13 +96,13 @@ ERRORS = (
 @needs_compiler
 def test_its_test_finds_errors(tmp_path: Path) -> None:
     export(robot("sea_planar_2r"), "c", tmp_path, [FEEDFORWARD])
-    succeed(["cc", *STRICT, "-c", *sorted(tmp_path.glob("*.c"))], tmp_path)
+    succeed(["cc", *C_STRICT, "-c", *sorted(tmp_path.glob("*.c"))], tmp_path)
     for file, old, new in ERRORS:
         changed = tmp_path / f"{file}.c"
         good = changed.read_text()
         replace_in(changed, old, new)
         others = [x for x in sorted(tmp_path.glob("*.o")) if x.stem != changed.stem]
-        succeed(["cc", *STRICT, changed, *others, "-o", "built", "-lm"], tmp_path)
+        succeed(["cc", *C_STRICT, changed, *others, "-o", "built", "-lm"], tmp_path)
         done = run([tmp_path / "built"], tmp_path)
         assert done.returncode == 1, new
         assert "BAD" in done.stdout, new
@@ -239,7 +238,7 @@ def _compiled(subject: Robot, folder: Path, sanitized: bool) -> Motors:
     )
     (folder / "driver.c").write_text(text)
     sources = ["driver.c", f"{program.name}.c"]
-    succeed(["cc", *STRICT, "-O0", *(SANITIZERS if sanitized else ()), *sources, "-o", "driver", "-lm"], folder)
+    succeed(["cc", *C_STRICT, "-O0", *(SANITIZERS if sanitized else ()), *sources, "-o", "driver", "-lm"], folder)
     return Motors(program, folder / "driver")
 
 

@@ -342,6 +342,9 @@ def test_a_reference_in_the_place_of_a_frame_is_that_of_the_first_tool(iiwa: Kin
         np.testing.assert_array_equal(iiwa.jacobian(q, frame=reference), iiwa.jacobian(q, reference=reference))
 
 
+# --- Poses of all bodies ------------------------------------------------------------
+
+
 @given(cases(derivatives=0))
 def test_poses_are_products_of_exponentials(case: Case) -> None:
     C = np.eye(4)

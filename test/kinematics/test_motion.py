@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rates to snap from twists: they give the twists back, and are derivatives of one motion."""
+"""Rates to snap from twists: they give the twists back, are derivatives of one motion, and follow a prediction."""
 
 from __future__ import annotations
 
@@ -182,7 +182,9 @@ def test_bad_arguments(case):
         differential_inverse_kinematics(KINEMATICS["iiwa"], *arguments, **options)
 
 
-OF_SIX = np.random.default_rng(2).uniform(-1, 1, (4, 6))
+# --- Motion next to a prediction ----------------------------------------------------
+
+
 BENT_ELBOW = np.array([0.3, -1.2, 1.4, 0.3, 0.9, 0.6])
 
 
@@ -192,7 +194,7 @@ BENT_ELBOW = np.array([0.3, -1.2, 1.4, 0.3, 0.9, 0.6])
 def test_the_motion_of_the_joints_comes_back(name, reference):
     kinematics = Kinematics(load_robot(name))
     n = kinematics.robot.n
-    q, rates = BENT_ELBOW[6 - n :], OF_SIX[:, :n]
+    q, rates = BENT_ELBOW[6 - n :], RATES[:, :n]
     C, *V = kinematics.motion(q, *rates)
     twists = V if reference == "body" else lie.world_aligned_twists(C, *V)
     found = ToolTracker(kinematics).solve(q[None] + 0.01, C[None], *[x[None] for x in twists], reference=reference)
