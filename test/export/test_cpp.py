@@ -14,7 +14,6 @@ from compilation import COMPILERS, SANITIZERS, run, supports
 from exported import (
     C_STRICT,
     CPP_STRICT,
-    SPRING_ROBOTS,
     compile_functions,
     export,
     renamed,
@@ -93,18 +92,15 @@ def steep_friction() -> Robot:
 @pytest.mark.parametrize(
     ("make", "linear"),
     [
-        (soft_and_stiff, True),
         (paired_and_rigid, True),
+        pytest.param(soft_and_stiff, True, marks=pytest.mark.soak),
         pytest.param(steep_friction, True, marks=pytest.mark.soak),
         pytest.param(lambda: robot("shared"), False, marks=pytest.mark.soak, id="shared"),
     ],
 )
 @pytest.mark.parametrize("sanitized", [False, pytest.param(True, marks=pytest.mark.soak)])
 def test_the_loop_of_other_robots(make: Callable[[], Robot], linear: bool, sanitized: bool, tmp_path: Path) -> None:
-    """The loop passes its test; damped springs have no feedback linearization.
-
-    The loop of payloads in test_cpp_payload.py always runs under the sanitizers.
-    """
+    """The loop passes its test; damped springs have no feedback linearization."""
     flags = SANITIZERS if sanitized and supports(tmp_path, *SANITIZERS) else ()
     export(make(), "cpp", tmp_path, [PLANT])
     compile_functions(tmp_path, *flags)
@@ -172,7 +168,9 @@ def test_allocations_and_system_calls_are_found(wrong: Path, monkeypatch: pytest
     assert "BAD  no allocation" in run([wrong.with_name("test_feedforward"), "10"], wrong.parent).stdout
 
 
-@pytest.mark.parametrize("name", [*SPRING_ROBOTS[:2], pytest.param("shared", marks=pytest.mark.soak)])
+@pytest.mark.parametrize(
+    "name", ["springs_1", *(pytest.param(x, marks=pytest.mark.soak) for x in ("springs_0", "shared"))]
+)
 def test_springs_and_plant_in_single_precision(name: str, tmp_path: Path) -> None:
     """Every kind of spring, under deflections, and all other functions; test_languages.py has double precision."""
     exported, _ = export(robot(name), "c", tmp_path, [PLANT], "single")

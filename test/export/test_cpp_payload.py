@@ -272,9 +272,10 @@ def test_a_blend_goes_by_the_clock(linear: Path) -> None:
         assert np.all(masses <= earliest + 1e-12) and np.all(masses >= latest - 1e-12), offsets
 
 
-def test_the_loop_of_payloads_passes_its_tests(tmp_path: Path) -> None:
-    """With what is refused while the payload changes, under sanitizers; dampers and friction have states, too."""
-    flags = SANITIZERS if supports(tmp_path, *SANITIZERS) else ()
+@pytest.mark.parametrize("sanitized", [False, pytest.param(True, marks=pytest.mark.soak)])
+def test_the_loop_of_payloads_passes_its_tests(sanitized: bool, tmp_path: Path) -> None:
+    """With what is refused while the payload changes; dampers and friction have states, too."""
+    flags = SANITIZERS if sanitized and supports(tmp_path, *SANITIZERS) else ()
     program = cpp_project.cpp_files(*with_values(DAMPED, tuple(WITH_PAYLOAD)))["test/test_control_loop.cpp"]
     compiled(DAMPED, WITH_PAYLOAD, program.replace('"checks.hpp"', '"test/checks.hpp"'), tmp_path, *flags)
     lines = succeed([tmp_path / "built", "1000"], tmp_path).splitlines()

@@ -35,11 +35,13 @@ OCTAVE = shutil.which("octave-cli")
 needs_compiler = pytest.mark.skipif(not COMPILERS, reason="no C compiler is installed")
 
 
-STORED = ("vsa_planar_2r", "scissors", "shared", "carried_0", "held", "dual_arm")
+STORED = ("vsa_planar_2r", "scissors", "shared", "carried", "held", "dual_arm")
 """Robots of each kind; the others of test_languages.py are part of make soak."""
 
 
-MORE = [pytest.param(x, marks=pytest.mark.soak) for x in (*MOTOR_ROBOTS, "pendulum", "iiwa") if x not in STORED]
+MORE = [
+    pytest.param(x, marks=pytest.mark.soak) for x in (*MOTOR_ROBOTS, "carried_0", "pendulum", "iiwa") if x not in STORED
+]
 
 
 def library_gives_stored_values(subject: Robot, stored: StoredValues, function: str, **options: Any) -> None:

@@ -195,7 +195,7 @@ def test_casadi(case: Case, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not shutil.which("g++"), reason="g++ is not installed")
-@cases(*(Case(name, (FEEDFORWARD,)) for name in ALL_SPRINGS))
+@cases(*(Case(name, (FEEDFORWARD,)) for name in SPRING_ROBOTS[1:]))
 def test_cuda_on_the_processor(case: Case, tmp_path: Path) -> None:
     of_robot, _ = exported(case, "cuda", tmp_path)
     cuda_on_host.adapt(tmp_path)
@@ -206,7 +206,7 @@ def test_cuda_on_the_processor(case: Case, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not shutil.which("nvcc"), reason="nvcc is not installed")
-@cases(Case("shared", ("motors",)))
+@cases()
 def test_cuda(case: Case, tmp_path: Path) -> None:
     """Compiled without a warning; run where there is a device."""
     of_robot, _ = exported(case, "cuda", tmp_path)

@@ -71,7 +71,7 @@ def check(robot: Robot, system: lagrange.Lagrangian, q: np.ndarray, qd: np.ndarr
     assert float(number(system, system.U, q)) == pytest.approx(float(dynamics.potential_energy(q)), abs=100 * TOLERANCE)
 
 
-@settings(max_examples=5)
+@settings(max_examples=3)
 @given(moving_trees(1, max_joints=2))
 def test_random_trees(tree: MovingTree) -> None:
     check(tree.robot, lagrange.robot_lagrangian(tree.robot), *tree.states)
