@@ -5,8 +5,11 @@ from __future__ import annotations
 
 import ctypes
 import gzip
+from collections.abc import Iterator
 from functools import cache
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import golden
 import numpy as np
@@ -55,8 +58,18 @@ def test_there_are_golden_values_of_every_packaged_robot_in_small_files() -> Non
         assert max(len(text.lstrip("-0.").replace(".", "")) for text in outputs) >= 17
 
 
-@pytest.mark.parametrize("backend", KERNELS)
-@pytest.mark.parametrize("name", packaged_robots())
+SLOW_TO_COMPILE = ("dual_arm", "iiwa", "panda")
+OF_ALL_BACKENDS = ("leg", "planar_pr", "vsa_planar_2r")
+
+
+def backends() -> Iterator[Any]:
+    """Each robot with each backend; those that take long are part of make soak."""
+    for name, backend in product(packaged_robots(), KERNELS):
+        quick = name not in SLOW_TO_COMPILE if backend == "native" else name in OF_ALL_BACKENDS
+        yield pytest.param(name, backend, marks=() if quick else pytest.mark.soak)
+
+
+@pytest.mark.parametrize(("name", "backend"), backends())
 def test_backends(name: str, backend: str) -> None:
     """All states in a batch, and some alone."""
     if backend == "casadi":

@@ -12,12 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from chains import fixed_case
-from differences import deviation, gradient
+from differences import deviation
 
-from eom_dynamics import Dynamics, Robot, equations_of_motion, load_robot
+from eom_dynamics import Dynamics, Robot, equations_of_motion
 from eom_dynamics.codegen.backends import KERNELS
-from eom_dynamics.codegen.functions import compiled_program
-from eom_dynamics.codegen.programs import PROGRAMS
 
 STATES = 200
 
@@ -106,12 +104,6 @@ def frequent_switches() -> Iterator[None]:
 
 @pytest.mark.parametrize("backend", KERNELS)
 class TestEachBackend:
-    def test_batches_of_any_length(self, backend: str) -> None:
-        x = reference("iiwa")
-        run = dynamics("iiwa", backend).inverse_dynamics
-        for count in (0, 1, 2, 7, 8, 9, 16, 17):
-            assert_promised(run(*x.states[:, :count], wrench=x.wrench[:, :count]), x.efforts[:, :count])
-
     @pytest.mark.parametrize("given", range(4))
     def test_omitted_wrenches_are_zero(self, backend: str, given: int) -> None:
         x, run = reference("iiwa"), dynamics("iiwa", backend).inverse_dynamics
@@ -120,43 +112,6 @@ class TestEachBackend:
         np.testing.assert_array_equal(run(*x.states[:, :9], wrench=full[:given]), expected)
         one = run(*x.states[:, 3], wrench=tuple(full[:given, 3]))
         assert_promised(np.array(one)[:, None], np.array(expected)[:, 3:4])
-
-    def test_wrenches_for_all_states_and_for_each(self, backend: str) -> None:
-        x, run = reference("iiwa"), dynamics("iiwa", backend).inverse_dynamics
-        mixed = [x.wrench[0, 0], x.wrench[1, :9], x.wrench[2, 0]]
-        repeated = [np.tile(x.wrench[0, 0], (9, 1)), x.wrench[1, :9], np.tile(x.wrench[2, 0], (9, 1))]
-        states = x.states[:, :9]
-        np.testing.assert_array_equal(run(*states, wrench=mixed), run(*states, wrench=repeated))
-
-    def test_effort(self, backend: str) -> None:
-        x = reference("mixed_chain")
-        tau = dynamics("mixed_chain", backend).effort(*x.states[:3], wrench=x.wrench[:1])
-        assert_promised(tau[None], x.efforts[:1])
-
-    def test_mass_matrix(self, backend: str) -> None:
-        x = reference("mixed_chain")
-        q, qd = x.states[:2, :20]
-        M = dynamics("mixed_chain", backend).mass_matrix(q)
-        for i in range(20):
-            assert deviation(M[i], equations_of_motion(x.robot, q[i], qd[i]).M[0]) < PROMISED
-
-    def test_partial_derivatives(self, backend: str) -> None:
-        """Against differences of order 10, which have an error of 1e-16 / 0.01 of the effort; one state and a batch."""
-        x, run = reference("mixed_chain"), dynamics("mixed_chain", backend)
-        q, qd, qdd = x.states[:3, 0]
-        W = x.wrench[:1, 0]
-        expected = (
-            gradient(lambda v: run.effort(v, qd, qdd, wrench=W), q),
-            gradient(lambda v: run.effort(q, v, qdd, wrench=W), qd),
-            equations_of_motion(x.robot, q, qd).M[0],
-        )
-        for partial, desired in zip(run.inverse_dynamics_derivatives(q, qd, qdd, wrench=W), expected, strict=True):
-            assert deviation(partial, desired) < PROMISED
-        batch = run.inverse_dynamics_derivatives(*x.states[:3, :9], wrench=x.wrench[:1, :9])
-        for i in range(9):
-            one = run.inverse_dynamics_derivatives(*x.states[:3, i], wrench=x.wrench[:1, i])
-            for partial, desired in zip(batch, one, strict=True):
-                assert deviation(partial[i], desired) < 1e-14  # some roundings of 1e-16
 
     @pytest.mark.parametrize("count", [None, 1, 9])
     def test_results_may_overwrite_the_arguments(self, backend: str, count: int | None) -> None:
@@ -197,13 +152,3 @@ def test_large_batch_over_several_threads(monkeypatch: pytest.MonkeyPatch) -> No
     assert_promised(efforts[:, 1:STATES], x.efforts[:, 1:])
     expected = run(*states[:, :STATES], wrench=x.wrench[:, 0])
     np.testing.assert_array_equal(run(*states, wrench=x.wrench[:, 0]), np.tile(expected, (1, copies, 1)))
-
-
-def test_rows_for_a_kernel_are_aligned() -> None:
-    """C may read a double only at a multiple of its size: unaligned rows are copied, others are not."""
-    x, function = np.arange(8.0).reshape(4, 2), compiled_program(PROGRAMS["gravity"](load_robot("planar_2r")), "numpy")
-    rows, every_other = (
-        function._rows(given, function.signature.arguments[0], ()) for given in (LAYOUTS["unaligned"](x), x[::2])
-    )
-    assert rows.flags.aligned and np.array_equal(rows, x)
-    assert np.shares_memory(every_other, x)

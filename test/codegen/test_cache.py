@@ -8,7 +8,6 @@ import dataclasses
 import errno
 import multiprocessing
 import os
-import re
 import shutil
 import signal
 import sys
@@ -91,21 +90,6 @@ class TestEntries:
         assert build.count == 1
         assert len(entries(folder)) == 1
 
-    def test_the_folder_is_listed_only_when_something_is_written(
-        self, folder: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        listings: list[str] = []
-        for name in ("listdir", "scandir"):
-            function = getattr(os, name)
-            monkeypatch.setattr(os, name, lambda *at, of=function: listings.append(str(at)) or of(*at))
-        entry(KEY, Build())
-        assert listings
-        listings.clear()
-        for k in range(20):
-            (folder / f"{k:040x}.so").touch()
-        entry(KEY, Build())
-        assert not listings
-
     def test_an_entry_that_another_process_has_just_added_is_replaced_by_a_whole_one(self, folder: Path) -> None:
         def build(path: Path) -> None:
             entry(KEY, Build())
@@ -114,21 +98,10 @@ class TestEntries:
         assert cached(KEY, build) == cached(KEY, Build()) == b"compiled"
         assert entries(folder) == [f"{KEY}.so"]
 
-    def test_each_key_has_an_entry(self, folder: Path) -> None:
-        contents = [cached(key, Build(content)) for key, content in ((KEY, b"one"), (KEY + "0", b"two"))]
-        assert contents == [b"one", b"two"]
-        assert cached(KEY, Build(b"three")) == b"one"
-
     @pytest.mark.parametrize(
         "damage",
-        [
-            lambda data: b"",
-            lambda data: data[:-1],
-            lambda data: bytes([data[0] ^ 1]) + data[1:],
-            lambda data: data + b"\0",
-            lambda data: b"garbage",
-        ],
-        ids=["empty", "truncated", "flipped", "longer", "garbage"],
+        [lambda data: b"", lambda data: data[:-1], lambda data: bytes([data[0] ^ 1]) + data[1:]],
+        ids=["empty", "truncated", "flipped"],
     )
     def test_damaged_entries_are_rebuilt(self, folder: Path, damage: Callable[[bytes], bytes]) -> None:
         path = entry(KEY, Build())
@@ -137,20 +110,15 @@ class TestEntries:
         assert cached(KEY, Build()) == b"compiled again"
         assert len(entries(folder)) == 1
 
-    def test_unreadable_entries_are_rebuilt(self, folder: Path) -> None:
-        build = Build()
-        path = entry(KEY, build)
-        path.unlink()
-        path.symlink_to(folder / "nowhere")
-        assert cached(KEY, build) == build.content
-
     def test_entry_of_another_key_is_rebuilt(self, folder: Path) -> None:
         """A kernel of another robot, renamed to that of this one."""
         entry(KEY + "0", Build(b"another robot")).rename(folder / f"{KEY}.so")
         assert cached(KEY, Build()) == b"compiled"
         assert entries(folder) == [f"{KEY}.so"]
 
-    @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: os.symlink("/dev/zero", path)])
+    @pytest.mark.parametrize(
+        "make", [os.mkfifo, os.mkdir, *(lambda path, to=to: os.symlink(to, path) for to in ("/dev/zero", "/nowhere"))]
+    )
     def test_entries_that_are_no_files_are_not_read(self, folder: Path, make: Callable[[Path], None]) -> None:
         path = entry(KEY, Build())
         path.unlink()
@@ -195,14 +163,6 @@ class TestEntries:
         with pytest.raises(OSError, match="Read-only"):
             entry(KEY + "0", Build())
 
-    def test_folders_of_the_user_stay_whatever_their_names_and_age(self, folder: Path) -> None:
-        mine = folder / "scratch-mine"
-        mine.mkdir(parents=True)
-        (mine / "notes").touch()
-        os.utime(mine, (1.0, 1.0))
-        entry(KEY, Build())
-        assert entries(folder) == [f"{KEY}.so", mine.name] and entries(mine) == ["notes"]
-
     @pytest.mark.parametrize(
         "error", [OSError(errno.ENOSPC, "No space left"), KernelError("failed"), KeyboardInterrupt()]
     )
@@ -219,16 +179,12 @@ class TestEntries:
         monkeypatch.delenv("EOM_DYNAMICS_CACHE")
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
         assert cache_directory() == tmp_path / "eom_dynamics"
-        monkeypatch.delenv("XDG_CACHE_HOME")
-        assert cache_directory() == Path.home() / ".cache" / "eom_dynamics"
-
-    def test_relative_folder(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        for ignored in ("", "relative"):  # as the XDG Base Directory Specification says
+            monkeypatch.setenv("XDG_CACHE_HOME", ignored)
+            assert cache_directory() == Path.home() / ".cache" / "eom_dynamics"
         monkeypatch.chdir(tmp_path)
         monkeypatch.setenv("EOM_DYNAMICS_CACHE", "here")
         assert cache_directory() == tmp_path / "here"
-        monkeypatch.delenv("EOM_DYNAMICS_CACHE")
-        monkeypatch.setenv("XDG_CACHE_HOME", "ignored")  # as the XDG Base Directory Specification says
-        assert cache_directory() == Path.home() / ".cache" / "eom_dynamics"
 
 
 def _read_only(*arguments: Any, **keywords: Any) -> Any:
@@ -236,12 +192,9 @@ def _read_only(*arguments: Any, **keywords: Any) -> Any:
 
 
 class TestKey:
-    """Properties on which the key of a kernel or of an extension module depends."""
+    """Properties on which the key of a kernel depends."""
 
     def key(self, robot: Robot, monkeypatch: pytest.MonkeyPatch) -> str:
-        return self.key_of(lambda: native.NativeKernel(robot, PROGRAMS["effort"]), monkeypatch)
-
-    def key_of(self, compile: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> str:
         keys = []
 
         def record(key: str, build: Callable[[Path], None]) -> None:
@@ -251,29 +204,22 @@ class TestKey:
         with monkeypatch.context() as patch:
             patch.setattr(compiler, "loadable", record)
             with pytest.raises(KernelError):
-                compile()
+                native.NativeKernel(robot, PROGRAMS["effort"])
         return keys[0]
 
-    @pytest.mark.parametrize(
-        "change",
-        [
-            {"mass": 3.0},
-            {"center_of_mass": np.array([0.1, 0.2, 0.3])},
-            {"inertia_about_origin": np.eye(3)},
-            {"screw": np.array([0, 1.0, 0, 0, 0, 0])},
-            {"reference_pose": np.diag([-1.0, -1.0, 1.0, 1.0])},
-            {"parent": -1},
-        ],
-        ids=lambda change: next(iter(change)),
-    )
-    def test_depends_on_the_robot(self, change: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_depends_on_the_robot(self, monkeypatch: pytest.MonkeyPatch) -> None:
         first, second = CASE.robot.joints
-        changed = dataclasses.replace(CASE.robot, joints=(first, dataclasses.replace(second, **change)))
-        assert self.key(changed, monkeypatch) != self.key(CASE.robot, monkeypatch)
-
-    def test_depends_on_gravity(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        changed = dataclasses.replace(CASE.robot, gravity=np.zeros(3))
-        assert self.key(changed, monkeypatch) != self.key(CASE.robot, monkeypatch)
+        changes: list[dict[str, Any]] = [
+            *({"mass": 3.0}, {"parent": -1}, {"screw": np.array([0, 1.0, 0, 0, 0, 0])}),
+            *({"center_of_mass": np.array([0.1, 0.2, 0.3])}, {"inertia_about_origin": np.eye(3)}),
+            {"reference_pose": np.diag([-1.0, -1.0, 1.0, 1.0])},
+        ]
+        robots = [
+            CASE.robot,
+            dataclasses.replace(CASE.robot, gravity=np.zeros(3)),
+            *(dataclasses.replace(CASE.robot, joints=(first, dataclasses.replace(second, **x))) for x in changes),
+        ]
+        assert len({self.key(robot, monkeypatch) for robot in robots}) == 8
 
     @pytest.mark.parametrize("change", [{"spring": LinearSpring(7.0)}, {"rotor_inertia": 0.5}, {"name": "another"}])
     def test_does_not_depend_on_properties_without_effect_on_the_dynamics(
@@ -283,21 +229,19 @@ class TestKey:
         changed = dataclasses.replace(CASE.robot, name="another", joints=joints)
         assert self.key(changed, monkeypatch) == self.key(CASE.robot, monkeypatch)
 
-    @pytest.mark.parametrize(
-        "change",
-        [
+    def test_depends_on_generator_compiler_and_processor(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        keys = {self.key(CASE.robot, monkeypatch)}
+        changes: list[tuple[Any, str, Any]] = [
             (recipe, "generator_fingerprint", lambda: "another"),
             (compiler, "FLAGS", (*compiler.FLAGS, "-g")),
             (compiler, "_processor", lambda: "another"),
             (compiler, "identity", lambda path: "another"),
             (compiler, "find_compiler", lambda: ["/bin/true", "-O3"]),
-        ],
-        ids=["generator", "flags", "processor", "compiler", "arguments of CC"],
-    )
-    def test_depends_on_generator_compiler_and_processor(self, change: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-        before = self.key(CASE.robot, monkeypatch)
-        monkeypatch.setattr(*change)
-        assert self.key(CASE.robot, monkeypatch) != before
+        ]
+        for change in changes:
+            monkeypatch.setattr(*change)
+            keys.add(self.key(CASE.robot, monkeypatch))
+        assert len(keys) == 6
 
     def test_depends_on_flags_of_the_environment_which_are_the_last(self, monkeypatch: pytest.MonkeyPatch) -> None:
         before = self.key(CASE.robot, monkeypatch)
@@ -317,30 +261,11 @@ class TestKey:
             (shutil.copytree if (installed / name).is_dir() else shutil.copy)(installed / name, package / name)
         monkeypatch.setattr(recipe.resources, "files", lambda name: package)
         before = recipe.generator_fingerprint.__wrapped__()
-        for name in (
-            "jet.py",
-            "jet_functions.py",
-            "actuators/friction.py",
-            "lie/rotations.py",
-            "recursion/links.py",
-            "codegen/expressions.py",
-            "codegen/csrc/sincos.h.in",
-        ):
+        for name in ("jet.py", "actuators/friction.py", "recursion/links.py", "codegen/csrc/sincos.h.in"):
             text = (package / name).read_text()
             (package / name).write_text(text + "\n")
             assert recipe.generator_fingerprint.__wrapped__() != before, name
             (package / name).write_text(text)
-
-    @pytest.mark.parametrize("changed", ["stream_call.c", "shaped_messages.h"])
-    def test_of_an_extension_depends_on_each_of_its_sources(
-        self, changed: str, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        def key() -> str:
-            return self.key_of(lambda: native.extension.__wrapped__("stream_call"), monkeypatch)
-
-        before, text = key(), native.csrc
-        monkeypatch.setattr(native, "csrc", lambda name: text(name) + "\n" * (name == changed))
-        assert key() != before
 
     @pytest.mark.parametrize("command", [["{gcc}"], ["{ccache}", "gcc", "-g"], ["{link}"]])
     def test_depends_on_the_version_of_the_compiler(
@@ -384,10 +309,17 @@ class TestFallback:
         monkeypatch.setenv("PATH", str(tmp_path))
         self.fallback(r"no C compiler found \(cc, gcc, clang\); install gcc")
 
-    @pytest.mark.parametrize("cc", ["/nonexistent", "/nonexistent -m64", "/"])
-    def test_compiler_that_does_not_exist(self, cc: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    @pytest.mark.parametrize(
+        ("cc", "reason"),
+        [
+            ("/nonexistent -m64", r"no C compiler found \(CC=/nonexistent\)"),
+            ("/", r"no C compiler found \(CC=/\)"),
+            ("gcc 'x", """CC="gcc 'x" is not a valid command: No closing quotation; correct or unset it"""),
+        ],
+    )
+    def test_compiler_that_does_not_exist(self, cc: str, reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("CC", cc)
-        self.fallback(rf"no C compiler found \(CC={cc.split()[0]}\)")
+        self.fallback(reason)
 
     def test_neither_a_compiler_nor_casadi(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("CC", "/nonexistent")
@@ -399,22 +331,16 @@ class TestFallback:
         [
             ("echo 'kernel.c:1: error: no' >&2; exit 1", "cc failed: kernel.c:1: error: no"),
             ("printf '\\377\\376 rubbish' >&2; exit 3", "cc failed: .*rubbish"),
-            ("exit 7", "cc failed: exit code 7"),
             ("exit 0", "cc failed: exit code 0"),
             ("kill -9 $$", "cc failed: exit code -9"),
             ('for last; do :; done; echo rubbish > "$last"', "cannot be loaded"),
-            ('for last; do :; done; : > "$last"', "cannot be loaded"),
         ],
-        ids=["error", "no text", "silent", "no result", "killed", "rubbish", "empty"],
+        ids=["error", "no text", "no result", "killed", "rubbish"],
     )
     def test_compiler_that_fails(self, cc: Callable[[str], None], script: str, reason: str, folder: Path) -> None:
         cc(script)
         self.fallback(reason)
         assert not [name for name in entries(folder) if not name.endswith(".so")]
-
-    def test_invalid_compiler_command(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("CC", "gcc 'x")
-        self.fallback(re.escape("""CC="gcc 'x" is not a valid command: No closing quotation; correct or unset it"""))
 
     def test_compiler_that_hangs(
         self, cc: Callable[[str], None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -439,12 +365,6 @@ class TestFallback:
         paths = told.read_text().split()
         assert len(paths) >= 2 and all(path.startswith(f"{folder.resolve()}/scratch-") for path in paths)
         assert not list(folder.glob("scratch-*")) and not list(shared.iterdir())
-
-    def test_full_disk(self, folder: Path, cc: Callable[[str], None]) -> None:
-        """Simulated by a limit of the file size, so that the compiler fails while it writes."""
-        cc('ulimit -f 4; exec /usr/bin/env cc "$@"')
-        self.fallback("cc failed")
-        assert entries(folder) == []
 
     def test_folder_that_cannot_be_created(self, folder: Path) -> None:
         folder.write_text("a file")
@@ -509,14 +429,4 @@ class TestProcesses:
         os.killpg(process.pid, signal.SIGKILL)
         process.join()
         assert entries(folder)[0] == f"{KEY}.so" and len(list(folder.glob("*.so"))) == 1
-        assert_right(Dynamics(CASE.robot, backend="native"))
-
-    def test_second_use_loads_the_kernel_of_the_first(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        assert_right(Dynamics(CASE.robot, backend="native"))
-        native.extension.cache_clear()
-
-        def refuse(*arguments: Any) -> None:
-            raise AssertionError("compiled again")
-
-        monkeypatch.setattr(compiler, "_run", refuse)
         assert_right(Dynamics(CASE.robot, backend="native"))

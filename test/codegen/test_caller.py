@@ -46,38 +46,23 @@ ROWS = np.ones((3, 7))
 
 CALLS: dict[str, Any] = {
     "too few": (ONES, ONES),
-    "none": (),
     "too many": (ONES,) * 6,
     "unknown keyword": ((ONES,) * 5, {"wrenches": (np.ones(6),)}),
     "twice": ((ONES,) * 5, {"q": ONES}),
-    "wrench by position": (*(ONES,) * 5, (np.ones(6),)),
-    "None": (ONES, None, ONES, ONES, ONES),
     "a number": (1.0, ONES, ONES, ONES, ONES),
-    "no wrench": ((ONES,) * 5, {"wrench": None}),
-    "four wrenches": ((ONES,) * 5, {"wrench": (np.ones(6),) * 4}),
     "a short wrench": ((ONES,) * 5, {"wrench": (np.ones(6), np.ones(5))}),
     "a wrench of NaN": ((ONES,) * 5, {"wrench": (np.full(6, np.nan),)}),
-    "a flat wrench": ((ONES,) * 5, {"wrench": np.ones(6)}),
     "infinite": (ONES, ONES, ONES, ONES * np.inf, ONES),
-    "opposite infinities": (ONES, np.array([np.inf, -np.inf, 0, 0, 0, 0, 0]), ONES, ONES, ONES),
     "not a number": (ONES * np.nan, ONES, ONES, ONES, ONES),
     "six entries": (np.ones(6), ONES, ONES, ONES, ONES),
-    "eight entries": (ONES, ONES, ONES, ONES, np.ones(8)),
     "complex": (ONES, ONES, ONES * 1j, ONES, ONES),
-    "objects": (ONES, ONES, ONES.astype(object), ONES, ONES),
     "text": (ONES, ONES, ONES.astype(str), ONES, ONES),
-    "times": (ONES, ONES, ONES.astype("timedelta64[s]"), ONES, ONES),
     "no dimension": (np.array(1.0), ONES, ONES, ONES, ONES),
     "a batch and a state": (ROWS, ROWS, ROWS, ROWS, ONES),
-    "batches of two sizes": (ROWS, ROWS, ROWS, ROWS, ROWS[:2]),
     "a batch with NaN": (ROWS, ROWS, ROWS, ROWS, np.vstack([ONES, ONES, ONES * np.nan])),
-    "a batch of six entries": (ROWS, ROWS, ROWS[:, :6], ROWS, ROWS),
     "wrenches of two states": ((ROWS,) * 5, {"wrench": (np.ones((2, 6)),)}),
-    "a wrench of NaN for a batch": ((ROWS,) * 5, {"wrench": (np.full(6, np.nan),)}),
-    "one result": ((ONES,) * 5, {"out": (np.empty(7),)}),
     "a result of float32": ((ONES,) * 5, {"out": (np.empty(7), np.empty(7, np.float32), np.empty(7))}),
     "a read-only result": ((ONES,) * 5, {"out": (np.empty(7), np.empty(7), np.frombuffer(bytes(56)))}),
-    "results apart": ((ONES,) * 5, {"out": (np.empty(14)[::2], np.empty(7), np.empty(7))}),
     "short results": ((ONES,) * 5, {"out": (np.empty(6),) * 3}),
 }
 
@@ -112,22 +97,6 @@ def test_results_are_parts_of_one_array_of_their_call(native: Dynamics) -> None:
     assert tau.flags.carray and tau.flags.aligned
     tau[:] = -1.0
     np.testing.assert_array_equal(taudd, expected[2])
-
-
-def test_errors_do_not_leak(native: Dynamics) -> None:
-    good, bad = np.ones(7), np.full(7, np.nan)
-
-    def call(times: int) -> None:
-        for _ in range(times):
-            try:
-                native.inverse_dynamics(good, good, good, good, bad)
-            except StateError:
-                continue
-
-    call(10)
-    counts = sys.getrefcount(good), sys.getrefcount(bad)
-    call(1000)
-    assert (sys.getrefcount(good), sys.getrefcount(bad)) == counts
 
 
 def test_unreferenced_dynamics_are_freed() -> None:

@@ -6,14 +6,11 @@ from __future__ import annotations
 import ctypes
 import itertools
 import math
-import re
-from collections.abc import Callable
-from pathlib import Path
 
 import mpmath
 import numpy as np
 import pytest
-from compilation import COMPILERS, STRICT, compile_c, lane_flags
+from compilation import COMPILERS, compile_c, lane_flags
 
 from eom_dynamics.arrays import Array
 from eom_dynamics.codegen.c_functions import csrc, elementary_source
@@ -33,7 +30,7 @@ BOUNDS = {"exp": 0.9, "expm1": 1.4, "log": 0.9, "log1p": 1.5, "sqrt": 0.5, "tanh
 
 NAMES = [*EXACT, "select", "where", "size", "any"]
 
-# The products and sums around a call must be fused alike, too. Volatile arguments keep the compiler from vectorizing.
+# Volatile arguments keep the compiler from vectorizing.
 LOOPS = """
 void @name@_one(long count, const volatile double *x, double *y)
 {
@@ -46,24 +43,6 @@ void @name@_lanes(long count, const double *x, double *y)
         lanes u;
         __builtin_memcpy(&u, x + i, sizeof u);
         u = eom_@name@_lanes(u);
-        __builtin_memcpy(y + i, &u, sizeof u);
-    }
-}
-void @name@_amid_one(long count, const volatile double *x, double *y)
-{
-    for (long i = 0; i < count; ++i) {
-        const double u = x[i], v = x[i + 1], p = u * v, z = eom_@name@_one(p + u);
-        y[i] = eom_select_one(v, p + z, p * z - u);
-    }
-}
-void @name@_amid_lanes(long count, const double *x, double *y)
-{
-    for (long i = 0; i < count; i += EOM_LANES) {
-        lanes u, v;
-        __builtin_memcpy(&u, x + i, sizeof u);
-        __builtin_memcpy(&v, x + i + 1, sizeof v);
-        const lanes p = u * v, z = eom_@name@_lanes(p + u);
-        u = eom_select_lanes(v, p + z, p * z - u);
         __builtin_memcpy(y + i, &u, sizeof u);
     }
 }
@@ -91,8 +70,6 @@ CONFIGURATIONS = {
         }.items(),
     )
 }
-
-Call = Callable[[str, Array], Array]
 
 
 @pytest.fixture(scope="module", params=CONFIGURATIONS)
@@ -186,12 +163,6 @@ def test_lanes_give_the_same_bits(library: ctypes.CDLL, name: str) -> None:
     assert same_bits(evaluated(library, f"{name}_one", x), evaluated(library, f"{name}_lanes", x))
 
 
-@pytest.mark.parametrize("name", EXACT)
-def test_operations_around_a_call_are_fused_alike(library: ctypes.CDLL, name: str) -> None:
-    x = np.random.default_rng(1).uniform(-3, 3, 20_000)
-    assert same_bits(evaluated(library, f"{name}_amid_one", x), evaluated(library, f"{name}_amid_lanes", x))
-
-
 LIMITS = [
     *(("exp", np.inf, np.inf), ("exp", -np.inf, 0.0), ("exp", 709.79, np.inf), ("exp", -746.0, 0.0), ("exp", 0.0, 1.0)),
     *(("expm1", np.inf, np.inf), ("expm1", -np.inf, -1.0), ("expm1", -1000.0, -1.0), ("expm1", 709.79, np.inf)),
@@ -224,52 +195,3 @@ def test_selection_and_reduction(library: ctypes.CDLL) -> None:
         x = np.full(lanes, -1.0)
         x[lane] = condition
         assert library.any_lanes(ctypes.c_void_p(x.ctypes.data)) == yes
-
-
-@pytest.mark.parametrize("compiler", COMPILERS)
-@pytest.mark.parametrize("language", ["c99", "c++17"])
-def test_scalar_code_is_standard(compiler: str, language: str, tmp_path: Path) -> None:
-    uses = "".join(f"double use_{n}(double x);\ndouble use_{n}(double x) {{ return eom_{n}_one(x); }}\n" for n in EXACT)
-    uses += "int any(double x);\nint any(double x) { return eom_any_one(-(uint64_t)(eom_size_one(x) > 0.0)); }\n"
-    source = f"#include <math.h>\n#include <stdint.h>\n{elementary_source(NAMES, 'one')}\n{uses}"
-    strict = ["-x", "c" if language == "c99" else "c++", f"-std={language}", "-pedantic-errors", "-Wconversion"]
-    result = compile_c([source], tmp_path, "-c", *strict, *STRICT, compiler=compiler)
-    assert not result.stderr and result.returncode == 0
-
-
-def test_only_what_is_needed_is_emitted() -> None:
-    text = elementary_source(["tanh"], "one")
-    assert [
-        line.split("(")[0].split()[-1] for line in text.splitlines() if line.startswith(("static", "EOM_APART"))
-    ] == [
-        *("eom_tanh_inlined_one", "eom_tanh_one"),
-    ]
-    assert "@" not in text
-
-
-@pytest.mark.parametrize(
-    ("part", "function", "weight", "limit", "bound"),
-    [
-        ("exp_parts", lambda r: (mpmath.expm1(r) - r - r**2 / 2) / r**3, lambda r: r**2, mpmath.log(2) / 2, 2.2e-18),
-        (
-            "log_sum",
-            lambda z: (2 * mpmath.atanh(z**0.5) / z**0.5 - 2) / z,
-            lambda z: z,
-            ((2**0.5 - 1) / (2**0.5 + 1)) ** 2,
-            9.5e-18,
-        ),
-    ],
-    ids=["exp", "log"],
-)
-def test_error_of_the_polynomials(part: str, function, weight, limit, bound: float) -> None:
-    """As stated in the source."""
-    line = re.search(rf"eom_{part}_@suffix@.*?@real@ p = (.*?);", csrc("elementary.h.in"), re.DOTALL)
-    assert line
-    numbers = [float(x) for x in re.findall(r"-?\d+\.\d+(?:e-\d+)?", line[1])]
-    coefficients = [0.0] * len(numbers)  # the line has those of even powers, then those of odd ones
-    coefficients[::2], coefficients[1::2] = numbers[: (len(numbers) + 1) // 2], numbers[(len(numbers) + 1) // 2 :]
-    with mpmath.workprec(200):
-        signs = (1,) if part == "log_sum" else (1, -1)
-        points = [sign * mpmath.mpf(limit) * k / 200 for k in range(2, 201) for sign in signs]
-        errors = [(mpmath.polyval(coefficients[::-1], x) - function(x)) * weight(x) for x in points]
-    assert max(map(abs, errors)) < bound

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import itertools
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,32 +16,31 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eom_dynamics import load_robot
-from eom_dynamics.codegen.c_functions import scalar_sincos
-from eom_dynamics.codegen.emit_c import Segment, c_source
+from eom_dynamics.codegen.emit_c import c_source
 from eom_dynamics.codegen.emit_python import python_function
 from eom_dynamics.codegen.expressions import Expression
 from eom_dynamics.codegen.program import Program, c_name, trace
 from eom_dynamics.codegen.programs import PROGRAMS
 from eom_dynamics.codegen.straight_line import definitions
 
-# Vectors have these lengths, one more, 3 and 6: below, at and above each number of lanes.
-SIZES = (1, 7, 8)
+# Vectors have this length, one more, and fewer: below, at and above each number of lanes.
+N = 8
 COUNTS = (0, 1, 2, 7, 8, 9, 15, 16, 17, 33)
 
 
-def neighbours_program(n: int) -> Program:
-    """Inputs of n, 6 and 1 entries, outputs of n + 1, 3 and n, all of them different."""
+def neighbours_program() -> Program:
+    """Inputs of N, 6 and 1 entries, outputs of N + 1, 3 and N, all of them different."""
 
     def compute(x: dict[str, list[Expression]]) -> Mapping[str, list[Any]]:
         a, b, (c,) = x["a"], x["b"], x["c"]
-        sums = [a[i] + 2.0 * a[i - 1] + c for i in range(n)]
+        sums = [a[i] + 2.0 * a[i - 1] + c for i in range(N)]
         return {
             "y": [*sums, 0.5],
-            "z": [b[0] - b[5], b[3] * c, a[n - 1].sin()],
-            "w": [a[i].cos() * b[2] for i in range(n)],
+            "z": [b[0] - b[5], b[3] * c, a[N - 1].sin()],
+            "w": [a[i].cos() * b[2] for i in range(N)],
         }
 
-    return trace(f"p{n}", {"a": n, "b": 6, "c": 1}, compute)
+    return trace("p", {"a": N, "b": 6, "c": 1}, compute)
 
 
 @pytest.fixture(scope="module", params=lane_flags())
@@ -51,35 +49,12 @@ def lanes(request: pytest.FixtureRequest) -> list[str]:
     return lane_flags()[request.param]
 
 
-def test_optimised_code(lanes: list[str], tmp_path: Path) -> None:
-    """A batch gives the same bits as its states: at each count, with rows that are packed, strided, or shared."""
-    n = SIZES[-1]
-    program = CompiledProgram(c_source(neighbours_program(n)), c_name(f"p{n}"), tmp_path, *lanes, "-ffp-contract=off")
-    rng = np.random.default_rng(n)
-    for count, gap, shared in itertools.product(COUNTS, (0, 1, 8), (False, True)):
-        a = rng.uniform(-3, 3, (max(count, 1), n + gap))[:, :n]
-        b = rng.uniform(-3, 3, (1 if shared else max(count, 1), 6))
-        c = rng.uniform(-3, 3, (max(count, 1), 1 + gap))[:, :1]
-        inputs = [a, b, c]
-        outputs = [np.full((count + 2, size), 7.5) for size in (n + 1, 3, n)]
-        program.batch(inputs, [y[:count] for y in outputs])
-        for y in outputs:
-            np.testing.assert_array_equal(y[count:], 7.5)  # nothing is written after the last state
-        for i in range(count):
-            expected = [np.empty(y.shape[1]) for y in outputs]
-            program.one([x[i % len(x)] for x in inputs], expected)
-            for y, row in zip(outputs, expected, strict=True):
-                np.testing.assert_array_equal(y[i], row)
-
-
 SANITIZED_MAIN = """
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-typedef void one(const double *const *, double *const *);
-typedef void batch(size_t, const double *const *, const size_t *, double *const *);
-@declarations@
-static const struct { size_t n; one *one; batch *batch; } programs[] = {@programs@};
+void @p@(const double *const *, double *const *);
+void @p@_batch(size_t, const double *const *, const size_t *, double *const *);
 
 /* As many numbers as a batch reads, so that the next one is out of bounds. */
 static double *rows(size_t count, size_t stride, size_t size)
@@ -93,39 +68,37 @@ static double *rows(size_t count, size_t stride, size_t size)
 
 int main(void)
 {
-    static const size_t counts[] = {@counts@};
-    for (size_t p = 0; p < sizeof programs / sizeof *programs; ++p)
-        for (size_t k = 0; k < sizeof counts / sizeof *counts; ++k)
-            for (size_t layout = 0; layout < 8; ++layout) {
-                const size_t n = programs[p].n, count = counts[k];
-                const size_t sizes[3] = {n, 6, 1}, results[3] = {n + 1, 3, n};
-                size_t stride[3];
-                double *in[3], *out[3];
+    static const size_t counts[] = {@counts@}, sizes[] = {@n@, 6, 1}, results[] = {@n@ + 1, 3, @n@};
+    for (size_t k = 0; k < sizeof counts / sizeof *counts; ++k)
+        for (size_t layout = 0; layout < 8; ++layout) {
+            const size_t count = counts[k];
+            size_t stride[3];
+            double *in[3], *out[3];
+            for (size_t i = 0; i < 3; ++i) {
+                stride[i] = layout == 7 ? sizes[i] + 3 : layout >> i & 1 ? 0 : sizes[i];
+                in[i] = rows(count, stride[i], sizes[i]);
+                out[i] = malloc(count * results[i] * sizeof(double));
+            }
+            @p@_batch(count, (const double *const *)in, stride, out);
+            for (size_t s = 0; s < count; ++s) {
+                double *row[3];
+                const double *from[3];
                 for (size_t i = 0; i < 3; ++i) {
-                    stride[i] = layout == 7 ? sizes[i] + 3 : layout >> i & 1 ? 0 : sizes[i];
-                    in[i] = rows(count, stride[i], sizes[i]);
-                    out[i] = malloc(count * results[i] * sizeof(double));
+                    row[i] = malloc(results[i] * sizeof(double));
+                    from[i] = in[i] + s * stride[i];
                 }
-                programs[p].batch(count, (const double *const *)in, stride, out);
-                for (size_t s = 0; s < count; ++s) {
-                    double *row[3];
-                    const double *from[3];
-                    for (size_t i = 0; i < 3; ++i) {
-                        row[i] = malloc(results[i] * sizeof(double));
-                        from[i] = in[i] + s * stride[i];
-                    }
-                    programs[p].one(from, row);
-                    for (size_t i = 0; i < 3; ++i) {
-                        if (memcmp(row[i], out[i] + s * results[i], results[i] * sizeof(double)))
-                            return printf("n %zu count %zu layout %zu state %zu\\n", n, count, layout, s), 1;
-                        free(row[i]);
-                    }
-                }
+                @p@(from, row);
                 for (size_t i = 0; i < 3; ++i) {
-                    free(in[i]);
-                    free(out[i]);
+                    if (memcmp(row[i], out[i] + s * results[i], results[i] * sizeof(double)))
+                        return printf("count %zu layout %zu state %zu\\n", count, layout, s), 1;
+                    free(row[i]);
                 }
             }
+            for (size_t i = 0; i < 3; ++i) {
+                free(in[i]);
+                free(out[i]);
+            }
+        }
     return 0;
 }
 """
@@ -136,13 +109,10 @@ def test_memory_accesses(lanes: list[str], tmp_path: Path) -> None:
     sanitizers = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g"]
     if not supports(tmp_path, *sanitizers):
         pytest.skip("the compiler's sanitizers are not installed")
-    programs = [neighbours_program(n) for n in SIZES]
-    main = SANITIZED_MAIN.replace("@counts@", ", ".join(map(str, COUNTS)))
-    names = [c_name(program.name) for program in programs]
-    main = main.replace("@declarations@", "\n".join(f"one {name}; batch {name}_batch;" for name in names))
-    entries = (f"{{{n}, {name}, {name}_batch}}" for n, name in zip(SIZES, names, strict=True))
-    main = main.replace("@programs@", ", ".join(entries))
-    sources = [main, *map(c_source, programs)]
+    main = SANITIZED_MAIN
+    for mark, text in {"@p@": c_name("p"), "@n@": str(N), "@counts@": ", ".join(map(str, COUNTS))}.items():
+        main = main.replace(mark, text)
+    sources = [main, c_source(neighbours_program())]
     compiled = compile_c(sources, tmp_path, "-std=gnu11", "-O0", "-ffp-contract=off", *lanes, *sanitizers)
     assert compiled.returncode == 0, compiled.stderr
     result = subprocess.run([str(tmp_path / "built")], capture_output=True, text=True, check=False)
@@ -151,19 +121,9 @@ def test_memory_accesses(lanes: list[str], tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("compiler", COMPILERS)
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_kernels_compile_without_warnings(program: str, compiler: str, lanes: list[str], tmp_path: Path) -> None:
+def test_kernels_compile_without_warnings(program: str, compiler: str, tmp_path: Path) -> None:
     source = c_source(PROGRAMS[program](load_robot("planar_2r")))
-    result = compile_c([source], tmp_path, "-std=gnu11", "-fsyntax-only", *STRICT, *lanes, compiler=compiler)
-    assert not result.stderr and result.returncode == 0
-
-
-@pytest.mark.parametrize("compiler", COMPILERS)
-def test_scalar_sines_are_c99(compiler: str, tmp_path: Path) -> None:
-    source = f"#include <stdint.h>\n{scalar_sincos()}\n"
-    source += "void use(double x, double *s, double *c);\nvoid use(double x, double *s, double *c)\n"
-    source += "{\n    eom_sincos_any(x, s, c);\n}\n"
-    strict = ["-std=c99", "-pedantic-errors", "-Wconversion", *STRICT]
-    result = compile_c([source], tmp_path, "-c", *strict, compiler=compiler)
+    result = compile_c([source], tmp_path, "-std=gnu11", "-fsyntax-only", "-march=native", *STRICT, compiler=compiler)
     assert not result.stderr and result.returncode == 0
 
 
@@ -192,34 +152,6 @@ def test_c_agrees_with_python(computations: list[Tape], tmp_path_factory: pytest
         expected = python_function(program)(row.tolist())
         np.testing.assert_array_equal(values, expected)
         np.testing.assert_array_equal(one, expected)
-
-
-@pytest.fixture(scope="module")
-def program() -> Program:
-    return PROGRAMS["inverse_dynamics"](load_robot("planar_2r"))
-
-
-def run(program: Program, defined: list[int], segments: list[Segment], slots: int) -> list[int | None]:
-    """Pass nodes through the segments in place of their values; returns the node of each output."""
-    memory: list[int | None] = [None] * slots
-    outputs: list[int | None] = [None] * len(program.results)
-    for segment in segments:
-        known = set(range(len(program.nodes))) - set(defined)
-        for node, slot in segment.loaded.items():
-            assert memory[slot] == node
-            known.add(node)
-        for node in defined[slice(*segment.definitions)]:
-            assert set(program.nodes[node].operands) <= known
-            known.add(node)
-        for node, slot in segment.stored.items():
-            assert node in known
-            memory[slot] = node
-        for position in segment.results:
-            node = program.results[position].node
-            assert node is None or node in known
-            assert outputs[position] is None
-            outputs[position] = node
-    return outputs
 
 
 def test_kernels_have_several_segments() -> None:

@@ -108,16 +108,6 @@ def test_numbers_remain_numbers() -> None:
     assert [(result.node, result.factor) for result in program.results] == [(None, 0.0), (None, 2.5)]
 
 
-def test_equal_angles_share_a_sine() -> None:
-    program = traced(lambda x: [x[0].sin(), (1.0 * x[0]).sin(), (x[0] + 0.0).sin(), (0.0 - (0.0 - x[0])).sin()])
-    assert program.operation_counts() == {"sin": 1}
-
-
-def test_unused_inputs_are_not_read() -> None:
-    program = trace("p", {"a": 2, "b": 2}, lambda x: {"y": [x["b"][1] * 2.0]})
-    assert [(node.op, node.constant) for node in program.nodes] == [(Op.INPUT, 3)]
-
-
 @pytest.mark.parametrize(
     ("robot", "program", "most"),
     [
@@ -136,13 +126,6 @@ def test_unused_inputs_are_not_read() -> None:
 def test_number_of_operations(robot: str, program: str, most: int) -> None:
     """At most as many as now; lower the limits when programs become shorter."""
     assert PROGRAMS[program](load_robot(robot)).operations <= most
-
-
-@pytest.mark.parametrize("program", PROGRAMS)
-def test_one_sine_and_one_cosine_for_each_joint(program: str) -> None:
-    """Without the first joint of the iiwa: its axis is vertical, so that nothing depends on its angle."""
-    counts = PROGRAMS[program](load_robot("iiwa")).operation_counts()
-    assert (counts["sin"], counts["cos"]) == (6, 6)
 
 
 # Operations of the motor side.
@@ -240,13 +223,6 @@ def test_partial_derivatives_of_the_motor_side(name: str) -> None:
         found = np.array([float(value) for value in function(at.tolist())])
         expected = [derivative(lambda t, e=e: operation(*(at + t * e)), 1e-3) for e in np.eye(3)]  # noqa: B023
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-10)
-
-
-def test_second_partial_derivative_of_a_root() -> None:
-    """-f''/f'³ of f = x³ 2 + 5 x."""
-    (found,) = python_function(traced(lambda x: [Partials(x[0])(Partials(x[0])(root_of(x[0], 5.0)))]))([3.0, 0.0, 0.0])
-    x = root_of(3.0, 5.0)
-    assert found == pytest.approx(-12 * x / (6 * x**2 + 5) ** 3, rel=1e-14)
 
 
 def test_partial_derivative_by_a_parameter_of_a_root_is_refused() -> None:

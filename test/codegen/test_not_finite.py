@@ -47,11 +47,6 @@ def test_in_a_wrench(dynamics: Dynamics, count: int) -> None:
             dynamics.inverse_dynamics(*states(count), wrench=(np.zeros(6), wrench))
 
 
-def test_in_the_wrench_of_an_empty_batch(dynamics: Dynamics) -> None:
-    with pytest.raises(StateError, match="wrench W must be finite"):
-        dynamics.inverse_dynamics(*states(0), wrench=(np.full(6, np.inf),))
-
-
 def test_results_overwrite_the_states(dynamics: Dynamics) -> None:
     """The entry is still found afterwards."""
     bad = states(21)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from chains import fixed_case
+from compilation import supports
 from paths import ROOT
 
 from eom_dynamics import Robot
@@ -48,15 +49,8 @@ print("not found")
 
 def flags_or_skip(folder: Path, flags: tuple[str, ...]) -> tuple[str, ...]:
     """The flags, where the compiler has the sanitizers and they run here."""
-    source, built = folder / "probe.c", folder / "probe"
-    source.write_text("int main(void) { return 0; }\n")
-    for command in (["gcc", *flags, source, "-o", built], [built]):
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-        except OSError as error:
-            pytest.skip(f"no compiler with the sanitizers: {error}")
-        if done.returncode:
-            pytest.skip(f"the sanitizers are not installed, or do not run here: {done.stderr.strip()[:200]}")
+    if not supports(folder, *flags):
+        pytest.skip("the sanitizers are not installed, or do not run here")
     return flags
 
 

@@ -15,6 +15,7 @@ import pytest
 
 from eom_dynamics import ContactError, Dynamics, FloatingBase, StateError, load_robot
 from eom_dynamics.contacts import (
+    Contact,
     ContactDynamics,
     FrictionCone,
     PointContact,
@@ -37,29 +38,30 @@ def dynamics() -> Dynamics:
 def arm() -> ContactDynamics:
     tip = PointContact("tip", "joint_2", 0.5)
     sole = SurfaceContact("sole", "joint_2", 0.5, np.array(SQUARE))
-    return ContactDynamics(dynamics(), [tip, sole])
+    return touching(tip, sole)
 
 
-def limited(effort_limits: Any) -> Any:
-    return arm().force_distribution(Q, V, V, cones=4, effort_limits=effort_limits)
+def touching(*contacts: Contact) -> ContactDynamics:
+    return ContactDynamics(dynamics(), contacts)
 
 
-def circle(count: int) -> Any:
-    angle = np.linspace(0, 2 * np.pi, count, endpoint=False)
-    return np.stack([np.cos(angle), np.sin(angle)], axis=1)
+def floating(*contacts: Contact) -> ContactDynamics:
+    return ContactDynamics(FloatingBase(dynamics().robot, backend="numpy"), contacts)
+
+
+def limited(effort_limits: Any, contact: ContactDynamics | None = None) -> Any:
+    return (contact or arm()).force_distribution(Q, V, V, cones=4, effort_limits=effort_limits)
 
 
 Q, V, TAU = [0.3, 0.9], [0.0, 0.0], [1.0, 2.0]
+POSE, RATES = (np.eye(4), Q), [0.1] * 8
+CIRCLE = np.exp(2j * np.pi * np.arange(1000) / 1000).view(float).reshape(1000, 2)
 
 MISTAKES: dict[type[Exception], tuple[tuple[Callable[[], Any], str], ...]] = {
     ContactError: (
         (lambda: PointContact("tip", "joint_2", 0.0), "friction must be positive, is 0"),
-        (lambda: WrenchCone(SQUARE, np.nan), "friction must be finite, is nan"),
-        (lambda: SurfaceContact("sole", "a", np.True_, np.array(SQUARE)), "friction must be a number, is"),
         (lambda: FrictionCone("0.5"), "friction must be a number, is '0.5'"),
         (lambda: PointContact("", "joint_2", 0.5), "name of a contact must be a text, is ''"),
-        (lambda: PointContact("tip", 3, 0.5), "frame of a contact must be a text, is 3"),
-        (lambda: PointContact("tip", "a", 0.5, on=3), "tip: on must be the name"),
         (lambda: PointContact("tip", "a", 0.5, np.zeros((4, 4))), "is not a rotation matrix"),
         (lambda: PointContact("tip", "a", 0.5, np.eye(4) + np.eye(4, k=-3)), "must be 0 0 0 1"),
         (lambda: PointContact("tip", "a", 0.5, axes=REFLECTION), "tip: axes is not a rotation matrix"),
@@ -69,109 +71,54 @@ MISTAKES: dict[type[Exception], tuple[tuple[Callable[[], Any], str], ...]] = {
         (lambda: axes_of_normal([0, 0, 0]), "the normal of a contact is zero"),
         (lambda: FrictionCone(0.5).half_spaces(2), "faces must be an integer from 3, is 2"),
         (lambda: ContactDynamics(dynamics(), ["tip"]), "must be point or surface contacts"),
-        (
-            lambda: ContactDynamics(dynamics(), [arm().contacts[0], arm().contacts[0]]),
-            "two contacts have the name 'tip'",
-        ),
-        (lambda: FrictionCone(np.ones((3, 3))), r"is array\(\[\[1., 1., 1.\], \[1., 1., 1.\],"),
+        (lambda: touching(arm().contacts[0], arm().contacts[0]), "two contacts have the name 'tip'"),
         (lambda: arm().force_distribution(Q, V, V, cones="round"), "cones must be None, 'exact' or"),
         (lambda: arm().force_distribution(Q, V, V, force_weights=0.0), "must be positive"),
         (lambda: arm().force_distribution(Q, V, V, effort_weights=[-1, 0]), "effort_weights must not be negative"),
         (lambda: arm().force_distribution(Q, V, V, effort_limits=1.0), "effort_limits need cones"),
         (lambda: limited([np.nan, 1]), "effort_limits must not be negative, are"),
-        (lambda: arm().force_distribution(Q, V, V, cones=np.ones(2)), "faces must be"),
-        (lambda: ContactDynamics(dynamics(), None), "contacts must be a sequence"),
+        (lambda: ContactDynamics(dynamics(), arm().contacts[0]), "must be a sequence of contacts, is PointContact"),
         (
-            lambda: ContactDynamics(dynamics(), arm().contacts[0]),
-            "contacts must be a sequence of contacts, is PointContact",
+            lambda: touching(PointContact("tip", "joint_2", 0.5, on="joint_2")),
+            "joint_2 and joint_2 are on the same body",
         ),
-        (
-            lambda: ContactDynamics(dynamics(), [PointContact("tip", "joint_2", 0.5, on="joint_2")]),
-            "tip: joint_2 and joint_2 are on the same body",
-        ),
-        (lambda: PointContact("tip", "a", 0.5, on=""), "tip: on must be the name"),
-        (lambda: WrenchCone(SQUARE, 0.5).half_spaces(4.0), "faces must be an integer"),
-        (
-            lambda: WrenchCone(0.1 * circle(1000), 0.5).half_spaces(),
-            "1000 corners with 4 faces are 4000 generators, more than 512",
-        ),
+        (lambda: WrenchCone(CIRCLE, 0.5).half_spaces(), "1000 corners with 4 faces are 4000 generators, more than 512"),
         (
             lambda: SurfaceContact.rectangle("sole", "a", 0.5, (0.1, -0.1)),
-            "half_lengths must be positive, are 0.1 and -0.1",
+            "half_lengths must be positive, are 0.1 and -",
         ),
-        (
-            lambda: ContactDynamics(dynamics(), []).force_distribution(Q, V, V, cones="exact", effort_limits=[0, 0]),
-            "within the limits of the efforts: there are no contacts",
-        ),
-        (
-            lambda: ContactDynamics(FloatingBase(dynamics().robot, backend="numpy"), []).force_distribution(
-                (np.eye(4), Q), [0] * 8, [0] * 8, cones=4
-            ),
-            "balance this motion: there are no contacts",
-        ),
+        (lambda: limited([0, 0], touching()), "within the limits of the efforts: there are no contacts"),
+        (lambda: floating().force_distribution(POSE, RATES, RATES, cones=4), "this motion: there are no contacts"),
     ),
     StateError: (
         (lambda: PointContact("tip", "a", 0.5, [0, 0, 1]), r"tip: pose must have shape \(4"),
         (lambda: PointContact("tip", "a", 0.5, np.full((4, 4), np.nan)), "must be finite"),
         (lambda: PointContact("tip", "a", 0.5, axes=[0, 0, 1]), "tip: axes must have shape"),
-        (lambda: WrenchCone([[0], [1, 1]], 0.5), "corners is not an array of numbers"),
-        (lambda: SurfaceContact.rectangle("sole", "a", 0.5, [1.0]), "half_lengths must have"),
-        (lambda: axes_of_normal("up"), "normal must have shape"),
         (lambda: FrictionCone(0.5).margin([0, 1]), r"force must have shape \(3,\)"),
-        (lambda: WrenchCone(SQUARE, 0.5).margin([np.nan] * 6), "wrench must be finite"),
-        (
-            lambda: ContactDynamics(dynamics(), [PointContact("tip", "joint_3", 0.5)]),
-            "has no frame 'joint_3'; did you mean joint_2",
-        ),
-        (
-            lambda: ContactDynamics(dynamics(), [PointContact("tip", "joint_2", 0.5, on="table")]),
-            "has no frame 'table'",
-        ),
+        (lambda: touching(PointContact("tip", "joint_3", 0.5)), "has no frame 'joint_3'; did you mean joint_2"),
         (lambda: arm().jacobian([0.3]), r"q must have shape \(2,\), has \(1,\)"),
-        (lambda: arm().jacobian((np.eye(4), Q)), "q is not an array"),
-        (lambda: arm().velocity(Q, []), r"qd must have shape \(2,\), has \(0,\)"),
+        (lambda: floating().jacobian(np.zeros(12)), r"configuration of a floating base is \(pose, q\)"),
+        (lambda: floating().velocity(POSE, V), r"nu must have shape \(8,\), has \(2,\)"),
+        (lambda: floating().jacobian((np.full((4, 4), np.nan), Q)), "pose must be finite"),
         (lambda: arm().velocity(Q), "velocity needs the configuration and at least nu"),
-        (lambda: arm().bias_acceleration(Q, [np.nan, 0]), "qd must be finite"),
         (lambda: arm().forward_dynamics(Q, V, [1.0]), r"tau must have shape \(2,\), has \(1,\)"),
-        (lambda: arm().forward_dynamics(Q, V, ["a", "b"]), "tau must be real numbers"),
         (lambda: arm().forward_dynamics(Q, V, TAU, acceleration=[0, 0, 0]), r"acceleration must have shape \(9,\)"),
         (lambda: arm().contacts[0].sliding("x"), r"direction must have shape \(2,\)"),
         (lambda: arm().forward_dynamics(Q, V, TAU, sliding={"tipp": None}), "mean tip"),
         (lambda: arm().forward_dynamics(Q, V, TAU, sliding={"tip": None}), "tip does not slide; give"),
-        (lambda: arm().forward_dynamics(Q, V, TAU, sliding={"tip": [1]}), "sliding tip must have"),
         (lambda: arm().touchdown(Q, V, 1.5), "restitution must be from 0 to 1, is "),
         (lambda: arm().touchdown(Q, V, [1, 0]), r"restitution must be a number or have shape \(9,\)"),
         (lambda: arm().inverse_dynamics(Q, V, forces={}), "needs nu, nud and at most"),
         (
             lambda: arm().inverse_dynamics(Q, V, V, forces={"tip": ([1, 2],)}),
-            r"f of tip must have shape \(3,\), has \(2,\)",
+            r"f of tip must have shape \(3,\), has \(2",
         ),
         (lambda: arm().inverse_dynamics(Q, V, V, forces={"hand": ()}), "has no contact"),
         (
             lambda: arm().inverse_dynamics(Q, V, V, forces={"tip": [[0, 0, 0]] * 4}),
-            r"force of tip must be a sequence of derivatives, \(f, fd, fdd\), at most 3, has 4",
+            "force of tip must be .*at most 3, has 4",
         ),
-        (
-            lambda: arm().force_distribution(Q, V, V, force_weights=[1, 1]),
-            r"force_weights must be a number or have shape \(9,\)",
-        ),
-        (lambda: arm().touchdown(Q, V, [[1], [1, 2]]), "restitution is not an"),
-        (lambda: arm().force_distribution(Q, V, V, effort_weights=[[1], [1, 2]]), "effort_weights is not an array"),
-        (lambda: limited([1j, 1]), "effort_limits must be real numbers"),
-        (lambda: limited(np.ones((3, 2))), "must be a number or have shape"),
         (lambda: arm().force_distribution(Q, V, V, reference=["tip"]), "reference must be a mapping from names"),
-        (
-            lambda: arm().forward_dynamics(Q, V, TAU, sliding=["tip"]),
-            "sliding must be a mapping from names of contacts, such as a dict, is .'tip'.",
-        ),
-        (lambda: arm().inverse_dynamics(Q, V, V, forces=None), "forces must be a mapping"),
-        (lambda: arm().margins(["tip"]), "forces must be a mapping"),
-        (
-            lambda: arm().inverse_dynamics(Q, V, V, forces={"tip": "abc"}),
-            r"force of tip must be a sequence of derivatives, \(f, fd, fdd\), is 'abc'",
-        ),
-        (lambda: FrictionCone(0.5).contains([0, 0, 1], tolerance="a"), "tolerance must be real numbers"),
-        (lambda: SurfaceContact.rectangle("sole", "a", 0.5, (0.1, 0.1), [[1], [1, 2]]), "pose is not an array"),
         (lambda: arm().margins({"sole": [0, 0, 1]}), r"wrench must have shape \(6,\)"),
         (lambda: arm().split([1.0]), r"forces must have shape \(9,\)"),
     ),
@@ -198,30 +145,12 @@ def test_corners_inside_the_hull_add_no_half_spaces() -> None:
     assert WrenchCone(thin, 0.5).half_spaces(3).shape[1] == 6
 
 
-@pytest.mark.parametrize("size", [1e-300, 1e-200, 1.0, 1e300])
-def test_axes_of_normals_of_any_length(size: float) -> None:
-    expected = np.array([0.6, 0.0, 0.8])
-    np.testing.assert_allclose(axes_of_normal(size * expected)[:, 2], expected, atol=1e-15)
-
-
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))], ids=["copy", "pickle"])
 def test_copies(copied: Callable[[ContactDynamics], ContactDynamics]) -> None:
-    on_base = ContactDynamics(FloatingBase(dynamics().robot, backend="numpy"), arm().contacts)
-    rates = [0.1] * 8
-    np.testing.assert_array_equal(
-        copied(on_base).velocity((np.eye(4), Q), rates), on_base.velocity((np.eye(4), Q), rates)
-    )
+    on_base = floating(*arm().contacts)
+    np.testing.assert_array_equal(copied(on_base).velocity(POSE, RATES), on_base.velocity(POSE, RATES))
     native = ContactDynamics(dynamics().robot, arm().contacts)
     np.testing.assert_array_equal(copied(native).jacobian(Q), native.jacobian(Q))
-
-
-def test_falling_freely_needs_no_contacts() -> None:
-    floating = FloatingBase(load_robot("planar_2r"), backend="numpy")
-    fall = np.concatenate([[0, 0, 0], floating.robot.gravity, [0, 0]])
-    found = ContactDynamics(floating, []).force_distribution(
-        (np.eye(4), Q), np.zeros(8), fall, cones=4, effort_limits=1
-    )
-    np.testing.assert_allclose(found.residual, 0, atol=1e-13)
 
 
 def test_cones_without_their_library(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -232,8 +161,9 @@ def test_cones_without_their_library(monkeypatch: pytest.MonkeyPatch) -> None:
         WrenchCone(SQUARE, 0.5).margin(np.ones(6), None)
 
 
-@pytest.mark.parametrize("normal", [[0, 0, 2], [1, 0, 0], [0.3, -2, 0.1], [0, 0, -3], [1e-9, 0, -1], [0.1, 0.2, -0.3]])
-def test_axes_of_a_normal(normal: list[float]) -> None:
-    axes = axes_of_normal(normal)
+@pytest.mark.parametrize("size", [1e-300, 1.0, 1e300])
+@pytest.mark.parametrize("normal", [[1, 0, 0], [0.3, -2, 0.1], [0, 0, -3], [1e-9, 0, -1], [0.1, 0.2, -0.3]])
+def test_axes_of_a_normal_of_any_length(normal: list[float], size: float) -> None:
+    axes = axes_of_normal(size * np.array(normal))
     assert axes[:, 2] == pytest.approx(np.array(normal) / np.linalg.norm(normal), abs=1e-15)
     assert axes.T @ axes == pytest.approx(np.eye(3), abs=1e-15) and np.linalg.det(axes) == pytest.approx(1.0)

@@ -8,7 +8,7 @@ import pytest
 from chains import numbers
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import linprog, minimize
+from scipy.optimize import linprog
 
 from eom_dynamics.arrays import Array
 from eom_dynamics.contacts import FrictionCone, WrenchCone
@@ -48,19 +48,6 @@ def test_half_spaces_against_generators(name: str, amounts: Array, away: Array, 
     assert cone.margin(wrench, faces) == pytest.approx(expected, abs=1e-6)
     if abs(expected) > 1e-6:
         assert cone.contains(wrench, faces) == (expected > 0)
-
-
-@pytest.mark.parametrize("name", ["rectangle", "displaced"])
-@pytest.mark.parametrize("friction", [0.1, 0.7, 1.5])
-def test_closed_form_of_rectangles_is_the_hull_of_the_generators(name: str, friction: float) -> None:
-    from eom_dynamics.contacts.cones import _hull_half_spaces
-
-    cone = WrenchCone(POLYGONS[name], friction)
-    closed, hull = (
-        {tuple(row) for row in np.round(rows / np.linalg.norm(rows, axis=1, keepdims=True), 8) + 0.0}
-        for rows in (cone.half_spaces(4), _hull_half_spaces(cone.generators(4).tobytes()))
-    )
-    assert closed == hull and len(closed) == 16
 
 
 @given(numbers(3.0, 7), numbers(10.0, 6))
@@ -111,32 +98,3 @@ def test_exact_cone_of_a_surface(amounts: Array, away: Array) -> None:
     outer = WrenchCone(POLYGONS["triangle"], 0.6 / np.cos(np.pi / 64))
     outside = shift(outer.generators(64), wrench, cone.center_force)
     assert inside - 1e-6 <= exact <= outside + 1e-6
-
-
-def test_three_limits_of_a_rectangle() -> None:
-    """Slipping, tilting about an edge, and spinning under a central normal force."""
-    cone = WrenchCone(RECTANGLE, 0.5)
-    assert cone.margin([0, 0, 0, 50 / np.sqrt(2), 0, 100]) == pytest.approx(0.0, abs=1e-12)
-    assert cone.margin([5.0, 0, 0, 0, 0, 100]) == pytest.approx(0.0, abs=1e-12)
-    assert cone.margin([0, -10.0, 0, 0, 0, 100]) == pytest.approx(0.0, abs=1e-12)
-    assert cone.margin([0, 0, 0.15 * 50 / np.sqrt(2), 0, 0, 100]) == pytest.approx(0.0, abs=1e-12)
-    assert cone.margin([0, 0, 0, 0, 0, 100]) == pytest.approx(100.0)
-
-
-def test_spin_of_the_exact_cone() -> None:
-    """All corners at the same distance: the moment is mu times it, times the force."""
-    pytest.importorskip("clarabel", reason="clarabel is not installed")
-    cone = WrenchCone(RECTANGLE, 0.5)
-    moment = 0.5 * np.hypot(0.1, 0.05) * 100
-    assert cone.margin([0, 0, moment, 0, 0, 100], None) == pytest.approx(0.0, abs=1e-6)
-
-
-def test_projection_by_another_solver() -> None:
-    """On the cone of friction, by a general minimiser over its parameters."""
-    cone, force = FrictionCone(0.7), np.array([3.0, -2.0, 1.0])
-
-    def distance(x: Array) -> float:
-        return float(np.sum((x[0] ** 2 * np.array([0.7 * np.cos(x[1]), 0.7 * np.sin(x[1]), 1.0]) - force) ** 2))
-
-    best = minimize(distance, [1.0, -0.5], tol=1e-14)
-    assert distance(best.x) == pytest.approx(float(np.sum((cone.project(force) - force) ** 2)), rel=1e-10)

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from trees import rotations, trees
 
-from eom_dynamics import Dynamics, FloatingBase, Robot, equations_of_motion, lie, load_robot
+from eom_dynamics import Dynamics, Robot, lie, load_robot
 from eom_dynamics.arrays import Array
 from eom_dynamics.contacts import Contact, ContactDynamics, PointContact, SurfaceContact, axes_of_normal
 from eom_dynamics.kinematics import body_poses
@@ -201,47 +201,6 @@ def test_hessian_has_the_second_derivatives_of_a_position() -> None:
     assert deviation(v @ H @ v, dynamics.bias_acceleration(q, v)) < 1e-14
 
 
-def test_hessian_of_a_floating_base() -> None:
-    robot = load_robot("planar_2r")
-    tip = PointContact("tip", robot.tools[0].name, 0.5, pose=lie.pose(np.eye(3), [0.1, 0.2, 0.3]))
-    dynamics = ContactDynamics(FloatingBase(robot, backend="numpy"), [tip])
-    nu = np.linspace(-1, 1, 8)
-    state = lie.exp([0.1, 0.2, 0.3, 0.4, 0.5, 0.6]), np.array([0.3, -0.9])
-    H = dynamics.hessian(state)
-    assert H.shape == (3, 8, 8)
-    assert deviation(H @ nu, dynamics.jacobian_derivatives(state, nu)[1]) < 1e-14
-
-
-@ARMS
-def test_inverse_dynamics_undoes_forward_dynamics(name: str) -> None:
-    dynamics, q, v, tau = held(name)
-    found = dynamics.forward_dynamics(q, v, tau)
-    given = {contact: (force,) for contact, force in found.forces.items()}
-    efforts = dynamics.inverse_dynamics(q, v, found.acceleration, forces=given)
-    assert len(efforts.tau) == 1 and efforts.residual[0].shape == (0,)
-    assert deviation(efforts.tau[0], tau) < 1e-11
-
-
-@ARMS
-def test_effort_rates_under_given_forces_against_differences(name: str) -> None:
-    dynamics = held(name)[0]
-    rng = np.random.default_rng(5)
-    motion = polynomial_motion(rng.uniform(-1, 1, (5, dynamics.robot.n)))
-    forces = {contact.name: polynomial_motion(rng.uniform(-9, 9, (3, contact.size))) for contact in dynamics.contacts}
-
-    def efforts(t: float) -> Array:
-        given = {contact: force(t) for contact, force in forces.items()}
-        return np.array(dynamics.inverse_dynamics(*motion(t), forces=given).tau)
-
-    found = efforts(0.0)
-    # Differences have an error of 1e-14 / 0.01.
-    assert deviation(found[1:], derivative(efforts)[:2]) < 1e-10
-    equations = equations_of_motion(dynamics.robot, *motion(0.0)[:2])
-    (expected,) = equations.efforts(motion(0.0)[2])
-    f = np.concatenate([force(0.0)[0] for force in forces.values()])
-    assert deviation(found[0], expected - dynamics.jacobian(motion(0.0)[0]).T @ f) < 1e-12
-
-
 def test_energy_of_an_impact() -> None:
     arm, q, _, _ = held("panda")
     M, v = free(arm.robot).mass_matrix(q), np.linspace(-1, 1, arm.robot.n)
@@ -291,14 +250,6 @@ def test_drift_is_corrected() -> None:
     wanted = np.array([0.5, -0.2, 0.1])
     found = arm.forward_dynamics(q, v, tau, acceleration=wanted)
     assert arm.velocity(q, v, found.acceleration)[1] == pytest.approx(wanted, abs=1e-12)
-
-
-def test_without_contacts() -> None:
-    robot = load_robot("panda")
-    q, v, tau = np.random.default_rng(3).uniform(-1, 1, (3, robot.n))
-    found = in_contact(robot).forward_dynamics(q, v, tau)
-    assert found.forces == {} and found.rank == 0
-    assert deviation(found.acceleration, Dynamics(robot, backend="numpy").forward_dynamics(q, v, tau)) < 1e-10
 
 
 def test_a_closed_loop_is_a_contact_with_itself() -> None:

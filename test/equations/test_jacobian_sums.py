@@ -7,21 +7,18 @@ The tolerances hold for 400 random trees; rounding errors are relative to terms 
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from described_trees import random_tree
-from differences import deviation, gradient
+from differences import deviation
 from hypothesis import given, settings
 from trees import MovingTree, moving_trees
 
-from eom_dynamics import Dynamics, Robot, StateError, equations_of_motion, load_robot
+from eom_dynamics import Robot, equations_of_motion, load_robot
 from eom_dynamics.equations import (
-    center_of_mass_jacobians,
     coriolis_tensor,
     gravity_from_jacobians,
     mass_matrix_from_jacobians,
 )
 from eom_dynamics.equations.jacobian_sums import ROUTES
-from eom_dynamics.kinematics import body_poses
 
 TOLERANCE = 1e-12
 
@@ -43,16 +40,6 @@ def test_random_trees(tree: MovingTree) -> None:
     check(tree.robot, tree.states[0])
 
 
-@settings(max_examples=5)
-@given(moving_trees(1, max_joints=3))
-def test_the_compiled_tensor_and_differences_of_the_mass_matrix(tree: MovingTree) -> None:
-    robot, q = tree.robot, tree.states[0]
-    c = coriolis_tensor(robot, q, "jacobians")
-    assert deviation(Dynamics(robot, backend="numpy").coriolis_tensor(q), c, floor=1.0) < TOLERANCE
-    dM = gradient(lambda x: mass_matrix_from_jacobians(robot, x), q)
-    assert deviation(c, (dM + np.swapaxes(dM, 1, 2) - np.moveaxis(dM, 2, 0)) / 2, floor=1.0) < 1e-11
-
-
 def test_mimic_joints() -> None:
     for seed in range(100):
         robot = load_robot(random_tree(seed).urdf())
@@ -60,37 +47,3 @@ def test_mimic_joints() -> None:
             check(robot, np.random.default_rng(seed).uniform(-1, 1, robot.n))
             return
     raise AssertionError("the first 100 trees have no mimic joint")
-
-
-def test_jacobians_against_differences_of_the_centres() -> None:
-    robot = load_robot("panda")
-    q = np.random.default_rng(6).uniform(-1, 1, 7)
-
-    def centers(x: np.ndarray) -> np.ndarray:
-        return np.array(
-            [(C @ [*j.center_of_mass, 1])[:3] for C, j in zip(body_poses(robot, x), robot.joints, strict=True)]
-        )
-
-    linear = np.array([body.linear for body in center_of_mass_jacobians(robot, q)])
-    assert deviation(linear, gradient(centers, q)) < 1e-12
-
-
-def test_against_pinocchio() -> None:
-    pin = pytest.importorskip("pinocchio", reason="Pinocchio is not installed")
-    from pinocchio_model import pinocchio_model
-
-    robot = load_robot("dual_arm")
-    q, qd = np.random.default_rng(3).uniform(-1, 1, (2, robot.n))
-    model = pinocchio_model(robot)
-    C = pin.computeCoriolisMatrix(model, model.createData(), q, qd)
-    assert deviation(coriolis_tensor(robot, q, "jacobians") @ qd, C) < 1e-13
-
-
-def test_wrong_arguments() -> None:
-    robot = load_robot("planar_2r")
-    with pytest.raises(ValueError, match=r"route must be one of kernel, mass_matrix, jacobians, is 'Kernel'"):
-        coriolis_tensor(robot, np.zeros(2), "Kernel")
-    with pytest.raises(StateError, match=r"^q must have shape \(2,\), has \(1, 2\)"):
-        coriolis_tensor(robot, np.zeros((1, 2)))
-    with pytest.raises(StateError, match=r"^q must be finite"):
-        mass_matrix_from_jacobians(robot, [np.nan, 0])

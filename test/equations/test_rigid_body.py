@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from chains import inertias, numbers
 from differences import derivative, deviation
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
-from eom_dynamics import StateError, lie
+from eom_dynamics import lie
 from eom_dynamics.arrays import Array
 from eom_dynamics.equations import RigidBody, newton_euler
 from eom_dynamics.robot.inertia import Inertial, symmetric
@@ -43,6 +42,8 @@ def test_the_wrench_changes_the_momentum_in_an_inertial_frame(body: RigidBody, V
         return lie.space_wrench(lie.exp(t * V + t**2 / 2 * Vd), body.momentum(V + t * Vd))
 
     assert deviation(body.wrench(V, Vd), derivative(momentum), floor=1.0) < 1e-11
+    batch = body.wrench(np.stack([0 * V, V]), np.stack([V, Vd]))
+    np.testing.assert_allclose(batch[1], body.wrench(V, Vd), rtol=1e-13, atol=1e-13)
 
 
 @given(bodies(), poses(), twists, twists)
@@ -76,30 +77,3 @@ def test_acceleration_power_and_energy(body: RigidBody, V: Array, F: Array) -> N
     assert deviation(body.wrench(V, Vd), F, floor=np.max(np.abs(V)) ** 2 + 1.0) < 1e-12
     energy = derivative(lambda t: body.kinetic_energy(V + t * Vd))
     assert deviation(body.power(V, F), energy, floor=np.max(np.abs(Vd)) + 1.0) < 1e-10
-
-
-def test_batches_are_their_states() -> None:
-    body = RigidBody(Inertial.about_center(2.0, np.array([0.1, -0.2, 0.3]), np.diag([0.3, 0.4, 0.5])))
-    V, Vd = np.random.default_rng(0).normal(size=(2, 4, 6))
-    results = [body.wrench(V, Vd), body.acceleration(V, Vd), body.kinetic_energy(V), body.power(V, Vd)]
-    for i in range(4):
-        one = [
-            body.wrench(V[i], Vd[i]),
-            body.acceleration(V[i], Vd[i]),
-            body.kinetic_energy(V[i]),
-            body.power(V[i], Vd[i]),
-        ]
-        for many, single in zip(results, one, strict=True):
-            np.testing.assert_allclose(many[i], single, rtol=1e-13)
-
-
-def test_wrong_use() -> None:
-    body = RigidBody(Inertial.about_center(2.0, np.zeros(3), np.eye(3)))
-    with pytest.raises(StateError, match=r"^V must have shape \(6,\) or \(…, 6\), has \(5,\)"):
-        body.momentum(np.zeros(5))
-    with pytest.raises(StateError, match=r"^Vd must be finite; entry \[2\] is nan"):
-        body.wrench(np.zeros(6), [0, 0, np.nan, 0, 0, 0])
-    with pytest.raises(StateError, match="no mass"):
-        RigidBody(Inertial.massless()).acceleration(np.zeros(6), np.zeros(6))
-    with pytest.raises(StateError, match=r"^inertia must have shape"):
-        newton_euler(1.0, np.eye(2), np.zeros(3), np.zeros(3), np.zeros(3))

@@ -8,51 +8,28 @@ from pathlib import Path
 
 import pytest
 from compilation import COMPILERS, run, supports
-from exported import export, replace_in, robot, succeed
+from exported import C_STRICT, export, replace_in, robot, succeed
 
-STRICT = ("-std=c99", "-pedantic", "-Wall", "-Wextra", "-Wshadow", "-Werror")
+from eom_dynamics.export import FEEDFORWARD
 
 pytestmark = pytest.mark.skipif(not COMPILERS, reason="no C compiler is installed")
 
 
 def compile_all(folder: Path, *flags: str, compiler: str = "cc") -> None:
-    succeed([compiler, *STRICT, *sorted(folder.glob("*.c")), "-o", "built", *flags], folder)
+    succeed([compiler, *C_STRICT, *sorted(folder.glob("*.c")), "-o", "built", *flags], folder)
 
 
-@pytest.mark.parametrize(
-    ("file", "old", "new"),
-    [
-        ("planar_2r_effort.c", "tau[1] = ", "tau[1] = 1e-6 + "),
-        ("planar_2r_effort.c", "tau[1] = ", "tau[1] = 0.0 / (q[0] - q[0]) + "),
-        ("planar_2r_effort_batch.c", "eom_batch(count, ", "eom_batch(0 * count, "),
-        ("test_planar_2r_dynamics.c", "stored_M[STATES][4] = {\n    {", "stored_M[STATES][4] = {\n    {1e-6 + "),
-    ],
-)
-def test_its_test_finds_errors(file: str, old: str, new: str, tmp_path: Path) -> None:
-    export(robot("planar_2r"), "c", tmp_path, ["mass_matrix" if "stored" in old else "effort"])
-    replace_in(tmp_path / file, old, new)
-    compile_all(tmp_path)
-    done = run([tmp_path / "built"], tmp_path)
-    assert done.returncode == 1
-    assert "BAD" in done.stdout
-
-
-@pytest.mark.parametrize("flags", [["-march=native"], ["-DNO_LANES"]])
-def test_batches_with_all_lanes_and_without_lanes(flags: list[str], tmp_path: Path) -> None:
-    export(robot("mixed_chain"), "c", tmp_path, ["effort"])
+@pytest.mark.parametrize("flags", [["-march=native"], ["-DNO_LANES"], ["-fsanitize=address,undefined"]])
+def test_batches_with_all_lanes_without_lanes_and_sanitized(flags: list[str], tmp_path: Path) -> None:
+    export(robot("planar_2r" if "sanitize" in flags[0] else "mixed_chain"), "c", tmp_path, ["effort"])
+    if "sanitize" in flags[0]:
+        if not supports(tmp_path, *flags):
+            pytest.skip("the sanitizers are not installed")
+        (tmp_path / "source_0.c").unlink()
     for file in tmp_path.glob("*_batch.c"):
         replace_in(file, "#if defined(__GNUC__)", "#if defined(__GNUC__) && !defined(NO_LANES)")
     compile_all(tmp_path, *flags)
     assert "BAD" not in succeed([tmp_path / "built"], tmp_path)
-
-
-def test_sanitizers(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    export(robot("planar_2r"), "c", tmp_path, ["effort"])
-    flags = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
-    if not supports(tmp_path_factory.mktemp("probe"), *flags):
-        pytest.skip("the sanitizers are not installed")
-    compile_all(tmp_path, *flags)
-    succeed([tmp_path / "built"], tmp_path)
 
 
 @pytest.mark.skipif(not shutil.which("nm"), reason="nm is not installed")
@@ -64,10 +41,10 @@ def test_functions_for_one_state_call_no_library(tmp_path: Path) -> None:
 
 
 def test_fast_math_is_an_error(tmp_path: Path) -> None:
-    export(robot("planar_2r"), "c", tmp_path, ["effort"])
-    done = run(["cc", "-std=c99", "-ffast-math", "-c", "planar_2r_effort.c"], tmp_path)
-    assert done.returncode != 0
-    assert "without -ffast-math" in done.stderr
+    export(robot("planar_pr"), "c", tmp_path, [FEEDFORWARD])
+    for function in ("inverse_dynamics", "motors"):
+        done = run(["cc", "-std=c99", "-ffast-math", "-c", f"planar_pr_{function}.c"], tmp_path)
+        assert done.returncode != 0 and "without -ffast-math" in done.stderr
 
 
 @pytest.mark.skipif(not (shutil.which("cmake") and shutil.which("c++")), reason="CMake or C++ is not installed")
@@ -75,7 +52,7 @@ def test_cmake_package_in_a_cpp_program(tmp_path: Path) -> None:
     library, user = tmp_path / "library", tmp_path / "user"
     library.mkdir()
     user.mkdir()
-    _, stored = export(robot("planar_2r"), "c", library, ["effort"])
+    _, stored = export(robot("planar_2r"), "c", library, ["effort", FEEDFORWARD])  # that takes the library of math
     succeed(["cmake", "-S", library, "-B", "build", "-DCMAKE_BUILD_TYPE=Debug"], tmp_path)
     succeed(["cmake", "--build", "build", "--parallel", "2"], tmp_path)
     assert "100% tests passed" in succeed(["ctest", "--test-dir", "build"], tmp_path)

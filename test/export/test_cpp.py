@@ -5,12 +5,24 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from compilation import COMPILERS, SANITIZERS, run, supports
-from exported import SPRING_ROBOTS, export, renamed, replace_in, robot, succeed, with_values, write
+from exported import (
+    C_STRICT,
+    CPP_STRICT,
+    compile_functions,
+    export,
+    renamed,
+    replace_in,
+    robot,
+    succeed,
+    with_values,
+    write,
+)
 
 from eom_dynamics import Robot
 from eom_dynamics.actuators import Actuator, Friction, Gear, Transmission
@@ -20,25 +32,16 @@ from eom_dynamics.export import FEEDFORWARD, PLANT, UnavailableError, project, p
 from eom_dynamics.export.c_project import c_files
 from eom_dynamics.export.cpp_project import headers, literal, type_name
 
-C_STRICT = ("-std=c99", "-pedantic", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
-CPP_STRICT = ("-std=c++17", "-pedantic", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
-
 pytestmark = pytest.mark.skipif(not (COMPILERS and shutil.which("c++")), reason="no C++ compiler is installed")
 
 
-def compile_c(folder: Path, *flags: str) -> None:
-    """Objects of the functions for one state, which C++ calls."""
-    sources = [file.name for file in sorted(folder.glob("*.c")) if not re.search("_batch|^test_", file.name)]
-    succeed(["cc", *C_STRICT, "-O1", *flags, "-c", *sources], folder)
-
-
 def test_program(folder: Path, name: str, *flags: str) -> Path:
-    """A test of exported C++, compiled, without Eigen, which takes long to compile.
+    """A test of exported C++, compiled.
 
     Loops of thousands of cycles run faster with the little optimization of -Og, which takes no time to compile.
     """
     objects = sorted((folder / "c").glob("*.o"))
-    command = ["c++", *CPP_STRICT, "-Og", "-DEOM_EIGEN=0", *flags, "-Iinclude", "-Ic", f"test/{name}.cpp", *objects]
+    command = ["c++", *CPP_STRICT, "-Og", *flags, "-Iinclude", "-Ic", f"test/{name}.cpp", *objects]
     succeed([*command, "-o", name, "-pthread", "-lm"], folder)
     return folder / name
 
@@ -51,7 +54,7 @@ def sea(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Exported C++ of a robot with different springs, gears and limits, with compiled C."""
     folder = tmp_path_factory.mktemp("sea")
     export(robot("sea_planar_2r"), "cpp", folder, [PLANT])
-    compile_c(folder / "c")
+    compile_functions(folder)
     return folder
 
 
@@ -59,16 +62,14 @@ def results(program: Path, *arguments: str) -> list[str]:
     return succeed([program, *arguments], program.parent).splitlines()
 
 
-def test_soft_and_stiff_springs(tmp_path: Path) -> None:
+def soft_and_stiff() -> Robot:
     """A stop needs many times the effort of the motion before it, and the simulated arm steps of some microseconds."""
     planar = robot("planar_2r")
     springs = ((LinearSpring(0.5), 20.0), (LinearSpring(2e4), 1e-4))
     rows = zip(planar.joints, springs, strict=True)
-    joints = (replace(joint, spring=spring, rotor_inertia=inertia) for joint, (spring, inertia) in rows)
-    export(replace(planar, joints=tuple(joints)), "cpp", tmp_path, [PLANT])
-    compile_c(tmp_path / "c")
-    lines = results(test_program(tmp_path, "test_control_loop"), "1000")
-    assert all(line.startswith(("ok", "none")) for line in lines), lines
+    return replace(
+        planar, joints=tuple(replace(x, spring=spring, rotor_inertia=inertia) for x, (spring, inertia) in rows)
+    )
 
 
 def paired_and_rigid() -> Robot:
@@ -78,112 +79,80 @@ def paired_and_rigid() -> Robot:
     return replace(vsa, joints=(paired, replace(other, spring=RigidSpring())))
 
 
-def test_steep_friction(tmp_path: Path) -> None:
+def steep_friction() -> Robot:
     """Dry friction over a slow rotor: efforts change within less than a cycle, and rotors settle in microseconds."""
     slide, hinge = (planar := robot("planar_pr")).joints
     dry = Actuator(Friction(viscous=0.4, coulomb=0.22, static=0.22, smoothing_velocity=1.2e-3), Gear(0.55, 0.02))
     coupled = (0, 1), CoupledSpring([[290.0, -122.0], [-122.0, 136.0]])
     driven = (1, 0), Transmission([[2.04, -1.36], [0.03, 1.95]])
     joints = replace(slide, rotor_inertia=1.0), replace(hinge, rotor_inertia=2.5e-3, actuator=dry)
-    arm = replace(planar, joints=joints, coupled_stiffness=coupled, transmission=driven)
-    export(arm, "cpp", tmp_path, [FEEDFORWARD, PLANT])
-    compile_c(tmp_path / "c")
-    lines = results(test_program(tmp_path, "test_control_loop"), "1000")
-    assert all(line.startswith(("ok", "none")) for line in lines), lines
+    return replace(planar, joints=joints, coupled_stiffness=coupled, transmission=driven)
 
 
-@pytest.mark.parametrize("name", ["paired and rigid", pytest.param("shared", marks=pytest.mark.soak)])
-def test_sanitizers(name: str, tmp_path: Path) -> None:
-    """A pair beside a rigid joint; and a damped spring, coupled ones, a transmission and losses.
-
-    Damped springs and presliding are also those of the loop of payloads in test_cpp_payload.py.
-    """
-    if not supports(tmp_path, *SANITIZERS):
-        pytest.skip("the sanitizers are not installed")
-    export(robot(name) if name == "shared" else paired_and_rigid(), "cpp", tmp_path, [PLANT])
-    # Of the larger arm, sanitizers look at the functions for its motors in test_feedforward.py.
-    compile_c(tmp_path / "c", *(() if name == "shared" else SANITIZERS))
-    lines = results(test_program(tmp_path, "test_control_loop", "-O0", *SANITIZERS), "3000")
-    assert any("linearization" in line for line in lines) == (name != "shared")  # damped springs have none
+@pytest.mark.parametrize(
+    ("make", "linear"),
+    [
+        (paired_and_rigid, True),
+        pytest.param(soft_and_stiff, True, marks=pytest.mark.soak),
+        pytest.param(steep_friction, True, marks=pytest.mark.soak),
+        pytest.param(lambda: robot("shared"), False, marks=pytest.mark.soak, id="shared"),
+    ],
+)
+@pytest.mark.parametrize("sanitized", [False, pytest.param(True, marks=pytest.mark.soak)])
+def test_the_loop_of_other_robots(make: Callable[[], Robot], linear: bool, sanitized: bool, tmp_path: Path) -> None:
+    """The loop passes its test; damped springs have no feedback linearization."""
+    flags = SANITIZERS if sanitized and supports(tmp_path, *SANITIZERS) else ()
+    export(make(), "cpp", tmp_path, [PLANT])
+    compile_functions(tmp_path, *flags)
+    lines = results(test_program(tmp_path, "test_control_loop", "-O0", *flags), "1000")
+    assert any("linearization" in line for line in lines) == linear
     assert all(line.startswith(("ok", "none")) for line in lines), lines
 
 
 ERRORS = (
-    (
-        "spline.hpp",
-        "constexpr double closing[ORDERS][ORDERS] = {{126",
-        "const double closing[ORDERS][ORDERS] = {{WRONG ? 127. : 126",
-    ),
-    ("limits.hpp", "effort = shafts.clipped_effort;", "effort = WRONG ? effort : shafts.clipped_effort;"),
-    (
-        "linearization.hpp",
-        "gains[i] = w * w * w * w;",
-        "gains[i] = (WRONG ? 2 : 1) * w * w * w * w;",
-    ),
-    ("control_loop.hpp", "std::min(step, timeout_ / 2);", "WRONG ? !received_ * step : std::min(step, timeout_ / 2);"),
-    ("stop.hpp", "T * from[4][i] / 1680", "T * from[4][i] / (WRONG ? 1681 : 1680)"),
     ("spline.hpp", "reason = objection(times)", "reason = WRONG ? nullptr : objection(times)"),
+    ("linearization.hpp", "gains[i] = w * w * w * w;", "gains[i] = (WRONG ? 2 : 1) * w * w * w * w;"),
+    ("stop.hpp", "T * from[4][i] / 1680", "T * from[4][i] / (WRONG ? 1681 : 1680)"),
+    ("stop.hpp", "effort *= w;", "effort *= WRONG && u > 0.5 ? Scalar(0) : w;"),
+    ("loop_of.hpp", "if (read_ && loop_", "if (read_ && WRONG) references_.keep(); else if (read_ && loop_"),
     ("control_loop.hpp", "!known ? t : ", "!known && !WRONG ? t : "),
     ("control_loop.hpp", "now - latest_ > LONGEST_GAP && ", "!WRONG && now - latest_ > LONGEST_GAP && "),
-    ("control_loop.hpp", "before >= start;", "(WRONG || before >= start);"),
     ("control_loop.hpp", "(spline.start() - t > parameters_", "((WRONG ? 0 : spline.start()) - t > parameters_"),
     ("control_loop.hpp", "std::max<std::int64_t>(timeout_, 2);", "std::max<std::int64_t>(timeout_, WRONG ? 0 : 2);"),
-    (
-        "loop_parameters.hpp",
-        "return value >= lower &&",
-        "return WRONG ? !(value < lower || value > upper) : value >= lower &&",
-    ),
-    (
-        "control_loop.hpp",
-        "if (!output_.valid)\n            return;",
-        "if (!WRONG && !output_.valid)\n            return;",
-    ),
-    (
-        "mailbox.hpp",
-        "middle_.exchange(read_, std::memory_order_acq_rel)",
-        "(WRONG ? middle_.fetch_and(INDEX, std::memory_order_acq_rel)"
-        " : middle_.exchange(read_, std::memory_order_acq_rel))",
-    ),
     ("control_loop.hpp", "(apart ? present_", "(apart && !WRONG ? present_"),
-    (
-        "control_loop.hpp",
-        "parameters_.command_lead + seconds(ago)",
-        "(WRONG ? 0 : parameters_.command_lead) + seconds(ago)",
-    ),
     ("control_loop.hpp", "x.qd = measured.qd;", "x.qd = WRONG ? x.qd : measured.qd;"),
-    (
-        "control_loop.hpp",
-        "START_TOLERANCE / seconds(LONGEST_GAP)",
-        "(WRONG ? 1e9 : START_TOLERANCE / seconds(LONGEST_GAP))",
-    ),
     (
         "control_loop.hpp",
         "released_.effort = sent.effort;",
         "released_.effort = WRONG ? released_.effort : sent.effort;",
     ),
-    ("loop_of.hpp", "if (read_ && loop_", "if (read_ && WRONG) references_.keep(); else if (read_ && loop_"),
-    ("stop.hpp", "effort *= w;", "effort *= WRONG && u > 0.5 ? Scalar(0) : w;"),
 )
 """Errors that a variable of the environment switches on, so that all are in one program: C++ takes long to compile."""
+
+ALLOCATES = len(ERRORS)
 
 
 @pytest.fixture(scope="module")
 def wrong(sea: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The test of the control loop, with ERRORS."""
+    """The test of the control loop, with ERRORS, beside that of the feedforward."""
     folder = tmp_path_factory.mktemp("wrong")
     shutil.copytree(sea, folder, dirs_exist_ok=True)
     for number, (file, old, new) in enumerate(ERRORS):
         replace_in(folder / "include/eom" / file, old, new.replace("WRONG", f"(chosen_error == {number})"))
+    allocates = "if (chosen_error == ALLOCATES) { int *volatile x = new int[9]; delete[] x; std::fflush(nullptr); }"
+    call = "Robot::feedforward(setpoint, command);"
+    replace_in(folder / "include/eom/feedforward.hpp", call, allocates.replace("ALLOCATES", str(ALLOCATES)) + call)
     (folder / "chosen.hpp").write_text(
-        "#include <cstdlib>\n"
+        "#include <cstdio>\n#include <cstdlib>\n"
         'inline const int chosen_error = std::getenv("ERROR") ? std::atoi(std::getenv("ERROR")) : -1;\n'
     )
+    test_program(folder, "test_feedforward", "-include", "chosen.hpp")
     return test_program(folder, "test_control_loop", "-include", "chosen.hpp")
 
 
-def test_its_tests_pass(sea: Path, wrong: Path) -> None:
-    for program in (test_program(sea, "test_feedforward"), wrong):
-        lines = results(program, "100000")
+def test_its_tests_pass(wrong: Path) -> None:
+    for program in (wrong.with_name("test_feedforward"), wrong):
+        lines = results(program, "20000")
         assert len(lines) >= 12
         assert all(line.startswith(("ok", "none")) for line in lines), lines
 
@@ -194,17 +163,14 @@ def test_the_test_of_the_loop_finds_errors(number: int, wrong: Path, monkeypatch
     assert run([wrong, "1000"], wrong.parent).returncode != 0
 
 
-def test_allocations_and_system_calls_are_found(sea: Path, tmp_path: Path) -> None:
-    shutil.copytree(sea, tmp_path, dirs_exist_ok=True)
-    header = tmp_path / "include/eom/feedforward.hpp"
-    bad = "delete[] new int[command.tau.size()]; std::fflush(nullptr); Robot::feedforward(setpoint, command);"
-    replace_in(header, "Robot::feedforward(setpoint, command);", bad)
-    replace_in(header, "#include", "#include <cstdio>\n#include")
-    done = run([test_program(tmp_path, "test_feedforward", "-O0"), "10"], tmp_path)
-    assert "BAD  no allocation" in done.stdout
+def test_allocations_and_system_calls_are_found(wrong: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ERROR", str(ALLOCATES))
+    assert "BAD  no allocation" in run([wrong.with_name("test_feedforward"), "10"], wrong.parent).stdout
 
 
-@pytest.mark.parametrize("name", SPRING_ROBOTS)
+@pytest.mark.parametrize(
+    "name", ["springs_1", *(pytest.param(x, marks=pytest.mark.soak) for x in ("springs_0", "shared"))]
+)
 def test_springs_and_plant_in_single_precision(name: str, tmp_path: Path) -> None:
     """Every kind of spring, under deflections, and all other functions; test_languages.py has double precision."""
     exported, _ = export(robot(name), "c", tmp_path, [PLANT], "single")
@@ -225,20 +191,14 @@ def test_springs_and_plant_in_single_precision(name: str, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("change", "error"),
     [
-        (
-            {"rotor_inertia": 0.0},
-            r"^joint_2: rotor_inertia must be positive for code of plant, is 0; functions that can ",
-        ),
-        (
-            {"spring": RigidSpring()},
-            r"^joint_2: efficiency must be 1 at a rigid joint for code of plant; functions that can ",
-        ),
+        ({"rotor_inertia": 0.0}, "rotor_inertia must be positive for code of plant, is 0; functions that can "),
+        ({"spring": RigidSpring()}, "efficiency must be 1 at a rigid joint for code of plant; functions that can "),
     ],
 )
 def test_a_robot_without_a_plant_is_refused(change: dict[str, object], error: str) -> None:
     sea = robot("sea_planar_2r")
     joints = (sea.joints[0], replace(sea.joints[1], actuator=Actuator(gear=Gear(0.9)), **change))
-    with pytest.raises(RobotDescriptionError, match=error):
+    with pytest.raises(RobotDescriptionError, match=f"^joint_2: {error}"):
         project(replace(sea, joints=joints), [PLANT])
 
 
@@ -255,7 +215,7 @@ def test_single_precision_is_single_throughout(tmp_path: Path) -> None:
         "#include <eom/control_loop.hpp>\n#include <eom/plant.hpp>\n#include <eom/robots/springs_1.hpp>\n"
         "template class eom::ControlLoop<eom::robots::Springs1>;\ntemplate class eom::Plant<eom::robots::Springs1>;\n"
     )
-    command = ["c++", *CPP_STRICT, "-DEOM_EIGEN=0", "-Iinclude", "-Ic", "-c", "main.cpp"]
+    command = ["c++", *CPP_STRICT, "-Iinclude", "-Ic", "-c", "main.cpp"]
     succeed(command, tmp_path)
     functions = " ".join((tmp_path / "c/springs_1_dynamics.h").read_text().split())
     assert (
@@ -268,12 +228,12 @@ def test_single_precision_is_single_throughout(tmp_path: Path) -> None:
 def test_any_names(tmp_path: Path) -> None:
     joints = ('a "quoted" \\ ??/ joint', "Gelenk_\N{LATIN SMALL LETTER A WITH DIAERESIS}\n1")
     export(renamed("class", *joints), "cpp", tmp_path, [FEEDFORWARD])
-    compile_c(tmp_path / "c")
+    compile_functions(tmp_path)
     (tmp_path / "main.cpp").write_text(
         "#include <cstdio>\n#include <eom/feedforward.hpp>\n#include <eom/robots/class.hpp>\n"
         'int main() { for (const char *name : eom::robots::Class::joint_names) std::printf("%s|", name); }\n'
     )
-    command = ["c++", *CPP_STRICT, "-DEOM_EIGEN=0", "-Iinclude", "-Ic", "main.cpp", *(tmp_path / "c").glob("*.o")]
+    command = ["c++", *CPP_STRICT, "-Iinclude", "-Ic", "main.cpp", *(tmp_path / "c").glob("*.o")]
     succeed([*command, "-o", "main", "-lm"], tmp_path)
     assert succeed([tmp_path / "main"], tmp_path).split("|")[:2] == list(joints)
     assert literal("a?\N{GREEK SMALL LETTER BETA}7") == '"a\\077\\316\\2627"'
@@ -317,7 +277,7 @@ def test_names_that_are_taken(tmp_path: Path) -> None:
     for file, text in lines.items():
         (tmp_path / f"{file}.cpp").write_text("\n".join([*text, ""]))
     # With more macros than c++17 has.
-    command = ["c++", *CPP_STRICT, "-std=gnu++17", "-DEOM_EIGEN=0", "-fsyntax-only", *includes]
+    command = ["c++", *CPP_STRICT, "-std=gnu++17", "-fsyntax-only", *includes]
     succeed([*command, "a.cpp", "b.cpp"], tmp_path)
     # All files of a name at once, those with sines among them.
     succeed(["cc", *C_STRICT, "-DEOM_SINCOS=", "-fsyntax-only", *units], tmp_path)
@@ -326,11 +286,9 @@ def test_names_that_are_taken(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("iiwa", "Iiwa"),
         ("sea_planar_2r", "SeaPlanar2r"),
         ("UR5e", "UR5e"),
         ("UR5", "Ur5"),
-        ("HUGE_VAL", "HugeVal"),
         ("ends", "EndsRobot"),
         ("SCALAR", "ScalarRobot"),
     ],

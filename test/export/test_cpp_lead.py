@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 import ctypes
-import re
 import shutil
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from compilation import COMPILERS
-from exported import export, succeed
+from exported import CPP_STRICT, compile_functions, export, succeed
 
 from eom_dynamics import ElasticArm, load_robot
 from eom_dynamics.arrays import Array
@@ -74,10 +73,9 @@ def loop(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     robot = replace(load_robot(NAME), command_period=PERIOD, drive_delay=DELAY)
     exported, _ = export(robot, "cpp", folder, [PLANT])
     (folder / "main.cpp").write_text(DRIVER.format(name=exported.name, type=type_name(exported), period=PERIOD))
-    sources = [file for file in (folder / "c").glob("*.c") if not re.search("_batch|^test_", file.name)]
-    succeed(["cc", "-std=c99", "-fPIC", "-c", *sources], folder)
-    command = ["c++", "-std=c++17", "-DEOM_EIGEN=0", "-fPIC", "-shared", "-Iinclude", "-Ic", "main.cpp"]
-    succeed([*command, *folder.glob("*.o"), "-o", "loop.so", "-lm"], folder)
+    objects = compile_functions(folder, "-O0", "-fPIC")
+    command = ["c++", *CPP_STRICT, "-fPIC", "-shared", "-Iinclude", "-Ic", "main.cpp", *objects]
+    succeed([*command, "-o", "loop.so", "-lm"], folder)
     built = ctypes.CDLL(str(folder / "loop.so"))
     built.start.restype = ctypes.c_double
     return built

@@ -106,9 +106,11 @@ int main(int, char **arguments)
 }
 """
 
-# Measured near the reference; the payload changes for 0.02 s.
-LINEARIZED = """
+# Linearized: measured near the reference, while the payload changes for 0.02 s. By clock: setpoints at rest, whose
+# stamps have two offsets from the clock in turn, while a payload of 10 kg comes in 1 s; and the effort that remains.
+LINEAR_PROGRAM = """
 #include <cstdio>
+#include <cstdlib>
 #include <eom/control_loop.hpp>
 #include <eom/robots/arm.hpp>
 
@@ -116,17 +118,9 @@ using Robot = eom::robots::Arm;
 
 static eom::ControlLoop<Robot> loop;
 
-int main()
+static int linearized()
 {
-    eom::LoopParameters<Robot> parameters;
-    parameters.limits = eom::LimitPolicy::ignore;
-    parameters.command_lead = 0;
-    parameters.linearize = true;
-    parameters.natural_frequency = 20;
-    if (loop.configure(parameters))
-        return 1;
     auto &payload = loop.payloads.draft();
-    payload = {};
     payload.at_tool[0] = {0.5, {0.1, 0.2, 0}, {0.01, 0, 0, 0.01, 0, 0.01}};
     payload.blend_time = 0.02;
     loop.payloads.send();
@@ -148,41 +142,46 @@ int main()
         std::printf("\\n");
     }
     std::printf("%d\\n", static_cast<int>(loop.counts().refused_payloads));
+    return 0;
 }
-"""
 
-
-# Setpoints at rest, whose stamps alternate between two offsets from the clock, while a payload of 10 kg comes in 1 s;
-# and the effort that would remain.
-BY_CLOCK = """
-#include <cstdio>
-#include <cstdlib>
-#include <eom/control_loop.hpp>
-#include <eom/robots/arm.hpp>
-
-using Robot = eom::robots::Arm;
-
-static eom::ControlLoop<Robot> loop;
-
-int main(int, char **arguments)
+static int by_clock(const char *const *offsets)
 {
-    eom::LoopParameters<Robot> parameters;
-    parameters.limits = eom::LimitPolicy::ignore;
-    parameters.effort_on_deactivate = eom::EffortOnDeactivate::gravity;
-    if (loop.configure(parameters))
-        return 1;
     loop.payloads.draft().at_tool[0].mass = 10;
     loop.payloads.draft().blend_time = 1;
     loop.payloads.send();
     for (int k = 0; k < 1200; ++k) {
         const std::int64_t now = @start@ + k * 1'000'000;
-        const double offset = std::atof(arguments[1 + k % 2]);
+        const double offset = std::atof(offsets[k % 2]);
         loop.refer({}, offset > 1e6 ? 0 : now + static_cast<std::int64_t>(offset * 1e9));
         const double mass = loop.update(now, 1e-3, {}).setpoint.P[0];
         std::printf("%.17g %.17g\\n", mass, loop.release({}).effort[0]);
     }
+    return 0;
+}
+
+int main(int count, char **arguments)
+{
+    eom::LoopParameters<Robot> parameters;
+    parameters.limits = eom::LimitPolicy::ignore;
+    parameters.effort_on_deactivate = eom::EffortOnDeactivate::gravity;
+    parameters.linearize = count == 1;
+    parameters.natural_frequency = 20;
+    if (count == 1)
+        parameters.command_lead = 0;
+    if (loop.configure(parameters))
+        return 1;
+    return count == 1 ? linearized() : by_clock(arguments + 1);
 }
 """
+
+
+@pytest.fixture(scope="module")
+def linear(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of LINEAR_PROGRAM."""
+    folder = tmp_path_factory.mktemp("linear")
+    compiled(LINEAR, [*WITH_PAYLOAD, PLANT], LINEAR_PROGRAM.replace("@start@", str(START)), folder)
+    return folder
 
 
 def motion(k: int) -> np.ndarray:
@@ -236,9 +235,8 @@ def test_the_loop_blends_as_the_node(tmp_path: Path) -> None:
     ]
 
 
-def test_feedback_linearization_takes_the_payload(tmp_path: Path) -> None:
-    compiled(LINEAR, [*WITH_PAYLOAD, PLANT], LINEARIZED.replace("@start@", str(START)), tmp_path)
-    *lines, refused = succeed([tmp_path / "built"], tmp_path).splitlines()
+def test_feedback_linearization_takes_the_payload(linear: Path) -> None:
+    *lines, refused = succeed([linear / "built"], linear).splitlines()
     assert refused == "0"
     elastic = eom.ElasticArm(LINEAR)
     blend = PayloadBlend(LINEAR)
@@ -257,13 +255,12 @@ def test_feedback_linearization_takes_the_payload(tmp_path: Path) -> None:
     assert np.max(np.abs(found[-1] - found[0])) > 0.1
 
 
-def test_a_blend_goes_by_the_clock(tmp_path: Path) -> None:
+def test_a_blend_goes_by_the_clock(linear: Path) -> None:
     """Whatever the stamps: of publishers that are apart, without any, or of a clock that is ahead."""
-    compiled(LINEAR, [*WITH_PAYLOAD, PLANT], BY_CLOCK.replace("@start@", str(START)), tmp_path)
     clock, elastic = 1e-3 * np.arange(1200), eom.ElasticArm(LINEAR)
     none = "1e9"
     for offsets, slack in ((("0", "0"), 0.0), ((none, none), 0.0), (("0", "-3"), 0.02), (("0", "0.5"), 0.02)):
-        text = succeed([tmp_path / "built", *offsets], tmp_path)
+        text = succeed([linear / "built", *offsets], linear)
         masses, remaining = np.array(text.split(), float).reshape(-1, 2).T
         for mass, effort in zip(masses[::100], remaining[::100], strict=True):
             held = elastic.feedforward(*np.zeros((5, 2)), payload=eom.Payload(mass)).motor_effort[0]
@@ -275,9 +272,10 @@ def test_a_blend_goes_by_the_clock(tmp_path: Path) -> None:
         assert np.all(masses <= earliest + 1e-12) and np.all(masses >= latest - 1e-12), offsets
 
 
-def test_the_loop_of_payloads_passes_its_tests(tmp_path: Path) -> None:
-    """With what is refused while the payload changes, under sanitizers; dampers and friction have states, too."""
-    flags = SANITIZERS if supports(tmp_path, *SANITIZERS) else ()
+@pytest.mark.parametrize("sanitized", [False, pytest.param(True, marks=pytest.mark.soak)])
+def test_the_loop_of_payloads_passes_its_tests(sanitized: bool, tmp_path: Path) -> None:
+    """With what is refused while the payload changes; dampers and friction have states, too."""
+    flags = SANITIZERS if sanitized and supports(tmp_path, *SANITIZERS) else ()
     program = cpp_project.cpp_files(*with_values(DAMPED, tuple(WITH_PAYLOAD)))["test/test_control_loop.cpp"]
     compiled(DAMPED, WITH_PAYLOAD, program.replace('"checks.hpp"', '"test/checks.hpp"'), tmp_path, *flags)
     lines = succeed([tmp_path / "built", "1000"], tmp_path).splitlines()

@@ -68,14 +68,11 @@ def relaxed(arm: eom.ElasticArm, theta: Array) -> Array:
 @pytest.mark.parametrize(
     ("arm", "motors"),
     [
-        *(
-            (with_springs(robot("pendulum"), LinearSpring(k)), ([0.3], [-0.3], [2.0], [4.5]))
-            for k in (400.0, 4.0, 3.0, 0.5)
-        ),
+        *((with_springs(robot("pendulum"), LinearSpring(k)), ([0.3], [-0.3], [2.0], [4.5])) for k in (400.0, 3.0, 0.5)),
         (with_springs(robot("planar_2r"), LinearSpring(8.0), LinearSpring(3.0)), ([0.3, 0.2], [-1.8, 0.4], [1.5, 1.0])),
         (with_springs(robot("planar_2r"), CubicSpring(5.0, 9.0), LinearSpring(900.0)), ([0.3, 0.2], [1.2, -0.7])),
     ],
-    ids=["400", "4", "3", "0.5", "two soft ones", "hardening"],
+    ids=["400", "3", "0.5", "two soft ones", "hardening"],
 )
 def test_links_from_motors(arm: eom.Robot, motors: tuple[list[float], ...], tmp_path: Path) -> None:
     """Motors are commanded to stay where they are, at the effort of gravity there."""

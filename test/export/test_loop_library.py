@@ -15,7 +15,6 @@ from compilation import COMPILERS, run
 from exported import robot, succeed
 
 from eom_dynamics import ElasticArm
-from eom_dynamics.codegen import cache
 from eom_dynamics.codegen.compiler import run_compiler
 from eom_dynamics.export import compiled_loop, generic_files, loop_library
 from eom_dynamics.export.templates import template
@@ -139,19 +138,3 @@ def test_the_command_loop(
     assert capsys.readouterr().err == error
     done = loaded(loader, "command", "60", NAME, "", *LOOP)
     assert done.returncode == 1 and done.stdout.startswith(error.strip())
-
-
-def test_a_damaged_library_in_the_cache_is_compiled_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("EOM_DYNAMICS_CACHE", str(tmp_path))
-    compiled = []
-
-    def write(command: list[str], output: Path) -> None:
-        compiled.append(output.name)
-        output.write_bytes(b"library")
-
-    monkeypatch.setattr(compiled_loop, "run_compiler", write)
-    path = loop_library(robot(NAME)).path
-    assert path.parent == cache.cache_directory() and compiled.pop() == "built.so"
-    compiled.clear()
-    path.write_bytes(path.read_bytes()[:-1])
-    assert loop_library(robot(NAME)).content == b"library" and compiled

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stored values of exported code, which agree with the closed form."""
+"""Stored values of exported code, which agree with the closed form, and functions of drives with units of their own."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from closed_forms import check_closed_form
 from exported import robot, with_values
 from hypothesis import given, settings
 
-import eom_dynamics as eom
+from eom_dynamics import load_robot
 from eom_dynamics.codegen.program import OutputEntry
-from eom_dynamics.export import project, stored_values
+from eom_dynamics.exceptions import RobotDescriptionError
+from eom_dynamics.export import FEEDFORWARD, capabilities, project, stored_values
+from eom_dynamics.export.functions import OF_DRIVES
 
 DYNAMICS = ("inverse_dynamics", "effort", "mass_matrix", "effort_partials")
 
@@ -24,25 +26,6 @@ DYNAMICS = ("inverse_dynamics", "effort", "mass_matrix", "effort_partials")
 def test_all_programs_of_random_chains(case: Case) -> None:
     _, stored = with_values(case.robot, DYNAMICS)
     assert list(stored.outputs) == list(DYNAMICS)
-
-
-@pytest.mark.parametrize("name", ["planar_2r", "mixed_chain", "slider", "scissors"])
-def test_partial_derivatives_agree_with_differences(name: str) -> None:
-    subject = robot(name)
-    stored = stored_values(project(subject, ["effort_partials"]))
-    state = 3
-    point = [stored.inputs[key][state] for key in ("q", "qd", "qdd")]
-    for k, output in enumerate(("dtau_dq", "dtau_dqd", "dtau_dqdd")):
-        expected = stored.outputs["effort_partials"][output][state].reshape(subject.n, subject.n)
-        for j, e in enumerate(np.eye(subject.n)):
-
-            def tau(h: float, k: int = k, e: np.ndarray = e) -> np.ndarray:
-                q, qd, qdd = (x + h * e if i == k else x for i, x in enumerate(point))
-                return eom.equations_of_motion(
-                    subject, q, qd, wrench=[stored.inputs["W"][state].reshape(subject.wrench_shape)]
-                ).efforts(qdd)[0]
-
-            np.testing.assert_allclose((tau(1e-5) - tau(-1e-5)) / 2e-5, expected[:, j], atol=1e-6)
 
 
 def test_states() -> None:
@@ -78,3 +61,13 @@ def test_axes_that_are_off_their_origins(name: str) -> None:
     _, stored = with_values(subject, ("effort",))
     off = [k for k, joint in enumerate(subject.independent_joints) if np.any(joint.screw[3:])]
     assert np.abs(stored.inputs["q"][-1][off]).max(initial=0.0) < 4
+
+
+def test_they_come_with_the_feedforward_of_robots_that_need_them() -> None:
+    plain = load_robot("sea_planar_2r")
+    assert not set(OF_DRIVES) & set(project(plain, [FEEDFORWARD]).functions)
+    assert {"drive_command", "drive_state"} <= set(project(robot("drives"), [FEEDFORWARD]).functions)
+    reason = "sea_planar_2r: drives are sent the command: it has no drive section and no compensated_by_robot"
+    assert capabilities(plain)["c"].missing["drive_command"] == reason
+    with pytest.raises(RobotDescriptionError, match="drives are sent the command"):
+        project(plain, ["drive_state"])

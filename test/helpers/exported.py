@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -92,7 +93,15 @@ def write(files: Mapping[str, str | bytes], folder: Path) -> None:
         (folder / name).write_bytes(content.encode() if isinstance(content, str) else content)
 
 
-_STRICT_CPP = ("-std=c++17", "-pedantic", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror", "-DEOM_EIGEN=0")
+C_STRICT = ("-std=c99", "-pedantic", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
+CPP_STRICT = ("-std=c++17", *C_STRICT[1:], "-DEOM_EIGEN=0")  # Eigen takes long to compile
+
+
+def compile_functions(folder: Path, *flags: str) -> list[Path]:
+    """Objects of the functions for one state in the folder ``c``, which C++ calls."""
+    sources = [file.name for file in sorted((folder / "c").glob("*.c")) if not re.search("_batch|^test_", file.name)]
+    succeed(["cc", *C_STRICT, "-O1", *flags, "-c", *sources], folder / "c")
+    return sorted((folder / "c").glob("*.o"))
 
 
 def compiled(arm: Robot, functions: list[str], program: str, folder: Path, *flags: str) -> None:
@@ -106,11 +115,9 @@ def compiled(arm: Robot, functions: list[str], program: str, folder: Path, *flag
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(file, copy)
     (folder / "probe/probe.cpp").write_text(program)
-    succeed(["c++", *_STRICT_CPP, *flags, "-I.", "-Iinclude", "-Ic", "-c", "probe.cpp"], folder / "probe")
-    sources = [x.name for x in sorted((folder / "c").glob("*.c")) if not x.name.startswith("test_")]
-    succeed(["cc", "-O0", "-c", *(x for x in sources if "_batch" not in x)], folder / "c")
-    objects = ["probe/probe.o", *sorted((folder / "c").glob("*.o"))]
-    succeed(["c++", *flags, *objects, "-pthread", "-lm", "-o", "built"], folder)
+    succeed(["c++", *CPP_STRICT, *flags, "-I.", "-Iinclude", "-Ic", "-c", "probe.cpp"], folder / "probe")
+    objects = compile_functions(folder, "-O0")
+    succeed(["c++", *flags, "probe/probe.o", *objects, "-pthread", "-lm", "-o", "built"], folder)
 
 
 @cache

@@ -3,16 +3,16 @@
 
 from __future__ import annotations
 
-import copy
-import pickle
 from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
 import pytest
-from chains import fixed_case
+from chains import Case, cases, fixed_case
 from differences import derivative, deviation, gradient, polynomial_motion
 from hypothesis import given
+from scipy.linalg import expm
+from textbook import twist_matrix
 from trees import MovingTree, moving_trees, trees
 
 import eom_dynamics as eom
@@ -20,13 +20,10 @@ from eom_dynamics import (
     Dynamics,
     Kinematics,
     Robot,
-    RobotDescriptionError,
     StateError,
     lie,
     load_robot,
-    packaged_robots,
 )
-from eom_dynamics.codegen.backends import KERNELS
 from eom_dynamics.kinematics import body_poses, differential_inverse_kinematics
 from eom_dynamics.recursion import LinkTree, kinematics, link_tree
 from eom_dynamics.recursion.kinematics import REPRESENTATIONS, SYNONYMS, center_of_mass
@@ -138,12 +135,6 @@ def test_random_trees(tree: MovingTree) -> None:
     compare(tree.robot, tree.states)
 
 
-@pytest.mark.parametrize("name", packaged_robots())
-def test_packaged_robots(name: str) -> None:
-    robot = load_robot(name)
-    compare(robot, np.random.default_rng(11).uniform(-1, 1, (5, robot.n)))
-
-
 @pytest.mark.parametrize("backend", ["native", "numpy"])
 def test_compiled_kinematics_are_those_that_were_traced(backend: str) -> None:
     case = fixed_case("mixed_chain", 2)
@@ -241,10 +232,8 @@ def test_jacobian_of_a_point(iiwa: Kinematics, representation: str) -> None:
 BENT = np.array([0.1, 0.5, 0.2, -1.2, 0.3, 0.8, 0.1])
 
 
-@pytest.mark.parametrize("backend", KERNELS)
+@pytest.mark.parametrize("backend", ["native", "numpy"])
 def test_batches_are_their_states(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    if backend == "casadi":
-        pytest.importorskip("casadi")
     # An optimizing compiler may fuse other operations in lanes.
     monkeypatch.delenv("EOM_DYNAMICS_CFLAGS")
     kinematics = Kinematics(load_robot("planar_2r"), backend=backend)
@@ -254,7 +243,6 @@ def test_batches_are_their_states(backend: str, monkeypatch: pytest.MonkeyPatch)
         lambda *x: kinematics.motion(*x),
         lambda *x: kinematics.jacobian_derivatives(*x, reference="space"),
         lambda *x: (kinematics.manipulability(x[0]),),
-        lambda *x: differential_inverse_kinematics(kinematics, x[0], kinematics.motion(*x)[1:]),
         lambda *x: differential_inverse_kinematics(
             kinematics, x[0], kinematics.motion(*x)[1:], null_motion=x[1:], weights=[1, 2], damping=0.1
         ),
@@ -327,55 +315,14 @@ def test_singularities_of_the_elbow(iiwa: Kinematics) -> None:
     assert iiwa.singular_directions(BENT).shape == (0, 6)
 
 
-def test_fewer_than_six_joints_have_no_manipulability() -> None:
-    kinematics = Kinematics(load_robot("planar_2r"))
-    assert kinematics.manipulability([0.1, 0.2]) == 0
-    assert kinematics.singular_directions([0.1, 0.2]).shape == (4, 6)
-
-
-def test_copies_compute_the_same(iiwa: Kinematics) -> None:
-    q = np.linspace(-1, 1, 7)
-    for other in (copy.copy(iiwa), copy.deepcopy(iiwa), pickle.loads(pickle.dumps(iiwa))):
-        np.testing.assert_array_equal(other.pose(q), iiwa.pose(q))
-        assert other.backend == iiwa.backend
-
-
-def test_many_orders_pass_by_the_compiled_caller() -> None:
-    kinematics = Kinematics(load_robot("planar_2r"))
-    states = np.random.default_rng(2).uniform(-1, 1, (9, 2))
-    C, *twists = kinematics.motion(*states)
-    assert C.shape == (4, 4) and len(twists) == 8
-    assert deviation(twists, traced_twists(kinematics.robot, states)) < 1e-13
-
-
-def test_one_state_takes_the_compiled_caller(monkeypatch: pytest.MonkeyPatch) -> None:
-    kinematics = Kinematics(load_robot("planar_2r"))
-    if kinematics.backend != "native":
-        pytest.skip("no compiler")
-
-    def refuse(*arguments: object, **options: object) -> None:
-        raise AssertionError("passed on")
-
-    monkeypatch.setattr("eom_dynamics.codegen.functions.state_arrays", refuse)
-    kinematics.pose(np.zeros(2))
-    kinematics.jacobian(np.zeros(2), reference="space")
-    with pytest.raises(AssertionError, match="passed on"):
-        kinematics.pose([0.0] * 2)
-
-
 BAD = {
     "point": (lambda k: k.jacobian(np.zeros(7), point=[0, 0]), r"^point must have shape \(3,\) or that of q"),
-    "infinite point": (lambda k: k.jacobian(np.zeros(7), point=[0, 0, np.inf]), "^point must be finite"),
     "short": (lambda k: k.pose(np.zeros(6)), r"^q must have shape \(7,\) or \(N, 7\), has \(6,\)"),
-    "not finite": (lambda k: k.pose(np.full(7, np.nan)), "^q must be finite; entry"),
     "shapes": (lambda k: k.motion(np.zeros(7), np.zeros((2, 7))), r"^qd must have shape \(7,\)"),
     "no rate": (lambda k: k.motion(np.zeros(7)), "requires q and at least qd"),
     "unknown frame": (lambda k: k.pose(np.zeros(7), frame="iiwa_joint_77"), "no frame 'iiwa_joint_77'; did you mean"),
     "short wrench": (lambda k: k.statics(np.zeros(7), np.zeros(3)), r"^wrench must have shape \(6,\)"),
     "no numbers": (lambda k: k.wrench(np.zeros(7), ["a"] * 7), "^tau must be real numbers, is of type"),
-    "ragged": (lambda k: k.statics(np.zeros(7), [[0.0], [0.0, 1.0]]), "^wrench is not an array of numbers"),
-    "frame by number": (lambda k: k.pose(np.zeros(7), frame=7), "no frame 7"),
-    "tolerance of a text": (lambda k: k.singular_directions(np.zeros(7), tolerance="a"), "^tolerance must be a number"),
     "tolerance above 1": (lambda k: k.singular_directions(np.zeros(7), tolerance=2), "^tolerance must be from 0 to 1"),
     "a batch": (lambda k: k.singular_directions(np.zeros((2, 7))), r"^q must have shape \(7,\), has \(2, 7\)"),
 }
@@ -395,13 +342,21 @@ def test_a_reference_in_the_place_of_a_frame_is_that_of_the_first_tool(iiwa: Kin
         np.testing.assert_array_equal(iiwa.jacobian(q, frame=reference), iiwa.jacobian(q, reference=reference))
 
 
-def test_without_mass_there_is_no_center() -> None:
-    robot = load_robot("planar_2r")
-    light = replace(robot, joints=tuple(replace(joint, mass=0.0) for joint in robot.joints))
-    with pytest.raises(RobotDescriptionError, match="planar_2r has no mass, and thus no centre of mass"):
-        Kinematics(light, backend="numpy").center_of_mass([0.0, 0.0])
+# --- Poses of all bodies ------------------------------------------------------------
 
 
-def test_no_robot() -> None:
-    with pytest.raises(TypeError, match="robot must be a Robot"):
-        Kinematics("iiwa")
+@given(cases(derivatives=0))
+def test_poses_are_products_of_exponentials(case: Case) -> None:
+    C = np.eye(4)
+    for joint, q, pose in zip(case.robot.joints, case.motion[0], body_poses(case.robot, case.motion[0]), strict=True):
+        C = C @ joint.reference_pose @ expm(twist_matrix(joint.screw) * q)
+        # SciPy's exponential has an error of about 1e-15 at these angles.
+        assert deviation(pose, C, floor=1.0) < 1e-13
+
+
+def test_poses_of_a_batch() -> None:
+    robot, q = load_robot("iiwa"), np.random.default_rng(1).normal(size=(3, 7))
+    poses = np.array(body_poses(robot, q))
+    assert poses.shape == (7, 3, 4, 4)
+    for i in range(3):
+        np.testing.assert_array_equal(poses[:, i], body_poses(robot, q[i]))

@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from differences import deviation
-from scipy.stats import qmc
+from exported import robot
 
-from eom_dynamics import KernelError, Kinematics, StateError, lie, load_robot, robot_from_parameters
+from eom_dynamics import KernelError, Kinematics, StateError, lie, load_robot
 from eom_dynamics.kinematics import (
     POINTING,
     POSITION,
@@ -19,7 +19,7 @@ from eom_dynamics.kinematics import (
     inverse_kinematics,
     planar_2r_inverse,
 )
-from eom_dynamics.kinematics.inverse import _halton
+from eom_dynamics.robot.model import Limits
 
 TOLERANCE = 1e-10
 """Of a solution, rad and m; entries of poses deviate by no more than the distance and the angle together."""
@@ -162,13 +162,6 @@ def test_several_tools_at_once():
             assert np.max(np.abs(reached - targets[:, k])[:, :3, 3 * (weights is POSITION) :]) < 2 * TOLERANCE
 
 
-def test_rotations_with_rounding_are_made_orthogonal():
-    robot = load_robot("ur5e")
-    q = np.array([0.3, -1.0, 1.2, 0.4, 0.5, 0.6])
-    target = np.round(tool_poses(robot, q), 8)
-    assert inverse_kinematics(Kinematics(robot), target, start=q).success
-
-
 @pytest.fixture(scope="module")
 def ur5e():
     return Kinematics(load_robot("ur5e"))
@@ -199,10 +192,6 @@ def test_of_a_robot_or_its_kinematics(ur5e):
     assert deviation([qd, qdd, qddd, qdddd], np.eye(4, 6)) < 1e-10
 
 
-def test_restarts_are_a_halton_sequence():
-    assert deviation(_halton(7, 99), qmc.Halton(7, scramble=False).random(100)[1:]) < 1e-15
-
-
 MIRROR = lie.pose(np.diag([1.0, 1.0, -1.0]), np.zeros(3))
 GOOD = lie.pose(np.eye(3), [0.4, 0.2, 0.3])
 
@@ -210,7 +199,6 @@ BAD = {
     "a position": ((np.zeros(3),), {}, StateError, r"target must have shape \(4, 4\) or \(N, 4, 4\), has \(3,\)"),
     "a mirror": ((MIRROR,), {}, StateError, "target must be a pose: a rotation matrix"),
     "not finite": ((np.full((4, 4), np.nan),), {}, StateError, r"target must be finite; entry \[0, 0\] is nan"),
-    "no numbers": (([["a"] * 4] * 4,), {}, StateError, "target must be real numbers, is of type"),
     "no frames": ((np.zeros((0, 4, 4)),), {"frame": []}, StateError, "frame must name at least one"),
     "short start": ((GOOD, None, np.zeros(5)), {}, StateError, r"start must have shape \(6,\)"),
     "other starts": (
@@ -224,17 +212,9 @@ BAD = {
     "weights": ((GOOD,), {"weights": (1, 1, 1)}, ValueError, "weights must be 6 numbers for each tool"),
     "tolerance": ((GOOD,), {"tolerance": 0.0}, ValueError, "tolerance must be positive, is 0"),
     "iterations": ((GOOD,), {"iterations": 2**32}, ValueError, "iterations must be an integer from 1 to 100,000"),
-    "several objectives": ((GOOD,), {"objective": ["start"]}, ValueError, r"objective must be .*, is \['start'\]"),
     "limits": ((GOOD,), {"limits": "no"}, StateError, "limits must be True or False, is 'no'"),
-    "tolerance of a text": ((GOOD,), {"tolerance": "a"}, StateError, "tolerance must be a number, is 'a'"),
-    "tolerance of NaN": ((GOOD,), {"tolerance": np.nan}, StateError, "tolerance must be finite, is nan"),
-    "true iterations": ((GOOD,), {"iterations": True}, StateError, "iterations must be an integer from 1"),
     "half an attempt": ((GOOD,), {"attempts": 1.5}, StateError, "attempts must be an integer from 1 to 100,000"),
-    "no weights": ((GOOD,), {"weights": None}, StateError, "weights must be real numbers"),
-    "frames of a dict": ((GOOD,), {"frame": {"tool": 1}}, StateError, "frame must be the name of a frame, or a seq"),
     "huge weights": ((GOOD,), {"weights": (1e200,) * 6}, ValueError, "weights must be 0 or from 1e-20 to 1e\\+20"),
-    "too far": ((lie.pose(np.eye(3), [1e200, 0, 0]),), {}, StateError, "target must be a pose"),
-    "no targets for two": ((GOOD,), {"frame": ["tool", "tool"]}, StateError, "shape|frame"),
 }
 
 
@@ -245,43 +225,14 @@ def test_bad_arguments(ur5e, case):
         inverse_kinematics(ur5e, *arguments, **options)
 
 
-@pytest.mark.parametrize("far", [1e20, 1e40])
-def test_far_targets_leave_the_start_or_what_is_closer(ur5e, far):
-    target = lie.pose(np.eye(3), [far, 0.0, 0.0])
-    found = inverse_kinematics(ur5e, target, start=np.full(6, 0.3), attempts=1)
-    assert not found.success and np.all(np.abs(found.q) <= 2 * np.pi) and found.distance == pytest.approx(far)
-
-
 def test_mimic_joints_keep_to_their_ranges():
-    section = {
-        "name": "coupled",
-        "joint_names": ["a", "b"],
-        "inertia_reference": "com",
-        "gravity": [0.0, 0.0, 0.0],
-        "joints": {
-            name: {
-                "type": "revolute",
-                "screw": [0.0, 0.0, 1.0, 0.0, 0.0, 0.0],
-                "origin": {"xyz": [0.5, 0.0, 0.0], "rpy": [0.0, 0.0, 0.0]},
-                "mass": 1.0,
-                "center_of_mass": [0.5, 0.0, 0.0],
-                "inertia": [0.1, 0.0, 0.0, 0.1, 0.0, 0.1],
-                "limits": {"lower": -limit, "upper": limit},
-            }
-            for name, limit in (("a", 3.0), ("b", 0.5))
-        },
-    }
-    section["joints"]["b"] |= {"mimic": {"joint": "a", "ratio": -2.0, "offset": 0.1}, "parent": "a"}
-    kinematics = Kinematics(robot_from_parameters(section))
-    reachable, beyond = kinematics.pose([0.2]), kinematics.pose([0.5])
-    assert inverse_kinematics(kinematics, reachable).success
-    found = inverse_kinematics(kinematics, beyond)
-    # b = 0.1 - 2 a, from -0.5 to 0.5
-    assert not found.success and -0.2 - 1e-12 <= found.q[0] <= 0.3 + 1e-12
-
-
-def test_no_targets_near_a_start(ur5e):
-    assert inverse_kinematics(ur5e, np.zeros((0, 4, 4)), objective="start").q.shape == (0, 6)
+    scissors = robot("scissors")  # second = 0.2 - 0.7 first
+    narrow = [replace(x, limits=Limits(-0.5, 0.5)) if x.name == "second" else x for x in scissors.joints]
+    kinematics = Kinematics(replace(scissors, joints=tuple(narrow)))
+    reachable, beyond = (kinematics.pose([0.1, angle], "first") for angle in (0.3, 1.4))
+    assert inverse_kinematics(kinematics, reachable, "first").success
+    found = inverse_kinematics(kinematics, beyond, "first")
+    assert not found.success and -3 / 7 - 1e-12 <= found.q[1] <= 1 + 1e-12
 
 
 def test_without_a_compiler_it_says_so():
@@ -303,17 +254,6 @@ def test_both_branches_of_the_planar_arm(target):
         assert right[1] >= 0 >= left[1]
 
 
-def test_the_planar_arm_of_the_package():
-    robot = load_robot("planar_2r")
-    kinematics = Kinematics(robot)
-    q = np.array([0.4, 0.9])
-    target = kinematics.pose(q)[:3, 3]
-    assert abs(target[2]) < 1e-15
-    solutions = planar_2r_inverse((0.5, 0.4), target[:2])
-    assert deviation(solutions[0], q, floor=1.0) < 1e-14
-    assert deviation(kinematics.pose(solutions[1])[:3, 3], target, floor=1.0) < 1e-14
-
-
 def test_out_of_reach_says_by_how_much():
     with pytest.raises(
         StateError, match=r"out of reach by 0.5 m: the target is 2 m from the first joint, more than 1.5 m"
@@ -328,7 +268,7 @@ def test_out_of_reach_says_by_how_much():
 
 
 @pytest.mark.parametrize("name", ["ur5e", "planar_pr"])
-@pytest.mark.parametrize("far", [1e4, 1e8, 1e10, 1e16, 1e155, 1e200, 1e308])
+@pytest.mark.parametrize("far", [1e4, 1e16, 1e155, 1e308])
 def test_success_is_that_of_the_answer_returned(name, far):
     """Far from zero, whole turns are rounded, and squares overflow: either the answer is a solution, or it says no."""
     robot = load_robot(name)
@@ -374,15 +314,3 @@ def test_a_stretched_arm_leaves_no_choice_of_the_orientation():
     pose[:3, :3] = pose[:3, :3] @ lie.exp(np.array([1.0, 1.0, 1.0, 0, 0, 0]), 1.0)[:3, :3]
     assert inverse_kinematics(robot, pose, weights=POSITION).success
     assert inverse_kinematics(robot, pose, attempts=20).reason == "orientation"
-
-
-def test_results_are_printed_in_a_few_lines():
-    robot = load_robot("ur5e")
-    q = np.random.default_rng(2).uniform(-1, 1, (1000, 6))
-    targets = tool_poses(robot, q)
-    targets[-1, :3, 3] = 9.0
-    found = inverse_kinematics(robot, targets, start=q, attempts=3)
-    lines = str(found).splitlines()
-    assert len(lines) <= 10 and max(map(len, lines)) < 120
-    assert lines[0] == "inverse kinematics of 1,000 targets: 999 solved, 1 out of reach"
-    assert "q: [" in str(inverse_kinematics(robot, targets[0], start=q[0]))

@@ -71,29 +71,22 @@ def check(robot: Robot, system: lagrange.Lagrangian, q: np.ndarray, qd: np.ndarr
     assert float(number(system, system.U, q)) == pytest.approx(float(dynamics.potential_energy(q)), abs=100 * TOLERANCE)
 
 
-@settings(max_examples=5)
+@settings(max_examples=3)
 @given(moving_trees(1, max_joints=2))
 def test_random_trees(tree: MovingTree) -> None:
     check(tree.robot, lagrange.robot_lagrangian(tree.robot), *tree.states)
 
 
-@pytest.mark.parametrize("symbols", [False, True])
-@pytest.mark.parametrize("name", ["pendulum", "planar_2r", "planar_pr"])
+@pytest.mark.parametrize(
+    ("name", "symbols"),
+    [("planar_2r", True), ("planar_pr", False), pytest.param("panda", True, marks=pytest.mark.soak)],
+)
 def test_packaged_robots(name: str, symbols: bool) -> None:
+    """Of the panda, the shoulder: three joints in general directions."""
     robot = load_robot(name)
+    robot = replace(robot, joints=robot.joints[:3], tools=()) if robot.n > 3 else robot
     states = np.random.default_rng(5).uniform(-1, 1, (3, robot.n))
     check(robot, lagrange.robot_lagrangian(robot, symbols=symbols), *states)
-
-
-def test_an_arm_of_three_joints_with_symbols() -> None:
-    whole = load_robot("panda")
-    robot = Robot("shoulder", whole.joints[:3], whole.gravity)
-    system = lagrange.robot_lagrangian(robot, symbols=True)
-    assert {str(s) for s in system.values} >= {"m1", "c_x2", "I_xy3", "p_y3", "g"}
-    q, qd, qdd = np.random.default_rng(6).uniform(-1, 1, (3, 3))
-    terms = equations_of_motion(robot, q, qd)
-    assert deviation(number(system, system.M, q), terms.M[0]) < TOLERANCE
-    assert deviation(number(system, system.effort, q, qd, qdd), terms.efforts(qdd)[0]) < TOLERANCE
 
 
 def test_mimic_joints() -> None:
@@ -128,13 +121,6 @@ def test_factorisations_of_the_velocity_terms() -> None:
         assert system.C_k[i].is_symmetric()
 
 
-def test_the_equations_are_those_of_the_terms() -> None:
-    system = lagrange.robot_lagrangian(lagrange.planar_arm(2), friction=True)
-    qdd = sp.Matrix(system.qdd)
-    rest = system.effort - (system.M * qdd + system.velocity_terms + system.gravity + system.friction)
-    assert rest.applyfunc(lagrange.normal_form) == sp.zeros(2, 1)
-
-
 @pytest.mark.parametrize("model", ["reduced", "complete"])
 def test_motors_against_the_feedforward_of_elastic_joints(model: str) -> None:
     """The feedforward is a motion of the Lagrangian: with its motor effort on the motors, and none on the links."""
@@ -151,16 +137,6 @@ def test_motors_against_the_feedforward_of_elastic_joints(model: str) -> None:
     for k, effort in enumerate(system.efforts(order)):
         found = number(system, effort, *states[: k + 3])
         assert deviation(found, np.concatenate([np.zeros(2), command.motor_effort[k]]), floor=1.0) < TOLERANCE
-
-
-def test_time_derivatives_of_the_efforts() -> None:
-    robot = load_robot("planar_pr")
-    system = lagrange.robot_lagrangian(robot, symbols=True)
-    states = np.random.default_rng(8).uniform(-1, 1, (5, 2))
-    expected = Dynamics(robot, backend="numpy").inverse_dynamics(*states)
-    for k, effort in enumerate(system.efforts(2)):
-        assert deviation(number(system, effort, *states[: k + 3]), expected[k], floor=1.0) < 1e-14
-    assert system.efforts(0) == (system.effort,)
 
 
 def test_time_derivatives_of_any_order_and_of_signs() -> None:
@@ -301,10 +277,8 @@ def test_numbers_are_those_of_the_file(mass: float, center: float, inertia: floa
     assert {str(x): value for x, value in named.values.items() if str(x)[0] in "mIc"} == {
         name: value for name, value in (("m1", mass), ("c_z1", -center), ("I_yy1", inertia)) if name
     }
-
-
-def test_a_sum_in_floating_point_becomes_a_short_fraction() -> None:
-    assert lagrange.robot_lagrangian(body(2.0, 0.4, 0.02)).M[0, 0] == sp.Rational(17, 50)
+    if mass == 2.0:  # a sum in floating point becomes a short fraction
+        assert lagrange.robot_lagrangian(robot).M[0, 0] == sp.Rational(17, 50)
 
 
 @pytest.mark.parametrize("language", ["python", "c"])

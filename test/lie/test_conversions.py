@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rotations in other coordinates, screw axes, and twists and wrenches in other frames, by the laws that define them."""
 
-import warnings
-
 import numpy as np
 import pytest
-import sympy as sp
 from chains import numbers, unit_vectors
 from differences import derivative, deviation
 from hypothesis import given
@@ -62,16 +59,6 @@ def test_gimbal_lock_warns_and_keeps_the_rotation() -> None:
     assert deviation(lie.rotation_from_euler_angles("XYZ", angles), R, floor=1.0) < 1e-15
 
 
-def test_batches_of_rotations() -> None:
-    w = np.random.default_rng(2).normal(size=(2, 3, 3))
-    R = lie.rotation_from_rotation_vector(w)
-    assert R.shape == (2, 3, 3, 3)
-    assert lie.quaternion(R).shape == (2, 3, 4) and lie.euler_angles("ZYX", R).shape == (2, 3, 3)
-    for i, j in np.ndindex(2, 3):
-        np.testing.assert_allclose(R[i, j], lie.rotation_from_rotation_vector(w[i, j]), atol=1e-16)
-        np.testing.assert_allclose(lie.quaternion(R)[i, j], lie.quaternion(R[i, j]), atol=1e-16)
-
-
 @given(unit_vectors(), numbers(1.0, 3), st.floats(-0.5, 0.5), st.floats(0.01, 3.0))
 def test_screw_axes_and_back(axis: np.ndarray, point: np.ndarray, pitch: float, rate: float) -> None:
     screw = lie.screw(axis, point, pitch)
@@ -93,22 +80,6 @@ def test_translations_have_an_infinite_pitch() -> None:
     assert np.isinf(found.pitch) and found.rate == 2
     both = lie.screw(np.eye(3)[[0, 2]], [0, 1.0, 0], [0.0, np.inf])
     np.testing.assert_array_equal(both, [[1, 0, 0, 0, 0, -1], [0, 0, 0, 0, 0, 1]])
-
-
-def test_a_zero_twist_has_no_axis() -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        found = lie.screw_axis(np.zeros(6))
-    np.testing.assert_array_equal(found.axis, np.zeros(3))
-    assert found.rate == 0
-
-
-def test_symbolic_screws() -> None:
-    x, h, q = sp.symbols("x h q")
-    screw = lie.screw([0, 0, 1], [x, 0, 0], h)
-    assert list(screw) == [0, 0, 1, 0, -x, h]
-    moved = lie.transformed(lie.exp(screw, q), [x, 0, 0])
-    assert [sp.simplify(entry) for entry in moved] == [x, 0, h * q]
 
 
 @given(twists, twists)
@@ -146,13 +117,3 @@ def test_body_twists_of_a_world_aligned_motion(C: np.ndarray, a: np.ndarray, b: 
     found = lie.body_twists(pose(0.1), world_aligned(0.1), derivative(lambda h: world_aligned(0.1 + h)))
     # Differences of differences.
     assert deviation(found, [body(0.1), derivative(lambda h: body(0.1 + h))], floor=1.0) < 1e-8
-
-
-def test_body_twists_of_many() -> None:
-    rng = np.random.default_rng(5)
-    C = np.array([lie.exp(x) for x in rng.uniform(-1, 1, (4, 6))])
-    twists = rng.uniform(-1, 1, (3, 4, 6))
-    found = lie.body_twists(C, *twists)
-    for i in range(4):
-        assert deviation([x[i] for x in found], lie.body_twists(C[i], *twists[:, i])) < 1e-15
-    assert deviation(lie.world_aligned_twists(C, *found), twists) < 1e-14

@@ -98,12 +98,6 @@ class TestSpecialPositionsOfAxes:
             assert_exact(chain([*steps, *steps], kind))
 
 
-@pytest.mark.parametrize("sine", [0.05, 0.1, 0.3])
-def test_frames_of_many_nearly_parallel_axes_stay_near_the_robot(sine: float) -> None:
-    steps = [(tilt(sine) @ turn_z(0.2 * i), [0.3, -0.4, 0.7]) for i in range(6)]
-    assert_exact(chain([(ASKEW, [0.1, 0.2, 0.3]), *steps]))
-
-
 @settings(max_examples=10)
 @given(place=numbers(100.0, 3))
 def test_position_of_the_base_does_not_matter(place: np.ndarray) -> None:

@@ -162,14 +162,14 @@ def payload(arm: Robot) -> Scene:
     return Scene(arm, given, rounding=WEIGHTS)
 
 
-def loss(policy: str) -> Any:
+def loss(policy: str, limits: str = "ignore") -> Any:
     """Setpoints end in motion, or are refused, which is no better; one that is refused comes during the stop."""
 
     def scene(arm: Robot) -> Scene:
         given = [*cycles(arm, 0.1, 20), *(Cycle() for _ in range(230))]
         for k in (20, 21, 22, 60):
             given[k] = Cycle(motion(arm.n, k, 0.1) | {"jerk": np.full(arm.n, np.nan)})
-        return Scene(arm, given, loss=policy, rounding=STOPS, lacks=REPLAYS_SETPOINTS)
+        return Scene(arm, given, limits=limits, loss=policy, rounding=STOPS, lacks=REPLAYS_SETPOINTS)
 
     return scene
 
@@ -230,6 +230,7 @@ SCENES = {
     "payload, damped": ("damped, coupled, sticking", payload),
     "loss, hold": ("soft", loss("hold")),
     "loss, ramp": ("own drives", loss("ramp")),
+    "loss, ramp, clipped": ("limited", loss("ramp", "clip")),
     "loss, hold, damped": ("damped, coupled, sticking", loss("hold")),
     "return amid a stop": ("soft", return_amid_a_stop),
     "trajectory": ("soft", trajectory),
