@@ -42,17 +42,26 @@ ON_THE_GROUND = {"loop": "it has no motion of the base"}
 WEIGHTS, STOPS, SPLINES = 1e-14, 1e-11, 1e-10
 
 
+def weak(arm: Robot, joint: int, torque: float) -> Robot:
+    """With a limit of the torque of a motor."""
+    joints = list(arm.joints)
+    actuator = joints[joint].actuator
+    joints[joint] = replace(
+        joints[joint], actuator=replace(actuator, motor=replace(actuator.motor, torque_limit=torque))
+    )
+    return replace(arm, joints=tuple(joints))
+
+
 def limited(arm: Robot) -> Robot:
     """With limits that the first half of the motions exceeds: of a joint's effort, and of a motor's torque."""
-    first, second = arm.joints
-    weak = replace(second.actuator, motor=replace(second.actuator.motor, torque_limit=0.022))
-    bounds = Limits(lower=-0.3, upper=0.3, effort=14.8)
-    return replace(arm, joints=(replace(first, limits=bounds), replace(second, actuator=weak)))
+    first, second = weak(arm, 1, 0.022).joints
+    return replace(arm, joints=(replace(first, limits=Limits(lower=-0.3, upper=0.3, effort=14.8)), second))
 
 
 ROBOTS = {
     "soft": lambda: robot("sea_planar_2r"),
     "limited": lambda: limited(robot("sea_planar_2r")),
+    "weak": lambda: weak(robot("sea_planar_2r"), 0, 0.15),
     "variable": lambda: robot("vsa_planar_2r"),
     "damped, coupled, sticking": lambda: robot("shared"),
     "own drives": lambda: robot("drives"),
@@ -230,7 +239,7 @@ SCENES = {
     "payload, damped": ("damped, coupled, sticking", payload),
     "loss, hold": ("soft", loss("hold")),
     "loss, ramp": ("own drives", loss("ramp")),
-    "loss, ramp, clipped": ("limited", loss("ramp", "clip")),
+    "loss, ramp, clipped": ("weak", loss("ramp", "clip")),
     "loss, hold, damped": ("damped, coupled, sticking", loss("hold")),
     "return amid a stop": ("soft", return_amid_a_stop),
     "trajectory": ("soft", trajectory),
