@@ -11,7 +11,7 @@ import pytest
 from chains import packaged_parameters
 
 from eom_dynamics import ElasticArm, Feedforward, StateError, load_robot, robot_from_parameters
-from eom_dynamics.elastic import LimitCheck, spring_set
+from eom_dynamics.elastic import LimitCheck
 from eom_dynamics.elastic.limit_violations import beyond, limit_violations, nearest_end, range_ratio, summary
 from eom_dynamics.trajectory import Samples, check
 
@@ -152,18 +152,6 @@ def test_excess_counts_from_what_the_start_exceeds_already() -> None:
     assert excess[0] <= 0 and excess[2] <= 0
     # Half of the range from -2.175, the limit, to 5.
     assert excess[1] == pytest.approx(1.0 / (0.5 * (5.0 + 2.175)), rel=1e-6)
-
-
-def test_nothing_is_compiled_in_a_prepared_check(monkeypatch: pytest.MonkeyPatch) -> None:
-    arm = planar()
-    found = LimitCheck(arm)
-    found.prepare()
-    states = np.full((5, arm.robot.n), 1e3)
-    command = arm.feedforward(*states)
-    monkeypatch.setattr(spring_set, "compiled_program", lambda *_: pytest.fail("compiled"))
-    assert found.violated(np.concatenate((*states, *command)))
-    assert found.violations(states, command)
-    found.clipped(command)
 
 
 def test_angles_beyond_their_range_by_more_than_a_turn() -> None:

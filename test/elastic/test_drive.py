@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import yaml
 from chains import fixed_case, packaged_parameters
-from differences import derivative, deviation, polynomial_motion
+from differences import deviation, polynomial_motion
 from own_drives import CIA_402, CURRENT, ODRIVE, with_drives
 from scipy.integrate import solve_ivp
 from springs import EVERY_KIND, with_springs
@@ -90,34 +90,6 @@ def test_clipped_command_violates_only_the_speed_limit() -> None:
     assert abs(clipped.torque[1]) <= 0.4 + 1e-12 and abs(clipped.current[1]) <= 4.0 + 1e-9
     assert clipped.exceeded == arm.drive(command).exceeded
     assert clipped.torque[0] == command.motor_effort[0]
-
-
-# The deflection of damped springs is a state, tested below.
-@pytest.mark.parametrize("name", [name for name in EVERY_KIND if name != "damped"])
-def test_motor_velocity_and_acceleration_are_time_derivatives(name: str) -> None:
-    arm = ElasticArm(with_springs(load_robot("planar_2r"), EVERY_KIND[name]))
-    motion = polynomial_motion(0.5 * MOTION)
-    k = polynomial_motion(np.outer([1.5, 0.2, -0.3], arm.stiffness)) if np.any(arm.variable) else None
-
-    def at(t: float) -> Any:
-        return arm.feedforward(*motion(t), commanded_stiffness=() if k is None else k(t))
-
-    command = at(0.0)
-    velocity = derivative(lambda t: at(t).motor_position, 1e-4)
-    acceleration = derivative(lambda t: at(t).motor_velocity, 1e-4)
-    assert deviation(command.motor_velocity, velocity) < 1e-9
-    assert deviation(command.motor_acceleration, acceleration) < 1e-6  # tables have kinks in their third derivative
-
-
-def test_names_and_joints_of_motors() -> None:
-    arm = ElasticArm(with_springs(load_robot("planar_2r"), EVERY_KIND["antagonistic_quadratic"], EVERY_KIND["cubic"]))
-    assert arm.motor_names == ("joint_1_agonist", "joint_1_antagonist", "joint_2")
-    np.testing.assert_array_equal(arm.motor_joint, [0, 0, 1])
-    command = arm.feedforward(*MOTION)
-    inertia = arm.motor_inertia * command.motor_acceleration
-    loads = command.motor_effort - inertia
-    assert loads[0] + loads[1] == pytest.approx(command.tau[0], rel=1e-12)
-    assert loads[0] > 0 > loads[1]
 
 
 @pytest.mark.parametrize("samples", [0, 4])

@@ -11,7 +11,7 @@ from chains import fixed_case, packaged_parameters
 from differences import derivative, deviation, polynomial_motion
 from textbook import planar_2r
 
-from eom_dynamics import ElasticArm, RobotDescriptionError, StateError, load_robot
+from eom_dynamics import ElasticArm, RobotDescriptionError, load_robot
 
 INF, NAN = float("inf"), float("nan")
 MOTION = fixed_case("planar_2r", 4).motion
@@ -45,27 +45,6 @@ def test_motors_of_the_textbook_arm() -> None:
     assert deviation(command.motor_velocity, MOTION[1] + taud / STIFFNESS) < 1e-13
     assert deviation(command.motor_acceleration, thetadd) < 1e-11
     assert deviation(command.motor_effort, ROTOR_INERTIA * thetadd + tau) < 1e-11
-
-
-def test_motor_velocity_and_acceleration_are_derivatives_along_a_motion() -> None:
-    case = fixed_case("iiwa", 4)
-    elastic = ElasticArm(case.robot)
-    motion = polynomial_motion(case.motion)
-    command = elastic.feedforward(*case.motion)
-
-    def motor(t: float) -> np.ndarray:
-        there = elastic.feedforward(*motion(t))
-        return np.array([there.motor_position, there.motor_velocity])
-
-    velocity, acceleration = derivative(motor)
-    assert deviation(command.motor_velocity, velocity) < 1e-12
-    assert deviation(command.motor_acceleration, acceleration) < 1e-12
-
-
-def test_elasticity_comes_from_the_file() -> None:
-    elastic = arm()
-    np.testing.assert_array_equal(elastic.stiffness, STIFFNESS)
-    np.testing.assert_array_equal(elastic.rotor_inertia, ROTOR_INERTIA)
 
 
 @pytest.mark.parametrize(("given", "expected"), [([7, 8], [7, 8]), (9.0, [9, 9]), ([INF, 8.0], [INF, 8])], ids=str)
@@ -124,13 +103,6 @@ def test_impossible_elasticity_is_refused(arguments: dict[str, Any], reason: str
         arm(**arguments)
 
 
-def test_arguments_are_copied() -> None:
-    stiffness = np.array([7.0, 8.0])
-    elastic = arm(stiffness=stiffness)
-    stiffness[:] = 0
-    np.testing.assert_array_equal(elastic.stiffness, [7, 8])
-
-
 @pytest.mark.parametrize("samples", [0, 1, 5])
 def test_batch_is_its_samples(samples: int) -> None:
     elastic = ElasticArm(load_robot("iiwa"))
@@ -150,14 +122,3 @@ def test_efforts_are_those_of_the_inverse_dynamics() -> None:
     command = elastic.feedforward(*motion, wrench=wrench)
     np.testing.assert_array_equal(command[:3], elastic.dynamics.inverse_dynamics(*motion, wrench=wrench))
     assert elastic.robot is elastic.dynamics.robot
-
-
-@pytest.mark.parametrize("shape", [(2,), (3, 2)], ids=["state", "batch"])
-def test_lists_are_accepted(shape: tuple[int, ...]) -> None:
-    states = np.random.default_rng(2).uniform(-2, 2, (5, *shape))
-    np.testing.assert_array_equal(arm().feedforward(*states.tolist()), arm().feedforward(*states))
-
-
-def test_a_bad_state_is_refused_by_name() -> None:
-    with pytest.raises(StateError, match=r"^qdd\b.*finite"):
-        arm().feedforward(MOTION[0], MOTION[1], [0.0, NAN], MOTION[3], MOTION[4])

@@ -26,7 +26,6 @@ from eom_dynamics.messages.setpoint_to_command import (
     SetpointEvaluator,
     is_held,
     matrices,
-    refusal_reason,
 )
 
 ROBOT = eom.load_robot("planar_2r")
@@ -142,11 +141,6 @@ def test_which_refusals_are_held(error, held):
     assert {policy for policy in ("stiffness", "always", "never") if is_held(error, policy)} == held
 
 
-def test_internal_errors_are_named():
-    assert refusal_reason(StateError("position[0] is nan")) == "position[0] is nan"
-    assert refusal_reason(ZeroDivisionError("by zero")) == "internal error: ZeroDivisionError: by zero"
-
-
 K, D = 500.0, 15.0
 ARM = eom.ElasticArm(with_springs(eom.load_robot("planar_2r"), LinearSpring(400.0), DampedSpring(K, D)))
 START = 1_700_000_000_000_000_000
@@ -238,8 +232,3 @@ def test_setpoints_that_are_not_kept_have_no_effect():
     deflections.at(START + 1_000_000, 1e3 * efforts(0.1))
     found = deflections.at(START + 2_000_000, efforts(0.002))
     np.testing.assert_array_equal(found, stream(DeflectionFilter(ARM), [0, 2_000_000])[-1])
-
-
-def test_only_arms_with_dampers_need_the_filter():
-    assert DeflectionFilter(ARM).needed
-    assert not DeflectionFilter(eom.ElasticArm(eom.load_robot("planar_2r"))).needed

@@ -12,7 +12,7 @@ from chains import packaged_parameters
 from scipy.spatial.transform import Rotation
 from textbook import body_poses
 
-from eom_dynamics import ElasticArm, Robot, RobotDescriptionError, load_robot, robot_from_parameters
+from eom_dynamics import Robot, RobotDescriptionError, load_robot, robot_from_parameters
 from eom_dynamics.robot.readers.parameter_tree import robot_from_urdf
 
 URDF = """<robot name="two"><link name="base"/><link name="bracket"/><link name="upper">{0}</link><link name="lower">{0}
@@ -62,16 +62,6 @@ def test_axes_are_made_unit_vectors_of_the_carrier() -> None:
     assert mount.carrier == 1
     np.testing.assert_allclose(mount.axis, [0.6, 0.0, -0.8], rtol=1e-15)
     assert arm(axis=[0.0, 2.0, 0.0]).joints[1].mount.carrier == 0
-
-
-def test_the_rotor_model_is_that_of_the_file() -> None:
-    parameters = packaged_parameters("planar_2r")
-    assert robot_from_parameters(parameters).rotor_model == "reduced"
-    parameters["rotor_model"] = "complete"
-    robot = robot_from_parameters(parameters)
-    assert robot.rotor_model == "complete"
-    assert ElasticArm(robot).rotors is not None
-    assert ElasticArm(robot, rotor_model="reduced").rotors is None
 
 
 def test_links_of_a_urdf_carry_rotors_in_their_own_frames() -> None:

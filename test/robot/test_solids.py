@@ -179,13 +179,6 @@ def test_a_mesh_is_the_sum_of_its_tetrahedra(tmp_path: Path, flipped: bool) -> N
     assert mirrored.mass == pytest.approx(body.mass)
 
 
-def test_a_mesh_of_a_box(tmp_path: Path) -> None:
-    trimesh = pytest.importorskip("trimesh", reason="trimesh is not installed")
-    trimesh.creation.box([100, 200, 300]).export(tmp_path / "box.obj")
-    ours, expected = solids.mesh(tmp_path / "box.obj", mass=2, scale=1e-3), solids.box([0.1, 0.2, 0.3], mass=2)
-    assert deviation(ours.about_origin, expected.about_origin) < 1e-14
-
-
 def test_unusable_meshes(tmp_path: Path) -> None:
     pytest.importorskip("trimesh", reason="trimesh is not installed")
     points, triangles = hull()

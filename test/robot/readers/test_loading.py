@@ -61,12 +61,6 @@ def test_reference_of_inertias_can_be_set_when_loading() -> None:
     np.testing.assert_array_equal(robot.joints[3].inertia_about_origin, [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
 
 
-@pytest.mark.parametrize("reference", ["COM", "", 1])
-def test_reference_of_inertias_is_checked_when_loading(reference) -> None:
-    with pytest.raises(RobotDescriptionError, match=r"iiwa\.yaml: robot\.inertia_reference: must be one of com, link"):
-        load_robot("iiwa", inertia_reference=reference)
-
-
 def test_the_robot_is_found_under_nested_namespaces_and_among_other_parameters(tmp_path: Path) -> None:
     section = (CONFIG / "iiwa.yaml").read_text().partition("/**:\n")[2]
     nested = "".join(f"  {line}\n" for line in section.splitlines())
@@ -178,11 +172,6 @@ def test_misspelt_keys_at_the_top_are_named(old: str, new: str, meant: str) -> N
     with pytest.raises(RobotDescriptionError) as caught:
         load_robot(text.replace(old, new, 1))
     assert str(caught.value).endswith(f"no ros__parameters section has an entry robot{meant}")
-
-
-def test_misspelt_packaged_robots_are_named() -> None:
-    with pytest.raises(RobotDescriptionError, match=r"iwa: neither a packaged robot .*; did you mean iiwa\?$"):
-        load_robot("iwa")
 
 
 MJCF = (

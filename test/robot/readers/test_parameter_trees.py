@@ -75,13 +75,6 @@ URDF = f"""<robot name="arm">{"".join(map(link, ["base", "upper", "lower", "fing
 SPRING = {"type": "linear", "stiffness": 500.0}
 
 
-def test_without_a_section_it_is_the_robot_of_load_robot():
-    ours, theirs = robot_from_urdf(URDF), load_robot(URDF)
-    assert ours.joint_names == theirs.joint_names
-    assert np.all(np.isinf(ours.stiffness))
-    np.testing.assert_array_equal(ours.rotor_inertia, theirs.rotor_inertia)
-
-
 def test_joints_get_springs_and_rotors():
     joints = {"elbow": {"elasticity": SPRING}, "shoulder": {"rotor_inertia": 0.7, "elasticity": {"type": "rigid"}}}
     robot = robot_from_urdf(URDF, {"joints": joints})

@@ -101,17 +101,6 @@ def test_xacro_arguments_are_in_the_file(tmp_path: Path) -> None:
         load_robot(path, xacro_arguments={"mass": "3.5"})
 
 
-def test_a_package_is_found_in_the_ament_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("ament_index_python")
-    (tmp_path / "share/ament_index/resource_index/packages").mkdir(parents=True)
-    (tmp_path / "share/ament_index/resource_index/packages/arms").write_text("")
-    write(tmp_path / "share/arms", {})
-    monkeypatch.setenv("AMENT_PREFIX_PATH", str(tmp_path))
-    assert robot_from_parameters({"urdf": "package://arms/urdf/arm.urdf"}).n == 2
-    with pytest.raises(RobotDescriptionError, match=r"robot\.urdf: package 'legs' not found; source the workspace"):
-        robot_from_parameters({"urdf": "package://legs/urdf/arm.urdf"})
-
-
 def test_a_file_of_a_package(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -196,13 +185,6 @@ def test_a_payload_acts_at_its_link_or_tool() -> None:
     R = urdf.inertia_about_origin - robot_from_urdf(urdf_arm()).joints[1].inertia_about_origin
     c = lie.skew([0.1, 0.0, 0.05])
     np.testing.assert_allclose(R, symmetric(*moments) + 1.5 * c.T @ c, atol=1e-15)
-
-
-def test_unphysical_inertia_is_a_warning_if_the_file_says_so() -> None:
-    parameters = packaged_parameters("pendulum")
-    parameters["joints"]["hinge"]["inertia"] = [1.0, 0.0, 0.0, 0.1, 0.0, 0.1]
-    with pytest.warns(UserWarning, match="largest principal moment"):
-        assert robot_from_parameters(parameters | {"unphysical": "warn"}).n == 1
 
 
 def test_a_transmission_and_a_coupled_spring_complete_a_urdf() -> None:
