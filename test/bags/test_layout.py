@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("rosbags")
 
-from bag_files import COMMAND, JOINT_STATE, SETPOINT, STORE, TRAJECTORY, joint_state, setpoint, setpoints, trajectory
+from bag_files import COMMAND, JOINT_STATE, SETPOINT, STORE, TRAJECTORY, joint_state, setpoint, trajectory
 
 from eom_dynamics.bags import Layout, Layouts
 
@@ -111,36 +111,6 @@ def test_rosbags_reads_numbers_written_into_a_template(values, sec) -> None:
     message = STORE.deserialize_cdr(rows[1].tobytes(), COMMAND)
     assert same(message.motor_effort, values) and message.header.stamp.sec == sec and message.held
     assert not message.effort.any() and message.joint_names == names
-
-
-def test_padding_is_ignored() -> None:
-    """Some middlewares leave old contents of their buffers between fields."""
-    data = bytearray(STORE.serialize_cdr(joint_state(5, ["abc", "d"], [1.0, 2.0]), JOINT_STATE))
-    other = bytearray(data)
-    # "abc" and its end take four bytes, "d" takes two: two of padding before the length of position.
-    place = data.index(b"d\x00") + 2
-    assert data[place : place + 2] == bytes(2)
-    other[place : place + 2] = b"\xff\xff"
-    (part,), _ = decoded(JOINT_STATE, [bytes(data), bytes(other)])
-    assert len(part) == 2
-
-
-def test_a_layout_depends_on_names_and_lengths_not_on_numbers() -> None:
-    states = np.random.default_rng(1).standard_normal((5, 200, 2))
-    block = [bytes(STORE.serialize_cdr(m, SETPOINT)) for _, m in setpoints(["a", "b"], states)]
-    block[150] = bytes(STORE.serialize_cdr(setpoint(1, ["b", "a"], states[:, 0]), SETPOINT))
-    parts, _ = decoded(SETPOINT, block)
-    assert [(part.recorded[0], len(part)) for part in parts] == [(0, 150), (150, 1), (151, 49)]
-    assert parts[0].layout is parts[2].layout
-
-
-def test_numbers_of_nested_messages_are_found() -> None:
-    message = trajectory(3, ["a"], [0.0, 1.5], [[1.0], [2.0]], [[3.0], [4.0]])
-    data = bytes(STORE.serialize_cdr(message, TRAJECTORY))
-    layout = Layout(STORE, TRAJECTORY, data)
-    rows = np.frombuffer(data, np.uint8)[np.newaxis]
-    assert layout.numbers(rows, "points[1].velocities").tolist() == [[4.0]]
-    assert layout.numbers(rows, "points[1].time_from_start.nanosec").tolist() == [[500_000_000]]
 
 
 @given(

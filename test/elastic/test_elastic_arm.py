@@ -74,11 +74,6 @@ def test_arm_with_elastic_and_rigid_joints() -> None:
         assert (quantity[0], quantity[1]) == (first[0], second[1])
 
 
-def test_motor_effort_without_rotor_inertia_is_that_of_the_spring() -> None:
-    command = arm(rotor_inertia=0.0).feedforward(*MOTION)
-    np.testing.assert_array_equal(command.motor_effort, command.tau)
-
-
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
@@ -114,11 +109,3 @@ def test_batch_is_its_samples(samples: int) -> None:
         one = elastic.feedforward(*states[:, i], wrench=wrench[:, i])
         for quantity, expected in zip(batch, one, strict=True):
             assert deviation(quantity[i], expected) < 1e-13
-
-
-def test_efforts_are_those_of_the_inverse_dynamics() -> None:
-    elastic = ElasticArm(load_robot("iiwa"))
-    motion, wrench = fixed_case("iiwa", 4).motion, np.random.default_rng(0).uniform(-5, 5, (3, 6))
-    command = elastic.feedforward(*motion, wrench=wrench)
-    np.testing.assert_array_equal(command[:3], elastic.dynamics.inverse_dynamics(*motion, wrench=wrench))
-    assert elastic.robot is elastic.dynamics.robot

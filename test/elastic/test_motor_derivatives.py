@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from chains import fixed_case
 from differences import derivative, deviation
 from springs import EVERY_KIND, with_springs
 
@@ -95,18 +94,6 @@ def test_coupled_springs_and_a_transmission(model: str) -> None:
     assert deviation(jet.motor_effort[1], arm.motor_inertia * jet.motor_position[3] + load) < 1e-11
     command = arm.feedforward(*motion[:5])
     assert deviation(jet.motor_effort[0], command.motor_effort) < 1e-11
-
-
-def test_rotors_on_the_base_have_no_coupling() -> None:
-    mount = RotorMount(-1, np.array([0.0, 1.0, 0.0]))
-    robot = replace(
-        load_robot("panda"), joints=tuple(replace(joint, rotor_mount=mount) for joint in load_robot("panda").joints)
-    )
-    motion = fixed_case("iiwa", 4).motion
-    complete, reduced = (ElasticArm(robot, rotor_model=model) for model in ("complete", "reduced"))
-    assert derivatives_needed(complete) == derivatives_needed(reduced) == 4
-    for a, b in zip(complete.feedforward(*motion), reduced.feedforward(*motion), strict=True):
-        assert deviation(a, b) < 1e-12
 
 
 def test_number_of_derivatives_needed() -> None:

@@ -112,16 +112,6 @@ def test_near_the_end_of_a_range_it_is_shorter_and_where_the_wanted_one_is_rough
     assert excess <= 1e-9 and stop.duration > 0.2
 
 
-def test_limits_that_the_command_exceeds_already_do_not_decide() -> None:
-    """Twice the largest velocity: from there on it falls, so that the acceleration alone chooses the duration."""
-    arm = ARMS["panda"]
-    state = np.zeros((5, 7))
-    state[0], state[1, 0] = HOME["panda"], 2 * 2.175
-    stop, excess = choose_stop(arm, LimitCheck(arm), command(arm, state), 0.3)
-    assert excess <= 1e-9
-    assert np.max(np.abs(stop.at(np.linspace(0, stop.duration, 99)).state[1])) <= 2 * 2.175
-
-
 def test_wrench_stiffness_and_base_come_to_rest_too() -> None:
     rng = np.random.default_rng(5)
     arm = ARMS["vsa_planar_2r"]

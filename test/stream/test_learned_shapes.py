@@ -52,15 +52,6 @@ def test_a_shape_is_learned_from_two_messages_in_a_row(learned):
     assert compiled.created == 1
 
 
-def test_commanded_stiffness_is_part_of_the_shape(learned):
-    shapes, compiled, learn = learned
-    learn("x")
-    learn("x", "x", stiffness=(1.0, 1.0))
-    assert shapes.latest.shape[3] == (2, 0, 0)
-    learn("x", "x")
-    assert compiled.created == 2
-
-
 def test_the_call_that_takes_a_message_is_the_latest(learned):
     shapes, _, learn = learned
     learn("x", "x", "y", "y")

@@ -233,24 +233,11 @@ def test_joints_are_as_described(parameters: dict[str, Any]) -> None:
         assert deviation(joint.inertia_about_origin, [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) < 1e-15
 
 
-def test_axis_off_the_origin_is_scaled_with_its_moment() -> None:
-    screw = robot_with(screw=[0.0, 0.0, 1.000005, 0.0, -0.3, 0.0]).joints[0].screw
-    np.testing.assert_allclose(screw, [0, 0, 1, 0, -0.3 / 1.000005, 0], rtol=1e-15)
-
-
 def test_gravity_is_standard_unless_given() -> None:
     parameters = packaged_parameters("planar_2r")
     np.testing.assert_array_equal(robot_from_parameters(parameters).gravity, [0, -9.80665, 0])
     del parameters["gravity"]
     np.testing.assert_array_equal(robot_from_parameters(parameters).gravity, [0, 0, -9.80665])
-
-
-def test_joint_without_elasticity_is_rigid_and_without_rotor() -> None:
-    parameters = packaged_parameters("planar_2r")
-    del parameters["joints"]["joint_1"]["elasticity"], parameters["joints"]["joint_1"]["rotor_inertia"]
-    robot = robot_from_parameters(parameters)
-    np.testing.assert_array_equal(robot.stiffness, [np.inf, 300])
-    np.testing.assert_array_equal(robot.rotor_inertia, [0, 0.1])
 
 
 @pytest.mark.parametrize("as_list", [list, tuple, lambda x: array("d", x)], ids=["list", "tuple", "array.array"])

@@ -107,12 +107,6 @@ def test_transmissions_that_are_left_out_are_listed() -> None:
     )
 
 
-def test_limits_of_joints_without_any() -> None:
-    for more in ("", '<limit velocity="2" effort="1"/>'):
-        limits = load_robot(urdf(link("base"), link("arm"), joint("j", "base", "arm", more=more))).joints[0].limits
-        assert (limits.lower, limits.upper) == (-np.inf, np.inf)
-
-
 def test_fixed_links_are_merged_with_their_inertia() -> None:
     """A link on a fixed joint has the same effect as on a joint that rests at 0."""
     ends = link("base"), link("arm"), joint("j", "base", "arm")
@@ -158,11 +152,6 @@ def test_other_branches_may_be_dropped() -> None:
     )
     states = np.random.default_rng(0).uniform(-2, 2, (5, 5))
     assert deviation(efforts(part, states[:, :3]), efforts(without, states)[:, :3]) < 1e-13
-
-
-def test_two_tips_are_two_tools() -> None:
-    part = load_robot(TWO_ARMS, tip=["right_hand", "left_tip"])
-    assert part.n == 5 and [tool.name for tool in part.tools] == ["right_hand", "left_tip"]
 
 
 def test_gravity_is_rotated_into_the_frame_of_the_root() -> None:

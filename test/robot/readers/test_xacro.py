@@ -228,24 +228,24 @@ def test_a_xacro_file_is_a_program_run_by_the_function_of_xacro(
     assert 'mass value="4.5"' in text and 'link name="4_hand"' in text and "DOCTYPE" not in text
 
 
-PAYLOADS = {
-    "comprehension": "${[f.__globals__ for f in [xacro.load_yaml]][0]['os'].system('touch FILE')}",
-    "lambda": "${(lambda f: f.__globals__)(xacro.load_yaml)['os'].system('touch FILE')}",
-    "generator": "${list(f.__globals__ for f in [xacro.load_yaml])[0]['os'].system('touch FILE')}",
-    "frame": "${(x for x in [1]).gi_frame.f_back.f_back.f_globals['os'].system('touch FILE')}",
-    "class": "${[().__class__ for x in [1]][0].__base__.__subclasses__()}",
-    "method": "${[[].append][0].real}",
-    "type": "${python.type(1)}",
-    "vars": "${python.vars(xacro)}",
-    "vars as an item": "${python['vars'](xacro)}",
-    "open in eval": r"$(eval ${'open\x28'}'FILE', 'w'${'\x29.write\x28'}'x'${'\x29'})",
-    "getattr in eval": r"$(eval getattr${'\x28env, 1\x29'})",
-    "exec in eval": r"$(eval exec${'\x28'}'x = 1'${'\x29'})",
-    "attribute in eval": "$(eval env.func_globals)",
-}
+PAYLOADS = [
+    "${[f.__globals__ for f in [xacro.load_yaml]][0]['os'].system('touch FILE')}",
+    "${(lambda f: f.__globals__)(xacro.load_yaml)['os'].system('touch FILE')}",
+    "${list(f.__globals__ for f in [xacro.load_yaml])[0]['os'].system('touch FILE')}",
+    "${(x for x in [1]).gi_frame.f_back.f_back.f_globals['os'].system('touch FILE')}",
+    "${[().__class__ for x in [1]][0].__base__.__subclasses__()}",
+    "${[[].append][0].real}",
+    "${python.type(1)}",
+    "${python.vars(xacro)}",
+    "${python['vars'](xacro)}",
+    r"$(eval ${'open\x28'}'FILE', 'w'${'\x29.write\x28'}'x'${'\x29'})",
+    r"$(eval getattr${'\x28env, 1\x29'})",
+    r"$(eval exec${'\x28'}'x = 1'${'\x29'})",
+    "$(eval env.func_globals)",
+]
 
 
-@pytest.mark.parametrize("payload", PAYLOADS.values(), ids=PAYLOADS)
+@pytest.mark.parametrize("payload", PAYLOADS)
 def test_expressions_reach_nothing_but_values(tmp_path: Path, payload: str) -> None:
     """No function, class, generator or frame, and by none of them the modules of the process."""
     file = tmp_path / "touched"
