@@ -88,22 +88,9 @@ def test_a_block_is_split_in_order(messages) -> None:
 @given(values=arrays(7), sec=st.integers(-(2**31), 2**31 - 1))
 def test_rosbags_reads_numbers_written_into_a_template(values, sec) -> None:
     names = [f"joint_{k}" for k in range(7)]
-    types = STORE.types
-    template = types[COMMAND](
-        header=setpoint(0, [], np.zeros((5, 0))).header,
-        joint_names=names,
-        motor_names=names,
-        held=False,
-        command_lead=0.0,
-        status=0,
-        **{
-            name: np.zeros(7)
-            for name in ("effort", "effort_rate", "effort_acceleration", "motor_position", "motor_velocity")
-        },
-        motor_acceleration=np.zeros(7),
-        motor_effort=np.zeros(7),
-    )
-    layout = Layout(STORE, COMMAND, bytes(STORE.serialize_cdr(template, COMMAND)))
+    fields = [name for name in STORE.fielddefs[COMMAND][1] if name[0].startswith(("effort", "motor_"))]
+    numbers = {name: np.zeros(7) for name, _ in fields if name != "motor_names"}
+    layout = Layout.of(COMMAND, joint_names=names, motor_names=names, **numbers)
     rows = np.tile(layout.template, (3, 1))
     layout.set_numbers(rows, "motor_effort", np.array([np.zeros(7), values, np.ones(7)]))
     layout.set_numbers(rows, "header.stamp.sec", np.array([1, sec, 3]))

@@ -140,17 +140,6 @@ def test_deflections_over_time_are_those_of_the_filter() -> None:
     assert not np.any(found[:, 1])
 
 
-def test_deflections_over_time_start_without_transient() -> None:
-    """Under tau = a + b t, delta = (tau - b D / K) / K solves D deltad + K delta = tau."""
-    arm = ElasticArm(with_springs(load_robot("planar_2r"), EVERY_KIND["damped"], EVERY_KIND["cubic"]))
-    time = np.linspace(0, 0.4, 9)
-    a, b = np.array([3.0, -2.0]), np.array([7.0, 1.0])
-    efforts = [a + np.outer(time, b), np.tile(b, (9, 1)), np.zeros((9, 2))]
-    found = arm.deflections_over_time(time, efforts)
-    np.testing.assert_allclose(found[:, 0], (a[0] + b[0] * time - b[0] * 15 / 500) / 500, rtol=1e-13)
-    assert not np.any(found[:, 1])
-
-
 def test_deflections_over_time_refuse_times_that_do_not_fit() -> None:
     arm = ElasticArm(with_springs(load_robot("planar_2r"), EVERY_KIND["damped"]))
     efforts = [np.zeros((3, 2))] * 3

@@ -21,7 +21,6 @@ from eom_dynamics import (
     load_robot,
 )
 from eom_dynamics.actuators.springs import DampedSpring
-from eom_dynamics.extras import MissingLibraryError
 
 mujoco = pytest.importorskip("mujoco", reason="MuJoCo is missing: pip install mujoco")
 
@@ -317,9 +316,3 @@ def test_a_parameter_file_adds_springs(tmp_path: Path) -> None:
         f"/**: {{ros__parameters: {{robot: {{urdf: arm.xml, tip: two, joints: {{a: {spring}}}}}}}}}\n"
     )
     assert load_robot(tmp_path / "arm.yaml").stiffness.tolist() == [50.0, np.inf]
-
-
-def test_a_missing_mujoco_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("eom_dynamics.extras._is_installed", lambda module: module != "mujoco")
-    with pytest.raises(MissingLibraryError, match=r"mujoco is not installed; .*eom_dynamics\[mjcf\]"):
-        load_robot(model(chain(TURN)))

@@ -84,16 +84,6 @@ def test_joints_get_springs_and_rotors():
     assert robot_from_urdf(URDF, {"joints": {"elbow": {"rotor_inertia": 3}}}).rotor_inertia[1] == 3
 
 
-@pytest.mark.parametrize("tip", ["flange", ["flange"]])
-def test_the_other_entries_are_those_of_load_robot(tip):
-    section = {"root": "upper", "tip": tip, "branches": "drop", "gravity": [0.0, 9.0, 0.0], "tools": ["lower"]}
-    ours, theirs = robot_from_urdf(URDF, section), load_robot(URDF, **section)
-    assert ours.joint_names == theirs.joint_names == ("elbow",)
-    np.testing.assert_array_equal(ours.gravity, [0, 9, 0])
-    assert [tool.name for tool in ours.tools] == ["lower"]
-    assert sum(body.mass for body in ours.joints) == sum(body.mass for body in theirs.joints)
-
-
 REFUSED = [
     ({"joints": {"sholder": {}}}, "parameters: urdf.joints.sholder: unknown entry; did you mean shoulder?"),
     (
