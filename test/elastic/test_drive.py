@@ -201,24 +201,6 @@ def test_what_the_robot_adds_is_taken_out(own: tuple[str, ...]) -> None:
     np.testing.assert_array_equal(sent.velocity, command.motor_velocity)
 
 
-def test_pinocchio_has_the_same_gravity_and_coriolis_efforts() -> None:
-    pytest.importorskip("pinocchio")
-    from pinocchio_tree import PinocchioTree
-    from urdf_arms import urdf_arm
-
-    text = urdf_arm()
-    robot = eom.load_robot(text)
-    tree, x = PinocchioTree(text, robot), states(robot.n)
-    q, qd, qdd = x[:3]
-    gravity, both = tree.effort(q, 0 * q, 0 * q), tree.effort(q, qd, 0 * q)
-    for own, taken in ((("gravity",), gravity), (("coriolis",), both - gravity), (("gravity", "coriolis"), both)):
-        arm = ElasticArm(replace(robot, compensated_by_robot=own))
-        command = arm.feedforward(*x)
-        sent = arm.drive_command(command, q, qd, qdd)
-        np.testing.assert_allclose(command.motor_effort - sent.effort, taken, rtol=0, atol=1e-11)
-        assert np.abs(taken).max() > 1e-3
-
-
 @pytest.mark.parametrize("payload", [None, PAYLOAD])
 def test_the_rate_is_that_of_the_sent_effort(payload: eom.Payload | None) -> None:
     arm = ElasticArm(with_drives(eom.load_robot("iiwa"), *COMPENSATIONS))

@@ -72,9 +72,10 @@ def test_numbers_are_read_as_ros_reads_them(tmp_path: Path, text: str, value: fl
 
 
 def test_a_byte_order_mark_does_not_matter(tmp_path: Path) -> None:
-    path = tmp_path / "arm.yaml"
-    path.write_bytes(b"\xef\xbb\xbf" + (CONFIG / "iiwa.yaml").read_bytes())
-    assert load_robot(path).n == 7
+    for name, text in (("arm.yaml", (CONFIG / "planar_2r.yaml").read_text()), ("arm.urdf", urdf_arm())):
+        path = tmp_path / name
+        path.write_bytes(b"\xef\xbb\xbf" + text.encode())
+        assert load_robot(path).n == load_robot("\ufeff" + text).n == 2
 
 
 @pytest.fixture(scope="module")

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from differences import deviation
@@ -211,10 +209,3 @@ def test_a_floating_joint_has_six_variables() -> None:
     assert robot.joint_names == ("free_x", "free_y", "free_z", "free_yaw", "free_pitch", "free_roll")
     weight = equations_of_motion(robot, np.zeros(6), np.zeros(6)).gravity[0]
     assert np.linalg.norm(weight[:3]) == pytest.approx(2 * 9.80665)
-
-
-def test_text_path_and_byte_order_mark(tmp_path: Path) -> None:
-    path = tmp_path / "arms.urdf"
-    path.write_bytes(b"\xef\xbb\xbf" + TWO_ARMS.encode())
-    for source in (path, str(path), TWO_ARMS, "\n\t " + TWO_ARMS, "\ufeff" + TWO_ARMS):
-        assert load_robot(source).n == 5
