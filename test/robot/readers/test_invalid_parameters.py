@@ -170,6 +170,25 @@ SPRINGS: list[tuple[dict[str, Any], str, str]] = [
     (PAIR | {"type": "antagonistic_quadratic"}, "slope", "missing"),
 ]
 
+FRICTIONS: list[tuple[dict[str, Any], str, str]] = [
+    ({"viscous": -1.0}, "viscous", "must not be negative"),
+    ({"static": 1.0}, "static", "must be at least coulomb"),
+    ({"coulomb_negative": 4.0}, "static", "must be at least coulomb_negative"),
+    ({"viscous_negative": -1.0}, "viscous_negative", "must not be negative"),
+    ({"smoothing_velocity": 0.0}, "smoothing_velocity", "must be positive"),
+    ({"presliding_distance": 0.0}, "presliding_distance", "must be positive"),
+]
+
+GROUPS: list[tuple[str, dict[str, Any], str]] = [
+    ("coupled_stiffness", {"matrix": [2.0, 1.0, 0.0, 2.0]}, "matrix: must be symmetric"),
+    ("coupled_stiffness", {"matrix": [1.0, 2.0, 2.0, 1.0]}, "matrix: … positive definite"),
+    ("coupled_stiffness", {"matrix": [1.0, 0.0, 0.0]}, "matrix: must have 4 entries"),
+    ("coupled_stiffness", {"joints": ["joint_1"], "matrix": [1.0]}, "joints: … at least two"),
+    ("coupled_stiffness", {"joints": ["joint_1", "wrist"]}, "joints: 'wrist' is not a joint"),
+    ("transmission", {"matrix": [1.0] * 4}, "matrix: must be invertible"),
+    ("transmission", {"matrix": None}, "matrix: has no value"),
+]
+
 RIGID: dict[str, Any] = {".elasticity": ..., "joints.joint_2.elasticity": ...}
 GROUP = {"joints": ["joint_1", "joint_2"], "matrix": [1.0, 0.0, 0.0, 1.0]}
 ZERO = {"xyz": [0.0, 0.0, 0.0], "rpy": [0.0, 0.0, 0.0]}
@@ -180,6 +199,11 @@ CHANGES: dict[str, list[tuple[dict[str, Any], str]]] = {
     "planar_2r": [
         *(({path: value}, f"{path}: {message}") for path, value, message in ENTRIES),
         *(({".elasticity": spring}, f".elasticity.{entry}: {message}") for spring, entry, message in SPRINGS),
+        *(
+            ({".actuator.friction": FRICTION | values}, f".actuator.friction.{entry}: {message}")
+            for values, entry, message in FRICTIONS
+        ),
+        *((RIGID | {group: GROUP | entries}, f"{group}.{message}") for group, entries, message in GROUPS),
         ({".type": "prismatic"}, ".screw: the angular part of a prismatic joint"),
         ({".type": "prismatic", ".screw": [0.0] * 6}, ".screw: the axis must be a unit vector"),
         ({".type": "helical"}, ".screw: a helical joint must have a pitch"),
@@ -194,55 +218,15 @@ CHANGES: dict[str, list[tuple[dict[str, Any], str]]] = {
             {"joint_names": ["joint_1", "joint2"]},
             "joints.joint2: missing; is joint_2 a misspelling of it?",
         ),
-        ({".actuator.friction": FRICTION | {"viscous": -1.0}}, ".actuator.friction.viscous: must not be negative"),
-        ({".actuator.friction": FRICTION | {"static": 1.0}}, ".actuator.friction.static: must be at least coulomb"),
-        (
-            {".actuator.friction": FRICTION | {"coulomb_negative": 4.0}},
-            ".actuator.friction.static: must be at least coulomb_negative",
-        ),
-        (
-            {".actuator.friction": FRICTION | {"viscous_negative": -1.0}},
-            ".actuator.friction.viscous_negative: must not be negative",
-        ),
-        (
-            {".actuator.friction": FRICTION | {"smoothing_velocity": 0.0}},
-            ".actuator.friction.smoothing_velocity: must be positive",
-        ),
-        (
-            {".actuator.friction": FRICTION | {"presliding_distance": 0.0}},
-            ".actuator.friction.presliding_distance: must be positive",
-        ),
         ({".actuator.limits.current": 10.0}, ".actuator.torque_constant: missing; the current limit needs it"),
         (
             {".actuator": {"torque_constant": 0.1, "limits": {"voltage": 48.0}}},
             ".actuator.resistance: … the voltage limit needs both",
         ),
         (
-            RIGID | {"coupled_stiffness": GROUP | {"matrix": [2.0, 1.0, 0.0, 2.0]}},
-            "coupled_stiffness.matrix: must be symmetric",
-        ),
-        (
-            RIGID | {"coupled_stiffness": GROUP | {"matrix": [1.0, 2.0, 2.0, 1.0]}},
-            "coupled_stiffness.matrix: … positive definite",
-        ),
-        (
-            RIGID | {"coupled_stiffness": GROUP | {"matrix": [1.0, 0.0, 0.0]}},
-            "coupled_stiffness.matrix: must have 4 entries",
-        ),
-        (
-            RIGID | {"coupled_stiffness": {"joints": ["joint_1"], "matrix": [1.0]}},
-            "coupled_stiffness.joints: … at least two",
-        ),
-        (
-            RIGID | {"coupled_stiffness": GROUP | {"joints": ["joint_1", "wrist"]}},
-            "coupled_stiffness.joints: 'wrist' is not a joint",
-        ),
-        (
             {"coupled_stiffness": GROUP},
             "coupled_stiffness.joints: 'joint_1' is not a joint without an elasticity; those are none",
         ),
-        (RIGID | {"transmission": GROUP | {"matrix": [1.0] * 4}}, "transmission.matrix: must be invertible"),
-        (RIGID | {"transmission": {"joints": ["joint_1", "joint_2"]}}, "transmission.matrix: missing"),
         (
             {".elasticity": PAIR, "transmission": GROUP},
             "transmission.joints: 'joint_1' is not a joint with one motor",

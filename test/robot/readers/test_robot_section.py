@@ -119,27 +119,34 @@ def by_body_screws() -> Robot:
 
 def by_urdf() -> Robot:
     """Frames of links on their axes, z along the axis; inertial frames at those of the rows."""
-    text, previous = '<robot name="arm"><link name="base"/>', np.eye(4)
+    parts, previous = [], np.eye(4)
     for i, (kind, _) in enumerate(ROWS):
         before = POSES[i - 1] if i else np.eye(4)
-        place, inertial = origin(np.linalg.inv(previous) @ before), np.linalg.inv(before) @ POSES[i]
-        inertial = inertial.copy()
+        inertial = np.linalg.inv(before) @ POSES[i]
         inertial[:3, 3] += inertial[:3, :3] @ CENTERS[i]
-        at, moments = origin(inertial), six(INERTIA)
-        text += (
-            f'<link name="link_{i}"><inertial><origin xyz="{words(at["xyz"])}" rpy="{words(at["rpy"])}"/>'
-            f'<mass value="{MASSES[i]!r}"/><inertia '
-            + " ".join(f'{k}="{v!r}"' for k, v in zip(("ixx", "ixy", "ixz", "iyy", "iyz", "izz"), moments, strict=True))
-            + f'/></inertial></link><joint name="{NAMES[i]}" type="{kind}">'
-            f'<parent link="{f"link_{i - 1}" if i else "base"}"/><child link="link_{i}"/>'
-            f'<origin xyz="{words(place["xyz"])}" rpy="{words(place["rpy"])}"/><axis xyz="0 0 1"/></joint>'
-        )
+        place = origin(np.linalg.inv(previous) @ before)
+        parts.append(link_and_joint(i, NAMES[i], kind, place, origin(inertial), MASSES[i], six(INERTIA)))
         previous = before
-    return load_robot(text + "</robot>")
+    return load_robot(f'<robot name="arm"><link name="link_0"/>{"".join(parts)}</robot>')
 
 
-def words(values: list[float]) -> str:
-    return " ".join(map(repr, values))
+def link_and_joint(
+    i: int, name: str, kind: str, place: dict[str, Any], inertial: dict[str, Any], mass: float, moments: list[float]
+) -> str:
+    """The joint about or along z that moves the next link, in URDF."""
+    names = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+    inertia = " ".join(f'{entry}="{value!r}"' for entry, value in zip(names, moments, strict=True))
+    return (
+        f'<link name="link_{i + 1}"><inertial>{placed(inertial)}<mass value="{mass!r}"/>'
+        f"<inertia {inertia}/></inertial></link>"
+        f'<joint name="{name}" type="{kind}"><parent link="link_{i}"/><child link="link_{i + 1}"/>'
+        f'{placed(place)}<axis xyz="0 0 1"/></joint>'
+    )
+
+
+def placed(pose: dict[str, Any]) -> str:
+    xyz, rpy = (" ".join(map(repr, map(float, pose[part]))) for part in ("xyz", "rpy"))
+    return f'<origin xyz="{xyz}" rpy="{rpy}"/>'
 
 
 WAYS = {
@@ -183,25 +190,15 @@ UR5E_INERTIALS = (
 
 def test_ur5e_is_that_of_the_manufacturers_urdf() -> None:
     """The packaged robot is a DH table; the values above are from the manufacturer's URDF, which has other frames."""
-    parameters = packaged_parameters("ur5e")
-    text, parent = '<robot name="ur5e"><link name="base"/>', "base"
-    for name, (xyz, rpy), (center, roll) in zip(parameters["joint_names"], UR5E_ORIGINS, UR5E_INERTIALS, strict=True):
-        joint = parameters["joints"][name]
-        moments = " ".join(
-            f'i{k}="{v!r}"' for k, v in zip(("xx", "xy", "xz", "yy", "yz", "zz"), joint["inertia"], strict=True)
-        )
-        text += (
-            f'<link name="{name}_link"><inertial><origin xyz="{words(center)}" rpy="{roll!r} 0 0"/>'
-            f'<mass value="{joint["mass"]!r}"/><inertia {moments}/></inertial></link>'
-            f'<joint name="{name}" type="revolute"><parent link="{parent}"/><child link="{name}_link"/>'
-            f'<origin xyz="{words(xyz)}" rpy="{words(rpy)}"/><axis xyz="0 0 1"/></joint>'
-        )
-        parent = f"{name}_link"
+    parameters, parts = packaged_parameters("ur5e"), []
+    rows = zip(parameters["joint_names"], UR5E_ORIGINS, UR5E_INERTIALS, strict=True)
+    for i, (name, (xyz, rpy), (center, roll)) in enumerate(rows):
+        joint, place = parameters["joints"][name], {"xyz": xyz, "rpy": rpy}
+        inertial = {"xyz": center, "rpy": [roll, 0, 0]}
+        parts.append(link_and_joint(i, name, "revolute", place, inertial, joint["mass"], joint["inertia"]))
+    text = f'<robot name="ur5e"><link name="link_0"/>{"".join(parts)}</robot>'
     states = np.random.default_rng(5).uniform(-2, 2, (5, 6))
-    tau = [
-        equations_of_motion(r, *states[:4]).efforts(states[4])
-        for r in (load_robot("ur5e"), load_robot(text + "</robot>"))
-    ]
+    tau = [equations_of_motion(r, *states[:4]).efforts(states[4]) for r in (load_robot("ur5e"), load_robot(text))]
     for ours, theirs in zip(*tau, strict=True):
         assert deviation(ours, theirs) < 1e-12
 
