@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
+from urdf_arms import urdf_arm
 
 from eom_dynamics import RobotDescriptionError, load_robot, robot_from_parameters
 from eom_dynamics.robot import Limits, robot_from_urdf
@@ -49,58 +52,45 @@ def test_mimic_joints_and_fixed_bodies() -> None:
     assert robot.merged == ("link tip into the body of two (1 kg)",)
 
 
-INERTIAL = """<inertial><origin xyz="0 0 0.1"/><mass value="1"/>
-  <inertia ixx="0.1" ixy="0" ixz="0" iyy="0.1" iyz="0" izz="0.1"/></inertial>"""
-
-
-def link(name):
-    return f'<link name="{name}">{INERTIAL}</link>'
-
-
-def joint(name, kind, parent, child, more=""):
-    return f"""<joint name="{name}" type="{kind}"><origin xyz="0.3 0 0.2"/><axis xyz="0 1 0"/>
-      <parent link="{parent}"/><child link="{child}"/>{more}</joint>"""
-
-
-URDF = f"""<robot name="arm">{"".join(map(link, ["base", "upper", "lower", "finger", "flange", "table"]))}
-  {joint("shoulder", "revolute", "base", "upper")}
-  {joint("elbow", "continuous", "upper", "lower")}
-  {joint("grip", "prismatic", "lower", "finger", '<mimic joint="elbow"/>')}
-  {joint("mount", "fixed", "lower", "flange")}
-  {joint("slide", "planar", "base", "table")}
-  <transmission name="t"><joint name="elbow"/><actuator name="m"><mechanicalReduction>10</mechanicalReduction>
-    <motorInertia>0.002</motorInertia></actuator></transmission>
-</robot>"""
-
 SPRING = {"type": "linear", "stiffness": 500.0}
+GEAR = """<transmission name="t"><joint name="elbow"/><actuator name="m">
+  <mechanicalReduction>10</mechanicalReduction><motorInertia>0.002</motorInertia></actuator></transmission>"""
 
 
-def test_joints_get_springs_and_rotors():
+def urdf(wrist: str = "revolute") -> str:
+    """An arm with a geared elbow, and a wrist of a type, or one that mimics the elbow."""
+    text = urdf_arm(joints=("shoulder", "elbow", "wrist")).replace("</robot>", f"{GEAR}</robot>")
+    if wrist == "mimic":
+        return text.replace(f"</joint>{GEAR}", f'<mimic joint="elbow"/></joint>{GEAR}')
+    return text.replace('"wrist" type="revolute"', f'"wrist" type="{wrist}"')
+
+
+def test_joints_get_springs_and_rotors() -> None:
     joints = {"elbow": {"elasticity": SPRING}, "shoulder": {"rotor_inertia": 0.7, "elasticity": {"type": "rigid"}}}
-    robot = robot_from_urdf(URDF, {"joints": joints})
-    found = dict(zip(robot.joint_names, zip(robot.stiffness, robot.rotor_inertia, strict=True), strict=True))
-    assert found["elbow"] == (500.0, pytest.approx(0.2))  # its rotor from the transmission
-    assert found["shoulder"] == (np.inf, 0.7)
-    assert robot_from_urdf(URDF, {"joints": {"elbow": {"rotor_inertia": 3}}}).rotor_inertia[1] == 3
+    robot = robot_from_urdf(urdf(), {"joints": joints})
+    np.testing.assert_array_equal(robot.stiffness, [np.inf, 500.0, np.inf])
+    np.testing.assert_allclose(robot.rotor_inertia, [0.7, 0.2, 0.0])  # the elbow's from the transmission
+    assert robot_from_urdf(urdf(), {"joints": {"elbow": {"rotor_inertia": 3}}}).rotor_inertia[1] == 3
 
 
-REFUSED = [
-    ({"joints": {"sholder": {}}}, "parameters: urdf.joints.sholder: unknown entry; did you mean shoulder?"),
-    (
-        {"joints": {"elbow": {"elasticity": {"stiffness": 1.0}}}},
-        "parameters: urdf.joints.elbow.elasticity.type: missing",
-    ),
-    ({"joints": {"grip": {"elasticity": SPRING}}}, "parameters: urdf.joints.grip: it mimics elbow"),
-    ({"joints": {"mount": {}}}, "parameters: urdf.joints.mount: a fixed joint has no motor"),
-    ({"joints": {"slide": {}}}, "parameters: urdf.joints.slide: a planar joint has no motor"),
-    ({"roots": "upper"}, "parameters: urdf.roots: unknown entry; did you mean root?"),
-    ({"root": "uper"}, "/arm: root: no link 'uper'; did you mean upper?"),
-]
-
-
-@pytest.mark.parametrize(("section", "reason"), REFUSED, ids=[row[-1] for row in REFUSED])
-def test_invalid_entries_are_named(section, reason):
+@pytest.mark.parametrize(
+    ("wrist", "section", "reason"),
+    [
+        ("fixed", {"joints": {"wrist": {}}}, "parameters: urdf.joints.wrist: a fixed joint has no motor"),
+        ("planar", {"joints": {"wrist": {}}}, "parameters: urdf.joints.wrist: a planar joint has no motor"),
+        ("mimic", {"joints": {"wrist": {"elasticity": SPRING}}}, "parameters: urdf.joints.wrist: it mimics elbow"),
+        ("revolute", {"joints": {"elbw": {}}}, "parameters: urdf.joints.elbw: unknown entry; did you mean elbow?"),
+        (
+            "revolute",
+            {"joints": {"elbow": {"elasticity": {"stiffness": 1.0}}}},
+            "parameters: urdf.joints.elbow.elasticity.type: missing",
+        ),
+        ("revolute", {"roots": "base"}, "parameters: urdf.roots: unknown entry; did you mean root?"),
+        ("revolute", {"root": "bas"}, "/arm: root: no link 'bas'; did you mean base?"),
+    ],
+)
+def test_invalid_entries_are_named(wrist: str, section: dict[str, Any], reason: str) -> None:
     with pytest.raises(RobotDescriptionError) as error:
-        robot_from_urdf(URDF, section, "/arm")
+        robot_from_urdf(urdf(wrist), section, "/arm")
     assert str(error.value).startswith(reason)
     assert "\n" not in str(error.value)
