@@ -100,6 +100,18 @@ def test_rosbags_reads_numbers_written_into_a_template(values, sec) -> None:
     assert not message.effort.any() and message.joint_names == names
 
 
+def test_padding_is_ignored() -> None:
+    """Some middlewares leave old contents of their buffers between fields."""
+    data = bytearray(STORE.serialize_cdr(joint_state(5, ["abc", "d"], [1.0, 2.0]), JOINT_STATE))
+    other = bytearray(data)
+    # "abc" and its end take four bytes, "d" takes two: two of padding before the length of position.
+    place = data.index(b"d\x00") + 2
+    assert data[place : place + 2] == bytes(2)
+    other[place : place + 2] = b"\xff\xff"
+    (part,), _ = decoded(JOINT_STATE, [bytes(data), bytes(other)])
+    assert len(part) == 2
+
+
 @given(
     values=st.lists(st.lists(NUMBERS, min_size=6, max_size=6), max_size=3), n=st.integers(0, 3), little=st.booleans()
 )

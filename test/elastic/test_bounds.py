@@ -12,8 +12,8 @@ from chains import packaged_parameters
 from lazy import Lazy
 
 from eom_dynamics import ElasticArm, Feedforward, StateError, load_robot, robot_from_parameters
-from eom_dynamics.elastic import LimitCheck
-from eom_dynamics.elastic.limit_violations import nearest_end, range_ratio
+from eom_dynamics.elastic import LimitCheck, spring_set
+from eom_dynamics.elastic.limit_violations import nearest_end, range_ratio, summary
 from eom_dynamics.trajectory import Samples, check
 
 LIMITS = {
@@ -155,6 +155,18 @@ def test_excess_counts_from_what_the_start_exceeds_already() -> None:
     assert excess[1] == pytest.approx(1.0 / (0.5 * (5.0 + 2.175)), rel=1e-6)
 
 
+def test_nothing_is_compiled_in_a_prepared_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    arm = planar()
+    found = LimitCheck(arm)
+    found.prepare()
+    states = np.full((5, arm.robot.n), 1e3)
+    command = arm.feedforward(*states)
+    monkeypatch.setattr(spring_set, "compiled_program", lambda *_: pytest.fail("compiled"))
+    assert found.violated(np.concatenate((*states, *command)))
+    assert found.violations(states, command)
+    found.clipped(command)
+
+
 def test_angles_beyond_their_range_by_more_than_a_turn() -> None:
     """Within a turn, without limits, and at lengths, they are not refused; the range of a follower counts."""
     arm, check = ARMS["planar"], LimitCheck(ARMS["planar"])
@@ -201,3 +213,10 @@ def test_distance_relative_to_half_the_range(distance: float, lower: float, uppe
 def test_nearest_end() -> None:
     assert [nearest_end(x, -1.0, 3.0) for x in (-5.0, 0.9, 1.0, 1.1, 5.0)] == [-1.0, -1.0, 3.0, 3.0, 3.0]
     assert nearest_end(-9.0, -INF, 3.0) == 3.0 and nearest_end(9.0, -1.0, INF) == -1.0
+
+
+def test_summary() -> None:
+    assert summary(["a", "b"], shown=2) == "a; b"
+    assert summary(["a", "b", "c", "d"], shown=2) == "a; b; and 2 more"
+    assert summary([str(k) for k in range(6)]) == "0; 1; 2; 3; 4; and 1 more"
+    assert summary([]) == ""

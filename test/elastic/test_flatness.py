@@ -21,6 +21,7 @@ from eom_dynamics.elastic import (
     flat_state,
     linearizing_effort,
     linearizing_snap,
+    motor_pd_effort,
 )
 from eom_dynamics.robot.payload import with_payload
 
@@ -277,6 +278,12 @@ def test_feedback_linearization_takes_a_payload(source: str, rigid: bool) -> Non
     np.testing.assert_allclose(on_reference, arm.feedforward(*motion, payload=rates).motor_effort, atol=1e-7)
     with pytest.raises(StateError, match="numbers too large: effort_acceleration"):
         linearizing_effort(arm, state, motion, gains, payload=[*rates[:2], np.full(10, 1e308)])
+
+
+def test_motor_pd_adds_to_the_feedforward() -> None:
+    command = ElasticArm(load_robot("iiwa")).feedforward(*np.zeros((5, 7)))
+    effort = motor_pd_effort(command, command.motor_position - 0.1, command.motor_velocity + 0.2, 50.0, np.full(7, 3.0))
+    np.testing.assert_allclose(effort, command.motor_effort + 5.0 - 0.6, rtol=1e-13)
 
 
 def test_stiffness_out_of_range_of_linearization_is_named() -> None:

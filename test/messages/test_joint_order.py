@@ -47,6 +47,14 @@ def test_orders_of_a_stream_do_not_depend_on_what_came_before():
         np.testing.assert_array_equal(order.to_robot(values), fresh.to_robot(values))
 
 
+def test_refused_names_do_not_stay_in_the_cache():
+    orders = orders_of(NAMES)
+    for _ in range(2):
+        with pytest.raises(StateError, match="no joint 'x'"):
+            orders.of(["a", "b", "x"])
+    assert orders.of(["b", "a", "c"]).names == ["b", "a", "c"]
+
+
 @pytest.mark.parametrize(
     ("names", "reason"),
     [

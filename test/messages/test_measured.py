@@ -49,6 +49,18 @@ def test_zero_and_negative_values_are_no_tolerance() -> None:
     assert found.any and not JointTolerances.read("path_tolerance", [], NAMES).any
 
 
+@pytest.mark.parametrize(
+    ("wrong", "reason"),
+    [
+        (entry("c"), r"path_tolerance\[0\]: the robot has no joint 'c'"),
+        (entry("a", velocity=np.nan), r"path_tolerance\[0\]\.velocity \(joint 'a'\) is nan"),
+    ],
+)
+def test_entries_that_are_refused(wrong: SimpleNamespace, reason: str) -> None:
+    with pytest.raises(StateError, match=reason):
+        JointTolerances.read("path_tolerance", [wrong], NAMES)
+
+
 def test_the_worst_violation_is_described() -> None:
     found = JointTolerances.read("goal_tolerance", [entry("a", 0.1), entry("b", 0.1, 0.5)], NAMES)
     unknown = np.full(2, np.nan)

@@ -25,6 +25,7 @@ from eom_dynamics.messages.setpoint_to_command import (
     SetpointEvaluator,
     is_held,
     matrices,
+    refusal_reason,
 )
 
 ROBOT = eom.load_robot("planar_2r")
@@ -138,6 +139,11 @@ class TestLimits:
 )
 def test_which_refusals_are_held(error, held):
     assert {policy for policy in ("stiffness", "always", "never") if is_held(error, policy)} == held
+
+
+def test_internal_errors_are_named():
+    assert refusal_reason(StateError("position[0] is nan")) == "position[0] is nan"
+    assert refusal_reason(ZeroDivisionError("by zero")) == "internal error: ZeroDivisionError: by zero"
 
 
 K, D = 500.0, 15.0

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from chains import packaged_parameters
 from scipy.spatial.transform import Rotation
 from textbook import body_poses
 
-from eom_dynamics import RobotDescriptionError, load_robot, robot_from_parameters
+from eom_dynamics import ElasticArm, Robot, RobotDescriptionError, load_robot, robot_from_parameters
 from eom_dynamics.robot.readers.parameter_tree import robot_from_urdf
 
 URDF = """<robot name="two"><link name="base"/><link name="bracket"/><link name="upper">{0}</link><link name="lower">{0}
@@ -24,6 +25,13 @@ URDF = """<robot name="two"><link name="base"/><link name="bracket"/><link name=
     '<inertial><mass value="1"/><origin xyz="0.1 0.1 0.1"/>'
     '<inertia ixx="0.1" ixy="0" ixz="0" iyy="0.1" iyz="0" izz="0.1"/></inertial>'
 )
+
+
+def arm(**rotor: Any) -> Robot:
+    """The 2R with these entries for the rotor of its second joint."""
+    parameters = packaged_parameters("planar_2r")
+    parameters["joints"]["joint_2"]["rotor"] = rotor
+    return robot_from_parameters(parameters)
 
 
 @pytest.mark.parametrize("name", ["iiwa", "ur5e", "planar_pr", "dual_arm"])
@@ -47,6 +55,23 @@ def test_on_another_body_it_is_along_the_axis_of_the_arm_at_zero() -> None:
         body = poses[carrier] if carrier >= 0 else np.eye(3)
         assert mount.carrier == carrier
         np.testing.assert_allclose(mount.axis, body.T @ poses[k] @ [0, 0, 1], atol=1e-12)
+
+
+def test_axes_are_made_unit_vectors_of_the_carrier() -> None:
+    mount = arm(carrier="joint_2", axis=[3.0, 0.0, -4.0]).joints[1].mount
+    assert mount.carrier == 1
+    np.testing.assert_allclose(mount.axis, [0.6, 0.0, -0.8], rtol=1e-15)
+    assert arm(axis=[0.0, 2.0, 0.0]).joints[1].mount.carrier == 0
+
+
+def test_the_rotor_model_is_that_of_the_file() -> None:
+    parameters = packaged_parameters("planar_2r")
+    assert robot_from_parameters(parameters).rotor_model == "reduced"
+    parameters["rotor_model"] = "complete"
+    robot = robot_from_parameters(parameters)
+    assert robot.rotor_model == "complete"
+    assert ElasticArm(robot).rotors is not None
+    assert ElasticArm(robot, rotor_model="reduced").rotors is None
 
 
 def test_links_of_a_urdf_carry_rotors_in_their_own_frames() -> None:

@@ -75,6 +75,13 @@ def test_a_step_back_is_not_a_standstill() -> None:
     assert clocks.pass_ms(1000) == pytest.approx(1000, abs=2)
 
 
+def test_a_stall_of_the_process_is_not_a_standstill() -> None:
+    clocks = Clocks()
+    clocks.steady += 10**10
+    clocks.watched.now()  # before the reading of /clock that waits
+    assert not clocks.watched.stands_still
+
+
 def feed(age: SetpointAge, now: int) -> None:
     age.fed = True
     assert not age.observe(now)
@@ -104,6 +111,13 @@ def test_a_stall_a_jump_and_a_clock_that_goes_back_are_no_timeout() -> None:
     # Two observations without a setpoint: half of the timeout each.
     assert not age.observe(5_000 * MS)
     assert age.observe(9_000 * MS)
+
+
+def test_without_a_timeout_it_only_counts() -> None:
+    age = SetpointAge(0.0)
+    feed(age, 0)
+    assert not age.observe(10**12)
+    assert age.age == pytest.approx(1000.0)
 
 
 LIMIT = 100

@@ -187,6 +187,15 @@ def test_what_is_not_read_is_named(rest: str, line: str) -> None:
     assert line in said and robot.joint_names == ("a", "turn")
 
 
+def test_properties_of_bodies_and_joints_that_are_not_read_are_named() -> None:
+    ball = chain('<joint name="socket" type="ball" damping="2"/>').replace('name="two"', 'name="two" gravcomp="1"')
+    _, said = read(model(ball))
+    assert said == [
+        "limits, springs, damping and armature of free and ball joints are ignored: socket",
+        "gravity compensation of bodies is ignored: two",
+    ]
+
+
 def test_sites_are_frames_and_the_one_at_the_end_is_the_tool() -> None:
     site = '<site name="flange" pos="0 0 .2" euler="0 1 0"/>'
     robot, _ = read(model(chain('<site name="two"/><joint name="a"/>', f"{TURN}{site}")))

@@ -230,6 +230,11 @@ def test_joints_are_as_described(parameters: dict[str, Any]) -> None:
         assert deviation(joint.inertia_about_origin, [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) < 1e-15
 
 
+def test_axis_off_the_origin_is_scaled_with_its_moment() -> None:
+    screw = robot_with(screw=[0.0, 0.0, 1.000005, 0.0, -0.3, 0.0]).joints[0].screw
+    np.testing.assert_allclose(screw, [0, 0, 1, 0, -0.3 / 1.000005, 0], rtol=1e-15)
+
+
 def test_gravity_is_standard_unless_given() -> None:
     parameters = packaged_parameters("planar_2r")
     np.testing.assert_array_equal(robot_from_parameters(parameters).gravity, [0, -9.80665, 0])
@@ -241,6 +246,12 @@ def test_gravity_is_standard_unless_given() -> None:
 def test_lists_of_any_kind_are_accepted(as_list) -> None:
     robot = robot_with(center_of_mass=as_list([0.1, 0.2, 0.3]))
     np.testing.assert_array_equal(robot.joints[0].center_of_mass, [0.1, 0.2, 0.3])
+
+
+def test_parameters_are_left_alone() -> None:
+    parameters = packaged_parameters("iiwa")
+    robot_from_parameters(parameters)
+    assert parameters == packaged_parameters("iiwa")
 
 
 def test_consistent_inertia_about_the_link_frame_gives_no_warning(recwarn: pytest.WarningsRecorder) -> None:

@@ -105,6 +105,12 @@ def test_transmissions_that_are_left_out_are_listed() -> None:
     )
 
 
+def test_limits_of_joints_without_any() -> None:
+    for more in ("", '<limit velocity="2" effort="1"/>'):
+        limits = load_robot(urdf(link("base"), link("arm"), joint("j", "base", "arm", more=more))).joints[0].limits
+        assert (limits.lower, limits.upper) == (-np.inf, np.inf)
+
+
 def test_fixed_links_are_merged_with_their_inertia() -> None:
     """A link on a fixed joint has the same effect as on a joint that rests at 0."""
     ends = link("base"), link("arm"), joint("j", "base", "arm")
