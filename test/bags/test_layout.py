@@ -93,10 +93,11 @@ def test_rosbags_reads_numbers_written_into_a_template(values, sec) -> None:
     layout = Layout.of(COMMAND, joint_names=names, motor_names=names, **numbers)
     rows = np.tile(layout.template, (3, 1))
     layout.set_numbers(rows, "motor_effort", np.array([np.zeros(7), values, np.ones(7)]))
-    layout.set_numbers(rows, "header.stamp.sec", np.array([1, sec, 3]))
+    layout.set_stamps(rows, np.array([1, sec, 3]) * 10**9 + 7)
     layout.set_numbers(rows, "held", np.array([[False], [True], [False]]))
     message = STORE.deserialize_cdr(rows[1].tobytes(), COMMAND)
-    assert same(message.motor_effort, values) and message.header.stamp.sec == sec and message.held
+    assert same(message.motor_effort, values) and message.held
+    assert (message.header.stamp.sec, message.header.stamp.nanosec) == (sec, 7)
     assert not message.effort.any() and message.joint_names == names
 
 

@@ -99,6 +99,8 @@ def test_a_state_at_its_limits_violates_none() -> None:
     states[:4, 0, 0] = 0.8, -1.5, 0.0, 2.5
     found = {v.quantity for v in LimitCheck(arm).violations(states, arm.feedforward(*states))}
     assert not found & {"position", "velocity", "acceleration", "jerk"}
+    # That of the current is below that of the torque.
+    assert LimitCheck(arm).upper[-1] == pytest.approx(20.0 * 4.0 * 0.1, rel=1e-8)
 
 
 def test_clipped_command_meets_the_limits_of_efforts() -> None:
@@ -153,6 +155,10 @@ def test_excess_counts_from_what_the_start_exceeds_already() -> None:
     assert excess[0] <= 0 and excess[2] <= 0
     # Half of the range from -2.175, the limit, to 5.
     assert excess[1] == pytest.approx(1.0 / (0.5 * (5.0 + 2.175)), rel=1e-6)
+    # The back-EMF at 10 rad/s is beyond the voltage.
+    arm, fast = planar(limits={"voltage": 6.0}), np.array([[0.0, 0.0], [0.0, 10.0], *np.zeros((3, 2))])
+    first = np.concatenate((*fast, *arm.feedforward(*fast)))
+    assert LimitCheck(arm).violated(first) and LimitCheck(arm).excess(first[None], first)[0] <= 0
 
 
 def test_nothing_is_compiled_in_a_prepared_check(monkeypatch: pytest.MonkeyPatch) -> None:

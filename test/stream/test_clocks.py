@@ -144,6 +144,7 @@ def jumps(*steps):
         pytest.param([(0, 1500), (700, 1), (700, 1)], [0, 0, 0], id="readings delivered one by one after a stall"),
         pytest.param([(1500, 1500), (1500, 1)], [0, 1500], id="jump right after a stall"),
         pytest.param([(0, 20)] * 100 + [(1500, 1)], [0] * 100 + [1500], id="jump after a pause of /clock"),
+        pytest.param([(0, 1500)] + [(0, 20)] * 100 + [(1500, 1)], [0] * 101 + [1500], id="jump long after a stall"),
         pytest.param([(0, 20)] * 8 + [(160, 1)], [0] * 9, id="late reading of /clock"),
         pytest.param([(100, 20)] * 4, [0] * 4, id="sparse /clock"),
         pytest.param([(-1500, 1), (1, 1)], [0, 0], id="back"),
