@@ -18,6 +18,7 @@ from eom_dynamics.arrays import Array
 from eom_dynamics.robot.inertia import Inertial
 from eom_dynamics.simulation import ElasticPlant, SimulationError, energy_audit, simulate
 from eom_dynamics.tools.cli.main import main
+from eom_dynamics.tools.simulate.open_loop import read_efforts
 
 G = 9.80665
 LEG = eom.load_robot("leg")
@@ -221,8 +222,6 @@ def test_free_fall_of_a_leg_is_that_of_mujoco(tmp_path: Path, capsys: pytest.Cap
 
 def test_efforts_of_a_motion_repeat_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Inverse dynamics into a file of each kind, forward dynamics by the command: the motion comes back."""
-    from eom_dynamics.tools.simulate.open_loop import read_efforts
-
     pytest.importorskip("plotly")
     dynamics = eom.Dynamics(LEG, rotor_inertia=True)
     t = np.linspace(0.0, 0.05, 101)

@@ -28,6 +28,7 @@ from eom_dynamics.states import STATE_NAMES
 from eom_dynamics.tools.cli.main import main
 from eom_dynamics.tools.demo.evaluate import Plan
 from eom_dynamics.tools.quantity_text import number
+from eom_dynamics.tools.simulate.open_loop import open_loop_result, run_open_loop
 from eom_dynamics.trajectory import paper_motion
 
 MISSING = [name for name in ("matplotlib", "plotly", "rich") if importlib.util.find_spec(name) is None]
@@ -399,8 +400,6 @@ def test_an_energy_imbalance_fails(
 def test_a_fall_beyond_limits_is_told(tmp_path: Path) -> None:
     first, *others = ROBOT.joints
     arm = ElasticArm(replace(ROBOT, joints=(replace(first, limits=Limits(lower=-0.1, upper=2.0)), *others)))
-    from eom_dynamics.tools.simulate.open_loop import open_loop_result, run_open_loop
-
     motion = run_open_loop(arm, np.zeros(ROBOT.n), np.zeros(ROBOT.n), duration=0.4)
     (note,) = open_loop_result(motion, tmp_path / "index.html", {}).notes
     assert note.startswith("joint_1 passes its limits at 0.") and note.endswith("there are no end stops")
