@@ -92,17 +92,19 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("source", ["file", "URDF", "xacro", "text"])
+OPTIONS = (
+    {"tools": ["left_hand", "right_hand"]},
+    {"tip": "left_hand"},
+    {"tip": ["left_hand", "right_elbow"], "branches": "drop", "tools": "right_elbow"},
+    {"root": "left_lift", "tip": "left_hand"},
+    {"root": "left_lift", "gravity": [1.0, 2.0, 3.0], "tools": "left_hand"},
+    {"unphysical": "refuse", "tools": "left_hand"},
+)
+
+
 @pytest.mark.parametrize(
-    "options",
-    [
-        {"tools": ["left_hand", "right_hand"]},
-        {"tip": "left_hand"},
-        {"tip": ["left_hand", "right_elbow"], "branches": "drop", "tools": "right_elbow"},
-        {"root": "left_lift", "tip": "left_hand"},
-        {"root": "left_lift", "gravity": [1.0, 2.0, 3.0], "tools": "left_hand"},
-        {"unphysical": "refuse", "tools": "left_hand"},
-    ],
+    ("source", "options"),
+    [*((source, options) for source in ("file", "URDF", "text") for options in OPTIONS), ("xacro", OPTIONS[4])],
     ids=str,
 )
 def test_options_apply_to_each_kind_of_source(sources: dict[str, str], source: str, options: dict[str, Any]) -> None:

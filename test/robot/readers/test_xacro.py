@@ -166,10 +166,6 @@ ERRORS = [
         '<xacro:macro name="again" params=""><xacro:again/></xacro:macro><xacro:again/>',
         "a macro, or a file that is included, contains itself without end",
     ),
-    (
-        '<xacro:include filename="arm.urdf.xacro"/>',
-        "a macro, or a file that is included, contains itself without end",
-    ),
     ("<link name=\"${'a' * 5 * 10**6}\"/>", "characters, may have 4000000"),
 ]
 
@@ -284,7 +280,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "folder.xacro").mkdir()
     os.mkfifo(tmp_path / "pipe.xacro")
     for name, reason in (("none", "No such file or directory"), ("folder", "not a file"), ("pipe", "not a file")):
-        assert error_of(tmp_path / f"{name}.xacro", load) == f"cannot be read: {reason}"
+        assert error_of(tmp_path / f"{name}.xacro") == f"cannot be read: {reason}"
     (tmp_path / "arm.yaml").write_text("eom_dynamics:\n  ros__parameters:\n    robot:\n      urdf: pipe.xacro\n")
     with pytest.raises(RobotDescriptionError, match=r"pipe\.xacro: cannot be read: not a file$"):
         load_robot(tmp_path / "arm.yaml")
