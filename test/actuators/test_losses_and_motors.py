@@ -12,28 +12,9 @@ from eom_dynamics.actuators import Friction, Gear, Motor
 SPEEDS = np.concatenate([-np.geomspace(1e-4, 5, 30), [0.0], np.geomspace(1e-4, 5, 30)])
 
 
-def test_friction_is_odd_and_dissipates() -> None:
-    effort = Friction(0.4, 1.0, 1.5, 0.2, 0.02).effort(SPEEDS)
-    np.testing.assert_array_equal(effort, -Friction(0.4, 1.0, 1.5, 0.2, 0.02).effort(-SPEEDS))
-    assert np.all(effort * SPEEDS >= 0)
-
-
-def test_friction_away_from_rest_is_that_with_the_sign_of_the_velocity() -> None:
-    friction, v = Friction(0.4, 1.0, 1.5, 0.2, 0.02), np.array([-2.0, -0.1, 0.06, 0.3, 4.0])
-    law = 0.4 * v + (1.0 + 0.5 * np.exp(-((v / 0.2) ** 2))) * np.sign(v)
-    assert np.max(np.abs(friction.effort(v) - law)) < 0.005 * 1.5
-
-
 def test_slope_of_friction_is_its_derivative() -> None:
     friction = Friction(0.4, 1.0, 1.5, 0.2, 0.02)
     assert deviation(friction.slope(SPEEDS), derivative(lambda t: friction.effort(SPEEDS + t), 1e-3)) < 1e-7
-
-
-@pytest.mark.parametrize(
-    ("tau", "speed", "expected"), [(4.0, 2.0, 5.0), (-4.0, -2.0, -5.0), (4.0, -2.0, 3.2), (-4.0, 2.0, -3.2)]
-)
-def test_gear_loss_when_driving_and_braking(tau: float, speed: float, expected: float) -> None:
-    assert float(Gear(0.8, 0.1).load(np.array(tau), np.array(speed))) == pytest.approx(expected, rel=1e-12)
 
 
 def test_gear_never_adds_power() -> None:

@@ -11,7 +11,6 @@ from differences import derivative, deviation
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.integrate import quad
-from scipy.interpolate import CubicSpline
 from springs import EVERY_KIND, MEMORYLESS, with_springs
 
 from eom_dynamics import ElasticArm, RobotDescriptionError, StateError, load_robot
@@ -99,13 +98,6 @@ def test_curve_through_any_table_is_monotone(steps: list[tuple[float, float]], a
     assert np.max(np.abs(spring.effort(spring.inverse(tau)) - tau) / rounding) < 1e-13
 
 
-def test_curve_through_a_smooth_table_is_its_cubic_spline() -> None:
-    x = np.linspace(-0.2, 0.2, 21)
-    spring = TabulatedSpring(x, 100 * np.sinh(2 * x))
-    fine = np.linspace(-0.2, 0.2, 333)
-    assert deviation(spring.effort(fine), CubicSpline(x, 100 * np.sinh(2 * x), bc_type="natural")(fine)) < 1e-12
-
-
 @pytest.mark.parametrize("spring", [EVERY_KIND[kind] for kind in EVERY_KIND if kind != "rigid"], ids=lambda s: s.kind)
 def test_scaled_springs_have_as_much_more_effort(spring: Spring) -> None:
     delta = np.array([0.03, -0.02]) if len(spring.motors) == 2 else np.array(0.03)
@@ -152,18 +144,6 @@ def test_settled_deflection_stays_settled() -> None:
 # Commanded stiffness.
 
 
-def test_variable_deflection_and_rates() -> None:
-    """tau = k delta for k = 400 + 30 t + 10 t², delta = 0.1 + 0.2 t - 0.15 t², by Leibniz' rule at t = 0."""
-    spring = VariableSpring(50.0, 2e3, 400.0)
-    k, delta = Jet([400.0, 30.0, 20.0]), Jet([0.1, 0.2, -0.3])
-    (effort,), (load,), stiffness = spring.efforts([delta], k)
-    assert stiffness is not None
-    np.testing.assert_allclose([*effort, *stiffness], [*(k * delta), *k], rtol=1e-13)
-    (found,), _ = spring.deflections([effort], k)
-    np.testing.assert_allclose(list(found), delta, rtol=1e-13)
-    assert list(load) == list(effort)
-
-
 COMMANDED = (VariableSpring(50.0, 2e3, 400.0), ExponentialPair(50.0, 6.0, 500.0), QuadraticPair(50.0, 4e3, 500.0))
 
 
@@ -180,12 +160,6 @@ def test_variable_stiffness_out_of_range_is_refused(arm: ElasticArm, k: float) -
     command = np.array([k, 500.0, 500.0, 0.0, 0.0, 0.0, 0.0])
     with pytest.raises(StateError, match=r"outside the actuator's range 50 … 2000" if k == k else "must be finite"):
         arm.deflections(*np.eye(3, 7), commanded_stiffness=(command,))
-
-
-@pytest.mark.parametrize("k", [50.0, 2000.0])
-def test_variable_stiffness_at_its_limits_is_admitted(k: float) -> None:
-    (delta,), _ = COMMANDED[0].deflections([Jet([1.0, 0.0, 0.0])], Jet([k, 0.0, 0.0]))
-    assert delta[0] == 1.0 / k
 
 
 # Antagonistic pairs.
@@ -208,31 +182,6 @@ def test_pair_has_the_commanded_effort_and_stiffness(pair: AntagonisticPair) -> 
     # sigma is what the link feels: minus the derivative of its effort with respect to q.
     felt = derivative(lambda t: pair.load(delta + t).sum(axis=-1), 1e-4)
     np.testing.assert_allclose(felt, k, rtol=1e-10)
-
-
-@PAIRS
-def test_rates_of_a_pair_along_a_motion(pair: AntagonisticPair) -> None:
-    def motion(t: float) -> tuple[np.ndarray, np.ndarray]:
-        a = [5 * np.sin(3 * t + 0.3), 15 * np.cos(3 * t + 0.3), -45 * np.sin(3 * t + 0.3)]
-        b = [900 + 50 * np.cos(2 * t), -100 * np.sin(2 * t), -200 * np.cos(2 * t)]
-        return np.array(a), np.array(b)
-
-    def deflections(t: float) -> tuple[np.ndarray, np.ndarray]:
-        """Deflections and efforts at both motors with two derivatives, each (3, 2)."""
-        tau, stiffness = map(Jet, motion(t))
-        delta, load = pair.deflections([tau], stiffness)
-        return np.transpose(delta), np.transpose(load)
-
-    delta, load = deflections(0.0)
-    expected = [derivative(lambda t, k=k: deflections(t)[0][k]) for k in (0, 1)]
-    np.testing.assert_allclose(delta[1:], expected, rtol=1e-9, atol=1e-10)
-    rates = [derivative(lambda t, k=k: deflections(t)[1][k]) for k in (0, 1)]
-    np.testing.assert_allclose(load[1:], rates, rtol=1e-9, atol=1e-9)
-    (effort,), motors, stiffness = pair.efforts([Jet(x) for x in delta.T])
-    assert stiffness is not None
-    np.testing.assert_allclose([list(effort), list(stiffness)], motion(0.0), rtol=1e-12, atol=1e-11)
-    np.testing.assert_allclose(np.transpose(motors), load, rtol=1e-12, atol=1e-11)
-    np.testing.assert_allclose(load.sum(axis=1), motion(0.0)[0], rtol=1e-12, atol=1e-11)
 
 
 @PAIRS

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import json
 import sys
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,14 +25,17 @@ from eom_dynamics.bags.types import serialized
 COUNT = 2000
 TIMES = 1_700_000_000_000_000_000 + 1_000_000 * np.arange(COUNT)
 TOPICS = dict.fromkeys(("/a", "/b"), JOINT_STATE)
-MESSAGES = [[joint_state(k, ["x"] * (1 + n), [k] * (1 + n)) for k in range(COUNT)] for n in range(2)]
 
 
-def rows(messages) -> np.ndarray:
-    return np.array([np.frombuffer(STORE.serialize_cdr(m, JOINT_STATE), np.uint8) for m in messages])
+@cache
+def messages() -> list[list[Any]]:
+    """Those of both topics."""
+    return [[joint_state(k, ["x"] * (1 + n), [k] * (1 + n)) for k in range(COUNT)] for n in range(2)]
 
 
-ROWS = [rows(messages) for messages in MESSAGES]
+@cache
+def rows(topic: int) -> np.ndarray:
+    return np.array([np.frombuffer(STORE.serialize_cdr(m, JOINT_STATE), np.uint8) for m in messages()[topic]])
 
 
 def write(folder: Path, storage: Storage) -> Path:
@@ -38,7 +43,7 @@ def write(folder: Path, storage: Storage) -> Path:
     with BagWriter(folder, folder.name, storage, TOPICS) as writer:
         for start in range(0, COUNT, 700):
             part = slice(start, start + 700)
-            writer.write(TIMES[part], [each[part] for each in ROWS])
+            writer.write(TIMES[part], [rows(topic)[part] for topic in (0, 1)])
     return folder
 
 
@@ -46,11 +51,11 @@ def write(folder: Path, storage: Storage) -> Path:
 def test_rosbags_reads_written_bags(tmp_path: Path, storage: Storage) -> None:
     bag = write(tmp_path / "bag", storage)
     found = read_bag(bag)
-    for topic, messages in zip(("/a", "/b"), MESSAGES, strict=True):
+    for topic, sent in zip(("/a", "/b"), messages(), strict=True):
         assert [time for time, _ in found[topic]] == TIMES.tolist()
         assert all(
             bytes(STORE.serialize_cdr(m, JOINT_STATE)) == bytes(STORE.serialize_cdr(n, JOINT_STATE))
-            for (_, m), n in zip(found[topic], messages, strict=True)
+            for (_, m), n in zip(found[topic], sent, strict=True)
         )
     with Reader(bag) as reader:
         assert reader.message_count == 2 * COUNT and reader.start_time == TIMES[0]
@@ -84,7 +89,7 @@ def test_the_mcap_library_reads_index_and_types(tmp_path: Path) -> None:
         seconds = slice(800, None)
         late = list(reader.iter_messages(topics=["/b"], starting_at=int(TIMES[800])))
         assert [message.log_time for _, _, message in late] == TIMES[seconds].tolist()
-        assert [message.data for _, _, message in late] == [row.tobytes() for row in ROWS[1][seconds]]
+        assert [message.data for _, _, message in late] == [row.tobytes() for row in rows(1)[seconds]]
         assert len(list(reader.iter_messages())) == 2 * COUNT
 
 

@@ -74,16 +74,6 @@ def test_feedforward_is_that_of_the_springs_under_the_efforts_on_a_floating_base
     assert deviation(command.motor_effort, 0.2 * (joints[2] + efforts[2] / 500.0) + efforts[0]) < 1e-12
 
 
-def test_derivatives_that_are_omitted_are_zero(motion: Callable[[float], FloatingState]) -> None:
-    state = motion(0.0)
-    zero = np.zeros(6)
-    short = base_motion(ROBOT, state.pose, *state.rates[:2, :6])
-    full = base_motion(ROBOT, state.pose, *state.rates[:2, :6], zero, zero)
-    for ours, theirs in zip(short, full, strict=True):
-        np.testing.assert_array_equal(ours, theirs)
-        assert np.any(ours[1])
-
-
 def test_a_base_that_rests_is_a_fixed_one_that_may_be_inclined(motion: Callable[[float], FloatingState]) -> None:
     state = motion(0.0)
     joints = joints_of(state)

@@ -11,7 +11,7 @@ from chains import fixed_case, packaged_parameters
 from differences import derivative, deviation, polynomial_motion
 from textbook import planar_2r
 
-from eom_dynamics import ElasticArm, RobotDescriptionError, StateError, load_robot
+from eom_dynamics import ElasticArm, RobotDescriptionError, load_robot
 
 INF, NAN = float("inf"), float("nan")
 MOTION = fixed_case("planar_2r", 4).motion
@@ -47,38 +47,15 @@ def test_motors_of_the_textbook_arm() -> None:
     assert deviation(command.motor_effort, ROTOR_INERTIA * thetadd + tau) < 1e-11
 
 
-def test_motor_velocity_and_acceleration_are_derivatives_along_a_motion() -> None:
-    case = fixed_case("iiwa", 4)
-    elastic = ElasticArm(case.robot)
-    motion = polynomial_motion(case.motion)
-    command = elastic.feedforward(*case.motion)
-
-    def motor(t: float) -> np.ndarray:
-        there = elastic.feedforward(*motion(t))
-        return np.array([there.motor_position, there.motor_velocity])
-
-    velocity, acceleration = derivative(motor)
-    assert deviation(command.motor_velocity, velocity) < 1e-12
-    assert deviation(command.motor_acceleration, acceleration) < 1e-12
-
-
-def test_elasticity_comes_from_the_file() -> None:
-    elastic = arm()
-    np.testing.assert_array_equal(elastic.stiffness, STIFFNESS)
+@pytest.mark.parametrize("given", [[7, 8], 9.0, [INF, 8.0]], ids=str)
+def test_arguments_override_the_file_and_are_copied(given: Any) -> None:
+    stiffness = np.array(given)
+    elastic = arm(stiffness=stiffness)
+    stiffness *= 2
+    np.testing.assert_array_equal(elastic.stiffness, np.broadcast_to(given, 2))
     np.testing.assert_array_equal(elastic.rotor_inertia, ROTOR_INERTIA)
-
-
-@pytest.mark.parametrize(("given", "expected"), [([7, 8], [7, 8]), (9.0, [9, 9]), ([INF, 8.0], [INF, 8])], ids=str)
-def test_stiffness_as_an_argument_overrides_the_file(given: Any, expected: list[float]) -> None:
-    elastic = arm(stiffness=given)
-    np.testing.assert_array_equal(elastic.stiffness, expected)
-    np.testing.assert_array_equal(elastic.rotor_inertia, ROTOR_INERTIA)
-
-
-@pytest.mark.parametrize(("given", "expected"), [([7, 8], [7, 8]), (9.0, [9, 9]), (0, [0, 0])], ids=str)
-def test_rotor_inertia_as_an_argument_overrides_the_file(given: Any, expected: list[float]) -> None:
-    elastic = arm(rotor_inertia=given)
-    np.testing.assert_array_equal(elastic.rotor_inertia, expected)
+    elastic = arm(rotor_inertia=np.minimum(given, 8.0))
+    np.testing.assert_array_equal(elastic.rotor_inertia, np.broadcast_to(np.minimum(given, 8.0), 2))
     np.testing.assert_array_equal(elastic.stiffness, STIFFNESS)
 
 
@@ -93,11 +70,6 @@ def test_arm_with_elastic_and_rigid_joints() -> None:
     rigid, elastic = arm(stiffness=INF).feedforward(*MOTION), arm().feedforward(*MOTION)
     for quantity, first, second in zip(mixed, rigid, elastic, strict=True):
         assert (quantity[0], quantity[1]) == (first[0], second[1])
-
-
-def test_motor_effort_without_rotor_inertia_is_that_of_the_spring() -> None:
-    command = arm(rotor_inertia=0.0).feedforward(*MOTION)
-    np.testing.assert_array_equal(command.motor_effort, command.tau)
 
 
 @pytest.mark.parametrize(
@@ -122,42 +94,3 @@ def test_motor_effort_without_rotor_inertia_is_that_of_the_spring() -> None:
 def test_impossible_elasticity_is_refused(arguments: dict[str, Any], reason: str) -> None:
     with pytest.raises(RobotDescriptionError, match=reason):
         arm(**arguments)
-
-
-def test_arguments_are_copied() -> None:
-    stiffness = np.array([7.0, 8.0])
-    elastic = arm(stiffness=stiffness)
-    stiffness[:] = 0
-    np.testing.assert_array_equal(elastic.stiffness, [7, 8])
-
-
-@pytest.mark.parametrize("samples", [0, 1, 5])
-def test_batch_is_its_samples(samples: int) -> None:
-    elastic = ElasticArm(load_robot("iiwa"))
-    rng = np.random.default_rng(samples)
-    states, wrench = rng.uniform(-2, 2, (5, samples, 7)), rng.uniform(-5, 5, (3, samples, 6))
-    batch = elastic.feedforward(*states, wrench=wrench)
-    assert {x.shape for x in batch} == {(samples, 7)}
-    for i in range(samples):
-        one = elastic.feedforward(*states[:, i], wrench=wrench[:, i])
-        for quantity, expected in zip(batch, one, strict=True):
-            assert deviation(quantity[i], expected) < 1e-13
-
-
-def test_efforts_are_those_of_the_inverse_dynamics() -> None:
-    elastic = ElasticArm(load_robot("iiwa"))
-    motion, wrench = fixed_case("iiwa", 4).motion, np.random.default_rng(0).uniform(-5, 5, (3, 6))
-    command = elastic.feedforward(*motion, wrench=wrench)
-    np.testing.assert_array_equal(command[:3], elastic.dynamics.inverse_dynamics(*motion, wrench=wrench))
-    assert elastic.robot is elastic.dynamics.robot
-
-
-@pytest.mark.parametrize("shape", [(2,), (3, 2)], ids=["state", "batch"])
-def test_lists_are_accepted(shape: tuple[int, ...]) -> None:
-    states = np.random.default_rng(2).uniform(-2, 2, (5, *shape))
-    np.testing.assert_array_equal(arm().feedforward(*states.tolist()), arm().feedforward(*states))
-
-
-def test_a_bad_state_is_refused_by_name() -> None:
-    with pytest.raises(StateError, match=r"^qdd\b.*finite"):
-        arm().feedforward(MOTION[0], MOTION[1], [0.0, NAN], MOTION[3], MOTION[4])

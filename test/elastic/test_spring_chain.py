@@ -110,11 +110,6 @@ def test_each_spring_takes_two_derivatives() -> None:
     assert chain_derivatives_needed(chains) == 8 and chain_derivatives_needed(chains[:2], 3) == 7
 
 
-def test_a_chain_prints_its_stages() -> None:
-    stages = [SpringStage(LinearSpring(60.0), 0.1), SpringStage(RIGID, 0.2)]
-    assert repr(SpringChain(stages)) == f"SpringChain({stages!r})"
-
-
 def test_chains_that_are_refused() -> None:
     chain = SpringChain([SpringStage(LinearSpring(60.0), 0.1)] * 2)
     with pytest.raises(RobotDescriptionError, match="spring: must not be damped, since its deflection is a state"):

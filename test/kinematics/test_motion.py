@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from differences import derivative, deviation, polynomial_motion
+from lazy import Lazy
 
 from eom_dynamics import Kinematics, StateError, lie, load_robot
 from eom_dynamics.kinematics import differential_inverse_kinematics
@@ -16,7 +17,7 @@ from eom_dynamics.robot import Frame
 from eom_dynamics.robot.task_space import characteristic_length
 
 # Traced, but not compiled: derivatives of Jacobians are long programs.
-KINEMATICS = {name: Kinematics(load_robot(name), backend="numpy") for name in ("iiwa", "ur5e", "planar_2r")}
+KINEMATICS = Lazy(lambda name: Kinematics(load_robot(name), backend="numpy"))
 RATES = np.random.default_rng(3).uniform(-1, 1, (4, 7))
 BENT = np.array([0.1, 0.5, 0.2, -1.2, 0.3, 0.8, 0.1])
 

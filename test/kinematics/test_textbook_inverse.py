@@ -8,13 +8,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from lazy import Lazy
 from paths import ROOT
 
 from eom_dynamics import Kinematics, Robot, StateError, inverse_kinematics, lie, load_robot
 from eom_dynamics.kinematics import POSITION, differential_inverse_kinematics, newton_raphson
 from eom_dynamics.robot import Frame
 
-ARMS = {name: Kinematics(load_robot(name), backend="numpy") for name in ("planar_2r", "pendulum", "planar_pr", "leg")}
+ARMS = Lazy(lambda name: Kinematics(load_robot(name), backend="numpy"))
 
 
 # --- Closed forms: the tip meets the target -----------------------------------------------------------
@@ -150,7 +151,7 @@ def test_iterates_of_the_compiled_solver() -> None:
 @pytest.mark.parametrize("name", ["leg", "ur5e"])
 def test_singularity_robust_inverse_of_nakamura_and_hanafusa(name: str, lam: float) -> None:
     """J' (J J' + λ I)⁻¹ v in SI units, of a position (leg, 3 x 3) and of a position and a pose of six joints."""
-    kinematics = ARMS.get(name) or Kinematics(load_robot(name), backend="numpy")
+    kinematics = ARMS[name]
     n, rng = kinematics.robot.n, np.random.default_rng(1)
     q, V = rng.uniform(-1, 1, n), rng.uniform(-1, 1, 6)
     J = kinematics.jacobian(q, reference="world_aligned")

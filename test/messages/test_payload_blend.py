@@ -27,12 +27,6 @@ def along(blend, milliseconds):
     return [sent(blend, START + k * MS) for k in milliseconds]
 
 
-def test_without_a_payload_there_is_none():
-    blend = PayloadBlend(ROBOT)
-    assert sent(blend, START) == [] == blend.target
-    assert not blend.present
-
-
 def test_a_change_begins_with_the_next_setpoint_and_ends_in_time():
     blend = PayloadBlend(ROBOT)
     blend.change(HEAVY, 0.1)
@@ -188,10 +182,3 @@ def test_payloads_are_taken_while_no_setpoints_come():
         blend.change(eom.Payload(0.0), 0.0)
     sent(blend, START)
     assert blend.blending and not along(blend, range(20, 301, 20))[-1] and not blend.present
-
-
-def test_a_tool_that_is_not_there_is_refused():
-    blend = PayloadBlend(ROBOT)
-    with pytest.raises(eom.RobotDescriptionError, match="no frame 'hand'"):
-        blend.change(eom.Payload(1.0, tool="hand"), 0.1)
-    assert not blend.present

@@ -40,13 +40,6 @@ def test_samples_follow_one_another():
 GOOD = {name: np.ones(3) for name in STATE_FIELDS}
 
 
-@pytest.mark.parametrize("length", [0, 2, 4])
-@pytest.mark.parametrize("field", STATE_FIELDS)
-def test_a_state_of_another_length_is_refused(field, length):
-    with pytest.raises(StateError, match=f"^{field} has {length} entries, must have 3, one for each joint$"):
-        read_samples(message(**GOOD | {field: np.ones(length)}), ORDER)
-
-
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [

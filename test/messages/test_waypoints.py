@@ -61,35 +61,23 @@ def broken(change):
 
 ANY = twist(np.zeros(6))
 
-BAD = {
-    "names": (lambda m: m.joint_names.append("wrist"), "must have the name of one frame or be empty, has 2"),
-    "one point": (lambda m: m.points.__delitem__(slice(1, None)), "must have two points or more"),
-    "no transform": (lambda m: m.points[1].transforms.clear(), r"points\[1\].transforms must have one entry, has 0"),
-    "quaternion": (
+BAD = [
+    (lambda m: m.joint_names.append("wrist"), "must have the name of one frame or be empty, has 2"),
+    (lambda m: m.points.__delitem__(slice(1, None)), "must have two points or more"),
+    (lambda m: m.points[1].transforms.clear(), r"points\[1\].transforms must have one entry, has 0"),
+    (
         lambda m: setattr(m.points[2].transforms[0].rotation, "w", 9.0),
         r"the orientation of points\[2\].transforms\[0\] must be a quaternion of length 1",
     ),
-    "times": (
-        lambda m: setattr(m.points[2].time_from_start, "sec", 0),
-        r"points\[2\].time_from_start is 0.5 s, must be later",
-    ),
-    "inner velocity": (lambda m: m.points[1].velocities.append(ANY), r"points\[1\] has velocities or accelerations"),
-    "acceleration alone": (
-        lambda m: m.points[0].accelerations.append(ANY),
-        r"points\[0\] has accelerations without velocities",
-    ),
-    "two velocities": (
-        lambda m: m.points[2].velocities.extend([ANY, ANY]),
-        r"points\[2\].velocities must have one entry or none, has 2",
-    ),
-    "velocity": (
-        lambda m: m.points[0].velocities.append(twist([0, 0, 0, np.nan, 0, 0])),
-        r"points\[0\].linear.x is nan",
-    ),
-}
+    (lambda m: setattr(m.points[2].time_from_start, "sec", 0), r"points\[2\].time_from_start is 0.5 s, must be later"),
+    (lambda m: m.points[1].velocities.append(ANY), r"points\[1\] has velocities or accelerations"),
+    (lambda m: m.points[0].accelerations.append(ANY), r"points\[0\] has accelerations without velocities"),
+    (lambda m: m.points[2].velocities.extend([ANY, ANY]), r"points\[2\].velocities must have one entry or none, has 2"),
+    (lambda m: m.points[0].velocities.append(twist([0, 0, 0, np.nan, 0, 0])), r"points\[0\].linear.x is nan"),
+]
 
 
-@pytest.mark.parametrize(("change", "text"), BAD.values(), ids=BAD)
+@pytest.mark.parametrize(("change", "text"), BAD, ids=[row[-1] for row in BAD])
 def test_bad_messages(change, text):
     with pytest.raises(StateError, match=text):
         read_tool_trajectory(broken(change))

@@ -50,12 +50,6 @@ def test_wrenches_of_a_batch_are_given_once_or_for_each_sample(robot):
     np.testing.assert_array_equal(rest, np.zeros(robot.wrench_shape))
 
 
-def test_rows_of_an_array_are_taken_as_they_are():
-    values = np.random.default_rng(1).normal(size=(2, 6))
-    (found,) = read_wrenches(SimpleNamespace(wrench=values), ("wrench",), TWO_TOOLS)
-    np.testing.assert_array_equal(found, values)
-
-
 @pytest.mark.parametrize("field", WRENCH_FIELDS)
 @pytest.mark.parametrize(
     ("robot", "number", "count", "allowed"),

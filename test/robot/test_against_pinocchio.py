@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Mapping
@@ -83,9 +84,9 @@ class Comparison:
             assert deviation(ours, theirs) < TOLERANCE
 
 
-@pytest.mark.parametrize("seeds", [range(k, k + 10) for k in range(0, 40, 10)], ids=lambda seeds: f"{seeds[0]} on")
+@pytest.mark.parametrize("seeds", [range(k, k + 5) for k in range(0, 20, 5)], ids=lambda seeds: f"{seeds[0]} on")
 def test_random_trees(seeds: range) -> None:
-    """As URDF, and as parameters with joints in the same order; the closed form for every tenth tree."""
+    """As URDF, and as parameters with joints in the same order; the closed form for every fifth tree."""
     for seed in seeds:
         described = random_tree(seed)
         robot = load_robot(described.urdf(), tools=described.tools)
@@ -141,7 +142,7 @@ WARNINGS = {
     [
         pytest.param(path, id=f"{path.parent.parent.name}/{path.stem}")
         for path in example_urdfs()
-        if _moving_joints(path)
+        if re.search(r'<joint\b[^>]*\btype="(?!fixed)', path.read_text(encoding="utf-8"))
     ],
 )
 def test_robots_in_use(path: Path) -> None:

@@ -4,7 +4,7 @@
 import numpy as np
 import pytest
 
-from eom_dynamics import Joint, Robot, lie, load_robot
+from eom_dynamics import Joint, Robot, load_robot
 
 
 def test_defaults_of_joint_and_robot() -> None:
@@ -14,12 +14,6 @@ def test_defaults_of_joint_and_robot() -> None:
     np.testing.assert_array_equal(robot.gravity, [0, 0, -9.80665])
     np.testing.assert_array_equal(robot.stiffness, [np.inf])
     np.testing.assert_array_equal(robot.rotor_inertia, [0])
-
-
-def test_constants_of_a_joint() -> None:
-    joint = load_robot("iiwa").joints[0]
-    np.testing.assert_array_equal(joint.ad_screw, lie.ad(joint.screw))
-    assert joint.spatial_inertia[5, 5] == joint.mass
 
 
 def test_a_robot_cannot_be_changed() -> None:

@@ -179,44 +179,28 @@ def test_a_mesh_is_the_sum_of_its_tetrahedra(tmp_path: Path, flipped: bool) -> N
     assert mirrored.mass == pytest.approx(body.mass)
 
 
-def test_a_mesh_of_a_box(tmp_path: Path) -> None:
-    trimesh = pytest.importorskip("trimesh", reason="trimesh is not installed")
-    trimesh.creation.box([100, 200, 300]).export(tmp_path / "box.obj")
-    ours, expected = solids.mesh(tmp_path / "box.obj", mass=2, scale=1e-3), solids.box([0.1, 0.2, 0.3], mass=2)
-    assert deviation(ours.about_origin, expected.about_origin) < 1e-14
-
-
-def test_unusable_meshes(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "scale", "message"),
+    [
+        ("open", 1.0, r"open\.stl: the mesh is not closed"),
+        ("none", 1.0, r"none\.stl: the mesh cannot be read"),
+        ("flat", 1.0, r"flat\.stl: the mesh is flat"),
+        ("part", [1, 0, 1], "scale: must not be zero"),
+        ("part", 1e-200, "scale: must give lengths from"),
+        ("part", [1, 2], r"scale: must be one number or three, has shape \(2,\)"),
+    ],
+)
+def test_unusable_meshes(tmp_path: Path, name: str, scale: Any, message: str) -> None:
     pytest.importorskip("trimesh", reason="trimesh is not installed")
     points, triangles = hull()
-    (tmp_path / "open.stl").write_text(stl(points, triangles[1:]), encoding="ascii")
-    with pytest.raises(RobotDescriptionError, match=r"open\.stl: the mesh is not closed"):
-        solids.mesh(tmp_path / "open.stl", mass=1)
-    with pytest.raises(RobotDescriptionError, match=r"none\.stl: the mesh cannot be read"):
-        solids.mesh(tmp_path / "none.stl", mass=1)
-    (tmp_path / "part.stl").write_text(stl(points, triangles), encoding="ascii")
-    with pytest.raises(RobotDescriptionError, match="scale: must not be zero"):
-        solids.mesh(tmp_path / "part.stl", mass=1, scale=[1, 0, 1])
+    bodies = {"open": (points, triangles[1:]), "flat": (points * [1, 1, 0], triangles), "part": (points, triangles)}
+    for other, body in bodies.items():
+        (tmp_path / f"{other}.stl").write_text(stl(*body), encoding="ascii")
+    with pytest.raises(RobotDescriptionError, match=message):
+        solids.mesh(tmp_path / f"{name}.stl", density=1, scale=scale)
 
 
 def test_a_mesh_needs_trimesh(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "trimesh", None)
     with pytest.raises(MissingLibraryError, match=r"trimesh is not installed.*eom_dynamics\[mesh\]"):
         solids.mesh("part.stl", mass=1)
-
-
-@pytest.mark.parametrize(
-    ("height", "scale", "message"),
-    [
-        (0.0, 1.0, "part.stl: the mesh is flat"),
-        (1.0, 1e-200, "scale: must give lengths from"),
-        (1.0, [1, 2], r"scale: must be one number or three, has shape \(2,\)"),
-    ],
-)
-def test_meshes_without_volume(tmp_path: Path, height: float, scale: Any, message: str) -> None:
-    pytest.importorskip("trimesh", reason="trimesh is not installed")
-    points = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0.25, 0.25, height]])
-    triangles = np.array([[0, 2, 1], [0, 1, 3], [1, 2, 3], [2, 0, 3]])
-    (tmp_path / "part.stl").write_text(stl(points, triangles), encoding="ascii")
-    with pytest.raises(RobotDescriptionError, match=message):
-        solids.mesh(tmp_path / "part.stl", density=1, scale=scale)

@@ -2,9 +2,9 @@
 """Fast path of a setpoint: the bits of the solver, from the middleware's own bytes to its own bytes."""
 
 import gc
-import struct
 import tracemalloc
 from dataclasses import replace
+from itertools import cycle
 from types import SimpleNamespace
 
 import numpy as np
@@ -18,7 +18,6 @@ from eom_dynamics.actuators.drive_units import SIDES, DriveUnits
 from eom_dynamics.actuators.springs import CoupledSpring
 from eom_dynamics.codegen.native import extension
 from eom_dynamics.elastic import DriveCommand
-from eom_dynamics.messages.cdr import MessageLayout
 from eom_dynamics.messages.fields import (
     ANGULAR_FIELDS,
     FORCE_FIELDS,
@@ -34,8 +33,8 @@ from eom_dynamics.stream.compiled_stream import (
     FEEDFORWARD,
     MOTOR_SETPOINT,
     CompiledStream,
-    message_shape,
     setpoint_layout,
+    message_shape,
 )
 
 pytest.importorskip("rclpy", reason="rclpy is not installed")
@@ -51,9 +50,6 @@ def optimized():
         extension("stream_call")
     yield
     extension.cache_clear()
-
-
-WHOLE = ("iiwa", "panda", "ur5e", "planar_pr", "dual_arm")
 
 
 class Setup:
@@ -137,22 +133,30 @@ class Setup:
         assert stream.call.stamp == stream.call.committed_stamp == nanoseconds
 
 
-@pytest.mark.parametrize("name", WHOLE)
-@pytest.mark.parametrize("shuffled", [False, True], ids=["in order", "shuffled"])
-def test_every_bit_is_that_of_the_solver(name, shuffled):
+@pytest.mark.parametrize(
+    ("name", "shuffled", "wrenches"),
+    [
+        ("iiwa", False, (True, False, False)),
+        ("panda", True, (False, False, False)),
+        ("planar_pr", False, (False, True, False)),
+        ("dual_arm", True, (True, True, True)),
+    ],
+)
+def test_every_bit_is_that_of_the_solver(name, shuffled, wrenches):
+    """Where names are shuffled, the effort command is that of the joints."""
     setup = Setup(name)
+    setup.commands_motors, setup.limit_policy = not shuffled, "ignore"
     if shuffled:
         setup.setpoint.joint_names = list(setup.rng.permutation(setup.robot.joint_names))
     setup.setpoint.header.frame_id = "bäse"
-    setup.limit_policy = "ignore"
-    setup.draw()
+    setup.draw(wrenches=wrenches)
     stream = setup.stream()
-    for _ in range(50):
-        setup.draw(3.0)
+    for _ in range(30):
+        setup.draw(3.0, wrenches=wrenches)
         setup.assert_equal(stream)
 
 
-@pytest.mark.parametrize("name", ["sea_planar_2r", "vsa_planar_2r", "damped", "dual_arm"])
+@pytest.mark.parametrize("name", ["vsa_planar_2r", "damped"])
 def test_the_lead_is_that_of_the_solver(name):
     """And the state stays that of the setpoint."""
     setup = Setup(with_springs(eom.load_robot("iiwa"), EVERY_KIND["damped"]) if name == "damped" else name)
@@ -172,26 +176,6 @@ def test_the_lead_is_that_of_the_solver(name):
         command = setup.deserialize(stream.call.written(FEEDFORWARD), setup.kinds[FEEDFORWARD])
         assert command.command_lead == 2.5e-3
         np.testing.assert_array_equal(stream.committed_state[0], np.array(setup.setpoint.position))
-
-
-@pytest.mark.parametrize("wrenches", [(True, False, False), (True, True, True), (False, True, False)])
-@pytest.mark.parametrize("name", ["iiwa", "dual_arm"])
-def test_wrenches_are_read(name, wrenches):
-    setup = Setup(name)
-    setup.limit_policy = "ignore"
-    setup.draw(wrenches=wrenches)
-    stream = setup.stream()
-    for _ in range(10):
-        setup.draw(wrenches=wrenches)
-        setup.assert_equal(stream)
-
-
-def test_the_effort_command_is_that_of_the_joints_on_request():
-    setup = Setup("iiwa")
-    setup.setpoint.joint_names = list(reversed(setup.robot.joint_names))
-    setup.commands_motors = False
-    setup.draw()
-    setup.assert_equal(setup.stream())
 
 
 def test_zeros_keep_their_sign_and_tiny_numbers_their_bits():
@@ -268,16 +252,11 @@ def replaced(entries, k, **places):
     ("name", "change", "reason"),
     [
         ("constants", lambda x: replaced(x, 0, _0=-1), "a constant lies beyond the message"),
-        ("constants", lambda x: replaced(x, -2, _0=10_000), "a constant lies beyond the message"),
-        ("inputs", lambda x: replaced(x, 0, _0=-1), "numbers lie beyond the message or the array"),
-        ("inputs", lambda x: replaced(x, 1, _0=10_000), "numbers lie beyond the message or the array"),
         ("inputs", lambda x: replaced(x, 2, _1=10_000), "numbers lie beyond the message or the array"),
         ("inputs", lambda x: replaced(x, 3, _2=2**60), "numbers lie beyond the message or the array"),
         ("inputs", lambda x: replaced(x, 4, _3=(0, 1, 2, 3, 4, 5, 7)), "an order has places beyond its numbers"),
-        ("inputs", lambda x: replaced(x, 4, _3=(0, 1)), "a tuple of the length of its numbers"),
         ("outputs", lambda x: replaced(x, 0, _1=10_000), "a stamp lies beyond the message"),
         ("outputs", lambda x: replaced(x, 1, _2=replaced(x[1][2], 0, _1=-1)), "numbers lie beyond the message"),
-        ("outputs", lambda x: replaced(x, 2, _0=bytes(16)), "numbers lie beyond the message"),
         ("stamp", lambda x: x + 10_000, "the stamp within the message"),
         ("committed", lambda x: x[:1], "an array has the wrong size"),
     ],
@@ -329,48 +308,40 @@ def test_commands_beyond_limits_are_treated_as_the_solver_treats_them(policy):
 ACTUATOR = Actuator(Friction(0.5, 0.3, 0.5, viscous_negative=0.4, coulomb_negative=0.2), Gear(0.8))
 
 
-PLANAR = eom.load_robot("planar_2r")
+def _arm(kind="cubic", robot="planar_2r", joints=None, **changes):
+    """A robot with springs of a kind, and other changes of it and of all of its joints."""
+    return replace(with_springs(eom.load_robot(robot), EVERY_KIND[kind], **(joints or {})), **changes)
 
 
-def _arm(name, *, rotor_model="reduced", **changes):
-    """A robot with changes of all of its joints."""
-    return replace(with_springs(PLANAR, EVERY_KIND[name], **changes), rotor_model=rotor_model)
+K = CoupledSpring(np.array([[500.0, 80.0], [80.0, 300.0]]))
+T = Transmission(np.array([[0.5, 0.5], [0.5, -0.5]]))
+ROTORS = {"rotor_inertia": 0.5, "gear_ratio": 10.0}
+PRESLIDING = Actuator(Friction(viscous=0.4, coulomb=0.2, static=0.3, presliding_distance=0.5), Gear(0.8, 5.0))
+LIMITED = {"actuator": Actuator(motor=Motor(0.1, 0.5, torque_limit=2.0, voltage_limit=3.0)), "gear_ratio": 10.0}
+
+ARMS = {kind: {"kind": kind} for kind in EVERY_KIND} | {
+    "friction and gear loss": {"kind": "dead_zone", "joints": {"actuator": ACTUATOR}},
+    "coupled": {"kind": "rigid", "coupled_stiffness": ((0, 1), K)},
+    "transmission": {"transmission": ((0, 1), T)},
+    "complete rotors": {"robot": "sea_planar_2r", "rotor_model": "complete"},
+    "complete rotors, damped": {"kind": "damped", "joints": ROTORS, "rotor_model": "complete"},
+    "joint friction": {"joints": {"damping": 0.3, "friction": 0.2}, "joint_friction": True},
+    "presliding, damped, complete rotors": {
+        "kind": "damped",
+        "joints": ROTORS | {"actuator": PRESLIDING},
+        "rotor_model": "complete",
+    },
+    "presliding pairs": {"kind": "antagonistic_exponential", "joints": {"actuator": PRESLIDING}},
+    "voltage": {"kind": "linear", "joints": LIMITED},
+    "voltage of damped springs": {"kind": "damped", "joints": LIMITED},
+}
 
 
-def _every_arm():
-    for kind in EVERY_KIND:
-        yield kind, _arm(kind)
-    yield "friction and gear loss", _arm("dead_zone", actuator=ACTUATOR)
-    robot = _arm("rigid")
-    K = CoupledSpring(np.array([[500.0, 80.0], [80.0, 300.0]]))
-    yield "coupled", replace(robot, coupled_stiffness=((0, 1), K))
-    T = Transmission(np.array([[0.5, 0.5], [0.5, -0.5]]))
-    yield "transmission", replace(_arm("cubic"), transmission=((0, 1), T))
-    yield "complete rotors", replace(eom.load_robot("sea_planar_2r"), rotor_model="complete")
-    yield "complete rotors, damped", _arm("damped", rotor_inertia=0.5, gear_ratio=10.0, rotor_model="complete")
-    yield "joint friction", replace(_arm("cubic", damping=0.3, friction=0.2), joint_friction=True)
-    sticking = Friction(viscous=0.4, coulomb=0.2, static=0.3, presliding_distance=0.5)
-    presliding = Actuator(friction=sticking, gear=Gear(0.8, 5.0))
-    yield "presliding", _arm("cubic", actuator=presliding)
-    yield (
-        "presliding, damped, complete rotors",
-        _arm("damped", rotor_inertia=0.5, gear_ratio=10.0, rotor_model="complete", actuator=presliding),
-    )
-    yield "presliding pairs", _arm("antagonistic_exponential", actuator=presliding)
-    motor = Motor(0.1, 0.5, torque_limit=2.0, voltage_limit=3.0)
-    yield "voltage", _arm("linear", actuator=Actuator(motor=motor), gear_ratio=10.0)
-    yield "voltage of damped springs", _arm("damped", actuator=Actuator(motor=motor), gear_ratio=10.0)
-
-
-ARMS = dict(_every_arm())
-
-
-@pytest.mark.parametrize("policy", ["warn", "clip"])
 @pytest.mark.parametrize("name", ARMS)
-def test_every_arm_is_compiled(name, policy):
+def test_every_arm_is_compiled(name):
     """Also beyond limits, with commanded stiffness, and along a stream, on which dampers have a state."""
-    setup = Setup(ARMS[name])
-    setup.limit_policy = policy
+    setup = Setup(_arm(**ARMS[name]))
+    setup.limit_policy = "clip" if name.startswith("voltage") else "warn"
     variable = setup.solver.arm.variable
     stream, exceeded = None, 0
     for k in range(40):
@@ -399,12 +370,11 @@ def test_a_stiffness_out_of_range_is_left_to_the_solver():
         setup.solver.evaluate(message, stamp=0)
 
 
-@pytest.mark.parametrize("kind", ["linear", "damped"])
-def test_motion_of_the_base_is_read(kind):
+def test_motion_of_the_base_is_read():
     from eom_dynamics.msg import BaseMotion
     from geometry_msgs.msg import Vector3
 
-    setup = Setup(_arm(kind))
+    setup = Setup(_arm("damped"))
     for k in range(10):
         message = setup.draw()
         message.header.stamp.sec, message.header.stamp.nanosec = 5, k * 10**6
@@ -453,28 +423,7 @@ def test_the_call_allocates_nothing_that_stays():
     assert after - before < 512  # of tracemalloc and this function, not 1 byte a message
 
 
-@pytest.mark.parametrize("frame", ["", "b", "base", "ä" * 7])
-@pytest.mark.parametrize("names", [[], ["a"], ["ab", "abc", "é"]])
-def test_layouts_are_those_of_the_middleware(frame, names):
-    setup = Setup("planar_2r")
-    message = setup.setpoint
-    message.header.frame_id, message.joint_names = frame, names
-    message.header.stamp.sec, message.header.stamp.nanosec = -5, 7
-    for k, field in enumerate(STATE_FIELDS):
-        setattr(message, field, doubles(np.array([k, -k], dtype=float)))
-    layout = setpoint_layout(message_shape(message), 2)
-    raw = setup.serialize(message)
-    assert layout.describes(raw)
-    assert struct.unpack_from("<iI", raw, layout.stamp) == (-5, 7)
-    assert [struct.unpack_from(f"<{count}d", raw, at) for at, count in layout.numbers] == [
-        (k, -k) for k in range(len(STATE_FIELDS))
-    ]
-    assert not layout.describes(raw[: layout.size - 1])
-    assert not MessageLayout().header(frame + "x").describes(raw)
-
-
-@pytest.mark.parametrize("lead", [0.0, 2.5e-3])
-@pytest.mark.parametrize("robot", ["sea_planar_2r", "vsa_planar_2r"])
+@pytest.mark.parametrize(("robot", "lead"), [("sea_planar_2r", 0.0), ("vsa_planar_2r", 2.5e-3)])
 def test_a_payload_that_changes_is_that_of_the_solver_to_the_bit(robot, lead):
     setup = Setup(robot)
     payload = eom.Payload(0.1, [0.02, 0.01, 0])
@@ -510,8 +459,11 @@ HUGE = {
 } | {"torque before the gear": ("effort", DriveUnits(side="motor")), "position of CiA 402": ("position", CIA_402)}
 
 
-@pytest.mark.parametrize("policy", LIMIT_POLICIES)
-@pytest.mark.parametrize(("field", "units"), HUGE.values(), ids=HUGE)
+@pytest.mark.parametrize(
+    ("field", "units", "policy"),
+    [(*case, policy) for case, policy in zip(HUGE.values(), cycle(LIMIT_POLICIES), strict=False)],
+    ids=HUGE,
+)
 def test_what_drives_are_sent_is_finite(field, units, policy):
     """Numbers that are finite in SI units and not in those of a drive are refused, by its joint and field."""
     gear_ratio = 50.0 if units is CIA_402 else 1e-18 if (field, units.effort) == ("effort", "torque") else 1.0

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -103,24 +105,10 @@ def test_a_fault_is_found_and_named(fault: str) -> None:
     stamps, states = motion(60)
     breaks, message = BROKEN[fault]
     breaks(states)
-    import re
-
-    assert re.search(message, doubt_about(stamps, states)), doubt_about(stamps, states)
-
-
-def test_a_rate_whose_square_underflows_is_found() -> None:
-    stamps, states = motion(60)
-    states[:, 0] = np.where(np.arange(60) % 4 < 2, 0.0, 0.1)[:, np.newaxis]  # changes that sum to zero
-    states[:, 1] = 1e-200
-    assert doubt_about(stamps, states, window=4).startswith("velocity of ")
-
-
-@pytest.mark.parametrize("fault", BROKEN)
-def test_the_same_is_said_of_numbers_whose_squares_overflow(fault: str) -> None:
-    stamps, states = motion(60)
-    BROKEN[fault][0](states)
-    # A power of two rounds nothing.
-    assert doubt_about(stamps, 2.0**800 * states) == doubt_about(stamps, states)
+    doubt = doubt_about(stamps, states)
+    assert re.search(message, doubt), doubt
+    # Squares of larger numbers overflow; a power of two rounds nothing.
+    assert doubt_about(stamps, 2.0**800 * states) == doubt
 
 
 def test_stamps_that_do_not_advance_with_the_motion_are_named() -> None:

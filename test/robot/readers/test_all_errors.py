@@ -94,16 +94,6 @@ def test_an_error_hides_no_entry_from_the_check_of_names() -> None:
     assert [line.split(": ")[1] for line in error.value.errors] == ["urdf.coupled_stiffness.matrix", "urdf.colour"]
 
 
-def test_all_unphysical_bodies_are_one_exception() -> None:
-    parameters = packaged_parameters("planar_2r")
-    for joint in parameters["joints"].values():
-        joint["inertia"] = [1.0, 0.0, 0.0, 0.1, 0.0, 0.1]
-    with pytest.raises(RobotDescriptionError) as error:
-        robot_from_parameters(parameters)
-    assert len(error.value.errors) == 2
-    assert all(line.endswith("; to load it all the same, unphysical: warn") for line in error.value.errors)
-
-
 def test_a_file_of_nothing_but_errors_gives_a_bounded_message() -> None:
     parameters = packaged_parameters("planar_2r") | {f"entry_{i}": 0.0 for i in range(1000)}
     with pytest.raises(RobotDescriptionError) as error:
@@ -117,10 +107,3 @@ def test_integers_are_numbers_in_a_file(text: str) -> None:
     assert "[0.5, 0.0, 0.0]" in document
     robot = load_robot(document.replace("center_of_mass: [0.5, 0.0, 0.0]", f"center_of_mass: {text}"))
     assert robot.joints[0].mass == 2 and robot.joints[0].center_of_mass.tolist() == yaml.safe_load(text)
-
-
-def test_an_origin_without_angles_is_not_rotated() -> None:
-    parameters = packaged_parameters("planar_2r")
-    for joint in parameters["joints"].values():
-        del joint["origin"]["rpy"]
-    assert robot_from_parameters(parameters).joints[1].reference_pose[0, 0] == 1

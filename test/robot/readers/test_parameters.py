@@ -101,17 +101,6 @@ def test_xacro_arguments_are_in_the_file(tmp_path: Path) -> None:
         load_robot(path, xacro_arguments={"mass": "3.5"})
 
 
-def test_a_package_is_found_in_the_ament_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("ament_index_python")
-    (tmp_path / "share/ament_index/resource_index/packages").mkdir(parents=True)
-    (tmp_path / "share/ament_index/resource_index/packages/arms").write_text("")
-    write(tmp_path / "share/arms", {})
-    monkeypatch.setenv("AMENT_PREFIX_PATH", str(tmp_path))
-    assert robot_from_parameters({"urdf": "package://arms/urdf/arm.urdf"}).n == 2
-    with pytest.raises(RobotDescriptionError, match=r"robot\.urdf: package 'legs' not found; source the workspace"):
-        robot_from_parameters({"urdf": "package://legs/urdf/arm.urdf"})
-
-
 def test_a_file_of_a_package(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -129,29 +118,20 @@ def test_a_file_of_a_package(
         assert problem in capsys.readouterr().err
 
 
-REFUSED = {
-    "unknown joint": ({"joints": {"sholder": {}}}, "robot.joints.sholder: unknown entry; did you mean shoulder?"),
-    "unknown entry": ({"name": "arm"}, "robot.name: unknown entry"),
-    "crossed limits": (
-        {"joints": {"elbow": {"limits": {"lower": 3.5}}}},
-        "robot.joints.elbow.limits.lower: must not exceed upper, 3, is 3.5",
-    ),
-    "no file": ({"urdf": "urdf/leg.urdf"}, "robot.urdf: there is no file '"),
-    "not a URDF": ({"urdf": "urdf/arm.stl"}, "robot.urdf: must be a file of .xml, .mjcf, .urdf, .xacro, is "),
-    "arguments of a URDF": ({"xacro_arguments": {"a": 1}}, "robot.xacro_arguments: are for .xacro files; remove them"),
-    "payload nowhere": (
-        {"payloads": {"hand": {"mass": 1.0}}},
-        "robot.payloads.hand: there is no link or tool of this name; known are base, shoulder_link, elbow_link",
-    ),
-    "payload of no body": (
+REFUSED = [
+    ({"joints": {"sholder": {}}}, "robot.joints.sholder: unknown entry; did you mean shoulder?"),
+    ({"name": "arm"}, "robot.name: unknown entry"),
+    ({"urdf": "urdf/leg.urdf"}, "robot.urdf: there is no file '"),
+    ({"urdf": "urdf/arm.stl"}, "robot.urdf: must be a file of .xml, .mjcf, .urdf, .xacro, is "),
+    ({"xacro_arguments": {"a": 1}}, "robot.xacro_arguments: are for .xacro files; remove them"),
+    (
         {"payloads": {"elbow_link": {"mass": 1.0, "inertia": [1.0, 0.0, 0.0, 0.1, 0.0, 0.1]}}},
         "robot.payloads.elbow_link.inertia: the largest principal moment",
     ),
-    "tip twice": ({"tip": ["elbow_link", "elbow_link"]}, "tip: 'elbow_link' is listed twice"),
-}
+]
 
 
-@pytest.mark.parametrize(("section", "reason"), REFUSED.values(), ids=REFUSED)
+@pytest.mark.parametrize(("section", "reason"), REFUSED, ids=[row[-1] for row in REFUSED])
 def test_invalid_entries_are_named(tmp_path: Path, section: dict[str, Any], reason: str) -> None:
     with pytest.raises(RobotDescriptionError) as error:
         load_robot(write(tmp_path, {"urdf": "urdf/arm.urdf", **section}))
@@ -196,13 +176,6 @@ def test_a_payload_acts_at_its_link_or_tool() -> None:
     R = urdf.inertia_about_origin - robot_from_urdf(urdf_arm()).joints[1].inertia_about_origin
     c = lie.skew([0.1, 0.0, 0.05])
     np.testing.assert_allclose(R, symmetric(*moments) + 1.5 * c.T @ c, atol=1e-15)
-
-
-def test_unphysical_inertia_is_a_warning_if_the_file_says_so() -> None:
-    parameters = packaged_parameters("pendulum")
-    parameters["joints"]["hinge"]["inertia"] = [1.0, 0.0, 0.0, 0.1, 0.0, 0.1]
-    with pytest.warns(UserWarning, match="largest principal moment"):
-        assert robot_from_parameters(parameters | {"unphysical": "warn"}).n == 1
 
 
 def test_a_transmission_and_a_coupled_spring_complete_a_urdf() -> None:

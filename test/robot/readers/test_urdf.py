@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from differences import deviation
@@ -160,11 +158,6 @@ def test_other_branches_may_be_dropped() -> None:
     assert deviation(efforts(part, states[:, :3]), efforts(without, states)[:, :3]) < 1e-13
 
 
-def test_two_tips_are_two_tools() -> None:
-    part = load_robot(TWO_ARMS, tip=["right_hand", "left_tip"])
-    assert part.n == 5 and [tool.name for tool in part.tools] == ["right_hand", "left_tip"]
-
-
 def test_gravity_is_rotated_into_the_frame_of_the_root() -> None:
     """The joint above the root is locked at zero."""
     part, whole = load_robot(TWO_ARMS, root="torso"), load_robot(TWO_ARMS)
@@ -222,10 +215,3 @@ def test_a_floating_joint_has_six_variables() -> None:
     assert robot.joint_names == ("free_x", "free_y", "free_z", "free_yaw", "free_pitch", "free_roll")
     weight = equations_of_motion(robot, np.zeros(6), np.zeros(6)).gravity[0]
     assert np.linalg.norm(weight[:3]) == pytest.approx(2 * 9.80665)
-
-
-def test_text_path_and_byte_order_mark(tmp_path: Path) -> None:
-    path = tmp_path / "arms.urdf"
-    path.write_bytes(b"\xef\xbb\xbf" + TWO_ARMS.encode())
-    for source in (path, str(path), TWO_ARMS, "\n\t " + TWO_ARMS, "\ufeff" + TWO_ARMS):
-        assert load_robot(source).n == 5
