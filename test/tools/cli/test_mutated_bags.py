@@ -45,7 +45,7 @@ NAMES = load_robot("planar_2r").joint_names
 T = np.arange(150) * 4e-3
 STATES = np.array(paper_motion(2).derivatives(T))
 
-FEW, MANY = 12, 200
+FEW, MANY = 8, 200
 """Mutations of each kind in the quick test and in ``make fuzz``."""
 
 LONGEST = 10
@@ -84,7 +84,7 @@ def contents():
 
 
 @pytest.fixture(scope="module")
-def bags(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Path]]:
+def bags(tmp_path_factory) -> dict[str, list[Path]]:
     """Bags with the same contents by storage, each compressed in every way."""
     folder = tmp_path_factory.mktemp("originals")
     modes = (CompressionMode.NONE, CompressionMode.MESSAGE, CompressionMode.STORAGE)
@@ -116,7 +116,7 @@ def without_chunks(path: Path) -> Path:
     return path
 
 
-def check(capsys: pytest.CaptureFixture[str], *arguments: object) -> float:
+def check(capsys, *arguments: object) -> float:
     """Run a command and return how long it took, s; fail where it does."""
     began = time.monotonic()
     with at_most(LONGEST):
