@@ -8,7 +8,6 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-import pytest
 from urdf_arms import urdf_arm
 
 from eom_dynamics import Dynamics, ElasticArm, load_robot
@@ -39,16 +38,6 @@ def test_its_optional_entries_load(capsys) -> None:
     assert with_springs.joints[0].actuator.motor.voltage_limit == 48 and with_springs.joints[1].mass == 3
     assert ElasticArm(with_springs).transmission is not None
     assert load_robot(re.sub(r"(?m)^ +elasticity:.*\n", "", text)).coupled_stiffness is not None
-
-
-def test_it_needs_no_robot_and_a_robot_is_needed_else(capsys) -> None:
-    for arguments, reason in (
-        (["inspect"], "ROBOT or --template"),
-        (["inspect", "iiwa", "--template"], "--template goes with a .urdf or another file"),
-    ):
-        with pytest.raises(SystemExit, match="2"):
-            main(arguments)
-        assert reason in capsys.readouterr().err
 
 
 def test_a_urdf_is_completed_by_springs_and_motors(tmp_path: Path, monkeypatch, capsys) -> None:

@@ -105,19 +105,18 @@ def test_limits_of_motors_rates_and_mimic_joints_count() -> None:
     first, second = robot.joints
     motor = Motor(torque_constant=0.5, resistance=2.0, torque_limit=4.0, speed_limit=1.0, voltage_limit=100.0)
     first = replace(first, limits=Limits(jerk=10.0), gear_ratio=-10.0, actuator=replace(first.actuator, motor=motor))
-    second = replace(second, mimic=Mimic(0, ratio=-2.0, offset=1.0), limits=Limits(lower=-4.0, upper=4.0))
+    second = replace(second, mimic=Mimic(0, ratio=-2.0, offset=1.0))
+    second = replace(second, limits=Limits(lower=-4.0, upper=4.0, velocity=4.0))
     robot = replace(robot, joints=(first, second))
-    setpoint = stream([0, 1], ("joint_1",), position=[[0], [2]], jerk=[[-9], [3]])
+    setpoint = stream([0, 1], ("joint_1",), position=[[0], [2]], velocity=[[0], [1]], jerk=[[-9], [3]])
     motors = stream([0, 1], ("joint_1",), motor_velocity=[[9.954], [0]], motor_effort=[[0], [-20]])
     found = {use.quantity: use for use in limit_utilization(Record("x", robot, setpoint=setpoint, motors=motors))}
-    assert list(found) == ["motor_speed", "jerk", "position", "motor_torque", "motor_voltage"]
-    speed, jerk, position, torque, voltage = found.values()
+    assert list(found) == ["motor_speed", "jerk", "position", "velocity", "motor_torque", "motor_voltage"]
+    speed, jerk, position, velocity, torque, voltage = found.values()
     assert (speed.name, speed.value, speed.limit, speed.unit) == ("joint_1", pytest.approx(-99.54), -1.0, "rad/s")
-    assert percent_used(speed) == "9954%" and (jerk.value, percent_used(jerk), jerk.unit) == (
-        -9.0,
-        "90%",
-        "rad/s³",
-    )
+    assert percent_used(speed) == "9954%"
+    assert (jerk.value, percent_used(jerk), jerk.unit) == (-9.0, "90%", "rad/s³")
     assert (voltage.value, voltage.t) == (pytest.approx(0.5 * -99.54), 0.0)
     assert (position.name, position.value, percent_used(position)) == ("joint_2", -3.0, "75%")
+    assert (velocity.name, velocity.value, percent_used(velocity)) == ("joint_2", -2.0, "50%")
     assert (torque.value, torque.unit, torque.t) == (2.0, "N m", 1.0) and percent_used(torque) == "50%"

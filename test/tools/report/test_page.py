@@ -132,14 +132,6 @@ def test_quantities_that_are_unknown_or_of_rigid_joints_have_no_charts() -> None
     assert not {name for name in names if "motor" in name or "deflection" in name}
 
 
-@pytest.mark.parametrize("there", ["setpoint", "motors", "measured"])
-def test_a_record_of_one_topic(there: str) -> None:
-    whole = record("planar_2r")
-    alone = Record("x", **{there: getattr(whole, there)})
-    page = Page(report_page([alone], {}))
-    assert json.loads(page.scripts[-2]) and page.places == set(json.loads(page.scripts[-2]))
-
-
 def test_markup_in_names_is_escaped() -> None:
     nasty = "</script><u>"
     stamp = np.array([START, START + 1])
