@@ -94,7 +94,7 @@ def test_order_of_the_ways_and_of_the_delay() -> None:
 
 
 def test_errors_of_a_wrong_model_fall_with_feedback_of_the_links() -> None:
-    wrong = [ModelError(stiffness=s, mass=m) for s in (-0.05, 0.05) for m in (-0.05, 0.05)]
+    wrong = [ModelError(stiffness=s, mass=m) for s, m in ((-0.05, 0.05), (0.05, -0.05))]
     plant, q = ElasticPlant(ElasticArm(load_robot("sea_planar_2r"))), paper_motion(2).derivatives(0.0, 0)[0]
     F = outer_loop(plant, q, benefit.NATURAL_FREQUENCY, 0.5e-3).F
     without, fed = (benefit.sweep("sea_planar_2r", wrong, 0.3, outer=x).rms for x in (None, F))
