@@ -102,6 +102,7 @@ def test_efforts_of_another_topic(tmp_path: Path) -> None:
     found = read_recording(path, ROBOT, Source(effort_topic="feedforward"))
     np.testing.assert_allclose(found.tau[:-1], TAU[:-1], atol=2e-2)  # interpolated
     np.testing.assert_array_equal(found.tau[::2], TAU[::2])
+    assert np.isnan(found.tau[-1]).all()  # after the last of them
     with pytest.raises(EomDynamicsError, match="has no topic nothing; it has /feedforward"):
         read_recording(path, ROBOT, Source(effort_topic="nothing"))
 
