@@ -119,8 +119,7 @@ def test_errors(arguments: tuple[str, ...], message: str, tmp_path: Path, refuse
     assert not (tmp_path / "out").exists()
 
 
-def test_folder_that_is_not_empty(folder: Path, capsys) -> None:
+def test_folder_that_is_not_empty(folder: Path, refused) -> None:
     before = (folder / "trajectory.csv").read_bytes()
-    assert excite("-o", folder, *RANGE, *QUICK) == 2
-    assert "--force" in capsys.readouterr().err
+    assert "--force" in refused("excite", ROBOT, "-o", folder, *RANGE, *QUICK)
     assert (folder / "trajectory.csv").read_bytes() == before

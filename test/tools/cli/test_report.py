@@ -96,7 +96,7 @@ def test_a_recording_of_a_real_arm(tmp_path: Path, capsys) -> None:
     assert f"/joint_states: {repeats}" in out
 
 
-def test_what_cannot_be_shown_is_refused_on_one_line(tmp_path: Path, monkeypatch, capsys) -> None:
+def test_what_cannot_be_shown_is_refused_on_one_line(tmp_path: Path, monkeypatch, refused) -> None:
     monkeypatch.chdir(tmp_path)
     Path("text.db3").write_text("no bag", encoding="utf-8")
     Path("empty").mkdir()
@@ -107,16 +107,12 @@ def test_what_cannot_be_shown_is_refused_on_one_line(tmp_path: Path, monkeypatch
         ("empty", "empty"),
         ("other", "has no message of type"),
     ):
-        assert main(["report", name, "-o", "page.html"]) == 2
-        error = capsys.readouterr().err
-        assert error.startswith("eom_dynamics report: ") and error.count("\n") == 1 and reason in error
+        assert reason in refused("report", name, "-o", "page.html")
         assert not Path("page.html").exists()
 
 
 @pytest.mark.parametrize("module", ["plotly", "rosbags", "rich"])
-def test_what_is_missing_is_named_with_its_remedy(module: str, monkeypatch, capsys) -> None:
+def test_what_is_missing_is_named_with_its_remedy(module: str, monkeypatch, refused) -> None:
     monkeypatch.setitem(sys.modules, module, None)
-    assert main(["report", "bag", "-o", "page.html"]) == 2
-    error = capsys.readouterr().err
-    assert error.startswith(f"eom_dynamics report: {module} is not installed; run: make build EXTRAS=report, or pip ")
-    assert error.count("\n") == 1
+    line = refused("report", "bag", "-o", "page.html")
+    assert line.startswith(f"eom_dynamics report: {module} is not installed; run: make build EXTRAS=report, or pip ")
