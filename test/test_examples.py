@@ -29,7 +29,7 @@ OUTPUTS = {
 
 
 @pytest.mark.parametrize("name", OUTPUTS)
-def test_example(name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_example(name: str, capsys, monkeypatch) -> None:
     if "matplotlib" in (EXAMPLES / f"{name}.py").read_text():
         pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     monkeypatch.setattr("sys.argv", [name])

@@ -6,10 +6,11 @@ from __future__ import annotations
 import sys
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
-from paths import DOCS, ROOT
+from paths import ROOT
 
 sys.path.append(str(ROOT / "bench"))
 
@@ -32,11 +33,17 @@ def test_figures_are_written_between_their_marks(tmp_path: Path) -> None:
         report.write_between_marks(document, "b", "new")
 
 
-def test_some_sections_write_their_own_documents_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(scope="module")
+def bench() -> ModuleType:
+    """The main program."""
     spec = spec_from_file_location("bench_main", ROOT / "bench" / "__main__.py")
     assert spec is not None and spec.loader is not None
-    bench = module_from_spec(spec)
-    spec.loader.exec_module(bench)
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_some_sections_write_their_own_documents_alone(bench: ModuleType, tmp_path: Path, monkeypatch) -> None:
     own, shared = tmp_path / "kinematics.md", tmp_path / "performance.md"
     own.write_text("<!-- bench kinematics: begin -->\n<!-- bench kinematics: end -->\n")
     shared.write_text("untouched")
@@ -49,31 +56,11 @@ def test_some_sections_write_their_own_documents_alone(tmp_path: Path, monkeypat
     assert shared.read_text() == "untouched"
 
 
-def test_documents_have_marks_for_all_sections() -> None:
-    docs = DOCS
-    performance = (docs / "performance.md").read_text(encoding="utf-8")
-    for name in ("machine", "promises", "one_state", "batch", "first_use", "scaling"):
-        assert f"<!-- bench {name}: begin -->" in performance and f"<!-- bench {name}: end -->" in performance
-    of_sections = {
-        "identification": "identification.md",
-        "identification_peers": "identification.md",
-        "identification_cases": "identification.md",
-        "error_bars": "identification.md",
-        "public_recordings": "identification.md",
-        "closed_circle": "closed_circle.md",
-        "random_circle": "closed_circle.md",
-        "differences": "elastic_joints.md",
-        "learning": "learning.md",
-        "closed_form": "recursion.md",
-        "joint_trajectory_controller": "control_loop.md",
-        "minimum_time": "minimum_time.md",
-        "fastest_tracking": "minimum_time.md",
-        "benefit": "elastic_joints.md",
-        "drives": "command_lead.md",
-    }
-    for name, document in of_sections.items():
-        text = (docs / document).read_text(encoding="utf-8")
-        assert f"<!-- bench {name}: begin -->" in text and f"<!-- bench {name}: end -->" in text
+def test_documents_have_marks_for_all_sections(bench: ModuleType) -> None:
+    shared = ("machine", "promises", "one_state", "batch", "first_use", "scaling")
+    for name, document in {**dict.fromkeys(shared, bench.PERFORMANCE), **bench.DOCUMENTS}.items():
+        text = document.read_text(encoding="utf-8")
+        assert f"<!-- bench {name}: begin -->" in text and f"<!-- bench {name}: end -->" in text, name
 
 
 @pytest.mark.parametrize("name", ["panda", "planar_pr"])

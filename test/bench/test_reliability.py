@@ -59,7 +59,7 @@ def kept(path: Path) -> dict[str, bool]:
     return {bar.promise: bar.kept for bar in section(path).bars}
 
 
-def test_rows_of_tests_become_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_rows_of_tests_become_tables(tmp_path: Path, capsys) -> None:
     written = section(report(tmp_path))
     written.show()
     assert "a long stream[alone]" in capsys.readouterr().out
@@ -77,16 +77,16 @@ def test_rows_of_tests_become_tables(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert all(kept(report(tmp_path)).values())
 
 
+ECHO = "p50 of the round trip at most 1.25 × that of an echo node"
+
+
 @pytest.mark.parametrize(
     ("change", "promise"),
     [
         ({"stream": STREAM | {"lost": 1}}, "streams: no setpoint lost"),
         ({"stream": STREAM | {"different": 1}}, "streams: every number is that of the library"),
         ({"stream": STREAM | {"growth": 1e6}}, "streams: memory grows by less than 1 MB after the first minute"),
-        (
-            {"stream": STREAM | {"node": [126.0, 300.0, 500.0, 900.0]}},
-            "1000 Hz, alone: p50 of the round trip at most 1.25 × that of an echo node",
-        ),
+        ({"stream": STREAM | {"node": [126.0, 300.0, 500.0, 900.0]}}, f"1000 Hz, alone: {ECHO}"),
         ({"fault": FAULT | {"wrong": 1}}, "faults: no wrong answer"),
         ({"failure": "assert 1 == 0\nmore"}, "all tests of the run pass"),
     ],
@@ -101,7 +101,7 @@ def test_nothing_measured_meets_no_goal(tmp_path: Path) -> None:
     assert not any(kept(path).values())
 
 
-def test_the_page_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_page_is_written(tmp_path: Path, monkeypatch) -> None:
     page = tmp_path / "page.md"
     page.write_text((DOCS / "reliability.md").read_text())
     monkeypatch.setattr(sys, "argv", ["reliability", str(report(tmp_path, failure="on purpose")), "--page", str(page)])

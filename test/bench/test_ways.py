@@ -13,7 +13,7 @@ from paths import ROOT
 sys.path.append(str(ROOT / "bench"))
 
 from random_states import RandomStates
-from ways import Way, closed_form, our_ways, pinocchio_rnea
+from ways import Way, closed_form, our_ways
 
 # mixed_chain: a revolute, a prismatic and a helical joint about axes of their own; planar_2r: along z.
 ROBOTS = ("iiwa", "mixed_chain", "planar_2r")
@@ -28,17 +28,6 @@ def test_every_way_agrees_with_the_closed_form(name: str) -> None:
     for way in ways.values():
         errors = way.errors(states)
         assert len(errors) == 3 and max(errors) < 1e-12
-
-
-@pytest.mark.parametrize("name", ROBOTS)
-def test_pinocchio_gives_the_same_efforts(name: str) -> None:
-    pytest.importorskip("pinocchio", reason="Pinocchio is not installed")
-    robot = fixed_case(name, 0).robot
-    states = RandomStates(robot, 5)
-    rnea = pinocchio_rnea(robot, states)
-    assert rnea is not None
-    (error,) = rnea.errors(states)
-    assert error < 1e-12
 
 
 def test_an_error_is_relative_to_the_largest_effort() -> None:

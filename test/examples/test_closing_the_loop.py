@@ -36,7 +36,7 @@ def motions() -> IdentificationMotions:
 @pytest.fixture(scope="module")
 def closed(motions: IdentificationMotions) -> IdentificationResult:
     """With signs that add up; bench/closed_circle.py measures all four pairs, of more robots."""
-    task = IdentificationTask(motions, 0.2, -0.2, rate=200.0)
+    task = IdentificationTask(motions, 0.2, -0.2, rate=100.0)
     return close_circle(task, simulated(task))
 
 

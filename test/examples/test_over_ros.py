@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.ros, pytest.mark.skipif(bool(MISSING), reason=f"{', '.
 
 
 @pytest.fixture
-def forked(monkeypatch: pytest.MonkeyPatch) -> None:
+def forked(monkeypatch) -> None:
     """Processes are forks of some that have imported their module."""
     from node_client import fork_server
 
@@ -56,7 +56,7 @@ def test_lock_step_gives_what_the_simulation_alone_gives(tmp_path: Path) -> None
         assert [topic.name for topic in bag.topics] == ["/feedforward", "/joint_states", "/motor_states", "/setpoint"]
 
 
-def test_a_node_that_cannot_start_is_reported_by_its_own_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_node_that_cannot_start_is_reported_by_its_own_words(tmp_path: Path, monkeypatch) -> None:
     from closing_the_loop.experiment import IdentificationTask, plan
     from closing_the_loop.over_ros import over_ros
     from eom_dynamics.tools.demo.processes import RunError
@@ -68,9 +68,7 @@ def test_a_node_that_cannot_start_is_reported_by_its_own_words(tmp_path: Path, m
 
 
 @pytest.mark.usefixtures("forked")
-def test_the_lead_makes_the_recorded_error_ten_times_smaller(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_lead_makes_the_recorded_error_ten_times_smaller(tmp_path: Path, capsys) -> None:
     from closing_the_loop.command_lead import main
     from eom_dynamics.bags import Bag
     from eom_dynamics.bags.layout import read_blocks

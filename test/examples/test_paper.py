@@ -17,19 +17,17 @@ import paper
 
 
 @pytest.fixture(autouse=True)
-def timed(monkeypatch: pytest.MonkeyPatch) -> None:
+def timed(monkeypatch) -> None:
     """Times as if measured, which takes seconds."""
     monkeypatch.setattr(paper, "seconds_by_route", lambda robot, rounds: {"closed form, NumPy": 7.0, "batch": 0.002})
 
 
-def run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> int:
+def run(folder: Path, monkeypatch) -> int:
     monkeypatch.setattr("sys.argv", ["paper.py", "-o", str(folder)])
     return paper.main()
 
 
-def test_the_example_of_the_paper(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_example_of_the_paper(tmp_path: Path, monkeypatch, capsys) -> None:
     assert run(tmp_path / "out", monkeypatch) == 0
     output = capsys.readouterr()
     assert output.err == "", "no warning of the inertias about the link frames, of which the page tells"
@@ -51,14 +49,7 @@ def test_the_example_of_the_paper(
         (None, 0.0, "failed: taudd differs from numerical differentiation by 1.5e-07"),
     ],
 )
-def test_a_difference_fails(
-    row: int | None,
-    error: float,
-    failure: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_difference_fails(row: int | None, error: float, failure: str, tmp_path: Path, monkeypatch, capsys) -> None:
     t, published = paper.published_values()
     if row is None:
         monkeypatch.setattr(paper, "DIFFERENCES_TOLERANCE", 1e-7)
@@ -76,11 +67,3 @@ def test_the_table_is_that_of_the_file() -> None:
     assert header[:3] == ["body", "mass [kg]", "c_x [m]"] and header[-1] == "I_zz [kg m²]"
     assert " ".join(first) == "1 3.94781 -0.00351 0.00160 -0.03139 0.00455 0.00000 0.00000 0.00454 0.00001 0.00029"
     assert " ".join(last) == "7 0.35432 -0.03466 -0.02324 0.07138 0.00795 0.00022 -0.00029 0.01089 -0.00029 0.00294"
-
-
-def test_times_are_of_all_routes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.undo()
-    monkeypatch.setattr(paper, "BATCH", 100)
-    times = paper.seconds_by_route(load_robot("planar_2r"), 1)
-    assert {"closed form, NumPy", "recursion, Python", "recursion, all in one call"} <= set(times)
-    assert times["closed form, NumPy"] > times["recursion, all in one call"] > 0

@@ -22,7 +22,7 @@ import pytest
     ],
 )
 def test_what_is_missing_is_told_in_one_line(
-    monkeypatch: pytest.MonkeyPatch, module: object, function: str, answer: object, told: str
+    monkeypatch, module: object, function: str, answer: object, told: str
 ) -> None:
     monkeypatch.setattr(module, function, lambda *_, **__: answer)
     with pytest.raises(SystemExit, match=told) as told_and_left:
@@ -30,7 +30,7 @@ def test_what_is_missing_is_told_in_one_line(
     assert "\n" not in str(told_and_left.value)
 
 
-def test_compiler_of_the_environment_is_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compiler_of_the_environment_is_looked_for(monkeypatch) -> None:
     monkeypatch.setenv("CXX", "no-such-compiler -m64")
     assert "no-such-compiler" in machine.compiler_problem()
 

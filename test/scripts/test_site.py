@@ -104,7 +104,7 @@ def test_every_page_is_in_the_navigation() -> None:
     assert not missing, "add them to docs/tutorials.md, howto.md, reference.md, explanation.md or measurements.md"
 
 
-def test_links_and_pictures_on_a_package_index_are_absolute(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_links_and_pictures_on_a_package_index_are_absolute(monkeypatch) -> None:
     """Of a release, whose workflow writes the address of the sources."""
     given: dict[str, Any] = {}
     setuptools = pytest.importorskip("setuptools")

@@ -26,7 +26,7 @@ def run(tmp_path: Path) -> Callable[..., int]:
 
 
 def test_steps_run_once_in_order_and_again_from_the_first_whose_input_changed(
-    run: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    run: Callable[..., int], tmp_path: Path, capsys
 ) -> None:
     trace, changing = tmp_path / "trace", tmp_path / "changing"
     changing.write_text("1")
@@ -58,19 +58,17 @@ def test_failed_step_shows_the_end_of_its_output_and_runs_again(run: Callable[..
     assert run(step) == 0
 
 
-@pytest.mark.parametrize("made_here", [True, False])
-def test_only_an_environment_that_was_made_here_is_removed(made_here: bool, tmp_path: Path) -> None:
+def test_only_an_environment_that_was_made_here_is_removed(tmp_path: Path) -> None:
     venv = tmp_path / ".venv"
     (venv / "lib").mkdir(parents=True)
     (venv / "lib64").symlink_to("lib")
     setup = Setup([Step("a", "A", [python("")], [])], venv / "setup")
-    if made_here:
-        setup.run(dict(os.environ))
+    with pytest.raises(StepError, match="was not made by make; move it elsewhere"):
         setup.remove(venv, "it is damaged")
-    else:
-        with pytest.raises(StepError, match="was not made by make; move it elsewhere"):
-            setup.remove(venv, "it is damaged")
-    assert venv.exists() is not made_here
+    assert (venv / "lib").exists()
+    setup.run(dict(os.environ))
+    setup.remove(venv, "it is damaged")
+    assert not venv.exists()
 
 
 def test_a_missing_network_is_one_line(run: Callable[..., int], tmp_path: Path) -> None:
@@ -87,16 +85,11 @@ def test_a_missing_network_is_one_line(run: Callable[..., int], tmp_path: Path) 
         run(Step("packages", "Installing", [python("print('NewConnectionError', flush=True); x = = 1")], []))
 
 
-@pytest.mark.parametrize(
-    ("extra", "remedy"),
-    [("replya", "did you mean replay?"), ("zzz", "there are demo, simulate, ")],
-    ids=["typo", "other"],
-)
+@pytest.mark.parametrize(("extra", "remedy"), [("replya", "did you mean replay?"), ("zzz", "there are demo, ")])
 def test_an_unknown_extra_is_one_line(extra: str, remedy: str) -> None:
-    with pytest.raises(StepError) as failure:
+    with pytest.raises(StepError, match=re.escape(f"there is no extra {extra!r}; {remedy}")) as failure:
         bootstrap.steps([extra])
-    message = str(failure.value)
-    assert f"there is no extra {extra!r}; {remedy}" in message and "\n" not in message
+    assert "\n" not in str(failure.value)
 
 
 @pytest.mark.parametrize(

@@ -33,8 +33,8 @@ from eom_dynamics.stream.compiled_stream import (
     FEEDFORWARD,
     MOTOR_SETPOINT,
     CompiledStream,
-    setpoint_layout,
     message_shape,
+    setpoint_layout,
 )
 
 pytest.importorskip("rclpy", reason="rclpy is not installed")

@@ -7,7 +7,6 @@ import importlib.util
 import json
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -30,7 +29,7 @@ def excite(*arguments: str | Path, robot: str = ROBOT) -> int:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory) -> Path:
     """Output of a short optimisation."""
     place = tmp_path_factory.mktemp("excite") / "new" / "out"
     assert excite("-o", place, *RANGE, *QUICK, "--share", "0.8", "--periods", "2") == 0
@@ -81,7 +80,8 @@ def test_joint_trajectory(folder: Path, motion: Fourier) -> None:
         np.testing.assert_allclose([p[field] for p in said["points"]], motion.derivatives(times)[k], atol=1e-7)
 
 
-def test_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_tables(tmp_path: Path, capsys) -> None:
+    """And the files of one seed are the same, but for archives, which hold the time of writing."""
     assert excite("-o", tmp_path / "a", *RANGE, *QUICK) == 0
     text = capsys.readouterr().out
     for part in ("start  optimised", "condition number", "log det", "motor torque", "joint_2", "90% of the limits"):
@@ -91,16 +91,10 @@ def test_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert said["within_limits"] and said["optimized"]["smallest"] > said["start"]["smallest"]
     assert max(each["ratio"] for each in said["limits"]) <= 0.9 * (1 + 1e-6)
     assert {abs(each["limit"]) for each in said["limits"] if each["quantity"] == "velocity"} == {3.0}
-
-
-def test_files_of_one_seed_agree(tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        assert excite("-o", tmp_path / name, *RANGE, *QUICK) == 0
     names = sorted(path.relative_to(tmp_path / "a") for path in (tmp_path / "a").rglob("*.*"))
     assert len(names) == 8
     for name in names:
-        if name.suffix != ".npz":  # archives hold the time of writing
-            assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes(), name
+        assert name.suffix == ".npz" or (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
 
 
 @pytest.mark.parametrize(
@@ -111,20 +105,7 @@ def test_files_of_one_seed_agree(tmp_path: Path) -> None:
         ((*RANGE, "--effort", "knee=3"), "--effort: sea_planar_2r has no joint 'knee'; it has joint_1, joint_2"),
         ((*RANGE, "--effort-rate", "joint_1=0"), "joint_1: limit effort_rate must be positive, is 0"),
         ((*RANGE, "--noise", "joint_1=1"), "--noise: no number for joint_2"),
-        ((*RANGE, "--velocity", "joint_1=3,4"), "--velocity: 2 numbers, must be 1 or 1: joint_1"),
         ((*RANGE, "--term", "viscos"), "did you mean viscous?"),
-    ],
-)
-def test_errors(arguments: tuple[str, ...], message: str, tmp_path: Path, capsys: Any) -> None:
-    assert excite("-o", tmp_path / "out", *arguments) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("eom_dynamics excite: ") and message in line
-    assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
         (("--velocity", "fast"), "--velocity: must be a number, is 'fast'"),
         (("--velocity", "=3"), "--velocity: must be [JOINT=]X,…, is '=3'"),
         (("--harmonics", "2"), "--harmonics: must be within [3, 50], is 2"),
@@ -133,21 +114,12 @@ def test_errors(arguments: tuple[str, ...], message: str, tmp_path: Path, capsys
         (("--period", "0"), "--period: must be positive"),
     ],
 )
-def test_wrong_use(arguments: tuple[str, ...], message: str, tmp_path: Path, capsys: Any) -> None:
-    with pytest.raises(SystemExit) as ended:
-        excite("-o", tmp_path / "out", *arguments)
-    assert ended.value.code == 2 and message in capsys.readouterr().err
+def test_errors(arguments: tuple[str, ...], message: str, tmp_path: Path, refused) -> None:
+    assert message in refused("excite", ROBOT, "-o", tmp_path / "out", *arguments)
+    assert not (tmp_path / "out").exists()
 
 
-def test_note_where_nothing_is_gained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
-    monkeypatch.setattr("eom_dynamics.identification.Excitation.cost", lambda *_: 0.0)
-    assert excite("-o", tmp_path / "out", *RANGE, *QUICK) == 0
-    (line,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("note: "))
-    assert "no better motion than the start" in line and "--effort" in line
-
-
-def test_folder_that_is_not_empty(folder: Path, capsys: Any) -> None:
+def test_folder_that_is_not_empty(folder: Path, refused) -> None:
     before = (folder / "trajectory.csv").read_bytes()
-    assert excite("-o", folder, *RANGE, *QUICK) == 2
-    assert "--force" in capsys.readouterr().err
+    assert "--force" in refused("excite", ROBOT, "-o", folder, *RANGE, *QUICK)
     assert (folder / "trajectory.csv").read_bytes() == before

@@ -103,12 +103,7 @@ def test_replay_refuses_numbers_that_drives_cannot_take(replay: list[str], tmp_p
 
 
 def recorded(
-    path: Path,
-    topic: str,
-    position: Array,
-    velocity: Array,
-    effort: Array,
-    names: Sequence[str] = ROBOT.joint_names,
+    path: Path, topic: str, position: Array, velocity: Array, effort: Array, names: Sequence[str] = ROBOT.joint_names
 ) -> Path:
     rows = zip(TIMES.tolist(), position, velocity, effort, strict=True)
     messages = []

@@ -49,7 +49,7 @@ page: page.html
 """
 
 
-def test_the_console_shows_text_and_the_exit_code_tells_failures(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_console_shows_text_and_the_exit_code_tells_failures(capsys) -> None:
     assert show("command", RESULT) == 0
     assert capsys.readouterr() == (TEXT, "command: warning: a warning\n")
     assert show("command", replace(RESULT, failures=["too large"])) == 1
@@ -59,7 +59,7 @@ def test_the_console_shows_text_and_the_exit_code_tells_failures(capsys: pytest.
     assert show("command", Result(verbatim="code\n")) == 0 and capsys.readouterr() == ("code\n", "")
 
 
-def test_json_has_the_files_and_notes_are_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_has_the_files_and_notes_are_on_stderr(capsys) -> None:
     assert show("command", RESULT, as_json=True) == 0
     output = capsys.readouterr()
     assert json.loads(output.out) == {"errors": [1.5, 10], "page": "page.html"}

@@ -21,7 +21,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.fixture
-def full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+def full_disk(monkeypatch) -> None:
     """A disk with room for one and a half files."""
     written: list[Path] = []
     write = Path.write_bytes
@@ -51,11 +51,6 @@ def test_a_file_appears_when_it_is_complete(tmp_path: Path) -> None:
     assert contents(tmp_path) == {"new/file": b"whole"}
 
 
-def test_makes_the_folder_and_its_parents(tmp_path: Path) -> None:
-    write_folder(tmp_path / "a" / "b", FILES, force=False)
-    assert contents(tmp_path) == {f"a/b/{name}": content for name, content in FILES.items()}
-
-
 def test_fills_an_empty_folder_also_behind_a_link(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")
@@ -63,26 +58,23 @@ def test_fills_an_empty_folder_also_behind_a_link(tmp_path: Path) -> None:
     assert contents(tmp_path / "real") == FILES
 
 
-def test_refuses_a_folder_that_is_not_empty(tmp_path: Path) -> None:
-    (tmp_path / "mine").write_bytes(b"mine")
-    with pytest.raises(FolderError, match=r"not empty.*--force"):
-        write_folder(tmp_path, FILES, force=False)
-    assert contents(tmp_path) == {"mine": b"mine"}
-
-
-@pytest.mark.parametrize("force", [False, True])
-def test_refuses_paths_that_are_not_folders(force: bool, tmp_path: Path) -> None:
+def test_refuses_paths_that_are_not_folders(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"mine")
+    (tmp_path / "dangling").symlink_to("nowhere")
     for name in ("file", "dangling"):
-        path = tmp_path / name
-        path.write_bytes(b"mine") if name == "file" else path.symlink_to("nowhere")
-        with pytest.raises(FolderError, match="not a folder"):
-            write_folder(path, FILES, force=force)
+        for force in (False, True):
+            with pytest.raises(FolderError, match="not a folder"):
+                write_folder(tmp_path / name, FILES, force=force)
 
 
 def test_force_overwrites_files_of_the_same_name_and_keeps_others(tmp_path: Path) -> None:
-    write_folder(tmp_path / "x", {"c/a.c": b"old", "c/mine.c": b"mine"}, force=False)
-    write_folder(tmp_path / "x", FILES, force=True)
-    assert contents(tmp_path / "x") == {**FILES, "c/mine.c": b"mine"}
+    folder = tmp_path / "new" / "x"
+    write_folder(folder, {"c/a.c": b"old", "c/mine.c": b"mine"}, force=False)
+    with pytest.raises(FolderError, match=r"not empty.*--force"):
+        write_folder(folder, FILES, force=False)
+    assert contents(folder) == {"c/a.c": b"old", "c/mine.c": b"mine"}
+    write_folder(folder, FILES, force=True)
+    assert contents(folder) == {**FILES, "c/mine.c": b"mine"}
 
 
 def test_an_error_leaves_the_folder_unchanged(tmp_path: Path) -> None:
@@ -98,25 +90,17 @@ def test_an_error_leaves_the_folder_unchanged(tmp_path: Path) -> None:
     assert contents(tmp_path) == {"a": b"old"}
 
 
-@pytest.mark.usefixtures("full_disk")
-def test_a_full_disk_leaves_no_new_folder(tmp_path: Path) -> None:
-    with pytest.raises(FolderError, match="new: cannot be written: No space left on device"):
-        write_folder(tmp_path / "new", FILES, force=False)
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("force", [False, True])
-def test_a_full_disk_changes_nothing_in_a_folder(force: bool, tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    before = {"c/a.c": b"old"} if force else {}
-    if force:
-        write_folder(tmp_path / "x", before, force=False)
-    else:
-        (tmp_path / "x").mkdir()
+@pytest.mark.parametrize("before", [None, {}, {"c/a.c": b"old"}], ids=["new", "empty", "forced"])
+def test_a_full_disk_changes_nothing(before: dict[str, bytes] | None, tmp_path: Path, request) -> None:
+    folder = tmp_path / "x"
+    if before is not None:
+        folder.mkdir()
+        write_folder(folder, before, force=False)
     request.getfixturevalue("full_disk")
-    with pytest.raises(FolderError, match="x: cannot be written"):
-        write_folder(tmp_path / "x", FILES, force=force)
-    assert contents(tmp_path / "x") == before
-    assert [path.name for path in tmp_path.iterdir()] == ["x"]
+    with pytest.raises(FolderError, match="x: cannot be written: No space left on device"):
+        write_folder(folder, FILES, force=bool(before))
+    assert contents(folder) == (before or {})
+    assert list(tmp_path.iterdir()) == ([] if before is None else [folder])
 
 
 def test_a_path_that_cannot_be_written_is_named(tmp_path: Path) -> None:

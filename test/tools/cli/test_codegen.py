@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_units_of_drives_are_no_operations(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_units_of_drives_are_no_operations(tmp_path: Path, capsys) -> None:
     """But factors of results, which are not counted: no function has 0 operations."""
     arguments = [str(ROOT / "examples/drivers/odrive_robot.yaml"), "--language", "c", "-o"]
     for functions, listed in (("drive_command,drive_state", False), ("motors,drive_command", True)):
@@ -36,7 +35,7 @@ def test_units_of_drives_are_no_operations(tmp_path: Path, capsys: pytest.Captur
         assert "No operations but factors" in header
 
 
-def test_writes_every_language_and_lists_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_writes_every_language_and_lists_it(tmp_path: Path, capsys) -> None:
     pytest.importorskip("casadi")
     assert main(["codegen", "planar_2r", "-o", str(tmp_path / "code")]) == 0
     output = capsys.readouterr()
@@ -59,14 +58,6 @@ def test_writes_every_language_and_lists_it(tmp_path: Path, capsys: pytest.Captu
         assert f"## {HEADINGS.get(language, language)}".lower() in written["README.md"].decode().lower()
 
 
-def test_writes_the_same_bytes_each_time(tmp_path: Path) -> None:
-    folders = [tmp_path / "first", tmp_path / "second"]
-    for folder in folders:
-        assert main(["codegen", "planar_2r", "-o", str(folder), "--functions", "inverse_dynamics"]) == 0
-    first, second = map(contents, folders)
-    assert first and first == second
-
-
 def test_only_the_requested_languages_and_functions(tmp_path: Path) -> None:
     command = ["codegen", "planar_2r", "-o", str(tmp_path), "--language", "c", "--functions", "effort,mass_matrix"]
     assert main(command) == 0
@@ -76,9 +67,7 @@ def test_only_the_requested_languages_and_functions(tmp_path: Path) -> None:
     assert b"inverse_dynamics" not in b"".join(written.values())
 
 
-def test_the_feedforward_comes_with_the_inverse_dynamics(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_feedforward_comes_with_the_inverse_dynamics(tmp_path: Path, monkeypatch, capsys) -> None:
     monkeypatch.setenv("CC", "/nonexistent")
     monkeypatch.setenv("EOM_DYNAMICS_CACHE", str(tmp_path / "cache"))
     command = ["codegen", "sea_planar_2r", "--language=c", "--functions=feedforward", "-o", str(tmp_path / "code")]
@@ -99,9 +88,7 @@ def test_the_feedforward_comes_with_the_inverse_dynamics(
 
 
 @pytest.mark.parametrize("requested", [False, True])
-def test_no_plant_in_the_complete_rotor_model(
-    requested: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_plant_in_the_complete_rotor_model(requested: bool, tmp_path: Path, capsys) -> None:
     text = (CONFIG / "sea_planar_2r.yaml").read_text()
     file = tmp_path / "robot.yaml"
     file.write_text(text.replace("inertia_reference:", "rotor_model: complete\n      inertia_reference:"))
@@ -114,11 +101,9 @@ def test_no_plant_in_the_complete_rotor_model(
     assert ("sea_planar_2r_feedforward.c" in names) != requested
 
 
-def test_single_precision_is_of_c_and_cpp(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_single_precision_is_of_c_and_cpp(tmp_path: Path, refused) -> None:
     command = ["codegen", "planar_2r", "--precision=single", "-o", str(tmp_path / "code")]
-    assert main([*command, "--language=c", "--language=matlab"]) == 2
-    error = capsys.readouterr().err
-    assert "matlab has double precision only" in error and error.count("\n") == 1
+    assert "matlab has double precision only" in refused(*command, "--language=c", "--language=matlab")
     assert main(command) == 0
     written = contents(tmp_path / "code")
     assert {name.partition("/")[0] for name in written} == {"README.md", "c", "cpp"}
@@ -127,54 +112,26 @@ def test_single_precision_is_of_c_and_cpp(tmp_path: Path, capsys: pytest.Capture
 
 
 @pytest.mark.parametrize("language", ["cpp", "ros2_control"])
-def test_a_language_that_needs_the_feedforward_is_one_line_and_2(
-    language: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_language_that_needs_the_feedforward_is_one_line_and_2(language: str, tmp_path: Path, refused) -> None:
     command = ["codegen", "planar_2r", "-o", str(tmp_path), "--functions=effort", f"--language={language}"]
-    assert main(command) == 2
-    error = capsys.readouterr().err
-    assert "needs the function feedforward; export it too" in error and error.count("\n") == 1
+    assert "needs the function feedforward; export it too" in refused(*command)
     assert not list(tmp_path.iterdir())
 
 
-def test_joint_friction_is_exported(tmp_path: Path) -> None:
-    file = tmp_path / "arm.yaml"
-    text = (CONFIG / "planar_2r.yaml").read_text()
-    file.write_text(text.replace("inertia_reference:", "joint_friction: included\n      inertia_reference:"))
-    command = ["codegen", str(file), "-o", str(tmp_path / "code"), "--language=cpp", "--functions=feedforward"]
-    assert main(command) == 0
-
-
-def test_refuses_a_folder_that_is_not_empty_unless_forced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_refuses_a_folder_that_is_not_empty_unless_forced(tmp_path: Path, refused) -> None:
     (tmp_path / "mine").write_bytes(b"mine")
     command = ["codegen", "planar_2r", "--language=matlab", "-o", str(tmp_path)]
-    assert main(command) == 2
-    error = capsys.readouterr().err
-    assert str(tmp_path) in error and "--force" in error and error.count("\n") == 1
+    error = refused(*command)
+    assert str(tmp_path) in error and "--force" in error
     assert contents(tmp_path) == {"mine": b"mine"}
     assert main([*command, "--force"]) == 0
     assert contents(tmp_path)["mine"] == b"mine"
     assert "matlab/planar_2r_effort.m" in contents(tmp_path)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_folder_without_permission_is_one_line_and_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    tmp_path.chmod(0o500)
-    assert main(["codegen", "planar_2r", "-o", str(tmp_path / "code")]) == 2
-    assert "Permission denied" in capsys.readouterr().err
-
-
-def test_a_place_under_a_file_is_one_line_and_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "file").write_bytes(b"mine")
-    assert main(["codegen", "planar_2r", *WITHOUT_CASADI, "-o", str(tmp_path / "file" / "code")]) == 2
-    error = capsys.readouterr().err
-    assert str(tmp_path / "file" / "code") in error and error.count("\n") == 1
-    assert contents(tmp_path) == {"file": b"mine"}
-
-
 @pytest.mark.parametrize("requested", [False, True])
 def test_without_casadi_the_rest_is_written_unless_it_is_requested(
-    requested: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    requested: bool, tmp_path: Path, monkeypatch, capsys
 ) -> None:
     monkeypatch.setattr("eom_dynamics.export.languages.missing", lambda extra: f"{extra} is not installed")
     command = ["codegen", "planar_2r", "-o", str(tmp_path / "code"), "--functions", "effort"]
@@ -201,9 +158,7 @@ def test_a_controller_has_the_functions_that_it_calls(tmp_path: Path) -> None:
     assert sources == {f"planar_2r_{function}" for function in functions}
 
 
-def test_for_a_singular_mass_matrix_the_other_functions_are_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_for_a_singular_mass_matrix_the_other_functions_are_named(tmp_path: Path, capsys) -> None:
     (tmp_path / "arm.urdf").write_text(MASSLESS_TIP)
     arguments = ["codegen", str(tmp_path / "arm.urdf"), "--language=c", "-o", str(tmp_path / "code")]
     assert main([*arguments, "--functions=plant"]) == 2
@@ -215,7 +170,7 @@ def test_for_a_singular_mass_matrix_the_other_functions_are_named(
     assert "massless_inverse_dynamics" in output.out and "plant" not in output.out
 
 
-def test_one_controller_for_every_robot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_controller_for_every_robot(tmp_path: Path, capsys) -> None:
     command = ["codegen", "--language", "ros2_control", "--generic", "-o", str(tmp_path / "code")]
     assert main(command) == 0
     assert capsys.readouterr().out.splitlines()[-1].startswith(f"{tmp_path}/code/ros2_control ")
@@ -239,9 +194,5 @@ def test_one_controller_for_every_robot(tmp_path: Path, capsys: pytest.CaptureFi
         (["planar_2r"], "the following arguments are required: -o/--output"),
     ],
 )
-def test_outputs_and_options_go_with_their_language(
-    arguments: list[str], reason: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit, match="2"):
-        main(["codegen", *arguments])
-    assert reason in capsys.readouterr().err
+def test_outputs_and_options_go_with_their_language(arguments: list[str], reason: str, refused) -> None:
+    assert reason in refused("codegen", *arguments)

@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.ros, pytest.mark.skipif(bool(MISSING), reason=f"{', '.
 SHORT = ["--rate", "200", "--duration", "0.5"]
 
 
-def test_every_setpoint_is_answered_with_the_right_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_setpoint_is_answered_with_the_right_numbers(tmp_path: Path, capsys) -> None:
     assert main(["demo", *SHORT, "--robot", "planar_2r", "--json", "-o", str(tmp_path / "new" / "folder")]) == 0
     results = json.loads(capsys.readouterr().out)
     assert results["passed"] is True and results["failures"] == []
@@ -53,9 +53,7 @@ def test_every_setpoint_is_answered_with_the_right_numbers(tmp_path: Path, capsy
                 np.testing.assert_allclose(answer, expected, rtol=1e-10, atol=1e-9, err_msg=f"{field} of setpoint {i}")
 
 
-def test_a_node_that_does_not_start_is_reported_by_its_own_words(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_node_that_does_not_start_is_reported_by_its_own_words(tmp_path: Path, monkeypatch, capsys) -> None:
     monkeypatch.setenv("RMW_IMPLEMENTATION", "rmw_of_nobody")
     assert main(["demo", *SHORT, "--force", "-o", str(tmp_path)]) == 1
     (line,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("eom_dynamics")]

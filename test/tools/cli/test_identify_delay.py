@@ -6,8 +6,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,18 +17,14 @@ from bag_files import JOINT_STATE, START, STORE, header, joint_state, write_bag
 from urdf_arms import urdf_arm
 
 from eom_dynamics import ElasticArm, load_robot
-from eom_dynamics.actuators.springs import RIGID, LinearSpring
-from eom_dynamics.identification import Fit
-from eom_dynamics.identification.elastic.arm import Elasticity, ElasticScore
+from eom_dynamics.actuators.springs import RIGID
 from eom_dynamics.identification.elastic.delay import Delay, DriveDelay
-from eom_dynamics.identification.elastic.springs import SpringFit
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.simulation import SimulatedRobot
 from eom_dynamics.simulation.simulated_robot import SensorNoise
 from eom_dynamics.tools.cli.main import main
 from eom_dynamics.tools.identify import run
 from eom_dynamics.tools.identify.commands import CommandTiming, command_timing
-from eom_dynamics.tools.identify.elastic import ElasticFit
 from eom_dynamics.tools.identify.outputs import robot_file
 from eom_dynamics.tools.identify.sides import TwoSidedRecording
 from eom_dynamics.tools.recording_options import MotorSource, Source
@@ -71,7 +66,7 @@ def recorded(path: Path, arm: ElasticArm, delay: float, *, motors: bool = True, 
 
 
 @pytest.mark.parametrize("kind", ["springs", "rigid"])
-def test_delay_and_period_are_written(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_delay_and_period_are_written(kind: str, tmp_path: Path, capsys) -> None:
     """Within 0.1 ms of the true delay, from sensors with noise."""
     robot = load_robot("planar_2r")
     if kind == "rigid":
@@ -89,12 +84,7 @@ def test_delay_and_period_are_written(kind: str, tmp_path: Path, capsys: pytest.
     assert found.command_period == PERIOD and found.drive_delay == pytest.approx(4e-3, abs=1e-4)
 
 
-def fitted_spring(stiffness: float) -> SpringFit:
-    spring = LinearSpring(stiffness)
-    return SpringFit(spring, "linear", {"stiffness": (stiffness, 1.0)}, (0.0, 0.0), None, 0.0, 0.0, 100, ())
-
-
-def test_a_delay_that_cannot_be_found_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_delay_that_cannot_be_found_is_told(tmp_path: Path, capsys) -> None:
     bag = recorded(tmp_path / "bag", ElasticArm(load_robot("planar_2r")), 0.0, motors=False, seconds=2.5)
     output = tmp_path / "found.yaml"
     main(["identify", str(bag), "--robot", "planar_2r", "-o", str(output), *QUICK])
@@ -116,9 +106,12 @@ def test_an_uncertain_delay_is_not_written() -> None:
         written = timing.applied_to(robot)
         assert (written.command_period, written.drive_feedback_delay.position) == (2e-3, age)
         assert written.drive_delay == pytest.approx(delay) and any(line in text for text in timing.as_text())
+    interpolating = CommandTiming(found, Delay(2e-3, 0.0), "linear")
+    assert interpolating.drive_delay == pytest.approx(1e-3)
+    assert "without 100 % of the period, is 1.000 ms" in interpolating.as_text()[0]
 
 
-def test_what_a_urdf_cannot_hold_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_a_urdf_cannot_hold_is_told(tmp_path: Path, capsys) -> None:
     """A patched URDF has no place for the timing."""
     source = tmp_path / "arm.urdf"
     source.write_text(urdf_arm())
@@ -126,25 +119,6 @@ def test_what_a_urdf_cannot_hold_is_told(tmp_path: Path, capsys: pytest.CaptureF
     found = run.IdentificationResult(robot, robot, None, None, (), ())
     _, not_in_file = robot_file(tmp_path / "found.urdf", str(source), found)
     assert any("command_period and timing of the drives are left out" in line for line in not_in_file)
-
-
-def test_a_rejected_robot_keeps_springs_and_timing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its links are worse than those of the file; springs and motors, judged by themselves, are not."""
-    given = load_robot("planar_2r")
-    timing = CommandTiming(DriveDelay(Delay(5e-3, 0.0), None, None, Delay(0.0, 0.0), 1.0), Delay(2e-3, 0.0))
-    elasticity = Elasticity({given.joint_names[0]: fitted_spring(321.0)}, {}, {}, ())
-    elastic = ElasticFit(given, elasticity, (), cast(ElasticScore, None), None, ())
-    fits = [SimpleNamespace(refused=refused) for refused in (False, True)]
-    monkeypatch.setattr(run, "verified", lambda *_: fits[1])
-    links = replace(given, joints=tuple(replace(x, rotor_inertia=1.0) for x in given.joints))
-    found = run.IdentificationResult(given, links, cast(Fit, fits[0]), elastic, (), (), timing=timing).verified(given)
-    assert (found.robot.command_period, found.robot.drive_delay) == (2e-3, 4e-3)
-    interpolating = CommandTiming(timing.found, timing.period, "linear")
-    assert (
-        interpolating.drive_delay == 3e-3 and "without 100 % of the period, is 3.000 ms" in interpolating.as_text()[0]
-    )
-    joint = found.robot.joints[0]
-    assert (joint.spring.stiffness(np.zeros(1))[0], joint.rotor_inertia) == (321.0, given.joints[0].rotor_inertia)
 
 
 def test_several_topics_of_commands_are_told() -> None:

@@ -19,8 +19,6 @@ from paths import CONFIG, ROOT
 import eom_dynamics
 from eom_dynamics.tools.cli.main import _COMMANDS, main
 
-COMMANDS = ("codegen", "demo", "inspect", "learn", "replay", "report", "simulate")
-
 
 def command_line(*arguments: str, shell: str) -> subprocess.CompletedProcess[str]:
     """Run the command in a process, called by a line of shell."""
@@ -32,19 +30,17 @@ def test_at_most_twelve_commands() -> None:
     assert len(_COMMANDS) <= 12
 
 
-def test_version(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as exit_:
+def test_version(capsys) -> None:
+    with pytest.raises(SystemExit, match="0"):
         main(["--version"])
-    assert exit_.value.code == 0
     assert capsys.readouterr().out.strip() == f"eom_dynamics {eom_dynamics.__version__}"
 
 
-@pytest.mark.parametrize("arguments", [["--help"], *([name, "--help"] for name in COMMANDS)])
-def test_help(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as exit_:
-        main(arguments)
-    assert exit_.value.code == 0
-    assert "usage: eom_dynamics" in capsys.readouterr().out
+def test_help(capsys) -> None:
+    for arguments in ([], *([name] for name in _COMMANDS)):
+        with pytest.raises(SystemExit, match="0"):
+            main([*arguments, "--help"])
+        assert f"usage: {' '.join(['eom_dynamics', *arguments])} " in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -66,23 +62,18 @@ def test_help(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
         ("demo --rate 10", r"--rate: must be within \[100, 10000\], is 10 "),
         ("inspect arm.xacro --xacro name=value", "--xacro: must be NAME:=VALUE, is 'name=value'"),
         ("replay in -o out --atol effort=-1", "--atol: must not be negative, is -1"),
-        ("replay in -o out --format csv", "--format"),
         ("report bag", "--output"),
         ("report bag -o page.db3", "must end in .html"),
         ("simulate iiwa cosine -o out --gains 1,a", "'a'"),
     ],
     ids=str,
 )
-def test_wrong_use_is_one_line_and_2(
-    arguments: str | list[str], reason: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as exit_:
+def test_wrong_use_is_one_line_and_2(arguments: str | list[str], reason: str, capsys) -> None:
+    with pytest.raises(SystemExit, match="2"):
         main(arguments.split() if isinstance(arguments, str) else arguments)
-    assert exit_.value.code == 2
     output = capsys.readouterr()
-    assert not output.out
     assert re.search(reason, output.err) and "--help" in output.err
-    assert output.err.count("\n") == 1
+    assert output.err.count("\n") == 1 and not output.out
 
 
 def test_help_imports_no_optional_library() -> None:
@@ -95,12 +86,12 @@ def test_help_imports_no_optional_library() -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_control_characters_are_escaped(capsys: pytest.CaptureFixture[str]) -> None:
+def test_control_characters_are_escaped(capsys) -> None:
     assert main(["inspect", "no\nbody\x1b[31m"]) == 2
     assert capsys.readouterr().err.startswith(r"eom_dynamics inspect: no\nbody\x1b[31m: ")
 
 
-def test_characters_that_the_encoding_lacks_are_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_characters_that_the_encoding_lacks_are_escaped(monkeypatch) -> None:
     output = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(output, encoding="ascii"))
     assert main(["inspect", "pendulum"]) == 0
@@ -108,9 +99,7 @@ def test_characters_that_the_encoding_lacks_are_escaped(monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("arguments", [["inspect", "pendulum"], ["--help"]])
-def test_a_broken_pipe_is_141(
-    arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_broken_pipe_is_141(arguments: list[str], monkeypatch, capsys) -> None:
     read_end, write_end = os.pipe()
     os.close(read_end)
     with os.fdopen(write_end, "w") as output:
@@ -125,13 +114,12 @@ def test_a_broken_pipe_is_141(
     [
         (["inspect", "pendulum"], "eom_dynamics inspect"),
         (["--help"], "eom_dynamics"),
-        (["replay", "--help"], "eom_dynamics"),
         (["--version"], "eom_dynamics"),
     ],
     ids=str,
 )
 def test_output_that_cannot_be_written_is_one_line_and_2(
-    arguments: list[str], command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], command: str, monkeypatch, capsys
 ) -> None:
     with open("/dev/full", "w") as full:
         monkeypatch.setattr(sys, "stdout", full)
@@ -150,10 +138,8 @@ def test_nor_does_python_complain_of_it_at_its_end() -> None:
 
 COMPLETIONS = {
     "eom_dynamics si": {"simulate "},
-    "eom_dynamics report --fo": {"--force "},
     "eom_dynamics replay --format s": {"sqlite3 "},
     "eom_dynamics inspect ii": {"iiwa "},
-    "eom_dynamics replay bag -o out.mcap --robot pa": {"panda "},
     f"eom_dynamics inspect {CONFIG}/ur5e.": {f"{CONFIG}/ur5e.yaml "},
     f"eom_dynamics inspect {ROOT}/setup.p": {""},
 }
@@ -202,11 +188,11 @@ def test_an_interrupt_while_python_starts_ends_without_a_traceback(tmp_path: Pat
     path = Path(sys.prefix) / "bin/eom_dynamics"
     if not path.is_file() or "--block-signal=INT" not in path.read_text(encoding="utf-8"):
         pytest.skip("no entry point of CMake, or one started without env --block-signal")
-    for k in range(12):
+    for k in range(5):
         with subprocess.Popen(
             [path, "--help"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
         ) as process:
-            time.sleep(0.005 * k)
+            time.sleep(0.012 * k)
             process.send_signal(signal.SIGINT)
             _, error = process.communicate(timeout=60)
         # As soon as the command can, unless it has answered already.
@@ -218,7 +204,6 @@ def test_an_interrupt_while_python_starts_ends_without_a_traceback(tmp_path: Pat
     [
         ("bin/eom_dynamics", "numpy"),
         ("lib/eom_dynamics/dynamics_node", "rclpy"),
-        ("-m eom_dynamics.ros.dynamics_node", "numpy"),
         ("-m eom_dynamics.ros.player", "rclpy"),
     ],
 )

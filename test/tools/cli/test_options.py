@@ -97,23 +97,10 @@ def test_arguments_become_options(arguments: str, expected: dict[str, object]) -
         ("--count 2 --size 3", "not allowed with"),
     ],
 )
-def test_wrong_arguments(arguments: str, reason: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_arguments(arguments: str, reason: str, capsys) -> None:
     with pytest.raises(SystemExit):
         parser(Whole).parse_args(["f", *arguments.split()])
     assert reason in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("options", "reason"),
-    [
-        ({"count": 0}, r"count must be within \[1, 9\], is 0"),
-        ({"names": ("a", "c")}, "names must be one of a, b, is 'c'"),
-        ({"speed": 3}, "speed must be one of None, True, False, is 3"),
-    ],
-)
-def test_the_same_rules_hold_without_a_command_line(options: dict[str, object], reason: str) -> None:
-    with pytest.raises(StateError, match=reason):
-        Whole(**options)
 
 
 def test_help_is_the_docstring() -> None:

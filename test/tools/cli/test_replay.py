@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from collections.abc import Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
@@ -51,7 +52,7 @@ def bag(path: Path, storage: str = "mcap", **topics) -> Path:
 
 
 @pytest.fixture
-def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+def in_this_process(monkeypatch) -> None:
     """Replay several bags one after another, without processes."""
 
     @contextmanager
@@ -68,7 +69,7 @@ def replay(*arguments) -> int:
     return main(["replay", *map(str, arguments), "--robot", "planar_2r"])
 
 
-def test_a_bag_becomes_a_bag_and_a_row(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_bag_becomes_a_bag_and_a_row(tmp_path: Path, capsys) -> None:
     assert replay(bag(tmp_path / "in"), "-o", tmp_path / "out") == 0
     output = capsys.readouterr()
     header, row = (line.split() for line in output.out.splitlines())
@@ -78,9 +79,7 @@ def test_a_bag_becomes_a_bag_and_a_row(tmp_path: Path, capsys: pytest.CaptureFix
 
 
 @pytest.mark.parametrize("name", ["out.mcap", "out.parquet"])
-def test_a_file_is_written_under_the_name_of_a_file(
-    tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_is_written_under_the_name_of_a_file(tmp_path: Path, name: str, capsys) -> None:
     if name.endswith(".parquet"):
         pytest.importorskip("pyarrow")
     source, output = bag(tmp_path / "in"), tmp_path / "new" / name
@@ -97,7 +96,7 @@ def test_a_file_is_written_under_the_name_of_a_file(
         assert replay(source, "-o", tmp_path / "again", *same) == 0
 
 
-def test_comparison_with_a_golden_bag(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_comparison_with_a_golden_bag(tmp_path: Path, capsys) -> None:
     source = bag(tmp_path / "in")
     assert replay(source, "-o", tmp_path / "golden") == 0
     same = ["--compare", tmp_path / "golden", "--atol", 0, "--rtol", 0]
@@ -115,30 +114,26 @@ def test_comparison_with_a_golden_bag(tmp_path: Path, capsys: pytest.CaptureFixt
     assert max(row["largest"] for row in result["differences"] if row["field"] == "position") > 1e-6
 
 
-@pytest.mark.usefixtures("in_this_process")
-def test_a_golden_bag_with_some_topics_is_compared_and_the_others_are_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_golden_bag_with_some_topics_is_compared_and_the_others_are_named(tmp_path: Path, capsys) -> None:
     source = bag(tmp_path / "in")
     assert replay(source, "-o", tmp_path / "whole") == 0
-    kept = {"/feedforward": (COMMAND, read_bag(tmp_path / "whole")["/feedforward"])}
-    golden = write_bag(tmp_path / "golden", kept)
-    told = "/motor_setpoint: not compared: the golden bag has no such topic"
-    command = [source, "-o", tmp_path / "out", "--force", "--compare", golden, "--junit", tmp_path / "junit.xml"]
     capsys.readouterr()
-    assert replay(*command, "--page", tmp_path / "page.html") == 0
-    printed = capsys.readouterr()
-    assert told in printed.out and re.search(r"/feedforward +motor_effort +400", printed.out) and not printed.err
-    assert told in (tmp_path / "junit.xml").read_text() and told in (tmp_path / "page.html").read_text()
-    assert replay(*command, "--json") == 0
+    kept = {"/feedforward": (COMMAND, read_bag(tmp_path / "whole")["/feedforward"])}
+    command = [source, "-o", tmp_path / "out", "--force", "--compare", write_bag(tmp_path / "golden", kept)]
+    told = "/motor_setpoint: not compared: the golden bag has no such topic"
+    junit, page = tmp_path / "junit.xml", tmp_path / "page.html"
+    assert replay(*command, "--json", "--junit", junit, "--page", page) == 0
     (result,) = json.loads(capsys.readouterr().out)
     assert result["passed"] and sorted(result["missing"]) == ["/effort_command", "/motor_setpoint"]
     assert {row["topic"] for row in result["differences"]} == {"/feedforward"}
-    assert replay(*command, "--strict") == 1 and told in capsys.readouterr().err
+    assert told in junit.read_text() and told in page.read_text()
+    assert replay(*command, "--strict") == 1
+    printed = capsys.readouterr()
+    assert told in printed.err and told in printed.out
 
 
 @pytest.mark.usefixtures("in_this_process")
-def test_results_for_machines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_results_for_machines(tmp_path: Path, capsys) -> None:
     """JSON and JUnit say what passed, the worst joint with its time and tolerance, and the contents."""
     changed = STATES.copy()
     changed[2, 123, 1] += 0.5  # in the middle, the acceleration of the second joint
@@ -190,32 +185,27 @@ def test_a_page_has_an_index_of_the_bags_and_their_comparison(tmp_path: Path) ->
     assert "largest difference" in page.text and str(tmp_path / "golden") in page.text
 
 
-@pytest.mark.parametrize("several", [False, True])
 @pytest.mark.usefixtures("in_this_process")
-def test_an_unusable_golden_bag_is_refused_before_anything_is_done(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], several: bool
-) -> None:
+def test_an_unusable_golden_bag_is_refused_before_anything_is_done(tmp_path: Path, monkeypatch, refused) -> None:
     monkeypatch.chdir(tmp_path)
     bag(Path("in/a"))
     bag(Path("other/a"), **{"/arm/setpoint": (SETPOINT, setpoints(NAMES, STATES[:, :3]))})
     Path("text/a").mkdir(parents=True)
     Path("text/a/a.mcap").write_text("text")
-    assert replay(*(["other", "-o", "of_arm"] if several else ["other/a", "-o", "of_arm/a"])) == 0
-    capsys.readouterr()
-    for golden, reason in (
-        ("nowhere", r"nowhere.*: there is no such bag"),
-        ("text", r"a.mcap: "),
-        ("of_arm", r"of_arm/a: has none of the topics /feedforward, /motor_setpoint, /effort_command"),
+    assert replay("other", "-o", "of_arm") == 0
+    for source, golden, reason in (
+        ("in", "nowhere", r"nowhere.*: there is no such bag"),
+        ("in", "text", r"a.mcap: "),
+        ("in/a", "text/a", r"a.mcap: "),
+        ("in", "of_arm", r"of_arm/a: has none of the topics /feedforward, /motor_setpoint, /effort_command"),
     ):
-        source, golden = ("in", golden) if several else ("in/a", f"{golden}/a")
-        assert replay(source, "-o", "out", "--compare", golden) == 2
-        error = capsys.readouterr().err
-        assert re.search(reason, error) and error.count("\n") == 1, error
+        command = ["replay", source, "-o", "out", "--robot", "planar_2r", "--compare", golden]
+        assert re.search(reason, refused(*command))
         assert not Path("out").exists()
 
 
 @pytest.mark.usefixtures("in_this_process")
-def test_a_missing_golden_bag_does_not_stop_the_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_golden_bag_does_not_stop_the_others(tmp_path: Path, capsys) -> None:
     bag(tmp_path / "in/a")
     bag(tmp_path / "in/b")
     command = [tmp_path / "in", "-o"]
@@ -230,7 +220,7 @@ def test_a_missing_golden_bag_does_not_stop_the_others(tmp_path: Path, capsys: p
 
 
 @pytest.mark.usefixtures("in_this_process")
-def test_several_bags_and_resuming(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_several_bags_and_resuming(tmp_path: Path, capsys) -> None:
     for k in range(2):
         bag(tmp_path / f"in/{k}", "sqlite3" if k else "mcap")
     (tmp_path / "in/broken.db3").write_bytes(b"")
@@ -257,7 +247,7 @@ def test_several_bags_and_resuming(tmp_path: Path, capsys: pytest.CaptureFixture
 )
 @pytest.mark.usefixtures("in_this_process")
 def test_force_refuses_files_of_the_user_at_names_of_an_output(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], earlier, later, files, named
+    tmp_path: Path, monkeypatch, capsys, earlier, later, files, named
 ) -> None:
     monkeypatch.chdir(tmp_path)
     _two_bags(Path("in"))
@@ -273,7 +263,7 @@ def test_force_refuses_files_of_the_user_at_names_of_an_output(
     assert sorted(Path().rglob("*")) == before and {Path(file).read_text() for file in files} == {"precious"}
 
 
-def test_positions_of_motors_are_replayed_only_on_request(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_positions_of_motors_are_replayed_only_on_request(tmp_path: Path, capsys) -> None:
     topics = {"/motor_setpoint": _motion(0.5), "/joint_states": _motion(), "/motor_states": _motion(0.5)}
     source = bag(tmp_path / "in", **topics)
     for arguments, topic in (([], "/joint_states"), (["--topic", "motor_setpoint"], "/motor_setpoint")):
@@ -303,8 +293,7 @@ def _numbers_only(path: Path) -> Path:
 
 
 def _no_effort(path: Path) -> Path:
-    states = [(START + k * 10**7, joint_state(START + k * 10**7, NAMES, [0.0, 0.1])) for k in range(100)]
-    return bag(path, **{"/joint_states": (JOINT_STATE, states)})
+    return bag(path, **{"/joint_states": _states(NAMES)})
 
 
 def _with_states(path: Path) -> Path:
@@ -312,21 +301,20 @@ def _with_states(path: Path) -> Path:
     return bag(path, **{"/setpoint": (SETPOINT, setpoints(NAMES, STATES[:, :3]))}, **topics)
 
 
+def _states(names, position=lambda t: 0.0, effort: Sequence[float] = ()):
+    """Joint states of 1 s at 100 Hz, with the same position of all joints."""
+    times = [START + k * 10**7 for k in range(100)]
+    ones = np.ones(len(names))
+    return JOINT_STATE, [(t, joint_state(t, names, position((t - START) * 1e-9) * ones, effort)) for t in times]
+
+
 def _motion(offset: float = 0.0):
-    """What measures a slow motion, 1 s of it."""
-    times = [START + k * 10**7 for k in range(100)]
-    return JOINT_STATE, [(t, joint_state(t, NAMES, np.sin((t - START) * 1e-9) * np.ones(2) + offset)) for t in times]
+    """What measures a slow motion."""
+    return _states(NAMES, lambda t: np.sin(t) + offset)
 
 
-def _with_effort(path: Path) -> Path:
-    """What measures a slow motion without any effort but an offset of 3 N m."""
-    times = [START + k * 10**7 for k in range(100)]
-    still = [(t, joint_state(t, NAMES, np.zeros(2), [3.0, 3.0])) for t in times]
-    return bag(path, **{"/joint_states": (JOINT_STATE, still)})
-
-
-def test_efforts_beyond_their_tolerance_fail(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    source = _with_effort(tmp_path / "in")
+def test_efforts_beyond_their_tolerance_fail(tmp_path: Path, capsys) -> None:
+    source = bag(tmp_path / "in", **{"/joint_states": _states(NAMES, effort=[3.0, 3.0])})
     assert replay(source, "-o", tmp_path / "out", "--against", "effort", "--json") == 0
     ((first, second),) = (result["report"]["rms"] for result in json.loads(capsys.readouterr().out))
     between, low = (first + second) / 2, "joint_1" if first < second else "joint_2"
@@ -342,14 +330,14 @@ def test_efforts_beyond_their_tolerance_fail(tmp_path: Path, capsys: pytest.Capt
 
 
 @pytest.mark.parametrize("value", ["-1", "nan", "joint_1=-0.1", "=1", "inf"])
-def test_tolerances_are_numbers_from_zero_on(capsys: pytest.CaptureFixture[str], value: str) -> None:
+def test_tolerances_are_numbers_from_zero_on(capsys, value: str) -> None:
     for option in ("--tolerance", "--atol", "--rtol"):
         with pytest.raises(SystemExit) as caught:
             replay("in", "-o", "out", f"{option}={value}")
         assert caught.value.code == 2 and capsys.readouterr().err.count("\n") == 1
 
 
-def test_limits_fail_is_a_gate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_limits_fail_is_a_gate(tmp_path: Path, capsys) -> None:
     robot = robot_file(tmp_path, {"type": "linear", "stiffness": 300.0})
     source = bag(tmp_path / "in")
     command = ["replay", str(source), "--robot", robot, "-o"]
@@ -362,9 +350,7 @@ def test_limits_fail_is_a_gate(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert replay(source, "-o", tmp_path / "within", "--limits", "fail") == 0
 
 
-def test_refused_messages_and_damage_are_reported_and_fail_with_strict(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_refused_messages_and_damage_are_reported_and_fail_with_strict(tmp_path: Path, capsys) -> None:
     messages = setpoints(NAMES, STATES)
     assert replay(bag(tmp_path / "intact"), "-o", tmp_path / "1", "--strict") == 0
     messages[7][1].snap[1] = np.nan
@@ -389,7 +375,7 @@ def test_refused_messages_and_damage_are_reported_and_fail_with_strict(
 
 
 @pytest.mark.usefixtures("in_this_process")
-def test_tables_are_compared_with_golden_ones(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_tables_are_compared_with_golden_ones(tmp_path: Path, capsys) -> None:
     pytest.importorskip("pyarrow")
     for k in range(2):
         bag(tmp_path / f"in/{k}")
@@ -410,13 +396,8 @@ def _of_motors(path: Path) -> Path:
 
 
 def _joint_states(*names: str):
-    """What names so many joints, at zero."""
-
-    def make(path: Path) -> Path:
-        states = [(START + k * 10**7, joint_state(START + k * 10**7, names, np.zeros(len(names)))) for k in range(100)]
-        return bag(path, **{"/joint_states": (JOINT_STATE, states)})
-
-    return make
+    """A bag of joints, at zero."""
+    return lambda path: bag(path, **{"/joint_states": _states(names)})
 
 
 def _file(name: str, content: bytes):
@@ -442,20 +423,13 @@ def _truncated(path: Path) -> Path:
         (_truncated, [], "in.mcap: cannot be read: it is cut off.*; try: mcap recover"),
         (lambda path: path, [], "there is no such bag"),
         (bag, ["--topic", "/nowhere"], r"has no topic /nowhere; it has /setpoint \(eom_dynamics/msg/Joint"),
-        (_numbers_only, [], r"; it has /number \(std_msgs/msg/Float64\)"),
         (_numbers_only, ["--topic", "/number"], "topic /number is of type std_msgs/msg/Float64, not one of"),
         (_of_motors, [], r"/motor_setpoint \(.*\); /a/motor_states, /motor_setpoint: motor positions, .* --topic"),
         (_two_topics, [], "name one of them, --topic: /left/setpoint, /right/setpoint"),
         (_unknown_joints, [], r"can be used: joint_names\[0\]: the robot has no joint 'shoulder'"),
         (_no_effort, ["--against", "effort"], "has no recorded effort to compare with"),
-        (bag, ["--against", "effort"], "has no recorded effort to compare with$"),
-        (
-            _with_states,
-            ["--against", "effort"],
-            "it may be in /arm/joint_states, /joint_states: --topic /arm/joint_states",
-        ),
+        (_with_states, ["--against", "effort"], "in /arm/joint_states, /joint_states: --topic /arm/joint_states"),
         (bag, ["-o", "there"], "there: is not empty; name another folder, or use --force"),
-        (bag, ["-o", "file"], "file: is not a folder"),
         (bag, ["-o", "file/out"], "file/out: cannot be written: file is not a folder"),
         (bag, ["--compare", "nowhere"], "nowhere: there is no such bag"),
         (bag, ["--compare", "out"], "golden bag out: is the output itself"),
@@ -474,26 +448,23 @@ def _truncated(path: Path) -> Path:
         (bag, ["--tolerance", "1"], "--tolerance needs --against"),
         (bag, ["--against", "effort", "--tolerance", "elbow=1"], "has no joint 'elbow'; it has joint_1, joint_2"),
         (bag, ["--atol", "1"], "--atol, --rtol and --match need --compare"),
-        (bag, ["--match", "stamp"], "--atol, --rtol and --match need --compare"),
     ],
     ids=lambda value: value.__qualname__ if callable(value) else str(value),  # str() would show an address
 )
 def test_what_cannot_be_used_is_refused_on_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], make, arguments, reason: str
+    tmp_path: Path, monkeypatch, refused, make, arguments, reason: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("there").mkdir()
     Path("there/file").touch()
     Path("file").touch()
-    assert main(["replay", str(make(tmp_path / "in")), "-o", "out", "--robot", "planar_2r", *arguments]) == 2
-    error = capsys.readouterr().err
-    assert error.startswith("eom_dynamics replay: ") and error.count("\n") == 1, error
+    error = refused("replay", str(make(tmp_path / "in")), "-o", "out", "--robot", "planar_2r", *arguments)
     assert re.search(reason, error), error
     assert not Path("out").exists()
     assert not list(tmp_path.glob(".eom_dynamics-*")) and Path("there/file").exists()
 
 
-def test_part_of_the_robot_that_a_bag_describes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_part_of_the_robot_that_a_bag_describes(tmp_path: Path, capsys) -> None:
     text = urdf_arm(joints=("joint_1", "joint_2", "hand")).replace('izz="0.05"', 'izz="9"', 1)
     description = STORE.types["std_msgs/msg/String"](data=text)
     topics = {
@@ -510,7 +481,7 @@ def test_part_of_the_robot_that_a_bag_describes(tmp_path: Path, capsys: pytest.C
 
 
 @pytest.mark.skipif(not PANDA_BAG.is_file(), reason="the recording of a Panda is not beside this checkout")
-def test_the_recording_of_a_panda_against_its_efforts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_recording_of_a_panda_against_its_efforts(tmp_path: Path, capsys) -> None:
     """By another route: a zero-phase filter and cubic spline instead of the fit, and the NumPy backend."""
     command = ["replay", str(PANDA_BAG), "-o", str(tmp_path / "out"), "--robot", "panda", "--cutoff", "2.5"]
     assert main(command) == 0

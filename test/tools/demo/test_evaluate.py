@@ -39,8 +39,8 @@ def closed_form_once() -> Iterator[None]:
 Answers = dict[str, np.ndarray]
 
 
-@pytest.fixture(scope="module", params=[("planar_2r", 1000.0, 0.5), ("iiwa", 200.0, 0.5)], ids=str)
-def run(request: pytest.FixtureRequest) -> tuple[Plan, Answers]:
+@pytest.fixture(scope="module", params=[("planar_2r", 1000.0, 0.5), ("iiwa", 200.0, 0.25)], ids=str)
+def run(request) -> tuple[Plan, Answers]:
     robot, rate, duration = request.param
     plan = Plan(eom.load_robot(robot), rate=rate, duration=duration)
     return plan, recorded(plan)
@@ -74,10 +74,8 @@ def test_a_wrong_field_is_found(run: tuple[Plan, Answers], field: str) -> None:
 def test_a_single_wrong_number_is_found(wrong: float) -> None:
     """At a setpoint that is not compared with the closed form."""
     plan = Plan(eom.load_robot("planar_2r"), rate=1000.0, duration=0.5)
-    answers = tampered(recorded(plan), "effort_rate", slice(101, 102), wrong)
-    assert [failure.partition(":")[0] for failure in evaluate(plan, answers).failures] == [
-        "every answer against feedforward"
-    ]
+    (failure,) = evaluate(plan, tampered(recorded(plan), "effort_rate", slice(101, 102), wrong)).failures
+    assert failure.startswith("every answer against feedforward")
 
 
 @pytest.mark.parametrize(
@@ -93,15 +91,16 @@ def test_right_answers_of_other_robots_pass(name: str, rotor_model: str) -> None
 LOSSY = Actuator(Friction(0.5, 0.4, 0.6, 0.3, 0.02), Gear(0.8))
 TWO = eom.load_robot("planar_2r")
 COUPLED = CoupledSpring([[500.0, 40.0], [40.0, 300.0]])
+KINDS = ("damped", "variable", "tabulated_one_sided", "antagonistic_exponential")
 DRIVES = {
-    **{kind: with_springs(TWO, spring, actuator=LOSSY) for kind, spring in EVERY_KIND.items()},
+    **{kind: with_springs(TWO, EVERY_KIND[kind], actuator=LOSSY) for kind in KINDS},
     "coupled": replace(TWO, coupled_stiffness=((0, 1), COUPLED)),
     "differential": replace(TWO, transmission=((0, 1), Transmission([[0.5, 0.5], [0.5, -0.5]]))),
     "geared rotors": replace(
         with_springs(TWO, EVERY_KIND["cubic"], actuator=LOSSY, gear_ratio=50.0), rotor_model="complete"
     ),
 }
-"""Arms with every kind of spring, gears with loss and friction, and other drives of two joints."""
+"""Arms with springs that differ in kind, gears with loss and friction, and other drives of two joints."""
 
 
 @pytest.mark.parametrize("kind", DRIVES)
@@ -123,14 +122,6 @@ def test_the_wrench_is_scaled_down_where_springs_would_go_slack() -> None:
     whole, less = (Plan(eom.load_robot(x), rate=100.0, duration=1.0) for x in ("planar_2r", "vsa_planar_2r"))
     assert whole.share == 1.0 and np.max(whole.wrench[0]) == pytest.approx(10.0)
     assert 0 < less.share < 1 and np.max(less.wrench[0]) == pytest.approx(10.0 * less.share)
-
-
-def test_the_answers_of_another_robot_are_found() -> None:
-    robot = eom.load_robot("planar_2r")
-    first, second = robot.joints
-    other = replace(robot, joints=(first, replace(second, mass=1.001 * second.mass)))
-    plan, of_other = (Plan(of, rate=250.0, duration=0.5) for of in (robot, other))
-    assert min(evaluate(plan, recorded(of_other)).deviations.values()) > TOLERANCE
 
 
 def test_lost_answers_fail_and_the_rest_is_compared(run: tuple[Plan, Answers]) -> None:

@@ -45,14 +45,6 @@ def test_bag(tmp_path: Path) -> None:
     np.testing.assert_array_equal(found.tau, TAU)
 
 
-def test_other_order_and_other_joints(tmp_path: Path) -> None:
-    names = ["gripper", NAMES[1], NAMES[0]]
-    q, tau = (np.column_stack([T, x[:, 1], x[:, 0]]) for x in (Q, TAU))
-    found = read_recording(bag(tmp_path, names, q, tau), ROBOT)
-    np.testing.assert_array_equal(found.q, Q)
-    np.testing.assert_array_equal(found.tau, TAU)
-
-
 def test_names_with_another_prefix(tmp_path: Path) -> None:
     found = read_recording(bag(tmp_path, ["arm_2", "arm_1"], Q[:, ::-1], TAU[:, ::-1]), ROBOT)
     np.testing.assert_array_equal(found.q, Q)
@@ -67,8 +59,9 @@ def test_renamed(tmp_path: Path) -> None:
     np.testing.assert_array_equal(found.tau, 2 * TAU)
 
 
-def test_missing_joint(tmp_path: Path) -> None:
-    found = read_recording(bag(tmp_path, [NAMES[0], "other"]), ROBOT)
+def test_missing_and_other_joints(tmp_path: Path) -> None:
+    found = read_recording(bag(tmp_path, ["other", NAMES[0]], Q[:, ::-1], TAU[:, ::-1]), ROBOT)
+    np.testing.assert_array_equal([found.q[:, 0], found.tau[:, 0]], [Q[:, 0], TAU[:, 0]])
     assert found.notes == ("joint_2 was not recorded, and is taken to be at rest at 0",)
     assert not found.q[:, 1].any() and np.isnan(found.tau[:, 1]).all()
 
@@ -109,6 +102,7 @@ def test_efforts_of_another_topic(tmp_path: Path) -> None:
     found = read_recording(path, ROBOT, Source(effort_topic="feedforward"))
     np.testing.assert_allclose(found.tau[:-1], TAU[:-1], atol=2e-2)  # interpolated
     np.testing.assert_array_equal(found.tau[::2], TAU[::2])
+    assert np.isnan(found.tau[-1]).all()  # after the last of them
     with pytest.raises(EomDynamicsError, match="has no topic nothing; it has /feedforward"):
         read_recording(path, ROBOT, Source(effort_topic="nothing"))
 
@@ -134,12 +128,18 @@ def test_tables(kind: str, tmp_path: Path) -> None:
     np.testing.assert_allclose(found.qd, QD)
 
 
+SAME_NAME = r"has columns of the same name: .*; remove one of each"
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("position.joint_1\n1\n", "has no column t or time; it has position.joint_1"),
         ("t,q1\n0,1\n", "has no columns position.NAME; it has t, q1"),
         ("0,1\n1,2\n", "the first line must name the columns"),
+        ("t,q.joint_1,q.joint_1\n0,1,1\n", SAME_NAME),
+        ("t,q.joint_1,position.joint_1\n0,1,1\n", SAME_NAME),
+        ("t,q.joint_1,time\n0,1,1\n", SAME_NAME),
         ("t,q.joint_1\n0,x\n", "line 2 must have numbers, separated by commas, is '0,x'"),
         ("t,q.joint_1\n0\n", "the first line names 2 columns, the others have 1"),
         ("t,q.other\n0,1\n", r"has none of the joints of planar_2r \(joint_1, joint_2\); it has other; rename them"),
@@ -157,16 +157,6 @@ def test_bag_without_joint_states(tmp_path: Path) -> None:
     path = write_bag(tmp_path / "bag", {"/talk": ("std_msgs/msg/String", [(START, text)])})
     with pytest.raises(EomDynamicsError, match=r"has no topic of type sensor_msgs/msg/JointState; it has /talk"):
         read_recording(path, ROBOT)
-
-
-@pytest.mark.parametrize("again", ["position.joint_1", "q.joint_1", "time"])
-def test_columns_of_the_same_name_are_refused(tmp_path: Path, again: str) -> None:
-    """Also by an alias: which one was meant is not known."""
-    names = ["t", "position.joint_1", "position.joint_2", "effort.joint_1", "effort.joint_2", again]
-    rows = np.column_stack([T, Q, TAU, T])
-    np.savetxt(tmp_path / "table.csv", rows, delimiter=",", header=",".join(names), comments="")
-    with pytest.raises(IdentificationError, match=r"has columns of the same name: .*; remove one of each"):
-        read_recording(tmp_path / "table.csv", ROBOT)
 
 
 def test_errors_do_not_repeat_long_names(tmp_path: Path) -> None:

@@ -8,21 +8,20 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-import pytest
 from urdf_arms import urdf_arm
 
 from eom_dynamics import Dynamics, ElasticArm, load_robot
 from eom_dynamics.tools.cli.main import main
 
 
-def template(capsys: pytest.CaptureFixture[str]) -> str:
+def template(capsys) -> str:
     assert main(["inspect", "--template"]) == 0
     output = capsys.readouterr()
     assert not output.err
     return output.out
 
 
-def test_it_loads_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_loads_as_it_is(tmp_path: Path, capsys) -> None:
     path = tmp_path / "my_arm.yaml"
     path.write_text(template(capsys))
     with warnings.catch_warnings():
@@ -31,7 +30,7 @@ def test_it_loads_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert robot.joint_names == ("shoulder", "elbow") and [tool.name for tool in robot.tools] == ["gripper"]
 
 
-def test_its_optional_entries_load(capsys: pytest.CaptureFixture[str]) -> None:
+def test_its_optional_entries_load(capsys) -> None:
     lines = [line for line in template(capsys).splitlines() if "# urdf:" not in line and "# mimic:" not in line]
     text = "\n".join(re.sub(r"^( +)# (?=[ a-z_]+: |[ a-z_]+:$| +effort_rate)", r"\1", line) for line in lines)
     with_springs = load_robot(re.sub(r"(?m)^ +coupled_stiffness:.*\n", "", text))
@@ -41,19 +40,7 @@ def test_its_optional_entries_load(capsys: pytest.CaptureFixture[str]) -> None:
     assert load_robot(re.sub(r"(?m)^ +elasticity:.*\n", "", text)).coupled_stiffness is not None
 
 
-def test_it_needs_no_robot_and_a_robot_is_needed_else(capsys: pytest.CaptureFixture[str]) -> None:
-    for arguments, reason in (
-        (["inspect"], "ROBOT or --template"),
-        (["inspect", "iiwa", "--template"], "--template goes with a .urdf or another file"),
-    ):
-        with pytest.raises(SystemExit, match="2"):
-            main(arguments)
-        assert reason in capsys.readouterr().err
-
-
-def test_a_urdf_is_completed_by_springs_and_motors(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_urdf_is_completed_by_springs_and_motors(tmp_path: Path, monkeypatch, capsys) -> None:
     """The template loads as the URDF alone, and with its entries and those of other motors it has springs."""
     monkeypatch.chdir(tmp_path)
     Path("my arm.urdf").write_text(urdf_arm(joints=("off", "2nd", "hand")))

@@ -105,7 +105,7 @@ def chromium() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
-def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def pages(tmp_path_factory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("pages")
     for name, write in PAGES.items():
         write(folder / f"{name}.html")
@@ -113,7 +113,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.fixture(scope="module", params=list(PAGES))
-def tab(chromium: Any, pages: dict[str, Path], request: pytest.FixtureRequest) -> Iterator[browser.Tab]:
+def tab(chromium: Any, pages: dict[str, Path], request) -> Iterator[browser.Tab]:
     """An open page, which its tests leave as they find it: opening one takes longer than most of them."""
     yield from opened(chromium, pages[request.param])
 

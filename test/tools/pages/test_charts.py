@@ -27,14 +27,6 @@ def test_extremes_ends_and_order_are_kept(values: np.ndarray, points: int) -> No
         assert np.nanmax(values[kept]) == np.nanmax(values)
 
 
-def test_a_peak_of_one_sample_is_kept_at_its_time() -> None:
-    values = np.zeros(100_000)
-    values[31_416] = 1.0
-    values[77_777] = -2.0
-    kept = thinned(values, 1000)
-    assert len(kept) <= 1000 and {31_416, 77_777} <= set(kept)
-
-
 def test_the_envelope_of_the_samples_is_kept() -> None:
     t = np.linspace(0.0, 1.0, 60_001)
     values = np.sin(2 * np.pi * 900 * t) * np.sin(2 * np.pi * t)  # far more waves than points of a curve

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,7 @@ from eom_dynamics.trajectory import paper_motion
 
 NUMBERS = "std_msgs/msg/Float64MultiArray"
 NAMES = load_robot("planar_2r").joint_names
-COUNT = 2300
+COUNT = 2100  # more than a block
 STATES = np.array(paper_motion(2).derivatives(np.arange(COUNT) * 1e-3))
 
 
@@ -35,20 +36,15 @@ def differing(rows):
     return {(row.topic, row.field): row for row in rows if row.beyond}
 
 
-def golden(path: Path, commands, change=None) -> Path:
-    """A golden bag with the commands alone."""
-    fresh = [
-        (
-            time,
-            type(command)(
-                **{k: (v.copy() if isinstance(v, np.ndarray) else v) for k, v in vars(command).items() if k[0] != "_"}
-            ),
-        )
-        for time, command in commands
-    ]
-    if change:
-        fresh = change(fresh)
-    return write_bag(path, {"/feedforward": (COMMAND, fresh)})
+def of_feedforward(bag: Path, golden: Path, *options):
+    """Differences of the commands by field, where the golden bag has them alone."""
+    rows = compare_bags(bag, golden, *(options or [Tolerances()]))
+    return {row.field: row for row in rows if row.beyond and row.topic == "/feedforward"}
+
+
+def golden(path: Path, commands, change=list) -> Path:
+    """A golden bag with the commands alone, copied and changed."""
+    return write_bag(path, {"/feedforward": (COMMAND, change(deepcopy(commands)))})
 
 
 def test_a_bag_equals_itself(made) -> None:
@@ -61,52 +57,42 @@ def test_a_bag_equals_itself(made) -> None:
 
 def test_tolerances_are_absolute_and_relative_by_field(tmp_path: Path, made) -> None:
     def change(commands):
-        commands[2100][1].effort[1] += 1e-3
-        commands[2200][1].effort[0] += 1e-4
-        commands[2150][1].motor_effort *= 1.01
+        commands[2050][1].effort[1] += 1e-3
+        commands[2080][1].effort[0] += 1e-4
+        commands[2060][1].motor_effort *= 1.01
         return commands
 
     other = golden(tmp_path / "golden", made[1], change)
-
-    def rows(absolute=None, relative=None):
-        return differing(
-            [
-                r
-                for r in compare_bags(made[0], other, Tolerances(absolute or {}, relative or {}))
-                if r.topic == "/feedforward"
-            ]
-        )
-
-    found = rows()
-    assert set(found) == {("/feedforward", "effort"), ("/feedforward", "motor_effort")}
-    effort = found["/feedforward", "effort"]
-    assert effort.beyond == 2 and effort.first == made[1][2100][0] and effort.largest == pytest.approx(1e-3, rel=1e-6)
-    assert rows({"effort": 5e-4})["/feedforward", "effort"].beyond == 1
-    assert set(rows({"effort": 2e-3})) == {("/feedforward", "motor_effort")}
-    assert set(rows({"effort": 2e-3}, {"motor_effort": 0.02})) == set()
-    assert set(rows({None: 1e3})) == set()
+    found = of_feedforward(made[0], other)
+    assert set(found) == {"effort", "motor_effort"}
+    effort = found["effort"]
+    assert effort.beyond == 2 and effort.largest == pytest.approx(1e-3, rel=1e-6)
+    assert effort.first == effort.worst_at == made[1][2050][0] and effort.worst == NAMES[1]
+    for absolute, relative, fields in (
+        ({"effort": 5e-4}, {}, {"effort": 1, "motor_effort": 1}),
+        ({"effort": 2e-3}, {}, {"motor_effort": 1}),
+        ({"effort": 2e-3}, {"motor_effort": 0.02}, {}),
+        ({None: 1e3}, {}, {}),
+    ):
+        found = of_feedforward(made[0], other, Tolerances(absolute, relative))
+        assert {field: row.beyond for field, row in found.items()} == fields
 
 
 def test_messages_in_one_bag_only_are_counted_and_the_others_compared(tmp_path: Path, made) -> None:
-    other = golden(tmp_path / "golden", made[1], lambda commands: commands[:2047] + commands[2060:2200])
-    found = differing(row for row in compare_bags(made[0], other, Tolerances()) if row.topic == "/feedforward")
-    assert set(found) == {("/feedforward", "messages")}
-    assert found["/feedforward", "messages"].beyond == 13 + 100
-    assert found["/feedforward", "messages"].first == made[1][2047][0]
-    assert found["/feedforward", "messages"].text == "113 messages are in one bag only"
-    back = differing(compare_bags(other, made[0], Tolerances()))
-    assert back["/feedforward", "messages"].beyond == 13 + 100
+    other = golden(tmp_path / "golden", made[1], lambda commands: commands[:1547] + commands[1560:2000])
+    ((field, row),) = of_feedforward(made[0], other).items()
+    assert (field, row.beyond, row.first) == ("messages", 13 + 100, made[1][1547][0])
+    assert row.text == "113 messages are in one bag only"
+    assert of_feedforward(other, made[0])["messages"].beyond == 13 + 100
 
 
 def test_bags_without_a_common_time_of_recording_name_the_option(tmp_path: Path, made) -> None:
     """A bag that was recorded live has its own times of recording, and the stamps of the commands."""
     live = golden(tmp_path / "live", made[1], lambda commands: [(time + 1, message) for time, message in commands])
-    found = differing(row for row in compare_bags(made[0], live, Tolerances()) if row.topic == "/feedforward")
-    assert found["/feedforward", "messages"].text.endswith("recorded live by --match stamp")
+    assert of_feedforward(made[0], live)["messages"].text.endswith("recorded live by --match stamp")
     assert not differing(compare_bags(made[0], live, Tolerances(), Match.STAMP))
     shifted = golden(tmp_path / "shifted", made[1], lambda commands: [(1, x) for _, x in commands[:1]])
-    rows = compare_bags(made[0], shifted, Tolerances(), Match.STAMP)
-    assert "--match" not in differing(rows)["/feedforward", "messages"].text
+    assert "--match" not in of_feedforward(made[0], shifted, Tolerances(), Match.STAMP)["messages"].text
 
 
 def test_different_names_are_a_difference_in_layout(tmp_path: Path, made) -> None:
@@ -115,9 +101,9 @@ def test_different_names_are_a_difference_in_layout(tmp_path: Path, made) -> Non
         return commands
 
     other = golden(tmp_path / "golden", made[1], change)
-    found = differing(row for row in compare_bags(made[0], other, Tolerances()) if row.topic == "/feedforward")
-    assert set(found) == {("/feedforward", "layout")} and found["/feedforward", "layout"].beyond == 1
-    assert found["/feedforward", "layout"].text.startswith("names, frames or lengths of fields differ in 1 messages")
+    ((field, row),) = of_feedforward(made[0], other).items()
+    assert (field, row.beyond) == ("layout", 1)
+    assert row.text.startswith("names, frames or lengths of fields differ in 1 messages")
 
 
 def test_nan_equals_only_nan(tmp_path: Path, made) -> None:
@@ -127,10 +113,7 @@ def test_nan_equals_only_nan(tmp_path: Path, made) -> None:
 
     first, second = (golden(tmp_path / name, made[1], change) for name in "ab")
     assert not differing(compare_bags(first, second, Tolerances()))
-    found = differing(
-        row for row in compare_bags(made[0], first, Tolerances({None: 1e9})) if row.topic == "/feedforward"
-    )
-    assert set(found) == {("/feedforward", "effort")}
+    assert set(of_feedforward(made[0], first, Tolerances({None: 1e9}))) == {"effort"}
 
 
 def test_topics_that_the_golden_bag_lacks_are_told_and_the_others_compared(tmp_path: Path, made) -> None:
@@ -169,8 +152,6 @@ def test_a_bag_that_was_recorded_live_is_matched_by_stamps(tmp_path: Path, made)
             )
         },
     )
-    found = differing(row for row in compare_bags(made[0], late, Tolerances()) if row.topic == "/feedforward")
-    assert found["/feedforward", "messages"].beyond > 0
+    assert of_feedforward(made[0], late)["messages"].beyond > 0
     found = differing(compare_bags(made[0], late, Tolerances({None: 0.0}, {None: 0.0}), Match.STAMP))
-    assert found["/feedforward", "messages"].beyond == 1  # the one that the recorder lost
-    assert set(found) == {("/feedforward", "messages")}
+    assert {key: row.beyond for key, row in found.items()} == {("/feedforward", "messages"): 1}, "the lost one"

@@ -97,7 +97,7 @@ def test_other_tables_are_refused(made: Path, tmp_path: Path, change, reason: st
 def test_a_damaged_table_is_refused_on_one_line(made: Path, tmp_path: Path) -> None:
     content = made.read_bytes()
     path = tmp_path / "damaged.parquet"
-    for size in (0, 3, 100, len(content) // 2, len(content) - 1):
+    for size in (0, 100, len(content) - 1):
         path.write_bytes(content[:size])
         with pytest.raises(BagError, match="cannot be read as a Parquet table") as caught:
             compare_tables(made, path, Tolerances())

@@ -48,15 +48,15 @@ def fitted(bag: Path, cutoff: float = CUTOFF):
     return batches, refusals, figures
 
 
-def test_the_motion_is_found_and_windows_meet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    t = np.arange(6000) / RATE
+def test_the_motion_is_found_and_windows_meet(tmp_path: Path, monkeypatch) -> None:
+    t = np.arange(3000) / RATE
     bag = bag_of(tmp_path / "in", measured(t, noise=1e-5))
     monkeypatch.setattr(joint_states, "WINDOW", 100_000)
     (whole,), _, alone = fitted(bag)
     monkeypatch.setattr(joint_states, "WINDOW", 700)
     batches, refusals, figures = fitted(bag)
-    assert [len(batch) for batch in batches] == [700] * 8 + [400] and not refusals.reasons
-    assert [len(whole)] == [6000]
+    assert [len(batch) for batch in batches] == [700] * 4 + [200] and not refusals.reasons
+    assert [len(whole)] == [3000]
     inner = slice(200, -200)
     expected = MOTION.derivatives(t)
     for k, (name, scale) in enumerate(zip(STATE_FIELDS, (2e-5, 1e-3, 4e-2, 2.0, 100.0), strict=True)):
@@ -67,7 +67,7 @@ def test_the_motion_is_found_and_windows_meet(tmp_path: Path, monkeypatch: pytes
     np.testing.assert_array_equal(np.concatenate([b.stamps.header for b in batches]), whole.stamps.header)
     np.testing.assert_array_equal(np.concatenate([b.measured for b in batches]), whole.measured)
     # The deviation is the noise, without its part below the cut-off.
-    assert np.all((figures.rms > 0.9e-5) & (figures.rms < 1.0e-5)) and figures.count == 6000
+    assert np.all((figures.rms > 0.9e-5) & (figures.rms < 1.0e-5)) and figures.count == 3000
     assert np.all((figures.seam > 0) & (figures.seam < 1e-7)) and np.all(alone.seam == 0)
 
 
@@ -77,13 +77,6 @@ def test_repeated_positions_are_counted(tmp_path: Path) -> None:
         messages[k][1].position[:] = messages[k - 1][1].position
     *_, figures = fitted(bag_of(tmp_path / "in", messages))
     assert (figures.repeats.count, figures.repeats.first) == (2, messages[100][0])
-
-
-def test_efforts_are_of_the_same_joints_as_positions(tmp_path: Path) -> None:
-    (batch,), _, _ = fitted(bag_of(tmp_path / "in", measured(np.arange(400) / RATE)))
-    np.testing.assert_allclose(batch.measured, 10 * batch.fields["position"], atol=1e-3)
-    assert batch.names == list(NAMES)
-    np.testing.assert_array_equal(batch.stamps.recorded, batch.stamps.header + 50_000)
 
 
 @pytest.mark.parametrize("shift", [3600.0, -10.0], ids=["set back", "pause"])
@@ -110,7 +103,7 @@ def test_one_wrong_stamp_costs_one_sample(tmp_path: Path) -> None:
     assert refusals.reasons == {"motion of fewer than 20 samples is not fitted": 2}
 
 
-@pytest.mark.parametrize("wrong", [np.nan, np.inf, 1e10, -1e300])
+@pytest.mark.parametrize("wrong", [np.inf, 1e10])
 def test_an_impossible_position_does_not_affect_the_others(tmp_path: Path, wrong: float) -> None:
     messages = measured(np.arange(400) / RATE)
     messages[100][1].position[1] = wrong
@@ -127,12 +120,12 @@ def test_unusable_samples_are_skipped_and_counted(tmp_path: Path) -> None:
     messages[90] = (messages[90][0], joint_state(START + 450_000_000, NAMES, [0.0]))
     batches, refusals, _ = fitted(bag_of(tmp_path / "in", messages))
     assert sum(map(len, batches)) == 495
-    assert (
-        refusals.reasons["stamp does not increase"] == 2
-        and refusals.reasons["position is not finite, or beyond 1e+09"] == 1
-    )
-    assert refusals.reasons["name: joint 'joint_2' missing; name has 'joint_1'"] == 1
-    assert refusals.reasons["position has 1 entries, name has 2"] == 1
+    assert refusals.reasons == {
+        "stamp does not increase": 2,
+        "position is not finite, or beyond 1e+09": 1,
+        "name: joint 'joint_2' missing; name has 'joint_1'": 1,
+        "position has 1 entries, name has 2": 1,
+    }
     other = [(START + k, joint_state(START + k, ["a", "b"], [0.0, 0.0])) for k in range(30)]
     job = Job(bag_of(tmp_path / "other", other), tmp_path / "out", "planar_2r")
     with pytest.raises(BagError, match="name: joint 'joint_1', 'joint_2' missing; name has 'a', 'b'"):
@@ -145,22 +138,21 @@ def test_without_stamps_the_times_of_recording_are_used(tmp_path: Path) -> None:
     (batch,), _, _ = fitted(bag_of(tmp_path / "bare", bare))
     (stamped,), _, _ = fitted(bag_of(tmp_path / "stamped", messages))
     assert batch.measured is None
+    # Efforts are of the same joints as positions.
+    np.testing.assert_allclose(stamped.measured, 10 * stamped.fields["position"], atol=1e-3)
+    assert stamped.names == list(NAMES)
+    np.testing.assert_array_equal(stamped.stamps.recorded, stamped.stamps.header + 50_000)
     for name in STATE_FIELDS:
         np.testing.assert_allclose(batch.fields[name], stamped.fields[name], rtol=1e-9, atol=1e-9)
 
 
-def test_a_motion_of_a_few_samples_is_not_fitted(tmp_path: Path) -> None:
-    with pytest.raises(BagError, match=r"no message of topic /joint_states can be used: .* fewer than 20 samples"):
-        replay_bag(Job(bag_of(tmp_path / "in", measured(np.arange(10) / RATE)), tmp_path / "out", "planar_2r"))
-
-
-def test_memory_does_not_grow_with_the_recording(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_does_not_grow_with_the_recording(tmp_path: Path, monkeypatch) -> None:
     """At most the samples of two windows are held, however long the bag is."""
     monkeypatch.setattr(joint_states, "WINDOW", 500)
     held = []
     samples = joint_states._Samples
     monkeypatch.setattr(joint_states, "_Samples", lambda *columns: held.append(len(columns[0])) or samples(*columns))
-    fitted(bag_of(tmp_path / "in", measured(np.arange(10_000) / RATE)))
+    fitted(bag_of(tmp_path / "in", measured(np.arange(6000) / RATE)))
     block, margins = 2048, 2 * 16 / CUTOFF * RATE
     assert 500 < max(held) <= 500 + margins + 2 * block
 
@@ -178,16 +170,12 @@ REPEATING = np.array(
 )
 
 
-def test_places_of_an_array() -> None:
-    assert repeated_positions(REPEATING).tolist() == [7, 10]
+def test_repeats_are_counted_the_same_in_blocks_of_any_size() -> None:
+    recorded = 10 * np.arange(len(REPEATING))
+    for size in range(1, len(REPEATING) + 1):
+        repeats = Repeats()
+        for start in range(0, len(REPEATING), size):
+            repeats.add(REPEATING[start : start + size], recorded[start : start + size])
+        assert (repeats.count, repeats.first) == (2, 70), size
     still = np.array([[1e-5 * (k // 2)] for k in range(9)])
     assert len(repeated_positions(still)) == 0 and len(repeated_positions(np.array([[0.0], [1.0]]))) == 0
-
-
-@pytest.mark.parametrize("size", range(1, len(REPEATING) + 1))
-def test_blocks_of_any_size_count_the_same(size: int) -> None:
-    recorded = 10 * np.arange(len(REPEATING))
-    repeats = Repeats()
-    for start in range(0, len(REPEATING), size):
-        repeats.add(REPEATING[start : start + size], recorded[start : start + size])
-    assert (repeats.count, repeats.first) == (2, 70)

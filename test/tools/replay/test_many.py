@@ -46,7 +46,7 @@ def make(path: Path, seed: int = 0) -> Path:
     return write_bag(path, {"/setpoint": (SETPOINT, setpoints(NAMES, STATES + 0.01 * seed))})
 
 
-def long_bag(path: Path, count: int = 2200) -> Path:
+def long_bag(path: Path, count: int = 2100) -> Path:
     """A bag at 1 kHz that is read in more than one block, written as arrays, which is faster than one by one."""
     path.mkdir(parents=True)
     message = setpoint(0, NAMES, np.zeros((5, 2)))
@@ -143,7 +143,7 @@ def test_an_interrupted_command_leaves_nothing_half_written_and_is_resumed(tmp_p
 
     outcomes = replay_bags(jobs, processes=2, resume=True)
     assert [outcome.done_before for outcome in outcomes] == [True, False, False]
-    assert [outcome.report.commands for outcome in outcomes] == [50, 2200, 50]
+    assert [outcome.report.commands for outcome in outcomes] == [50, 2100, 50]
     assert (tmp_path / "out/0/metadata.yaml").stat().st_mtime_ns == stamp
     assert outputs(tmp_path / "out") == ["0", "1", "2", "replayed.jsonl"]
 
@@ -231,7 +231,7 @@ def is_running(pid: int) -> bool:
         return False
 
 
-@pytest.mark.parametrize("later", [0.0, 0.1, 0.4])
+@pytest.mark.parametrize("later", [0.0, 0.3])
 def test_ctrl_c_while_processes_start_is_one_line(tmp_path: Path, later: float) -> None:
     """All processes of the terminal get it: the command, and those that still import their modules."""
     for k in range(2):
@@ -280,7 +280,7 @@ def cluster(tmp_path: Path):
 def test_a_worker_of_the_cluster_that_is_killed_loses_nothing_and_repeats_nothing(tmp_path: Path, cluster) -> None:
     address, workers = cluster
     formats = {f"{k}": Format.MCAP for k in range(3)} | {f"{k}.parquet": Format.PARQUET for k in range(3)}
-    bag = long_bag(tmp_path / "in", 10_000)
+    bag = long_bag(tmp_path / "in", 5000)
     out = tmp_path / "out"
     jobs = [Job(bag, out / name, "planar_2r", format=kind, folder=out) for name, kind in formats.items()]
     seen: dict[str, int] = {}
@@ -293,7 +293,7 @@ def test_a_worker_of_the_cluster_that_is_killed_loses_nothing_and_repeats_nothin
             workers[0].kill()
 
     outcomes = replay_bags(jobs, scheduler=address, progress=watch)
-    assert all(outcome.report is not None and outcome.report.commands == 10_000 for outcome in outcomes), [
+    assert all(outcome.report is not None and outcome.report.commands == 5000 for outcome in outcomes), [
         outcome.error for outcome in outcomes
     ]
     assert outputs(out) == sorted([*formats, "replayed.jsonl"])
@@ -309,9 +309,7 @@ def test_a_worker_of_the_cluster_that_is_killed_loses_nothing_and_repeats_nothin
     }
 
 
-def test_a_scheduler_that_does_not_answer_is_an_error_on_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_scheduler_that_does_not_answer_is_an_error_on_one_line(tmp_path: Path, monkeypatch) -> None:
     pytest.importorskip("distributed")
     monkeypatch.setattr("eom_dynamics.tools.replay.run._CONNECT_TIMEOUT", 0.2)
     job = Job(make(tmp_path / "in"), tmp_path / "out", "planar_2r")

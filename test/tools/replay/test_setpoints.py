@@ -37,7 +37,7 @@ from eom_dynamics.bags import BagError
 from eom_dynamics.exceptions import LimitError, RobotDescriptionError, StateError, StiffnessError
 from eom_dynamics.messages.fields import COMMAND_FIELDS, WRENCH_FIELDS
 from eom_dynamics.messages.setpoint_to_command import SetpointEvaluator
-from eom_dynamics.tools.replay import CommandOptions, Format, Job, replay_bag, replay_bags
+from eom_dynamics.tools.replay import CommandOptions, Format, Job, replay_bag
 from eom_dynamics.tools.replay.batch import Refusals
 from eom_dynamics.tools.report.read import read_records
 from eom_dynamics.tools.writing import FolderError
@@ -115,16 +115,6 @@ def test_recorded_payloads_change_the_commands_as_in_the_node(tmp_path: Path) ->
     np.testing.assert_array_equal(shown.command.values["effort"], efforts, err_msg="a report computes the same")
 
 
-def test_two_runs_make_the_same_bytes(tmp_path: Path) -> None:
-    bag = write_bag(tmp_path / "in", {"/setpoint": (SETPOINT, setpoints(NAMES, STATES))})
-    outputs = []
-    for folder in ("x", "y"):
-        (tmp_path / folder).mkdir()
-        replay_bag(Job(bag, tmp_path / folder / "out", "planar_2r"))
-        outputs.append({path.name: path.read_bytes() for path in (tmp_path / folder / "out").iterdir()})
-    assert outputs[0] == outputs[1]
-
-
 @pytest.mark.parametrize("name", ["planar_2r", "dual_arm"])
 def test_joints_in_another_order_and_a_wrench_at_each_tool(tmp_path: Path, name: str) -> None:
     robot = load_robot(name)
@@ -175,42 +165,19 @@ def test_refused_setpoints_are_counted_by_the_errors_of_the_node(tmp_path: Path)
 
 
 def test_refused_setpoints_can_be_answered_with_the_last_good_command(tmp_path: Path) -> None:
+    """Also one of another layout, which has a block of its own; one that nothing precedes has no answer."""
     messages = setpoints(NAMES, STATES[:, :6])
-    for k in (0, 2, 3):
+    for k in (0, 2):
         messages[k][1].position[0] = np.inf
+    messages[3] = (messages[3][0], setpoint(messages[3][0], ["elbow", *NAMES], np.zeros((5, 3)), "tool"))
     report, found = replayed(tmp_path, messages, options=CommandOptions(hold_last_command="always"))
     commands = [command for _, command in found["/arm/feedforward"]]
     assert [command.held for command in commands] == [False, True, True, False, False]
     assert report.held == 2 and report.refusals.total == 3
     for held, k in zip(commands[1:3], (2, 3), strict=True):
-        assert held.header == messages[k][1].header
+        assert held.header == messages[k][1].header and held.joint_names == NAMES
         for name in COMMAND_FIELDS:
             np.testing.assert_array_equal(getattr(held, name), getattr(commands[0], name))
-
-
-def test_an_internal_error_is_refused_and_not_held_as_by_the_node(tmp_path: Path, monkeypatch) -> None:
-    solve = SetpointEvaluator.evaluate
-
-    def fail(solver, message, **options):
-        return solve(solver, message, **options) if np.isfinite(message.velocity[0]) else 1 / 0
-
-    monkeypatch.setattr(SetpointEvaluator, "evaluate", fail)
-    messages = setpoints(NAMES, STATES[:, :4])
-    messages[1][1].position[0] = messages[2][1].velocity[0] = np.inf
-    report, found = replayed(tmp_path, messages, options=CommandOptions(hold_last_command="always"))
-    assert [command.held for _, command in found["/arm/feedforward"]] == [False, True, False]
-    assert report.refusals.reasons["internal error: ZeroDivisionError: division by zero"] == 1
-
-
-def test_a_held_command_carries_over_to_the_next_block(tmp_path: Path) -> None:
-    """The refused setpoint has another layout, and therefore its own block."""
-    good = setpoints(NAMES, STATES[:, :3])
-    wrong = (good[1][0], setpoint(good[1][0], ["elbow", *NAMES], np.zeros((5, 3)), "tool"))
-    _, found = replayed(tmp_path, [good[0], wrong, good[2]], options=CommandOptions(hold_last_command="always"))
-    first, held, last = (command for _, command in found["/arm/feedforward"])
-    assert held.held and not first.held and not last.held
-    assert held.header.frame_id == "tool" and held.joint_names == NAMES
-    np.testing.assert_array_equal(held.motor_effort, first.motor_effort)
 
 
 ELASTICITIES = {
@@ -228,7 +195,6 @@ ELASTICITIES = {
         ("presliding", "warn"),
         ("variable", "warn"),
         ("antagonistic", "ignore"),
-        ("antagonistic", "clip"),
     ],
 )
 def test_commands_for_every_kind_of_spring_are_those_of_the_node(tmp_path: Path, kind: str, limits: str) -> None:
@@ -273,26 +239,19 @@ def test_setpoints_beyond_limits_are_refused_on_request(tmp_path: Path, kind: st
     states[0, :, 0] = np.linspace(-np.pi / 2, 0.0, len(states[0]))  # from hanging to stretched out
     messages = setpoints(NAMES, states)
     report, found = replayed(tmp_path, messages, robot=file, options=CommandOptions(limits="refuse"))
-    solver, good = SetpointEvaluator(ElasticArm(load_robot(file))), []
+    solver, good, errors = SetpointEvaluator(ElasticArm(load_robot(file))), [], []
     for time, message in messages:
-        stamp = message.header.stamp.sec * 10**9 + message.header.stamp.nanosec
-        exceeds = solver.evaluate(message, stamp=stamp).violations
-        solver.commit()
-        if not exceeds:
+        try:
+            solver.evaluate(message, stamp=time, limit_policy="refuse")
+        except LimitError as error:
+            errors.append(error)
+        else:
+            solver.commit()
             good.append(time)
     assert 10 < len(good) < len(messages) - 10
     assert [time for time, _ in found["/arm/feedforward"]] == good
     reason = "exceeds limits, most of all joint_2: torque"
-    assert report.refusals.reasons == {reason: len(messages) - len(good)}
-    solver, errors = SetpointEvaluator(ElasticArm(load_robot(file))), []
-    for time, message in messages:
-        if time not in good:
-            with pytest.raises(LimitError) as caught:
-                solver.evaluate(message, stamp=time, limit_policy="refuse")
-            errors.append(caught.value)
-        else:
-            solver.evaluate(message, stamp=time, limit_policy="refuse")
-            solver.commit()
+    assert report.refusals.reasons == {reason: len(errors)}
     worst = max(errors, key=lambda error: error.ratio)
     assert re.fullmatch(r"\S+ N m, limit \S+ N m", worst.numbers)
     assert report.refusals.text(reason) == (
@@ -319,7 +278,7 @@ def test_angles_in_degrees_are_refused_and_the_others_answered(tmp_path: Path, l
         assert len(found["/arm/feedforward"]) == len(messages) - refused
 
 
-@pytest.mark.parametrize("old", ["float64[] position ", "float64[] snap ", "geometry_msgs/Wrench[] wrench\n"])
+@pytest.mark.parametrize("old", ["float64[] position ", "geometry_msgs/Wrench[] wrench\n"])
 def test_setpoints_of_other_fields_are_refused_with_and_without_their_definition(tmp_path: Path, old: str) -> None:
     """Bags from before ROS 2 Iron hold no definitions: their messages do not fit the present one."""
     text = (DEFINITIONS / "JointTrajectorySetpoint.msg").read_text()
@@ -361,12 +320,8 @@ def test_the_robot_defaults_to_the_description_in_the_bag(tmp_path: Path) -> Non
     [
         (b"\0\1\0\0\xff\xff\xff\xff", "topic /robot_description: not a message of type std_msgs/msg/String"),
         (b"\0", "too short for a message"),
-        (
-            STORE.types["std_msgs/msg/String"](data="<robot"),
-            "topic /robot_description: line 1, column 1: not valid XML",
-        ),
         # A bag must not name files of this machine.
-        (STORE.types["std_msgs/msg/String"](data="planar_2r"), "not valid XML"),
+        (STORE.types["std_msgs/msg/String"](data="planar_2r"), "topic /robot_description: .*: not valid XML"),
     ],
 )
 def test_a_robot_description_that_cannot_be_used_is_refused(tmp_path: Path, message, reason: str) -> None:
@@ -379,8 +334,7 @@ def test_a_robot_description_that_cannot_be_used_is_refused(tmp_path: Path, mess
     assert str(tmp_path / "in") in str(caught.value) and "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("many", [False, True])
-def test_force_overwrites_an_output_and_keeps_other_recordings_and_notes(tmp_path: Path, many: bool) -> None:
+def test_force_overwrites_an_output_and_keeps_other_recordings_and_notes(tmp_path: Path) -> None:
     bag = write_bag(tmp_path / "in", {"/setpoint": (SETPOINT, setpoints(NAMES, STATES))})
     job = Job(bag, tmp_path / "out", "planar_2r", force=True)
     job.output.mkdir()  # an empty folder is filled
@@ -392,11 +346,7 @@ def test_force_overwrites_an_output_and_keeps_other_recordings_and_notes(tmp_pat
     with pytest.raises(FolderError, match="--force"):
         replay_bag(replace(job, force=False))
     assert {path.name for path in job.output.iterdir()} == before
-    if many:
-        (outcome,) = replay_bags([job], processes=1)
-        assert outcome.report is not None, outcome.error
-    else:
-        replay_bag(job)
+    replay_bag(job)
     assert {path.name for path in job.output.iterdir()} == {"metadata.yaml", "out.mcap", "replayed.jsonl", *mine}
     assert all((job.output / name).read_text(encoding="utf-8") == name for name in mine)
     assert len(read_bag(job.output)["/feedforward"]) == len(STATES[0])
@@ -414,22 +364,20 @@ def test_force_refuses_what_the_user_puts_there_meanwhile(tmp_path: Path) -> Non
     assert job.output.read_text(encoding="utf-8") == "precious"
 
 
-@pytest.mark.parametrize("failure", [KeyboardInterrupt, OSError(28, "No space left on device")])
 @pytest.mark.parametrize("kind", Format)
-def test_a_replay_that_fails_leaves_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure, kind: Format
-) -> None:
+def test_a_replay_that_fails_leaves_nothing(tmp_path: Path, kind: Format) -> None:
     if kind is Format.PARQUET:
         pytest.importorskip("pyarrow")
     bag = write_bag(tmp_path / "in", {"/setpoint": (SETPOINT, setpoints(NAMES, STATES))})
     before = sorted(tmp_path.rglob("*"))
+    for failure in (KeyboardInterrupt, OSError(28, "No space left on device")):
 
-    def fail(share: float) -> None:
-        raise failure
+        def fail(share: float, failure=failure) -> None:
+            raise failure
 
-    with pytest.raises((KeyboardInterrupt, FolderError, OSError)):
-        replay_bag(Job(bag, tmp_path / "out", "planar_2r", format=kind), fail)
-    assert sorted(tmp_path.rglob("*")) == before
+        with pytest.raises((KeyboardInterrupt, FolderError, OSError)):
+            replay_bag(Job(bag, tmp_path / "out", "planar_2r", format=kind), fail)
+        assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_parquet_has_a_column_for_each_field_and_joint(tmp_path: Path) -> None:

@@ -62,7 +62,6 @@ def test_the_next_trajectory_takes_over(tmp_path: Path) -> None:
     ("message", "reason"),
     [
         (trajectory(0, NAMES, [], []), "trajectory has no points"),
-        (trajectory(0, NAMES, TIMES, POINTS[:, :1]), r"points\[0\].positions has 1 entries, must have 2"),
         (trajectory(0, NAMES, [0.0, 0.0, 1.0], POINTS), "must be later than that of the point before"),
         (trajectory(0, NAMES, TIMES, POINTS * np.nan), r"points\[0\].positions\[0\] \(joint 'joint_1'\) is nan"),
         (trajectory(0, NAMES, [0.0, 1e9, 2e9], POINTS), "too long to sample"),
