@@ -6,7 +6,7 @@ from array import array
 
 import numpy as np
 import pytest
-from node_client import assert_no_step, joint_trajectory
+from node_client import StreamClient, assert_no_step, joint_trajectory
 from paths import CONFIG
 
 import eom_dynamics as eom
@@ -27,12 +27,18 @@ CODES = FollowJointTrajectory.Result
 SUCCEEDED, CANCELED, ABORTED = 4, 5, 6
 
 
+class ActingClient(StreamClient):
+    """Has the executor with which clients of actions work."""
+
+    takes_events = False
+
+
 class Arm:
     """The nodes of an arm, a client of the action, and joint states that follow the commands."""
 
     def __init__(self, start):
         arguments = ("--params-file", CONFIG / "panda.yaml", "-p", "warning_period:=60.0")
-        self.node = start(*arguments)
+        self.node = start(*arguments, client=ActingClient)
         self.planning = start.planning(*arguments, beside=self.node.process)
         name = f"{self.planning.process.name}/follow_joint_trajectory"
         self._action = ActionClient(self.node.node, FollowJointTrajectory, name)

@@ -30,7 +30,7 @@ HOME = np.array([0.0, 0.0, 0.0, -1.5, 0.0, 1.5, 0.0])
 INSIDE = dict(zip(STATE_FIELDS, [HOME, *np.zeros((4, 7))], strict=True))
 OUTSIDE = {**INSIDE, "position": HOME + 9.0 * np.eye(7)[0], "velocity": 50.0 * np.eye(7)[5]}
 
-ARGUMENTS = ("--params-file", CONFIG / "panda.yaml", "-p", "warning_period:=0.0", "-p", "stream_rate:=250.0")
+ARGUMENTS = ("--params-file", CONFIG / "panda.yaml", "-p", "warning_period:=0.0")
 
 
 @pytest.fixture(scope="module")
