@@ -130,26 +130,23 @@ def test_answers_have_shared_memory_unless_a_profile_is_chosen(start, monkeypatc
     assert before < 2**21 and largest_shared_memory(own.process.process.pid) >= 2**25
 
 
-@pytest.mark.parametrize("library", ["FASTRTPS", "FASTDDS"])
-def test_profiles_and_transports_of_the_user_are_kept(library, monkeypatch, tmp_path):
+def test_profiles_and_transports_of_the_user_are_kept(monkeypatch, tmp_path):
     from eom_dynamics.ros.scheduling import share_memory
 
     names = ("FASTRTPS_DEFAULT_PROFILES_FILE", "FASTDDS_DEFAULT_PROFILES_FILE", "FASTDDS_BUILTIN_TRANSPORTS")
     monkeypatch.chdir(tmp_path)
-    for other in names:
-        monkeypatch.delenv(other, raising=False)
-    for other in names:
-        monkeypatch.setenv(other, "mine")
+    for name in names:
+        monkeypatch.setenv(name, "")  # which the end of the test restores
+    for name in names:
+        monkeypatch.setenv(name, "mine")
         share_memory()
-        assert [os.environ.get(each) for each in names].count("mine") == 1
-        assert [os.environ.get(each) for each in names].count(None) == 2
-        monkeypatch.delenv(other)
-    file = tmp_path / f"DEFAULT_{library}_PROFILES.xml"
-    file.write_text("<dds/>")
+        assert [os.environ[each] for each in names] == ["mine" if each == name else "" for each in names]
+        monkeypatch.setenv(name, "")
+    for library in ("FASTRTPS", "FASTDDS"):
+        file = tmp_path / f"DEFAULT_{library}_PROFILES.xml"
+        file.write_text("<dds/>")
+        share_memory()
+        assert not any(os.environ[name] for name in names)
+        file.unlink()
     share_memory()
-    assert not any(other in os.environ for other in names)
-    file.unlink()
-    share_memory()
-    assert all(Path(os.environ[other]).is_file() for other in names[:2])
-    for other in names[:2]:
-        monkeypatch.delenv(other)
+    assert all(Path(os.environ[name]).is_file() for name in names[:2])

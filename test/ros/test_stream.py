@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 from iiwa import NAMES, ROBOT, N, assert_close, command
-from node_client import ended, frame_of, message_fields
+from node_client import ended, frame_of, message_fields, status_of
 from paths import CONFIG
 
 import eom_dynamics as eom
@@ -163,15 +163,13 @@ def test_diagnostics_report_the_stream(iiwa, rng):
         (0, "streaming", random_case(rng)[0]),
         (2, "position has 1", changed("position", [0.0])),
     ):
-        start = len(iiwa.diagnostics)
 
-        def found(start=start, level=level, text=text):
-            return [
-                m for m in iiwa.diagnostics[start:] if m.status[0].level[0] == level and text in m.status[0].message
-            ]
+        def found(level=level, text=text):
+            last, message, values = status_of(iiwa.diagnostics[-1])
+            return values if last == level and text in message else None
 
         iiwa.repeat(lambda fields=fields: iiwa.publish(**fields), found, text)
-        values = {pair.key: pair.value for pair in found()[0].status[0].values}
+        values = found()
         assert float(values["rate (Hz)"]) > 0
         assert 0 < float(values["compute time median (us)"]) <= float(values["compute time max (us)"])
         assert 0 < float(values["load (%)"]) < 100
