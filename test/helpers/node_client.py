@@ -90,14 +90,18 @@ def refusals_at_start(folder, cases, module="dynamics_node"):
 class Client:
     """A node of this process, in the namespace of a :class:`NodeProcess`: its diagnostics, services and topics."""
 
+    takes_events = False
+    """Whether it has the events executor, in half the time for many messages; with an action client, that crashes."""
+
     def __init__(self, rclpy, process):
         from diagnostic_msgs.msg import DiagnosticArray
-        from rclpy.executors import SingleThreadedExecutor
         from rclpy.qos import QoSProfile
+
+        from eom_dynamics.ros.executors import make_executor
 
         self.process = process
         self.node = rclpy.create_node("client", namespace=process.namespace)
-        self._executor = SingleThreadedExecutor()
+        self._executor = make_executor(events=self.takes_events)
         self._executor.add_node(self.node)
         self._clients = {}
         self._stamps = itertools.count(1)
@@ -263,6 +267,8 @@ class Client:
 class StreamClient(Client):
     """Publishes setpoints to a ``dynamics_node``, and collects its commands."""
 
+    takes_events = True
+
     def _connect(self):
         from eom_dynamics.msg import FeedforwardCommand, JointTrajectorySetpoint
         from sensor_msgs.msg import JointState
@@ -357,12 +363,19 @@ class Starter:
         self._clients = []
 
     def __call__(self, *ros_arguments, discovered=True, client=StreamClient, depth=1000, **options):
-        """Start a node; a ``depth`` of its outputs other than the default counts every command."""
-        topics = ("feedforward", "motor_setpoint", "effort_command") if client is StreamClient else ("feedforward",)
-        if not depth or options.get("module", "dynamics_node") != "dynamics_node":
-            topics = ()
-        overrides = (f"qos_overrides.{{namespace}}/{topic}.publisher.depth:={depth}" for topic in topics)
-        arguments = ("diagnostic_period:=0.1", *overrides)
+        """Start a node; a ``depth`` of its outputs other than the default counts every command.
+
+        Arms are stopped and trajectories played at a low rate, unless another one is given.
+        """
+        topics = (
+            ("feedforward", "motor_setpoint", "effort_command")
+            if issubclass(client, StreamClient)
+            else ("feedforward",)
+        )
+        arguments = ["diagnostic_period:=0.1"]
+        if options.get("module", "dynamics_node") == "dynamics_node":
+            arguments += ["stream_rate:=250.0"]
+            arguments += [f"qos_overrides.{{namespace}}/{x}.publisher.depth:={depth}" for x in topics if depth]
         process = NodeProcess(
             self._folder, *(word for value in arguments for word in ("-p", value)), *ros_arguments, **options
         )

@@ -10,6 +10,8 @@ BY_CLOCK = ("-p", "use_sim_time:=true", "-r", "/clock:={namespace}/clock")
 class RobotClient(Client):
     """Publishes commands to one simulated robot, and collects its states."""
 
+    takes_events = True
+
     def _connect(self):
         from rosgraph_msgs.msg import Clock
         from sensor_msgs.msg import JointState

@@ -87,16 +87,6 @@ def test_arguments_reach_the_nodes(observer: Node, tmp_path: Path) -> None:
             assert "warn" in command_line(node_process(launch, executable))
 
 
-def test_a_urdf_file_is_read_by_the_nodes(observer: Node, tmp_path: Path) -> None:
-    file = tmp_path / "arm.urdf"
-    file.write_text(urdf_arm("arm"))
-    with launched(FILE, nodes=2, robot_file=file):
-        for node in ("/eom_dynamics", "/eom_dynamics_planning"):
-            assert parameters(observer, node, "robot_file") == [str(file)]
-        wait_for(lambda: state(observer, "/eom_dynamics") == "active")
-        wait_for(lambda: plans(observer, joints=2))
-
-
 def test_a_parameter_file_names_the_urdf_beside_it(observer: Node, tmp_path: Path) -> None:
     (tmp_path / "arm.urdf").write_text(urdf_arm("arm"))
     (tmp_path / "arm.yaml").write_text("/**: {ros__parameters: {robot: {urdf: arm.urdf}}}")

@@ -11,11 +11,9 @@ import pytest
 
 pytest.importorskip("launch_ros", reason="launch_ros comes with a ROS 2 installation only, not from PyPI")
 
-from eom_dynamics.srv import GetEquationsOfMotion
-from launching import ask, command_line, launched, node_process, parameters, wait_for
+from launching import command_line, launched, node_process, parameters, wait_for
 from paths import CONFIG
 from rclpy.node import Node
-from sensor_msgs.msg import JointState
 
 FILE = "simulated_robot.launch.py"
 
@@ -91,19 +89,3 @@ def test_the_launch_ends_with_each_node_that_the_others_need(observer: Node, exe
             assert parameters(observer, f"/{node}", "robot.name") == ["iiwa"]
         os.kill(node_process(launch, executable), signal.SIGKILL)
         wait_for(lambda: not command_line(launch))
-
-
-def test_a_robot_in_the_section_of_one_node_reaches_all(observer: Node, tmp_path: Path) -> None:
-    file = tmp_path / "arm.yaml"
-    text = (CONFIG / "sea_planar_2r.yaml").read_text(encoding="utf-8")
-    file.write_text(text.replace("/**:", "/eom_dynamics:"), encoding="utf-8")
-    received: list[JointState] = []
-    observer.create_subscription(JointState, "/joint_states", received.append, 1)
-    with launched(FILE, nodes=3, robot_file=file):
-        wait_for(lambda: observer.count_publishers("/feedforward") == 1)
-        wait_for(lambda: bool(received), observer)
-        assert list(received[0].name) == ["joint_1", "joint_2"]
-        request = {"position": [0.0, 0.0], "velocity": [0.0, 0.0]}
-        wait_for(
-            lambda: ask(observer, GetEquationsOfMotion, "/eom_dynamics_planning/equations_of_motion", **request).success
-        )

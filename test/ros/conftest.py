@@ -95,11 +95,12 @@ def other(ros):
         with contextlib.suppress(ExternalShutdownException):
             executor.spin()
 
-    def start_node(name, mode="parameters", **parameters):
+    def start_node(name, mode="parameters", namespace="", **parameters):
         from rclpy.parameter import Parameter
 
         node = ros.create_node(
             name,
+            namespace=namespace,
             start_parameter_services=mode in ("parameters", "silent"),
             allow_undeclared_parameters=True,
             automatically_declare_parameters_from_overrides=True,

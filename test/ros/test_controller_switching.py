@@ -208,21 +208,6 @@ def test_a_killed_manager_starts_again_where_the_arm_is(start):
     assert steps(again) < 1e-9
 
 
-def test_the_simulated_drives_follow_positions(start):
-    """As under a controller that knows no springs: gravity deflects them, and the PD of the drives."""
-
-    def change(parameters):
-        front, motors = parameters[TRAJECTORY]["ros__parameters"], parameters[FEEDFORWARD]["ros__parameters"]["motors"]
-        front |= {"joints": motors, "command_joints": motors, "command_interfaces": ["position"]}
-
-    arm = start(TRAJECTORY, change=change)
-    arm.run(1.0)
-    resting = np.array(arm.rows[-1][1])
-    moving(arm, 2.0)
-    assert 0.01 < abs(resting).max() < 0.1
-    assert abs(np.array(arm.rows[-1][1]) - 0.3).max() < 0.1
-
-
 def test_a_publisher_of_setpoints_ends(start):
     arm = start(FEEDFORWARD)
     publisher = arm.node.create_publisher(JointTrajectorySetpoint, "/feedforward_controller/setpoint", 1)

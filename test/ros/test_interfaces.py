@@ -13,14 +13,3 @@ def test_interfaces_that_are_not_built_are_an_error_that_says_what_to_do(monkeyp
     monkeypatch.setitem(sys.modules, "eom_dynamics.msg", None)
     with pytest.raises(ImportError, match=r"interfaces of eom_dynamics are not built.* make build, or colcon build"):
         import eom_dynamics.ros.interfaces  # noqa: F401
-
-
-def test_choices_are_constants():
-    srv = pytest.importorskip("eom_dynamics.srv", reason="the interfaces are not built")
-    from eom_dynamics.action import ComputeTrajectoryFeedforward
-
-    for kind in (srv.ComputeTrajectoryFeedforward.Request, ComputeTrajectoryFeedforward.Goal):
-        assert (kind.REST, kind.FREE) == ("rest", "free")
-    request = srv.GetEquationsOfMotion.Request
-    assert (request.CHRISTOFFEL, request.SKEW, request.PAPER) == ("christoffel", "skew", "paper")
-    assert request.WIEBER == "wieber"

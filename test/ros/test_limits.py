@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Limits of joints and motors in stream, services and trajectories: reported, refused, clipped or ignored."""
+"""Limits of joints and motors in stream, services and trajectories: reported, refused, clipped, ignored or met."""
 
 from array import array
 
@@ -10,7 +10,8 @@ from paths import CONFIG
 
 import eom_dynamics as eom
 from eom_dynamics.messages.fields import STATE_FIELDS
-from eom_dynamics.trajectory import check, through
+from eom_dynamics.messages.trajectories import read_spline
+from eom_dynamics.trajectory import Samples, check, minimum_time, through
 
 pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")
 
@@ -29,7 +30,7 @@ HOME = np.array([0.0, 0.0, 0.0, -1.5, 0.0, 1.5, 0.0])
 INSIDE = dict(zip(STATE_FIELDS, [HOME, *np.zeros((4, 7))], strict=True))
 OUTSIDE = {**INSIDE, "position": HOME + 9.0 * np.eye(7)[0], "velocity": 50.0 * np.eye(7)[5]}
 
-ARGUMENTS = ("--params-file", CONFIG / "panda.yaml", "-p", "warning_period:=0.0", "-p", "stream_rate:=250.0")
+ARGUMENTS = ("--params-file", CONFIG / "panda.yaml", "-p", "warning_period:=0.0")
 
 
 @pytest.fixture(scope="module")
@@ -140,38 +141,6 @@ def test_a_planner_sends_polynomials_beyond_limits(node):
     assert node.set_parameter("trajectory_limits", "refuse") == ""
 
 
-def test_an_empty_trajectory_brings_the_arm_to_rest_within_limits(node):
-    every = node.collect(TrajectoryStatus, "trajectory_status")
-    publisher = node.publisher(SplineTrajectory, "spline_trajectory")
-    node.repeat(lambda: publisher.publish(polynomial(HOME, 0.4, 0.04)), lambda: every, "the subscription")
-    node.wait_for_diagnostics(lambda *s: "trajectory" not in s[2], "the end of those before")
-    node.answers_to(node.publish(**INSIDE))  # no trajectory to take over from
-    node.feedforward.clear()
-    # By this name, since some of those before may be refused only now.
-    motion = polynomial(HOME, 0.8, 2.0, frame="to rest")
-
-    def statuses():
-        return [status for status in every if status.header.frame_id == motion.header.frame_id]
-
-    publisher.publish(motion)
-    node.wait(lambda: node.feedforward and node.feedforward[-1].motor_velocity[0] > 0.3, "motion")
-    publisher.publish(SplineTrajectory(header=motion.header))
-    A, F, S = TrajectoryStatus.ACCEPTED, TrajectoryStatus.FINISHED, TrajectoryStatus.STOPPED
-    node.wait(lambda: statuses()[-1].status == F, "rest")
-    assert [status.status for status in statuses()] == [A, S, A, F]
-    assert statuses()[1].message == "stopped by an empty trajectory"
-    node.wait(lambda: np.max(np.abs(node.feedforward[-1].motor_velocity)) < 1e-9, "the last command")
-    for answer in node.feedforward:
-        assert np.all(np.abs(answer.effort) <= LARGEST) and np.max(np.abs(answer.effort_rate)) <= 1000.0
-    assert_no_step(node.feedforward)
-    # From there: 0.3 rad in 50 ms, to be at its first knot in time.
-    here = np.array(node.feedforward[-1].motor_position)
-    publisher.publish(polynomial(here + 0.3, -0.3, 2.0, first=0.05))
-    reason = "exceeds limits on the way from the commanded state: fer_joint"
-    node.wait_for_diagnostics(lambda *s: reason in s[2].get("last refused trajectory", ""), "the refusal")
-    assert np.max(np.abs(node.feedforward[-1].motor_velocity)) < 1e-9
-
-
 def test_planning_services_report_or_refuse(planning):
     def batch():
         fields = {name: np.concatenate((INSIDE[name], OUTSIDE[name])) for name in STATE_FIELDS}
@@ -179,9 +148,7 @@ def test_planning_services_report_or_refuse(planning):
         return Client.call(planning, ComputeInverseDynamicsBatch, "inverse_dynamics_batch", request)
 
     def trajectory():
-        motion = joint_trajectory(NAMES, [0.0, 0.04], [HOME, HOME + 0.4])
-        request = ComputeTrajectoryFeedforward.Request(trajectory=motion)
-        return Client.call(planning, ComputeTrajectoryFeedforward, "trajectory_feedforward", request)
+        return timed(planning, [0.0, 0.04], [HOME, HOME + 0.4])
 
     answer = batch()
     assert answer.success and answer.message.startswith("exceeds limits: fer_joint6: velocity 50 rad/s")
@@ -195,6 +162,80 @@ def test_planning_services_report_or_refuse(planning):
     assert planning.set_parameter("limits", "ignore") == ""
     assert batch().message == ""
     assert planning.set_parameter("limits", "warn") == ""
+
+
+# --- Timing of trajectories: as given, slowed down, or the fastest within limits --------------
+
+WAYPOINT_TIMES = np.array([0.0, 0.3, 0.5])
+WAYPOINTS = np.array(
+    [[0, 0.2, 0, -1.6, 0, 1.8, 0], [0.6, -0.3, 0.4, -2.0, 0.5, 2.2, 0.4], [1.2, 0.3, 0.1, -1.4, -0.3, 1.5, 1.0]]
+)
+
+
+def timed(planning, times=WAYPOINT_TIMES, positions=WAYPOINTS, **options):
+    """The answer to a trajectory with a timing."""
+    request = ComputeTrajectoryFeedforward.Request(trajectory=joint_trajectory(NAMES, times, positions), **options)
+    return Client.call(planning, ComputeTrajectoryFeedforward, "trajectory_feedforward", request)
+
+
+def test_the_service_finds_the_fastest_motion(planning):
+    answer = timed(planning, timing="fastest", sample_rate=1000.0)
+    assert answer.success, answer.message
+    assert not answer.exceeded and answer.time_scaling == 1.0
+    expected = minimum_time(ARM, through(WAYPOINT_TIMES, WAYPOINTS))
+    assert answer.time[-1] == pytest.approx(expected.end, rel=1e-9)
+    states = [np.reshape(getattr(answer, field), (-1, 7)) for field in STATE_FIELDS]
+    assert check(ARM, Samples(np.array(answer.time), *states)).ok
+    points = answer.trajectory.points
+    np.testing.assert_allclose([point.positions for point in points], WAYPOINTS, rtol=0, atol=1e-9)
+    assert all(len(point.velocities) == len(point.accelerations) == len(point.effort) == 7 for point in points)
+    last = points[-1].time_from_start
+    assert last.sec + 1e-9 * last.nanosec == pytest.approx(expected.end, abs=1e-9)
+
+
+def test_the_service_slows_a_motion_down(planning):
+    given = timed(planning)
+    assert given.exceeded and given.time_scaling > 1.0
+    answer = timed(planning, timing="slow_down", sample_rate=100.0)
+    assert answer.success and not answer.exceeded
+    assert answer.time[-1] == pytest.approx(0.5 * given.time_scaling, rel=1e-3)
+    assert timed(planning, timing="fastest").trajectory.points[-1].time_from_start.nanosec < 1e9 * answer.time[-1] % 1e9
+
+
+def test_a_motion_that_no_timing_allows_is_refused_with_the_limit(planning):
+    outside = WAYPOINTS.copy()
+    outside[1, 3] = 0.0
+    answer = timed(planning, positions=outside, timing="slow_down")
+    assert not answer.success and f"{NAMES[3]}: " in answer.message
+    assert answer.message.endswith("; slowing down does not help; change the path")
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"timing": "late"}, "timing must be given, slow_down or fastest, is 'late'"),
+        (
+            {"timing": "fastest", "times": WAYPOINT_TIMES[:1], "positions": WAYPOINTS[:1]},
+            "a path must have a start and an end",
+        ),
+    ],
+)
+def test_what_has_no_timing_is_refused_in_one_line(planning, options, reason):
+    answer = timed(planning, **options)
+    assert not answer.success
+    assert reason in answer.message and "\n" not in answer.message
+
+
+def test_published_trajectories_are_played_as_fast_as_limits_allow(planning):
+    received = planning.collect(SplineTrajectory, "spline_trajectory")
+    publisher = planning.publisher(JointTrajectory, "joint_trajectory")
+    assert planning.set_parameter("trajectory_limits", "fastest") == ""
+    publisher.publish(joint_trajectory(NAMES, WAYPOINT_TIMES, WAYPOINTS))
+    planning.wait(lambda: bool(received), "the spline")
+    assert planning.set_parameter("trajectory_limits", "refuse") == ""
+    motion = read_spline(received[0], NAMES)
+    assert motion.end == pytest.approx(minimum_time(ARM, through(WAYPOINT_TIMES, WAYPOINTS)).end, rel=1e-6)
+    assert check(ARM, motion, rate=1000.0).exceeded == ()
 
 
 def test_a_stop_that_is_computed_late_makes_no_step(start):

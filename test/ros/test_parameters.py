@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parameter names with dots to nested sections and back."""
 
-import difflib
-from types import SimpleNamespace
-
 import pytest
 from chains import flat
 from hypothesis import given
@@ -12,30 +9,7 @@ from hypothesis import strategies as st
 from eom_dynamics import RobotDescriptionError
 
 pytest.importorskip("rclpy", reason="rclpy is not installed")
-from eom_dynamics.ros import node_parameters
 from eom_dynamics.ros.node_parameters import nested
-
-
-def test_unknown_parameters_are_compared_with_few(monkeypatch):
-    """The first ones get a hint, all are listed."""
-    given_parameters = [
-        SimpleNamespace(name=f"{section}.a") for section in ("robots", *map("exector_{}".format, range(5000)))
-    ]
-    monkeypatch.setattr(node_parameters, "_start_values", lambda node: given_parameters)
-    compared = []
-    get_close_matches = difflib.get_close_matches
-
-    def counting(*arguments, **keywords):
-        compared.append(arguments)
-        return get_close_matches(*arguments, **keywords)
-
-    monkeypatch.setattr(difflib, "get_close_matches", counting)
-    hints = node_parameters.unknown(SimpleNamespace(has_parameter=lambda name: False), node_parameters.COMMON)
-    assert hints["robots.a"] == "did you mean robot?" and hints["exector_4999.a"].startswith(
-        "known are diagnostic_period, "
-    )
-    assert len(hints) == 5001 and len(compared) <= 500
-
 
 names = st.text(st.characters(exclude_characters=".", exclude_categories=["Cs"]), min_size=1, max_size=4)
 trees = st.dictionaries(

@@ -3,11 +3,11 @@
 
 import os
 import signal
+from array import array
 from pathlib import Path
 
 import numpy as np
 import pytest
-from node_client import Client
 from paths import CONFIG
 from urdf_arms import urdf_arm
 
@@ -38,33 +38,15 @@ def cores(pid):
     return {frozenset(os.sched_getaffinity(int(task.name))) for task in Path(f"/proc/{pid}/task").iterdir()}
 
 
-def test_no_node_advertises_a_name_in_the_private_namespace_of_another(start):
-    dynamics = start(*IIWA, name="eom_dynamics")
-    beside = {"beside": dynamics.process}
-    clients = (
-        dynamics,
-        start.planning(*IIWA, **beside),
-        start(*IIWA, module="simulated_robot_node", client=Client, **beside),
-    )
-    for client in clients:
-        place = client.process.name, client.process.namespace
-        client.wait(lambda client=client, place=place: place in client.node.get_node_names_and_namespaces(), "the node")
+def test_names_quality_of_service_priority_and_end(start):
+    from rclpy.qos import ReliabilityPolicy
 
-        def advertised(node=client.node, place=place):
-            topics, services = node.get_publisher_names_and_types_by_node, node.get_service_names_and_types_by_node
-            return {name for name, _ in (*topics(*place), *services(*place))}
-
-        last = f"{place[1]}/{place[0]}/set_parameters"
-        client.wait(lambda advertised=advertised, last=last: last in advertised(), last)
-        others = tuple(f"{place[1]}/{other.process.name}/" for other in clients if other is not client)
-        assert not [name for name in advertised() if name.startswith(others)]
-
-
-def test_names_priority_and_end(start):
+    override = "qos_overrides.{namespace}/joint_trajectory.subscription"
     client = start.planning(
         *IIWA,
         *("-r", "~/forward_dynamics:=accelerations", "-r", "~/equations_of_motion:={namespace}_terms"),
         *("-p", "use_sim_time:=true", "-p", "niceness:=7"),
+        *("-p", f"{override}.reliability:=best_effort", "-p", f"{override}.depth:=3"),
     )
     space = client.process.namespace
     own = f"{space}/{client.process.name}"
@@ -82,6 +64,9 @@ def test_names_priority_and_end(start):
     assert client.diagnostics[-1].status[0].name == f"{space[1:]}/{client.process.name}: planning"
     assert client.set_parameter("niceness", 0).startswith("Trying to set a read-only parameter")
     assert client.set_parameter("robot.name", "x").startswith("robot.name is read-only while there is a robot")
+    (subscription,) = client.node.get_subscriptions_info_by_topic(f"{space}/joint_trajectory")
+    assert subscription.qos_profile.reliability == ReliabilityPolicy.BEST_EFFORT
+    assert client.get_parameter(f"{override}.depth".format(namespace=space)) == 3
 
     pid = client.process.process.pid
     assert nice_values(pid) == {max(7, os.getpriority(os.PRIO_PROCESS, os.getpid()))}
@@ -89,23 +74,6 @@ def test_names_priority_and_end(start):
     assert cores(pid) == {frozenset(own - {min(own)} or own)}
     assert client.process.stop(signal.SIGINT) == 0
     assert "Traceback" not in client.process.log
-
-
-def test_trajectories_are_received_with_the_quality_of_service_of_parameters(start):
-    from rclpy.qos import ReliabilityPolicy
-
-    override = "qos_overrides.{namespace}/joint_trajectory.subscription"
-    client = start.planning(*IIWA, "-p", f"{override}.reliability:=best_effort", "-p", f"{override}.depth:=3")
-    (subscription,) = client.node.get_subscriptions_info_by_topic(f"{client.process.namespace}/joint_trajectory")
-    assert subscription.qos_profile.reliability == ReliabilityPolicy.BEST_EFFORT
-    assert client.get_parameter(f"{override}.depth".format(namespace=client.process.namespace)) == 3
-
-
-def test_it_gives_way_by_its_parameters_alone(start):
-    client = start.planning(*IIWA, "-p", "niceness:=0", "-p", "reserved_cores:=0", "-p", "kept_memory:=0")
-    pid = client.process.process.pid
-    assert nice_values(pid) == {os.getpriority(os.PRIO_PROCESS, os.getpid())}
-    assert cores(pid) == {frozenset(os.sched_getaffinity(0))}
 
 
 def test_it_waits_for_a_robot_and_follows_a_new_one(start, describe):
@@ -129,33 +97,30 @@ def test_it_waits_for_a_robot_and_follows_a_new_one(start, describe):
     assert terms(client, n=3).success
 
 
-def test_it_ends_while_it_computes(start):
-    client = start.planning(*IIWA)
+def test_it_gives_way_by_its_parameters_alone_and_ends_while_it_computes(start):
     from eom_dynamics.srv import ComputeInverseDynamicsBatch
 
+    client = start.planning(*IIWA, "-p", "niceness:=0", "-p", "reserved_cores:=0", "-p", "kept_memory:=0")
+    pid = client.process.process.pid
+    assert nice_values(pid) == {os.getpriority(os.PRIO_PROCESS, os.getpid())}
+    assert cores(pid) == {frozenset(os.sched_getaffinity(0))}
     service = client.client(ComputeInverseDynamicsBatch, "inverse_dynamics_batch")
-    zeros = np.zeros(7 * 100_000).tobytes()
-    from array import array
-
-    fields = {name: array("d", zeros) for name in ("position", "velocity", "acceleration")}
+    zeros = array("d", bytes(8 * 7 * 100_000))
+    request = ComputeInverseDynamicsBatch.Request(position=zeros, velocity=zeros, acceleration=zeros)
     for _ in range(5):
-        service.call_async(ComputeInverseDynamicsBatch.Request(**fields))
+        service.call_async(request)
     client.spin(0.3)
     assert client.process.stop(signal.SIGTERM) == 0
     assert "Traceback" not in client.process.log
 
 
-def test_a_robot_that_cannot_be_used_is_reported(start):
-    client = start.planning(*IIWA, "-p", "robot.joints.iiwa_joint_1.mass:=-1.0")
-    level, message, _ = client.next_diagnostics()
+def test_answers_have_shared_memory_unless_a_profile_is_chosen(start, monkeypatch):
+    """Also where the robot cannot be used, which the node says in its diagnostics and its answers."""
+    chosen = start.planning(*IIWA, "-p", "robot.joints.iiwa_joint_1.mass:=-1.0")
+    level, message, _ = chosen.next_diagnostics()
     assert level == 2
     assert message.startswith("robot not loaded: parameters: robot.joints.iiwa_joint_1.mass: must be positive")
-    assert terms(client).message == f"there is no robot: {message.partition(': ')[2]}"
-
-
-def test_answers_have_shared_memory_unless_a_profile_is_chosen(start, monkeypatch):
-    chosen = start.planning(*IIWA)
-    assert terms(chosen).success
+    assert terms(chosen).message == f"there is no robot: {message.partition(': ')[2]}"
     before = largest_shared_memory(chosen.process.process.pid)  # later it maps that of others, too
     if not before:
         pytest.skip("this middleware needs no shared memory")
@@ -165,26 +130,23 @@ def test_answers_have_shared_memory_unless_a_profile_is_chosen(start, monkeypatc
     assert before < 2**21 and largest_shared_memory(own.process.process.pid) >= 2**25
 
 
-@pytest.mark.parametrize("library", ["FASTRTPS", "FASTDDS"])
-def test_profiles_and_transports_of_the_user_are_kept(library, monkeypatch, tmp_path):
+def test_profiles_and_transports_of_the_user_are_kept(monkeypatch, tmp_path):
     from eom_dynamics.ros.scheduling import share_memory
 
     names = ("FASTRTPS_DEFAULT_PROFILES_FILE", "FASTDDS_DEFAULT_PROFILES_FILE", "FASTDDS_BUILTIN_TRANSPORTS")
     monkeypatch.chdir(tmp_path)
-    for other in names:
-        monkeypatch.delenv(other, raising=False)
-    for other in names:
-        monkeypatch.setenv(other, "mine")
+    for name in names:
+        monkeypatch.setenv(name, "")  # which the end of the test restores
+    for name in names:
+        monkeypatch.setenv(name, "mine")
         share_memory()
-        assert [os.environ.get(each) for each in names].count("mine") == 1
-        assert [os.environ.get(each) for each in names].count(None) == 2
-        monkeypatch.delenv(other)
-    file = tmp_path / f"DEFAULT_{library}_PROFILES.xml"
-    file.write_text("<dds/>")
+        assert [os.environ[each] for each in names] == ["mine" if each == name else "" for each in names]
+        monkeypatch.setenv(name, "")
+    for library in ("FASTRTPS", "FASTDDS"):
+        file = tmp_path / f"DEFAULT_{library}_PROFILES.xml"
+        file.write_text("<dds/>")
+        share_memory()
+        assert not any(os.environ[name] for name in names)
+        file.unlink()
     share_memory()
-    assert not any(other in os.environ for other in names)
-    file.unlink()
-    share_memory()
-    assert all(Path(os.environ[other]).is_file() for other in names[:2])
-    for other in names[:2]:
-        monkeypatch.delenv(other)
+    assert all(Path(os.environ[name]).is_file() for name in names[:2])

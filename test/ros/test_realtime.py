@@ -2,7 +2,6 @@
 """Real-time scheduling of the stream, its processors and locked memory: what they do, and warnings where they fail."""
 
 import os
-import resource
 import shutil
 import sys
 from pathlib import Path
@@ -45,17 +44,27 @@ def answers(client):
 
 
 @pytest.mark.skipif(not permitted(), reason="real-time scheduling is not permitted here")
-def test_from_activation_on_stream_and_middleware_are_in_real_time(start):
-    client = start(*ARGUMENTS, "-p", f"realtime_priority:={PRIORITY}", "-p", "autostart:=false")
+def test_from_activation_on_stream_and_middleware_are_in_real_time_on_their_processors(start):
+    """And memory is locked where that is permitted."""
+    allowed = sorted(os.sched_getaffinity(0))
+    asked = (
+        f"realtime_priority:={PRIORITY}",
+        f"cpu_affinity:='{allowed[-1]}'",
+        "lock_memory:=true",
+        "autostart:=false",
+    )
+    client = start(*ARGUMENTS, *(word for x in (*asked, "autostart:=false") for word in ("-p", x)))
     node = client.process.process.pid
     assert client.transition("configure")
     assert {entry[1] for entry in threads(node).values()} == {os.SCHED_OTHER}
     assert client.transition("activate")
     assert len(answers(client)) == 7
-    stream = threads(node)
-    assert stream[node][1:] == (os.SCHED_FIFO, PRIORITY)
-    middleware = {entry[1:] for entry in stream.values() if entry[0].startswith("dds.")}
-    assert middleware == {(os.SCHED_FIFO, PRIORITY)}
+    found = threads(node)
+    middleware = [thread for thread, entry in found.items() if entry[0].startswith("dds.")]
+    assert {found[thread][1:] for thread in (node, *middleware)} == {(os.SCHED_FIFO, PRIORITY)}
+    assert {tuple(os.sched_getaffinity(thread)) for thread in (node, *middleware)} == {(allowed[-1],)} and middleware
+    locked = int(Path(f"/proc/{node}/status").read_text().partition("VmLck:")[2].split()[0])  # kB
+    assert locked == 0 if "lock_memory is not permitted" in client.process.log else locked > 10_000
 
 
 @pytest.mark.skipif(not permitted(), reason="real-time scheduling is not permitted here")
@@ -82,59 +91,26 @@ print(os.sched_getscheduler(0) & ~os.SCHED_RESET_ON_FORK, *policies, child.stdou
     assert printed.split() == [str(policy) for policy in (os.SCHED_FIFO, *[os.SCHED_OTHER] * 3)]
 
 
-def test_where_it_is_not_permitted_the_node_warns_and_streams(start):
-    prefix = ("prlimit", "--rtprio=0")
-    if permitted():
-        if not shutil.which("setpriv"):
-            pytest.skip("setpriv, which takes the permission away, is not installed")
-        prefix = (*prefix, "setpriv", "--bounding-set=-sys_nice", "--inh-caps=-sys_nice")
-    elif resource.getrlimit(resource.RLIMIT_RTPRIO)[1] == 0:
-        prefix = ()
-    client = start(*ARGUMENTS, "-p", f"realtime_priority:={PRIORITY}", prefix=prefix)
-    assert len(answers(client)) == 7
-    client.wait_for_diagnostics(
-        lambda level, message, _: level == 1 and f"realtime_priority {PRIORITY} is not permitted" in message,
-        "the warning",
-    )
-    assert "raise the limit rtprio to 7" in client.process.log
-    assert "Traceback" not in client.process.log
-
-
 @pytest.mark.parametrize("processors", ["x", "0,", "-1", "3-1", "1 2", "0x1", "99999"])
 def test_lists_of_processors_that_are_none_are_refused(processors):
     assert stream_on_processors(processors).startswith("cpu_affinity must be numbers and ranges of processors such as")
 
 
-def test_the_stream_stays_on_its_processors_and_its_memory_in_place(start):
-    allowed = sorted(os.sched_getaffinity(0))
-    client = start(*ARGUMENTS, "-p", f"cpu_affinity:='{allowed[-1]}'", "-p", "lock_memory:=true")
-    assert len(answers(client)) == 7
-    node = client.process.process.pid
-    assert os.sched_getaffinity(node) == {allowed[-1]}
-    assert {tuple(os.sched_getaffinity(t)) for t in threads(node) if "dds." in threads(node)[t][0]} == {(allowed[-1],)}
-    status = Path(f"/proc/{node}/status").read_text()
-    locked = int(status.partition("VmLck:")[2].split()[0])
-    if "lock_memory is not permitted" not in client.process.log:
-        assert locked > 10_000  # kB
-    else:
-        assert locked == 0
-
-
 def test_where_they_are_not_possible_the_node_warns_and_streams(start):
-    prefix = ("prlimit", "--memlock=65536")
-    if os.geteuid() == 0:
+    prefix = ("prlimit", "--memlock=65536", "--rtprio=0")
+    if os.geteuid() == 0 or permitted():
         if not shutil.which("setpriv"):
             pytest.skip("setpriv, which takes the permission away, is not installed")
-        prefix = (*prefix, "setpriv", "--bounding-set=-ipc_lock", "--inh-caps=-ipc_lock")
-    client = start(*ARGUMENTS, "-p", "cpu_affinity:='4999'", "-p", "lock_memory:=true", prefix=prefix)
+        prefix = (*prefix, "setpriv", "--bounding-set=-sys_nice,-ipc_lock", "--inh-caps=-sys_nice,-ipc_lock")
+    asked = (f"realtime_priority:={PRIORITY}", "cpu_affinity:='4999'", "lock_memory:=true")
+    client = start(*ARGUMENTS, *(word for parameter in asked for word in ("-p", parameter)), prefix=prefix)
     assert len(answers(client)) == 7
-    client.wait_for_diagnostics(
-        lambda level, message, _: (
-            level == 1
-            and "cpu_affinity 4999 is not possible: there is no processor 4999" in message
-            and "lock_memory is not permitted (limit 64 kB)" in message
-        ),
-        "the warning",
+    reasons = (
+        f"realtime_priority {PRIORITY} is not permitted",
+        "cpu_affinity 4999 is not possible: there is no processor 4999",
+        "lock_memory is not permitted (limit 64 kB)",
     )
-    assert "raise the limit memlock to unlimited" in client.process.log
+    client.wait_for_diagnostics(lambda *s: s[0] == 1 and all(reason in s[1] for reason in reasons), "the warning")
+    for remedy in ("raise the limit rtprio to 7", "raise the limit memlock to unlimited"):
+        assert remedy in client.process.log
     assert "Traceback" not in client.process.log

@@ -12,17 +12,14 @@ import eom_dynamics as eom
 from eom_dynamics.ros.robot_argument import robot_parameters, urdf_to_show
 
 
-def test_a_urdf_is_given_by_its_path_and_a_robot_for_all_nodes_as_a_parameter_file() -> None:
-    for name in ("/robots/arm.urdf", "/robots/arm.xacro"):
-        assert robot_parameters(name) == [{"robot_file": name}]
-    assert robot_parameters(str(CONFIG / "iiwa.yaml")) == [str(CONFIG / "iiwa.yaml")]
-
-
-@pytest.mark.parametrize("node", ["eom_dynamics", "/left/eom_dynamics", "/*"])
-def test_a_robot_for_one_node_is_given_by_its_path_too(node: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("node", ["/**", "/left/eom_dynamics", "/*"])
+def test_a_urdf_is_given_by_its_path_and_a_robot_for_all_nodes_as_a_parameter_file(node: str, tmp_path: Path) -> None:
+    """And a robot for one node, whose section others do not read, by both."""
+    assert robot_parameters("/robots/arm.urdf") == [{"robot_file": "/robots/arm.urdf"}]
     file = tmp_path / "arm.yaml"
     file.write_text((CONFIG / "iiwa.yaml").read_text(encoding="utf-8").replace("/**:", f"{node}:"), encoding="utf-8")
-    assert robot_parameters(str(file)) == [{"robot_file": str(file)}, str(file)]
+    path = [{"robot_file": str(file)}] if node != "/**" else []
+    assert robot_parameters(str(file)) == [*path, str(file)]
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,10 @@ from robot_client import BY_CLOCK, RobotClient
 
 import eom_dynamics as eom
 
+pytest.importorskip("rclpy", reason="rclpy is not installed")
+
+from eom_dynamics.ros.simulated_robot_node import CommandPhase, CommandWatchdog, Pace
+
 IIWA = ("--params-file", CONFIG / "iiwa.yaml", "-p", "warning_period:=0.0", "-p", "rate:=500.0")
 # For commands that a test sends once: on a busy machine, the next one may be late.
 PATIENT = ("-p", "command_timeout:=0.0")
@@ -57,20 +61,6 @@ def close(values, wanted, tolerance=1e-3):
     return np.max(np.abs(np.array(values) - wanted)) < tolerance
 
 
-# --- The whole stack ----------------------------------------------------------------------
-
-
-def test_drives_have_the_timing_of_the_robot_file(simulate, tmp_path):
-    """A parameter that is given overrides it; a time between steps is rounded."""
-    text = (CONFIG / "planar_2r.yaml").read_text()
-    timing = "robot:\n      command_period: 0.004\n      drive_delay: 0.0021\n      drive_interpolation: linear"
-    file = tmp_path / "late.yaml"
-    file.write_text(text.replace("robot:", timing, 1))
-    log = simulate("--params-file", file, *PATIENT, "-p", "drive_interpolation:=none").process.log
-    assert "held for 4 ms and acting 2 ms later" in log
-    assert re.search(r"\[WARN\].*drive_delay of 0\.0021 s is not a multiple of the step of 0\.001 s; simulated as", log)
-
-
 def test_links_follow_setpoints_through_the_whole_stack(start):
     """Setpoint, command, time, state: each follows the one before, at the same pace on a slow or stalling machine."""
     t = np.arange(0.0, np.pi, 0.01)[:, np.newaxis]
@@ -85,6 +75,8 @@ def test_links_follow_setpoints_through_the_whole_stack(start):
         module="simulated_robot_node",
         client=RobotClient,
     )
+    level, _, values = robot.wait_for_diagnostics(lambda *s: s[1] == "waiting for /clock", "diagnostics")
+    assert (level, values["steps"]) == (1, "0")
     robot.start_clock()
     setpoints = [dict(zip(SETPOINT, setpoint, strict=True)) for setpoint in zip(*swings, strict=True)]
     sent = []
@@ -101,6 +93,9 @@ def test_links_follow_setpoints_through_the_whole_stack(start):
         robot.tick(10 * k, lambda k=k: len(robot.joints) == k)
         followed.append(robot.joints[-1].position)
     assert robot.joints[0].name == NAMES
+    assert robot.joints[0].header.stamp.sec == 5
+    assert robot.joints[0].header.stamp.nanosec == pytest.approx(10**7, abs=2 * 10**6)
+    assert int(robot.next_diagnostics()[2]["steps"]) == 10 * len(followed)
     # A command holds for 10 ms, and may reach the robot after the time that follows it: 20 ms at 0.1 rad/s.
     assert close(followed, swings[0], 2e-3)
     assert robot.process.stop(signal.SIGINT) == 0
@@ -110,16 +105,21 @@ def test_links_follow_setpoints_through_the_whole_stack(start):
 # --- Commands and states ------------------------------------------------------------------
 
 
-def test_motors_come_by_their_own_names_where_two_pull_at_a_joint(simulate, tmp_path):
+def test_two_motors_a_joint_have_names_and_drives_the_timing_of_the_robot_file(simulate, tmp_path):
+    """A parameter that is given overrides the timing of the file; a time between steps is rounded."""
     parameters = yaml.safe_load((CONFIG / "planar_2r.yaml").read_text())
-    for joint in parameters["/**"]["ros__parameters"]["robot"]["joints"].values():
+    robot = parameters["/**"]["ros__parameters"]["robot"]
+    robot |= {"command_period": 0.004, "drive_delay": 0.0021, "drive_interpolation": "linear"}
+    for joint in robot["joints"].values():
         joint["elasticity"] = {"type": "antagonistic_exponential", "stiffness": 50.0, "growth": 6.0, "nominal": 1500.0}
     file = tmp_path / "pairs.yaml"
     file.write_text(yaml.safe_dump(parameters))
     arm = eom.ElasticArm(eom.load_robot(file))
-    robot = simulate("--params-file", file, *PATIENT, "-p", "command:=feedforward")
-    zero = np.zeros(2)
-    goal = arm.feedforward(np.array([0.2, -0.1]), zero, zero, zero, zero)
+    robot = simulate("--params-file", file, *PATIENT, "-p", "command:=feedforward", "-p", "drive_interpolation:=none")
+    log = robot.process.log
+    assert "held for 4 ms and acting 2 ms later" in log
+    assert re.search(r"\[WARN\].*drive_delay of 0\.0021 s is not a multiple of the step of 0\.001 s; simulated as", log)
+    goal = arm.feedforward(np.array([0.2, -0.1]), *np.zeros((4, 2)))
     order = [2, 3, 0, 1]
     robot.send(
         "feedforward",
@@ -149,23 +149,11 @@ def test_when_commands_stop_the_position_is_held(simulate):
     assert "Exception" not in robot.process.log
 
 
-# --- Time, and the start ------------------------------------------------------------------
-
-
-def test_time_may_come_from_a_clock(start):
-    robot = start(*IIWA, *BY_CLOCK, module="simulated_robot_node", client=RobotClient)
-    level, _, values = robot.wait_for_diagnostics(lambda *s: s[1] == "waiting for /clock", "diagnostics")
-    assert level == 1 and values["steps"] == "0"
-    robot.start_clock()
-    robot.tick(50, lambda: status_of(robot.diagnostics[-1])[2]["steps"] == "25")
-    assert robot.next_diagnostics()[2]["steps"] == "25"
-    assert robot.joints[-1].header.stamp.sec == 5
-    assert robot.joints[-1].header.stamp.nanosec == pytest.approx(50_000_000, abs=2_000_000)
+# --- The start ---------------------------------------------------------------------------
 
 
 REFUSED_AT_START = [
     (("-p", "command:=voltage"), "command must be one of motor_setpoint, feedforward, motor_effort, joint"),
-    (("-p", "kp:=many"), "kp"),
     (("--", "--colour"), "--colour"),
 ]
 
@@ -174,16 +162,6 @@ def test_values_that_are_not_allowed_are_refused_at_the_start(ros, tmp_path):
     cases = [((*IIWA, *arguments), reason) for arguments, reason in REFUSED_AT_START]
     for code, log, reason in refusals_at_start(tmp_path, cases, module="simulated_robot_node"):
         assert code in (1, 2) and reason in log and "Traceback" not in log
-
-
-def test_a_robot_that_cannot_be_simulated_is_an_error_with_its_reason(start):
-    arguments = ("-p", "initial_position:=[0.0, 1.0]")
-    robot = start(*IIWA, *arguments, module="simulated_robot_node", client=RobotClient)
-    level, message, _ = robot.next_diagnostics()
-    assert level == 2
-    assert message.startswith("robot not loaded: ") and "initial_position: must have 1 or 7 entries, has 2" in message
-    assert not robot.joints
-    assert "Traceback" not in robot.process.log
 
 
 # --- Shared robots, last since each takes a quarter of a core until the module ends ---------
@@ -235,21 +213,70 @@ def test_states_are_those_of_an_arm_at_rest(at_q):
     assert np.min(distances()) > 0 and np.sum(distances() - 0.01) > -0.0101  # of which the first may be late
 
 
-BAD_COMMANDS = {
-    "nothing": ({}, "position has 0 entries, must have 7"),
-    "length": ({"position": ZERO, "effort": np.zeros(8)}, "effort has 8 entries, must have 7 or none"),
-    "not finite": ({"position": np.array([0, 0, np.nan, 0, 0, 0, 0])}, f"position of motor '{NAMES[2]}' is nan"),
-    "unknown": ({"name": [*NAMES[:6], "tool"], "position": ZERO}, "name[6]: the robot has no motor 'tool'"),
-}
+BAD_COMMANDS = [
+    ({}, "position has 0 entries, must have 7"),
+    ({"name": [*NAMES[:6], "tool"], "position": ZERO}, "name[6]: the robot has no motor 'tool'"),
+]
 
 
 def test_a_bad_command_is_refused_and_the_last_good_one_holds(at_q):
     goal = Q + 0.1
     at_q.send("motor_setpoint", position=goal)
-    for count, (bad, reason) in enumerate(BAD_COMMANDS.values(), start=1):
+    for count, (bad, reason) in enumerate(BAD_COMMANDS, start=1):
         at_q.send("motor_setpoint", **bad)
         _, _, values = at_q.wait_for_diagnostics(lambda *s, n=count: int(s[2]["commands refused"]) == n, reason)
         assert values["last refusal"].startswith(reason)
         assert f"command refused, the last valid one remains: {reason}" in at_q.process.log
     # Without effort beside it, the PD sags by some hundredths of a radian.
     at_q.settle(lambda joints, motors: close(motors.position, goal, 2e-2), "the good command")
+
+
+# --- Pace and watchdog of the simulation ------------------------------------------------
+
+MS = 1e-3
+# Period; readings of the clock, after the first of which no period is due; periods due at the others; steps; those that
+# came late, and those that were let go.
+PACES = {
+    "a steady clock": (MS, [5.0 + MS * k for k in range(5000)], [1] * 4999, 4999, 0, 0),
+    "between two periods nothing is due": (MS, [0.0, 0.0004, 0.0011, 0.0015, 0.0021], [0, 1, 0, 1], 2, 0, 0),
+    "after a hiccup it catches up in goes of 20 ms": (MS, [0.0, *[0.05] * 4], [20, 20, 10, 0], 50, 19 + 19 + 9, 0),
+    "time beyond 100 ms is let go": (MS, [0.0, *[7.0] * 6, 7.001], [20] * 5 + [0, 1], 101, 5 * 19, 6900),
+    "a clock that is set back starts anew": (MS, [100.0, 100.001, 3.0, 3.002], [1, 0, 2], 3, 1, 0),
+    "slow steps are taken one at a time": (0.1, [0.0, 0.05, 0.1, 0.35, 0.35, 0.35], [0, 1, 1, 0, 0], 2, 0, 1),
+}
+
+
+@pytest.mark.parametrize(("period", "clock", "due", "steps", "late", "lost"), PACES.values(), ids=PACES)
+def test_periods_are_counted(period, clock, due, steps, late, lost):
+    pace = Pace(period)
+    assert [pace.due(t) for t in clock] == [0, *due]
+    assert (pace.steps, pace.late, pace.lost) == (steps, late, lost)
+    if period == MS:
+        assert pace.lag == pytest.approx(1e-4 if steps == 2 else 0.0, abs=1e-9)
+
+
+def test_missing_commands_are_noticed_once_and_the_next_one_is_obeyed():
+    watchdog = CommandWatchdog(0.1)
+    assert not watchdog.missed(1000.0) and watchdog.phase is CommandPhase.WAITING
+    assert watchdog.command(1.0)
+    assert not watchdog.missed(1.09)
+    assert watchdog.missed(1.11) and not watchdog.missed(1.12)
+    assert watchdog.phase is CommandPhase.LOST
+    assert watchdog.command(2.0) and watchdog.phase is CommandPhase.FOLLOWING
+    # A clock that is set back keeps nobody waiting.
+    assert [watchdog.missed(now) for now in (1.0, 1.09, 1.11)] == [False, False, True]
+    without = CommandWatchdog(0.0)
+    assert without.command(1.0) and not without.missed(1e6)
+
+
+@pytest.mark.parametrize(("timeout", "pause"), [(0.1, 0.11), (0.0, 1.01)])
+def test_after_a_stop_commands_are_obeyed_when_they_have_paused(timeout, pause):
+    watchdog = CommandWatchdog(timeout)
+    watchdog.command(1.0)
+    watchdog.stop(1.0)
+    for now in (1.05, 1.1, 1.15):
+        assert not watchdog.command(now) and not watchdog.missed(now)
+    assert watchdog.phase is CommandPhase.STOPPED
+    assert not watchdog.missed(1.15 + pause)
+    assert watchdog.phase is CommandPhase.WAITING
+    assert watchdog.command(1.15 + pause)

@@ -2,7 +2,6 @@
 """Trajectories of a planner that has polynomials: played without a fit, or refused, beside the stream."""
 
 import re
-import signal
 import time
 from array import array
 from pathlib import Path
@@ -49,6 +48,14 @@ def publisher(node):
     return publisher
 
 
+@pytest.fixture(scope="module")
+def statuses(node, publisher):
+    """Statuses of trajectories, from now on."""
+    statuses = node.collect(TrajectoryStatus, "trajectory_status")
+    node.repeat(lambda: publisher.publish(rest_to_rest(1)), lambda: statuses, "the subscription")
+    return statuses
+
+
 def rest_to_rest(stamp=0, **changes):
     coefficients = np.outer(SHAPE, DISTANCE)
     coefficients[0] = START
@@ -61,11 +68,6 @@ def rest_to_rest(stamp=0, **changes):
     message = SplineTrajectory(**fields | changes)
     message.header.stamp.sec, message.header.stamp.nanosec = divmod(stamp, 10**9)
     return message
-
-
-def without_stamps(log):
-    """A log without time and name of the node."""
-    return re.sub(r"(\[\w+\]) \[[\d.]+\] \[\S+\]:", r"\1", log)
 
 
 def command(node, position):
@@ -82,9 +84,7 @@ def test_polynomials_are_played_as_they_are(node, publisher):
     begin = time.time_ns() + 1_000_000_000
     publisher.publish(rest_to_rest(begin))
     node.wait(lambda: node.feedforward and stamp_of(node.feedforward[-1]) == begin + 10**9, "the last command")
-    assert f"[INFO] trajectory accepted: 1 s, 2 knots, time 0 at {begin * 1e-9:.3f} s" in without_stamps(
-        node.process.log
-    )
+    assert f"trajectory accepted: 1 s, 2 knots, time 0 at {begin * 1e-9:.3f} s" in node.process.log
     stamps = np.array([stamp_of(answer) for answer in node.feedforward])
     t = (stamps - begin) * 1e-9
     assert t[0] >= 0 and t[-1] == pytest.approx(1.0, abs=1e-8)
@@ -109,27 +109,24 @@ def test_polynomials_are_played_as_they_are(node, publisher):
     node.wait(arrived, "the goal")
 
 
-def test_what_becomes_of_a_trajectory_is_published(node, publisher):
-    statuses = node.collect(TrajectoryStatus, "trajectory_status")
+def test_what_becomes_of_a_trajectory_is_published(node, publisher, statuses):
     command(node, [0.0, 0.0])
-
-    def told():
-        return [(stamp_of(status), status.status, status.message) for status in statuses]
-
-    late = rest_to_rest(1)
-    node.repeat(lambda: publisher.publish(late), lambda: statuses, "the subscription")
-    node.wait(lambda: told()[-1][:2] == (1, TrajectoryStatus.REFUSED) and "it ended" in told()[-1][2], "a refusal")
     now = time.time_ns()
     first, second, third = now + 10**9, now + 10**9 + 1, now + 2 * 10**9
     quick = {"knots": array("d", [0.0, 0.2]), "coefficients": array("d", np.zeros(20))}
+
+    def told():
+        of_these = [status for status in statuses if stamp_of(status) in (first, second, third)]
+        return [(stamp_of(status), status.status, status.message) for status in of_these]
+
     for stamp in (first, second):
         publisher.publish(rest_to_rest(stamp, **quick))
-    node.wait(lambda: told()[-1] == (second, TrajectoryStatus.FINISHED, ""), "the end")
+    node.wait(lambda: told() and told()[-1] == (second, TrajectoryStatus.FINISHED, ""), "the end")
     publisher.publish(rest_to_rest(third, **quick))
     node.wait(lambda: told()[-1] == (third, TrajectoryStatus.ACCEPTED, ""), "the acceptance")
     publisher.publish(SplineTrajectory())
     node.wait(lambda: told()[-1][1] == TrajectoryStatus.STOPPED, "the stop")
-    assert [entry for entry in told() if entry[0] != 1] == [
+    assert told() == [
         (first, TrajectoryStatus.ACCEPTED, ""),
         (first, TrajectoryStatus.STOPPED, "replaced by another trajectory"),
         (second, TrajectoryStatus.ACCEPTED, ""),
@@ -139,27 +136,20 @@ def test_what_becomes_of_a_trajectory_is_published(node, publisher):
     ]
 
 
-def test_statuses_have_the_identity_of_the_request(node, publisher):
+def test_statuses_have_the_identity_of_the_request(node, publisher, statuses):
     """Its own, or else one by topic, number and content, though no trajectory has a stamp."""
-    statuses = node.collect(TrajectoryStatus, "trajectory_status")
-    command(node, [0.0, 0.0])
-    named = rest_to_rest(1)
-    named.request = "mine"
-    node.repeat(lambda: publisher.publish(named), lambda: statuses, "the subscription")
-    assert statuses[-1].request == "mine"
-    wrong = [rest_to_rest(degree=99), rest_to_rest(degree=99)]
-    wrong[1].coefficients = array("d", [1.0])
-    for message in wrong:
+    messages = [rest_to_rest(degree=99), rest_to_rest(degree=99), rest_to_rest(degree=99)]
+    messages[1].coefficients = array("d", [1.0])
+    messages[2].request = "mine"
+    for message in messages:
         publisher.publish(message)
-    ends = [f"{checksum(message):08x}" for message in wrong]
-    node.wait(lambda: {status.request[-8:] for status in statuses} >= set(ends), "both refusals")
-    first, second = (next(s.request for s in statuses if s.request.endswith(end)) for end in ends)
-    assert first.startswith("spline_trajectory/") and second.startswith("spline_trajectory/")
-    assert int(second.split("/")[1]) == int(first.split("/")[1]) + 1
+    node.wait(lambda: statuses and statuses[-1].request == "mine", "the refusals")
+    first, second = (status.request.split("/") for status in statuses[-3:-1])
+    assert [first[-1], second[-1]] == [f"{checksum(message):08x}" for message in messages[:2]]
+    assert first[0] == second[0] == "spline_trajectory" and int(second[1]) == int(first[1]) + 1
 
 
-def test_a_trajectory_that_is_stopped_while_it_is_validated_has_a_status(node, publisher):
-    statuses = node.collect(TrajectoryStatus, "trajectory_status")
+def test_a_trajectory_that_is_stopped_while_it_is_validated_has_a_status(node, publisher, statuses):
     long = {"knots": array("d", np.linspace(0.0, 300.0, 3001)), "coefficients": array("d", np.zeros(3000 * 20))}
     message = rest_to_rest(**long)
     message.header.frame_id = "overtaken"
@@ -168,10 +158,7 @@ def test_a_trajectory_that_is_stopped_while_it_is_validated_has_a_status(node, p
         publisher.publish(message)
         publisher.publish(SplineTrajectory())
 
-    def told():
-        return [status.message for status in statuses if status.header.frame_id == "overtaken"]
-
-    node.repeat(send, lambda: any("ended it before it began" in text for text in told()), "the status")
+    node.repeat(send, lambda: any("ended it before it began" in status.message for status in statuses), "the status")
     # On a busy machine, the last long one may have come without its end.
     node.next_diagnostics()
     node.repeat(
@@ -179,32 +166,6 @@ def test_a_trajectory_that_is_stopped_while_it_is_validated_has_a_status(node, p
         lambda: all("trajectory" not in status_of(message)[2] for message in node.diagnostics[-3:]),
         "the stop",
     )
-
-
-def test_a_stall_of_the_process_does_not_end_a_trajectory(node, publisher):
-    command(node, [0.0, 0.0])
-    node.feedforward.clear()
-    slow = {"knots": array("d", [0.0, 2.0]), "coefficients": array("d", np.zeros(20))}
-    publisher.publish(rest_to_rest(**slow))
-    node.wait(lambda: node.feedforward, "the first command")
-    node.process.process.send_signal(signal.SIGSTOP)
-    time.sleep(0.5)
-    node.process.process.send_signal(signal.SIGCONT)
-    begin = stamp_of(node.feedforward[0])
-    node.wait_for_diagnostics(lambda *s: "trajectory" not in s[2], "the end")
-    # Many commands may still be on their way to this process.
-    node.wait(lambda: stamp_of(node.feedforward[-1]) - begin > 1.9 * 10**9, "the last commands")
-    assert "trajectory stopped" not in node.process.log
-    steps = np.diff([stamp_of(answer) for answer in node.feedforward])
-    assert steps.max() > 0.4 * 10**9
-
-
-@pytest.fixture(scope="module")
-def statuses(node, publisher):
-    """Statuses of trajectories, from now on."""
-    statuses = node.collect(TrajectoryStatus, "trajectory_status")
-    node.repeat(lambda: publisher.publish(rest_to_rest(1)), lambda: statuses, "the subscription")
-    return statuses
 
 
 def constant(position, frame=""):
@@ -230,35 +191,25 @@ def ended(node, statuses, frame):
 
 HERE = np.array([0.3, -0.2])
 AT_REST = dict.fromkeys(STATE_FIELDS, np.zeros(2))
-REFUSED_SETPOINTS = {
-    "NaN": AT_REST | {"position": np.array([np.nan, 0.0])},
-    "empty": {},
-    "names": AT_REST | {"joint_names": ["elbow", "wrist"]},
-    "task": None,
-}
 
 
-@pytest.mark.parametrize(
-    ("bad", "commanded_by"), [*((bad, "trajectory") for bad in REFUSED_SETPOINTS), ("NaN", "setpoint")]
-)
-def test_a_refused_setpoint_leaves_the_commanded_position(node, publisher, statuses, bad, commanded_by):
+@pytest.mark.parametrize("bad", ["NaN", "task"])
+def test_a_refused_setpoint_leaves_the_commanded_position(node, publisher, statuses, bad):
     """A trajectory must start at the commanded position, also after a refused setpoint: else, a step of 1.2 rad."""
-    frame, bad = f"{commanded_by} {bad}", REFUSED_SETPOINTS[bad]
     command(node, HERE)
-    if commanded_by == "trajectory":
-        publisher.publish(constant(HERE, f"first {frame}"))
-        assert ended(node, statuses, f"first {frame}")[0] == TrajectoryStatus.FINISHED
+    publisher.publish(constant(HERE, f"first {bad}"))
+    assert ended(node, statuses, f"first {bad}")[0] == TrajectoryStatus.FINISHED
     before = int(node.next_diagnostics()[2]["refused"])
-    if bad is None:
+    if bad == "task":
         far_away = np.eye(4)
         far_away[0, 3] = 10.0
         # The first one is refused, too, while the kinematics are prepared.
         node.publish_task(far_away, at=time.time_ns())
     else:
-        node.publish(**bad)
+        node.publish(**AT_REST | {"position": np.array([np.nan, 0.0])})
     node.wait_for_diagnostics(lambda *s: int(s[2]["refused"]) > before, "the refusal of the setpoint")
-    publisher.publish(constant(HERE + 1.2, frame))
-    status, reason = ended(node, statuses, frame)
+    publisher.publish(constant(HERE + 1.2, bad))
+    status, reason = ended(node, statuses, bad)
     assert status == TrajectoryStatus.REFUSED
     assert reason.startswith(
         "joint_1 starts 1.2 rad or m from its commanded position at that time, must be at most 0.01"
@@ -287,7 +238,6 @@ def test_a_trajectory_may_start_anywhere_on_request_and_makes_no_step(node, publ
 # One of each kind; test/messages has them all.
 BAD = {
     "joint": ({"joint_names": ["joint_1", "wrist"]}, "joint_names[1]: the robot has no joint 'wrist'"),
-    "length": ({"degree": 4}, "coefficients has 20 entries, must have 10: 1 pieces, 5 powers, 2 joints"),
     "far": ({"knots": array("d", [100.0, 101.0])}, "it starts 100 s from now, must be at most 60"),
     "overflow": ({"coefficients": array("d", np.full(20, 1e308))}, "overflow"),
 }

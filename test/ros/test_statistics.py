@@ -12,99 +12,85 @@ from eom_dynamics.ros.diagnostics import Level
 from eom_dynamics.ros.dynamics.statistics import StreamStatistics
 
 
+class Stream(StreamStatistics):
+    """Statistics of setpoints that are answered, refused, or answered beyond limits."""
+
+    def __init__(self):
+        super().__init__(MagicMock(warning_period=1.0))
+
+    def answer(self, *times):
+        for time in times:
+            self.received += 1
+            self.published += 1
+            self.add_time(time)
+
+    def turn_down(self, *reasons):
+        for reason in reasons:
+            self.received += 1
+            self.refuse(reason)
+
+    def go_beyond(self, ratio):
+        violation = LimitViolation("elbow", "effort", ratio, 1.0, "N m", ratio)
+        self.exceed((violation,), clips=False)
+        return str(violation)
+
+
 @pytest.fixture
-def statistics():
-    return StreamStatistics(MagicMock(warning_period=1.0))
+def stream():
+    return Stream()
 
 
-def exceeded(statistics, ratio):
-    """A command with this ratio of an effort to its limit; returns the text of the violation."""
-    violation = LimitViolation("elbow", "effort", ratio, 1.0, "N m", ratio)
-    statistics.exceed((violation,), clips=False)
-    return str(violation)
-
-
-def answered(statistics, times):
-    for time in times:
-        statistics.received += 1
-        statistics.published += 1
-        statistics.add_time(time)
-
-
-def refused(statistics, reasons):
-    for reason in reasons:
-        statistics.received += 1
-        statistics.refuse(reason)
-
-
-def test_figures_are_those_of_the_period(statistics):
-    answered(statistics, [9_000_000])
-    statistics.report(1.0)
-    answered(statistics, [100_000, 300_000, 200_000, 50_000_000])
-    level, message, values = statistics.report(0.5)
+def test_figures_are_those_of_the_period(stream):
+    stream.answer(9_000_000)
+    stream.report(1.0)
+    stream.answer(100_000, 300_000, 200_000, 50_000_000)
+    level, message, values = stream.report(0.5)
     assert (level, message) == (Level.OK, "streaming")
     assert values["received"] == values["published"] == "5"
-    assert values["rate (Hz)"] == "8.0"
-    assert values["compute time median (us)"] == "250.0"
-    assert values["compute time max (us)"] == "50000.0"
-    assert values["load (%)"] == "10.1"
-    level, message, values = statistics.report(0.5)
-    assert (level, message) == (Level.OK, "waiting for setpoints")
+    assert (values["rate (Hz)"], values["load (%)"]) == ("8.0", "10.1")
+    assert (values["compute time median (us)"], values["compute time max (us)"]) == ("250.0", "50000.0")
+    level, message, values = stream.report(0.5)
+    assert (level, message, values["received"]) == (Level.OK, "waiting for setpoints", "5")
     assert values["compute time median (us)"] == values["compute time max (us)"] == ""
-    assert values["received"] == "5"
 
 
-def test_some_refused_warn_and_all_refused_are_an_error(statistics):
-    answered(statistics, [1])
-    refused(statistics, ["first", "second"])
-    level, message, values = statistics.report(1.0)
+def test_some_refused_warn_and_all_refused_are_an_error(stream):
+    stream.answer(1)
+    stream.turn_down("first", "second")
+    level, message, values = stream.report(1.0)
     assert (level, message) == (Level.WARN, "2 of 3 setpoints refused, the last: second")
     assert (values["refused"], values["last refusal"]) == ("2", "second")
-    refused(statistics, ["third"])
-    assert statistics.report(1.0)[:2] == (Level.ERROR, "1 of 1 setpoints refused, the last: third")
-    level, _, values = statistics.report(1.0)
-    assert level == Level.OK
-    assert (values["refused"], values["last refusal"]) == ("3", "third")
-
-
-def test_ignored_setpoints_warn(statistics):
-    statistics.received = statistics.ignored = 4
-    assert statistics.report(1.0)[:2] == (Level.WARN, "4 setpoints ignored: the node is not active")
-    assert statistics.report(1.0).level == Level.OK
+    stream.turn_down("third")
+    assert stream.report(1.0)[:2] == (Level.ERROR, "1 of 1 setpoints refused, the last: third")
+    stream.received = stream.ignored = 4
+    assert stream.report(1.0)[:2] == (Level.WARN, "4 setpoints ignored: the node is not active")
+    assert stream.report(1.0).level == Level.OK
 
 
 @pytest.mark.parametrize(("busy", "level"), [(0.79, Level.OK), (0.81, Level.WARN)])
-def test_too_little_time_warns(statistics, busy, level):
-    answered(statistics, [round(busy * 1e6)] * 1000)
-    assert statistics.report(1.0).level == level
+def test_too_little_time_warns(stream, busy, level):
+    stream.answer(*[round(busy * 1e6)] * 1000)
+    assert stream.report(1.0).level == level
 
 
-def test_a_long_period_takes_bounded_memory_and_keeps_its_maximum(statistics):
-    answered(statistics, [5000, *[1000] * 30_000])
-    assert len(statistics._times) == 10_000
-    values = statistics.report(60.0).values
-    assert values["compute time median (us)"] == "1.0"
-    assert values["compute time max (us)"] == "5.0"
+def test_a_long_period_takes_bounded_memory_and_keeps_its_maximum(stream):
+    stream.answer(5000, *[1000] * 30_000)
+    assert len(stream._times) == 10_000
+    values = stream.report(60.0).values
+    assert (values["compute time median (us)"], values["compute time max (us)"]) == ("1.0", "5.0")
 
 
-def test_exceeded_limits_warn_with_the_worst_of_the_period(statistics):
-    answered(statistics, [1] * 5)
-    statistics.exceed((), clips=False)
-    _, worst, _ = (exceeded(statistics, ratio) for ratio in (1.5, 3.0, 2.0))
-    level, message, values = statistics.report(1.0)
+def test_exceeded_limits_warn_with_the_worst_of_the_period_but_for_refusals(stream):
+    stream.answer(*[1] * 5)
+    _, worst, _ = (stream.go_beyond(ratio) for ratio in (1.5, 3.0, 2.0))
+    level, message, values = stream.report(1.0)
     assert (level, message) == (Level.WARN, f"3 of 5 commands exceed limits, the worst: {worst}")
     assert (values["over limits"], values["worst violation"]) == ("3", worst)
-    level, _, values = statistics.report(1.0)
+    level, _, values = stream.report(1.0)
     assert (level, values["over limits"], values["worst violation"]) == (Level.OK, "3", "")
-    answered(statistics, [1])
-    little = exceeded(statistics, 1.1)
-    assert statistics.report(1.0).message == f"1 of 1 commands exceed limits, the worst: {little}"
-
-
-def test_refusals_come_before_exceeded_limits(statistics):
-    answered(statistics, [1])
-    refused(statistics, ["why"])
-    much = exceeded(statistics, 2.0)
-    level, message, values = statistics.report(1.0)
+    stream.answer(1)
+    stream.turn_down("why")
+    little = stream.go_beyond(1.1)
+    level, message, values = stream.report(1.0)
     assert (level, message) == (Level.WARN, "1 of 2 setpoints refused, the last: why")
-    assert values["worst violation"] == much
+    assert values["worst violation"] == little

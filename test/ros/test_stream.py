@@ -1,22 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Setpoints in, commands out, over DDS: every number against the closed form, and refusals."""
+"""Setpoints and requests in, commands out, over DDS: every number and bit, refusals, and what the node says of them."""
 
+import itertools
 import time
 
 import numpy as np
 import pytest
 from iiwa import NAMES, ROBOT, N, assert_close, command
-from node_client import frame_of
+from node_client import ended, frame_of, message_fields, status_of
 from paths import CONFIG
 
 import eom_dynamics as eom
 from eom_dynamics.messages.fields import COMMAND_FIELDS, STATE_FIELDS, WRENCH_FIELDS
 
+IIWA = ("--params-file", CONFIG / "iiwa.yaml")
+ARM = eom.ElasticArm(ROBOT)
+GOOD = {name: np.full(N, 0.1) for name in STATE_FIELDS}
+RATES = ("", "_rate", "_acceleration")
+MATRICES = [f"{name}{rate}" for name in ("mass_matrix", "coriolis_matrix") for rate in RATES]
+VECTORS = [f"{name}{rate}" for name in ("gravity_effort", "external_effort") for rate in RATES]
+
 
 @pytest.fixture(scope="module")
 def default(start_shared):
     """A node with the default quality of service."""
-    return start_shared("--params-file", CONFIG / "iiwa.yaml", "-p", "warning_period:=0.0", depth=None)
+    return start_shared(*IIWA, "-p", "warning_period:=0.0", depth=None)
 
 
 def test_commands_have_a_depth_of_one_and_setpoints_queue(default):
@@ -32,8 +40,9 @@ def test_commands_have_a_depth_of_one_and_setpoints_queue(default):
 def test_setpoints_older_than_their_lifespan_are_dropped_and_counted(default):
     before = int(default.next_diagnostics()[2]["dropped as too old"])
     zeros = dict.fromkeys(STATE_FIELDS, np.zeros(N))
-    old = default.publish(**zeros)  # of 2023
-    default.answers_to(old)
+    default.frame = "base"
+    for _ in range(3):  # of 2023; then by the compiled call
+        default.answers_to(default.publish(**zeros))
     assert default.set_parameter("setpoint_lifespan", 60.0) == ""
     dropped = default.publish(**zeros)
     level, message, _ = default.wait_for_diagnostics(
@@ -74,12 +83,11 @@ def assert_answers(client, number, case):
     assert feedforward.joint_names == motor_setpoint.name == fields["joint_names"]
 
 
-@pytest.mark.parametrize("wrench", [False, True], ids=["free", "wrench"])
-@pytest.mark.parametrize("shuffled", [False, True], ids=["in order", "shuffled"])
-def test_every_number_is_that_of_the_closed_form(iiwa, rng, wrench, shuffled):
-    for _ in range(5):
-        case = random_case(rng, wrench=wrench, shuffled=shuffled)
-        assert_answers(iiwa, iiwa.publish(**case[0]), case)
+def test_every_number_is_that_of_the_closed_form(iiwa, rng):
+    for wrench, shuffled in itertools.product((False, True), repeat=2):
+        for _ in range(4):
+            case = random_case(rng, wrench=wrench, shuffled=shuffled)
+            assert_answers(iiwa, iiwa.publish(**case[0]), case)
 
 
 def test_a_burst_is_answered_in_order(iiwa, rng):
@@ -94,23 +102,22 @@ def test_a_burst_is_answered_in_order(iiwa, rng):
 
 def changed(name, values):
     """A setpoint with one field replaced."""
-    return {name_: np.full(N, 0.1) for name_ in STATE_FIELDS} | {"joint_names": NAMES, name: values}
+    return GOOD | {"joint_names": NAMES, name: values}
 
 
 # One of each kind; test/messages has them all.
-BAD_SETPOINTS = {
-    "length": (changed("position", np.zeros(3)), "position has 3 entries, must have 7"),
-    "not finite": (changed("jerk", np.full(N, np.nan)), "jerk[0] (joint 'iiwa_joint_1') is nan"),
-    "joint": (changed("joint_names", [*NAMES[:-1], "tool"]), "joint_names[6]: the robot has no joint 'tool'"),
-    "overflow": (changed("velocity", np.full(N, 1e200)), "numbers too large: effort"),
-}
+BAD_SETPOINTS = [
+    ("jerk", np.full(N, np.nan), "jerk[0] (joint 'iiwa_joint_1') is nan"),
+    ("joint_names", [*NAMES[:-1], "tool"], "joint_names[6]: the robot has no joint 'tool'"),
+    ("velocity", np.full(N, 1e200), "numbers too large: effort"),
+]
 
 
-@pytest.mark.parametrize(("setpoint", "reason"), BAD_SETPOINTS.values(), ids=BAD_SETPOINTS)
-def test_a_bad_setpoint_is_refused_and_the_next_one_answered(iiwa, rng, setpoint, reason):
+@pytest.mark.parametrize(("field", "values", "reason"), BAD_SETPOINTS, ids=[name for name, *_ in BAD_SETPOINTS])
+def test_a_bad_setpoint_is_refused_and_the_next_one_answered(iiwa, rng, field, values, reason):
     _, _, before = iiwa.next_diagnostics()
     answered = len(iiwa.feedforward)
-    bad = iiwa.publish(**setpoint)
+    bad = iiwa.publish(**changed(field, values))
     case = random_case(rng, shuffled=True)
     good = iiwa.publish(**case[0])
     assert_answers(iiwa, good, case)
@@ -156,17 +163,202 @@ def test_diagnostics_report_the_stream(iiwa, rng):
         (0, "streaming", random_case(rng)[0]),
         (2, "position has 1", changed("position", [0.0])),
     ):
-        start = len(iiwa.diagnostics)
 
-        def found(start=start, level=level, text=text):
-            return [
-                m for m in iiwa.diagnostics[start:] if m.status[0].level[0] == level and text in m.status[0].message
-            ]
+        def found(level=level, text=text):
+            last, message, values = status_of(iiwa.diagnostics[-1])
+            return values if last == level and text in message else None
 
         iiwa.repeat(lambda fields=fields: iiwa.publish(**fields), found, text)
-        values = {pair.key: pair.value for pair in found()[0].status[0].values}
+        values = found()
         assert float(values["rate (Hz)"]) > 0
         assert 0 < float(values["compute time median (us)"]) <= float(values["compute time max (us)"])
         assert 0 < float(values["load (%)"]) < 100
     assert iiwa.set_parameter("diagnostic_period", 0.1) == ""
     iiwa.wait_for_diagnostics(lambda level, message, _: (level, message) == (0, "waiting for setpoints"), "a pause")
+
+
+# --- Service ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("matrices", [False, True], ids=["efforts", "matrices"])
+def test_every_number_of_the_service_is_that_of_the_closed_form(iiwa, rng, matrices):
+    state, wrench, order = rng.uniform(-2, 2, (5, N)), rng.uniform(-20, 20, (3, 6)), rng.permutation(N)
+    answer = iiwa.inverse_dynamics(
+        joint_names=[NAMES[i] for i in order],
+        include_matrices=matrices,
+        **dict(zip(STATE_FIELDS, state[:, order], strict=True)),
+        **dict(zip(WRENCH_FIELDS, wrench, strict=True)),
+    )
+    assert (answer.success, answer.message) == (True, "")
+    assert answer.joint_names == [NAMES[i] for i in order]
+    wanted, equations = command(state, wrench)
+    for name, values in zip(COMMAND_FIELDS, wanted, strict=True):
+        assert_close(getattr(answer, name), values[order])
+    if not matrices:
+        assert all(len(getattr(answer, name)) == 0 for name in (*MATRICES, *VECTORS))
+        return
+    for k, rate in enumerate(RATES):
+        for name, matrix in (("mass_matrix", equations.M[k]), ("coriolis_matrix", equations.C[k])):
+            # Row after row, rows and columns both in the order of the request.
+            assert_close(getattr(answer, name + rate), [matrix[i, j] for i in order for j in order])
+        assert_close(getattr(answer, f"gravity_effort{rate}"), equations.gravity[k][order])
+        assert_close(getattr(answer, f"external_effort{rate}"), equations.external[k][order])
+
+
+def test_jerk_and_snap_may_be_left_out_of_a_request(iiwa, rng):
+    q, qd, qdd = rng.uniform(-2, 2, (3, N))
+    answer = iiwa.inverse_dynamics(position=q, velocity=qd, acceleration=qdd)
+    assert answer.success and answer.joint_names == NAMES
+    wanted, _ = command((q, qd, qdd, *np.zeros((2, N))))
+    for name, values in zip(COMMAND_FIELDS, wanted, strict=True):
+        assert_close(getattr(answer, name), values)
+
+
+# One of each kind; test/messages has them all.
+REFUSED = {
+    "nothing": ({}, "position has 0 entries, must have 7"),
+    "overflow": ({**GOOD, "velocity": np.full(N, 1e200)}, "numbers too large: effort"),
+}
+
+
+@pytest.mark.parametrize(("fields", "reason"), REFUSED.values(), ids=REFUSED)
+def test_a_refused_request_says_why_and_is_not_counted_as_a_setpoint(iiwa, fields, reason):
+    _, _, before = iiwa.next_diagnostics()
+    answer = iiwa.inverse_dynamics(include_matrices=True, **fields)
+    assert not answer.success
+    assert answer.message.startswith(reason), answer.message
+    assert all(len(getattr(answer, name)) == 0 for name in (*COMMAND_FIELDS, *MATRICES, *VECTORS))
+    assert iiwa.inverse_dynamics(**GOOD).success
+    _, _, after = iiwa.next_diagnostics()
+    for count in ("received", "published", "refused", "ignored while not active"):
+        assert after[count] == before[count]
+    assert "Traceback" not in iiwa.process.log
+
+
+def test_requests_that_come_at_once_are_all_answered(iiwa):
+    from eom_dynamics.srv import ComputeInverseDynamics
+
+    client = iiwa.client(ComputeInverseDynamics, "inverse_dynamics", depth=1000)
+    request = ComputeInverseDynamics.Request(**message_fields(GOOD))
+    futures = [client.call_async(request) for _ in range(200)]
+    iiwa.wait(lambda: all(future.done() for future in futures), "200 answers")
+    assert all(future.result().success for future in futures)
+
+
+# --- Compiled call ----------------------------------------------------------------------
+
+
+def of_library(state):
+    return dict(zip(COMMAND_FIELDS, ARM.feedforward(*state), strict=True))
+
+
+def setpoint(client, state, stamp, **fields):
+    client.publish(at=stamp, **dict(zip(STATE_FIELDS, state, strict=True)), **fields)
+
+
+def test_every_bit_is_that_of_the_library(start, rng):
+    """With the executor that is not the default."""
+    client = start(*IIWA, "-p", "executor:=single_threaded")
+    client.frame = "base"
+    states = rng.uniform(-1, 1, (100, 5, 7))
+    for k, state in enumerate(states):
+        setpoint(client, state, k + 1)
+        client.spin(1e-3)
+    client.answers_to(len(states))
+    client.wait(lambda: len(client.effort_command) == len(client.feedforward), "all effort commands")
+    assert [m.header.stamp.nanosec for m in client.feedforward] == list(range(1, 101))
+    for message, state in zip(client.feedforward, states, strict=True):
+        for field, values in of_library(state).items():
+            assert getattr(message, field).tobytes() == values.tobytes()
+        assert (message.header.frame_id, message.joint_names, message.motor_names) == ("base", NAMES, NAMES)
+        assert (message.status, message.held) == (message.STATUS_FRESH, False)
+    efforts = [m.data.tobytes() for m in client.effort_command]
+    assert efforts == [m.motor_effort.tobytes() for m in client.feedforward]
+    _, _, values = client.wait_for_diagnostics(lambda *s: int(s[2]["published"]) >= 100, "the count")
+    assert (values["refused"], values["stream"]) == ("0", "compiled")
+
+
+def test_publishers_in_turn_and_messages_that_are_none(iiwa, rng):
+    states, first = rng.uniform(-1, 1, (60, 5, 7)), len(iiwa.feedforward)
+    for k, state in enumerate(states):
+        step = 1 if k // 2 % 2 else -1
+        iiwa.frame = f"of {k // 2 % 6}"
+        setpoint(iiwa, np.ascontiguousarray(state[:, ::step]), k + 1, joint_names=NAMES[::step])
+        if k == 30:
+            iiwa.publish_serialized(b"\0\1\0\0" + bytes(rng.integers(0, 256, 100, dtype=np.uint8)))
+    iiwa.frame = ""
+    iiwa.wait(lambda: len(iiwa.feedforward) == first + 60, "the answers")
+    for k, (answer, state) in enumerate(zip(iiwa.feedforward[first:], states, strict=True)):
+        for field, values in of_library(state).items():
+            assert getattr(answer, field).tobytes() == values[:: 1 if k // 2 % 2 else -1].tobytes()
+        assert answer.header.frame_id == f"of {k // 2 % 6}"
+    assert "Traceback" not in iiwa.process.log
+
+
+def test_topics_that_nobody_hears_are_heard_again(iiwa, rng):
+    """The only subscription of one topic ends and begins anew; its messages are those of the setpoints from then on."""
+    from std_msgs.msg import Float64MultiArray
+
+    def end(subscription):
+        iiwa._subscriptions.remove(subscription)
+        iiwa.node.destroy_subscription(subscription)
+        topic = f"{iiwa.process.namespace}/effort_command"
+        iiwa.wait(lambda: not iiwa.node.count_subscribers(topic), "the end of the subscription")
+
+    end(next(x for x in iiwa._subscriptions if x.topic_name.endswith("/effort_command")))
+    for state in rng.uniform(-1, 1, (2, 5, 7)):
+        iiwa.publish(**dict(zip(STATE_FIELDS, state, strict=True)))
+        iiwa.effort_command = heard = iiwa.collect(Float64MultiArray, "effort_command")
+        wanted = of_library(state)["motor_effort"].tobytes()
+        iiwa.repeat(
+            lambda state=state: iiwa.publish(**dict(zip(STATE_FIELDS, state, strict=True))),
+            lambda heard=heard, wanted=wanted: heard and heard[-1].data.tobytes() == wanted,
+            "the effort command",
+        )
+        end(iiwa._subscriptions[-1])
+
+
+def test_the_callback_allocates_nothing_that_stays_and_logs_nothing(ros, tmp_path):
+    program = f"""
+import gc, time, tracemalloc
+import numpy as np, rclpy
+from rclpy.serialization import serialize_message
+from eom_dynamics.messages.fields import STATE_FIELDS
+from eom_dynamics.messages.fields import doubles
+from eom_dynamics.ros.dynamics_node import DynamicsNode
+from eom_dynamics.ros.interfaces import JointTrajectorySetpoint
+from eom_dynamics.ros.executors import StopSignals
+rclpy.init(args=["--ros-args", "--params-file", {str(CONFIG / "iiwa.yaml")!r}, "-p", "setpoint_timeout:=0.5"])
+node = DynamicsNode(StopSignals())
+node.start_up()
+stream = node._stream
+messages = []
+for k in range(20):
+    setpoint = JointTrajectorySetpoint()
+    setpoint.header.stamp.sec = k + 1
+    for field in STATE_FIELDS:
+        setattr(setpoint, field, doubles(np.full(7, 0.01 * k)))
+    messages.append(serialize_message(setpoint))
+def play(rounds):
+    for _ in range(rounds):
+        for message in messages:
+            stream.answer_bytes(message)
+        stream.statistics._times.clear()  # as once in a diagnostic period
+play(60)  # Python 3.10 allocates a cache for each function that was called 1,024 times
+assert stream._shapes.latest, "no compiled call"
+gc.collect()
+tracemalloc.start()
+play(10)
+before = tracemalloc.get_traced_memory()[0]
+play(150)
+print(tracemalloc.get_traced_memory()[0] - before, stream.statistics.published)
+import os, sys
+sys.stdout.flush()
+os._exit(0)
+"""
+    code, printed, errors = ended("eom_dynamics.ros.dynamics_node", tmp_path, patch=program)
+    assert code == 0, errors
+    growth, published = map(int, printed.split())
+    assert published == 220 * 20
+    assert growth < 1024  # less than a byte a message
+    assert errors.count("\n") == 4  # the robot, its watchdog and two transitions: nothing of the stream
