@@ -42,7 +42,7 @@ def viewer() -> Any:
 
 
 def read(path: Path) -> Any:
-    return viewer().read_motion(path, ROBOT, Sampling(), RobotOptions())
+    return viewer().read_played_motion(path, ROBOT, Sampling(), RobotOptions())
 
 
 def planned() -> Any:
