@@ -69,7 +69,7 @@ def backends() -> Iterator[Any]:
         yield pytest.param(name, backend, marks=() if quick else pytest.mark.soak)
 
 
-@pytest.mark.parametrize(("name", "backend"), backends())
+@pytest.mark.parametrize(("name", "backend"), list(backends()))
 def test_backends(name: str, backend: str) -> None:
     """All states in a batch, and some alone."""
     if backend == "casadi":

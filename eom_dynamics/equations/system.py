@@ -112,7 +112,8 @@ def tool_matrix(robot: Robot, *, with_base: bool = False) -> AnyArray:
 
     With six rows of the base before the others on request.
     """
-    T = np.zeros((6 * len(robot.joints) + 6, 6 * len(robot.tools)))
+    dtype = np.result_type(float, *(tool.pose for tool in robot.tools))
+    T = np.zeros((6 * len(robot.joints) + 6, 6 * len(robot.tools)), dtype=dtype)
     for k, tool in enumerate(robot.tools):
         T[6 * tool.joint + 6 : 6 * tool.joint + 12, 6 * k : 6 * k + 6] = lie.Ad(lie.inverse(tool.pose)).T
     return T if with_base else T[6:]

@@ -6,8 +6,6 @@ The Lagrangian itself is that of textbooks, see ``test/lagrange/test_textbook.py
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import sympy as sp
@@ -23,7 +21,7 @@ for _ in range(4):
 @pytest.fixture(scope="module")
 def terms() -> EquationsOfMotion:
     """With two time derivatives."""
-    return equations_of_motion(replace(lagrange.planar_arm(2), tools=()), *(np.array(x) for x in STATES[:4]))
+    return equations_of_motion(lagrange.planar_arm(2), *(np.array(x) for x in STATES[:4]))
 
 
 def assert_equal(actual: np.ndarray, expected: sp.Matrix) -> None:
