@@ -9,7 +9,7 @@ from random_states import RandomStates
 from report import Bar, Section, Table, error, seconds
 from settings import Settings
 from timing import interleaved
-from ways import Way, closed_form, our_ways, pinocchio_rnea
+from ways import Way, closed_form, own_backends, pinocchio_rnea
 
 from eom_dynamics import load_robot
 
@@ -28,7 +28,7 @@ def run(settings: Settings) -> Section:
     states = RandomStates(robot, 64)
     each = states.each
     stacked = [(np.array(state),) for state in each]
-    ours = our_ways(robot, states)
+    ours = own_backends(robot, states)
     pinocchio = PinocchioPeer(robot, states)
     rnea = pinocchio_rnea(robot, states)
     assert rnea is not None

@@ -43,7 +43,7 @@ class Way:
         return states.errors(list(results.swapaxes(0, 1)))
 
 
-def our_ways(robot: Robot, states: RandomStates) -> dict[str, Way]:
+def own_backends(robot: Robot, states: RandomStates) -> dict[str, Way]:
     """Return the backends that are available here, by name."""
     ways = {}
     for backend in KERNELS:

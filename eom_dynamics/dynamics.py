@@ -393,8 +393,8 @@ def _added_inertia(value: ArrayLike, shape: tuple[int, ...]) -> Array:
     """An inertia for each joint of each state of this shape."""
     added = real_array(value, "added_inertia")
     if added.size != 1 and added.shape not in (shape, shape[-1:]):
-        either = " or ".join(map(str, dict.fromkeys((shape[-1:], shape))))
-        raise StateError(f"added_inertia must be a number or have shape {either}, has {added.shape}")
+        shapes = " or ".join(map(str, dict.fromkeys((shape[-1:], shape))))
+        raise StateError(f"added_inertia must be a number or have shape {shapes}, has {added.shape}")
     if np.any(added < 0):
         raise StateError(f"added_inertia must not be negative, is {np.min(added):g}")
     return np.broadcast_to(added if added.size != 1 else added.reshape(()), shape)

@@ -133,13 +133,13 @@ class Recording:
         """
         finite = np.isfinite(self.t) & (np.abs(self.q) <= _LARGEST).all(axis=1)
         finite &= (np.abs(np.where(np.isnan(self.tau), 0.0, self.tau)) <= _LARGEST).all(axis=1)
-        clean = self._without(~finite, "are not finite or far too large")._in_order()
-        clean = clean._without(np.diff(clean.t, prepend=np.nan) == 0, "have the time of another")
+        clean = self._drop_samples(~finite, "are not finite or far too large")._in_order()
+        clean = clean._drop_samples(np.diff(clean.t, prepend=np.nan) == 0, "have the time of another")
         lowest, highest = (f.reduce(clean.tau, axis=0, initial=x) for f, x in ((np.fmin, np.inf), (np.fmax, -np.inf)))
         same = lowest == highest
         return replace(clean, tau=np.where(same, np.nan, clean.tau)) if same.any() else clean
 
-    def _without(self, bad: NDArray[np.bool_], reason: str) -> Recording:
+    def _drop_samples(self, bad: NDArray[np.bool_], reason: str) -> Recording:
         if not bad.any():
             return self
         return self[~bad].with_note(f"{np.sum(bad):,} samples {reason}, and are left out")

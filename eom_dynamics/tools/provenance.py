@@ -79,7 +79,7 @@ def bag_hash(path: Path, stopped: Callable[[], bool] = lambda: False) -> str:
 
 
 @contextmanager
-def hashed_aside(path: Path) -> Iterator[Callable[[], str]]:
+def hashed_in_background(path: Path) -> Iterator[Callable[[], str]]:
     """Compute :func:`bag_hash` in a background thread; yields a function that returns the result."""
     stop = threading.Event()
     with ThreadPoolExecutor(1) as pool:

@@ -106,7 +106,7 @@ def joined(topic: str, parts: Sequence[Stream]) -> Stream:
     return Stream(topic, stamp if stamp.any() else recorded, recorded, names, fields)
 
 
-def is_of_motors(topic: Topic) -> bool:
+def is_motor_topic(topic: Topic) -> bool:
     """Whether a topic of JointState has positions of motors rather than links, judged by its name."""
     return topic.type == JOINT_STATE and topic.name.endswith(_MOTOR_TOPICS)
 
@@ -151,7 +151,7 @@ class DriveNumbers:
         own = [k for k, name in enumerate(self.motor_names) if name in names]
         if arm is None or not own or not values:
             return result
-        if not (is_of_motors(topic) or (of_motors and topic.type == JOINT_STATE)):
+        if not (is_motor_topic(topic) or (of_motors and topic.type == JOINT_STATE)):
             return result
         places = [list(names).index(arm.motor_names[k]) for k in own]
         shape = len(next(iter(values.values()))), len(arm.motor_names)

@@ -13,7 +13,7 @@ from paths import ROOT
 sys.path.append(str(ROOT / "bench"))
 
 from random_states import RandomStates
-from ways import Way, closed_form, our_ways
+from ways import Way, closed_form, own_backends
 
 # mixed_chain: a revolute, a prismatic and a helical joint about axes of their own; planar_2r: along z.
 ROBOTS = ("iiwa", "mixed_chain", "planar_2r")
@@ -23,7 +23,7 @@ ROBOTS = ("iiwa", "mixed_chain", "planar_2r")
 def test_every_way_agrees_with_the_closed_form(name: str) -> None:
     robot = fixed_case(name, 0).robot
     states = RandomStates(robot, 5)
-    ways = our_ways(robot, states) | {"closed form": closed_form(robot, states)}
+    ways = own_backends(robot, states) | {"closed form": closed_form(robot, states)}
     assert "native" in ways
     for way in ways.values():
         errors = way.errors(states)

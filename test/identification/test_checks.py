@@ -67,8 +67,8 @@ def test_nothing_is_said_of_a_recording_as_it_should_be(case: Case) -> None:
     [
         (lambda r: scaled(r, -1.0), "efforts of {all} have the opposite sign"),
         (lambda r: scaled(r, 1.0, -1.0, *5 * (1.0,)), "efforts of {second} have the opposite sign"),
-        (lambda r: scaled(r, 0.01), "efforts are another unit's, by factors of the file's prediction of {first} 0.01"),
-        (lambda r: scaled(r, 1 / 8, 1 / 15, 1 / 14), "efforts are another unit's"),
+        (lambda r: scaled(r, 0.01), "efforts are in another unit, by factors of the file's prediction of {first} 0.01"),
+        (lambda r: scaled(r, 1 / 8, 1 / 15, 1 / 14), "efforts are in another unit"),
         (lambda r: replace(r, tau=r.tau[:, [1, 0, *range(2, r.tau.shape[1])]]), "efforts of {first} and {second} look"),
         (
             lambda r: replace(r, **{x: getattr(r, x)[:, [1, 0, *range(2, r.q.shape[1])]] for x in ("q", "tau")}),

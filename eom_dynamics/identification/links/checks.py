@@ -127,7 +127,7 @@ class _Check:
         """Sum of squares that predictions (N, n) of joint j and terms of ``own`` leave of efforts ``measured``."""
         rest = self._part.tau[:, measured] - predicted[:, j]
         rows = self._part.used[:, j]
-        return _square(_without(self._own[rows, own], rest[rows]))
+        return _square(_project_out(self._own[rows, own], rest[rows]))
 
     def signs_and_units(self) -> list[Contradiction]:
         """Factors of the efforts that are negative, or far from one."""
@@ -136,14 +136,14 @@ class _Check:
         with np.errstate(invalid="ignore"):
             size, noise = np.abs(factor), _SURE * deviation
             known = size > noise
-            far = known & ((size - noise > _MOST) | (size + noise < 1 / _MOST))
+            off_scale = known & ((size - noise > _MOST) | (size + noise < 1 / _MOST))
             # A wrong centre of mass explains more at a joint that hardly feels gravity than at all of them.
-            if far.sum() <= known.sum() / 2:
-                far = known & ((size - noise > _ONE_JOINT) | (size + noise < 1 / _ONE_JOINT))
+            if off_scale.sum() <= known.sum() / 2:
+                off_scale = known & ((size - noise > _ONE_JOINT) | (size + noise < 1 / _ONE_JOINT))
                 for j in np.flatnonzero(size > _MOST).tolist():
                     as_recorded, converted = self._costs(j, (1.0, size[j]))
-                    far[j] |= converted < _MUCH_BETTER * as_recorded
-        return self._signs(known & (factor < 0)) + self._units(size, far, known)
+                    off_scale[j] |= converted < _MUCH_BETTER * as_recorded
+        return self._signs(known & (factor < 0)) + self._units(size, off_scale, known)
 
     def _signs(self, doubtful: NDArray[np.bool_]) -> list[Contradiction]:
         """Efforts of the opposite sign, if those of any joint (n,) look like it, or its friction drives it.
@@ -168,20 +168,20 @@ class _Check:
         words = f"efforts of {', '.join(wrong)} have the opposite sign of the file's prediction: {option} turns them"
         return [Contradiction(wrong, words)]
 
-    def _units(self, size: Array, far: NDArray[np.bool_], known: NDArray[np.bool_]) -> list[Contradiction]:
-        """Efforts of other units, of the joints (n,) whose factors are ``far`` from one."""
-        if not far.any():
+    def _units(self, size: Array, off_scale: NDArray[np.bool_], known: NDArray[np.bool_]) -> list[Contradiction]:
+        """Efforts of other units, of the joints (n,) whose factors are ``off_scale``, far from one."""
+        if not off_scale.any():
             return []
-        everywhere, names = np.all(far[known]), tuple(compress(self._joint_names, far))
-        typical = float(np.exp(np.mean(np.log(size[far]))))
-        alike = bool(np.all(np.abs(np.log(size[far] / typical)) < np.log(2.0)))
-        listed = ", ".join(f"{name} {x:.2g}" for name, x in zip(names, size[far], strict=True))
+        everywhere, names = np.all(off_scale[known]), tuple(compress(self._joint_names, off_scale))
+        typical = float(np.exp(np.mean(np.log(size[off_scale]))))
+        alike = bool(np.all(np.abs(np.log(size[off_scale] / typical)) < np.log(2.0)))
+        listed = ", ".join(f"{name} {x:.2g}" for name, x in zip(names, size[off_scale], strict=True))
         remedy = "--effort-scale JOINT=X converts them"
         if alike and everywhere:
             remedy = f"--effort-scale {1 / float(f'{typical:.0e}'):g} if they are in another unit"
         if typical < 1:
             remedy += ", with X of torque constant times gear ratio if they are motor currents, A"
-        words = f"efforts are another unit's, by factors of the file's prediction of {listed}: {remedy}"
+        words = f"efforts are in another unit, by factors of the file's prediction of {listed}: {remedy}"
         return [Contradiction(self._joint_names if everywhere else names, words)]
 
     def _friction_power(self, j: int) -> float:
@@ -194,7 +194,7 @@ class _Check:
             return 0.0
         rows, own, position, weight = self._of_joint(j)
         others = np.column_stack([self._columns[rows, j], position, np.delete(own, friction, axis=1)])
-        A = _without(others, own[:, friction])
+        A = _project_out(others, own[:, friction])
         A[:, column_lengths(A) < _ROUNDING * column_lengths(own[:, friction])] = 0.0
         inverse = np.linalg.pinv(A.T @ A)
         power = np.mean(own[:, friction] * self._part.qd[rows, j, np.newaxis], axis=0)
@@ -245,7 +245,7 @@ class _Check:
         """Factor of the file's prediction in the efforts of a joint, and its standard deviation."""
         rows = self._part.used[:, j]
         both = np.column_stack([self._by_file[rows, j], self._part.tau[rows, j]])
-        x, y = _without(self._own[rows, j], both).T
+        x, y = _project_out(self._own[rows, j], both).T
         if not _square(x) > 1e-12 * _square(both[:, 0]):
             return np.nan, np.inf
         factor = float(x @ y / _square(x))
@@ -306,7 +306,7 @@ def lag(regressor: Regressor, recordings: Sequence[Recording], using: Filter) ->
         b = np.column_stack([part.tau[own + step, j] for step in steps])
         if used.sum() < 2 * Y.shape[-1] or np.isnan(b).any():
             continue
-        rest = _without(np.column_stack([Y[used, j], *(part.bases[name][own, j] for name in regressor.terms)]), b)
+        rest = _project_out(np.column_stack([Y[used, j], *(part.bases[name][own, j] for name in regressor.terms)]), b)
         squares += np.sum(np.square(rest), axis=0) / np.sum(np.square(b - b.mean(axis=0)), axis=0).mean()
     best, now = int(np.argmin(squares)), int(np.argmin(np.abs(steps)))
     if not 0 < best < len(steps) - 1 or squares[best] > _WITHOUT_LAG * squares[now]:
@@ -317,7 +317,7 @@ def lag(regressor: Regressor, recordings: Sequence[Recording], using: Filter) ->
     return (late, float(squares[best] / squares[now])) if abs(late) > _LEAST_LAG else nothing
 
 
-def _without(own: Array, columns: Array) -> Array:
+def _project_out(own: Array, columns: Array) -> Array:
     """Columns (N,) or (N, k) less their projections on others (N, m)."""
     basis = column_basis(own)
     return np.asarray(columns - basis @ (basis.T @ columns))

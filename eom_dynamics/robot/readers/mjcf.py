@@ -210,7 +210,7 @@ class _Reader:
                 links.setdefault(joint.child, LinkDescription(joint.child, None, joint.where))
                 joints.append(joint)
         sites = tuple(self._sites(links))
-        self._name_the_rest()
+        self._report_ignored_properties()
         weightless = model.opt.disableflags & int(self._mujoco.mjtDisableBit.mjDSBL_GRAVITY)
         return Description(
             name=name,
@@ -461,7 +461,7 @@ class _Reader:
         last = [site.name for site in sites if body_of[self._links.index(site.link)] in ends]
         return tuple(last) if len(last) == 1 else ()
 
-    def _name_the_rest(self) -> None:
+    def _report_ignored_properties(self) -> None:
         """Name what acts on bodies and joints beside what is read."""
         model = self._model
         nonlinear = {*self._given("jnt_stiffnesspoly"), *self._given("jnt_springyield")}

@@ -29,7 +29,7 @@ from ...robot import Robot
 from ...simulation.number_files import read_arrays, read_table
 from ...spelling import duplicates, listed
 from ..recording_options import DEFAULT, Conventions, Source
-from ..recordings import DriveNumbers, Stream, is_of_motors, joined, only_one, read_streams
+from ..recordings import DriveNumbers, Stream, is_motor_topic, joined, only_one, read_streams
 
 _ALIASES = {"q": "position", "qd": "velocity", "tau": "effort", "time": "t"}
 _ALIASES |= {"theta": "motor_position", "thetad": "motor_velocity"}
@@ -103,7 +103,7 @@ def read_stamped(file: Bag | NumericTable, robot: Robot, source: Source) -> tupl
 
 def _topic(bag: Bag, name: str | None) -> Topic:
     states = [topic for topic in (bag.topics if name is None else bag.named(name)) if topic.type == JOINT_STATE]
-    chosen = states if name is not None else [topic for topic in states if not is_of_motors(topic)] or states
+    chosen = states if name is not None else [topic for topic in states if not is_motor_topic(topic)] or states
     if not chosen:
         wanted = f"topic {name}" if name else "topic"
         raise BagError(f"{bag.path}: has no {wanted} of type {JOINT_STATE}; it has {bag.topics_in_words}")

@@ -94,7 +94,7 @@ def motor_facts(robot: Robot, poses: Array) -> list[dict[str, Any]]:
 
 
 def warnings(robot: Robot, elastic: list[dict[str, Any]], motors: list[dict[str, Any]]) -> list[str]:
-    """Warnings about parameters that look like another unit's or contradict each other, one sentence each."""
+    """Warnings about parameters that look as if in another unit or contradict each other, one sentence each."""
     arm, joints = ElasticArm(robot), robot.independent_joints
     links = np.diagonal(arm.dynamics.mass_matrix(np.zeros(robot.n))).tolist()
     limits = [line for joint in joints for line in _limits(joint)]

@@ -18,8 +18,8 @@ from ...bags.types import JOINT_STATE, STRING
 from ...elastic import ElasticArm
 from ...exceptions import EomDynamicsError, RobotDescriptionWarning
 from ...robot import Robot, robot_from_urdf
-from ..provenance import bag_hash, hashed_aside, robot_hash
-from ..recordings import is_of_motors
+from ..provenance import bag_hash, hashed_in_background, robot_hash
+from ..recordings import is_motor_topic
 from ..robot_options import RobotOptions
 from .evaluation import Evaluation
 from .job import Job, Manifest, Report, read_manifest
@@ -60,7 +60,7 @@ def replay_bag(job: Job, progress: Callable[[float], None] | None = None) -> Rep
         RobotDescriptionError: the robot cannot be used.
         FolderError: the output cannot be written, or exists.
     """
-    with Bag(job.bag) as bag, hashed_aside(job.bag) as hash_of_bag:
+    with Bag(job.bag) as bag, hashed_in_background(job.bag) as hash_of_bag:
         topic = choose_topic(bag, job.topic)
         arm, warned = _arm(job, bag)
         robot = arm.robot
@@ -86,7 +86,7 @@ def replay_bag(job: Job, progress: Callable[[float], None] | None = None) -> Rep
             if not report.commands:
                 raise BagError(f"{job.bag}: no message of topic {topic.name} can be used{_why(report, bag)}")
             if job.against and not compared:
-                others = [t.name for t in bag.topics if t.type == JOINT_STATE and t != topic and not is_of_motors(t)]
+                others = [t.name for t in bag.topics if t.type == JOINT_STATE and t != topic and not is_motor_topic(t)]
                 remedy = f"; it may be in {', '.join(others)}: --topic {others[0]}" if others else ""
                 raise BagError(f"{job.bag}: topic {topic.name} has no recorded effort to compare with{remedy}")
             report.seconds = (last - first) * 1e-9

@@ -24,7 +24,7 @@ from ...robot import Robot
 from ...spelling import listed
 from ...trajectory import Trajectory, through
 from ..recording_options import Sampling
-from ..recordings import DriveNumbers, is_of_motors, only_one
+from ..recordings import DriveNumbers, is_motor_topic, only_one
 from .batch import Batch, Refusals
 from .joint_states import FitFigures, joint_state_batches
 
@@ -102,12 +102,12 @@ def choose_topic(bag: Bag, name: str | None = None) -> Topic:
             raise BagError(f"{bag.path}: topic {name} is of type {named[0].type}, not one of {', '.join(INPUT_TYPES)}")
     else:
         # Motor positions differ from link positions by the deflection of the springs.
-        of_links = [topic for topic in usable if not is_of_motors(topic)]
+        of_links = [topic for topic in usable if not is_motor_topic(topic)]
         kinds = [kind for kind in INPUT_TYPES if any(topic.type == kind for topic in of_links)]
         chosen = [topic for topic in of_links if topic.type == kinds[0]] if kinds else []
     if not chosen:
         wanted = f"topic {name}" if name is not None else f"topic of type {' or '.join(INPUT_TYPES)}"
-        motors = listed(topic.name for topic in usable if is_of_motors(topic)) if name is None else ""
+        motors = listed(topic.name for topic in usable if is_motor_topic(topic)) if name is None else ""
         remedy = f"; {motors}: motor positions, replayed only if named with --topic" if motors else ""
         raise BagError(f"{bag.path}: has no {wanted}; it has {bag.topics_in_words}{remedy}")
     return only_one(bag, chosen, f"of type {chosen[0].type}", "--topic")

@@ -22,7 +22,7 @@ from ...bags.types import COMMAND, JOINT_STATE, JOINT_TRAJECTORY, SETPOINT
 from ...messages.fields import EFFORT_FIELDS, MEASURED_FIELDS, MOTOR_FIELDS, MOTOR_SETPOINT_FIELDS, STATE_FIELDS
 from ...robot import Robot
 from ..recording_options import Conventions, Sampling
-from ..recordings import DriveNumbers, Stream, is_of_motors, joined, read_streams
+from ..recordings import DriveNumbers, Stream, is_motor_topic, joined, read_streams
 from ..replay.evaluation import Evaluation
 from ..replay.joint_states import CONSEQUENCE, repeated_positions
 from ..replay.one import described_robot
@@ -174,7 +174,7 @@ def _read_records(path: Path, bag: Bag, reader: _Reader) -> list[Record]:
     states = [
         stream
         for topic, streams in of_topic.items()
-        if topic.type == JOINT_STATE and not is_of_motors(topic)
+        if topic.type == JOINT_STATE and not is_motor_topic(topic)
         for stream in streams.values()
         if len(stream)
     ]
@@ -204,7 +204,7 @@ def _namespace(topic: Topic) -> str:
 
 
 def _is_motor_setpoint(topic: Topic) -> bool:
-    return is_of_motors(topic) and topic.name.endswith(_MOTOR_SETPOINT)
+    return is_motor_topic(topic) and topic.name.endswith(_MOTOR_SETPOINT)
 
 
 def _best_matching(states: Sequence[Stream], joints: Sequence[str], space: str) -> Stream | None:

@@ -244,7 +244,7 @@ OPPOSITE = "have the opposite sign of the file's prediction: --effort-scale"
     [
         (scaled(1, 1, 1, -1, -1), f"efforts of joint_1, joint_2 {OPPOSITE} -1 turns them"),
         (scaled(1, 1, 1, -1, 1), f"efforts of joint_1 {OPPOSITE} joint_1=-1 turns them"),
-        (scaled(1, 1, 1, 1e7, 1e7), "efforts are another unit's, by factors of the file's prediction of"),
+        (scaled(1, 1, 1, 1e7, 1e7), "efforts are in another unit, by factors of the file's prediction of"),
         (lambda rows: rows[:, [0, 1, 2, 4, 3]], "efforts of joint_1 and joint_2 look swapped; check the order"),
         (lambda rows: rows[:, [0, 2, 1, 4, 3]], "joint_1 and joint_2 look swapped; check the order"),
         (lambda rows: delayed(rows, -5), "efforts are early by 50 ms; --effort-delay -0.05 moves them"),

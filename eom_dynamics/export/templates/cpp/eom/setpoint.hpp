@@ -110,7 +110,7 @@ void advance(const std::array<std::array<Scalar, n> *, count> &rows, Scalar lead
         }
 }
 
-/// A setpoint a time later, s: motion, wrenches, commanded stiffness and payloads, each by all derivatives that it has.
+/// Moves a setpoint ahead by a time, s: motion, wrenches, commanded stiffness and payloads, by all their derivatives.
 template <class Robot>
 void advance(Setpoint<Robot> &x, typename Robot::Scalar lead) noexcept
 {
