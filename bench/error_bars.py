@@ -120,7 +120,7 @@ def _coverage(law: str, sensors: bool, rows: list[Score], arms: int) -> tuple[Ta
             cells += ["", "", ""]
         table.add(name, *cells, "" if np.isnan(relative).all() else f"{np.nanmedian(np.abs(relative)):.2%}")
     wrong = {name: share for name, share in shares.items() if not HONEST[0] <= share <= HONEST[1]}
-    measured = f"{min(shares.values()):.0%} to {max(shares.values()):.0%}; outside: {', '.join(wrong) or 'none'}"
+    measured = f"{min(shares.values()):.1%} to {max(shares.values()):.1%}; outside: {', '.join(wrong) or 'none'}"
     return table, [Bar(f"error bars: {what}: {HONEST[0]:.0%} to {HONEST[1]:.0%} inside", measured, not wrong)]
 
 
