@@ -211,6 +211,23 @@ def test_one_from_rest_that_is_late_by_some_periods_is_as_if_on_time(stack):
     assert_commands(node.feedforward, begin, motion)
 
 
+def test_a_late_one_from_rest_beside_its_first_position_makes_no_step(stack):
+    """It holds its first position, so that the transition to that, of which it is late, is all that moves."""
+    begin, node, start = stack.now + 5 * PERIOD, stack.node, POSITIONS[0] + 0.009
+    at_rest = dict.fromkeys(STATE_FIELDS, np.zeros(2)) | {"position": start}
+    node.answers_to(node.publish(**at_rest, seconds=stack.now // 10**9, at=stack.now % 10**9))
+    node.feedforward.clear()
+    stack.send([0.0, 0.05, 1.0], POSITIONS[[0, 0, 0]], stamp=begin)
+    stack.wait_until_playing()
+    stack.tick(begin - PERIOD)
+    stack.tick(begin + 4 * PERIOD)
+    stack.play(begin + 45 * PERIOD)
+    first, *_, last = (answer.motor_position for answer in node.feedforward)
+    for found, q in ((first, start), (last, POSITIONS[0])):
+        held = ARM.feedforward(q, *np.zeros((4, 2))).motor_position
+        np.testing.assert_allclose(found, held, rtol=0, atol=1e-4)
+
+
 def assert_taken_over(stack, answers, old, new, begin):
     """The answers are those of a motion that took over from another one at a time ``begin`` of that, s."""
     expected, verdict = take_over(ARM, old, new, begin, begin, 1 / RATE, latency=0.1)

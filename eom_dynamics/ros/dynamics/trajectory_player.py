@@ -13,7 +13,7 @@ from rclpy.node import Node
 
 from ...arrays import Array
 from ...elastic import ElasticArm
-from ...exceptions import TrajectoryError
+from ...exceptions import StateError, TrajectoryError
 from ...kinematics.motion import predicted
 from ...messages.fields import STATE_FIELDS, doubles
 from ...messages.setpoint_to_command import Ahead, refusal_reason
@@ -38,6 +38,9 @@ _WATCH_PERIOD = 0.02
 # What joints may have moved until a motion is played that is late, for it to be as if on time, rad or m: as far as a
 # joint at 0.1 rad/s moves between two commands at 1 kHz. From rest, it takes a motion of a second some 0.05 s.
 _SMALL_STEP = 1e-4
+
+# Instants at which that is looked at.
+_PASSED_SAMPLES = 200
 
 # Time after the last command for which the arm is commanded to move on, ns; after it, drives hold their position.
 _MOVES_ON = _SECOND // 10
@@ -198,22 +201,33 @@ class TrajectoryPlayer:
     def _begin(self, planned: _Planned, now: int) -> None:
         """Begin to play a motion from the commanded state, at a time of the clock, ns."""
         begin = (planned.begin - now) / _SECOND
-        # Up to a period late, or from rest while it has hardly moved, the motion is as if on time; else, a part of it
-        # would be a step.
-        state, at = self._commanded_state(now), now
-        moves = state is not None and np.any(state[1:])
-        if now - planned.begin < self._period or not (moves or np.any(_moved(planned.motion, -begin) > _SMALL_STEP)):
-            at = planned.begin
-            state = self._commanded_state(at)
+        # Up to a period late, the motion is as if on time.
+        at = planned.begin if now - planned.begin < self._period else now
+        state = self._commanded_state(at)
         if state is None:
             tolerance = self._node.get_parameter("start_tolerance").value
             _require_first_knot(planned.motion, -begin, planned.arm.robot.joint_names, tolerance)
             motion: Trajectory = Shifted(planned.motion, begin)
         else:
+            on_time = self._begun_on_time(state, planned, begin) if at > planned.begin else None
             t = (at - now) / _SECOND
-            motion = self._transition(Spline([t], state[:, np.newaxis]), planned, begin, t)
+            motion = on_time or self._transition(Spline([t], state[:, np.newaxis]), planned, begin, t)
         self._origin, self._last, self._waiting = now, -1, []
         self._take(motion, planned)
+
+    def _begun_on_time(self, state: Array, planned: _Planned, begin: float) -> Handover | None:
+        """The motion of an arm at rest as if begun at ``begin`` < 0, s, if it has hardly moved until now; else None.
+
+        What has moved further would be a step.
+        """
+        if np.any(state[1:]):
+            return None
+        try:
+            found = self._transition(Spline([begin], state[:, np.newaxis]), planned, begin, begin)
+        except (TrajectoryError, StateError):
+            return None
+        passed = found.derivatives(np.linspace(begin, 0.0, _PASSED_SAMPLES), 0)[0]
+        return found if np.max(np.abs(passed - state[0])) <= _SMALL_STEP else None
 
     def _replace(self, planned: _Planned, now: int) -> None:
         """Replace the motion being played, at a time of the clock, ns, or later."""
