@@ -255,13 +255,7 @@ class FeedforwardMethods(CompiledMethods):
                 alone=True,
                 check=lambda value, samples: [x for x in [self._given_deflection(value, samples)] if x is not None],
             ),
-            Keyword(
-                FRICTION_STATE,
-                (Vector(FRICTION_STATE, (m,), "states of presliding friction"),),
-                defaults=(np.full(m, SETTLED),),
-                alone=True,
-                check=self._given_friction_state,
-            ),
+            self.friction_keyword,
         )
         if method == _ON_BASE:
             parts = tuple(Vector(name, (3,), "motion of the base") for names in IMU_NAMES for name in names)
@@ -281,6 +275,13 @@ class FeedforwardMethods(CompiledMethods):
         return Keyword(
             "commanded_stiffness", vectors, defaults=(self.side.nominal_stiffness, zero, zero), check=self._commanded
         )
+
+    @property
+    def friction_keyword(self) -> Keyword:
+        """Keyword argument for the states of presliding friction."""
+        state = Vector(FRICTION_STATE, self.motor_joint.shape, "states of presliding friction")
+        settled = np.full(state.shape, SETTLED)
+        return Keyword(state.name, (state,), defaults=(settled,), alone=True, check=self._given_friction_state)
 
     def stages(self, *, on_base: bool = False, payload: bool = False) -> Sequence[Stage]:
         """Kernels of the feedforward: the program of the links, which may read payloads, then that of the motors."""

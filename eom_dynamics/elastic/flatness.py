@@ -45,7 +45,7 @@ from . import flat_programs
 from .elastic_arm import ElasticArm
 from .feedforward import Feedforward
 from .flat_programs import COMMANDED, FLAT_STATE, HELD, REFERENCE, SPRING_EFFORTS, STIFFNESS
-from .motor_programs import DELTA_NAMES, MOTOR_NAMES, STIFFNESS_NAMES, spring_efforts
+from .motor_programs import DELTA_NAMES, FRICTION_STATE, MOTOR_NAMES, STIFFNESS_NAMES, spring_efforts
 
 # Of what determines the efforts of the springs.
 _MEASURED = {"efforts": EFFORT_NAMES[:2], "deflections": DELTA_NAMES[:2], "motors": MOTOR_NAMES[:2]}
@@ -150,6 +150,7 @@ def linearizing_effort(
     commanded_stiffness: Sequence[ArrayLike] = (),
     stiffness_gains: ArrayLike = _NO_GAINS,
     wrench: Sequence[ArrayLike] = (),
+    friction_state: ArrayLike | None = None,
     payload: PayloadLike | None = None,
 ) -> Array:
     """Motor efforts (m,) or (N, m) of feedback linearization, which makes every joint a chain of four integrators.
@@ -167,6 +168,7 @@ def linearizing_effort(
         commanded_stiffness: (k, kd, kdd) to follow, each (n,) or (N, n); by default nominal.
         stiffness_gains: (2,) gains on errors of k and kd at joints with two motors.
         wrench: tool wrench with time derivatives (W, Wd, Wdd).
+        friction_state: (m,) or (N, m), as for :meth:`ElasticArm.feedforward`.
         payload: as for :meth:`ElasticArm.feedforward`.
 
     Raises:
@@ -184,6 +186,7 @@ def linearizing_effort(
         "wrench": wrench,
         "commanded_stiffness": commanded_stiffness,
         "stiffness_gains": stiffness_gains,
+        FRICTION_STATE: friction_state,
     }
     if loaded:
         given["payload"] = payload
@@ -277,7 +280,7 @@ def _linearizing_effort(arm: ElasticArm, dimensions: int, loaded: bool) -> Compi
     arguments = (*motion_vectors(n, 1), *(Vector(name, (n,), shared=True) for name in names), gains)
     keywords = (*wrench_keyword(arm.robot.wrench_shape, len(WRENCH_NAMES)), arm.stiffness_keyword)
     of_pairs = Vector("stiffness_gains", (2,))
-    keywords += (Keyword(of_pairs.name, (of_pairs,), alone=True),)
+    keywords += (Keyword(of_pairs.name, (of_pairs,), alone=True), arm.friction_keyword)
     if loaded:
         keywords += (payload_keyword(arm.robot, len(PAYLOAD_NAMES)),)
     program = flat_programs.linearizing_snap_program(arm.side, prod(gains.shape))
@@ -297,8 +300,9 @@ def _linearizing_effort(arm: ElasticArm, dimensions: int, loaded: bool) -> Compi
         snap, *stiffness = commands(*(inputs[vector.name] for vector in own.arguments))
         q, qd, qdd, qddd = (inputs[name] for name in STATE_NAMES[:-1])
         payload = [inputs[name] for name in PAYLOAD_NAMES] if loaded else None
-        wrench = [inputs[name] for name in WRENCH_NAMES]
-        arm.feedforward(q, qd, qdd, qddd, snap, wrench=wrench, commanded_stiffness=stiffness, payload=payload)
+        given: dict[str, Any] = {"wrench": [inputs[name] for name in WRENCH_NAMES], "payload": payload}
+        given |= {"commanded_stiffness": stiffness, FRICTION_STATE: inputs[FRICTION_STATE]}
+        arm.feedforward(q, qd, qdd, qddd, snap, **given)
 
     return CompiledFunction(
         Signature(arguments, tuple(results), keywords),

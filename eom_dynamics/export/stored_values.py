@@ -335,5 +335,6 @@ def _linearization(project: Project, stored: StoredValues) -> dict[str, Array]:
         commanded_stiffness=stiffness,
         stiffness_gains=STIFFNESS_GAINS,
         wrench=wrench,
+        friction_state=stored.inputs[FRICTION_STATE][:count],
     )
     return dict(zip(REFERENCE, reference, strict=True)) | {f"linearizing_{MOTOR_NAMES[-1]}": effort}

@@ -39,6 +39,7 @@ ARM = arm_with(LAW)
 MOTION = paper_motion(2)
 T = 1e-3 * np.arange(1500)
 STATES = np.stack(MOTION.derivatives(T))
+REST = eom.FlatState(*np.zeros((6, 2)))
 
 
 def message(state: Any) -> Any:
@@ -84,6 +85,24 @@ def test_the_effort_is_that_of_the_state() -> None:
     thetad = sent.motor_velocity
     wanted = 0.4 * thetad + (2 + np.exp(-((thetad / 0.5) ** 2))) * z
     np.testing.assert_allclose(sent.motor_effort - none.motor_effort, wanted, rtol=0, atol=1e-13 * 100)
+
+
+def test_the_effort_of_feedback_linearization_is_that_of_the_state() -> None:
+    """At the measured velocity, off the reference; without a state it is that of the smooth law."""
+    z = np.array([[0.3, -0.7], [-1.0, 0.2]])
+    smooth, none = arm_with(SMOOTH), arm_with(Friction())
+    motion = STATES[:, [300, 700]]
+    measured = ARM.feedforward(*motion)[3:5]
+    flat = eom.flat_state(ARM, *measured, *motion[:2])
+
+    def effort(arm: eom.ElasticArm, **given: Any) -> Any:
+        return eom.linearizing_effort(arm, flat, motion + 0.01, eom.chain_gains(10.0), **given)
+
+    thetad = measured[1]
+    wanted = 0.4 * thetad + (2 + np.exp(-((thetad / 0.5) ** 2))) * z
+    np.testing.assert_allclose(effort(ARM, friction_state=z) - effort(none), wanted, rtol=0, atol=1e-9)
+    np.testing.assert_array_equal(effort(ARM), effort(smooth))
+    assert np.abs(effort(smooth) - effort(ARM, friction_state=z)).max() > 1
 
 
 def test_without_history_the_law_is_the_smooth_one() -> None:
@@ -196,3 +215,5 @@ def test_errors_of_stiction_go_away_on_a_foreign_plant() -> None:
 def test_a_state_beyond_its_range_is_refused(z: Any) -> None:
     with pytest.raises(eom.StateError, match=r"friction_state (must|is not)"):
         ARM.feedforward(*STATES[:, 0], friction_state=z)
+    with pytest.raises(eom.StateError, match=r"friction_state (must|is not)"):
+        eom.linearizing_effort(ARM, REST, STATES[:, 0], eom.chain_gains(10.0), friction_state=z)

@@ -73,9 +73,10 @@ def soft_and_stiff() -> Robot:
 
 
 def paired_and_rigid() -> Robot:
-    """An antagonistic pair, and a rigid joint, before whose motor feedback linearization has integrators."""
+    """An antagonistic pair and a rigid joint, before whose motor linearization has integrators; presliding friction."""
     vsa = robot("vsa_planar_2r")
-    paired, other = vsa.joints
+    sticking = Actuator(Friction(0.8, 0.3, 0.5, 0.3, 0.2, presliding_distance=0.3))
+    paired, other = (replace(joint, actuator=sticking) for joint in vsa.joints)
     return replace(vsa, joints=(paired, replace(other, spring=RigidSpring())))
 
 

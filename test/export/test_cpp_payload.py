@@ -19,16 +19,18 @@ from eom_dynamics.actuators.springs import DampedSpring, LinearSpring
 from eom_dynamics.export import FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD, PLANT, cpp_project
 from eom_dynamics.messages.joint_order import JointOrders
 from eom_dynamics.messages.payload_blend import PayloadBlend
-from eom_dynamics.messages.setpoint_to_command import SetpointEvaluator
+from eom_dynamics.messages.setpoint_to_command import DeflectionFilter, SetpointEvaluator
 
 pytestmark = pytest.mark.skipif(not (COMPILERS and shutil.which("c++")), reason="no C++ compiler is installed")
 
 WITH_PAYLOAD = [FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD]
 
-LINEAR = replace(with_springs(robot("planar_2r"), LinearSpring(100.0), LinearSpring(80.0)), name="arm")
-
 PRESLIDING = Actuator(Friction(0.8, 0.3, 0.5, 0.3, 0.2, 0.6, 0.2, presliding_distance=0.3), Gear(0.8, 2.0))
 SPRINGS = LinearSpring(100.0), DampedSpring(200.0, 2.0)
+STICKING = Actuator(replace(PRESLIDING.friction, presliding_distance=0.01))
+LINEAR = replace(
+    with_springs(robot("planar_2r"), LinearSpring(100.0), LinearSpring(80.0), actuator=STICKING), name="arm"
+)
 DAMPED = replace(
     with_springs(robot("planar_2r"), *SPRINGS, rotor_inertia=0.1, actuator=PRESLIDING),
     name="arm",
@@ -235,7 +237,7 @@ def test_the_loop_blends_as_the_node(tmp_path: Path) -> None:
     ]
 
 
-def test_feedback_linearization_takes_the_payload(linear: Path) -> None:
+def test_feedback_linearization_takes_the_payload_and_the_state_of_friction(linear: Path) -> None:
     *lines, refused = succeed([linear / "built"], linear).splitlines()
     assert refused == "0"
     elastic = eom.ElasticArm(LINEAR)
@@ -243,16 +245,20 @@ def test_feedback_linearization_takes_the_payload(linear: Path) -> None:
     blend.change(eom.Payload(0.5, [0.1, 0.2, 0.0], 0.01 * np.eye(3)), 0.02)
     reference = [[0.3, -0.4], [0.1, 0.2], [0.5, -1.0], [0.0, 0.0], [0.0, 0.0]]
     measured = ([0.35, -0.40], [0.10, 0.20], [0.31, -0.42], [0.12, 0.17])
-    wanted = []
+    states, smooth, wanted = DeflectionFilter(elastic), [], []
     for k in range(len(lines)):
-        P = tuple(blend.at(START + k * 10**6, START + k * 10**6))
+        now = START + k * 10**6
+        P = tuple(blend.at(now, now))
         blend.commit()
-        state = eom.flat_state(elastic, *measured, payload=P)
-        wanted.append(eom.linearizing_effort(elastic, state, reference, eom.chain_gains(20.0), payload=P))
+        _, kept = states.command(now, *reference, payload=P)
+        states.keep(now, *kept)
+        given = elastic, eom.flat_state(elastic, *measured, payload=P), reference, eom.chain_gains(20.0)
+        smooth.append(eom.linearizing_effort(*given, payload=P))
+        wanted.append(eom.linearizing_effort(*given, friction_state=kept[2], payload=P))
     found = np.array([[float(x) for x in line.split()] for line in lines])
     # Gains of 20⁴ on what differs by some roundings.
     np.testing.assert_allclose(found, wanted, rtol=1e-9)
-    assert np.max(np.abs(found[-1] - found[0])) > 0.1
+    assert np.max(np.abs(found[-1] - found[0])) > 0.1 and np.max(np.abs(np.subtract(smooth, wanted)[-1])) > 0.1
 
 
 def test_a_blend_goes_by_the_clock(linear: Path) -> None:
