@@ -149,7 +149,7 @@ def loaded_robot_hash(source: str, options: RobotOptions) -> str:
 
 
 def done_before(job: Job, made: Manifest, hash_of: Callable[[str, RobotOptions], str] = loaded_robot_hash) -> Outcome:
-    """Outcome of a job whose output exists: its report, or an error if it was made from other inputs.
+    """Outcome of a job whose output exists: its report, or an error if it has changed or was made from other inputs.
 
     Args:
         made: by earlier replays.
@@ -158,7 +158,11 @@ def done_before(job: Job, made: Manifest, hash_of: Callable[[str, RobotOptions],
     if entry is None:
         return Outcome(job, error=f"{job.output}: exists, but is not in {job.manifest}; remove it")
     report, settings = entry.report, job.settings()
+    folder = job.output.parent if job.is_file else job.output
     try:
+        if changed := [name for name in job.files if not entry.wrote(folder / name)]:
+            what = f"is missing, or not as replay wrote it: {', '.join(changed)}"
+            return Outcome(job, error=f"{job.output}: {what}; remove it, to have it replayed again")
         other = [name for name in {**settings, **entry.settings} if settings.get(name) != entry.settings.get(name)]
         if report.bag_hash != bag_hash(job.bag):
             other.append("content of the bag")

@@ -157,6 +157,11 @@ def test_an_output_that_exists_is_kept_replaced_or_refused(tmp_path: Path, kind:
     before = contents(tmp_path / "out")
     (kept,) = replay_bags([job], resume=True)
     assert kept.done_before and kept.report == report
+    content = job.output.read_bytes()
+    job.output.write_bytes(content[:-100])
+    (outcome,) = replay_bags([job], resume=True)
+    assert outcome.report is None and f"not as replay wrote it: {job.output.name}; remove it" in outcome.error
+    job.output.write_bytes(content)
     foreign = make(tmp_path / "other")
     if kind is Format.PARQUET:
         foreign = tmp_path / "other.parquet"
@@ -181,6 +186,10 @@ def test_contents_decide_what_is_resumed_and_paths_do_not(tmp_path: Path) -> Non
     moved = replace(job, robot=robot(tmp_path / "elsewhere", slow=False), bag=(tmp_path / "in").rename(tmp_path / "b"))
     (kept,) = replay_bags([moved], resume=True)
     assert kept.done_before and kept.report == report
+    written = (job.output / "out.mcap").rename(tmp_path / "taken_out")
+    (refused,) = replay_bags([moved], resume=True)
+    assert refused.report is None and "is missing, or not as replay wrote it: out.mcap; remove it" in refused.error
+    written.rename(job.output / "out.mcap")
 
     heavier = Path(moved.robot).read_text(encoding="utf-8").replace("mass: 1.0", "mass: 1.5", 1)
     Path(moved.robot).write_text(heavier, encoding="utf-8")
