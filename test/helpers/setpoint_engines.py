@@ -179,8 +179,7 @@ class NodeEngine:
             elif stream.statistics.published == answered and supervision.responding:
                 supervision._tick_response()
             if self.sent:
-                assert len(self.sent) == 3
-                rows.append(row_of(scene, *self.sent))
+                rows.append(row_of(scene, *self.sent[-3:]))  # the last of commands in one cycle
             else:
                 rows.append(rows[-1] if rows else None)
         return filled(rows)
