@@ -13,6 +13,7 @@ import pytest
 pytest.importorskip("rosbags")
 
 from bag_files import JOINT_STATE, SETPOINT, START, joint_state, setpoint, write_bag
+from urdf_arms import urdf_arm
 
 from eom_dynamics import load_robot
 from eom_dynamics.learning import read_correction, uncorrected
@@ -155,3 +156,7 @@ def test_what_cannot_be_used_is_one_line_and_2(tmp_path: Path, capsys, refused) 
     rows = [(START, joint_state(START, NAMES, [0, 0]))]
     command[1] = str(write_bag(tmp_path / "states", {"/joint_states": (JOINT_STATE, rows)}))
     assert "topics of type eom_dynamics/msg/JointTrajectorySetpoint" in refused(*command, "planar_2r")
+    (tmp_path / "arm.urdf").write_text(urdf_arm(joints=NAMES))
+    assert "joint_1, joint_2: rotor inertia is 0, but learning takes the gains of the motor's PD from it; write " in (
+        refused(*command, tmp_path / "arm.urdf")
+    )
