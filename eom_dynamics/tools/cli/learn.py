@@ -96,6 +96,7 @@ def run(options: argparse.Namespace) -> Result:
             f"{bound.frequency:.2g} Hz",
             *sentences,
         ],
+        notes=[f"{bag}: {note}" for bag, run in zip(options.bags, recorded, strict=True) for note in run.notes],
         files={"motion": options.output},
         json={
             "errors": found.errors,
