@@ -11,13 +11,14 @@ _LONGEST, _MOST, _MOST_LISTED = 100, 500, 40
 _LONGEST_VALUE = 60
 
 
-def close_match(name: object, known: Iterable[str], cutoff: float = 0.6) -> str | None:
+def close_match(name: object, known: Iterable[str], cutoff: float = 0.75) -> str | None:
     """Return the known name most similar to a name; None if none is similar.
 
     Args:
         name: the name, perhaps misspelt.
         known: names to compare with; at most 500 are, and no names of more than 100 characters.
-        cutoff: least similarity, from 0 to 1, as in :func:`difflib.get_close_matches`.
+        cutoff: least similarity, from 0 to 1, as in :func:`difflib.get_close_matches`; by default that of
+            two letters swapped in a name of four.
     """
     from difflib import get_close_matches  # for messages only
 

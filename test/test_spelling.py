@@ -24,6 +24,7 @@ ARM = (
 def test_hints() -> None:
     assert close_match("sholder", ["elbow", "shoulder"]) == "shoulder"
     assert close_match("wrist", ["elbow", "shoulder"]) is None
+    assert close_match("record", ["replay", "report"]) is None
     assert close_match("a" * 101, ["a" * 101]) is None
     assert hint("sholder", ["elbow", "shoulder"]) == "did you mean shoulder?"
     assert hint("wrist", ["elbow", "shoulder", "elbow"]) == "known are elbow, shoulder"

@@ -38,6 +38,7 @@ from ..elastic import ElasticArm, LimitCheck
 from ..elastic.bounds import TOLERANCE
 from ..exceptions import EomDynamicsError, StateError
 from ..simulation.number_files import read_arrays
+from ..spelling import listed
 from ..states import STATE_NAMES, real_array
 
 # Of the spline: four derivatives are smooth.
@@ -249,9 +250,18 @@ def contraction(
         settings: bandwidth, gain and forgetting.
         uncertainty: of the model.
         natural_frequency: of the motors' PD, rad/s.
+
+    Raises:
+        LearningError: a motor has no rotor inertia.
     """
     w0 = not_negative(natural_frequency, "natural_frequency")
     q = real_array(positions, "positions")
+    if not arm.motor_inertia.all():
+        massless = dict.fromkeys(arm.robot.joint_names[joint] for joint in arm.motor_joint[arm.motor_inertia == 0])
+        raise LearningError(
+            f"{listed(massless)}: rotor inertia is 0, but learning takes the gains of the motor's PD from it; write "
+            "rotor_inertia of the joint into the robot's parameter file (eom_dynamics inspect my_arm.urdf --template)"
+        )
     poses = q[:: max(1, len(q) // _POSES)]
     n, own = arm.robot.n, arm.motor_joint
     K = arm.spring_set.tangents(np.zeros(len(own)))[0]

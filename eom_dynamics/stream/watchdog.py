@@ -290,8 +290,7 @@ class Watchdog:
         """
         if self.phase is Phase.STREAMING or self.phase is Phase.WAITING or self.phase is Phase.LOST:
             return
-        if self.settings.policy == "ramp":
-            raise StateError("efforts are ramped down since setpoints were lost: deactivate and activate the node")
+        self.require_efforts()
         if self._position is not None and q is not None:
             with np.errstate(over="ignore"):
                 away = np.abs(q - self._position)
@@ -302,6 +301,16 @@ class Watchdog:
                     f"{held.name} is {away[joint]:.3g} {unit('position', held.type)} from where it is held since "
                     f"setpoints were lost, more than {self.settings.resume_distance:g} (parameter resume_distance)"
                 )
+
+    @property
+    def released(self) -> bool:
+        """Whether efforts fade, or have faded, to zero."""
+        return self.phase is Phase.RAMPING or self.phase is Phase.RELEASED
+
+    def require_efforts(self) -> None:
+        """Raise StateError if efforts fade, or have faded, to zero."""
+        if self.released:
+            raise StateError("efforts are ramped down since setpoints were lost: deactivate and activate the node")
 
     def feed(self, command: EvaluatedCommand) -> None:
         """Record a valid setpoint, which ends a response."""

@@ -37,10 +37,12 @@ class MeasuredRun(NamedTuple):
     Attributes:
         positions: (N, n) of the links at the times of the motion, rad or m.
         efforts: whether efforts were recorded, too.
+        notes: on the recording, one line each.
     """
 
     positions: Array
     efforts: bool
+    notes: tuple[str, ...]
 
 
 def measured_run(path: Path, robot: Robot, commanded: Correction, topic: str | None = None) -> MeasuredRun:
@@ -54,17 +56,20 @@ def measured_run(path: Path, robot: Robot, commanded: Correction, topic: str | N
     with Bag(path) as bag:
         recording, first = read_stamped(bag, robot, Source(topic))
         start = _start_of_setpoints(bag, robot, commanded)
-    own = recording.t - recording.t[0] + (first - start) * 1e-9
+    efforts, recording = bool(np.isfinite(recording.tau).any()), recording.cleaned()
+    own = recording.t + (first - start) * 1e-9
     times = commanded.t - commanded.t[0]
-    forward = np.concatenate([[True], np.diff(own) > 0])
-    own, q = own[forward], recording.q[forward]
+    if len(own) < 2:
+        raise BagError(f"{path}: has fewer than two messages with finite positions; record the whole run")
+    if np.any(np.diff(own) < 0):
+        raise BagError(f"{path}: the clock was set back while positions were recorded; record the run again")
     if own[0] > times[0] + _MISSING or own[-1] < times[-1] - _MISSING:
         raise BagError(
             f"{path}: positions were measured from {own[0]:.3g} to {own[-1]:.3g} s of the motion, which takes "
             f"{times[-1]:.3g} s; record the whole run"
         )
-    found = CubicSpline(own, q)(np.clip(times, own[0], own[-1]))
-    return MeasuredRun(found, bool(np.isfinite(recording.tau).any()))
+    found = CubicSpline(own, recording.q)(np.clip(times, own[0], own[-1]))
+    return MeasuredRun(found, efforts, recording.notes)
 
 
 def _start_of_setpoints(bag: Bag, robot: Robot, commanded: Correction) -> int:

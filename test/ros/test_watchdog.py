@@ -192,7 +192,14 @@ def test_ramp_fades_all_efforts_to_zero_and_waits_for_activation(node, configure
     level, message, _ = node.next_diagnostics()
     assert level == 2 and message.startswith("setpoints lost, efforts are zero: deactivate and activate the node: ")
     node.publish(**setpoint(STATE))
-    node.wait(lambda: "efforts are ramped down since setpoints were lost" in node.process.log, "a refusal")
+    reason = "efforts are ramped down since setpoints were lost: deactivate and activate the node"
+    node.wait(lambda: reason in node.process.log, "a refusal")
+    accepted, message = node.process.log.count("trajectory accepted"), SplineTrajectory()
+    at_rest = StopPolynomial(STATE, 0.1).end
+    write_spline(message, rest_to_rest(at_rest, at_rest + 0.1, 1.5), ARM.robot.joint_names)
+    node.publisher(SplineTrajectory, "spline_trajectory").publish(message)
+    node.wait(lambda: f"trajectory refused: {reason}" in node.process.log, "the refusal of a trajectory")
+    assert node.process.log.count("trajectory accepted") == accepted
 
 
 def test_deactivate_deactivates_the_node(node, configure):

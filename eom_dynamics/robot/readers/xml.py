@@ -104,7 +104,7 @@ class Element:
         """Refuse misspelt child elements, and duplicates of those in ``once``, by default all known ones."""
         unknown = {child.tag: child for child in reversed(self.children) if child.tag not in known}
         for tag, child in islice(reversed(unknown.items()), _MOST_UNKNOWN):
-            if close := close_match(tag, known, 0.75):
+            if close := close_match(tag, known):
                 child.where = self.where
                 child.refuse(f"unknown <{tag}>; did you mean <{close}>?")
         for tag in known if once is None else once:

@@ -87,6 +87,7 @@ class SetpointStream:
             lambda: setpoints.get_publisher_count() + self._tasks.publishers,
             lambda: self.player.playing,
         )
+        self.player.require_efforts = self.supervision.require_efforts
         self.supervision.watch_quality(setpoints, quality["qos_profile"])
 
     def on_parameter(self, name: str, value: object) -> None:

@@ -174,7 +174,12 @@ class Supervision:
     @property
     def released(self) -> bool:
         """Whether efforts fade, or have faded, to zero."""
-        return self._watchdog is not None and self._watchdog.phase in (Phase.RAMPING, Phase.RELEASED)
+        return self._watchdog is not None and self._watchdog.released
+
+    def require_efforts(self) -> None:
+        """Raise StateError if efforts fade, or have faded, to zero."""
+        if self._watchdog is not None:
+            self._watchdog.require_efforts()
 
     def expect_nothing(self) -> None:
         """Record that the stream has ended as intended."""

@@ -79,6 +79,7 @@ class TrajectoryPlayer:
         skipped: number of setpoints skipped since startup because their time had passed.
         on_end: called when a trajectory ends, with whether it has reached its end, and if not, the reason.
         on_break: called with the reason after one has ended in motion, and nothing takes over.
+        require_efforts: called before a trajectory is accepted, or begins after a wait; raises StateError to refuse it.
     """
 
     def __init__(self, node: Node, send: Callable[[JointTrajectorySetpoint, Ahead], bool]) -> None:
@@ -107,6 +108,7 @@ class TrajectoryPlayer:
         self.skipped = 0
         self.on_end: Callable[[bool, str], None] = lambda finished, reason: None
         self.on_break: Callable[[str], None] = lambda reason: None
+        self.require_efforts: Callable[[], None] = lambda: None
         # Number of the next setpoint; None before the first one of a trajectory, or after a jump of the clock.
         self._due: int | None = None
         # On the node's clock, so that the motion pauses with /clock.
@@ -147,8 +149,9 @@ class TrajectoryPlayer:
         Raises:
             TrajectoryError: the motion has ended, starts away from the commanded position, or has left
                 its first knot while the commanded position is unknown; or there is no time on /clock yet.
-            StateError: the motors cannot realise the transition to the motion.
+            StateError: the motors cannot realise the transition to the motion, or have no efforts.
         """
+        self.require_efforts()
         # At the same time, since what follows may take long, and would look like a jump of the clock.
         now, steady = self._node.get_clock().now().nanoseconds, time.monotonic_ns()
         if not now:
@@ -256,6 +259,7 @@ class TrajectoryPlayer:
             return False
         steady = time.monotonic_ns()
         try:
+            self.require_efforts()
             self._begin(first, now)
             for planned in others:
                 self._replace(planned, now)

@@ -72,16 +72,16 @@ def run(options: argparse.Namespace) -> Result:
         )
     arm = ElasticArm(robot)
     settings, uncertainty = options_of(LearningSettings, options), options_of(Uncertainty, options)
+    w0 = options.natural_frequency
+    bound = contraction(arm, last.reference[0], settings, uncertainty, natural_frequency=w0)
     recorded = [measured_run(bag, robot, last, options.topic) for bag in options.bags]
     runs = [run.positions for run in recorded]
-    w0 = options.natural_frequency
     shares = error_shares(arm, last, runs, options.bandwidth, natural_frequency=w0) if len(runs) > 1 else ()
     remedy = "eom_dynamics identify finds them in runs recorded with efforts"
     if all(run.efforts for run in recorded):
         command = ["eom_dynamics", "identify", *map(str, options.bags)]
         remedy = f"run {shlex.join([*command, '--robot', options.robot, '-o', 'identified.yaml'])}"
     sentences = [_sentence(x, remedy) for x in shares]
-    bound = contraction(arm, last.reference[0], settings, uncertainty, natural_frequency=w0)
     try:
         found = learn(arm, last, runs, settings, uncertainty=uncertainty, natural_frequency=w0)
     except LearningError as refusal:
@@ -96,6 +96,7 @@ def run(options: argparse.Namespace) -> Result:
             f"{bound.frequency:.2g} Hz",
             *sentences,
         ],
+        notes=[f"{bag}: {note}" for bag, run in zip(options.bags, recorded, strict=True) for note in run.notes],
         files={"motion": options.output},
         json={
             "errors": found.errors,

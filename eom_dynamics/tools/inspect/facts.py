@@ -12,6 +12,7 @@ import numpy as np
 
 from ... import lie
 from ...actuators.drive_units import SI_UNITS
+from ...actuators.friction import Friction
 from ...arrays import Array
 from ...codegen.programs import PROGRAMS
 from ...elastic import ElasticArm
@@ -108,7 +109,12 @@ def _joint(robot: Robot, joint: Joint) -> dict[str, Any]:
         "friction": joint.friction,
         "constant_effort": joint.constant_effort,
         "parallel_spring": joint.parallel_spring and joint.parallel_spring.entries(),
+        "motor_friction": _motor_friction(joint.actuator.friction),
     }
+
+
+def _motor_friction(friction: Friction) -> dict[str, Any] | None:
+    return None if friction.is_none else {name: for_json(value) for name, value in asdict(friction).items()}
 
 
 def _assumed(robot: Robot) -> list[str]:
@@ -171,6 +177,11 @@ def facts_result(facts: Mapping[str, Any]) -> Result:
             if joint["drive"]
         ),
         *_friction(facts),
+        *(
+            f"motor friction of {joint['name']}: {', '.join(_entry(*x) for x in friction.items() if x[1] is not None)}"
+            for joint in facts["joints"]
+            if (friction := joint["motor_friction"])
+        ),
         *(line for joint in facts["joints"] for line in _passive_efforts(joint)),
         *(f"{title.replace('_', ' ')}: {line}" for title in ("merged", "assumed") for line in facts[title]),
         *(f"not plausible: {line}" for line in facts["implausible"]),

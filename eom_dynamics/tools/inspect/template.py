@@ -52,7 +52,7 @@ TEMPLATE = """\
           # gear_ratio: 100.0               # motor revolutions per joint revolution
           # rotor: {carrier: base, axis: [0.0, 0.0, 1.0]}     # body that carries the rotor, spin axis in its frame
           # actuator:
-          #   friction: {viscous: 0.5, coulomb: 0.5, static: 0.6}
+          #   friction: {viscous: 0.5, coulomb: 0.5, static: 0.6, presliding_distance: 1.0e-4}   # distance: rad
           #   efficiency: 0.9               # of the gear
           #   torque_constant: 0.05         # N m/A, of the motor
           #   resistance: 0.5               # ohm

@@ -13,8 +13,10 @@ import pytest
 pytest.importorskip("rosbags")
 
 from bag_files import JOINT_STATE, SETPOINT, START, joint_state, setpoint, write_bag
+from urdf_arms import urdf_arm
 
 from eom_dynamics import load_robot
+from eom_dynamics.arrays import Array
 from eom_dynamics.learning import read_correction, uncorrected
 from eom_dynamics.states import STATE_NAMES
 from eom_dynamics.tools.cli.main import main
@@ -47,8 +49,12 @@ def run_of(
     stride: int = 1,
     probes: int = 0,
     last: int = 800,
+    stamped_late: Array | int = 0,
 ) -> Path:
-    """A bag of a run that is off by some times the shape of the motion; joint states at 500 Hz, late by 0.4 ms."""
+    """A bag of a run that is off by some times the shape of the motion; joint states at 500 Hz, late by 0.4 ms.
+
+    Headers of joint states are stamped later by some ns.
+    """
     given = read_correction(motion)
     late = np.random.default_rng(0).integers(0, jitter + 1, len(T))
     late[0] = 0
@@ -58,9 +64,11 @@ def run_of(
     at = np.arange(-0.01, 0.83, 0.002) + 4e-4
     shape = np.interp(at, T, SHAPE)
     q = np.stack([np.interp(at, T, given.reference[0][:, i]) for i in range(2)], axis=1) + off * shape[:, np.newaxis]
+    recorded = START + np.round(at * 1e9).astype(np.int64)
+    stamped = recorded + stamped_late
     measured = [
-        (int(t), joint_state(int(t), NAMES, row, effort))
-        for t, row in zip(START + np.round(at * 1e9).astype(np.int64), q, strict=True)
+        (int(t), joint_state(int(stamp), NAMES, row, effort))
+        for t, stamp, row in zip(recorded, stamped, q, strict=True)
     ]
     return write_bag(folder / name, {"/setpoint": (SETPOINT, commanded), "/joint_states": (JOINT_STATE, measured)})
 
@@ -145,6 +153,25 @@ def test_setpoints_of_another_motion_are_refused(tmp_path: Path, capsys, refused
     )
 
 
+def test_joint_states_in_another_order_are_sorted(tmp_path: Path, capsys, refused) -> None:
+    motion = motion_file(tmp_path)
+    command = ["learn", "--robot", "planar_2r", "--bandwidth", "5", "--motion", str(motion), *SURE]
+    late = np.zeros(420, dtype=np.int64)
+    late[100], late[200] = 7 * 10**6, 2 * 10**6
+    bag = run_of(tmp_path, "mixed", motion, 1e-3, stamped_late=late)
+    assert main([*command, str(bag), "-o", str(tmp_path / "x.npz")]) == 0
+    notes = [line for line in capsys.readouterr().out.splitlines() if line.startswith("note: ")]
+    assert notes == [
+        f"note: {bag}: 4 samples are not in the order of their times; sorted",
+        f"note: {bag}: 1 samples have the time of another, and are left out",
+    ]
+    late[200:] = -(10**8)
+    bag = run_of(tmp_path, "set_back", motion, 1e-3, stamped_late=late)
+    assert f"{bag}: the clock was set back while positions were recorded; record the run again" in refused(
+        *command, bag, "-o", tmp_path / "y.npz"
+    )
+
+
 def test_what_cannot_be_used_is_one_line_and_2(tmp_path: Path, capsys, refused) -> None:
     motion = motion_file(tmp_path)
     bag = run_of(tmp_path, "run", motion, 1e-3)
@@ -152,6 +179,10 @@ def test_what_cannot_be_used_is_one_line_and_2(tmp_path: Path, capsys, refused) 
     assert main([*command, "sea_planar_2r", "--stiffness-error", "0.9"]) == 1
     assert "refused: learning may diverge" in capsys.readouterr().err
     assert "has the joints joint_1, joint_2" in refused(*command, "iiwa")
+    (tmp_path / "arm.urdf").write_text(urdf_arm(joints=NAMES))
+    assert "joint_1, joint_2: rotor inertia is 0, but learning takes the gains of the motor's PD from it; write " in (
+        refused(*command, tmp_path / "arm.urdf")
+    )
     rows = [(START, joint_state(START, NAMES, [0, 0]))]
     command[1] = str(write_bag(tmp_path / "states", {"/joint_states": (JOINT_STATE, rows)}))
     assert "topics of type eom_dynamics/msg/JointTrajectorySetpoint" in refused(*command, "planar_2r")

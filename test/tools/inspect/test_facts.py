@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 import eom_dynamics as eom
+from eom_dynamics.actuators.actuator import Actuator
 from eom_dynamics.actuators.drive_units import DriveUnits
+from eom_dynamics.actuators.friction import Friction
 from eom_dynamics.codegen.programs import PROGRAMS
 from eom_dynamics.robot.task_space import reach
 from eom_dynamics.tools.inspect import facts
@@ -155,7 +157,7 @@ def test_large_robots_get_fewer_facts() -> None:
 
 
 @pytest.mark.usefixtures("quick")
-def test_drives_and_all_limits_are_shown() -> None:
+def test_drives_motor_friction_and_all_limits_are_shown() -> None:
     joint = _joint("revolute", [0.0, 1, 0, 0, 0, 0], limits={"acceleration": 11.0, "jerk": 512.0, "effort_rms": 13.0})
     robot = _robot("arm", {"free": _joint("revolute", [0.0, 1, 0, 0, 0, 0]), "limited": joint})
     drives = {"command_period": 1e-3, "drive_delay": 2e-3, "drive_interpolation": "linear"}
@@ -164,12 +166,13 @@ def test_drives_and_all_limits_are_shown() -> None:
     lines = facts_result(found).as_text().splitlines()
     assert "command_period 0.001 s, drive_delay 0.002 s, drive_interpolation linear: command lead 0.003 s" in lines
     units = DriveUnits("motor", -1, 131072.0, 60.0, effort="per_mille", rated_torque=1.27)
-    own = replace(robot, joints=(replace(robot.joints[0], drive=units), robot.joints[1]))
+    sticks = Actuator(friction=Friction(viscous=0.5, coulomb=2.0, static=3.0, presliding_distance=1e-4))
+    own = replace(robot, joints=(replace(robot.joints[0], drive=units, actuator=sticks), robot.joints[1]))
+    own_lines = facts_result(robot_facts(own)).as_text().splitlines()
     counts = "side motor, sign -1, units_per_turn 131072.0, velocity_units_per_turn 60.0"
-    assert (
-        f"drive of free: {counts}, effort per_mille, rated_torque 1.27"
-        in facts_result(robot_facts(own)).as_text().splitlines()
-    )
+    assert f"drive of free: {counts}, effort per_mille, rated_torque 1.27" in own_lines
+    friction = "viscous 0.5, coulomb 2, static 3, stribeck_velocity 0.1, smoothing_velocity 0.01"
+    assert f"motor friction of free: {friction}, presliding_distance 0.0001" in own_lines
     header, row = (next(line for line in lines if line.startswith(name)) for name in ("joint ", "limited"))
     assert "acceleration  jerk  effort rms  mass" in header and row.split()[8:12] == ["11", "512", "13", "2"]
     unknown = facts_result(robot_facts(robot)).as_text()

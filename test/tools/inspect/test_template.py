@@ -36,6 +36,7 @@ def test_its_optional_entries_load(capsys) -> None:
     with_springs = load_robot(re.sub(r"(?m)^ +coupled_stiffness:.*\n", "", text))
     assert with_springs.joints[0].limits.effort_rate == 1000 and np.isfinite(with_springs.joints[0].stiffness)
     assert with_springs.joints[0].actuator.motor.voltage_limit == 48 and with_springs.joints[1].mass == 3
+    assert with_springs.joints[0].actuator.friction.presliding_distance == 1e-4
     assert ElasticArm(with_springs).transmission is not None
     assert load_robot(re.sub(r"(?m)^ +elasticity:.*\n", "", text)).coupled_stiffness is not None
 
