@@ -23,7 +23,7 @@ from rclpy.task import Future
 from rclpy.utilities import remove_ros_args, try_shutdown
 
 from ..terminal import prepare_streams, printable
-from .executors import StopSignals, end_workers, make_executor
+from .executors import StopSignals, end_workers, make_executor, steady_timer
 from .node_parameters import Table
 from .robot_node import RobotNode
 
@@ -78,8 +78,11 @@ def _lines(table: Table) -> list[str]:
     return lines
 
 
-# Longest time from a signal to the end of spinning, s: Python handles signals between two calls of the executor.
-_SPIN_PERIOD = 0.1
+# Longest time from a signal to the end of spinning, s, if callbacks are short: Python handles signals in a callback.
+_CHECK_PERIOD = 0.1
+
+# Timeout of a call of the executor, s.
+_LONGEST_SPIN = 3600.0
 
 # Time that the end of a process waits for the present jobs of worker threads, s.
 _LONGEST_JOB = 2.0
@@ -145,11 +148,20 @@ def run_together(name: str, make: Callable[[StopSignals], Sequence[RobotNode]]) 
 
 def _spin(executor: Executor, node: RobotNode, until: Callable[[], bool]) -> None:
     """Spin until a condition holds or the context ends; log exceptions of callbacks and continue."""
+
+    def check() -> None:
+        if until():
+            end.set_result(None)
+
+    # Not by a timeout: the events executor checks it only when no callback is waiting, which is never if a timer is
+    # always due.
+    timer = steady_timer(node, _CHECK_PERIOD, check)
     while node.context.ok() and not until():
+        end: Future = Future()
         try:
             # Not spin(): in rclpy built for an old C library, as in the wheels on PyPI, the events executor's wait
             # without a deadline overflows and busy-waits.
-            executor.spin_until_future_complete(Future(), timeout_sec=_SPIN_PERIOD)
+            executor.spin_until_future_complete(end, timeout_sec=_LONGEST_SPIN)
         except ExternalShutdownException:
             return
         except Exception as error:
@@ -160,3 +172,4 @@ def _spin(executor: Executor, node: RobotNode, until: Callable[[], bool]) -> Non
                     f"{type(error).__name__}: {printable(str(error))}",
                     throttle_duration_sec=1.0,
                 )
+    timer.cancel()

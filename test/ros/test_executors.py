@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Timers in simulated time, where the clock advances again while a call is queued; worker threads and their end."""
+"""Timers in simulated time, where the clock advances again while a call is queued; timers always late; workers."""
 
 import signal
 import threading
+from array import array
 
 import numpy as np
 import pytest
 from paths import CONFIG
+from robot_client import RobotClient
 
 import eom_dynamics as eom
 from eom_dynamics.trajectory import through
@@ -80,6 +82,49 @@ def test_a_trajectory_leaves_no_setpoint_out(simulated):
     expected = motion.derivatives(np.arange(1, 8) * PERIOD * 1e-9, 0)[0][:, 0]
     np.testing.assert_allclose(sent, expected, rtol=0, atol=1e-12)
     assert player.skipped == 0
+
+
+# --- Timers that are always late ---------------------------------------------------------
+
+# The callback of a fast timer takes longer than its period.
+LATE = """
+import time
+from rclpy.node import Node
+create_timer = Node.create_timer
+def create_late_timer(self, period, callback, **options):
+    def late():
+        callback()
+        time.sleep(2 * period)
+    return create_timer(self, period, late if period < 1e-3 else callback, **options)
+Node.create_timer = create_late_timer
+"""
+
+
+def test_a_simulated_robot_whose_steps_are_always_late_ends_with_a_signal(start):
+    arguments = ("-p", "robot_file:=sea_planar_2r", "-p", "rate:=5000.0")
+    robot = start(*arguments, module="simulated_robot_node", client=RobotClient, patch=LATE)
+    robot.wait_for_diagnostics(lambda *status: float(status[2]["steps late"]) > 0, "late steps")
+    assert robot.process.stop(signal.SIGINT) == 0
+
+
+def test_a_trajectory_whose_setpoints_are_always_late_is_stopped_with_a_signal(start):
+    from eom_dynamics.msg import FeedforwardCommand, SplineTrajectory
+
+    robot = eom.load_robot(CONFIG / "planar_2r.yaml")
+    client = start("--params-file", CONFIG / "planar_2r.yaml", "-p", "stream_rate:=5000.0", patch=LATE)
+    # From rest to rest in 20 s: 126 t^5 - 420 t^6 + 540 t^7 - 315 t^8 + 70 t^9 of the time as a fraction.
+    shape = np.array([0, 0, 0, 0, 0, 126.0, -420.0, 540.0, -315.0, 70.0]) / 20.0 ** np.arange(10)
+    message = SplineTrajectory(
+        joint_names=robot.joint_names,
+        knots=array("d", [0.0, 20.0]),
+        degree=9,
+        coefficients=array("d", np.repeat(shape, 2)),
+    )
+    client.publisher(SplineTrajectory, "spline_trajectory").publish(message)
+    client.wait_for_diagnostics(lambda *status: "trajectory" in status[2], "the trajectory")
+    assert client.process.stop(signal.SIGTERM) == 0
+    client.until_silent()
+    assert client.feedforward[-1].status == FeedforwardCommand.STATUS_HELD
 
 
 # --- Worker threads ---------------------------------------------------------------------
