@@ -24,6 +24,9 @@ _DISORDER = 5
 # A motion with fewer samples is not used: a filter has nothing left but its transients.
 LEAST_SAMPLES = 40
 
+# A joint that moves less, rad or m, is at rest throughout.
+REST = 1e-3
+
 # Samples of excerpts: windows from all over a longer recording are enough for many a purpose.
 _MOST_SAMPLES, _WINDOW = 36_000, 12_000
 
@@ -98,13 +101,30 @@ class Recording:
 
     def _cuts(self) -> list[int]:
         """Samples at which the second and further motions begin."""
-        steps, longest = np.diff(self.t), max(_PAUSE, _PAUSE_STEPS * self.period)
-        return (np.flatnonzero((steps <= 0) | (steps > longest)) + 1).tolist()
+        steps = np.diff(self.t)
+        return (np.flatnonzero((steps <= 0) | (steps > self._longest_step)) + 1).tolist()
+
+    @property
+    def _longest_step(self) -> float:
+        """Longest step within a motion, s."""
+        return max(_PAUSE, _PAUSE_STEPS * self.period)
 
     @property
     def duration(self) -> float:
         """Sum of the durations of all motions, s."""
         return sum(float(motion.t[-1] - motion.t[0]) for motion in self.motions())
+
+    @property
+    def in_motion(self) -> slice:
+        """Samples between rest at the start and at the end, as long as a pause; all if no joint moves."""
+        away = [np.flatnonzero((np.abs(self.q - end) > REST).any(axis=1)) for end in (self.q[:1], self.q[-1:])]
+        if not all(map(len, away)) or away[0][0] >= away[1][-1]:
+            return slice(0, len(self))
+        first, last, pause = int(away[0][0]), int(away[1][-1]), self._longest_step
+        return slice(
+            first if self.t[first] - self.t[0] > pause else 0,
+            last + 1 if self.t[-1] - self.t[last] > pause else len(self),
+        )
 
     def with_note(self, note: str) -> Recording:
         """This recording with one more note."""
@@ -179,22 +199,29 @@ class Recording:
     def held_out(self, share: float) -> tuple[Recording, Recording, list[tuple[float, float]]]:
         """Recording for training, held-out blocks, and their start and end times, s.
 
-        Blocks are the last ``share`` of up to four equal parts, each block of some seconds, so that poses and
-        temperatures of all of the recording are in both; a recording of a few seconds has one, at its end.
+        Blocks are the last ``share`` of up to four equal parts of the motion, each block of some seconds, so that poses
+        and temperatures of all of it are in both; a motion of a few seconds has one, at its end. Rest before and after
+        the motion is for training.
 
         Raises:
             IdentificationError: the share is not between 0 and 1, or a part has too few samples.
         """
-        self.split(share)  # checks
         self = self.cleaned()  # here, so that notes count the samples of the whole
-        count = max(1, min(_MOST_BLOCKS, int(share * self.duration / _BLOCK)))
-        edges = np.linspace(0, len(self), count + 1).astype(int)
+        rows = self.in_motion
+        motion = replace(self[rows], name=f"{self.name}, part with motion")
+        motion.split(share)  # checks
+        count = max(1, min(_MOST_BLOCKS, int(share * motion.duration / _BLOCK)))
+        edges = np.linspace(rows.start, rows.stop, count + 1).astype(int)
         held, spans = np.zeros(len(self), dtype=bool), []
         for start, end in pairwise(edges.tolist()):
             first = end - round((end - start) * share)
             held[first:end] = True
             spans.append((float(self.t[first]), float(self.t[end]) if end < len(self) else np.inf))
-        return replace(self[~held], pieces=count), replace(self[held], pieces=count), spans
+        used = ~held
+        if spans[-1][1] - spans[-1][0] <= self._longest_step:
+            used[rows.stop :] = False  # else motion and rest are one motion, interpolated over the block
+        pieces = count + int(used[-1])
+        return replace(self[used], pieces=pieces), replace(self[held], pieces=count), spans
 
     def split(self, share: float) -> tuple[Recording, Recording]:
         """Split off the last ``share`` (0 to 1) of the samples for validation.

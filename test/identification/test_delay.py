@@ -130,6 +130,12 @@ def test_signals_without_a_delay_are_refused() -> None:
     arm, recorded, command = driven()
     with pytest.raises(IdentificationError, match="follow its commands"):
         drive_delay(arm, *(x[:300] for x in recorded), [x[:300] for x in command])
+    # The drives tell the delay up to the efforts; away from reversals, the motion does not tell when these act.
+    short = [*(x[:2000] for x in recorded), [x[:2000] for x in command]]
+    words = "efforts act is not determined away from reversals: .*, or give that time, --motor-delay"
+    with pytest.raises(IdentificationError, match=words):
+        drive_delay(arm, *short)
+    assert drive_delay(arm, *short, early=0.0).delay.value == pytest.approx(TRUE[0], abs=1e-4)
     with pytest.raises(StateError, match="motor_effort"):
         drive_delay(arm, *recorded[:3], recorded[3][1:], command)
 

@@ -155,11 +155,25 @@ def test_shapes(change: dict[str, np.ndarray], message: str) -> None:
         replace(recorded(), **change)
 
 
+@pytest.mark.parametrize(("share", "used"), [(0.3, 1800), (0.045, 1155)])
+def test_rest_is_not_held_out(share: float, used: int) -> None:
+    """A block ends with the motion; rest after a short one is left out, as filters would interpolate over the block."""
+    source = recorded(2100)
+    q = source.q.copy()
+    q[:200], q[1200:] = q[200], q[1200]
+    training, held_out, ((first, last),) = replace(source, q=q).held_out(share)
+    assert (first, last) == pytest.approx((12.0 - 10.0 * share, 12.0), abs=0.05)
+    assert len(held_out) == pytest.approx(1000 * share, abs=2) and len(training) == pytest.approx(used, abs=2)
+    assert len(list(training.motions())) == training.pieces
+
+
 def test_too_few_samples() -> None:
     with pytest.raises(IdentificationError, match="has 30 samples with increasing times, at least 41"):
         _ = recorded(30).period
     with pytest.raises(IdentificationError, match="too few to hold out"):
         recorded(50).split(0.3)
+    with pytest.raises(IdentificationError, match="part with motion: has 50 samples, too few to hold out"):
+        recorded(50).held_out(0.3)
     for share in (3, 0, 1, -0.1, float("nan")):
         with pytest.raises(IdentificationError, match="share to hold out must be between 0 and 1, is"):
             recorded(500).split(share)

@@ -193,14 +193,19 @@ def drive_delay(
             drives.append(_of_drive(times, efforts[:, i], motors[:, i], [x[:, i] for x in sent], causes[i], band))
     if not drives:
         raise IdentificationError("efforts of no motor follow its commands and references; record a longer motion")
-    motion = _of_motion(arm, times, links, motors, tau, efforts, causes, band)
+    motion, reason = _of_motion(arm, times, links, motors, tau, efforts, causes, band)
     if early is not None:
-        if abs(motion.value - early) > _CONTRADICTED * motion.standard_deviation:
+        if motion is not None and abs(motion.value - early) > _CONTRADICTED * motion.standard_deviation:
             raise IdentificationError(
                 f"by the motion, recorded motor efforts act {1e3 * motion.value:.2g} ms later (standard deviation "
                 f"{1e3 * motion.standard_deviation:.1g}), not {1e3 * early:.2g} ms"
             )
         motion = Delay(early, 0.0)
+    if motion is None:
+        raise IdentificationError(
+            f"the time at which recorded motor efforts act is not determined away from reversals: {reason}, or give "
+            "that time, --motor-delay (--effort-delay of rigid joints)"
+        )
     delay, *ages = (combined(each).after(motion) for each in zip(*(delays for delays, _ in drives), strict=True))
     position, velocity = ages or (None, None)
     return DriveDelay(delay, position, velocity, motion, max(noise for _, noise in drives))
@@ -259,8 +264,8 @@ def _ages(fit: DelayFit) -> tuple[Delay, Delay]:
 
 def _of_motion(
     arm: ElasticArm, t: Array, q: Array, theta: Array, tau: Array, effort: Array, causes: Sequence[Array], band: float
-) -> Delay:
-    """Time by which recorded efforts are before those that move the motors; not determined: an infinite deviation."""
+) -> tuple[Delay | None, str]:
+    """Time by which recorded efforts are before those that move the motors; or None, and why it is not determined."""
     n, m = arm.robot.n, len(arm.motor_joint)
     measured = np.asarray(np.isfinite(tau).all(axis=0))
     x, xd, xdd = (smooth(t, np.column_stack([q, theta]), _LAWS * band)(t, k) for k in range(3))
@@ -270,7 +275,7 @@ def _of_motion(
     load = np.where(measured, tau, np.where(arm.rigid, modelled, law))[:, arm.motor_joint]
     efficiency = np.broadcast_to(arm.gear.efficiency, (m,))
     step = t[1] - t[0]
-    reach, found = 2 * round(REACH / band / step) + 1, []
+    reach, found, reason = 2 * round(REACH / band / step) + 1, [], ""
     for i in range(m):
         v = smooth(t, theta[:, i], band)(t, 1)
         steady = (np.abs(v) > _SLOW * np.sqrt(np.mean(v**2))).astype(int)
@@ -279,11 +284,13 @@ def _of_motion(
         columns = [load[:, i], xd[:, n + i], xdd[:, n + i], *([np.abs(load[:, i]) * sign] if efficiency[i] < 1 else [])]
         columns = [smooth(t, np.column_stack(columns), band)(at), sign[rows], np.ones_like(at)]
         design = _advanced(smooth(t, effort[:, i], band), at, np.column_stack(columns))
-        with suppress(IdentificationError):
+        try:
             found.append(_delay(fit_delay(design, causes[i][rows], len(at) * _spacing(t, band) * step, band)))
+        except IdentificationError as error:
+            reason = reason or str(error)
     if not found:
-        return Delay(0.0, np.inf)
-    return combined(found).after(Delay(0.0, 0.0 if measured[arm.motor_joint].all() else _DAMPING))
+        return None, reason
+    return combined(found).after(Delay(0.0, 0.0 if measured[arm.motor_joint].all() else _DAMPING)), ""
 
 
 def _advanced(effort: CubicSpline, at: Array, columns: Array) -> Design:

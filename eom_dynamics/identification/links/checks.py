@@ -8,7 +8,7 @@ trust the fit.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, compress
 
@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from ...arrays import Array
 from ...robot import Robot
-from ..recording import IdentificationError, Recording
+from ..recording import REST, IdentificationError, Recording
 from ..sampling import column_lengths, correlation_time
 from .consistent import Unknowns, column_basis, consistent_solution, free_bodies
-from .filtering import REST, Filter, FilteredSamples, filter_recording
+from .filtering import Filter, FilteredSamples, filter_recording
 from .regressor import Regressor
 from .verification import Score
 
@@ -327,10 +327,13 @@ def _square(x: Array) -> float:
     return float(np.sum(np.square(x)))
 
 
-def recording_notes(robot: Robot, recordings: Iterable[Recording]) -> list[str]:
-    """Notes on recordings; raises IdentificationError for useless ones, or another robot's."""
+def recording_notes(robot: Robot, training: Sequence[Recording], validation: Sequence[Recording]) -> list[str]:
+    """Notes on recordings; raises IdentificationError for useless ones, or another robot's.
+
+    Training recordings alone decide what is identifiable.
+    """
     notes, names = [], robot.joint_names
-    for recording in recordings:
+    for k, recording in enumerate((*training, *validation)):
         if recording.joint_names != names:
             raise IdentificationError(
                 f"{recording.name}: has the joints {', '.join(recording.joint_names)}, the robot {', '.join(names)}"
@@ -341,17 +344,20 @@ def recording_notes(robot: Robot, recordings: Iterable[Recording]) -> list[str]:
             lines.append(f"pauses or jumps of the clock separate {motions} motions")
         still, silent = (np.asarray(x) for x in (np.ptp(clean.q, axis=0) <= REST, np.isnan(clean.tau).all(axis=0)))
         if still.all():
-            raise IdentificationError(f"{recording.name}: no joint moves")
+            where = "" if k < len(training) else " in the validation data"
+            raise IdentificationError(f"{recording.name}: no joint moves{where}")
         if silent.all():
             raise IdentificationError(
                 f"{recording.name}: efforts are missing or the same throughout; record them in JointState.effort, "
                 "or in columns effort.NAME of a table, or name their topic, --effort-topic"
             )
-        for which, words in (
-            (still, "does not move; its friction and the inertias that only its motion excites are not identifiable"),
-            (silent, "has no effort, or the same throughout; its equations are not used"),
-        ):
-            lines += [f"{name} {words}" for name in compress(names, which)]
+        if k < len(training):
+            words = "does not move; its friction and the inertias that only its motion excites are not identifiable"
+            lines += [f"{name} {words}" for name in compress(names, still)]
+            words = "has no effort, or the same throughout; its equations are not used"
+        else:
+            words = "has no effort in the validation data, or the same throughout; it is not validated"
+        lines += [f"{name} {words}" for name in compress(names, silent)]
         notes += [f"{recording.name}: {line}" for line in lines]
     return list(dict.fromkeys(notes))
 

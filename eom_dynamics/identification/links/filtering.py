@@ -22,7 +22,7 @@ from scipy.signal import welch
 from ...actuators.parallel_springs import ParallelSpring
 from ...arrays import Array
 from ...robot import Robot
-from ..recording import Recording
+from ..recording import REST, Recording
 from ..sampling import HIGHEST, LowPass, root_mean_square
 from .regressor import transmission_matrix
 from .terms import LINE, TERMS, Motion, coupled
@@ -42,9 +42,6 @@ MOSTLY_BEYOND = 0.5
 
 # So are this many equal extremes in a row.
 _EQUAL = 4
-
-# A joint that moves less, rad or m, is at rest throughout.
-REST = 1e-3
 
 _ARRAYS = ("t", "q", "qd", "qdd", "tau", "measured", "used")
 

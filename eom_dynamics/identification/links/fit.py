@@ -193,7 +193,7 @@ def fit(
     assert options.terms is not None
     if not training:
         raise IdentificationError("there is no recording to train on")
-    notes = recording_notes(robot, [*training, *validation])
+    notes = recording_notes(robot, training, validation)
     progress("compile the regressor", 0.0)
     regressor = Regressor(robot, options.terms, motor_side=options.side == "motor")
     reduced = [without_known_efforts(regressor, recording) for recording in training]

@@ -22,8 +22,8 @@ class Request:
     Attributes:
         training: recordings to train on.
         validation: recordings to validate on, not used for training.
-        hold_out: hold out this fraction of each recording, in spread blocks, for validation; 0 validates on the
-            training data; default: 0.2, or 0 with --validate, springs from a resonance, or a few seconds alone.
+        hold_out: hold out this fraction of the motion of each recording, in spread blocks, for validation; 0 validates
+            on the training data; default: 0.2, or 0 with --validate, springs from a resonance, or a few seconds alone.
         tolerance: exit code 1 if the RMS residual of a joint exceeds X, N m or N, on validation (else on training).
         springs: identify springs and motors from both sides of the springs, from the resonance of the motors alone, or
             not at all; default: from what was recorded, where the robot has springs.

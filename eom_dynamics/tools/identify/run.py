@@ -22,7 +22,7 @@ from .sides import TwoSidedRecording, read_sides
 
 Progress = Callable[[str, float], None]
 
-# s: recordings of less in all are not held out from unless that is asked for.
+# s: recordings of less in all, or half of it with motion, are not held out from unless that is asked for.
 _SHORT = 10.0
 
 # Of links whose motors are identified, too: friction is that of the motors.
@@ -129,7 +129,9 @@ def identify(robot: Robot, request: Request, progress: Progress) -> Identificati
     if share is None and not validation:
         share = HELD_OUT if all(_long_enough(each) for each in training) else 0.0
         if not share:
-            notes.append("the recording is too short to hold out a part of it: figures are of the training data")
+            notes.append(
+                "the recording, or its motion, is too short to hold out a part of it: figures are of the training data"
+            )
     if share:
         training, validation = map(list, zip(*(each.split(share) for each in training), strict=True))
     elastic = None
@@ -206,7 +208,10 @@ def _without_effect(request: Request, mode: str) -> list[str]:
 def _long_enough(sides: TwoSidedRecording) -> bool:
     """Whether a part of a recording can be held out, and has all that was recorded."""
     try:
-        if sides.links is None or sides.links.cleaned().duration < _SHORT:
+        if sides.links is None:
+            return False
+        links = sides.links.cleaned()
+        if links.duration < _SHORT or links[links.in_motion].duration < _SHORT / 2:
             return False
         parts = sides.split(HELD_OUT)
     except IdentificationError:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from excited import recording, true_robot
+from excited import efforts, recording, true_robot
 from paths import PANDA_BAG
 
 pytest.importorskip("rosbags", reason="rosbags is not installed")
@@ -82,6 +82,23 @@ def test_held_out_by_default(table: Path, tmp_path: Path, capsys) -> None:
     short = rewritten(table, tmp_path / "short.csv", lambda rows: rows[:700])
     found = as_json(capsys, short, tmp_path / "c.yaml")
     assert found["validation"] is None and any("too short to hold out" in note for note in found["notes"])
+
+
+@pytest.mark.parametrize(("rest", "options"), [(2.0, ()), (4.0, ()), (4.0, ("--hold-out", "0.3"))])
+def test_rest_at_the_end(rest: float, options: tuple[str, ...], tmp_path: Path, capsys) -> None:
+    """The end of the motion is held out, where joint_2 rests already; its parameters are identifiable all the same."""
+    robot, t = load_robot("sea_planar_2r"), np.arange(0.0, 10.0 + rest, 0.01)
+    stop = np.array([10.0, 6.5])
+    w, now = np.pi * np.array([7, 5]) / stop, np.minimum(t[:, np.newaxis], stop)
+    s, c = np.sin(w * now), np.cos(w * now)
+    q, qd, qdd = 0.9 * s**3, 2.7 * w * s**2 * c, 2.7 * w**2 * s * (2 * c**2 - s**2)
+    tau = efforts(true_robot(robot), q, qd, qdd) + 0.02 * np.random.default_rng(0).standard_normal(q.shape)
+    names = [f"{field}.{name}" for field in ("position", "effort") for name in robot.joint_names]
+    path = tmp_path / "run.csv"
+    np.savetxt(path, np.column_stack([t, q, tau]), delimiter=",", header=",".join(["t", *names]), comments="")
+    found = as_json(capsys, path, tmp_path / "arm.yaml", *options)
+    assert not any("does not move" in note or "motions" in note for note in found["notes"])
+    assert found["validation"]["rms_after"][0] < 0.3 * found["validation"]["rms_before"][0]
 
 
 def test_worse_files(table: Path, tmp_path: Path, capsys) -> None:
