@@ -24,7 +24,7 @@ from ..links.fit import Fit, fit, identified_robot
 from ..links.parameters import Options
 from ..links.verification import EffortErrors
 from ..recording import ArmRecording, IdentificationError, Recording, joined_motions
-from ..sampling import LowPass, rate_of
+from ..sampling import LowPass, cutoff_of, rate_of
 from .motor import MOTOR_TERMS, GearFit, MotorFit, MotorModel, fit_gear_ratio, fit_motor, with_motors
 from .springs import SpringFit, fit_springs, laws, with_joints, with_springs
 
@@ -48,6 +48,14 @@ _WITHOUT_SENSOR = {"linear": False, "cubic": True}
 
 # Motion of a motor, rad or m, that is attributed to encoder noise.
 _REST = 1e-3
+
+# Residual over the spread of the efforts from which on a motor explains nothing of them, and below which it explains
+# them well.
+_UNEXPLAINED, _EXPLAINED = 1.0, 0.3
+
+# Factor up to which efforts are in the unit that was expected, and beyond which they are in another one whatever the
+# rotor is.
+_SAME_UNIT, _OTHER_UNIT = 1.5, 40.0
 
 
 def joint_laws() -> tuple[str, ...]:
@@ -131,7 +139,7 @@ class Elasticity:
         """These results without the springs, and without the motors and gears, of the named joints."""
         left = {name: fit for name, fit in self.springs.items() if name not in springs}
         kept = [name for name in self.motors if name not in motors]
-        gears = {name: self.gears[name] for name in kept if name in self.gears}
+        gears = {name: gear for name, gear in self.gears.items() if name not in motors}
         return Elasticity(left, {name: self.motors[name] for name in kept}, gears, self.notes)
 
     def applied_to(self, robot: Robot) -> Robot:
@@ -230,17 +238,19 @@ def identify_elasticity(
             if "gear_ratio" in terms:
                 gears[joint.name], columns = _gear(joint, columns, options.law(joint))
                 joint = replace(joint, gear_ratio=gears[joint.name].ratio[0])
-            spring, motor = _identify_joint(joint, columns, options, terms)
+            spring, motor, doubt = _identify_joint(joint, columns, options, terms)
         except IdentificationError as error:
             notes.append(f"{joint.name}: {error}")
             continue
+        notes += [f"{joint.name}: {doubt}"] if doubt else []
         springs |= {} if spring is None else {joint.name: spring}
-        motors[joint.name] = motor
+        motors |= {} if motor is None else {joint.name: motor}
         for part, found in (("spring", spring), ("motor", motor), ("gear", gears.get(joint.name))):
             notes += [f"{joint.name}, {part}: {line}" for line in (() if found is None else found.undetermined)]
-    if not motors:
+    if not (springs or motors):
         raise IdentificationError(notes[0])
-    return Elasticity(springs, motors, {name: gears[name] for name in motors if name in gears}, tuple(notes))
+    gears = {name: gear for name, gear in gears.items() if name in springs or name in motors}
+    return Elasticity(springs, motors, gears, tuple(notes))
 
 
 def with_spring_efforts(robot: Robot, elasticity: Elasticity, recording: ArmRecording) -> ArmRecording:
@@ -294,15 +304,21 @@ def _gear(joint: Joint, x: _Columns, law: str) -> tuple[GearFit, _Columns]:
 
 def _identify_joint(
     joint: Joint, x: _Columns, options: ElasticOptions, terms: tuple[str, ...]
-) -> tuple[SpringFit | None, MotorFit]:
-    """Spring, None if it was not to be identified, and motor; IdentificationError if they are not identifiable."""
+) -> tuple[SpringFit | None, MotorFit | None, str]:
+    """Spring, None if it was not to be identified, motor, None if it does not explain its efforts, and why not.
+
+    Raises:
+        IdentificationError: neither is identifiable.
+    """
     law, current = options.law(joint), x.current if "torque_constant" in terms else None
     if not np.ptp(x.theta) > _REST:
         raise IdentificationError("the motor does not move; its spring and friction stay as in the file")
     if np.array_equal(x.theta, x.q):
         raise IdentificationError("the position of the link was not recorded; its spring and motor stay as in the file")
     if x.effort is None and current is None:
-        raise IdentificationError("the effort of the motor is missing or zero throughout, and there is no current")
+        raise IdentificationError(
+            "the effort of the motor is missing or zero throughout, or not finite, and there is no current"
+        )
     known = None if "rotor_inertia" in terms else float(joint.rotor_inertia)
     model = MotorModel([x for x in terms if x in MOTOR_TERMS], known, hardening=_WITHOUT_SENSOR.get(law, False))
     motor_fit = partial(fit_motor, x.t, x.theta, gear_ratio=joint.gear_ratio, model=model, starts=x.starts)
@@ -328,6 +344,10 @@ def _identify_joint(
             except IdentificationError as error:
                 raise IdentificationError(str(error).removeprefix("joint 0: ")) from None
         motor = motor_fit(tau=tau, **({"current": current} if x.effort is None else {"effort": x.effort}))
+    if doubt := _doubt(motor, x, motor_fit):
+        if x.tau is None or spring is None:
+            raise IdentificationError(doubt)
+        return spring, None, doubt
     if x.effort is not None and current is not None:
         by_current = motor_fit(tau=tau, current=current)
         motor = replace(
@@ -336,7 +356,36 @@ def _identify_joint(
             parameters=motor.parameters | {"torque_per_current": by_current.parameters["torque_per_current"]},
             undetermined=(*motor.undetermined, *(x for x in by_current.undetermined if x.startswith("torque"))),
         )
-    return spring, motor
+    return spring, motor, ""
+
+
+def _doubt(motor: MotorFit, x: _Columns, motor_fit: Callable[..., MotorFit]) -> str:
+    """Why a motor, found by ``motor_fit`` (:func:`.fit_motor` of its joint), does not explain its efforts, or ''."""
+    if motor.relative < _EXPLAINED:
+        return ""
+    what = "currents" if motor.of_current else "efforts"
+    words = f"the motor stays as in the file: residuals are {motor.relative:.0%} of the spread of its {what}"
+    factor, left = _effort_factor(x, motor_fit)
+    size = abs(factor)
+    if left < _EXPLAINED and (motor.relative >= _UNEXPLAINED or factor < 0 or not 1 / _OTHER_UNIT < size < _OTHER_UNIT):
+        same = 1 / _SAME_UNIT < size < _SAME_UNIT
+        wrong = ["the opposite sign"] * (factor < 0) + ["another unit"] * (not same)
+        times = -1.0 if same and factor < 0 else float(f"{factor:.3g}")
+        return f"{words}, which have {' and '.join(wrong)}; multiply them by {times:g} in the recording, for {left:.1%}"
+    return "" if motor.relative < _UNEXPLAINED else f"{words}; check their signs, unit, and order of joints"
+
+
+def _effort_factor(x: _Columns, motor_fit: Callable[..., MotorFit]) -> tuple[float, float]:
+    """Factor with which motor efforts are explained by those of the spring, and their relative residual, or inf."""
+    if x.tau is None or x.effort is None:
+        return 1.0, np.inf
+    for sign in (1.0, -1.0):
+        try:
+            scaled = motor_fit(tau=x.tau, current=sign * x.effort)
+        except IdentificationError:  # it falls as the effort of the spring rises
+            continue
+        return sign * scaled.parameters["torque_per_current"][0], scaled.relative
+    return 1.0, np.inf
 
 
 def _spring_of(motor: MotorFit, law: str) -> SpringFit:
@@ -386,10 +435,10 @@ def _residuals(
 ) -> dict[str, tuple[Array, Array, Array]]:
     """Residuals before and after, and the efforts, of each side that was recorded."""
     motor, spring = elasticity.motors.get(before.name), elasticity.springs.get(before.name)
-    if motor is None:
+    if motor is None and spring is None:
         return {}
     period = (given.t[-1] - given.t[0]) / (len(given.t) - 1)
-    low_pass = LowPass(period, motor.cutoff)
+    low_pass = LowPass(period, cutoff_of(period, given.theta[:, k], 2) if motor is None else motor.cutoff)
     if len(given.t) <= 8 * low_pass.reach + 16:
         return {}
     x, tau = _Columns.of(sensed, k), given.tau[:, k]
@@ -401,7 +450,7 @@ def _residuals(
             for joint in (before, after)
         ]
         found["springs"] = (value - loads[0], value - loads[1], value)
-    if x.effort is not None:
+    if motor is not None and x.effort is not None:
         acceleration, v, effort = rate_of(velocity, period), low_pass(velocity[2:-2]), x.effort[4:-4]
         inner, load = slice(low_pass.reach, -low_pass.reach), low_pass(tau[4:-4])
         rest, acceleration = low_pass(effort - tau[4:-4])[inner], low_pass(acceleration)[inner]

@@ -14,7 +14,8 @@ from ...identification import Fit, Recording, frequency_response
 from ...identification.elastic.arm import measured
 from ...identification.links.filtering import FilteredSamples
 from ...identification.links.terms import TERMS, Motion
-from ...identification.sampling import LowPass, rate_of
+from ...identification.recording import ArmRecording
+from ...identification.sampling import LowPass, cutoff_of, rate_of
 from ...robot import Joint
 from ..pages.charts import CURVE_POINTS, add_line, chart, color, over_time, short, thinned
 from ..quantity_text import effort_units, position_units, together
@@ -152,7 +153,7 @@ def _springs(found: ElasticFit) -> Charts:
             [
                 (low_pass.thinned(x.theta[:, k] - x.q[:, k]), low_pass.thinned(x.tau[:, k]))
                 for x in found.training
-                if (low_pass := _low_pass(found, k, x.t)) is not None and measured(x.tau[:, k])
+                if (low_pass := _low_pass(found, k, x)) is not None and measured(x.tau[:, k])
             ]
         )
         offset = spring.parameters.get("offset", (0.0, 0.0))[0]
@@ -218,7 +219,7 @@ def _friction_samples(found: ElasticFit, joint: Joint, k: int) -> tuple[Array, A
     """Velocities, and motor efforts less those of rotor, spring and gear loss (N,)."""
     pairs = []
     for x in found.training:
-        low_pass = _low_pass(found, k, x.t)
+        low_pass = _low_pass(found, k, x)
         if low_pass is None or not measured(x.tau[:, k]) or not measured(x.motor_effort[:, k]):
             continue
         velocity = rate_of(x.theta[:, k], low_pass.period)
@@ -233,12 +234,11 @@ def _joined(pairs: Sequence[tuple[Array, Array]]) -> tuple[Array, Array]:
     return np.concatenate([nothing, *(x for x, _ in pairs)]), np.concatenate([nothing, *(y for _, y in pairs)])
 
 
-def _low_pass(found: ElasticFit, k: int, t: Array) -> LowPass | None:
-    """The filter of the fit of a motor; None if it or the part is too short."""
-    motor = found.elasticity.motors.get(found.robot.joint_names[k])
-    if motor is None:
-        return None
-    low_pass = LowPass((t[-1] - t[0]) / (len(t) - 1), motor.cutoff)
+def _low_pass(found: ElasticFit, k: int, part: ArmRecording) -> LowPass | None:
+    """The filter of a motor, or of its joint without one; None if the part is too short."""
+    motor, t = found.elasticity.motors.get(found.robot.joint_names[k]), part.t
+    period = (t[-1] - t[0]) / (len(t) - 1)
+    low_pass = LowPass(period, cutoff_of(period, part.theta[:, k], 2) if motor is None else motor.cutoff)
     return low_pass if len(t) > 4 * low_pass.reach + 16 else None
 
 

@@ -320,6 +320,56 @@ def test_bad_recordings(
     assert not (tmp_path / "arm.yaml").exists()
 
 
+@pytest.mark.parametrize(
+    ("factors", "remedies"),
+    [
+        (
+            (-1.0, 0.01),
+            ("the opposite sign; multiply them by -1 in", r"another unit; multiply them by (99\.\d|100) in"),
+        ),
+        ((-100.0, 1.0), (r"the opposite sign and another unit; multiply them by -0\.0(0997|1) in", None)),
+    ],
+)
+def test_motors_that_do_not_explain_their_efforts_stay_as_in_the_file(
+    factors: tuple[float, ...],
+    remedies: tuple[str | None, ...],
+    source: Recording,
+    described: str,
+    tmp_path: Path,
+    capsys,
+) -> None:
+    """Springs and links, whose own efforts were measured, are identified all the same."""
+    values = without("current")(columns(source)) | {"motor_effort": source.motor_effort * factors}
+    output, page = tmp_path / "arm.yaml", tmp_path / "page.html"
+    run = write(tmp_path / "run.npz", source.t, values)
+    assert identify(run, described, output, "--page", str(page), "--json") == 0
+    out, err = capsys.readouterr()
+    results, robot, given = json.loads(out)["elastic"], load_robot(output), load_robot(described)
+    for k, (joint, before, true) in enumerate(zip(robot.joints, given.joints, ROBOT.joints, strict=True)):
+        assert joint.spring.rest_stiffness == pytest.approx(true.spring.rest_stiffness, rel=STIFFNESS)
+        assert results["training"]["springs"]["relative_after"][k] < 0.02
+        assert f'"spring_{k}"' in page.read_text()
+        remedy = remedies[k]
+        if remedy is None:
+            assert joint.rotor_inertia == pytest.approx(true.rotor_inertia, rel=ROTOR)
+            continue
+        assert (joint.rotor_inertia, repr(joint.actuator)) == (before.rotor_inertia, repr(before.actuator))
+        assert re.search(rf"note: {joint.name}: the motor stays as in the file: residuals are \d+% .*{remedy}", err)
+
+
+def test_missing_motor_efforts_are_left_out(source: Recording, described: str, tmp_path: Path, capsys) -> None:
+    """One is interpolated, a gap separates two motions; other joints, links, and currents alike."""
+    values = {name: x.copy() for name, x in columns(source).items()}
+    values["motor_effort"][3000, 0] = values["motor_effort"][[0, 5000], 1] = values["current"][2000, 1] = np.nan
+    values["motor_effort"][4000:4200, 0] = np.nan
+    path = write(tmp_path / "run.npz", source.t, values)
+    assert identify(path, described, tmp_path / "arm.yaml", "--json") == 0
+    out, err = capsys.readouterr()
+    check(json.loads(out))
+    for what, count in (("motor efforts", 202), ("currents", 1)):
+        assert f"note: run.npz, {what}: {count} samples are missing; left out" in err
+
+
 def bag(path: Path, source: Recording, links: slice, motors: slice, shift: float = 0.0) -> Path:
     topics = {}
     for topic, rows, q, u, offset in (
