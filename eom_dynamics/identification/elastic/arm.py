@@ -49,13 +49,8 @@ _WITHOUT_SENSOR = {"linear": False, "cubic": True}
 # Motion of a motor, rad or m, that is attributed to encoder noise.
 _REST = 1e-3
 
-# Residual over the spread of the efforts from which on a motor explains nothing of them, and below which it explains
-# them well.
-_UNEXPLAINED, _EXPLAINED = 1.0, 0.3
-
-# Factor up to which efforts are in the unit that was expected, and beyond which they are in another one whatever the
-# rotor is.
-_SAME_UNIT, _OTHER_UNIT = 1.5, 40.0
+# Residual over the spread of its efforts from which on a motor is not explained: signs, units or joints are others.
+_UNEXPLAINED = 0.9
 
 
 def joint_laws() -> tuple[str, ...]:
@@ -344,7 +339,11 @@ def _identify_joint(
             except IdentificationError as error:
                 raise IdentificationError(str(error).removeprefix("joint 0: ")) from None
         motor = motor_fit(tau=tau, **({"current": current} if x.effort is None else {"effort": x.effort}))
-    if doubt := _doubt(motor, x, motor_fit):
+    if motor.relative > _UNEXPLAINED:
+        doubt = (
+            f"the motor stays as in the file: residuals are {motor.relative:.0%} of the spread of its efforts; check "
+            "their signs, unit, and order of joints"
+        )
         if x.tau is None or spring is None:
             raise IdentificationError(doubt)
         return spring, None, doubt
@@ -357,35 +356,6 @@ def _identify_joint(
             undetermined=(*motor.undetermined, *(x for x in by_current.undetermined if x.startswith("torque"))),
         )
     return spring, motor, ""
-
-
-def _doubt(motor: MotorFit, x: _Columns, motor_fit: Callable[..., MotorFit]) -> str:
-    """Why a motor, found by ``motor_fit`` (:func:`.fit_motor` of its joint), does not explain its efforts, or ''."""
-    if motor.relative < _EXPLAINED:
-        return ""
-    what = "currents" if motor.of_current else "efforts"
-    words = f"the motor stays as in the file: residuals are {motor.relative:.0%} of the spread of its {what}"
-    factor, left = _effort_factor(x, motor_fit)
-    size = abs(factor)
-    if left < _EXPLAINED and (motor.relative >= _UNEXPLAINED or factor < 0 or not 1 / _OTHER_UNIT < size < _OTHER_UNIT):
-        same = 1 / _SAME_UNIT < size < _SAME_UNIT
-        wrong = ["the opposite sign"] * (factor < 0) + ["another unit"] * (not same)
-        times = -1.0 if same and factor < 0 else float(f"{factor:.3g}")
-        return f"{words}, which have {' and '.join(wrong)}; multiply them by {times:g} in the recording, for {left:.1%}"
-    return "" if motor.relative < _UNEXPLAINED else f"{words}; check their signs, unit, and order of joints"
-
-
-def _effort_factor(x: _Columns, motor_fit: Callable[..., MotorFit]) -> tuple[float, float]:
-    """Factor with which motor efforts are explained by those of the spring, and their relative residual, or inf."""
-    if x.tau is None or x.effort is None:
-        return 1.0, np.inf
-    for sign in (1.0, -1.0):
-        try:
-            scaled = motor_fit(tau=x.tau, current=sign * x.effort)
-        except IdentificationError:  # it falls as the effort of the spring rises
-            continue
-        return sign * scaled.parameters["torque_per_current"][0], scaled.relative
-    return 1.0, np.inf
 
 
 def _spring_of(motor: MotorFit, law: str) -> SpringFit:
