@@ -36,9 +36,6 @@ _MOST_BLOCKS, _BLOCK = 4, 5.0
 # Positions beyond, rad or m, and efforts, N m or N, come from damaged messages.
 _LARGEST = 1e9
 
-# Missing efforts are interpolated over as many usual steps between known ones; longer gaps separate motions.
-_EFFORT_GAP = 5
-
 # Of a step: samples closer than that to even times are at them.
 _JITTER = 0.01
 
@@ -128,12 +125,6 @@ class Recording:
             first if self.t[first] - self.t[0] > pause else 0,
             last + 1 if self.t[-1] - self.t[last] > pause else len(self),
         )
-
-    @property
-    def missing_efforts(self) -> int:
-        """Number of samples without an effort of a joint, between the first and the last with all recorded ones."""
-        known = ~np.isnan(_recorded(self).tau)
-        return int(np.sum(~known[:, known.any(axis=0)].all(axis=1)))
 
     def with_note(self, note: str) -> Recording:
         """This recording with one more note."""
@@ -330,7 +321,7 @@ def both_sides(
         period: step of the times, s; by default that of the links.
 
     Returns:
-        A recording for each motion that all have, between gaps of recorded efforts.
+        A recording for each motion that all have.
 
     Raises:
         IdentificationError: the recordings have no time in common, or a clock was set during one of them.
@@ -354,24 +345,7 @@ def both_sides(
     if not groups:
         ranges = ", ".join(f"{side.t[0]:.6g} to {side.t[-1]:.6g} s" for side in sides if len(side))
         raise IdentificationError(f"{links.name}: links and motors were not recorded at the same time: {ranges}")
-    return [part for group in groups for part in _between_gaps(_at_common_times(group, step))]
-
-
-def _between_gaps(whole: ArmRecording) -> list[ArmRecording]:
-    """Parts of a recording without gaps of those efforts that were recorded at all; the whole if all are too short."""
-    efforts = [x for x in (whole.tau, whole.motor_effort, whole.current) if x is not None]
-    known = ~np.isnan(np.column_stack(efforts))
-    complete = known[:, known.any(axis=0)].all(axis=1)
-    if complete.all():
-        return [whole]
-    edges = np.flatnonzero(np.diff(complete, prepend=False, append=False)).tolist()
-    names = ("t", "q", "qd", "tau", "theta", "motor_effort", "current")
-    parts = [
-        replace(whole, **{name: x[start:end] for name in names if (x := getattr(whole, name)) is not None})
-        for start, end in zip(edges[::2], edges[1::2], strict=True)
-        if end - start >= LEAST_SAMPLES
-    ]
-    return parts or [whole]
+    return [_at_common_times(group, step) for group in groups]
 
 
 def _recorded(side: Recording) -> Recording:
@@ -394,20 +368,15 @@ def _at_common_times(sides: Sequence[Recording], period: float) -> ArmRecording:
 
 
 def _at(times: Array, t: Array, values: Array) -> Array:
-    """Values (N, n) at other times, NaN in columns that were not recorded, and in long gaps of others."""
+    """Values (N, n) at other times, NaN in columns that were not recorded."""
     tolerance = _JITTER * (times[1] - times[0])
     first = int(np.searchsorted(t, times[0] - tolerance))
     rows = slice(first, first + len(times))
-    same_times = len(t[rows]) == len(times) and np.max(np.abs(t[rows] - times)) <= tolerance
+    if len(t[rows]) == len(times) and np.max(np.abs(t[rows] - times)) <= tolerance:
+        return np.asarray(values[rows])
     result = np.full((len(times), values.shape[1]), np.nan)
     for k, column in enumerate(values.T):
         known = np.isfinite(column)
-        if same_times and known[rows].all():
-            result[:, k] = column[rows]
-        elif np.count_nonzero(known) > 1:
+        if np.count_nonzero(known) > 1:
             result[:, k] = PchipInterpolator(t[known], column[known])(np.clip(times, t[known][0], t[known][-1]))
-            at = np.flatnonzero(known)
-            gaps = np.flatnonzero(np.diff(at) > _EFFORT_GAP * np.median(np.diff(at)))
-            for before, after in zip(t[at[gaps]], t[at[gaps + 1]], strict=True):
-                result[(times > before) & (times < after), k] = np.nan
     return result

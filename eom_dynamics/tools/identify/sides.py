@@ -168,11 +168,6 @@ def arm_recordings(
             continue
         period = period or max(x.links.period for x in sides if x.links is not None)
         notes += [f"{each.motors.name}, motors: {line}" for line in each.motors.notes]
-        for drives, what in ((each.motors, "motor efforts"), (each.currents, "currents")):
-            if drives is not None and (missing := drives.missing_efforts):
-                notes.append(
-                    f"{each.motors.name}, {what}: {missing:,} samples are missing; left out, or interpolated where few"
-                )
         own = both_sides(each.links, each.motors, each.currents, period=period)
         common = sum(part.t[-1] - part.t[0] for part in own)
         for side, what in ((each.links, "links"), (each.motors, "motors")):

@@ -342,19 +342,6 @@ def test_motors_that_do_not_explain_their_efforts_stay_as_in_the_file(
         assert re.search(rf"note: {joint.name}: the motor stays as in the file: residuals are \d+% .*signs, unit", err)
 
 
-def test_missing_motor_efforts_are_left_out(source: Recording, described: str, tmp_path: Path, capsys) -> None:
-    """One is interpolated, a gap separates two motions; other joints, links, and currents alike."""
-    values = {name: x.copy() for name, x in columns(source).items()}
-    values["motor_effort"][3000, 0] = values["motor_effort"][[0, 5000], 1] = values["current"][2000, 1] = np.nan
-    values["motor_effort"][4000:4200, 0] = np.nan
-    path = write(tmp_path / "run.npz", source.t, values)
-    assert identify(path, described, tmp_path / "arm.yaml", "--json") == 0
-    out, err = capsys.readouterr()
-    check(json.loads(out))
-    for what, count in (("motor efforts", 202), ("currents", 1)):
-        assert f"note: run.npz, {what}: {count} samples are missing; left out" in err
-
-
 def bag(path: Path, source: Recording, links: slice, motors: slice, shift: float = 0.0) -> Path:
     topics = {}
     for topic, rows, q, u, offset in (
