@@ -298,7 +298,8 @@ def _array(value: ArrayLike, name: str, *, symbols: bool = True) -> AnyArray:
         return value  # at once: all that follows takes longer than many a kernel
     rows = value if isinstance(value, list | tuple) else (value,)
     # Converting masked arrays brings back what they hide. By their attribute, since numpy.ma takes long to import.
-    if any(hasattr(kind, "mask") for kind in set(map(type, rows))) and any(map(_is_masked, rows)):
+    masked = any(hasattr(kind, "mask") for kind in set(map(type, rows)))
+    if masked and any(isinstance(row, np.ndarray) and np.any(getattr(row, "mask", False)) for row in rows):
         raise StateError(f"{name} has masked entries; fill them, or leave out their states")
     try:
         array = np.asarray(value)
@@ -323,7 +324,3 @@ def is_symbolic(value: object) -> bool:
     entries = value.flat if isinstance(value, np.ndarray) and value.dtype == object else (value,)
     rows = (y for x in entries for y in (x if isinstance(x, list | tuple) else (x,)))
     return any(type(x).__module__.partition(".")[0] in ("sympy", "casadi") for x in rows)
-
-
-def _is_masked(value: object) -> bool:
-    return isinstance(value, np.ndarray) and bool(np.any(getattr(value, "mask", False)))

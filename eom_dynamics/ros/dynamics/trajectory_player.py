@@ -39,9 +39,6 @@ _WATCH_PERIOD = 0.02
 # joint at 0.1 rad/s moves between two commands at 1 kHz. From rest, it takes a motion of a second some 0.05 s.
 _SMALL_STEP = 1e-4
 
-# Instants at which that is looked at.
-_PASSED_SAMPLES = 200
-
 # Time after the last command for which the arm is commanded to move on, ns; after it, drives hold their position.
 _MOVES_ON = _SECOND // 10
 
@@ -212,7 +209,8 @@ class TrajectoryPlayer:
             _require_first_knot(planned.motion, -begin, planned.arm.robot.joint_names, tolerance)
             motion: Trajectory = Shifted(planned.motion, begin)
         else:
-            on_time = self._begun_on_time(state, planned, begin) if at > planned.begin else None
+            late = at > planned.begin and not np.any(state[1:])
+            on_time = self._begun_on_time(state, planned, begin) if late else None
             t = (at - now) / _SECOND
             motion = on_time or self._transition(Spline([t], state[:, np.newaxis]), planned, begin, t)
         self._origin, self._last, self._waiting = now, -1, []
@@ -223,13 +221,11 @@ class TrajectoryPlayer:
 
         What has moved further would be a step.
         """
-        if np.any(state[1:]):
-            return None
         try:
             found = self._transition(Spline([begin], state[:, np.newaxis]), planned, begin, begin)
         except (TrajectoryError, StateError):
             return None
-        passed = found.derivatives(np.linspace(begin, 0.0, _PASSED_SAMPLES), 0)[0]
+        passed = found.derivatives(np.linspace(begin, 0.0, 200), 0)[0]
         return found if np.max(np.abs(passed - state[0])) <= _SMALL_STEP else None
 
     def _replace(self, planned: _Planned, now: int) -> None:
@@ -348,17 +344,11 @@ class TrajectoryPlayer:
         return False
 
 
-def _moved(motion: Spline, present: float) -> Array:
-    """Distances (n,) from its first knot at ``present`` (s, its own time)."""
-    moved: Array = np.abs(motion.derivatives(max(present, motion.start), 0)[0] - motion.derivatives(motion.start, 0)[0])
-    return moved
-
-
 def _require_first_knot(motion: Spline, present: float, names: Sequence[str], tolerance: float) -> None:
     """Refuse a motion that has left its first knot at ``present`` (s, its own time): it would start with a step."""
     if present <= motion.start:
         return
-    moved = _moved(motion, present)
+    moved = np.abs(motion.derivatives(present, 0)[0] - motion.derivatives(motion.start, 0)[0])
     if np.max(moved) > tolerance:
         joint = int(np.argmax(moved))
         raise TrajectoryError(

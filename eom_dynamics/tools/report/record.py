@@ -346,13 +346,10 @@ class Units:
 
     def of(self, quantity: str, joints: Sequence[str], suffix: str = "") -> tuple[str, ...]:
         """Return the unit of a position or effort of each joint or motor, with a suffix such as ``/s``."""
-        return tuple(unit(quantity, self._types.get(_joint(name), "revolute")) + suffix for name in joints)
+        # Motors of an antagonistic pair have the name of their joint with a suffix.
+        names = (next((name[: -len(end)] for end in _PAIR if name.endswith(end)), name) for name in joints)
+        return tuple(unit(quantity, self._types.get(name, "revolute")) + suffix for name in names)
 
     def milli(self, joints: Sequence[str]) -> tuple[str, ...]:
         """Return mrad or mm for each joint."""
         return milli(self.of("position", joints))
-
-
-def _joint(motor: str) -> str:
-    """Return the joint of a motor: of the same name, or without the suffix of an antagonistic pair."""
-    return next((motor[: -len(end)] for end in _PAIR if motor.endswith(end)), motor)

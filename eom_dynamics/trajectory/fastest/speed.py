@@ -164,7 +164,7 @@ class SquaredSpeed:
     @cached_property
     def _collocation(self) -> tuple[NDArray[np.intp], Array, Array]:
         """Coefficients on which x at the places depends, its derivatives by them, and the latter in bands."""
-        interval = self._interval(self.places)
+        interval = np.clip(np.searchsorted(self.knots, self.places, side="right") - 1, 0, len(self.knots) - 2)
         columns = interval[:, np.newaxis] + np.arange(DEGREE + 1)
         values = self._rows(self.places, interval, 1)[0]
         bands = np.zeros((2 * DEGREE + 1, self.count))
@@ -210,9 +210,6 @@ class SquaredSpeed:
 
         y, w = BSpline(self._t, c, DEGREE), self._weight(sigma)
         return _product(w, [y(sigma, nu=k) for k in range(orders)])
-
-    def _interval(self, sigma: Array) -> NDArray[np.intp]:
-        return np.clip(np.searchsorted(self.knots, sigma, side="right") - 1, 0, len(self.knots) - 2)
 
     def _rows(self, sigma: Array, interval: NDArray[np.intp], orders: int) -> Array:
         """Derivatives 0 … of x at σ (N,) by the coefficients of their intervals (orders, N, DEGREE + 1)."""
