@@ -78,11 +78,9 @@ def _lines(table: Table) -> list[str]:
     return lines
 
 
-# Longest time from a signal to the end of spinning, s, if callbacks are short: Python handles signals in a callback.
+# Longest time from a signal to the end of spinning, s: Python handles signals in callbacks and between calls of the
+# executor.
 _CHECK_PERIOD = 0.1
-
-# Timeout of a call of the executor, s.
-_LONGEST_SPIN = 3600.0
 
 # Time that the end of a process waits for the present jobs of worker threads, s.
 _LONGEST_JOB = 2.0
@@ -150,10 +148,10 @@ def _spin(executor: Executor, node: RobotNode, until: Callable[[], bool]) -> Non
     """Spin until a condition holds or the context ends; log exceptions of callbacks and continue."""
 
     def check() -> None:
-        if until():
+        if until() or not node.context.ok():
             end.set_result(None)
 
-    # Not by a timeout: the events executor checks it only when no callback is waiting, which is never if a timer is
+    # Not by the timeout alone, which the events executor checks only when no callback is waiting: never if a timer is
     # always due.
     timer = steady_timer(node, _CHECK_PERIOD, check)
     while node.context.ok() and not until():
@@ -161,7 +159,7 @@ def _spin(executor: Executor, node: RobotNode, until: Callable[[], bool]) -> Non
         try:
             # Not spin(): in rclpy built for an old C library, as in the wheels on PyPI, the events executor's wait
             # without a deadline overflows and busy-waits.
-            executor.spin_until_future_complete(end, timeout_sec=_LONGEST_SPIN)
+            executor.spin_until_future_complete(end, timeout_sec=_CHECK_PERIOD)
         except ExternalShutdownException:
             return
         except Exception as error:
