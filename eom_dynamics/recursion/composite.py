@@ -21,6 +21,7 @@ be of any type, as in :mod:`.newton_euler`.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -79,6 +80,21 @@ def composite_mass_matrix(tree: LinkTree, q: Sequence[Scalar]) -> Matrix:
         for i, entry in enumerate(base.force(unit[:3], unit[3:])):
             M[i][k] = entry
     return M
+
+
+def composite_inertias(tree: LinkTree, q: Sequence[Scalar]) -> Numbers:
+    """Diagonal of the mass matrix of the joint rates, in O(n) for a tree without mimic joints; q as above."""
+    steps = [Step.of(link, q, [0.0] * tree.n) for link in tree.links]
+    bodies, followed = composites(tree, steps, rates=False), Counter(link.coordinate for link in tree.links)
+    diagonal = [0.0] * tree.n
+    for j, link in enumerate(tree.links):
+        force, i = bodies[j].force(*axis_of(link)), j
+        diagonal[link.coordinate] += link.ratio * link.ratio * along(link, force)
+        while followed[link.coordinate] > 1 and tree.links[i].parent >= 0:
+            force, i = steps[i].force_out(force), tree.links[i].parent
+            if (other := tree.links[i]).coordinate == link.coordinate:
+                diagonal[link.coordinate] += 2 * link.ratio * other.ratio * along(other, force)
+    return plus(diagonal, tree.rotors) if tree.rotors else diagonal
 
 
 def composite_coriolis_matrix(tree: LinkTree, q: Sequence[Scalar], qd: Sequence[Scalar], w: Sequence[Scalar]) -> Matrix:

@@ -20,7 +20,7 @@ from typing import TypeAlias
 import numpy as np
 
 from ..arrays import Array
-from .composite import BASE, composite_mass_matrix
+from .composite import composite_inertias
 from .inverse_mass_matrix import reciprocal_pivot
 from .links import Link, LinkTree, Moments
 from .passive_efforts import passive_efforts
@@ -139,10 +139,9 @@ def _largest_inertias(tree: LinkTree) -> list[float]:
     """For each link the diagonal entry of M in configurations without symmetry, the largest one."""
     largest = [0.0] * len(tree.links)
     for k in range(_CONFIGURATIONS):
-        M = composite_mass_matrix(tree, [cos(1.0 + 2.4 * i + 0.7 * k * (i + 1)) for i in range(tree.n)])
+        inertias = composite_inertias(tree, [cos(1.0 + 2.4 * i + 0.7 * k * (i + 1)) for i in range(tree.n)])
         for i, link in enumerate(tree.links):
-            row = BASE + link.coordinate
-            largest[i] = max(largest[i], float(M[row][row]))
+            largest[i] = max(largest[i], float(inertias[link.coordinate]))
     return largest
 
 

@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 from trees import MovingTree, moving_trees
 
 from eom_dynamics.arrays import Array
+from eom_dynamics.equations import equations_of_motion
 from eom_dynamics.recursion import LinkTree, inverse_dynamics, link_tree
+from eom_dynamics.recursion.composite import composite_inertias
 from eom_dynamics.recursion.effort_partials import effort_by_position
 
 WRENCH = np.random.default_rng(3).uniform(-2, 2, (6, 6))
@@ -42,6 +44,12 @@ def test_efforts_of_fixed_robots_to_the_sixth_derivative(name: str) -> None:
     case = fixed_case(name, 8)
     moving = MovingTree(case.robot, case.motion, np.vstack([WRENCH, np.ones(6)])[:7])
     assert_equal(recursion(moving), moving.efforts(), 1e-13)
+
+
+@given(case=moving_trees(1))
+def test_composite_inertias_are_the_diagonal_of_the_mass_matrix(case: MovingTree) -> None:
+    M = equations_of_motion(case.robot, *case.states[:2]).M[0]
+    assert_equal([composite_inertias(link_tree(case.robot), case.states[0].tolist())], np.diagonal(M)[None], 1e-13)
 
 
 @settings(max_examples=5)

@@ -8,8 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from ...actuators.actuator import stacked
 from ...arrays import Array
-from ...elastic import ElasticArm
+from ...elastic.motor_programs import DEFLECTION, FRICTION_STATE, SETTLED, SHAFT
+from ...elastic.motor_side import MotorSide
+from ...elastic.spring_set import MotorFunctions
+from ...recursion import inverse_dynamics, link_tree
+from ...recursion.composite import composite_inertias
 from ...robot import Joint, Robot
 from ..quantity_text import for_json
 
@@ -43,23 +48,35 @@ def elastic_joints(robot: Robot) -> list[dict[str, Any]]:
         ``motor_frequency``, of the motor against the links, Hz, each alone, at q = 0 and unloaded stiffness; and
         ``sag``, the largest deflection under the arm's own weight within its limits, rad or m.
     """
-    arm = ElasticArm(robot)
+    side = MotorSide.of(robot)
     # Of a pair, both motors turn against the link.
-    rotors = np.where(arm.paired, 2.0, 1.0) * arm.rotor_inertia
-    elastic = np.flatnonzero(np.isfinite(arm.stiffness) & (rotors > 0)).tolist()
+    K, rotors = side.rest_stiffness, np.where(side.paired, 2.0, 1.0) * side.rotor_inertia
+    elastic = np.flatnonzero(np.isfinite(K) & (rotors > 0)).tolist()
     if not elastic:
         return []
-    links = np.diagonal(arm.dynamics.mass_matrix(np.zeros(robot.n)))
-    weight = np.abs(arm.dynamics.gravity(poses(robot))).max(axis=0)
+    links, weight = _link_inertias(robot), np.abs(_gravity(robot, poses(robot))).max(axis=0)
     return [
         {
             "joint": robot.joint_names[i],
-            "link_frequency": float(np.sqrt(arm.stiffness[i] / links[i]) / (2 * np.pi)),
-            "motor_frequency": float(np.sqrt(arm.stiffness[i] * (1 / links[i] + 1 / rotors[i])) / (2 * np.pi)),
-            "sag": float(weight[i] / arm.stiffness[i]),
+            "link_frequency": float(np.sqrt(K[i] / links[i]) / (2 * np.pi)),
+            "motor_frequency": float(np.sqrt(K[i] * (1 / links[i] + 1 / rotors[i])) / (2 * np.pi)),
+            "sag": float(weight[i] / K[i]),
         }
         for i in elastic
     ]
+
+
+# By recursions on numbers, since to compile the kernels of a long chain for one look takes a minute.
+def _link_inertias(robot: Robot) -> Array:
+    """Diagonal of the mass matrix at q = 0 (n,)."""
+    return np.array(composite_inertias(link_tree(robot), [0.0] * robot.n))
+
+
+def _gravity(robot: Robot, poses: Array) -> Array:
+    """Joint efforts at rest in poses (N, n), of the same shape."""
+    rest = [0.0] * robot.n
+    (efforts,) = inverse_dynamics(link_tree(robot), [[*poses.T], rest, rest])
+    return np.stack([np.broadcast_to(effort, len(poses)) for effort in efforts], axis=1)
 
 
 def motor_facts(robot: Robot, poses: Array) -> list[dict[str, Any]]:
@@ -71,32 +88,46 @@ def motor_facts(robot: Robot, poses: Array) -> list[dict[str, Any]]:
         ``voltage`` that hold the arm's weight in the worst of the poses, N m, A, V; the ``torque_constant``, N m/A; and
         the limits of speed, torque, current and voltage. None for infinite or unknown numbers.
     """
-    arm = ElasticArm(robot)
-    motor = arm.motor
+    side = MotorSide.of(robot)
+    joints = [robot.independent_joints[i] for i in side.motor_joint]
+    motor = stacked([joint.actuator.motor for joint in joints])
+    inertia, ratio = (np.array(x)[side.motor_joint] for x in (side.rotor_inertia, side.gear_ratio))
     limited = [np.isfinite(x).any() for x in (motor.speed_limit, motor.torque_limit, motor.torque_constant)]
-    if not (arm.motor_inertia.any() or (arm.gear_ratio != 1).any() or any(limited)):
+    if not (inertia.any() or (ratio != 1).any() or any(limited)):
         return []
-    still = np.zeros_like(poses)
-    held = arm.drive(arm.feedforward(poses, still, still))
-    ratio = np.abs(arm.gear_ratio)
-    velocity = np.array([joint.limits.velocity for joint in robot.independent_joints])[arm.motor_joint]
+    held = dict(zip(SHAFT, _at_rest(side, poses, _gravity(robot, poses)), strict=True))
     columns = {
-        "gear_ratio": arm.gear_ratio,
-        "rotor_inertia": arm.motor_inertia,
-        "shaft_inertia": arm.motor_inertia / ratio**2,
-        "speed": ratio * velocity,
-        **{name: np.abs(getattr(held, name)).max(axis=0) for name in ("torque", "current", "voltage")},
+        "gear_ratio": ratio,
+        "rotor_inertia": inertia,
+        "shaft_inertia": inertia / ratio**2,
+        "speed": np.abs(ratio) * [joint.limits.velocity for joint in joints],
+        **{name: np.abs(held[name]).max(axis=0) for name in ("torque", "current", "voltage")},
         **{name: getattr(motor, name) for name in _DATA_SHEET},
     }
     values = np.stack([np.broadcast_to(x, ratio.shape) for x in columns.values()], axis=1)
-    rows = zip(arm.motor_names, for_json(values), strict=True)
+    rows = zip(side.motor_names, for_json(values), strict=True)
     return [{"motor": name, **dict(zip(columns, row, strict=True))} for name, row in rows]
+
+
+def _at_rest(side: MotorSide, q: Array, tau: Array) -> tuple[Array, ...]:
+    """Quantities of SHAFT of the motors (N, m) that hold joint efforts (N, n) at rest in poses (N, n)."""
+    functions = MotorFunctions(side, "numpy")
+    given: dict[str, Any] = {
+        "q": q,
+        "tau": tau,
+        "k": side.nominal_stiffness,
+        DEFLECTION: SETTLED,
+        FRICTION_STATE: SETTLED,
+    }
+    sizes = functions.program("motors").inputs.items()
+    motors = functions("motors", *(np.broadcast_to(given.get(name, 0.0), (len(q), size)) for name, size in sizes))
+    return functions("drive", motors[1], motors[3])
 
 
 def warnings(robot: Robot, elastic: list[dict[str, Any]], motors: list[dict[str, Any]]) -> list[str]:
     """Warnings about parameters that look as if in another unit or contradict each other, one sentence each."""
-    arm, joints = ElasticArm(robot), robot.independent_joints
-    links = np.diagonal(arm.dynamics.mass_matrix(np.zeros(robot.n))).tolist()
+    stiffness, joints = MotorSide.of(robot).rest_stiffness.tolist(), robot.independent_joints
+    links = _link_inertias(robot).tolist()
     limits = [line for joint in joints for line in _limits(joint)]
     # With weight and inertia in another unit, springs and rotors cannot be judged.
     if size := list(_size(robot)):
@@ -105,7 +136,7 @@ def warnings(robot: Robot, elastic: list[dict[str, Any]], motors: list[dict[str,
     lines = [line for joint, inertia in zip(joints, links, strict=True) for line in _rotor(joint, inertia)]
     for row in elastic:
         i = robot.joint_names.index(row["joint"])
-        lines += _spring(row, joints[i], float(arm.stiffness[i]), rate)
+        lines += _spring(row, joints[i], stiffness[i], rate)
     return [*limits, *lines, *(line for row in motors for line in _held(row))]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,13 @@ def test_facts_are_those_of_the_robot(name: str) -> None:
         line = next(line for line in lines if line.lstrip("│├└─ ").startswith(f"{joint.name} "))
         assert line.lstrip("│├└─ ").split()[1] == joint.type
         assert f"{joint.mass:g}" in line and f"{joint.stiffness:g}" in line and f"{joint.rotor_inertia:g}" in line
+
+
+def test_a_look_at_a_robot_compiles_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernels of a chain of 150 joints take a minute."""
+    monkeypatch.setenv("EOM_DYNAMICS_CACHE", str(tmp_path))
+    assert robot_facts(eom.load_robot("vsa_planar_2r"))["motors"]
+    assert not list(tmp_path.iterdir())
 
 
 def test_operations_are_those_of_the_programs() -> None:
