@@ -212,21 +212,22 @@ class TrajectoryPlayer:
             late = at > planned.begin and not np.any(state[1:])
             on_time = self._begun_on_time(state, planned, begin) if late else None
             t = (at - now) / _SECOND
-            motion = on_time or self._transition(Spline([t], state[:, np.newaxis]), planned, begin, t)
+            motion, verdict = on_time or self._plan(Spline([t], state[:, np.newaxis]), planned, begin, t)
+            planned.judge(verdict)
         self._origin, self._last, self._waiting = now, -1, []
         self._take(motion, planned)
 
-    def _begun_on_time(self, state: Array, planned: _Planned, begin: float) -> Handover | None:
-        """The motion of an arm at rest as if begun at ``begin`` < 0, s, if it has hardly moved until now; else None.
+    def _begun_on_time(self, state: Array, planned: _Planned, begin: float) -> tuple[Handover, Verdict] | None:
+        """The plan of an arm at rest as if begun at ``begin`` < 0, s, if it has hardly moved until now; else None.
 
         What has moved further would be a step.
         """
         try:
-            found = self._transition(Spline([begin], state[:, np.newaxis]), planned, begin, begin)
+            motion, verdict = self._plan(Spline([begin], state[:, np.newaxis]), planned, begin, begin)
         except (TrajectoryError, StateError):
             return None
-        passed = found.derivatives(np.linspace(begin, 0.0, 200), 0)[0]
-        return found if np.max(np.abs(passed - state[0])) <= _SMALL_STEP else None
+        moved = np.max(np.abs(motion.derivatives(np.linspace(begin, 0.0, 200), 0)[0] - state[0]))
+        return (motion, verdict) if moved <= _SMALL_STEP else None
 
     def _replace(self, planned: _Planned, now: int) -> None:
         """Replace the motion being played, at a time of the clock, ns, or later."""
@@ -242,11 +243,14 @@ class TrajectoryPlayer:
 
     def _transition(self, old: Trajectory, planned: _Planned, begin: float, at: float) -> Handover:
         """The motions in sequence, with a transition at a time ``at``, s; raises errors as :meth:`play`."""
-        tolerance, latency = (self._node.get_parameter(x).value for x in ("start_tolerance", "start_latency"))
-        period = self._period / _SECOND
-        found, verdict = take_over(planned.arm, old, planned.motion, begin, at, period, tolerance, latency)
+        motion, verdict = self._plan(old, planned, begin, at)
         planned.judge(verdict)
-        return found
+        return motion
+
+    def _plan(self, old: Trajectory, planned: _Planned, begin: float, at: float) -> tuple[Handover, Verdict]:
+        """The same before it is judged, with the check of its limits."""
+        tolerance, latency = (self._node.get_parameter(x).value for x in ("start_tolerance", "start_latency"))
+        return take_over(planned.arm, old, planned.motion, begin, at, self._period / _SECOND, tolerance, latency)
 
     def _start_waiting(self, now: int) -> bool:
         """Begin to play what waits if its time has come; return whether it is played."""
