@@ -1,18 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Inverse dynamics with time derivatives, and flatness-based feedforward for elastic-joint arms."""
 
-import signal
-import sys
-
-# The imports take a second, from here on, during which Ctrl-C on `python -m eom_dynamics.ros.…`, or on the command that
-# pip installs, would print a traceback. While Python looks for the module, argv[0] is "-m".
-if (
-    any(argument.startswith(f"{__name__}.ros.") for argument in sys.orig_argv)
-    if getattr(sys, "argv", [])[:1] == ["-m"]
-    else sys.orig_argv[1:2] and sys.orig_argv[1].endswith(f"/bin/{__name__}")  # not argv, which its workers take over
-) and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
 from importlib import import_module
 from pkgutil import extend_path
 from typing import TYPE_CHECKING

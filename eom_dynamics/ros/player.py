@@ -19,7 +19,6 @@ import gc
 import json
 import math
 import os
-import signal
 import sys
 import time
 from collections.abc import Callable
@@ -224,8 +223,6 @@ def run_player(
         if os.path.lexists(recording) and not options.force:
             raise PlayerError(f"{recording}: exists already; name another file, or use --force to overwrite it")
         setpoints, code = read_setpoint_file(options.setpoints), 1
-        if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # as it is during imports
-            signal.signal(signal.SIGINT, signal.default_int_handler)
         rclpy.init(args=arguments)
         report: ReportCounts = lambda counts: print(json.dumps(counts), file=stdout, flush=True)  # noqa: E731
         player = make(setpoints, report, options)

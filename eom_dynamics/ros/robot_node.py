@@ -8,13 +8,12 @@ import time
 from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 from typing import Any
 
 from rcl_interfaces.msg import SetParametersResult
 from rclpy.node import Node
 from rclpy.parameter import Parameter
-from rclpy.time_source import TimeSource
+from rosgraph_msgs.msg import Clock
 
 from ..elastic import ElasticArm
 from ..robot import Robot
@@ -45,8 +44,6 @@ class RobotNode(Node):
         Raises:
             rclpy.exceptions.ParameterException: a parameter other than the robot's has a value that is not allowed.
         """
-        self._answer_malformed_requests()
-        self._ignore_impossible_times()
         self._table = table
         self._logged: dict[str, float] = {}
         node_parameters.declare(self, table)
@@ -67,6 +64,38 @@ class RobotNode(Node):
         self.supply = RobotSupply(self, lambda: self.robot_wanted, self.on_robot)
         self.add_on_set_parameters_callback(self._on_parameters)
         self.add_post_set_parameters_callback(self._on_parameters_set)
+
+    def create_service(self, srv_type: Any, srv_name: str, callback: Callable[..., Any], **options: Any) -> Any:
+        """Create a service; a request that it cannot read gets an empty response and a line in the log.
+
+        rclpy creates its own services by this method, too, and would log each such request with a traceback.
+        """
+
+        def answer(request: Any, response: Any) -> Any:
+            try:
+                return callback(request, response)
+            except Exception as error:
+                if self.context.ok():  # at shutdown the caller is gone
+                    self.get_logger().error(
+                        f"request cannot be read: {printable(str(error))}", throttle_duration_sec=1.0
+                    )
+                return response
+
+        return super().create_service(srv_type, srv_name, answer, **options)
+
+    def create_subscription(
+        self, msg_type: Any, topic: str, callback: Callable[[Any], None], qos_profile: Any, **options: Any
+    ) -> Any:
+        """Create a subscription; rclpy's own one of /clock ignores times that no clock can show, with a line."""
+
+        def take_time(message: Any) -> None:
+            try:
+                callback(message)
+            except (ValueError, OverflowError) as error:
+                self.get_logger().warning(f"a time of /clock is ignored: {error}", throttle_duration_sec=1.0)
+
+        taken = take_time if msg_type is Clock else callback
+        return super().create_subscription(msg_type, topic, taken, qos_profile, **options)
 
     active = False
     """Whether the node is active, so that parameters marked ``while_inactive`` are read-only."""
@@ -189,37 +218,7 @@ class RobotNode(Node):
         return SetParametersResult(successful=not reason, reason=reason)
 
     def _on_parameters_set(self, changes: list[Parameter]) -> None:
-        self._ignore_impossible_times()
         for change in changes:
             self.on_parameter(change.name, change.value)
         if any(node_parameters.is_robots(change.name) for change in changes):
             self.supply.update()
-
-    def _answer_malformed_requests(self) -> None:
-        """Answer malformed requests to rclpy's own services, which it would log with a traceback each."""
-
-        def guarded(answer: Callable[[Any, Any], Any], request: Any, response: Any) -> Any:
-            try:
-                return answer(request, response)
-            except Exception as error:
-                if self.context.ok():  # at shutdown the caller is gone
-                    self.get_logger().error(
-                        f"request cannot be read: {printable(str(error))}", throttle_duration_sec=1.0
-                    )
-                return response
-
-        for service in self.services:
-            service.callback = partial(guarded, service.callback)
-
-    def _ignore_impossible_times(self) -> None:
-        """Ignore times of /clock that no clock can show, each of which rclpy would log with a traceback."""
-
-        def guarded(take: Callable[[Any], None], message: Any) -> None:
-            try:
-                take(message)
-            except (ValueError, OverflowError) as error:
-                self.get_logger().warning(f"a time of /clock is ignored: {error}", throttle_duration_sec=1.0)
-
-        for subscription in self.subscriptions:  # one more, where use_sim_time has been set
-            if isinstance(getattr(subscription.callback, "__self__", None), TimeSource):
-                subscription.callback = partial(guarded, subscription.callback)

@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -56,8 +55,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     prepare_streams()
     program = "eom_dynamics"
     try:
-        if arguments is None and signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # as it is during imports
-            signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
             given = sys.argv[1:] if arguments is None else arguments
             completing = "_ARGCOMPLETE" in os.environ
