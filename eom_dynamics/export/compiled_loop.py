@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A robot's control loop as a compiled library, for the ros2_control controller of every robot."""
+"""A robot as a compiled library, for control loops that are compiled without it: eom/robot_table.hpp."""
 
 from __future__ import annotations
 
@@ -10,12 +10,23 @@ from typing import NamedTuple
 from ..codegen.c_functions import filled
 from ..codegen.cache import cache_directory, cached, digest
 from ..codegen.compiler import find_compiler, identity, run_compiler, uncached
+from ..codegen.programs import WITH_PAYLOAD
 from ..robot import Robot
 from . import c_project, cpp_project
 from .cpp_project import cpp_comment, type_name
-from .functions import controller_functions
+from .functions import (
+    DRIVE_COMMAND,
+    DRIVE_COMMAND_WITH_PAYLOAD,
+    DRIVE_STATE,
+    FEEDFORWARD,
+    FEEDFORWARD_WITH_PAYLOAD,
+    LINEARIZATION,
+    LINEARIZATION_WITH_PAYLOAD,
+    controller_functions,
+    links_of,
+)
 from .languages import UnavailableError, language_unavailable
-from .project import project
+from .project import Project, project
 from .templates import template
 
 # As CMake compiles the exported package, so that both have the same bits; without other symbols than those of its
@@ -38,7 +49,7 @@ class LoopLibrary(NamedTuple):
 
 
 def loop_library(robot: Robot) -> LoopLibrary:
-    """The library of a robot's control loop, compiled or from the cache.
+    """The library of a robot's kernels for a control loop, compiled or from the cache.
 
     Compilers are ``$CC`` and ``$CXX``, which may compile for another processor.
 
@@ -53,7 +64,9 @@ def loop_library(robot: Robot) -> LoopLibrary:
     sources |= cpp_project.headers(exported)
     fingerprint = digest(*(part for file in sources.items() for part in file))
     fields = {"notice": cpp_comment(exported), "name": exported.name, "type": type_name(exported)}
-    sources["loop.cpp"] = filled(template("cpp/loop.cpp.in"), **fields, fingerprint=fingerprint)
+    vectors, kernels = _kernels(exported)
+    fields |= {"vectors": vectors, "kernels": kernels, "fingerprint": fingerprint}
+    sources["loop.cpp"] = filled(template("cpp/loop.cpp.in"), **fields)
     c, cpp = find_compiler(), find_compiler("CXX")
     flags = [*_FLAGS, *os.environ.get("EOM_DYNAMICS_CFLAGS", "").split()]
     key = digest("loop", fingerprint, sources["loop.cpp"], *flags, *c, identity(c), *cpp, identity(cpp))
@@ -76,3 +89,28 @@ def loop_library(robot: Robot) -> LoopLibrary:
     except OSError as error:
         raise uncached("loops", error) from None
     return LoopLibrary(cache_directory() / f"{key}.so", content, fingerprint)
+
+
+def _kernels(exported: Project) -> tuple[str, str]:
+    """Lists of the vectors of the functions that a loop calls, and the functions, in the order of eom::Kernels."""
+    links = links_of(exported.robot)
+    names = (
+        *(links, links + WITH_PAYLOAD, FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD, "drive", "filtered", "presliding"),
+        *(DRIVE_COMMAND, DRIVE_COMMAND_WITH_PAYLOAD, DRIVE_STATE, LINEARIZATION, LINEARIZATION_WITH_PAYLOAD),
+    )
+    vectors, kernels = [], []
+    for name in names:
+        function = exported.functions.get(name)
+        if function is None:
+            kernels.append("    {},")
+            continue
+        sides = {"inputs": function.inputs, "outputs": function.outputs}
+        for side, listed in sides.items():
+            members = ", ".join(f"Vector::{vector}" for vector in listed)
+            vectors.append(f"constexpr std::array<Vector, {len(listed)}> {name}_{side}{{{members}}};")
+        arguments = [f"{side[0]}[{k}]" for side, listed in sides.items() for k in range(len(listed))]
+        called = f"{function.name}({', '.join(arguments)});"
+        kernels.append(
+            f"    {{[](const double *const *i, double *const *o) {{ {called} }}, {name}_inputs, {name}_outputs}},"
+        )
+    return "\n".join(vectors), "\n".join(kernels)

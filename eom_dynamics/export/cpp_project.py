@@ -266,9 +266,6 @@ _LONGEST_TIMES = {
     "longest_response_step": str(round(LONGEST_RESPONSE_STEP * 1e9)),
 }
 
-# Headers of what a library of a loop and its user have in common.
-_INTERFACE = ("any_loop.hpp", "limits.hpp", "loop_parameters.hpp", "payload.hpp", "references.hpp")
-
 
 def cpp_files(project: Project, stored: StoredValues) -> dict[str, str]:
     """Files of the library by path, for a project with the motor feedforward."""
@@ -299,14 +296,10 @@ def headers(project: Project) -> dict[str, str]:
 @cache
 def shared_headers() -> dict[str, str]:
     """Headers that are the same for every robot, by path."""
-    fields = LOOP_DEFAULTS | _LONGEST_TIMES
-    interface = "".join(filled(template(f"cpp/eom/{name}"), **fields, loop_abi="") for name in _INTERFACE)
-    # Of their code alone: comments and layout may change.
-    abi = digest("".join(re.sub(r"//.*", "", interface).split()))[:8]
-    return {
-        f"include/eom/{name}": filled(template(f"cpp/eom/{name}"), **fields, loop_abi=f"0x{abi}")
-        for name in template_names("cpp/eom")
-    }
+    # Of what a robot's library and its user have in common, and of its code alone: comments and layout may change.
+    abi = digest("".join(re.sub(r"//.*", "", template("cpp/eom/robot_table.hpp")).split()))[:8]
+    fields = LOOP_DEFAULTS | _LONGEST_TIMES | {"robot_abi": f"0x{abi}", "settled": repr(SETTLED)}
+    return {f"include/eom/{name}": filled(template(f"cpp/eom/{name}"), **fields) for name in template_names("cpp/eom")}
 
 
 def allowed_in_cpp(name: str) -> bool:

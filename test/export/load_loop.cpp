@@ -3,6 +3,7 @@
 //
 //     load_loop kernel PATH FINGERPRINT     prints the robot, then efforts and motor motion at the setpoint of stdin
 //     load_loop command TIMEOUT ROBOT DESCRIPTION COMMAND...
+//     load_loop sizes     exits with 0 if robots with too many joints, motors or tools have no loop
 //
 // Prints an error as one line, with exit code 1.
 #include <cstdio>
@@ -27,9 +28,11 @@ int cycles(eom::AnyLoop &loop)
     if (loop.configure(settings, {zero, zero, zero, zero, zero}, eom::MissingDerivatives::zero, 0, false, false))
         return 2;
     loop.restart(0);
-    std::vector<double> setpoint(5 * loop.robot.joint_names.size());
-    for (double &number : setpoint)
-        std::cin >> number;
+    // Stiffness, where it is commanded, is missing.
+    const std::size_t n = loop.robot.joint_names.size();
+    std::vector<double> setpoint(8 * n, std::nan(""));
+    for (std::size_t i = 0; i < 5 * n; ++i)
+        std::cin >> setpoint[i];
     const auto cycle = [&](long count) {
         std::vector<double> numbers = setpoint;
         const std::size_t before = eom::test::allocations;
@@ -61,6 +64,17 @@ int main(int, char **argv)
             const auto loop = eom::load_loop(argv[2], argv[3]);
             print(*loop);
             return cycles(*loop);
+        }
+        if (std::string(argv[1]) == "sizes") {
+            eom::RobotTable most;
+            most.joints = eom::MOST_JOINTS;
+            most.motors = eom::MOST_MOTORS;
+            most.tools = eom::MOST_TOOLS;
+            eom::RobotTable joints = most, motors = most, tools = most;
+            ++joints.joints;
+            ++motors.motors;
+            ++tools.tools;
+            return !eom::make_loop(most) || eom::make_loop(joints) || eom::make_loop(motors) || eom::make_loop(tools);
         }
         std::vector<std::string> command;
         for (char **argument = argv + 5; *argument; ++argument)

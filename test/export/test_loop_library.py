@@ -26,7 +26,7 @@ NAME = "sea_planar_2r"
 
 LOOP = [sys.executable, "-m", "eom_dynamics.tools.cli.main", "codegen", "--language", "loop"]
 
-OTHER_ABI = "unsigned eom_loop_abi(void) { return 0; }\nvoid *eom_make_loop(void) { return 0; }\n"
+OTHER_ABI = "unsigned eom_robot_abi(void) { return 0; }\nvoid *eom_robot_table(void) { return 0; }\n"
 
 
 @pytest.fixture(scope="module")
@@ -65,14 +65,17 @@ def c_library(folder: Path, source: str) -> Path:
     return folder / "other.so"
 
 
-def test_numbers_of_the_library(loader: Path, kernel: Path, tmp_path: Path) -> None:
-    """Those of the arm, without an allocation in ten thousand cycles."""
-    arm, random = ElasticArm(robot(NAME)), np.random.default_rng(5)
-    motion = random.uniform(-0.5, 0.5, (5, 2))
+@pytest.mark.parametrize("name", [NAME, "vsa_planar_2r", "dual_arm"])
+def test_numbers_of_the_library(loader: Path, name: str, tmp_path: Path) -> None:
+    """Those of the arm, without an allocation in ten thousand cycles, with places for 8 joints and for 16."""
+    model = robot(name)
+    arm, random = ElasticArm(model), np.random.default_rng(5)
+    motion = random.uniform(-0.5, 0.5, (5, model.n))
     (tmp_path / "setpoint").write_text(" ".join(map(repr, motion.ravel().tolist())))
-    command = ["sh", "-c", f"'{loader}' kernel '{kernel}' '' < '{tmp_path}/setpoint'"]
+    library = loop_library(model)
+    command = ["sh", "-c", f"'{loader}' kernel '{library.path}' '' < '{tmp_path}/setpoint'"]
     facts, numbers = succeed(command, tmp_path).splitlines()
-    assert facts == f"{NAME} {loop_library(robot(NAME)).fingerprint} 2 joint_1 joint_2"
+    assert facts == f"{name} {library.fingerprint} {model.n} {arm.motor_names[0]} {model.tools[0].name}"
     y = arm.feedforward(*motion)
     expected = np.concatenate([y.tau, y.taud, y.taudd, y.motor_position, y.motor_velocity, y.motor_effort])
     np.testing.assert_allclose(np.array(numbers.split(), float), expected, rtol=1e-12, atol=1e-12)
@@ -94,10 +97,14 @@ def test_libraries_that_are_refused(loader: Path, kernel: Path, tmp_path: Path) 
         done = loaded(loader, "kernel", path, "")
         assert done.returncode == 1 and done.stdout.startswith(f"{path}: {reason}"), done
         assert "write it again: eom_dynamics codegen ROBOT --language loop -o FILE.so" in done.stdout
-    assert "has no control loop" in loaded(loader, "kernel", c_library(tmp_path, "int other;\n"), "").stdout
+    assert "has no robot" in loaded(loader, "kernel", c_library(tmp_path, "int other;\n"), "").stdout
     done = loaded(loader, "kernel", kernel, "0123")
     assert done.returncode == 1 and f"is of the robot {NAME} with fingerprint " in done.stdout
     assert done.stdout.count("0123") == 1
+
+
+def test_robots_that_are_too_large(loader: Path) -> None:
+    assert loaded(loader, "sizes").returncode == 0
 
 
 def test_commands(loader: Path, kernel: Path, tmp_path: Path) -> None:

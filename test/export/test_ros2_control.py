@@ -283,11 +283,11 @@ def test_the_controller_of_every_robot_is_that_of_one() -> None:
 def test_the_interface_of_loops_has_a_digest_of_its_code(monkeypatch: pytest.MonkeyPatch) -> None:
     """Which another comment leaves alone, and another member does not."""
     headers = cpp_project.shared_headers.__wrapped__
-    abi = re.compile(r"LOOP_ABI = (0x[0-9a-f]{8});")
-    before = abi.search(headers()["include/eom/any_loop.hpp"])
+    abi = re.compile(r"ROBOT_ABI = (0x[0-9a-f]{8});")
+    before = abi.search(headers()["include/eom/robot_table.hpp"])
     for changed, same in (("// Other words.", True), ("int another;", False)):
         monkeypatch.setattr(cpp_project, "template", lambda name, text=changed: template(name) + text)
-        after = abi.search(headers()["include/eom/any_loop.hpp"])
+        after = abi.search(headers()["include/eom/robot_table.hpp"])
         assert (after[1] == before[1]) is same  # type: ignore[index]
 
 

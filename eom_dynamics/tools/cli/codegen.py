@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Write a robot's dynamics as C, C++, MATLAB, CasADi and CUDA code or a ros2_control package, with stored tests.
 
-With --language loop, compile its control loop to a library for the ros2_control controller of every robot, and print
+With --language loop, compile its kernels to a library for the ros2_control controller of every robot, and print
 the path. Without -o, it is in the cache: a robot that has not changed is not compiled again.
 """
 
@@ -101,7 +101,7 @@ def run(options: argparse.Namespace) -> Result:
 
 
 def _compile_loop(options: argparse.Namespace) -> Result:
-    """Compile the control loop; the result has robot, fingerprint and path."""
+    """Compile the kernels for a control loop; the result has robot, fingerprint and path."""
     output: Path | None = options.output
     if options.language != [LOOP] or options.functions or options.precision != PRECISIONS[0]:
         options.refuse(f"--language {LOOP} is for itself, without --functions and --precision")

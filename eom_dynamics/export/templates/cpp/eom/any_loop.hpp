@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Interface of the control loop of any robot, whose sizes are known when it is made, also by a loaded library.
+// Interface of the control loop of any robot, whose sizes are known when it is made.
 #ifndef EOM_ANY_LOOP_HPP
 #define EOM_ANY_LOOP_HPP
 
@@ -9,40 +9,9 @@
 #include "loop_parameters.hpp"
 #include "payload.hpp"
 #include "references.hpp"
+#include "robot_table.hpp"
 
 namespace eom {
-
-/// Digest of the code that a library of a loop and its user must have in common.
-constexpr std::uint32_t LOOP_ABI = @loop_abi@;
-
-/// Numbers that another object has.
-template <class T>
-class Span {
-  public:
-    Span() noexcept = default;
-    Span(T *data, std::size_t size) noexcept : data_(data), size_(size) {}
-    template <class Container>
-    Span(Container &entries) noexcept : data_(entries.data()), size_(entries.size()) {}
-
-    T *data() const noexcept { return data_; }
-    T *begin() const noexcept { return data_; }
-    T *end() const noexcept { return data_ + size_; }
-    T &operator[](std::size_t i) const noexcept { return data_[i]; }
-    std::size_t size() const noexcept { return size_; }
-
-  private:
-    T *data_ = nullptr;
-    std::size_t size_ = 0;
-};
-
-/// The robot of a loop.
-struct RobotFacts {
-    const char *name = "", *fingerprint = "";
-    Span<const char *const> joint_names, motor_names, tool_names;
-    Span<const std::size_t> motor_joint;
-    Span<const bool> rigid;
-    bool commanded_stiffness = false;
-};
 
 /// Vectors of a setpoint: those of Setpoint.
 template <class Number>

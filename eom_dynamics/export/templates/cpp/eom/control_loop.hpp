@@ -37,11 +37,18 @@ class ControlLoop {
     /// What the tools carry from the next setpoint on; a refused one is counted, see payload_refusal().
     Mailbox<Payload<Robot>> payloads;
 
+    explicit ControlLoop(const Robot &robot = Robot()) noexcept
+        : robot_(robot), filter_(robot), present_filter_(robot), feedback_(robot), payload_(robot)
+    {
+    }
+
     /// Takes parameters, in the ranges of the node's; returns what is wrong with them, or null. Not while the loop runs.
     const char *configure(const LoopParameters<Robot> &parameters) noexcept
     {
         if (const char *reason = eom::objection(parameters))
             return reason;
+        if (parameters.linearize && !robot_.linearizes())
+            return "feedback linearization needs springs without dampers, and the exported functions of the plant";
         parameters_ = parameters;
         timeout_ = std::llround(parameters.setpoint_timeout * 1e9);
         // A cycle adds at most half of it.
@@ -96,7 +103,7 @@ class ControlLoop {
             released_.effort = output_.sent_motor_effort();
             released_.joint_effort = output_.sent_joint_effort();
         } else if (parameters_.effort_on_deactivate == EffortOnDeactivate::gravity && !faded) {
-            Setpoint<Robot> x;
+            Setpoint<Robot> x = robot_.rest();
             x.q = output_.setpoint.q;
             x.k = output_.setpoint.k;
             if (measured.links && finite(measured.q))
@@ -110,12 +117,13 @@ class ControlLoop {
             compute(filter_, 0);
             if (finite(result_)) {
                 if (parameters_.limits == LimitPolicy::clip) {
-                    Limits<Robot>::clip_efforts(result_.tau);
-                    Limits<Robot>::clip_motors(result_.motor_velocity, result_.motor_effort);
+                    Limits<Robot>::clip_efforts(robot_, result_.tau);
+                    Limits<Robot>::clip_motors(robot_, result_.motor_velocity, result_.motor_effort);
                 }
                 DriveCommand<Robot> sent{{}, {}, result_.motor_effort, result_.tau, {}};
                 if constexpr (Robot::has_drives)
-                    Robot::drive_command(candidate_, result_, result_.motor_effort, result_.tau, {1, 0}, sent);
+                    if (robot_.converts())
+                        robot_.drive_command(candidate_, result_, result_.motor_effort, result_.tau, {1, 0}, sent);
                 released_.effort = sent.effort;
                 released_.joint_effort = sent.joint_effort;
             }
@@ -271,7 +279,7 @@ class ControlLoop {
             return;
         State<n> state;
         evaluate(t, state);
-        Setpoint<Robot> x;
+        Setpoint<Robot> x = robot_.rest();
         take(state, x);
         evaluate(std::min(t + parameters_.command_lead, std::max(t, trajectory_end_)), state);
         if (!accept(x, now, true, &state)) {
@@ -484,10 +492,10 @@ class ControlLoop {
         }
         Shafts<Robot> shafts;
         if (parameters_.limits != LimitPolicy::ignore)
-            Robot::drive(result_, shafts);
-        if (parameters_.limits != LimitPolicy::ignore && !Limits<Robot>::meets(own, result_, shafts)) {
+            robot_.drive(result_, shafts);
+        if (parameters_.limits != LimitPolicy::ignore && !Limits<Robot>::meets(robot_, own, result_, shafts)) {
             ++counts_.over_limits;
-            if (refusable && Limits<Robot>::far(own.q)) {
+            if (refusable && Limits<Robot>::far(robot_, own.q)) {
                 refuse(Refusal::far_beyond_limits);
                 return false;
             }
@@ -498,14 +506,16 @@ class ControlLoop {
         }
         payload_.keep(stamp, latest_);
         if constexpr (Robot::damped || Robot::has_presliding) {
-            filter_.keep(stamp, result_, candidate_);
-            if (apart)
-                present_filter_.keep(stamp, present_, setpoint_);
+            if (robot_.filters() || robot_.slides()) {
+                filter_.keep(stamp, result_, candidate_);
+                if (apart)
+                    present_filter_.keep(stamp, present_, setpoint_);
+            }
         }
         find_deflections();
         feedback_.refer(apart ? present_ : result_);
         if (parameters_.limits == LimitPolicy::clip) {
-            Limits<Robot>::clip_efforts(result_.tau);
+            Limits<Robot>::clip_efforts(robot_, result_.tau);
             result_.motor_effort = shafts.clipped_effort;
         }
         output_.setpoint = own;
@@ -516,7 +526,8 @@ class ControlLoop {
         output_.status = Status::fresh;
         output_.valid = true;
         if constexpr (Robot::has_drives)
-            sent_for_ = candidate_;
+            if (robot_.converts())
+                sent_for_ = candidate_;
         share_ = {1, 0};
         ++counts_.followed;
         return true;
@@ -526,27 +537,32 @@ class ControlLoop {
     void compute(DeflectionFilter<Robot> &filter, std::int64_t stamp) noexcept
     {
         if constexpr (Robot::damped) {
-            Robot::inverse_dynamics(candidate_, result_);
-            filter.at(stamp, result_, candidate_.deflection);
+            if (robot_.filters()) {
+                robot_.inverse_dynamics(candidate_, result_);
+                filter.at(stamp, result_, candidate_.deflection);
+            }
         }
-        Robot::feedforward(candidate_, result_);
+        robot_.feedforward(candidate_, result_);
         if constexpr (Robot::has_presliding) {
-            filter.slide(stamp, result_, candidate_.friction_state);
-            Robot::feedforward(candidate_, result_);
+            if (robot_.slides()) {
+                filter.slide(stamp, result_, candidate_.friction_state);
+                robot_.feedforward(candidate_, result_);
+            }
         }
     }
 
     /// Motor positions at the joint sides of the springs, less those of the links.
     void find_deflections() noexcept
     {
-        for (std::size_t i = 0; i < m; ++i) {
+        const std::size_t count = robot_.motor_count();
+        for (std::size_t i = 0; i < count; ++i) {
             Scalar side = result_.motor_position[i];
-            if constexpr (Robot::transmission) {
+            if (robot_.couples()) {
                 side = 0;
-                for (std::size_t j = 0; j < m; ++j)
-                    side += Robot::joint_sides[i * m + j] * result_.motor_position[j];
+                for (std::size_t j = 0; j < count; ++j)
+                    side += robot_.joint_sides[i * count + j] * result_.motor_position[j];
             }
-            output_.deflection[i] = side - candidate_.q[Robot::motor_joint[i]];
+            output_.deflection[i] = side - candidate_.q[robot_.motor_joint[i]];
         }
     }
 
@@ -554,9 +570,11 @@ class ControlLoop {
     bool can_be_sent() const noexcept
     {
         if constexpr (Robot::has_drives) {
-            DriveCommand<Robot> sent;
-            Robot::drive_command(candidate_, result_, result_.motor_effort, result_.tau, {1, 0}, sent);
-            return finite(sent.position, sent.velocity, sent.effort, sent.joint_effort);
+            if (robot_.converts()) {
+                DriveCommand<Robot> sent;
+                robot_.drive_command(candidate_, result_, result_.motor_effort, result_.tau, {1, 0}, sent);
+                return finite(sent.position, sent.velocity, sent.effort, sent.joint_effort);
+            }
         }
         return true;
     }
@@ -565,9 +583,13 @@ class ControlLoop {
     void complete(double period, const Measurement<Robot> &measured) noexcept
     {
         feedback_.add(output_, share_[0], period, measured);
-        if constexpr (Robot::has_drives)
-            Robot::drive_command(sent_for_, output_.command, output_.motor_effort, output_.joint_effort, share_,
-                                 output_.sent);
+        if constexpr (Robot::has_drives) {
+            const Command<Robot> &y = output_.command;
+            if (robot_.converts())
+                robot_.drive_command(sent_for_, y, output_.motor_effort, output_.joint_effort, share_, output_.sent);
+            else
+                output_.copy_to_sent();
+        }
     }
 
     // --- Measurements -------------------------------------------------------------------
@@ -575,7 +597,7 @@ class ControlLoop {
     /// Makes the measured motion the present one, and begins a stop where it is one; returns why not, or null.
     const char *start(const Measurement<Robot> &measured) noexcept
     {
-        Setpoint<Robot> x;
+        Setpoint<Robot> x = robot_.rest();
         if (measured.links) {
             x.q = measured.q;
             x.qd = measured.qd;
@@ -598,15 +620,16 @@ class ControlLoop {
     bool find_links(const Measurement<Robot> &measured, Setpoint<Robot> &x) noexcept
     {
         std::array<Scalar, n> count{};
-        for (const std::size_t joint : Robot::motor_joint)
-            count[joint] += 1;
+        const std::size_t motors = robot_.motor_count();
+        for (std::size_t i = 0; i < motors; ++i)
+            count[robot_.motor_joint[i]] += 1;
         // Mean of the motors of each joint.
-        const auto sides = [&count](const MotorVector<Robot> &motors) {
+        const auto sides = [this, motors, &count](const MotorVector<Robot> &values) {
             JointVector<Robot> mean{};
-            for (std::size_t i = 0; i < m; ++i)
-                for (std::size_t j = 0; j < m; ++j)
-                    mean[Robot::motor_joint[i]] +=
-                        Robot::joint_sides[i * m + j] * motors[j] / count[Robot::motor_joint[i]];
+            for (std::size_t i = 0; i < motors; ++i)
+                for (std::size_t j = 0; j < motors; ++j)
+                    mean[robot_.motor_joint[i]] +=
+                        robot_.joint_sides[i * motors + j] * values[j] / count[robot_.motor_joint[i]];
             return mean;
         };
         const JointVector<Robot> wanted = sides(measured.motor_position);
@@ -618,6 +641,9 @@ class ControlLoop {
             JointVector<Robot> away = sides(result_.motor_position);
             for (std::size_t i = 0; i < n; ++i)
                 away[i] = wanted[i] - away[i];
+            // Places without a joint stay where they are.
+            for (std::size_t i = robot_.joint_count(); i < n; ++i)
+                away[i] = -q[i];
             return away;
         };
         x.qd = {};
@@ -631,6 +657,7 @@ class ControlLoop {
         return true;
     }
 
+    Robot robot_;
     LoopParameters<Robot> parameters_;
     LoopOutput<Robot> output_;
     LoopCounts counts_;

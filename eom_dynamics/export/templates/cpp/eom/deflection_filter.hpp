@@ -17,19 +17,21 @@ namespace eom {
 template <class Robot>
 class DeflectionFilter {
   public:
+    explicit DeflectionFilter(const Robot &robot = Robot()) noexcept : robot_(robot) {}
+
     /// Starts again without transient.
     void forget() noexcept { stamp_ = 0; }
 
     /// Writes the deflections at a stamp, ns, under efforts with two time derivatives.
     void at(std::int64_t stamp, const Command<Robot> &efforts, JointVector<Robot> &deflection) const noexcept
     {
-        Robot::filtered(deflection_, last_, efforts, step_to(stamp), deflection);
+        robot_.filtered(deflection_, last_, efforts, step_to(stamp), deflection);
     }
 
     /// Writes the states of friction at a stamp, ns, with the motion of a command, whose efforts are not read.
     void slide(std::int64_t stamp, const Command<Robot> &motion, MotorVector<Robot> &friction_state) const noexcept
     {
-        Robot::presliding(friction_state_, last_, motion, step_to(stamp), friction_state);
+        robot_.presliding(friction_state_, last_, motion, step_to(stamp), friction_state);
     }
 
     /// Starts the next step here, where the setpoint of that stamp has been answered.
@@ -52,6 +54,7 @@ class DeflectionFilter {
         return {static_cast<Scalar>(continues ? static_cast<double>(step) * 1e-9 : -1)};
     }
 
+    Robot robot_;
     std::int64_t stamp_ = 0;
     Command<Robot> last_;
     JointVector<Robot> deflection_{};

@@ -14,6 +14,8 @@ class Feedback {
     using Scalar = typename Robot::Scalar;
     static constexpr std::size_t n = Robot::joints, m = Robot::motors;
 
+    explicit Feedback(const Robot &robot = Robot()) noexcept : robot_(robot), linearization_(robot) {}
+
     void configure(const LoopParameters<Robot> &parameters) noexcept
     {
         parameters_ = parameters;
@@ -42,7 +44,7 @@ class Feedback {
         if constexpr (Linearization<Robot>::available) {
             if (parameters_.linearize && measured.links && measured.motors) {
                 candidate_ = linearization_.setpoint(output.setpoint, measured, static_cast<Scalar>(period));
-                Robot::feedforward(candidate_, result_);
+                robot_.feedforward(candidate_, result_);
                 // Where a measurement is not finite, the feedforward remains.
                 if (finite(result_)) {
                     for (std::size_t i = 0; i < m; ++i)
@@ -63,8 +65,8 @@ class Feedback {
         if (measured.links)
             add_links(output, share, measured);
         if (parameters_.limits == LimitPolicy::clip) {
-            Limits<Robot>::clip_efforts(output.joint_effort);
-            Limits<Robot>::clip_motors(output.command.motor_velocity, output.motor_effort);
+            Limits<Robot>::clip_efforts(robot_, output.joint_effort);
+            Limits<Robot>::clip_motors(robot_, output.command.motor_velocity, output.motor_effort);
         }
     }
 
@@ -80,15 +82,21 @@ class Feedback {
         }
         // Two motors of a joint share its effort.
         std::array<Scalar, n> motors{};
-        for (const std::size_t joint : Robot::motor_joint)
-            motors[joint] += 1;
-        for (std::size_t i = 0; i < m; ++i)
-            for (std::size_t j = 0; j < m; ++j) {
-                const std::size_t joint = Robot::motor_joint[j];
-                output.motor_effort[i] += Robot::load_weights[i * m + j] * feedback[joint] / motors[joint];
-            }
+        const std::size_t count = robot_.motor_count();
+        for (std::size_t i = 0; i < count; ++i)
+            motors[robot_.motor_joint[i]] += 1;
+        for (std::size_t j = 0; j < count; ++j) {
+            const std::size_t joint = robot_.motor_joint[j];
+            const Scalar part = feedback[joint] / motors[joint];
+            if (!robot_.couples())
+                output.motor_effort[j] += part;
+            else
+                for (std::size_t i = 0; i < count; ++i)
+                    output.motor_effort[i] += robot_.load_weights[i * count + j] * part;
+        }
     }
 
+    Robot robot_;
     LoopParameters<Robot> parameters_;
     bool reads_motors_ = false;
     MotorVector<Robot> motor_position_{}, motor_velocity_{};

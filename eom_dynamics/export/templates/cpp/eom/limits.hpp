@@ -39,51 +39,52 @@ struct Limits {
     using Scalar = typename Robot::Scalar;
 
     /// Whether a setpoint and its command, with what its motors do before their gears, are within all limits.
-    static bool meets(const Setpoint<Robot> &x, const Command<Robot> &y, const Shafts<Robot> &shafts) noexcept
+    static bool meets(const Robot &robot, const Setpoint<Robot> &x, const Command<Robot> &y,
+                      const Shafts<Robot> &shafts) noexcept
     {
-        const auto &lower = Robot::lower;
-        const auto &upper = Robot::upper;
+        const auto &lower = robot.lower;
+        const auto &upper = robot.upper;
         return detail::within(x.q, lower.q, upper.q) && detail::within(x.qd, lower.qd, upper.qd) &&
                detail::within(x.qdd, lower.qdd, upper.qdd) && detail::within(x.qddd, lower.qddd, upper.qddd) &&
                detail::within(y.tau, lower.tau, upper.tau) && detail::within(y.taud, lower.taud, upper.taud) &&
                detail::within(y.motor_velocity, lower.motor_velocity, upper.motor_velocity) &&
-               detail::within(y.motor_effort, lower.motor_effort, upper.motor_effort) && voltages_meet(shafts);
+               detail::within(y.motor_effort, lower.motor_effort, upper.motor_effort) && voltages_meet(robot, shafts);
     }
 
     /// Whether a position is more than a turn beyond its limit.
-    static bool far(const JointVector<Robot> &q) noexcept
+    static bool far(const Robot &robot, const JointVector<Robot> &q) noexcept
     {
         for (std::size_t i = 0; i < Robot::joints; ++i)
-            if (q[i] < Robot::lower.q[i] - Robot::turn[i] || q[i] > Robot::upper.q[i] + Robot::turn[i])
+            if (q[i] < robot.lower.q[i] - robot.turn[i] || q[i] > robot.upper.q[i] + robot.turn[i])
                 return true;
         return false;
     }
 
     /// The nearest joint efforts within their limits.
-    static void clip_efforts(JointVector<Robot> &tau) noexcept
+    static void clip_efforts(const Robot &robot, JointVector<Robot> &tau) noexcept
     {
         for (std::size_t i = 0; i < Robot::joints; ++i)
-            tau[i] = std::clamp(tau[i], -Robot::largest_effort[i], Robot::largest_effort[i]);
+            tau[i] = std::clamp(tau[i], -robot.largest_effort[i], robot.largest_effort[i]);
     }
 
     /// The nearest motor efforts within the limits of torque, current and voltage at motor velocities, all link side.
     ///
     /// Where the back-EMF alone exceeds the voltage limit, the motor brakes within the limits of torque and current.
-    static void clip_motors(const MotorVector<Robot> &velocity, MotorVector<Robot> &effort) noexcept
+    static void clip_motors(const Robot &robot, const MotorVector<Robot> &velocity, MotorVector<Robot> &effort) noexcept
     {
         struct Motors {
             const MotorVector<Robot> &motor_velocity, &motor_effort;
         };
         Shafts<Robot> shafts;
-        Robot::drive(Motors{velocity, effort}, shafts);
+        robot.drive(Motors{velocity, effort}, shafts);
         effort = shafts.clipped_effort;
     }
 
   private:
-    static bool voltages_meet(const Shafts<Robot> &shafts) noexcept
+    static bool voltages_meet(const Robot &robot, const Shafts<Robot> &shafts) noexcept
     {
         for (std::size_t i = 0; i < Robot::motors; ++i)
-            if (std::fabs(shafts.voltage[i]) > Robot::voltage_limit[i]) // not if it is NaN, for lack of constants
+            if (std::fabs(shafts.voltage[i]) > robot.voltage_limit[i]) // not if it is NaN, for lack of constants
                 return false;
         return true;
     }

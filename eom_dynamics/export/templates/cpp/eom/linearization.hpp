@@ -18,15 +18,18 @@ struct Measurement {
 
 /// Takes motors that are measured in the units of their drives into SI units.
 template <class Robot>
-void read_drives(Measurement<Robot> &measured) noexcept
+void read_drives(Measurement<Robot> &measured, const Robot &robot = Robot()) noexcept
 {
     if constexpr (Robot::has_drives) {
+        if (!robot.converts())
+            return;
         const Measurement<Robot> given = measured;
         MotorVector<Robot> effort{};
-        Robot::drive_state({}, {}, given.motor_position, given.motor_velocity, {}, {}, measured.motor_position,
+        robot.drive_state({}, {}, given.motor_position, given.motor_velocity, {}, {}, measured.motor_position,
                            measured.motor_velocity, effort);
     } else {
         static_cast<void>(measured);
+        static_cast<void>(robot);
     }
 }
 
@@ -48,14 +51,17 @@ class Linearization {
     std::array<Scalar, 4 * Robot::joints> gains{};
     std::array<Scalar, 2> stiffness_gains{};
 
+    explicit Linearization(const Robot &robot = Robot()) noexcept : robot_(robot) {}
+
     /// All poles at -w, rad/s.
     void place_poles(Scalar w) noexcept
     {
-        for (std::size_t i = 0; i < Robot::joints; ++i) {
+        const std::size_t n = robot_.joint_count();
+        for (std::size_t i = 0; i < n; ++i) {
             gains[i] = w * w * w * w;
-            gains[Robot::joints + i] = 4 * w * w * w;
-            gains[2 * Robot::joints + i] = 6 * w * w;
-            gains[3 * Robot::joints + i] = 4 * w;
+            gains[n + i] = 4 * w * w * w;
+            gains[2 * n + i] = 6 * w * w;
+            gains[3 * n + i] = 4 * w;
         }
     }
 
@@ -74,7 +80,7 @@ class Linearization {
         if constexpr (available) {
             x.q = measured.q;
             x.qd = measured.qd;
-            Robot::linearizing_setpoint(reference, measured, gains, stiffness_gains, qdd_, qddd_, x);
+            robot_.linearizing_setpoint(reference, measured, gains, stiffness_gains, qdd_, qddd_, x);
             for (std::size_t i = 0; i < Robot::joints; ++i) {
                 qdd_[i] += period * (qddd_[i] + period / 2 * x.qdddd[i]);
                 qddd_[i] += period * x.qdddd[i];
@@ -87,6 +93,7 @@ class Linearization {
     }
 
   private:
+    Robot robot_;
     JointVector<Robot> qdd_{}, qddd_{};
 };
 

@@ -12,39 +12,41 @@
 namespace eom {
 
 template <class Robot>
-class LoopOf final : public AnyLoop {
+class LoopOf : public AnyLoop {
   public:
     static_assert(std::is_same<typename Robot::Scalar, double>::value, "loops of any robot have double precision");
 
-    explicit LoopOf(const char *fingerprint) noexcept
+    explicit LoopOf(const RobotFacts &facts, const Robot &of = Robot()) noexcept
+        : robot_(of), loop_(of), references_(of)
     {
-        robot = {Robot::name,        fingerprint,  Robot::joint_names,        Robot::motor_names, Robot::tool_names,
-                 Robot::motor_joint, Robot::rigid, Robot::commanded_stiffness};
-        measured = {measurement_.q, measurement_.qd, measurement_.motor_position, measurement_.motor_velocity};
+        robot = facts;
+        measured = {joints(measurement_.q), joints(measurement_.qd), motors(measurement_.motor_position),
+                    motors(measurement_.motor_velocity)};
         const LoopOutput<Robot> &y = loop_.output();
         output.setpoint = view<const double>(y.setpoint);
-        output.tau = y.command.tau;
-        output.taud = y.command.taud;
-        output.taudd = y.command.taudd;
-        output.deflection = y.deflection;
-        output.sent_motor_position = y.sent_motor_position();
-        output.sent_motor_velocity = y.sent_motor_velocity();
-        output.sent_motor_effort = y.sent_motor_effort();
-        output.sent_joint_effort = y.sent_joint_effort();
+        output.tau = joints(y.command.tau);
+        output.taud = joints(y.command.taud);
+        output.taudd = joints(y.command.taudd);
+        output.deflection = motors(y.deflection);
+        output.sent_motor_position = motors(y.sent_motor_position());
+        output.sent_motor_velocity = motors(y.sent_motor_velocity());
+        output.sent_motor_effort = motors(y.sent_motor_effort());
+        output.sent_joint_effort = joints(y.sent_joint_effort());
         reference = view<const double>(loop_.reference());
     }
 
     bool missing(std::size_t number) const noexcept override { return references_.missing()[number]; }
 
-    double command_lead(double period) const noexcept override { return Robot::command_lead(period); }
+    double command_lead(double period) const noexcept override { return robot_.command_lead(period); }
 
     const char *configure(const LoopSettings &settings, const Gains &gains, MissingDerivatives missing,
                           double reference_lead, bool measures_links, bool measures_motors) noexcept override
     {
         LoopParameters<Robot> parameters;
         static_cast<LoopSettings &>(parameters) = settings;
-        if (!(spread(gains.motor_kp, parameters.motor_kp) && spread(gains.motor_kd, parameters.motor_kd) &&
-              spread(gains.link_kp, parameters.link_kp) && spread(gains.link_kd, parameters.link_kd) &&
+        if (!(spread(gains.motor_kp, motors(parameters.motor_kp)) &&
+              spread(gains.motor_kd, motors(parameters.motor_kd)) &&
+              spread(gains.link_kp, joints(parameters.link_kp)) && spread(gains.link_kd, joints(parameters.link_kd)) &&
               spread(gains.stiffness_gains, parameters.stiffness_gains)))
             return "gains must have one entry, or one for each motor or joint";
         if (settings.linearize && !(measures_links && measures_motors))
@@ -60,7 +62,7 @@ class LoopOf final : public AnyLoop {
     const char *restart(std::int64_t now) noexcept override
     {
         references_.restart();
-        read_drives(measurement_);
+        read_drives(measurement_, robot_);
         const bool known = (!measurement_.links || finite(measurement_.q)) &&
                            (measurement_.links || !measurement_.motors || finite(measurement_.motor_position));
         const char *reason = loop_.restart(known ? measurement_ : Measurement<Robot>{}, now);
@@ -70,13 +72,13 @@ class LoopOf final : public AnyLoop {
 
     OutputView release() noexcept override
     {
-        read_drives(measurement_);
+        read_drives(measurement_, robot_);
         const DriveCommand<Robot> &sent = loop_.release(measurement_);
         OutputView released;
-        released.sent_motor_velocity = sent.velocity;
+        released.sent_motor_velocity = motors(sent.velocity);
         if (!keeps_efforts_) {
-            released.sent_motor_effort = sent.effort;
-            released.sent_joint_effort = sent.joint_effort;
+            released.sent_motor_effort = motors(sent.effort);
+            released.sent_joint_effort = joints(sent.joint_effort);
         }
         return released;
     }
@@ -93,7 +95,7 @@ class LoopOf final : public AnyLoop {
 
     void update(std::int64_t now, double period) noexcept override
     {
-        read_drives(measurement_);
+        read_drives(measurement_, robot_);
         const std::uint64_t refused = loop_.counts().refused;
         loop_.update(now, period, measurement_);
         if (read_ && loop_.counts().refused == refused)
@@ -105,7 +107,7 @@ class LoopOf final : public AnyLoop {
     SetpointView<double> draft() noexcept override
     {
         Setpoint<Robot> &x = loop_.setpoints.draft().setpoint;
-        x = {};
+        x = robot_.rest();
         return view<double>(x);
     }
 
@@ -121,9 +123,7 @@ class LoopOf final : public AnyLoop {
         auto &draft = loop_.trajectories.draft();
         draft.stamp = stamp;
         draft.stop = knots.size() == 0;
-        std::array<std::size_t, Robot::joints> joints;
-        std::copy(places.begin(), places.end(), joints.begin());
-        const char *reason = draft.stop ? nullptr : draft.spline.assign(knots, degree, coefficients, joints);
+        const char *reason = draft.stop ? nullptr : draft.spline.assign(knots, degree, coefficients, places);
         if (!reason)
             loop_.trajectories.send();
         return reason;
@@ -142,20 +142,37 @@ class LoopOf final : public AnyLoop {
 
   private:
     /// One number for all entries, or one for each; returns whether the size is right.
-    template <std::size_t size>
-    static bool spread(Span<const double> numbers, std::array<double, size> &entries) noexcept
+    static bool spread(Span<const double> numbers, Span<double> entries) noexcept
     {
-        if (numbers.size() != 1 && numbers.size() != size)
+        if (numbers.size() != 1 && numbers.size() != entries.size())
             return false;
-        for (std::size_t i = 0; i < size; ++i)
+        for (std::size_t i = 0; i < entries.size(); ++i)
             entries[i] = numbers[numbers.size() == 1 ? 0 : i];
         return true;
     }
 
-    template <class Number, class Vectors>
-    static SetpointView<Number> view(Vectors &x) noexcept
+    /// The entries of the robot's joints in a vector that may have more places, and of its motors and tools.
+    template <class Vector>
+    auto joints(Vector &x) const noexcept
     {
-        return {x.q, x.qd, x.qdd, x.qddd, x.qdddd, x.W, x.Wd, x.Wdd, x.k, x.kd, x.kdd, x.deflection, x.friction_state};
+        return Span(x.data(), robot_.joint_count());
+    }
+    template <class Vector>
+    auto motors(Vector &x) const noexcept
+    {
+        return Span(x.data(), robot_.motor_count());
+    }
+    template <class Vector>
+    auto tools(Vector &x) const noexcept
+    {
+        return Span(x.data(), 6 * robot.tool_names.size());
+    }
+
+    template <class Number, class Vectors>
+    SetpointView<Number> view(Vectors &x) const noexcept
+    {
+        return {joints(x.q), joints(x.qd), joints(x.qdd), joints(x.qddd), joints(x.qdddd), tools(x.W), tools(x.Wd),
+                tools(x.Wdd), joints(x.k), joints(x.kd), joints(x.kdd), joints(x.deflection), motors(x.friction_state)};
     }
 
     void report() noexcept
@@ -164,6 +181,7 @@ class LoopOf final : public AnyLoop {
         state = {y.status, y.valid, loop_.playing(), loop_.counts(), loop_.refusal(), loop_.payload_refusal()};
     }
 
+    const Robot robot_;
     ControlLoop<Robot> loop_;
     References<Robot> references_;
     // Whether they were read in this cycle.

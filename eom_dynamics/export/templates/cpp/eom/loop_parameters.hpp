@@ -97,7 +97,7 @@ template <class Robot>
 struct LoopParameters : LoopSettings {
     using Scalar = typename Robot::Scalar;
 
-    LoopParameters() noexcept { command_lead = static_cast<double>(Robot::command_lead()); }
+    LoopParameters() noexcept { command_lead = static_cast<double>(Robot::default_lead()); }
 
     /// Gains of a PD around the motor motion, and around the link motion, which acts through the motors.
     MotorVector<Robot> motor_kp{}, motor_kd{};
@@ -122,6 +122,15 @@ struct LoopOutput {
     bool valid = false;
     /// What is sent where that differs from the command, in units or by efforts that the robot adds itself.
     DriveCommand<Robot> sent;
+
+    /// Has what is sent be the command, with feedback.
+    void copy_to_sent() noexcept
+    {
+        sent.position = command.motor_position;
+        sent.velocity = command.motor_velocity;
+        sent.effort = motor_effort;
+        sent.joint_effort = joint_effort;
+    }
 
     /// What is sent, for all robots.
     const MotorVector<Robot> &sent_motor_position() const noexcept

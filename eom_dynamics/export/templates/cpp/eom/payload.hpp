@@ -69,10 +69,12 @@ class PayloadBlend {
     static constexpr std::size_t MOST_CHANGES = 8;
     static constexpr double LONGEST_BLEND = 60;
 
+    explicit PayloadBlend(const Robot &robot = Robot()) noexcept : carries_(robot.carries()) {}
+
     /// Takes a payload from the next setpoint on; returns why not, or null.
     const char *change(const Payload<Robot> &payload) noexcept
     {
-        if (!Robot::has_payload)
+        if (!carries_)
             return "export feedforward_with_payload, too, for payloads";
         if (!(payload.blend_time >= 0 && payload.blend_time <= LONGEST_BLEND))
             return "blend_time must be 0 to 60 s";
@@ -221,7 +223,7 @@ class PayloadBlend {
     Parameters settled_{};
     // Time of the blend; stamp, 0 for none, and clock of the last setpoint that was sent, ns.
     std::int64_t elapsed_ = 0, stamp_ = 0, clock_ = 0;
-    bool present_ = false;
+    bool present_ = false, carries_;
 };
 
 } // namespace eom

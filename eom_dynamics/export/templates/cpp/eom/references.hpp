@@ -25,11 +25,18 @@ enum class MissingDerivatives {
 template <class Robot>
 class References {
   public:
-    static constexpr std::size_t n = Robot::joints, size = n * (Robot::commanded_stiffness ? 8 : 5);
-    /// Position, velocity and acceleration must be there.
-    static constexpr std::size_t REQUIRED = 3 * n;
+    /// Most numbers.
+    static constexpr std::size_t capacity = Robot::joints * (Robot::commanded_stiffness ? 8 : 5);
 
-    using Missing = std::bitset<size>;
+    using Missing = std::bitset<capacity>;
+
+    explicit References(const Robot &robot = Robot()) noexcept
+        : robot_(robot), last_(robot.rest()), next_(last_), setpoint_(last_)
+    {
+    }
+
+    /// How many numbers there are.
+    std::size_t size() const noexcept { return robot_.joint_count() * (robot_.commands_stiffness() ? 8 : 5); }
 
     MissingDerivatives missing_derivatives = MissingDerivatives::zero;
     /// Time by which the numbers are ahead, s: setpoint() is for so much earlier, by the Taylor polynomial.
@@ -42,16 +49,18 @@ class References {
     /// setpoint is followed.
     bool read(double *values, std::int64_t now) noexcept
     {
-        Setpoint<Robot> next;
+        const std::size_t n = robot_.joint_count(), count = size();
+        Setpoint<Robot> next = robot_.rest();
         const std::array<JointVector<Robot> *, 8> rows = {&next.q,     &next.qd, &next.qdd, &next.qddd,
                                                           &next.qdddd, &next.k,  &next.kd,  &next.kdd};
-        for (std::size_t k = 0; k < size; ++k) {
+        for (std::size_t k = 0; k < count; ++k) {
             missing_[k] = std::isnan(values[k]);
             if (!missing_[k])
                 (*rows[k / n])[k % n] = values[k];
             values[k] = std::numeric_limits<double>::quiet_NaN();
         }
-        for (std::size_t k = 0; k < REQUIRED; ++k)
+        // Position, velocity and acceleration must be there.
+        for (std::size_t k = 0; k < 3 * n; ++k)
             if (missing_[k])
                 return false;
         const std::int64_t gap = now - time_;
@@ -80,6 +89,7 @@ class References {
   private:
     void fit(Setpoint<Robot> &next, double gap) const noexcept
     {
+        const std::size_t n = robot_.joint_count();
         for (std::size_t i = 0; i < n; ++i) {
             // One reference in a row less for each slope.
             int count = next_count_;
@@ -90,6 +100,7 @@ class References {
         }
     }
 
+    Robot robot_;
     // The last reference that was kept, the last one, and the same without its lead.
     Setpoint<Robot> last_, next_, setpoint_;
     Missing missing_;

@@ -152,16 +152,16 @@ class Spline {
     /// Takes the polynomials of a message SplineTrajectory; returns what is wrong with them, or null.
     ///
     /// places[i] is the robot's joint of the message's joint i. Allocates: not for the loop.
-    template <class Numbers>
-    const char *assign(const Numbers &knots, std::size_t degree, const Numbers &coefficients,
-                       const std::array<std::size_t, n> &places)
+    template <class Numbers, class Places>
+    const char *assign(const Numbers &knots, std::size_t degree, const Numbers &coefficients, const Places &places)
     {
+        const std::size_t count = places.size(); // of joints
         const std::size_t powers = degree + 1, pieces = knots.size() > 1 ? knots.size() - 1 : 1;
         if (knots.size() == 0)
             return "has no knots";
         if (degree + 1 > detail::POWERS)
             return "degree must be at most 9";
-        if (coefficients.size() != pieces * powers * n)
+        if (coefficients.size() != pieces * powers * count)
             return "coefficients must have pieces x powers x joints entries";
         if (const char *reason = objection(knots))
             return reason;
@@ -174,9 +174,9 @@ class Spline {
         State<n> end{}, allowed{};
         for (std::size_t k = 0; k < pieces; ++k) {
             const double step = times.size() > 1 ? times[k + 1] - times[k] : 0;
-            for (std::size_t i = 0; i < n; ++i) {
+            for (std::size_t i = 0; i < count; ++i) {
                 const std::size_t joint = places[i];
-                const auto coefficient = [&](std::size_t power) { return coefficients[(k * powers + power) * n + i]; };
+                const auto coefficient = [&](std::size_t power) { return coefficients[(k * powers + power) * count + i]; };
                 double size = JUMP_OF_POSITION * std::fabs(coefficient(0)), length = step;
                 for (std::size_t power = 1; power < powers; ++power, length *= step)
                     size += JUMP_OF_RANGE * std::fabs(coefficient(power)) * length;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Control loops from libraries that `eom_dynamics codegen --language loop` compiles. Not for the cycle.
+// Control loops of robots from libraries that `eom_dynamics codegen --language loop` compiles. Not for the cycle.
 #ifndef EOM_LOOP_LIBRARY_HPP
 #define EOM_LOOP_LIBRARY_HPP
 
@@ -25,13 +25,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <eom/any_loop.hpp>
+#include <eom/loaded_robot.hpp>
 
 namespace eom {
 
-/// The loop of a library, which stays loaded while there is the loop.
+/// The loop of a robot's library, which stays loaded while there is the loop.
 ///
-/// Throws std::runtime_error unless it is a complete library of this ABI and, if one is given, with this fingerprint.
+/// Throws std::runtime_error unless the library is a complete library of this ABI and, if one is given, with this fingerprint.
 inline std::shared_ptr<AnyLoop> load_loop(const std::string &path, const std::string &fingerprint)
 {
     const auto refused = [&path](const std::string &why) {
@@ -57,19 +57,22 @@ inline std::shared_ptr<AnyLoop> load_loop(const std::string &path, const std::st
                                         });
     if (!library)
         throw refused(dlerror());
-    const auto abi = reinterpret_cast<std::uint32_t (*)()>(dlsym(library.get(), "eom_loop_abi"));
-    const auto make = reinterpret_cast<AnyLoop *(*)()>(dlsym(library.get(), "eom_make_loop"));
-    if (!abi || !make)
-        throw refused("has no control loop");
-    if (abi() != LOOP_ABI)
+    const auto abi = reinterpret_cast<std::uint32_t (*)()>(dlsym(library.get(), "eom_robot_abi"));
+    const auto table = reinterpret_cast<const RobotTable *(*)()>(dlsym(library.get(), "eom_robot_table"));
+    if (!abi || !table)
+        throw refused("has no robot");
+    if (abi() != ROBOT_ABI)
         throw refused("is of another version than this controller");
-    const std::shared_ptr<AnyLoop> loop(make(), [library](AnyLoop *made) { delete made; });
+    const RobotFacts &robot = table()->facts;
+    if (!fingerprint.empty() && fingerprint != robot.fingerprint)
+        throw refused("is of the robot " + std::string(robot.name) + " with fingerprint " + robot.fingerprint +
+                      ", not " + fingerprint);
+    std::unique_ptr<AnyLoop> loop = make_loop(*table());
     if (!loop)
-        throw refused("has no memory for the loop");
-    if (!fingerprint.empty() && fingerprint != loop->robot.fingerprint)
-        throw refused("is of the robot " + std::string(loop->robot.name) + " with fingerprint " +
-                      loop->robot.fingerprint + ", not " + fingerprint);
-    return loop;
+        throw std::runtime_error(path + ": " + robot.name + " has more than " + std::to_string(MOST_JOINTS) + " joints, " +
+                                 std::to_string(MOST_MOTORS) + " motors or " + std::to_string(MOST_TOOLS) +
+                                 " tools; generate a controller of its own: eom_dynamics codegen ROBOT --language ros2_control");
+    return {loop.release(), [library](AnyLoop *made) { delete made; }};
 }
 
 namespace detail {

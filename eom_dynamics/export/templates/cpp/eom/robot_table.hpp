@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a library of a robot has for a loop that is compiled without it: names, numbers, and kernels.
+#ifndef EOM_ROBOT_TABLE_HPP
+#define EOM_ROBOT_TABLE_HPP
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace eom {
+
+/// Digest of the code that a library of a robot and its user must have in common.
+constexpr std::uint32_t ROBOT_ABI = @robot_abi@;
+
+/// Numbers that another object has.
+template <class T>
+class Span {
+  public:
+    constexpr Span() noexcept = default;
+    constexpr Span(T *data, std::size_t size) noexcept : data_(data), size_(size) {}
+    template <class Container>
+    constexpr Span(Container &entries) noexcept : data_(entries.data()), size_(entries.size())
+    {
+    }
+
+    constexpr T *data() const noexcept { return data_; }
+    constexpr T *begin() const noexcept { return data_; }
+    constexpr T *end() const noexcept { return data_ + size_; }
+    constexpr T &operator[](std::size_t i) const noexcept { return data_[i]; }
+    constexpr std::size_t size() const noexcept { return size_; }
+
+  private:
+    T *data_ = nullptr;
+    std::size_t size_ = 0;
+};
+
+/// Names of a robot, and which joint each motor moves.
+struct RobotFacts {
+    const char *name = "", *fingerprint = "";
+    Span<const char *const> joint_names, motor_names, tool_names;
+    Span<const std::size_t> motor_joint;
+    Span<const bool> rigid;
+    bool commanded_stiffness = false;
+};
+
+/// Vectors that kernels read and write, by the names of their arguments in C.
+enum class Vector : std::uint8_t {
+    q, qd, qdd, qddd, qdddd, W, Wd, Wdd, k, kd, kdd, deflection, friction_state, P, Pd, Pdd,
+    tau, taud, taudd, motor_position, motor_velocity, motor_acceleration, motor_effort, spin,
+    torque, speed, current, voltage, clipped_effort,
+    step, tau_before, taud_before, taudd_before, deflection_now, motor_position_before, friction_state_now,
+    drive_position, drive_velocity, drive_effort, sent_effort, sent_effort_rate, share,
+    theta, thetad, q_reference, qd_reference, qdd_reference, qddd_reference, qdddd_reference, gains, stiffness_gains,
+    qdd_held, qddd_held, k_commanded, kd_commanded, kdd_commanded,
+    spring_effort, spring_effort_rate, stiffness, stiffness_rate,
+    count,
+};
+
+/// Most vectors of a kernel.
+constexpr std::size_t MOST_VECTORS = 24;
+
+/// A function of the robot's code, with its vectors in the order of its arguments; null where the robot has none.
+struct Kernel {
+    void (*call)(const double *const *inputs, double *const *outputs) = nullptr;
+    Span<const Vector> inputs, outputs;
+};
+
+/// The functions that a loop calls; the second of a pair takes payloads.
+struct Kernels {
+    Kernel inverse_dynamics, inverse_dynamics_with_payload, feedforward, feedforward_with_payload, drive;
+    Kernel filtered, presliding, drive_command, drive_command_with_payload, drive_state;
+    Kernel linearizing_setpoint, linearizing_setpoint_with_payload;
+};
+
+/// Limits on one side, as those of a robot's type.
+struct TableEnds {
+    Span<const double> q, qd, qdd, qddd, tau, taud, motor_velocity, motor_effort;
+};
+
+/// A robot: what its type in C++ has, for a type of any robot.
+struct RobotTable {
+    RobotFacts facts;
+    std::size_t joints = 0, motors = 0, tools = 0;
+    Span<const double> nominal_stiffness, largest_effort, turn, voltage_limit, joint_sides, load_weights;
+    TableEnds lower, upper;
+    bool transmission = false;
+    /// Lead of commands is their mean age, in periods of the drives or else of the loop, and the delay, s.
+    double command_period = 0, mean_age = 0, drive_delay = 0;
+    Kernels kernels;
+};
+
+/// Names of a robot's type.
+template <class Robot>
+constexpr RobotFacts facts_of(const char *fingerprint) noexcept
+{
+    return {Robot::name,        fingerprint,  Robot::joint_names,        Robot::motor_names, Robot::tool_names,
+            Robot::motor_joint, Robot::rigid, Robot::commanded_stiffness};
+}
+
+/// Table of a robot's type.
+template <class Robot>
+constexpr RobotTable table_of(const char *fingerprint, const Kernels &kernels) noexcept
+{
+    const auto ends = [](const auto &x) {
+        return TableEnds{x.q, x.qd, x.qdd, x.qddd, x.tau, x.taud, x.motor_velocity, x.motor_effort};
+    };
+    return {facts_of<Robot>(fingerprint), Robot::joints, Robot::motors, Robot::tools, Robot::nominal_stiffness,
+            Robot::largest_effort, Robot::turn, Robot::voltage_limit, Robot::joint_sides, Robot::load_weights,
+            ends(Robot::lower), ends(Robot::upper), Robot::transmission, Robot::command_period, Robot::mean_age,
+            Robot::drive_delay, kernels};
+}
+
+} // namespace eom
+
+#endif
