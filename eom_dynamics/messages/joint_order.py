@@ -63,11 +63,9 @@ class JointOrder:
         names: Sequence[str],
         motors: tuple[Sequence[str], NDArray[np.intp]] | None = None,
     ) -> None:
-        """Match the joint names of a message with those of the robot.
+        """Match the joint names of a message, none for the robot's order, with those of the robot.
 
         Args:
-            robot_names: the robot's joints.
-            names: those of the message; none for the robot's order.
             motors: the names of the robot's m motors, and the joint (m,) of each, in the order of joints; by default
                 one motor for each joint, with its name.
 
