@@ -317,7 +317,7 @@ def test_a_node_that_has_commanded_nothing_since_its_activation_commands_nothing
 
 POLICIES = {
     "hold": ("hold", "held", "gravity", ARM.dynamics.gravity(END)),
-    "ramp": ("ramp", "released", "keep", NO_EFFORT),
+    "ramp": ("ramp", "released", "gravity", NO_EFFORT),
     "none": ("none", "lost", "zero", NO_EFFORT),
 }
 

@@ -123,12 +123,3 @@ def test_wrench_stiffness_and_base_come_to_rest_too() -> None:
     many = stop.at(np.linspace(0.0, 0.5, 7))
     assert many.wrench[0].shape == (7, 6) and many.stiffness[2].shape == (7, 2)
     assert many.base is not None and many.base.specific_force.shape == (3, 7, 3)
-
-
-def test_where_no_motor_can_follow_the_reason_is_said() -> None:
-    arm = ARMS["vsa_planar_2r"]
-    order = JointOrder(arm.robot.joint_names, [])
-    stiffness = tuple(np.array([[1e-3, 1e-3], [0.0, 0.0], [0.0, 0.0]]))
-    last = EvaluatedCommand(order, np.ones((5, 2)), (), np.zeros((3, 2)), np.zeros((4, 4)), (), stiffness)
-    with pytest.raises(eom.StiffnessError):
-        choose_stop(arm, LimitCheck(arm), last, 0.3)

@@ -14,7 +14,7 @@ from rclpy.lifecycle.publisher import LifecyclePublisher
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray, Header
 
-from ...messages.fields import COMMAND_FIELDS, MOTOR_SETPOINT_FIELDS, doubles
+from ...messages.fields import MOTOR_SETPOINT_FIELDS, doubles
 from ...messages.setpoint_to_command import EvaluatedCommand
 from ...stream.compiled_stream import FEEDFORWARD, ShapeCall
 from ...stream.watchdog import Status
@@ -108,8 +108,7 @@ class CommandTopics:
         feedforward.joint_names, feedforward.command_lead = order.names, command.lead
         feedforward.motor_names = motor_setpoint.name = order.motor_names
         feedforward.status, feedforward.held = status.value, status is not Status.FRESH
-        rows = (*order.to_message(command.efforts), *order.motors_to_message(command.motors))
-        for field, values in zip(COMMAND_FIELDS, rows, strict=True):
+        for field, values in command.fields().items():
             setattr(feedforward, field, doubles(values))
         if sent is None:
             for field, same in MOTOR_SETPOINT_FIELDS.items():

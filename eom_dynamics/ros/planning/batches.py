@@ -142,10 +142,10 @@ def terms(arm: ElasticArm, request: GetEquationsOfMotion.Request) -> GetEquation
         fields["momentum"] = order.to_message(dynamics.momentum(q, qd))
         if request.include_coriolis_tensor:
             fields["coriolis_tensor"] = order.axes_to_message(dynamics.coriolis_tensor(q), 3)
-        kinetic, potential = float(dynamics.kinetic_energy(q, qd)), float(dynamics.potential_energy(q))
+        energies = {"kinetic_energy": dynamics.kinetic_energy(q, qd), "potential_energy": dynamics.potential_energy(q)}
     write(response, list(fields), list(fields.values()))
-    for name, energy in (("kinetic_energy", kinetic), ("potential_energy", potential)):
+    for name, energy in energies.items():
         if not np.isfinite(energy):
             raise StateError(f"numbers too large: {name} would not be finite")
-        setattr(response, name, energy)
+        setattr(response, name, float(energy))
     return response
