@@ -26,7 +26,7 @@ from std_msgs.msg import Float64MultiArray
 from ..elastic import DriveState, ElasticArm
 from ..exceptions import EomDynamicsError, StateError
 from ..messages.fields import MOTOR_SETPOINT_FIELDS, doubles
-from ..messages.joint_order import MotorOrder
+from ..messages.joint_order import read_motors
 from ..simulation import SimulatedRobot, SimulationError
 from ..simulation.simulated_robot import SensorNoise, torque_controlled
 from ..terminal import printable
@@ -296,7 +296,6 @@ class SimulatedRobotNode(RobotNode):
         for warning in rounded:
             self.get_logger().warning(printable(str(warning.message)))
         self.supply.pause()
-        self._order = MotorOrder(arm.motor_names)
         self._joint_states.name, self._motor_states.name = list(arm.robot.joint_names), list(arm.motor_names)
         if any(arm.variable & ~arm.paired):
             self.get_logger().warning(
@@ -326,7 +325,7 @@ class SimulatedRobotNode(RobotNode):
         names = getattr(message, self._names_field) if self._names_field else ()
         values = {field: getattr(message, field) for field in self._value_fields}
         try:
-            command = self._order.read(self._names_field, names, **values)
+            command = read_motors(robot.arm.motor_names, self._names_field, names, **values)
         except StateError as error:
             self._statistics.refused += 1
             self._statistics.last_refusal = str(error)
