@@ -121,11 +121,11 @@ def stamps(arm: Robot) -> Scene:
 
 
 def limits(policy: str) -> Any:
-    """Beyond efforts of a joint and of a motor; then within a turn beyond the range, and further, as in degrees."""
+    """Beyond efforts of a joint and of a motor; then beyond both ends of a range, by less and more than a turn."""
 
     def scene(arm: Robot) -> Scene:
         given = spoiled(cycles(arm, 0.4), REFUSED)
-        for k, q in {50: 6.0, 51: 90.0}.items():
+        for k, q in {50: 6.5, 51: 6.6, 52: -6.5, 53: -6.6}.items():
             given[k].fields["position"][0] = q
         return Scene(arm, given, limits=policy, rounding=1e-15)
 
