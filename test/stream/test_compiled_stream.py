@@ -241,28 +241,6 @@ def test_places_beyond_a_message_or_an_array_are_refused(name, change, reason):
         create(**given | {name: change(given[name])})
 
 
-@pytest.mark.parametrize("policy", ["warn", "refuse", "clip", "ignore"])
-def test_commands_beyond_limits_are_treated_as_the_solver_treats_them(policy):
-    setup = Setup("panda")
-    setup.limit_policy = policy
-    setup.draw()
-    setup.setpoint.position = doubles(np.array([0.0, 0, 0, -1, 0, 1, 0]))
-    stream = setup.stream()
-    setup.assert_equal(stream)
-    upper = setup.compiled.limits.upper
-    for joint in range(7):
-        position = np.array([0.0, 0, 0, -1, 0, 1, 0])
-        position[joint] = upper[joint]
-        setup.setpoint.position = doubles(position)
-        setup.assert_equal(stream)
-        position[joint] = np.nextafter(upper[joint], np.inf)
-        setup.setpoint.position = doubles(position)
-        if policy == "refuse":
-            assert stream.call(setup.serialize(setup.setpoint)) is None
-        else:
-            setup.assert_equal(stream)
-
-
 ACTUATOR = Actuator(Friction(0.5, 0.3, 0.5, viscous_negative=0.4, coulomb_negative=0.2), Gear(0.8))
 
 
