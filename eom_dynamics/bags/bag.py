@@ -31,8 +31,8 @@ METADATA = "metadata.yaml"
 _MCAP, _SQLITE = ".mcap", ".db3"
 _COMPRESSED = ".zstd"
 
+# Of the names of files of a bag, before that of a compressed one.
 ENDINGS = (_SQLITE, _MCAP)
-"""Of the names of files of a bag, before that of a compressed one."""
 
 # Large robots have some hundred; the messages of each are read separately.
 _MOST_TOPICS = 10_000
@@ -56,6 +56,10 @@ _LATEST = 2**62
 class Bag:
     """Bag reader; a context manager that closes its files.
 
+    Raises:
+        BagError: it is not a bag, or rosbags cannot read it.
+        OSError: a file cannot be read.
+
     Attributes:
         path: of the bag.
         topics: in the bag.
@@ -64,12 +68,6 @@ class Bag:
     """
 
     def __init__(self, path: Path) -> None:
-        """Open the bag and list its topics.
-
-        Raises:
-            BagError: it is not a bag, or rosbags cannot read it.
-            OSError: a file cannot be read.
-        """
         self.path = path
         self.damage: list[str] = []
         self.progress: Callable[[float], None] | None = None
@@ -288,20 +286,17 @@ class BagWriter:
     """Writer of ``<name>.mcap`` or ``<name>.db3``, with the types of its topics, and of metadata.yaml.
 
     A context manager: the bag is complete when its context ends without an error.
+
+    Args:
+        folder: an empty folder to write to.
+        name: of the bag, and of its file.
+        topics: types of the topics to write, by name.
+
+    Raises:
+        OSError: the folder cannot be written to.
     """
 
     def __init__(self, folder: Path, name: str, storage: Storage, topics: Mapping[str, str]) -> None:
-        """Begin a bag.
-
-        Args:
-            folder: an empty folder to write to.
-            name: of the bag; its file is named after it.
-            storage: format of the bag.
-            topics: types of the topics to write, by name.
-
-        Raises:
-            OSError: the folder cannot be written to.
-        """
         # rosbags insists on a new folder, and names the file after it.
         self._folder, self._made = folder, folder / name
         if storage is Storage.SQLITE3 and (other := UNQUOTED & set(str(self._made))):

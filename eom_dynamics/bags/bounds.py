@@ -20,8 +20,8 @@ if sys.version_info >= (3, 14):
 else:
     from backports import zstd
 
+# Largest message, chunk, and sum of chunks that overlap in time, bytes; recorders write chunks of some MiB.
 LARGEST = 2**28
-"""Largest message, chunk, and sum of chunks that overlap in time, bytes; recorders write chunks of some MiB."""
 
 # Of all that a file unpacks to: recordings shrink to a tenth, constant ones to a hundredth.
 _RATIO = 1000
@@ -34,8 +34,8 @@ _STEPS = 10_000
 _STEPS_PER_BYTE = 10
 _LEAST_STEPS = 10_000_000
 
+# Characters of paths that rosbags, which opens databases by URI, does not quote.
 UNQUOTED = frozenset("?#%")
-"""Characters of paths that rosbags, which opens databases by URI, does not quote."""
 
 _TABLES = ("schema", "topics", "messages", "message_definitions")
 
@@ -50,14 +50,10 @@ class HostileError(ValueError):
 
 
 def unpack(data: bytes, size: int, new: Callable[[], Any] = zstd.ZstdDecompressor) -> bytes:
-    """Decompress frames one after the other.
-
-    Args:
-        size: largest of the result, bytes.
-        new: makes the decompressor of a frame.
+    """Decompress frames one after the other, each by a new decompressor.
 
     Raises:
-        HostileError: it is larger.
+        HostileError: the result is larger than ``size``, bytes.
         EOFError: the data are cut off.
     """
     pieces: list[bytes] = []
@@ -85,12 +81,7 @@ def most_bytes(path: Path) -> int:
 
 
 def unpack_file(path: Path, target: Path) -> None:
-    """Decompress a file.
-
-    Raises:
-        HostileError: it is larger than allowed.
-        EOFError, zstd.ZstdError: it cannot be decompressed.
-    """
+    """Decompress a file; HostileError if it is larger than allowed, EOFError or ZstdError if it is damaged."""
     left = most_bytes(path)
     with zstd.open(path, "rb") as packed, target.open("wb") as plain:
         while piece := packed.read(_PIECE):

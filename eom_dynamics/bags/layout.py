@@ -54,7 +54,10 @@ class _Place(NamedTuple):
 
 
 class Layout:
-    """Layout of a message, shared by all messages that differ from it only in numbers.
+    """Layout of a serialised message of a type, shared by all messages that differ from it only in numbers.
+
+    Raises:
+        LayoutError: it is not a message of this type.
 
     Attributes:
         template: (size,) bytes of the message.
@@ -62,16 +65,6 @@ class Layout:
     """
 
     def __init__(self, store: Typestore, name: str, data: bytes) -> None:
-        """Find the numbers in a message.
-
-        Args:
-            store: of types.
-            name: of the type.
-            data: the serialised message.
-
-        Raises:
-            LayoutError: it is not a message of this type.
-        """
         if len(data) <= _ENCAPSULATION:
             raise LayoutError("too short for a message")
         self.template: Bytes = np.frombuffer(data, np.uint8)
@@ -211,12 +204,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class Stamps:
-    """Times of N messages, ns.
-
-    Attributes:
-        recorded: (N,) times of recording.
-        header: (N,) stamps of the headers.
-    """
+    """Times of recording of N messages and stamps of their headers, (N,) each, ns."""
 
     recorded: NDArray[np.int64]
     header: NDArray[np.int64]
@@ -232,17 +220,11 @@ class Stamps:
 
 @dataclass(frozen=True)
 class MessageBlock:
-    """N consecutive messages of a topic that differ in numbers only.
+    """N consecutive messages of a topic that differ in numbers only."""
 
-    Attributes:
-        recorded: (N,) times of recording, ns.
-        layout: of the messages.
-        rows: (N, size) bytes of the messages.
-    """
-
-    recorded: NDArray[np.int64]
+    recorded: NDArray[np.int64]  # (N,) times of recording, ns
     layout: Layout
-    rows: Bytes
+    rows: Bytes  # (N, size)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -277,11 +259,7 @@ class Layouts:
     def blocks(
         self, times: Sequence[int], messages: Sequence[bytes], unreadable: Callable[[str, int], object]
     ) -> Iterator[MessageBlock]:
-        """Yield messages in order, as blocks of one layout; arguments as for :func:`read_blocks`.
-
-        Args:
-            times, messages: at least one.
-        """
+        """Yield messages, at least one, in order as blocks of one layout; ``unreadable`` as of :func:`read_blocks`."""
         recorded, sizes = np.array(times, dtype=np.int64), np.array([len(message) for message in messages])
         cuts = [0, *(np.flatnonzero(np.diff(sizes)) + 1).tolist(), len(sizes)]
         for start, end in pairwise(cuts):

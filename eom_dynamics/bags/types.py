@@ -109,19 +109,12 @@ def _filled(store: Typestore, description: Any, value: Any) -> Any:
 
 
 class Topic(NamedTuple):
-    """A topic of a bag.
-
-    Attributes:
-        name: of the topic.
-        type: of its messages.
-        definition: text in the bag of the type and of all types that it uses; empty if the bag has none.
-        encoding: of the messages; ROS 2 writes ``cdr``.
-    """
+    """A topic of a bag, with the type of its messages."""
 
     name: str
     type: str
-    definition: str
-    encoding: str = "cdr"
+    definition: str  # text of the type and of all types that it uses; empty if the bag has none
+    encoding: str = "cdr"  # of the messages, as ROS 2 writes it
 
     @classmethod
     def of(cls, connection: Connection) -> Topic:

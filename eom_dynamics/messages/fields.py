@@ -20,41 +20,25 @@ from ..arrays import Array
 from ..exceptions import StateError, StiffnessError
 from .joint_order import JointOrder, shown_name
 
+# Setpoints and requests: q to qdddd; wrenches at the tools, and commanded stiffness, with time derivatives; the base.
 STATE_FIELDS = ("position", "velocity", "acceleration", "jerk", "snap")
-"""q to qdddd, in setpoints and requests."""
-
 WRENCH_FIELDS = ("wrench", "wrench_rate", "wrench_acceleration")
-"""Wrenches at the tools and their time derivatives, in setpoints and requests."""
-
 STIFFNESS_FIELDS = ("stiffness", "stiffness_rate", "stiffness_acceleration")
-"""Commanded stiffness and its time derivatives, in setpoints and requests."""
-
 BASE_FIELD = "base"
-"""Motion of the base, in setpoints and requests."""
 
+# BaseMotion: angular velocity and specific force of a moving base with time derivatives, and the shape of its numbers.
 ANGULAR_FIELDS = ("angular_velocity", "angular_acceleration", "angular_jerk", "angular_snap")
-"""Angular velocity of a moving base and its time derivatives, in BaseMotion."""
-
 FORCE_FIELDS = ("specific_force", "specific_force_rate", "specific_force_acceleration")
-"""Specific force of a moving base and its time derivatives, in BaseMotion."""
-
 BASE_SHAPE = (len(ANGULAR_FIELDS + FORCE_FIELDS), 3)
-"""Shape of the numbers of a BaseMotion."""
 
+# Commands and responses, by joint and by motor; in the order of :class:`eom_dynamics.Feedforward`.
 EFFORT_FIELDS = ("effort", "effort_rate", "effort_acceleration")
-"""Fields of commands and responses with one entry for each joint."""
-
 MOTOR_FIELDS = ("motor_position", "motor_velocity", "motor_acceleration", "motor_effort")
-"""Fields of commands and responses with one entry for each motor."""
-
 COMMAND_FIELDS = EFFORT_FIELDS + MOTOR_FIELDS
-"""Fields of commands and responses, in the order of :class:`eom_dynamics.Feedforward`."""
 
+# A measured JointState, and that on the topic motor_setpoint with the fields of the command that it repeats.
 MEASURED_FIELDS = ("position", "velocity", "effort")
-"""Fields of a JointState."""
-
 MOTOR_SETPOINT_FIELDS = {"position": "motor_position", "velocity": "motor_velocity", "effort": "motor_effort"}
-"""Fields of the JointState on the topic motor_setpoint, with the fields of the command that they repeat."""
 
 
 def read_samples(
@@ -105,14 +89,14 @@ def read_stiffness(message: Any, order: JointOrder, variable: NDArray[np.bool_],
         StiffnessError: a field has the wrong length, a time derivative comes without the stiffness, or a number is not
             finite where stiffness is commanded.
     """
-    stiffness, rate, acceleration = given = getter(STIFFNESS_FIELDS)(message)
-    if not (len(stiffness) or len(rate) or len(acceleration)):
+    fields = getter(STIFFNESS_FIELDS)(message)
+    if not any(map(len, fields)):
         return ()
     n = len(order.names)
     ignored = ~(variable if order.robot_index is None else variable[order.robot_index])
     results = []
     try:
-        for field, entries in zip(STIFFNESS_FIELDS, given, strict=True):
+        for field, entries in zip(STIFFNESS_FIELDS, fields, strict=True):
             check_length(field, len(entries), n, count, "joint")
             values = np.frombuffer(entries).reshape(-1, n) if len(entries) else np.zeros((1, n))
             usable = np.isfinite(values) | ignored
@@ -121,7 +105,7 @@ def read_stiffness(message: Any, order: JointOrder, variable: NDArray[np.bool_],
             results.append(order.to_robot(values if len(values) > 1 else values[0]))
     except StateError as error:
         raise StiffnessError(str(error)) from None
-    if not len(stiffness):
+    if not len(fields[0]):
         raise StiffnessError("stiffness is empty, but its time derivatives are not: give all of them or none")
     return tuple(results)
 
@@ -133,15 +117,11 @@ def getter(fields: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
     return get if len(fields) > 1 else lambda message: (get(message),)
 
 
-def check_length(field: str, length: int, each: int, count: int, kind: str) -> None:
-    """Refuse a field unless it is empty or has entries for one sample or for all.
-
-    Raises:
-        StateError: the field is refused.
-    """
-    if length not in (0, each, count * each):
-        for_each = f", {count * each} (for each {kind} of each sample)" if count > 1 else ""
-        raise StateError(f"{field} has {length} entries, must have {each} (one for each {kind}){for_each} or none")
+def check_length(field: str, length: int, n: int, count: int, kind: str) -> None:
+    """Raise StateError for a field unless it is empty or has n entries for one sample or for each."""
+    if length not in (0, n, count * n):
+        for_samples = f", {count * n} (for each {kind} of each sample)" if count > 1 else ""
+        raise StateError(f"{field} has {length} entries, must have {n} (one for each {kind}){for_samples} or none")
 
 
 def _completed(
@@ -150,8 +130,8 @@ def _completed(
     """Fields with zeros where they may be empty and are, and the number of samples; StateError for other lengths."""
     size = len(parts[0])
     if size != n and (most == 1 or not size or size % n):
-        each = "" if most == 1 else " for each sample"
-        raise StateError(f"{fields[0]} has {size} entries, must have {n}{each}, one for each joint")
+        for_samples = "" if most == 1 else " for each sample"
+        raise StateError(f"{fields[0]} has {size} entries, must have {n}{for_samples}, one for each joint")
     count = size // n
     if count > most:
         raise StateError(f"{fields[0]} has {count} samples, must have at most {most}: split the request")

@@ -63,11 +63,9 @@ class JointOrder:
         names: Sequence[str],
         motors: tuple[Sequence[str], NDArray[np.intp]] | None = None,
     ) -> None:
-        """Match the joint names of a message with those of the robot.
+        """Match the joint names of a message, none for the robot's order, with those of the robot.
 
         Args:
-            robot_names: the robot's joints.
-            names: those of the message; none for the robot's order.
             motors: the names of the robot's m motors, and the joint (m,) of each, in the order of joints; by default
                 one motor for each joint, with its name.
 
@@ -122,46 +120,32 @@ class JointOrders:
         return JointOrder(self._robot_names, names, self._motors)
 
 
-class MotorOrder:
-    """Order in which messages list the robot's motors; the last one is cached, since a stream repeats it."""
+def read_motors(names: Sequence[str], field: str, given: Sequence[str], **values: Any) -> list[Array]:
+    """Motor values by field name, each (m,) in the robot's order.
 
-    def __init__(self, names: Sequence[str]) -> None:
-        self._names = tuple(names)
-        self._last: list[str] = []
-        self._index: NDArray[np.intp] | None = None
+    Args:
+        names: the robot's motors.
+        field: name of the list of names in the message, for errors.
+        given: the names in the message; empty for the robot's own order.
+        values: contents of the fields; the first must not be empty, an empty one of the others is zero.
 
-    def read(self, field: str, given: Sequence[str], **values: Any) -> list[Array]:
-        """Motor values by field name, each (m,) in the robot's order.
-
-        Args:
-            field: name of the list of names, for errors.
-            given: the names; empty for the robot's own order.
-            values: contents of the fields; the first must not be empty, an empty one of the others is zero.
-
-        Raises:
-            StateError: a motor is unknown, missing or listed twice, a field has the wrong length, or a number is not
-                finite.
-        """
-        if list(given) != self._last:
-            same = not given or list(given) == list(self._names)
-            self._index = None if same else places(self._names, given, field=field, kind="motor")
-            self._last = list(given)
-        first = next(iter(values))
-        return [self._checked(name, value, required=name == first) for name, value in values.items()]
-
-    def _checked(self, field: str, value: Any, *, required: bool) -> Array:
-        m = len(self._names)
-        if not len(value) and not required:
-            return np.zeros(m)
-        if len(value) != m:
-            raise StateError(f"{field} has {len(value)} entries, must have {m}{'' if required else ' or none'}")
-        array = np.array(value, dtype=float)
-        if self._index is not None:
-            array = array[self._index]
-        if not np.isfinite(array).all():
-            bad = int(np.argmin(np.isfinite(array)))
-            raise StateError(f"{field} of motor {shown_name(self._names[bad])} is {array[bad]}")
-        return array
+    Raises:
+        StateError: a motor is unknown, missing or listed twice, or a field has the wrong length or a number that is not
+            finite.
+    """
+    index = places(names, given, field=field, kind="motor") if given else np.arange(len(names))
+    required, *_ = values
+    rows = []
+    for name, value in values.items():
+        if len(value) != len(names) and (len(value) or name == required):
+            or_none = "" if name == required else " or none"
+            raise StateError(f"{name} has {len(value)} entries, must have {len(names)}{or_none}")
+        row = np.array(value, dtype=float)[index] if len(value) else np.zeros(len(names))
+        if not np.isfinite(row).all():
+            bad = int(np.argmin(np.isfinite(row)))
+            raise StateError(f"{name} of motor {shown_name(names[bad])} is {row[bad]}")
+        rows.append(row)
+    return rows
 
 
 def shown_name(name: str) -> str:

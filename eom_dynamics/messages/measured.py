@@ -18,15 +18,14 @@ class JointPositions:
     """Latest position of each joint of a robot; several publishers may each provide some of them."""
 
     def __init__(self, names: Sequence[str]) -> None:
-        self._names = tuple(names)
-        self._positions: dict[str, float] = dict.fromkeys(self._names, np.nan)
+        self._positions: dict[str, float] = dict.fromkeys(names, np.nan)
 
     def update(self, state: Any) -> bool:
         """Take the finite positions of a message; return whether all joints are known."""
         for name, position in zip(state.name, state.position, strict=False):
             if name in self._positions and np.isfinite(position):
                 self._positions[name] = float(position)
-        return all(np.isfinite(position) for position in self._positions.values())
+        return all(map(np.isfinite, self._positions.values()))
 
     def read(self) -> Array:
         """Positions (n,), rad or m.
@@ -34,11 +33,9 @@ class JointPositions:
         Raises:
             StateError: a position is not known.
         """
-        positions = np.array([self._positions[name] for name in self._names])
-        unknown = [shown_name(name) for name, x in zip(self._names, positions, strict=True) if not np.isfinite(x)]
-        if unknown:
+        if unknown := [shown_name(name) for name, x in self._positions.items() if not np.isfinite(x)]:
             raise StateError(f"joint_states: the position of {', '.join(unknown)} is not known yet")
-        return positions
+        return np.array(list(self._positions.values()))
 
 
 _QUANTITIES = ("position", "velocity", "acceleration")

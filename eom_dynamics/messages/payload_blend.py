@@ -25,14 +25,14 @@ from ..robot import Payload, Robot
 from ..robot.payload import payload_shape
 from ..trajectory.rest_to_rest import falling
 
+# Longest time of a change, s.
 LONGEST_BLEND = 60.0
-"""Longest time of a change, s."""
 
+# Changes that may be under way at a time; of those that wait for a setpoint, the last ones are one.
 MOST_CHANGES = 8
-"""Changes that may be under way at a time; of those that wait for a setpoint, the last ones are one."""
 
+# Longest time by which a change may be ahead of the clock, s: times of arrival vary. One command lets no more pass.
 LARGEST_LEAD = 0.02
-"""Longest time by which a change may be ahead of the clock, s: times of arrival vary. One command lets no more pass."""
 
 # Stamps further back than this, ns, mean that the clock was set back.
 _CLOCK_JUMP = 1_000_000_000
@@ -46,21 +46,13 @@ class _Change(NamedTuple):
 
 
 class _Progress(NamedTuple):
-    """State of a blend after a command.
+    """State of a blend after a command."""
 
-    Attributes:
-        changes: under way.
-        settled: parameters before them.
-        elapsed: time of the blend, ns; zero while nothing is under way.
-        stamp: up to which time has passed, ns; zero after a setpoint without stamp.
-        clock: at the command, ns.
-    """
-
-    changes: tuple[_Change, ...]
-    settled: Array
-    elapsed: int = 0
-    stamp: int = 0
-    clock: int = 0
+    changes: tuple[_Change, ...]  # under way
+    settled: Array  # parameters before them
+    elapsed: int = 0  # time of the blend, ns; zero while nothing is under way
+    stamp: int = 0  # up to which time has passed, ns; zero after a setpoint without stamp
+    clock: int = 0  # at the command, ns
 
 
 class PayloadBlend:

@@ -26,13 +26,9 @@ _HELD: dict[str, tuple[type[StateError], ...]] = {"stiffness": (StiffnessError,)
 
 
 def is_held(error: Exception, hold_last_command: str) -> bool:
-    """Whether a refused setpoint is answered with the last valid command.
+    """Whether a setpoint refused by an error is answered with the last valid command, by the node's parameter.
 
     Never after an internal error, or while a trajectory is played: then the setpoint is not what is wrong.
-
-    Args:
-        error: why it was refused.
-        hold_last_command: ``stiffness``, ``always`` or ``never``, as the parameter of the node.
     """
     return isinstance(error, _HELD[hold_last_command])
 
@@ -43,8 +39,8 @@ def refusal_reason(error: Exception) -> str:
     return f"{internal}{error}"
 
 
+# Longest time between two setpoints of one stream, s: those at its ends do not determine the motion over more.
 LONGEST_GAP = 0.1
-"""Longest time between two setpoints of one stream, s: those at its ends do not determine the motion over more."""
 
 
 class DeflectionFilter:
@@ -131,9 +127,6 @@ def equation_terms(equations: EquationsOfMotion, order: JointOrder) -> dict[str,
         fields[f"coriolis_matrix{rate}"] = order.axes_to_message(equations.C[k], 2)
         fields[f"gravity_effort{rate}"] = order.to_message(equations.gravity[k])
         fields[f"external_effort{rate}"] = order.to_message(equations.external[k])
-    for name, values in fields.items():
-        if not np.isfinite(values).all():
-            raise StateError(f"numbers too large: {name} would not be finite")
     return fields
 
 
@@ -143,15 +136,10 @@ efforts of joints and motors, and report it. All but the first refuse angles mor
 
 
 class Ahead(NamedTuple):
-    """Motion ahead of the setpoint, for which a command is computed.
+    """Motion ahead of the setpoint, for which a command is computed."""
 
-    Attributes:
-        lead: its time after the setpoint, s.
-        state: q, qd, qdd, qddd, qdddd (5, n) then.
-    """
-
-    lead: float
-    state: Array
+    lead: float  # time after the setpoint, s
+    state: Array  # q, qd, qdd, qddd, qdddd (5, n) then
 
 
 class EvaluatedCommand(NamedTuple):

@@ -29,15 +29,10 @@ _DERIVATIVES = ("twist", "acceleration", "jerk", "snap")
 
 
 class ToolSetpoint(NamedTuple):
-    """Motion of a frame at one time.
+    """Motion of a frame at one time."""
 
-    Attributes:
-        pose: C (4, 4), m.
-        twists: world-aligned twist with three derivatives, (6,) each; rad/s and m/s, and per s, s², s³.
-    """
-
-    pose: Array
-    twists: tuple[Array, ...]
+    pose: Array  # C (4, 4), m
+    twists: tuple[Array, ...]  # world-aligned twist with three derivatives, (6,) each; rad/s and m/s, and per s, s², s³
 
 
 def read_task_setpoint(message: Any) -> ToolSetpoint:
@@ -83,10 +78,7 @@ _FIELDS = ANGULAR_FIELDS + FORCE_FIELDS
 
 
 def read_base_motion(message: Any) -> BaseMotion | None:
-    """Base motion of a setpoint or request; None for a base at rest.
-
-    Args:
-        message: a setpoint or request; the entry of its field is a ``BaseMotion``, or rows of an array (7, 3).
+    """Base motion of a setpoint or request, a ``BaseMotion`` or rows (7, 3); None for a base at rest.
 
     A specific force of exactly zero is refused: it is that of a message whose fields were not filled in, and would
     take gravity off the arm. A base in true free fall has a force that is not exactly zero, such as 1e-9 m/s².

@@ -7,11 +7,9 @@ states at the knots. Reading a SplineTrajectory therefore takes those states, an
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Sequence
-from itertools import pairwise
 from math import factorial, perm
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 from zlib import crc32
 
 import numpy as np
@@ -37,14 +35,13 @@ def read_times(trajectory: Any) -> Array:
     """
     if not trajectory.points:
         raise StateError("trajectory has no points")
-    stamps = [point.time_from_start.sec * 10**9 + point.time_from_start.nanosec for point in trajectory.points]
-    for k, (before, after) in enumerate(pairwise(stamps), start=1):
-        if after <= before:
-            raise StateError(
-                f"points[{k}].time_from_start is {after / 1e9:g} s, must be later than that of the point before, "
-                f"{before / 1e9:g} s"
-            )
-    return np.array(stamps) * 1e-9
+    stamps = np.array([x.time_from_start.sec * 10**9 + x.time_from_start.nanosec for x in trajectory.points])
+    for k in np.flatnonzero(np.diff(stamps) <= 0):
+        raise StateError(
+            f"points[{k + 1}].time_from_start is {stamps[k + 1] / 1e9:g} s, must be later than that of the point "
+            f"before, {stamps[k] / 1e9:g} s"
+        )
+    return stamps * 1e-9
 
 
 def require_rest_at_the_end(trajectory: Any) -> None:
@@ -102,12 +99,7 @@ def fill_in(trajectory: Any, field: str, values: Array, order: JointOrder, *, wh
 
 
 class ToolTrajectory(NamedTuple):
-    """Motion of a frame.
-
-    Attributes:
-        frame: its name; None for the first tool.
-        path: through the poses.
-    """
+    """Motion of a frame, None for the first tool."""
 
     frame: str | None
     path: PoseSpline
@@ -147,13 +139,14 @@ def read_tool_trajectory(trajectory: Any) -> ToolTrajectory:
 def _twists(points: Any, place: int, pose: Array) -> list[Array]:
     """Body twist and its derivative at the first or last point; those that are given."""
     point, k = points[place], place % len(points)
-    given = [point.velocities, point.accelerations]
-    if given[1] and not given[0]:
+    if point.accelerations and not point.velocities:
         raise StateError(f"points[{k}] has accelerations without velocities")
-    for name, entries in zip(("velocities", "accelerations"), given, strict=True):
+    world_aligned = []
+    for name in ("velocities", "accelerations"):
+        entries = getattr(point, name)
         if len(entries) > 1:
             raise StateError(f"points[{k}].{name} must have one entry or none, has {len(entries)}")
-    world_aligned = [read_twist(entries[0], f"points[{k}]") for entries in given if entries]
+        world_aligned += [read_twist(entry, f"points[{k}]") for entry in entries]
     if not world_aligned:
         return []
     with np.errstate(over="ignore", invalid="ignore"):
@@ -164,11 +157,7 @@ def _twists(points: Any, place: int, pose: Array) -> list[Array]:
 
 
 class RequestNames:
-    """Names of the trajectories of a topic, in the order of their arrival.
-
-    Args:
-        topic: its name.
-    """
+    """Names of the trajectories of a topic, in the order of their arrival."""
 
     def __init__(self, topic: str) -> None:
         self._topic, self._count = topic, 0
@@ -219,16 +208,7 @@ _FEWEST_POWERS = 6
 _CHUNK = 1024
 
 
-class SplineMessage(Protocol):
-    """The fields of SplineTrajectory that describe the motion."""
-
-    joint_names: list[str]
-    knots: array[float]
-    degree: int
-    coefficients: array[float]
-
-
-def check_size(message: SplineMessage) -> None:
+def check_size(message: Any) -> None:
     """Raise StateError if a message is too large to read quickly."""
     if max(len(message.coefficients), len(message.knots)) > MAX_COEFFICIENTS:
         raise StateError(
@@ -237,11 +217,11 @@ def check_size(message: SplineMessage) -> None:
         )
 
 
-def read_spline(message: SplineMessage, robot_names: Sequence[str]) -> Spline:
+def read_spline(message: Any, robot_names: Sequence[str]) -> Spline:
     """The motion of a message, joints in the robot's order.
 
     Args:
-        message: with one knot at least.
+        message: a SplineTrajectory with one knot at least.
         robot_names: the robot's joints.
 
     Raises:

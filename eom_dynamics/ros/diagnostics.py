@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Diagnostic status of a node on ``/diagnostics``.
-
-Used in place of diagnostic_updater, which is unavailable as a wheel.
-"""
+"""Diagnostic status of a node on ``/diagnostics``, in place of diagnostic_updater, which is unavailable as a wheel."""
 
 from __future__ import annotations
 
@@ -20,9 +17,7 @@ from .executors import steady_timer
 class Level(IntEnum):
     """Level of a diagnostic status, as in diagnostic_msgs/DiagnosticStatus."""
 
-    OK = 0
-    WARN = 1
-    ERROR = 2
+    OK, WARN, ERROR = range(3)
 
 
 class StatusReport(NamedTuple):
@@ -34,16 +29,15 @@ class StatusReport(NamedTuple):
 
 
 class Diagnostics:
-    """Periodic publisher of a node's status."""
+    """Periodic publisher of a node's status.
+
+    Args:
+        name: of the status, after that of the node.
+        period: time between messages, s.
+        report: returns the status; called with the time since the previous one, s.
+    """
 
     def __init__(self, node: Node, name: str, period: float, report: Callable[[float], StatusReport]) -> None:
-        """Start publishing.
-
-        Args:
-            name: name of the status, after that of the node.
-            period: time between messages, s.
-            report: returns the status; called with the time since the previous one, s.
-        """
         self._node, self._report = node, report
         # As of diagnostic_updater: an aggregator groups by what precedes the colon.
         self._name = f"{node.get_fully_qualified_name().removeprefix('/')}: {name}"

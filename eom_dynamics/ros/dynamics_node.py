@@ -71,7 +71,6 @@ class TransitionRequests:
     """
 
     def __init__(self, node: DynamicsNode) -> None:
-        """Take the place of the callback of rclpy."""
         self._node = node
         service: Any = node._service_change_state
         self._change_state, self._send = service.callback, service.send_response
@@ -150,6 +149,9 @@ topics and services (relative to the namespace):
 class DynamicsNode(LifecycleNode, RobotNode):
     """Dynamics node; see docs/node.md for its topics, service and parameters.
 
+    Args:
+        options: of :class:`rclpy.node.Node`, such as ``cli_args`` where a process has several nodes.
+
     Attributes:
         failed_transition: why the last transition failed; empty once the node is configured.
     """
@@ -157,11 +159,6 @@ class DynamicsNode(LifecycleNode, RobotNode):
     read_only_while = "the node is configured: clean up, set it, and configure again"
 
     def __init__(self, stop: StopSignals, **options: Any) -> None:
-        """Declare parameters, and create topics and service.
-
-        Args:
-            options: of :class:`rclpy.node.Node`, such as ``cli_args`` where a process has several nodes.
-        """
         # For the robot's parameters, whose names depend on the robot; others are refused.
         super().__init__(PROGRAM.node, allow_undeclared_parameters=True, **options)
         TransitionRequests(self)

@@ -70,10 +70,9 @@ def keep_pace(node: Node, timer: Timer) -> None:
 
 
 class Worker:
-    """Daemon thread that runs jobs in order, until :func:`end_workers`."""
+    """Daemon thread that runs jobs in order, until :func:`end_workers`; the node's executor receives the results."""
 
     def __init__(self, node: Node, name: str) -> None:
-        """Start the thread; the executor of ``node`` receives the results in order."""
         self._node = node
         self._jobs: SimpleQueue[tuple[Callable[[], Any], Callable[[Any], None]]] = SimpleQueue()
         self._results: SimpleQueue[tuple[Callable[[Any], None], Any]] = SimpleQueue()

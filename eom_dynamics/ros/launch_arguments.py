@@ -42,11 +42,7 @@ def stack_arguments() -> list[DeclareLaunchArgument]:
     return [
         argument("namespace", "Namespace of the nodes and their topics."),
         argument("joint_prefix", "Put before the names of the robot's joints, motors and tools, such as left_."),
-        switch(
-            "planning",
-            "Whether to start the planning node: services for planners, and trajectories to be played.",
-            "true",
-        ),
+        switch("planning", "Whether to start the planning node: services, and trajectories to be played.", "true"),
         rviz_switch(),
         switch("use_sim_time", "Whether to take the time from the topic /clock.", "false"),
         argument("log_level", "Minimum severity to log.", "info", LEVELS),

@@ -24,30 +24,16 @@ from ..exceptions import RobotDescriptionError
 from ..robot.readers.urdf import XACRO_ENDING
 from ..spelling import hint, listed
 
-ROBOT = "robot"
-"""Parameter section that describes a complete robot."""
+# Sections of parameters: a complete robot, and additions to a URDF.
+ROBOT, URDF = "robot", "urdf"
+SECTIONS = (f"{ROBOT}.", f"{URDF}.")
 
-URDF = "urdf"
-"""Parameter section that extends a URDF."""
-
-FILE = "robot_file"
-"""Parameter with the path of the robot's file: parameter file, URDF or xacro."""
-
-DESCRIPTION = "robot_description"
-"""Parameter with the robot as URDF text."""
-
-SOURCE_NODE = "robot_source_node"
-"""Parameter with the name of another node whose parameters describe the robot."""
-
+# Parameters of the robot's source; COMMON describes them.
+FILE, DESCRIPTION, SOURCE_NODE = "robot_file", "robot_description", "robot_source_node"
 PREFIX = "joint_prefix"
-"""Parameter with what precedes the names of the robot's joints, motors and tools."""
-
-SIMULATED_TIME = "use_sim_time"
-"""Parameter of every ROS node: whether its clock is that of the topic ``/clock``."""
 
 # Absolute, or relative to the namespace; at most 200 characters.
 _NODE_NAME = re.compile(r"(?=.{1,200}$)/?[A-Za-z_]\w*(/[A-Za-z_]\w*)*", re.ASCII)
-
 
 # Nobody on the network chooses a program to run here, or its arguments.
 _PROGRAMS = (f"{ROBOT}.urdf", f"{ROBOT}.xacro_arguments")
@@ -58,51 +44,43 @@ _MOST_HINTS = 200
 
 @dataclass(frozen=True)
 class Definition:
-    """Definition of a node parameter.
+    """Definition of a node parameter."""
 
-    Attributes:
-        default: default value; the type of an optional parameter without one.
-        description: one clause, for ``--help`` and ``ros2 param describe``.
-        limits: smallest and largest value.
-        choices: allowed values of a string.
-        read_only: can be set at startup only.
-        while_inactive: read-only while the node is active, since a change is a step in effort.
-    """
-
-    default: Any
-    description: str
+    default: Any  # the type of an optional parameter without one
+    description: str  # one clause, for ``--help`` and ``ros2 param describe``
     limits: tuple[float, float] | None = None
     choices: tuple[str, ...] = ()
-    read_only: bool = False
-    while_inactive: bool = False
+    read_only: bool = False  # can be set at startup only
+    while_inactive: bool = False  # read-only while the node is active, since a change is a step in effort
 
     def descriptor(self) -> ParameterDescriptor:
         """Return a new descriptor; declaring a parameter modifies it."""
         descriptor = ParameterDescriptor(description=self.description, read_only=self.read_only)
         if self.choices:
             descriptor.additional_constraints = f"one of {', '.join(self.choices)}"
-        if self.limits and isinstance(self.default, int):
-            first, last = map(int, self.limits)
-            descriptor.integer_range = [IntegerRange(from_value=first, to_value=last, step=1)]
-        elif self.limits:
+        if self.limits:
             low, high = self.limits
-            descriptor.floating_point_range = [FloatingPointRange(from_value=low, to_value=high)]
+            if isinstance(self.default, int):
+                descriptor.integer_range = [IntegerRange(from_value=int(low), to_value=int(high), step=1)]
+            else:
+                descriptor.floating_point_range = [FloatingPointRange(from_value=low, to_value=high)]
         return descriptor
 
 
-fixed = partial(Definition, read_only=True)
-"""Definition of a parameter that can be set at startup only."""
+fixed = partial(Definition, read_only=True)  # at startup only
 
 
-def while_inactive(default: Any, description: str, **options: Any) -> Definition:
+def while_inactive(
+    default: Any, description: str, limits: tuple[float, float] | None = None, choices: tuple[str, ...] = ()
+) -> Definition:
     """Definition of a parameter that is read-only while the node is active, as its description says."""
     described = f"{description}; read-only while the node is active"
-    return Definition(default, described, while_inactive=True, **options)
+    return Definition(default, described, limits, choices, while_inactive=True)
 
 
-Table = Mapping[str, Definition]
-"""Parameters of a node, by name."""
+Table = Mapping[str, Definition]  # by name
 
+# Parameters of every robot node.
 COMMON: Table = {
     FILE: Definition(
         "",
@@ -110,31 +88,24 @@ COMMON: Table = {
         "trust it); ignored if there are parameters robot.*; read-only while a robot is loaded",
     ),
     DESCRIPTION: Definition(
-        "",
-        "robot as URDF text; ignored if there are parameters robot.* or robot_file; read-only while a robot is loaded",
+        "", "robot as URDF text; ignored if there are robot.* or robot_file; read-only while a robot is loaded"
     ),
     SOURCE_NODE: Definition(
         "",
-        "node whose parameters robot.*, robot_file or robot_description describe the robot; ignored if this node's own "
-        "parameters do; if neither is set, the topic robot_description is used; read-only while a robot is loaded",
+        "node whose parameters describe the robot, unless this node's own do; if neither is set, the topic "
+        "robot_description is used; read-only while a robot is loaded",
     ),
     PREFIX: Definition(
         "",
-        "put before the names of the robot's joints, motors and tools, such as left_ for one of two equal arms; if "
-        "empty, that of robot_source_node; read-only while a robot is loaded",
+        "put before the names of the robot's joints, motors and tools, such as left_; if empty, that of "
+        "robot_source_node; read-only while a robot is loaded",
     ),
     "robot_timeout": Definition(
-        5.0,
-        "time to wait for a robot from another node or the topic before diagnostics report an error, and for each "
-        "answer of that node before it is asked again, in s",
-        limits=(0.1, 3600.0),
+        5.0, "time to wait for a robot from another node or the topic before an error, in s", (0.1, 3600.0)
     ),
-    "diagnostic_period": Definition(1.0, "time between messages on /diagnostics, in s", limits=(0.1, 3600.0)),
-    "warning_period": Definition(
-        1.0, "minimum time between warnings of the same kind, such as refusals, in s", limits=(0.0, 3600.0)
-    ),
+    "diagnostic_period": Definition(1.0, "time between messages on /diagnostics, in s", (0.1, 3600.0)),
+    "warning_period": Definition(1.0, "minimum time between warnings of the same kind, in s", (0.0, 3600.0)),
 }
-"""Parameters of every robot node."""
 
 EXECUTOR = fixed(
     "events", "rclpy executor; events takes less CPU time per message", choices=("events", "single_threaded")
@@ -183,20 +154,21 @@ def objection(parameter: Parameter, node: Node, table: Table, *, loaded: str = "
         return f"{name} is read-only while {loaded}"
     if name.startswith(_PROGRAMS) or (name == FILE and _is_program(parameter, node)):
         return f"{name} is read-only where it names a xacro file, a program: set it when the node is started"
-    if name.startswith((f"{ROBOT}.", f"{URDF}.")):
+    if name.startswith(SECTIONS):
         return ""
-    if name == SIMULATED_TIME and active:
+    if name == "use_sim_time" and active:
         return f"{name} is read-only while the node is active, since the watchdog goes by its clock: deactivate first"
     if name in table:
-        if table[name].while_inactive and active and not _objection_to_value(parameter, table[name]):
+        reason = _objection_to_value(parameter, table[name])
+        if not reason and active and table[name].while_inactive:
             return f"{name} is read-only while the node is active, since a change is a step in effort: deactivate first"
-        return _objection_to_value(parameter, table[name])
+        return reason
     return "" if node.has_parameter(name) else f"{name} is not a parameter of this node"
 
 
 def is_robots(name: str) -> bool:
     """Whether a parameter describes the robot or selects its source."""
-    return name.startswith((f"{ROBOT}.", f"{URDF}.")) or name in (FILE, DESCRIPTION, SOURCE_NODE, PREFIX)
+    return name.startswith(SECTIONS) or name in (FILE, DESCRIPTION, SOURCE_NODE, PREFIX)
 
 
 def section(node: Node, name: str) -> dict[str, Any]:

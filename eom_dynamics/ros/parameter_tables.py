@@ -18,164 +18,118 @@ from .scheduling import HIGHEST
 _TRAJECTORIES: Table = {
     "on_refused_trajectory": Definition(
         "continue",
-        "what a trajectory or goal that is refused does to the one under way, or that waits: nothing (continue), or "
-        "bring the arm to rest (stop)",
+        "what a refused trajectory or goal does to the one under way: nothing, or bring the arm to rest",
         choices=("continue", "stop"),
     ),
     "start_latency": Definition(
         0.1,
-        "time by which the start of a trajectory may be behind the position of a moving joint, in s: start_tolerance "
-        "grows by the velocity of the joint times this, as planners start where the arm was measured",
-        limits=(0.0, 10.0),
+        "start_tolerance grows by the velocity of a joint times this, as its measured position is late, in s",
+        (0.0, 10.0),
     ),
     "start_tolerance": Definition(
-        0.01,
-        "largest distance of the start of a trajectory from the position of a joint, in rad or m: of a goal of "
-        "follow_joint_trajectory from the measured one, of any that is played from the commanded one",
-        limits=(1e-6, 1000.0),
+        0.01, "largest distance of the start of a trajectory from the position of a joint, in rad or m", (1e-6, 1000.0)
     ),
     "trajectory_limits": Definition(
         "refuse",
-        "what to do with a trajectory that exceeds limits of joints or motors: refuse it (refuse), play it and report "
-        "it (warn), or play it (ignore)",
+        "what to do with a trajectory beyond limits of joints or motors: refuse, report (warn), or no check (ignore)",
         choices=("refuse", "warn", "ignore"),
     ),
 }
 
 DYNAMICS: Table = {
     "autostart": fixed(True, "configure and activate at startup; false leaves both to a lifecycle manager"),
-    "moving_base": fixed(
-        False, "whether setpoints may have a motion of the base; then code for it is compiled when the robot is loaded"
-    ),
+    "moving_base": fixed(False, "whether setpoints may have a motion of the base, for which code is compiled then"),
     "setpoint_lifespan": Definition(
-        0.0,
-        "largest age of a setpoint by its stamp and the node's clock, in s; an older one is dropped. 0 accepts every "
-        "age, as for setpoints without stamps",
-        limits=(0.0, 3600.0),
+        0.0, "largest age of a setpoint by its stamp, in s; an older one is dropped. 0 for any age", (0.0, 3600.0)
     ),
     "setpoint_timeout": while_inactive(
-        0.0,
-        "time without a valid setpoint after which setpoints are lost, in s, on the node's clock; 0 for never",
-        limits=(0.0, 3600.0),
+        0.0, "time without a valid setpoint after which setpoints are lost, in s; 0 for never", (0.0, 3600.0)
     ),
     "on_setpoint_loss": while_inactive(
         "none",
-        "what to do when setpoints are lost, by setpoint_timeout, a missed deadline, or since no publisher is left: "
-        "report it (none), bring the arm to rest and hold it (hold), the same while efforts fade to zero (ramp), or "
-        "bring it to rest and deactivate the node (deactivate)",
+        "response to lost setpoints: report it (none), bring the arm to rest (hold), the same while efforts fade to "
+        "zero (ramp), or bring it to rest and deactivate the node (deactivate)",
         choices=LOSS_POLICIES,
     ),
     "stop_duration": while_inactive(
         DEFAULTS.stop_duration,
-        "duration of the stop when setpoints are lost or the node is switched off, in s; longer or shorter where "
-        "limits require it",
-        limits=(0.01, 60.0),
+        "duration of the stop when setpoints are lost or the node is switched off, in s, unless limits need another",
+        (0.01, 60.0),
     ),
     "effort_on_deactivate": Definition(
         "zero",
-        "efforts that remain commanded when the node is deactivated, shut down or ended, once the arm rests: none "
-        "(zero), those of gravity (gravity), or those of the last command (keep). Positions are held",
+        "efforts that remain, with held positions, when the node is deactivated or ends, once the arm rests: none "
+        "(zero), those of gravity (gravity), or those of the last command (keep)",
         choices=EFFORTS_ON_DEACTIVATE,
     ),
     "ramp_duration": while_inactive(
-        DEFAULTS.ramp_duration,
-        "time in which efforts fade to zero with on_setpoint_loss: ramp, in s",
-        limits=(0.01, 600.0),
+        DEFAULTS.ramp_duration, "time in which efforts fade to zero with on_setpoint_loss: ramp, in s", (0.01, 600.0)
     ),
     "resume_distance": while_inactive(
         DEFAULTS.resume_distance,
-        "after a loss with on_setpoint_loss: hold, largest distance of a setpoint from the commanded position at which "
-        "it is followed again, in rad or m",
-        limits=(0.0, 1e9),
+        "largest distance from the held position at which setpoints are followed again after a loss, in rad or m",
+        (0.0, 1e9),
     ),
     "stamp_check": while_inactive(
-        "ignore",
-        "what to do with a setpoint whose stamp repeats or goes back: no check (ignore), answer and report it (warn), "
-        "or refuse it (refuse)",
-        choices=DOUBT_POLICIES,
+        "ignore", "what to do if the stamp of a setpoint repeats or goes back", choices=DOUBT_POLICIES
     ),
     "jump_check": while_inactive(
         "ignore",
-        "what to do with a setpoint that no motion within the limits of velocity, acceleration and jerk reaches from "
-        "the last answered one in the time between their stamps: ignore, warn or refuse",
+        "what to do with a setpoint that limits of velocity, acceleration and jerk do not allow so soon after the last",
         choices=DOUBT_POLICIES,
     ),
     "consistency_check": while_inactive(
         "ignore",
-        "what to do with setpoints with a field that is not the time derivative of the one before: ignore, warn or "
-        "refuse",
+        "what to do with setpoints with a field that is not the rate of the one before",
         choices=DOUBT_POLICIES,
     ),
-    "consistency_tolerance": while_inactive(
-        0.1, "largest relative difference of consistent fields", limits=(1e-6, 1.0)
-    ),
-    "consistency_window": while_inactive(50, "setpoints over which fields are compared", limits=(5, 1000)),
-    "consistency_order": while_inactive(4, "highest derivative compared: 1 for velocity, 4 for snap", limits=(1, 4)),
+    "consistency_tolerance": while_inactive(0.1, "largest relative difference of consistent fields", (1e-6, 1.0)),
+    "consistency_window": while_inactive(50, "setpoints over which fields are compared", (5, 1000)),
+    "consistency_order": while_inactive(4, "highest derivative compared: 1 for velocity, 4 for snap", (1, 4)),
     "stream_rate": fixed(
-        1000.0,
-        "rate of commands while a trajectory from the topic spline_trajectory is played, or after setpoints were lost, "
-        "in Hz",
-        limits=(1.0, 10_000.0),
+        1000.0, "commands per second while a trajectory is played, or after setpoints were lost", (1.0, 10_000.0)
     ),
     "command_lead": while_inactive(
         -1.0,
         "time by which commands are ahead of setpoints, in s. Negative: half of the robot's command_period (all of it "
-        "with drive_interpolation: linear), plus its drive_delay; for a trajectory that is played, without a "
-        "command_period, that of stream_rate",
-        limits=(-1.0, 0.1),
+        "with drive_interpolation: linear; that of stream_rate if a trajectory is played without one), plus its "
+        "drive_delay",
+        (-1.0, 0.1),
     ),
     "realtime_priority": fixed(
-        0,
-        "SCHED_FIFO priority of the stream, 1 to 99, applied when the node is activated; 0 for normal scheduling. "
-        "If it is not permitted, the node warns and continues with normal scheduling",
-        limits=(0, HIGHEST),
+        0, "SCHED_FIFO priority of the stream, 1 to 99, from activation on, if permitted; 0 for none", (0, HIGHEST)
     ),
-    "cpu_affinity": fixed(
-        "",
-        "processors of the stream, such as 2 or 0,2-3, applied when the node is activated; empty for all. If one is "
-        "missing, the node warns and continues",
-    ),
-    "lock_memory": fixed(
-        False,
-        "keep the memory of the node in place (mlockall), applied when the node is activated. If it is not permitted, "
-        "the node warns and continues",
-    ),
+    "cpu_affinity": fixed("", "processors of the stream, such as 2 or 0,2-3, from activation on; empty for all"),
+    "lock_memory": fixed(False, "keep the memory of the node in place (mlockall), from activation on, if permitted"),
     "effort_command": while_inactive(
         "motor",
-        "content of the topic effort_command: effort of the motors (motor), or effort at the link side of the joints "
-        "(joint)",
+        "content of the topic effort_command: effort of the motors (motor), or of the joints at the link side (joint)",
         choices=("motor", "joint"),
     ),
     "limits": while_inactive(
         "warn",
-        "what to do if a setpoint or its command exceeds limits of joints or motors: publish and report it (warn), "
-        "refuse it (refuse), clip efforts of joints and motors and report it (clip), or no check (ignore); all "
-        "but the last refuse angles more than a turn beyond their range",
+        "what to do if a setpoint or its command exceeds limits of joints or motors: report it (warn), refuse it "
+        "(refuse), clip efforts and report it (clip), or no check (ignore)",
         choices=LIMIT_POLICIES,
     ),
     "task_limits": Definition(
         "refuse",
-        "what to do with a setpoint on task_setpoint if the motion of the joints or its command exceeds limits, as it "
-        "does near singularities: refuse it (refuse), publish and report it (warn), or no check (ignore)",
+        "what to do if a setpoint on task_setpoint or its command exceeds limits: refuse, report (warn), or no check",
         choices=("refuse", "warn", "ignore"),
     ),
     **_TRAJECTORIES,
     "hold_last_command": Definition(
         "stiffness",
-        "which refused setpoints are answered with the last valid command: those with an invalid stiffness "
-        "(stiffness), all (always), or none (never)",
+        "refused setpoints that are answered with the last valid command: of an invalid stiffness, all, or none",
         choices=("stiffness", "always", "never"),
     ),
     "max_start_delay": Definition(
-        60.0,
-        "largest time until the start of a trajectory from the topic spline_trajectory, in s; one that starts later is "
-        "refused, since its time stamp or the clock is wrong",
-        limits=(0.0, 1e9),
+        60.0, "time until the start of a trajectory beyond which it is refused, in s", (0.0, 1e9)
     ),
     "on_clock_jump": Definition(
         "stop",
-        "what a jump forward of the clock does to a trajectory being played: end it (stop), or delay the rest of it by "
-        "the jump (hold). After a jump back by more than 0.1 s it always ends, after a smaller one it pauses",
+        "what a jump forward of the clock does to a trajectory being played: end it, or delay the rest of it. A jump "
+        "back by more than 0.1 s always ends it",
         choices=("stop", "hold"),
     ),
     "executor": EXECUTOR,
@@ -184,112 +138,74 @@ DYNAMICS: Table = {
 
 PLANNING: Table = {
     "allow_nonzero_velocity_at_trajectory_end": Definition(
-        False,
-        "whether the last point of a trajectory may have a velocity, with which the arm then stops in a step unless "
-        "another trajectory takes over",
+        False, "whether the last point of a trajectory may have a velocity, of which the arm then stops in a step"
     ),
     "goal_time_tolerance": Definition(
         1.0,
-        "time after the end of a trajectory within which a goal of follow_joint_trajectory must be within its "
-        "goal_tolerance, unless the goal gives one, in s",
-        limits=(0.0, 3600.0),
+        "time after the end of a goal of follow_joint_trajectory to meet its goal_tolerance, unless it gives one, in s",
+        (0.0, 3600.0),
     ),
-    "niceness": fixed(
-        10,
-        "nice value of all threads of the process, so that the stream has priority; 0 leaves it unchanged",
-        limits=(0, 19),
-    ),
-    "reserved_cores": fixed(1, "CPU cores left to other processes; the process uses at least one", limits=(0, 1024)),
+    "niceness": fixed(10, "nice value of all threads of the process; 0 leaves it unchanged", (0, 19)),
+    "reserved_cores": fixed(1, "CPU cores left to other processes; the process uses at least one", (0, 1024)),
     "kept_memory": fixed(
-        256,
-        "freed memory that the process keeps for later answers, in MiB; 0 for the default of the C library",
-        limits=(0, 2047),
+        256, "freed memory kept for later answers, in MiB; 0 for the default of the C library", (0, 2047)
     ),
     "limits": Definition(
         "warn",
-        "what to do with a request that exceeds limits of joints or motors: answer and report it (warn), refuse it "
-        "(refuse), or no check (ignore)",
+        "what to do with a request beyond limits of joints or motors: report (warn), refuse, or no check (ignore)",
         choices=("warn", "refuse", "ignore"),
     ),
     **_TRAJECTORIES,
     "trajectory_limits": replace(
         _TRAJECTORIES["trajectory_limits"],
-        description="what to do with a trajectory that exceeds limits of joints or motors: refuse it (refuse), slow it "
-        "down until it meets them, or refuse it where that does not help (slow_down), publish it and report it (warn), "
-        "or publish it (ignore); or play each trajectory as fast along its path as limits allow, from rest to rest "
-        "(fastest)",
+        description="what to do with a trajectory beyond limits of joints or motors: refuse, slow down until it meets "
+        "them (slow_down), report (warn), or nothing (ignore); or play each as fast as limits allow (fastest)",
         choices=("refuse", "slow_down", "fastest", "warn", "ignore"),
     ),
     **COMMON,
 }
 
-_MEASURED = {
-    "position_noise": "positions, rad or m",
-    "velocity_noise": "velocities, rad/s or m/s",
-    "effort_noise": "efforts of springs and motors, N m or N",
-}
-NOISE = tuple(_MEASURED)
-"""Standard deviations of sensors, arrays too."""
-
+# Standard deviations of sensors; and all optional arrays, with one entry, or one for each joint or motor.
+NOISE = ("position_noise", "velocity_noise", "effort_noise")
 ARRAYS = ("initial_position", "kp", "kd", *NOISE)
-"""Optional arrays with one entry, or one for each joint or motor."""
+
+_NOISE = "standard deviation of measured values, links and motors alike; one entry, or one for each joint (default: 0)"
+_GAIN = "gain of the drives, SI units of the joint; one entry, such as [100.0], or one for each motor"
 
 SIMULATED_ROBOT: Table = {
     "command": fixed(
         "motor_setpoint",
-        "input of the drives: motor motion and effort from the topic motor_setpoint or feedforward, tracked by a PD "
-        "controller; or from the topic effort_command the effort of the motors (motor_effort) or of the joints "
-        "(joint_effort, drives with ideal torque control)",
+        "input of the drives: motor_setpoint or feedforward, tracked by a PD controller; or from the topic "
+        "effort_command the effort of the motors (motor_effort) or of the joints (joint_effort, ideal torque control)",
         choices=("motor_setpoint", "feedforward", "motor_effort", "joint_effort"),
     ),
-    "rate": fixed(1000.0, "simulation steps per second", limits=(10.0, 20000.0)),
-    "publish_rate": fixed(500.0, "joint_states and motor_states per second, at most rate", limits=(0.1, 20000.0)),
+    "rate": fixed(1000.0, "simulation steps per second", (10.0, 20000.0)),
+    "publish_rate": fixed(500.0, "joint_states and motor_states per second, at most rate", (0.1, 20000.0)),
     "initial_position": fixed(
-        Parameter.Type.DOUBLE_ARRAY,
-        "initial joint position, rad or m; one entry, such as [0.3], or one for each joint (default: 0)",
+        Parameter.Type.DOUBLE_ARRAY, "initial joint position, rad or m; one entry, or one for each joint (default: 0)"
     ),
     "natural_frequency": fixed(
-        70.0, "natural frequency of motor and PD controller, rad/s; with links at rigid joints", limits=(0.0, 1e4)
+        70.0, "natural frequency of motor and PD controller, rad/s; with links at rigid joints", (0.0, 1e4)
     ),
-    "damping_ratio": fixed(1.0, "damping ratio of motor and PD controller", limits=(0.0, 100.0)),
-    "kp": fixed(
-        Parameter.Type.DOUBLE_ARRAY,
-        "proportional gain, N m/rad or N/m; one entry, such as [100.0], or one for each motor",
-    ),
-    "kd": fixed(
-        Parameter.Type.DOUBLE_ARRAY,
-        "derivative gain, N m s/rad or N s/m; one entry, such as [10.0], or one for each motor",
-    ),
-    **{
-        name: fixed(
-            Parameter.Type.DOUBLE_ARRAY,
-            f"standard deviation of measured {what}; one entry, or one for each joint, for links and motors alike "
-            "(default: 0)",
-        )
-        for name, what in _MEASURED.items()
-    },
+    "damping_ratio": fixed(1.0, "damping ratio of motor and PD controller", (0.0, 100.0)),
+    "kp": fixed(Parameter.Type.DOUBLE_ARRAY, f"proportional {_GAIN}"),
+    "kd": fixed(Parameter.Type.DOUBLE_ARRAY, f"derivative {_GAIN}"),
+    **{name: fixed(Parameter.Type.DOUBLE_ARRAY, _NOISE) for name in NOISE},
     "command_period": fixed(
         -1.0,
-        "time after which the drives take the latest command, in s, in whole steps; 0: one step. Negative: the "
-        "robot's, rounded to steps",
-        limits=(-1.0, 1.0),
+        "time after which drives take the latest command, in s, rounded to steps; 0: one step; negative: the robot's",
+        (-1.0, 1.0),
     ),
     "drive_delay": fixed(
-        -1.0,
-        "time from when the drives take a command to its effect, in s, in whole steps. Negative: the robot's, rounded "
-        "to steps",
-        limits=(-1.0, 0.1),
+        -1.0, "time from a command to its effect, in s, rounded to steps; negative: the robot's", (-1.0, 0.1)
     ),
     "drive_interpolation": fixed(
         "robot",
-        "what the drives do for a command_period: hold a command (none), or move in a straight line from the one "
-        "before to it (linear); robot: as its file names it",
+        "what the drives do for a command_period: hold a command (none), or interpolate to it; robot: as its file says",
         choices=("robot", *DRIVE_INTERPOLATIONS),
     ),
     "limit_effort": fixed(True, "limit motor efforts to the robot's limits of torque, current and voltage"),
-    "command_timeout": fixed(
-        0.1, "time without commands before on_timeout applies, in s; 0 for never", limits=(0.0, 3600.0)
-    ),
+    "command_timeout": fixed(0.1, "time without commands before on_timeout applies, in s; 0 for never", (0.0, 3600.0)),
     "on_timeout": fixed(
         "hold", "action on a command timeout: hold the position, or apply no effort", choices=("hold", "zero_effort")
     ),

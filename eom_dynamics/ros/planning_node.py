@@ -87,7 +87,6 @@ class PlanningNode(RobotNode):
     """Planning node; see docs/services.md for its services, topics and parameters."""
 
     def __init__(self, stop: StopSignals) -> None:
-        """Declare parameters, and create topics, services and the action; see :class:`RobotNode`."""
         super().__init__(PROGRAM.node, allow_undeclared_parameters=True)
         self._refused_trajectory = ""
         self.declare(PLANNING)
@@ -144,18 +143,19 @@ class PlanningNode(RobotNode):
     # --- Trajectories -------------------------------------------------------------------
 
     def _plan(self, message: _Message, plan: Callable[[_Message], _Planned], names: RequestNames) -> None:
+        """Plan a smooth motion along a trajectory in the worker's thread, and publish it."""
         if isinstance(message, MultiDOFJointTrajectory):
             self._measured.listen()
-        told = TrajectoryStatus(header=message.header, request=names.next(message))
-        self._requests.worker.submit(partial(self._spline, message, plan, told.request), partial(self._publish, told))
+        status = TrajectoryStatus(header=message.header, request=names.next(message))
+        spline = SplineTrajectory(header=message.header, request=status.request)
 
-    def _spline(self, message: _Message, plan: Callable[[_Message], _Planned], request: str) -> SplineTrajectory:
-        """Plan a smooth motion along a trajectory; runs in the worker's thread."""
-        spline = SplineTrajectory(header=message.header, request=request)
-        if message.points:
-            names, motion = plan(message)
-            write_spline(spline, motion, names)
-        return spline
+        def planned() -> SplineTrajectory:
+            if message.points:
+                joint_names, motion = plan(message)
+                write_spline(spline, motion, joint_names)
+            return spline
+
+        self._requests.worker.submit(planned, partial(self._publish, status))
 
     def _fitted(self, message: JointTrajectory) -> _Planned:
         """Robot's joint names, and the motion of a trajectory, checked."""
@@ -190,21 +190,21 @@ class PlanningNode(RobotNode):
         """Publish an empty trajectory, which brings the motion under way to rest."""
         self._splines.publish(SplineTrajectory())
 
-    def _publish(self, told: TrajectoryStatus, spline: SplineTrajectory | Exception) -> None:
+    def _publish(self, status: TrajectoryStatus, spline: SplineTrajectory | Exception) -> None:
         """Publish a planned trajectory, or that the one of a status is refused."""
         if isinstance(spline, Exception):
-            self._refuse(told, spline)
+            self._refuse(status, spline)
             return
         self._splines.publish(spline)
         if not self._splines.get_subscription_count():
             topic = self._splines.topic_name
-            self._refuse(told, TrajectoryError(f"nobody subscribes to {topic}: is dynamics_node running?"))
+            self._refuse(status, TrajectoryError(f"nobody subscribes to {topic}: is dynamics_node running?"))
 
-    def _refuse(self, told: TrajectoryStatus, error: Exception) -> None:
+    def _refuse(self, status: TrajectoryStatus, error: Exception) -> None:
         """Report that the trajectory of a status is refused."""
         self._refused_trajectory = printable(refusal_reason(error))
-        told.status, told.message = TrajectoryStatus.REFUSED, self._refused_trajectory
-        self._status.publish(told)
+        status.status, status.message = TrajectoryStatus.REFUSED, self._refused_trajectory
+        self._status.publish(status)
         self.get_logger().warning(f"trajectory refused: {self._refused_trajectory}")
         if self.get_parameter("on_refused_trajectory").value == "stop":
             self._goals.abort(STOPPED_BY_REFUSAL)

@@ -46,11 +46,10 @@ from .dynamics.statistics import STATUS_NAME
 from .executors import make_executor, spin_until
 from .interfaces import FeedforwardCommand, JointTrajectorySetpoint, nanoseconds, set_stamp
 
-QOS = QoSProfile(depth=1000)
-"""Of all topics of a player."""
+QOS = QoSProfile(depth=1000)  # of all topics of a player
 
+# Called with the numbers of setpoints sent and received so far.
 ReportCounts: TypeAlias = Callable[[dict[str, int]], None]
-"""Called with the numbers of setpoints sent and received so far."""
 
 _PROGRESS_PERIOD, _PROBE_PERIOD = 0.1, 0.05
 
@@ -107,10 +106,12 @@ def read_setpoint_file(path: Path) -> Setpoints:
 
 
 class Player(Node):
-    """Node that sends setpoints at a rate; its one thread receives answers while it waits for the next time."""
+    """Node that sends setpoints at a rate; its one thread receives answers while it waits for the next time.
+
+    ``report`` is called ten times a second.
+    """
 
     def __init__(self, setpoints: Setpoints, report: ReportCounts) -> None:
-        """Create publisher and subscriptions; ``report`` is called ten times a second with the counts."""
         super().__init__("setpoint_player")
         self._setpoints, self._report = setpoints, report
         self._message = JointTrajectorySetpoint(joint_names=setpoints.joint_names)

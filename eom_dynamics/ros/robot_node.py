@@ -39,11 +39,7 @@ class RobotNode(Node):
     """Condition that makes the robot's parameters read-only, and how to end it; completes a message."""
 
     def declare(self, table: node_parameters.Table) -> None:
-        """Declare parameters; call first in ``__init__``.
-
-        Raises:
-            rclpy.exceptions.ParameterException: a parameter other than the robot's has a value that is not allowed.
-        """
+        """Declare parameters, with the errors of :func:`.node_parameters.declare`; call first in ``__init__``."""
         self._table = table
         self._logged: dict[str, float] = {}
         node_parameters.declare(self, table)
@@ -51,11 +47,7 @@ class RobotNode(Node):
         self.warning_period = self.get_parameter("warning_period").value
 
     def complete(self, status: str, stop: StopSignals) -> None:
-        """Start diagnostics, robot supply and parameter callbacks; call last in ``__init__``.
-
-        Args:
-            status: name of the diagnostic status, after that of the node.
-        """
+        """Start diagnostics of a status, robot supply and parameter callbacks; call last in ``__init__``."""
         self.stop = stop
         self._diagnostics = Diagnostics(self, status, self.get_parameter("diagnostic_period").value, self._report)
         self._unknown_parameters = node_parameters.unknown(self, self._table)
@@ -171,11 +163,7 @@ class RobotNode(Node):
         self.get_logger().info(f"robot {printable(robot.name)} with {robot.n} joint{'s'[: robot.n != 1]}{text}")
 
     def reject(self, loaded: LoadedRobot, consequence: str = "") -> None:
-        """Log and report that a robot cannot be used.
-
-        Args:
-            consequence: what follows without a robot; by default another one is awaited, or a restart is necessary.
-        """
+        """Log and report that a robot cannot be used, with the consequence; by default a wait, or a restart."""
         reason, detail = printable(loaded.error), map(printable, loaded.detail.splitlines())
         if self.arm:
             self.refused_robot = reason

@@ -42,31 +42,23 @@ from ..states import STATE_NAMES
 from ..stream.compiled_stream import CompiledStream, compiled_stream
 from ..terminal import printable
 from .executors import Worker, steady_timer
-from .node_parameters import DESCRIPTION, FILE, PREFIX, ROBOT, SOURCE_NODE, URDF, nested, section, start_value
+from .node_parameters import DESCRIPTION, FILE, PREFIX, ROBOT, SECTIONS, SOURCE_NODE, URDF, nested, section, start_value
 
 
 @dataclass(frozen=True)
 class RawDescription:
     """Robot description of a source, not validated.
 
-    Attributes:
-        source: name of the source, prefix of error messages.
-        additions: parameters of the section ``urdf``.
-        robot: parameters of the section ``robot``, where there is neither a URDF nor a file.
-        urdf: URDF text, or None.
-        file: path of the robot's file, or None.
-        prefix: put before the names of joints, motors and tools.
-        runs_programs: whether to expand a xacro file that is named; not if it could be anyone on the network who named
-            it.
+    A xacro file, a program, is not expanded where anyone on the network could have named it.
     """
 
-    source: str
-    additions: Mapping[str, Any]
-    robot: Mapping[str, Any] = field(default_factory=dict)
-    urdf: str | None = None
-    file: str | None = None
-    prefix: str = ""
-    runs_programs: bool = True
+    source: str  # prefix of error messages
+    additions: Mapping[str, Any]  # parameters of the section ``urdf``
+    robot: Mapping[str, Any] = field(default_factory=dict)  # and of ``robot``, with neither URDF nor file
+    urdf: str | None = None  # text
+    file: str | None = None  # path
+    prefix: str = ""  # of the names of joints, motors and tools
+    runs_programs: bool = True  # whether to expand a xacro file
 
     def load(self, *, moving_base: bool = False) -> LoadedRobot:
         """Load, validate and compile the robot, on request also for a moving base; never raises.
@@ -112,26 +104,17 @@ def _refuse_program(path: Path, arguments: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True)
 class LoadedRobot:
-    """Loaded robot, or the reason why it cannot be used.
-
-    Attributes:
-        description: description of the robot.
-        evaluator: evaluator, compiled; None if the robot cannot be used.
-        warnings: warnings about the robot.
-        error: why it cannot be used, on one line.
-        detail: traceback of an internal error.
-        compiled: calls for the stream, if they can be compiled.
-    """
+    """Loaded robot, or the reason why it cannot be used."""
 
     description: RawDescription
-    evaluator: SetpointEvaluator | None = None
+    evaluator: SetpointEvaluator | None = None  # compiled; None if the robot cannot be used
     warnings: tuple[str, ...] = ()
-    error: str = ""
-    detail: str = ""
-    compiled: CompiledStream | None = None
+    error: str = ""  # why it cannot be used, on one line
+    detail: str = ""  # traceback of an internal error
+    compiled: CompiledStream | None = None  # calls for the stream, if they can be compiled
 
 
-class RobotSource:
+class _Source:
     """Source of robot descriptions.
 
     Attributes:
@@ -148,7 +131,7 @@ class RobotSource:
 
     @property
     def description(self) -> RawDescription | None:
-        """Current description of the robot, or None."""
+        """Current description, with the node's parameters ``urdf.*`` and ``joint_prefix``; or None."""
         raise NotImplementedError
 
     def refresh(self) -> None:
@@ -158,11 +141,10 @@ class RobotSource:
         """Destroy subscriptions and clients."""
 
     def _described(self, source: str, **given: Any) -> RawDescription:
-        """A robot with the node's own parameters ``urdf.*`` and ``joint_prefix``."""
         return RawDescription(source, section(self._node, URDF), prefix=self._node.get_parameter(PREFIX).value, **given)
 
 
-class OwnParameters(RobotSource):
+class _OwnParameters(_Source):
     """Robot from the node's own parameters, or a file that they name, read again at each load."""
 
     arrives = False
@@ -175,7 +157,6 @@ class OwnParameters(RobotSource):
 
     @property
     def description(self) -> RawDescription:
-        """Current description of the robot, or path of its file, with the current parameters ``urdf.*``."""
         if self._key == ROBOT:
             return self._described("parameters", robot=section(self._node, ROBOT))
         if self._key == FILE:
@@ -184,7 +165,7 @@ class OwnParameters(RobotSource):
         return self._described(DESCRIPTION, urdf=self._node.get_parameter(DESCRIPTION).value)
 
 
-class DescriptionTopic(RobotSource):
+class _DescriptionTopic(_Source):
     """Latest URDF on the topic ``robot_description``."""
 
     problem = "nothing has been published on it yet"
@@ -204,15 +185,13 @@ class DescriptionTopic(RobotSource):
 
     @property
     def description(self) -> RawDescription | None:
-        """Latest URDF with the current parameters ``urdf.*``, or None."""
         return None if self._text is None else self._described(self.label, urdf=self._text)
 
     def close(self) -> None:
-        """Unsubscribe."""
         self._node.destroy_subscription(self._subscription)
 
 
-class RemoteParameters(RobotSource):
+class _RemoteParameters(_Source):
     """Robot from the parameters of another node: section ``robot``, or a file or URDF; and section ``urdf``.
 
     The node's own section ``urdf`` and its own ``joint_prefix`` take precedence over those of the other node.
@@ -232,7 +211,6 @@ class RemoteParameters(RobotSource):
 
     @property
     def description(self) -> RawDescription | None:
-        """Latest answer of the other node, or None."""
         answer = self._answer
         if answer is None:
             return None
@@ -247,7 +225,6 @@ class RemoteParameters(RobotSource):
             self._answer, self.problem = None, str(error)
 
     def close(self) -> None:
-        """Destroy the clients."""
         self._node.destroy_client(self._list)
         self._node.destroy_client(self._get)
 
@@ -255,7 +232,7 @@ class RemoteParameters(RobotSource):
         texts = (FILE, DESCRIPTION, PREFIX)
         request = ListParameters.Request(prefixes=[ROBOT, URDF, *texts])
         names = self._call(self._list, request).result.names
-        names = [name for name in names if name in texts or name.startswith((f"{ROBOT}.", f"{URDF}."))]
+        names = [name for name in names if name in texts or name.startswith(SECTIONS)]
         if all(name == PREFIX or name.startswith(f"{URDF}.") for name in names):
             raise _NoRobotError(f"it has neither {DESCRIPTION} nor parameters {ROBOT}.*")
         answered = self._call(self._get, GetParameters.Request(names=names)).values
@@ -304,24 +281,16 @@ class _NoRobotError(Exception):
     """Another node has no robot; the message says why."""
 
 
-def given_parameters(node: Node) -> list[str]:
-    """List the set parameters that define a robot, highest precedence first."""
+def _given_parameters(node: Node) -> list[str]:
+    """The set parameters that define a robot, highest precedence first."""
     given = [ROBOT] if section(node, ROBOT) else []
     return given + [key for key in (FILE, DESCRIPTION, SOURCE_NODE) if node.get_parameter(key).value]
 
 
-def chosen_source(node: Node) -> tuple[str, str]:
-    """Return the parameter that selects the source (empty for the topic), and its node or file."""
-    key = next(iter(given_parameters(node)), "")
+def _chosen_source(node: Node) -> tuple[str, str]:
+    """The parameter that selects the source (empty for the topic), and its node or file."""
+    key = next(iter(_given_parameters(node)), "")
     return key, node.get_parameter(key).value if key in (FILE, SOURCE_NODE) else ""
-
-
-def open_source(node: Node, choice: tuple[str, str], on_arrival: Callable[[], None]) -> RobotSource:
-    """Open a chosen source; ``on_arrival`` is called for each description on the topic."""
-    key, name = choice
-    if key == SOURCE_NODE:
-        return RemoteParameters(node, name)
-    return OwnParameters(node, key, name) if key else DescriptionTopic(node, on_arrival)
 
 
 # Between requests to another node until a robot is in use, s.
@@ -332,25 +301,20 @@ class RobotSupply:
     """Robots from the source selected by the node's parameters.
 
     All methods are called by the node's executor. Requests to another node and loading of arriving robots run in a
-    thread.
+    thread. ``wanted`` is whether to load a robot that arrives from another node or the topic.
     """
 
     def __init__(self, node: Node, wanted: Callable[[], bool], deliver: Callable[[LoadedRobot], None]) -> None:
-        """Open the source.
-
-        Args:
-            wanted: whether to load a robot that arrives from another node or the topic.
-        """
         self._node, self._wanted, self._deliver = node, wanted, deliver
         self._worker = Worker(node, "robot supply")
         self._loading = threading.Lock()
         self._last: LoadedRobot | None = None
         self._busy = False
-        self._told = ""
+        self._logged = ""
         self._asking, self._since = True, time.monotonic()
         self._moving_base = node.has_parameter("moving_base") and node.get_parameter("moving_base").value
-        self._choice = chosen_source(node)
-        self._source = open_source(node, self._choice, self._look)
+        self._choice = _chosen_source(node)
+        self._source = self._opened()
         self._timer = steady_timer(node, _ASK_PERIOD, self._look)
 
     @property
@@ -389,7 +353,7 @@ class RobotSupply:
         """Log warnings about a robot, and parameters that do not apply to it."""
         for warning in loaded.warnings:
             self._node.get_logger().warning(printable(warning))
-        unused = [key for key in given_parameters(self._node) if key != self._choice[0]]
+        unused = [key for key in _given_parameters(self._node) if key != self._choice[0]]
         if unused:
             self._node.get_logger().warning(f"the robot is from {self.source}; without effect: {', '.join(unused)}")
 
@@ -406,11 +370,18 @@ class RobotSupply:
 
     def update(self) -> None:
         """Switch to the source that the parameters select."""
-        choice = chosen_source(self._node)
+        choice = _chosen_source(self._node)
         if choice != self._choice:
             self._source.close()
-            self._choice, self._source = choice, open_source(self._node, choice, self._look)
+            self._choice = choice
+            self._source = self._opened()
         self._look()
+
+    def _opened(self) -> _Source:
+        key, name = self._choice
+        if key == SOURCE_NODE:
+            return _RemoteParameters(self._node, name)
+        return _OwnParameters(self._node, key, name) if key else _DescriptionTopic(self._node, self._look)
 
     def _look(self) -> None:
         """Start loading the robot if it is new."""
@@ -430,9 +401,9 @@ class RobotSupply:
 
     def _found(self, loaded: LoadedRobot | None) -> None:
         self._busy = False
-        if (problem := self.problem) and problem != self._told and self._wanted():
+        if (problem := self.problem) and problem != self._logged and self._wanted():
             self._node.get_logger().info(f"no robot from {self.source} yet: {printable(problem)}")
-        self._told = problem
+        self._logged = problem
         # Another description may have arrived during loading, or the node may have been cleaned up.
         if loaded is not None and self._wanted() and loaded.description == self._source.description:
             self._deliver(loaded)

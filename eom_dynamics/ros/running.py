@@ -31,29 +31,17 @@ _WIDTH = 100
 
 
 class Executable(NamedTuple):
-    """Name and help text of an executable.
-
-    Attributes:
-        name: name of the executable.
-        node: name of its node.
-        description: one sentence.
-        examples: examples, followed by topics, services and actions.
-        parameters: parameters of the node.
-    """
+    """Names of an executable and its node, and the help text."""
 
     name: str
     node: str
-    description: str
-    examples: str
+    description: str  # one sentence
+    examples: str  # and topics, services and actions
     parameters: Table
 
 
 def read_arguments(program: Executable, arguments: Sequence[str]) -> None:
-    """Print ``--help`` or reject non-ROS arguments; both end the process, with exit code 0 or 2.
-
-    Args:
-        arguments: arguments of the process, starting with the program name; ROS arguments are left to rclpy.
-    """
+    """Print ``--help`` or reject non-ROS arguments of a process; both end it, with exit code 0 or 2."""
     heading = "parameters (robot.* and urdf.* describe the robot: docs/robots.md, docs/node.md):"
     parser = argparse.ArgumentParser(
         prog=program.name,

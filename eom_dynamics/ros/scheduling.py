@@ -16,9 +16,7 @@ import sys
 import threading
 from pathlib import Path
 
-HIGHEST = 99
-"""Highest priority of SCHED_FIFO; the lowest is 1."""
-
+HIGHEST = 99  # priority of SCHED_FIFO; the lowest is 1
 
 # Of mlockall: all pages that are mapped now, and those that will be.
 _MCL_CURRENT, _MCL_FUTURE = 1, 2
@@ -43,10 +41,7 @@ def stream_in_real_time(priority: int) -> str:
     """Run the calling thread and those of the middleware under SCHED_FIFO; return why not, or an empty text.
 
     Other Python threads, such as those that load robots, keep normal scheduling; so do threads and processes started
-    later.
-
-    Args:
-        priority: 1 … 99; 0 changes nothing.
+    later. A priority of 0 changes nothing.
     """
     policy, parameter = os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(priority)
     try:
@@ -65,10 +60,8 @@ def stream_in_real_time(priority: int) -> str:
 def stream_on_processors(processors: str) -> str:
     """Set the CPU affinity of the calling thread and those of the middleware; return why not, or an empty text.
 
-    Threads that are started later by these inherit it; other Python threads keep the processors they have.
-
-    Args:
-        processors: numbers and ranges, such as ``2`` or ``0,2-3``; empty changes nothing.
+    Threads that are started later by these inherit it; other Python threads keep the processors they have. Processors
+    are numbers and ranges, such as ``2`` or ``0,2-3``; an empty text changes nothing.
     """
     if not processors:
         return ""

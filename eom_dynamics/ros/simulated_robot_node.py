@@ -26,7 +26,7 @@ from std_msgs.msg import Float64MultiArray
 from ..elastic import DriveState, ElasticArm
 from ..exceptions import EomDynamicsError, StateError
 from ..messages.fields import MOTOR_SETPOINT_FIELDS, doubles
-from ..messages.joint_order import MotorOrder
+from ..messages.joint_order import read_motors
 from ..simulation import SimulatedRobot, SimulationError
 from ..simulation.simulated_robot import SensorNoise, torque_controlled
 from ..terminal import printable
@@ -46,7 +46,7 @@ _ONE_GO = 0.02
 
 
 class Pace:
-    """Number of steps due.
+    """Number of steps due, of a period, s.
 
     After a stall the simulation catches up. Of a long stall, or of a clock that jumps ahead, the time beyond 0.1 s is
     dropped.
@@ -58,7 +58,6 @@ class Pace:
     """
 
     def __init__(self, period: float) -> None:
-        """Set the step size, s."""
         self._period = period
         self._most_at_once = max(1, round(_ONE_GO / period))
         self._backlog = max(self._most_at_once, round(_LARGEST_BACKLOG / period))
@@ -104,16 +103,10 @@ class CommandPhase(Enum):
 
 
 class CommandWatchdog:
-    """Command timeout; after a stop, commands are refused until they have paused.
-
-    Attributes:
-        phase: current state.
-    """
+    """Command timeout, s, 0 for none; after a stop, commands are refused until they have paused."""
 
     def __init__(self, timeout: float) -> None:
-        """Set the command timeout, s; 0 for none."""
-        self._timeout = timeout
-        self._last = 0.0
+        self._timeout, self._last = timeout, 0.0
         self.phase = CommandPhase.WAITING
 
     def command(self, now: float) -> bool:
@@ -144,13 +137,10 @@ _KEPT_TIMES = 10_000
 
 
 class SimulatedRobotStatistics:
-    """Counts commands and steps.
+    """Counts commands and steps, command timeouts, and stops of a simulation that diverged.
 
     Attributes:
-        received, refused: number of commands, and of invalid ones.
         last_refusal: why the last refused command was refused.
-        stops: how often the simulation diverged.
-        timeouts: number of command timeouts.
         step_times: computation times of the steps of the period, ns.
     """
 
@@ -168,15 +158,15 @@ class SimulatedRobotStatistics:
         times, self.step_times = self.step_times, deque(maxlen=_KEPT_TIMES)
         values = {
             "phase": phase.name.lower(),
-            "commands": str(self.received),
-            "commands refused": str(self.refused),
+            "commands": self.received,
+            "commands refused": self.refused,
             "last refusal": self.last_refusal,
             "command rate (Hz)": f"{received / seconds:.1f}",
-            "timeouts": str(self.timeouts),
-            "stops": str(self.stops),
-            "steps": str(pace.steps),
-            "steps late": str(pace.late),
-            "steps lost": str(pace.lost),
+            "timeouts": self.timeouts,
+            "stops": self.stops,
+            "steps": pace.steps,
+            "steps late": pace.late,
+            "steps lost": pace.lost,
             "step rate (Hz)": f"{steps / seconds:.1f}",
             "step time median (us)": f"{median(times) * 1e-3:.1f}" if times else "",
             "step time max (us)": f"{max(times) * 1e-3:.1f}" if times else "",
@@ -195,7 +185,7 @@ class SimulatedRobotStatistics:
             message = f"{late} of {steps} steps were late"
         else:
             level = Level.OK
-        return StatusReport(level, message, values)
+        return StatusReport(level, message, {key: str(value) for key, value in values.items()})
 
 
 STATUS_NAME = "simulated robot"
@@ -241,7 +231,6 @@ class SimulatedRobotNode(RobotNode):
     """Simulated robot; see docs/simulated_robot.md for its topics and parameters."""
 
     def __init__(self, stop: StopSignals) -> None:
-        """Declare parameters and create topics; the simulation starts with a robot; see :class:`RobotNode`."""
         super().__init__(PROGRAM.node, allow_undeclared_parameters=True)
         self._robot: SimulatedRobot | None = None
         self._statistics = SimulatedRobotStatistics()
@@ -307,7 +296,6 @@ class SimulatedRobotNode(RobotNode):
         for warning in rounded:
             self.get_logger().warning(printable(str(warning.message)))
         self.supply.pause()
-        self._order = MotorOrder(arm.motor_names)
         self._joint_states.name, self._motor_states.name = list(arm.robot.joint_names), list(arm.motor_names)
         if any(arm.variable & ~arm.paired):
             self.get_logger().warning(
@@ -337,7 +325,7 @@ class SimulatedRobotNode(RobotNode):
         names = getattr(message, self._names_field) if self._names_field else ()
         values = {field: getattr(message, field) for field in self._value_fields}
         try:
-            command = self._order.read(self._names_field, names, **values)
+            command = read_motors(robot.arm.motor_names, self._names_field, names, **values)
         except StateError as error:
             self._statistics.refused += 1
             self._statistics.last_refusal = str(error)
@@ -394,12 +382,12 @@ class SimulatedRobotNode(RobotNode):
 
     def _on_timeout(self, robot: SimulatedRobot) -> None:
         self._statistics.timeouts += 1
-        action = self.get_parameter("on_timeout").value
-        if action == "hold":
+        if self.get_parameter("on_timeout").value == "hold":
             robot.hold()
+            done = "holding the position"
         else:
             robot.apply(robot.readings().motor_effort * 0.0)
-        done = "holding the position" if action == "hold" else "no effort"
+            done = "no effort"
         text = f"no commands for {self.get_parameter('command_timeout').value:g} s: {done}"
         # After a command at rest, a motion has ended as planned. rclpy refuses two severities from one line of code.
         if self._commanded_rest:
@@ -417,14 +405,13 @@ class SimulatedRobotNode(RobotNode):
     def _publish_states(self, robot: SimulatedRobot, nanoseconds: int) -> None:
         stamp = Time(nanoseconds=max(nanoseconds, 0)).to_msg()
         readings = robot.readings()
-        joints, motors = self._joint_states, self._motor_states
-        joints.header.stamp = motors.header.stamp = stamp
-        joints.position, joints.velocity, joints.effort = map(doubles, readings[:3])
-        motors.position, motors.velocity, motors.effort = map(
-            doubles, robot.arm.drive_report(DriveState(*readings[3:]))
-        )
-        self._joint_states_publisher.publish(joints)
-        self._motor_states_publisher.publish(motors)
+        for publisher, message, rows in (
+            (self._joint_states_publisher, self._joint_states, readings[:3]),
+            (self._motor_states_publisher, self._motor_states, robot.arm.drive_report(DriveState(*readings[3:]))),
+        ):
+            message.header.stamp = stamp
+            message.position, message.velocity, message.effort = map(doubles, rows)
+            publisher.publish(message)
 
     # --- Diagnostics --------------------------------------------------------------------
 

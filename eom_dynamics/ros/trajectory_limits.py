@@ -41,10 +41,7 @@ def within_limits(node: RobotNode, motion: Spline, check: Callable[[Spline], Ver
 
 
 def enforce_limits(node: RobotNode, verdict: Verdict, *, transition: bool = False) -> None:
-    """Refuse or report a trajectory that exceeds limits; may be called in any thread.
-
-    Args:
-        transition: whether the verdict is on the transition to the trajectory from the commanded state.
+    """Refuse or report a trajectory, or the transition to it, that exceeds limits; may be called in any thread.
 
     Raises:
         TrajectoryError: the trajectory is refused; the message has the time scaling that meets the limits, if any.
@@ -54,13 +51,12 @@ def enforce_limits(node: RobotNode, verdict: Verdict, *, transition: bool = Fals
         return
     if verdict.in_degrees:
         raise TrajectoryError(verdict.in_degrees)
+    reason = f"exceeds limits: {verdict}"
     if transition:
         reason = (
             f"exceeds limits on the way from the commanded state: {summary(verdict.exceeded)}; start closer to it, or "
             "leave more time until the first knot"
         )
-    else:
-        reason = f"exceeds limits: {verdict}"
     if policy in ("refuse", "slow_down", "fastest"):
         raise TrajectoryError(reason)
     if node.is_due("trajectory limits"):

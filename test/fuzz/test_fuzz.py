@@ -66,12 +66,8 @@ def test_fuzz(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     new = tmp_path / "new"
     new.mkdir()
     seconds = max(1, round(SECONDS * SHARES[name]))
-    options = [
-        f"-max_total_time={seconds}",
-        "-timeout=60",
-        "-print_final_stats=1",
-        f"-artifact_prefix={tmp_path}/input-",
-    ]
+    options = [f"-max_total_time={seconds}", "-timeout=60", "-print_final_stats=1"]
+    options.append(f"-artifact_prefix={tmp_path}/input-")
     command = [sys.executable, str(HERE / "fuzz.py"), name, str(new), str(CORPUS / name), *options]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, errors="replace", check=False)
     count = re.search(r"number_of_executed_units: (\d+)", done.stderr)

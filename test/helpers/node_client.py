@@ -15,7 +15,7 @@ import processes
 from forks import ForkServer
 from tool_messages import task_message
 
-from eom_dynamics.messages.fields import WRENCH_FIELDS
+from eom_dynamics.messages.fields import STATE_FIELDS, WRENCH_FIELDS
 from eom_dynamics.messages.spatial import wrench_messages
 
 # A guard against waiting forever, not a measure of anything: a shared machine may stall for seconds.
@@ -240,6 +240,11 @@ class Client:
         (value,) = self.call(GetParameters, "get_parameters", GetParameters.Request(names=[name])).values
         return parameter_value_to_python(value)
 
+    @property
+    def values(self):
+        """Values of the last diagnostic status."""
+        return status_of(self.diagnostics[-1])[2]
+
     def next_diagnostics(self):
         """Level, message and values of a diagnostic status that the node makes after this call."""
         # Some may be on their way already, with figures from before: many, where this process was held up.
@@ -287,11 +292,11 @@ class StreamClient(Client):
     frame = ""
     """Frame of all setpoints; by default that of :func:`frame_of`."""
 
-    def publish(self, *, at=None, seconds=1_700_000_000, **fields):
-        """Publish a setpoint of these fields; returns the number in its stamp, ``at`` or the next, ns."""
+    def publish(self, state=None, *, at=None, seconds=1_700_000_000, **fields):
+        """Publish a setpoint: q … qdddd (5, n), and fields; returns the number in its stamp, ``at`` or the next, ns."""
         from eom_dynamics.msg import JointTrajectorySetpoint
 
-        message = JointTrajectorySetpoint(**message_fields(fields))
+        message = JointTrajectorySetpoint(**message_fields(state_fields(state) | fields))
         number = next(self._stamps) if at is None else at
         message.header.stamp.sec, message.header.stamp.nanosec = seconds, number
         message.header.frame_id = self.frame or frame_of(number)
@@ -327,10 +332,10 @@ class StreamClient(Client):
             count = sum(map(len, topics))
             self.spin(0.3)
 
-    def inverse_dynamics(self, **fields):
+    def inverse_dynamics(self, state=None, **fields):
         from eom_dynamics.srv import ComputeInverseDynamics
 
-        request = ComputeInverseDynamics.Request(**message_fields(fields))
+        request = ComputeInverseDynamics.Request(**message_fields(state_fields(state) | fields))
         return self.call(ComputeInverseDynamics, "inverse_dynamics", request)
 
 
@@ -367,11 +372,7 @@ class Starter:
 
         Arms are stopped and trajectories played at a low rate, unless another one is given.
         """
-        topics = (
-            ("feedforward", "motor_setpoint", "effort_command")
-            if issubclass(client, StreamClient)
-            else ("feedforward",)
-        )
+        topics = ["feedforward", *(("motor_setpoint", "effort_command") if issubclass(client, StreamClient) else ())]
         arguments = ["diagnostic_period:=0.1"]
         if options.get("module", "dynamics_node") == "dynamics_node":
             arguments += ["stream_rate:=250.0"]
@@ -400,6 +401,11 @@ def status_of(message):
     """Level, message and values of the one status in a DiagnosticArray."""
     (status,) = message.status
     return status.level[0], status.message, {pair.key: pair.value for pair in status.values}
+
+
+def state_fields(state):
+    """Fields of a state q … qdddd, or of its first rows; none without one."""
+    return {} if state is None else dict(zip(STATE_FIELDS, np.asarray(state, dtype=float), strict=False))
 
 
 def message_fields(fields):

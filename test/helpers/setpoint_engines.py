@@ -136,7 +136,7 @@ class NodeEngine:
         self.node, self.stream = node, node._stream
         self.sent: list[Any] = []
         commands = self.stream._commands
-        commands._publishers = [_Publisher(type(message), self.sent) for message in commands._messages]
+        commands._publishers = [Publisher(type(message), self.sent) for message in commands._messages]
         commands.commands_motors = False
         commands.count_listeners()
 
@@ -191,7 +191,7 @@ class NodeEngine:
             evaluator.prepare_payload()
 
 
-class _Publisher:
+class Publisher:
     """In the place of a publisher: keeps messages."""
 
     def __init__(self, kind: Any, sent: list[Any]) -> None:

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from eom_dynamics import lie
+from eom_dynamics.messages.trajectories import write_spline
 
 
 def vector(values, kind=SimpleNamespace):
@@ -56,6 +57,15 @@ def task_message(C, twists, *, at, frame=""):
     kinds = {"twist": Twist, "acceleration": Accel, "jerk": Accel, "snap": Accel}
     for (name, kind), values in zip(kinds.items(), world_aligned(C, twists), strict=True):
         setattr(message, name, twist(values, kind, Vector3))
+    return message
+
+
+def spline_message(motion, names):
+    """Message on ``spline_trajectory``, of a :class:`.Spline`."""
+    from eom_dynamics.msg import SplineTrajectory
+
+    message = SplineTrajectory()
+    write_spline(message, motion, names)
     return message
 
 

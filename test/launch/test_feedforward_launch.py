@@ -17,7 +17,6 @@ from launching import ask, command_line, launched, node_process, parameters, wai
 from lifecycle_msgs.srv import GetState
 from paths import CONFIG
 from rclpy.node import Node
-from urdf_arms import urdf_arm
 
 FILE = "feedforward.launch.py"
 STATE = ("position", "velocity", "acceleration", "jerk", "snap")
@@ -87,14 +86,6 @@ def test_arguments_reach_the_nodes(observer: Node, tmp_path: Path) -> None:
             assert "warn" in command_line(node_process(launch, executable))
 
 
-def test_a_parameter_file_names_the_urdf_beside_it(observer: Node, tmp_path: Path) -> None:
-    (tmp_path / "arm.urdf").write_text(urdf_arm("arm"))
-    (tmp_path / "arm.yaml").write_text("/**: {ros__parameters: {robot: {urdf: arm.urdf}}}")
-    with launched(FILE, nodes=2, robot_file=tmp_path / "arm.yaml"):
-        wait_for(lambda: state(observer, "/eom_dynamics") == "active")
-        wait_for(lambda: plans(observer, joints=2))
-
-
 def test_the_robot_s_file_does_not_overrule_the_arguments(observer: Node, tmp_path: Path) -> None:
     file = tmp_path / "arm.yaml"
     text = (CONFIG / "sea_planar_2r.yaml").read_text(encoding="utf-8")
@@ -104,12 +95,6 @@ def test_the_robot_s_file_does_not_overrule_the_arguments(observer: Node, tmp_pa
         names = ("use_sim_time", "autostart", "warning_period", "robot.name")
         assert parameters(observer, "/eom_dynamics", *names) == [False, False, 3.0, "sea_planar_2r"]
         assert parameters(observer, "/eom_dynamics_planning", "use_sim_time") == [False]
-
-
-def test_the_planning_node_can_be_left_out(observer: Node) -> None:
-    with launched(FILE, nodes=1, planning="false"):
-        wait_for(lambda: state(observer, "/eom_dynamics") == "active")
-        assert observer.count_services("/eom_dynamics_planning/equations_of_motion") == 0
 
 
 def test_a_killed_planning_node_is_respawned_while_the_stream_goes_on(observer: Node) -> None:

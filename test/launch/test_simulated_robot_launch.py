@@ -20,13 +20,10 @@ FILE = "simulated_robot.launch.py"
 
 def test_without_arguments_the_nodes_are_connected(observer: Node) -> None:
     with launched(FILE, nodes=3):
-        wait_for(lambda: observer.count_subscribers("/setpoint") == 1)
-        wait_for(lambda: observer.count_publishers("/motor_setpoint") == 1)
-        wait_for(lambda: observer.count_subscribers("/motor_setpoint") == 1)
-        wait_for(lambda: observer.count_publishers("/joint_states") == 1)
-        wait_for(lambda: observer.count_subscribers("/joint_trajectory") == 1)
-        wait_for(lambda: observer.count_publishers("/spline_trajectory") == 1)
-        wait_for(lambda: observer.count_subscribers("/spline_trajectory") == 1)
+        for topic in ("setpoint", "motor_setpoint", "joint_trajectory", "spline_trajectory"):
+            wait_for(lambda topic=topic: observer.count_subscribers(f"/{topic}") == 1)
+        for topic in ("motor_setpoint", "joint_states", "spline_trajectory"):
+            wait_for(lambda topic=topic: observer.count_publishers(f"/{topic}") == 1)
 
 
 def test_arguments_reach_the_nodes(observer: Node, tmp_path: Path) -> None:
@@ -68,17 +65,6 @@ def test_the_simulated_robot_follows_the_command(observer: Node, command: str, t
         wait_for(lambda: observer.count_subscribers(f"/{topic}") == 1)
         assert parameters(observer, "/eom_dynamics", "effort_command") == [effort_command]
         assert observer.count_subscribers("/joint_trajectory") == 0
-
-
-def test_a_killed_planning_node_is_respawned(observer: Node) -> None:
-    with launched(FILE, nodes=3) as launch:
-        # Only a node that is up exits cleanly on SIGINT.
-        for node in ("eom_dynamics", "eom_dynamics_planning", "simulated_robot"):
-            assert parameters(observer, f"/{node}", "robot.name") == ["iiwa"]
-        killed = node_process(launch, "planning_node")
-        os.kill(killed, signal.SIGKILL)
-        wait_for(lambda: node_process(launch, "planning_node") != killed)
-        assert parameters(observer, "/eom_dynamics_planning", "robot.name") == ["iiwa"]
 
 
 @pytest.mark.parametrize("executable", ["dynamics_node", "simulated_robot_node"])

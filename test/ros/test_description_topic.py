@@ -6,10 +6,11 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
+from tool_messages import spline_message
 from urdf_arms import fresh_mass, urdf_arm
 
 import eom_dynamics as eom
-from eom_dynamics.messages.fields import COMMAND_FIELDS, STATE_FIELDS
+from eom_dynamics.messages.fields import COMMAND_FIELDS
 
 pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")
 
@@ -17,7 +18,6 @@ from eom_dynamics.msg import SplineTrajectory, TrajectoryStatus
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from std_msgs.msg import String
 
-from eom_dynamics.messages.trajectories import write_spline
 from eom_dynamics.trajectory import rest_to_rest
 
 HELD = 1
@@ -63,7 +63,7 @@ def streaming(client):
     def publish():
         t = 5e-3 * len(rows)
         rows.append([omega**k * np.cos(omega * t + k * np.pi / 2) for k in range(5)])
-        client.publish(**dict(zip(STATE_FIELDS, rows[-1], strict=True)))
+        client.publish(rows[-1])
         received.extend([time.monotonic()] * (len(client.feedforward) - first - len(received)))
 
     timer = client.node.create_timer(5e-3, publish)
@@ -115,10 +115,9 @@ def test_a_new_robot_takes_over_between_two_setpoints_and_none_is_lost(active, d
 def test_a_robot_that_is_replaced_during_a_trajectory_comes_to_rest(active, describe):
     """By the commands of the robot before, until there is a setpoint for the new one."""
     client = active(urdf_arm("before"))
-    client.answers_to(client.publish(**dict.fromkeys(STATE_FIELDS, np.zeros(2))))
+    client.answers_to(client.publish(np.zeros((5, 2))))
     client.feedforward.clear()
-    message = SplineTrajectory()
-    write_spline(message, rest_to_rest(np.zeros(2), np.full(2, 2.0), 60.0), ("shoulder", "elbow"))
+    message = spline_message(rest_to_rest(np.zeros(2), np.full(2, 2.0), 60.0), ("shoulder", "elbow"))
     client.publisher(SplineTrajectory, "spline_trajectory").publish(message)
     client.wait(lambda: len(client.feedforward) > 100, "the trajectory")
     describe(urdf_arm("new", mass=2.0))
@@ -127,7 +126,7 @@ def test_a_robot_that_is_replaced_during_a_trajectory_comes_to_rest(active, desc
     assert not np.any(client.feedforward[-1].motor_velocity)
     state = np.zeros((5, 2))
     state[0] = client.feedforward[-1].motor_position
-    assert not client.answers_to(client.publish(**dict(zip(STATE_FIELDS, state, strict=True))))[0].held
+    assert not client.answers_to(client.publish(state))[0].held
     client.spin(0.2)
     assert not client.feedforward[-1].held
 
@@ -143,7 +142,7 @@ def test_trajectories_start_where_the_robot_before_was_commanded(active):
         message = SplineTrajectory(joint_names=names, knots=[0.0, 0.1], degree=0, coefficients=[position] * 2)
         publisher.publish(message)
 
-    client.answers_to(client.publish(**dict.fromkeys(STATE_FIELDS, np.zeros(2))))
+    client.answers_to(client.publish(np.zeros((5, 2))))
     active(urdf_arm("after", mass=2.0))
     client.repeat(lambda: send(1.2), lambda: statuses, "a status")
     assert statuses[0].status == TrajectoryStatus.REFUSED

@@ -10,7 +10,7 @@ from node_client import StreamClient, ended
 from paths import CONFIG
 
 import eom_dynamics as eom
-from eom_dynamics.messages.fields import COMMAND_FIELDS, STATE_FIELDS
+from eom_dynamics.messages.fields import COMMAND_FIELDS
 
 HELD, STOPPING = 1, 2
 ROBOTS = {"/composed_left": "iiwa", "/composed_right": "sea_planar_2r"}
@@ -37,7 +37,7 @@ def test_each_node_has_its_own_robot_state_and_diagnostics(composed):
         client.wait_for_diagnostics(lambda *s: s[2]["state"] == "active", "activation")
         robot = eom.load_robot(CONFIG / f"{name}.yaml")
         state = 0.1 * np.arange(1, 5 * robot.n + 1).reshape(5, robot.n)
-        answer = client.answers_to(client.publish(**dict(zip(STATE_FIELDS, state, strict=True))))[0]
+        answer = client.answers_to(client.publish(state))[0]
         wanted = eom.ElasticArm(robot).feedforward(*state)
         for field, values in zip(COMMAND_FIELDS, wanted, strict=True):
             assert np.array_equal(getattr(answer, field), values), field
@@ -65,11 +65,11 @@ def test_the_stop_of_one_arm_leaves_the_stream_of_another_unaffected(composed):
     assert (
         left.transition("deactivate") and not left.set_parameter("stop_duration", 1.0) and left.transition("activate")
     )
-    left.answers_to(left.publish(**{name: np.full(7, 0.1) for name in STATE_FIELDS}))
+    left.answers_to(left.publish(np.full((5, 7), 0.1)))
     answer = left.begin_transition("deactivate")
     left.wait(lambda: left.feedforward[-1].status == STOPPING, "the stop")
     for _ in range(20):
-        right.answers_to(right.publish(**{name: np.full(2, 0.1) for name in STATE_FIELDS}))
+        right.answers_to(right.publish(np.full((5, 2), 0.1)))
     left.spin()
     assert not answer.done()
     left.wait(answer.done, "the deactivation")

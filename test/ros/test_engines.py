@@ -121,11 +121,12 @@ def stamps(arm: Robot) -> Scene:
 
 
 def limits(policy: str) -> Any:
-    """Beyond efforts of a joint and of a motor; then within a turn beyond the range, and further, as in degrees."""
+    """Beyond efforts of joint and motor, both ways; at an end of a range, and beyond by less and more than a turn."""
+    end = 0.3 * (1 + 1e-9)  # the check's, which allows for rounding
 
     def scene(arm: Robot) -> Scene:
         given = spoiled(cycles(arm, 0.4), REFUSED)
-        for k, q in {50: 6.0, 51: 90.0}.items():
+        for k, q in {48: end, 49: np.nextafter(end, 1.0), 50: 6.5, 51: 6.6, 52: -6.5, 53: -6.6, 54: 3.1}.items():
             given[k].fields["position"][0] = q
         return Scene(arm, given, limits=policy, rounding=1e-15)
 

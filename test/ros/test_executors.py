@@ -3,7 +3,6 @@
 
 import signal
 import threading
-from array import array
 
 import numpy as np
 import pytest
@@ -19,20 +18,21 @@ from rclpy.clock_type import ClockType
 from rclpy.parameter import Parameter
 from rclpy.time import Time
 
-from eom_dynamics.ros.executors import Worker, end_workers, keep_pace, make_executor
+from eom_dynamics.ros.executors import Worker, end_workers, make_executor
 
 PERIOD = 20_000_000
 START = 100 * 10**9
 
 
-@pytest.fixture(params=["events", "single_threaded"])
-def simulated(ros, request):
-    """A node on a clock of the test, and what sets this clock and lets the executor work."""
+@pytest.mark.parametrize("events", [True, False])
+def test_a_trajectory_leaves_no_setpoint_out(ros, events):
+    """On a clock of the test."""
+    from eom_dynamics.ros.dynamics.trajectory_player import TrajectoryPlayer
+
     node = ros.create_node("simulated", parameter_overrides=[Parameter("use_sim_time", value=True)])
-    node.declare_parameter("stream_rate", 1e9 / PERIOD)
-    node.declare_parameter("start_tolerance", 0.01)
-    node.declare_parameter("start_latency", 0.1)
-    executor = make_executor(events=request.param == "events")
+    for name, value in {"stream_rate": 1e9 / PERIOD, "start_tolerance": 0.01, "start_latency": 0.1}.items():
+        node.declare_parameter(name, value)
+    executor = make_executor(events=events)
     executor.add_node(node)
 
     def advance(*times):
@@ -42,46 +42,20 @@ def simulated(ros, request):
             executor.spin_once(timeout_sec=0.002)
 
     advance(START)
-    yield node, advance
-    executor.shutdown()
-    node.destroy_node()
-
-
-# Queued before a timer is called: the clock advances four times.
-AT_ONCE = [START + PERIOD + k for k in range(4)]
-LATER = [START + k * PERIOD + 10 for k in range(2, 8)]
-
-
-def test_a_timer_leaves_no_period_out(simulated):
-    def call():
-        keep_pace(node, timer)
-        calls.append(node.get_clock().now().nanoseconds)
-
-    calls = []
-    node, advance = simulated
-    timer = node.create_timer(PERIOD * 1e-9, call)
-    advance()  # the executor gets to know the timer
-    advance(*AT_ONCE)
-    for time in LATER:
-        advance(time)
-    assert sorted(set(calls)) == [AT_ONCE[-1], *LATER]
-
-
-def test_a_trajectory_leaves_no_setpoint_out(simulated):
-    from eom_dynamics.ros.dynamics.trajectory_player import TrajectoryPlayer
-
-    node, advance = simulated
     sent = []
     player = TrajectoryPlayer(node, lambda setpoint, _: not sent.append(setpoint.position[0]))
     motion = through([0.0, 1.0], [[0.0, 0.0], [0.4, 0.2]])
     player.play(motion, 0, "", eom.ElasticArm(eom.load_robot(CONFIG / "planar_2r.yaml")), lambda verdict: None)
     advance()
-    advance(*AT_ONCE)
-    for time in LATER:
-        advance(time)
+    # Queued before the timer is called: the clock advances four times.
+    advance(*(START + PERIOD + k for k in range(4)))
+    for k in range(2, 8):
+        advance(START + k * PERIOD + 10)
     expected = motion.derivatives(np.arange(1, 8) * PERIOD * 1e-9, 0)[0][:, 0]
     np.testing.assert_allclose(sent, expected, rtol=0, atol=1e-12)
     assert player.skipped == 0
+    executor.shutdown()
+    node.destroy_node()
 
 
 # --- Timers that are always late ---------------------------------------------------------
@@ -105,26 +79,6 @@ def test_a_simulated_robot_whose_steps_are_always_late_ends_with_a_signal(start)
     robot = start(*arguments, module="simulated_robot_node", client=RobotClient, patch=LATE)
     robot.wait_for_diagnostics(lambda *status: float(status[2]["steps late"]) > 0, "late steps")
     assert robot.process.stop(signal.SIGINT) == 0
-
-
-def test_a_trajectory_whose_setpoints_are_always_late_is_stopped_with_a_signal(start):
-    from eom_dynamics.msg import FeedforwardCommand, SplineTrajectory
-
-    robot = eom.load_robot(CONFIG / "planar_2r.yaml")
-    client = start("--params-file", CONFIG / "planar_2r.yaml", "-p", "stream_rate:=5000.0", patch=LATE)
-    # From rest to rest in 20 s: 126 t^5 - 420 t^6 + 540 t^7 - 315 t^8 + 70 t^9 of the time as a fraction.
-    shape = np.array([0, 0, 0, 0, 0, 126.0, -420.0, 540.0, -315.0, 70.0]) / 20.0 ** np.arange(10)
-    message = SplineTrajectory(
-        joint_names=robot.joint_names,
-        knots=array("d", [0.0, 20.0]),
-        degree=9,
-        coefficients=array("d", np.repeat(shape, 2)),
-    )
-    client.publisher(SplineTrajectory, "spline_trajectory").publish(message)
-    client.wait_for_diagnostics(lambda *status: "trajectory" in status[2], "the trajectory")
-    assert client.process.stop(signal.SIGTERM) == 0
-    client.until_silent()
-    assert client.feedforward[-1].status == FeedforwardCommand.STATUS_HELD
 
 
 # --- Worker threads ---------------------------------------------------------------------

@@ -124,6 +124,13 @@ def test_without_ros_the_error_is_one_line(tmp_path):
     assert errors.count("\n") == 1
 
 
+def test_interfaces_that_are_not_built_are_an_error_that_says_what_to_do(ros, monkeypatch):
+    monkeypatch.delitem(sys.modules, "eom_dynamics.ros.interfaces", raising=False)
+    monkeypatch.setitem(sys.modules, "eom_dynamics.msg", None)
+    with pytest.raises(ImportError, match=r"interfaces of eom_dynamics are not built.* make build, or colcon build"):
+        import eom_dynamics.ros.interfaces  # noqa: F401
+
+
 NODES = {
     "dynamics_node": ("~/inverse_dynamics", "spline_trajectory", "hold_last_command"),
     "planning_node": ("~/trajectory_feedforward", "joint_trajectory", "niceness"),

@@ -8,12 +8,12 @@ import time
 
 import numpy as np
 import pytest
-from node_client import PATIENCE, joint_trajectory, stamp_of, status_of
+from node_client import PATIENCE, joint_trajectory, stamp_of
 from paths import CONFIG
 
 import eom_dynamics as eom
 from eom_dynamics.kinematics.motion import predicted
-from eom_dynamics.messages.fields import COMMAND_FIELDS, STATE_FIELDS
+from eom_dynamics.messages.fields import COMMAND_FIELDS
 from eom_dynamics.trajectory import Spline, through
 from eom_dynamics.trajectory.takeover import take_over
 
@@ -63,8 +63,7 @@ class Stack:
 
     def refusals(self):
         """Why trajectories were refused last, by the node and by the planning node."""
-        values = [status_of(client.diagnostics[-1])[2] for client in (self.node, self.planning)]
-        return " ".join(value.get("last refused trajectory", "") for value in values)
+        return " ".join(client.values.get("last refused trajectory", "") for client in (self.node, self.planning))
 
     def told(self, frame):
         """Statuses of the trajectory with a frame, and their messages."""
@@ -124,10 +123,11 @@ class Stack:
         while self.now < until:
             self.tick(self.now + PERIOD)
             state = motion.derivatives((self.now - begin) * 1e-9)
-            number = self.node.publish(
-                **dict(zip(STATE_FIELDS, state, strict=True)), seconds=self.now // 10**9, at=self.now % 10**9
-            )
-            self.node.answers_to(number)
+            self.command(state)
+
+    def command(self, state):
+        """Have a setpoint with the time of the clock answered."""
+        self.node.answers_to(self.node.publish(state, seconds=self.now // 10**9, at=self.now % 10**9))
 
     def restart(self, **parameters):
         """Have the node forget where the joints are, with other parameters; time begins at 100 s."""
@@ -196,33 +196,32 @@ def test_two_are_played_from_their_stamps_on_the_second_in_place_of_the_first(st
     assert len(node.effort_command) == len(node.motor_setpoint) == len(node.feedforward)
 
 
-def test_one_from_rest_that_is_late_by_some_periods_is_as_if_on_time(stack):
-    begin, node, slow = stack.now + 5 * PERIOD, stack.node, TIMES * 5
-    at_rest = dict.fromkeys(STATE_FIELDS, np.zeros(2)) | {"position": POSITIONS[0]}
-    node.answers_to(node.publish(**at_rest, seconds=stack.now // 10**9, at=stack.now % 10**9))
+def play_late(stack, start, times, positions):
+    """Play a trajectory from rest at a position, late by four periods; returns its time 0, ns."""
+    begin, node = stack.now + 5 * PERIOD, stack.node
+    stack.command([start, *np.zeros((4, 2))])
     node.feedforward.clear()
-    stack.send(slow, stamp=begin)
-    stack.wait_until_playing()
-    stack.tick(begin - PERIOD)
-    stack.tick(begin + 4 * PERIOD)
-    motion = through(slow, POSITIONS)
-    assert 1e-7 < np.max(np.abs(motion.derivatives(4 / RATE, 0)[0] - POSITIONS[0])) < 1e-4
-    stack.play(begin + 40 * PERIOD)
-    assert_commands(node.feedforward, begin, motion)
-
-
-def test_a_late_one_from_rest_beside_its_first_position_makes_no_step(stack):
-    """It holds its first position, so that the transition to that, of which it is late, is all that moves."""
-    begin, node, start = stack.now + 5 * PERIOD, stack.node, POSITIONS[0] + 0.009
-    at_rest = dict.fromkeys(STATE_FIELDS, np.zeros(2)) | {"position": start}
-    node.answers_to(node.publish(**at_rest, seconds=stack.now // 10**9, at=stack.now % 10**9))
-    node.feedforward.clear()
-    stack.send([0.0, 0.05, 1.0], POSITIONS[[0, 0, 0]], stamp=begin)
+    stack.send(times, positions, stamp=begin)
     stack.wait_until_playing()
     stack.tick(begin - PERIOD)
     stack.tick(begin + 4 * PERIOD)
     stack.play(begin + 45 * PERIOD)
-    first, *_, last = (answer.motor_position for answer in node.feedforward)
+    return begin
+
+
+def test_one_from_rest_that_is_late_by_some_periods_is_as_if_on_time(stack):
+    slow = TIMES * 5
+    motion = through(slow, POSITIONS)
+    assert 1e-7 < np.max(np.abs(motion.derivatives(4 / RATE, 0)[0] - POSITIONS[0])) < 1e-4
+    begin = play_late(stack, POSITIONS[0], slow, POSITIONS)
+    assert_commands(stack.node.feedforward, begin, motion)
+
+
+def test_a_late_one_from_rest_beside_its_first_position_makes_no_step(stack):
+    """It holds its first position, so that the transition to that, of which it is late, is all that moves."""
+    start = POSITIONS[0] + 0.009
+    play_late(stack, start, [0.0, 0.05, 1.0], POSITIONS[[0, 0, 0]])
+    first, *_, last = (answer.motor_position for answer in stack.node.feedforward)
     for found, q in ((first, start), (last, POSITIONS[0])):
         held = ARM.feedforward(q, *np.zeros((4, 2))).motor_position
         np.testing.assert_allclose(found, held, rtol=0, atol=1e-4)
@@ -233,28 +232,6 @@ def assert_taken_over(stack, answers, old, new, begin):
     expected, verdict = take_over(ARM, old, new, begin, begin, 1 / RATE, latency=0.1)
     assert verdict.ok
     assert_commands(answers, stack.origin, expected)
-
-
-def test_one_that_starts_where_a_moving_arm_was_measured_takes_over(stack):
-    """As MoveIt replans on the move: from where the arm was some time ago, at rest."""
-    stack.origin, first = stack.now, through(TIMES * 5, POSITIONS)
-    stack.send(TIMES * 5)
-    stack.wait_until_playing()
-    stack.play(stack.origin + 40 * PERIOD)
-    now = 40 / RATE
-    measured = first.derivatives(now - 0.08, 0)[0]
-    assert 0.02 < np.max(np.abs(measured - first.derivatives(now, 0)[0])) < 0.05
-    away = first.derivatives(now, 0)[0] + 0.17
-    stack.send([0.0, 2.0], [away, away])
-    stack.wait_for_refusal("starts 0.17 rad or m from its commanded position")
-    node, count = stack.node, stack.node.process.log.count("trajectory accepted")
-    second = np.array([measured, measured + 0.1])
-    stack.send([0.0, 2.0], second)
-    node.wait(lambda: node.process.log.count("trajectory accepted") > count, "the second one")
-    stack.play(stack.origin + 140 * PERIOD)
-    before = sum(stamp_of(answer) <= stack.origin + 40 * PERIOD for answer in node.feedforward)
-    assert_commands(node.feedforward[:before], stack.origin, first)
-    assert_taken_over(stack, node.feedforward[before:], first, through([0.0, 2.0], second), now)
 
 
 SWING = through([0.0, 2.0, 4.0], [[0.0, 0.5], [0.4, 0.2], [0.0, 0.5]])

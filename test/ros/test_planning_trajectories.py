@@ -11,7 +11,7 @@ from node_client import joint_trajectory
 from paths import CONFIG
 
 import eom_dynamics as eom
-from eom_dynamics.messages.fields import COMMAND_FIELDS, STATE_FIELDS
+from eom_dynamics.messages.fields import STATE_FIELDS
 from eom_dynamics.trajectory import paper_motion, through
 
 pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")
@@ -62,21 +62,6 @@ def ask(client, trajectory, **options):
 
 def table(values, columns=N):
     return np.reshape(values, (-1, columns))
-
-
-def test_the_answer_is_the_feedforward_of_its_samples(node, rng):
-    """Each of which sums alike alone, as in the stream, but for its sines and cosines: not to the last bit."""
-    order = list(map(int, rng.permutation(N)))
-    answer = ask(node, message(order=order), sample_rate=100.0)
-    assert answer.success, answer.message
-    assert answer.joint_names == answer.motor_names == [NAMES[i] for i in order]
-    np.testing.assert_allclose(answer.time, np.arange(151) / 100, rtol=0, atol=1e-12)
-    samples = [table(getattr(answer, field))[:, np.argsort(order)] for field in STATE_FIELDS]
-    arm = eom.ElasticArm(ROBOT)
-    wanted = [arm.feedforward(*state) for state in zip(*samples, strict=True)]
-    for field, values in zip(COMMAND_FIELDS, map(np.array, zip(*wanted, strict=True)), strict=True):
-        got = table(getattr(answer, field))
-        np.testing.assert_allclose(got, values[:, order], rtol=0, atol=1e-12 * np.abs(values).max())
 
 
 def test_the_trajectory_comes_back_with_efforts(node, rng):

@@ -81,29 +81,15 @@ def assert_answers(arrays, record, order=slice(None), every=1):
             np.testing.assert_allclose(record[name][i], values[order], rtol=0, atol=1e-12 * np.abs(record[name]).max())
 
 
-def stream(play, seconds):
-    arrays = motion(1000 * seconds)
-    resident = []
-
-    def watch(process, _):
-        while process.process.poll() is None and not stop.wait(seconds / 10):
-            resident.append(process.resident_bytes)
-
-    stop = threading.Event()
-    timer = threading.Timer(seconds + 2, stop.set)
-    timer.start()
-    code, reports, errors, record = play(arrays, while_playing=watch)
+def test_nothing_is_lost_at_1_khz(play):
+    arrays = motion(1000)
+    code, reports, errors, record = play(arrays)
     assert code == 0, errors
-    assert reports[-1] == {"sent": 1000 * seconds, "received": 1000 * seconds, "lost": 0, "out_of_order": 0}
+    assert reports[-1] == {"sent": 1000, "received": 1000, "lost": 0, "out_of_order": 0}
     assert_answers(arrays, record, every=100)
     # Never early, and so never faster than the rate; how late depends on the machine.
-    assert np.all(record["sent"] - record["sent"][0] > np.arange(1000 * seconds) * 1e-3 - 1e-3)
+    assert np.all(record["sent"] - record["sent"][0] > np.arange(1000) * 1e-3 - 1e-3)
     assert np.all(record["round_trip"] > 0)
-    return resident
-
-
-def test_nothing_is_lost_at_1_khz(play):
-    stream(play, 1)
 
 
 def test_nothing_is_lost_where_the_machine_stands_still(play):
@@ -121,12 +107,6 @@ def test_nothing_is_lost_where_the_machine_stands_still(play):
     code, reports, errors, _ = play(motion(1500), while_playing=stand_still)
     assert code == 0, errors
     assert reports[-1] == {"sent": 1500, "received": 1500, "lost": 0, "out_of_order": 0}
-
-
-@pytest.mark.soak
-def test_nothing_is_lost_and_nothing_grows_in_30_seconds_at_1_khz(play):
-    resident = stream(play, 30)
-    assert max(resident[3:]) - resident[2] < 4e6
 
 
 def test_the_record_holds_what_was_sent_and_answered(play):

@@ -47,13 +47,8 @@ def answers(client):
 def test_from_activation_on_stream_and_middleware_are_in_real_time_on_their_processors(start):
     """And memory is locked where that is permitted."""
     allowed = sorted(os.sched_getaffinity(0))
-    asked = (
-        f"realtime_priority:={PRIORITY}",
-        f"cpu_affinity:='{allowed[-1]}'",
-        "lock_memory:=true",
-        "autostart:=false",
-    )
-    client = start(*ARGUMENTS, *(word for x in (*asked, "autostart:=false") for word in ("-p", x)))
+    asked = f"realtime_priority:={PRIORITY}", f"cpu_affinity:='{allowed[-1]}'", "lock_memory:=true", "autostart:=false"
+    client = start(*ARGUMENTS, *(word for x in asked for word in ("-p", x)))
     node = client.process.process.pid
     assert client.transition("configure")
     assert {entry[1] for entry in threads(node).values()} == {os.SCHED_OTHER}

@@ -10,7 +10,7 @@ from paths import CONFIG
 from urdf_arms import urdf_arm
 
 import eom_dynamics as eom
-from eom_dynamics.messages.fields import STATE_FIELDS
+from eom_dynamics.messages.fields import COMMAND_FIELDS
 from eom_dynamics.robot import robot_from_urdf
 
 pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")
@@ -63,17 +63,6 @@ def set_parameters(node, **values):
 
 
 # --- Each source ------------------------------------------------------------------------
-
-
-def test_own_parameters(probe, tmp_path):
-    node = probe(*IIWA)
-    assert (node.supply.source, node.supply.arrives) == ("parameters robot.*", False)
-    loaded = node.supply.load()
-    assert name_of(loaded) == "iiwa"
-    assert node.supply.load() is loaded
-    node = probe(*parameter_file(tmp_path, robot_description=ARM))
-    assert node.supply.source == "parameter robot_description"
-    assert name_of(node.supply.load()) == "arm"
 
 
 def test_a_file(probe, tmp_path):
@@ -172,37 +161,6 @@ def test_nobody_on_the_network_chooses_a_program(probe, tmp_path):
     assert name_of(node.supply.load()) == "arm"
 
 
-@pytest.mark.parametrize("source", ["robot_file", "robot"])
-def test_springs_and_payloads_are_added_to_a_parameter_file(probe, tmp_path, source):
-    """And all that they do not name remains, such as transmissions and the rotor model."""
-    section = packaged_parameters("planar_2r")
-    section |= {"joint_friction": "included"}
-    section["transmission"] = {"joints": list(section["joint_names"]), "matrix": [0.5, 0.5, 0.5, -0.5]}
-    (tmp_path / "robot.yaml").write_text(json.dumps({"/**": {"ros__parameters": {"robot": section}}}))
-    joint = section["joint_names"][0]
-    added = {"joints": {joint: {"elasticity": {"type": "linear", "stiffness": 77.0}}}, "gravity": [0.0, 0.0, -1.6]}
-    added["payloads"] = {section["joint_names"][1]: {"mass": 1.5, "center_of_mass": [0.0, 0.0, 0.05]}}
-    given = {"robot": section} if source == "robot" else {"robot_file": str(tmp_path / "robot.yaml")}
-    robot = probe(*parameter_file(tmp_path, **given, urdf=added)).supply.load().evaluator.arm.robot
-    plain = eom.robot_from_parameters(section)
-    assert robot.joints[0].spring.rest_stiffness == 77.0
-    np.testing.assert_array_equal(robot.gravity, [0.0, 0.0, -1.6])
-    assert robot.joints[1].mass == plain.joints[1].mass + 1.5
-    assert robot.joint_friction == plain.joint_friction
-    assert robot.transmission is not None and robot.transmission[0] == plain.transmission[0]
-
-
-@pytest.mark.parametrize("source", [IIWA, ("-p", f"robot_file:={CONFIG / 'iiwa.yaml'}")], ids=["parameters", "file"])
-def test_a_prefix_precedes_the_names_of_joints_motors_and_tools(probe, source):
-    arm, plain = (probe(*source, *more).supply.load().evaluator.arm for more in (("-p", "joint_prefix:=left_"), ()))
-
-    def names(arm):
-        return [*arm.robot.joint_names, *arm.motor_names, *(tool.name for tool in arm.robot.tools)]
-
-    assert names(arm) == [f"left_{name}" for name in names(plain)]
-    assert_same(arm.robot, plain.robot)
-
-
 def test_all_errors_of_a_robot_are_on_one_line(probe, tmp_path):
     robot = {"name": "arm", "joint_names": ["a"], "joints": {"a": {"type": "universal"}}, "gravity": [1.0]}
     error = probe(*parameter_file(tmp_path, robot=robot)).supply.load().error
@@ -217,9 +175,12 @@ def test_a_source_that_is_closer_comes_first(probe, other, describe, tmp_path):
     other("rsp", robot_description=HEAVY)
     every = {"robot_description": ARM, "robot_source_node": "/rsp"}
     topic = ("-r", f"robot_description:={describe.topic}")
-    assert name_of(probe(*IIWA, *parameter_file(tmp_path, **every), *topic).supply.load()) == "iiwa"
+    node = probe(*IIWA, *parameter_file(tmp_path, **every), *topic)
+    assert (node.supply.source, node.supply.arrives) == ("parameters robot.*", False)
+    loaded = node.supply.load()
+    assert name_of(loaded) == "iiwa" and node.supply.load() is loaded
     node = probe(*parameter_file(tmp_path, **every), *topic)
-    assert name_of(node.supply.load()) == "arm"
+    assert (node.supply.source, name_of(node.supply.load())) == ("parameter robot_description", "arm")
     assert name_of(probe("-p", f"robot_file:={CONFIG / 'planar_2r.yaml'}", *topic).supply.load()) == "planar_2r"
     assert probe("-p", "robot_source_node:=/rsp", *topic).supply.source == "parameters of node /rsp"
     # A robot that cannot be used is an error, and does not give way to the next source.
@@ -363,15 +324,8 @@ def test_a_spring_of_an_unknown_joint_is_refused_and_can_be_corrected(probe, des
 def assert_computes(client, robot):
     """The node answers setpoints, motor side and all, as the library does for this robot."""
     state = np.random.default_rng(7).normal(size=(5, robot.n))
-    fields = dict(zip(STATE_FIELDS, state, strict=True))
-    feedforward, _, _ = client.answers_to(client.publish(joint_names=list(robot.joint_names), **fields))
-    wanted = eom.ElasticArm(robot).feedforward(*state)
-    for name, values in [
-        ("effort", wanted.tau),
-        ("effort_acceleration", wanted.taudd),
-        ("motor_position", wanted.motor_position),
-        ("motor_effort", wanted.motor_effort),
-    ]:
+    feedforward, _, _ = client.answers_to(client.publish(state, joint_names=list(robot.joint_names)))
+    for name, values in zip(COMMAND_FIELDS, eom.ElasticArm(robot).feedforward(*state), strict=True):
         np.testing.assert_allclose(getattr(feedforward, name), values, rtol=0, atol=1e-12 * np.abs(values).max())
 
 

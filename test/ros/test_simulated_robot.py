@@ -7,7 +7,7 @@ import signal
 import numpy as np
 import pytest
 import yaml
-from node_client import refusals_at_start, stamp_of, status_of
+from node_client import refusals_at_start, stamp_of
 from paths import CONFIG
 from robot_client import BY_CLOCK, RobotClient
 
@@ -83,7 +83,7 @@ def test_links_follow_setpoints_through_the_whole_stack(start):
     # Both nodes are there, but may not have met yet.
     robot.repeat(
         lambda: sent.append(dynamics.publish(**setpoints[0])),
-        lambda: status_of(robot.diagnostics[-1])[2]["commands"] != "0",
+        lambda: robot.values["commands"] != "0",
         "a command",
     )
     followed = []

@@ -13,20 +13,17 @@ from eom_dynamics.ros.dynamics.statistics import StreamStatistics
 
 
 class Stream(StreamStatistics):
-    """Statistics of setpoints that are answered, refused, or answered beyond limits."""
-
-    def __init__(self):
-        super().__init__(MagicMock(warning_period=1.0))
+    """Statistics of setpoints that are answered within times, ns, refused, or answered beyond limits."""
 
     def answer(self, *times):
+        self.received += len(times)
+        self.published += len(times)
         for time in times:
-            self.received += 1
-            self.published += 1
             self.add_time(time)
 
     def turn_down(self, *reasons):
+        self.received += len(reasons)
         for reason in reasons:
-            self.received += 1
             self.refuse(reason)
 
     def go_beyond(self, ratio):
@@ -37,7 +34,7 @@ class Stream(StreamStatistics):
 
 @pytest.fixture
 def stream():
-    return Stream()
+    return Stream(MagicMock(warning_period=1.0))
 
 
 def test_figures_are_those_of_the_period(stream):

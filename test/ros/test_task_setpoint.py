@@ -4,13 +4,12 @@
 import numpy as np
 import pytest
 from differences import deviation
-from node_client import stamp_of, status_of
+from node_client import stamp_of
 from paths import CONFIG
 from scipy.interpolate import CubicSpline
 
 import eom_dynamics as eom
 from eom_dynamics.kinematics import body_poses
-from eom_dynamics.messages.fields import STATE_FIELDS
 from eom_dynamics.simulation import ElasticPlant, simulate
 from eom_dynamics.trajectory import through_poses
 
@@ -21,13 +20,9 @@ BENT = np.array([0.3, -1.2, 1.4, 0.3, 0.9, 0.6])
 START = 1_700_000_000 * 10**9
 
 
-def rest(q):
-    return dict(zip(STATE_FIELDS, [q, *np.zeros((4, len(q)))], strict=True))
-
-
 def begin(node, q):
     """Stand at q, by a setpoint of the joints."""
-    node.answers_to(node.publish(**rest(q)))
+    node.answers_to(node.publish([q, *np.zeros((4, len(q)))]))
 
 
 def stream(node, path, t, frame=""):
@@ -55,7 +50,7 @@ def answered(node):
 
 
 def refusals(node):
-    return int(status_of(node.diagnostics[-1])[2]["refused"])
+    return int(node.values["refused"])
 
 
 def joint_motion(arm, commands):
@@ -134,7 +129,7 @@ def test_what_cannot_be_solved_is_refused_and_the_stream_goes_on(iiwa, given, re
     assert deviation(body_poses(IIWA.robot, q[-1])[-1], there, floor=1.0) < 1e-9
     iiwa.publish_task(**{"C": C, "at": START, "frame": name, **given})
     iiwa.wait_for_diagnostics(lambda *s: reason in s[2]["last refusal"], "the refusal")
-    iiwa.answers_to(iiwa.publish(**rest(Q)))
+    begin(iiwa, Q)
 
 
 def test_without_a_command_the_joints_are_where_joint_states_say(iiwa):
@@ -150,7 +145,7 @@ def test_without_a_command_the_joints_are_where_joint_states_say(iiwa):
     there = Q + 0.1 * np.linalg.svd(kinematics.jacobian(Q))[2][-1]
     node.repeat(
         lambda: node.publish_task(C, at=START),
-        lambda: "the position of 'iiwa_joint_1', " in status_of(node.diagnostics[-1])[2]["last refusal"],
+        lambda: "the position of 'iiwa_joint_1', " in node.values["last refusal"],
         "the refusal",
     )
     states = node.publisher(JointState, "joint_states")
@@ -176,7 +171,7 @@ def test_without_a_command_the_joints_are_where_joint_states_say(iiwa):
     refused, count = refusals(node), len(node.feedforward)
     node.publish_task(C, at=START + 2 * 10**9)
     node.wait(lambda: refusals(node) > refused, "a refusal")
-    assert "it takes a message on joint_states" in status_of(node.diagnostics[-1])[2]["last refusal"]
+    assert "it takes a message on joint_states" in node.values["last refusal"]
     node.repeat(both, lambda: len(node.feedforward) > count, "a command")
 
 
@@ -216,7 +211,7 @@ def test_beyond_what_the_arm_can_do_setpoints_are_refused_with_bounded_rates(ur5
             "exceeds limits: ",
         )
     )
-    ur5e.answers_to(ur5e.publish(**rest(q[-1])))
+    begin(ur5e, q[-1])
 
 
 def test_limits_are_those_of_the_parameter_task_limits(ur5e):

@@ -4,7 +4,7 @@
 import numpy as np
 import pytest
 from differences import deviation
-from node_client import joint_trajectory, status_of
+from node_client import joint_trajectory
 from paths import CONFIG
 
 import eom_dynamics as eom
@@ -134,9 +134,7 @@ class Topic:
 
     def refused(self, trajectory, reason):
         self._poses.publish(trajectory)
-        self._node.wait(
-            lambda: reason in status_of(self._node.diagnostics[-1])[2].get("last refused trajectory", ""), reason
-        )
+        self._node.wait(lambda: reason in self._node.values.get("last refused trajectory", ""), reason)
 
 
 @pytest.fixture(scope="module")

@@ -59,21 +59,6 @@ def test_it_continues_the_command_and_ends_at_rest(data: st.DataObject, name: st
     assert ratio == pytest.approx(round(ratio), abs=1e-6) and -SHORTER <= round(ratio) <= LONGER
 
 
-@given(data=st.data(), name=st.sampled_from(NAMES))
-def test_efforts_are_the_derivatives_of_efforts_along_it(data: st.DataObject, name: str) -> None:
-    """On both sides of its end, where the fifth derivative of q jumps; the others are continuous by its polynomial."""
-    arm = ARMS[name]
-    stop, _ = choose_stop(arm, LimitCheck(arm), command(arm, data.draw(states(name))), 0.3)
-    step = 1e-5 * stop.duration
-    centres = stop.duration * np.array([0.1, 0.5, 0.9, 1.1])
-    at = [arm.feedforward(*stop.at(centres + k * step).state) for k in (-1, 0, 1)]
-    for rate in (0, 1, 3, 4):
-        difference = (np.array(at[2][rate]) - np.array(at[0][rate])) / (2 * step)
-        size = np.max(np.abs(at[1][rate + 1])) + np.max(np.abs(at[1][rate])) / stop.duration
-        # Second differences of quantities that change over the stop's time, and rounding over the step.
-        np.testing.assert_allclose(difference, at[1][rate + 1], atol=1e-5 * size)
-
-
 def worst(arm: ElasticArm, motion: object, duration: float) -> float:
     """Largest ratio of a quantity to its limit, by the check of trajectories, at 1000 instants."""
     return max((p.ratio for p in check(arm, motion, rate=1000 / duration).exceeded), default=1.0)  # type: ignore[arg-type]
@@ -138,12 +123,3 @@ def test_wrench_stiffness_and_base_come_to_rest_too() -> None:
     many = stop.at(np.linspace(0.0, 0.5, 7))
     assert many.wrench[0].shape == (7, 6) and many.stiffness[2].shape == (7, 2)
     assert many.base is not None and many.base.specific_force.shape == (3, 7, 3)
-
-
-def test_where_no_motor_can_follow_the_reason_is_said() -> None:
-    arm = ARMS["vsa_planar_2r"]
-    order = JointOrder(arm.robot.joint_names, [])
-    stiffness = tuple(np.array([[1e-3, 1e-3], [0.0, 0.0], [0.0, 0.0]]))
-    last = EvaluatedCommand(order, np.ones((5, 2)), (), np.zeros((3, 2)), np.zeros((4, 4)), (), stiffness)
-    with pytest.raises(eom.StiffnessError):
-        choose_stop(arm, LimitCheck(arm), last, 0.3)

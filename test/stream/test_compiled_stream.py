@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fast path of a setpoint: the bits of the solver, from the middleware's own bytes to its own bytes."""
 
-import gc
-import tracemalloc
 from dataclasses import replace
 from itertools import cycle
 from types import SimpleNamespace
@@ -18,14 +16,7 @@ from eom_dynamics.actuators.drive_units import SIDES, DriveUnits
 from eom_dynamics.actuators.springs import CoupledSpring
 from eom_dynamics.codegen.native import extension
 from eom_dynamics.elastic import DriveCommand
-from eom_dynamics.messages.fields import (
-    ANGULAR_FIELDS,
-    FORCE_FIELDS,
-    STATE_FIELDS,
-    STIFFNESS_FIELDS,
-    WRENCH_FIELDS,
-    doubles,
-)
+from eom_dynamics.messages.fields import STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS, doubles
 from eom_dynamics.messages.setpoint_to_command import LIMIT_POLICIES, SetpointEvaluator
 from eom_dynamics.messages.spatial import wrench_messages
 from eom_dynamics.stream.compiled_stream import (
@@ -156,28 +147,6 @@ def test_every_bit_is_that_of_the_solver(name, shuffled, wrenches):
         setup.assert_equal(stream)
 
 
-@pytest.mark.parametrize("name", ["vsa_planar_2r", "damped"])
-def test_the_lead_is_that_of_the_solver(name):
-    """And the state stays that of the setpoint."""
-    setup = Setup(with_springs(eom.load_robot("iiwa"), EVERY_KIND["damped"]) if name == "damped" else name)
-    setup.solver.lead = setup.compiled.evaluator.lead = 2.5e-3
-    setup.limit_policy = "warn"
-    setup.draw(wrenches=(True, True, False))
-    stream = setup.stream()
-    for step in range(10):
-        setup.draw(wrenches=(True, True, False))
-        setup.setpoint.header.stamp.sec, setup.setpoint.header.stamp.nanosec = 7, step * 1_000_000
-        if setup.solver.arm.variable.any():
-            setup.setpoint.stiffness = doubles(setup.rng.uniform(180, 220, setup.robot.n))
-            setup.setpoint.stiffness_rate = doubles(setup.rng.uniform(-9, 9, setup.robot.n))
-            stream = stream if step else setup.stream()
-        setup.assert_equal(stream)
-        assert stream.command().lead == 2.5e-3
-        command = setup.deserialize(stream.call.written(FEEDFORWARD), setup.kinds[FEEDFORWARD])
-        assert command.command_lead == 2.5e-3
-        np.testing.assert_array_equal(stream.committed_state[0], np.array(setup.setpoint.position))
-
-
 def test_zeros_keep_their_sign_and_tiny_numbers_their_bits():
     setup = Setup("iiwa")
     setup.draw()
@@ -272,39 +241,6 @@ def test_places_beyond_a_message_or_an_array_are_refused(name, change, reason):
         create(**given | {name: change(given[name])})
 
 
-@pytest.mark.parametrize("policy", ["warn", "refuse", "clip", "ignore"])
-def test_commands_beyond_limits_are_treated_as_the_solver_treats_them(policy):
-    setup = Setup("panda")
-    setup.limit_policy = policy
-    setup.draw()
-    setup.setpoint.position = doubles(np.array([0.0, 0, 0, -1, 0, 1, 0]))
-    stream = setup.stream()
-    setup.assert_equal(stream)
-    upper = setup.compiled.limits.upper
-    for joint in range(7):
-        position = np.array([0.0, 0, 0, -1, 0, 1, 0])
-        position[joint] = upper[joint]
-        setup.setpoint.position = doubles(position)
-        setup.assert_equal(stream)
-        position[joint] = np.nextafter(upper[joint], np.inf)
-        setup.setpoint.position = doubles(position)
-        if policy == "refuse":
-            assert stream.call(setup.serialize(setup.setpoint)) is None
-        else:
-            setup.assert_equal(stream)
-    # Beyond by more than a turn, the solver says why.
-    for end, sign in ((upper, 1.0), (setup.compiled.limits.lower, -1.0)):
-        position[6] = end[6] + sign * 2 * np.pi * (1 + 1e-12)
-        setup.setpoint.position = doubles(position)
-        if policy == "ignore":
-            setup.assert_equal(stream)
-            continue
-        assert stream.call(setup.serialize(setup.setpoint)) is None
-        with pytest.raises(eom.StateError, match=r"^position of fer_joint7 is .* rad, its range .* not in degrees"):
-            setup.solver.evaluate(setup.setpoint, limit_policy=policy)
-        position[6] = 0.0
-
-
 ACTUATOR = Actuator(Friction(0.5, 0.3, 0.5, viscous_negative=0.4, coulomb_negative=0.2), Gear(0.8))
 
 
@@ -358,93 +294,11 @@ def test_every_arm_is_compiled(name):
     assert (exceeded > 0) == name.startswith("voltage")
 
 
-def test_a_stiffness_out_of_range_is_left_to_the_solver():
-    setup = Setup(_arm("variable"))
-    message = setup.draw()
-    message.stiffness = doubles(np.array([400.0, 500.0]))
-    stream = setup.stream()
-    setup.assert_equal(stream)
-    message.stiffness = doubles(np.array([400.0, 49.0]))
-    assert stream.call(setup.serialize(message)) is None
-    with pytest.raises(eom.exceptions.StiffnessError, match="49 is outside"):
-        setup.solver.evaluate(message, stamp=0)
-
-
-def test_motion_of_the_base_is_read():
-    from eom_dynamics.msg import BaseMotion
-    from geometry_msgs.msg import Vector3
-
-    setup = Setup(_arm("damped"))
-    for k in range(10):
-        message = setup.draw()
-        message.header.stamp.sec, message.header.stamp.nanosec = 5, k * 10**6
-        rows = setup.rng.normal(size=(7, 3))
-        fields = (*ANGULAR_FIELDS, *FORCE_FIELDS)
-        vectors = {field: Vector3(x=x, y=y, z=z) for field, (x, y, z) in zip(fields, rows.tolist(), strict=True)}
-        message.base = [BaseMotion(**vectors)]
-        stream = setup.stream() if k == 0 else stream  # noqa: F821
-        setup.assert_equal(stream)
-    message.base[0].specific_force = Vector3()
-    assert stream.call(setup.serialize(message)) is None
-    with pytest.raises(eom.StateError, match="specific_force is zero"):
-        setup.solver.evaluate(message, stamp=0)
-
-
 def test_backends_without_compiled_code_have_no_stream(monkeypatch):
     arm = eom.ElasticArm(eom.load_robot("planar_2r"))
     monkeypatch.setattr(arm, "backend", "numpy")
     with pytest.raises(eom.KernelError, match="native backend"):
         CompiledStream(SetpointEvaluator(arm))
-
-
-def test_the_call_allocates_nothing_that_stays():
-    setup = Setup("iiwa")
-    setup.draw()
-    stream = setup.stream()
-    messages = [setup.serialize(setup.draw()) for _ in range(10)]
-
-    def answer(rounds):
-        for _ in range(rounds):
-            for message in messages:
-                stream.call(message)
-                stream.call.written(MOTOR_SETPOINT)
-                stream.call.commit()
-
-    answer(10)
-    gc.collect()
-    tracemalloc.start()
-    try:
-        answer(10)
-        before, _ = tracemalloc.get_traced_memory()
-        answer(500)
-        after, _ = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert after - before < 512  # of tracemalloc and this function, not 1 byte a message
-
-
-@pytest.mark.parametrize(("robot", "lead"), [("sea_planar_2r", 0.0), ("vsa_planar_2r", 2.5e-3)])
-def test_a_payload_that_changes_is_that_of_the_solver_to_the_bit(robot, lead):
-    setup = Setup(robot)
-    payload = eom.Payload(0.1, [0.02, 0.01, 0])
-    for solver in (setup.solver, setup.compiled.evaluator):
-        solver.lead = lead
-        solver.prepare_payload()
-        solver.payload.change(payload, 0.005)
-    setup.draw(0.03)
-    own, stream = setup.compiled.evaluator.payload, None
-    for k in range(9):
-        setup.setpoint.header.stamp.sec, setup.setpoint.header.stamp.nanosec = 1_700_000_000, k * 10**6
-        now = 1_700_000_000 * 10**9 + k * 10**6
-        setup.solver.clock = lambda now=now: now
-        parameters = own.at(now, now)
-        stream = stream or setup.stream()
-        assert stream.has_payload
-        stream.set_payload(parameters)
-        setup.assert_equal(stream)
-        own.commit()
-        assert [x.tobytes() for x in stream.command().payload[: len(parameters)]] == [x.tobytes() for x in parameters]
-    assert not own.blending
 
 
 HUGE = {

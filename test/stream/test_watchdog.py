@@ -50,33 +50,6 @@ def test_nothing_is_lost_before_the_first_setpoint_nor_after_the_end_of_a_stream
     assert not dog.lose("publisher") and dog.cause == ""
 
 
-def test_hold_goes_on_from_the_last_command_without_a_step_and_comes_to_rest() -> None:
-    dog = lost("hold")
-    assert dog.phase is Phase.STOPPING and dog.responding and dog.within_limits
-    responses = [dog.respond(k * MS) for k in range(300)]
-    first, last = responses[0], responses[-1]
-    np.testing.assert_allclose(first.flow.state, SETPOINT, rtol=1e-12)
-    assert first.status is Status.STOPPING and last.status is Status.HELD and dog.phase is Phase.HELD
-    assert dog.responding and last.fade is None
-    np.testing.assert_array_equal(last.flow.state[1:], 0.0)
-    tau = np.array([ARM.feedforward(*r.flow.state).tau for r in responses])
-    taud = np.array([ARM.feedforward(*r.flow.state).taud for r in responses])
-    # Each step is that of the rate, up to its change within a millisecond.
-    steps, rates = np.diff(tau, axis=0) / 1e-3, 0.5 * (taud[1:] + taud[:-1])
-    np.testing.assert_allclose(steps, rates, atol=1e-3 * np.max(np.abs(rates)))
-
-
-def test_ramp_fades_efforts_along_the_stop() -> None:
-    dog = lost("ramp")
-    responses = [dog.respond(k * MS) for k in range(450)]
-    assert {r.status for r in responses[:400]} == {Status.RAMPING}
-    assert responses[-1].status is Status.HELD and dog.phase is Phase.RELEASED
-    weights = np.array([r.fade.w for r in responses if r.fade])
-    assert weights[0] == 1.0 and weights[-1] == 0.0 and np.all(np.diff(weights) <= 0.0)
-    with pytest.raises(eom.StateError, match=r"^efforts are ramped down .*: deactivate and activate the node$"):
-        dog.admit(responses[-1].flow.state[0])
-
-
 @pytest.mark.parametrize("policy", ["none", "deactivate"])
 def test_the_other_policies_command_nothing(policy: str) -> None:
     dog = lost(policy)

@@ -14,7 +14,7 @@ from rclpy.lifecycle.publisher import LifecyclePublisher
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray, Header
 
-from ...messages.fields import COMMAND_FIELDS, MOTOR_SETPOINT_FIELDS, doubles
+from ...messages.fields import MOTOR_SETPOINT_FIELDS, doubles
 from ...messages.setpoint_to_command import EvaluatedCommand
 from ...stream.compiled_stream import FEEDFORWARD, ShapeCall
 from ...stream.watchdog import Status
@@ -46,15 +46,11 @@ class CommandTopics:
     """
 
     def __init__(self, node: LifecycleNode) -> None:
-        """Create the publishers."""
         self.commands_motors = True
         # In the order of a compiled call's messages; they are reused, since publishing copies them.
         self._messages = FeedforwardCommand(), JointState(), Float64MultiArray()
-        self._publishers = [
-            self._create(node, FeedforwardCommand, "feedforward"),
-            self._create(node, JointState, "motor_setpoint"),
-            self._create(node, Float64MultiArray, "effort_command"),
-        ]
+        topics = ("feedforward", "motor_setpoint", "effort_command")
+        self._publishers = [self._create(node, type(x), y) for x, y in zip(self._messages, topics, strict=True)]
         # What was published last since :meth:`forget`, or the compiled call that has it.
         self._latest: SentCommand | ShapeCall | None = None
         self.count_listeners()
@@ -112,8 +108,7 @@ class CommandTopics:
         feedforward.joint_names, feedforward.command_lead = order.names, command.lead
         feedforward.motor_names = motor_setpoint.name = order.motor_names
         feedforward.status, feedforward.held = status.value, status is not Status.FRESH
-        rows = (*order.to_message(command.efforts), *order.motors_to_message(command.motors))
-        for field, values in zip(COMMAND_FIELDS, rows, strict=True):
+        for field, values in command.fields().items():
             setattr(feedforward, field, doubles(values))
         if sent is None:
             for field, same in MOTOR_SETPOINT_FIELDS.items():

@@ -11,7 +11,7 @@ from rclpy.qos import QoSProfile
 
 from ...elastic.limit_violations import summary
 from ...exceptions import EomDynamicsError, StateError
-from ...messages.fields import doubles
+from ...messages.fields import write
 from ...messages.payload_blend import read_payload
 from ...messages.setpoint_to_command import SetpointEvaluator, matrices, refusal_reason
 from ...terminal import printable
@@ -19,8 +19,8 @@ from ..executors import Worker
 from ..interfaces import ComputeInverseDynamics, Payload, SetPayload, stream_qos
 from ..robot_node import RobotNode
 
+# For bursts of many clients, or of one that does not wait for answers.
 SERVICE_QOS = QoSProfile(depth=1000)
-"""For bursts of many clients, or of one that does not wait for answers."""
 
 
 def serve_inverse_dynamics(
@@ -43,8 +43,7 @@ def serve_inverse_dynamics(
             fields = command.fields()
             if request.include_matrices:
                 fields |= matrices(current, command)
-            for name, values in fields.items():
-                setattr(response, name, doubles(values))
+            write(response, list(fields), list(fields.values()))
             response.joint_names, response.motor_names = command.order.names, command.order.motor_names
             if command.violations:
                 response.message = f"exceeds limits: {summary(command.violations)}"
@@ -74,7 +73,6 @@ class PayloadTopic:
     """
 
     def __init__(self, node: RobotNode, evaluator: Callable[[], SetpointEvaluator]) -> None:
-        """Subscribe, and create the service."""
         self._node, self._evaluator = node, evaluator
         self._worker = Worker(node, "payload")
         self._prepared: SetpointEvaluator | None = None

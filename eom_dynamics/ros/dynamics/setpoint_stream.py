@@ -7,6 +7,7 @@ import time
 import traceback
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 from rclpy.serialization import deserialize_message
@@ -55,7 +56,6 @@ class SetpointStream:
     """
 
     def __init__(self, node: RobotNode, commands: CommandTopics, deactivate: Callable[[], None]) -> None:
-        """Subscribe, knowing no robot; ``deactivate`` deactivates the node."""
         self._node, self._commands = node, commands
         self.evaluator: SetpointEvaluator | None = None
         # Of the payload that the compiled calls take into account; none while that changes.
@@ -90,19 +90,19 @@ class SetpointStream:
         self.player.require_efforts = self.supervision.require_efforts
         self.supervision.watch_quality(setpoints, quality["qos_profile"])
 
-    def on_parameter(self, name: str, value: object) -> None:
+    def on_parameter(self, name: str, value: Any) -> None:
         """Apply a changed parameter of the node, if it concerns the stream."""
         if name == "effort_command":
             self._commands.commands_motors = value == "motor"
         elif name == "limits":
-            self.limit_policy = str(value)
+            self.limit_policy: str = value
             self._shapes.forget()
         elif name == "command_lead":
-            self._command_lead = float(str(value))
+            self._command_lead = value
             self._take_lead()
             self._shapes.forget()
         elif name == "setpoint_lifespan":
-            self._lifespan = round(float(str(value)) * 1e9)
+            self._lifespan = round(value * 1e9)
 
     def take(self, evaluator: SetpointEvaluator, compiled: CompiledStream | None) -> None:
         """Begin a stream for the robot of an evaluator, with its compiled calls, if any."""
@@ -118,12 +118,11 @@ class SetpointStream:
 
     def _take_lead(self) -> None:
         """Set the lead of setpoints, and of trajectories, whose period is known."""
-        if self.evaluator is None:
-            return
-        given, robot = self._command_lead, self.evaluator.arm.robot
-        self.evaluator.lead = given if given >= 0 else robot.command_lead
-        stream_period = 1.0 / self._node.get_parameter("stream_rate").value
-        self.player.lead = given if given >= 0 else robot.command_lead_at(stream_period)
+        if self.evaluator is not None:
+            lead, robot = self._command_lead, self.evaluator.arm.robot
+            self.evaluator.lead = lead if lead >= 0 else robot.command_lead
+            period = 1.0 / self._node.get_parameter("stream_rate").value
+            self.player.lead = lead if lead >= 0 else robot.command_lead_at(period)
 
     def begin(self) -> None:
         """Discard the state of the previous stream; supervise the new one if the node is active."""
@@ -198,26 +197,25 @@ class SetpointStream:
     def _send_final(self, evaluator: SetpointEvaluator, last: SentCommand) -> None:
         """Send the command that remains in effect after the last one."""
         remain = self._node.get_parameter("effort_on_deactivate").value
-        efforts, logger = None, self._node.get_logger()
+        command, efforts, logger = last.command, None, self._node.get_logger()
         if self.supervision.released:
             remain = "zero"
         elif remain == "keep":
-            efforts = last.command
+            efforts = command
         elif remain == "gravity":
-            command = last.command
-            state = np.zeros_like(command.state)
-            state[0] = command.state[0]
+            at_rest = np.zeros_like(command.state)
+            at_rest[0] = command.state[0]
             payload = command.payload[:1]  # its change may be under way
             try:
                 efforts = evaluator.command(
-                    command.order, state, (), command.stiffness, command.base, limit_policy="ignore", payload=payload
+                    command.order, at_rest, (), command.stiffness, command.base, limit_policy="ignore", payload=payload
                 )
             except StateError as error:
                 remain = "zero"
                 logger.error(f"efforts that remain are zero, as those of gravity cannot be computed: {error}")
         self.supervision.clock.now()
         header = Header(stamp=Time(nanoseconds=self.supervision.clock.reading).to_msg(), frame_id=last.frame_id)
-        self._commands.publish(header, final_command(last.command, efforts), Status.HELD)
+        self._commands.publish(header, final_command(command, efforts), Status.HELD)
         logger.info(f"last command: positions are held, velocities are zero, efforts: {remain}")
 
     def release(self) -> None:
@@ -297,7 +295,6 @@ class SetpointStream:
             self._shapes.learn(setpoint, message, call_for)
 
     def _supervise(self, stamp: int, frame_id: str, command: EvaluatedCommand) -> None:
-        """Pass the command for a setpoint to the supervision; stamp, ns, and frame are those of the setpoint."""
         self._stamp, self._frame_id = stamp, frame_id
         self.supervision.feed(stamp, command)
 
@@ -384,10 +381,7 @@ class SetpointStream:
     # --- Loss of setpoints --------------------------------------------------------------
 
     def _publish_response(self, evaluator: SetpointEvaluator, last: EvaluatedCommand, response: Response) -> bool:
-        """Publish the response to a loss of setpoints, in the joint order of the last one, by its evaluator.
-
-        Returns whether there is a command for it.
-        """
+        """Publish the response to a loss, in the joint order of the last command; return whether that is possible."""
         now = self.supervision.clock.reading
         header = Header(stamp=Time(nanoseconds=now).to_msg(), frame_id=self._frame_id)
         # Dampers go on from the last setpoint, as the response does.

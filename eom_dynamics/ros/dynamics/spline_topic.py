@@ -42,7 +42,6 @@ class SplineTopic:
     """
 
     def __init__(self, node: RobotNode, player: TrajectoryPlayer, arm: Callable[[], ElasticArm]) -> None:
-        """Subscribe."""
         self._node, self._player, self._arm = node, player, arm
         self._worker = Worker(node, "trajectories")
         # Of its own: a stop must not wait until others are validated.
@@ -67,21 +66,21 @@ class SplineTopic:
 
     def _receive(self, message: SplineTrajectory) -> None:
         # Statuses of the message begin with its header and its identity.
-        told = TrajectoryStatus(header=message.header, request=self._requests.next(message))
+        status = TrajectoryStatus(header=message.header, request=self._requests.next(message))
         try:
             arm = self._arm()
             check_size(message)
             if self._waiting >= _DEPTH:
                 raise TrajectoryError(f"{_DEPTH} others are still being validated")
         except EomDynamicsError as error:
-            self._refuse(error, told)
+            self._refuse(error, status)
             return
         if not message.knots:
             self._epoch += 1
-            self._come_to_rest(arm, told, _STOPPED)
+            self._come_to_rest(arm, status, _STOPPED)
             return
         self._waiting += 1
-        self._worker.submit(partial(self._validated, arm, message), partial(self._play, arm, told, self._epoch))
+        self._worker.submit(partial(self._validated, arm, message), partial(self._play, arm, status, self._epoch))
 
     def _validated(self, arm: ElasticArm, message: SplineTrajectory) -> Spline:
         """Read and check a message; return its motion. Runs in the worker's thread."""
@@ -89,12 +88,12 @@ class SplineTopic:
         enforce_limits(self._node, checked(arm, motion, CHECK_RATE, _MOST_CHECKS))
         return motion
 
-    def _play(self, arm: ElasticArm, told: TrajectoryStatus, epoch: int, found: Spline | Exception) -> None:
+    def _play(self, arm: ElasticArm, status: TrajectoryStatus, epoch: int, found: Spline | Exception) -> None:
         self._waiting -= 1
         if epoch != self._epoch:
-            self._refuse(TrajectoryError("the stream, or an empty trajectory, ended it before it began"), told)
+            self._refuse(TrajectoryError("the stream, or an empty trajectory, ended it before it began"), status)
             return
-        stamp = nanoseconds(told.header.stamp)
+        stamp = nanoseconds(status.header.stamp)
         try:
             if isinstance(found, Exception):
                 raise found
@@ -102,9 +101,9 @@ class SplineTopic:
                 raise TrajectoryError("the robot has been replaced")
             self._require_start(found, stamp)
             judge = partial(enforce_limits, self._node, transition=True)
-            self._replace(found, stamp, told, arm, judge, "replaced by another trajectory")
+            self._replace(found, stamp, status, arm, judge, "replaced by another trajectory")
         except Exception as error:
-            self._refuse(error, told)
+            self._refuse(error, status)
             return
         self._stopping = None
         self._node.get_logger().info(
@@ -113,20 +112,21 @@ class SplineTopic:
         )
 
     def _replace(
-        self, motion: Spline, stamp: int, told: TrajectoryStatus | None, arm: ElasticArm, judge: Judge, reason: str
+        self, motion: Spline, stamp: int, status: TrajectoryStatus | None, arm: ElasticArm, judge: Judge, reason: str
     ) -> None:
-        """Replace the current motion, and report both; ``told`` is None for a motion that nobody has sent."""
-        self._player.play(motion, stamp, told.header.frame_id if told else "", arm, judge)
+        """Replace the current motion, and report both; ``status`` is None for a motion that nobody has sent."""
+        self._player.play(motion, stamp, status.header.frame_id if status else "", arm, judge)
         self._ended(False, reason)
-        self._played = told
-        if told is not None:
-            self._tell(told, TrajectoryStatus.ACCEPTED)
+        self._played = status
+        if status is not None:
+            self._publish(status, TrajectoryStatus.ACCEPTED)
 
-    def _tell(self, told: TrajectoryStatus, status: int, message: str = "") -> None:
+    def _publish(self, identity: TrajectoryStatus, status: int, message: str = "") -> None:
         """Publish a status of the trajectory of an identity."""
-        self._status.publish(TrajectoryStatus(header=told.header, request=told.request, status=status, message=message))
+        found = TrajectoryStatus(header=identity.header, request=identity.request, status=status, message=message)
+        self._status.publish(found)
 
-    def _come_to_rest(self, arm: ElasticArm, told: TrajectoryStatus | None, reason: str, lead: int = _LEAD) -> None:
+    def _come_to_rest(self, arm: ElasticArm, status: TrajectoryStatus | None, reason: str, lead: int = _LEAD) -> None:
         """Replace the motion under way by one that stops, from ``lead`` ns on; it is computed in a thread."""
         self._stopping = stopping = object()
         now = self._node.get_clock().now().nanoseconds
@@ -145,10 +145,10 @@ class SplineTopic:
                     raise found
                 # On a busy machine, the motion has left the state from which it was to stop, and may be far from it.
                 if (late := self._node.get_clock().now().nanoseconds - now - lead) > 0:
-                    self._come_to_rest(arm, told, reason, 2 * (lead + late))
+                    self._come_to_rest(arm, status, reason, 2 * (lead + late))
                     return
                 # Whatever the limits, it is the best that can be done.
-                self._replace(found, now + lead, told, arm, lambda verdict: None, reason)
+                self._replace(found, now + lead, status, arm, lambda verdict: None, reason)
                 self._node.get_logger().info(f"trajectory stops within {found.end:.3g} s: {reason}")
             except Exception as error:
                 self._node.get_logger().error(f"trajectory stopped off its motion: {printable(refusal_reason(error))}")
@@ -161,9 +161,9 @@ class SplineTopic:
     def _ended(self, finished: bool, reason: str) -> None:
         if finished:
             self.on_finished()
-        told, self._played = self._played, None
-        if told is not None:
-            self._tell(told, TrajectoryStatus.FINISHED if finished else TrajectoryStatus.STOPPED, reason)
+        status, self._played = self._played, None
+        if status is not None:
+            self._publish(status, TrajectoryStatus.FINISHED if finished else TrajectoryStatus.STOPPED, reason)
 
     def _require_start(self, motion: Spline, stamp: int) -> None:
         """Refuse a motion that would be under way for a long time before it starts; its time 0 is at ``stamp``, ns."""
@@ -176,10 +176,10 @@ class SplineTopic:
                 "check its time stamp and first time, and the clock"
             )
 
-    def _refuse(self, error: Exception, told: TrajectoryStatus) -> None:
+    def _refuse(self, error: Exception, status: TrajectoryStatus) -> None:
         self.last_refusal = printable(refusal_reason(error))
         self._node.get_logger().warning(f"trajectory refused: {self.last_refusal}")
-        self._tell(told, TrajectoryStatus.REFUSED, self.last_refusal)
+        self._publish(status, TrajectoryStatus.REFUSED, self.last_refusal)
         stops = self._node.get_parameter("on_refused_trajectory").value == "stop"
         if stops and self._played is not None and self._stopping is None:
             self._come_to_rest(self._arm(), None, STOPPED_BY_REFUSAL)

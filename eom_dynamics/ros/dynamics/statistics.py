@@ -26,13 +26,10 @@ class StreamStatistics:
     """Counts setpoints by outcome, since startup and in the last period, and logs what is wrong with them.
 
     Attributes:
-        received: setpoints received.
-        published: setpoints answered with a command.
-        refused: invalid setpoints.
+        received, published, refused: setpoints received, answered with a command, and invalid.
         held: invalid setpoints answered with the last valid command.
-        ignored: setpoints received while the node was not active.
-        expired: setpoints dropped since they were too old.
-        exceeding: commands that exceed motor limits.
+        ignored, expired: setpoints received while the node was not active, and dropped since they were too old.
+        exceeding: commands that exceed limits.
         last_refusal: why the last refused setpoint was refused.
     """
 
@@ -78,23 +75,21 @@ class StreamStatistics:
     def report(self, seconds: float) -> StatusReport:
         """Return the status of the last ``seconds`` in the active state, and start the next period."""
         counts = (self.received, self.refused, self.ignored, self.exceeding, self.expired)
-        received, refused, ignored, exceeding, expired = (
-            now - before for now, before in zip(counts, self._before, strict=True)
-        )
-        load = self._busy * 1e-9 / seconds
+        received, refused, ignored, exceeding, expired = (a - b for a, b in zip(counts, self._before, strict=True))
+        load, times = self._busy * 1e-9 / seconds, self._times
         values = {
-            "received": str(self.received),
-            "published": str(self.published),
-            "refused": str(self.refused),
-            "ignored while not active": str(self.ignored),
-            "dropped as too old": str(self.expired),
+            "received": self.received,
+            "published": self.published,
+            "refused": self.refused,
+            "ignored while not active": self.ignored,
+            "dropped as too old": self.expired,
             "last refusal": self.last_refusal,
-            "held": str(self.held),
-            "over limits": str(self.exceeding),
+            "held": self.held,
+            "over limits": self.exceeding,
             "worst violation": self._worst_violation,
             "rate (Hz)": f"{received / seconds:.1f}",
-            "compute time median (us)": f"{median(self._times) * 1e-3:.1f}" if self._times else "",
-            "compute time max (us)": f"{self._longest * 1e-3:.1f}" if self._times else "",
+            "compute time median (us)": f"{median(times) * 1e-3:.1f}" if times else "",
+            "compute time max (us)": f"{self._longest * 1e-3:.1f}" if times else "",
             "load (%)": f"{100 * load:.1f}",
         }
         worst, self._worst, self._worst_violation = self._worst_violation, 0.0, ""
@@ -115,4 +110,4 @@ class StreamStatistics:
             message = f"busy for {100 * load:.0f} % of the time: setpoints queue up"
         else:
             level, message = Level.OK, "streaming" if received else "waiting for setpoints"
-        return StatusReport(level, message, values)
+        return StatusReport(level, message, {key: str(value) for key, value in values.items()})

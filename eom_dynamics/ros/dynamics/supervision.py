@@ -42,6 +42,12 @@ _MESSAGES = {
 class Supervision:
     """Watchdog and checks of the setpoint stream; all methods are called by the node's executor.
 
+    Args:
+        send: publishes a response to a loss by an evaluator, in the message order of a command; returns whether that
+            was possible.
+        publishers: counts publishers of setpoints.
+        playing: whether setpoints are those of a trajectory.
+
     Attributes:
         clock: the node's clock, which may stand still.
         on: whether setpoints are to be passed to :meth:`admit` and :meth:`feed`.
@@ -57,20 +63,11 @@ class Supervision:
         publishers: Callable[[], int],
         playing: Callable[[], bool],
     ) -> None:
-        """Wait for an arm.
-
-        Args:
-            send: publishes a response to a loss by an evaluator, in the message order of a command; returns whether
-                that was possible.
-            publishers: counts publishers of setpoints.
-            playing: whether setpoints are those of a trajectory.
-        """
         self._node, self._send, self._deactivate = node, send, deactivate
         self._publishers, self._playing = publishers, playing
         self.clock = WatchedClock(lambda: int(node.get_clock().now().nanoseconds))
         self.on = False
-        self.losses = 0
-        self.last_loss = ""
+        self.losses, self.last_loss = 0, ""
         self._watchdog: Watchdog | None = None
         # That of the arm that the watchdog watches; and both for a robot that is to take over.
         self._evaluator: SetpointEvaluator | None = None
@@ -147,12 +144,10 @@ class Supervision:
         """
         watchdog = self._watchdog
         if watchdog is None or not watchdog.responding:
-            settings = Settings(
-                stop_duration=self._node.get_parameter("stop_duration").value,
-                resume_distance=self._node.get_parameter("resume_distance").value,
-            )
-            self._watchdog, self._evaluator = Watchdog(evaluator.arm, settings), evaluator
-            watchdog = self._watchdog
+            names = ("stop_duration", "resume_distance")
+            settings = Settings(**{name: self._node.get_parameter(name).value for name in names})
+            watchdog = Watchdog(evaluator.arm, settings)
+            self._watchdog, self._evaluator = watchdog, evaluator
             self._responded = -1
             try:
                 watchdog.end(last, cause)
@@ -189,15 +184,7 @@ class Supervision:
             self._doubts.restart()
 
     def admit(self, stamp: int, state: Array) -> None:
-        """Check a setpoint before it is computed.
-
-        Args:
-            stamp: ns; 0 for none.
-            state: q … qdddd (5, n).
-
-        Raises:
-            StateError: it is refused.
-        """
+        """Check a setpoint q … qdddd (5, n) with a stamp, ns, 0 for none; StateError if it is refused."""
         if self._watchdog is not None:
             robots = (self._evaluator, self._successor and self._successor[1])
             joints = {evaluator.arm.robot.joint_names for evaluator in robots if evaluator}
@@ -285,7 +272,6 @@ class Supervision:
         return self._last_was_of_trajectory and self._playing()
 
     def _miss(self, cause: str) -> None:
-        """Respond to publishers that are late or gone, unless setpoints are those of a trajectory."""
         if not self._follows_trajectory:
             self._lose(cause)
 

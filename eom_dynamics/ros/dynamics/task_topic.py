@@ -46,7 +46,6 @@ class TaskTopic:
     """
 
     def __init__(self, node: RobotNode, on_setpoint: Callable[[TaskSetpoint], None], depth: int) -> None:
-        """Subscribe, knowing no robot."""
         self._node = node
         self._worker = Worker(node, "kinematics")
         self._setpoint = JointTrajectorySetpoint()

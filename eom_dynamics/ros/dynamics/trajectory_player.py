@@ -42,9 +42,8 @@ _SMALL_STEP = 1e-4
 # Time after the last command for which the arm is commanded to move on, ns; after it, drives hold their position.
 _MOVES_ON = _SECOND // 10
 
-
+# Takes the check of limits of a transition; raises TrajectoryError to refuse it.
 Judge: TypeAlias = Callable[[Verdict], None]
-"""Takes the check of limits of a transition; raises TrajectoryError to refuse it."""
 
 
 class _Planned(NamedTuple):
@@ -71,6 +70,9 @@ class TrajectoryPlayer:
     the parameter ``on_clock_jump`` set to ``hold``, continues from the last command. All methods are called by the
     node's executor.
 
+    Args:
+        send: receives each setpoint, and the motion at the lead; returns whether the setpoint was valid.
+
     Attributes:
         lead: time by which commands are ahead of the motion, s.
         skipped: number of setpoints skipped since startup because their time had passed.
@@ -80,11 +82,6 @@ class TrajectoryPlayer:
     """
 
     def __init__(self, node: Node, send: Callable[[JointTrajectorySetpoint, Ahead], bool]) -> None:
-        """Create an idle player.
-
-        Args:
-            send: receives each setpoint, and the motion at the lead; returns whether the setpoint was valid.
-        """
         self._node, self._send = node, send
         self._period = round(_SECOND / node.get_parameter("stream_rate").value)
         self._message = JointTrajectorySetpoint()
@@ -218,10 +215,7 @@ class TrajectoryPlayer:
         self._take(motion, planned)
 
     def _begun_on_time(self, state: Array, planned: _Planned, begin: float) -> tuple[Handover, Verdict] | None:
-        """The plan of an arm at rest as if begun at ``begin`` < 0, s, if it has hardly moved until now; else None.
-
-        What has moved further would be a step.
-        """
+        """The plan of an arm at rest as if begun at ``begin`` < 0, s; None where it would be a step by now."""
         try:
             motion, verdict = self._plan(Spline([begin], state[:, np.newaxis]), planned, begin, begin)
         except (TrajectoryError, StateError):
@@ -272,10 +266,7 @@ class TrajectoryPlayer:
         return True
 
     def _commanded_state(self, at: int) -> Array | None:
-        """State (5, n) that is commanded at a time of the clock, ns; None if nothing has been commanded.
-
-        Up to the next command, that of a stream moves on as its last one; one that has ended is held at rest.
-        """
+        """State (5, n) commanded at a time of the clock, ns: moving on after the last command, later held; or None."""
         if self._commanded is None:
             return None
         age = at - self._commanded_at
@@ -342,9 +333,10 @@ class TrajectoryPlayer:
                 self._waiting = [planned._replace(begin=planned.begin + jump) for planned in self._waiting]
                 self._due = None  # nothing is left out
                 return True
-        self._node.get_logger().warning(f"trajectory stopped: the clock {reason}")
-        self.stop(f"the clock {reason}")
-        self.on_break(f"the clock {reason}")
+        reason = f"the clock {reason}"
+        self._node.get_logger().warning(f"trajectory stopped: {reason}")
+        self.stop(reason)
+        self.on_break(reason)
         return False
 
 

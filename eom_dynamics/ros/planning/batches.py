@@ -112,8 +112,8 @@ def inverse_kinematics_batch(
         if len(start) not in (1, count):
             raise StateError(f"start has {len(start)} configurations for {count} poses, must have one, or one for each")
         start = np.broadcast_to(start, (count, arm.robot.n))
-    targets, weights = np.reshape(poses, (count, 4, 4)), _WEIGHTS[request.task]
-    frame, limits = request.frame or None, not request.ignore_limits
+    targets, frame, limits = np.reshape(poses, (count, 4, 4)), request.frame or None, not request.ignore_limits
+    weights = _WEIGHTS[request.task]
     found = inverse_kinematics(kinematics_of(arm.robot), targets, frame, start, weights=weights, limits=limits)
     response = ComputeInverseKinematics.Response(success=True, joint_names=order.names)
     write(response, ("position",), [order.to_message(found.q)])
@@ -137,19 +137,15 @@ def terms(arm: ElasticArm, request: GetEquationsOfMotion.Request) -> GetEquation
     with np.errstate(all="ignore"):
         found = equations_of_motion(arm.robot, q, *rates, wrench=wrench, coriolis=coriolis)
     response = GetEquationsOfMotion.Response(success=True, joint_names=order.names)
-    terms = equation_terms(found, order)
-    dynamics, qd = arm.dynamics, rates[0]
+    fields, dynamics, qd = equation_terms(found, order), arm.dynamics, rates[0]
     with np.errstate(all="ignore"):
-        terms["momentum"] = order.to_message(dynamics.momentum(q, qd))
+        fields["momentum"] = order.to_message(dynamics.momentum(q, qd))
         if request.include_coriolis_tensor:
-            terms["coriolis_tensor"] = order.axes_to_message(dynamics.coriolis_tensor(q), 3)
-        energies = {
-            "kinetic_energy": float(dynamics.kinetic_energy(q, qd)),
-            "potential_energy": float(dynamics.potential_energy(q)),
-        }
-    write(response, list(terms), list(terms.values()))
+            fields["coriolis_tensor"] = order.axes_to_message(dynamics.coriolis_tensor(q), 3)
+        energies = {"kinetic_energy": dynamics.kinetic_energy(q, qd), "potential_energy": dynamics.potential_energy(q)}
+    write(response, list(fields), list(fields.values()))
     for name, energy in energies.items():
         if not np.isfinite(energy):
             raise StateError(f"numbers too large: {name} would not be finite")
-        setattr(response, name, energy)
+        setattr(response, name, float(energy))
     return response

@@ -46,26 +46,26 @@ _PATIENCE = 1.0
 
 
 class GoalMotion(NamedTuple):
-    """Motion of a goal.
+    """Motion of a goal, joints in the robot's order."""
 
-    Attributes:
-        names: the robot's joints.
-        motion: joints in the robot's order.
-        stamp: time of its time 0, ns; 0 for the time at which the dynamics node accepts it.
-        path, goal: tolerances during the motion and at its end.
-        goal_time: time after the end within which the goal must be reached, s.
-    """
-
-    names: Sequence[str]
+    names: Sequence[str]  # of the joints
     motion: Spline
-    stamp: int
-    path: JointTolerances
-    goal: JointTolerances
-    goal_time: float
+    stamp: int  # of its time 0, ns; 0 for the time at which the dynamics node accepts it
+    path: JointTolerances  # during the motion
+    goal: JointTolerances  # at its end
+    goal_time: float  # after the end, within which the goal must be reached, s
 
 
 class FollowTrajectory:
-    """Server of the action. A goal is accepted once the dynamics node plays it, in place of the goal before."""
+    """Server of the action. A goal is accepted once the dynamics node plays it, in place of the goal before.
+
+    Args:
+        fit: returns the robot's joint names, and the motion of a trajectory, checked; runs in a thread.
+        publish: sends a motion to the dynamics node, with the header of its trajectory and its identity.
+        stop: has the dynamics node bring the motion under way to rest.
+        refuse: reports that the trajectory of a status is refused, and why.
+        players: counts the nodes to which motions are sent.
+    """
 
     def __init__(
         self,
@@ -76,15 +76,6 @@ class FollowTrajectory:
         refuse: Callable[[TrajectoryStatus, Exception], None],
         players: Callable[[], int],
     ) -> None:
-        """Create the action; logs that control_msgs is missing if it is.
-
-        Args:
-            fit: returns the robot's joint names, and the motion of a trajectory, checked; runs in a thread.
-            publish: sends a motion to the dynamics node, with the header of its trajectory and its identity.
-            stop: has the dynamics node bring the motion under way to rest.
-            refuse: reports that the trajectory of a status is refused, and why.
-            players: counts the nodes to which motions are sent.
-        """
         self._node, self._fit, self._publish, self._stop, self._refuse = node, fit, publish, stop, refuse
         self._players = players
         self._names = RequestNames(_NAME)
@@ -122,28 +113,29 @@ class FollowTrajectory:
 
     async def _consider(self, request: Any) -> GoalResponse:
         """Accept a goal once the dynamics node plays its motion."""
-        told = TrajectoryStatus(header=request.trajectory.header, request=self._names.next(request.trajectory))
-        execution = self._executions[told.request] = _Execution(self._node, request, self.kind, self._players)
+        status = TrajectoryStatus(header=request.trajectory.header, request=self._names.next(request.trajectory))
+        execution = self._executions[status.request] = _Execution(self._node, request, self.kind, self._players)
         published = False
         try:
             under_way = any(other.is_under_way for other in self._executions.values())
             measured = {} if under_way else await execution.state()
             execution.plan = plan = await self._worker.compute(lambda: self._planned(request, measured))
-            self._publish(plan.motion, told.header, told.request)
+            self._publish(plan.motion, status.header, status.request)
             published = True
-            await execution.answer()
+            missing = "no node has answered on trajectory_status: is dynamics_node running and active?"
+            await execution.within_patience(execution.accepted, TrajectoryError(missing))
         except _RefusedByPlayerError as error:
             self._node.get_logger().warning(f"goal refused: {printable(str(error))}")
         except Exception as error:
-            self._refuse(told, error)
+            self._refuse(status, error)
             if published:
                 # A node that is late to answer must not play what was rejected.
                 self._stop()
         else:
             self._node.get_logger().info(f"goal accepted: {plan.motion.end - plan.motion.start:.3g} s")
-            execution.done.add_done_callback(lambda _: self._end(told.request))
+            execution.done.add_done_callback(lambda _: self._end(status.request))
             return GoalResponse.ACCEPT
-        self._end(told.request)
+        self._end(status.request)
         return GoalResponse.REJECT
 
     def _end(self, name: str) -> None:
@@ -233,7 +225,6 @@ class _Execution:
         return float(self._node.get_clock().now().nanoseconds - self._begin) / _SECOND
 
     def close(self) -> None:
-        """Destroy timer and subscription."""
         self._node.destroy_timer(self._timer)
         self._node.destroy_subscription(self._states)
 
@@ -245,7 +236,7 @@ class _Execution:
     async def state(self) -> dict[str, _Measured]:
         """Measured state by joint; empty if nobody publishes joint states."""
         if self._node.count_publishers(self._states.topic_name):
-            await self._within_patience(self._known, None)
+            await self.within_patience(self._known, None)
         state = self._state
         if state is None:
             return {}
@@ -253,12 +244,7 @@ class _Execution:
         rows = zip(state.name, state.position, velocity, strict=False)
         return {name: _Measured(x, v if math.isfinite(v) else 0.0) for name, x, v in rows if math.isfinite(x)}
 
-    async def answer(self) -> None:
-        """Wait for the dynamics node, to which the motion was sent."""
-        missing = TrajectoryError("no node has answered on trajectory_status: is dynamics_node running and active?")
-        await self._within_patience(self.accepted, missing)
-
-    async def _within_patience(self, future: Future, otherwise: Exception | None) -> None:
+    async def within_patience(self, future: Future, otherwise: Exception | None) -> None:
         """Wait for a future, which after a while completes with nothing, or raises ``otherwise``."""
 
         def give_up() -> None:
@@ -374,9 +360,7 @@ class _Execution:
 
 
 class _Measured(NamedTuple):
-    """Measured position and velocity of a joint, rad or m, and per s."""
-
-    position: float
+    position: float  # rad or m
     velocity: float
 
 

@@ -34,7 +34,6 @@ class CarriedPayloads:
     """
 
     def __init__(self, node: RobotNode) -> None:
-        """Subscribe."""
         self._node = node
         self.arm: ElasticArm | None = None
         self.last_refusal = ""
@@ -83,7 +82,6 @@ class _LoadedDynamics(Dynamics):
         self._dynamics, self._payload = dynamics, payload
 
     def forward_dynamics(self, *states: Any, **given: Any) -> Array:
-        """As of :class:`Dynamics`."""
         return self._dynamics.forward_dynamics(*states, **given, payload=self._payload)
 
 
@@ -105,11 +103,9 @@ class _LoadedArm(ElasticArm):
         return getattr(self._arm, name)
 
     def feedforward(self, *states: Any, **given: Any) -> Feedforward:
-        """As of :class:`ElasticArm`."""
         return self._arm.feedforward(*states, **given, payload=self._payload)
 
     def drive_command(self, command: Feedforward, *states: Any, **given: Any) -> DriveCommand:
-        """As of :class:`ElasticArm`."""
         return self._arm.drive_command(command, *states, **given, payload=self._payload)
 
 

@@ -46,7 +46,6 @@ class MeasuredJoints:
     """Subscriber of ``joint_states``, created on first use."""
 
     def __init__(self, node: Node) -> None:
-        """Subscribe to nothing yet."""
         self._node = node
         self._subscription: Subscription | None = None
         self._waiting: list[tuple[JointPositions, threading.Event]] = []
@@ -62,8 +61,7 @@ class MeasuredJoints:
         Raises:
             StateError: no message arrives, or it cannot be used.
         """
-        positions, known = JointPositions(names), threading.Event()
-        waiting = positions, known
+        waiting = positions, known = JointPositions(names), threading.Event()
         self._waiting.append(waiting)
         known.wait(_PATIENCE)
         self._waiting.remove(waiting)
@@ -111,18 +109,15 @@ class PlanningServices:
     The executor only receives requests and sends answers. Services and actions are computed in one thread each, so that
     a request of milliseconds does not wait for a goal of minutes.
 
+    Args:
+        arm: returns the arm with the payloads of a request, or without any for None; StateError without an arm.
+
     Attributes:
         answered, refused: number of requests and goals.
         last_refusal: why the last refused request was refused.
     """
 
     def __init__(self, node: RobotNode, arm: Callable[..., ElasticArm], measured: MeasuredJoints) -> None:
-        """Create services and action.
-
-        Args:
-            arm: returns the current arm with the payloads of a request, or without any for None; raises StateError if
-                there is none.
-        """
         self._node, self._arm, self._measured = node, arm, measured
         self.answered = self.refused = 0
         self.last_refusal = ""

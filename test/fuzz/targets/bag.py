@@ -12,13 +12,8 @@ from eom_dynamics.bags.layout import read_blocks
 from .refusals import refused
 
 TOKENS = (
-    "SQLite format 3\0",
-    "\x89MCAP0\r\n",
-    "ros2msg",
-    "cdr",
-    "sensor_msgs/msg/JointState",
-    "float64[] a",
-    "string b",
+    *("SQLite format 3\0", "\x89MCAP0\r\n", "ros2msg", "cdr", "sensor_msgs/msg/JointState"),
+    *("float64[] a", "string b"),
 )
 
 

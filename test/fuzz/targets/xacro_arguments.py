@@ -15,20 +15,8 @@ from .robots import check_robot
 FILE = Path(__file__).with_name("arm.urdf.xacro")
 
 TOKENS = (
-    "side=",
-    "mass=",
-    "length=",
-    "tool=",
-    "left",
-    "right",
-    "true",
-    "false",
-    "1e308",
-    "nan",
-    "inf",
-    "-1",
-    "${",
-    "}",
+    *("side=", "mass=", "length=", "tool=", "left", "right", "true", "false"),
+    *("1e308", "nan", "inf", "-1", "${", "}"),
 )
 
 # An argument may hold Python, which runs with the rights of its author and for as long as it says.

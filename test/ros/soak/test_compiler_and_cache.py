@@ -9,7 +9,7 @@ import time
 
 import numpy as np
 import pytest
-from node_client import Client, status_of
+from node_client import Client
 from played import Play, played, swings, wrong_answers
 from urdf_arms import fresh_mass, urdf_arm
 
@@ -251,4 +251,4 @@ def test_a_long_chain(start, describe, tmp_path, fault_row):
 
 def robot_of(client):
     client.spin(0.2)
-    return status_of(client.diagnostics[-1])[2]["robot"]
+    return client.values["robot"]

@@ -8,7 +8,7 @@ import time
 import numpy as np
 import processes
 import pytest
-from node_client import Client, status_of
+from node_client import Client
 from paths import CONFIG
 from played import Play, played, swings, wrong_answers
 
@@ -147,7 +147,7 @@ def test_a_publisher(start, fault_row, tmp_path, how):
             client.spin(0.05)
         play.process.send_signal(signal.SIGKILL if how == "kill -9" else signal.SIGSTOP)
         client.wait_for_diagnostics(lambda *s: s[2].get("watchdog") == "held", "the end of the stop")
-        between = status_of(client.diagnostics[-1])[2]
+        between = client.values
         if how == "kill -9":
             play.process.wait()
             play = Play(client.process.namespace, tmp_path, arrays, rate=RATE)
