@@ -25,8 +25,8 @@ from .quantity_text import number
 from .results import Result, ResultSection, TextTable
 from .writing import whole_folder
 
-START = 1_000_000_000
-"""Stamp of the first message, ns; a stamp of zero would stand for the present."""
+# Stamp of the first message, ns; a stamp of zero would stand for the present.
+_START = 1_000_000_000
 
 _SECOND = 1_000_000_000
 
@@ -146,21 +146,21 @@ def write_setpoints(
     still = np.zeros(len(joint_names))
     layout = Layout.of(SETPOINT, joint_names=joint_names, **dict.fromkeys(STATE_FIELDS, still))
     rows = np.tile(layout.template, (len(since), 1))
-    layout.set_stamps(rows, START + since)
+    layout.set_stamps(rows, _START + since)
     for field, values in zip(STATE_FIELDS, samples[1:], strict=True):
         layout.set_numbers(rows, field, values)
     with BagWriter(folder, folder.name, storage, {"/setpoint": SETPOINT}) as writer:
-        writer.write(START + since, [rows])
+        writer.write(_START + since, [rows])
 
 
 def write_trajectory(
     folder: Path, motion: Trajectory, joint_names: Sequence[str], rate: float, storage: Storage = Storage.MCAP
 ) -> None:
     """Write a bag with one message on the topic ``joint_trajectory``; arguments as for :func:`write_setpoints`."""
-    header = {"stamp": {"sec": START // _SECOND}}
+    header = {"stamp": {"sec": _START // _SECOND}}
     message = serialized(JOINT_TRAJECTORY, header=header, **trajectory_fields(motion, joint_names, rate))
     with BagWriter(folder, folder.name, storage, {"/joint_trajectory": JOINT_TRAJECTORY}) as writer:
-        writer.write(np.array([START]), [np.frombuffer(message, np.uint8)[np.newaxis]])
+        writer.write(np.array([_START]), [np.frombuffer(message, np.uint8)[np.newaxis]])
 
 
 def trajectory_fields(motion: Trajectory, joint_names: Sequence[str], rate: float) -> dict[str, Any]:

@@ -129,7 +129,6 @@ def _project(options: argparse.Namespace, robot: Robot) -> tuple[Project, dict[s
 
 
 def _sizes(files: dict[str, bytes], folder: Path) -> TextTable:
-    """Table of the folders and files that were written."""
     sizes: dict[str, list[int]] = {}
     for name, content in files.items():
         sizes.setdefault(name.partition("/")[0], []).append(len(content))

@@ -30,7 +30,7 @@ def run(options: argparse.Namespace) -> Result:
     written = chosen.write(load(options))
     content = written.text.encode()
     if len(content) > chosen.largest:
-        larger = [ending for each in formats.FORMATS for ending in each.writes[:1] if each.largest > chosen.largest]
+        larger = [ending for kind in formats.FORMATS for ending in kind.writes[:1] if kind.largest > chosen.largest]
         remedy = "leave out a part of the robot by --tip" + "".join(f", or write a {ending}" for ending in larger)
         reason = f"it would have {len(content)} bytes, and at most {chosen.largest} can be read"
         raise RobotDescriptionError(f"{options.output}: not written: {reason}; {remedy}")

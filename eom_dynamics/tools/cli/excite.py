@@ -124,7 +124,6 @@ def run(options: argparse.Namespace) -> Result:
 
 
 def _by_joint(robot: Robot, flag: str, given: _Values) -> dict[str, float]:
-    """Numbers by joint; later ones take the place of earlier ones."""
     names = robot.joint_names
     result: dict[str, float] = {}
     for name, values in given:

@@ -38,10 +38,6 @@ def run(options: argparse.Namespace) -> Result:
     """Identify and write.
 
     A check fails if a residual exceeds the tolerance, or the given robot predicts the efforts of a joint better.
-
-    Raises:
-        EomDynamicsError: a recording or the robot cannot be used, or a library is missing.
-        OSError: a file cannot be read.
     """
     require("replay")
     if options.page:

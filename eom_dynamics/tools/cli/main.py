@@ -42,16 +42,10 @@ _CHOICE = re.compile(r"invalid choice: '([^']*)' \(choose from (.*)\)")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line.
+    """Run the command line; return the exit code, or raise SystemExit after ``--help``, ``--version`` and wrong use.
 
     Args:
         arguments: without the program's name; None for those of the process.
-
-    Returns:
-        The exit code.
-
-    Raises:
-        SystemExit: after ``--help``, ``--version`` and wrong use.
     """
     prepare_streams()
     program = "eom_dynamics"

@@ -46,9 +46,6 @@ def run(options: argparse.Namespace) -> Result:
 
     It fails if a bag of several cannot be shown, if messages cannot be read, or if a named robot has none of the joints
     of a bag.
-
-    Raises:
-        EomDynamicsError: no bag can be shown.
     """
     require("report")
     check_file(options.output, force=options.force)
@@ -56,7 +53,7 @@ def run(options: argparse.Namespace) -> Result:
 
     # After the check for the libraries that these import.
     from ..pages.page import html_page
-    from ..replay import find_bags
+    from ..replay.run import find_bags
     from ..report.read import read_records
     from ..report.results import report_result
 
@@ -99,7 +96,6 @@ def run(options: argparse.Namespace) -> Result:
 
 
 def _described(robots: Sequence[Robot | None]) -> str:
-    """Say where the robots of records come from if none is named."""
     names = ", ".join(dict.fromkeys(robot.name for robot in robots if robot is not None))
     unknown = sum(robot is None for robot in robots)
     if not names:

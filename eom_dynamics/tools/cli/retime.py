@@ -38,12 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> Result:
-    """Find the motion, and write it.
-
-    Raises:
-        EomDynamicsError: the robot or the path cannot be loaded, no motion meets the limits, or a library is missing.
-        OSError: a file cannot be read, or the folder cannot be written.
-    """
+    """Find the motion, and write it."""
     require("report")
     # After the check for the libraries that these import.
     from ...elastic import ElasticArm

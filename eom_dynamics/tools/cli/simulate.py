@@ -87,7 +87,6 @@ def run(options: argparse.Namespace) -> Result:
 
 
 def _run_open_loop(options: argparse.Namespace, request: SimulationRequest, arm: ElasticArm) -> Result:
-    """Simulate without a trajectory, and write."""
     from ...simulation import SimulationError
     from ..simulate.open_loop import open_loop_result, read_efforts, run_open_loop, write_motion
 

@@ -37,12 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> Result:
-    """Show the robot until Ctrl-C.
-
-    Raises:
-        EomDynamicsError: the robot or recording cannot be loaded, the port is in use, or a library is missing.
-        OSError: a file cannot be read.
-    """
+    """Show the robot until Ctrl-C."""
     require("view")
     # After the check for the libraries that these import.
     from ..view import Viewer, read_played_motion, shown_urdf, start_server

@@ -104,13 +104,13 @@ def command_timing(
     Of the identified robot, only the shapes of the laws of its springs count.
     """
     found, notes = [], []
-    for each in recordings:
+    for recording in recordings:
         try:
-            commands = _commands(each, robot, source)
+            commands = _commands(recording, robot, source)
             if commands is not None:
-                found.append(_of_one(ElasticArm(robot), each, source, motors, commands))
+                found.append(_of_one(ElasticArm(robot), recording, source, motors, commands))
         except IdentificationError as error:
-            notes.append(f"{each.name}: the delay of its commands is not identified: {error}")
+            notes.append(f"{recording.name}: the delay of its commands is not identified: {error}")
     if not found:
         return None, notes
     delays, periods = zip(*found, strict=True)

@@ -88,7 +88,6 @@ def elastic_section(found: ElasticFit | ResonanceResult, charts: Charts) -> Resu
 
 
 def _residuals(found: ElasticFit, score: ElasticScore, which: str) -> TextTable:
-    """Table of residuals of each joint with both sides of its spring."""
     rows = []
     for k, (name, unit) in enumerate(zip(found.robot.joint_names, effort_units(found.robot), strict=True)):
         for side, errors in (("spring", score.springs), ("motor", score.motors)):
@@ -138,7 +137,6 @@ def error_figures(errors: EffortErrors) -> dict[str, Any]:
 def _number(
     joint: Joint, part: str, name: str, file: float, pair: tuple[float, float], unit: str | None = None
 ) -> Number:
-    """A number; its unit, at revolute joints, is by default that of its name."""
     return Number(joint.name, part, name, at_joint(unit or _UNITS.get(name, ""), joint.type), file, *pair)
 
 

@@ -28,16 +28,12 @@ def write_and_verify(
     """Write the file of an identified robot, reload it, and score it.
 
     Args:
-        path, source: as for :func:`robot_file`.
+        path, source: as for :func:`robot_file`; errors, too.
         robot_options: the part of the source that was loaded.
         about: names and values for the comments.
 
     Returns:
-        The results with the figures of the reloaded file, and a line for each thing that is not in it.
-
-    Raises:
-        RobotDescriptionError: the robot cannot be written in this format.
-        OSError: the file cannot be written.
+        The results with the figures of the reloaded file, and a line for each property that is not in it.
     """
     reload_options = robot_options if _patched(path, source) else RobotOptions()
     path.write_text(robot_file(path, source, found)[0], encoding="utf-8")

@@ -70,7 +70,6 @@ def identification_result(found: IdentificationResult, about: Mapping[str, str],
         sections.append(elastic_section(elastic, {} if page is None else charts.elastic_charts(elastic)))
     if fit is not None:
         sections.append(_parameters(fit))
-        sections += [] if page is None else [charts.filter_section(fit)]
     return Result(
         title=f"Identification of {found.robot.name}",
         lead=[*([NOTHING_IDENTIFIED] if found.nothing_identified else []), *([] if fit is None else _lead(fit))],
@@ -79,7 +78,7 @@ def identification_result(found: IdentificationResult, about: Mapping[str, str],
         notes=found.notes,
         failures=found.failures,
         files={} if page is None else {"page": page},
-        json=identification_as_json(found),
+        json=_as_json(found),
         about=about,
     )
 
@@ -111,7 +110,6 @@ def _improvement(fit: Fit) -> str:
 
 
 def _residuals(fit: Fit) -> ResultSection:
-    """Residuals on validation and training, and the joints whose residuals are systematic."""
     score, _ = _judged(fit)
     left = [name for name, x in zip(fit.robot.joint_names, score.whiteness, strict=True) if x < _SYSTEMATIC]
     lines = [f"efforts left out of training: {_counts(fit, recorded=False)}"]
@@ -128,7 +126,6 @@ def _residuals(fit: Fit) -> ResultSection:
 
 
 def _score_table(fit: Fit, score: Score, which: str) -> TextTable:
-    """Table of figures of each joint."""
     efforts = np.stack([score.before, score.after, score.before_unfiltered, score.unfiltered], axis=1)
     rows = []
     for j, (name, unit) in enumerate(zip(fit.robot.joint_names, effort_units(fit.robot), strict=True)):
@@ -143,7 +140,6 @@ def _score_table(fit: Fit, score: Score, which: str) -> TextTable:
 
 
 def _parameters(fit: Fit) -> ResultSection:
-    """Terms of each joint with standard deviations, and base parameters in words with their values."""
     terms, tables = fit.regressor.terms, []
     if terms:
         rows = [(name, *(_term_cell(fit, term, j) for term in terms)) for j, name in enumerate(fit.robot.joint_names)]
@@ -203,13 +199,11 @@ def _if_known(value: float, deviation: float) -> str:
     return with_deviation(value, deviation) if math.isfinite(deviation) or abs(value) > _ROUNDING else NOTHING
 
 
-def identification_as_json(found: IdentificationResult) -> dict[str, Any]:
-    """Return the results for JSON; unknown numbers are null."""
-    if found.link_fit is None:
-        links: dict[str, Any] = {"robot": found.robot.name, "joints": list(found.robot.joint_names)}
-    else:
-        links = _links_as_json(found.link_fit)
-    return links | {
+def _as_json(found: IdentificationResult) -> dict[str, Any]:
+    return {
+        "robot": found.robot.name,
+        "joints": list(found.robot.joint_names),
+        **({} if found.link_fit is None else _links_as_json(found.link_fit)),
         "elastic": None if found.elastic is None else elastic_as_json(found.elastic),
         "timing": None if found.timing is None else found.timing.as_json(),
     }
@@ -218,8 +212,6 @@ def identification_as_json(found: IdentificationResult) -> dict[str, Any]:
 def _links_as_json(fit: Fit) -> dict[str, Any]:
     inertial = fit.regressor.inertial
     return {
-        "robot": fit.robot.name,
-        "joints": list(fit.robot.joint_names),
         "side": fit.options.side,
         "estimator": fit.options.estimator,
         "prior": {"distance": fit.options.prior, "weight": fit.prior_weight},

@@ -94,12 +94,10 @@ def _section(section: ResultSection, prefix: str) -> str:
 
 
 def _paragraphs(kind: str, texts: Iterable[str]) -> str:
-    """Make each text a paragraph of a class."""
     return "".join(f'<p class="{kind}">{escape(text)}</p>' for text in texts)
 
 
 def _table(table: TextTable) -> str:
-    """Make a table, below its title and its menu."""
 
     def cell(text: str, tag: str, row: int, column: int) -> str:
         kinds = ["number"] * (column >= table.text_columns) + ["off"] * ((row, column) in table.failed)

@@ -21,14 +21,14 @@ from ...bags.types import COMMAND, JOINT_STATE, NUMBERS
 from ...extras import require
 from ...messages.fields import COMMAND_FIELDS, EFFORT_FIELDS, MEASURED_FIELDS, MOTOR_FIELDS
 
-TYPES = (COMMAND, JOINT_STATE, NUMBERS)
-"""Types of the topics that are compared."""
+# Types of the topics that are compared.
+_TYPES = (COMMAND, JOINT_STATE, NUMBERS)
 
 FIELDS = (*COMMAND_FIELDS, "position", "velocity", "held", "header.stamp", "data")
 """Fields of numbers of these topics."""
 
-DEFAULT = 1e-9
-"""Default tolerance, absolute and relative: compilers and processors differ in rounding."""
+# Default tolerance, absolute and relative: compilers and processors differ in rounding.
+_DEFAULT = 1e-9
 
 
 MISSING = "missing"
@@ -58,7 +58,7 @@ class Tolerances:
 
     def of(self, name: str) -> tuple[float, float]:
         """Absolute and relative tolerance of a field."""
-        absolute, relative = (x.get(name, x.get(None, DEFAULT)) for x in (self.absolute, self.relative))
+        absolute, relative = (x.get(name, x.get(None, _DEFAULT)) for x in (self.absolute, self.relative))
         return absolute, relative
 
 
@@ -187,7 +187,7 @@ def compare_bags(path: Path, golden: Path, tolerances: Tolerances, match: Match 
     """
     with Bag(path) as bag, Bag(golden) as other:
         known = {topic.name: topic for topic in other.topics}
-        topics = [topic for topic in bag.topics if topic.type in TYPES]
+        topics = [topic for topic in bag.topics if topic.type in _TYPES]
         _refuse_other_topics(other, [topic.name for topic in topics])
         results: list[Difference] = []
         for topic in topics:
@@ -299,8 +299,8 @@ def _before(part: MatchedRows, time: np.int64) -> int:
     return int(np.argmax(behind)) if behind.any() else len(part.times)
 
 
-TABLE = "table"
-"""Stands for a topic in the results."""
+# Stands for a topic in the results.
+_TABLE = "table"
 
 _TIMES = ("recorded", "stamp")
 
@@ -325,7 +325,7 @@ def compare_tables(path: Path, golden: Path, tolerances: Tolerances, match: Matc
         BagError: a table cannot be read.
         OSError: a file cannot be read.
     """
-    return differences(TABLE, matched(_table_parts(path, match), _table_parts(golden, match)), tolerances, match)
+    return differences(_TABLE, matched(_table_parts(path, match), _table_parts(golden, match)), tolerances, match)
 
 
 @contextmanager

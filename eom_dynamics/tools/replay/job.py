@@ -19,8 +19,8 @@ from ..recording_options import CommandOptions, Sampling
 from ..robot_options import RobotOptions
 from .batch import Refusals
 
-MANIFEST = "replayed.jsonl"
-"""Name of the file with what outputs were made of, a line for each."""
+# Name of the file with what outputs were made of, a line for each.
+_MANIFEST = "replayed.jsonl"
 
 
 class Format(Enum):
@@ -75,8 +75,8 @@ class Job:
     def manifest(self) -> Path:
         """File with what outputs were made of."""
         if self.folder is None and self.is_file:
-            return self.output.with_name(f"{self.output.name}.{MANIFEST}")
-        return (self.folder or self.output) / MANIFEST
+            return self.output.with_name(f"{self.output.name}.{_MANIFEST}")
+        return (self.folder or self.output) / _MANIFEST
 
     @property
     def bag_name(self) -> str:
@@ -159,29 +159,23 @@ class Report:
         return cls(**{**values, "refusals": refusals, "joint_names": tuple(values["joint_names"])})
 
 
-@dataclass(frozen=True)
-class EffortTolerances:
-    """Largest allowed RMS difference of computed and recorded efforts, N m or N.
+def effort_failures(report: Report, tolerances: Mapping[str | None, float]) -> list[str]:
+    """Return a line for each joint whose RMS effort difference exceeds its tolerance, or that the robot lacks.
 
-    Attributes:
-        by_joint: tolerance by the joint's name; None stands for all joints that are not named.
+    Args:
+        tolerances: N m or N, by joint; None stands for all joints that are not named.
     """
-
-    by_joint: Mapping[str | None, float] = field(default_factory=dict)
-
-    def failures(self, report: Report) -> list[str]:
-        """Return a line for each joint that exceeds its tolerance, and for each that the robot lacks."""
-        unknown = [name for name in self.by_joint if name is not None and name not in report.joint_names]
-        lines = [
-            f"{report.topic}: tolerance of joint {name!r}: robot {report.robot} has no such joint; it has "
-            f"{', '.join(report.joint_names)}"
-            for name in unknown
-        ]
-        for name, rms in zip(report.joint_names, report.rms, strict=True) if report.rms else ():
-            allowed = self.by_joint.get(name, self.by_joint.get(None))
-            if allowed is not None and not rms <= allowed:
-                lines.append(f"{report.topic}: RMS effort error of joint {name} is {rms:.3g}, tolerance {allowed:g}")
-        return lines
+    lines = [
+        f"{report.topic}: tolerance of joint {name!r}: robot {report.robot} has no such joint; it has "
+        f"{', '.join(report.joint_names)}"
+        for name in tolerances
+        if name is not None and name not in report.joint_names
+    ]
+    for name, rms in zip(report.joint_names, report.rms, strict=True) if report.rms else ():
+        allowed = tolerances.get(name, tolerances.get(None))
+        if allowed is not None and not rms <= allowed:
+            lines.append(f"{report.topic}: RMS effort error of joint {name} is {rms:.3g}, tolerance {allowed:g}")
+    return lines
 
 
 def exceeding(report: Report) -> list[str]:

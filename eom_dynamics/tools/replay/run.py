@@ -28,16 +28,7 @@ from ...bags.bag import ENDINGS, METADATA, is_storage
 from ...exceptions import EomDynamicsError
 from ...extras import require
 from ..writing import TEMPORARY
-from .compare import (
-    MISSING,
-    Difference,
-    Match,
-    Tolerances,
-    check_golden,
-    check_golden_table,
-    compare_bags,
-    compare_tables,
-)
+from .compare import Match, Tolerances, check_golden, check_golden_table, compare_bags, compare_tables
 from .job import Format, Job, read_manifest
 from .one import Outcome, done_before, loaded_robot_hash, replay_bag, run_job
 from .outputs import output_topics
@@ -63,35 +54,6 @@ class Golden:
     match: Match = Match.RECORDED
 
 
-@dataclass(frozen=True)
-class BagResult:
-    """The result of one bag.
-
-    Attributes:
-        outcome: of its replay.
-        differences: from its golden bag; None if it was not compared.
-    """
-
-    outcome: Outcome
-    differences: list[Difference] | None = None
-
-    @property
-    def differs(self) -> bool:
-        """Whether a field differs from the golden bag by more than its tolerance."""
-        return any(difference.beyond for difference in self.differences or ())
-
-    @property
-    def missing(self) -> list[str]:
-        """A line for each topic that the golden bag lacks, which was not compared."""
-        return [f"{row.topic}: {row.text}" for row in self.differences or () if row.field == MISSING]
-
-    def failures(self) -> list[str]:
-        """Return a line if the bag was not replayed, or for each field that differs from the golden bag."""
-        if self.outcome.report is None:
-            return [self.outcome.error]
-        return [f"{row.topic}: {row.text}" for row in self.differences or () if row.beyond]
-
-
 def replay(
     bags: Sequence[Path],
     output: Path,
@@ -102,24 +64,21 @@ def replay(
     scheduler: str | None = None,
     resume: bool = False,
     progress: Progress | None = None,
-) -> list[BagResult]:
+) -> list[Outcome]:
     """Replay bags and compare the outputs.
 
     A single bag is replayed in this process, and its errors are raised. Several, or those in folders, are replayed in
-    parallel, each into an output of its name in the folder ``output``, and their errors are part of the results.
+    parallel, each into an output of its name in the folder ``output``, and their errors are part of the outcomes.
 
     Args:
         bags: bags and folders of bags.
-        output: see above.
         settings: of each replay; its ``bag`` and ``output`` are replaced.
         golden: what to compare with.
-        processes: number of parallel processes; by default one per core.
-        scheduler: address of a Dask scheduler to use instead of processes.
-        resume: keep outputs that were made of the same contents with the same settings and release.
+        processes, scheduler, resume: as for :func:`replay_bags`.
         progress: called with the number of bags replayed so far, in fractions of a bag, and their total number.
 
     Returns:
-        A result for each bag.
+        An outcome for each bag.
 
     Raises:
         BagError: there are no bags, two would have the same output, or none of the golden bags can be compared with.
@@ -158,16 +117,14 @@ def replay(
         found = {job: replace(outcome, job=job) for job, outcome in zip(accepted, replayed, strict=True)}
         outcomes = [found[job] if job in found else Outcome(job, error=refused[job]) for job in jobs]
     compare = compare_tables if settings.format is Format.PARQUET else compare_bags
-    return [
-        BagResult(outcome, compare(outcome.job.output, goldens[outcome.job], golden.tolerances, golden.match))
-        if golden and outcome.report
-        else BagResult(outcome)
-        for outcome in outcomes
-    ]
+    for k, outcome in enumerate(outcomes):
+        if golden and outcome.report:
+            differences = compare(outcome.job.output, goldens[outcome.job], golden.tolerances, golden.match)
+            outcomes[k] = replace(outcome, differences=differences)
+    return outcomes
 
 
 def _jobs(bags: Sequence[Path], folder: Path, settings: Job) -> list[Job]:
-    """Return a job for each bag, with an output of its name in the folder."""
     taken: dict[Path, Path] = {}
     for path in bags:
         for bag in find_bags(path):
@@ -312,7 +269,6 @@ def replay_bags(
 
 @contextmanager
 def _cores(jobs: Mapping[int, Job], processes: int) -> Iterator[_Running]:
-    """Run jobs on the cores of this machine."""
     # Processes start as copies of one that has imported this module, which takes longer than replaying a short bag.
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__])
@@ -337,7 +293,6 @@ def _cores(jobs: Mapping[int, Job], processes: int) -> Iterator[_Running]:
 
 
 def _begin_process(fractions: Any, stop: Any) -> None:
-    """Set up a process of the pool."""
     # Ctrl-C reaches the whole group; the parent handles it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _shared.fractions, _shared.stop = fractions, stop

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,10 @@ import plotly.graph_objects as go
 
 from ...arrays import Array
 from ...stream.watchdog import Status
-from ..pages.charts import add_joints, add_limits, by_percentile, color, over_run, over_time
+from ..pages.charts import add_joints, add_limits, color, over_run, over_time
 from ..quantity_text import together
 from ..recordings import Stream
-from .record import Record, Units, limits_by_name
+from .record import Record, limits_by_name
 
 _SECTIONS = {
     "motion": (
@@ -106,8 +107,6 @@ _FIELDS = {
 # Times, names, values, and style of curves.
 _Curves = tuple[Array, Sequence[str], Array, Mapping[str, Any]]
 
-_THOUSANDTHS = "thousandths of a position"
-
 _LIMITED = ("position", "velocity", "acceleration", "jerk", "effort", "effort_rate")
 
 
@@ -152,7 +151,6 @@ class _Drawing:
     def __init__(self, record: Record, points: int, group: str) -> None:
         self._record, self._points, self._group = record, points, group
         self._colors = {joint: color(i) for i, joint in enumerate(record.joints)}
-        self._units = Units(record)
         longest = sorted(record.interruptions, key=lambda phase: phase.start - phase.end)[:_MOST_SHADED]
         band = {"type": "rect", "layer": "below", "yref": "paper", "y0": 0, "y1": 1, "line": {"width": 0}}
         self._shades = [
@@ -177,14 +175,14 @@ class _Drawing:
         if self._record.spring_deflection is not None:
             t, names, values = self._record.spring_deflection
             curves: list[_Curves] = [(t, names, 1e3 * values, {})]
-            charts["link_deflection"] = self._chart("θ − q, deflection of the spring", _THOUSANDTHS, curves)
+            charts["link_deflection"] = self._chart("θ − q, deflection of the spring", "milliposition", curves)
         return charts | self.fields("motors", self._record.motors)
 
     def deviations(self) -> Charts:
         charts: Charts = {}
         if (x := self._record.position_deviation) is not None:
             title = f"{position_name(self._record)} − measured position"
-            charts["position_off"] = self._chart(title, _THOUSANDTHS, [(x.t, x.names, 1e3 * x.value, _THIN)])
+            charts["position_off"] = self._chart(title, "milliposition", [(x.t, x.names, 1e3 * x.value, _THIN)])
         if (x := self._record.effort_deviation) is not None:
             charts["effort_off"] = self._chart("τ − measured effort", "effort", [(x.t, x.names, x.value, _THIN)])
         return charts
@@ -197,16 +195,11 @@ class _Drawing:
             charts["intervals"] = self._durations(f"{stream.topic}: stamp intervals", *record.intervals(stream))
         if record.latency is not None:
             charts["latency"] = self._durations("Latency, setpoint to command", *record.latency)
-            charts["latency_percentiles"] = by_percentile("Latency by percentile", record.latency[1], self._points)
         return charts
 
     def _chart(self, title: str, quantity: str, curves: Sequence[_Curves], suffix: str = "") -> go.Figure:
-        """Draw curves over time; the suffix is that of their units."""
-        all_units = [
-            self._units.milli(names) if quantity == _THOUSANDTHS else self._units.of(quantity, names, suffix)
-            for _, names, *_ in curves
-        ]
-        figure = over_time(title, together(sum(all_units, ())), 0.0, self._record.duration, group=self._group)
+        all_units = [[unit + suffix for unit in self._record.units(quantity, names)] for _, names, *_ in curves]
+        figure = over_time(title, together([*chain(*all_units)]), 0.0, self._record.duration, group=self._group)
         for (t, names, values, style), units in zip(curves, all_units, strict=True):
             colors = [self._colors[name] for name in names]
             add_joints(figure, names, units, t, values, points=self._points, colors=colors, **style)

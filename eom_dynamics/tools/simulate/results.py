@@ -24,11 +24,11 @@ from ..quantity_text import compared, for_json, milli, number, position_units, t
 from ..results import Result, ResultSection, TextTable
 from ..writing import whole_folder
 
-LABELS = ("no feedforward", "rigid: τ", "flatness: τ, τ̇, τ̈")
-"""Legend of the feedforwards, in the order of :data:`FEEDFORWARDS`."""
+# Legend of the feedforwards, in the order of :data:`FEEDFORWARDS`.
+_LABELS = ("no feedforward", "rigid: τ", "flatness: τ, τ̇, τ̈")
 
-COLORS = (color(6), color(1), color(0))
-"""Colours of the feedforwards: grey, red and blue."""
+# Colours of the feedforwards: grey, red and blue.
+_COLORS = (color(6), color(1), color(0))
 
 # Allowed relative difference between energy and work; above it the integration is not accurate.
 _ENERGY_TOLERANCE = 1e-8
@@ -150,7 +150,6 @@ def _endings(comparison: Comparison) -> list[str]:
 
 
 def _table(comparison: Comparison) -> TextTable:
-    """Return a table with a row for each gain and feedforward."""
     shown = shown_unit(comparison)
 
     def with_unit(value: float, unit: str) -> str:
@@ -175,7 +174,7 @@ def _over_time(comparison: Comparison) -> go.Figure:
     t = comparison.t
     figure = over_time("Largest link error", shown_unit(comparison), t[0], t[-1], group="")
     off = 1e3 * distance(comparison)[:, shown_gain(comparison)]
-    for errors, label, shade in zip(off.T, LABELS, COLORS, strict=True):
+    for errors, label, shade in zip(off.T, _LABELS, _COLORS, strict=True):
         kept = thinned(errors, CURVE_POINTS)
         # A logarithmic axis has no zero, which errors reach where a link crosses its path.
         shown = np.maximum(errors[kept], 1e-13)
@@ -187,13 +186,12 @@ def _over_time(comparison: Comparison) -> go.Figure:
 def _over_gain(comparison: Comparison) -> go.Figure:
     rms, gains, shown = 1e3 * comparison.rms, comparison.natural_frequency, shown_unit(comparison)
     figure = chart("RMS link error", "natural frequency of the motor PD [rad/s]", shown)
-    for errors, label, shade in zip(rms.T, LABELS, COLORS, strict=True):
+    for errors, label, shade in zip(rms.T, _LABELS, _COLORS, strict=True):
         add_line(figure, gains, errors, label, {"color": shade}, unit=shown, mode="lines+markers")
     return _of_feedforwards(figure, 0.7 * float(np.nanmin(rms)), 1.4 * float(np.nanmax(rms)))
 
 
 def _of_feedforwards(figure: go.Figure, low: float, high: float) -> go.Figure:
-    """Return the figure with a legend and a logarithmic error axis."""
     figure.update_layout(showlegend=True)
     return logarithmic(figure, max(low, 1e-13), max(high, 1e-12))
 
@@ -209,9 +207,9 @@ def _write_picture(path: Path, comparison: Comparison) -> None:
     figure.text(0.012, 0.98, title, fontsize=18.5, color=INK, va="top", weight="bold", parse_math=False)
     figure.text(0.012, 0.905, about, fontsize=13.5, color=INK, va="top")
     legend = figure.legend(
-        handles=axes.get_lines(), loc="outside lower center", ncols=len(LABELS), frameon=False, fontsize=15
+        handles=axes.get_lines(), loc="outside lower center", ncols=len(_LABELS), frameon=False, fontsize=15
     )
-    for text, shade in zip(legend.get_texts(), COLORS, strict=True):
+    for text, shade in zip(legend.get_texts(), _COLORS, strict=True):
         text.set_color(shade)
         text.set_fontweight("bold")
     figure.savefig(path, dpi=130)
@@ -221,8 +219,8 @@ def _draw_over_time(axes: Axes, comparison: Comparison) -> None:
     gain = shown_gain(comparison)
     frame(axes, f"Largest link error  [{shown_unit(comparison)}]\nwith {feedback(comparison, gain)}")
     error = 1e3 * distance(comparison)[:, gain]
-    for k, name in enumerate(LABELS):
-        axes.plot(comparison.t, error[:, k], color=COLORS[k], linewidth=2.6, label=name)
+    for k, name in enumerate(_LABELS):
+        axes.plot(comparison.t, error[:, k], color=_COLORS[k], linewidth=2.6, label=name)
     axes.set_ylim(bottom=0.0)
     axes.margins(x=0.02)
 
@@ -234,8 +232,8 @@ def _draw_over_gain(axes: Axes, comparison: Comparison) -> None:
         "natural frequency of the motor PD  [rad/s]",
     )
     rms = 1e3 * comparison.rms
-    for k in range(len(LABELS)):
-        axes.plot(comparison.natural_frequency, rms[:, k], "o-", color=COLORS[k], linewidth=2.6, markersize=7)
+    for k in range(len(_LABELS)):
+        axes.plot(comparison.natural_frequency, rms[:, k], "o-", color=_COLORS[k], linewidth=2.6, markersize=7)
     axes.set_yscale("log")
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.yaxis.set_minor_formatter(NullFormatter())
@@ -246,20 +244,8 @@ def _label_factors(axes: Axes, gains: Array, rms: Array) -> None:
     """Label the ratio of the errors of rigid-arm and flatness feedforward at the highest gain."""
     last = int(np.argmax(gains))
     _, rigid, flatness = rms[last]
-    if not np.isfinite(rigid / flatness):
-        return
-    axes.annotate(
-        "",
-        xy=(gains[last], flatness),
-        xytext=(gains[last], rigid),
-        arrowprops={"arrowstyle": "<->", "color": INK, "linewidth": 1.4, "shrinkA": 6, "shrinkB": 6},
-    )
-    axes.annotate(
-        f"{compared(rigid / flatness)} ",
-        xy=(gains[last], np.sqrt(rigid * flatness)),
-        ha="right",
-        va="center",
-        fontsize=14,
-        color=COLORS[2] if flatness <= rigid else COLORS[1],
-        weight="bold",
-    )
+    if np.isfinite(rigid / flatness):
+        arrow = {"arrowstyle": "<->", "color": INK, "shrinkA": 6, "shrinkB": 6}
+        axes.annotate("", xy=(gains[last], flatness), xytext=(gains[last], rigid), arrowprops=arrow)
+        shade, label = _COLORS[2] if flatness <= rigid else _COLORS[1], f"{compared(rigid / flatness)} "
+        axes.text(gains[last], np.sqrt(rigid * flatness), label, fontsize=14, color=shade, ha="right", va="center")

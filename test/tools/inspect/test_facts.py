@@ -22,8 +22,7 @@ from eom_dynamics.tools.inspect.facts import facts_result, robot_facts
 
 @pytest.fixture
 def quick(monkeypatch) -> None:
-    """Leave out the facts that take long to compute."""
-    monkeypatch.setattr(facts, "COUNTED", ("effort",))
+    monkeypatch.setattr(facts, "_COUNTED", ("effort",))
     monkeypatch.setattr(facts, "reach", lambda robot, tool: 1.0)
 
 
@@ -54,7 +53,7 @@ def test_facts_are_those_of_the_robot(name: str) -> None:
 def test_operations_are_those_of_the_programs() -> None:
     robot = eom.load_robot("planar_2r")
     found = robot_facts(robot)
-    assert found["operations"].keys() == set(facts.COUNTED)
+    assert found["operations"].keys() == set(facts._COUNTED)
     lines = facts_result(found).as_text().splitlines()
     for name, counts in found["operations"].items():
         program = PROGRAMS[name](robot)

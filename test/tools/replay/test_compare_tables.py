@@ -17,7 +17,9 @@ from bag_files import SETPOINT, setpoints, write_bag
 
 from eom_dynamics import load_robot
 from eom_dynamics.bags import BagError
-from eom_dynamics.tools.replay import Format, Job, Match, Tolerances, compare_tables, replay_bag
+from eom_dynamics.tools.replay.compare import Match, Tolerances, compare_tables
+from eom_dynamics.tools.replay.job import Format, Job
+from eom_dynamics.tools.replay.one import replay_bag
 from eom_dynamics.trajectory import paper_motion
 
 NAMES = load_robot("planar_2r").joint_names

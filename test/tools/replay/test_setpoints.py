@@ -37,8 +37,10 @@ from eom_dynamics.bags import BagError
 from eom_dynamics.exceptions import LimitError, RobotDescriptionError, StateError, StiffnessError
 from eom_dynamics.messages.fields import COMMAND_FIELDS, WRENCH_FIELDS
 from eom_dynamics.messages.setpoint_to_command import SetpointEvaluator
-from eom_dynamics.tools.replay import CommandOptions, Format, Job, replay_bag
+from eom_dynamics.tools.recording_options import CommandOptions
 from eom_dynamics.tools.replay.batch import Refusals
+from eom_dynamics.tools.replay.job import Format, Job
+from eom_dynamics.tools.replay.one import replay_bag
 from eom_dynamics.tools.report.read import read_records
 from eom_dynamics.tools.writing import FolderError
 from eom_dynamics.trajectory import paper_motion
@@ -189,16 +191,9 @@ ELASTICITIES = {
 
 
 @pytest.mark.parametrize(
-    ("kind", "limits"),
-    [
-        ("damped", "clip"),
-        ("presliding", "warn"),
-        ("variable", "warn"),
-        ("antagonistic", "ignore"),
-    ],
+    ("kind", "limits"), [("damped", "clip"), ("presliding", "warn"), ("variable", "warn"), ("antagonistic", "ignore")]
 )
 def test_commands_for_every_kind_of_spring_are_those_of_the_node(tmp_path: Path, kind: str, limits: str) -> None:
-    """Commanded stiffness, springs and friction with a state, two motors at a joint, limits."""
     friction = {"coulomb": 0.3, "presliding_distance": 0.02} if kind == "presliding" else {}
     file = robot_file(tmp_path, ELASTICITIES[kind], **friction)
     messages = setpoints(NAMES[::-1], STATES[..., ::-1], stiffness=[600.0, np.nan], stiffness_rate=[30.0, np.nan])
@@ -270,9 +265,8 @@ def test_angles_in_degrees_are_refused_and_the_others_answered(tmp_path: Path, l
         folder = tmp_path / str(kind["type"])
         folder.mkdir()
         file = Path(robot_file(folder, kind))
-        file.write_text(
-            file.read_text().replace("joint_1:\n", "joint_1:\n          limits: {lower: -3.0, upper: 3.0}\n")
-        )
+        limited = "joint_1:\n          limits: {lower: -3.0, upper: 3.0}\n"
+        file.write_text(file.read_text().replace("joint_1:\n", limited))
         report, found = replayed(folder, messages, robot=str(file), options=CommandOptions(limits=limits))
         assert report.refusals.total == refused
         assert len(found["/arm/feedforward"]) == len(messages) - refused
@@ -364,22 +358,6 @@ def test_force_refuses_what_the_user_puts_there_meanwhile(tmp_path: Path) -> Non
     assert job.output.read_text(encoding="utf-8") == "precious"
 
 
-@pytest.mark.parametrize("kind", Format)
-def test_a_replay_that_fails_leaves_nothing(tmp_path: Path, kind: Format) -> None:
-    if kind is Format.PARQUET:
-        pytest.importorskip("pyarrow")
-    bag = write_bag(tmp_path / "in", {"/setpoint": (SETPOINT, setpoints(NAMES, STATES))})
-    before = sorted(tmp_path.rglob("*"))
-    for failure in (KeyboardInterrupt, OSError(28, "No space left on device")):
-
-        def fail(share: float, failure=failure) -> None:
-            raise failure
-
-        with pytest.raises((KeyboardInterrupt, FolderError, OSError)):
-            replay_bag(Job(bag, tmp_path / "out", "planar_2r", format=kind), fail)
-        assert sorted(tmp_path.rglob("*")) == before
-
-
 def test_parquet_has_a_column_for_each_field_and_joint(tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     messages = setpoints(NAMES, STATES)
@@ -414,10 +392,8 @@ def test_lead_is_that_of_the_recorded_commands(tmp_path: Path) -> None:
     bag = write_bag(tmp_path / "recorded", topics)
     again = replay_bag(Job(bag, tmp_path / "again", "planar_2r"))
     assert again.command_lead == lead
-    for (_, before), (_, after) in zip(
-        found["/arm/feedforward"], read_bag(tmp_path / "again")["/arm/feedforward"], strict=True
-    ):
-        np.testing.assert_array_equal(before.motor_effort, after.motor_effort)
+    efforts = [command.motor_effort for _, command in read_bag(tmp_path / "again")["/arm/feedforward"]]
+    np.testing.assert_array_equal(efforts, [command.motor_effort for command in commands])
     file = tmp_path / "late.yaml"
     text = (DEFINITIONS.parent / "config/planar_2r.yaml").read_text()
     file.write_text(text.replace("name: planar_2r", "name: planar_2r\n      drive_delay: 0.003"))

@@ -15,7 +15,8 @@ from bag_files import START, TRAJECTORY, read_bag, trajectory, write_bag
 from eom_dynamics import ElasticArm, load_robot
 from eom_dynamics.bags import BagError
 from eom_dynamics.tools.recording_options import Sampling
-from eom_dynamics.tools.replay import Job, replay_bag
+from eom_dynamics.tools.replay.job import Job
+from eom_dynamics.tools.replay.one import replay_bag
 from eom_dynamics.trajectory import through
 
 ROBOT = load_robot("planar_2r")
