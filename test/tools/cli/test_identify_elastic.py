@@ -172,21 +172,12 @@ def test_bag_of_both_sides_without_a_sensor_of_effort(
     source: Recording, described: str, tmp_path: Path, capsys
 ) -> None:
     """Motors on a topic of their own that starts later, their efforts and currents on two others."""
-    stamps = [START + round(1e9 * t) for t in source.t]
-    late = 200
-
-    def messages(values: np.ndarray, efforts: np.ndarray | None, first: int) -> list[tuple[int, object]]:
-        rows = [()] * len(values) if efforts is None else efforts
-        return [
-            (s, joint_state(s, NAMES, q, u))
-            for s, q, u in zip(stamps[first:], values[first:], rows[first:], strict=True)
-        ]
-
+    late = slice(200, None)
     topics = {
-        "/joint_states": (JOINT_STATE, messages(source.q, None, 0)),
-        "/motor_states": (JOINT_STATE, messages(source.theta, None, late)),
-        "/drives": (JOINT_STATE, messages(source.theta, source.motor_effort, late)),
-        "/currents": (JOINT_STATE, messages(source.theta, source.motor_effort / CURRENT, late)),
+        "/joint_states": states(source, slice(None), source.q),
+        "/motor_states": states(source, late, source.theta),
+        "/drives": states(source, late, source.theta, source.motor_effort),
+        "/currents": states(source, late, source.theta, source.motor_effort / CURRENT),
     }
     bag = write_bag(tmp_path / "bag", topics)
     options = ["--motor-effort-topic", "drives", "--current-topic", "/currents", "--topic", "joint_states", "--json"]
@@ -215,7 +206,6 @@ def test_units_of_motors(
 
 
 def test_mean_efforts_of_the_last_step(source: Recording, described: str, tmp_path: Path, capsys) -> None:
-    """Efforts that belong to a time 5 ms earlier."""
     late = np.vstack([source.motor_effort[:2], source.motor_effort[:-2]])
     path = write(tmp_path / "run.npz", source.t, columns(source) | {"motor_effort": late})
     options = ["--motor-delay", "0.005", "--motor-terms", "rotor_inertia,viscous,coulomb,efficiency", "--json"]
@@ -324,7 +314,6 @@ def test_bad_recordings(
 def test_motors_that_do_not_explain_their_efforts_stay_as_in_the_file(
     factors: tuple[float, ...], source: Recording, described: str, tmp_path: Path, capsys
 ) -> None:
-    """Springs and links, whose own efforts were measured, are identified all the same."""
     values = without("current")(columns(source)) | {"motor_effort": source.motor_effort * factors}
     output, page = tmp_path / "arm.yaml", tmp_path / "page.html"
     run = write(tmp_path / "run.npz", source.t, values)
@@ -342,20 +331,21 @@ def test_motors_that_do_not_explain_their_efforts_stay_as_in_the_file(
         assert re.search(rf"note: {joint.name}: the motor stays as in the file: residuals are \d+% .*signs, unit", err)
 
 
+def states(
+    source: Recording, rows: slice, q: np.ndarray, effort: np.ndarray | None = None, shift: float = 0.0
+) -> tuple[str, list[tuple[int, object]]]:
+    """Some rows of a recording as joint states, some time later."""
+    stamps = [START + round(1e9 * (t + shift)) for t in source.t[rows]]
+    efforts = [()] * len(stamps) if effort is None else effort[rows]
+    return JOINT_STATE, [(s, joint_state(s, NAMES, *x)) for s, *x in zip(stamps, q[rows], efforts, strict=True)]
+
+
 def bag(path: Path, source: Recording, links: slice, motors: slice, shift: float = 0.0) -> Path:
-    topics = {}
-    for topic, rows, q, u, offset in (
-        ("/joint_states", links, source.q, source.tau, 0.0),
-        ("/motor_states", motors, source.theta, source.motor_effort, shift),
-    ):
-        stamps = [START + round(1e9 * (t + offset)) for t in source.t[rows]]
-        states = [(s, joint_state(s, NAMES, x, y)) for s, x, y in zip(stamps, q[rows], u[rows], strict=True)]
-        topics[topic] = (JOINT_STATE, states)
-    return write_bag(path, topics)
+    of_motors = states(source, motors, source.theta, source.motor_effort, shift)
+    return write_bag(path, {"/joint_states": states(source, links, source.q, source.tau), "/motor_states": of_motors})
 
 
 def test_motors_of_another_time(source: Recording, tmp_path: Path, capsys) -> None:
-    """Of lengths that differ, what is common is used; what was recorded at another time is refused."""
     path = bag(tmp_path / "short", source, slice(0, 6000), slice(0, 4000))
     assert identify(path, "sea_planar_2r", tmp_path / "a.yaml") == 0
     assert "short: of 15.0 s of the links, 10.0 s have both sides of the springs" in capsys.readouterr().out
@@ -377,7 +367,6 @@ def test_springs_off_and_links_alone(source: Recording, tmp_path: Path, capsys) 
 
 
 def test_link_encoders_on_a_part_of_the_joints(source: Recording, described: str, tmp_path: Path, capsys) -> None:
-    """The spring of the joint with an encoder is identified, the other one stays as in the file."""
     values = {name: x for name, x in columns(source).items() if name not in ("position", "effort", "current")}
     header = ["t", *(f"{name}.{joint}" for name in values for joint in NAMES)]
     header += [f"position.{NAMES[0]}", f"effort.{NAMES[0]}"]

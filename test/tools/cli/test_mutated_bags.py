@@ -15,18 +15,8 @@ pytest.importorskip("mcap")
 pytest.importorskip("plotly")
 pytest.importorskip("rich")
 
-from bag_files import (
-    JOINT_STATE,
-    SETPOINT,
-    START,
-    STORE,
-    TRAJECTORY,
-    file_of,
-    joint_state,
-    setpoints,
-    trajectory,
-    write_bag,
-)
+import bag_files
+from bag_files import JOINT_STATE, SETPOINT, START, STORE, TRAJECTORY, file_of, write_bag
 from mcap.writer import Writer as McapWriter
 from mutations import mutated
 from rosbags.rosbag2 import CompressionMode
@@ -50,15 +40,15 @@ LONGEST = 10
 
 
 def contents():
-    """A setpoint topic, joint states, a trajectory, and a robot."""
     times = [START + round(t * 1e9) for t in T]
-    states = [(t, joint_state(t, NAMES, q, [1.0, 2.0])) for t, q in zip(times, STATES[0], strict=True)]
+    states = [(t, bag_files.joint_state(t, NAMES, q, [1.0, 2.0])) for t, q in zip(times, STATES[0], strict=True)]
+    plan = bag_files.trajectory(START, NAMES, [0.0, 0.3, 0.5], [[0, 0], [0.2, 0.1], [0, 0]])
     robot = STORE.types["std_msgs/msg/String"](data=urdf_arm(joints=NAMES))
     return {
         "/robot_description": ("std_msgs/msg/String", [(START, robot)]),
-        "/setpoint": (SETPOINT, setpoints(NAMES, STATES)),
+        "/setpoint": (SETPOINT, bag_files.setpoints(NAMES, STATES)),
         "/joint_states": (JOINT_STATE, states),
-        "/plan": (TRAJECTORY, [(START, trajectory(START, NAMES, [0.0, 0.3, 0.5], [[0, 0], [0.2, 0.1], [0, 0]]))]),
+        "/plan": (TRAJECTORY, [(START, plan)]),
     }
 
 
