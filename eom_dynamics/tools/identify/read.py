@@ -179,15 +179,12 @@ def _read_table(path: Path) -> NumericTable:
     except ValueError as error:
         wanted = "; its columns are t, position.JOINT and effort.JOINT" if path.suffix == ".csv" else ""
         raise IdentificationError(f"{path}: {' '.join(str(error).split())}{wanted}") from None
-    named = [(_unaliased(name), values) for name, values in columns]
+    # Alone or before a dot, as in q.NAME.
+    parts = [(name.strip().partition("."), values) for name, values in columns]
+    named = [(_ALIASES.get(kind, kind) + dot + joint, values) for (kind, dot, joint), values in parts]
     if twice := duplicates(name for name, _ in named):
         raise IdentificationError(f"{path}: has columns of the same name: {listed(twice)}; remove one of each")
     return NumericTable(path, dict(named))
-
-
-def _unaliased(name: str) -> str:
-    kind, dot, joint = name.strip().partition(".")
-    return _ALIASES.get(kind, kind) + dot + joint
 
 
 def _csv(path: Path) -> list[tuple[str, Array]]:

@@ -12,7 +12,6 @@ import numpy as np
 
 from ... import lie
 from ...actuators.drive_units import SI_UNITS
-from ...actuators.friction import Friction
 from ...arrays import Array
 from ...codegen.programs import PROGRAMS
 from ...elastic import ElasticArm
@@ -109,12 +108,10 @@ def _joint(robot: Robot, joint: Joint) -> dict[str, Any]:
         "friction": joint.friction,
         "constant_effort": joint.constant_effort,
         "parallel_spring": joint.parallel_spring and joint.parallel_spring.entries(),
-        "motor_friction": _motor_friction(joint.actuator.friction),
+        "motor_friction": None
+        if joint.actuator.friction.is_none
+        else {name: for_json(value) for name, value in asdict(joint.actuator.friction).items()},
     }
-
-
-def _motor_friction(friction: Friction) -> dict[str, Any] | None:
-    return None if friction.is_none else {name: for_json(value) for name, value in asdict(friction).items()}
 
 
 def _assumed(robot: Robot) -> list[str]:

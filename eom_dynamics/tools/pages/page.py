@@ -112,14 +112,11 @@ def _table(table: TextTable) -> str:
     group = ' data-group="{}"' if table.menu else ""
     body = "".join(f"<tr{group.format(escape(first))}>{cells}</tr>" for first, cells in rows)
     title = f"<h3>{escape(table.title)}</h3>" if table.title else ""
-    menu = _menu(table.menu, sorted({first for first, _ in rows})) if table.menu else ""
+    names = (escape(name) for name in sorted({first for first, _ in rows}))
+    options = "".join(f'<option value="{name}">{name}</option>' for name in names)
+    select = f'<select><option value="">all</option>{options}</select>'
+    menu = f'<label class="pick rows">{escape(table.menu)} {select}</label>' if table.menu else ""
     return f'{title}{menu}<div class="table"><table><thead><tr>{header}</tr></thead><tbody>{body}</tbody></table></div>'
-
-
-def _menu(name: str, groups: Iterable[str]) -> str:
-    """Make a menu that shows only rows of one group in the table of its section; at first all rows are shown."""
-    options = "".join(f'<option value="{escape(group)}">{escape(group)}</option>' for group in groups)
-    return f'<label class="pick rows">{escape(name)} <select><option value="">all</option>{options}</select></label>'
 
 
 @lru_cache(maxsize=1)

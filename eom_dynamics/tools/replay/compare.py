@@ -357,7 +357,11 @@ def _columns(path: Path, schema: Any) -> dict[str, list[str]]:
     import pyarrow as pa
 
     kinds = dict(zip(schema.names, schema.types, strict=True))
-    wanted = {**dict.fromkeys(_TIMES, _is_nanoseconds), "frame": pa.types.is_string, "held": pa.types.is_boolean}
+    wanted = {
+        **dict.fromkeys(_TIMES, lambda kind: str(kind).startswith("timestamp[ns")),
+        "frame": pa.types.is_string,
+        "held": pa.types.is_boolean,
+    }
     found: dict[str, list[str]] = {"held": ["held"]}
     for name in kinds.keys() - wanted.keys():
         field = name.partition(".")[0]
@@ -369,10 +373,6 @@ def _columns(path: Path, schema: Any) -> dict[str, list[str]]:
         reason = f"column {wrong[0]} is {kinds.get(wrong[0], 'missing')}" if wrong else "it has no commands"
         raise BagError(f"{path}: is not a table of commands: {reason}; name one that eom_dynamics replay wrote")
     return {field: sorted(found[field]) for field in (*COMMAND_FIELDS, "held") if field in found}
-
-
-def _is_nanoseconds(kind: Any) -> bool:
-    return getattr(kind, "unit", "") == "ns" and str(kind).startswith("timestamp")
 
 
 def _table_parts(path: Path, match: Match) -> Iterator[MatchedRows]:

@@ -11,6 +11,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from ...arrays import Array
+from ...messages.fields import EFFORT_FIELDS, MOTOR_FIELDS, STATE_FIELDS
 from ...stream.watchdog import Status
 from ..pages.charts import add_joints, add_limits, color, over_run, over_time
 from ..quantity_text import together
@@ -82,27 +83,19 @@ _MOST_SHADED = 50
 
 Charts = dict[str, go.Figure]
 
-# Titles of charts, quantities of their units, and what units are divided by, by section and field.
-_FIELDS = {
-    "motion": {
-        "position": ("q, position", "position", ""),
-        "velocity": ("q̇, velocity", "position", "/s"),
-        "acceleration": ("q̈, acceleration", "position", "/s²"),
-        "jerk": ("q⁽³⁾, jerk", "position", "/s³"),
-        "snap": ("q⁽⁴⁾, snap", "position", "/s⁴"),
-    },
-    "effort": {
-        "effort": ("τ, joint effort", "effort", ""),
-        "effort_rate": ("τ̇, its rate", "effort", "/s"),
-        "effort_acceleration": ("τ̈, its acceleration", "effort", "/s²"),
-    },
-    "motors": {
-        "motor_position": ("θ, motor position", "position", ""),
-        "motor_velocity": ("θ̇, motor velocity", "position", "/s"),
-        "motor_acceleration": ("θ̈, motor acceleration", "position", "/s²"),
-        "motor_effort": ("τ_m, motor effort", "effort", ""),
-    },
+# Fields, quantities, and titles of the charts of these and of their time derivatives, by section.
+_FIELDS: dict[str, list[tuple[Sequence[str], str, Sequence[str]]]] = {
+    "motion": [
+        (STATE_FIELDS, "position", ("q, position", "q̇, velocity", "q̈, acceleration", "q⁽³⁾, jerk", "q⁽⁴⁾, snap"))
+    ],
+    "effort": [(EFFORT_FIELDS, "effort", ("τ, joint effort", "τ̇, its rate", "τ̈, its acceleration"))],
+    "motors": [
+        (MOTOR_FIELDS[:3], "position", ("θ, motor position", "θ̇, motor velocity", "θ̈, motor acceleration")),
+        (MOTOR_FIELDS[3:], "effort", ("τ_m, motor effort",)),
+    ],
 }
+
+_SUFFIXES = ("", "/s", "/s²", "/s³", "/s⁴")
 
 # Times, names, values, and style of curves.
 _Curves = tuple[Array, Sequence[str], Array, Mapping[str, Any]]
@@ -159,15 +152,16 @@ class _Drawing:
 
     def fields(self, section: str, stream: Stream | None, measured: Stream | None = None) -> Charts:
         """Draw the fields of a section that a stream or measurement has, with their limits."""
-        charts = {}
-        for field, (title, quantity, suffix) in _FIELDS[section].items():
-            present = [x for x in (stream, measured) if x is not None and field in x.values]
-            dotted = {"kind": "measured", "line": _DOTTED} if len(present) > 1 else {}
-            curves = [(self._record.t(x), x.names, x.values[field], dotted if x is measured else {}) for x in present]
-            if any(names for _, names, *_ in curves):
-                charts[field] = self._chart(title, quantity, curves, suffix)
-                if field in _LIMITED:
-                    add_limits(charts[field], limits_by_name(self._record, field), self._colors)
+        charts, t = {}, self._record.t
+        for names, quantity, titles in _FIELDS[section]:
+            for field, title, suffix in zip(names, titles, _SUFFIXES, strict=False):
+                present = [x for x in (stream, measured) if x is not None and field in x.values]
+                dotted = {"kind": "measured", "line": _DOTTED} if len(present) > 1 else {}
+                curves = [(t(x), x.names, x.values[field], dotted if x is measured else {}) for x in present]
+                if any(joints for _, joints, *_ in curves):
+                    charts[field] = self._chart(title, quantity, curves, suffix)
+                    if field in _LIMITED:
+                        add_limits(charts[field], limits_by_name(self._record, field), self._colors)
         return charts
 
     def motors(self) -> Charts:

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import plotly.graph_objects as go
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FuncFormatter, NullFormatter
@@ -200,8 +199,25 @@ def _write_picture(path: Path, comparison: Comparison) -> None:
     """Write the picture as PNG for a light background, legible at half its size."""
     figure = Figure(figsize=(13, 6.5), layout=ConstrainedLayoutEngine(w_pad=0.15, h_pad=0.1, rect=(0, 0, 1, 0.845)))
     axes, others = figure.subplots(1, 2, width_ratios=(1.2, 1))
-    _draw_over_time(axes, comparison)
-    _draw_over_gain(others, comparison)
+    unit, gain = shown_unit(comparison), shown_gain(comparison)
+    gains, rms = comparison.natural_frequency, 1e3 * comparison.rms
+    frame(axes, f"Largest link error  [{unit}]\nwith {feedback(comparison, gain)}")
+    over_gain = "natural frequency of the motor PD  [rad/s]"
+    frame(others, f"RMS link error  [{unit}]\nover the feedback gain", over_gain)
+    for k, (name, shade) in enumerate(zip(_LABELS, _COLORS, strict=True)):
+        axes.plot(comparison.t, 1e3 * distance(comparison)[:, gain, k], color=shade, linewidth=2.6, label=name)
+        others.plot(gains, rms[:, k], "o-", color=shade, linewidth=2.6, markersize=7)
+    axes.set_ylim(bottom=0.0)
+    axes.margins(x=0.02)
+    others.set_yscale("log")
+    others.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    others.yaxis.set_minor_formatter(NullFormatter())
+    _, rigid, flatness = rms[gain]
+    if np.isfinite(rigid / flatness):  # the ratio of both errors at the highest gain
+        arrow = {"arrowstyle": "<->", "color": INK, "shrinkA": 6, "shrinkB": 6}
+        others.annotate("", xy=(gains[gain], flatness), xytext=(gains[gain], rigid), arrowprops=arrow)
+        shade, label = _COLORS[2] if flatness <= rigid else _COLORS[1], f"{compared(rigid / flatness)} "
+        others.text(gains[gain], np.sqrt(rigid * flatness), label, fontsize=14, color=shade, ha="right", va="center")
     title = f"Link tracking error of an arm with elastic joints ({printable(comparison.robot.name)})"
     about = f"Same trajectory, same motor PD; only the feedforward differs. Simulated arm: {model_error(comparison)}."
     figure.text(0.012, 0.98, title, fontsize=18.5, color=INK, va="top", weight="bold", parse_math=False)
@@ -213,39 +229,3 @@ def _write_picture(path: Path, comparison: Comparison) -> None:
         text.set_color(shade)
         text.set_fontweight("bold")
     figure.savefig(path, dpi=130)
-
-
-def _draw_over_time(axes: Axes, comparison: Comparison) -> None:
-    gain = shown_gain(comparison)
-    frame(axes, f"Largest link error  [{shown_unit(comparison)}]\nwith {feedback(comparison, gain)}")
-    error = 1e3 * distance(comparison)[:, gain]
-    for k, name in enumerate(_LABELS):
-        axes.plot(comparison.t, error[:, k], color=_COLORS[k], linewidth=2.6, label=name)
-    axes.set_ylim(bottom=0.0)
-    axes.margins(x=0.02)
-
-
-def _draw_over_gain(axes: Axes, comparison: Comparison) -> None:
-    frame(
-        axes,
-        f"RMS link error  [{shown_unit(comparison)}]\nover the feedback gain",
-        "natural frequency of the motor PD  [rad/s]",
-    )
-    rms = 1e3 * comparison.rms
-    for k in range(len(_LABELS)):
-        axes.plot(comparison.natural_frequency, rms[:, k], "o-", color=_COLORS[k], linewidth=2.6, markersize=7)
-    axes.set_yscale("log")
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.yaxis.set_minor_formatter(NullFormatter())
-    _label_factors(axes, comparison.natural_frequency, rms)
-
-
-def _label_factors(axes: Axes, gains: Array, rms: Array) -> None:
-    """Label the ratio of the errors of rigid-arm and flatness feedforward at the highest gain."""
-    last = int(np.argmax(gains))
-    _, rigid, flatness = rms[last]
-    if np.isfinite(rigid / flatness):
-        arrow = {"arrowstyle": "<->", "color": INK, "shrinkA": 6, "shrinkB": 6}
-        axes.annotate("", xy=(gains[last], flatness), xytext=(gains[last], rigid), arrowprops=arrow)
-        shade, label = _COLORS[2] if flatness <= rigid else _COLORS[1], f"{compared(rigid / flatness)} "
-        axes.text(gains[last], np.sqrt(rigid * flatness), label, fontsize=14, color=shade, ha="right", va="center")

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from elastic_recordings import Recording, recording
-from scipy.signal import StateSpace, chirp, lsim
+from page_files import record_resonance
 from springs import with_springs
 
 pytest.importorskip("rosbags", reason="rosbags is not installed")
@@ -213,50 +213,32 @@ def test_mean_efforts_of_the_last_step(source: Recording, described: str, tmp_pa
     check(json.loads(capsys.readouterr().out), skip=("torque_constant",))
 
 
-@pytest.fixture(scope="module")
-def resonant() -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Small motions about the hanging position by the linear equations, both motors driven; springs of 480 and 250."""
-    K, B, D, d = np.array([480.0, 250.0]), np.array([0.2, 0.1]), np.array([0.5, 0.3]), np.array([0.05, 0.02])
-    q0 = np.array([-np.pi / 2, 0.0])
-    dynamics = Dynamics(ROBOT)
-    M, G = dynamics.mass_matrix(q0), dynamics.inverse_dynamics_derivatives(q0, np.zeros(2), np.zeros(2))[0]
-    kp, kd = np.diag([20.0, 20.0]), np.diag([2.0, 1.0])
-    stiffness = np.block([[np.diag(K) + kp, -np.diag(K)], [-np.diag(K), np.diag(K) + G]])
-    damping = np.block([[np.diag(D + d) + kd, -np.diag(d)], [-np.diag(d), np.diag(d)]])
-    inverse = np.linalg.inv(np.block([[np.diag(B), np.zeros((2, 2))], [np.zeros((2, 2)), M]]))
-    A = np.block([[np.zeros((4, 4)), np.eye(4)], [-inverse @ stiffness, -inverse @ damping]])
-    drives = np.vstack([np.zeros((4, 2)), inverse[:, :2]])
-    t = 2e-3 * np.arange(7000)
-    fade = np.clip(np.minimum(t, 12 - t), 0, 1)[:, np.newaxis]
-    u = fade * np.column_stack([4 * chirp(t, 0.4, 12, 25, "logarithmic"), 2 * chirp(t, 25, 12, 0.4, "logarithmic")])
-    _, _, x = lsim(StateSpace(A, drives, np.eye(8), np.zeros((8, 2))), u, t)
-    theta, rate = x[:, :2], x[:, 4:6]
+def test_resonance(tmp_path: Path, capsys) -> None:
+    """A motor of 0.05 kg m² with a friction of 0.1 N m s/rad; a link without gravity on a spring of 200 N m/rad."""
+    robot = replace(with_springs(load_robot("pendulum"), LinearSpring(300.0)), gravity=np.zeros(3))
+    inertia = float(Dynamics(robot).mass_matrix(np.zeros(1))[0, 0])
+    t, *recorded = (np.asarray(x)[..., np.newaxis] for x in record_resonance(inertia)[:3])
     rng = np.random.default_rng(0)
-    effort = u - theta @ kp - rate @ kd
-    return t, {
-        "motor_position": q0 + theta + 1e-5 * rng.normal(size=theta.shape),
-        "motor_effort": effort + 0.005 * np.ptp(effort, axis=0) * rng.normal(size=theta.shape),
-    }
-
-
-def test_resonance(resonant: tuple[np.ndarray, dict[str, np.ndarray]], tmp_path: Path, capsys) -> None:
-    path, output, page = write(tmp_path / "motors.npz", *resonant), tmp_path / "arm.yaml", tmp_path / "page.html"
-    robot = tmp_path / "described.yaml"
-    robot.write_text(robot_as_yaml(with_springs(ROBOT, LinearSpring(400.0), LinearSpring(300.0))).text)
+    theta, effort = (
+        x + share * np.ptp(x) * rng.normal(size=x.shape) for x, share in zip(recorded, (1e-6, 5e-3), strict=True)
+    )
+    path, output, page = tmp_path / "motors.npz", tmp_path / "arm.yaml", tmp_path / "page.html"
+    np.savez(path, t=t.ravel(), joint_names=robot.joint_names, motor_position=theta, motor_effort=effort)
+    described = tmp_path / "described.yaml"
+    described.write_text(robot_as_yaml(robot).text)
     options = ["--motor-terms", "rotor_inertia,viscous", "--page", str(page)]
-    assert identify(path, str(robot), output, *options) == 0
+    assert identify(path, str(described), output, *options) == 0
     out = capsys.readouterr().out
     assert "springs and motors from the resonance of the motor side; link positions were not measured" in out
     assert "inertias of the links stay as in the file" in out
-    found = load_robot(output)
-    for joint, K, B, D in zip(found.joints, (480.0, 250.0), (0.2, 0.1), (0.5, 0.3), strict=True):
-        assert joint.spring.constant == pytest.approx(K, rel=STIFFNESS)
-        assert joint.rotor_inertia == pytest.approx(B, rel=ROTOR)
-        assert joint.actuator.friction.viscous == pytest.approx(D, rel=0.1)
+    (joint,) = load_robot(output).joints
+    assert joint.spring.constant == pytest.approx(200.0, rel=STIFFNESS)
+    assert joint.rotor_inertia == pytest.approx(0.05, rel=ROTOR)
+    assert joint.actuator.friction.viscous == pytest.approx(0.1, rel=0.1)
     assert "# springs and motors from the resonance of the motor side" in output.read_text()
-    assert '"response_1"' in page.read_text()
+    assert '"response_0"' in page.read_text()
     for option in (["--hold-out", "0.3"], ["--tolerance", "1"]):
-        assert identify(path, str(robot), tmp_path / "b.yaml", *option) == 2
+        assert identify(path, str(described), tmp_path / "b.yaml", *option) == 2
         assert f"{option[0]}: links were not recorded, and nothing can be judged" in capsys.readouterr().err
 
 
