@@ -21,8 +21,6 @@ from .arguments import add_json, add_output_folder, add_robot_arguments, load
 from .console import progress_bars
 from .options import add_options, options_of
 
-SUMMARY = "find the motion within limits that is optimal for identifying a robot's parameters"
-
 # For a joint, or for all: one number, or one for each.
 _Values = tuple[tuple[str | None, tuple[float, ...]], ...]
 
@@ -77,7 +75,6 @@ class _Options:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
     from ...identification import ExcitationOptions
 
     add_robot_arguments(parser)
@@ -90,7 +87,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> Result:
     """Optimise, and write the motion; it fails if it exceeds a limit."""
     require("replay")
-    # After the check for the libraries that these import.
     from ...bags import Storage
     from ...identification import Excitation, ExcitationOptions
     from ..excite import excitation_result, read_spheres, write_outputs

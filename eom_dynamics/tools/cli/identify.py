@@ -20,11 +20,8 @@ from .arguments import add_json, add_output_file, add_robot_arguments, html_path
 from .console import progress_bars
 from .options import add_options, options_of
 
-SUMMARY = "identify masses, inertias, friction, rotors and springs of a robot from recordings"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
     from ..identify import Request
 
     add_robot_arguments(parser, "--robot", required=True)
@@ -42,7 +39,6 @@ def run(options: argparse.Namespace) -> Result:
     require("replay")
     if options.page:
         require("report")
-    # After the check for the libraries that these import.
     from ..identify import Request
     from ..identify.outputs import write_and_verify
     from ..identify.run import identify

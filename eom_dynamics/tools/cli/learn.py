@@ -23,14 +23,11 @@ from .options import add_options, options_of, path, path_with
 if TYPE_CHECKING:
     from ...learning import ErrorShares
 
-SUMMARY = "correct a repeated motion by the tracking error of its last run"
-
 # From this share on, errors of the model are worth identifying.
 _MOSTLY = 0.5
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
     from ...learning import LearningSettings, Uncertainty
 
     parser.add_argument("bags", metavar="BAG", nargs="+", type=path, help="run of the motion")

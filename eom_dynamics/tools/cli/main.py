@@ -2,7 +2,9 @@
 # PYTHON_ARGCOMPLETE_OK
 """``eom_dynamics``: the command and its sub-commands.
 
-A command is a module of this folder: its arguments, and ``run``, which returns a :class:`.results.Result`.
+A command is a module of this folder: ``add_arguments``, and ``run``, which imports what needs optional libraries after
+its check for these, and returns a :class:`.results.Result`. The first clause of its docstring stands in the list of
+commands.
 
 Exit code 0, 1 for a failed check, 2 for wrong use, 130 after Ctrl-C, 141 on a broken pipe. Errors are one line each
 on stderr.
@@ -106,7 +108,9 @@ def _parser(only: str | None = None) -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name in _COMMANDS:
         module = import_module(f".{name}", __package__)
-        command = commands.add_parser(name, help=module.SUMMARY, description=module.__doc__)
+        first, *_ = re.split(r"[.:;]\s", module.__doc__ or "")
+        summary = " ".join(f"{first[:1].lower()}{first[1:]}".split())
+        command = commands.add_parser(name, help=summary, description=module.__doc__)
         if only is None or name == only:
             module.add_arguments(command)
         command.set_defaults(run=module.run, parser=command, refuse=command.error, program=f"eom_dynamics {name}")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Replay recorded motions offline: write the commands that the node would have published, as bags or Parquet tables.
+"""Replay recorded motions offline, and compare the commands with earlier ones or with recorded efforts.
 
+Commands are those that the node would have published; they are written as bags or Parquet tables.
 A bag is a folder with metadata.yaml, or a .db3 or .mcap file. Its motion is a topic of type JointTrajectorySetpoint,
 JointTrajectory (interpolated) or JointState (fitted). Several bags, or those in folders, are replayed in parallel into
 a folder OUT with an output for each.
@@ -29,8 +30,6 @@ from .options import add_options, options_of, path, path_with
 if TYPE_CHECKING:
     from ..replay.job import Job
     from ..replay.one import Outcome
-
-SUMMARY = "replay recorded motions offline, and compare the commands with earlier ones or with recorded efforts"
 
 
 @dataclass(frozen=True)
@@ -102,7 +101,6 @@ class _Checks:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
     parser.add_argument("bags", metavar="IN", nargs="+", type=path, help="bag, or folder of bags")
     outputs = "folder of the bag to write, .mcap or .parquet file, or folder of outputs for several bags"
     add_output_file(parser, "OUT", path, outputs)
@@ -122,8 +120,7 @@ def run(options: argparse.Namespace) -> Result:
     if options.page is not None:
         require("report")
 
-    # After the check for the libraries that these import.
-    from ..replay.compare import Match, Tolerances
+    from ..replay.compare import Tolerances
     from ..replay.results import as_junit, replay_result
     from ..replay.run import Golden, replay
 
@@ -139,7 +136,7 @@ def run(options: argparse.Namespace) -> Result:
     golden = None
     if checked.compare:
         allowed = Tolerances(checked.atol, checked.rtol)
-        golden = Golden(checked.compare, allowed, Match(checked.match or Match.RECORDED))
+        golden = Golden(checked.compare, allowed, checked.match or "recorded")
     with progress_bars() as bars:
         bar = bars.add_task(printable(options.bags[0].name), total=None)
         outcomes = replay(

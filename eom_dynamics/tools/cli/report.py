@@ -30,11 +30,8 @@ if TYPE_CHECKING:
     from ...robot import Robot
     from ..report.record import Record
 
-SUMMARY = "show recordings on one HTML page: motion, efforts, motors, deviations, limits, timing"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
     parser.add_argument("bags", metavar="BAG", nargs="+", type=path, help="bag, or folder of bags")
     add_output_file(parser, "PAGE.html", html_path, "page to write")
     add_robot_arguments(parser, "--robot", "; default: the URDF that a bag has on the topic robot_description")
@@ -51,7 +48,6 @@ def run(options: argparse.Namespace) -> Result:
     check_file(options.output, force=options.force)
     robot = None if options.robot is None else load(options)
 
-    # After the check for the libraries that these import.
     from ..pages.page import html_page
     from ..replay.run import find_bags
     from ..report.read import read_records

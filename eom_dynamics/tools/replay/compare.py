@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from enum import Enum
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -33,16 +32,6 @@ _DEFAULT = 1e-9
 
 MISSING = "missing"
 """Stands for a field where the golden bag has no topic of that name."""
-
-
-class Match(Enum):
-    """Criterion that matches the messages of two bags."""
-
-    RECORDED = "recorded"
-    """By their times of recording."""
-
-    STAMP = "stamp"
-    """By the stamps of their headers, on topics without headers by their order: for bags recorded live."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +67,7 @@ class Difference:
         absolute, relative: the tolerance.
         worst: joint or motor, or index, of the largest difference; empty where there is none.
         worst_at: its time, ns, as that of the first.
-        match: criterion that matched the messages.
+        match: criterion that matched the messages: ``recorded``, by their times of recording, or ``stamp``.
     """
 
     topic: str
@@ -91,7 +80,7 @@ class Difference:
     relative: float = 0.0
     worst: str = ""
     worst_at: int | None = None
-    match: Match = Match.RECORDED
+    match: str = "recorded"
 
     @property
     def text(self) -> str:
@@ -102,7 +91,7 @@ class Difference:
             return "the golden bag has a topic of this name and another type"
         if self.field == "messages":
             text = f"{self.beyond:,} messages are in one bag only"
-            if self.match is Match.RECORDED and self.beyond == self.compared:
+            if self.match == "recorded" and self.beyond == self.compared:
                 text += "; no time of recording is in both: compare with a bag that was recorded live by --match stamp"
             return text
         if self.field == "layout":
@@ -173,11 +162,15 @@ def check_golden(golden: Path, topics: Collection[str]) -> None:
 
 
 @np.errstate(over="ignore", invalid="ignore")  # damaged messages hold any number
-def compare_bags(path: Path, golden: Path, tolerances: Tolerances, match: Match = Match.RECORDED) -> list[Difference]:
+def compare_bags(path: Path, golden: Path, tolerances: Tolerances, match: str = "recorded") -> list[Difference]:
     """Compare the topics of a bag with those of the same names in a golden one.
 
     Messages are matched by their times, in the order of the bags. Compared is what both have: a golden bag may have
     been recorded with some of the topics only.
+
+    Args:
+        match: ``recorded`` for times of recording; or ``stamp`` for those of headers, on topics without headers the
+            order, for bags that were recorded live.
 
     Returns:
         A row for each topic and field; those with ``beyond`` > 0 differ.
@@ -213,7 +206,7 @@ def _refuse_other_topics(golden: Bag, topics: Collection[str]) -> None:
 
 
 def differences(
-    topic: str, parts: Iterator[tuple[MatchedRows | None, MatchedRows | None]], tolerances: Tolerances, match: Match
+    topic: str, parts: Iterator[tuple[MatchedRows | None, MatchedRows | None]], tolerances: Tolerances, match: str
 ) -> list[Difference]:
     """Compare pairs from :func:`matched`; returns a row for each field of ``topic``."""
     found: dict[str, Difference] = {}
@@ -242,14 +235,14 @@ def differences(
     return list(found.values())
 
 
-def _parts(bag: Bag, topic: Topic, match: Match) -> Iterator[MatchedRows]:
+def _parts(bag: Bag, topic: Topic, match: str) -> Iterator[MatchedRows]:
     def refuse(reason: str, time: int) -> None:
         raise BagError(f"{bag.path}: topic {topic.name}: {reason}")
 
     place = 0
     for block in read_blocks(bag, topic, refuse):
         keys = block.recorded
-        if match is Match.STAMP:
+        if match == "stamp":
             has_header = "header.stamp.sec" in block.layout.fields()
             keys = block.stamps().header if has_header else np.arange(place, place + len(block))
         numbers: dict[str, list[Array]] = {}
@@ -315,7 +308,7 @@ def check_golden_table(golden: Path) -> None:
 
 
 @np.errstate(over="ignore", invalid="ignore")  # damaged messages hold any number
-def compare_tables(path: Path, golden: Path, tolerances: Tolerances, match: Match = Match.RECORDED) -> list[Difference]:
+def compare_tables(path: Path, golden: Path, tolerances: Tolerances, match: str = "recorded") -> list[Difference]:
     """Compare a table of commands, as a replay writes it, with a golden one.
 
     Returns:
@@ -375,7 +368,7 @@ def _columns(path: Path, schema: Any) -> dict[str, list[str]]:
     return {field: sorted(found[field]) for field in (*COMMAND_FIELDS, "held") if field in found}
 
 
-def _table_parts(path: Path, match: Match) -> Iterator[MatchedRows]:
+def _table_parts(path: Path, match: str) -> Iterator[MatchedRows]:
     with _reading(path):
         file = _open(path)
         columns = _columns(path, file.schema_arrow)
@@ -386,7 +379,7 @@ def _table_parts(path: Path, match: Match) -> Iterator[MatchedRows]:
             found = {name: batch.column(name).to_numpy(zero_copy_only=False).astype(float) for name in names}
             numbers = {key: np.column_stack([found[name] for name in of_key]) for key, of_key in columns.items()}
             numbers["header.stamp"] = np.column_stack(np.divmod(times["stamp"], 1_000_000_000)).astype(float)
-            keys = times["recorded" if match is Match.RECORDED else "stamp"]
+            keys = times[match]
             frames = np.array(batch.column("frame").to_pylist(), dtype=object)
             cuts = [0, *(np.flatnonzero(frames[1:] != frames[:-1]) + 1).tolist(), len(frames)]
             for first, end in pairwise(cuts):

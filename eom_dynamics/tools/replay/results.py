@@ -104,7 +104,7 @@ def _differences(differences: Sequence[Difference]) -> TextTable:
 def _as_json(outcome: Outcome) -> dict[str, Any]:
     compared: dict[str, Any] = {}
     if (differences := outcome.differences) is not None:
-        rows = [vars(row) | {"match": row.match.value} for row in differences if row.field != MISSING]
+        rows = [vars(row) for row in differences if row.field != MISSING]
         compared = {"differences": rows, "missing": [row.topic for row in differences if row.field == MISSING]}
     return {
         "bag": str(outcome.job.bag),

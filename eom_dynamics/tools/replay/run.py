@@ -28,7 +28,7 @@ from ...bags.bag import ENDINGS, METADATA, is_storage
 from ...exceptions import EomDynamicsError
 from ...extras import require
 from ..writing import TEMPORARY
-from .compare import Match, Tolerances, check_golden, check_golden_table, compare_bags, compare_tables
+from .compare import Tolerances, check_golden, check_golden_table, compare_bags, compare_tables
 from .job import Format, Job, read_manifest
 from .one import Outcome, done_before, loaded_robot_hash, replay_bag, run_job
 from .outputs import output_topics
@@ -46,12 +46,12 @@ class Golden:
     Attributes:
         path: of the bag, the Parquet table, or the folder of them.
         tolerances: allowed differences.
-        match: which messages belong together.
+        match: as for :func:`.compare_bags`.
     """
 
     path: Path
     tolerances: Tolerances = field(default_factory=Tolerances)
-    match: Match = Match.RECORDED
+    match: str = "recorded"
 
 
 def replay(

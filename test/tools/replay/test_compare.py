@@ -15,7 +15,7 @@ from bag_files import COMMAND, SETPOINT, read_bag, setpoints, write_bag
 
 from eom_dynamics import load_robot
 from eom_dynamics.bags import BagError
-from eom_dynamics.tools.replay.compare import Match, Tolerances, compare_bags
+from eom_dynamics.tools.replay.compare import Tolerances, compare_bags
 from eom_dynamics.tools.replay.job import Job
 from eom_dynamics.tools.replay.one import replay_bag
 from eom_dynamics.trajectory import paper_motion
@@ -91,13 +91,13 @@ def test_bags_without_a_common_time_of_recording_name_the_option(tmp_path: Path,
     """A bag that was recorded live has its own times of recording, and the stamps of the commands."""
     live = golden(tmp_path / "live", made[1], lambda commands: [(time + 1, message) for time, message in commands])
     assert of_feedforward(made[0], live)["messages"].text.endswith("recorded live by --match stamp")
-    assert not differing(compare_bags(made[0], live, Tolerances(), Match.STAMP))
+    assert not differing(compare_bags(made[0], live, Tolerances(), "stamp"))
     topics = {"/feedforward": (COMMAND, [(t + 1, x) for t, x in made[1][:9] + made[1][10:]])}
     topics["/effort_command"] = (NUMBERS, [(t + 1, x) for t, x in read_bag(made[0])["/effort_command"]])
-    (lost,) = differing(compare_bags(made[0], write_bag(tmp_path / "lost", topics), Tolerances(), Match.STAMP)).values()
+    (lost,) = differing(compare_bags(made[0], write_bag(tmp_path / "lost", topics), Tolerances(), "stamp")).values()
     assert (lost.topic, lost.field, lost.beyond) == ("/feedforward", "messages", 1)
     shifted = golden(tmp_path / "shifted", made[1], lambda commands: [(1, x) for _, x in commands[:1]])
-    assert "--match" not in of_feedforward(made[0], shifted, Tolerances(), Match.STAMP)["messages"].text
+    assert "--match" not in of_feedforward(made[0], shifted, Tolerances(), "stamp")["messages"].text
 
 
 def test_different_names_are_a_difference_in_layout(tmp_path: Path, made) -> None:

@@ -17,7 +17,7 @@ from bag_files import SETPOINT, setpoints, write_bag
 
 from eom_dynamics import load_robot
 from eom_dynamics.bags import BagError
-from eom_dynamics.tools.replay.compare import Match, Tolerances, compare_tables
+from eom_dynamics.tools.replay.compare import Tolerances, compare_tables
 from eom_dynamics.tools.replay.job import Format, Job
 from eom_dynamics.tools.replay.one import replay_bag
 from eom_dynamics.trajectory import paper_motion
@@ -78,7 +78,7 @@ def test_rows_are_matched_by_their_stamps_on_request(made: Path, tmp_path: Path)
 
     live = golden(made, tmp_path / "live.parquet", later)
     assert differing(compare_tables(made, live, Tolerances()))["messages"].beyond
-    assert not differing(compare_tables(made, live, Tolerances(), Match.STAMP))
+    assert not differing(compare_tables(made, live, Tolerances(), "stamp"))
 
 
 @pytest.mark.parametrize(
