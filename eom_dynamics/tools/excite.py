@@ -115,9 +115,7 @@ def write_outputs(
 ) -> None:
     """Write the bags ``setpoint`` and ``joint_trajectory``, and the motion as JSON, CSV and NumPy arrays.
 
-    Args:
-        rate: of setpoints and states, Hz.
-        waypoints: rate of the points of the JointTrajectory, Hz.
+    The rates are those of setpoints and states, and of the points of the JointTrajectory, Hz.
     """
     names, motion = task.robot.joint_names, found.trajectory
     with whole_folder(folder, force=force) as aside:
@@ -134,13 +132,7 @@ def write_outputs(
 def write_setpoints(
     folder: Path, motion: Trajectory, joint_names: Sequence[str], rate: float, storage: Storage = Storage.MCAP
 ) -> None:
-    """Write a bag with the topic ``setpoint``.
-
-    Args:
-        folder: an empty folder, whose name is that of the bag's file.
-        motion: with a start and an end.
-        rate: of the setpoints, Hz.
-    """
+    """Write a bag with the topic ``setpoint`` at a rate, Hz, into an empty folder, whose name is that of its file."""
     samples = sample(motion, rate)
     since = np.round((samples.t - motion.start) * 1e9).astype(np.int64)
     still = np.zeros(len(joint_names))

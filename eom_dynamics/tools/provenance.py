@@ -69,8 +69,7 @@ def robot_hash(robot: Robot) -> str:
 def bag_hash(path: Path, stopped: Callable[[], bool] = lambda: False) -> str:
     """Return the SHA-256 of a bag file, or of the output of ``sha256sum`` for the files of a bag folder.
 
-    Args:
-        stopped: whether to give up, asked after each MiB.
+    It gives up when ``stopped``, asked after each MiB, is true.
     """
     if not path.is_dir():
         return file_hash(path, stopped)

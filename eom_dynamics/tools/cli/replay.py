@@ -167,7 +167,7 @@ def run(options: argparse.Namespace) -> Result:
 
 def _settings(options: argparse.Namespace, sampling: Sampling) -> Job:
     """Settings of all replays, for which bag and output are missing."""
-    from ..replay.job import Format, Job
+    from ..replay.job import Job
 
     # Failing takes the commands of warning, so that outputs of both are the same.
     limits = "warn" if options.limits == "fail" else options.limits
@@ -176,7 +176,7 @@ def _settings(options: argparse.Namespace, sampling: Sampling) -> Job:
         output=Path(),
         robot=options.robot,
         topic=options.topic,
-        format=Format(_format(options.output, options.format)),
+        format=_format(options.output, options.format),
         options=options_of(CommandOptions, options, limits=limits),
         sampling=sampling,
         against=options.against,

@@ -122,11 +122,7 @@ def identify_both_sides(
     source: MotorSource,
     progress: Callable[[str, float], None],
 ) -> ElasticFit:
-    """Identify springs and motors.
-
-    Raises:
-        IdentificationError: nothing of any joint can be identified.
-    """
+    """Identify springs and motors; IdentificationError if nothing of any joint can be identified."""
     parts, notes = arm_recordings(training, robot, source)
     judged, more = arm_recordings(validation, robot, source)
     elasticity = identify_elasticity(robot, parts, options, progress=progress)
@@ -183,11 +179,7 @@ def link_recordings(
 def identify_motor_side(
     robot: Robot, training: Sequence[TwoSidedRecording], options: ElasticOptions, source: MotorSource
 ) -> ResonanceResult:
-    """Identify springs and rotors from the resonance of motors.
-
-    Raises:
-        IdentificationError: there are several recordings, or theirs shows no resonance.
-    """
+    """Identify springs and rotors from the resonance of motors; IdentificationError if one recording shows none."""
     if len(training) > 1:
         raise IdentificationError("a resonance is identified from one recording; give one")
     (recording,) = training

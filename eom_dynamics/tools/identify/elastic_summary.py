@@ -185,20 +185,20 @@ def _from_resonance(joint: Joint, found: ResonanceResult, k: int) -> Iterator[Nu
     fit, friction = found.fit, joint.actuator.friction
     of_file = {p.name: float(np.mean(getattr(joint.spring, f))) for f, p in joint.spring.parameters().items()}
 
-    def pair(values: Any) -> tuple[float, float]:
-        return float(values[k, 0]), float(values[k, 1])
-
     # Of the whole arm, sorted: of no joint, but of as many.
     for name, frequency in (("antiresonance", fit.antiresonance[k]), ("resonance", fit.resonance[k])):
         if fit.band[0] <= frequency <= fit.band[1]:
             yield row("arm", name, np.nan, (float(frequency), np.inf))
     if not fit.identifiable[k]:  # the spring and rotor of the file stay
         return
-    yield row("spring", "stiffness", of_file.get("stiffness", np.nan), pair(fit.stiffness))
-    yield row("spring", "damping", of_file.get("damping", np.nan), pair(fit.damping))
-    yield row("motor", "rotor inertia", float(joint.rotor_inertia), pair(fit.rotor_inertia))
-    yield row("motor", "viscous", float(friction.viscous), pair(fit.viscous))
-    if np.any(fit.coulomb):
-        yield row("motor", "coulomb", float(friction.coulomb), pair(fit.coulomb))
+    for part, name, file, pairs in (
+        ("spring", "stiffness", of_file.get("stiffness", np.nan), fit.stiffness),
+        ("spring", "damping", of_file.get("damping", np.nan), fit.damping),
+        ("motor", "rotor inertia", joint.rotor_inertia, fit.rotor_inertia),
+        ("motor", "viscous", friction.viscous, fit.viscous),
+        ("motor", "coulomb", friction.coulomb, fit.coulomb),
+    ):
+        if name != "coulomb" or np.any(pairs):
+            yield row(part, name, float(file), tuple(pairs[k].tolist()))
     if fit.link_inertia is not None:
         yield row("link", "link inertia", np.nan, fit.link_inertia)

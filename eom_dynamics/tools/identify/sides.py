@@ -64,8 +64,7 @@ class TwoSidedRecording:
     def split(self, share: float) -> tuple[TwoSidedRecording, TwoSidedRecording]:
         """Split into training data, and held-out blocks with this ``share`` of the link samples.
 
-        Raises:
-            IdentificationError: a part has too few samples.
+        Raises IdentificationError if a part has too few samples.
         """
         if self.links is None:
             raise IdentificationError(
@@ -157,10 +156,7 @@ def arm_recordings(
 ) -> tuple[list[ArmRecording], list[str]]:
     """Both sides of the springs at common times, in link-side units: a recording for each motion, and notes.
 
-    Positions of shafts are converted by the gear ratios of the robot.
-
-    Raises:
-        IdentificationError: sides were not recorded at the same time, or units are unclear.
+    Raises IdentificationError if sides were not recorded at the same time, or units are unclear.
     """
     parts, notes, period = [], [], 0.0
     for recording in sides:

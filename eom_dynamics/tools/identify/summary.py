@@ -54,11 +54,7 @@ _INERTIAL = (
 
 
 def identification_result(found: IdentificationResult, about: Mapping[str, str], page: Path | None = None) -> Result:
-    """Make the result of an identification.
-
-    Args:
-        page: path of the page; None for no page, and no charts.
-    """
+    """Make the result of an identification; without the path of a page, without charts."""
     fit, elastic = found.link_fit, found.elastic
     if page is not None:
         from . import charts  # not at the top: only pages need Plotly

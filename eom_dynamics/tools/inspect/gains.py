@@ -36,13 +36,7 @@ _LARGEST_SHARE = 0.1
 
 
 def gain_facts(robot: Robot, q: Array, bandwidth: float) -> dict[str, Any]:
-    """Return gains and margins of the loops at rest, ready for JSON; None for infinite values.
-
-    Args:
-        robot: with springs, rotors, and the period and delay of its drives.
-        q: joint variables (n,), rad or m.
-        bandwidth: Hz.
-    """
+    """Return gains and margins of the loops at rest at q (n,), rad or m, for a bandwidth, Hz; None if infinite."""
     plant, w = ElasticPlant(ElasticArm(robot)), 2 * np.pi * bandwidth
     kp, kd = motor_gains(plant, q, w)
     delay = robot.command_lead or robot.command_lead_at(USUAL_PERIOD)

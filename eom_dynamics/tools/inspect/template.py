@@ -20,12 +20,7 @@ _ACTUATOR = TEMPLATE[TEMPLATE.index("          # actuator:") : TEMPLATE.index(" 
 
 
 def completion(robot: Robot, urdf: str, options: Mapping[str, Any]) -> str:
-    """Return a parameter file that names a URDF or xacro file, to fill in with its springs and motors.
-
-    Args:
-        urdf: its path, absolute or relative to the parameter file.
-        options: other entries, such as ``tip``.
-    """
+    """Return a parameter file that names a URDF, and other entries such as ``tip``, to fill in springs and motors."""
     joints = [
         f"""\
         {_quoted(joint.name)}:

@@ -158,12 +158,9 @@ def add_line(
 
 
 def add_limits(figure: go.Figure, limits: Mapping[str, tuple[float, float]], colors: Mapping[str, str]) -> None:
-    """Draw the limits of the joints that a figure shows; its legend has an entry that shows and hides them.
+    """Draw limits, lower and upper by joint, of the joints that a figure over time shows; infinite for none.
 
-    Args:
-        figure: over time, with curves.
-        limits: lower and upper limit by joint; infinite if there is none.
-        colors: by joint.
+    The legend has an entry that shows and hides them.
     """
     groups = {trace.legendgroup for trace in figure.data}
     finite = {joint: [bound for bound in bounds if np.isfinite(bound)] for joint, bounds in limits.items()}
@@ -231,12 +228,9 @@ def thinned(values: Array, points: int) -> NDArray[np.int_]:
 def over_run(
     title: str, t: Array, seconds: Array, start: float, end: float, *, points: int, group: str = "time"
 ) -> go.Figure:
-    """Draw durations over the times at which they began: as points, or as a band if there are too many.
+    """Draw durations (N,), s, NaN if unknown, over times (N,), s, from the start to the end of a run.
 
-    Args:
-        t: (N,) times at which they began, s.
-        seconds: (N,) durations, s; NaN if unknown.
-        start, end: of the run, s.
+    They are points, or a band if there are too many.
     """
     figure = over_time(title, "µs", start, end, group=group)
     kept = thinned(seconds, points)

@@ -150,12 +150,7 @@ class MatchedRows(NamedTuple):
 
 
 def check_golden(golden: Path, topics: Collection[str]) -> None:
-    """Refuse a golden bag without comparable topics, before anything is computed.
-
-    Raises:
-        BagError: the bag cannot be read, is visibly damaged, or has none of the topics.
-        OSError: a file cannot be read.
-    """
+    """Raise BagError if a golden bag cannot be read, is visibly damaged, or has none of the topics."""
     with Bag(golden) as bag:
         _refuse_damage(bag)
         _refuse_other_topics(bag, topics)
@@ -302,22 +297,14 @@ _BLOCK = 4096
 
 
 def check_golden_table(golden: Path) -> None:
-    """Refuse a golden table without comparable columns, before anything is computed."""
+    """Raise BagError if a golden table has no comparable columns."""
     with _reading(golden):
         _columns(golden, _open(golden).schema_arrow)
 
 
 @np.errstate(over="ignore", invalid="ignore")  # damaged messages hold any number
 def compare_tables(path: Path, golden: Path, tolerances: Tolerances, match: str = "recorded") -> list[Difference]:
-    """Compare a table of commands, as a replay writes it, with a golden one.
-
-    Returns:
-        A row for each field; those with ``beyond`` > 0 differ.
-
-    Raises:
-        BagError: a table cannot be read.
-        OSError: a file cannot be read.
-    """
+    """Compare a table of commands, as a replay writes it, with a golden one; as :func:`compare_bags`."""
     return differences(_TABLE, matched(_table_parts(path, match), _table_parts(golden, match)), tolerances, match)
 
 

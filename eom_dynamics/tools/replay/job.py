@@ -7,7 +7,6 @@ import fcntl
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from enum import Enum
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,14 +22,6 @@ from .batch import Refusals
 _MANIFEST = "replayed.jsonl"
 
 
-class Format(Enum):
-    """Format of an output."""
-
-    MCAP = "mcap"
-    SQLITE3 = "sqlite3"
-    PARQUET = "parquet"
-
-
 @dataclass(frozen=True)
 class Job:
     """Replay job of one bag.
@@ -41,7 +32,7 @@ class Job:
         robot: as :func:`load_robot` takes it; None for the URDF that the bag has on robot_description.
         robot_options: part of the robot to take.
         topic: to replay; None for the only candidate.
-        format: of the output.
+        format: of the output: ``mcap``, ``sqlite3`` or ``parquet``.
         options: the node's parameters.
         sampling: fit of measured positions, samples of planned trajectories, and conventions of the recording.
         against: field of the command to compare with the recorded effort, effort or motor_effort; or None.
@@ -53,7 +44,7 @@ class Job:
     output: Path
     robot: str | None = None
     topic: str | None = None
-    format: Format = Format.MCAP
+    format: str = "mcap"
     options: CommandOptions = field(default_factory=CommandOptions)
     sampling: Sampling = field(default_factory=Sampling)
     against: str | None = None
@@ -64,7 +55,7 @@ class Job:
     @property
     def is_file(self) -> bool:
         """Whether the output is one file, not the folder of a bag."""
-        return self.format is Format.PARQUET or (self.format is Format.MCAP and self.output.suffix == ".mcap")
+        return self.format == "parquet" or (self.format == "mcap" and self.output.suffix == ".mcap")
 
     @property
     def name(self) -> str:
@@ -88,14 +79,15 @@ class Job:
         """Names of the files of the output: in its folder, or its own name."""
         if self.is_file:
             return [self.output.name]
-        return ["metadata.yaml", f"{self.bag_name}.{'mcap' if self.format is Format.MCAP else 'db3'}"]
+        ending = "mcap" if self.format == "mcap" else "db3"
+        return ["metadata.yaml", f"{self.bag_name}.{ending}"]
 
     def settings(self) -> dict[str, Any]:
         """All settings that affect the output, besides the contents of bag and robot."""
         return {
             "version": __version__,
             "topic": self.topic,
-            "format": self.format.value,
+            "format": self.format,
             "options": asdict(self.options),
             "cutoff": self.sampling.cutoff,
             "rate": self.sampling.rate,

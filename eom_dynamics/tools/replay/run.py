@@ -29,7 +29,7 @@ from ...exceptions import EomDynamicsError
 from ...extras import require
 from ..writing import TEMPORARY
 from .compare import Tolerances, check_golden, check_golden_table, compare_bags, compare_tables
-from .job import Format, Job, read_manifest
+from .job import Job, read_manifest
 from .one import Outcome, done_before, loaded_robot_hash, replay_bag, run_job
 from .outputs import output_topics
 from .sources import choose_topic
@@ -116,7 +116,7 @@ def replay(
         )
         found = {job: replace(outcome, job=job) for job, outcome in zip(accepted, replayed, strict=True)}
         outcomes = [found[job] if job in found else Outcome(job, error=refused[job]) for job in jobs]
-    compare = compare_tables if settings.format is Format.PARQUET else compare_bags
+    compare = compare_tables if settings.format == "parquet" else compare_bags
     for k, outcome in enumerate(outcomes):
         if golden and outcome.report:
             differences = compare(outcome.job.output, goldens[outcome.job], golden.tolerances, golden.match)
@@ -132,7 +132,7 @@ def _jobs(bags: Sequence[Path], folder: Path, settings: Job) -> list[Job]:
             stem = name.name
             for suffix in (".zstd", *ENDINGS):
                 stem = stem.removesuffix(suffix)
-            output = folder / name.parent / (f"{stem}.parquet" if settings.format is Format.PARQUET else stem)
+            output = folder / name.parent / (f"{stem}.parquet" if settings.format == "parquet" else stem)
             if output in taken:
                 raise BagError(f"{bag} and {taken[output]} would have the same output {output}; replay them separately")
             taken[output] = bag
@@ -153,7 +153,7 @@ def _refused(goldens: dict[Job, Path]) -> dict[Job, str]:
         except (BagError, OSError):
             continue
         try:
-            if job.format is Format.PARQUET:
+            if job.format == "parquet":
                 check_golden_table(golden)
             else:
                 check_golden(golden, output_topics(namespace))

@@ -54,9 +54,8 @@ def read_setpoints(
 def command_lead(bag: Bag, topic: Topic, robot: Robot, given: float | None = None) -> float:
     """Lead of the commands over the motion of a topic, s.
 
-    Args:
-        given: by default, that of the first command which was recorded with the setpoints, or that of the robot; none
-            for motions that were measured or planned.
+    By default, that of the first command which was recorded with the setpoints, or that of the robot; none for motions
+    that were measured or planned.
     """
     if given is not None:
         return given

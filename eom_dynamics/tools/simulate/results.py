@@ -34,11 +34,7 @@ _ENERGY_TOLERANCE = 1e-8
 
 
 def comparison_result(comparison: Comparison, page: Path, about: Mapping[str, str], *, audited: bool = False) -> Result:
-    """Make the result of a comparison.
-
-    Args:
-        audited: add energy, work and heat of the arm with the feedforward by flatness and the highest gain.
-    """
+    """Make the result of a comparison; ``audited`` with the energy of the arm with flatness and the highest gain."""
     failures, endings = energy_failures(comparison.energy_imbalance), _endings(comparison)
     arm = shown_gain(comparison) * len(FEEDFORWARDS) + FEEDFORWARDS.index("flatness")
     audit = comparison.audit.of_arm(arm).thinned()

@@ -221,7 +221,6 @@ NO_EFFORT = "joint_2 has no effort, or the same throughout; its equations are no
         (with_column(0, np.nan, slice(0, 20)), "20 messages or rows could not be read"),
         (with_column(0, 1e300, slice(100, 120)), "20 messages or rows could not be read"),
         (lambda rows: rows + [[3e9 * (k > 700), 0, 0, 0, 0] for k in range(len(rows))], "separate 2 motions"),
-        (lambda rows: rows - [[1e6 * (k > 700), 0, 0, 0, 0] for k in range(len(rows))], "separate 2 motions"),
         (lambda rows: np.repeat(rows, 2, axis=0), "samples have the time of another, and are left out"),
         (np.random.default_rng(0).permutation, "samples are not in the order of their times; sorted"),
         (scaled(1, 57.3, 57.3, 1, 1), "if that was in degrees: --position-unit deg"),

@@ -121,14 +121,6 @@ def test_nan_equals_only_nan(tmp_path: Path, made) -> None:
     assert set(of_feedforward(made[0], first, Tolerances({None: 1e9}))) == {"effort"}
 
 
-def test_topics_that_the_golden_bag_lacks_are_told_and_the_others_compared(tmp_path: Path, made) -> None:
-    rows = compare_bags(made[0], golden(tmp_path / "golden", made[1]), Tolerances())
-    assert not differing(rows) and {row.topic for row in rows if row.compared} == {"/feedforward"}
-    assert {row.topic: row.text for row in rows if row.field == "missing"} == dict.fromkeys(
-        ("/motor_setpoint", "/effort_command"), "not compared: the golden bag has no such topic"
-    )
-
-
 def test_a_topic_of_another_type_in_the_golden_bag_is_a_difference(tmp_path: Path, made) -> None:
     topics = {"/feedforward": (COMMAND, made[1]), "/motor_setpoint": (SETPOINT, setpoints(NAMES, STATES))}
     other = write_bag(tmp_path / "golden", topics)

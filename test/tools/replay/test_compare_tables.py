@@ -18,7 +18,7 @@ from bag_files import SETPOINT, setpoints, write_bag
 from eom_dynamics import load_robot
 from eom_dynamics.bags import BagError
 from eom_dynamics.tools.replay.compare import Tolerances, compare_tables
-from eom_dynamics.tools.replay.job import Format, Job
+from eom_dynamics.tools.replay.job import Job
 from eom_dynamics.tools.replay.one import replay_bag
 from eom_dynamics.trajectory import paper_motion
 
@@ -31,7 +31,7 @@ STATES = np.array(paper_motion(2).derivatives(np.arange(COUNT) * 1e-3))
 def made(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("tables")
     bag = write_bag(folder / "in", {"/setpoint": (SETPOINT, setpoints(NAMES, STATES))})
-    replay_bag(Job(bag, folder / "out.parquet", "planar_2r", format=Format.PARQUET))
+    replay_bag(Job(bag, folder / "out.parquet", "planar_2r", format="parquet"))
     return folder / "out.parquet"
 
 

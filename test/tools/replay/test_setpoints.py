@@ -39,7 +39,7 @@ from eom_dynamics.messages.fields import COMMAND_FIELDS, WRENCH_FIELDS
 from eom_dynamics.messages.setpoint_to_command import SetpointEvaluator
 from eom_dynamics.tools.recording_options import CommandOptions
 from eom_dynamics.tools.replay.batch import Refusals
-from eom_dynamics.tools.replay.job import Format, Job
+from eom_dynamics.tools.replay.job import Job
 from eom_dynamics.tools.replay.one import replay_bag
 from eom_dynamics.tools.report.read import read_records
 from eom_dynamics.tools.writing import FolderError
@@ -60,8 +60,8 @@ def replayed(tmp_path: Path, messages, *, robot: str | None = "planar_2r", stora
     return report, read_bag(tmp_path / "out")
 
 
-@pytest.mark.parametrize(("storage", "kind"), [("mcap", Format.SQLITE3), ("sqlite3", Format.MCAP)])
-def test_commands_are_those_of_the_node_at_the_recorded_stamps(tmp_path: Path, storage: str, kind: Format) -> None:
+@pytest.mark.parametrize(("storage", "kind"), [("mcap", "sqlite3"), ("sqlite3", "mcap")])
+def test_commands_are_those_of_the_node_at_the_recorded_stamps(tmp_path: Path, storage: str, kind: str) -> None:
     messages = setpoints(NAMES, STATES)
     report, found = replayed(tmp_path, messages, storage=storage, format=kind)
     assert set(found) == {"/arm/feedforward", "/arm/motor_setpoint", "/arm/effort_command"}
@@ -332,7 +332,7 @@ def test_force_overwrites_an_output_and_keeps_other_recordings_and_notes(tmp_pat
     bag = write_bag(tmp_path / "in", {"/setpoint": (SETPOINT, setpoints(NAMES, STATES))})
     job = Job(bag, tmp_path / "out", "planar_2r", force=True)
     job.output.mkdir()  # an empty folder is filled
-    replay_bag(replace(job, format=Format.SQLITE3))
+    replay_bag(replace(job, format="sqlite3"))
     mine = {"notes.txt", "recording.mcap", "old.db3"}
     for name in mine:
         (job.output / name).write_text(name, encoding="utf-8")
@@ -363,7 +363,7 @@ def test_parquet_has_a_column_for_each_field_and_joint(tmp_path: Path) -> None:
     messages = setpoints(NAMES, STATES)
     messages += [(time + 10**9, message) for time, message in setpoints(NAMES[::-1], STATES[..., ::-1])]
     bag = write_bag(tmp_path / "in", {"/setpoint": (SETPOINT, messages)})
-    replay_bag(Job(bag, tmp_path / "out.parquet", "planar_2r", format=Format.PARQUET))
+    replay_bag(Job(bag, tmp_path / "out.parquet", "planar_2r", format="parquet"))
     replay_bag(Job(bag, tmp_path / "out", "planar_2r"))
     table = parquet.read_table(tmp_path / "out.parquet")
     commands = read_bag(tmp_path / "out")["/feedforward"]
