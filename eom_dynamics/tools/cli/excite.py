@@ -107,7 +107,7 @@ def run(options: argparse.Namespace) -> Result:
     task = Excitation(robot, settings)
     with progress_bars("{task.fields[state]}") as bars:
         bar = bars.add_task(robot.name, total=1.0, state="random motions")
-        found = task.optimize(
+        optimum = task.optimize(
             candidates=options.candidates,
             iterations=options.iterations,
             seed=options.seed,
@@ -115,8 +115,8 @@ def run(options: argparse.Namespace) -> Result:
         )
         bars.update(bar, completed=1.0)
     rates = {"rate": options.rate, "waypoints": options.waypoints}
-    write_outputs(options.output, task, found, **rates, storage=Storage(options.format), force=options.force)
-    return excitation_result(task, found, options.output)
+    write_outputs(options.output, task, optimum, **rates, storage=Storage(options.format), force=options.force)
+    return excitation_result(task, optimum, options.output)
 
 
 def _by_joint(robot: Robot, flag: str, given: _Values) -> dict[str, float]:

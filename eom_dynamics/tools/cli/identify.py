@@ -54,20 +54,20 @@ def run(options: argparse.Namespace) -> Result:
         def progress(step: str, fraction: float) -> None:
             bars.update(bar, description=printable(step), completed=fraction)
 
-        found = identify(robot, request, progress)
+        identified = identify(robot, request, progress)
         about = {
             "recordings": ", ".join(str(file) for file in options.bags),
             "validation": ", ".join(map(str, options.validate))
-            or (f"{found.held_out:g} of each, in blocks" if found.held_out else "none"),
+            or (f"{identified.held_out:g} of each, in blocks" if identified.held_out else "none"),
             "robot": f"{robot.name}, from {options.robot:.200}",
         }
         progress("write and verify the file", 0.0)
         with whole_file(options.output, force=options.force) as temporary:
             part = options_of(RobotOptions, options)
-            found, not_in_file = write_and_verify(temporary, options.robot, part, found, about)
+            identified, not_in_file = write_and_verify(temporary, options.robot, part, identified, about)
         if options.page:
             progress("draw the page", 0.0)
-        result = replace(identification_result(found, about, options.page), warnings=not_in_file)
+        result = replace(identification_result(identified, about, options.page), warnings=not_in_file)
         if options.page:
             from ..pages.page import html_page
 

@@ -105,9 +105,9 @@ def _friction(fit: Fit, training: Sequence[Recording]) -> Charts:
     return figures
 
 
-def elastic_charts(found: ElasticFit | ResonanceResult) -> Charts:
+def elastic_charts(elastic: ElasticFit | ResonanceResult) -> Charts:
     """Draw responses of the motors to their efforts, or springs and motor friction."""
-    return _responses(found) if isinstance(found, ResonanceResult) else _springs(found) | _motor_friction(found)
+    return _responses(elastic) if isinstance(elastic, ResonanceResult) else _springs(elastic) | _motor_friction(elastic)
 
 
 def _longest(fit: Fit, recordings: Sequence[Recording]) -> tuple[FilteredSamples, str]:
@@ -117,17 +117,17 @@ def _longest(fit: Fit, recordings: Sequence[Recording]) -> tuple[FilteredSamples
     raise AssertionError("a fit was judged by one of them")
 
 
-def _springs(found: ElasticFit) -> Charts:
+def _springs(elastic: ElasticFit) -> Charts:
     figures = {}
-    units = zip(effort_units(found.robot), position_units(found.robot), strict=True)
-    for k, (joint, (effort, position)) in enumerate(zip(found.robot.independent_joints, units, strict=True)):
-        spring = found.elasticity.springs.get(joint.name)
+    units = zip(effort_units(elastic.robot), position_units(elastic.robot), strict=True)
+    for k, (joint, (effort, position)) in enumerate(zip(elastic.robot.independent_joints, units, strict=True)):
+        spring = elastic.elasticity.springs.get(joint.name)
         if spring is None:
             continue
         samples = [
             (low_pass.thinned(x.theta[:, k] - x.q[:, k]), low_pass.thinned(x.tau[:, k]))
-            for x in found.training
-            if (low_pass := _low_pass(found, k, x)) is not None and measured(x.tau[:, k])
+            for x in elastic.training
+            if (low_pass := _low_pass(elastic, k, x)) is not None and measured(x.tau[:, k])
         ]
         delta, tau = _joined(samples)
         offset = spring.parameters.get("offset", (0.0, 0.0))[0]
@@ -149,15 +149,15 @@ def _springs(found: ElasticFit) -> Charts:
     return figures
 
 
-def _motor_friction(found: ElasticFit) -> Charts:
+def _motor_friction(elastic: ElasticFit) -> Charts:
     figures = {}
-    identified = found.applied_to(found.robot).independent_joints
-    units = zip(effort_units(found.robot), position_units(found.robot), strict=True)
+    identified = elastic.applied_to(elastic.robot).independent_joints
+    units = zip(effort_units(elastic.robot), position_units(elastic.robot), strict=True)
     for k, (joint, (effort, position)) in enumerate(zip(identified, units, strict=True)):
-        motor = found.elasticity.motors.get(joint.name)
+        motor = elastic.elasticity.motors.get(joint.name)
         if motor is None or motor.of_current:
             continue
-        v, rest = _friction_samples(found, joint, k)
+        v, rest = _friction_samples(elastic, joint, k)
         if not len(v):
             continue
         figure = chart(f"{joint.name}: friction of the motor", f"velocity [{position}/s]", effort)
@@ -168,12 +168,12 @@ def _motor_friction(found: ElasticFit) -> Charts:
     return figures
 
 
-def _responses(found: ResonanceResult) -> Charts:
+def _responses(elastic: ResonanceResult) -> Charts:
     figures = {}
-    motors, fit = found.motors, found.fit
+    motors, fit = elastic.motors, elastic.fit
     t = motors.t[0] + motors.period * np.arange(len(motors))
-    units = zip(effort_units(found.robot), position_units(found.robot), strict=True)
-    for k, (name, (effort, position)) in enumerate(zip(found.robot.joint_names, units, strict=True)):
+    units = zip(effort_units(elastic.robot), position_units(elastic.robot), strict=True)
+    for k, (name, (effort, position)) in enumerate(zip(elastic.robot.joint_names, units, strict=True)):
         response = frequency_response(t, motors.q[:, k], motors.tau[:, k])
         inside = (response.frequency >= fit.band[0]) & (response.frequency <= fit.band[1])
         figure = chart(f"{name}: motion over effort", "frequency [Hz]", f"{position}/({effort})")
@@ -188,11 +188,11 @@ def _responses(found: ResonanceResult) -> Charts:
     return figures
 
 
-def _friction_samples(found: ElasticFit, joint: Joint, k: int) -> tuple[Array, Array]:
+def _friction_samples(elastic: ElasticFit, joint: Joint, k: int) -> tuple[Array, Array]:
     """Velocities, and motor efforts less those of rotor, spring and gear loss (N,)."""
     pairs = []
-    for x in found.training:
-        low_pass = _low_pass(found, k, x)
+    for x in elastic.training:
+        low_pass = _low_pass(elastic, k, x)
         if low_pass is None or not measured(x.tau[:, k]) or not measured(x.motor_effort[:, k]):
             continue
         velocity = rate_of(x.theta[:, k], low_pass.period)
@@ -207,9 +207,9 @@ def _joined(pairs: Sequence[tuple[Array, Array]]) -> tuple[Array, Array]:
     return np.concatenate([nothing, *(x for x, _ in pairs)]), np.concatenate([nothing, *(y for _, y in pairs)])
 
 
-def _low_pass(found: ElasticFit, k: int, part: ArmRecording) -> LowPass | None:
+def _low_pass(elastic: ElasticFit, k: int, part: ArmRecording) -> LowPass | None:
     """The filter of a motor, or of its joint without one; None if the part is too short."""
-    motor, t = found.elasticity.motors.get(found.robot.joint_names[k]), part.t
+    motor, t = elastic.elasticity.motors.get(elastic.robot.joint_names[k]), part.t
     period = (t[-1] - t[0]) / (len(t) - 1)
     low_pass = LowPass(period, cutoff_of(period, part.theta[:, k], 2) if motor is None else motor.cutoff)
     return low_pass if len(t) > 4 * low_pass.reach + 16 else None

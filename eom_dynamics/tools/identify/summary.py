@@ -53,28 +53,28 @@ _INERTIAL = (
 )
 
 
-def identification_result(found: IdentificationResult, about: Mapping[str, str], page: Path | None = None) -> Result:
+def identification_result(result: IdentificationResult, about: Mapping[str, str], page: Path | None = None) -> Result:
     """Make the result of an identification; without the path of a page, without charts."""
-    fit, elastic = found.link_fit, found.elastic
+    fit, elastic = result.link_fit, result.elastic
     if page is not None:
         from . import charts  # not at the top: only pages need Plotly
     sections = []
     if fit is not None:
         sections.append(_residuals(fit))
-        sections += [] if page is None else charts.link_sections(fit, found.training, found.validation)
+        sections += [] if page is None else charts.link_sections(fit, result.training, result.validation)
     if elastic is not None:
         sections.append(elastic_section(elastic, {} if page is None else charts.elastic_charts(elastic)))
     if fit is not None:
         sections.append(_parameters(fit))
     return Result(
-        title=f"Identification of {found.robot.name}",
-        lead=[*([NOTHING_IDENTIFIED] if found.nothing_identified else []), *([] if fit is None else _lead(fit))],
+        title=f"Identification of {result.robot.name}",
+        lead=[*([NOTHING_IDENTIFIED] if result.nothing_identified else []), *([] if fit is None else _lead(fit))],
         passed="" if fit is None else _improvement(fit),
         sections=sections,
-        notes=found.notes,
-        failures=found.failures,
+        notes=result.notes,
+        failures=result.failures,
         files={} if page is None else {"page": page},
-        json=_as_json(found),
+        json=_as_json(result),
         about=about,
     )
 
@@ -195,13 +195,13 @@ def _if_known(value: float, deviation: float) -> str:
     return with_deviation(value, deviation) if math.isfinite(deviation) or abs(value) > _ROUNDING else NOTHING
 
 
-def _as_json(found: IdentificationResult) -> dict[str, Any]:
+def _as_json(result: IdentificationResult) -> dict[str, Any]:
     return {
-        "robot": found.robot.name,
-        "joints": list(found.robot.joint_names),
-        **({} if found.link_fit is None else _links_as_json(found.link_fit)),
-        "elastic": None if found.elastic is None else elastic_as_json(found.elastic),
-        "timing": None if found.timing is None else found.timing.as_json(),
+        "robot": result.robot.name,
+        "joints": list(result.robot.joint_names),
+        **({} if result.link_fit is None else _links_as_json(result.link_fit)),
+        "elastic": None if result.elastic is None else elastic_as_json(result.elastic),
+        "timing": None if result.timing is None else result.timing.as_json(),
     }
 
 
@@ -267,8 +267,9 @@ def _figures(score: Score) -> dict[str, Any]:
 
 def _counts(fit: Fit, *, recorded: bool) -> str:
     """Counts of efforts among all that were recorded, or among those that decimation leaves."""
-    found = ((_OF_RECORDING.get(reason), reason, count) for reason, count in fit.counts.items() if count)
-    return ", ".join(f"{n:,} {own or reason}" for own, reason, n in found if (own is not None) == recorded) or "none"
+    rows = ((_OF_RECORDING.get(reason), reason, count) for reason, count in fit.counts.items() if count)
+    counts = [f"{count:,} {word or reason}" for word, reason, count in rows if (word is not None) == recorded]
+    return ", ".join(counts) or "none"
 
 
 def _with_unit(fit: Fit, term: str) -> str:
