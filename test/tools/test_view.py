@@ -61,6 +61,13 @@ def test_measured_positions_are_played_else_setpoints(tmp_path: Path) -> None:
         read(write_bag(tmp_path / "commands", RECORD, without=("setpoint", "measured")))
 
 
+def test_samples_in_another_order_or_without_a_position_are_left_out(tmp_path: Path) -> None:
+    q = np.array([[0.0, 0.1], [1.0, 1.1], [np.nan, 2.1], [3.0, 3.1]])
+    np.savez(tmp_path / "run.npz", t=[1.0, 3.0, 4.0, 2.0], joint_names=ROBOT.joint_names, q=q, tau=q)
+    motion = read(tmp_path / "run.npz")
+    assert motion.t.tolist() == [0.0, 2.0] and motion.q.tolist() == q[:2].tolist()
+
+
 def test_files_that_commands_write_are_played(tmp_path: Path, refused) -> None:
     pytest.importorskip("plotly", reason="simulate writes a page")
     falls = ["simulate", NAME, "--free", "--start", "0.1", "0.2", "--duration", "0.2", "-o", str(tmp_path / "free")]

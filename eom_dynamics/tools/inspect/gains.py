@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -38,6 +38,11 @@ _LARGEST_SHARE = 0.1
 def gain_facts(robot: Robot, q: Array, bandwidth: float) -> dict[str, Any]:
     """Return gains and margins of the loops at rest at q (n,), rad or m, for a bandwidth, Hz; None if infinite."""
     plant, w = ElasticPlant(ElasticArm(robot)), 2 * np.pi * bandwidth
+    period = robot.command_period or USUAL_PERIOD
+    too_fast = (
+        f"--gains {bandwidth:g} Hz is more than a tenth of the {1 / period:g} commands a second; in rad/s, it is "
+        f"{bandwidth / (2 * np.pi):.4g} Hz"
+    )
     kp, kd = motor_gains(plant, q, w)
     delay = robot.command_lead or robot.command_lead_at(USUAL_PERIOD)
     # The PD is in the drives, whose feedback has its own delay; where that is unknown, it is taken for the commands'.
@@ -60,7 +65,7 @@ def gain_facts(robot: Robot, q: Array, bandwidth: float) -> dict[str, Any]:
             "frequency": found.frequency,
             "gains": found.F.tolist(),
             "noise": _NOISE,
-            "effort_noise": _effort_noise(found.F, robot.n, robot.command_period or USUAL_PERIOD),
+            "effort_noise": _effort_noise(found.F, robot.n, period),
         }
     return {
         "bandwidth": bandwidth,
@@ -77,18 +82,10 @@ def gain_facts(robot: Robot, q: Array, bandwidth: float) -> dict[str, Any]:
         "outer_loop": outer,
         "loops": loops,
         "implausible": [
-            *_too_fast(bandwidth, robot.command_period or USUAL_PERIOD),
+            *([too_fast] if bandwidth * period > _LARGEST_SHARE else []),
             *implausible(robot, elastic_joints(robot), motor_facts(robot, poses(robot))),
         ],
     }
-
-
-def _too_fast(bandwidth: float, period: float) -> Iterator[str]:
-    if bandwidth * period > _LARGEST_SHARE:
-        yield (
-            f"--gains {bandwidth:g} Hz is more than a tenth of the {1 / period:g} commands a second; in rad/s, it is "
-            f"{bandwidth / (2 * np.pi):.4g} Hz"
-        )
 
 
 def _effort_noise(F: Array, n: int, period: float) -> list[float]:
