@@ -112,8 +112,8 @@ def shown_urdf(source: str, robot: Robot, xacro_arguments: Mapping[str, str]) ->
     """The URDF that a robot comes from, with meshes, else the one that is written; and a line for missing meshes."""
     missing, shown = list[str](), None
     logging.getLogger("yourdfpy").setLevel(logging.ERROR)  # it warns of them, too
-    if found := urdf_of(source, xacro_arguments):
-        text, path = found
+    if loaded := urdf_of(source, xacro_arguments):
+        text, path = loaded
 
         def mesh(fname: str) -> str:
             """The file of a mesh: of a package that is installed or lies around the URDF, or relative to the URDF."""

@@ -55,9 +55,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if arguments is None and signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # as it is during imports
             signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
-            given = sys.argv[1:] if arguments is None else arguments
+            words = sys.argv[1:] if arguments is None else arguments
             completing = "_ARGCOMPLETE" in os.environ
-            parser = _parser(None if completing else next((x for x in given if x in _COMMANDS), ""))
+            parser = _parser(None if completing else next((x for x in words if x in _COMMANDS), ""))
             if completing:
                 with suppress(ImportError):  # without argcomplete there are no completions
                     import_module("argcomplete").autocomplete(parser)  # answers the shell, and exits
@@ -121,8 +121,8 @@ class _Parser(argparse.ArgumentParser):
     """A parser whose errors are one line."""
 
     def error(self, message: str) -> NoReturn:
-        if found := _CHOICE.search(message):
-            close = close_match(found[1], re.findall(r"[\w-]+", found[2]))
+        if match := _CHOICE.search(message):
+            close = close_match(match[1], re.findall(r"[\w-]+", match[2]))
             message += f"; did you mean {close}?" if close else ""
         self.exit(2, f"{self.prog}: {printable(message)} (see {self.prog} --help)\n")
 

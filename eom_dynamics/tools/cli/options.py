@@ -202,6 +202,6 @@ def _leaf(kind: Any) -> Any:
 
 def _attributes(text: str) -> dict[str, str]:
     """Texts of the attributes in a docstring, without the marks of reStructuredText."""
-    found = re.findall(r"^    (\w[\w, ]*): (.+(?:\n        .+)*)", text.partition("\nAttributes:\n")[2], re.MULTILINE)
-    plain = [(names, re.sub(r":\w+:`[.~]?|`", "", " ".join(about.split())).rstrip(".")) for names, about in found]
+    matches = re.findall(r"^    (\w[\w, ]*): (.+(?:\n        .+)*)", text.partition("\nAttributes:\n")[2], re.MULTILINE)
+    plain = [(names, re.sub(r":\w+:`[.~]?|`", "", " ".join(about.split())).rstrip(".")) for names, about in matches]
     return {name: about for names, about in plain for name in names.split(", ")}

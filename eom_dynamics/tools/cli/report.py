@@ -66,12 +66,12 @@ def run(options: argparse.Namespace) -> Result:
             task = bars.add_task(printable(bag.name), total=1.0)
             with _collecting_errors(bag, complaints):
                 advance = partial(lambda task, share: bars.update(task, completed=share), task)
-                found = read_records(bag, robot, sampling, options_of(RobotOptions, options), advance)
-                records += found
+                of_bag = read_records(bag, robot, sampling, options_of(RobotOptions, options), advance)
+                records += of_bag
                 shown.append(bag)
-                complaints += [f"{bag}: {line}" for line in found[0].unread]
-                if robot is not None and all(record.robot is None for record in found):
-                    joints = ", ".join(found[0].joints) or "no joints"
+                complaints += [f"{bag}: {line}" for line in of_bag[0].unread]
+                if robot is not None and all(record.robot is None for record in of_bag):
+                    joints = ", ".join(of_bag[0].joints) or "no joints"
                     complaints.append(
                         f"{bag}: robot {robot.name} has none of the joints of this recording, which has {joints}; name "
                         "another, --robot ROBOT"

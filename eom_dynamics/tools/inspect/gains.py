@@ -55,17 +55,17 @@ def gain_facts(robot: Robot, q: Array, bandwidth: float) -> dict[str, Any]:
             loops[name] = {"refused": str(error)}
     outer: dict[str, Any] | None = None
     try:
-        found = outer_loop(plant, q, w, delay)
+        law = outer_loop(plant, q, w, delay)
     except StateError as error:
         loops[_OUTER] = {"refused": str(error)}
     else:
-        loops[_OUTER] = _listed(found.margins)
+        loops[_OUTER] = _listed(law.margins)
         outer = {
-            "weight": found.weight,
-            "frequency": found.frequency,
-            "gains": found.F.tolist(),
+            "weight": law.weight,
+            "frequency": law.frequency,
+            "gains": law.F.tolist(),
             "noise": _NOISE,
-            "effort_noise": _effort_noise(found.F, robot.n, period),
+            "effort_noise": _effort_noise(law.F, robot.n, period),
         }
     return {
         "bandwidth": bandwidth,

@@ -204,13 +204,13 @@ def differences(
     topic: str, parts: Iterator[tuple[MatchedRows | None, MatchedRows | None]], tolerances: Tolerances, match: str
 ) -> list[Difference]:
     """Compare pairs from :func:`matched`; returns a row for each field of ``topic``."""
-    found: dict[str, Difference] = {}
+    rows: dict[str, Difference] = {}
 
     def of(name: str) -> Difference:
-        if name not in found:
+        if name not in rows:
             absolute, relative = tolerances.of(name)
-            found[name] = Difference(topic, name, absolute=absolute, relative=relative, match=match)
-        return found[name]
+            rows[name] = Difference(topic, name, absolute=absolute, relative=relative, match=match)
+        return rows[name]
 
     of("messages")
     for mine, golden in parts:
@@ -227,7 +227,7 @@ def differences(
         for name, x in mine.numbers.items() if same else ():
             if x.shape[1]:
                 of(name).add_numbers(x, golden.numbers[name], part.times, part.names.get(name, ()))
-    return list(found.values())
+    return list(rows.values())
 
 
 def _parts(bag: Bag, topic: Topic, match: str) -> Iterator[MatchedRows]:
@@ -342,17 +342,17 @@ def _columns(path: Path, schema: Any) -> dict[str, list[str]]:
         "frame": pa.types.is_string,
         "held": pa.types.is_boolean,
     }
-    found: dict[str, list[str]] = {"held": ["held"]}
+    by_field: dict[str, list[str]] = {"held": ["held"]}
     for name in kinds.keys() - wanted.keys():
         field = name.partition(".")[0]
         if field in COMMAND_FIELDS:
             wanted[name] = pa.types.is_float64
-            found.setdefault(field, []).append(name)
+            by_field.setdefault(field, []).append(name)
     wrong = [name for name, test in wanted.items() if name not in kinds or not test(kinds[name])]
-    if wrong or len(found) == 1:
+    if wrong or len(by_field) == 1:
         reason = f"column {wrong[0]} is {kinds.get(wrong[0], 'missing')}" if wrong else "it has no commands"
         raise BagError(f"{path}: is not a table of commands: {reason}; name one that eom_dynamics replay wrote")
-    return {field: sorted(found[field]) for field in (*COMMAND_FIELDS, "held") if field in found}
+    return {field: sorted(by_field[field]) for field in (*COMMAND_FIELDS, "held") if field in by_field}
 
 
 def _table_parts(path: Path, match: str) -> Iterator[MatchedRows]:
@@ -363,8 +363,8 @@ def _table_parts(path: Path, match: str) -> Iterator[MatchedRows]:
         entries = {field: [name.partition(".")[2] for name in of_field] for field, of_field in columns.items()}
         for batch in file.iter_batches(_BLOCK, columns=[*_TIMES, "frame", *names]):
             times = {name: _times(path, batch.column(name), name) for name in _TIMES}
-            found = {name: batch.column(name).to_numpy(zero_copy_only=False).astype(float) for name in names}
-            numbers = {key: np.column_stack([found[name] for name in of_key]) for key, of_key in columns.items()}
+            values = {name: batch.column(name).to_numpy(zero_copy_only=False).astype(float) for name in names}
+            numbers = {key: np.column_stack([values[name] for name in of_key]) for key, of_key in columns.items()}
             numbers["header.stamp"] = np.column_stack(np.divmod(times["stamp"], 1_000_000_000)).astype(float)
             keys = times[match]
             frames = np.array(batch.column("frame").to_pylist(), dtype=object)

@@ -220,16 +220,16 @@ def add_to_manifest(job: Job, report: Report, files: dict[str, str]) -> None:
 
 def read_manifest(path: Path) -> Manifest:
     """Read a manifest: of several lines on an output the last one counts, and lines that are cut off do not."""
-    found: Manifest = {}
+    entries: Manifest = {}
     try:
         lines = path.read_bytes().splitlines()
     except (FileNotFoundError, NotADirectoryError):
-        return found
+        return entries
     for line in lines:
         try:
             entry = json.loads(line)
             files = {Path(name).name: value for name, value in entry["files"].items()}
-            found[entry["output"]] = Entry(entry["settings"], Report.from_json(entry["report"]), files)
+            entries[entry["output"]] = Entry(entry["settings"], Report.from_json(entry["report"]), files)
         except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
             continue
-    return found
+    return entries

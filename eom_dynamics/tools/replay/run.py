@@ -114,8 +114,8 @@ def replay(
             resume=resume,
             progress=progress and (lambda shares, done: progress(len(done) + sum(shares), len(accepted))),
         )
-        found = {job: replace(outcome, job=job) for job, outcome in zip(accepted, replayed, strict=True)}
-        outcomes = [found[job] if job in found else Outcome(job, error=refused[job]) for job in jobs]
+        by_job = {job: replace(outcome, job=job) for job, outcome in zip(accepted, replayed, strict=True)}
+        outcomes = [by_job[job] if job in by_job else Outcome(job, error=refused[job]) for job in jobs]
     compare = compare_tables if settings.format == "parquet" else compare_bags
     for k, outcome in enumerate(outcomes):
         if golden and outcome.report:
@@ -188,10 +188,10 @@ def find_bags(path: Path) -> list[Path]:
     """
     if not path.is_dir() or _is_bag(path):
         return [path]
-    found = list(_bags_in(path))
-    if not found:
+    bags = list(_bags_in(path))
+    if not bags:
         raise BagError(f"{path}: has no bags in it")
-    return found
+    return bags
 
 
 def _is_bag(folder: Path) -> bool:

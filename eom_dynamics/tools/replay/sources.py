@@ -69,10 +69,10 @@ def command_lead(bag: Bag, topic: Topic, robot: Robot, given: float | None = Non
 
 def recorded_payloads(bag: Bag, topic: Topic, refusals: Refusals) -> list[tuple[int, Any]]:
     """Times of recording, ns, and messages of the payloads in the namespace of a motion, in order."""
-    found: list[tuple[int, Any]] = []
+    payloads: list[tuple[int, Any]] = []
     for other in _beside(bag, topic, PAYLOAD):
-        found += read_messages(bag, other, lambda why, time: refusals.add(f"payload cannot be read: {why}", time))
-    return sorted(found, key=lambda pair: pair[0])
+        payloads += read_messages(bag, other, lambda why, time: refusals.add(f"payload cannot be read: {why}", time))
+    return sorted(payloads, key=lambda pair: pair[0])
 
 
 def _beside(bag: Bag, topic: Topic, kind: str) -> list[Topic]:

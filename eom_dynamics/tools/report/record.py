@@ -264,16 +264,16 @@ def limit_utilization(record: Record) -> list[Peak]:
         return []
     limits = bounds(arm)
     motion, efforts = record.setpoint or record.measured, record.command or record.measured
-    found: list[Peak] = []
+    peaks: list[Peak] = []
     for stream, quantities in ((motion, _MOTION), (efforts, ("effort", "effort_rate"))):
         for what in quantities:
             if stream is not None and what in stream.values and (what == "position" or limits.limited(what)):
                 values = _of_joints(arm.robot, stream, what, limits.names[what])
-                found += _of_values(limits, what, record.t(stream), values)
+                peaks += _of_values(limits, what, record.t(stream), values)
     if record.motors is not None and limits.of_motors:
         for what, values in _of_motors(arm, record.motors).items():
-            found += _of_values(limits, what, record.t(record.motors), values)
-    return sorted(found, key=lambda use: -use.ratio)
+            peaks += _of_values(limits, what, record.t(record.motors), values)
+    return sorted(peaks, key=lambda use: -use.ratio)
 
 
 def _ranges(limits: Bounds, what: str) -> dict[str, tuple[float, float]]:
@@ -317,7 +317,7 @@ def _column(stream: Stream, field: str, name: str) -> Array:
 
 
 def _of_values(limits: Bounds, what: str, t: Array, values: Array) -> list[Peak]:
-    found = []
+    peaks = []
     for k, (name, (lower, upper)) in enumerate(_ranges(limits, what).items()):
         x = values[:, k]
         if not np.isfinite([lower, upper]).any() or np.isnan(x).all():
@@ -326,8 +326,8 @@ def _of_values(limits: Bounds, what: str, t: Array, values: Array) -> list[Peak]
         most = int(np.argmax(distance))
         value, ratio = float(x[most]), range_ratio(distance[most], lower, upper)
         limit = nearest_end(value, lower, upper)
-        found.append(Peak(what, name, limits.units[what][k], value, limit, ratio, float(t[most]), most))
-    return found
+        peaks.append(Peak(what, name, limits.units[what][k], value, limit, ratio, float(t[most]), most))
+    return peaks
 
 
 def percent_used(peak: Peak) -> str:
