@@ -11,7 +11,8 @@ from typing import Any
 
 from ...robot import Robot
 
-TEMPLATE = resources.files(__package__).joinpath("template.yaml").read_text(encoding="utf-8")
+# Without the line of its license.
+_, TEMPLATE = resources.files(__package__).joinpath("template.yaml").read_text(encoding="utf-8").split("\n", 1)
 """Parameter file of a robot with all entries, most of them commented out."""
 
 _DRIVES = "".join(re.findall(r"^ +# (?:command|drive|compensated)_.*\n", TEMPLATE, re.MULTILINE))
