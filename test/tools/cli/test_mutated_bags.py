@@ -17,7 +17,6 @@ pytest.importorskip("rich")
 
 import bag_files
 from bag_files import JOINT_STATE, SETPOINT, START, STORE, TRAJECTORY, file_of, write_bag
-from mcap.writer import Writer as McapWriter
 from mutations import mutated
 from rosbags.rosbag2 import CompressionMode
 from urdf_arms import urdf_arm
@@ -70,18 +69,13 @@ def bags(tmp_path_factory) -> dict[str, list[Path]]:
 
 
 def without_chunks(path: Path) -> Path:
-    """A bag without checksums, so that damage reaches the messages."""
+    """A bag of setpoints without checksums, so that damage reaches the messages."""
     path.mkdir()
-    with (path / f"{path.name}_0.mcap").open("wb") as stream:
-        writer = McapWriter(stream, use_chunking=False, enable_crcs=False)
-        writer.start("ros2")
-        for topic, (kind, messages) in contents().items():
-            definition = STORE.generate_msgdef(kind, ros_version=2)[0].encode()
-            channel = writer.register_channel(topic, "cdr", writer.register_schema(kind, "ros2msg", definition))
-            for time_of_recording, message in messages:
-                data = bytes(STORE.serialize_cdr(message, kind))
-                writer.add_message(channel, time_of_recording, data, time_of_recording)
-        writer.finish()
+    kind, messages = contents()["/setpoint"]
+    data = [(time_of_recording, bytes(STORE.serialize_cdr(message, kind))) for time_of_recording, message in messages]
+    definition = STORE.generate_msgdef(kind, ros_version=2)[0]
+    options = {"use_chunking": False, "enable_crcs": False}
+    bag_files.write_mcap(path / f"{path.name}_0.mcap", {"/setpoint": data}, kind, definition, **options)
     return path
 
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import sys
 from pathlib import Path
@@ -35,7 +34,8 @@ OPTIONS = (
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_takes_the_same_options(command: str, tmp_path: Path, monkeypatch, capsys) -> None:
-    _skip_without_libraries(command)
+    for module in NEEDS.get(command, []):
+        pytest.importorskip(module)
     monkeypatch.chdir(tmp_path)
     loaded = []
 
@@ -52,7 +52,8 @@ def test_every_command_takes_the_same_options(command: str, tmp_path: Path, monk
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_robot_that_cannot_be_loaded_is_one_line_and_2(command: str, tmp_path: Path, monkeypatch, capsys) -> None:
-    _skip_without_libraries(command)
+    for module in NEEDS.get(command, []):
+        pytest.importorskip(module)
     monkeypatch.chdir(tmp_path)
     Path("broken.yaml").write_text("/**: {ros__parameters: {robot: {name: [}}", encoding="utf-8")
     for robot in ("nobody", "missing.urdf", "broken.yaml"):
@@ -91,9 +92,3 @@ def test_a_warning_is_one_line_on_stderr(tmp_path: Path, capsys) -> None:
     assert main(["codegen", *command, "-o", str(tmp_path / "code"), "--language", "c", "--functions", "effort"]) == 0
     assert capsys.readouterr().err == f"eom_dynamics codegen: warning: {warning}\n"
     assert main(["inspect", *command[:1], "--unphysical", "refuse"]) == 2
-
-
-def _skip_without_libraries(command: str) -> None:
-    for module in NEEDS.get(command, []):
-        if importlib.util.find_spec(module) is None:
-            pytest.skip(f"{module} is missing")

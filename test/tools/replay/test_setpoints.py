@@ -278,7 +278,8 @@ def test_setpoints_of_other_fields_are_refused_with_and_without_their_definition
     text = (DEFINITIONS / "JointTrajectorySetpoint.msg").read_text()
     assert old in text
     types = store(JointTrajectorySetpoint=text.replace(old, f"string[] more\n{old}"))
-    message = types.types[SETPOINT](more=["than", "known"], **as_fields(setpoint(START, NAMES, STATES[:, 0])))
+    fields = vars(setpoint(START, NAMES, STATES[:, 0])) | {"more": ["than", "known"]}
+    message = types.types[SETPOINT](**{name: value for name, value in fields.items() if name != "__msgtype__"})
     bag = write_bag(tmp_path / "in", {"/setpoint": (SETPOINT, [(START, message)])}, "sqlite3", types)
     with pytest.raises(BagError, match=r"the bag defines .*Setpoint with another more than this release; record it"):
         replay_bag(Job(bag, tmp_path / "out", "planar_2r"))
@@ -288,10 +289,6 @@ def test_setpoints_of_other_fields_are_refused_with_and_without_their_definition
     with pytest.raises(BagError, match="no message of topic /setpoint can be used: not a message of type") as caught:
         replay_bag(Job(bag, tmp_path / "out", "planar_2r"))
     assert "\n" not in str(caught.value) and not (tmp_path / "out").exists()
-
-
-def as_fields(message) -> dict:
-    return {name: value for name, value in vars(message).items() if name != "__msgtype__"}
 
 
 def test_the_robot_defaults_to_the_description_in_the_bag(tmp_path: Path) -> None:
