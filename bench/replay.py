@@ -32,8 +32,9 @@ _NOISE = 1e-5
 _CHILD = """
 import json, re, sys, time
 from pathlib import Path
-from eom_dynamics.tools.replay import Format, Job, replay_bag
-job = Job(Path(sys.argv[1]), Path(sys.argv[2]), robot=sys.argv[3], format=Format(sys.argv[4]))
+from eom_dynamics.tools.replay.job import Job
+from eom_dynamics.tools.replay.one import replay_bag
+job = Job(Path(sys.argv[1]), Path(sys.argv[2]), robot=sys.argv[3], format=sys.argv[4])
 wall, cpu = time.perf_counter(), time.process_time()
 report = replay_bag(job)
 wall, cpu = time.perf_counter() - wall, time.process_time() - cpu

@@ -25,32 +25,32 @@ from .quantity_text import number
 from .results import Result, ResultSection, TextTable
 from .writing import whole_folder
 
-START = 1_000_000_000
-"""Stamp of the first message, ns; a stamp of zero would stand for the present."""
+# Stamp of the first message, ns; a stamp of zero would stand for the present.
+_START = 1_000_000_000
 
 _SECOND = 1_000_000_000
 
 
-def excitation_result(task: Excitation, found: OptimalExcitation, folder: Path) -> Result:
+def excitation_result(task: Excitation, optimum: OptimalExcitation, folder: Path) -> Result:
     """Make the result of an excitation, whose files are in a folder."""
-    motion, P = found.trajectory, len(task.model.columns)
+    motion, P = optimum.trajectory, len(task.model.columns)
     stuck = "no better motion than the start was found; where springs may go slack, limit efforts by --effort"
     return Result(
         lead=[
             f"{task.robot.name}: {motion.end:g} s, {motion.sine.shape[1]} harmonics of {motion.frequency:.4g} Hz, "
             f"{P} parameters, {task.limits.share:.0%} of the limits"
         ],
-        sections=[ResultSection(tables=[_gains(found, P)]), ResultSection(tables=[_used(found)])],
-        notes=[stuck] if found.information == found.start_information else (),
-        failures=() if found.verdict.ok else [f"exceeds limits: {found.verdict}"],
+        sections=[ResultSection(tables=[_gains(optimum, P)]), ResultSection(tables=[_used(optimum)])],
+        notes=[stuck] if optimum.information == optimum.start_information else (),
+        failures=() if optimum.verdict.ok else [f"exceeds limits: {optimum.verdict}"],
         files={"folder": folder},
-        json=motion_as_json(task, found),
+        json=motion_as_json(task, optimum),
     )
 
 
-def motion_as_json(task: Excitation, found: OptimalExcitation) -> dict[str, Any]:
+def motion_as_json(task: Excitation, optimum: OptimalExcitation) -> dict[str, Any]:
     """Return settings, coefficients and results."""
-    motion = found.trajectory
+    motion = optimum.trajectory
     return {
         "robot": task.robot.name,
         "joints": list(task.robot.joint_names),
@@ -62,21 +62,21 @@ def motion_as_json(task: Excitation, found: OptimalExcitation) -> dict[str, Any]
         "sine": motion.sine.tolist(),
         "cosine": motion.cosine.tolist(),
         "offset": motion.offset.tolist(),
-        "start": found.start_information._asdict(),
-        "optimized": found.information._asdict(),
-        "iterations": found.iterations,
-        "ended": found.message,
+        "start": optimum.start_information._asdict(),
+        "optimized": optimum.information._asdict(),
+        "iterations": optimum.iterations,
+        "ended": optimum.message,
         "limits": [
             {"joint": peak.name, **{key: getattr(peak, key) for key in ("quantity", "value", "limit", "unit", "ratio")}}
-            for peak in found.verdict.peaks
+            for peak in optimum.verdict.peaks
             if np.isfinite(peak.limit)
         ],
-        "within_limits": found.verdict.ok,
+        "within_limits": optimum.verdict.ok,
     }
 
 
-def _gains(found: OptimalExcitation, parameters: int) -> TextTable:
-    before, after = found.start_information, found.information
+def _gains(optimum: OptimalExcitation, parameters: int) -> TextTable:
+    before, after = optimum.start_information, optimum.information
     smallest = after.smallest / before.smallest
     deviation = np.exp((before.log_det - after.log_det) / (2 * parameters))
     rows = [
@@ -94,9 +94,9 @@ def _gains(found: OptimalExcitation, parameters: int) -> TextTable:
     return TextTable(("", "start", "optimised", "gain"), rows)
 
 
-def _used(found: OptimalExcitation) -> TextTable:
+def _used(optimum: OptimalExcitation) -> TextTable:
     """Share of each limit that the motion uses; empty where there is none."""
-    limited = [peak for peak in found.verdict.peaks if np.isfinite(peak.limit)]
+    limited = [peak for peak in optimum.verdict.peaks if np.isfinite(peak.limit)]
     ratios = {(peak.name, peak.quantity): f"{peak.ratio:.0%}" for peak in limited}
     names, quantities = (list(dict.fromkeys(entries)) for entries in zip(*ratios, strict=True))
     rows = [(name, *(ratios.get((name, quantity), "") for quantity in quantities)) for name in names]
@@ -106,7 +106,7 @@ def _used(found: OptimalExcitation) -> TextTable:
 def write_outputs(
     folder: Path,
     task: Excitation,
-    found: OptimalExcitation,
+    optimum: OptimalExcitation,
     *,
     rate: float,
     waypoints: float,
@@ -115,18 +115,16 @@ def write_outputs(
 ) -> None:
     """Write the bags ``setpoint`` and ``joint_trajectory``, and the motion as JSON, CSV and NumPy arrays.
 
-    Args:
-        rate: of setpoints and states, Hz.
-        waypoints: rate of the points of the JointTrajectory, Hz.
+    The rates are those of setpoints and states, and of the points of the JointTrajectory, Hz.
     """
-    names, motion = task.robot.joint_names, found.trajectory
+    names, motion = task.robot.joint_names, optimum.trajectory
     with whole_folder(folder, force=force) as aside:
         for name, write, hz in (("setpoint", write_setpoints, rate), ("joint_trajectory", write_trajectory, waypoints)):
             (aside / name).mkdir()
             write(aside / name, motion, names, hz, storage)
         fields = trajectory_fields(motion, names, waypoints)
         (aside / "joint_trajectory.json").write_text(f"{json.dumps(fields)}\n", encoding="utf-8")
-        text = json.dumps(motion_as_json(task, found), indent=2)
+        text = json.dumps(motion_as_json(task, optimum), indent=2)
         (aside / "excitation.json").write_text(f"{text}\n", encoding="utf-8")
         write_states(aside, sample(motion, rate), names)
 
@@ -134,33 +132,27 @@ def write_outputs(
 def write_setpoints(
     folder: Path, motion: Trajectory, joint_names: Sequence[str], rate: float, storage: Storage = Storage.MCAP
 ) -> None:
-    """Write a bag with the topic ``setpoint``.
-
-    Args:
-        folder: an empty folder, whose name is that of the bag's file.
-        motion: with a start and an end.
-        rate: of the setpoints, Hz.
-    """
+    """Write a bag with the topic ``setpoint`` at a rate, Hz, into an empty folder, whose name is that of its file."""
     samples = sample(motion, rate)
     since = np.round((samples.t - motion.start) * 1e9).astype(np.int64)
     still = np.zeros(len(joint_names))
     layout = Layout.of(SETPOINT, joint_names=joint_names, **dict.fromkeys(STATE_FIELDS, still))
     rows = np.tile(layout.template, (len(since), 1))
-    layout.set_stamps(rows, START + since)
+    layout.set_stamps(rows, _START + since)
     for field, values in zip(STATE_FIELDS, samples[1:], strict=True):
         layout.set_numbers(rows, field, values)
     with BagWriter(folder, folder.name, storage, {"/setpoint": SETPOINT}) as writer:
-        writer.write(START + since, [rows])
+        writer.write(_START + since, [rows])
 
 
 def write_trajectory(
     folder: Path, motion: Trajectory, joint_names: Sequence[str], rate: float, storage: Storage = Storage.MCAP
 ) -> None:
     """Write a bag with one message on the topic ``joint_trajectory``; arguments as for :func:`write_setpoints`."""
-    header = {"stamp": {"sec": START // _SECOND}}
+    header = {"stamp": {"sec": _START // _SECOND}}
     message = serialized(JOINT_TRAJECTORY, header=header, **trajectory_fields(motion, joint_names, rate))
     with BagWriter(folder, folder.name, storage, {"/joint_trajectory": JOINT_TRAJECTORY}) as writer:
-        writer.write(np.array([START]), [np.frombuffer(message, np.uint8)[np.newaxis]])
+        writer.write(np.array([_START]), [np.frombuffer(message, np.uint8)[np.newaxis]])
 
 
 def trajectory_fields(motion: Trajectory, joint_names: Sequence[str], rate: float) -> dict[str, Any]:
@@ -187,14 +179,14 @@ def read_spheres(path: Path) -> dict[str, Any]:
             ``link: [[x, y, z, radius], …]``.
     """
     text = read_text(path, MAX_CHARACTERS)
-    found = _of_yaml(text, path) if format_of(str(path)) in (PARAMETER_FILE, None) else _of_urdf(text, str(path))
-    if not found:
+    spheres = _of_yaml(text, path) if format_of(str(path)) in (PARAMETER_FILE, None) else _of_urdf(text, str(path))
+    if not spheres:
         raise RobotDescriptionError(f"{path}: has no collision spheres; other shapes are not read, see --spheres")
-    return found
+    return spheres
 
 
 def _of_urdf(text: str, source: str) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    spheres: dict[str, Any] = {}
     for link in parse(text, source).children:
         for collision in link.children if link.tag == "link" else ():
             geometry = collision.child("geometry") if collision.tag == "collision" else None
@@ -202,8 +194,8 @@ def _of_urdf(text: str, source: str) -> dict[str, Any]:
             if sphere is not None:
                 origin, zero = collision.child("origin"), (0.0, 0.0, 0.0)
                 center = zero if origin is None else origin.vector("xyz", zero)
-                found.setdefault(link.attributes.get("name", ""), []).append([*center, sphere.number("radius")])
-    return found
+                spheres.setdefault(link.attributes.get("name", ""), []).append([*center, sphere.number("radius")])
+    return spheres
 
 
 def _of_yaml(text: str, path: Path) -> dict[str, Any]:

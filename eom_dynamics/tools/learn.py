@@ -57,19 +57,19 @@ def measured_run(path: Path, robot: Robot, commanded: Correction, topic: str | N
         recording, first = read_stamped(bag, robot, Source(topic))
         start = _start_of_setpoints(bag, robot, commanded)
     efforts, recording = bool(np.isfinite(recording.tau).any()), recording.cleaned()
-    own = recording.t + (first - start) * 1e-9
+    t = recording.t + (first - start) * 1e-9
     times = commanded.t - commanded.t[0]
-    if len(own) < 2:
+    if len(t) < 2:
         raise BagError(f"{path}: has fewer than two messages with finite positions; record the whole run")
-    if np.any(np.diff(own) < 0):
+    if np.any(np.diff(t) < 0):
         raise BagError(f"{path}: the clock was set back while positions were recorded; record the run again")
-    if own[0] > times[0] + _MISSING or own[-1] < times[-1] - _MISSING:
+    if t[0] > times[0] + _MISSING or t[-1] < times[-1] - _MISSING:
         raise BagError(
-            f"{path}: positions were measured from {own[0]:.3g} to {own[-1]:.3g} s of the motion, which takes "
+            f"{path}: positions were measured from {t[0]:.3g} to {t[-1]:.3g} s of the motion, which takes "
             f"{times[-1]:.3g} s; record the whole run"
         )
-    found = CubicSpline(own, recording.q)(np.clip(times, own[0], own[-1]))
-    return MeasuredRun(found, efforts, recording.notes)
+    q = CubicSpline(t, recording.q)(np.clip(times, t[0], t[-1]))
+    return MeasuredRun(q, efforts, recording.notes)
 
 
 def _start_of_setpoints(bag: Bag, robot: Robot, commanded: Correction) -> int:

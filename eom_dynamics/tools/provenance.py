@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import platform
 import re
@@ -62,14 +63,13 @@ _REMARKS = ("merged", "assumed")
 
 def robot_hash(robot: Robot) -> str:
     """Return a hash of all robot properties that affect results, independent of its source."""
-    return digest(*_parts(robot))
+    return digest(json.dumps(robot, default=_plain))
 
 
 def bag_hash(path: Path, stopped: Callable[[], bool] = lambda: False) -> str:
     """Return the SHA-256 of a bag file, or of the output of ``sha256sum`` for the files of a bag folder.
 
-    Args:
-        stopped: whether to give up, asked after each MiB.
+    It gives up when ``stopped``, asked after each MiB, is true.
     """
     if not path.is_dir():
         return file_hash(path, stopped)
@@ -99,22 +99,9 @@ def file_hash(path: Path, stopped: Callable[[], bool] = lambda: False) -> str:
     return result.hexdigest()
 
 
-def _parts(value: Any) -> Iterator[bytes | str]:
+def _plain(value: Any) -> list[Any]:
+    """An array, or an object with attributes, as JSON takes it."""
     if isinstance(value, np.ndarray):
-        yield f"{value.dtype.str} {value.shape}"
-        yield np.ascontiguousarray(value).tobytes()
-    elif isinstance(value, float):
-        yield value.hex()
-    elif value is None or isinstance(value, (str, int)):
-        yield repr(value)
-    elif isinstance(value, tuple):
-        yield f"{len(value)} entries"
-        for entry in value:
-            yield from _parts(entry)
-    else:
-        names = [each.name for each in fields(value) if each.init] if is_dataclass(value) else list(vars(value))
-        yield type(value).__name__
-        for name in names:
-            if name not in _REMARKS:
-                yield name
-                yield from _parts(getattr(value, name))
+        return [value.dtype.str, value.shape, value.tobytes().hex()]
+    names = [entry.name for entry in fields(value) if entry.init] if is_dataclass(value) else list(vars(value))
+    return [type(value).__name__, {name: getattr(value, name) for name in names if name not in _REMARKS}]

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,8 +57,12 @@ class Conventions:
         """Return efforts (N, n) of the robot's joints for recorded ones, N m or N."""
         if not self.effort_scale and not self.effort_offset:
             return recorded
-        scale, offset = _of(joints, self.effort_scale, 1.0), _of(joints, self.effort_offset, 0.0)
-        return recorded * scale + offset
+
+        def of(values: Iterable[tuple[str | None, float]], default: float) -> Array:
+            by_joint = dict(values)
+            return np.array([by_joint.get(joint, by_joint.get(None, default)) for joint in joints])
+
+        return recorded * of(self.effort_scale, 1.0) + of(self.effort_offset, 0.0)
 
     def check(self, robot: str, joints: Sequence[str]) -> None:
         """Raise EomDynamicsError if an effort is given for a joint that the robot does not have."""
@@ -74,11 +78,6 @@ class Conventions:
 
 DEFAULT = Conventions()
 """Names and efforts are the robot's."""
-
-
-def _of(joints: Sequence[str], given: Iterable[tuple[str | None, float]], default: float) -> Array:
-    values: Mapping[str | None, float] = dict(given)
-    return np.array([values.get(joint, values.get(None, default)) for joint in joints])
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -121,64 +120,60 @@ def only_one(bag: Bag, topics: Sequence[Topic], kind: str, option: str) -> Topic
     return topics[0]
 
 
-class DriveNumbers:
-    """Takes recorded motors of a robot into SI units, link side; those of others remain as they are."""
+def arm_with_own_drives(robot: Robot | None) -> ElasticArm | None:
+    """The arm of a robot whose drives have units of their own; None for other robots."""
+    return ElasticArm(robot, backend="numpy") if robot is not None and robot.has_own_drives else None
 
-    def __init__(self, robot: Robot | None) -> None:
-        self._robot = robot
 
-    @cached_property
-    def _arm(self) -> ElasticArm | None:
-        if self._robot is None or not self._robot.has_own_drives:
-            return None
-        return ElasticArm(self._robot, backend="numpy")
+def in_si_units(
+    arm: ElasticArm | None,
+    topic: Topic,
+    names: Sequence[str],
+    values: Mapping[str, Array],
+    *,
+    of_motors: bool = False,
+) -> dict[str, Array]:
+    """Convert the fields of a JointState, each (N, length), of motors of an arm to SI units on the link side.
 
-    @property
-    def motor_names(self) -> tuple[str, ...]:
-        """Names of the motors whose numbers are taken."""
-        return () if self._arm is None else self._arm.motor_names
+    Efforts of a topic ``motor_setpoint`` were sent: those that the robot adds itself are added, at the positions of the
+    motors brought to the joints; they are NaN where these are unknown. Others are measured, and whole. Motors that are
+    not named count as at rest at zero, those of others are left as they are.
 
-    def in_si_units(
-        self, topic: Topic, names: Sequence[str], values: Mapping[str, Array], of_motors: bool = False
-    ) -> dict[str, Array]:
-        """Fields of a JointState, each (N, length), of the motors of the robot in SI units.
-
-        Efforts of a topic ``motor_setpoint`` were sent: those that the robot adds itself are added, at the positions of
-        the motors brought to the joints; they are NaN where these are unknown. Others are measured, and whole. Motors
-        that are not named count as at rest at zero. Topics of JointState are of motors by their names, or if said so.
-        """
-        arm, result = self._arm, dict(values)
-        own = [k for k, name in enumerate(self.motor_names) if name in names]
-        if arm is None or not own or not values:
-            return result
-        if not (is_motor_topic(topic) or (of_motors and topic.type == JOINT_STATE)):
-            return result
-        places = [list(names).index(arm.motor_names[k]) for k in own]
-        shape = len(next(iter(values.values()))), len(arm.motor_names)
-        # In the place of unknown numbers: those of drives at zero, which has an offset.
-        numbers = [x.copy() for x in arm.drive_report(DriveState(*np.zeros((len(MEASURED_FIELDS), *shape))))]
-        known = np.zeros((len(MEASURED_FIELDS), shape[0], len(own)), dtype=bool)
-        for k, name in enumerate(MEASURED_FIELDS):
-            if name in values:
-                recorded = values[name][:, places]
-                known[k] = np.isfinite(recorded)
-                numbers[k][:, own] = np.where(known[k], recorded, numbers[k][:, own])
-        found, sent = arm.drive_state(*numbers), topic.name.endswith(_MOTOR_TOPICS[0])
-        added = arm.robot.compensated_by_robot
-        if sent:
-            # References are those of the age of the drives' feedback.
-            theta = found.motor_position + arm.robot.drive_feedback_delay.position * found.motor_velocity
-            found = found._replace(motor_position=theta)
-        if sent and added:
-            at = joints_of_motors(arm, found.motor_position), joints_of_motors(arm, found.motor_velocity)
-            found = found._replace(motor_effort=arm.drive_state(*numbers, sent_at=at).motor_effort)
-            states = known[: 1 if added == ("gravity",) else 2]
-            known[2] &= np.all(states, axis=(0, 2), keepdims=True)[0]
-        for name, there, x in zip(MEASURED_FIELDS, known, found, strict=True):
-            if name in values:
-                result[name] = values[name].copy()
-                result[name][:, places] = np.where(there, x[:, own], np.nan)
+    Args:
+        arm: see :func:`arm_with_own_drives`; None for no conversion.
+        of_motors: whether the topic is of motors whatever its name.
+    """
+    result = dict(values)
+    converted = is_motor_topic(topic) or (of_motors and topic.type == JOINT_STATE)
+    if arm is None or not values or not converted:
         return result
+    motors = [k for k, name in enumerate(arm.motor_names) if name in names]
+    if not motors:
+        return result
+    columns = [list(names).index(arm.motor_names[k]) for k in motors]
+    shape = len(next(iter(values.values()))), len(arm.motor_names)
+    # In the place of unknown numbers: those of drives at zero, which has an offset.
+    numbers = [x.copy() for x in arm.drive_report(DriveState(*np.zeros((len(MEASURED_FIELDS), *shape))))]
+    known = np.zeros((len(MEASURED_FIELDS), shape[0], len(motors)), dtype=bool)
+    for k, name in enumerate(MEASURED_FIELDS):
+        if name in values:
+            recorded = values[name][:, columns]
+            known[k] = np.isfinite(recorded)
+            numbers[k][:, motors] = np.where(known[k], recorded, numbers[k][:, motors])
+    state = arm.drive_state(*numbers)
+    if topic.name.endswith(_MOTOR_TOPICS[0]):
+        # References are those of the age of the drives' feedback.
+        theta = state.motor_position + arm.robot.drive_feedback_delay.position * state.motor_velocity
+        state = state._replace(motor_position=theta)
+        if added := arm.robot.compensated_by_robot:
+            at = joints_of_motors(arm, state.motor_position), joints_of_motors(arm, state.motor_velocity)
+            state = state._replace(motor_effort=arm.drive_state(*numbers, sent_at=at).motor_effort)
+            known[2] &= np.all(known[: 1 if added == ("gravity",) else 2], axis=(0, 2), keepdims=True)[0]
+    for name, is_known, x in zip(MEASURED_FIELDS, known, state, strict=True):
+        if name in values:
+            result[name] = values[name].copy()
+            result[name][:, columns] = np.where(is_known, x[:, motors], np.nan)
+    return result
 
 
 def joints_of_motors(arm: ElasticArm, x: Array) -> Array:

@@ -29,8 +29,8 @@ from .pages.charts import CURVE_POINTS, add_joints, add_line, chart, color, over
 from .quantity_text import position_units, together
 from .results import Result, ResultSection, TextTable
 
-MOST = 1000
-"""Largest number of waypoints; dense samples of a motion are not waypoints."""
+# Largest number of waypoints; dense samples of a motion are not waypoints.
+_MOST = 1000
 
 
 def read_waypoints(path: Path, joint_names: Sequence[str]) -> Array:
@@ -55,8 +55,8 @@ def read_waypoints(path: Path, joint_names: Sequence[str]) -> Array:
         raise StateError(f"{path}: cannot be read as waypoints: {reason}") from None
     if waypoints.ndim != 2 or not len(waypoints):
         raise StateError(f"{path}: has no table of waypoints, one row for each")
-    if len(waypoints) > MOST:
-        raise StateError(f"{path}: has {len(waypoints)} waypoints, may have {MOST}; a path needs few of them")
+    if len(waypoints) > _MOST:
+        raise StateError(f"{path}: has {len(waypoints)} waypoints, may have {_MOST}; a path needs few of them")
     names = list(names) if names is not None else list(joint_names)
     if lacking := [name for name in joint_names if name not in names]:
         raise StateError(f"{path}: lacks {listed(lacking)}; it has {listed(names)}")
@@ -148,7 +148,6 @@ def fastest_motion_result(
 
 
 def _used(arm: ElasticArm, limits: Bounds, states: tuple[Array, ...]) -> dict[str, Array]:
-    """Shares of the limits (N, number of names), for the quantities that have one."""
     return {
         quantity: np.abs(x) / limits.largest[quantity]
         for quantity, x in quantities(arm, Load(states)).items()
@@ -182,7 +181,7 @@ def _speed(arm: ElasticArm, limits: Bounds, motion: FastestMotion) -> go.Figure:
 def _path(arm: ElasticArm, t: Array, q: Array, waypoints: Array) -> go.Figure:
     names, units = arm.robot.joint_names, position_units(arm.robot)
     figure = over_time("Positions", together(units), t[0], t[-1])
-    nearest = [int(np.argmin(np.sum((q - each) ** 2, axis=1))) for each in waypoints]
+    nearest = [int(np.argmin(np.sum((q - waypoint) ** 2, axis=1))) for waypoint in waypoints]
     add_joints(figure, names, units, t, q, points=CURVE_POINTS)
     add_joints(figure, names, units, t[nearest], waypoints, points=len(nearest), kind="waypoint", markers=True)
     return figure

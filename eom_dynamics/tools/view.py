@@ -55,7 +55,7 @@ def read_played_motion(path: Path, robot: Robot, sampling: Sampling, options: Ro
         return _known(robot, PlayedMotion(links.name, links.t, links.q, links.notes))
     _check_playable(path)
     records = read_records(path, robot, sampling, options)
-    record = next((each for each in records if each.robot is not None), None)
+    record = next((record for record in records if record.robot is not None), None)
     if record is None:
         has = f"has none of the joints of this recording, which has {', '.join(records[0].joints) or 'no joints'}"
         raise BagError(f"{path}: robot {robot.name} {has}; name another, or rename them, --rename PATTERN=REPLACEMENT")
@@ -86,7 +86,7 @@ def _check_playable(path: Path) -> None:
     if path.is_dir() and ((path / METADATA).exists() or any(map(is_storage, path.iterdir()))):
         return
     folder = path if path.is_dir() else path.parent
-    tables = [each.name for each in sorted(folder.iterdir()) if each.suffix in TABLES]
+    tables = [file.name for file in sorted(folder.iterdir()) if file.suffix in TABLES]
     there = f"; {folder} has {', '.join(tables)}" if tables else ""
     raise BagError(f"{path}: is neither a bag nor a table ({', '.join(TABLES)}){there}")
 
@@ -112,8 +112,8 @@ def shown_urdf(source: str, robot: Robot, xacro_arguments: Mapping[str, str]) ->
     """The URDF that a robot comes from, with meshes, else the one that is written; and a line for missing meshes."""
     missing, shown = list[str](), None
     logging.getLogger("yourdfpy").setLevel(logging.ERROR)  # it warns of them, too
-    if found := urdf_of(source, xacro_arguments):
-        text, path = found
+    if loaded := urdf_of(source, xacro_arguments):
+        text, path = loaded
 
         def mesh(fname: str) -> str:
             """The file of a mesh: of a package that is installed or lies around the URDF, or relative to the URDF."""

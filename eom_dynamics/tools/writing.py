@@ -20,11 +20,7 @@ class FolderError(EomDynamicsError):
 
 
 def check_folder(folder: Path, *, force: bool) -> None:
-    """Raise FolderError unless ``folder`` is, or can become, a folder to write to; with ``force`` it may hold files.
-
-    Raises:
-        OSError: the folder cannot be read.
-    """
+    """Raise FolderError unless ``folder`` is, or can become, a folder to write to; with ``force`` it may hold files."""
     place = folder
     while not os.path.lexists(place):
         place = place.parent
@@ -41,14 +37,8 @@ def check_folder(folder: Path, *, force: bool) -> None:
 def whole_folder(folder: Path, *, force: bool) -> Iterator[Path]:
     """Yield a temporary folder, whose files move to ``folder`` when the context ends without an error.
 
-    A new folder appears at once, with all its files. In one that exists, other files stay.
-
-    Args:
-        folder: where the files go; it is made if missing.
-        force: overwrite files that exist.
-
-    Raises:
-        FolderError: the folder is refused by :func:`check_folder`, or cannot be written.
+    A new folder appears at once, with all its files. In one that exists, ``force`` overwrites files of the same names,
+    and others stay. Raises FolderError if :func:`check_folder` refuses the folder, or it cannot be written.
     """
     check_folder(folder, force=force)
     is_new = not folder.exists()
@@ -75,12 +65,7 @@ def check_file(path: Path, *, force: bool) -> None:
 def whole_file(path: Path, *, force: bool) -> Iterator[Path]:
     """Yield a temporary path, whose file moves to ``path`` when the context ends without an error.
 
-    Args:
-        path: of the file; its folder is made if missing.
-        force: overwrite a file that exists.
-
-    Raises:
-        FolderError: something exists at ``path``, or it cannot be written.
+    Raises FolderError if :func:`check_file` refuses the path, or it cannot be written.
     """
     check_file(path, force=force)
     with _temporary(path, path.parent) as temporary:

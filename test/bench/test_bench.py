@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import sys
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
@@ -11,8 +10,6 @@ from types import ModuleType
 import numpy as np
 import pytest
 from paths import ROOT
-
-sys.path.append(str(ROOT / "bench"))
 
 pytest.importorskip("rich", reason="rich is not installed")
 import report
@@ -35,25 +32,11 @@ def test_figures_are_written_between_their_marks(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def bench() -> ModuleType:
-    """The main program."""
     spec = spec_from_file_location("bench_main", ROOT / "bench" / "__main__.py")
     assert spec is not None and spec.loader is not None
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
-
-
-def test_some_sections_write_their_own_documents_alone(bench: ModuleType, tmp_path: Path, monkeypatch) -> None:
-    own, shared = tmp_path / "kinematics.md", tmp_path / "performance.md"
-    own.write_text("<!-- bench kinematics: begin -->\n<!-- bench kinematics: end -->\n")
-    shared.write_text("untouched")
-    monkeypatch.setattr(bench, "DOCUMENTS", {"kinematics": own})
-    monkeypatch.setattr(bench, "PERFORMANCE", shared)
-    sections = [report.Section("kinematics", "Kinematics", ["a figure"]), report.Section("batch", "Batch")]
-    facts = {"processor": "a processor", "date": "2026-01-02", "load before the run": "0.1"}
-    assert bench._write(sections, facts) == [own]
-    assert "a figure\n\n`make bench" in own.read_text() and "2026-01-02, on a processor, load 0.1." in own.read_text()
-    assert shared.read_text() == "untouched"
 
 
 def test_documents_have_marks_for_all_sections(bench: ModuleType) -> None:

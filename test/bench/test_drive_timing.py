@@ -3,14 +3,10 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from paths import ROOT
-
-sys.path.append(str(ROOT / "bench"))
 
 pytest.importorskip("mujoco", reason="MuJoCo is not installed")
 pytest.importorskip("rich", reason="rich is not installed")

@@ -4,15 +4,11 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from xml.etree import ElementTree
 from xml.sax.saxutils import quoteattr
 
 import pytest
-from paths import DOCS, ROOT
-
-sys.path.append(str(ROOT / "bench"))
 
 pytest.importorskip("rich", reason="rich is not installed")
 import reliability
@@ -99,16 +95,3 @@ def test_nothing_measured_meets_no_goal(tmp_path: Path) -> None:
     path = tmp_path / "soak.xml"
     path.write_text("<testsuites/>")
     assert not any(kept(path).values())
-
-
-def test_the_page_is_written(tmp_path: Path, monkeypatch) -> None:
-    page = tmp_path / "page.md"
-    page.write_text((DOCS / "reliability.md").read_text())
-    monkeypatch.setattr(sys, "argv", ["reliability", str(report(tmp_path, failure="on purpose")), "--page", str(page)])
-    assert reliability.main() == 1
-    text = page.read_text()
-    assert "**failed**: on purpose" in text and "| commit | " in text and "| processor | " in text
-    assert text.count("| idle processors | asleep |") == 1
-    monkeypatch.setattr(sys, "argv", ["reliability", str(tmp_path / "missing.xml"), "--page", str(page)])
-    assert reliability.main() == 2
-    assert page.read_text() == text

@@ -4,15 +4,10 @@
 from __future__ import annotations
 
 import gc
-import sys
 from collections.abc import Callable
 
 import numpy as np
 import pytest
-from paths import ROOT
-
-sys.path.append(str(ROOT / "bench"))
-
 import timing
 from timing import TimedTask, Timings, interleaved
 
@@ -21,7 +16,6 @@ Sleep = Callable[[float], None]
 
 @pytest.fixture
 def sleep(monkeypatch) -> Sleep:
-    """Move the clock."""
     now = [0.0]
 
     def move(seconds: float) -> None:
@@ -36,13 +30,7 @@ def test_times_are_those_of_one_evaluation(sleep: Sleep) -> None:
     timings = interleaved(tasks, 5, at_least=0.005)
     assert timings.median("one") == pytest.approx(0.002)
     assert timings.ratio("one", "ten") == pytest.approx(10)
-
-
-def test_median_quartiles_and_paired_ratio() -> None:
-    timings = Timings({"a": np.array([1.0, 2.0, 30.0, 4.0, 5.0]), "b": np.array([2.0, 4.0, 60.0, 8.0, 1.0])})
-    assert timings.median("a") == 4.0
-    assert timings.quartiles("a") == (2.0, 5.0)
-    assert timings.ratio("b", "a") == 2.0
+    assert Timings({"a": np.array([1.0, 2.0, 30.0, 4.0, 5.0])}).quartiles("a") == (2.0, 5.0)
 
 
 def test_tasks_run_in_rotating_order(sleep: Sleep) -> None:

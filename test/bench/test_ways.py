@@ -3,15 +3,9 @@
 
 from __future__ import annotations
 
-import sys
-
 import numpy as np
 import pytest
 from chains import fixed_case
-from paths import ROOT
-
-sys.path.append(str(ROOT / "bench"))
-
 from random_states import RandomStates
 from ways import Way, closed_form, own_backends
 
@@ -34,10 +28,3 @@ def test_an_error_is_relative_to_the_largest_effort() -> None:
     states = RandomStates(fixed_case("planar_2r", 0).robot, 3)
     wrong = Way(lambda k: states.efforts[:, k] * [[1.0], [1.5], [1.0]], [(k,) for k in range(3)])
     np.testing.assert_allclose(wrong.errors(states), [0.0, 0.5, 0.0])
-
-
-def test_a_call_for_each_state() -> None:
-    calls = []
-    task = Way(lambda *values: calls.append(values), [(1, 2), (3, 4)]).task
-    task.run()
-    assert calls == [(1, 2), (3, 4)] and task.count == 2

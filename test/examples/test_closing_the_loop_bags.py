@@ -32,7 +32,6 @@ def rows(names: tuple[str, ...], *columns: np.ndarray) -> np.ndarray:
 
 
 def written(folder: Path, readings: Readings, names: tuple[str, ...]) -> Path:
-    """A bag with joints in the opposite order."""
     turned = [x[:, ::-1].copy() for x in readings]
     count = len(readings.q)
     unread = np.zeros((count, 8), np.uint8)

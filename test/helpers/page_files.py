@@ -56,9 +56,9 @@ def record_urdf_arm() -> tuple[Array, Array, Array]:
     return recorded.t, recorded.q, recorded.tau
 
 
-def record_resonance() -> tuple[Array, Array, Array, Array, Array]:
+def record_resonance(link_inertia: float = 0.25) -> tuple[Array, Array, Array, Array, Array]:
     """Times, motor position and effort of two masses with a spring between them, mass matrix and gravity stiffness."""
-    K, B, J, D, t = 200.0, 0.05, 0.25, 0.1, 2e-3 * np.arange(7000)
+    K, B, J, D, t = 200.0, 0.05, link_inertia, 0.1, 2e-3 * np.arange(7000)
     effort = 2.0 * chirp(t, 0.5, 12, 30, method="logarithmic") * np.clip(np.minimum(t, 12 - t), 0, 1)
     A = [[0, 0, 1, 0], [0, 0, 0, 1], [-K / B, K / B, -D / B, 0], [K / J, -K / J, 0, 0]]
     theta = lsim(StateSpace(A, [[0], [0], [1 / B], [0]], [[1, 0, 0, 0]], [[0]]), effort, t)[1]

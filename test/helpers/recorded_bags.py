@@ -82,11 +82,6 @@ def write_bags(
     return bag_files.write_bag(path, topics, "sqlite3")
 
 
-def types() -> Any:
-    """Return the types of ROS 2 and of this package."""
-    return STORE
-
-
 def _topics(
     contents: Record, without: set[str], status: Sequence[int]
 ) -> Iterable[tuple[str, str, list[tuple[int, dict[str, Any]]]]]:

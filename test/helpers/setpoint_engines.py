@@ -30,7 +30,9 @@ from eom_dynamics.messages.setpoint_to_command import LIMIT_POLICIES, SetpointEv
 from eom_dynamics.messages.trajectories import write_spline
 from eom_dynamics.stream.compiled_stream import CompiledStream
 from eom_dynamics.stream.watchdog import LOSS_POLICIES, Settings, Watchdog
-from eom_dynamics.tools.replay import CommandOptions, Job, replay_bag
+from eom_dynamics.tools.recording_options import CommandOptions
+from eom_dynamics.tools.replay.job import Job
+from eom_dynamics.tools.replay.one import replay_bag
 from eom_dynamics.trajectory import Spline
 
 START, PERIOD = 1_700_000_000_000_000_000, 1_000_000

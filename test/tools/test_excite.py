@@ -30,7 +30,6 @@ def excite(*arguments: str | Path, robot: str = ROBOT) -> int:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
-    """Output of a short optimisation."""
     place = tmp_path_factory.mktemp("excite") / "new" / "out"
     assert excite("-o", place, *RANGE, *QUICK, "--share", "0.8", "--periods", "2") == 0
     return place

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import socket
-import sys
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import replace
@@ -15,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from recorded_bags import START, header, record, types, write_bag
+from recorded_bags import record, write_bag
 from urdf_arms import urdf_arm
 
 import eom_dynamics as eom
@@ -46,7 +45,6 @@ def read(path: Path) -> Any:
 
 
 def planned() -> Any:
-    """Positions (N, 2) of the motion that was recorded."""
     assert RECORD.setpoint is not None
     return RECORD.setpoint.values["position"]
 
@@ -63,21 +61,11 @@ def test_measured_positions_are_played_else_setpoints(tmp_path: Path) -> None:
         read(write_bag(tmp_path / "commands", RECORD, without=("setpoint", "measured")))
 
 
-def test_a_bag_of_links_and_motors_plays_the_links(tmp_path: Path) -> None:
-    rosbag2 = pytest.importorskip("rosbags.rosbag2")
-    positions = {"/joint_states": np.array([0.1, 0.2]), "/motor_states": np.array([0.15, 0.3])}
-    kind, store = "sensor_msgs/msg/JointState", types()
-    with rosbag2.Writer(tmp_path / "bag", version=9) as bag:
-        for topic, position in positions.items():
-            connection = bag.add_connection(topic, kind, typestore=store)
-            for stamp in (START, START + 10**9):
-                empty = np.zeros(0)
-                fields = {"name": list(ROBOT.joint_names), "position": position, "velocity": empty, "effort": empty}
-                message = store.types[kind](header=header(stamp), **fields)
-                bag.write(connection, stamp, store.serialize_cdr(message, kind))
-    motion = read(tmp_path / "bag")
-    np.testing.assert_array_equal(motion.q, [[0.1, 0.2]] * 2)
-    assert motion.t.tolist() == [0.0, 1.0]
+def test_samples_in_another_order_or_without_a_position_are_left_out(tmp_path: Path) -> None:
+    q = np.array([[0.0, 0.1], [1.0, 1.1], [np.nan, 2.1], [3.0, 3.1]])
+    np.savez(tmp_path / "run.npz", t=[1.0, 3.0, 4.0, 2.0], joint_names=ROBOT.joint_names, q=q, tau=q)
+    motion = read(tmp_path / "run.npz")
+    assert motion.t.tolist() == [0.0, 2.0] and motion.q.tolist() == q[:2].tolist()
 
 
 def test_files_that_commands_write_are_played(tmp_path: Path, refused) -> None:
@@ -208,8 +196,3 @@ def test_a_port_in_use_is_told_in_one_line(refused) -> None:
         port = taken.getsockname()[1]
         line = refused("view", NAME, "--port", port, "--no-browser")
     assert f"--host localhost --port {port}: Address already in use; name others, such as --port 0" in line
-
-
-def test_a_missing_library_is_told_with_its_extra(monkeypatch, refused) -> None:
-    monkeypatch.setitem(sys.modules, "viser", None)
-    assert "viser is not installed; run: make build EXTRAS=view" in refused("view", NAME)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from eom_dynamics.tools.writing import TEMPORARY, FolderError, check_folder, whole_file, whole_folder, write_folder
+from eom_dynamics.tools.writing import TEMPORARY, FolderError, check_folder, whole_file, write_folder
 
 FILES = {"README.md": b"read", "c/a.c": b"new", "c/b.c": b"also new"}
 
@@ -77,19 +77,6 @@ def test_force_overwrites_files_of_the_same_name_and_keeps_others(tmp_path: Path
     assert contents(folder) == {**FILES, "c/mine.c": b"mine"}
 
 
-def test_an_error_leaves_the_folder_unchanged(tmp_path: Path) -> None:
-    write_folder(tmp_path, {"a": b"old"}, force=False)
-
-    def fail() -> None:
-        with whole_folder(tmp_path, force=True) as aside:
-            (aside / "a").write_bytes(b"new")
-            raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        fail()
-    assert contents(tmp_path) == {"a": b"old"}
-
-
 @pytest.mark.parametrize("before", [None, {}, {"c/a.c": b"old"}], ids=["new", "empty", "forced"])
 def test_a_full_disk_changes_nothing(before: dict[str, bytes] | None, tmp_path: Path, request) -> None:
     folder = tmp_path / "x"
@@ -111,7 +98,6 @@ def test_a_path_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 
 
 def test_folders_of_the_user_stay_whatever_their_names_and_age(tmp_path: Path) -> None:
-    """Neither beside nor in an output is anything removed by its name."""
     for place in (tmp_path, tmp_path / "out"):
         write_folder(place / f"{TEMPORARY}notes", {"mine": b"mine"}, force=False)
         os.utime(place / f"{TEMPORARY}notes", (1.0, 1.0))

@@ -16,8 +16,6 @@ from .options import add_options, numeric, options_of, path, path_with
 
 html_path, robot_path = path_with(".html"), path_with(*WRITABLE)
 
-# --- Outputs ----------------------------------------------------------------------------------
-
 
 def add_output_folder(parser: argparse.ArgumentParser, metavar: str = "DIR", default: Path | None = None) -> None:
     """Add ``--output``, a folder, required without a default, and ``--force``."""
@@ -41,9 +39,6 @@ def add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print the results as JSON instead of text")
 
 
-# --- Options ----------------------------------------------------------------------------------
-
-
 def add_number(
     parser: Any, name: str, metavar: str, default: float, what: str, rule: str = "positive", kind: type = float
 ) -> None:
@@ -53,16 +48,9 @@ def add_number(
     )
 
 
-# --- Robots -----------------------------------------------------------------------------------
-
-
 def add_robot_arguments(parser: argparse.ArgumentParser, name: str = "robot", note: str = "", **keywords: Any) -> None:
-    """Add ROBOT and the options that select a part of it.
-
-    Args:
-        name: ``robot`` for a positional argument, ``--robot`` for an option.
-    """
-    endings = ", ".join(ending for each in FORMATS for ending in each.endings[:2])
+    """Add ROBOT, positional or as ``--robot``, and the options that select a part of it."""
+    endings = ", ".join(ending for kind in FORMATS for ending in kind.endings[:2])
     sources = (
         f"packaged robot ({', '.join(packaged_robots())}), file ({endings}), also as {PACKAGE}…, or a name of "
         "robot_descriptions"
@@ -88,4 +76,4 @@ def _completions(prefix: str, **_: Any) -> list[str]:
     """Complete a packaged robot's name, or the path of a file that may describe a robot."""
     from argcomplete.completers import FilesCompleter
 
-    return [*packaged_robots(), *FilesCompleter([ending[1:] for each in FORMATS for ending in each.endings])(prefix)]
+    return [*packaged_robots(), *FilesCompleter([ending[1:] for kind in FORMATS for ending in kind.endings])(prefix)]

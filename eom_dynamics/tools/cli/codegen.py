@@ -31,8 +31,6 @@ from ..writing import check_folder, write_file, write_folder
 from .arguments import add_output_file, add_robot_arguments, load
 from .options import comma_separated, one_of, path
 
-SUMMARY = "write a robot's dynamics as C, C++, MATLAB, CasADi and CUDA code, or a ros2_control package"
-
 LOOP = "loop"
 
 # Only on request: their programs are as long as those of all others.
@@ -40,7 +38,6 @@ _ON_REQUEST = (ON_BASE, "efforts_on_base")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
     add_robot_arguments(parser, note="; none with --generic", nargs="?")
     what = (
         f"folder to write; with --language {LOOP} optional, a library, .so, such as for a computer without a compiler"
@@ -73,7 +70,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> Result:
-    """Write the code."""
     is_loop = LOOP in (options.language or ())
     if options.generic and (options.language != ["ros2_control"] or options.robot is not None):
         options.refuse("--generic is for --language ros2_control alone, and for every robot: leave out ROBOT")
@@ -129,7 +125,6 @@ def _project(options: argparse.Namespace, robot: Robot) -> tuple[Project, dict[s
 
 
 def _sizes(files: dict[str, bytes], folder: Path) -> TextTable:
-    """Table of the folders and files that were written."""
     sizes: dict[str, list[int]] = {}
     for name, content in files.items():
         sizes.setdefault(name.partition("/")[0], []).append(len(content))

@@ -55,11 +55,7 @@ def warnings_as_lines(program: str) -> Iterator[None]:
 
 @contextmanager
 def progress_bars(text: str = "{task.percentage:>3.0f}%") -> Iterator[Progress]:
-    """Show progress bars on stderr if it is a terminal.
-
-    Args:
-        text: shown after each bar, a format string over rich's ``task``.
-    """
+    """Show progress bars on stderr if it is a terminal, each before a text: a format string over rich's ``task``."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 

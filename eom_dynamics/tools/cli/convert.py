@@ -14,23 +14,19 @@ from ..results import Result
 from ..writing import write_file
 from .arguments import add_output_file, add_robot_arguments, load, robot_path
 
-SUMMARY = "write a robot as a parameter file, a URDF or an MJCF model"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
     add_robot_arguments(parser)
     add_output_file(parser, "FILE", robot_path, "file to write, .yaml, .urdf, or .xml or .mjcf for MuJoCo")
 
 
 def run(options: argparse.Namespace) -> Result:
-    """Write the file."""
     chosen = formats.written_format(options.output.name)
     assert chosen is not None and chosen.write is not None  # by its type
     written = chosen.write(load(options))
     content = written.text.encode()
     if len(content) > chosen.largest:
-        larger = [ending for each in formats.FORMATS for ending in each.writes[:1] if each.largest > chosen.largest]
+        larger = [ending for kind in formats.FORMATS for ending in kind.writes[:1] if kind.largest > chosen.largest]
         remedy = "leave out a part of the robot by --tip" + "".join(f", or write a {ending}" for ending in larger)
         reason = f"it would have {len(content)} bytes, and at most {chosen.largest} can be read"
         raise RobotDescriptionError(f"{options.output}: not written: {reason}; {remedy}")

@@ -16,11 +16,8 @@ from ..writing import check_folder
 from .arguments import add_json, add_number, add_output_folder, add_robot_arguments, load
 from .console import progress_bars
 
-SUMMARY = "play the paper's motion to the node, check its answers, and write an HTML page"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
     add_robot_arguments(parser, "--robot", "; default: %(default)s", default="iiwa")
     add_number(parser, "--rate", "HZ", 1000.0, "setpoints per second", "[100, 10000]")
     add_number(parser, "--duration", "S", 5.0, "duration of the motion, s", "[0.5, 600]")
@@ -34,7 +31,6 @@ def run(options: argparse.Namespace) -> Result:
     require("demo")
     require_ros()
     check_folder(options.output, force=options.force)
-    # After the check for the libraries that these import.
     from ..demo import processes, results
     from ..demo.evaluate import Plan, evaluate
 

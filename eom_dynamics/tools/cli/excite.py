@@ -21,8 +21,6 @@ from .arguments import add_json, add_output_folder, add_robot_arguments, load
 from .console import progress_bars
 from .options import add_options, options_of
 
-SUMMARY = "find the motion within limits that is optimal for identifying a robot's parameters"
-
 # For a joint, or for all: one number, or one for each.
 _Values = tuple[tuple[str | None, tuple[float, ...]], ...]
 
@@ -77,7 +75,6 @@ class _Options:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
     from ...identification import ExcitationOptions
 
     add_robot_arguments(parser)
@@ -90,7 +87,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> Result:
     """Optimise, and write the motion; it fails if it exceeds a limit."""
     require("replay")
-    # After the check for the libraries that these import.
     from ...bags import Storage
     from ...identification import Excitation, ExcitationOptions
     from ..excite import excitation_result, read_spheres, write_outputs
@@ -111,7 +107,7 @@ def run(options: argparse.Namespace) -> Result:
     task = Excitation(robot, settings)
     with progress_bars("{task.fields[state]}") as bars:
         bar = bars.add_task(robot.name, total=1.0, state="random motions")
-        found = task.optimize(
+        optimum = task.optimize(
             candidates=options.candidates,
             iterations=options.iterations,
             seed=options.seed,
@@ -119,12 +115,11 @@ def run(options: argparse.Namespace) -> Result:
         )
         bars.update(bar, completed=1.0)
     rates = {"rate": options.rate, "waypoints": options.waypoints}
-    write_outputs(options.output, task, found, **rates, storage=Storage(options.format), force=options.force)
-    return excitation_result(task, found, options.output)
+    write_outputs(options.output, task, optimum, **rates, storage=Storage(options.format), force=options.force)
+    return excitation_result(task, optimum, options.output)
 
 
 def _by_joint(robot: Robot, flag: str, given: _Values) -> dict[str, float]:
-    """Numbers by joint; later ones take the place of earlier ones."""
     names = robot.joint_names
     result: dict[str, float] = {}
     for name, values in given:

@@ -20,11 +20,8 @@ from .arguments import add_json, add_output_file, add_robot_arguments, html_path
 from .console import progress_bars
 from .options import add_options, options_of
 
-SUMMARY = "identify masses, inertias, friction, rotors and springs of a robot from recordings"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
     from ..identify import Request
 
     add_robot_arguments(parser, "--robot", required=True)
@@ -38,15 +35,10 @@ def run(options: argparse.Namespace) -> Result:
     """Identify and write.
 
     A check fails if a residual exceeds the tolerance, or the given robot predicts the efforts of a joint better.
-
-    Raises:
-        EomDynamicsError: a recording or the robot cannot be used, or a library is missing.
-        OSError: a file cannot be read.
     """
     require("replay")
     if options.page:
         require("report")
-    # After the check for the libraries that these import.
     from ..identify import Request
     from ..identify.outputs import write_and_verify
     from ..identify.run import identify
@@ -62,20 +54,20 @@ def run(options: argparse.Namespace) -> Result:
         def progress(step: str, fraction: float) -> None:
             bars.update(bar, description=printable(step), completed=fraction)
 
-        found = identify(robot, request, progress)
+        identified = identify(robot, request, progress)
         about = {
             "recordings": ", ".join(str(file) for file in options.bags),
             "validation": ", ".join(map(str, options.validate))
-            or (f"{found.held_out:g} of each, in blocks" if found.held_out else "none"),
+            or (f"{identified.held_out:g} of each, in blocks" if identified.held_out else "none"),
             "robot": f"{robot.name}, from {options.robot:.200}",
         }
         progress("write and verify the file", 0.0)
         with whole_file(options.output, force=options.force) as temporary:
             part = options_of(RobotOptions, options)
-            found, not_in_file = write_and_verify(temporary, options.robot, part, found, about)
+            identified, not_in_file = write_and_verify(temporary, options.robot, part, identified, about)
         if options.page:
             progress("draw the page", 0.0)
-        result = replace(identification_result(found, about, options.page), warnings=not_in_file)
+        result = replace(identification_result(identified, about, options.page), warnings=not_in_file)
         if options.page:
             from ..pages.page import html_page
 

@@ -29,8 +29,6 @@ from ..robot_options import RobotOptions
 from .arguments import add_robot_arguments, load
 from .options import add_options, options_of
 
-SUMMARY = "show a robot as it was read from its description"
-
 
 @dataclass(frozen=True)
 class _Options:
@@ -64,14 +62,12 @@ class _Options:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
     add_robot_arguments(parser, nargs="?")
     parser.add_argument("--json", action="store_true", help="print JSON, with null for infinite values")
     add_options(parser, _Options)
 
 
 def run(options: argparse.Namespace) -> Result:
-    """Describe the robot."""
     if not options.template and options.robot is None:
         options.refuse("give ROBOT or --template")
     if options.template and options.robot is not None and format_of(options.robot) in (None, PARAMETER_FILE):

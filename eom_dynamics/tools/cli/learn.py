@@ -23,14 +23,11 @@ from .options import add_options, options_of, path, path_with
 if TYPE_CHECKING:
     from ...learning import ErrorShares
 
-SUMMARY = "correct a repeated motion by the tracking error of its last run"
-
 # From this share on, errors of the model are worth identifying.
 _MOSTLY = 0.5
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
     from ...learning import LearningSettings, Uncertainty
 
     parser.add_argument("bags", metavar="BAG", nargs="+", type=path, help="run of the motion")
@@ -83,12 +80,12 @@ def run(options: argparse.Namespace) -> Result:
         remedy = f"run {shlex.join([*command, '--robot', options.robot, '-o', 'identified.yaml'])}"
     sentences = [_sentence(x, remedy) for x in shares]
     try:
-        found = learn(arm, last, runs, settings, uncertainty=uncertainty, natural_frequency=w0)
+        correction = learn(arm, last, runs, settings, uncertainty=uncertainty, natural_frequency=w0)
     except LearningError as refusal:
         return Result(lead=sentences, failures=[f"refused: {refusal}"])
     with whole_file(options.output, force=options.force) as aside:
-        found.write(aside)
-    errors = ", ".join(f"{x:.3g}" for x in found.errors)
+        correction.write(aside)
+    errors = ", ".join(f"{x:.3g}" for x in correction.errors)
     return Result(
         lead=[
             f"error of the links: {errors} {together(position_units(robot))} rms, run by run",
@@ -99,7 +96,7 @@ def run(options: argparse.Namespace) -> Result:
         notes=[f"{bag}: {note}" for bag, run in zip(options.bags, recorded, strict=True) for note in run.notes],
         files={"motion": options.output},
         json={
-            "errors": found.errors,
+            "errors": correction.errors,
             "shares": [{key: None if x != x else x for key, x in joint._asdict().items()} for joint in shares],
             "contraction": {"ratio": bound.ratio, "frequency": bound.frequency},
         },

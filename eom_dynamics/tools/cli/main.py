@@ -2,7 +2,9 @@
 # PYTHON_ARGCOMPLETE_OK
 """``eom_dynamics``: the command and its sub-commands.
 
-A command is a module of this folder: its arguments, and ``run``, which returns a :class:`.results.Result`.
+A command is a module of this folder: ``add_arguments``, and ``run``, which imports what needs optional libraries after
+its check for these, and returns a :class:`.results.Result`. The first clause of its docstring stands in the list of
+commands.
 
 Exit code 0, 1 for a failed check, 2 for wrong use, 130 after Ctrl-C, 141 on a broken pipe. Errors are one line each
 on stderr.
@@ -41,24 +43,18 @@ _CHOICE = re.compile(r"invalid choice: '([^']*)' \(choose from (.*)\)")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line.
+    """Run the command line; return the exit code, or raise SystemExit after ``--help``, ``--version`` and wrong use.
 
     Args:
         arguments: without the program's name; None for those of the process.
-
-    Returns:
-        The exit code.
-
-    Raises:
-        SystemExit: after ``--help``, ``--version`` and wrong use.
     """
     prepare_streams()
     program = "eom_dynamics"
     try:
         try:
-            given = sys.argv[1:] if arguments is None else arguments
+            words = sys.argv[1:] if arguments is None else arguments
             completing = "_ARGCOMPLETE" in os.environ
-            parser = _parser(None if completing else next((x for x in given if x in _COMMANDS), ""))
+            parser = _parser(None if completing else next((x for x in words if x in _COMMANDS), ""))
             if completing:
                 with suppress(ImportError):  # without argcomplete there are no completions
                     import_module("argcomplete").autocomplete(parser)  # answers the shell, and exits
@@ -109,7 +105,9 @@ def _parser(only: str | None = None) -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name in _COMMANDS:
         module = import_module(f".{name}", __package__)
-        command = commands.add_parser(name, help=module.SUMMARY, description=module.__doc__)
+        first, *_ = re.split(r"[.:;]\s", module.__doc__ or "")
+        summary = " ".join(f"{first[:1].lower()}{first[1:]}".split())
+        command = commands.add_parser(name, help=summary, description=module.__doc__)
         if only is None or name == only:
             module.add_arguments(command)
         command.set_defaults(run=module.run, parser=command, refuse=command.error, program=f"eom_dynamics {name}")
@@ -120,8 +118,8 @@ class _Parser(argparse.ArgumentParser):
     """A parser whose errors are one line."""
 
     def error(self, message: str) -> NoReturn:
-        if found := _CHOICE.search(message):
-            close = close_match(found[1], re.findall(r"[\w-]+", found[2]))
+        if match := _CHOICE.search(message):
+            close = close_match(match[1], re.findall(r"[\w-]+", match[2]))
             message += f"; did you mean {close}?" if close else ""
         self.exit(2, f"{self.prog}: {printable(message)} (see {self.prog} --help)\n")
 

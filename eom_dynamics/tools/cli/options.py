@@ -146,7 +146,6 @@ def options_of(cls: type[_Options], arguments: argparse.Namespace, **values: Any
 
 
 def _options(cls: type) -> list[tuple[Field[Any], Any]]:
-    """Fields that are options, or dataclasses of options, and their types."""
     hints = get_type_hints(cls)
     of: Any = cls
     pairs = [(entry, hints[entry.name]) for entry in fields(of)]
@@ -163,7 +162,6 @@ def _flag(entry: Field[Any]) -> str:
 
 
 def _keywords(entry: Field[Any], kind: Any, text: str) -> dict[str, Any]:
-    """Keywords of :meth:`argparse.ArgumentParser.add_argument`."""
     words, default, choices = entry.metadata, entry.default, choices_of(entry)
     if isinstance(default, bool):
         return {"action": "store_false" if default else "store_true", "help": text.removeprefix("if False, ")}
@@ -204,6 +202,6 @@ def _leaf(kind: Any) -> Any:
 
 def _attributes(text: str) -> dict[str, str]:
     """Texts of the attributes in a docstring, without the marks of reStructuredText."""
-    found = re.findall(r"^    (\w[\w, ]*): (.+(?:\n        .+)*)", text.partition("\nAttributes:\n")[2], re.MULTILINE)
-    plain = [(names, re.sub(r":\w+:`[.~]?|`", "", " ".join(about.split())).rstrip(".")) for names, about in found]
+    matches = re.findall(r"^    (\w[\w, ]*): (.+(?:\n        .+)*)", text.partition("\nAttributes:\n")[2], re.MULTILINE)
+    plain = [(names, re.sub(r":\w+:`[.~]?|`", "", " ".join(about.split())).rstrip(".")) for names, about in matches]
     return {name: about for names, about in plain for name in names.split(", ")}

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Replay recorded motions offline: write the commands that the node would have published, as bags or Parquet tables.
+"""Replay recorded motions offline, and compare the commands with earlier ones or with recorded efforts.
 
+Commands are those that the node would have published; they are written as bags or Parquet tables.
 A bag is a folder with metadata.yaml, or a .db3 or .mcap file. Its motion is a topic of type JointTrajectorySetpoint,
 JointTrajectory (interpolated) or JointState (fitted). Several bags, or those in folders, are replayed in parallel into
 a folder OUT with an output for each.
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,9 +28,8 @@ from .console import progress_bars
 from .options import add_options, options_of, path, path_with
 
 if TYPE_CHECKING:
-    from ..replay import Job
-
-SUMMARY = "replay recorded motions offline, and compare the commands with earlier ones or with recorded efforts"
+    from ..replay.job import Job
+    from ..replay.one import Outcome
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class _Checks:
 
     def refuse_contradictions(self, sampling: Sampling) -> None:
         """Raise EomDynamicsError where an option lacks another one, or names an unknown field."""
-        from ..replay import FIELDS
+        from ..replay.compare import FIELDS
 
         if (self.atol or self.rtol or self.match) and not self.compare:
             raise EomDynamicsError("--atol, --rtol and --match need --compare GOLDEN")
@@ -89,9 +89,18 @@ class _Checks:
             if name is not None and name not in FIELDS:
                 raise EomDynamicsError(f"--atol, --rtol: there is no field {name!r}; there are {', '.join(FIELDS)}")
 
+    def failures(self, outcome: Outcome, *, limits_fail: bool) -> tuple[str, ...]:
+        """Return a line for each failed check of a bag that was replayed, besides differences from a golden bag."""
+        from ..replay.job import effort_failures, exceeding, incomplete
+
+        if (report := outcome.report) is None:
+            return ()
+        lines = effort_failures(report, self.tolerance)
+        lines += exceeding(report) if limits_fail else []
+        return (*lines, *([*incomplete(report), *outcome.missing] if self.strict else ()))
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
     parser.add_argument("bags", metavar="IN", nargs="+", type=path, help="bag, or folder of bags")
     outputs = "folder of the bag to write, .mcap or .parquet file, or folder of outputs for several bags"
     add_output_file(parser, "OUT", path, outputs)
@@ -111,9 +120,9 @@ def run(options: argparse.Namespace) -> Result:
     if options.page is not None:
         require("report")
 
-    # After the check for the libraries that these import.
-    from ..replay import EffortTolerances, Golden, Match, Tolerances, exceeding, incomplete, replay
+    from ..replay.compare import Tolerances
     from ..replay.results import as_junit, replay_result
+    from ..replay.run import Golden, replay
 
     checked, sampling = options_of(_Checks, options), options_of(Sampling, options)
     checked.refuse_contradictions(sampling)
@@ -127,10 +136,10 @@ def run(options: argparse.Namespace) -> Result:
     golden = None
     if checked.compare:
         allowed = Tolerances(checked.atol, checked.rtol)
-        golden = Golden(checked.compare, allowed, Match(checked.match or Match.RECORDED))
+        golden = Golden(checked.compare, allowed, checked.match or "recorded")
     with progress_bars() as bars:
         bar = bars.add_task(printable(options.bags[0].name), total=None)
-        results = replay(
+        outcomes = replay(
             options.bags,
             options.output,
             settings,
@@ -140,22 +149,15 @@ def run(options: argparse.Namespace) -> Result:
             resume=options.resume,
             progress=lambda done, total: bars.update(bar, completed=done, total=total),
         )
-    efforts = EffortTolerances(checked.tolerance)
-    checks = [
-        [
-            *efforts.failures(report),
-            *(exceeding(report) if options.limits == "fail" else ()),
-            *([*incomplete(report), *result.missing] if options.strict else ()),
-        ]
-        if (report := result.outcome.report) is not None
-        else []
-        for result in results
+    outcomes = [
+        replace(outcome, failed_checks=checked.failures(outcome, limits_fail=options.limits == "fail"))
+        for outcome in outcomes
     ]
     robot = "from robot_description in each bag" if options.robot is None else f"{options.robot:.200}"
     about = {"robot": robot} | ({"compared with": str(options.compare)} if options.compare else {})
-    result = replay_result(results, checks, options.compare, about, options.page)
+    result = replay_result(outcomes, options.compare, about, options.page)
     if options.junit is not None:
-        write_file(options.junit, as_junit(results, checks), force=True)
+        write_file(options.junit, as_junit(outcomes), force=True)
     if options.page is not None:
         from ..pages.page import html_page
 
@@ -165,7 +167,7 @@ def run(options: argparse.Namespace) -> Result:
 
 def _settings(options: argparse.Namespace, sampling: Sampling) -> Job:
     """Settings of all replays, for which bag and output are missing."""
-    from ..replay import Format, Job
+    from ..replay.job import Job
 
     # Failing takes the commands of warning, so that outputs of both are the same.
     limits = "warn" if options.limits == "fail" else options.limits
@@ -174,7 +176,7 @@ def _settings(options: argparse.Namespace, sampling: Sampling) -> Job:
         output=Path(),
         robot=options.robot,
         topic=options.topic,
-        format=Format(_format(options.output, options.format)),
+        format=_format(options.output, options.format),
         options=options_of(CommandOptions, options, limits=limits),
         sampling=sampling,
         against=options.against,

@@ -30,11 +30,8 @@ if TYPE_CHECKING:
     from ...robot import Robot
     from ..report.record import Record
 
-SUMMARY = "show recordings on one HTML page: motion, efforts, motors, deviations, limits, timing"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
     parser.add_argument("bags", metavar="BAG", nargs="+", type=path, help="bag, or folder of bags")
     add_output_file(parser, "PAGE.html", html_path, "page to write")
     add_robot_arguments(parser, "--robot", "; default: the URDF that a bag has on the topic robot_description")
@@ -46,17 +43,13 @@ def run(options: argparse.Namespace) -> Result:
 
     It fails if a bag of several cannot be shown, if messages cannot be read, or if a named robot has none of the joints
     of a bag.
-
-    Raises:
-        EomDynamicsError: no bag can be shown.
     """
     require("report")
     check_file(options.output, force=options.force)
     robot = None if options.robot is None else load(options)
 
-    # After the check for the libraries that these import.
     from ..pages.page import html_page
-    from ..replay import find_bags
+    from ..replay.run import find_bags
     from ..report.read import read_records
     from ..report.results import report_result
 
@@ -73,12 +66,12 @@ def run(options: argparse.Namespace) -> Result:
             task = bars.add_task(printable(bag.name), total=1.0)
             with _collecting_errors(bag, complaints):
                 advance = partial(lambda task, share: bars.update(task, completed=share), task)
-                found = read_records(bag, robot, sampling, options_of(RobotOptions, options), advance)
-                records += found
+                of_bag = read_records(bag, robot, sampling, options_of(RobotOptions, options), advance)
+                records += of_bag
                 shown.append(bag)
-                complaints += [f"{bag}: {line}" for line in found[0].unread]
-                if robot is not None and all(record.robot is None for record in found):
-                    joints = ", ".join(found[0].joints) or "no joints"
+                complaints += [f"{bag}: {line}" for line in of_bag[0].unread]
+                if robot is not None and all(record.robot is None for record in of_bag):
+                    joints = ", ".join(of_bag[0].joints) or "no joints"
                     complaints.append(
                         f"{bag}: robot {robot.name} has none of the joints of this recording, which has {joints}; name "
                         "another, --robot ROBOT"
@@ -99,7 +92,6 @@ def run(options: argparse.Namespace) -> Result:
 
 
 def _described(robots: Sequence[Robot | None]) -> str:
-    """Say where the robots of records come from if none is named."""
     names = ", ".join(dict.fromkeys(robot.name for robot in robots if robot is not None))
     unknown = sum(robot is None for robot in robots)
     if not names:

@@ -20,11 +20,8 @@ from .options import path
 # Largest number of samples in a file.
 _MOST_SAMPLES = 1_000_000
 
-SUMMARY = "find the fastest motion along a path within all limits of a robot"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
     add_robot_arguments(parser)
     what = (
         "waypoints: a .csv file with a column for each joint, a .json file with joint_names and points with "
@@ -38,14 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> Result:
-    """Find the motion, and write it.
-
-    Raises:
-        EomDynamicsError: the robot or the path cannot be loaded, no motion meets the limits, or a library is missing.
-        OSError: a file cannot be read, or the folder cannot be written.
-    """
     require("report")
-    # After the check for the libraries that these import.
     from ...elastic import ElasticArm
     from ...simulation.number_files import write_states
     from ...trajectory import minimum_time, sample

@@ -26,11 +26,8 @@ from .options import add_options, options_of
 if TYPE_CHECKING:
     from ...elastic import ElasticArm
 
-SUMMARY = "simulate an arm on a trajectory, with and without feedforward, and show its link errors"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
     add_robot_arguments(parser)
     add_output_folder(parser)
     add_json(parser)
@@ -41,7 +38,6 @@ def run(options: argparse.Namespace) -> Result:
     """Simulate and write; it fails if no arm can be followed to the end, or if energy and work differ."""
     request = options_of(SimulationRequest, options)
     require("simulate")
-    # After the check for the libraries that these import.
     from ...elastic import ElasticArm
     from ...simulation import SimulationError, compare_feedforward
     from ...simulation.integrators import check_method
@@ -87,7 +83,6 @@ def run(options: argparse.Namespace) -> Result:
 
 
 def _run_open_loop(options: argparse.Namespace, request: SimulationRequest, arm: ElasticArm) -> Result:
-    """Simulate without a trajectory, and write."""
     from ...simulation import SimulationError
     from ..simulate.open_loop import open_loop_result, read_efforts, run_open_loop, write_motion
 

@@ -20,14 +20,11 @@ from .arguments import add_number, add_robot_arguments, load
 from .console import complain
 from .options import add_options, options_of, path
 
-SUMMARY = "show a robot in the browser, and play a recording of it"
-
 # Time between two updates of the scene, s.
 _PERIOD = 1 / 30
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
     add_robot_arguments(parser)
     parser.add_argument("recording", metavar="BAG", nargs="?", type=path, help="recording to play")
     parser.add_argument("--host", default="localhost", help="address to listen on; default: %(default)s")
@@ -37,14 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> Result:
-    """Show the robot until Ctrl-C.
-
-    Raises:
-        EomDynamicsError: the robot or recording cannot be loaded, the port is in use, or a library is missing.
-        OSError: a file cannot be read.
-    """
     require("view")
-    # After the check for the libraries that these import.
     from ..view import Viewer, read_played_motion, shown_urdf, start_server
 
     robot, motion = load(options), None

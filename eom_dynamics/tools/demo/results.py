@@ -32,21 +32,6 @@ _ABOUT = (
 )
 
 
-def checks_as_json(checks: RunChecks) -> dict[str, Any]:
-    """Return the results for JSON; times in s, rates in Hz, None for unknown values."""
-    return {
-        "passed": not checks.failures,
-        "failures": checks.failures,
-        **{name: getattr(checks, name) for name in ("sent", "received", "lost", "late", "rate")},
-        "round_trip": {name: for_json(x) for name, x in checks.round_trip.items()},
-        "deviations": [
-            {"name": name, "value": for_json(value), "tolerance": TOLERANCE, "passed": value <= TOLERANCE}
-            for name, value in checks.deviations.items()
-        ],
-        "backend": checks.backend,
-    }
-
-
 def demo_result(plan: Plan, checks: RunChecks, png: bytes, page: Path) -> Result:
     """Make the result, whose page shows a picture."""
     robot, warning = plan.robot.name, note(plan, checks)
@@ -70,7 +55,16 @@ def demo_result(plan: Plan, checks: RunChecks, png: bytes, page: Path) -> Result
         notes=[warning] if warning else [],
         failures=checks.failures,
         files={"page": page},
-        json=checks_as_json(checks),
+        json={
+            "passed": not checks.failures,
+            "failures": checks.failures,
+            **{name: getattr(checks, name) for name in ("sent", "received", "lost", "late", "rate", "backend")},
+            "round_trip": {name: for_json(x) for name, x in checks.round_trip.items()},
+            "deviations": [
+                {"name": name, "value": for_json(value), "tolerance": TOLERANCE, "passed": value <= TOLERANCE}
+                for name, value in checks.deviations.items()
+            ],
+        },
         about={
             "machine": machine(),
             "robot": f"{robot}, {plan.robot.n} joints",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Charts of an identification: efforts, friction over velocity, springs with data, resonances, choice of the filter."""
+"""Charts of an identification: efforts, friction over velocity, springs with data, resonances."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ...identification.recording import ArmRecording
 from ...identification.sampling import LowPass, cutoff_of, rate_of
 from ...robot import Joint
 from ..pages.charts import CURVE_POINTS, add_line, chart, color, over_time, short, thinned
-from ..quantity_text import effort_units, position_units, together
+from ..quantity_text import effort_units, position_units
 from ..results import ResultSection
 from .elastic import ElasticFit, ResonanceResult
 
@@ -51,32 +51,25 @@ def link_sections(fit: Fit, training: Sequence[Recording], validation: Sequence[
     return [section for section in sections if section.charts]
 
 
-def filter_section(fit: Fit) -> ResultSection:
-    """Return the section with the error of held-out efforts over the cut-off, if it was chosen."""
-    if not fit.trials:
-        return ResultSection("Choice of the filter", caption="The cut-off was given.")
-    return ResultSection("Choice of the filter", charts=_trials(fit))
-
-
 def _efforts(fit: Fit, recordings: Sequence[Recording], which: str) -> Charts:
     """Draw measured and predicted efforts of the longest motion of the first recording that has any."""
     samples, name = _longest(fit, recordings)
     predicted = fit.predict(samples)
     t = samples.t
     figures = {}
+    curves: dict[str, tuple[Array, dict[str, Any]]] = {
+        "as recorded": (samples.measured, {"color": _MEASURED, "width": 1, "dash": "dot"}),
+        "measured": (samples.tau, {"color": _MEASURED}),
+        "predicted": (predicted, {"color": _PREDICTED, "width": 1}),
+        "residual": (predicted - samples.tau, {"color": "gray", "width": 1}),
+    }
     for j, (joint, unit) in enumerate(zip(fit.robot.joint_names, effort_units(fit.robot), strict=True)):
         if np.isnan(samples.tau[:, j]).all():
             continue
         figure = over_time(f"{joint}: {name}, {which}", f"effort [{unit}]", t[0], t[-1])
-        curves: dict[str, tuple[Array, dict[str, Any]]] = {
-            "as recorded": (samples.measured[:, j], {"color": _MEASURED, "width": 1, "dash": "dot"}),
-            "measured": (samples.tau[:, j], {"color": _MEASURED}),
-            "predicted": (predicted[:, j], {"color": _PREDICTED, "width": 1}),
-            "residual": (predicted[:, j] - samples.tau[:, j], {"color": "gray", "width": 1}),
-        }
         for label, (values, line) in curves.items():
-            kept = thinned(values, CURVE_POINTS)
-            add_line(figure, t[kept], values[kept], label, line, unit=unit)
+            kept = thinned(values[:, j], CURVE_POINTS)
+            add_line(figure, t[kept], values[kept, j], label, line, unit=unit)
         figure.update_traces(visible="legendonly", selector={"name": "as recorded"})
         figures[f"effort_{j}"] = figure.update_layout(showlegend=True)
     return figures
@@ -84,17 +77,17 @@ def _efforts(fit: Fit, recordings: Sequence[Recording], which: str) -> Charts:
 
 def _friction(fit: Fit, training: Sequence[Recording]) -> Charts:
     """Draw what is left of efforts without inertias and offsets, over velocity; empty without friction of joints."""
-    own = [name for name in _FRICTION if name in fit.regressor.terms]
-    if not own:
+    laws = [name for name in _FRICTION if name in fit.regressor.terms]
+    if not laws:
         return {}
     samples = [part for recording in training for part in fit.prepare(recording, decimate=True)]
     step = max(1, sum(map(len, samples)) // _DOTS)
     samples = [part[::step] for part in samples]
-    laws = zip(fit.robot.joint_names, effort_units(fit.robot), position_units(fit.robot), strict=True)
+    joints = zip(fit.robot.joint_names, effort_units(fit.robot), position_units(fit.robot), strict=True)
     figures = {}
     # Measured efforts less all that is predicted but friction.
-    rest = [x.tau - fit.predict(x) + sum(x.bases[name] * fit.terms[name] for name in own) for x in samples]
-    for j, (joint, unit, position) in enumerate(laws):
+    rest = [x.tau - fit.predict(x) + sum(x.bases[name] * fit.terms[name] for name in laws) for x in samples]
+    for j, (joint, unit, position) in enumerate(joints):
         used = [part.used[:, j] for part in samples]
         v = np.concatenate([fit.filter.rates(part.qd)[rows, j] for part, rows in zip(samples, used, strict=True)])
         if not len(v):
@@ -106,66 +99,47 @@ def _friction(fit: Fit, training: Sequence[Recording]) -> Charts:
         grid = u * np.abs(u) * np.where(u < 0, max(0.0, -np.min(v)), max(0.0, np.max(v)))  # denser around zero
         smoothing, stribeck = float(fit.filter.smoothing_velocity[j]), float(fit.filter.stribeck_velocity[j])
         motion = Motion(grid, np.zeros_like(grid), smoothing_velocity=smoothing, stribeck_velocity=stribeck)
-        law = np.sum([fit.terms[name][j] * TERMS[name].basis(motion) for name in own], axis=0)
+        law = np.sum([fit.terms[name][j] * TERMS[name].basis(motion) for name in laws], axis=0)
         add_line(figure, grid, law, "identified", {"color": _PREDICTED})
         figures[f"friction_{j}"] = figure
     return figures
 
 
-def _trials(fit: Fit) -> Charts:
-    """Draw the error of held-out efforts over the cut-off."""
-    figure = chart(
-        "RMS error of held-out efforts as recorded, geometric mean of the joints",
-        "cut-off [Hz]",
-        f"error [{together(effort_units(fit.robot))}]",
-        group="",
-    )
-    for k, is_measured in enumerate((False, True)):
-        found = [t for t in fit.trials if t.measured_velocity == is_measured and np.isfinite(t.error)]
-        if found:
-            cutoffs, errors = [t.cutoff for t in found], np.exp([t.error for t in found])
-            label = "measured velocities" if is_measured else "differences of positions"
-            add_line(figure, cutoffs, errors, label, {"color": color(k)}, mode="lines+markers")
-    return {"trials": figure.update_xaxes(type="log", dtick="D2").update_layout(showlegend=True)}
-
-
-def elastic_charts(found: ElasticFit | ResonanceResult) -> Charts:
+def elastic_charts(elastic: ElasticFit | ResonanceResult) -> Charts:
     """Draw responses of the motors to their efforts, or springs and motor friction."""
-    return _responses(found) if isinstance(found, ResonanceResult) else _springs(found) | _motor_friction(found)
+    return _responses(elastic) if isinstance(elastic, ResonanceResult) else _springs(elastic) | _motor_friction(elastic)
 
 
 def _longest(fit: Fit, recordings: Sequence[Recording]) -> tuple[FilteredSamples, str]:
-    """The longest motion of the first recording that has any, and the recording's name."""
     for recording in recordings:
         if samples := fit.prepare(recording, decimate=len(recording) > _LONG):
             return max(samples, key=len), recording.name
     raise AssertionError("a fit was judged by one of them")
 
 
-def _springs(found: ElasticFit) -> Charts:
+def _springs(elastic: ElasticFit) -> Charts:
     figures = {}
-    units = zip(effort_units(found.robot), position_units(found.robot), strict=True)
-    for k, (joint, (effort, position)) in enumerate(zip(found.robot.independent_joints, units, strict=True)):
-        spring = found.elasticity.springs.get(joint.name)
+    units = zip(effort_units(elastic.robot), position_units(elastic.robot), strict=True)
+    for k, (joint, (effort, position)) in enumerate(zip(elastic.robot.independent_joints, units, strict=True)):
+        spring = elastic.elasticity.springs.get(joint.name)
         if spring is None:
             continue
-        delta, tau = _joined(
-            [
-                (low_pass.thinned(x.theta[:, k] - x.q[:, k]), low_pass.thinned(x.tau[:, k]))
-                for x in found.training
-                if (low_pass := _low_pass(found, k, x)) is not None and measured(x.tau[:, k])
-            ]
-        )
+        samples = [
+            (low_pass.thinned(x.theta[:, k] - x.q[:, k]), low_pass.thinned(x.tau[:, k]))
+            for x in elastic.training
+            if (low_pass := _low_pass(elastic, k, x)) is not None and measured(x.tau[:, k])
+        ]
+        delta, tau = _joined(samples)
         offset = spring.parameters.get("offset", (0.0, 0.0))[0]
         figure = chart(f"{joint.name}: spring", f"deflection [{position}]", effort)
-        if len(tau):
-            _add_dots(figure, delta, tau - offset, color(k))
-        reach = delta if len(delta) else np.array([-1e-2, 1e-2])
-        grid: Array = np.linspace(min(0.0, float(np.min(reach))), max(0.0, float(np.max(reach))), _CURVE, dtype=float)
+        _add_dots(figure, delta, tau - offset, color(k))
+        least, most = (delta.min(), delta.max()) if len(delta) else (-1e-2, 1e-2)
+        grid: Array = np.linspace(min(0.0, least), max(0.0, most), _CURVE, dtype=float)
+        laws = {"identified": (spring.spring, {"color": "black"})}
         if not joint.spring.is_rigid:
-            before = joint.spring.load(grid, np.zeros_like(grid))
-            add_line(figure, grid, before, "file", {"color": "gray", "dash": "dash"})
-        add_line(figure, grid, spring.spring.load(grid, np.zeros_like(grid)), "identified", {"color": "black"})
+            laws = {"file": (joint.spring, {"color": "gray", "dash": "dash"}), **laws}
+        for label, (law, line) in laws.items():
+            add_line(figure, grid, law.load(grid, np.zeros_like(grid)), label, line)
         if spring.table is not None:
             x, y, deviation = spring.table
             bars = {"type": "data", "array": short(deviation)}
@@ -175,15 +149,15 @@ def _springs(found: ElasticFit) -> Charts:
     return figures
 
 
-def _motor_friction(found: ElasticFit) -> Charts:
+def _motor_friction(elastic: ElasticFit) -> Charts:
     figures = {}
-    identified = found.applied_to(found.robot).independent_joints
-    units = zip(effort_units(found.robot), position_units(found.robot), strict=True)
+    identified = elastic.applied_to(elastic.robot).independent_joints
+    units = zip(effort_units(elastic.robot), position_units(elastic.robot), strict=True)
     for k, (joint, (effort, position)) in enumerate(zip(identified, units, strict=True)):
-        motor = found.elasticity.motors.get(joint.name)
+        motor = elastic.elasticity.motors.get(joint.name)
         if motor is None or motor.of_current:
             continue
-        v, rest = _friction_samples(found, joint, k)
+        v, rest = _friction_samples(elastic, joint, k)
         if not len(v):
             continue
         figure = chart(f"{joint.name}: friction of the motor", f"velocity [{position}/s]", effort)
@@ -194,13 +168,12 @@ def _motor_friction(found: ElasticFit) -> Charts:
     return figures
 
 
-def _responses(found: ResonanceResult) -> Charts:
-    """Charts of the response of each motor to its own effort, with the identified resonances."""
+def _responses(elastic: ResonanceResult) -> Charts:
     figures = {}
-    motors, fit = found.motors, found.fit
+    motors, fit = elastic.motors, elastic.fit
     t = motors.t[0] + motors.period * np.arange(len(motors))
-    units = zip(effort_units(found.robot), position_units(found.robot), strict=True)
-    for k, (name, (effort, position)) in enumerate(zip(found.robot.joint_names, units, strict=True)):
+    units = zip(effort_units(elastic.robot), position_units(elastic.robot), strict=True)
+    for k, (name, (effort, position)) in enumerate(zip(elastic.robot.joint_names, units, strict=True)):
         response = frequency_response(t, motors.q[:, k], motors.tau[:, k])
         inside = (response.frequency >= fit.band[0]) & (response.frequency <= fit.band[1])
         figure = chart(f"{name}: motion over effort", "frequency [Hz]", f"{position}/({effort})")
@@ -215,11 +188,11 @@ def _responses(found: ResonanceResult) -> Charts:
     return figures
 
 
-def _friction_samples(found: ElasticFit, joint: Joint, k: int) -> tuple[Array, Array]:
+def _friction_samples(elastic: ElasticFit, joint: Joint, k: int) -> tuple[Array, Array]:
     """Velocities, and motor efforts less those of rotor, spring and gear loss (N,)."""
     pairs = []
-    for x in found.training:
-        low_pass = _low_pass(found, k, x)
+    for x in elastic.training:
+        low_pass = _low_pass(elastic, k, x)
         if low_pass is None or not measured(x.tau[:, k]) or not measured(x.motor_effort[:, k]):
             continue
         velocity = rate_of(x.theta[:, k], low_pass.period)
@@ -234,16 +207,18 @@ def _joined(pairs: Sequence[tuple[Array, Array]]) -> tuple[Array, Array]:
     return np.concatenate([nothing, *(x for x, _ in pairs)]), np.concatenate([nothing, *(y for _, y in pairs)])
 
 
-def _low_pass(found: ElasticFit, k: int, part: ArmRecording) -> LowPass | None:
+def _low_pass(elastic: ElasticFit, k: int, part: ArmRecording) -> LowPass | None:
     """The filter of a motor, or of its joint without one; None if the part is too short."""
-    motor, t = found.elasticity.motors.get(found.robot.joint_names[k]), part.t
+    motor, t = elastic.elasticity.motors.get(elastic.robot.joint_names[k]), part.t
     period = (t[-1] - t[0]) / (len(t) - 1)
     low_pass = LowPass(period, cutoff_of(period, part.theta[:, k], 2) if motor is None else motor.cutoff)
     return low_pass if len(t) > 4 * low_pass.reach + 16 else None
 
 
 def _add_dots(figure: go.Figure, x: Array, y: Array, shade: str) -> None:
-    """Draw measured values, thinned."""
+    """Draw measured values, thinned, if there are any."""
+    if not len(x):
+        return
     step = max(1, len(x) // _DOTS)
     style = {"mode": "markers", "marker": {"size": 4, "color": shade, "opacity": 0.4}, "hoverinfo": "skip"}
     figure.add_scatter(x=short(x[::step]), y=short(y[::step]), name="measured", **style)

@@ -104,13 +104,13 @@ def command_timing(
     Of the identified robot, only the shapes of the laws of its springs count.
     """
     found, notes = [], []
-    for each in recordings:
+    for recording in recordings:
         try:
-            commands = _commands(each, robot, source)
+            commands = _commands(recording, robot, source)
             if commands is not None:
-                found.append(_of_one(ElasticArm(robot), each, source, motors, commands))
+                found.append(_of_one(ElasticArm(robot), recording, source, motors, commands))
         except IdentificationError as error:
-            notes.append(f"{each.name}: the delay of its commands is not identified: {error}")
+            notes.append(f"{recording.name}: the delay of its commands is not identified: {error}")
     if not found:
         return None, notes
     delays, periods = zip(*found, strict=True)
@@ -122,11 +122,7 @@ _Commands: TypeAlias = tuple[NDArray[np.int64], list[Array]]
 
 
 def _commands(recording: TwoSidedRecording, robot: Robot, source: Source) -> _Commands | None:
-    """The commands of the motors; None where there are none.
-
-    Raises:
-        IdentificationError: there are several topics of commands.
-    """
+    """The commands of the motors; None where there are none; IdentificationError for several topics of them."""
     topics = recording.commands
     if len(topics) > 1:
         raise IdentificationError(f"it has {len(topics)} topics of them, {', '.join(topics)}")

@@ -88,10 +88,10 @@ def mode_of(
     """
     if asked == "off":
         return "off", []
-    for each in training:
-        if each.motors is None and asked != "auto":
+    for recording in training:
+        if recording.motors is None and asked != "auto":
             raise IdentificationError(
-                f"{each.name}: has no motor positions; record motor_states, or motor_position.NAME"
+                f"{recording.name}: has no motor positions; record motor_states, or motor_position.NAME"
             )
     options.check(robot)
     elastic = options.laws or any(not joint.spring.is_rigid for joint in robot.independent_joints)
@@ -102,9 +102,11 @@ def mode_of(
             check_elastic(robot, options)
         except RobotDescriptionError as error:
             return "off", [f"springs and motors stay as in the file: {error}"]
-        if all(each.motors is None for each in training):
+        if all(recording.motors is None for recording in training):
             return "off", ["motors were not recorded; springs, rotors and motor friction stay as in the file"]
-    alone = [each.motors.name for each in training if each.links is None and each.motors is not None]
+    alone = [
+        recording.motors.name for recording in training if recording.links is None and recording.motors is not None
+    ]
     if asked == "resonance" or (asked == "auto" and len(alone) == len(training)):
         return "resonance", []
     if alone:
@@ -120,11 +122,7 @@ def identify_both_sides(
     source: MotorSource,
     progress: Callable[[str, float], None],
 ) -> ElasticFit:
-    """Identify springs and motors.
-
-    Raises:
-        IdentificationError: nothing of any joint can be identified.
-    """
+    """Identify springs and motors; IdentificationError if nothing of any joint can be identified."""
     parts, notes = arm_recordings(training, robot, source)
     judged, more = arm_recordings(validation, robot, source)
     elasticity = identify_elasticity(robot, parts, options, progress=progress)
@@ -161,15 +159,15 @@ def link_recordings(
 ) -> tuple[list[Recording], list[str]]:
     """Link recordings, with identified spring efforts in place of unmeasured ones, and notes."""
     recordings, notes = [], []
-    for each in sides:
-        if each.links is None:
-            raise IdentificationError(f"{each.name}: has motors only, but links are to be identified")
-        sensed = any(measured(tau[tau == tau]) for tau in each.links.tau.T)
-        if found is None or each.motors is None or (sensed and not motors_alone(each)):
-            recordings.append(each.links)
+    for recording in sides:
+        if recording.links is None:
+            raise IdentificationError(f"{recording.name}: has motors only, but links are to be identified")
+        sensed = any(measured(tau[tau == tau]) for tau in recording.links.tau.T)
+        if found is None or recording.motors is None or (sensed and not motors_alone(recording)):
+            recordings.append(recording.links)
             continue
-        name = each.links.name
-        parts, _ = arm_recordings([each], robot, source)
+        name = recording.links.name
+        parts, _ = arm_recordings([recording], robot, source)
         if sensed:
             recordings += [x.links(robot, name) for x in parts]
             continue
@@ -181,16 +179,12 @@ def link_recordings(
 def identify_motor_side(
     robot: Robot, training: Sequence[TwoSidedRecording], options: ElasticOptions, source: MotorSource
 ) -> ResonanceResult:
-    """Identify springs and rotors from the resonance of motors.
-
-    Raises:
-        IdentificationError: there are several recordings, or theirs shows no resonance.
-    """
+    """Identify springs and rotors from the resonance of motors; IdentificationError if one recording shows none."""
     if len(training) > 1:
         raise IdentificationError("a resonance is identified from one recording; give one")
-    (each,) = training
-    assert each.motors is not None
-    motors = motors_in_joint_units(each.motors, robot, source.unit)
+    (recording,) = training
+    assert recording.motors is not None
+    motors = motors_in_joint_units(recording.motors, robot, source.unit)
     fit, notes = identify_resonance(robot, motors, options)
     told = f"springs, rotors and motor friction are {fit.method}; inertias of the links stay as in the file"
     return ResonanceResult(robot, fit, motors, (told, *(f"{motors.name}: {line}" for line in motors.notes), *notes))

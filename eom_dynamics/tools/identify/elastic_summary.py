@@ -57,40 +57,41 @@ class Number(NamedTuple):
     deviation: float
 
 
-def identified(found: ElasticFit | ResonanceResult) -> list[Number]:
+def identified(elastic: ElasticFit | ResonanceResult) -> list[Number]:
     """All identified numbers, by joint."""
-    joints = enumerate(found.robot.independent_joints)
-    if isinstance(found, ResonanceResult):
-        return [row for k, joint in joints for row in _from_resonance(joint, found, k)]
-    return [row for _, joint in joints for row in _from_both_sides(joint, found)]
+    joints = enumerate(elastic.robot.independent_joints)
+    if isinstance(elastic, ResonanceResult):
+        return [row for k, joint in joints for row in _from_resonance(joint, elastic, k)]
+    return [row for _, joint in joints for row in _from_both_sides(joint, elastic)]
 
 
-def elastic_section(found: ElasticFit | ResonanceResult, charts: Charts) -> ResultSection:
+def elastic_section(elastic: ElasticFit | ResonanceResult, charts: Charts) -> ResultSection:
     """Return the section with identified numbers, residuals and charts."""
     rows = [
         (x.joint, x.part, x.name, x.unit, number(x.file), with_deviation(x.value, x.deviation))
-        for x in identified(found)
+        for x in identified(elastic)
     ]
-    lines = [f"springs and motors {method(found)}"]
+    lines = [f"springs and motors {method(elastic)}"]
     tables = [TextTable(("joint", "part", "parameter", "unit", "file", "identified"), rows, text_columns=4)]
-    if isinstance(found, ResonanceResult):
-        low, high = found.fit.band
-        lines.append(f"band {number(low)} to {number(high)} Hz; misfit {number(found.fit.misfit)}, 1 if noise is left")
+    if isinstance(elastic, ResonanceResult):
+        low, high = elastic.fit.band
+        lines.append(
+            f"band {number(low)} to {number(high)} Hz; misfit {number(elastic.fit.misfit)}, 1 if noise is left"
+        )
         caption = "Response of the motors to their efforts, by averaged segments."
     else:
         caption = (
             "Springs: measured efforts over deflections, offsets taken away, filtered; the spring of the file and the "
             "identified one. Friction: measured efforts of motors less those of rotors and springs, over the velocity."
         )
-        scores = {"training": found.training_score, "validation": found.validation_score}
-        tables += [_residuals(found, score, which) for which, score in scores.items() if score is not None]
+        scores = {"training": elastic.training_score, "validation": elastic.validation_score}
+        tables += [_residuals(elastic, score, which) for which, score in scores.items() if score is not None]
     return ResultSection("Springs and motors", lines, caption, charts, tables)
 
 
-def _residuals(found: ElasticFit, score: ElasticScore, which: str) -> TextTable:
-    """Table of residuals of each joint with both sides of its spring."""
+def _residuals(elastic: ElasticFit, score: ElasticScore, which: str) -> TextTable:
     rows = []
-    for k, (name, unit) in enumerate(zip(found.robot.joint_names, effort_units(found.robot), strict=True)):
+    for k, (name, unit) in enumerate(zip(elastic.robot.joint_names, effort_units(elastic.robot), strict=True)):
         for side, errors in (("spring", score.springs), ("motor", score.motors)):
             if np.isfinite(errors.after[k]):
                 figures = number(errors.before[k]), number(errors.after[k]), percent(errors.relative[k])
@@ -99,28 +100,28 @@ def _residuals(found: ElasticFit, score: ElasticScore, which: str) -> TextTable:
     return TextTable(header, rows, f"{which}, RMS residual", text_columns=3)
 
 
-def method(found: ElasticFit | ResonanceResult) -> str:
+def method(elastic: ElasticFit | ResonanceResult) -> str:
     """Source of the identified numbers, in words."""
-    return found.fit.method if isinstance(found, ResonanceResult) else "from both sides of the springs"
+    return elastic.fit.method if isinstance(elastic, ResonanceResult) else "from both sides of the springs"
 
 
-def elastic_as_json(found: ElasticFit | ResonanceResult) -> dict[str, Any]:
+def elastic_as_json(elastic: ElasticFit | ResonanceResult) -> dict[str, Any]:
     """Return the results for JSON; SI units, unknown numbers are null."""
-    joints: dict[str, Any] = {name: {} for name in found.robot.joint_names}
-    for x in identified(found):
+    joints: dict[str, Any] = {name: {} for name in elastic.robot.joint_names}
+    for x in identified(elastic):
         # A parameter at its bound has no deviation.
         file, value, deviation = for_json([x.file, x.value, x.deviation or np.nan])
         part = joints[x.joint].setdefault(x.part, {})
         part[x.name.replace(" ", "_")] = {"unit": x.unit, "file": file, "value": value, "deviation": deviation}
-    result: dict[str, Any] = {"method": method(found), "joints": joints, "notes": list(found.notes)}
-    if isinstance(found, ResonanceResult):
-        return result | {"band": list(found.fit.band), "misfit": found.fit.misfit}
-    for name, fit in found.elasticity.springs.items():
+    result: dict[str, Any] = {"method": method(elastic), "joints": joints, "notes": list(elastic.notes)}
+    if isinstance(elastic, ResonanceResult):
+        return result | {"band": list(elastic.fit.band), "misfit": elastic.fit.misfit}
+    for name, fit in elastic.elasticity.springs.items():
         joints[name]["spring"]["law"] = fit.law
         if fit.table is not None:
             rows = zip(("deflections", "efforts", "deviations"), fit.table, strict=True)
             joints[name]["spring"]["table"] = {key: for_json(values) for key, values in rows}
-    for which, score in (("training", found.training_score), ("validation", found.validation_score)):
+    for which, score in (("training", elastic.training_score), ("validation", elastic.validation_score)):
         sides = None if score is None else {"springs": score.springs, "motors": score.motors}
         result[which] = sides and {side: error_figures(errors) for side, errors in sides.items()}
     return result
@@ -138,13 +139,12 @@ def error_figures(errors: EffortErrors) -> dict[str, Any]:
 def _number(
     joint: Joint, part: str, name: str, file: float, pair: tuple[float, float], unit: str | None = None
 ) -> Number:
-    """A number; its unit, at revolute joints, is by default that of its name."""
     return Number(joint.name, part, name, at_joint(unit or _UNITS.get(name, ""), joint.type), file, *pair)
 
 
-def _from_both_sides(joint: Joint, found: ElasticFit) -> Iterator[Number]:
+def _from_both_sides(joint: Joint, elastic: ElasticFit) -> Iterator[Number]:
     row = partial(_number, joint)
-    spring, motor = found.elasticity.springs.get(joint.name), found.elasticity.motors.get(joint.name)
+    spring, motor = elastic.elasticity.springs.get(joint.name), elastic.elasticity.motors.get(joint.name)
     of_file = {p.name: float(np.mean(getattr(joint.spring, f))) for f, p in joint.spring.parameters().items()}
     if spring is not None:
         for name, pair in spring.parameters.items():
@@ -177,18 +177,15 @@ def _from_both_sides(joint: Joint, found: ElasticFit) -> Iterator[Number]:
             gain = motor.parameters["torque_per_current"]
             yield row("motor", "torque per current", file * abs(joint.gear_ratio), gain)
             yield row("motor", "torque constant", file, motor.torque_constant)
-    gear = found.elasticity.gears.get(joint.name)
+    gear = elastic.elasticity.gears.get(joint.name)
     if gear is not None:
         yield row("gear", "ratio", float(joint.gear_ratio), gear.ratio)
 
 
-def _from_resonance(joint: Joint, found: ResonanceResult, k: int) -> Iterator[Number]:
+def _from_resonance(joint: Joint, elastic: ResonanceResult, k: int) -> Iterator[Number]:
     row = partial(_number, joint)
-    fit, friction = found.fit, joint.actuator.friction
+    fit, friction = elastic.fit, joint.actuator.friction
     of_file = {p.name: float(np.mean(getattr(joint.spring, f))) for f, p in joint.spring.parameters().items()}
-
-    def pair(values: Any) -> tuple[float, float]:
-        return float(values[k, 0]), float(values[k, 1])
 
     # Of the whole arm, sorted: of no joint, but of as many.
     for name, frequency in (("antiresonance", fit.antiresonance[k]), ("resonance", fit.resonance[k])):
@@ -196,11 +193,14 @@ def _from_resonance(joint: Joint, found: ResonanceResult, k: int) -> Iterator[Nu
             yield row("arm", name, np.nan, (float(frequency), np.inf))
     if not fit.identifiable[k]:  # the spring and rotor of the file stay
         return
-    yield row("spring", "stiffness", of_file.get("stiffness", np.nan), pair(fit.stiffness))
-    yield row("spring", "damping", of_file.get("damping", np.nan), pair(fit.damping))
-    yield row("motor", "rotor inertia", float(joint.rotor_inertia), pair(fit.rotor_inertia))
-    yield row("motor", "viscous", float(friction.viscous), pair(fit.viscous))
-    if np.any(fit.coulomb):
-        yield row("motor", "coulomb", float(friction.coulomb), pair(fit.coulomb))
+    for part, name, file, pairs in (
+        ("spring", "stiffness", of_file.get("stiffness", np.nan), fit.stiffness),
+        ("spring", "damping", of_file.get("damping", np.nan), fit.damping),
+        ("motor", "rotor inertia", joint.rotor_inertia, fit.rotor_inertia),
+        ("motor", "viscous", friction.viscous, fit.viscous),
+        ("motor", "coulomb", friction.coulomb, fit.coulomb),
+    ):
+        if name != "coulomb" or np.any(pairs):
+            yield row(part, name, float(file), tuple(pairs[k].tolist()))
     if fit.link_inertia is not None:
         yield row("link", "link inertia", np.nan, fit.link_inertia)

@@ -23,46 +23,43 @@ from .summary import identification_result
 
 
 def write_and_verify(
-    path: Path, source: str, robot_options: RobotOptions, found: IdentificationResult, about: Mapping[str, str]
+    path: Path, source: str, robot_options: RobotOptions, result: IdentificationResult, about: Mapping[str, str]
 ) -> tuple[IdentificationResult, tuple[str, ...]]:
     """Write the file of an identified robot, reload it, and score it.
 
     Args:
-        path, source: as for :func:`robot_file`.
+        path, source: as for :func:`robot_file`; errors, too.
         robot_options: the part of the source that was loaded.
         about: names and values for the comments.
 
     Returns:
-        The results with the figures of the reloaded file, and a line for each thing that is not in it.
-
-    Raises:
-        RobotDescriptionError: the robot cannot be written in this format.
-        OSError: the file cannot be written.
+        The results with the figures of the reloaded file, and a line for each property that is not in it.
     """
     reload_options = robot_options if _patched(path, source) else RobotOptions()
-    path.write_text(robot_file(path, source, found)[0], encoding="utf-8")
+    path.write_text(robot_file(path, source, result)[0], encoding="utf-8")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RobotDescriptionWarning)  # of the source, which told them
         again = reload_options.load(str(path))
     # A URDF has no gravity and does not say that friction is part of the efforts: the one that loads it does.
     rubbing = written_format(path.name) is URDF or again.joint_friction
-    found = found.verified(replace(again, gravity=found.robot.gravity, joint_friction=rubbing))
+    result = result.verified(replace(again, gravity=result.robot.gravity, joint_friction=rubbing))
+    fit = result.link_fit
     lines = [
         "Identified by eom_dynamics identify; values ± one standard deviation.",
         *(f"{name}: {value}" for name, value in about.items()),
         f"date: {date()}",
         f"software: {software()}",
-        *(f"Failed: {line}" for line in found.failures),
-        *identification_result(found, about).as_text(whole=True).splitlines(),
-        *(f"Not part of this file: {line}" for line in (not_in_file(found.link_fit) if found.link_fit else ())),
+        *(f"Failed: {line}" for line in result.failures),
+        *identification_result(result, about).as_text(whole=True).splitlines(),
+        *(f"Not part of this file: {line}" for line in (not_in_file(fit) if fit else ())),
     ]
-    text, lost = robot_file(path, source, found, "".join(f"# {printable(line)}".rstrip() + "\n" for line in lines))
+    text, lost = robot_file(path, source, result, "".join(f"# {printable(line)}".rstrip() + "\n" for line in lines))
     path.write_text(text, encoding="utf-8")
-    return found, lost
+    return result, lost
 
 
 def robot_file(
-    output: Path, source: str, found: IdentificationResult, comments: str = ""
+    output: Path, source: str, result: IdentificationResult, comments: str = ""
 ) -> tuple[str, tuple[str, ...]]:
     """Write a robot; return the text, and a line for each property that is not in it.
 
@@ -74,10 +71,10 @@ def robot_file(
     Raises:
         RobotDescriptionError: the robot cannot be written in this format.
     """
-    robot = found.robot
+    robot = result.robot
     if _patched(output, source):
         timing = ("command_period and timing of the drives are left out: a URDF has none; write .yaml",)
-        lost = (*_left_out(found), *(timing if robot.command_period else ()))
+        lost = (*_left_out(result), *(timing if robot.command_period else ()))
         return patched_urdf(Path(source).read_text(encoding="utf-8"), robot), lost
     kind = written_format(output.name) or PARAMETER_FILE
     assert kind.write is not None  # by the type of the argument
@@ -92,17 +89,17 @@ def _patched(output: Path, source: str) -> bool:
     return written_format(output.name) is URDF and source.endswith(output.suffix) and Path(source).is_file()
 
 
-def _left_out(found: IdentificationResult) -> list[str]:
+def _left_out(result: IdentificationResult) -> list[str]:
     """A line for each property that the URDF that was read from has not."""
-    fit, lines = found.link_fit, []
+    fit, lines = result.link_fit, []
     passive = {"offset", LINE, SCALE, TABLE[0]} & set(() if fit is None else fit.regressor.terms)
     if fit is not None and passive and fit.options.offset == "arm":
         lines.append("constant efforts and parallel springs are left out: a URDF has none; write .yaml")
-    if found.elastic is not None:
+    if result.elastic is not None:
         lines.append("springs and rotors are left out: a URDF has none; write .yaml")
     elif fit is not None and fit.options.side == "motor":
         lines.append("rotor inertia of motors is left out: a URDF has none; write .yaml, or identify with --side joint")
-    return [*lines, *friction_in_urdf(found.robot)]
+    return [*lines, *friction_in_urdf(result.robot)]
 
 
 def patched_urdf(text: str, robot: Robot) -> str:
@@ -141,8 +138,8 @@ def patched_urdf(text: str, robot: Robot) -> str:
 
 
 def _named(joint: ET.Element, which: str) -> str:
-    found = joint.find(which)
-    return "" if found is None else found.get("link", "")
+    element = joint.find(which)
+    return "" if element is None else element.get("link", "")
 
 
 def _fixed_to(link: str, joints: dict[str, ET.Element], moving: set[str]) -> list[str]:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import compress
+from os.path import commonprefix
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ import numpy as np
 from ...arrays import Array
 from ...bags import Bag, BagError, Topic
 from ...bags.types import COMMAND, JOINT_STATE
+from ...elastic import ElasticArm
 from ...elastic.limit_violations import MANY_TURNS
 from ...extras import require
 from ...identification import IdentificationError, Recording
@@ -29,7 +31,7 @@ from ...robot import Robot
 from ...simulation.number_files import read_arrays, read_table
 from ...spelling import duplicates, listed
 from ..recording_options import DEFAULT, Conventions, Source
-from ..recordings import DriveNumbers, Stream, is_motor_topic, joined, only_one, read_streams
+from ..recordings import Stream, arm_with_own_drives, in_si_units, is_motor_topic, joined, only_one, read_streams
 
 _ALIASES = {"q": "position", "qd": "velocity", "tau": "effort", "time": "t"}
 _ALIASES |= {"theta": "motor_position", "thetad": "motor_velocity"}
@@ -53,12 +55,11 @@ class NumericTable:
 
 
 def read_recording(path: Path, robot: Robot, source: Source | None = None) -> Recording:
-    """Read a recording of a robot.
+    """Read a recording of a robot; a joint that was not recorded is taken to be at rest at zero.
 
     Args:
         path: of a bag, or of a .csv, .parquet or .npz file.
-        robot: whose joints moved; a joint that was not recorded is taken to be at rest at zero.
-        source: where in the file it is.
+        source: where in the file the recording is.
 
     Raises:
         BagError: the bag cannot be read, or has no joint states.
@@ -79,8 +80,8 @@ def read_stamped(file: Bag | NumericTable, robot: Robot, source: Source) -> tupl
     source.conventions.check(robot.name, robot.joint_names)
     efforts = None
     if isinstance(file, Bag):
-        drives, of_motors, topic = DriveNumbers(robot), source.side is not None, _topic(file, source.topic)
-        columns = read_topic(file, topic, source.conventions, drives, of_motors)
+        arm, of_motors, topic = arm_with_own_drives(robot), source.side is not None, _topic(file, source.topic)
+        columns = read_topic(file, topic, source.conventions, arm, of_motors)
         if not len(columns):
             raise BagError(f"{file.path}: topic {topic.name} has no messages that can be read")
         if source.effort_topic is not None:
@@ -88,7 +89,7 @@ def read_stamped(file: Bag | NumericTable, robot: Robot, source: Source) -> tupl
             if not others:
                 raise BagError(f"{file.path}: has no topic {source.effort_topic}; it has {file.topics_in_words}")
             in_amperes = source.side == "currents"
-            efforts = read_topic(file, others[0], source.conventions, None if in_amperes else drives, of_motors)
+            efforts = read_topic(file, others[0], source.conventions, None if in_amperes else arm, of_motors)
     else:
         columns = _table(file, source.columns)
     origin = int(columns.stamp[0]) if len(columns) else 0
@@ -114,14 +115,14 @@ def read_topic(
     bag: Bag,
     topic: Topic,
     conventions: Conventions = DEFAULT,
-    drives: DriveNumbers | None = None,
+    arm: ElasticArm | None = None,
     of_motors: bool = False,
 ) -> Stream:
     """Read the messages of a topic: joint states, or commands of motors.
 
     Args:
         conventions: names of joints.
-        drives: takes motors in the units of their drives into SI units.
+        arm: whose motors are converted to SI units; None for no conversion.
         of_motors: whether it is of motors whatever its name.
 
     Raises:
@@ -140,9 +141,9 @@ def read_topic(
     values = dict(stream.values)
     if command:
         values = {name: values[field] for name, field in MOTOR_SETPOINT_FIELDS.items() if field in values}
-    elif drives is not None and values:
-        names, _ = _matched(drives.motor_names, conventions.names(stream.names))
-        values = drives.in_si_units(topic, names, values, of_motors)
+    elif arm is not None:
+        names, _ = _matched(arm.motor_names, conventions.names(stream.names))
+        values = in_si_units(arm, topic, names, values, of_motors=of_motors)
     return replace(stream, values=values, unreadable=len(bad))
 
 
@@ -178,15 +179,12 @@ def _read_table(path: Path) -> NumericTable:
     except ValueError as error:
         wanted = "; its columns are t, position.JOINT and effort.JOINT" if path.suffix == ".csv" else ""
         raise IdentificationError(f"{path}: {' '.join(str(error).split())}{wanted}") from None
-    named = [(_unaliased(name), values) for name, values in columns]
+    # Alone or before a dot, as in q.NAME.
+    parts = [(name.strip().partition("."), values) for name, values in columns]
+    named = [(_ALIASES.get(kind, kind) + dot + joint, values) for (kind, dot, joint), values in parts]
     if twice := duplicates(name for name, _ in named):
         raise IdentificationError(f"{path}: has columns of the same name: {listed(twice)}; remove one of each")
     return NumericTable(path, dict(named))
-
-
-def _unaliased(name: str) -> str:
-    kind, dot, joint = name.strip().partition(".")
-    return _ALIASES.get(kind, kind) + dot + joint
 
 
 def _csv(path: Path) -> list[tuple[str, Array]]:
@@ -288,7 +286,7 @@ def _matched(joints: Sequence[str], recorded: Sequence[str]) -> tuple[tuple[str,
     """The recorded names in the robot's words: those that differ from the robot's in a common prefix are the same."""
     if set(joints) & set(recorded) or len(recorded) < 2 or len(joints) < 2:
         return tuple(recorded), None
-    ours, theirs = _common_start(joints), _common_start(recorded)
+    ours, theirs = commonprefix(joints), commonprefix(recorded)  # noqa: RUF071 (by characters, as is wanted)
     ends = {joint[len(ours) :]: joint for joint in joints}
     renamed = tuple(ends.get(name[len(theirs) :], name) for name in recorded)
     if not set(renamed) & set(joints):
@@ -296,19 +294,13 @@ def _matched(joints: Sequence[str], recorded: Sequence[str]) -> tuple[tuple[str,
     return renamed, f"joints {theirs}… are matched to {ours}…"
 
 
-def _common_start(names: Sequence[str]) -> str:
-    first, last = min(names), max(names)  # what these two share, all between them do
-    same = [a == b for a, b in zip(first, last, strict=False)]
-    return first[: same.index(False) if False in same else len(same)]
-
-
 def _in_radians(recording: Recording, robot: Robot, unit: str) -> Recording:
-    """Positions and velocities in rad."""
     turning = np.array([joint.type != "prismatic" for joint in robot.independent_joints])
     if unit == "rad" or not turning.any():
         return recording
-    limits = [joint.limits for joint in robot.independent_joints]
-    lower, upper = (np.array([getattr(each, end) for each in limits]) for end in ("lower", "upper"))
+    lower, upper = (
+        np.array([getattr(joint.limits, end) for joint in robot.independent_joints]) for end in ("lower", "upper")
+    )
     q = recording.q[np.isfinite(recording.q).all(axis=1)]
     if not len(q):
         return recording

@@ -127,18 +127,18 @@ def identify(robot: Robot, request: Request, progress: Progress) -> Identificati
         training, validation = _links_alone(training), _links_alone(validation)
     share = request.hold_out
     if share is None and not validation:
-        share = HELD_OUT if all(_long_enough(each) for each in training) else 0.0
+        share = HELD_OUT if all(_long_enough(recording) for recording in training) else 0.0
         if not share:
             notes.append(
                 "the recording, or its motion, is too short to hold out a part of it: figures are of the training data"
             )
     if share:
-        training, validation = map(list, zip(*(each.split(share) for each in training), strict=True))
+        training, validation = map(list, zip(*(recording.split(share) for recording in training), strict=True))
     elastic = None
     if mode == "both":
         elastic = identify_both_sides(robot, training, validation, request.elastic_options, request.motors, progress)
     (train, filled_in), (judge, _) = (
-        link_recordings(robot, each, elastic, request.motors) for each in (training, validation)
+        link_recordings(robot, part, elastic, request.motors) for part in (training, validation)
     )
     settings = request.link_options
     if elastic is not None:
@@ -222,7 +222,7 @@ def _long_enough(sides: TwoSidedRecording) -> bool:
 
 def _links_alone(sides: Sequence[TwoSidedRecording]) -> list[TwoSidedRecording]:
     """Recordings of the links; motors alone count as those of rigid joints."""
-    return [TwoSidedRecording(each.motors if each.links is None else each.links) for each in sides]
+    return [TwoSidedRecording(recording.motors if recording.links is None else recording.links) for recording in sides]
 
 
 def _from_motors(

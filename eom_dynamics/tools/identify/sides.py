@@ -64,8 +64,7 @@ class TwoSidedRecording:
     def split(self, share: float) -> tuple[TwoSidedRecording, TwoSidedRecording]:
         """Split into training data, and held-out blocks with this ``share`` of the link samples.
 
-        Raises:
-            IdentificationError: a part has too few samples.
+        Raises IdentificationError if a part has too few samples.
         """
         if self.links is None:
             raise IdentificationError(
@@ -157,32 +156,29 @@ def arm_recordings(
 ) -> tuple[list[ArmRecording], list[str]]:
     """Both sides of the springs at common times, in link-side units: a recording for each motion, and notes.
 
-    Positions of shafts are converted by the gear ratios of the robot.
-
-    Raises:
-        IdentificationError: sides were not recorded at the same time, or units are unclear.
+    Raises IdentificationError if sides were not recorded at the same time, or units are unclear.
     """
     parts, notes, period = [], [], 0.0
-    for each in sides:
-        if each.links is None or each.motors is None:
+    for recording in sides:
+        if recording.links is None or recording.motors is None:
             continue
         period = period or max(x.links.period for x in sides if x.links is not None)
-        notes += [f"{each.motors.name}, motors: {line}" for line in each.motors.notes]
-        own = both_sides(each.links, each.motors, each.currents, period=period)
+        notes += [f"{recording.motors.name}, motors: {line}" for line in recording.motors.notes]
+        own = both_sides(recording.links, recording.motors, recording.currents, period=period)
         common = sum(part.t[-1] - part.t[0] for part in own)
-        for side, what in ((each.links, "links"), (each.motors, "motors")):
+        for side, what in ((recording.links, "links"), (recording.motors, "motors")):
             if common < (1 - _CLOSE) * side.duration:
                 notes.append(
                     f"{side.name}: of {side.duration:.1f} s of the {what}, {common:.1f} s have both sides of the "
                     "springs, and are used to identify them"
                 )
-        converted, unit = _in_joint_units(own, robot, source.unit, each.motors.name)
+        converted, unit = _in_joint_units(own, robot, source.unit, recording.motors.name)
         if unit != "rad" and source.unit == "auto":
-            notes.append(f"{each.motors.name}: motor positions are {_MEANING[unit]}; converted")
-        if filled := motors_alone(each):
+            notes.append(f"{recording.motors.name}: motor positions are {_MEANING[unit]}; converted")
+        if filled := motors_alone(recording):
             notes.append(
-                f"{each.links.name}: positions of {', '.join(filled)} were not recorded; those of their motors are "
-                "used, and their springs and motors stay as in the file"
+                f"{recording.links.name}: positions of {', '.join(filled)} were not recorded; those of their motors "
+                "are used, and their springs and motors stay as in the file"
             )
             without = [name in filled for name in robot.joint_names]
             converted = [replace(x, q=np.where(without, x.theta, x.q), qd=None) for x in converted]

@@ -53,33 +53,28 @@ _INERTIAL = (
 )
 
 
-def identification_result(found: IdentificationResult, about: Mapping[str, str], page: Path | None = None) -> Result:
-    """Make the result of an identification.
-
-    Args:
-        page: path of the page; None for no page, and no charts.
-    """
-    fit, elastic = found.link_fit, found.elastic
+def identification_result(result: IdentificationResult, about: Mapping[str, str], page: Path | None = None) -> Result:
+    """Make the result of an identification; without the path of a page, without charts."""
+    fit, elastic = result.link_fit, result.elastic
     if page is not None:
         from . import charts  # not at the top: only pages need Plotly
     sections = []
     if fit is not None:
         sections.append(_residuals(fit))
-        sections += [] if page is None else charts.link_sections(fit, found.training, found.validation)
+        sections += [] if page is None else charts.link_sections(fit, result.training, result.validation)
     if elastic is not None:
         sections.append(elastic_section(elastic, {} if page is None else charts.elastic_charts(elastic)))
     if fit is not None:
         sections.append(_parameters(fit))
-        sections += [] if page is None else [charts.filter_section(fit)]
     return Result(
-        title=f"Identification of {found.robot.name}",
-        lead=[*([NOTHING_IDENTIFIED] if found.nothing_identified else []), *([] if fit is None else _lead(fit))],
+        title=f"Identification of {result.robot.name}",
+        lead=[*([NOTHING_IDENTIFIED] if result.nothing_identified else []), *([] if fit is None else _lead(fit))],
         passed="" if fit is None else _improvement(fit),
         sections=sections,
-        notes=found.notes,
-        failures=found.failures,
+        notes=result.notes,
+        failures=result.failures,
         files={} if page is None else {"page": page},
-        json=identification_as_json(found),
+        json=_as_json(result),
         about=about,
     )
 
@@ -111,7 +106,6 @@ def _improvement(fit: Fit) -> str:
 
 
 def _residuals(fit: Fit) -> ResultSection:
-    """Residuals on validation and training, and the joints whose residuals are systematic."""
     score, _ = _judged(fit)
     left = [name for name, x in zip(fit.robot.joint_names, score.whiteness, strict=True) if x < _SYSTEMATIC]
     lines = [f"efforts left out of training: {_counts(fit, recorded=False)}"]
@@ -128,7 +122,6 @@ def _residuals(fit: Fit) -> ResultSection:
 
 
 def _score_table(fit: Fit, score: Score, which: str) -> TextTable:
-    """Table of figures of each joint."""
     efforts = np.stack([score.before, score.after, score.before_unfiltered, score.unfiltered], axis=1)
     rows = []
     for j, (name, unit) in enumerate(zip(fit.robot.joint_names, effort_units(fit.robot), strict=True)):
@@ -143,7 +136,6 @@ def _score_table(fit: Fit, score: Score, which: str) -> TextTable:
 
 
 def _parameters(fit: Fit) -> ResultSection:
-    """Terms of each joint with standard deviations, and base parameters in words with their values."""
     terms, tables = fit.regressor.terms, []
     if terms:
         rows = [(name, *(_term_cell(fit, term, j) for term in terms)) for j, name in enumerate(fit.robot.joint_names)]
@@ -203,23 +195,19 @@ def _if_known(value: float, deviation: float) -> str:
     return with_deviation(value, deviation) if math.isfinite(deviation) or abs(value) > _ROUNDING else NOTHING
 
 
-def identification_as_json(found: IdentificationResult) -> dict[str, Any]:
-    """Return the results for JSON; unknown numbers are null."""
-    if found.link_fit is None:
-        links: dict[str, Any] = {"robot": found.robot.name, "joints": list(found.robot.joint_names)}
-    else:
-        links = _links_as_json(found.link_fit)
-    return links | {
-        "elastic": None if found.elastic is None else elastic_as_json(found.elastic),
-        "timing": None if found.timing is None else found.timing.as_json(),
+def _as_json(result: IdentificationResult) -> dict[str, Any]:
+    return {
+        "robot": result.robot.name,
+        "joints": list(result.robot.joint_names),
+        **({} if result.link_fit is None else _links_as_json(result.link_fit)),
+        "elastic": None if result.elastic is None else elastic_as_json(result.elastic),
+        "timing": None if result.timing is None else result.timing.as_json(),
     }
 
 
 def _links_as_json(fit: Fit) -> dict[str, Any]:
     inertial = fit.regressor.inertial
     return {
-        "robot": fit.robot.name,
-        "joints": list(fit.robot.joint_names),
         "side": fit.options.side,
         "estimator": fit.options.estimator,
         "prior": {"distance": fit.options.prior, "weight": fit.prior_weight},
@@ -279,8 +267,9 @@ def _figures(score: Score) -> dict[str, Any]:
 
 def _counts(fit: Fit, *, recorded: bool) -> str:
     """Counts of efforts among all that were recorded, or among those that decimation leaves."""
-    found = ((_OF_RECORDING.get(reason), reason, count) for reason, count in fit.counts.items() if count)
-    return ", ".join(f"{n:,} {own or reason}" for own, reason, n in found if (own is not None) == recorded) or "none"
+    rows = ((_OF_RECORDING.get(reason), reason, count) for reason, count in fit.counts.items() if count)
+    counts = [f"{count:,} {word or reason}" for word, reason, count in rows if (word is not None) == recorded]
+    return ", ".join(counts) or "none"
 
 
 def _with_unit(fit: Fit, term: str) -> str:

@@ -12,7 +12,6 @@ import numpy as np
 
 from ... import lie
 from ...actuators.drive_units import SI_UNITS
-from ...actuators.friction import Friction
 from ...arrays import Array
 from ...codegen.programs import PROGRAMS
 from ...elastic import ElasticArm
@@ -26,14 +25,14 @@ from ..results import Result, ResultSection, TextTable, operation_counts
 from .plausibility import elastic_joints, motor_facts, poses
 from .plausibility import warnings as implausible
 
-COUNTED = ("inverse_dynamics", "effort", "forward_dynamics", "mass_matrix", "effort_partials")
-"""Programs whose operations are counted; tracing some of the others takes a second."""
+# Programs whose operations are counted; tracing some of the others takes a second.
+_COUNTED = ("inverse_dynamics", "effort", "forward_dynamics", "mass_matrix", "effort_partials")
 
 # The cost of these, and of the search for the reach, grows with the square of the number of joints and more.
 _SQUARE: tuple[str, ...] = ("mass_matrix", "effort_partials")
 
-MOST_JOINTS = 20
-"""Robots with more joints than this get operation counts of some programs only."""
+# Robots with more joints than this get operation counts of some programs only.
+_MOST_JOINTS = 20
 
 # Of soft, usual and stiff drives, rad/s.
 _NATURAL_FREQUENCIES = (20.0, 70.0, 280.0)
@@ -48,7 +47,7 @@ def robot_facts(robot: Robot) -> dict[str, Any]:
     SI units; None for infinite and missing values. Operations are those per state, by name of the program in
     :data:`eom_dynamics.codegen.programs.PROGRAMS`.
     """
-    uncounted = _SQUARE if robot.n > MOST_JOINTS else ()
+    uncounted = _SQUARE if robot.n > _MOST_JOINTS else ()
     if joints_without_inertia(robot):
         uncounted += ("forward_dynamics",)
     elastic, drives = elastic_joints(robot), motor_facts(robot, poses(robot))
@@ -63,7 +62,7 @@ def robot_facts(robot: Robot) -> dict[str, Any]:
             {"name": tool.name, "body": robot.joints[tool.joint].name, "reach": reach(robot, tool)}
             for tool in robot.tools
         ],
-        "operations": {name: None if name in uncounted else PROGRAMS[name](robot).costs() for name in COUNTED},
+        "operations": {name: None if name in uncounted else PROGRAMS[name](robot).costs() for name in _COUNTED},
         "command_period": robot.command_period or None,
         "drive_delay": robot.drive_delay,
         "drive_interpolation": robot.drive_interpolation,
@@ -88,7 +87,7 @@ def _feedforward(robot: Robot) -> list[dict[str, Any]]:
         return []
     arm = ElasticArm(robot)
     advice = [feedforward_advice(arm, w) for w in _NATURAL_FREQUENCIES]
-    return [each._asdict() | {"best": each.best} for each in advice if each]
+    return [row._asdict() | {"best": row.best} for row in advice if row]
 
 
 def _joint(robot: Robot, joint: Joint) -> dict[str, Any]:
@@ -109,16 +108,13 @@ def _joint(robot: Robot, joint: Joint) -> dict[str, Any]:
         "friction": joint.friction,
         "constant_effort": joint.constant_effort,
         "parallel_spring": joint.parallel_spring and joint.parallel_spring.entries(),
-        "motor_friction": _motor_friction(joint.actuator.friction),
+        "motor_friction": None
+        if joint.actuator.friction.is_none
+        else {name: for_json(value) for name, value in asdict(joint.actuator.friction).items()},
     }
 
 
-def _motor_friction(friction: Friction) -> dict[str, Any] | None:
-    return None if friction.is_none else {name: for_json(value) for name, value in asdict(friction).items()}
-
-
 def _assumed(robot: Robot) -> list[str]:
-    """Return the defaults that were taken because the description gives no value."""
     joints = robot.independent_joints
     rigid = [joint.name for joint in joints if np.isinf(joint.stiffness)]
     massless = [joint.name for joint in joints if joint.rotor_inertia == 0]
@@ -129,7 +125,6 @@ def _assumed(robot: Robot) -> list[str]:
 
 
 def _which(joints: Sequence[str], of: int) -> str:
-    """Names of joints, of as many in all."""
     return ", ".join(joints) if len(joints) < of else "all joints"
 
 
@@ -164,7 +159,7 @@ def facts_result(facts: Mapping[str, Any]) -> Result:
         mass += f" on a base of {facts['base_mass']:g} kg"
     counted = {name: costs for name, costs in facts["operations"].items() if costs is not None}
     reasons = {"forward_dynamics": "unavailable, since the mass matrix is singular"}
-    usual = f"not counted for more than {MOST_JOINTS} joints"
+    usual = f"not counted for more than {_MOST_JOINTS} joints"
     uncounted = [f"{name}: {reasons.get(name, usual)}" for name in facts["operations"] if name not in counted]
     tools = [
         f"tool {tool['name']} on the body of {tool['body']}: reach {tool['reach']:.3g} m from the base"
@@ -214,7 +209,6 @@ def _commands(facts: Mapping[str, Any]) -> str:
 
 
 def _elastic(facts: Mapping[str, Any]) -> TextTable:
-    """Table of resonances and static deflections of elastic joints."""
     types = {joint["name"]: joint["type"] for joint in facts["joints"]}
     header = ("elastic joint", "link on the spring [Hz]", "motor against link [Hz]", "largest sag by weight")
     rows = [
@@ -282,7 +276,6 @@ def _friction(facts: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _passive_efforts(joint: Mapping[str, Any]) -> Iterator[str]:
-    """A line on the constant effort and the parallel spring of a joint, if it has any."""
     parts = []
     if joint["constant_effort"]:
         parts.append(f"constant effort {joint['constant_effort']:g} {'N' if joint['type'] == 'prismatic' else 'N m'}")

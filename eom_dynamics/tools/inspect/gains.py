@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -20,13 +20,13 @@ from ..results import Result, ResultSection, TextTable
 from .plausibility import USUAL_PERIOD, elastic_joints, motor_facts, poses
 from .plausibility import warnings as implausible
 
-LOOPS: Mapping[str, Callable[[ElasticPlant, Array, float], LinearLoop]] = {
+_LOOPS: Mapping[str, Callable[[ElasticPlant, Array, float], LinearLoop]] = {
     "PD of the motors": motor_loop,
     "feedback linearization": link_loop,
 }
 
-OUTER = "links around this PD"
-"""The loop of :func:`.outer_loop`, whose gains depend on the delay."""
+# The loop of :func:`.outer_loop`, whose gains depend on the delay.
+_OUTER = "links around this PD"
 
 # Standard deviation of the links' encoders for which the noise of the efforts is shown, rad or m.
 _NOISE = 1e-5
@@ -36,37 +36,36 @@ _LARGEST_SHARE = 0.1
 
 
 def gain_facts(robot: Robot, q: Array, bandwidth: float) -> dict[str, Any]:
-    """Return gains and margins of the loops at rest, ready for JSON; None for infinite values.
-
-    Args:
-        robot: with springs, rotors, and the period and delay of its drives.
-        q: joint variables (n,), rad or m.
-        bandwidth: Hz.
-    """
+    """Return gains and margins of the loops at rest at q (n,), rad or m, for a bandwidth, Hz; None if infinite."""
     plant, w = ElasticPlant(ElasticArm(robot)), 2 * np.pi * bandwidth
+    period = robot.command_period or USUAL_PERIOD
+    too_fast = (
+        f"--gains {bandwidth:g} Hz is more than a tenth of the {1 / period:g} commands a second; in rad/s, it is "
+        f"{bandwidth / (2 * np.pi):.4g} Hz"
+    )
     kp, kd = motor_gains(plant, q, w)
     delay = robot.command_lead or robot.command_lead_at(USUAL_PERIOD)
     # The PD is in the drives, whose feedback has its own delay; where that is unknown, it is taken for the commands'.
-    delays = dict.fromkeys(LOOPS, delay) | {"PD of the motors": max(robot.drive_feedback_delay) or delay}
+    delays = dict.fromkeys(_LOOPS, delay) | {"PD of the motors": max(robot.drive_feedback_delay) or delay}
     loops: dict[str, Any] = {}
-    for name, loop in LOOPS.items():
+    for name, loop in _LOOPS.items():
         try:
             loops[name] = _listed(loop(plant, q, w).margins(delays[name]))
         except StateError as error:
             loops[name] = {"refused": str(error)}
     outer: dict[str, Any] | None = None
     try:
-        found = outer_loop(plant, q, w, delay)
+        law = outer_loop(plant, q, w, delay)
     except StateError as error:
-        loops[OUTER] = {"refused": str(error)}
+        loops[_OUTER] = {"refused": str(error)}
     else:
-        loops[OUTER] = _listed(found.margins)
+        loops[_OUTER] = _listed(law.margins)
         outer = {
-            "weight": found.weight,
-            "frequency": found.frequency,
-            "gains": found.F.tolist(),
+            "weight": law.weight,
+            "frequency": law.frequency,
+            "gains": law.F.tolist(),
             "noise": _NOISE,
-            "effort_noise": _effort_noise(found.F, robot.n, robot.command_period or USUAL_PERIOD),
+            "effort_noise": _effort_noise(law.F, robot.n, period),
         }
     return {
         "bandwidth": bandwidth,
@@ -83,18 +82,10 @@ def gain_facts(robot: Robot, q: Array, bandwidth: float) -> dict[str, Any]:
         "outer_loop": outer,
         "loops": loops,
         "implausible": [
-            *_too_fast(bandwidth, robot.command_period or USUAL_PERIOD),
+            *([too_fast] if bandwidth * period > _LARGEST_SHARE else []),
             *implausible(robot, elastic_joints(robot), motor_facts(robot, poses(robot))),
         ],
     }
-
-
-def _too_fast(bandwidth: float, period: float) -> Iterator[str]:
-    if bandwidth * period > _LARGEST_SHARE:
-        yield (
-            f"--gains {bandwidth:g} Hz is more than a tenth of the {1 / period:g} commands a second; in rad/s, it is "
-            f"{bandwidth / (2 * np.pi):.4g} Hz"
-        )
 
 
 def _effort_noise(F: Array, n: int, period: float) -> list[float]:
@@ -125,10 +116,10 @@ def gain_result(facts: Mapping[str, Any]) -> Result:
         rows_of, columns_of = np.shape(links["gains"])
         noise = ", ".join(f"{x:.2g}" for x in links["effort_noise"])
         lines += [
-            f"{OUTER}: the PD is in the drives, without the delay; efforts of {rows_of} motors from {columns_of} "
+            f"{_OUTER}: the PD is in the drives, without the delay; efforts of {rows_of} motors from {columns_of} "
             "deviations of links and motors, their rates, and integrals of the links, weight "
             f"{links['weight']:g}; --json has the gains, docs/elastic_joints.md the law",
-            f"{OUTER}: noise of {1e3 * links['noise']:g} mrad or mm of the links, with velocities by differences of "
+            f"{_OUTER}: noise of {1e3 * links['noise']:g} mrad or mm of the links, with velocities by differences of "
             f"samples, gives {noise} N m or N rms at the motors; filter it, or lower the bandwidth",
         ]
     whence = "for commands at 1 kHz, as the robot names no period" if facts["delay_is_assumed"] else "of the robot"

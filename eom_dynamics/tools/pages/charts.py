@@ -28,8 +28,8 @@ _COLORS = ("#4477AA", "#EE6677", "#228833", "#CCBB44", "#66CCEE", "#AA3377", "#8
 INK = "#30363d"
 """Text of a picture on light ground."""
 
-RULE = "#d8dee4"
-"""Grid of a picture on light ground."""
+# Grid of a picture on light ground.
+_RULE = "#d8dee4"
 
 CURVE_POINTS = 1000
 """Points of a curve: more than a screen resolves, few enough for a small page."""
@@ -57,7 +57,7 @@ def frame(axes: Axes, title: str, x_title: str = "time [s]") -> None:
     axes.set_title(title, fontsize=14, color=INK, loc="left")
     axes.set_xlabel(x_title, fontsize=12.5, color=INK)
     axes.tick_params(labelsize=12, colors=INK, length=0, which="both")
-    axes.grid(color=RULE, linewidth=0.8)
+    axes.grid(color=_RULE, linewidth=0.8)
     axes.set_axisbelow(True)
     for side in axes.spines.values():
         side.set_visible(False)
@@ -158,12 +158,9 @@ def add_line(
 
 
 def add_limits(figure: go.Figure, limits: Mapping[str, tuple[float, float]], colors: Mapping[str, str]) -> None:
-    """Draw the limits of the joints that a figure shows; its legend has an entry that shows and hides them.
+    """Draw limits, lower and upper by joint, of the joints that a figure over time shows; infinite for none.
 
-    Args:
-        figure: over time, with curves.
-        limits: lower and upper limit by joint; infinite if there is none.
-        colors: by joint.
+    The legend has an entry that shows and hides them.
     """
     groups = {trace.legendgroup for trace in figure.data}
     finite = {joint: [bound for bound in bounds if np.isfinite(bound)] for joint, bounds in limits.items()}
@@ -228,38 +225,12 @@ def thinned(values: Array, points: int) -> NDArray[np.int_]:
     return np.unique(np.concatenate([[0], least, greatest, [count - 1]]))
 
 
-def by_percentile(title: str, seconds: Array, points: int) -> go.Figure:
-    """Draw the distribution of durations (N,), s, NaN if unknown, by percentile, with room for the rare long ones."""
-    figure = chart(title, "percentile", "µs")
-    known = 1e6 * np.sort(seconds[~np.isnan(seconds)])
-    count = max(1, len(known))
-    # Equally many points from 0 to 90 %, from 90 to 99 %, and so on.
-    rows = np.unique(count - np.geomspace(count, 1, min(points, count)).round().astype(int))[: len(known)]
-    figure.add_scatter(
-        x=short(1 - rows / count),
-        y=short(known[rows]),
-        line={"color": color(0), "width": 2.5},
-        name=plain(title),
-        hovertemplate="%{y:,.0f} µs<extra></extra>",
-    )
-    figure.update_xaxes(
-        type="log",
-        range=[0.08, float(np.log10(0.8 / count))],
-        tickvals=[0.5, 0.1, 0.01, 0.001, 0.0001],
-        ticktext=["50 %", "90 %", "99 %", "99.9 %", "99.99 %"],
-    )
-    return _over_durations(figure, known)
-
-
 def over_run(
     title: str, t: Array, seconds: Array, start: float, end: float, *, points: int, group: str = "time"
 ) -> go.Figure:
-    """Draw durations over the times at which they began: as points, or as a band if there are too many.
+    """Draw durations (N,), s, NaN if unknown, over times (N,), s, from the start to the end of a run.
 
-    Args:
-        t: (N,) times at which they began, s.
-        seconds: (N,) durations, s; NaN if unknown.
-        start, end: of the run, s.
+    They are points, or a band if there are too many.
     """
     figure = over_time(title, "µs", start, end, group=group)
     kept = thinned(seconds, points)
@@ -273,13 +244,8 @@ def over_run(
         hovertemplate="%{y:,.0f} µs<extra></extra>",
         **(band if len(kept) < len(t) else dots),
     )
-    return _over_durations(figure, 1e6 * seconds)
-
-
-def _over_durations(figure: go.Figure, microseconds: Array) -> go.Figure:
-    """Choose a y axis for all durations."""
     figure.update_layout(hovermode="closest")
-    times = microseconds[microseconds > 0]
+    times = 1e6 * seconds[seconds > 0]
     if not len(times):
         return figure
     shortest, longest = float(np.min(times)), float(np.max(times))

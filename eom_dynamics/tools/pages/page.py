@@ -94,12 +94,10 @@ def _section(section: ResultSection, prefix: str) -> str:
 
 
 def _paragraphs(kind: str, texts: Iterable[str]) -> str:
-    """Make each text a paragraph of a class."""
     return "".join(f'<p class="{kind}">{escape(text)}</p>' for text in texts)
 
 
 def _table(table: TextTable) -> str:
-    """Make a table, below its title and its menu."""
 
     def cell(text: str, tag: str, row: int, column: int) -> str:
         kinds = ["number"] * (column >= table.text_columns) + ["off"] * ((row, column) in table.failed)
@@ -114,14 +112,11 @@ def _table(table: TextTable) -> str:
     group = ' data-group="{}"' if table.menu else ""
     body = "".join(f"<tr{group.format(escape(first))}>{cells}</tr>" for first, cells in rows)
     title = f"<h3>{escape(table.title)}</h3>" if table.title else ""
-    menu = _menu(table.menu, sorted({first for first, _ in rows})) if table.menu else ""
+    names = (escape(name) for name in sorted({first for first, _ in rows}))
+    options = "".join(f'<option value="{name}">{name}</option>' for name in names)
+    select = f'<select><option value="">all</option>{options}</select>'
+    menu = f'<label class="pick rows">{escape(table.menu)} {select}</label>' if table.menu else ""
     return f'{title}{menu}<div class="table"><table><thead><tr>{header}</tr></thead><tbody>{body}</tbody></table></div>'
-
-
-def _menu(name: str, groups: Iterable[str]) -> str:
-    """Make a menu that shows only rows of one group in the table of its section; at first all rows are shown."""
-    options = "".join(f'<option value="{escape(group)}">{escape(group)}</option>' for group in groups)
-    return f'<label class="pick rows">{escape(name)} <select><option value="">all</option>{options}</select></label>'
 
 
 @lru_cache(maxsize=1)

@@ -1,36 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Offline replay: the commands that the node would have published for recorded motions.
 
-:func:`replay` takes bags and folders of bags, and compares the outputs; :func:`replay_bag` replays one bag,
-:func:`replay_bags` many, on the cores of a machine or on a Dask cluster.
+:func:`.run.replay` takes bags and folders of bags, and compares the outputs; :func:`.one.replay_bag` replays one bag,
+:func:`.run.replay_bags` many, on the cores of a machine or on a Dask cluster.
 """
-
-from ..recording_options import CommandOptions
-from .compare import FIELDS, Difference, Match, Tolerances, check_golden, compare_bags, compare_tables
-from .job import EffortTolerances, Format, Job, Report, exceeding, incomplete
-from .one import Outcome, replay_bag
-from .run import BagResult, Golden, find_bags, replay, replay_bags
-
-__all__ = [
-    "FIELDS",
-    "BagResult",
-    "CommandOptions",
-    "Difference",
-    "EffortTolerances",
-    "Format",
-    "Golden",
-    "Job",
-    "Match",
-    "Outcome",
-    "Report",
-    "Tolerances",
-    "check_golden",
-    "compare_bags",
-    "compare_tables",
-    "exceeding",
-    "find_bags",
-    "incomplete",
-    "replay",
-    "replay_bag",
-    "replay_bags",
-]

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from enum import Enum
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,28 +20,18 @@ from ...bags.types import COMMAND, JOINT_STATE, NUMBERS
 from ...extras import require
 from ...messages.fields import COMMAND_FIELDS, EFFORT_FIELDS, MEASURED_FIELDS, MOTOR_FIELDS
 
-TYPES = (COMMAND, JOINT_STATE, NUMBERS)
-"""Types of the topics that are compared."""
+# Types of the topics that are compared.
+_TYPES = (COMMAND, JOINT_STATE, NUMBERS)
 
 FIELDS = (*COMMAND_FIELDS, "position", "velocity", "held", "header.stamp", "data")
 """Fields of numbers of these topics."""
 
-DEFAULT = 1e-9
-"""Default tolerance, absolute and relative: compilers and processors differ in rounding."""
+# Default tolerance, absolute and relative: compilers and processors differ in rounding.
+_DEFAULT = 1e-9
 
 
 MISSING = "missing"
 """Stands for a field where the golden bag has no topic of that name."""
-
-
-class Match(Enum):
-    """Criterion that matches the messages of two bags."""
-
-    RECORDED = "recorded"
-    """By their times of recording."""
-
-    STAMP = "stamp"
-    """By the stamps of their headers, on topics without headers by their order: for bags recorded live."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +47,7 @@ class Tolerances:
 
     def of(self, name: str) -> tuple[float, float]:
         """Absolute and relative tolerance of a field."""
-        absolute, relative = (x.get(name, x.get(None, DEFAULT)) for x in (self.absolute, self.relative))
+        absolute, relative = (x.get(name, x.get(None, _DEFAULT)) for x in (self.absolute, self.relative))
         return absolute, relative
 
 
@@ -78,7 +67,7 @@ class Difference:
         absolute, relative: the tolerance.
         worst: joint or motor, or index, of the largest difference; empty where there is none.
         worst_at: its time, ns, as that of the first.
-        match: criterion that matched the messages.
+        match: criterion that matched the messages: ``recorded``, by their times of recording, or ``stamp``.
     """
 
     topic: str
@@ -91,7 +80,7 @@ class Difference:
     relative: float = 0.0
     worst: str = ""
     worst_at: int | None = None
-    match: Match = Match.RECORDED
+    match: str = "recorded"
 
     @property
     def text(self) -> str:
@@ -102,7 +91,7 @@ class Difference:
             return "the golden bag has a topic of this name and another type"
         if self.field == "messages":
             text = f"{self.beyond:,} messages are in one bag only"
-            if self.match is Match.RECORDED and self.beyond == self.compared:
+            if self.match == "recorded" and self.beyond == self.compared:
                 text += "; no time of recording is in both: compare with a bag that was recorded live by --match stamp"
             return text
         if self.field == "layout":
@@ -161,23 +150,22 @@ class MatchedRows(NamedTuple):
 
 
 def check_golden(golden: Path, topics: Collection[str]) -> None:
-    """Refuse a golden bag without comparable topics, before anything is computed.
-
-    Raises:
-        BagError: the bag cannot be read, is visibly damaged, or has none of the topics.
-        OSError: a file cannot be read.
-    """
+    """Raise BagError if a golden bag cannot be read, is visibly damaged, or has none of the topics."""
     with Bag(golden) as bag:
         _refuse_damage(bag)
         _refuse_other_topics(bag, topics)
 
 
 @np.errstate(over="ignore", invalid="ignore")  # damaged messages hold any number
-def compare_bags(path: Path, golden: Path, tolerances: Tolerances, match: Match = Match.RECORDED) -> list[Difference]:
+def compare_bags(path: Path, golden: Path, tolerances: Tolerances, match: str = "recorded") -> list[Difference]:
     """Compare the topics of a bag with those of the same names in a golden one.
 
     Messages are matched by their times, in the order of the bags. Compared is what both have: a golden bag may have
     been recorded with some of the topics only.
+
+    Args:
+        match: ``recorded`` for times of recording; or ``stamp`` for those of headers, on topics without headers the
+            order, for bags that were recorded live.
 
     Returns:
         A row for each topic and field; those with ``beyond`` > 0 differ.
@@ -187,7 +175,7 @@ def compare_bags(path: Path, golden: Path, tolerances: Tolerances, match: Match 
     """
     with Bag(path) as bag, Bag(golden) as other:
         known = {topic.name: topic for topic in other.topics}
-        topics = [topic for topic in bag.topics if topic.type in TYPES]
+        topics = [topic for topic in bag.topics if topic.type in _TYPES]
         _refuse_other_topics(other, [topic.name for topic in topics])
         results: list[Difference] = []
         for topic in topics:
@@ -213,16 +201,16 @@ def _refuse_other_topics(golden: Bag, topics: Collection[str]) -> None:
 
 
 def differences(
-    topic: str, parts: Iterator[tuple[MatchedRows | None, MatchedRows | None]], tolerances: Tolerances, match: Match
+    topic: str, parts: Iterator[tuple[MatchedRows | None, MatchedRows | None]], tolerances: Tolerances, match: str
 ) -> list[Difference]:
     """Compare pairs from :func:`matched`; returns a row for each field of ``topic``."""
-    found: dict[str, Difference] = {}
+    rows: dict[str, Difference] = {}
 
     def of(name: str) -> Difference:
-        if name not in found:
+        if name not in rows:
             absolute, relative = tolerances.of(name)
-            found[name] = Difference(topic, name, absolute=absolute, relative=relative, match=match)
-        return found[name]
+            rows[name] = Difference(topic, name, absolute=absolute, relative=relative, match=match)
+        return rows[name]
 
     of("messages")
     for mine, golden in parts:
@@ -239,17 +227,17 @@ def differences(
         for name, x in mine.numbers.items() if same else ():
             if x.shape[1]:
                 of(name).add_numbers(x, golden.numbers[name], part.times, part.names.get(name, ()))
-    return list(found.values())
+    return list(rows.values())
 
 
-def _parts(bag: Bag, topic: Topic, match: Match) -> Iterator[MatchedRows]:
+def _parts(bag: Bag, topic: Topic, match: str) -> Iterator[MatchedRows]:
     def refuse(reason: str, time: int) -> None:
         raise BagError(f"{bag.path}: topic {topic.name}: {reason}")
 
     place = 0
     for block in read_blocks(bag, topic, refuse):
         keys = block.recorded
-        if match is Match.STAMP:
+        if match == "stamp":
             has_header = "header.stamp.sec" in block.layout.fields()
             keys = block.stamps().header if has_header else np.arange(place, place + len(block))
         numbers: dict[str, list[Array]] = {}
@@ -299,8 +287,8 @@ def _before(part: MatchedRows, time: np.int64) -> int:
     return int(np.argmax(behind)) if behind.any() else len(part.times)
 
 
-TABLE = "table"
-"""Stands for a topic in the results."""
+# Stands for a topic in the results.
+_TABLE = "table"
 
 _TIMES = ("recorded", "stamp")
 
@@ -309,23 +297,15 @@ _BLOCK = 4096
 
 
 def check_golden_table(golden: Path) -> None:
-    """Refuse a golden table without comparable columns, before anything is computed."""
+    """Raise BagError if a golden table has no comparable columns."""
     with _reading(golden):
         _columns(golden, _open(golden).schema_arrow)
 
 
 @np.errstate(over="ignore", invalid="ignore")  # damaged messages hold any number
-def compare_tables(path: Path, golden: Path, tolerances: Tolerances, match: Match = Match.RECORDED) -> list[Difference]:
-    """Compare a table of commands, as a replay writes it, with a golden one.
-
-    Returns:
-        A row for each field; those with ``beyond`` > 0 differ.
-
-    Raises:
-        BagError: a table cannot be read.
-        OSError: a file cannot be read.
-    """
-    return differences(TABLE, matched(_table_parts(path, match), _table_parts(golden, match)), tolerances, match)
+def compare_tables(path: Path, golden: Path, tolerances: Tolerances, match: str = "recorded") -> list[Difference]:
+    """Compare a table of commands, as a replay writes it, with a golden one; as :func:`compare_bags`."""
+    return differences(_TABLE, matched(_table_parts(path, match), _table_parts(golden, match)), tolerances, match)
 
 
 @contextmanager
@@ -357,25 +337,25 @@ def _columns(path: Path, schema: Any) -> dict[str, list[str]]:
     import pyarrow as pa
 
     kinds = dict(zip(schema.names, schema.types, strict=True))
-    wanted = {**dict.fromkeys(_TIMES, _is_nanoseconds), "frame": pa.types.is_string, "held": pa.types.is_boolean}
-    found: dict[str, list[str]] = {"held": ["held"]}
+    wanted = {
+        **dict.fromkeys(_TIMES, lambda kind: str(kind).startswith("timestamp[ns")),
+        "frame": pa.types.is_string,
+        "held": pa.types.is_boolean,
+    }
+    by_field: dict[str, list[str]] = {"held": ["held"]}
     for name in kinds.keys() - wanted.keys():
         field = name.partition(".")[0]
         if field in COMMAND_FIELDS:
             wanted[name] = pa.types.is_float64
-            found.setdefault(field, []).append(name)
+            by_field.setdefault(field, []).append(name)
     wrong = [name for name, test in wanted.items() if name not in kinds or not test(kinds[name])]
-    if wrong or len(found) == 1:
+    if wrong or len(by_field) == 1:
         reason = f"column {wrong[0]} is {kinds.get(wrong[0], 'missing')}" if wrong else "it has no commands"
         raise BagError(f"{path}: is not a table of commands: {reason}; name one that eom_dynamics replay wrote")
-    return {field: sorted(found[field]) for field in (*COMMAND_FIELDS, "held") if field in found}
+    return {field: sorted(by_field[field]) for field in (*COMMAND_FIELDS, "held") if field in by_field}
 
 
-def _is_nanoseconds(kind: Any) -> bool:
-    return getattr(kind, "unit", "") == "ns" and str(kind).startswith("timestamp")
-
-
-def _table_parts(path: Path, match: Match) -> Iterator[MatchedRows]:
+def _table_parts(path: Path, match: str) -> Iterator[MatchedRows]:
     with _reading(path):
         file = _open(path)
         columns = _columns(path, file.schema_arrow)
@@ -383,10 +363,10 @@ def _table_parts(path: Path, match: Match) -> Iterator[MatchedRows]:
         entries = {field: [name.partition(".")[2] for name in of_field] for field, of_field in columns.items()}
         for batch in file.iter_batches(_BLOCK, columns=[*_TIMES, "frame", *names]):
             times = {name: _times(path, batch.column(name), name) for name in _TIMES}
-            found = {name: batch.column(name).to_numpy(zero_copy_only=False).astype(float) for name in names}
-            numbers = {key: np.column_stack([found[name] for name in of_key]) for key, of_key in columns.items()}
+            values = {name: batch.column(name).to_numpy(zero_copy_only=False).astype(float) for name in names}
+            numbers = {key: np.column_stack([values[name] for name in of_key]) for key, of_key in columns.items()}
             numbers["header.stamp"] = np.column_stack(np.divmod(times["stamp"], 1_000_000_000)).astype(float)
-            keys = times["recorded" if match is Match.RECORDED else "stamp"]
+            keys = times[match]
             frames = np.array(batch.column("frame").to_pylist(), dtype=object)
             cuts = [0, *(np.flatnonzero(frames[1:] != frames[:-1]) + 1).tolist(), len(frames)]
             for first, end in pairwise(cuts):

@@ -139,7 +139,12 @@ class Evaluation:
 
     def __init__(self, arm: ElasticArm, options: CommandOptions | None = None, lead: float = 0.0) -> None:
         """Prepare for an arm; ``lead`` is that of the commands, s."""
-        self.arm, self.refusals, self.violations, self.figures = arm, Refusals(), ExceededLimits(), FitFigures()
+        self.arm, self.refusals, self.violations, self.figures = (
+            arm,
+            Refusals(),
+            ExceededLimits(),
+            FitFigures(arm.robot.n),
+        )
         self._options, self._lead = options or CommandOptions(), lead
         self._evaluator = SetpointEvaluator(arm, lead=lead)
         self._orders = JointOrders(arm)

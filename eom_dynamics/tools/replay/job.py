@@ -7,7 +7,6 @@ import fcntl
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from enum import Enum
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,16 +18,8 @@ from ..recording_options import CommandOptions, Sampling
 from ..robot_options import RobotOptions
 from .batch import Refusals
 
-MANIFEST = "replayed.jsonl"
-"""Name of the file with what outputs were made of, a line for each."""
-
-
-class Format(Enum):
-    """Format of an output."""
-
-    MCAP = "mcap"
-    SQLITE3 = "sqlite3"
-    PARQUET = "parquet"
+# Name of the file with what outputs were made of, a line for each.
+_MANIFEST = "replayed.jsonl"
 
 
 @dataclass(frozen=True)
@@ -41,7 +32,7 @@ class Job:
         robot: as :func:`load_robot` takes it; None for the URDF that the bag has on robot_description.
         robot_options: part of the robot to take.
         topic: to replay; None for the only candidate.
-        format: of the output.
+        format: of the output: ``mcap``, ``sqlite3`` or ``parquet``.
         options: the node's parameters.
         sampling: fit of measured positions, samples of planned trajectories, and conventions of the recording.
         against: field of the command to compare with the recorded effort, effort or motor_effort; or None.
@@ -53,7 +44,7 @@ class Job:
     output: Path
     robot: str | None = None
     topic: str | None = None
-    format: Format = Format.MCAP
+    format: str = "mcap"
     options: CommandOptions = field(default_factory=CommandOptions)
     sampling: Sampling = field(default_factory=Sampling)
     against: str | None = None
@@ -64,7 +55,7 @@ class Job:
     @property
     def is_file(self) -> bool:
         """Whether the output is one file, not the folder of a bag."""
-        return self.format is Format.PARQUET or (self.format is Format.MCAP and self.output.suffix == ".mcap")
+        return self.format == "parquet" or (self.format == "mcap" and self.output.suffix == ".mcap")
 
     @property
     def name(self) -> str:
@@ -75,8 +66,8 @@ class Job:
     def manifest(self) -> Path:
         """File with what outputs were made of."""
         if self.folder is None and self.is_file:
-            return self.output.with_name(f"{self.output.name}.{MANIFEST}")
-        return (self.folder or self.output) / MANIFEST
+            return self.output.with_name(f"{self.output.name}.{_MANIFEST}")
+        return (self.folder or self.output) / _MANIFEST
 
     @property
     def bag_name(self) -> str:
@@ -88,14 +79,15 @@ class Job:
         """Names of the files of the output: in its folder, or its own name."""
         if self.is_file:
             return [self.output.name]
-        return ["metadata.yaml", f"{self.bag_name}.{'mcap' if self.format is Format.MCAP else 'db3'}"]
+        ending = "mcap" if self.format == "mcap" else "db3"
+        return ["metadata.yaml", f"{self.bag_name}.{ending}"]
 
     def settings(self) -> dict[str, Any]:
         """All settings that affect the output, besides the contents of bag and robot."""
         return {
             "version": __version__,
             "topic": self.topic,
-            "format": self.format.value,
+            "format": self.format,
             "options": asdict(self.options),
             "cutoff": self.sampling.cutoff,
             "rate": self.sampling.rate,
@@ -159,29 +151,23 @@ class Report:
         return cls(**{**values, "refusals": refusals, "joint_names": tuple(values["joint_names"])})
 
 
-@dataclass(frozen=True)
-class EffortTolerances:
-    """Largest allowed RMS difference of computed and recorded efforts, N m or N.
+def effort_failures(report: Report, tolerances: Mapping[str | None, float]) -> list[str]:
+    """Return a line for each joint whose RMS effort difference exceeds its tolerance, or that the robot lacks.
 
-    Attributes:
-        by_joint: tolerance by the joint's name; None stands for all joints that are not named.
+    Args:
+        tolerances: N m or N, by joint; None stands for all joints that are not named.
     """
-
-    by_joint: Mapping[str | None, float] = field(default_factory=dict)
-
-    def failures(self, report: Report) -> list[str]:
-        """Return a line for each joint that exceeds its tolerance, and for each that the robot lacks."""
-        unknown = [name for name in self.by_joint if name is not None and name not in report.joint_names]
-        lines = [
-            f"{report.topic}: tolerance of joint {name!r}: robot {report.robot} has no such joint; it has "
-            f"{', '.join(report.joint_names)}"
-            for name in unknown
-        ]
-        for name, rms in zip(report.joint_names, report.rms, strict=True) if report.rms else ():
-            allowed = self.by_joint.get(name, self.by_joint.get(None))
-            if allowed is not None and not rms <= allowed:
-                lines.append(f"{report.topic}: RMS effort error of joint {name} is {rms:.3g}, tolerance {allowed:g}")
-        return lines
+    lines = [
+        f"{report.topic}: tolerance of joint {name!r}: robot {report.robot} has no such joint; it has "
+        f"{', '.join(report.joint_names)}"
+        for name in tolerances
+        if name is not None and name not in report.joint_names
+    ]
+    for name, rms in zip(report.joint_names, report.rms, strict=True) if report.rms else ():
+        allowed = tolerances.get(name, tolerances.get(None))
+        if allowed is not None and not rms <= allowed:
+            lines.append(f"{report.topic}: RMS effort error of joint {name} is {rms:.3g}, tolerance {allowed:g}")
+    return lines
 
 
 def exceeding(report: Report) -> list[str]:
@@ -234,16 +220,16 @@ def add_to_manifest(job: Job, report: Report, files: dict[str, str]) -> None:
 
 def read_manifest(path: Path) -> Manifest:
     """Read a manifest: of several lines on an output the last one counts, and lines that are cut off do not."""
-    found: Manifest = {}
+    entries: Manifest = {}
     try:
         lines = path.read_bytes().splitlines()
     except (FileNotFoundError, NotADirectoryError):
-        return found
+        return entries
     for line in lines:
         try:
             entry = json.loads(line)
             files = {Path(name).name: value for name, value in entry["files"].items()}
-            found[entry["output"]] = Entry(entry["settings"], Report.from_json(entry["report"]), files)
+            entries[entry["output"]] = Entry(entry["settings"], Report.from_json(entry["report"]), files)
         except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
             continue
-    return found
+    return entries

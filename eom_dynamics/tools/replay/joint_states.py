@@ -10,7 +10,6 @@ it measures, are counted.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from itertools import chain, groupby
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -24,27 +23,28 @@ from ...bags.layout import Stamps, read_blocks
 from ...exceptions import StateError, TrajectoryError
 from ...messages.fields import STATE_FIELDS
 from ...messages.joint_order import places
+from ...robot import Robot
 from ...trajectory import fit_trajectory
-from ..recording_options import DEFAULT, Conventions
-from ..recordings import DriveNumbers
+from ..recording_options import Conventions, Sampling
+from ..recordings import arm_with_own_drives, in_si_units
 from .batch import Batch, Refusals
 
-WINDOW = 16384
-"""Samples in the inner part of a window."""
+# Samples in the inner part of a window.
+_WINDOW = 16384
 
-MARGIN_PERIODS = 16.0
-"""Overlap on each side of a window, in periods of the cut-off: samples further away weigh exp(-0.31 2π 16) = 3e-14."""
+# Overlap on each side of a window, in periods of the cut-off: samples further away weigh exp(-0.31 2π 16) = 3e-14.
+_MARGIN_PERIODS = 16.0
 
-PAUSE = 0.5
-"""Time between messages that separates motions, s; it must also be PAUSE_PERIODS times the usual one."""
+# Time between messages that separates motions, s; it must also be _PAUSE_PERIODS times the usual one.
+_PAUSE = 0.5
 
-PAUSE_PERIODS = 20
+_PAUSE_PERIODS = 20
 
-LEAST_SAMPLES = 20
-"""A motion with fewer samples is not fitted."""
+# A motion with fewer samples is not fitted.
+_LEAST_SAMPLES = 20
 
-LARGEST_POSITION = 1e9
-"""Positions beyond, rad or m, come from damaged messages; a single one would spoil the fit of all others."""
+# Positions beyond, rad or m, come from damaged messages; a single one would spoil the fit of all others.
+_LARGEST_POSITION = 1e9
 
 CONSEQUENCE = (
     "measurements and stamps are not in step, and time derivatives of the fit have bursts there, which a lower "
@@ -72,59 +72,40 @@ def repeated_positions(position: Array) -> NDArray[np.intp]:
     return np.flatnonzero(again) + 2
 
 
-@dataclass
-class Repeats:
-    """Counts repeated positions that come in blocks.
-
-    Attributes:
-        count: number of them.
-        first: time of recording of the first, ns; None without any.
-    """
-
-    count: int = 0
-    first: int | None = None
-    _position: Array = field(default_factory=lambda: np.zeros((0, 0)), init=False)
-    _recorded: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64), init=False)
-
-    def add(self, position: Array, recorded: NDArray[np.int64]) -> None:
-        """Take the next positions (N, n), rad or m, and their times of recording (N,), ns."""
-        if len(self._position):
-            position = np.concatenate([self._position, position])
-            recorded = np.concatenate([self._recorded, recorded])
-        places = repeated_positions(position)
-        if len(places) and self.first is None:
-            self.first = int(recorded[places[0]])
-        self.count += len(places)
-        # One sample less than a repeat takes, so that none counts twice.
-        self._position, self._recorded = position[1 - _SPAN :], recorded[1 - _SPAN :]
-
-
-@dataclass
 class FitFigures:
-    """Errors of the fit.
+    """Errors of the fit of n joints, and repeated measurements.
 
     Attributes:
         count: number of samples.
         squares: (n,) sums of squared deviations from the measured positions, rad² or m².
         largest: (n,) largest deviations, rad or m.
         seam: (n,) largest step in position where two windows meet, rad or m.
-        repeats: samples that repeat the positions of the one before during a motion.
+        repeated: number of samples that repeat the positions of the one before during a motion.
+        first_repeated: time of recording of the first of them, ns; None without any.
     """
 
-    count: int = 0
-    squares: Array = field(default_factory=lambda: np.zeros(0))
-    largest: Array = field(default_factory=lambda: np.zeros(0))
-    seam: Array = field(default_factory=lambda: np.zeros(0))
-    repeats: Repeats = field(default_factory=Repeats)
+    def __init__(self, n: int) -> None:
+        self.count = self.repeated = 0
+        self.squares, self.largest, self.seam = np.zeros((3, n))
+        self.first_repeated: int | None = None
+        self._position, self._recorded = np.zeros((0, n)), np.zeros(0, dtype=np.int64)
 
     def add(self, deviation: Array) -> None:
         """Add deviations (N, n)."""
-        n = deviation.shape[1]
-        if not self.count:
-            self.squares, self.largest, self.seam = np.zeros(n), np.zeros(n), np.zeros(n)
         self.count += len(deviation)
         self.squares += np.sum(deviation**2, axis=0)
         self.largest = np.maximum(self.largest, np.max(np.abs(deviation), axis=0))
+
+    def count_repeats(self, position: Array, recorded: NDArray[np.int64]) -> None:
+        """Take the next measured positions (N, n), rad or m, and their times of recording (N,), ns."""
+        position = np.concatenate([self._position, position])
+        recorded = np.concatenate([self._recorded, recorded])
+        indices = repeated_positions(position)
+        if len(indices) and self.first_repeated is None:
+            self.first_repeated = int(recorded[indices[0]])
+        self.repeated += len(indices)
+        # One sample less than a repeat takes, so that none counts twice.
+        self._position, self._recorded = position[1 - _SPAN :], recorded[1 - _SPAN :]
 
     @property
     def rms(self) -> Array:
@@ -146,65 +127,46 @@ class _Samples(NamedTuple):
 
 
 def joint_state_batches(
-    bag: Bag,
-    topic: Topic,
-    joint_names: tuple[str, ...],
-    cutoff: float,
-    refusals: Refusals,
-    figures: FitFigures,
-    conventions: Conventions = DEFAULT,
-    drives: DriveNumbers | None = None,
+    bag: Bag, topic: Topic, robot: Robot, sampling: Sampling, refusals: Refusals, figures: FitFigures
 ) -> Iterator[Batch]:
-    """Fit the measured motion, and sample it at the times of the measurements.
-
-    Args:
-        joint_names: of the robot; messages may have other joints, too.
-        cutoff: Hz; higher frequencies count as noise.
-    """
-    samples = _samples(bag, topic, joint_names, refusals, figures.repeats, conventions, drives or DriveNumbers(None))
+    """Fit the measured motion of a robot's joints, and sample it at the times of the measurements."""
+    samples, names = _samples(bag, topic, robot, sampling.conventions, refusals, figures), list(robot.joint_names)
     for _, motion in groupby(_numbered(samples), key=itemgetter(0)):
-        yield from _fitted((block for _, block in motion), list(joint_names), cutoff, refusals, figures)
+        yield from _fitted((block for _, block in motion), names, sampling.cutoff, refusals, figures)
 
 
 def _samples(
-    bag: Bag,
-    topic: Topic,
-    joint_names: tuple[str, ...],
-    refusals: Refusals,
-    repeats: Repeats,
-    conventions: Conventions,
-    drives: DriveNumbers,
+    bag: Bag, topic: Topic, robot: Robot, conventions: Conventions, refusals: Refusals, figures: FitFigures
 ) -> Iterator[_Samples]:
     """The usable measurements in blocks; their times increase, except where a clock was set back."""
-    clock = _Clock()
+    clock, arm = _Clock(), arm_with_own_drives(robot)
     for block in read_blocks(bag, topic, refusals.add):
         stamps = block.stamps()
         names, numbers = conventions.names(block.message.name), block.numbers("position")
         try:
-            columns = places(joint_names, names, field="name", kind="joint", others=True)
+            columns = places(robot.joint_names, names, field="name", kind="joint", others=True)
             if numbers.shape[1] != len(names):
                 raise StateError(f"position has {numbers.shape[1]} entries, name has {len(names)}")
         except StateError as error:
             refusals.add(str(error), int(stamps.recorded[0]), len(block))
             continue
-        own = block.values(("effort",), len(names))
-        own = drives.in_si_units(topic, names, {"position": numbers, **own})
-        position = own["position"][:, columns]
+        values = in_si_units(arm, topic, names, {"position": numbers, **block.values(("effort",), len(names))})
+        position = values["position"][:, columns]
         effort: Array = np.full(position.shape, np.nan)
-        if "effort" in own:
-            effort = conventions.efforts(joint_names, own["effort"][:, columns])
-        finite = (np.abs(position) <= LARGEST_POSITION).all(axis=1)
+        if "effort" in values:
+            effort = conventions.efforts(robot.joint_names, values["effort"][:, columns])
+        finite = (np.abs(position) <= _LARGEST_POSITION).all(axis=1)
         forward = np.ones(len(block), dtype=bool)
         forward[finite] = clock.forward(stamps.times[finite])
         for bad, reason in (
-            (~finite, f"position is not finite, or beyond {LARGEST_POSITION:g}"),
+            (~finite, f"position is not finite, or beyond {_LARGEST_POSITION:g}"),
             (~forward, "stamp does not increase"),
         ):
             if bad.any():
                 refusals.add(reason, int(stamps.recorded[bad][0]), int(bad.sum()))
         if (finite & forward).any():
             samples = _Samples(stamps.recorded, stamps.header, stamps.times, position, effort).rows(finite & forward)
-            repeats.add(samples.position, samples.recorded)
+            figures.count_repeats(samples.position, samples.recorded)
             yield samples
 
 
@@ -221,7 +183,7 @@ class _Clock:
         if not len(time):
             return forward
         steps = np.diff(time, prepend=time[0] if self._last is None else self._last)
-        jumps = np.flatnonzero(steps < -PAUSE * 1e9).tolist()
+        jumps = np.flatnonzero(steps < -_PAUSE * 1e9).tolist()
         for start, end in zip([0, *jumps], [*jumps, len(time)], strict=True):
             if start in jumps:
                 self._newest = -(2**63)
@@ -240,7 +202,7 @@ def _numbered(blocks: Iterator[_Samples]) -> Iterator[tuple[int, _Samples]]:
         last = int(block.time[-1])
         if len(steps) > 1:
             usual = float(np.median(steps[1:]))
-        pauses = np.flatnonzero((steps > max(PAUSE * 1e9, PAUSE_PERIODS * usual)) | (steps < 0)).tolist()
+        pauses = np.flatnonzero((steps > max(_PAUSE * 1e9, _PAUSE_PERIODS * usual)) | (steps < 0)).tolist()
         for start, end in zip([0, *pauses], [*pauses, len(steps)], strict=True):
             number += start in pauses
             if start < end:
@@ -251,7 +213,7 @@ def _fitted(
     blocks: Iterator[_Samples], names: list[str], cutoff: float, refusals: Refusals, figures: FitFigures
 ) -> Iterator[Batch]:
     """The states of one motion, window by window."""
-    margin = round(min(MARGIN_PERIODS / cutoff * 1e9, 2.0**62))
+    margin = round(min(_MARGIN_PERIODS / cutoff * 1e9, 2.0**62))
     before: _Window | None = None
     held: list[_Samples] = []
     inner, count = 0, 0
@@ -259,14 +221,16 @@ def _fitted(
         if block is not None:
             held.append(block)
             count += len(block.time)
-            if count <= inner + WINDOW or block.time[-1] < held[0].time[0] + margin:
+            if count <= inner + _WINDOW or block.time[-1] < held[0].time[0] + margin:
                 continue
         samples = _Samples(*map(np.concatenate, zip(*held, strict=True)))
-        if count < LEAST_SAMPLES:
-            refusals.add(f"motion of fewer than {LEAST_SAMPLES} samples is not fitted", int(samples.recorded[0]), count)
+        if count < _LEAST_SAMPLES:
+            refusals.add(
+                f"motion of fewer than {_LEAST_SAMPLES} samples is not fitted", int(samples.recorded[0]), count
+            )
             return
         while True:
-            time, end = samples.time, inner + WINDOW
+            time, end = samples.time, inner + _WINDOW
             right = len(time)
             if end < len(time) and (block is None or time[-1] >= time[end] + margin):
                 right = int(np.searchsorted(time, time[end] + margin, side="right"))

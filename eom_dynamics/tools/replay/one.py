@@ -21,6 +21,7 @@ from ...robot import Robot, robot_from_urdf
 from ..provenance import bag_hash, hashed_in_background, robot_hash
 from ..recordings import is_motor_topic
 from ..robot_options import RobotOptions
+from .compare import MISSING, Difference
 from .evaluation import Evaluation
 from .job import Job, Manifest, Report, read_manifest
 from .outputs import open_sink
@@ -29,15 +30,16 @@ from .sources import choose_topic, command_lead
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of a job.
+    """Outcome of a job.
 
     Attributes:
-        job: the job.
-        report: None if it failed.
-        error: why it failed, on one line.
+        report: None if the job failed.
+        error: reason of the failure, on one line.
         detail: a traceback, if the error is internal.
         wall: duration, s.
         done_before: whether the output existed and was kept.
+        differences: from the golden output; None if it was not compared.
+        failed_checks: a line for each, besides the differences.
     """
 
     job: Job
@@ -46,6 +48,25 @@ class Outcome:
     detail: str = ""
     wall: float = 0.0
     done_before: bool = False
+    differences: list[Difference] | None = None
+    failed_checks: tuple[str, ...] = ()
+
+    @property
+    def beyond(self) -> list[Difference]:
+        """Differences from the golden output beyond their tolerances."""
+        return [row for row in self.differences or () if row.beyond]
+
+    @property
+    def missing(self) -> list[str]:
+        """A line for each topic that the golden bag lacks, which was not compared."""
+        return [f"{row.topic}: {row.text}" for row in self.differences or () if row.field == MISSING]
+
+    @property
+    def failures(self) -> list[str]:
+        """The error, or a line for each field that differs from the golden output and for each failed check."""
+        if self.report is None:
+            return [self.error]
+        return [*(f"{row.topic}: {row.text}" for row in self.beyond), *self.failed_checks]
 
 
 @np.errstate(over="ignore", invalid="ignore")  # damaged messages hold any number
@@ -96,7 +117,7 @@ def replay_bag(job: Job, progress: Callable[[float], None] | None = None) -> Rep
             if figures.count:
                 report.deviation, report.largest_deviation = figures.rms.tolist(), figures.largest.tolist()
                 report.seam = figures.seam.tolist()
-                report.repeated, report.first_repeated = figures.repeats.count, figures.repeats.first
+                report.repeated, report.first_repeated = figures.repeated, figures.first_repeated
             if job.against:
                 report.rms = np.sqrt(squares / compared).tolist()
             report.bag_hash, report.robot_hash = hash_of_bag(), robot_hash(robot)

@@ -21,13 +21,13 @@ from ...robot import Robot
 from ..provenance import file_hash
 from ..writing import TEMPORARY, FolderError, whole_file, whole_folder
 from .evaluation import Commands
-from .job import Format, Job, Report, add_to_manifest, read_manifest
+from .job import Job, Report, add_to_manifest, read_manifest
 
 # The templates of so many combinations of names are kept.
 _MOST_TEMPLATES = 32
 
-Sink = Callable[[Commands], None]
-"""Writes commands to an output."""
+# Writes commands to an output.
+_Sink = Callable[[Commands], None]
 
 
 def output_topics(namespace: str) -> dict[str, str]:
@@ -41,7 +41,7 @@ def output_topics(namespace: str) -> dict[str, str]:
 
 
 @contextmanager
-def open_sink(job: Job, report: Report, robot: Robot, motor_names: tuple[str, ...]) -> Iterator[Sink]:
+def open_sink(job: Job, report: Report, robot: Robot, motor_names: tuple[str, ...]) -> Iterator[_Sink]:
     """Begin an output; it appears, and its line in the manifest, when the context ends without an error.
 
     Args:
@@ -50,12 +50,12 @@ def open_sink(job: Job, report: Report, robot: Robot, motor_names: tuple[str, ..
     Raises:
         FolderError: the output cannot be written, exists, or is the user's and must not be overwritten.
     """
-    if job.format is Format.PARQUET:
+    if job.format == "parquet":
         require("parquet")
     _superseded(job)
     with (whole_file if job.is_file else whole_folder)(job.output, force=job.force) as target:
         folder = target.parent if job.is_file else target
-        table = job.format is Format.PARQUET
+        table = job.format == "parquet"
         with _table_sink(target, robot, motor_names) if table else _bag_sink(folder, job, report.topic) as write:
             yield write
         files = {name: file_hash(folder / name) for name in job.files}
@@ -92,11 +92,10 @@ def _superseded(job: Job) -> list[Path]:
 
 
 @contextmanager
-def _bag_sink(folder: Path, job: Job, topic: str) -> Iterator[Sink]:
-    """Messages in the namespace of the topic that is replayed."""
+def _bag_sink(folder: Path, job: Job, topic: str) -> Iterator[_Sink]:
     layouts: dict[tuple[Any, ...], list[Layout]] = {}
     topics = output_topics(topic.rpartition("/")[0])
-    with BagWriter(folder, job.bag_name, Storage(job.format.value), topics) as writer:
+    with BagWriter(folder, job.bag_name, Storage(job.format), topics) as writer:
         yield lambda commands: writer.write(commands.stamps.recorded, _messages(commands, layouts))
 
 
@@ -132,7 +131,7 @@ def _messages(commands: Commands, layouts: dict[tuple[Any, ...], list[Layout]]) 
 
 
 @contextmanager
-def _table_sink(file: Path, robot: Robot, motor_names: tuple[str, ...]) -> Iterator[Sink]:
+def _table_sink(file: Path, robot: Robot, motor_names: tuple[str, ...]) -> Iterator[_Sink]:
     """Columns ``recorded`` and ``stamp`` (ns), ``frame``, ``held``, and one for each field and joint or motor."""
     import pyarrow as pa
     import pyarrow.parquet as parquet

@@ -13,85 +13,66 @@ from ..results import Result, ResultSection, TextTable
 from .compare import MISSING, Difference
 from .job import Report
 from .joint_states import CONSEQUENCE
-from .run import BagResult
+from .one import Outcome
 
 # At most as many lines of one kind are printed per bag.
 _MOST_LINES = 8
 
 
 def replay_result(
-    results: Sequence[BagResult],
-    checks: Sequence[Sequence[str]],
-    golden: Path | None,
-    about: Mapping[str, str],
-    page: Path | None = None,
+    outcomes: Sequence[Outcome], golden: Path | None, about: Mapping[str, str], page: Path | None = None
 ) -> Result:
-    """Make the result of a replay: a row for each bag, and details of each below.
-
-    Args:
-        checks: failed checks of each bag, besides differences.
-        golden: what the bags were compared with.
-    """
-    failures = [result.outcome.error for result in results if result.outcome.report is None]
-    if differing := sum(result.differs for result in results):
-        compared = sum(result.differences is not None for result in results)
+    """Make the result of a replay: a row for each bag, and details below; ``golden`` is what bags are compared with."""
+    failures = [outcome.error for outcome in outcomes if outcome.report is None]
+    if differing := sum(bool(outcome.beyond) for outcome in outcomes):
+        compared = sum(outcome.differences is not None for outcome in outcomes)
         failures.append(f"{differing} of {compared} bags differ from {golden}")
-    failures += [
-        f"{result.outcome.job.bag}: {line}" for result, lines in zip(results, checks, strict=True) for line in lines
-    ]
-    every = _failures(results, checks)
-    failed = sum(map(bool, every))
+    failures += [f"{outcome.job.bag}: {line}" for outcome in outcomes for line in outcome.failed_checks]
+    failed = sum(bool(outcome.failures) for outcome in outcomes)
     return Result(
-        title=str(results[0].outcome.job.bag) if len(results) == 1 else f"{len(results):,} bags",
-        facts={"passed": f"{len(results) - failed:,}", "failed": f"{failed:,}"} if len(results) > 1 else {},
-        sections=[ResultSection(tables=[_index(results, every)]), *map(_section, results)],
+        title=str(outcomes[0].job.bag) if len(outcomes) == 1 else f"{len(outcomes):,} bags",
+        facts={"passed": f"{len(outcomes) - failed:,}", "failed": f"{failed:,}"} if len(outcomes) > 1 else {},
+        sections=[ResultSection(tables=[_index(outcomes)]), *map(_section, outcomes)],
         failures=failures,
         files={} if page is None else {"page": page},
-        json=[_as_json(result, lines) for result, lines in zip(results, every, strict=True)],
+        json=list(map(_as_json, outcomes)),
         about=about,
     )
 
 
-def _failures(results: Sequence[BagResult], checks: Sequence[Sequence[str]]) -> list[list[str]]:
-    """All failures of each bag: its error, differences and failed checks."""
-    return [[*result.failures(), *lines] for result, lines in zip(results, checks, strict=True)]
-
-
-def _index(results: Sequence[BagResult], failures: Sequence[Sequence[str]]) -> TextTable:
+def _index(outcomes: Sequence[Outcome]) -> TextTable:
     """Table with a row for each bag; with the worst difference if any bag was compared."""
-    compared = any(result.differences is not None for result in results)
+    compared = any(outcome.differences is not None for outcome in outcomes)
     header = ("bag", "topic", "commands", "refused", "recorded, s", "took, s", "")
     rows = []
-    for result, lines in zip(results, failures, strict=True):
-        outcome, report = result.outcome, result.outcome.report
-        done, damaged = outcome.done_before, report is not None and report.damage
-        state = "failed" if lines else "done before" if done else "damaged" if damaged else ""
+    for outcome in outcomes:
+        report, done = outcome.report, outcome.done_before
+        damaged = report is not None and report.damage
+        state = "failed" if outcome.failures else "done before" if done else "damaged" if damaged else ""
         numbers = ("",) * 4
         if report is not None:
             numbers = report.topic, f"{report.commands:,}", f"{report.refusals.total:,}", f"{report.seconds:.2f}"
         row = (outcome.job.bag.name, *numbers, "" if done else f"{outcome.wall:.2f}", state)
-        rows.append((*row, _worst(result)) if compared else row)
-    failed = {(i, header.index("")) for i, lines in enumerate(failures) if lines}
+        rows.append((*row, _worst(outcome)) if compared else row)
+    failed = {(i, header.index("")) for i, outcome in enumerate(outcomes) if outcome.failures}
     return TextTable((*header, "worst difference") if compared else header, rows, text_columns=2, failed=failed)
 
 
-def _worst(result: BagResult) -> str:
+def _worst(outcome: Outcome) -> str:
     """The largest difference beyond its tolerance, relative to it."""
-    beyond = [row for row in result.differences or () if row.beyond]
-    if not beyond:
+    if not outcome.beyond:
         return ""
-    worst = max(beyond, key=lambda row: row.largest / max(row.absolute, 1e-300))
+    worst = max(outcome.beyond, key=lambda row: row.largest / max(row.absolute, 1e-300))
     return f"{worst.topic}: {worst.field}{f' of {worst.worst}' if worst.worst else ''}, {worst.largest:.2g}"
 
 
-def _section(result: BagResult) -> ResultSection:
-    """Notes of the replay of a bag, errors of fit and efforts by joint, and differences; empty if there are none."""
-    outcome, report = result.outcome, result.outcome.report
+def _section(outcome: Outcome) -> ResultSection:
+    report = outcome.report
     lines, tables = outcome.detail.splitlines(), []
     if report is not None:
         # Differences without a number, such as of names of joints.
-        others = (row for row in result.differences or () if row.beyond and not row.largest)
-        lines += [*_notes(report), *(f"{row.topic}: {row.text}" for row in others), *result.missing]
+        others = [row for row in outcome.beyond if not row.largest]
+        lines += [*_notes(report), *(f"{row.topic}: {row.text}" for row in others), *outcome.missing]
         errors = {
             "fit, RMS": [f"{x:.2e}" for x in report.deviation],
             "fit, largest": [f"{x:.2e}" for x in report.largest_deviation],
@@ -100,13 +81,12 @@ def _section(result: BagResult) -> ResultSection:
         if errors := {title: values for title, values in errors.items() if values}:
             rows = list(zip(report.joint_names, *errors.values(), strict=True))
             tables.append(TextTable(("joint", *errors), rows))
-        if result.differences:
-            tables.append(_differences(result.differences))
+        if outcome.differences:
+            tables.append(_differences(outcome.differences))
     return ResultSection(str(outcome.job.bag) if lines or tables else "", lines, tables=tables)
 
 
 def _differences(differences: Sequence[Difference]) -> TextTable:
-    """Table with a row for each field that was compared."""
     shown = [row for row in differences if row.field != MISSING]
     rows = [
         (
@@ -121,21 +101,21 @@ def _differences(differences: Sequence[Difference]) -> TextTable:
     return TextTable(header, rows, text_columns=2, failed=failed)
 
 
-def _as_json(result: BagResult, failures: Sequence[str]) -> dict[str, Any]:
-    outcome, found = result.outcome, {}
-    if result.differences is not None:
-        rows = [vars(row) | {"match": row.match.value} for row in result.differences if row.field != MISSING]
-        found = {"differences": rows, "missing": [row.topic for row in result.differences if row.field == MISSING]}
+def _as_json(outcome: Outcome) -> dict[str, Any]:
+    compared: dict[str, Any] = {}
+    if (differences := outcome.differences) is not None:
+        rows = [vars(row) for row in differences if row.field != MISSING]
+        compared = {"differences": rows, "missing": [row.topic for row in differences if row.field == MISSING]}
     return {
         "bag": str(outcome.job.bag),
         "output": str(outcome.job.output),
-        "passed": not failures,
-        "failures": list(failures),
+        "passed": not outcome.failures,
+        "failures": outcome.failures,
         "error": outcome.error,
         "wall": outcome.wall,
         "done_before": outcome.done_before,
         "report": outcome.report.as_json() if outcome.report else None,
-        **found,
+        **compared,
     }
 
 
@@ -156,27 +136,24 @@ def _notes(report: Report) -> Iterator[str]:
         )
 
 
-def as_junit(results: Sequence[BagResult], checks: Sequence[Sequence[str]]) -> bytes:
+def as_junit(outcomes: Sequence[Outcome]) -> bytes:
     """Return a JUnit report, a test case for each bag: an error if it was not replayed, a failure if a check fails."""
-    every = _failures(results, checks)
-    errors = sum(result.outcome.report is None for result in results)
+    errors = sum(outcome.report is None for outcome in outcomes)
     counts = {
-        "tests": str(len(results)),
-        "failures": str(sum(map(bool, every)) - errors),
+        "tests": str(len(outcomes)),
+        "failures": str(sum(bool(outcome.failures) for outcome in outcomes) - errors),
         "errors": str(errors),
-        "time": f"{sum(result.outcome.wall for result in results):.3f}",
+        "time": f"{sum(outcome.wall for outcome in outcomes):.3f}",
     }
     suite = ElementTree.Element("testsuite", {"name": "eom_dynamics replay", **counts})
-    for result, lines in zip(results, every, strict=True):
-        outcome = result.outcome
+    for outcome in outcomes:
         name = {"name": printable(str(outcome.job.bag)), "time": f"{outcome.wall:.3f}"}
         case = ElementTree.SubElement(suite, "testcase", {"classname": "eom_dynamics.replay", **name})
-        if lines:
+        if texts := list(map(printable, outcome.failures)):
             kind = "failure" if outcome.report is not None else "error"
-            texts = list(map(printable, lines))
             ElementTree.SubElement(case, kind, {"message": texts[0]}).text = "\n".join(texts)
-        if result.missing:
-            ElementTree.SubElement(case, "system-out").text = "\n".join(map(printable, result.missing))
+        if outcome.missing:
+            ElementTree.SubElement(case, "system-out").text = "\n".join(map(printable, outcome.missing))
     return ElementTree.tostring(suite, encoding="utf-8", xml_declaration=True)
 
 

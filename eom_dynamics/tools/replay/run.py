@@ -28,17 +28,8 @@ from ...bags.bag import ENDINGS, METADATA, is_storage
 from ...exceptions import EomDynamicsError
 from ...extras import require
 from ..writing import TEMPORARY
-from .compare import (
-    MISSING,
-    Difference,
-    Match,
-    Tolerances,
-    check_golden,
-    check_golden_table,
-    compare_bags,
-    compare_tables,
-)
-from .job import Format, Job, read_manifest
+from .compare import Tolerances, check_golden, check_golden_table, compare_bags, compare_tables
+from .job import Job, read_manifest
 from .one import Outcome, done_before, loaded_robot_hash, replay_bag, run_job
 from .outputs import output_topics
 from .sources import choose_topic
@@ -55,41 +46,12 @@ class Golden:
     Attributes:
         path: of the bag, the Parquet table, or the folder of them.
         tolerances: allowed differences.
-        match: which messages belong together.
+        match: as for :func:`.compare_bags`.
     """
 
     path: Path
     tolerances: Tolerances = field(default_factory=Tolerances)
-    match: Match = Match.RECORDED
-
-
-@dataclass(frozen=True)
-class BagResult:
-    """The result of one bag.
-
-    Attributes:
-        outcome: of its replay.
-        differences: from its golden bag; None if it was not compared.
-    """
-
-    outcome: Outcome
-    differences: list[Difference] | None = None
-
-    @property
-    def differs(self) -> bool:
-        """Whether a field differs from the golden bag by more than its tolerance."""
-        return any(difference.beyond for difference in self.differences or ())
-
-    @property
-    def missing(self) -> list[str]:
-        """A line for each topic that the golden bag lacks, which was not compared."""
-        return [f"{row.topic}: {row.text}" for row in self.differences or () if row.field == MISSING]
-
-    def failures(self) -> list[str]:
-        """Return a line if the bag was not replayed, or for each field that differs from the golden bag."""
-        if self.outcome.report is None:
-            return [self.outcome.error]
-        return [f"{row.topic}: {row.text}" for row in self.differences or () if row.beyond]
+    match: str = "recorded"
 
 
 def replay(
@@ -102,24 +64,21 @@ def replay(
     scheduler: str | None = None,
     resume: bool = False,
     progress: Progress | None = None,
-) -> list[BagResult]:
+) -> list[Outcome]:
     """Replay bags and compare the outputs.
 
     A single bag is replayed in this process, and its errors are raised. Several, or those in folders, are replayed in
-    parallel, each into an output of its name in the folder ``output``, and their errors are part of the results.
+    parallel, each into an output of its name in the folder ``output``, and their errors are part of the outcomes.
 
     Args:
         bags: bags and folders of bags.
-        output: see above.
         settings: of each replay; its ``bag`` and ``output`` are replaced.
         golden: what to compare with.
-        processes: number of parallel processes; by default one per core.
-        scheduler: address of a Dask scheduler to use instead of processes.
-        resume: keep outputs that were made of the same contents with the same settings and release.
+        processes, scheduler, resume: as for :func:`replay_bags`.
         progress: called with the number of bags replayed so far, in fractions of a bag, and their total number.
 
     Returns:
-        A result for each bag.
+        An outcome for each bag.
 
     Raises:
         BagError: there are no bags, two would have the same output, or none of the golden bags can be compared with.
@@ -155,19 +114,17 @@ def replay(
             resume=resume,
             progress=progress and (lambda shares, done: progress(len(done) + sum(shares), len(accepted))),
         )
-        found = {job: replace(outcome, job=job) for job, outcome in zip(accepted, replayed, strict=True)}
-        outcomes = [found[job] if job in found else Outcome(job, error=refused[job]) for job in jobs]
-    compare = compare_tables if settings.format is Format.PARQUET else compare_bags
-    return [
-        BagResult(outcome, compare(outcome.job.output, goldens[outcome.job], golden.tolerances, golden.match))
-        if golden and outcome.report
-        else BagResult(outcome)
-        for outcome in outcomes
-    ]
+        by_job = {job: replace(outcome, job=job) for job, outcome in zip(accepted, replayed, strict=True)}
+        outcomes = [by_job[job] if job in by_job else Outcome(job, error=refused[job]) for job in jobs]
+    compare = compare_tables if settings.format == "parquet" else compare_bags
+    for k, outcome in enumerate(outcomes):
+        if golden and outcome.report:
+            differences = compare(outcome.job.output, goldens[outcome.job], golden.tolerances, golden.match)
+            outcomes[k] = replace(outcome, differences=differences)
+    return outcomes
 
 
 def _jobs(bags: Sequence[Path], folder: Path, settings: Job) -> list[Job]:
-    """Return a job for each bag, with an output of its name in the folder."""
     taken: dict[Path, Path] = {}
     for path in bags:
         for bag in find_bags(path):
@@ -175,7 +132,7 @@ def _jobs(bags: Sequence[Path], folder: Path, settings: Job) -> list[Job]:
             stem = name.name
             for suffix in (".zstd", *ENDINGS):
                 stem = stem.removesuffix(suffix)
-            output = folder / name.parent / (f"{stem}.parquet" if settings.format is Format.PARQUET else stem)
+            output = folder / name.parent / (f"{stem}.parquet" if settings.format == "parquet" else stem)
             if output in taken:
                 raise BagError(f"{bag} and {taken[output]} would have the same output {output}; replay them separately")
             taken[output] = bag
@@ -196,7 +153,7 @@ def _refused(goldens: dict[Job, Path]) -> dict[Job, str]:
         except (BagError, OSError):
             continue
         try:
-            if job.format is Format.PARQUET:
+            if job.format == "parquet":
                 check_golden_table(golden)
             else:
                 check_golden(golden, output_topics(namespace))
@@ -231,10 +188,10 @@ def find_bags(path: Path) -> list[Path]:
     """
     if not path.is_dir() or _is_bag(path):
         return [path]
-    found = list(_bags_in(path))
-    if not found:
+    bags = list(_bags_in(path))
+    if not bags:
         raise BagError(f"{path}: has no bags in it")
-    return found
+    return bags
 
 
 def _is_bag(folder: Path) -> bool:
@@ -312,7 +269,6 @@ def replay_bags(
 
 @contextmanager
 def _cores(jobs: Mapping[int, Job], processes: int) -> Iterator[_Running]:
-    """Run jobs on the cores of this machine."""
     # Processes start as copies of one that has imported this module, which takes longer than replaying a short bag.
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__])
@@ -337,7 +293,6 @@ def _cores(jobs: Mapping[int, Job], processes: int) -> Iterator[_Running]:
 
 
 def _begin_process(fractions: Any, stop: Any) -> None:
-    """Set up a process of the pool."""
     # Ctrl-C reaches the whole group; the parent handles it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _shared.fractions, _shared.stop = fractions, stop

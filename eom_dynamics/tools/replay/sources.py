@@ -24,12 +24,12 @@ from ...robot import Robot
 from ...spelling import listed
 from ...trajectory import Trajectory, through
 from ..recording_options import Sampling
-from ..recordings import DriveNumbers, is_motor_topic, only_one
+from ..recordings import is_motor_topic, only_one
 from .batch import Batch, Refusals
 from .joint_states import FitFigures, joint_state_batches
 
-INPUT_TYPES = (SETPOINT, JOINT_TRAJECTORY, JOINT_STATE)
-"""Types of messages that describe a motion; the first one that a bag has is taken."""
+# Types of messages that describe a motion; the first one that a bag has is taken.
+_INPUT_TYPES = (SETPOINT, JOINT_TRAJECTORY, JOINT_STATE)
 
 # Samples of a trajectory in a batch.
 _BLOCK = 4096
@@ -42,23 +42,20 @@ def read_setpoints(
     bag: Bag, topic: Topic, robot: Robot, sampling: Sampling, refusals: Refusals, figures: FitFigures
 ) -> Iterator[Batch]:
     """Read the setpoints of a topic, sample its trajectories, or fit its measured positions."""
-    names = sampling.conventions.names
     if topic.type == JOINT_STATE:
-        joints, drives = robot.joint_names, DriveNumbers(robot)
-        return joint_state_batches(bag, topic, joints, sampling.cutoff, refusals, figures, sampling.conventions, drives)
+        return joint_state_batches(bag, topic, robot, sampling, refusals, figures)
     if topic.type == SETPOINT:
         batches = _setpoint_batches(bag, topic, refusals)
     else:
         batches = _trajectory_batches(bag, topic, sampling.rate, refusals)
-    return (replace(batch, names=names(batch.names)) for batch in batches)
+    return (replace(batch, names=sampling.conventions.names(batch.names)) for batch in batches)
 
 
 def command_lead(bag: Bag, topic: Topic, robot: Robot, given: float | None = None) -> float:
     """Lead of the commands over the motion of a topic, s.
 
-    Args:
-        given: by default, that of the first command which was recorded with the setpoints, or that of the robot; none
-            for motions that were measured or planned.
+    By default, that of the first command which was recorded with the setpoints, or that of the robot; none for motions
+    that were measured or planned.
     """
     if given is not None:
         return given
@@ -72,41 +69,40 @@ def command_lead(bag: Bag, topic: Topic, robot: Robot, given: float | None = Non
 
 def recorded_payloads(bag: Bag, topic: Topic, refusals: Refusals) -> list[tuple[int, Any]]:
     """Times of recording, ns, and messages of the payloads in the namespace of a motion, in order."""
-    found: list[tuple[int, Any]] = []
+    payloads: list[tuple[int, Any]] = []
     for other in _beside(bag, topic, PAYLOAD):
-        found += read_messages(bag, other, lambda why, time: refusals.add(f"payload cannot be read: {why}", time))
-    return sorted(found, key=lambda pair: pair[0])
+        payloads += read_messages(bag, other, lambda why, time: refusals.add(f"payload cannot be read: {why}", time))
+    return sorted(payloads, key=lambda pair: pair[0])
 
 
 def _beside(bag: Bag, topic: Topic, kind: str) -> list[Topic]:
-    """Topics of a type in the namespace of another."""
     space = topic.name.rpartition("/")[0]
-    return [each for each in bag.topics if each.type == kind and each.name.rpartition("/")[0] == space]
+    return [other for other in bag.topics if other.type == kind and other.name.rpartition("/")[0] == space]
 
 
 def choose_topic(bag: Bag, name: str | None = None) -> Topic:
     """Choose the topic to replay.
 
     Args:
-        name: of the topic; by default the only one of the first type in INPUT_TYPES that the bag has, motor topics
+        name: of the topic; by default the only one of the first type in _INPUT_TYPES that the bag has, motor topics
             excluded.
 
     Raises:
         BagError: there is no such topic, or more than one.
     """
-    usable = [topic for topic in bag.topics if topic.type in INPUT_TYPES]
+    usable = [topic for topic in bag.topics if topic.type in _INPUT_TYPES]
     if name is not None:
         named = bag.named(name)
         chosen = [topic for topic in named if topic in usable]
         if named and not chosen:
-            raise BagError(f"{bag.path}: topic {name} is of type {named[0].type}, not one of {', '.join(INPUT_TYPES)}")
+            raise BagError(f"{bag.path}: topic {name} is of type {named[0].type}, not one of {', '.join(_INPUT_TYPES)}")
     else:
         # Motor positions differ from link positions by the deflection of the springs.
         of_links = [topic for topic in usable if not is_motor_topic(topic)]
-        kinds = [kind for kind in INPUT_TYPES if any(topic.type == kind for topic in of_links)]
+        kinds = [kind for kind in _INPUT_TYPES if any(topic.type == kind for topic in of_links)]
         chosen = [topic for topic in of_links if topic.type == kinds[0]] if kinds else []
     if not chosen:
-        wanted = f"topic {name}" if name is not None else f"topic of type {' or '.join(INPUT_TYPES)}"
+        wanted = f"topic {name}" if name is not None else f"topic of type {' or '.join(_INPUT_TYPES)}"
         motors = listed(topic.name for topic in usable if is_motor_topic(topic)) if name is None else ""
         remedy = f"; {motors}: motor positions, replayed only if named with --topic" if motors else ""
         raise BagError(f"{bag.path}: has no {wanted}; it has {bag.topics_in_words}{remedy}")
@@ -114,7 +110,6 @@ def choose_topic(bag: Bag, name: str | None = None) -> Topic:
 
 
 def _setpoint_batches(bag: Bag, topic: Topic, refusals: Refusals) -> Iterator[Batch]:
-    """Read the setpoints of a topic."""
     for block in read_blocks(bag, topic, refusals.add):
         fields = {name: block.numbers(name) for name in (*STATE_FIELDS, *STIFFNESS_FIELDS)}
         # Messages have the force first.
@@ -135,7 +130,6 @@ class _Planned(NamedTuple):
 
 
 def _trajectory_batches(bag: Bag, topic: Topic, rate: float, refusals: Refusals) -> Iterator[Batch]:
-    """Sample the trajectories of a topic."""
     before: _Planned | None = None
     for recorded, message in read_messages(bag, topic, refusals.add):
         try:

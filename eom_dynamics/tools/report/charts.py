@@ -4,17 +4,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 
 from ...arrays import Array
+from ...messages.fields import EFFORT_FIELDS, MOTOR_FIELDS, STATE_FIELDS
 from ...stream.watchdog import Status
-from ..pages.charts import add_joints, add_limits, by_percentile, color, over_run, over_time
+from ..pages.charts import add_joints, add_limits, color, over_run, over_time
 from ..quantity_text import together
 from ..recordings import Stream
-from .record import Record, Units, limits_by_name
+from .record import Record, limits_by_name
 
 _SECTIONS = {
     "motion": (
@@ -81,32 +83,22 @@ _MOST_SHADED = 50
 
 Charts = dict[str, go.Figure]
 
-# Titles of charts, quantities of their units, and what units are divided by, by section and field.
-_FIELDS = {
-    "motion": {
-        "position": ("q, position", "position", ""),
-        "velocity": ("q̇, velocity", "position", "/s"),
-        "acceleration": ("q̈, acceleration", "position", "/s²"),
-        "jerk": ("q⁽³⁾, jerk", "position", "/s³"),
-        "snap": ("q⁽⁴⁾, snap", "position", "/s⁴"),
-    },
-    "effort": {
-        "effort": ("τ, joint effort", "effort", ""),
-        "effort_rate": ("τ̇, its rate", "effort", "/s"),
-        "effort_acceleration": ("τ̈, its acceleration", "effort", "/s²"),
-    },
-    "motors": {
-        "motor_position": ("θ, motor position", "position", ""),
-        "motor_velocity": ("θ̇, motor velocity", "position", "/s"),
-        "motor_acceleration": ("θ̈, motor acceleration", "position", "/s²"),
-        "motor_effort": ("τ_m, motor effort", "effort", ""),
-    },
+# Fields, quantities, and titles of the charts of these and of their time derivatives, by section.
+_FIELDS: dict[str, list[tuple[Sequence[str], str, Sequence[str]]]] = {
+    "motion": [
+        (STATE_FIELDS, "position", ("q, position", "q̇, velocity", "q̈, acceleration", "q⁽³⁾, jerk", "q⁽⁴⁾, snap"))
+    ],
+    "effort": [(EFFORT_FIELDS, "effort", ("τ, joint effort", "τ̇, its rate", "τ̈, its acceleration"))],
+    "motors": [
+        (MOTOR_FIELDS[:3], "position", ("θ, motor position", "θ̇, motor velocity", "θ̈, motor acceleration")),
+        (MOTOR_FIELDS[3:], "effort", ("τ_m, motor effort",)),
+    ],
 }
+
+_SUFFIXES = ("", "/s", "/s²", "/s³", "/s⁴")
 
 # Times, names, values, and style of curves.
 _Curves = tuple[Array, Sequence[str], Array, Mapping[str, Any]]
-
-_THOUSANDTHS = "thousandths of a position"
 
 _LIMITED = ("position", "velocity", "acceleration", "jerk", "effort", "effort_rate")
 
@@ -152,7 +144,6 @@ class _Drawing:
     def __init__(self, record: Record, points: int, group: str) -> None:
         self._record, self._points, self._group = record, points, group
         self._colors = {joint: color(i) for i, joint in enumerate(record.joints)}
-        self._units = Units(record)
         longest = sorted(record.interruptions, key=lambda phase: phase.start - phase.end)[:_MOST_SHADED]
         band = {"type": "rect", "layer": "below", "yref": "paper", "y0": 0, "y1": 1, "line": {"width": 0}}
         self._shades = [
@@ -161,15 +152,16 @@ class _Drawing:
 
     def fields(self, section: str, stream: Stream | None, measured: Stream | None = None) -> Charts:
         """Draw the fields of a section that a stream or measurement has, with their limits."""
-        charts = {}
-        for field, (title, quantity, suffix) in _FIELDS[section].items():
-            present = [x for x in (stream, measured) if x is not None and field in x.values]
-            dotted = {"kind": "measured", "line": _DOTTED} if len(present) > 1 else {}
-            curves = [(self._record.t(x), x.names, x.values[field], dotted if x is measured else {}) for x in present]
-            if any(names for _, names, *_ in curves):
-                charts[field] = self._chart(title, quantity, curves, suffix)
-                if field in _LIMITED:
-                    add_limits(charts[field], limits_by_name(self._record, field), self._colors)
+        charts, t = {}, self._record.t
+        for names, quantity, titles in _FIELDS[section]:
+            for field, title, suffix in zip(names, titles, _SUFFIXES, strict=False):
+                present = [x for x in (stream, measured) if x is not None and field in x.values]
+                dotted = {"kind": "measured", "line": _DOTTED} if len(present) > 1 else {}
+                curves = [(t(x), x.names, x.values[field], dotted if x is measured else {}) for x in present]
+                if any(joints for _, joints, *_ in curves):
+                    charts[field] = self._chart(title, quantity, curves, suffix)
+                    if field in _LIMITED:
+                        add_limits(charts[field], limits_by_name(self._record, field), self._colors)
         return charts
 
     def motors(self) -> Charts:
@@ -177,14 +169,14 @@ class _Drawing:
         if self._record.spring_deflection is not None:
             t, names, values = self._record.spring_deflection
             curves: list[_Curves] = [(t, names, 1e3 * values, {})]
-            charts["link_deflection"] = self._chart("θ − q, deflection of the spring", _THOUSANDTHS, curves)
+            charts["link_deflection"] = self._chart("θ − q, deflection of the spring", "milliposition", curves)
         return charts | self.fields("motors", self._record.motors)
 
     def deviations(self) -> Charts:
         charts: Charts = {}
         if (x := self._record.position_deviation) is not None:
             title = f"{position_name(self._record)} − measured position"
-            charts["position_off"] = self._chart(title, _THOUSANDTHS, [(x.t, x.names, 1e3 * x.value, _THIN)])
+            charts["position_off"] = self._chart(title, "milliposition", [(x.t, x.names, 1e3 * x.value, _THIN)])
         if (x := self._record.effort_deviation) is not None:
             charts["effort_off"] = self._chart("τ − measured effort", "effort", [(x.t, x.names, x.value, _THIN)])
         return charts
@@ -197,16 +189,11 @@ class _Drawing:
             charts["intervals"] = self._durations(f"{stream.topic}: stamp intervals", *record.intervals(stream))
         if record.latency is not None:
             charts["latency"] = self._durations("Latency, setpoint to command", *record.latency)
-            charts["latency_percentiles"] = by_percentile("Latency by percentile", record.latency[1], self._points)
         return charts
 
     def _chart(self, title: str, quantity: str, curves: Sequence[_Curves], suffix: str = "") -> go.Figure:
-        """Draw curves over time; the suffix is that of their units."""
-        all_units = [
-            self._units.milli(names) if quantity == _THOUSANDTHS else self._units.of(quantity, names, suffix)
-            for _, names, *_ in curves
-        ]
-        figure = over_time(title, together(sum(all_units, ())), 0.0, self._record.duration, group=self._group)
+        all_units = [[unit + suffix for unit in self._record.units(quantity, names)] for _, names, *_ in curves]
+        figure = over_time(title, together([*chain(*all_units)]), 0.0, self._record.duration, group=self._group)
         for (t, names, values, style), units in zip(curves, all_units, strict=True):
             colors = [self._colors[name] for name in names]
             add_joints(figure, names, units, t, values, points=self._points, colors=colors, **style)

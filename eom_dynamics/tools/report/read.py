@@ -19,10 +19,11 @@ from ...arrays import Array
 from ...bags import Bag, BagError, Topic
 from ...bags.layout import Stamps
 from ...bags.types import COMMAND, JOINT_STATE, JOINT_TRAJECTORY, SETPOINT
+from ...elastic import ElasticArm
 from ...messages.fields import EFFORT_FIELDS, MEASURED_FIELDS, MOTOR_FIELDS, MOTOR_SETPOINT_FIELDS, STATE_FIELDS
 from ...robot import Robot
 from ..recording_options import Conventions, Sampling
-from ..recordings import DriveNumbers, Stream, is_motor_topic, joined, read_streams
+from ..recordings import Stream, arm_with_own_drives, in_si_units, is_motor_topic, joined, read_streams
 from ..replay.evaluation import Evaluation
 from ..replay.joint_states import CONSEQUENCE, repeated_positions
 from ..replay.one import described_robot
@@ -63,15 +64,14 @@ def read_records(
         robot = described_robot(bag, robot_options) if robot is None else robot
         if robot is not None:
             sampling.conventions.check(robot.name, robot.joint_names)
-        reader = _Reader(bag, sampling.conventions, DriveNumbers(robot), progress)
-        records = [_with_robot(record, robot) for record in _read_records(path, bag, reader)]
+        records, unread = _read_records(bag, sampling.conventions, arm_with_own_drives(robot), progress)
+        records = [_with_robot(record, robot) for record in records]
         planned = [topic.name for topic in bag.topics if topic.type == JOINT_TRAJECTORY]
         if not records and not (planned and robot):
-            unread = "".join(f"; {line}" for line in reader.unread)
             needs = ", and a trajectory needs its robot: --robot ROBOT" if planned else ""
             raise BagError(
                 f"{path}: has no message of type {SETPOINT}, {COMMAND} or {JOINT_STATE} of joints{needs}; "
-                f"it has {bag.topics_in_words}{unread}"
+                f"it has {bag.topics_in_words}{''.join(f'; {line}' for line in unread)}"
             )
         if not records:
             records = [Record(path.name, robot)]
@@ -84,7 +84,6 @@ def read_records(
 
 
 def _completed(record: Record, bag: Bag, sampling: Sampling, *, robot_known: bool) -> Record:
-    """Add commands if they can be computed, or the reason why not."""
     if record.command:
         return record
     if record.robot is None:
@@ -163,14 +162,20 @@ def _findings(record: Record) -> list[str]:
     return notes
 
 
-def _read_records(path: Path, bag: Bag, reader: _Reader) -> list[Record]:
-    """Read the records of the node's topics, or if there are none, of joint states."""
+def _read_records(
+    bag: Bag, conventions: Conventions, arm: ElasticArm | None, progress: Progress | None
+) -> tuple[list[Record], list[str]]:
+    """Records of the node's topics, or if there are none, of joint states; and lines on messages not read."""
+    path, notes, unread = bag.path, list[str](), list[str]()
     wanted = [topic for topic in bag.topics if topic.type in (SETPOINT, COMMAND, JOINT_STATE)]
     if len(wanted) > _MOST_TOPICS:
         raise BagError(
             f"{path}: has {len(wanted):,} topics of motions and commands, more than {_MOST_TOPICS} for a page"
         )
-    of_topic = {topic: reader.read(topic, k / len(wanted), 1 / len(wanted)) for k, topic in enumerate(wanted)}
+    of_topic = {}
+    for k, topic in enumerate(wanted):
+        bag.progress = _part_of(progress, k, len(wanted))
+        of_topic[topic] = _read_topic(bag, topic, conventions, arm, notes, unread)
     states = [
         stream
         for topic, streams in of_topic.items()
@@ -185,18 +190,20 @@ def _read_records(path: Path, bag: Bag, reader: _Reader) -> list[Record]:
             present = {part: stream for part, stream in streams.items() if len(stream)}
             if present:
                 of_space[_namespace(topic)] = present | of_space.get(_namespace(topic), {})
-    notes, unread = (*bag.damage, *reader.unread, *reader.notes), tuple(reader.unread)
-    if not of_space:
-        names = [path.name if len(states) == 1 else f"{path.name} {stream.topic}" for stream in states]
-        pairs = zip(names, states, strict=True)
-        return [Record(name, measured=stream, notes=notes, unread=unread) for name, stream in pairs]
     records = []
     for space, of_one in of_space.items():
         joints = [joint for stream in of_one.values() for joint in stream.names]
         name = f"{path.name} {space}" if len(of_space) > 1 else path.name
-        measured = _best_matching(states, joints, space)
-        records.append(Record(name, measured=measured, notes=notes, unread=unread, **of_one))
-    return records
+        records.append(Record(name, measured=_best_matching(states, joints, space), **of_one))
+    if not of_space:
+        names = [path.name if len(states) == 1 else f"{path.name} {stream.topic}" for stream in states]
+        records = [Record(name, measured=stream) for name, stream in zip(names, states, strict=True)]
+    every = (*bag.damage, *unread, *notes)
+    return [replace(record, notes=every, unread=tuple(unread)) for record in records], unread
+
+
+def _part_of(progress: Progress | None, k: int, count: int) -> Progress | None:
+    return progress and (lambda share: progress((k + share) / count))
 
 
 def _namespace(topic: Topic) -> str:
@@ -227,38 +234,27 @@ def _with_robot(record: Record, robot: Robot | None) -> Record:
     return replace(record, notes=(*record.notes, note))
 
 
-class _Reader:
-    """Reader of the topics of a bag, with warnings on what it could not read."""
-
-    def __init__(self, bag: Bag, conventions: Conventions, drives: DriveNumbers, progress: Progress | None) -> None:
-        self._bag, self._conventions, self._drives, self._progress = bag, conventions, drives, progress
-        self.notes: list[str] = []
-        self.unread: list[str] = []
-
-    def read(self, topic: Topic, done: float, fraction: float) -> dict[str, Stream]:
-        """Read the streams of a topic, by their names in a record."""
-        progress = self._progress
-        self._bag.progress = progress and (lambda read: progress(done + fraction * read))
-        parts: dict[str, list[Stream]] = {}
-        bad: list[str] = []
-        contents, refuse = partial(_contents, topic), lambda reason, _: bad.append(reason)
-        for kind, part in read_streams(self._bag, topic, contents, refuse):
-            names, values = tuple(self._conventions.names(part.names)), dict(part.values)
-            if _is_motor_setpoint(topic):
-                found = self._drives.in_si_units(topic, names, values)
-                values = {MOTOR_SETPOINT_FIELDS[field]: x for field, x in found.items()}
-            elif kind == "measured" and "effort" in values:
-                values["effort"] = self._conventions.efforts(names, values["effort"])
-            parts.setdefault(kind, []).append(replace(part, names=names, values=values))
-        if bad:
-            self.unread.append(f"{topic.name}: {len(bad):,} messages could not be read, the first: {bad[0]}")
-        if any(not any(part.stamp.any() for part in of_kind) for of_kind in parts.values()):
-            self.notes.append(f"{topic.name}: messages have no stamps; times of recording are used")
-        return {kind: _in_order(topic.name, of_kind) for kind, of_kind in parts.items()}
+def _read_topic(
+    bag: Bag, topic: Topic, conventions: Conventions, arm: ElasticArm | None, notes: list[str], unread: list[str]
+) -> dict[str, Stream]:
+    """Streams of a topic, by their names in a record; warnings are added to ``notes`` and ``unread``."""
+    parts: dict[str, list[Stream]] = {}
+    bad: list[str] = []
+    for kind, part in read_streams(bag, topic, partial(_contents, topic), lambda reason, _: bad.append(reason)):
+        names, values = tuple(conventions.names(part.names)), dict(part.values)
+        if _is_motor_setpoint(topic):
+            values = {MOTOR_SETPOINT_FIELDS[field]: x for field, x in in_si_units(arm, topic, names, values).items()}
+        elif kind == "measured" and "effort" in values:
+            values["effort"] = conventions.efforts(names, values["effort"])
+        parts.setdefault(kind, []).append(replace(part, names=names, values=values))
+    if bad:
+        unread.append(f"{topic.name}: {len(bad):,} messages could not be read, the first: {bad[0]}")
+    if any(not any(part.stamp.any() for part in of_kind) for of_kind in parts.values()):
+        notes.append(f"{topic.name}: messages have no stamps; times of recording are used")
+    return {kind: _in_order(topic.name, of_kind) for kind, of_kind in parts.items()}
 
 
 def _in_order(topic: str, parts: Sequence[Stream], *, is_recorded: bool = True, is_fitted: bool = False) -> Stream:
-    """Join parts into one stream in the order of its stamps."""
     stream = replace(joined(topic, parts), is_recorded=is_recorded, is_fitted=is_fitted)
     return stream[np.argsort(stream.stamp, kind="stable")]
 

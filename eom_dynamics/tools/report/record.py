@@ -45,13 +45,11 @@ class Deviation:
         t: (N,) s.
         names: of the joints (n,).
         value: (N, n); NaN where either is unknown.
-        measured: (N, n).
     """
 
     t: Array
     names: tuple[str, ...]
     value: Array
-    measured: Array
 
     @property
     def rms(self) -> Array:
@@ -67,11 +65,6 @@ class Deviation:
     def mean(self) -> Array:
         """(n,) mean."""
         return _of_known(self.value, np.mean)
-
-    @property
-    def spread(self) -> Array:
-        """(n,) standard deviation of the measured quantity, where the deviation is known."""
-        return _of_known(np.where(np.isnan(self.value), np.nan, self.measured), np.std)
 
 
 @dataclass(frozen=True)
@@ -157,6 +150,15 @@ class Record:
         """Zero of the time axis: the first stamp, ns."""
         return min(int(stream.stamp[0]) for stream in self.streams)
 
+    def units(self, quantity: str, names: Sequence[str]) -> tuple[str, ...]:
+        """Units of a position, its thousandth or an effort, by joint or motor; revolute if the robot is unknown."""
+        if quantity == "milliposition":
+            return milli(self.units("position", names))
+        types = {} if self.robot is None else {joint.name: joint.type for joint in self.robot.independent_joints}
+        # Motors of an antagonistic pair have the name of their joint with a suffix.
+        joints = (name.removesuffix("_agonist").removesuffix("_antagonist") for name in names)
+        return tuple(unit(quantity, types.get(joint, "revolute")) for joint in joints)
+
     def t(self, stream: Stream) -> Array:
         """Return the stamps of a stream since the origin (N,), s."""
         return stream.seconds(self.origin)
@@ -191,7 +193,7 @@ class Record:
             pause = t[after] - t[after - 1] > _REACH * np.median(np.diff(t))
             found[pause & (wanted != t[after]) & (wanted != t[after - 1])] = np.nan
         difference = found - theirs
-        return None if np.isnan(difference).all() else Deviation(wanted, names, difference, theirs)
+        return None if np.isnan(difference).all() else Deviation(wanted, names, difference)
 
     @cached_property
     def spring_deflection(self) -> tuple[Array, tuple[str, ...], Array] | None:
@@ -262,16 +264,16 @@ def limit_utilization(record: Record) -> list[Peak]:
         return []
     limits = bounds(arm)
     motion, efforts = record.setpoint or record.measured, record.command or record.measured
-    found: list[Peak] = []
+    peaks: list[Peak] = []
     for stream, quantities in ((motion, _MOTION), (efforts, ("effort", "effort_rate"))):
         for what in quantities:
             if stream is not None and what in stream.values and (what == "position" or limits.limited(what)):
                 values = _of_joints(arm.robot, stream, what, limits.names[what])
-                found += _of_values(limits, what, record.t(stream), values)
+                peaks += _of_values(limits, what, record.t(stream), values)
     if record.motors is not None and limits.of_motors:
         for what, values in _of_motors(arm, record.motors).items():
-            found += _of_values(limits, what, record.t(record.motors), values)
-    return sorted(found, key=lambda use: -use.ratio)
+            peaks += _of_values(limits, what, record.t(record.motors), values)
+    return sorted(peaks, key=lambda use: -use.ratio)
 
 
 def _ranges(limits: Bounds, what: str) -> dict[str, tuple[float, float]]:
@@ -309,14 +311,13 @@ def _of_motors(arm: ElasticArm, motors: Stream) -> dict[str, Array]:
 
 
 def _column(stream: Stream, field: str, name: str) -> Array:
-    """Values (N,) of a joint or motor; NaN if the stream lacks it."""
     if name not in stream.names or field not in stream.values:
         return np.full(len(stream), np.nan)
     return stream.values[field][:, stream.names.index(name)]
 
 
 def _of_values(limits: Bounds, what: str, t: Array, values: Array) -> list[Peak]:
-    found = []
+    peaks = []
     for k, (name, (lower, upper)) in enumerate(_ranges(limits, what).items()):
         x = values[:, k]
         if not np.isfinite([lower, upper]).any() or np.isnan(x).all():
@@ -325,31 +326,10 @@ def _of_values(limits: Bounds, what: str, t: Array, values: Array) -> list[Peak]
         most = int(np.argmax(distance))
         value, ratio = float(x[most]), range_ratio(distance[most], lower, upper)
         limit = nearest_end(value, lower, upper)
-        found.append(Peak(what, name, limits.units[what][k], value, limit, ratio, float(t[most]), most))
-    return found
+        peaks.append(Peak(what, name, limits.units[what][k], value, limit, ratio, float(t[most]), most))
+    return peaks
 
 
 def percent_used(peak: Peak) -> str:
     """Return the utilization of a limit in words; a one-sided range is 0% or ``exceeded``."""
     return f"{peak.ratio:.0%}" if peak.ratio < np.inf else "exceeded"
-
-
-_PAIR = ("_agonist", "_antagonist")
-
-
-class Units:
-    """Units by joint; those of revolute joints if the robot is unknown."""
-
-    def __init__(self, record: Record) -> None:
-        joints = () if record.robot is None else record.robot.independent_joints
-        self._types = {joint.name: joint.type for joint in joints}
-
-    def of(self, quantity: str, joints: Sequence[str], suffix: str = "") -> tuple[str, ...]:
-        """Return the unit of a position or effort of each joint or motor, with a suffix such as ``/s``."""
-        # Motors of an antagonistic pair have the name of their joint with a suffix.
-        names = (next((name[: -len(end)] for end in _PAIR if name.endswith(end)), name) for name in joints)
-        return tuple(unit(quantity, self._types.get(name, "revolute")) + suffix for name in names)
-
-    def milli(self, joints: Sequence[str]) -> tuple[str, ...]:
-        """Return mrad or mm for each joint."""
-        return milli(self.of("position", joints))

@@ -14,7 +14,7 @@ from ..quantity_text import NOTHING, microseconds, number
 from ..recordings import Stream
 from ..results import Result, ResultSection, TextTable
 from .charts import SHADES, heading, points_of_curve, position_name, sections
-from .record import DOING, Deviation, Record, Units, limit_utilization, percent_used
+from .record import DOING, Deviation, Record, limit_utilization, percent_used
 
 
 @np.errstate(over="ignore", invalid="ignore")  # damaged messages hold any number
@@ -55,12 +55,11 @@ def _record_result(record: Record, points: int, group: str) -> Result:
 def _facts(record: Record, peaks: Sequence[Peak]) -> dict[str, str]:
     facts = {"from first to last stamp": f"{number(record.duration)} s"}
     facts |= {"messages of " + ", ".join(topics): f"{count:,}" for count, topics in _counts(record).items()}
-    fit, effort, units = record.position_deviation, record.effort_deviation, Units(record)
-    if fit is not None:
-        rms = _worst(1e3 * fit.rms, units.milli(fit.names))
+    if (fit := record.position_deviation) is not None:
+        rms = _worst(1e3 * fit.rms, record.units("milliposition", fit.names))
         facts[f"RMS of {position_name(record)} − measured, worst joint"] = rms
-    if effort is not None:
-        facts["RMS of τ − measured effort, worst joint"] = _worst(effort.rms, units.of("effort", effort.names))
+    if (effort := record.effort_deviation) is not None:
+        facts["RMS of τ − measured effort, worst joint"] = _worst(effort.rms, record.units("effort", effort.names))
     for peak in peaks[:1]:
         facts[f"of a limit, at most: {peak.quantity.replace('_', ' ')} of {peak.name}"] = percent_used(peak)
     if record.latency is not None:
@@ -102,28 +101,21 @@ def _limits(record: Record, peaks: Sequence[Peak]) -> ResultSection:
 
 
 def _deviation_table(record: Record) -> TextTable:
-    fit, effort, units = record.position_deviation, record.effort_deviation, Units(record)
-    header = ["joint"]
-    if fit is not None:
-        header += [f"{position_name(record)}: RMS", "peak"]
-    if effort is not None:
-        header += ["τ: RMS", "peak", "mean", "measured: standard deviation"]
-    rows = []
-    for joint in dict.fromkeys([*(fit.names if fit else ()), *(effort.names if effort else ())]):
-        row = [joint]
-        if fit is not None:
-            (unit,) = units.milli((joint,))
-            row += [_of_joint(fit, joint, 1e3 * values, unit) for values in (fit.rms, fit.peak)]
-        if effort is not None:
-            (unit,) = units.of("effort", (joint,))
-            columns = (effort.rms, effort.peak, effort.mean, effort.spread)
-            row += [_of_joint(effort, joint, values, unit) for values in columns]
-        rows.append(row)
-    return TextTable(header, rows)
+    columns: dict[str, dict[str, str]] = {}  # texts by joint
 
+    def add(title: str, deviation: Deviation, quantity: str, values: Array) -> None:
+        pairs = zip(values, record.units(quantity, deviation.names), strict=True)
+        columns[title] = dict(zip(deviation.names, (f"{number(x)} {unit}" for x, unit in pairs), strict=True))
 
-def _of_joint(found: Deviation, joint: str, values: Array, unit: str) -> str:
-    return f"{number(float(values[found.names.index(joint)]))} {unit}" if joint in found.names else NOTHING
+    if (fit := record.position_deviation) is not None:
+        add(f"{position_name(record)}: RMS", fit, "milliposition", 1e3 * fit.rms)
+        add(f"{position_name(record)}: peak", fit, "milliposition", 1e3 * fit.peak)
+    if (effort := record.effort_deviation) is not None:
+        for name in ("RMS", "peak", "mean"):
+            add(f"τ: {name}", effort, "effort", getattr(effort, name.lower()))
+    joints = dict.fromkeys(joint for column in columns.values() for joint in column)
+    rows = [(joint, *(column.get(joint, NOTHING) for column in columns.values())) for joint in joints]
+    return TextTable(("joint", *columns), rows)
 
 
 def _timing_table(record: Record) -> TextTable:

@@ -92,16 +92,16 @@ def read_efforts(path: Path, arm: ElasticArm) -> EffortSamples:
     """
     names = list(arm.motor_names)
     try:
-        found = {".csv": _csv, ".json": _json}.get(path.suffix, read_arrays)(path)
-        entry, named = ("motor_effort", "motor_names") if "motor_effort" in found else ("tau", "joint_names")
-        order = [str(name) for name in found.get(named, names)]
+        entries = {".csv": _csv, ".json": _json}.get(path.suffix, read_arrays)(path)
+        entry, named = ("motor_effort", "motor_names") if "motor_effort" in entries else ("tau", "joint_names")
+        order = [str(name) for name in entries.get(named, names)]
         if sorted(order) != sorted(names):
             given = listed(order) or "no joint (columns tau.NAME)"
             raise ValueError(f"has efforts of {given}; {arm.robot.name} has {listed(names)}")
-        t = output_times(found["t"])
-        tau = real_array(found[entry], entry, (len(t), len(names)))[:, [order.index(name) for name in names]]
+        t = output_times(entries["t"])
+        tau = real_array(entries[entry], entry, (len(t), len(names)))[:, [order.index(name) for name in names]]
         shape = (len(t), *arm.robot.wrench_shape)
-        return EffortSamples(t, tau, real_array(found["W"], "W", shape) if "W" in found else None)
+        return EffortSamples(t, tau, real_array(entries["W"], "W", shape) if "W" in entries else None)
     except (ValueError, KeyError, TypeError) as error:
         reason = f"has no {error}" if isinstance(error, KeyError) else error
         raise StateError(f"{path}: cannot be read as efforts over time: {reason}") from None
@@ -151,26 +151,28 @@ def run_open_loop(
         SimulationError: the integrator cannot continue.
     """
     plant = ElasticPlant(arm)
-    given = EffortSamples(np.zeros(1), np.zeros((1, len(plant.rigid)))) if efforts is None else efforts
-    start, W = float(given.t[0]), given.wrench
-    length = duration or float(given.t[-1]) - start or _FREE
+    samples = EffortSamples(np.zeros(1), np.zeros((1, len(plant.rigid)))) if efforts is None else efforts
+    start, W = float(samples.t[0]), samples.wrench
+    length = duration or float(samples.t[-1]) - start or _FREE
     if not 0 < length <= LONGEST:
         raise StateError(f"efforts take {length:.6g} s; give a --duration of up to {LONGEST:g} s")
     t = np.linspace(start, start + length, max(2, round(_RATE * length) + 1), dtype=np.float64)
     if efforts is not None:
-        t = np.union1d(t[[0, -1]] if len(given.t) > 1 else t, given.t[given.t < t[-1]])
+        t = np.union1d(t[[0, -1]] if len(samples.t) > 1 else t, samples.t[samples.t < t[-1]])
     if method is None:
         method, step = ("DOP853", None) if efforts is None else ("rk4", step or _STEP)
+
+    def effort_at(now: float, _: Any = None) -> Array:
+        return samples.at(samples.tau, now)
+
+    wrench = None if W is None else lambda now, _: samples.at(W, now)
     state = plant.state(q, qd)
-    wrench = None if W is None else lambda now, _: given.at(W, now)
-    found = simulate(
-        plant, lambda now, _: given.at(given.tau, now), t, state, wrench=wrench, method=method, step=step, partial=True
-    )
-    (end,) = found.ends
-    if end is not None and not np.any(np.isfinite(found.work)):
+    simulation = simulate(plant, effort_at, t, state, wrench=wrench, method=method, step=step, partial=True)
+    (end,) = simulation.ends
+    if end is not None and not np.any(np.isfinite(simulation.work)):
         raise StateError(f"{arm.robot.name}: the simulation cannot start: {end.reason}")
-    effort = np.array([given.at(given.tau, now) for now in t])
-    return OpenLoop(plant, found, effort, energy_audit(plant, found))
+    effort = np.array([effort_at(now) for now in t])
+    return OpenLoop(plant, simulation, effort, energy_audit(plant, simulation))
 
 
 def open_loop_result(motion: OpenLoop, page: Path, about: Mapping[str, str]) -> Result:

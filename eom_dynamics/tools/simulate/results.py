@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import plotly.graph_objects as go
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FuncFormatter, NullFormatter
@@ -24,22 +23,18 @@ from ..quantity_text import compared, for_json, milli, number, position_units, t
 from ..results import Result, ResultSection, TextTable
 from ..writing import whole_folder
 
-LABELS = ("no feedforward", "rigid: τ", "flatness: τ, τ̇, τ̈")
-"""Legend of the feedforwards, in the order of :data:`FEEDFORWARDS`."""
+# Legend of the feedforwards, in the order of :data:`FEEDFORWARDS`.
+_LABELS = ("no feedforward", "rigid: τ", "flatness: τ, τ̇, τ̈")
 
-COLORS = (color(6), color(1), color(0))
-"""Colours of the feedforwards: grey, red and blue."""
+# Colours of the feedforwards: grey, red and blue.
+_COLORS = (color(6), color(1), color(0))
 
 # Allowed relative difference between energy and work; above it the integration is not accurate.
 _ENERGY_TOLERANCE = 1e-8
 
 
 def comparison_result(comparison: Comparison, page: Path, about: Mapping[str, str], *, audited: bool = False) -> Result:
-    """Make the result of a comparison.
-
-    Args:
-        audited: add energy, work and heat of the arm with the feedforward by flatness and the highest gain.
-    """
+    """Make the result of a comparison; ``audited`` with the energy of the arm with flatness and the highest gain."""
     failures, endings = energy_failures(comparison.energy_imbalance), _endings(comparison)
     arm = shown_gain(comparison) * len(FEEDFORWARDS) + FEEDFORWARDS.index("flatness")
     audit = comparison.audit.of_arm(arm).thinned()
@@ -150,7 +145,6 @@ def _endings(comparison: Comparison) -> list[str]:
 
 
 def _table(comparison: Comparison) -> TextTable:
-    """Return a table with a row for each gain and feedforward."""
     shown = shown_unit(comparison)
 
     def with_unit(value: float, unit: str) -> str:
@@ -175,7 +169,7 @@ def _over_time(comparison: Comparison) -> go.Figure:
     t = comparison.t
     figure = over_time("Largest link error", shown_unit(comparison), t[0], t[-1], group="")
     off = 1e3 * distance(comparison)[:, shown_gain(comparison)]
-    for errors, label, shade in zip(off.T, LABELS, COLORS, strict=True):
+    for errors, label, shade in zip(off.T, _LABELS, _COLORS, strict=True):
         kept = thinned(errors, CURVE_POINTS)
         # A logarithmic axis has no zero, which errors reach where a link crosses its path.
         shown = np.maximum(errors[kept], 1e-13)
@@ -187,13 +181,12 @@ def _over_time(comparison: Comparison) -> go.Figure:
 def _over_gain(comparison: Comparison) -> go.Figure:
     rms, gains, shown = 1e3 * comparison.rms, comparison.natural_frequency, shown_unit(comparison)
     figure = chart("RMS link error", "natural frequency of the motor PD [rad/s]", shown)
-    for errors, label, shade in zip(rms.T, LABELS, COLORS, strict=True):
+    for errors, label, shade in zip(rms.T, _LABELS, _COLORS, strict=True):
         add_line(figure, gains, errors, label, {"color": shade}, unit=shown, mode="lines+markers")
     return _of_feedforwards(figure, 0.7 * float(np.nanmin(rms)), 1.4 * float(np.nanmax(rms)))
 
 
 def _of_feedforwards(figure: go.Figure, low: float, high: float) -> go.Figure:
-    """Return the figure with a legend and a logarithmic error axis."""
     figure.update_layout(showlegend=True)
     return logarithmic(figure, max(low, 1e-13), max(high, 1e-12))
 
@@ -202,64 +195,33 @@ def _write_picture(path: Path, comparison: Comparison) -> None:
     """Write the picture as PNG for a light background, legible at half its size."""
     figure = Figure(figsize=(13, 6.5), layout=ConstrainedLayoutEngine(w_pad=0.15, h_pad=0.1, rect=(0, 0, 1, 0.845)))
     axes, others = figure.subplots(1, 2, width_ratios=(1.2, 1))
-    _draw_over_time(axes, comparison)
-    _draw_over_gain(others, comparison)
+    unit, gain = shown_unit(comparison), shown_gain(comparison)
+    gains, rms = comparison.natural_frequency, 1e3 * comparison.rms
+    frame(axes, f"Largest link error  [{unit}]\nwith {feedback(comparison, gain)}")
+    over_gain = "natural frequency of the motor PD  [rad/s]"
+    frame(others, f"RMS link error  [{unit}]\nover the feedback gain", over_gain)
+    for k, (name, shade) in enumerate(zip(_LABELS, _COLORS, strict=True)):
+        axes.plot(comparison.t, 1e3 * distance(comparison)[:, gain, k], color=shade, linewidth=2.6, label=name)
+        others.plot(gains, rms[:, k], "o-", color=shade, linewidth=2.6, markersize=7)
+    axes.set_ylim(bottom=0.0)
+    axes.margins(x=0.02)
+    others.set_yscale("log")
+    others.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    others.yaxis.set_minor_formatter(NullFormatter())
+    _, rigid, flatness = rms[gain]
+    if np.isfinite(rigid / flatness):  # the ratio of both errors at the highest gain
+        arrow = {"arrowstyle": "<->", "color": INK, "shrinkA": 6, "shrinkB": 6}
+        others.annotate("", xy=(gains[gain], flatness), xytext=(gains[gain], rigid), arrowprops=arrow)
+        shade, label = _COLORS[2] if flatness <= rigid else _COLORS[1], f"{compared(rigid / flatness)} "
+        others.text(gains[gain], np.sqrt(rigid * flatness), label, fontsize=14, color=shade, ha="right", va="center")
     title = f"Link tracking error of an arm with elastic joints ({printable(comparison.robot.name)})"
     about = f"Same trajectory, same motor PD; only the feedforward differs. Simulated arm: {model_error(comparison)}."
     figure.text(0.012, 0.98, title, fontsize=18.5, color=INK, va="top", weight="bold", parse_math=False)
     figure.text(0.012, 0.905, about, fontsize=13.5, color=INK, va="top")
     legend = figure.legend(
-        handles=axes.get_lines(), loc="outside lower center", ncols=len(LABELS), frameon=False, fontsize=15
+        handles=axes.get_lines(), loc="outside lower center", ncols=len(_LABELS), frameon=False, fontsize=15
     )
-    for text, shade in zip(legend.get_texts(), COLORS, strict=True):
+    for text, shade in zip(legend.get_texts(), _COLORS, strict=True):
         text.set_color(shade)
         text.set_fontweight("bold")
     figure.savefig(path, dpi=130)
-
-
-def _draw_over_time(axes: Axes, comparison: Comparison) -> None:
-    gain = shown_gain(comparison)
-    frame(axes, f"Largest link error  [{shown_unit(comparison)}]\nwith {feedback(comparison, gain)}")
-    error = 1e3 * distance(comparison)[:, gain]
-    for k, name in enumerate(LABELS):
-        axes.plot(comparison.t, error[:, k], color=COLORS[k], linewidth=2.6, label=name)
-    axes.set_ylim(bottom=0.0)
-    axes.margins(x=0.02)
-
-
-def _draw_over_gain(axes: Axes, comparison: Comparison) -> None:
-    frame(
-        axes,
-        f"RMS link error  [{shown_unit(comparison)}]\nover the feedback gain",
-        "natural frequency of the motor PD  [rad/s]",
-    )
-    rms = 1e3 * comparison.rms
-    for k in range(len(LABELS)):
-        axes.plot(comparison.natural_frequency, rms[:, k], "o-", color=COLORS[k], linewidth=2.6, markersize=7)
-    axes.set_yscale("log")
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.yaxis.set_minor_formatter(NullFormatter())
-    _label_factors(axes, comparison.natural_frequency, rms)
-
-
-def _label_factors(axes: Axes, gains: Array, rms: Array) -> None:
-    """Label the ratio of the errors of rigid-arm and flatness feedforward at the highest gain."""
-    last = int(np.argmax(gains))
-    _, rigid, flatness = rms[last]
-    if not np.isfinite(rigid / flatness):
-        return
-    axes.annotate(
-        "",
-        xy=(gains[last], flatness),
-        xytext=(gains[last], rigid),
-        arrowprops={"arrowstyle": "<->", "color": INK, "linewidth": 1.4, "shrinkA": 6, "shrinkB": 6},
-    )
-    axes.annotate(
-        f"{compared(rigid / flatness)} ",
-        xy=(gains[last], np.sqrt(rigid * flatness)),
-        ha="right",
-        va="center",
-        fontsize=14,
-        color=COLORS[2] if flatness <= rigid else COLORS[1],
-        weight="bold",
-    )

@@ -16,8 +16,8 @@ from ...simulation.reference import read_motion
 from ...trajectory import paper_motion
 from . import LONGEST
 
-COSINE = "cosine"
-"""Name of the paper's example motion."""
+# Name of the paper's example motion.
+_COSINE = "cosine"
 
 _COSINE_DURATION = 5.0
 
@@ -30,14 +30,14 @@ def read_trajectory(
     """Read a trajectory.
 
     Args:
-        name: :data:`COSINE`, or path of a file as for :func:`eom_dynamics.simulation.reference.read_motion`.
+        name: :data:`_COSINE`, or path of a file as for :func:`eom_dynamics.simulation.reference.read_motion`.
         duration: s, at most LONGEST; None for all of a file, or 5 s of the example motion.
         rate: Hz, of the samples of a .npz file without times.
 
     Returns:
         The motion, and times (T,) at 500 Hz, s.
     """
-    if name == COSINE:
+    if name == _COSINE:
         motion: SupportsDerivatives = paper_motion(robot.n)
         start, end = 0.0, duration or _COSINE_DURATION
     else:

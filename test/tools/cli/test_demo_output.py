@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import signal
@@ -81,18 +80,6 @@ def test_a_missing_library_is_named_with_its_remedy(module: str, tmp_path: Path,
     remedy = "make build EXTRAS=demo, or pip install 'eom_dynamics[demo]'" if module == "plotly" else "make build"
     line = refused("demo", "--force", "-o", tmp_path)
     assert line.startswith(f"eom_dynamics demo: {module} is not installed; run: {remedy}")
-
-
-@pytest.mark.usefixtures("played")
-def test_a_failure_while_writing_leaves_the_last_run_complete(tmp_path: Path, monkeypatch, refused) -> None:
-    def fill_the_disk(*_: object) -> str:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    (tmp_path / "index.html").write_text("the last run", encoding="utf-8")
-    monkeypatch.setattr(results, "html_page", fill_the_disk)
-    line = refused("demo", *SHORT, "--force", "-o", tmp_path)
-    assert line == f"eom_dynamics demo: {tmp_path}: cannot be written: No space left on device"
-    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("index.html", "the last run")]
 
 
 @pytest.mark.parametrize(

@@ -34,9 +34,6 @@ from eom_dynamics.trajectory import paper_motion
 COMMAND = "eom_dynamics/msg/FeedforwardCommand"
 PERIOD = 2e-3
 QUICK = ["--cutoff", "8", "--prior-weight", "1", "--no-inertia", "--terms", "none"]
-"""Nothing of the links, which once ended in a traceback."""
-
-
 NO_ARRAYS = ("effort", "effort_rate", "effort_acceleration", "motor_acceleration")
 
 
@@ -67,7 +64,6 @@ def recorded(path: Path, arm: ElasticArm, delay: float, *, motors: bool = True, 
 
 @pytest.mark.parametrize("kind", ["springs", "rigid"])
 def test_delay_and_period_are_written(kind: str, tmp_path: Path, capsys) -> None:
-    """Within 0.1 ms of the true delay, from sensors with noise."""
     robot = load_robot("planar_2r")
     if kind == "rigid":
         robot = replace(robot, joints=tuple(replace(x, spring=RIGID) for x in robot.joints))
@@ -112,7 +108,6 @@ def test_an_uncertain_delay_is_not_written() -> None:
 
 
 def test_what_a_urdf_cannot_hold_is_told(tmp_path: Path, capsys) -> None:
-    """A patched URDF has no place for the timing."""
     source = tmp_path / "arm.urdf"
     source.write_text(urdf_arm())
     robot = replace(load_robot(source), command_period=1e-3)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from elastic_recordings import Recording, recording
-from scipy.signal import StateSpace, chirp, lsim
+from page_files import record_resonance
 from springs import with_springs
 
 pytest.importorskip("rosbags", reason="rosbags is not installed")
@@ -172,21 +172,12 @@ def test_bag_of_both_sides_without_a_sensor_of_effort(
     source: Recording, described: str, tmp_path: Path, capsys
 ) -> None:
     """Motors on a topic of their own that starts later, their efforts and currents on two others."""
-    stamps = [START + round(1e9 * t) for t in source.t]
-    late = 200
-
-    def messages(values: np.ndarray, efforts: np.ndarray | None, first: int) -> list[tuple[int, object]]:
-        rows = [()] * len(values) if efforts is None else efforts
-        return [
-            (s, joint_state(s, NAMES, q, u))
-            for s, q, u in zip(stamps[first:], values[first:], rows[first:], strict=True)
-        ]
-
+    late = slice(200, None)
     topics = {
-        "/joint_states": (JOINT_STATE, messages(source.q, None, 0)),
-        "/motor_states": (JOINT_STATE, messages(source.theta, None, late)),
-        "/drives": (JOINT_STATE, messages(source.theta, source.motor_effort, late)),
-        "/currents": (JOINT_STATE, messages(source.theta, source.motor_effort / CURRENT, late)),
+        "/joint_states": states(source, slice(None), source.q),
+        "/motor_states": states(source, late, source.theta),
+        "/drives": states(source, late, source.theta, source.motor_effort),
+        "/currents": states(source, late, source.theta, source.motor_effort / CURRENT),
     }
     bag = write_bag(tmp_path / "bag", topics)
     options = ["--motor-effort-topic", "drives", "--current-topic", "/currents", "--topic", "joint_states", "--json"]
@@ -215,7 +206,6 @@ def test_units_of_motors(
 
 
 def test_mean_efforts_of_the_last_step(source: Recording, described: str, tmp_path: Path, capsys) -> None:
-    """Efforts that belong to a time 5 ms earlier."""
     late = np.vstack([source.motor_effort[:2], source.motor_effort[:-2]])
     path = write(tmp_path / "run.npz", source.t, columns(source) | {"motor_effort": late})
     options = ["--motor-delay", "0.005", "--motor-terms", "rotor_inertia,viscous,coulomb,efficiency", "--json"]
@@ -223,50 +213,32 @@ def test_mean_efforts_of_the_last_step(source: Recording, described: str, tmp_pa
     check(json.loads(capsys.readouterr().out), skip=("torque_constant",))
 
 
-@pytest.fixture(scope="module")
-def resonant() -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Small motions about the hanging position by the linear equations, both motors driven; springs of 480 and 250."""
-    K, B, D, d = np.array([480.0, 250.0]), np.array([0.2, 0.1]), np.array([0.5, 0.3]), np.array([0.05, 0.02])
-    q0 = np.array([-np.pi / 2, 0.0])
-    dynamics = Dynamics(ROBOT)
-    M, G = dynamics.mass_matrix(q0), dynamics.inverse_dynamics_derivatives(q0, np.zeros(2), np.zeros(2))[0]
-    kp, kd = np.diag([20.0, 20.0]), np.diag([2.0, 1.0])
-    stiffness = np.block([[np.diag(K) + kp, -np.diag(K)], [-np.diag(K), np.diag(K) + G]])
-    damping = np.block([[np.diag(D + d) + kd, -np.diag(d)], [-np.diag(d), np.diag(d)]])
-    inverse = np.linalg.inv(np.block([[np.diag(B), np.zeros((2, 2))], [np.zeros((2, 2)), M]]))
-    A = np.block([[np.zeros((4, 4)), np.eye(4)], [-inverse @ stiffness, -inverse @ damping]])
-    drives = np.vstack([np.zeros((4, 2)), inverse[:, :2]])
-    t = 2e-3 * np.arange(7000)
-    fade = np.clip(np.minimum(t, 12 - t), 0, 1)[:, np.newaxis]
-    u = fade * np.column_stack([4 * chirp(t, 0.4, 12, 25, "logarithmic"), 2 * chirp(t, 25, 12, 0.4, "logarithmic")])
-    _, _, x = lsim(StateSpace(A, drives, np.eye(8), np.zeros((8, 2))), u, t)
-    theta, rate = x[:, :2], x[:, 4:6]
+def test_resonance(tmp_path: Path, capsys) -> None:
+    """A motor of 0.05 kg m² with a friction of 0.1 N m s/rad; a link without gravity on a spring of 200 N m/rad."""
+    robot = replace(with_springs(load_robot("pendulum"), LinearSpring(300.0)), gravity=np.zeros(3))
+    inertia = float(Dynamics(robot).mass_matrix(np.zeros(1))[0, 0])
+    t, *recorded = (np.asarray(x)[..., np.newaxis] for x in record_resonance(inertia)[:3])
     rng = np.random.default_rng(0)
-    effort = u - theta @ kp - rate @ kd
-    return t, {
-        "motor_position": q0 + theta + 1e-5 * rng.normal(size=theta.shape),
-        "motor_effort": effort + 0.005 * np.ptp(effort, axis=0) * rng.normal(size=theta.shape),
-    }
-
-
-def test_resonance(resonant: tuple[np.ndarray, dict[str, np.ndarray]], tmp_path: Path, capsys) -> None:
-    path, output, page = write(tmp_path / "motors.npz", *resonant), tmp_path / "arm.yaml", tmp_path / "page.html"
-    robot = tmp_path / "described.yaml"
-    robot.write_text(robot_as_yaml(with_springs(ROBOT, LinearSpring(400.0), LinearSpring(300.0))).text)
+    theta, effort = (
+        x + share * np.ptp(x) * rng.normal(size=x.shape) for x, share in zip(recorded, (1e-6, 5e-3), strict=True)
+    )
+    path, output, page = tmp_path / "motors.npz", tmp_path / "arm.yaml", tmp_path / "page.html"
+    np.savez(path, t=t.ravel(), joint_names=robot.joint_names, motor_position=theta, motor_effort=effort)
+    described = tmp_path / "described.yaml"
+    described.write_text(robot_as_yaml(robot).text)
     options = ["--motor-terms", "rotor_inertia,viscous", "--page", str(page)]
-    assert identify(path, str(robot), output, *options) == 0
+    assert identify(path, str(described), output, *options) == 0
     out = capsys.readouterr().out
     assert "springs and motors from the resonance of the motor side; link positions were not measured" in out
     assert "inertias of the links stay as in the file" in out
-    found = load_robot(output)
-    for joint, K, B, D in zip(found.joints, (480.0, 250.0), (0.2, 0.1), (0.5, 0.3), strict=True):
-        assert joint.spring.constant == pytest.approx(K, rel=STIFFNESS)
-        assert joint.rotor_inertia == pytest.approx(B, rel=ROTOR)
-        assert joint.actuator.friction.viscous == pytest.approx(D, rel=0.1)
+    (joint,) = load_robot(output).joints
+    assert joint.spring.constant == pytest.approx(200.0, rel=STIFFNESS)
+    assert joint.rotor_inertia == pytest.approx(0.05, rel=ROTOR)
+    assert joint.actuator.friction.viscous == pytest.approx(0.1, rel=0.1)
     assert "# springs and motors from the resonance of the motor side" in output.read_text()
-    assert '"response_1"' in page.read_text()
+    assert '"response_0"' in page.read_text()
     for option in (["--hold-out", "0.3"], ["--tolerance", "1"]):
-        assert identify(path, str(robot), tmp_path / "b.yaml", *option) == 2
+        assert identify(path, str(described), tmp_path / "b.yaml", *option) == 2
         assert f"{option[0]}: links were not recorded, and nothing can be judged" in capsys.readouterr().err
 
 
@@ -324,7 +296,6 @@ def test_bad_recordings(
 def test_motors_that_do_not_explain_their_efforts_stay_as_in_the_file(
     factors: tuple[float, ...], source: Recording, described: str, tmp_path: Path, capsys
 ) -> None:
-    """Springs and links, whose own efforts were measured, are identified all the same."""
     values = without("current")(columns(source)) | {"motor_effort": source.motor_effort * factors}
     output, page = tmp_path / "arm.yaml", tmp_path / "page.html"
     run = write(tmp_path / "run.npz", source.t, values)
@@ -342,20 +313,21 @@ def test_motors_that_do_not_explain_their_efforts_stay_as_in_the_file(
         assert re.search(rf"note: {joint.name}: the motor stays as in the file: residuals are \d+% .*signs, unit", err)
 
 
+def states(
+    source: Recording, rows: slice, q: np.ndarray, effort: np.ndarray | None = None, shift: float = 0.0
+) -> tuple[str, list[tuple[int, object]]]:
+    """Some rows of a recording as joint states, some time later."""
+    stamps = [START + round(1e9 * (t + shift)) for t in source.t[rows]]
+    efforts = [()] * len(stamps) if effort is None else effort[rows]
+    return JOINT_STATE, [(s, joint_state(s, NAMES, *x)) for s, *x in zip(stamps, q[rows], efforts, strict=True)]
+
+
 def bag(path: Path, source: Recording, links: slice, motors: slice, shift: float = 0.0) -> Path:
-    topics = {}
-    for topic, rows, q, u, offset in (
-        ("/joint_states", links, source.q, source.tau, 0.0),
-        ("/motor_states", motors, source.theta, source.motor_effort, shift),
-    ):
-        stamps = [START + round(1e9 * (t + offset)) for t in source.t[rows]]
-        states = [(s, joint_state(s, NAMES, x, y)) for s, x, y in zip(stamps, q[rows], u[rows], strict=True)]
-        topics[topic] = (JOINT_STATE, states)
-    return write_bag(path, topics)
+    of_motors = states(source, motors, source.theta, source.motor_effort, shift)
+    return write_bag(path, {"/joint_states": states(source, links, source.q, source.tau), "/motor_states": of_motors})
 
 
 def test_motors_of_another_time(source: Recording, tmp_path: Path, capsys) -> None:
-    """Of lengths that differ, what is common is used; what was recorded at another time is refused."""
     path = bag(tmp_path / "short", source, slice(0, 6000), slice(0, 4000))
     assert identify(path, "sea_planar_2r", tmp_path / "a.yaml") == 0
     assert "short: of 15.0 s of the links, 10.0 s have both sides of the springs" in capsys.readouterr().out
@@ -377,7 +349,6 @@ def test_springs_off_and_links_alone(source: Recording, tmp_path: Path, capsys) 
 
 
 def test_link_encoders_on_a_part_of_the_joints(source: Recording, described: str, tmp_path: Path, capsys) -> None:
-    """The spring of the joint with an encoder is identified, the other one stays as in the file."""
     values = {name: x for name, x in columns(source).items() if name not in ("position", "effort", "current")}
     header = ["t", *(f"{name}.{joint}" for name in values for joint in NAMES)]
     header += [f"position.{NAMES[0]}", f"effort.{NAMES[0]}"]

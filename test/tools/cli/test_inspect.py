@@ -21,6 +21,14 @@ from eom_dynamics.simulation import ElasticPlant, link_loop, outer_loop
 from eom_dynamics.tools.cli.main import main
 from eom_dynamics.tools.inspect.facts import facts_result, robot_facts
 
+
+def changed(folder: Path, name: str, pattern: str, text: str) -> str:
+    """The file of a packaged robot with another text in place of the first match."""
+    packaged = (resources.files(eom) / "config" / f"{name}.yaml").read_text(encoding="utf-8")
+    (folder / "arm.yaml").write_text(re.sub(pattern, text, packaged, count=1), encoding="utf-8")
+    return str(folder / "arm.yaml")
+
+
 _PARAMETERS = """
 /**:
   ros__parameters:
@@ -77,10 +85,8 @@ def test_gains_and_margins(capsys) -> None:
 
 
 def test_loops_that_cannot_be_closed_are_named(tmp_path: Path, capsys) -> None:
-    file = tmp_path / "arm.yaml"
-    text = (resources.files(eom) / "config" / "sea_planar_2r.yaml").read_text(encoding="utf-8")
-    file.write_text(text.replace("robot:\n", "robot:\n      drive_delay: 0.05\n", 1), encoding="utf-8")
-    assert main(["inspect", str(file), "--gains", "5"]) == 0
+    file = changed(tmp_path, "sea_planar_2r", "robot:\n", "robot:\n      drive_delay: 0.05\n")
+    assert main(["inspect", file, "--gains", "5"]) == 0
     output = capsys.readouterr().out
     (row,) = (line for line in output.splitlines() if line.startswith("feedback linearization  "))
     assert row.split()[-2:] == ["unstable", "unstable"]
@@ -89,31 +95,23 @@ def test_loops_that_cannot_be_closed_are_named(tmp_path: Path, capsys) -> None:
 
 @pytest.mark.parametrize("name", ["arm.urdf", "elastic_below"])
 def test_gains_of_rigid_joints(name: str, tmp_path: Path, capsys) -> None:
-    """Without springs, or with one of two, the PD has gains, and it is said what has none."""
-    if name == "arm.urdf":
-        file = tmp_path / name
-        file.write_text(urdf_arm())
-    else:
-        file = tmp_path / "arm.yaml"
-        packaged = (resources.files(eom) / "config" / "planar_2r.yaml").read_text(encoding="utf-8")
-        file.write_text(re.sub(r" +elasticity: .*\n", "", packaged, count=1))
-    assert main(["inspect", str(file), "--gains", "5", "--json"]) == 0
+    (tmp_path / "arm.urdf").write_text(urdf_arm())
+    file = str(tmp_path / name) if name == "arm.urdf" else changed(tmp_path, "planar_2r", r" +elasticity: .*\n", "")
+    assert main(["inspect", file, "--gains", "5", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert len(found["motors"]) == 2 and all(motor["kp"] > 0 for motor in found["motors"])
     assert "springs at all joints; rigid: " in found["loops"]["feedback linearization"]["refused"]
     outer = found["loops"]["links around this PD"]
     assert ("no springs" in outer["refused"]) if name == "arm.urdf" else "gain" in outer
-    assert main(["inspect", str(file), "--gains", "5"]) == 0
+    assert main(["inspect", file, "--gains", "5"]) == 0
 
 
 def test_gains_come_with_warnings(tmp_path: Path, capsys) -> None:
-    file = tmp_path / "arm.yaml"
-    text = (resources.files(eom) / "config" / "sea_planar_2r.yaml").read_text(encoding="utf-8")
-    file.write_text(text.replace("stiffness: 400.0", "stiffness: 6.98"), encoding="utf-8")
+    file = changed(tmp_path, "sea_planar_2r", "stiffness: 400.0", "stiffness: 6.98")
     expected = "stiffness 6.98 may be per degree: in N m/rad that is 399.9"
-    assert main(["inspect", str(file), "--gains", "5", "--json"]) == 0
+    assert main(["inspect", file, "--gains", "5", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["implausible"][0].endswith(expected)
-    assert main(["inspect", str(file), "--gains", "314"]) == 0
+    assert main(["inspect", file, "--gains", "314"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert "of 314 Hz (1973 rad/s)" in lines[0] and lines[-1].endswith(expected)
     assert lines[-2].endswith("a tenth of the 1000 commands a second; in rad/s, it is 49.97 Hz")

@@ -49,6 +49,7 @@ def run_of(
     stride: int = 1,
     probes: int = 0,
     last: int = 800,
+    recorded_to: float = 0.83,
     stamped_late: Array | int = 0,
 ) -> Path:
     """A bag of a run that is off by some times the shape of the motion; joint states at 500 Hz, late by 0.4 ms.
@@ -61,7 +62,7 @@ def run_of(
     stamps = {k: START + 10**6 * k + int(late[k]) for k in range(0, last + 1, stride)}
     commanded = [(START - 1, setpoint(-k, NAMES, given.motion[:, 0])) for k in range(1, probes + 1)]
     commanded += [(at, setpoint(at, NAMES, given.motion[:, k])) for k, at in stamps.items()]
-    at = np.arange(-0.01, 0.83, 0.002) + 4e-4
+    at = np.arange(-0.01, recorded_to, 0.002) + 4e-4
     shape = np.interp(at, T, SHAPE)
     q = np.stack([np.interp(at, T, given.reference[0][:, i]) for i in range(2)], axis=1) + off * shape[:, np.newaxis]
     recorded = START + np.round(at * 1e9).astype(np.int64)
@@ -150,6 +151,10 @@ def test_setpoints_of_another_motion_are_refused(tmp_path: Path, capsys, refused
     short = run_of(tmp_path, "short", motion, 1e-3, last=700)
     assert "setpoints span 0.7 s of the motion, which takes 0.8 s; record the whole run" in refused(
         *command, str(short), "-o", str(tmp_path / "z.npz")
+    )
+    cut_off = run_of(tmp_path, "cut_off", motion, 1e-3, recorded_to=0.5)
+    assert "to 0.498 s of the motion, which takes 0.8 s; record the whole run" in refused(
+        *command, cut_off, "-o", tmp_path / "z.npz"
     )
 
 

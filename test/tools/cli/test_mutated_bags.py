@@ -15,19 +15,8 @@ pytest.importorskip("mcap")
 pytest.importorskip("plotly")
 pytest.importorskip("rich")
 
-from bag_files import (
-    JOINT_STATE,
-    SETPOINT,
-    START,
-    STORE,
-    TRAJECTORY,
-    file_of,
-    joint_state,
-    setpoints,
-    trajectory,
-    write_bag,
-)
-from mcap.writer import Writer as McapWriter
+import bag_files
+from bag_files import JOINT_STATE, SETPOINT, START, STORE, TRAJECTORY, file_of, write_bag
 from mutations import mutated
 from rosbags.rosbag2 import CompressionMode
 from urdf_arms import urdf_arm
@@ -50,15 +39,15 @@ LONGEST = 10
 
 
 def contents():
-    """A setpoint topic, joint states, a trajectory, and a robot."""
     times = [START + round(t * 1e9) for t in T]
-    states = [(t, joint_state(t, NAMES, q, [1.0, 2.0])) for t, q in zip(times, STATES[0], strict=True)]
+    states = [(t, bag_files.joint_state(t, NAMES, q, [1.0, 2.0])) for t, q in zip(times, STATES[0], strict=True)]
+    plan = bag_files.trajectory(START, NAMES, [0.0, 0.3, 0.5], [[0, 0], [0.2, 0.1], [0, 0]])
     robot = STORE.types["std_msgs/msg/String"](data=urdf_arm(joints=NAMES))
     return {
         "/robot_description": ("std_msgs/msg/String", [(START, robot)]),
-        "/setpoint": (SETPOINT, setpoints(NAMES, STATES)),
+        "/setpoint": (SETPOINT, bag_files.setpoints(NAMES, STATES)),
         "/joint_states": (JOINT_STATE, states),
-        "/plan": (TRAJECTORY, [(START, trajectory(START, NAMES, [0.0, 0.3, 0.5], [[0, 0], [0.2, 0.1], [0, 0]]))]),
+        "/plan": (TRAJECTORY, [(START, plan)]),
     }
 
 
@@ -80,18 +69,13 @@ def bags(tmp_path_factory) -> dict[str, list[Path]]:
 
 
 def without_chunks(path: Path) -> Path:
-    """A bag without checksums, so that damage reaches the messages."""
+    """A bag of setpoints without checksums, so that damage reaches the messages."""
     path.mkdir()
-    with (path / f"{path.name}_0.mcap").open("wb") as stream:
-        writer = McapWriter(stream, use_chunking=False, enable_crcs=False)
-        writer.start("ros2")
-        for topic, (kind, messages) in contents().items():
-            definition = STORE.generate_msgdef(kind, ros_version=2)[0].encode()
-            channel = writer.register_channel(topic, "cdr", writer.register_schema(kind, "ros2msg", definition))
-            for time_of_recording, message in messages:
-                data = bytes(STORE.serialize_cdr(message, kind))
-                writer.add_message(channel, time_of_recording, data, time_of_recording)
-        writer.finish()
+    kind, messages = contents()["/setpoint"]
+    data = [(time_of_recording, bytes(STORE.serialize_cdr(message, kind))) for time_of_recording, message in messages]
+    definition = STORE.generate_msgdef(kind, ros_version=2)[0]
+    options = {"use_chunking": False, "enable_crcs": False}
+    bag_files.write_mcap(path / f"{path.name}_0.mcap", {"/setpoint": data}, kind, definition, **options)
     return path
 
 

@@ -53,7 +53,6 @@ def bag(path: Path, storage: str = "mcap", **topics) -> Path:
 
 @pytest.fixture
 def in_this_process(monkeypatch) -> None:
-    """Replay several bags one after another, without processes."""
 
     @contextmanager
     def one_by_one(jobs, processes):
@@ -90,28 +89,27 @@ def test_a_file_is_written_under_the_name_of_a_file(tmp_path: Path, name: str, c
     assert replay(source, "-o", output, "--force", "--cutoff", 4) == 0 and output.read_bytes() == before
     capsys.readouterr()
     assert replay(source, "-o", output, "--resume", "--cutoff", 4) == 0 and "done before" in capsys.readouterr().out
-    assert replay(source, "-o", tmp_path / "folder") == 0
-    if name == "out.mcap":
-        same = ["--compare", output, "--atol", 0, "--rtol", 0]
-        assert replay(source, "-o", tmp_path / "again", *same) == 0
 
 
-def test_comparison_with_a_golden_bag(tmp_path: Path, capsys) -> None:
-    source = bag(tmp_path / "in")
-    assert replay(source, "-o", tmp_path / "golden") == 0
-    same = ["--compare", tmp_path / "golden", "--atol", 0, "--rtol", 0]
-    assert replay(source, "-o", tmp_path / "same", *same) == 0
+@pytest.mark.parametrize("kind", ["mcap", "parquet"])
+def test_comparison_with_a_golden_output(tmp_path: Path, kind: str, capsys) -> None:
+    pytest.importorskip("pyarrow")
+    ending, topic = ("", "/feedforward") if kind == "mcap" else (".parquet", "table")
+    source, golden = bag(tmp_path / "in"), tmp_path / f"golden{ending}"
+    assert replay(source, "-o", golden) == 0
+    same = ["--format", kind, "--compare", golden, "--atol", 0, "--rtol", 0]
+    assert replay(source, "-o", tmp_path / f"same{ending}", *same) == 0
     capsys.readouterr()
     other = bag(tmp_path / "other", **{"/setpoint": (SETPOINT, setpoints(NAMES, STATES * (1 + 1e-4)))})
-    assert replay(other, "-o", tmp_path / "out", "--compare", tmp_path / "golden") == 1
+    assert replay(other, "-o", tmp_path / f"out{ending}", *same[:4]) == 1
     output = capsys.readouterr()
-    assert re.search(r"/feedforward +motor_effort +400 +\S+ +joint_1 +400 +1700000000\.000000000", output.out)
-    assert output.err == f"eom_dynamics replay: failed: 1 of 1 bags differ from {tmp_path / 'golden'}\n"
-    loose = ["--compare", tmp_path / "golden", "--rtol", 0.01, "--atol", 0.01, "--atol", "effort_acceleration=1"]
-    assert replay(other, "-o", tmp_path / "loose", *loose, "--json") == 0
+    assert re.search(rf"{topic} +motor_effort +400 +\S+ +joint_1 +400 +1700000000\.000000000", output.out)
+    assert output.err == f"eom_dynamics replay: failed: 1 of 1 bags differ from {golden}\n"
+    loose = [*same[:4], "--rtol", 0.01, "--atol", 0.01, "--atol", "effort_acceleration=1"]
+    assert replay(other, "-o", tmp_path / f"loose{ending}", *loose, "--json") == 0
     (result,) = json.loads(capsys.readouterr().out)
     assert result["report"]["commands"] == 400 and 0 < result["wall"] < 60
-    assert max(row["largest"] for row in result["differences"] if row["field"] == "position") > 1e-6
+    assert max(row["largest"] for row in result["differences"] if row["field"] == "effort") > 1e-6
 
 
 def test_a_golden_bag_with_some_topics_is_compared_and_the_others_are_named(tmp_path: Path, capsys) -> None:
@@ -134,7 +132,6 @@ def test_a_golden_bag_with_some_topics_is_compared_and_the_others_are_named(tmp_
 
 @pytest.mark.usefixtures("in_this_process")
 def test_results_for_machines(tmp_path: Path, capsys) -> None:
-    """JSON and JUnit say what passed, the worst joint with its time and tolerance, and the contents."""
     changed = STATES.copy()
     changed[2, 123, 1] += 0.5  # in the middle, the acceleration of the second joint
     bag(tmp_path / "golden_of/a")
@@ -219,23 +216,6 @@ def test_a_missing_golden_bag_does_not_stop_the_others(tmp_path: Path, capsys) -
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"b", "replayed.jsonl"}
 
 
-@pytest.mark.usefixtures("in_this_process")
-def test_several_bags_and_resuming(tmp_path: Path, capsys) -> None:
-    for k in range(2):
-        bag(tmp_path / f"in/{k}", "sqlite3" if k else "mcap")
-    (tmp_path / "in/broken.db3").write_bytes(b"")
-    command = [tmp_path / "in", "-o", tmp_path / "out"]
-    assert replay(*command, "--json") == 1
-    output = capsys.readouterr()
-    assert output.err.startswith("eom_dynamics replay: ") and "broken.db3: is empty" in output.err
-    assert [bool(result["error"]) for result in json.loads(output.out)] == [False, False, True]
-    (tmp_path / "in/broken.db3").unlink()
-    shutil.copytree(tmp_path / "out", tmp_path / "golden")
-    assert replay(*command, "--resume", "--compare", tmp_path / "golden") == 0
-    assert capsys.readouterr().out.count("done before") == 2
-    assert read_bag(tmp_path / "out/0").keys() == read_bag(tmp_path / "out/1").keys()
-
-
 @pytest.mark.parametrize(
     ("earlier", "later", "files", "named"),
     [
@@ -309,7 +289,6 @@ def _states(names, position=lambda t: 0.0, effort: Sequence[float] = ()):
 
 
 def _motion(offset: float = 0.0):
-    """What measures a slow motion."""
     return _states(NAMES, lambda t: np.sin(t) + offset)
 
 
@@ -327,14 +306,6 @@ def test_efforts_beyond_their_tolerance_fail(tmp_path: Path, capsys) -> None:
     assert replay(*command, between, "--tolerance", f"{high}={1.01 * max(first, second)}") == 0
     assert replay(*command, f"{low}={0.9 * min(first, second)}") == 1
     assert capsys.readouterr().err.count(f"joint {low} ") == 1
-
-
-@pytest.mark.parametrize("value", ["-1", "nan", "joint_1=-0.1", "=1", "inf"])
-def test_tolerances_are_numbers_from_zero_on(capsys, value: str) -> None:
-    for option in ("--tolerance", "--atol", "--rtol"):
-        with pytest.raises(SystemExit) as caught:
-            replay("in", "-o", "out", f"{option}={value}")
-        assert caught.value.code == 2 and capsys.readouterr().err.count("\n") == 1
 
 
 def test_limits_fail_is_a_gate(tmp_path: Path, capsys) -> None:
@@ -374,29 +345,11 @@ def test_refused_messages_and_damage_are_reported_and_fail_with_strict(tmp_path:
         assert (tmp_path / "strict" / source.name).exists()
 
 
-@pytest.mark.usefixtures("in_this_process")
-def test_tables_are_compared_with_golden_ones(tmp_path: Path, capsys) -> None:
-    pytest.importorskip("pyarrow")
-    for k in range(2):
-        bag(tmp_path / f"in/{k}")
-    command = [tmp_path / "in", "--format", "parquet", "-o"]
-    assert replay(*command, tmp_path / "golden") == 0
-    assert replay(*command, tmp_path / "same", "--compare", tmp_path / "golden", "--atol", 0, "--rtol", 0) == 0
-    other = bag(tmp_path / "other", **{"/setpoint": (SETPOINT, setpoints(NAMES, STATES * (1 + 1e-4)))})
-    capsys.readouterr()
-    golden = tmp_path / "golden/0.parquet"
-    assert replay(other, *command[1:], tmp_path / "out.parquet", "--compare", golden) == 1
-    output = capsys.readouterr()
-    assert re.search(r"table +motor_effort +400 +\S+ +joint_1 +400 +1700000000\.000000000", output.out)
-    assert output.err == f"eom_dynamics replay: failed: 1 of 1 bags differ from {golden}\n"
-
-
 def _of_motors(path: Path) -> Path:
     return bag(path, **{"/motor_setpoint": _motion(), "/a/motor_states": _motion()})
 
 
 def _joint_states(*names: str):
-    """A bag of joints, at zero."""
     return lambda path: bag(path, **{"/joint_states": _states(names)})
 
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
-import sys
 from pathlib import Path
 
 import pytest
@@ -109,10 +108,3 @@ def test_what_cannot_be_shown_is_refused_on_one_line(tmp_path: Path, monkeypatch
     ):
         assert reason in refused("report", name, "-o", "page.html")
         assert not Path("page.html").exists()
-
-
-@pytest.mark.parametrize("module", ["plotly", "rosbags", "rich"])
-def test_what_is_missing_is_named_with_its_remedy(module: str, monkeypatch, refused) -> None:
-    monkeypatch.setitem(sys.modules, module, None)
-    line = refused("report", "bag", "-o", "page.html")
-    assert line.startswith(f"eom_dynamics report: {module} is not installed; run: make build EXTRAS=report, or pip ")

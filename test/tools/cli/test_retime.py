@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
+from paths import CONFIG
 
 import eom_dynamics as eom
 from eom_dynamics.simulation.reference import read_motion
@@ -21,34 +23,15 @@ pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"{', '.join(MISSING)} mis
 NAMES = ("joint_1", "joint_2")
 WAYPOINTS = [[0.0, 0.5], [0.8, -0.2], [1.2, 0.6]]
 
-ROBOT = """\
-/**:
-  ros__parameters:
-    robot:
-      name: planar
-      joint_names: [joint_1, joint_2]
-      inertia_reference: com
-      joints:
-"""
-
-
 LIMITS = "limits: {velocity: 2.0, effort: 10.0, effort_rate: 200.0}"
 
 
 def robot_file(folder: Path, limits: str = LIMITS) -> Path:
-    """A planar arm; the second joint has its usual limits unless there are none at all."""
-    text = ROBOT
-    for name, x, own in zip(NAMES, (0.0, 0.5), (limits, limits and LIMITS), strict=True):
-        text += f"""\
-        {name}:
-          type: revolute
-          screw: [0.0, 0.0, 1.0, 0.0, 0.0, 0.0]
-          origin: {{xyz: [{x}, 0.0, 0.0], rpy: [0.0, 0.0, 0.0]}}
-          mass: 1.0
-          center_of_mass: [0.4, 0.0, 0.0]
-          inertia: [0.01, 0.0, 0.0, 0.01, 0.0, 0.01]
-          {own}
-"""
+    """A rigid planar arm; the second joint has its usual limits unless there are none at all."""
+    text = re.sub(r" +(elasticity|rotor_inertia): .*\n", "", (CONFIG / "planar_2r.yaml").read_text(encoding="utf-8"))
+    text = text.replace("[0.0, -9.80665, 0.0]", "[0.0, 0.0, -9.80665]")
+    for name, own in zip(NAMES, (limits, limits and LIMITS), strict=True):
+        text = text.replace(f"{name}:\n", f"{name}:\n          {own}\n")
     file = folder / "planar.yaml"
     file.write_text(text, encoding="utf-8")
     return file
@@ -56,12 +39,10 @@ def robot_file(folder: Path, limits: str = LIMITS) -> Path:
 
 @pytest.fixture(scope="module")
 def robot(tmp_path_factory) -> Path:
-    """A planar arm with limits."""
     return robot_file(tmp_path_factory.mktemp("retime"))
 
 
 def write(path: Path) -> Path:
-    """The waypoints in a format, with joints in another order."""
     turned = [row[::-1] for row in WAYPOINTS]
     if path.suffix == ".csv":
         path.write_text("t,q.joint_2,q.joint_1\n" + "".join(f"0,{a},{b}\n" for a, b in turned), encoding="utf-8")

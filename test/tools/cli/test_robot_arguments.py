@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -34,7 +34,8 @@ OPTIONS = (
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_takes_the_same_options(command: str, tmp_path: Path, monkeypatch, capsys) -> None:
-    _skip_without_libraries(command)
+    for module in NEEDS.get(command, []):
+        pytest.importorskip(module)
     monkeypatch.chdir(tmp_path)
     loaded = []
 
@@ -51,7 +52,8 @@ def test_every_command_takes_the_same_options(command: str, tmp_path: Path, monk
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_robot_that_cannot_be_loaded_is_one_line_and_2(command: str, tmp_path: Path, monkeypatch, capsys) -> None:
-    _skip_without_libraries(command)
+    for module in NEEDS.get(command, []):
+        pytest.importorskip(module)
     monkeypatch.chdir(tmp_path)
     Path("broken.yaml").write_text("/**: {ros__parameters: {robot: {name: [}}", encoding="utf-8")
     for robot in ("nobody", "missing.urdf", "broken.yaml"):
@@ -62,9 +64,18 @@ def test_a_robot_that_cannot_be_loaded_is_one_line_and_2(command: str, tmp_path:
     assert [path.name for path in tmp_path.iterdir()] == ["broken.yaml"]
 
 
+@pytest.mark.parametrize(
+    ("command", "module"), [("report", "plotly"), ("report", "rosbags"), ("report", "rich"), ("view", "viser")]
+)
+def test_a_missing_library_is_named_with_its_extra(command: str, module: str, monkeypatch, refused) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    line = refused(command, "iiwa", *(["-o", "page.html"] if command == "report" else []))
+    assert line.startswith(f"eom_dynamics {command}: {module} is not installed; run: make build EXTRAS={command}, or ")
+
+
 CART = (
     '<robot name="cart"><link name="world"/><link name="cart"><inertial><mass value="2"/>'
-    '<inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="{izz}"/></inertial></link><link name="hook"/>'
+    '<inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="3"/></inertial></link><link name="hook"/>'
     '<joint name="rail" type="prismatic"><parent link="world"/><child link="cart"/>'
     '<limit lower="-1" upper="3" velocity="2" effort="5"/></joint>'
     '<joint name="weld" type="fixed"><parent link="cart"/><child link="hook"/><origin xyz="0 4 0"/></joint></robot>'
@@ -72,7 +83,7 @@ CART = (
 
 
 def test_a_warning_is_one_line_on_stderr(tmp_path: Path, capsys) -> None:
-    (tmp_path / "cart.urdf").write_text(CART.format(izz=3), encoding="utf-8")
+    (tmp_path / "cart.urdf").write_text(CART, encoding="utf-8")
     command = [str(tmp_path / "cart.urdf"), "--unphysical", "warn"]
     assert main(["inspect", *command, "--json"]) == 0
     output = capsys.readouterr()
@@ -81,20 +92,3 @@ def test_a_warning_is_one_line_on_stderr(tmp_path: Path, capsys) -> None:
     assert main(["codegen", *command, "-o", str(tmp_path / "code"), "--language", "c", "--functions", "effort"]) == 0
     assert capsys.readouterr().err == f"eom_dynamics codegen: warning: {warning}\n"
     assert main(["inspect", *command[:1], "--unphysical", "refuse"]) == 2
-
-
-def test_xacro_arguments_are_passed_on(tmp_path: Path, capsys) -> None:
-    pytest.importorskip("xacro", reason="xacro is missing: pip install xacro")
-    text = CART.format(izz=1).replace("<robot ", '<robot xmlns:xacro="http://www.ros.org/wiki/xacro" ')
-    text = text.replace("<link", '<xacro:arg name="mass" default="2"/><link', 1).replace(
-        'mass value="2"', 'mass value="$(arg mass)"'
-    )
-    (tmp_path / "cart.xacro").write_text(text, encoding="utf-8")
-    assert main(["inspect", str(tmp_path / "cart.xacro"), "--xacro", "mass:=7", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["total_mass"] == 7
-
-
-def _skip_without_libraries(command: str) -> None:
-    for module in NEEDS.get(command, []):
-        if importlib.util.find_spec(module) is None:
-            pytest.skip(f"{module} is missing")

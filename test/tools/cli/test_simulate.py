@@ -21,7 +21,6 @@ from eom_dynamics import ElasticArm, load_robot
 from eom_dynamics.exceptions import StateError
 from eom_dynamics.robot.model import Limits
 from eom_dynamics.simulation import Comparison, compare_feedforward
-from eom_dynamics.simulation.feedforward_comparison import perturbed
 from eom_dynamics.simulation.reference import read_motion
 from eom_dynamics.states import STATE_NAMES
 from eom_dynamics.tools.cli.main import main
@@ -42,18 +41,15 @@ COMMAND = ["simulate", "planar_2r", "cosine", "-o"]
 
 @pytest.fixture(scope="module")
 def comparison() -> Comparison:
-    """A short comparison without feedback and with some."""
     return compare_feedforward(ROBOT, paper_motion(2), np.linspace(0.0, 0.1, 51), [0.0, 20.0])
 
 
 @pytest.fixture
 def simulated(comparison: Comparison, monkeypatch) -> None:
-    """Take this comparison instead of simulating anew."""
     monkeypatch.setattr("eom_dynamics.simulation.compare_feedforward", lambda *_, **__: comparison)
 
 
 def write(path: Path) -> Path:
-    """The paper's motion of two joints as a file of either kind."""
     if path.suffix == ".npz":
         np.savez(path, t=T, **STATES)
     else:
@@ -80,8 +76,7 @@ def test_writes_page_picture_and_data(tmp_path: Path, capsys) -> None:
     assert (folder / "tracking.png").read_bytes().startswith(b"\x89PNG")
     page = (folder / "index.html").read_text(encoding="utf-8")
     assert "springs +10%, masses +5% against the model" in page
-    assert (results["stiffness_error"], results["mass_error"]) == (0.1, 0.05)
-    assert main([*command, "--exact"]) == 2, "a folder that is not empty is kept"
+    assert main(command) == 2, "a folder that is not empty is kept"
     assert "is not empty; name another folder, or use --force" in capsys.readouterr().err
     assert results["rms"] and f"{number(1e3 * rms[1, 2])} mrad" in page
     assert "$" + "figures" not in page and 'src="http' not in page
@@ -115,16 +110,9 @@ def test_tables_are_of_each_gain_and_the_audit_of_the_highest_with_flatness(
     assert audit["work"][-1] == comparison.audit.work[-1, 5] and len(audit["t"]) == 11
 
 
-def test_an_integrator_of_fixed_steps(tmp_path: Path, capsys, refused) -> None:
+def test_an_integrator_of_fixed_steps(tmp_path: Path) -> None:
     command = [*COMMAND, str(tmp_path), "--duration", "0.02", "--gains", "50", "--exact"]
     assert main([*command, "--method", "rk4", "--step", "0.0005"]) == 0
-    capsys.readouterr()
-    for more, message in (
-        (["--method", "rk4"], "rk4 needs a step"),
-        (["--method", "leapfrog"], "method must be one of DOP853"),
-        (["--step", "0.1"], "DOP853 chooses its steps by tolerances"),
-    ):
-        assert message in refused(*command, *more)
 
 
 @pytest.mark.parametrize("name", ["motion.npz", "motion.csv"])
@@ -175,6 +163,17 @@ def test_joints_in_another_order_and_quoted_names_are_read(tmp_path: Path) -> No
         (["planar_2r", "binary.csv"], "binary.csv: is not a text file"),
         (["iiwa", "two.npz"], r"must have shape \(T, 7\)"),
         (["planar_2r", "cosine", "--method", "rk4", "--step", "1e-320"], "step must be so long that there are at most"),
+        (["planar_2r", "cosine", "--method", "rk4"], "rk4 needs a step"),
+        (["planar_2r", "cosine", "--method", "leapfrog"], "method must be one of DOP853"),
+        (["planar_2r", "cosine", "--step", "0.1"], "DOP853 chooses its steps by tolerances"),
+        (["planar_2r", "cosine", "--exact", "--mass-error", "0"], "--exact contradicts"),
+        (["rigid.urdf", "cosine"], "all joints are rigid, so that there is nothing to compare"),
+        (["planar_2r", "cosine", "--duration=1e9"], r"must be within \(0, 600\], is 1e\+09"),
+        (["planar_2r", "cosine", "--duration=0"], r"must be within \(0, 600\], is 0"),
+        (["planar_2r", "cosine", "--stiffness-error=1e300"], r"must be within \[-0.9, 9\], is 1e\+300"),
+        (["planar_2r", "cosine", "--mass-error=-1"], r"must be within \[-0.9, 9\], is -1"),
+        (["planar_2r", "cosine", "--gains=1e9"], r"must be within \[0, 1000\]"),
+        (["planar_2r", "cosine", "--gains=1,"], "must be a number, is ''"),
     ],
     ids=str,
 )
@@ -194,6 +193,7 @@ def test_what_cannot_be_used_is_refused_on_one_line(
     Path("words.csv").write_text("t,what\n1,x\n", encoding="utf-8")
     Path("empty.csv").touch()
     Path("binary.csv").write_bytes(b"\xcb\xff\x00")
+    Path("rigid.urdf").write_text(urdf_arm(joints=("a", "b")), encoding="utf-8")
     assert re.search(reason, refused("simulate", *arguments, "-o", "out"))
     assert not Path("out").exists()
 
@@ -214,16 +214,7 @@ def test_a_simulation_that_ends_early_is_named_and_the_others_are_complete(tmp_p
     assert results["endings"][0] in page and "NaN" not in page.partition('id="figures"')[2]
 
 
-def test_a_robot_without_a_mass_matrix_is_one_line_and_2(tmp_path: Path, monkeypatch, capsys) -> None:
-    impossible = perturbed(ROBOT, mass=-2.0)
-    monkeypatch.setattr("eom_dynamics.tools.cli.simulate.load", lambda _: impossible)
-    assert main(["simulate", "planar_2r", "cosine", "-o", str(tmp_path / "out"), "--duration", "0.1"]) == 2
-    error = capsys.readouterr().err
-    assert "eom_dynamics simulate: planar_2r: the mass matrix is not positive definite, " in error
-    assert "Traceback" not in error
-
-
-def test_model_errors_are_simulated_unless_the_model_is_exact(tmp_path: Path, monkeypatch, capsys, refused) -> None:
+def test_model_errors_are_simulated_unless_the_model_is_exact(tmp_path: Path, monkeypatch, capsys) -> None:
     monkeypatch.setattr("eom_dynamics.tools.simulate.results._write_picture", lambda *_: None)
     command = [*COMMAND[:-1], "--duration", "0.1", "--gains", "50", "--json", "-o"]
     flatness = {}
@@ -237,32 +228,6 @@ def test_model_errors_are_simulated_unless_the_model_is_exact(tmp_path: Path, mo
         assert (results["stiffness_error"], results["mass_error"]) == errors
         flatness[name] = results["rms"][0][2]
     assert flatness["default"] > 1e-5 and flatness["exact"] < 1e-9
-    assert "--exact contradicts" in refused(
-        "simulate", "planar_2r", "cosine", "--exact", "--mass-error", "0", "-o", str(tmp_path / "x")
-    )
-
-
-def test_a_rigid_robot_has_nothing_to_compare(tmp_path: Path, refused) -> None:
-    (tmp_path / "rigid.urdf").write_text(urdf_arm(joints=("a", "b")), encoding="utf-8")
-    assert "all joints are rigid, so that there is nothing to compare" in refused(
-        "simulate", str(tmp_path / "rigid.urdf"), "cosine", "-o", str(tmp_path / "out")
-    )
-    assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize(
-    ("option", "reason"),
-    [
-        ("--duration=1e9", "must be within (0, 600], is 1e+09"),
-        ("--duration=0", "must be within (0, 600], is 0"),
-        ("--stiffness-error=1e300", "must be within [-0.9, 9], is 1e+300"),
-        ("--mass-error=-1", "must be within [-0.9, 9], is -1"),
-        ("--gains=1e9", "must be within [0, 1000]"),
-        ("--gains=1,", "must be a number, is ''"),
-    ],
-)
-def test_what_would_not_end_is_refused(tmp_path: Path, refused, option: str, reason: str) -> None:
-    assert reason in refused("simulate", "planar_2r", "cosine", "-o", str(tmp_path / "out"), option)
 
 
 @pytest.mark.parametrize(

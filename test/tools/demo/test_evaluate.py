@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -21,18 +22,8 @@ from eom_dynamics.tools.demo.evaluate import TOLERANCE, Plan, evaluate
 @pytest.fixture(scope="module", autouse=True)
 def closed_form_once() -> Iterator[None]:
     """Compute the closed form at each time of a plan once, for all tests."""
-    known: dict[tuple[int, int], tuple[np.ndarray, ...]] = {}
-    plans = []  # kept, since their identity is the key
-    closed_form = Plan.closed_form
-
-    def cached(plan: Plan, row: int) -> tuple[np.ndarray, ...]:
-        if (id(plan), row) not in known:
-            plans.append(plan)
-            known[id(plan), row] = closed_form(plan, row)
-        return known[id(plan), row]
-
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Plan, "closed_form", cached)
+        patch.setattr(Plan, "closed_form", cache(Plan.closed_form))
         yield
 
 

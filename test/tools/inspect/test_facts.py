@@ -23,8 +23,7 @@ from eom_dynamics.tools.inspect.facts import facts_result, robot_facts
 
 @pytest.fixture
 def quick(monkeypatch) -> None:
-    """Leave out the facts that take long to compute."""
-    monkeypatch.setattr(facts, "COUNTED", ("effort",))
+    monkeypatch.setattr(facts, "_COUNTED", ("effort",))
     monkeypatch.setattr(facts, "reach", lambda robot, tool: 1.0)
 
 
@@ -62,7 +61,7 @@ def test_a_look_at_a_robot_compiles_nothing(tmp_path: Path, monkeypatch: pytest.
 def test_operations_are_those_of_the_programs() -> None:
     robot = eom.load_robot("planar_2r")
     found = robot_facts(robot)
-    assert found["operations"].keys() == set(facts.COUNTED)
+    assert found["operations"].keys() == set(facts._COUNTED)
     lines = facts_result(found).as_text().splitlines()
     for name, counts in found["operations"].items():
         program = PROGRAMS[name](robot)

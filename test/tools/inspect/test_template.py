@@ -42,7 +42,6 @@ def test_its_optional_entries_load(capsys) -> None:
 
 
 def test_a_urdf_is_completed_by_springs_and_motors(tmp_path: Path, monkeypatch, capsys) -> None:
-    """The template loads as the URDF alone, and with its entries and those of other motors it has springs."""
     monkeypatch.chdir(tmp_path)
     Path("my arm.urdf").write_text(urdf_arm(joints=("off", "2nd", "hand")))
     assert main(["inspect", "my arm.urdf", "--template", "--tip", "2nd_link"]) == 0

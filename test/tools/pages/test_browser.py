@@ -35,7 +35,7 @@ FORMULAS = ("=1+1", "+a", "-a", "@a", "a")
 
 def charted(path: Path) -> None:
     """Efforts of the paper's motion and their rates, curves that are of no joint, and a chart that is not over time."""
-    from eom_dynamics.tools.pages.charts import add_joints, add_line, by_percentile, over_time
+    from eom_dynamics.tools.pages.charts import add_joints, add_line, chart, over_time
     from eom_dynamics.tools.pages.page import html_page
     from eom_dynamics.tools.results import Result, ResultSection
 
@@ -46,24 +46,12 @@ def charted(path: Path) -> None:
     for name in ("no feedforward", "rigid", "flatness"):
         add_line(figures["feedforwards"], t, t, name, {}, unit="mrad")
     figures["feedforwards"].update_layout(showlegend=True)
-    for name, title, values in zip(
-        ("effort", "effort_rate", "effort_acceleration"), ("τ, joint effort", "τ̇", "τ̈"), efforts, strict=True
-    ):
-        figures[name] = over_time(title, "N or N m", 0.0, 2.0)
+    for name, values in zip(("effort", "effort_rate", "effort_acceleration"), efforts, strict=True):
+        figures[name] = over_time("τ, joint effort", "N or N m", 0.0, 2.0)
         add_joints(figures[name], robot.joint_names, ("N", "N m"), t, values, points=1000)
-    figures["percentiles"] = by_percentile("Round trip", np.linspace(1e-4, 1e-3, 400), 1000)
+    figures["friction"] = chart("Friction", "velocity [rad/s]", "N m")
+    add_line(figures["friction"], t, t, "identified", {})
     path.write_text(html_page("charts", Result("Charts", sections=[ResultSection(charts=figures)])), encoding="utf-8")
-
-
-def simulated(path: Path) -> None:
-    from eom_dynamics.simulation import compare_feedforward
-    from eom_dynamics.tools.pages.page import html_page
-    from eom_dynamics.tools.simulate.results import comparison_result
-
-    robot, motion = eom.load_robot("planar_2r"), paper_motion(2)
-    comparison = compare_feedforward(robot, motion, np.linspace(0.0, 0.2, 101), [20.0, 70.0], stiffness_error=0.1)
-    result = comparison_result(comparison, path, {"robot": "planar_2r"})
-    path.write_text(html_page("simulate", result), encoding="utf-8")
 
 
 def report(path: Path) -> None:
@@ -95,7 +83,7 @@ def identified(path: Path) -> None:
     path.write_text(html_page("identify", identification_result(results, {"robot": "planar_pr"}, path)), "utf-8")
 
 
-PAGES: dict[str, Write] = {"charts": charted, "simulate": simulated, "report": report, "identify": identified}
+PAGES: dict[str, Write] = {"charts": charted, "report": report, "identify": identified}
 
 
 @pytest.fixture(scope="module")
@@ -167,14 +155,14 @@ def test_a_legend_shows_and_hides_joints_in_all_charts(tab: browser.Tab) -> None
 def test_charts_zoom_together_and_come_back(tab: browser.Tab) -> None:
     assert tab.of_plot("effort", "plot.layout.dragmode") == "zoom"
     home = tab.range("effort")
-    percentiles = tab.range("percentiles")
+    velocities = tab.range("friction")
     tab.zoom("effort", 0.25, 0.5)
     low, high = tab.range("effort")
     span = home[1] - home[0]
     assert low == pytest.approx(home[0] + 0.25 * span, abs=0.02 * span)
     assert high == pytest.approx(home[0] + 0.5 * span, abs=0.02 * span)
     assert tab.range("effort_rate") == tab.range("effort_acceleration") == [low, high]
-    assert tab.range("percentiles") == percentiles, "its axis is no time"
+    assert tab.range("friction") == velocities, "its axis is no time"
     tab.button("effort_acceleration", "Reset").click()
     assert tab.range("effort") == tab.range("effort_acceleration") == home
 
@@ -280,52 +268,30 @@ def test_no_spreadsheet_runs_a_name_in_a_csv_file(tab: browser.Tab) -> None:
     assert [float(row[2]) for row in rows] == values.ravel().tolist(), "numbers stay numbers"
 
 
-@on_report
-def test_csv_of_a_thinned_curve_holds_its_points(tab: browser.Tab) -> None:
-    whole = record("panda", count=COUNT, rate=RATE)
-    assert whole.setpoint is not None
-    _, *rows = csv.reader(io.StringIO(tab.download("0_jerk", "CSV").decode()))
-    own = [(float(t), float(value)) for curve, t, value in rows if curve == "fer_joint2"]
-    assert 100 < len(own) < COUNT
-    places = np.round(RATE * np.array([t for t, _ in own])).astype(int)
-    np.testing.assert_allclose([value for _, value in own], whole.setpoint.values["jerk"][places, 1], rtol=1e-6)
-
-
 @on_identify
 def test_measured_and_predicted_efforts_are_told_apart(tab: browser.Tab) -> None:
     joints = eom.load_robot("planar_pr").joint_names
-    assert tab.charts() == ["effort_0", "effort_1", "friction_0", "friction_1", "trials"]
+    assert tab.charts() == ["effort_0", "effort_1", "friction_0", "friction_1"]
     colours = (
         "plot.data.filter(t => t.visible !== 'legendonly').map(t => (t.mode === 'markers' ? t.marker : t.line).color)"
     )
-    for name in tab.charts()[:4]:
+    for name in tab.charts():
         drawn = tab.of_plot(name, colours)
         assert len(set(drawn)) == len(drawn) and not {"black", "white"} & set(drawn), "seen on light and dark ground"
     titles = [tab.of_plot(name, "plot.layout.yaxis.title.text") for name in tab.charts()]
     units = [tab.of_plot(name, "plot.layout.xaxis.title.text") for name in tab.charts()]
-    assert titles == ["effort [N]", "effort [N m]", "friction [N]", "friction [N m]", "error [N or N m]"]
-    assert units == [*2 * ["time [s]"], "velocity [m/s]", "velocity [rad/s]", "cut-off [Hz]"]
+    assert titles == ["effort [N]", "effort [N m]", "friction [N]", "friction [N m]"]
+    assert units == [*2 * ["time [s]"], "velocity [m/s]", "velocity [rad/s]"]
     text = tab.page.locator("body").inner_text()
     assert f"{joints[0]}: <i>run</i>, validation" in tab.of_plot("effort_0", "plot.textContent")
     assert "Failed: " in text and "RMS validation residual" in text
     assert "viscous [N s/m or N m s/rad]" in text and "offset [N or N m]" in text
-
-
-@on_identify
-def test_efforts_zoom_together_and_a_hidden_curve_is_shown(tab: browser.Tab) -> None:
-    home, velocities = tab.range("effort_0"), tab.range("friction_0")
-    tab.zoom("effort_0", 0.25, 0.5)
-    assert tab.range("effort_1") == tab.range("effort_0") != home
-    assert tab.range("friction_0") == velocities, "its axis is no time"
-    tab.button("effort_1", "Reset").click()
-    assert tab.range("effort_0") == home
     assert tab.of_plot("effort_0", "plot.data[0].visible") == "legendonly"
     tab.legend("effort_0", "as recorded")
     assert tab.of_plot("effort_0", "plot.data[0].visible") is True
 
 
 def test_every_chart_is_drawn_without_scrolling_and_fits_a_wide_screen(tab: browser.Tab) -> None:
-    """Without scrolling, as a program that takes a picture of the full page needs them."""
     drawn = "e => !e.checkVisibility() || e.querySelector('.main-svg')"
     tab.page.wait_for_function(f"() => [...document.querySelectorAll('[data-chart]')].every({drawn})", timeout=30_000)
     names = tab.charts()

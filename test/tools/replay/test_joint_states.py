@@ -12,17 +12,22 @@ pytest.importorskip("rosbags")
 
 from bag_files import JOINT_STATE, START, joint_state, write_bag
 
+from eom_dynamics import load_robot
 from eom_dynamics.bags import Bag, BagError
 from eom_dynamics.messages.fields import STATE_FIELDS
-from eom_dynamics.tools.replay import Job, joint_states, replay_bag
+from eom_dynamics.tools.recording_options import Sampling
+from eom_dynamics.tools.replay import joint_states
 from eom_dynamics.tools.replay.batch import Refusals
-from eom_dynamics.tools.replay.joint_states import FitFigures, Repeats, joint_state_batches, repeated_positions
+from eom_dynamics.tools.replay.job import Job
+from eom_dynamics.tools.replay.joint_states import FitFigures, joint_state_batches, repeated_positions
+from eom_dynamics.tools.replay.one import replay_bag
 from eom_dynamics.trajectory import paper_motion
 
 MOTION = paper_motion(2)
 RATE = 200.0
 CUTOFF = 10.0
-NAMES = ("joint_1", "joint_2")
+ROBOT = load_robot("planar_2r")
+NAMES = ROBOT.joint_names
 
 
 def bag_of(path: Path, messages) -> Path:
@@ -42,18 +47,18 @@ def measured(times, noise: float = 0.0, seed: int = 0):
 
 
 def fitted(bag: Path, cutoff: float = CUTOFF):
-    refusals, figures = Refusals(), FitFigures()
+    refusals, figures = Refusals(), FitFigures(len(NAMES))
     with Bag(bag) as opened:
-        batches = list(joint_state_batches(opened, opened.topics[0], NAMES, cutoff, refusals, figures))
+        batches = list(joint_state_batches(opened, opened.topics[0], ROBOT, Sampling(cutoff), refusals, figures))
     return batches, refusals, figures
 
 
 def test_the_motion_is_found_and_windows_meet(tmp_path: Path, monkeypatch) -> None:
     t = np.arange(3000) / RATE
     bag = bag_of(tmp_path / "in", measured(t, noise=1e-5))
-    monkeypatch.setattr(joint_states, "WINDOW", 100_000)
+    monkeypatch.setattr(joint_states, "_WINDOW", 100_000)
     (whole,), _, alone = fitted(bag)
-    monkeypatch.setattr(joint_states, "WINDOW", 700)
+    monkeypatch.setattr(joint_states, "_WINDOW", 700)
     batches, refusals, figures = fitted(bag)
     assert [len(batch) for batch in batches] == [700] * 4 + [200] and not refusals.reasons
     assert [len(whole)] == [3000]
@@ -76,7 +81,7 @@ def test_repeated_positions_are_counted(tmp_path: Path) -> None:
     for k in (100, 200):
         messages[k][1].position[:] = messages[k - 1][1].position
     *_, figures = fitted(bag_of(tmp_path / "in", messages))
-    assert (figures.repeats.count, figures.repeats.first) == (2, messages[100][0])
+    assert (figures.repeated, figures.first_repeated) == (2, messages[100][0])
 
 
 @pytest.mark.parametrize("shift", [3600.0, -10.0], ids=["set back", "pause"])
@@ -147,8 +152,7 @@ def test_without_stamps_the_times_of_recording_are_used(tmp_path: Path) -> None:
 
 
 def test_memory_does_not_grow_with_the_recording(tmp_path: Path, monkeypatch) -> None:
-    """At most the samples of two windows are held, however long the bag is."""
-    monkeypatch.setattr(joint_states, "WINDOW", 500)
+    monkeypatch.setattr(joint_states, "_WINDOW", 500)
     held = []
     samples = joint_states._Samples
     monkeypatch.setattr(joint_states, "_Samples", lambda *columns: held.append(len(columns[0])) or samples(*columns))
@@ -173,9 +177,9 @@ REPEATING = np.array(
 def test_repeats_are_counted_the_same_in_blocks_of_any_size() -> None:
     recorded = 10 * np.arange(len(REPEATING))
     for size in range(1, len(REPEATING) + 1):
-        repeats = Repeats()
+        figures = FitFigures(2)
         for start in range(0, len(REPEATING), size):
-            repeats.add(REPEATING[start : start + size], recorded[start : start + size])
-        assert (repeats.count, repeats.first) == (2, 70), size
+            figures.count_repeats(REPEATING[start : start + size], recorded[start : start + size])
+        assert (figures.repeated, figures.first_repeated) == (2, 70), size
     still = np.array([[1e-5 * (k // 2)] for k in range(9)])
     assert len(repeated_positions(still)) == 0 and len(repeated_positions(np.array([[0.0], [1.0]]))) == 0

@@ -15,7 +15,8 @@ from bag_files import START, TRAJECTORY, read_bag, trajectory, write_bag
 from eom_dynamics import ElasticArm, load_robot
 from eom_dynamics.bags import BagError
 from eom_dynamics.tools.recording_options import Sampling
-from eom_dynamics.tools.replay import Job, replay_bag
+from eom_dynamics.tools.replay.job import Job
+from eom_dynamics.tools.replay.one import replay_bag
 from eom_dynamics.trajectory import through
 
 ROBOT = load_robot("planar_2r")
@@ -77,14 +78,3 @@ def test_unusable_trajectories_are_refused(tmp_path: Path, message, reason: str)
     bag = write_bag(tmp_path / "both", {"/joint_trajectory": (TRAJECTORY, [(START, message), good])})
     report = replay_bag(Job(bag, tmp_path / "out", "planar_2r", sampling=Sampling(rate=10.0)))
     assert report.commands == 11 and report.refusals.total >= 1
-
-
-def test_derivatives_may_be_given_at_some_points_as_in_the_node(tmp_path: Path) -> None:
-    message = trajectory(START, NAMES, TIMES, POINTS)
-    message.points[1].velocities = np.array([0.2, -0.3])
-    report, commands = replayed(tmp_path, [(START, message)], rate=10.0)
-    velocities = np.full(POINTS.shape, np.nan)
-    velocities[1] = message.points[1].velocities
-    expected = ElasticArm(ROBOT).feedforward(*through(TIMES, POINTS, velocities=velocities).derivatives(0.4))
-    assert report.refusals.total == 0
-    np.testing.assert_allclose(commands[4][1].motor_effort, expected.motor_effort, rtol=1e-9, atol=1e-7)

@@ -29,8 +29,6 @@ def test_deviations_are_the_known_noise_and_offset() -> None:
     np.testing.assert_allclose(q.peak, NOISE, rtol=1e-9)
     np.testing.assert_allclose(q.mean, 0, atol=1e-12)
     np.testing.assert_allclose(effort.mean, -OFFSET, rtol=1e-9)
-    assert found.measured is not None
-    np.testing.assert_allclose(effort.spread, np.std(found.measured.values["effort"], axis=0), rtol=1e-12)
 
 
 def test_deviations_are_interpolated_linearly_but_not_in_pauses() -> None:

@@ -28,12 +28,10 @@ LARGEST = 4e6
 
 
 def report_page(records: Sequence[Record], about: Mapping[str, str]) -> str:
-    """The page of records."""
     return html_page("report", report_result(records, about, Path("page.html")))
 
 
 def numbers(values: dict[str, str] | list[float]) -> np.ndarray:
-    """Decode an array as Plotly encodes it."""
     if isinstance(values, list):
         return np.array(values, dtype=float)
     return np.frombuffer(base64.b64decode(values["bdata"]), values["dtype"])
@@ -49,7 +47,7 @@ def test_a_page_shows_all_recorded_quantities() -> None:
         *("position", "velocity", "acceleration", "jerk", "snap"),
         *("effort", "effort_rate", "effort_acceleration"),
         *("link_deflection", "motor_position", "motor_velocity", "motor_acceleration", "motor_effort"),
-        *("position_off", "effort_off", "intervals", "latency", "latency_percentiles"),
+        *("position_off", "effort_off", "intervals", "latency"),
     }
     assert page.places == set(figures)
     kinds = {trace["name"].split(", ")[-1] for trace in figures["0_effort"]["data"]}

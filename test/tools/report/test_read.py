@@ -147,19 +147,8 @@ def test_commands_are_computed_from_planned_trajectories(tmp_path: Path) -> None
 
 
 def write_trajectory(path: Path, names: tuple[str, ...]) -> Path:
-    """Write a bag of one trajectory through three points in one second."""
     plan = bag_files.trajectory(START, names, [0.0, 0.5, 1.0], [[0, 0], [1, -1], [2, 0]])
     return bag_files.write_bag(path, {"/plan": (bag_files.TRAJECTORY, [(START, plan)])})
-
-
-def test_motors_are_read_from_motor_setpoint_if_commands_are_missing(tmp_path: Path) -> None:
-    expected = record("planar_2r", count=20)
-    (actual,) = read_records(write_bag(tmp_path / "bag", expected, without=["command"]))
-    assert actual.motors is not None and expected.motors is not None and actual.motors.topic == "/motor_setpoint"
-    assert set(actual.motors.values) == {"motor_position", "motor_velocity", "motor_effort"}
-    for field, values in actual.motors.values.items():
-        np.testing.assert_array_equal(values, expected.motors.values[field])
-    assert actual.command is None and "--robot" in actual.computed_note
 
 
 def test_losses_are_told_from_refused_setpoints_by_the_status(tmp_path: Path) -> None:
