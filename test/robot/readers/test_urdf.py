@@ -1,13 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Robots from URDF: fields of joints, merged links, frames, parts of a robot, mimic joints."""
+"""Robots from URDF: fields of joints, merged links, frames, parts of a robot, mimic joints, transmissions."""
 
 from __future__ import annotations
+
+import warnings
 
 import numpy as np
 import pytest
 from differences import deviation
+from urdf_arms import urdf_arm
 
-from eom_dynamics import Robot, RobotDescriptionWarning, equations_of_motion, lie, load_robot
+from eom_dynamics import (
+    ElasticArm,
+    Robot,
+    RobotDescriptionError,
+    RobotDescriptionWarning,
+    equations_of_motion,
+    lie,
+    load_robot,
+)
 
 BODY = (
     '<inertial><origin xyz="0.1 0.02 -0.1" rpy="0.3 0.2 0.1"/><mass value="2"/>'
@@ -112,7 +123,6 @@ def test_limits_of_joints_without_any() -> None:
 
 
 def test_fixed_links_are_merged_with_their_inertia() -> None:
-    """A link on a fixed joint has the same effect as on a joint that rests at 0."""
     ends = link("base"), link("arm"), joint("j", "base", "arm")
     fixed = load_robot(urdf(*ends, link("tool"), joint("k", "arm", "tool", "fixed")))
     moving = load_robot(urdf(*ends, link("tool"), joint("k", "arm", "tool")))
@@ -159,7 +169,6 @@ def test_other_branches_may_be_dropped() -> None:
 
 
 def test_gravity_is_rotated_into_the_frame_of_the_root() -> None:
-    """The joint above the root is locked at zero."""
     part, whole = load_robot(TWO_ARMS, root="torso"), load_robot(TWO_ARMS)
     assert part.joint_names == whole.joint_names[1:]
     q = np.array([0.0, 0.4, 0.1, -0.7, 1.1])
@@ -201,7 +210,6 @@ def test_a_mimic_joint_is_locked_with_its_leader() -> None:
 
 
 def test_a_planar_joint_moves_in_any_plane() -> None:
-    """The normal is x: two translations in its plane, then a rotation about it."""
     robot = load_robot(urdf(link("base"), link("puck"), joint("p", "base", "puck", "planar", '<axis xyz="2 0 0"/>')))
     assert robot.joint_names == ("p_x", "p_y", "p_yaw")
     screws = np.array([j.screw for j in robot.joints])
@@ -215,3 +223,88 @@ def test_a_floating_joint_has_six_variables() -> None:
     assert robot.joint_names == ("free_x", "free_y", "free_z", "free_yaw", "free_pitch", "free_roll")
     weight = equations_of_motion(robot, np.zeros(6), np.zeros(6)).gravity[0]
     assert np.linalg.norm(weight[:3]) == pytest.approx(2 * 9.80665)
+
+
+ROS2 = """<ros2_control name="c" type="system"><transmission name="wrist">
+  <plugin>transmission_interface/{kind}</plugin>
+  <actuator name="m2" role="actuator2"><mechanical_reduction>-50</mechanical_reduction></actuator>
+  <actuator name="m1" role="actuator1"><mechanical_reduction>40</mechanical_reduction>
+    <motorInertia>1e-4</motorInertia></actuator>
+  <joint name="shoulder" role="joint1"><offset>0.5</offset><mechanical_reduction>2</mechanical_reduction></joint>
+  <joint name="elbow" role="joint2"><mechanical_reduction>4</mechanical_reduction></joint>
+</transmission></ros2_control>"""
+
+ROS1 = """<transmission name="wrist"><type>transmission_interface/{kind}</type>
+  <actuator name="m1"><role>actuator1</role><mechanicalReduction>40</mechanicalReduction>
+    <motorInertia>1e-4</motorInertia></actuator>
+  <actuator name="m2"><role>actuator2</role><mechanicalReduction>-50</mechanicalReduction></actuator>
+  <joint name="shoulder"><role>joint1</role><mechanicalReduction>2</mechanicalReduction></joint>
+  <joint name="elbow"><role>joint2</role><mechanicalReduction>4</mechanicalReduction></joint></transmission>"""
+
+
+def arm_with(transmission: str, joints: tuple[str, ...] = ("shoulder", "elbow"), **options: object) -> Robot:
+    return load_robot(urdf_arm(joints=joints).replace("</robot>", f"{transmission}</robot>"), **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("text", [ROS1, ROS2], ids=["ros_control", "ros2_control"])
+@pytest.mark.parametrize("kind", ["DifferentialTransmission", "FourBarLinkageTransmission"])
+def test_motors_move_the_joints_as_the_plugin_does(text: str, kind: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        robot = arm_with(text.format(kind=kind))
+    arm = ElasticArm(robot)
+    np.testing.assert_array_equal(arm.gear_ratio, [40, -50])
+    np.testing.assert_allclose(arm.rotor_inertia, [0.16, 0])
+    assert robot.transmission is not None
+    indices, transmission = robot.transmission
+    assert indices == (0, 1)
+    x = np.array([30.0, -20.0]) / [40, -50]  # motors, behind their gears
+    expected = [(x[0] + x[1]) / (2 * 2), (x[0] - x[1]) / (2 * 4)]
+    if kind.startswith("Four"):
+        expected = [x[0] / 2, (x[1] - x[0] / 2) / 4]
+    np.testing.assert_allclose(transmission.joints(x), expected)
+
+
+def test_the_transmissions_of_two_arms_are_used_together_and_alone() -> None:
+    left = ROS1.format(kind="DifferentialTransmission")
+    right = left.replace("wrist", "ankle").replace("shoulder", "hip").replace("elbow", "knee")
+    joints = ("shoulder", "elbow", "hip", "knee")
+    robot = arm_with(left + right, joints)
+    assert robot.transmission is not None and robot.transmission[0] == (0, 1, 2, 3)
+    matrix = robot.transmission[1].matrix
+    np.testing.assert_array_equal(matrix[:2, :2], matrix[2:, 2:])
+    assert not np.any(matrix[:2, 2:]) and not np.any(matrix[2:, :2])
+    alone = arm_with(left + right, joints, root="elbow_link").transmission
+    assert alone is not None and alone[0] == (0, 1)
+    with pytest.warns(RobotDescriptionWarning, match=r"transmission ankle .* is left out: knee does not move"):
+        part = arm_with(left + right, joints, tip="hip_link").transmission
+    assert part is not None and part[0] == (0, 1)
+
+
+LEFT_OUT = {
+    "unknown kind": (ROS1.format(kind="SpatialTransmission"), "it couples several joints or motors"),
+    "unknown joint": (
+        ROS1.format(kind="DifferentialTransmission").replace("elbow", "wrist"),
+        "wrist is not a joint with a motor of its own",
+    ),
+    "one joint": (
+        ROS1.format(kind="DifferentialTransmission").replace("elbow", "shoulder"),
+        "both joints are shoulder",
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "reason"), LEFT_OUT.values(), ids=LEFT_OUT)
+def test_others_are_left_out_with_a_warning(text: str, reason: str) -> None:
+    with pytest.warns(RobotDescriptionWarning, match=f"transmission wrist .* is left out: {reason}"):
+        robot = arm_with(text)
+    assert robot.transmission is None and [joint.gear_ratio for joint in robot.joints] == [1, 1]
+
+
+def test_a_joint_has_one_transmission() -> None:
+    text = ROS1.format(kind="DifferentialTransmission")
+    simple = '<transmission name="t"><joint name="elbow"/><actuator name="m"/></transmission>'
+    with pytest.raises(RobotDescriptionError, match=r"transmission t: joint 'elbow' already has transmission wrist"):
+        arm_with(text + simple)
+    with pytest.raises(RobotDescriptionError, match="the reduction must not be 0"):
+        arm_with(text.replace(">2<", ">0<"))
