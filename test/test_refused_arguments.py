@@ -95,11 +95,7 @@ SIMULATIONS = [
     (lambda: free(q=[[1.0], [1.0, 2.0]]), StateError, "q is not an array of numbers"),
     (lambda: free(t="ab"), StateError, "t must be real numbers"),
     (lambda: free(acceleration=None), TypeError, "acceleration must be a function"),
-    (
-        lambda: free(acceleration=lambda *_: np.full(6, nan)),
-        SimulationError,
-        "at 0 s: acceleration returns rates",
-    ),
+    (lambda: free(acceleration=lambda *_: np.full(6, nan)), SimulationError, "at 0 s: acceleration returns rates"),
     (lambda: free(acceleration=lambda *_: None), StateError, "acceleration must return shape"),
     (lambda: free(t=[0, 1e300]), StateError, r"t must span at most 1e\+07 s, spans 1e\+300"),
     (lambda: free(method="rk4", step=1e-320), StateError, "step must be so long that there are at most 10,000,000"),
@@ -127,11 +123,7 @@ SIMULATIONS = [
     (lambda: compare_feedforward(ROBOT, 3, SHORT, [10.0]), TypeError, "motion must have a method derivatives"),
     (lambda: compare_feedforward(ROBOT, MOTION, SHORT, np.ones((2, 2))), StateError, "natural_frequency must be numb"),
     (lambda: compare_feedforward(ROBOT, MOTION, SHORT, [1.0], mass_error="a"), StateError, "mass_error must be real"),
-    (
-        lambda: compare_feedforward(ROBOT, MOTION, SHORT, [1.0], stiffness_error=-1),
-        StateError,
-        "must be above -1",
-    ),
+    (lambda: compare_feedforward(ROBOT, MOTION, SHORT, [1.0], stiffness_error=-1), StateError, "must be above -1"),
     (lambda: Stepper(ARM, 1e-3), TypeError, "plant must be an ElasticPlant"),
     (lambda: Stepper(PLANT, True), StateError, "period must be a number, is True"),
     (lambda: Stepper(PLANT, 1e-3, limited=None), StateError, "limited must be True or False, is None"),
@@ -178,7 +170,16 @@ def test_errors_of_a_control_pass() -> None:
 X, XD = sp.symbols("x xd", real=True)
 XDD = sp.Symbol("xdd", real=True)
 TALL = eom.load_robot("panda")
+M = sp.Symbol("m", positive=True)
 LAGRANGE = [
+    (lambda: lagrange.Lagrangian((X,), XD**2 + XD), "T must be quadratic in the rates"),
+    (lambda: lagrange.Lagrangian((X,), XD**2, XD), "U must not depend on rates"),
+    (lambda: lagrange.Lagrangian((X,), XD**2, forces=(1, 2)), "forces must be 1 expressions"),
+    (lambda: lagrange.Lagrangian((X,), XD**2, forces=X), "forces must be a tuple, is x"),
+    (lambda: lagrange.Lagrangian((X,), XD**2, forces=(XDD,)), "force 1 must not depend on accelerations, has xdd"),
+    (lambda: lagrange.Lagrangian((X,), XD**2, inputs=(XD,)), "coordinate xd has the name of the rate of x"),
+    (lambda: lagrange.Lagrangian((X,), M * XD**2, inputs=(M,)), "T must not depend on inputs, has m"),
+    (lambda: lagrange.planar_arm(0), "n must be positive, an integer, is 0"),
     (lambda: lagrange.variables("x xd"), "coordinate xd has the name of the rate of x"),
     (lambda: lagrange.variables("x xdd"), "coordinate xdd has the name of the acceleration of x"),
     (lambda: lagrange.variables("x x"), "coordinate x is listed twice"),
@@ -342,10 +343,12 @@ LOOPS = [
     (lambda: looped(independent=None), StateError, "independent must be a sequence of names of joints"),
     (lambda: looped(independent=[["a"]]), RobotDescriptionError, r"independent joint \['a'\] is not one of"),
     (
-        lambda: cut(predecessor="a"),
+        lambda: looped(independent=["cranc"]),
         RobotDescriptionError,
-        "predecessor, the index of a joint, must be an integer",
+        "joint 'cranc' is not one of crank, coupler, rocker",
     ),
+    (lambda: looped(independent=["crank", "crank"]), RobotDescriptionError, "is listed twice"),
+    (lambda: cut(predecessor="a"), RobotDescriptionError, "predecessor, the index of a joint, must be an integer"),
     (lambda: cut(successor=True), RobotDescriptionError, "successor, the index of a joint, must be"),
     (lambda: cut(predecessor_pose=None), StateError, r"predecessor_pose must have shape \(4, 4\), has \(\)"),
     (lambda: cut(successor_pose=np.zeros((4, 4))), StateError, "successor_pose is not a homogeneous transform"),
