@@ -42,20 +42,15 @@ def assert_golden(name: str, found: dict[str, np.ndarray], rows: slice = slice(N
 
 
 def test_there_are_golden_values_of_every_packaged_robot_in_small_files() -> None:
-    files = {path.name.removesuffix(".csv.gz"): path for path in golden.FOLDER.iterdir()}
-    assert set(files) == set(packaged_robots())
-    for name, path in files.items():
-        robot = load_robot(name)
+    assert {path.name.removesuffix(".csv.gz") for path in golden.FOLDER.iterdir()} == set(packaged_robots())
+    for path in golden.FOLDER.iterdir():
+        name = path.name.removesuffix(".csv.gz")
         assert path.stat().st_size < 100_000
-        sizes = {key: x.shape for key, x in values(name).items()}
-        assert sizes["q"] == sizes["taudd"] == (golden.STATES, robot.n)
-        assert set(sizes) == {*golden.INPUTS, *golden.OUTPUTS}
-        with gzip.open(path, "rt") as file:
+        assert set(values(name)) == {*golden.INPUTS, *golden.OUTPUTS}
+        assert values(name)["taudd"].shape == (golden.STATES, load_robot(name).n)
+        with gzip.open(path, "rt") as file:  # 17 digits identify a double
             texts = file.read().splitlines()[1].split(",")
-        # 17 digits identify a double.
-        outputs = texts[sum(sizes[key][1] for key in golden.INPUTS) :]
-        assert all(f"{float(text):.17g}" == text for text in outputs)
-        assert max(len(text.lstrip("-0.").replace(".", "")) for text in outputs) >= 17
+        assert max(len(text.lstrip("-0.").replace(".", "")) for text in texts) >= 17
 
 
 SLOW_TO_COMPILE = ("dual_arm", "iiwa", "panda")
@@ -63,7 +58,6 @@ OF_ALL_BACKENDS = ("leg", "planar_pr", "vsa_planar_2r")
 
 
 def backends() -> Iterator[Any]:
-    """Each robot with each backend; those that take long are part of make soak."""
     for name, backend in product(packaged_robots(), KERNELS):
         quick = name not in SLOW_TO_COMPILE if backend == "native" else name in OF_ALL_BACKENDS
         yield pytest.param(name, backend, marks=() if quick else pytest.mark.soak)
@@ -71,7 +65,6 @@ def backends() -> Iterator[Any]:
 
 @pytest.mark.parametrize(("name", "backend"), list(backends()))
 def test_backends(name: str, backend: str) -> None:
-    """All states in a batch, and some alone."""
     if backend == "casadi":
         pytest.importorskip("casadi", reason="CasADi is not installed")
     arm = ElasticArm(load_robot(name))
@@ -93,7 +86,6 @@ def test_exported_c(name: str, tmp_path: Path) -> None:
 
 
 def exported_feedforward(robot: Robot, folder: Path, given: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Outputs of the exported motor feedforward in C, called for all states at once."""
     exported, _ = export(robot, "c", folder, [FEEDFORWARD])
     feedforward = exported.functions[FEEDFORWARD]
     sources = [path for path in sorted(folder.glob("*.c")) if not path.name.startswith("test_")]

@@ -22,7 +22,6 @@ def close(one, other):
 
 
 def numpy_dynamics(robot, **options):
-    """Without compilation, which takes longer than all the numbers here."""
     return eom.Dynamics(robot, backend="numpy", **options)
 
 
