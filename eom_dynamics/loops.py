@@ -205,7 +205,7 @@ class ClosedLoopArm:
     def inverse_dynamics(
         self, q: ArrayLike, *rates: ArrayLike, wrench: Sequence[ArrayLike] = ()
     ) -> tuple[AnyArray, ...]:
-        """Efforts at the independent joints and their first two time derivatives.
+        """Efforts at the independent joints and their first two time derivatives; errors as in :meth:`motion`.
 
         Args:
             q: joint variables of the tree (n,) or (N, n) that close the loops to 1e-6 rad or m; see :meth:`close`.
@@ -214,9 +214,6 @@ class ClosedLoopArm:
 
         Returns:
             tau, taud, taudd, one entry for each independent joint, of a batch with a leading axis N.
-
-        Raises:
-            StateError: as in :meth:`motion`, or a vector has the wrong shape.
         """
         if len(rates) != 4:
             raise StateError(f"inverse_dynamics needs ud, udd, uddd and udddd, has {len(rates)} rates")
@@ -224,8 +221,8 @@ class ClosedLoopArm:
             (q,) = joint_vectors(self.tree.n, q, samples=(N,))
             u = joint_vectors(len(self._free), *rates, first=1, samples=(N,))
             at_tools = wrenches(wrench, None, self.tree.wrench_shape, (N,))
-            each = [self.inverse_dynamics(q[i], *(x[i] for x in u), wrench=[W[i] for W in at_tools]) for i in range(N)]
-            return tuple(map(np.stack, zip(*each, strict=True)))
+            batch = [self.inverse_dynamics(q[i], *(x[i] for x in u), wrench=[W[i] for W in at_tools]) for i in range(N)]
+            return tuple(map(np.stack, zip(*batch, strict=True)))
         moved, F = self.motion(q, *rates)
         efforts = self._dynamics.inverse_dynamics(q, *moved, wrench=wrench)
         return tuple(F.T @ Jet(efforts))
@@ -236,7 +233,7 @@ class ClosedLoopArm:
         From the equations of motion of the tree under rigid constraints, as for :mod:`eom_dynamics.contacts`.
 
         Args:
-            q: joint variables of the tree (n,) that close the loops to 1e-6 rad or m; see :meth:`close`.
+            q: as for :meth:`motion`, with its errors.
             ud, tau: rates of the independent joint variables, and efforts at these joints.
 
         Returns:
@@ -244,7 +241,6 @@ class ClosedLoopArm:
             joint; moment first. Wrenches of redundant constraints are of least norm.
 
         Raises:
-            StateError: as in :meth:`motion`.
             RobotDescriptionError: the mass matrix of the tree is not positive definite.
         """
         q = real_array(q, STATE_NAMES[0], (self.tree.n,))

@@ -14,11 +14,8 @@ _LONGEST_VALUE = 60
 def close_match(name: object, known: Iterable[str], cutoff: float = 0.75) -> str | None:
     """Return the known name most similar to a name; None if none is similar.
 
-    Args:
-        name: the name, perhaps misspelt.
-        known: names to compare with; at most 500 are, and no names of more than 100 characters.
-        cutoff: least similarity, from 0 to 1, as in :func:`difflib.get_close_matches`; by default that of
-            two letters swapped in a name of four.
+    At most 500 known names are compared, and none of more than 100 characters. The cutoff is the least similarity, from
+    0 to 1, as in :func:`difflib.get_close_matches`; by default that of two letters swapped in a name of four.
     """
     from difflib import get_close_matches  # for messages only
 
@@ -30,12 +27,9 @@ def close_match(name: object, known: Iterable[str], cutoff: float = 0.75) -> str
 
 
 def hint(name: object, known: Iterable[str], candidates: Iterable[str] | None = None) -> str:
-    """Return the end of a message about an unknown name: a similar name, or else the known ones.
+    """Return the end of a message about an unknown name: a similar one of the candidates, by default all known ones.
 
-    Args:
-        name: the unknown name.
-        known: the known names; the message lists at most 40 of them.
-        candidates: those that may be meant; by default all.
+    Without a similar one, it lists at most 40 of the known names.
     """
     names = list(dict.fromkeys(known))
     close = close_match(name, names if candidates is None else candidates)

@@ -35,11 +35,7 @@ def refuse(name: str, reason: str) -> NoReturn:
 
 
 def parameter_array(name: str, value: Any, rule: str = "") -> Array:
-    """The value as an array of floats, by a rule of :func:`.violation`, or of any floats without one.
-
-    Raises:
-        ParameterError: it is something else.
-    """
+    """Value as an array of floats, by a rule of :func:`.violation` if there is one; raises ParameterError."""
     try:
         array = np.asarray(value, dtype=float)
     except (TypeError, ValueError):
@@ -106,11 +102,7 @@ class Declared:
     """Its type in robot files."""
 
     def __post_init__(self) -> None:
-        """Check all parameters.
-
-        Raises:
-            ParameterError: a parameter has an impossible value.
-        """
+        """Check all parameters; raises ParameterError if one has an impossible value."""
         for attribute, declared in self.parameters().items():
             checked = declared.check(declared.name, getattr(self, attribute))
             least = SMALLEST if declared.check is positive else 0.0

@@ -51,7 +51,8 @@ def state_vectors(robot: Robot) -> dict[str, Vector]:
 class FloatingKinematics(CompiledMethods):
     """Poses, twists and Jacobians of frames, and the centre of mass, of one robot on a floating base.
 
-    The state is that of :class:`.FloatingBase`, which has these methods.
+    The state is that of :class:`.FloatingBase`, which has these methods. They raise StateError if an argument has the
+    wrong shape or is not finite, or a frame or reference is unknown.
     """
 
     _frames: Mapping[str, Frame]
@@ -72,7 +73,6 @@ class FloatingKinematics(CompiledMethods):
             c (3,) or (N, 3), m; with rates the tuple c, cd, …, with as many derivatives as rates.
 
         Raises:
-            StateError: an argument has the wrong shape or is not finite.
             RobotDescriptionError: the robot has no mass.
         """
         orders = len(rates)
@@ -94,9 +94,6 @@ class FloatingKinematics(CompiledMethods):
 
         Returns:
             C: (4, 4) or (N, 4, 4), m.
-
-        Raises:
-            StateError: an argument has the wrong shape or is not finite, or there is no such frame.
         """
         key = "pose", frame
         call = self._kept(key) or self._keep(
@@ -115,9 +112,6 @@ class FloatingKinematics(CompiledMethods):
 
         Returns:
             C, V, Vd, …: (4, 4) and (6,), or (N, 4, 4) and (N, 6); as many twists and derivatives as rates.
-
-        Raises:
-            StateError: as for :meth:`pose`.
         """
         orders = len(rates)
         if not orders:
@@ -135,15 +129,10 @@ class FloatingKinematics(CompiledMethods):
 
         Args:
             pose, q, frame: as for :meth:`pose`; the body Jacobian does not depend on the pose, which may be None.
-            reference: kind of the twist V, as for :meth:`.Kinematics.jacobian`, with the inertial frame as the base:
-                ``body``, ``space`` or ``world_aligned``.
+            reference: kind of the twist V, as for :meth:`.Kinematics.jacobian`, with the inertial frame as the base.
 
         Returns:
             J: (6, 6 + n) or (N, 6, 6 + n).
-
-        Raises:
-            StateError: as for :meth:`pose`, or the pose of the base is missing.
-            StateError: ``reference`` is unknown.
         """
         return self._jacobians(pose, (q,), frame, reference)
 
@@ -163,19 +152,12 @@ class FloatingKinematics(CompiledMethods):
 
         Returns:
             J, Jd, …: each (6, 6 + n) or (N, 6, 6 + n); as many derivatives as rates.
-
-        Raises:
-            StateError: as for :meth:`jacobian`.
         """
         found = self._jacobians(pose, (q, *rates), frame, reference)
         return found if rates else (found,)
 
     def frame(self, frame: str | Frame | None = None) -> Frame:
-        """The frame with this name; by default the first tool.
-
-        Raises:
-            StateError: there is no such frame.
-        """
+        """The frame with this name; by default the first tool."""
         if isinstance(frame, Frame):
             if not isinstance(frame.joint, int | np.integer):
                 raise StateError(f"joint of the frame {shown(frame.name)} must be an index, is {shown(frame.joint)}")

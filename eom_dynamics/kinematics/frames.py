@@ -41,11 +41,7 @@ def body_poses(robot: Robot, q: ArrayLike) -> list[AnyArray]:
 
 
 def named_frame(robot: Robot, frames: Mapping[str, Frame], name: str | None) -> Frame:
-    """The frame with this name; for None the first tool of the robot.
-
-    Raises:
-        StateError: there is no such frame.
-    """
+    """The frame with this name, or for None the first tool of the robot; StateError if there is no such frame."""
     if name is None:
         return robot.tools[0]
     if not isinstance(name, str) or name not in frames:

@@ -210,18 +210,14 @@ class ToolTracker:
     """Solver of a tool's motion, sample by sample, each solution nearest to a prediction.
 
     Its first use compiles code for the robot.
-
-    Attributes:
-        kinematics: of the robot.
-        frame: its name; None for the first tool.
     """
 
     def __init__(self, kinematics: Kinematics, frame: str | None = None, weights: ArrayLike | None = None) -> None:
-        """Set the frame.
+        """Set the frame and options.
 
         Args:
             kinematics: of the robot.
-            frame: its name; by default the first tool.
+            frame: name of the frame; by default the first tool.
             weights: cost of the squared rate of each joint of a redundant arm, as for
                 :func:`.differential_inverse_kinematics`.
 
@@ -234,16 +230,13 @@ class ToolTracker:
         self._few = len(moving) < TWIST
 
     def solve(self, expected: Array, poses: Array, *twists: Array, reference: str = "body") -> Tracked:
-        """Joint motion for poses and twists with their derivatives.
+        """Joint motion for poses and twists with their derivatives; raises KernelError without a C compiler.
 
         Args:
             expected: predicted joint variables (N, n), rad or m.
             poses: C (N, 4, 4).
             twists: V, Vd, … (N, 6).
             reference: kind of the twists, as for :meth:`.Kinematics.jacobian`.
-
-        Raises:
-            KernelError: there is no C compiler.
         """
         found = inverse_kinematics(
             self.kinematics, poses, self.frame, expected, attempts=1, tolerance=_TOLERANCE, objective=None

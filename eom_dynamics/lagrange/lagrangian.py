@@ -34,12 +34,8 @@ class LagrangianError(EomDynamicsError, ValueError):
     """Coordinates or energies do not define a Lagrangian."""
 
 
-def variables(names: int | str, prefix: str = "q") -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """Symbols of coordinates and of their rates.
-
-    Args:
-        names: names separated by spaces; or a number n, for q1 … qn.
-        prefix: in place of q.
+def variables(names: int | str) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """Symbols of coordinates and of their rates, from names separated by spaces, or a number n, for q1 … qn.
 
     A rate has its d before the index: xd of x, and xd0 of x0.
 
@@ -52,7 +48,7 @@ def variables(names: int | str, prefix: str = "q") -> tuple[tuple[Any, ...], tup
     if isinstance(names, str):
         listed = names.split()
     elif isinstance(names, int) and not isinstance(names, bool):
-        listed = [f"{prefix}{i + 1}" for i in range(names)]
+        listed = [f"q{i + 1}" for i in range(names)]
     else:
         listed = []
     if not listed:
@@ -63,11 +59,7 @@ def variables(names: int | str, prefix: str = "q") -> tuple[tuple[Any, ...], tup
 
 
 def check_coordinates(q: Sequence[Any]) -> None:
-    """Check symbols of coordinates.
-
-    Raises:
-        LagrangianError: one is not a symbol, is repeated, or has the name of a time derivative of another.
-    """
+    """Raise LagrangianError if one is not a symbol, is repeated, or has the name of a time derivative of another."""
     for x in q:
         if not isinstance(x, sp.Symbol):
             raise LagrangianError(f"q must be a tuple of symbols, see variables; {x!r:.60} is none")

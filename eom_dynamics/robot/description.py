@@ -103,18 +103,14 @@ class JointDescription(JointProperties):
     """A joint between two links.
 
     Attributes:
-        name: name of the joint.
+        name, limits, damping, …: those of :class:`eom_dynamics.Joint`.
         type: one of :data:`JOINT_TYPES`.
         parent, child: names of the links.
         origin: pose (4, 4) of the child link in the parent link at q = 0.
         screw: joint screw (6,) in the child link's frame, angular part first; for a planar joint the rotation about
             the normal of its plane; for a ball joint (0, centre); unused for fixed and floating joints.
         where: location in the file, for messages.
-        mimic: the mimic relation, or None.
-        spring: the spring between motor and link.
         rotor: mounting of the rotor; None is the default.
-        limits, damping, friction, constant_effort, parallel_spring, rotor_inertia, gear_ratio, actuator, drive: see
-            :class:`eom_dynamics.Joint`.
         locked_because: why a joint that the file lets move is fixed, or None.
     """
 
@@ -151,7 +147,7 @@ class Description(RobotProperties):
     """Links and joints of a whole robot.
 
     Attributes:
-        name: name of the robot.
+        name, rotor_model, joint_friction, …: those of :class:`eom_dynamics.Robot`.
         source: file or topic that it comes from; every message begins with it.
         links: by name.
         joints: parents before children; the order of the robot's joints.
@@ -162,10 +158,7 @@ class Description(RobotProperties):
         prefix: prefix of all names in messages, such as the name of a section.
         inertia_reference: point that the file's inertias are about, ``com`` or ``link``.
         unphysical: ``refuse`` or ``warn`` about physically inconsistent inertia, where the user does not say which.
-        coupled_stiffness: a spring shared by several joints, or None.
-        transmissions: those shared by several joints; no joint has two.
-        rotor_model, joint_friction, command_period, drive_delay, drive_interpolation, drive_feedback_delay,
-        compensated_by_robot, uncertainty: see :class:`eom_dynamics.Robot`.
+        coupled_stiffness, transmissions: springs and transmissions of several joints; no joint has two.
         root, tip, branches: part of the robot that the file selects, see :func:`.assembly.assemble`.
         base_gravity: gravity, m/s², in the frame of the link ``root``; None is that of ``gravity``.
         warnings: contents of the file that the robot lacks, one line each.

@@ -144,9 +144,8 @@ def inertia_violation(inertia: Array, error: float = 0.0) -> str | None:
 def body_violation(body: Inertial, *, about_origin: bool = False) -> str | None:
     """Reason why mass and inertia of a body are inconsistent; None if consistent.
 
-    Args:
-        body: mass and inertia.
-        about_origin: check the inertia about the frame's origin, a weaker condition than about the centre of mass.
+    With ``about_origin`` the inertia is checked about the frame's origin, a weaker condition than about the centre of
+    mass.
     """
     if not isinstance(body, Inertial):
         return f"must be an Inertial, is {shown(body)}"

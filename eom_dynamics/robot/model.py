@@ -397,8 +397,8 @@ class Robot(RobotProperties):
     @property
     def has_own_drives(self) -> bool:
         """Whether what drives are sent differs from the command: in units, or by efforts that the robot adds."""
-        own = self.compensated_by_robot or any(self.drive_feedback_delay)
-        return bool(own) or any(joint.drive != SI_UNITS for joint in self.independent_joints)
+        differs = self.compensated_by_robot or any(self.drive_feedback_delay)
+        return bool(differs) or any(joint.drive != SI_UNITS for joint in self.independent_joints)
 
     def with_prefix(self, prefix: str) -> Robot:
         """The robot with a prefix, such as ``left_``, before the names of its joints, motors, tools and frames."""

@@ -50,10 +50,10 @@ class Payload:
         try:
             mass = float(real_array(self.mass, "mass", ()))
             center = real_array(self.center_of_mass, "center_of_mass", (3,))
-            given = real_array(self.inertia, "inertia")
-            if given.shape not in ((6,), (3, 3)):
-                raise StateError(f"inertia must have shape (3, 3), or be {', '.join(_SIX)}, has shape {given.shape}")
-            inertia = symmetric(*given.tolist()) if given.ndim == 1 else given
+            entries = real_array(self.inertia, "inertia")
+            if entries.shape not in ((6,), (3, 3)):
+                raise StateError(f"inertia must have shape (3, 3), or be {', '.join(_SIX)}, has shape {entries.shape}")
+            inertia = symmetric(*entries.tolist()) if entries.ndim == 1 else entries
             if not np.array_equal(inertia, inertia.T):
                 raise StateError("inertia must be symmetric")
         except StateError as error:
@@ -114,8 +114,8 @@ def payload_parameters(robot: Robot, payloads: Sequence[Payload]) -> Array:
     """Parameters (10,) of the payloads at a robot's tool, or (k, 10) at k > 1 tools; payloads at one tool add up."""
     parameters = np.zeros((len(robot.tools), 10))
     for payload in payloads:
-        tool, own = payload.at_tool(robot)
-        parameters[tool] += own
+        tool, at_tool = payload.at_tool(robot)
+        parameters[tool] += at_tool
     return parameters.reshape(payload_shape(robot))
 
 

@@ -173,14 +173,14 @@ def _centered(mass: float, second_moments: Array) -> Inertial:
 def _mass(volume: float, mass: float | None, density: float | None) -> float:
     if (mass is None) == (density is None):
         refuse("mass", "give either mass or density" + (", not both" if mass is not None else ""))
-    name, given = ("density", density) if mass is None else ("mass", mass)
-    value = finite(name, given)
+    name, quantity = ("density", density) if mass is None else ("mass", mass)
+    value = finite(name, quantity)
     if value.ndim or not value:
-        refuse(name, f"must be a number other than zero, is {given}")
-    found = float(value) * (1.0 if density is None else volume)
-    if not found or not np.isfinite(found):
-        refuse(name, f"gives the impossible mass {found:g} kg with the volume {volume:g} m³")
-    return found
+        refuse(name, f"must be a number other than zero, is {quantity}")
+    total = float(value) * (1.0 if density is None else volume)
+    if not total or not np.isfinite(total):
+        refuse(name, f"gives the impossible mass {total:g} kg with the volume {volume:g} m³")
+    return total
 
 
 def _length(name: str, value: float) -> float:

@@ -54,13 +54,12 @@ def is_mjcf(text: str) -> bool:
 def read_mjcf_file(file: DescriptionFile) -> Description:
     """Read an MJCF model.
 
-    Raises:
-        MissingLibraryError: MuJoCo is not installed.
-        RobotDescriptionError: MuJoCo refuses the model, with its reason; or nothing moves.
+    Raises MissingLibraryError without MuJoCo; RobotDescriptionError if MuJoCo refuses the model, with its reason, or
+    nothing moves.
     """
     file.refuse_inertia_reference()
-    found = compiled_model(file)
-    return _Reader(file.label, found.model, found.shapeless).description(found.name, found.warnings)
+    compiled = compiled_model(file)
+    return _Reader(file.label, compiled.model, compiled.shapeless).description(compiled.name, compiled.warnings)
 
 
 class Compiled(NamedTuple):
@@ -85,10 +84,10 @@ def compiled_model(file: DescriptionFile) -> Compiled:
     require("mjcf")
     import mujoco
 
-    said: list[str] = []
+    messages: list[str] = []
     # Else MuJoCo prints its warnings, and writes them into a file in the working directory.
     former = mujoco.get_mju_user_warning()
-    mujoco.set_mju_user_warning(said.append)
+    mujoco.set_mju_user_warning(messages.append)
     try:
         with warnings.catch_warnings(record=True) as caught:
             if file.path is None:
@@ -102,7 +101,7 @@ def compiled_model(file: DescriptionFile) -> Compiled:
         raise RobotDescriptionError(f"{file.label}: MuJoCo refuses it: {_line(error, ', ')}") from None
     finally:
         mujoco.set_mju_user_warning(former)
-    lines = dict.fromkeys(_line(each) for each in (*said, *(warning.message for warning in caught)))
+    lines = dict.fromkeys(_line(each) for each in (*messages, *(warning.message for warning in caught)))
     if any("NaN" in line for line in lines):
         raise RobotDescriptionError(f"{file.label}: all numbers must be finite, there is a NaN")
     own = "robot" if file.path is None else file.path.stem
@@ -198,8 +197,8 @@ class _Reader:
         self._rotors = np.array(model.dof_armature)
         self._mimics = self._read_equalities()
 
-    def description(self, name: str, said: Sequence[str]) -> Description:
-        """The model; what it has beyond links, joints and sites is named in the warnings, after ``said``."""
+    def description(self, name: str, messages: Sequence[str]) -> Description:
+        """The model; what it has beyond links, joints and sites is named in the warnings, after ``messages``."""
         model = self._model
         links = {
             name: LinkDescription(name, self._inertial(body), f"body {name}") for body, name in enumerate(self._links)
@@ -222,7 +221,7 @@ class _Reader:
             tools=self._tools(sites),
             assumed=_lines(self._assumed),
             unphysical="warn",
-            warnings=(*said, *_lines(self._left_out)),
+            warnings=(*messages, *_lines(self._left_out)),
         )
 
     def _inertial(self, body: int) -> Inertial | None:

@@ -35,10 +35,8 @@ class Element:
 
     Attributes:
         source: file or topic of the document; every message begins with it.
-        tag: name of the tag.
-        attributes: values by name.
+        tag, attributes, children: name of the tag, values by name, and child elements in order.
         line: line where it begins.
-        children: child elements in order.
         text: text directly within it.
         where: location in messages, below the line: the element's name, or its tag within another's.
     """
@@ -178,11 +176,7 @@ def root_tag(text: str) -> str | None:
 
 
 def refuse_doctype(text: str, source: str) -> None:
-    """Refuse a document type declaration, for texts that another parser reads.
-
-    Raises:
-        RobotDescriptionError: there is one.
-    """
+    """Raise RobotDescriptionError for a document type declaration, in texts that another parser reads."""
     if line := _beginning(text)[1]:
         raise RobotDescriptionError(f"{source}: line {line}: {_NO_DOCTYPE}")
 

@@ -55,9 +55,6 @@ def robot_as_mjcf(robot: Robot) -> Written:
     The control of a motor is its torque before the gear; integrator and time step are those of MuJoCo's Runge-Kutta
     method and its default. There are no contacts.
 
-    Args:
-        robot: the robot.
-
     Raises:
         RobotDescriptionError: a joint is helical; a body at the end of a branch, or at a fork, has no mass; or there
             are more than six joints from one body with mass to the next, two for each with a spring.
