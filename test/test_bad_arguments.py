@@ -124,7 +124,10 @@ CASES: tuple[tuple[Callable[[], Any], str], ...] = (
     (lambda: Dynamics(robot(), backend=["native"]), "backend must be one of native"),
     (lambda: Dynamics(robot(), friction="no"), "friction must be True, False"),
     (lambda: FloatingBase(robot(), friction="no"), "friction must be True, False"),
-    (lambda: Dynamics(robot(), order=True), "order must be an integer from 0 to 10"),
+    *(
+        (lambda order=order: Dynamics(robot(), order=order), "order must be an integer from 0 to 10, is")
+        for order in (True, -1, 1.0, "2", None, 11)
+    ),
     (lambda: on_base(np.nan, np.zeros(3), POSE[:3, :3]), "mass must be finite"),
     (lambda: on_base(1.0, np.zeros(3), np.full((3, 3), np.nan)), "planar_2r: base: about_origin must be finite"),
     (lambda: on_base(1.0, None, np.eye(3)), "base: center_of_mass must have shape"),

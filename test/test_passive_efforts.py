@@ -50,7 +50,6 @@ from eom_dynamics.robot.model import Mimic
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.robot.writers.urdf import robot_as_urdf
 from eom_dynamics.simulation import ElasticPlant, energy_audit, simulate
-from eom_dynamics.tools.inspect.facts import facts_result, robot_facts
 
 CONSTANT = -1.3
 
@@ -340,9 +339,3 @@ def test_gas_without_volume_is_not_a_number() -> None:
         assert np.isnan(spring.energy(np.float64(-0.5)))
     with pytest.raises(ParameterError, match="rest_position: anchors have none"):
         ParallelSpring(GasLaw(100.0, 0.2, 2.0), 0.1, ANCHORS)
-
-
-def test_inspect() -> None:
-    text = facts_result(robot_facts(held(load_robot("sea_planar_2r"), "gas"))).as_text()
-    assert "constant effort -1.3 N m" in text
-    assert "parallel spring: gas" in text

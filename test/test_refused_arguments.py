@@ -319,10 +319,6 @@ def test_spring_chains(call: Call, message: str) -> None:
     check(call, (StateError, RobotDescriptionError), message)
 
 
-def test_a_chain_is_printed_as_it_is_written() -> None:
-    assert repr(CHAIN).startswith("SpringChain([SpringStage(spring=LinearSpring(constant=")
-
-
 LOOPED = four_bar()
 CLOSED, RATE = four_bar_angles(0.7), np.ones(1)
 
