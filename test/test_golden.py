@@ -3,23 +3,18 @@
 
 from __future__ import annotations
 
-import ctypes
 import gzip
 from collections.abc import Iterator
 from functools import cache
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import golden
 import numpy as np
 import pytest
-from compilation import COMPILERS
-from exported import export, succeed
 
-from eom_dynamics import Dynamics, ElasticArm, Robot, load_robot, packaged_robots
+from eom_dynamics import Dynamics, ElasticArm, load_robot, packaged_robots
 from eom_dynamics.codegen.backends import KERNELS
-from eom_dynamics.export import FEEDFORWARD
 from eom_dynamics.states import STATE_NAMES, WRENCH_NAMES
 
 # Relative to the largest entry of a quantity in a state: all backends are within 3.1e-15, 14 units in the last place,
@@ -76,27 +71,3 @@ def test_backends(name: str, backend: str) -> None:
         one = arm.feedforward(*states, wrench=wrench)
         found = {key: x[np.newaxis] for key, x in one._asdict().items()}
         assert_golden(name, found, slice(row, row + 1))
-
-
-@pytest.mark.skipif(not COMPILERS, reason="no C compiler is installed")
-@pytest.mark.parametrize("name", ["pendulum", "planar_pr", "sea_planar_2r", "vsa_planar_2r"])
-def test_exported_c(name: str, tmp_path: Path) -> None:
-    robot = load_robot(name)
-    assert_golden(name, exported_feedforward(robot, tmp_path, values(name)))
-
-
-def exported_feedforward(robot: Robot, folder: Path, given: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    exported, _ = export(robot, "c", folder, [FEEDFORWARD])
-    feedforward = exported.functions[FEEDFORWARD]
-    sources = [path for path in sorted(folder.glob("*.c")) if not path.name.startswith("test_")]
-    succeed([COMPILERS[0], "-O2", "-shared", "-fPIC", *sources, "-o", "library.so", "-lm"], folder)
-    function = ctypes.CDLL(str(folder / "library.so"))[f"{feedforward.name}_batch"]
-    arm, count = ElasticArm(robot), len(given["q"])
-    nominal = {"k": arm.stiffness, "kd": np.zeros(robot.n), "kdd": np.zeros(robot.n)}
-    arrays = {}
-    for key, size in {**feedforward.inputs, **feedforward.outputs}.items():
-        source = given[key] if key in golden.INPUTS else np.tile(nominal.get(key, np.zeros(size)), (count, 1))
-        arrays[key] = np.array(source, dtype=float, order="C").reshape(count, size)
-    pointer = ctypes.POINTER(ctypes.c_double)
-    function(ctypes.c_size_t(count), *(x.ctypes.data_as(pointer) for x in arrays.values()))
-    return arrays

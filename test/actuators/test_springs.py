@@ -128,14 +128,6 @@ def test_damped_deflection_obeys_its_equation() -> None:
         np.testing.assert_allclose(list(jet), efforts[:2], rtol=1e-14)
 
 
-def test_settled_deflection_stays_settled() -> None:
-    spring = DampedSpring(500.0, 15.0)
-    effort = np.polynomial.Polynomial([3.0, -2.0, 1.5])
-    ends = [[effort.deriv(k)(t) if k else effort(t) for k in range(3)] for t in (0.0, 0.3)]
-    start, end = (spring.settled(Jet(values)) for values in ends)
-    assert spring.advanced(start, *ends, 0.3) == pytest.approx(end, rel=1e-13)
-
-
 # Commanded stiffness.
 
 

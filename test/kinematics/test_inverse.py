@@ -15,7 +15,6 @@ from eom_dynamics.kinematics import (
     POINTING,
     POSITION,
     body_poses,
-    differential_inverse_kinematics,
     inverse_kinematics,
     planar_2r_inverse,
 )
@@ -179,16 +178,6 @@ def test_of_whole_turns_it_is_the_one_nearest_to_the_start(ur5e):
             within = (other >= lower) & (other <= upper)
             nearer = np.abs(other - start) < np.abs(found.q - start) - 1e-12
             assert not np.any(within & nearer)
-
-
-def test_of_a_robot_or_its_kinematics(ur5e):
-    found = [inverse_kinematics(x, GOOD, start=np.full(6, 0.3)) for x in (ur5e, ur5e.robot, ur5e.robot)]
-    assert all(np.array_equal(x.q, found[0].q) for x in found)
-    assert found[0].error == max(found[0].distance, found[0].angle) <= 1e-10
-    q = np.array([0.3, -1.2, 1.4, 0.3, 0.9, 0.6])
-    _, *twists = ur5e.motion(q, *np.eye(4, 6))
-    qd, qdd, qddd, qdddd = differential_inverse_kinematics(ur5e.robot, q, twists)
-    assert deviation([qd, qdd, qddd, qdddd], np.eye(4, 6)) < 1e-10
 
 
 GOOD = lie.pose(np.eye(3), [0.4, 0.2, 0.3])

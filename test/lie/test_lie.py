@@ -138,11 +138,6 @@ def test_batches_are_their_members() -> None:
             np.testing.assert_allclose(whole[i, j], function(x[i, j]), rtol=0, atol=1e-15)
 
 
-def test_one_screw_at_many_angles() -> None:
-    screw, q = lie.screw([0, 0.6, 0.8], [0.1, 0.2, 0.3], 0.05), np.array([0.1, 0.2, -3.0])
-    np.testing.assert_allclose(lie.exp(screw, q), [lie.exp(screw, x) for x in q], rtol=0, atol=1e-16)
-
-
 @given(numbers(3.0, 3))
 def test_rotation_vectors(w: np.ndarray) -> None:
     R = lie.rotation_from_rotation_vector(w)

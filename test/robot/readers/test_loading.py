@@ -19,11 +19,6 @@ from eom_dynamics.robot.writers.urdf import robot_as_urdf
 from eom_dynamics.tools.cli.main import main
 
 
-def test_packaged_robots_are_the_files_in_config() -> None:
-    assert packaged_robots() == sorted(path.stem for path in CONFIG.glob("*.yaml"))
-    assert {"iiwa", "planar_2r"} <= set(packaged_robots())
-
-
 @pytest.mark.parametrize("name", packaged_robots())
 def test_packaged_robots_load_without_a_warning_and_are_elastic_but_for_the_leg(name: str) -> None:
     with warnings.catch_warnings():

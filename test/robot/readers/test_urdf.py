@@ -3,11 +3,10 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pytest
 from differences import deviation
+from scipy.linalg import block_diag
 from urdf_arms import urdf_arm
 
 from eom_dynamics import (
@@ -59,16 +58,13 @@ def efforts(robot: Robot, states: np.ndarray) -> np.ndarray:
 
 
 def test_joints_come_depth_first_in_the_order_of_the_file() -> None:
-    names = ("turn", "left_joint", "left_wrist", "right_joint", "right_wrist")
+    names, first = ("turn", "left_joint", "left_wrist", "right_joint", "right_wrist"), joint("turn", "base", "torso")
     robot = load_robot(TWO_ARMS)
     assert robot.joint_names == names
     assert [j.parent for j in robot.joints] == [-1, 0, 1, 0, 3]
     assert [tool.name for tool in robot.tools] == ["right_hand"]
     assert {frame.name: frame.joint for frame in robot.frames}["left_tip"] == 2
-    scattered = TWO_ARMS.replace(joint("turn", "base", "torso"), "").replace(
-        "</robot>", joint("turn", "base", "torso") + "</robot>"
-    )
-    assert load_robot(scattered).joint_names == names
+    assert load_robot(TWO_ARMS.replace(first, "").replace("</robot>", f"{first}</robot>")).joint_names == names
 
 
 def test_fields_of_a_joint() -> None:
@@ -209,20 +205,11 @@ def test_a_mimic_joint_is_locked_with_its_leader() -> None:
     assert robot.assumed == ("joint lead is locked at zero", "joint second is locked at zero")
 
 
-def test_a_planar_joint_moves_in_any_plane() -> None:
-    robot = load_robot(urdf(link("base"), link("puck"), joint("p", "base", "puck", "planar", '<axis xyz="2 0 0"/>')))
-    assert robot.joint_names == ("p_x", "p_y", "p_yaw")
-    screws = np.array([j.screw for j in robot.joints])
-    np.testing.assert_allclose(screws[2], [1, 0, 0, 0, 0, 0], atol=1e-15)
-    np.testing.assert_allclose(np.linalg.det(screws[[0, 1, 2]][:, [3, 4, 5]] + screws[[0, 1, 2]][:, :3]), 1)
-    np.testing.assert_allclose(robot.joints[0].mass + robot.joints[1].mass, 0)
-
-
-def test_a_floating_joint_has_six_variables() -> None:
-    robot = load_robot(urdf(link("world"), link("drone"), joint("free", "world", "drone", "floating", "")))
-    assert robot.joint_names == ("free_x", "free_y", "free_z", "free_yaw", "free_pitch", "free_roll")
-    weight = equations_of_motion(robot, np.zeros(6), np.zeros(6)).gravity[0]
-    assert np.linalg.norm(weight[:3]) == pytest.approx(2 * 9.80665)
+@pytest.mark.parametrize(("kind", "names"), [("planar", "x y yaw"), ("floating", "x y z yaw pitch roll")])
+def test_a_joint_of_several_variables_is_a_chain(kind: str, names: str) -> None:
+    robot = load_robot(urdf(link("base"), link("puck"), joint("p", "base", "puck", kind, '<axis xyz="2 0 0"/>')))
+    assert robot.joint_names == tuple(f"p_{name}" for name in names.split())
+    assert [body.mass for body in robot.joints] == [*[0] * (robot.n - 1), 2]
 
 
 ROS2 = """<ros2_control name="c" type="system"><transmission name="wrist">
@@ -248,15 +235,13 @@ def arm_with(transmission: str, joints: tuple[str, ...] = ("shoulder", "elbow"),
 
 @pytest.mark.parametrize("text", [ROS1, ROS2], ids=["ros_control", "ros2_control"])
 @pytest.mark.parametrize("kind", ["DifferentialTransmission", "FourBarLinkageTransmission"])
+@pytest.mark.filterwarnings("error")
 def test_motors_move_the_joints_as_the_plugin_does(text: str, kind: str) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        robot = arm_with(text.format(kind=kind))
-    arm = ElasticArm(robot)
+    arm = ElasticArm(arm_with(text.format(kind=kind)))
     np.testing.assert_array_equal(arm.gear_ratio, [40, -50])
     np.testing.assert_allclose(arm.rotor_inertia, [0.16, 0])
-    assert robot.transmission is not None
-    indices, transmission = robot.transmission
+    assert arm.robot.transmission is not None
+    indices, transmission = arm.robot.transmission
     assert indices == (0, 1)
     x = np.array([30.0, -20.0]) / [40, -50]  # motors, behind their gears
     expected = [(x[0] + x[1]) / (2 * 2), (x[0] - x[1]) / (2 * 4)]
@@ -266,31 +251,24 @@ def test_motors_move_the_joints_as_the_plugin_does(text: str, kind: str) -> None
 
 
 def test_the_transmissions_of_two_arms_are_used_together_and_alone() -> None:
-    left = ROS1.format(kind="DifferentialTransmission")
-    right = left.replace("wrist", "ankle").replace("shoulder", "hip").replace("elbow", "knee")
+    both = PAIR + PAIR.replace("wrist", "ankle").replace("shoulder", "hip").replace("elbow", "knee")
     joints = ("shoulder", "elbow", "hip", "knee")
-    robot = arm_with(left + right, joints)
+    robot = arm_with(both, joints)
     assert robot.transmission is not None and robot.transmission[0] == (0, 1, 2, 3)
     matrix = robot.transmission[1].matrix
-    np.testing.assert_array_equal(matrix[:2, :2], matrix[2:, 2:])
-    assert not np.any(matrix[:2, 2:]) and not np.any(matrix[2:, :2])
-    alone = arm_with(left + right, joints, root="elbow_link").transmission
+    np.testing.assert_array_equal(matrix, block_diag(matrix[:2, :2], matrix[:2, :2]))
+    alone = arm_with(both, joints, root="elbow_link").transmission
     assert alone is not None and alone[0] == (0, 1)
     with pytest.warns(RobotDescriptionWarning, match=r"transmission ankle .* is left out: knee does not move"):
-        part = arm_with(left + right, joints, tip="hip_link").transmission
+        part = arm_with(both, joints, tip="hip_link").transmission
     assert part is not None and part[0] == (0, 1)
 
 
+PAIR = ROS1.format(kind="DifferentialTransmission")
 LEFT_OUT = {
     "unknown kind": (ROS1.format(kind="SpatialTransmission"), "it couples several joints or motors"),
-    "unknown joint": (
-        ROS1.format(kind="DifferentialTransmission").replace("elbow", "wrist"),
-        "wrist is not a joint with a motor of its own",
-    ),
-    "one joint": (
-        ROS1.format(kind="DifferentialTransmission").replace("elbow", "shoulder"),
-        "both joints are shoulder",
-    ),
+    "unknown joint": (PAIR.replace("elbow", "wrist"), "wrist is not a joint with a motor of its own"),
+    "one joint": (PAIR.replace("elbow", "shoulder"), "both joints are shoulder"),
 }
 
 
@@ -302,9 +280,8 @@ def test_others_are_left_out_with_a_warning(text: str, reason: str) -> None:
 
 
 def test_a_joint_has_one_transmission() -> None:
-    text = ROS1.format(kind="DifferentialTransmission")
     simple = '<transmission name="t"><joint name="elbow"/><actuator name="m"/></transmission>'
     with pytest.raises(RobotDescriptionError, match=r"transmission t: joint 'elbow' already has transmission wrist"):
-        arm_with(text + simple)
+        arm_with(PAIR + simple)
     with pytest.raises(RobotDescriptionError, match="the reduction must not be 0"):
-        arm_with(text.replace(">2<", ">0<"))
+        arm_with(PAIR.replace(">2<", ">0<"))
