@@ -109,12 +109,9 @@ def choices_of(entry: Field[Any]) -> Collection[str]:
 
 
 def check_options(options: Any, error: type[EomDynamicsError], **known: Collection[str]) -> None:
-    """Check the fields of :func:`option`; a default is always allowed.
+    """Check the fields of :func:`option` in a ``__post_init__``; a default is always allowed.
 
-    Args:
-        options: the dataclass, in its ``__post_init__``.
-        error: what is raised, naming the field.
-        known: by the name of a field, choices in place of those of the command line.
+    Choices in place of those of the command line are ``known``, by the name of a field, which the error names.
     """
     for entry in fields(options):
         value, choices, rule = getattr(options, entry.name), choices_of(entry), entry.metadata.get("rule")

@@ -34,12 +34,9 @@ from .recursion.inverse_mass_matrix import solve_mass_matrix
 
 
 class FrameMotion(NamedTuple):
-    """Motion of a frame.
+    """Motion of a frame: pose (4, 4), and jets of the body twist (6,) and body Jacobian (6, k), twist = jacobian rates.
 
-    Attributes:
-        pose: (4, 4).
-        twist: jet of the body twist (6,), at most one derivative fewer than the Jacobian.
-        jacobian: jet of the body Jacobian (6, k), twist = jacobian rates.
+    The twist has at most one derivative fewer than the Jacobian.
     """
 
     pose: AnyArray

@@ -186,12 +186,9 @@ class Dynamics(CompiledMethods):
         wrench: Sequence[ArrayLike] = (),
         out: Sequence[Array] | None = None,
     ) -> tuple[Array, ...]:
-        """Partial derivatives of tau with respect to q, qd and qdd; the last is M.
+        """Partial derivatives of tau with respect to q, qd and qdd, which is M: each (n, n) or (N, n, n).
 
-        Arguments and errors are those of :meth:`inverse_dynamics`.
-
-        Returns:
-            dtau_dq, dtau_dqd, dtau_dqdd: each (n, n) or (N, n, n); row i is the gradient of effort i.
+        Row i is the gradient of effort i. Arguments and errors are those of :meth:`inverse_dynamics`.
         """
         return self._run("inverse_dynamics_derivatives", q, qd, qdd, wrench=wrench, out=out)
 
@@ -324,12 +321,10 @@ class Dynamics(CompiledMethods):
         wrench: Sequence[ArrayLike] = (),
         added_inertia: ArrayLike = 0.0,
     ) -> tuple[Array, ...]:
-        """Partial derivatives of qdd with respect to q, qd and tau; the last is the inverse of M + diag(added_inertia).
+        """Partial derivatives of qdd with respect to q, qd and tau, each (n, n) or (N, n, n).
 
-        Arguments and errors are those of :meth:`forward_dynamics`.
-
-        Returns:
-            dqdd_dq, dqdd_dqd, dqdd_dtau: each (n, n) or (N, n, n); row i is the gradient of acceleration i.
+        The last one is the inverse of M + diag(added_inertia). Row i is the gradient of acceleration i. Arguments and
+        errors are those of :meth:`forward_dynamics`.
         """
         states = joint_states(self.robot.n, q, qd, tau, finite=False, names=("q", "qd", "tau"))
         added = _added_inertia(added_inertia, states[0].shape)

@@ -159,10 +159,8 @@ class FloatingBase(FloatingKinematics):
     ) -> tuple[Array, ...]:
         """Joint efforts of an arm on a base with a given motion, such as a mobile platform or a ship.
 
-        The last n components of :meth:`inverse_dynamics`, without what moves the base, whose mass has no effect.
-
-        Returns:
-            tau, taud, taudd: each (n,) or (N, n); N m or N, and per s, s².
+        The last n components of :meth:`inverse_dynamics`, tau, taud, taudd, each (n,) or (N, n), without what moves the
+        base, whose mass has no effect.
         """
         return self._run("joint_efforts", pose, q, nu, nud, nudd, nuddd, wrench=wrench)
 
@@ -279,8 +277,7 @@ class FloatingBase(FloatingKinematics):
     def centroidal_momentum(self, pose: ArrayLike, q: ArrayLike, nu: ArrayLike) -> Array:
         """Angular momentum about the centre of mass, and linear momentum, along the inertial axes: (6,) or (N, 6).
 
-        Raises:
-            RobotDescriptionError: the robot has no mass.
+        RobotDescriptionError if the robot has no mass.
         """
         return self._run("centroidal_momentum", pose, q, nu)[0]
 
@@ -301,10 +298,7 @@ class FloatingBase(FloatingKinematics):
         """Equations of motion in the velocities xi = T nu = (w, cd, qd), with a block-diagonal mass matrix.
 
         w is the average angular velocity, cd the velocity of the centre of mass, both along the inertial axes; see
-        :class:`.CenterOfMassCoordinates`. Arguments are those of :meth:`inverse_dynamics`.
-
-        Raises:
-            RobotDescriptionError: the mass matrix is not positive definite.
+        :class:`.CenterOfMassCoordinates`. RobotDescriptionError if the mass matrix is not positive definite.
         """
         self._require_definite()
         gravity = self.gravity(pose, q)

@@ -87,15 +87,10 @@ def quotient(x: Jet, y: Jet) -> Jet:
 
 
 def inverted(function: Callable[..., Jet], start: Any, y: Jet, parameters: Sequence[Any] = ()) -> Jet:
-    """Jet of x with f(x) = y, from the value of x, by implicit differentiation.
+    """Jet of x with f(x) = y, from the value ``start`` of x, by implicit differentiation.
 
-    The time derivative of f^(m)(x) is f^(m+1)(x) x', so that each derivative of x follows from f' and lower ones.
-
-    Args:
-        function: takes the jet of x, and the parameters, which are constant in time; returns the jet of f.
-        start: x, with f(x) = y[0].
-        y: jet of f(x).
-        parameters: scalars on which the function depends.
+    The function takes the jet of x, and parameters that are constant in time. The time derivative of f^(m)(x) is
+    f^(m+1)(x) x', so that each derivative of x follows from f' and lower ones.
     """
     if len(y) == 1:
         return Jet([start])

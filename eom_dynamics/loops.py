@@ -3,15 +3,9 @@
 
 A cut joint is a pair of frames on two bodies, its predecessor and its successor. With the twist V_rel of the
 successor's frame relative to the predecessor's, in the successor's frame, the constraints P V_rel = 0 are rows
-J_c = P J_rel of the constraint Jacobian; see :mod:`eom_dynamics.constraints`. With J_c and the joint rates of the
-spanning tree qd = F ud, J_c F = 0, in terms of the independent ones ud, the principle of virtual work gives the efforts
-at the independent joints from those of the tree,
-
-    tau_u = F' tau.
-
-Time derivatives follow from Leibniz' rule; those of F from J_c F = 0. A. Müller and S. Kumar, "Closed form time
-derivatives of the equations of motion of rigid body systems", Multibody System Dynamics 53 (2021), name closed loops as
-future work.
+J_c = P J_rel of the constraint Jacobian; see :mod:`eom_dynamics.constraints`. With the joint rates qd = F ud of the
+tree, J_c F = 0, the principle of virtual work gives the efforts at the independent joints, tau_u = F' tau, from those
+of the tree. Time derivatives follow from Leibniz' rule; those of F from J_c F = 0.
 """
 
 from __future__ import annotations
@@ -114,8 +108,7 @@ class ClosedLoopArm:
         """Compile the dynamics of the tree.
 
         Raises:
-            RobotDescriptionError: an independent joint is not in the tree, or is listed twice; or a body of a cut joint
-                is not in the tree.
+            RobotDescriptionError: an independent joint is not in the tree or twice, or a body of a cut joint is not.
             StateError: a pose or the screws of a cut joint have the wrong shape or are not finite.
             TypeError: ``tree`` is not a Robot.
         """
@@ -165,7 +158,7 @@ class ClosedLoopArm:
                 q[self._bound] = start
         error = self._closure_error(q)
         if error > _CLOSED:
-            reason = self._too_many(self._constraints(q, [])[0])
+            reason = self._mismatch(self._constraints(q, [])[0], too_many=True)
             raise StateError(
                 f"{self.tree.name}: the loops do not close near this guess, by {error:.2g} rad or m"
                 + (f": {reason}" if reason else "")
@@ -249,10 +242,10 @@ class ClosedLoopArm:
         (qd,), _ = self.motion(q, ud)
         J_c = self._constraints(q, [qd])
         inertia = self._dynamics.mass_matrix(q)
-        found = solve(self.tree.name, inertia, efforts - self._dynamics.bias(q, qd), J_c[0], -J_c[1] @ qd)
+        solution = solve(self.tree.name, inertia, efforts - self._dynamics.bias(q, qd), J_c[0], -J_c[1] @ qd)
         P = [loop.forbidden for loop in self.loops]
-        parts = np.split(found.forces, np.cumsum([len(rows) for rows in P])[:-1])
-        return found.x[self._free], tuple(rows.T @ f for rows, f in zip(P, parts, strict=True))
+        parts = np.split(solution.forces, np.cumsum([len(rows) for rows in P])[:-1])
+        return solution.x[self._free], tuple(rows.T @ f for rows, f in zip(P, parts, strict=True))
 
     def _gaps(self, q: AnyArray) -> AnyArray:
         """Closure errors of all loops, rad or m."""
@@ -262,21 +255,16 @@ class ClosedLoopArm:
     def _closure_error(self, q: AnyArray) -> float:
         return float(np.max(np.abs(self._gaps(q)), initial=0.0))
 
-    def _freedom(self, J_c: AnyArray) -> int:
-        """Degrees of freedom of the mechanism: joints of the tree less the rank of the constraints."""
+    def _mismatch(self, J_c: AnyArray, *, too_many: bool) -> str:
+        """What is wrong with the number of independent joints, if there are too many or else too few; or empty."""
         values = np.linalg.svd(J_c, compute_uv=False)
-        return self.tree.n - int(np.count_nonzero(values > _RATE * np.max(values, initial=0.0)))
-
-    def _too_many(self, J_c: AnyArray) -> str:
-        """What is wrong with the number of independent joints, if there are too many."""
-        freedom = self._freedom(J_c)
-        return "" if len(self._free) <= freedom else self._counted(freedom)
-
-    def _counted(self, freedom: int) -> str:
-        names = ", ".join(self.independent) or "none"
+        freedom = self.tree.n - int(np.count_nonzero(values > _RATE * np.max(values, initial=0.0)))
+        names, count = ", ".join(self.independent) or "none", len(self._free)
+        if (count <= freedom) if too_many else (count >= freedom):
+            return ""
         return (
-            f"the mechanism has {freedom} degree{'s' * (freedom != 1)} of freedom here, but {len(self._free)} "
-            f"independent joint{'s' * (len(self._free) != 1)} ({names}): name as many as it has degrees of freedom"
+            f"the mechanism has {freedom} degree{'s' * (freedom != 1)} of freedom here, but {count} "
+            f"independent joint{'s' * (count != 1)} ({names}): name as many as it has degrees of freedom"
         )
 
     def _constraints(self, q: AnyArray, rates: Sequence[AnyArray]) -> Jet:
@@ -293,17 +281,17 @@ class ClosedLoopArm:
         known = sum(comb(k, j) * (J_c[j] @ F[k - j]) for j in range(1, k + 1)) if k else J_c[0][:, self._free]
         bound, _, _, values = np.linalg.lstsq(J_c[0][:, self._bound], -known, rcond=None)
         if len(values) < len(self._bound) or (self._bound and values[-1] < _SINGULAR * values[0]):
-            freedom = self._freedom(J_c[0])
+            reason = self._mismatch(J_c[0], too_many=False)
             raise StateError(
                 f"{self.tree.name}: singular configuration: the independent joints do not determine the others"
-                + (f"; {self._counted(freedom)}" if freedom > len(self._free) else "")
+                + (f"; {reason}" if reason else "")
             )
         result = np.zeros((self.tree.n, len(self._free)))
         result[self._bound] = bound
         if k == 0:
             result[self._free] = np.eye(len(self._free))
             if np.max(np.abs(J_c[0] @ result), initial=0.0) > _RATE * np.max(np.abs(J_c[0]), initial=0.0):
-                reason = self._too_many(J_c[0]) or "the independent joints would open the loops"
+                reason = self._mismatch(J_c[0], too_many=True) or "the independent joints would open the loops"
                 raise StateError(f"{self.tree.name}: {reason}")
         return result
 

@@ -24,10 +24,8 @@ _RULES: Mapping[str, tuple[Callable[[Any], Any], str]] = {
 def violation(value: Any, rule: str = "finite", *, smallest: float = 0.0, largest: float = np.inf) -> str:
     """Reason why a number, or numbers of an array, break a rule, such as "must be positive, is -3"; empty if none does.
 
-    Args:
-        value: a number or an array; bools and texts are none.
-        rule: one of finite, positive, not negative, not zero; or an interval, such as ``[0, 1)``.
-        smallest, largest: bounds of sizes, with which computations neither overflow nor vanish.
+    Rules are finite, positive, not negative, not zero, and intervals, such as ``[0, 1)``. Computations neither overflow
+    nor vanish with sizes from ``smallest`` to ``largest``. Bools and texts are no numbers.
     """
     array = np.asarray(value)
     if array.dtype.kind not in "iuf":

@@ -71,12 +71,8 @@ def state_arrays(
     """Arrays of one state or a batch that have different shapes, such as a pose and joint variables.
 
     Each has a name and the shape of one state. Where a kernel checks that numbers are finite, ``finite`` is False.
-
-    Returns:
-        The arrays, each (*samples, *shape), and samples: () or (N,), as the first array has them.
-
-    Raises:
-        StateError: an array has the wrong shape or is not finite.
+    Returns the arrays, each (*samples, *shape), and samples: () or (N,), as the first array has them. StateError for a
+    wrong shape or a number that is not finite.
     """
     first, shape = np.shape(_array(values[0], names[0], symbols=False)), shapes[0]
     samples = first[: len(first) - len(shape)]
@@ -133,15 +129,7 @@ def sequence(
     most: int | None = None,
     error: type[EomDynamicsError] = StateError,
 ) -> list[Any]:
-    """The entries of a list, tuple or array, at least and at most so many; ``error`` for anything else.
-
-    Args:
-        value: the argument.
-        name: its name, for errors.
-        of: what it must be a sequence of.
-        least, most: smallest and largest number of entries; None for any.
-        error: type of the error.
-    """
+    """The entries of a list, tuple or array of something, at least and at most so many; else an error by its name."""
     if not is_sequence(value):
         raise error(f"{name} must be a sequence of {of}, is {shown(value)}")
     entries = list(value)
@@ -168,10 +156,8 @@ def wrenches(
     """A wrench and its time derivatives as arrays (*samples, *shape); omitted ones are zero.
 
     Each has the shape (6,), or (number of tools, 6), or that of a batch. There are ``count`` results, or as many as
-    ``wrench`` has if None; symbols are returned unchanged rather than refused with ``symbols``.
-
-    Raises:
-        StateError: an array has the wrong shape or is not finite, or ``wrench`` is no sequence.
+    ``wrench`` has if None; symbols are returned unchanged rather than refused with ``symbols``. StateError for a wrong
+    shape or a number that is not finite.
     """
     given = []
     for k, W in enumerate(wrench_sequence(wrench)):
@@ -206,13 +192,9 @@ def constant(value: ArrayLike, name: str) -> AnyArray:
 def refuse_overflow(
     values: Sequence[Array] | Array, quantities: Sequence[str], kind: str, names: Sequence[str]
 ) -> None:
-    """Raise StateError, with the quantity and the joint or motor, if a result is not finite.
+    """Raise StateError if a result is not finite, by its quantity and the joint or motor (``kind``) of this name.
 
-    Args:
-        values: a row (…, len(names)) for each quantity.
-        quantities: their names.
-        kind: what the entries of a row belong to: ``joint`` or ``motor``.
-        names: of these.
+    There is a row of values (…, len(names)) for each quantity.
     """
     for quantity, row in zip(quantities, values, strict=True):
         if not np.isfinite(row).all():

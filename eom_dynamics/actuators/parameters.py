@@ -17,12 +17,7 @@ from ..spelling import shown
 
 
 class ParameterError(RobotDescriptionError):
-    """A parameter has an impossible value.
-
-    Attributes:
-        name: name of the parameter, as in robot files.
-        reason: what is wrong with it.
-    """
+    """The parameter ``name``, as in robot files, has an impossible value, for a ``reason``."""
 
     def __init__(self, name: str, reason: str) -> None:
         super().__init__(f"{name}: {reason}")
@@ -84,10 +79,8 @@ Kind = TypeVar("Kind", bound="Declared")
 class Parameter(NamedTuple):
     """Declaration of a parameter of a law, in the annotation of its field.
 
-    Attributes:
-        name: name in robot files and in errors.
-        check: one of :mod:`eom_dynamics.actuators.parameters`: ``finite``, ``positive``, ``not_negative`` or ``row``.
-        scales: whether it is proportional to the effort at a given deflection.
+    Its name is that in robot files and errors, its check ``finite``, ``positive``, ``not_negative`` or ``row``;
+    ``scales`` tells whether it is proportional to the effort at a given deflection.
     """
 
     name: str

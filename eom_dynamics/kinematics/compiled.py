@@ -149,9 +149,7 @@ class Kinematics(CompiledMethods):
     ) -> tuple[Array, ...]:
         """Jacobian of a frame and its time derivatives J, Jd, …: (6, n) or (N, 6, n) each, as many as rates.
 
-        Args:
-            q, frame, reference, point: as for :meth:`jacobian`.
-            rates: qd, qdd, …, in the shape of q, per s, s², ….
+        The rates are qd, qdd, …, in the shape of q, per s, s², …; other arguments are those of :meth:`jacobian`.
         """
         orders = len(rates)
         if point is not None:
@@ -185,14 +183,9 @@ class Kinematics(CompiledMethods):
         return self.center_of_mass_derivatives(q)[0]
 
     def center_of_mass_derivatives(self, q: ArrayLike, *rates: ArrayLike) -> tuple[Array, ...]:
-        """Centre of mass in the base frame, and its time derivatives.
+        """Centre of mass in the base frame, and its time derivatives c, cd, …, each (3,) or (N, 3); m, m/s, ….
 
-        Args:
-            q: joint variables (n,) or (N, n), rad or m.
-            rates: qd, qdd, …, in the shape of q, per s, s², ….
-
-        Returns:
-            c, cd, …: (3,) or (N, 3) each; as many derivatives as rates. m, m/s, ….
+        There are as many derivatives as rates qd, qdd, …, in the shape of q (n,) or (N, n); rad or m, per s, s², ….
 
         Raises:
             RobotDescriptionError: the robot has no mass.

@@ -63,14 +63,7 @@ class FloatingKinematics(CompiledMethods):
         return programs.total_mass(self.robot)
 
     def center_of_mass(self, pose: ArrayLike, q: ArrayLike, *rates: ArrayLike) -> Any:
-        """Centre of mass in the inertial frame, and its time derivatives.
-
-        Args:
-            pose, q: as for :meth:`inverse_dynamics`.
-            rates: nu, nud, …, any number.
-
-        Returns:
-            c (3,) or (N, 3), m; with rates the tuple c, cd, …, with as many derivatives as rates.
+        """Centre of mass c (3,) or (N, 3), m, in the inertial frame; with rates nu, nud, … the tuple c, cd, ….
 
         Raises:
             RobotDescriptionError: the robot has no mass.
@@ -85,15 +78,10 @@ class FloatingKinematics(CompiledMethods):
         return call(pose, q, *rates)
 
     def pose(self, pose: ArrayLike, q: ArrayLike, frame: str | Frame | None = None) -> Array:
-        """Pose of a frame in the inertial frame.
+        """Pose of a frame in the inertial frame, (4, 4) or (N, 4, 4), m.
 
-        Args:
-            pose, q: as for :meth:`inverse_dynamics`.
-            frame: a frame of the robot by its name, as for :class:`.Kinematics`, or ``base``; or any
-                :class:`.robot.Frame` on one of its bodies. By default the first tool.
-
-        Returns:
-            C: (4, 4) or (N, 4, 4), m.
+        The frame is one of the robot by its name, as for :class:`.Kinematics`, or ``base``; or any
+        :class:`.robot.Frame` on one of its bodies. By default the first tool.
         """
         key = "pose", frame
         call = self._kept(key) or self._keep(
@@ -106,12 +94,8 @@ class FloatingKinematics(CompiledMethods):
     ) -> tuple[Array, ...]:
         """Pose of a frame in the inertial frame, and its body-fixed twist with time derivatives.
 
-        Args:
-            pose, q, frame: as for :meth:`pose`.
-            rates: nu, nud, …, at least one.
-
         Returns:
-            C, V, Vd, …: (4, 4) and (6,), or (N, 4, 4) and (N, 6); as many twists and derivatives as rates.
+            C, V, Vd, …: (4, 4) and (6,), or (N, 4, 4) and (N, 6); as many as the rates nu, nud, …, at least one.
         """
         orders = len(rates)
         if not orders:
@@ -125,14 +109,10 @@ class FloatingKinematics(CompiledMethods):
     def jacobian(
         self, pose: ArrayLike | None, q: ArrayLike, frame: str | Frame | None = None, reference: str = "body"
     ) -> Array:
-        """Jacobian of a frame: V = J nu.
+        """Jacobian of a frame, (6, 6 + n) or (N, 6, 6 + n): V = J nu.
 
-        Args:
-            pose, q, frame: as for :meth:`pose`; the body Jacobian does not depend on the pose, which may be None.
-            reference: kind of the twist V, as for :meth:`.Kinematics.jacobian`, with the inertial frame as the base.
-
-        Returns:
-            J: (6, 6 + n) or (N, 6, 6 + n).
+        The kind of the twist V is that of :meth:`.Kinematics.jacobian`, with the inertial frame as the base. The body
+        Jacobian does not depend on the pose, which may be None.
         """
         return self._jacobians(pose, (q,), frame, reference)
 
@@ -144,14 +124,9 @@ class FloatingKinematics(CompiledMethods):
         frame: str | Frame | None = None,
         reference: str = "body",
     ) -> tuple[Array, ...]:
-        """Jacobian of a frame and its time derivatives: Vd = J nud + Jd nu, and so on.
+        """Jacobian of a frame and its time derivatives J, Jd, …, each (6, 6 + n) or (N, 6, 6 + n): Vd = J nud + Jd nu.
 
-        Args:
-            pose, q, frame, reference: as for :meth:`jacobian`.
-            rates: nu, nud, …, any number.
-
-        Returns:
-            J, Jd, …: each (6, 6 + n) or (N, 6, 6 + n); as many derivatives as rates.
+        There are as many derivatives as rates nu, nud, …; other arguments are those of :meth:`jacobian`.
         """
         found = self._jacobians(pose, (q, *rates), frame, reference)
         return found if rates else (found,)

@@ -196,8 +196,7 @@ class Tracked(NamedTuple):
     """Joint motion of a tracked tool at N samples.
 
     Attributes:
-        q: joint variables (N, n), rad or m; where there is no solution, those of the smallest error.
-        rates: qd, qdd, … (orders, N, n).
+        q, rates: joint variables (N, n), rad or m, of the smallest error if none solve it; qd, qdd, … (orders, N, n).
         refusals: (N,) why there is no motion at a sample; empty where there is one.
     """
 
@@ -213,13 +212,7 @@ class ToolTracker:
     """
 
     def __init__(self, kinematics: Kinematics, frame: str | None = None, weights: ArrayLike | None = None) -> None:
-        """Set the frame and options.
-
-        Args:
-            kinematics: of the robot.
-            frame: name of the frame; by default the first tool.
-            weights: cost of the squared rate of each joint of a redundant arm, as for
-                :func:`.differential_inverse_kinematics`.
+        """Set the frame, by default the first tool, and weights as for :func:`.differential_inverse_kinematics`.
 
         Raises:
             StateError: there is no such frame.
@@ -230,13 +223,9 @@ class ToolTracker:
         self._few = len(moving) < TWIST
 
     def solve(self, expected: Array, poses: Array, *twists: Array, reference: str = "body") -> Tracked:
-        """Joint motion for poses and twists with their derivatives; raises KernelError without a C compiler.
+        """Joint motion for poses (N, 4, 4) and twists V, Vd, … (N, 6); raises KernelError without a C compiler.
 
-        Args:
-            expected: predicted joint variables (N, n), rad or m.
-            poses: C (N, 4, 4).
-            twists: V, Vd, … (N, 6).
-            reference: kind of the twists, as for :meth:`.Kinematics.jacobian`.
+        Joint variables ``expected`` (N, n) are predicted ones; the reference is as for :meth:`.Kinematics.jacobian`.
         """
         found = inverse_kinematics(
             self.kinematics, poses, self.frame, expected, attempts=1, tolerance=_TOLERANCE, objective=None

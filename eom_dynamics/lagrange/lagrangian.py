@@ -199,13 +199,7 @@ class Lagrangian:
     def efforts(self, order: int) -> tuple[Any, ...]:
         """The efforts tau and their time derivatives up to an order, each (n, 1), in q, qd, qdd, qddd, ….
 
-        Dry friction is differentiated away from rest, where it jumps.
-
-        Args:
-            order: of the highest derivative; 2 for tau, taud, taudd.
-
-        Raises:
-            StateError: ``order`` is not an integer from 0.
+        Dry friction is differentiated away from rest, where it jumps. StateError if ``order`` is not an integer from 0.
         """
         known = self._efforts
         while len(known) <= count(order, "order"):

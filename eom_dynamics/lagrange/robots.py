@@ -34,10 +34,7 @@ def planar_arm(n: int) -> Robot:
     """Planar arm with n revolute joints about z, and gravity g along -y, as a robot of SymPy symbols.
 
     Link k has the length L_k, mass m_k and inertia I_k about its centre of mass, which is at a_k along it. The tool is
-    the tip, at L_n.
-
-    Raises:
-        LagrangianError: n is not a positive integer.
+    the tip, at L_n. LagrangianError if n is not a positive integer.
     """
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
         raise LagrangianError(f"n must be positive, an integer, is {n!r:.60}")

@@ -39,13 +39,9 @@ SharedElement = TypeVar("SharedElement", CoupledSpring, Transmission)
 
 @dataclass(frozen=True, eq=False)
 class JointGroup(Generic[SharedElement]):
-    """Several joints with a shared spring or transmission.
+    """Names of several joints, and the spring or transmission that they share, at ``where`` in the file.
 
-    Attributes:
-        joints: names of the joints.
-        element: the coupled spring or the transmission.
-        where: location in the file, for messages.
-        optional: whether a part of the robot that has only some of the joints is used without the element.
+    A part of the robot that has only some of the joints is used without an ``optional`` element.
     """
 
     joints: tuple[str, ...]
@@ -56,13 +52,9 @@ class JointGroup(Generic[SharedElement]):
 
 @dataclass(frozen=True, eq=False)
 class LinkDescription:
-    """A link: a frame, with or without inertia.
+    """A link: a frame, with mass and inertia in this frame, or None without any.
 
-    Attributes:
-        name: name of the link.
-        inertial: mass and inertia in the link's frame; None for a massless frame.
-        where: location of the inertia in the file, for messages.
-        advice: end of messages about the inertia.
+    Messages about the inertia name its place in the file, ``where``, and end with ``advice``.
     """
 
     name: str
@@ -85,10 +77,9 @@ class MimicDescription:
 
 @dataclass(frozen=True, eq=False)
 class RotorDescription:
-    """Mounting of a motor's rotor.
+    """Mounting of a motor's rotor, at ``where`` in the file.
 
     Attributes:
-        where: location in the file, for messages.
         carrier: name of the link that carries the rotor; None is the joint's parent.
         axis: unit vector (3,) of the spin axis in that link's frame; None is the joint's axis with all joints at 0.
     """

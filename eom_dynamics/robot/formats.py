@@ -19,14 +19,10 @@ if TYPE_CHECKING:
 
 
 class RobotFormat(NamedTuple):
-    """A format of robot files.
+    """A format of robot files, with its title and endings in messages, and the largest size that is read, bytes.
 
-    Attributes:
-        title: for messages, with the endings.
-        endings: of file names; of an ending that several formats have, the text tells.
-        read, write: read a file or a text, and write a robot to files with an ending of ``writes``.
-        recognizes: whether a text, rather than the name of a file, is of this format.
-        largest: size that is read, bytes.
+    It reads a file or a text, and writes files with an ending of ``writes``. A text that it ``recognizes`` tells
+    formats with the same ending apart.
     """
 
     title: str
@@ -87,8 +83,7 @@ WRITABLE = tuple(ending for kind in FORMATS for ending in kind.writes)
 def format_of(source: str, formats: Sequence[RobotFormat] = FORMATS) -> RobotFormat | None:
     """Return the format of a text by its beginning, or of a file by its name, and its text where that leaves several.
 
-    Raises:
-        RobotDescriptionError: the text must tell, and the file cannot be read; or it is SDF.
+    RobotDescriptionError if the text must tell, and the file cannot be read; or if it is SDF.
     """
     if source.endswith(".sdf") or xml.root_tag(source) == "sdf":
         label = "robot_description" if xml.is_xml(source) else source

@@ -29,13 +29,7 @@ _NO_PITCH = 1e-5
 
 @dataclass(frozen=True)
 class Mimic:
-    """Mimic relation q = ratio * q_leader + offset.
-
-    Attributes:
-        joint: index of the leader, which is not a mimic joint.
-        ratio: rad or m of this joint per rad or m of the leader.
-        offset: rad or m.
-    """
+    """Mimic relation q = ratio * q_leader + offset, rad or m, with the index of the leader, no mimic joint itself."""
 
     joint: int
     ratio: float
@@ -44,12 +38,9 @@ class Mimic:
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """A named frame on a body, such as a tool frame.
+    """A named frame on a body, such as a tool frame, with the pose (4, 4) in that of the body.
 
-    Attributes:
-        name: name of the frame.
-        joint: index of the joint that moves the body; -1 for the base.
-        pose: pose (4, 4) of the frame in the body's.
+    The body is that of a joint, by index; -1 for the base.
     """
 
     name: str
@@ -242,12 +233,8 @@ NO_FEEDBACK_DELAY = FeedbackDelay()
 
 
 class ModelUncertainty(NamedTuple):
-    """Relative standard deviations of a robot's parameters; zero where unknown.
-
-    Attributes:
-        stiffness: of springs.
-        mass: of masses and inertias, and thus of the efforts that links require.
-        rotor_inertia: of rotors.
+    """Relative standard deviations of springs' stiffness, of masses and inertias (and thus of the efforts that links
+    require), and of rotors' inertia; zero where unknown.
     """
 
     stiffness: float = 0.0

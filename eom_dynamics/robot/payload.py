@@ -86,8 +86,7 @@ class Payload:
     def at_tool(self, robot: Robot) -> tuple[int, Array]:
         """Index in ``robot.tools`` of the carrying tool, and the payload's parameters in the tool frame.
 
-        Raises:
-            RobotDescriptionError: the robot has no frame of this name, or no tool on the body of the frame.
+        RobotDescriptionError if the robot has no frame of this name, or no tool on the body of the frame.
         """
         for k, tool in enumerate(robot.tools):
             if self.tool in ("", tool.name):

@@ -158,11 +158,7 @@ def _closed(path: str | os.PathLike[str]) -> Any:
 
 
 def _centered(mass: float, second_moments: Array) -> Inertial:
-    """Inertial of a solid whose mean x², y², z² are ``second_moments`` (3,), m².
-
-    Raises:
-        ParameterError: they are too large or too small for a number.
-    """
+    """Inertial of a solid whose mean x², y², z² are ``second_moments`` (3,), m², neither too large nor too small."""
     with np.errstate(over="ignore"):
         inertia = mass * np.diag(np.sum(second_moments) - second_moments)
     if not np.all(np.isfinite(inertia)):

@@ -49,14 +49,9 @@ Expand = Callable[[Path, Mapping[str, str]], str]
 
 
 class DescriptionFile(NamedTuple):
-    """A robot description to read, and options of :func:`eom_dynamics.load_robot` that concern its format.
+    """A robot description to read: content, or a path if it is None, with options of :func:`eom_dynamics.load_robot`.
 
-    Attributes:
-        label: file or source; every message begins with it.
-        path: of the file; None for a text from elsewhere.
-        content: the text, None for that of the file.
-        inertia_reference, xacro_arguments: as of :func:`eom_dynamics.load_robot`.
-        expand: expands xacro files.
+    Every message begins with ``label``; ``expand`` expands xacro files.
     """
 
     label: str

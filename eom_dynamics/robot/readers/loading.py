@@ -39,9 +39,8 @@ def is_description_name(source: str) -> bool:
 def find_by_name(name: str) -> tuple[str, dict[str, str], dict[str, str]]:
     """Find a robot of robot_descriptions: path, values of xacro arguments, and folders of packages by name.
 
-    Its repository is cloned the first time, into a cache of robot_descriptions.
-
-    Raises RobotDescriptionError if robot_descriptions is missing, has no such name, or cannot clone the repository.
+    Its repository is cloned the first time, into a cache of robot_descriptions. RobotDescriptionError if
+    robot_descriptions is missing, has no such name, or cannot clone the repository.
     """
     try:
         require("descriptions")
@@ -148,11 +147,9 @@ def read_description(
     *,
     by_name: bool = True,
 ) -> Description:
-    """Read what :func:`load_robot` loads.
+    """Read what :func:`load_robot` loads; ``expand`` expands a xacro file.
 
-    Args:
-        expand: expands a xacro file.
-        by_name: whether names of robot_descriptions are sources, which imports a module and may use the network.
+    Names of robot_descriptions, which import a module and may use the network, are sources only ``by_name``.
     """
     if by_name and is_description_name(source) and not os.path.exists(source):
         path_of_name, arguments, packages = find_by_name(source)

@@ -68,17 +68,13 @@ def _located(robot: Section, name: str, folder: Path | None) -> str:
 
 
 def robot_from_urdf(text: str, section: Mapping[str, Any] | None = None, source: str = "robot_description") -> Robot:
-    """Build a robot from a URDF.
+    """Build a robot from a URDF and the contents of a section ``urdf`` of a parameter tree.
 
-    Args:
-        text: the URDF.
-        section: contents of the ``urdf`` section of a parameter tree.
-        source: file or topic of the URDF; every message about it begins with it.
+    Every message about the URDF begins with ``source``, a file or topic.
 
     Raises:
-        RobotDescriptionError: the URDF cannot be used; or an entry of the section is unknown, of the wrong type or
-            not allowed, or names an unknown joint or link. The message names the element or the parameter, and the
-            reason.
+        RobotDescriptionError: the URDF cannot be used; or an entry of the section is unknown, of the wrong type or not
+            allowed, or names an unknown joint or link. The message names the element or parameter, and the reason.
     """
     return robot_with(description_from_urdf(text, source), section or {})
 

@@ -23,11 +23,7 @@ _MOST_ERRORS = 20
 
 
 class EntryError(RobotDescriptionError):
-    """An unusable entry.
-
-    Attributes:
-        entry: its full name.
-    """
+    """An unusable entry, with its full name."""
 
     def __init__(self, source: str, entry: str, reason: str) -> None:
         super().__init__(f"{source}: {entry}: {reason}")

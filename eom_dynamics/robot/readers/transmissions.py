@@ -55,14 +55,7 @@ class Reduction(NamedTuple):
 
 
 class Coupled(NamedTuple):
-    """Coupled transmission of two joints.
-
-    Attributes:
-        joints: names of the joints.
-        motors: reductions of the motors in the places of the joints.
-        matrix: T (2, 2) of theta = T phi.
-        where: location in the file.
-    """
+    """Matrix T (2, 2), theta = T phi, of two joints by name, with the reductions of the motors in their places."""
 
     joints: tuple[str, str]
     motors: tuple[Reduction, Reduction]

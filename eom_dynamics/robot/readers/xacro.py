@@ -109,9 +109,8 @@ def expand_xacro(path: Path, arguments: Mapping[str, str]) -> str:
     (:func:`confined`). It is run by xacro's own function ``xacro.process_file``, in a process of its own with
     bounds of time and memory. Expand only files that you trust, and none that something from the network names.
 
-    Raises:
-        RobotDescriptionError: the package ``xacro`` is missing, the file cannot be read or expanded, an argument has no
-            value, or is not one of the file's; or its expansion takes too long or too much memory.
+    RobotDescriptionError if the package ``xacro`` is missing, the file cannot be read or expanded, an argument has no
+    value or is not one of the file's, or the expansion takes too long or too much memory.
     """
     try:
         require("xacro")

@@ -31,14 +31,10 @@ _MOST_UNKNOWN = 200
 
 @dataclass
 class Element:
-    """An element of an XML document.
+    """An element of an XML document, with the line where it begins and the text directly within it.
 
-    Attributes:
-        source: file or topic of the document; every message begins with it.
-        tag, attributes, children: name of the tag, values by name, and child elements in order.
-        line: line where it begins.
-        text: text directly within it.
-        where: location in messages, below the line: the element's name, or its tag within another's.
+    Messages begin with the ``source``, a file or topic; below the line, ``where`` is the element's name, or its tag
+    within another's.
     """
 
     source: str
@@ -203,8 +199,7 @@ def _beginning(text: str) -> tuple[str | None, int]:
 def parse(text: str, source: str) -> Element:
     """Parse a document and return its root element.
 
-    Raises:
-        RobotDescriptionError: the text is too large, has a document type declaration, or is not XML.
+    RobotDescriptionError if the text is too large, has a document type declaration, or is not XML.
     """
     if len(text) > MAX_CHARACTERS:
         raise RobotDescriptionError(

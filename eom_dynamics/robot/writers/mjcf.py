@@ -118,13 +118,10 @@ class _Writer:
         return body
 
     def _add(self, parent: ET.Element, i: int, pose: Array, above: Sequence[tuple[int, Array]]) -> None:
-        """Add the body of a joint, or if it is massless, its joint to the next body.
+        """Add the body of joint i, or if it is massless, its joint to the next body.
 
-        Args:
-            parent: the element of the parent body.
-            i: index of the joint.
-            pose: (4, 4) of the frame in the parent body that the joint's reference pose is in.
-            above: joints of massless bodies before it, with their screws (6,) in that frame.
+        The reference pose is relative to a ``pose`` (4, 4) in the parent body; joints of massless bodies before it,
+        ``above``, have their screws (6,) in that frame.
         """
         joint, pose = self._robot.joints[i], pose @ self._robot.joints[i].reference_pose
         step = lie.Ad(lie.inverse(joint.reference_pose))
