@@ -18,6 +18,7 @@ from eom_dynamics import (
     Dynamics,
     FloatingBase,
     Kinematics,
+    Payload,
     Robot,
     RobotDescriptionError,
     StateError,
@@ -97,6 +98,9 @@ def test_wrenches_that_are_no_numbers(backend: str, wrench: Any, count: int | No
 
 CASES: tuple[tuple[Callable[[], Any], str], ...] = (
     (lambda: arm().effort(Q, Z, Z, wrench={}), "wrench must be a sequence of the wrench"),
+    (lambda: arm().effort(Q, Z, Z, payload=Payload(1.0, tool="hand")), "has no frame 'hand'; known are joint_1, joint"),
+    (lambda: arm().effort(Q, Z, Z, payload=[Z]), r"payload P must have shape \(10,\)"),
+    (lambda: arm().effort(Q, Z, Z, payload=3.0), "payload must be a sequence of Payload"),
     (lambda: arm().effort(MASKED, Z, Z), "q has masked entries"),
     (lambda: arm().effort([MASKED, Q], [Z] * 2, [Z] * 2), "q has masked entries"),
     (lambda: arm().inverse_dynamics(RAGGED, Z, Z), "q is not an array of numbers"),
@@ -272,35 +276,25 @@ INF, NAN = float("inf"), float("nan")
 ZEROS = np.zeros(2)
 
 VECTORS = [
-    (([0.0], ZEROS), "q must have shape (2,), has (1,)"),
-    ((ZEROS, [0.0, 0.0, 0.0]), "qd must have shape (2,), has (3,)"),
-    ((ZEROS, 0.0), "qd must have shape (2,), has ()"),
     ((ZEROS, ZEROS, [[0.0, 0.0]]), "qdd must have shape (2,), has (1, 2)"),
-    ((ZEROS, ZEROS, ZEROS, [0.0, NAN]), "qddd must be finite; entry [1] is nan"),
     ((ZEROS, ZEROS, ZEROS, ZEROS, [-INF, 0.0]), "qdddd must be finite; entry [0] is -inf"),
     ((*[ZEROS] * 5, [0.0]), "q, derivative 5, must have shape (2,), has (1,)"),
-    (([[1.0, 2.0], [3.0]],), "q is not an array of numbers"),
     ((["a", "b"],), "q must be real numbers, is of type <U1"),
     (([1j, 0.0],), "q must be real numbers, is of type complex128"),
 ]
 STATES = [
     ((0.0,), "q must have shape (2,) or (N, 2), has ()"),
-    ((np.zeros((4, 3)),), "q must have shape (2,) or (N, 2), has (4, 3)"),
     ((np.zeros((1, 4, 2)),), "q must have shape (2,) or (N, 2), has (1, 4, 2)"),
-    ((np.zeros((4, 2)), ZEROS), "qd must have shape (4, 2), has (2,)"),
     ((ZEROS, np.zeros((1, 2))), "qd must have shape (2,), has (1, 2)"),
     ((np.zeros((4, 2)), np.zeros((3, 2))), "qd must have shape (4, 2), has (3, 2)"),
     ((np.zeros((2, 2)), [[0.0, 0.0], [0.0, INF]]), "qd must be finite; entry [1, 1] is inf"),
-    ((ZEROS, [None, 0.0]), "qd must be real numbers, is of type object"),
     ((sp.symbols("q_1 q_2"),), f"q is symbolic: {SYMBOLIC}"),
 ]
 WRENCHES = [
-    (([0.0] * 5,), (), "wrench W must have shape (6,), has (5,)"),
     ((np.zeros(6), np.zeros((1, 6))), (), "wrench Wd must have shape (6,), has (1, 6)"),
     (([0.0] * 5 + [NAN],), (), "wrench W must be finite; entry [5] is nan"),
     (np.zeros(6), (), "wrench W must have shape (6,), has ()"),
     ((np.zeros(6), np.zeros(6), np.zeros((3, 6))), (4,), "wrench Wdd must have shape (4, 6), has (3, 6)"),
-    ((np.zeros((4, 5)),), (4,), "wrench W must have shape (4, 6), has (4, 5)"),
     ((np.zeros(4),), (4,), "wrench W must have shape (6,), has (4,)"),
     (([[0.0] * 6, [0.0]],), (2,), "wrench W is not an array of numbers"),
 ]

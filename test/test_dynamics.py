@@ -16,7 +16,7 @@ from chains import fixed_case
 from differences import derivative, deviation, polynomial_motion
 from paths import ROOT
 
-from eom_dynamics import Dynamics, ElasticArm, FloatingBase, RobotDescriptionWarning, StateError, load_robot
+from eom_dynamics import Dynamics, ElasticArm, RobotDescriptionWarning, StateError, load_robot
 from eom_dynamics.arrays import Array
 from eom_dynamics.trajectory import paper_motion, paper_wrench
 
@@ -153,9 +153,3 @@ def test_documentation_of_the_compiled_method(iiwa: Dynamics) -> None:
     assert iiwa.inverse_dynamics.__doc__ == Dynamics.inverse_dynamics.__doc__
     bound = [x for name, x in inspect.signature(Dynamics.inverse_dynamics).parameters.items() if name != "self"]
     assert list(inspect.signature(iiwa.inverse_dynamics).parameters.values()) == bound
-
-
-@pytest.mark.parametrize("use", [Dynamics, ElasticArm, FloatingBase])
-def test_name_in_place_of_a_robot(use: Callable[[Any], object]) -> None:
-    with pytest.raises(TypeError, match="must be a Robot, as returned by load_robot, is 'iiwa'"):
-        use("iiwa")

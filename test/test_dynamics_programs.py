@@ -22,7 +22,6 @@ from eom_dynamics import (
     StateError,
     equations_of_motion,
     load_robot,
-    packaged_robots,
 )
 from eom_dynamics.codegen.backends import KERNELS
 from eom_dynamics.codegen.programs import PROGRAMS
@@ -70,14 +69,6 @@ def compare(robot: Robot, states: np.ndarray, tau: np.ndarray) -> None:
 @given(moving_trees(3, max_joints=3))
 def test_random_trees(tree: MovingTree) -> None:
     compare(tree.robot, tree.states, np.linspace(-5, 5, tree.robot.n))
-
-
-@pytest.mark.parametrize(
-    "name", [pytest.param(x, marks=() if x == "planar_pr" else pytest.mark.soak) for x in packaged_robots()]
-)
-def test_packaged_robots(name: str) -> None:
-    robot = load_robot(name)
-    compare(robot, np.random.default_rng(4).uniform(-1, 1, (5, robot.n)), np.ones(robot.n))
 
 
 @pytest.mark.parametrize("backend", KERNELS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -106,9 +107,7 @@ SIMULATIONS = [
     (lambda: run(plant=ARM), TypeError, "plant must be an ElasticPlant"),
     (lambda: run(start=START + 0j), StateError, "start must be real numbers"),
     (lambda: run(t=[0.0, 1j]), StateError, "t must be real numbers"),
-    (lambda: run(t=[0, 1e300]), StateError, r"t must span at most 1e\+07 s"),
     (lambda: run(t=[0, 0.1], method="rk4", step=1e-12), StateError, "at most 10,000,000 of them; 1e-12 s is too short"),
-    (lambda: run(method=["rk4"]), ValueError, r"method must be one of .*, is \['rk4'\]"),
     (lambda: ElasticPlant(ROBOT), TypeError, r"arm must be an ElasticArm, such as ElasticArm\(robot\)"),
     (lambda: energy(PLANT, START[:3]), StateError, r"state must be finite and have shape \(8,\)"),
     (lambda: energy(PLANT, None), StateError, "state must be real numbers"),
@@ -182,9 +181,7 @@ LAGRANGE = [
     (lambda: lagrange.planar_arm(0), "n must be positive, an integer, is 0"),
     (lambda: lagrange.variables("x xd"), "coordinate xd has the name of the rate of x"),
     (lambda: lagrange.variables("x xdd"), "coordinate xdd has the name of the acceleration of x"),
-    (lambda: lagrange.variables("x x"), "coordinate x is listed twice"),
     (lambda: lagrange.variables(""), "names must be names"),
-    (lambda: lagrange.Lagrangian((X, XD), XD**2), "coordinate xd has the name"),
     (lambda: lagrange.Lagrangian((X, X), XD**2), "x is listed twice"),
     (lambda: lagrange.Lagrangian(X, XD**2), "q must be a tuple of symbols"),
     (lambda: lagrange.Lagrangian((X + 1,), XD**2), "q must be a tuple of symbols"),
@@ -193,7 +190,6 @@ LAGRANGE = [
     (lambda: lagrange.Lagrangian((X,), XD**2, XDD * X), "U must not depend on accelerations, has xdd"),
     (lambda: lagrange.Lagrangian((X,), XD**2, float("nan")), "U must be finite"),
     (lambda: lagrange.Lagrangian((X,), XD**2, values="a"), "values must be a mapping"),
-    (lambda: lagrange.planar_arm(True), "n must be positive, an integer, is True"),
     (lambda: lagrange.robot_lagrangian(TALL), "panda has 7 joints, more than 5: .* lift the limit by most_joints"),
 ]
 
@@ -231,6 +227,7 @@ def test_names_that_are_none(name: Any) -> None:
 def test_robots_that_are_none(robot: Any) -> None:
     q = np.zeros((2, 2))
     for call in (
+        *(partial(use, robot) for use in (eom.Dynamics, eom.ElasticArm, eom.FloatingBase)),
         lambda: eom.equations_of_motion(robot, *q),
         lambda: eom.floating_equations_of_motion(robot, np.eye(4), q[0], np.zeros(8)),
         lambda: system_form(robot, q[0]),
@@ -441,7 +438,6 @@ def test_a_symbolic_robot_points_there_too() -> None:
         (lambda arm, y: arm.deflections_over_time([1.0, 0.0], [np.zeros((2, 2))] * 3), "t must increase"),
         (lambda arm, y: arm.deflections_over_time([0.0, 1.0], [np.zeros((2, 2))] * 2), "efforts must be a sequence"),
         (lambda arm, y: arm.feedforward(*[np.zeros(2)] * 5, commanded_stiffness=None), "must be a sequence"),
-        (lambda arm, y: motor_jet(arm, np.zeros((9, 2)), 1.5), "order must be an integer from 0"),
         (lambda arm, y: motor_jet(arm, np.zeros((9, 2)), -1), "order must be an integer from 0"),
         (
             lambda arm, y: motor_jet(arm, np.zeros((9, 2)), 1, commanded_stiffness=[[300, 300]] * 3 + [[np.nan] * 2]),

@@ -65,7 +65,6 @@ def test_hollow_solids_are_differences_of_solid_ones() -> None:
         ),
         (lambda: solids.hollow_sphere(1e-200, 2e-200, mass=1), "inner_radius: must give lengths from"),
         (lambda: solids.box([1e200] * 3, density=1), "size: must give lengths from"),
-        (lambda: solids.cylinder(1e200, 1, density=1), "radius: must give lengths from"),
         (lambda: solids.box([1e50] * 3, density=1e300), "density: gives the impossible mass inf kg"),
         (lambda: solids.box([1e-30, 1, 1], density=1e-300), "density: gives the impossible mass 0 kg"),
         (lambda: solids.box([1e50] * 3, mass=1e300), "mass: is too large, 1e.300 kg"),

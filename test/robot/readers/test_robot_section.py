@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import copy
 from array import array
 from typing import Any
 
 import numpy as np
 import pytest
-from chains import packaged_parameters
+import textbook
+from chains import fixed_case, packaged_parameters
 from differences import deviation
 from own_drives import CIA_402, ODRIVE
 from scipy.spatial.transform import Rotation
@@ -16,14 +18,14 @@ from urdf_arms import urdf_arm
 
 from eom_dynamics import Robot, RobotDescriptionError, equations_of_motion, load_robot, robot_from_parameters
 from eom_dynamics.arrays import Array
+from eom_dynamics.kinematics import body_poses
 from eom_dynamics.robot import robot_from_urdf
 from eom_dynamics.robot.description import COMPOSITE_TYPES, JOINT_TYPES
 from eom_dynamics.robot.readers import robot_section
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.robot.writers.urdf import robot_as_urdf
 
-# Standard Denavit-Hartenberg rows of an arm with rotated and shifted axes, offsets in theta and d, and one prismatic
-# joint; then mass, centre of mass and inertia in the frame of the row.
+# Denavit-Hartenberg rows a, alpha, d, theta of an arm with rotated and shifted axes, and offsets in theta and d.
 ROWS = (
     ("revolute", (0.1, np.pi / 2, 0.4, 0.3)),
     ("revolute", (0.5, 0.0, -0.1, -0.8)),
@@ -31,74 +33,42 @@ ROWS = (
     ("revolute", (-0.2, 1.1, 0.2, 2.0)),
     ("revolute", (0.0, -0.7, 0.1, 0.0)),
 )
-MASSES = (4.0, 3.0, 2.5, 1.5, 0.8)
-CENTERS = np.array([[-0.1, 0.02, 0.03], [-0.2, 0.0, 0.1], [0.0, 0.1, -0.05], [0.03, -0.1, 0.0], [0.01, 0.0, 0.06]])
-INERTIA = np.array([[0.05, 0.002, -0.003], [0.002, 0.04, 0.001], [-0.003, 0.001, 0.03]])
-NAMES = [f"joint_{i}" for i in range(1, 6)]
+BODY = {"mass": 2.0, "center_of_mass": [-0.1, 0.02, 0.03], "inertia": [0.05, 0.002, -0.003, 0.04, 0.001, 0.03]}
 
 
-def row_pose(a: float, alpha: float, d: float, theta: float) -> Array:
-    """Rz(theta) Tz(d) Tx(a) Rx(alpha), by SciPy's rotations."""
+def along(axis: str, angle: float, distance: float) -> Array:
+    """Rotation about and translation along an axis, by SciPy."""
     C = np.eye(4)
-    C[:3, :3] = (Rotation.from_euler("z", theta) * Rotation.from_euler("x", alpha)).as_matrix()
-    C[:3, 3] = [a * np.cos(theta), a * np.sin(theta), d]
+    C[:3, :3], C["xyz".index(axis), 3] = Rotation.from_euler(axis, angle).as_matrix(), distance
     return C
 
 
-STEPS = [row_pose(*row) for _, row in ROWS]
-POSES = [STEPS[0]]
-for _step in STEPS[1:]:
-    POSES.append(POSES[-1] @ _step)
+@pytest.mark.parametrize("convention", ["dh", "modified_dh"])
+def test_denavit_hartenberg_tables(convention: str) -> None:
+    rows = [{"type": kind, "dh": dict(zip(("a", "alpha", "d", "theta"), row, strict=True))} for kind, row in ROWS]
+    joints = {f"joint_{i}": BODY | row for i, row in enumerate(rows)}
+    section = {"name": "arm", "joint_names": [*joints], "convention": convention, "inertia_reference": "com"}
+    q, C = np.random.default_rng(5).uniform(-2, 2, 5), np.eye(4)
+    poses = body_poses(robot_from_parameters(section | {"joints": joints}), q)
+    for pose, (kind, (a, alpha, d, theta)), x in zip(poses, ROWS, q, strict=True):
+        about_x = along("x", alpha, a)
+        about_z = along("z", theta, d + x) if kind == "prismatic" else along("z", theta + x, d)
+        C = C @ (about_z @ about_x if convention == "dh" else about_x @ about_z)
+        assert deviation(pose, C) < 1e-14
 
 
-def origin(C: Array) -> dict[str, list[float]]:
-    return {"xyz": C[:3, 3].tolist(), "rpy": Rotation.from_matrix(C[:3, :3]).as_euler("xyz").tolist()}
+def test_spatial_screws_are_in_the_base_frame() -> None:
+    case = fixed_case("mixed_chain", 4)
+    section = copy.deepcopy(case.parameters) | {"convention": "spatial_screws"}
+    for joint, C in zip(section["joints"].values(), textbook.body_poses(section, np.zeros(4)), strict=True):
+        (w, v), R = np.reshape(joint["screw"], (2, 3)) @ C[:3, :3].T, C[:3, :3]
+        joint["screw"] = [*w, *(v + np.cross(C[:3, 3], w))]
+        joint["origin"] = {"xyz": C[:3, 3].tolist(), "rpy": Rotation.from_matrix(R).as_euler("xyz").tolist()}
+    assert deviation(efforts(robot_from_parameters(section), case.motion), efforts(case.robot, case.motion)) < 1e-12
 
 
-def six(inertia: Array) -> list[float]:
-    return [float(inertia[i, j]) for i, j in ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))]
-
-
-def robot(convention: str, joints: list[dict[str, Any]], frames: list[Array]) -> Robot:
-    described = {}
-    for name, joint, (kind, _), mass, center, frame in zip(NAMES, joints, ROWS, MASSES, CENTERS, frames, strict=True):
-        R, p = frame[:3, :3], frame[:3, 3]
-        described[name] = {
-            "type": kind,
-            "mass": mass,
-            "center_of_mass": (R.T @ (center - p)).tolist(),
-            "inertia": six(R.T @ INERTIA @ R),
-            **joint,
-        }
-    return robot_from_parameters(
-        {"name": "arm", "joint_names": NAMES, "convention": convention, "inertia_reference": "com", "joints": described}
-    )
-
-
-def by_spatial_screws() -> Robot:
-    """Axes at q = 0 are the z axes of the frames before, in the base frame."""
-    joints = []
-    for (kind, _), before, after in zip(ROWS, [np.eye(4), *POSES], POSES, strict=False):
-        axis = before[:3, 2]
-        screw = [*np.zeros(3), *axis] if kind == "prismatic" else [*axis, *np.cross(before[:3, 3], axis)]
-        joints.append({"screw": [float(x) for x in screw], "origin": origin(after)})
-    return robot("spatial_screws", joints, [np.eye(4)] * 5)
-
-
-def by_dh() -> Robot:
-    joints = [{"dh": dict(zip(("a", "alpha", "d", "theta"), row, strict=True))} for _, row in ROWS]
-    return robot("dh", joints, [np.eye(4)] * 5)
-
-
-def by_modified_dh() -> Robot:
-    """The same rows with a and alpha one row later, so that each body's frame is on its axis."""
-    joints, frames = [], []
-    a, alpha = 0.0, 0.0
-    for _, (next_a, next_alpha, d, theta) in ROWS:
-        joints.append({"dh": {"a": a, "alpha": alpha, "d": d, "theta": theta}})
-        frames.append(np.linalg.inv(row_pose(next_a, next_alpha, 0.0, 0.0)))
-        a, alpha = next_a, next_alpha
-    return robot("modified_dh", joints, frames)
+def efforts(robot: Robot, motion: Array) -> Array:
+    return np.array(equations_of_motion(robot, *motion[:-1]).efforts(motion[-1]))
 
 
 def link_and_joint(
@@ -118,21 +88,6 @@ def link_and_joint(
 def placed(pose: dict[str, Any]) -> str:
     xyz, rpy = (" ".join(map(repr, map(float, pose[part]))) for part in ("xyz", "rpy"))
     return f'<origin xyz="{xyz}" rpy="{rpy}"/>'
-
-
-WAYS = {"spatial screws": by_spatial_screws, "modified DH": by_modified_dh}
-
-
-def efforts(robot: Robot) -> Array:
-    states = np.random.default_rng(5).uniform(-2, 2, (5, 5))
-    *given, last = states
-    return np.array(equations_of_motion(robot, *given).efforts(last))
-
-
-@pytest.mark.parametrize("way", WAYS)
-def test_the_same_robot_has_the_same_efforts(way: str) -> None:
-    for actual, desired in zip(efforts(WAYS[way]()), efforts(by_dh()), strict=True):
-        assert deviation(actual, desired) < 1e-12
 
 
 UR5E_ORIGINS = (
@@ -163,8 +118,7 @@ def test_ur5e_is_that_of_the_manufacturers_urdf() -> None:
         parts.append(link_and_joint(i, name, "revolute", place, inertial, joint["mass"], joint["inertia"]))
     text = f'<robot name="ur5e"><link name="link_0"/>{"".join(parts)}</robot>'
     states = np.random.default_rng(5).uniform(-2, 2, (5, 6))
-    tau = [equations_of_motion(r, *states[:4]).efforts(states[4]) for r in (load_robot("ur5e"), load_robot(text))]
-    for ours, theirs in zip(*tau, strict=True):
+    for ours, theirs in zip(efforts(load_robot("ur5e"), states), efforts(load_robot(text), states), strict=True):
         assert deviation(ours, theirs) < 1e-12
 
 
