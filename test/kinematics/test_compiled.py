@@ -13,7 +13,7 @@ from differences import derivative, deviation, gradient, polynomial_motion
 from hypothesis import given
 from scipy.linalg import expm
 from textbook import twist_matrix
-from trees import MovingTree, moving_trees, trees
+from trees import MovingTree, moving_trees
 
 import eom_dynamics as eom
 from eom_dynamics import Dynamics, Kinematics, Robot, StateError, lie, load_robot
@@ -53,19 +53,6 @@ def traced_jacobians(robot: Robot, states: np.ndarray, representation: str) -> n
 
 def traced_centers(robot: Robot, states: np.ndarray) -> np.ndarray:
     return np.array(center_of_mass(links(robot, regrouped=False), states.tolist()), dtype=float)
-
-
-def tool_pose(robot: Robot, q: np.ndarray) -> np.ndarray:
-    tool = robot.tools[0]
-    pose: np.ndarray = body_poses(robot, q)[tool.joint] @ tool.pose
-    return pose
-
-
-@given(trees())
-def test_trees_with_all_special_positions_of_axes(robot: Robot) -> None:
-    q = np.linspace(-1, 1, robot.n)
-    # Positions are up to ten sizes of the robot away from the origins of its link frames.
-    assert deviation(traced_pose(robot, q), tool_pose(robot, q), floor=1.0) < 2e-14
 
 
 @pytest.mark.parametrize(("theirs", "ours"), SYNONYMS.items())
@@ -316,11 +303,3 @@ def test_poses_are_products_of_exponentials(case: Case) -> None:
         C = C @ joint.reference_pose @ expm(twist_matrix(joint.screw) * q)
         # SciPy's exponential has an error of about 1e-15 at these angles.
         assert deviation(pose, C, floor=1.0) < 1e-13
-
-
-def test_poses_of_a_batch() -> None:
-    robot, q = load_robot("iiwa"), np.random.default_rng(1).normal(size=(3, 7))
-    poses = np.array(body_poses(robot, q))
-    assert poses.shape == (7, 3, 4, 4)
-    for i in range(3):
-        np.testing.assert_array_equal(poses[:, i], body_poses(robot, q[i]))

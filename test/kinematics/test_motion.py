@@ -85,6 +85,10 @@ def test_least_norm_and_weights():
     W = np.arange(1.0, 8.0)  # least qd' W qd
     weighted = np.linalg.pinv(J / np.sqrt(W)) @ V / np.sqrt(W)
     assert deviation(differential_inverse_kinematics(kinematics, BENT, [V], weights=W).rates[0], weighted) < 1e-12
+    u = RATES[1]  # least (qd - u)' W (qd - u)
+    expected = u + np.linalg.pinv(J / np.sqrt(W)) @ (V - J @ u) / np.sqrt(W)
+    found = differential_inverse_kinematics(kinematics, BENT, [V], weights=W, null_motion=[u])
+    assert deviation(found.rates[0], expected) < 1e-12
 
 
 def test_singularities_are_damped_and_what_is_missing_is_told():

