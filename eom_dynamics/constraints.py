@@ -113,13 +113,10 @@ def solve(
 
     Args:
         name: of the mechanism, for error messages.
-        mass_matrix, efforts: M (n, n) and b (n,).
+        mass_matrix, efforts: M (n, n) and b (n,); RobotDescriptionError if M is not positive definite.
         jacobian, target: J (m, n) and c (m,); where constraints contradict each other, they are met by least squares.
         directions: D (m, n), efforts of unit forces; by default J, for constraints without friction. With other
             directions, such as those of sliding friction, x is unique only if J M^-1 D' has the rank of D.
-
-    Raises:
-        RobotDescriptionError: the mass matrix is not positive definite.
     """
     try:
         L = np.linalg.cholesky(mass_matrix)

@@ -145,15 +145,15 @@ class Dynamics(CompiledMethods):
         Raises:
             StateError: an argument has the wrong shape or is not finite, or there are more than the order takes.
         """
-        given = [qddd, qdddd, *rates]
-        while given and given[-1] is None:
-            given.pop()
-        if len(given) > self.order:
+        further = [qddd, qdddd, *rates]
+        while further and further[-1] is None:
+            further.pop()
+        if len(further) > self.order:
             raise StateError(
                 f"efforts to order {self.order} depend on q and {self.order + 2} time derivatives, not on "
-                f"{len(given) + 2}; see the order of Dynamics"
+                f"{len(further) + 2}; see the order of Dynamics"
             )
-        return self._run("inverse_dynamics", q, qd, qdd, *given, wrench=wrench, payload=payload, out=out)
+        return self._run("inverse_dynamics", q, qd, qdd, *further, wrench=wrench, payload=payload, out=out)
 
     @state_method
     def effort(

@@ -89,11 +89,8 @@ class FloatingBase(FloatingKinematics):
     def __init__(self, robot: Robot, *, friction: bool | None = None, backend: str | None = None) -> None:
         """Compile the efforts of a robot on a floating base, or load them from the cache.
 
-        Args:
-            robot, friction, backend: as for :class:`.Dynamics`, with its errors.
-
-        Raises:
-            RobotDescriptionError: no rigid body has the inertia of the base.
+        Arguments and errors are those of :class:`.Dynamics`; RobotDescriptionError if no rigid body has the inertia of
+        the base.
         """
         robot = with_friction(robot, friction)
         if violation := body_violation(robot.base):

@@ -131,15 +131,10 @@ class ClosedLoopArm:
         self._bound = [i for i in range(tree.n) if i not in self._free]
 
     def close(self, u: ArrayLike, guess: ArrayLike) -> AnyArray:
-        """Joint variables of the tree (n,) that close the loops for given independent ones.
+        """Joint variables of the tree (n,) that close the loops for given independent ones, u.
 
-        Args:
-            u: independent joint variables.
-            guess: (n,), near the solution; selects one of several assembly modes.
-
-        Raises:
-            StateError: the loops cannot be closed near the guess, or there are too many independent joints to close
-                them.
+        They are near a guess (n,), which selects one of several assembly modes. StateError if the loops cannot be
+        closed near the guess, or there are too many independent joints to close them.
         """
         q = real_array(guess, "guess", (self.tree.n,)).copy()
         q[self._free] = real_array(u, "u", (len(self._free),))
@@ -198,15 +193,12 @@ class ClosedLoopArm:
     def inverse_dynamics(
         self, q: ArrayLike, *rates: ArrayLike, wrench: Sequence[ArrayLike] = ()
     ) -> tuple[AnyArray, ...]:
-        """Efforts at the independent joints and their first two time derivatives; errors as in :meth:`motion`.
+        """Efforts tau, taud, taudd at the independent joints, of a batch with a leading axis N.
 
         Args:
-            q: joint variables of the tree (n,) or (N, n) that close the loops to 1e-6 rad or m; see :meth:`close`.
+            q: as for :meth:`motion`, (n,) or (N, n), with its errors.
             rates: ud, udd, uddd, udddd, time derivatives of the independent joint variables, of one state or N.
             wrench: as in :meth:`eom_dynamics.Dynamics.inverse_dynamics`.
-
-        Returns:
-            tau, taud, taudd, one entry for each independent joint, of a batch with a leading axis N.
         """
         if len(rates) != 4:
             raise StateError(f"inverse_dynamics needs ud, udd, uddd and udddd, has {len(rates)} rates")
@@ -226,15 +218,13 @@ class ClosedLoopArm:
         From the equations of motion of the tree under rigid constraints, as for :mod:`eom_dynamics.contacts`.
 
         Args:
-            q: as for :meth:`motion`, with its errors.
+            q: as for :meth:`motion`, with its errors; or RobotDescriptionError if the mass matrix of the tree is not
+                positive definite.
             ud, tau: rates of the independent joint variables, and efforts at these joints.
 
         Returns:
             udd, and for each cut joint the wrench (6,) that it exerts on its successor, in the successor's frame of the
             joint; moment first. Wrenches of redundant constraints are of least norm.
-
-        Raises:
-            RobotDescriptionError: the mass matrix of the tree is not positive definite.
         """
         q = real_array(q, STATE_NAMES[0], (self.tree.n,))
         efforts = np.zeros(self.tree.n)

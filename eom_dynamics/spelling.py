@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Container, Iterable
 from itertools import islice
 
@@ -51,13 +52,7 @@ def shown(value: object) -> str:
 
 def duplicates(names: Iterable[str]) -> list[str]:
     """Return the names that occur more than once, in order."""
-    seen: set[str] = set()
-    again: dict[str, None] = {}
-    for name in names:
-        if name in seen:
-            again[name] = None
-        seen.add(name)
-    return list(again)
+    return [name for name, count in Counter(names).items() if count > 1]
 
 
 def unused_name(name: str, taken: Container[str]) -> str:

@@ -159,14 +159,14 @@ def wrenches(
     ``wrench`` has if None; symbols are returned unchanged rather than refused with ``symbols``. StateError for a wrong
     shape or a number that is not finite.
     """
-    given = []
+    arrays = []
     for k, W in enumerate(wrench_sequence(wrench)):
         name = f"wrench {name_of(WRENCH_NAMES, k)}"
         leading = samples if _array(W, name).ndim > len(shape) else ()
-        given.append(np.broadcast_to(_checked(W, name, leading + shape, symbols=symbols), samples + shape))
+        arrays.append(np.broadcast_to(_checked(W, name, leading + shape, symbols=symbols), samples + shape))
     if count is None:
-        return given
-    return (given + [np.broadcast_to(np.zeros(shape), samples + shape)] * count)[:count]
+        return arrays
+    return (arrays + [np.broadcast_to(np.zeros(shape), samples + shape)] * count)[:count]
 
 
 def real_array(value: ArrayLike, name: str, shape: tuple[int, ...] | None = None, *, finite: bool = True) -> Array:

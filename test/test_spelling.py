@@ -31,7 +31,7 @@ def test_hints() -> None:
     assert hint("wrist", ["elbow", "shoulder", "elbow"]) == "known are elbow, shoulder"
     assert hint("wrist", []) == "none are defined"
     assert listed(NAMES).endswith("joint_39, …") and listed(["a", "b"]) == "a, b"
-    assert duplicates("abcacb") == ["a", "c", "b"]
+    assert duplicates("abcacbd") == ["a", "b", "c"]
 
 
 @pytest.fixture

@@ -64,8 +64,7 @@ class Kinematics(CompiledMethods):
     def __init__(self, robot: Robot, *, backend: str | None = None) -> None:
         """Compile the forward kinematics of a robot, or load them from the cache.
 
-        Args:
-            robot, backend: as for :class:`.Dynamics`, with its errors; :class:`.SymbolicKinematics` takes symbols.
+        Arguments and errors are those of :class:`.Dynamics`; :class:`.SymbolicKinematics` takes symbols.
         """
         require_numeric_robot(robot)
         recipe = programs.pose_program(robot.tools[0])
@@ -212,14 +211,11 @@ class Kinematics(CompiledMethods):
         reference: str = "body",
         point: ArrayLike | None = None,
     ) -> Array:
-        """Joint efforts for a wrench that a frame exerts on its surroundings: tau = J' F, without gravity.
+        """Joint efforts tau (n,) or (N, n), N m or N, for a wrench that a frame exerts: tau = J' F, without gravity.
 
         Args:
             q, frame, reference, point: as for :meth:`jacobian`; a force acts at the point.
             wrench: F (6,) or (N, 6), moment first, N m and N, dual to the twists of ``reference``.
-
-        Returns:
-            tau: (n,) or (N, n), N m or N.
         """
         J = self.jacobian(q, frame, reference, point=point)
         return times(np.swapaxes(J, -1, -2), _vectors(wrench, "wrench", 6))
@@ -233,17 +229,11 @@ class Kinematics(CompiledMethods):
         reference: str = "body",
         point: ArrayLike | None = None,
     ) -> Array:
-        """Least-norm wrench that a frame exerts under joint efforts: tau = J' F, without gravity.
+        """Least-norm wrench F (6,) or (N, 6) that a frame exerts under joint efforts: tau = J' F, without gravity.
 
-        Where the efforts are balanced by no wrench (more than six joints, or a singular configuration), the wrench is
-        that of least squares. A norm of N m and N depends on the unit of length.
-
-        Args:
-            q, frame, reference, point: as for :meth:`statics`.
-            tau: (n,) or (N, n), N m or N.
-
-        Returns:
-            F: (6,) or (N, 6), moment first, N m and N.
+        The efforts tau are (n,) or (N, n), N m or N; the moment is first, N m and N; other arguments are as for
+        :meth:`statics`. Where the efforts are balanced by no wrench (more than six joints, or a singular
+        configuration), the wrench is that of least squares. A norm of N m and N depends on the unit of length.
         """
         J = self.jacobian(q, frame, reference, point=point)
         inverse = np.asarray(np.linalg.pinv(np.swapaxes(J, -1, -2), rcond=_SINGULAR), dtype=float)
@@ -255,11 +245,10 @@ class Kinematics(CompiledMethods):
         Args:
             q, frame: as for :meth:`jacobian`.
             rows: of the body Jacobian that count, by default all six: [3, 4] for a point in the x-y plane of the frame,
-                [3, 4, 5] for a position.
+                [3, 4, 5] for a position. Where rotations and translations count, it depends on the unit of length.
 
         Returns:
-            () or (N,); zero with fewer joints than rows. Where rotations and translations count, it depends on the unit
-            of length.
+            () or (N,); zero with fewer joints than rows.
         """
         J = self.jacobian(q, frame)
         if rows is not None:
@@ -273,15 +262,12 @@ class Kinematics(CompiledMethods):
     def singular_directions(
         self, q: ArrayLike, *, tolerance: float = _SINGULAR, frame: str | None = None, reference: str = "body"
     ) -> Array:
-        """Singular directions: twists that no joint rates realise.
+        """Singular directions: twists that no joint rates realise, as orthonormal rows (k, 6); none if J has rank six.
 
         Args:
             q: joint variables (n,), rad or m.
             tolerance: smallest ratio, from 0 to 1, of a singular value of J to the largest one that is not zero.
             frame, reference: as for :meth:`jacobian`.
-
-        Returns:
-            Orthonormal rows (k, 6); none where the Jacobian has rank six.
         """
         if not_negative(tolerance, "tolerance") > 1:
             raise StateError(f"tolerance must be from 0 to 1, is {tolerance!r}")

@@ -214,8 +214,7 @@ class ToolTracker:
     def __init__(self, kinematics: Kinematics, frame: str | None = None, weights: ArrayLike | None = None) -> None:
         """Set the frame, by default the first tool, and weights as for :func:`.differential_inverse_kinematics`.
 
-        Raises:
-            StateError: there is no such frame.
+        StateError if there is no such frame.
         """
         moving = moving_joints(kinematics.robot, kinematics.frame(frame))
         self.kinematics, self.frame, self._weights = kinematics, frame, weights

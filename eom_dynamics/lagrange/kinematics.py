@@ -39,16 +39,11 @@ class SymbolicKinematics:
     """
 
     def __init__(self, robot: Robot, *, symbols: bool = False) -> None:
-        """Take a robot of numbers or of symbols.
+        """Take a robot of numbers or of symbols, such as lengths; a symbolic axis must have unit length.
 
-        Args:
-            robot: the robot; its lengths may be SymPy expressions. A symbolic axis must have unit length.
-            symbols: put a symbol p_x2 in place of each coordinate of the position of body 2 in its parent, or p_x_tip
-                of a tool in its body, that is not zero, as :func:`.robot_lagrangian` does. Lengths in screws, as of
-                Denavit-Hartenberg tables, stay numbers.
-
-        Raises:
-            TypeError: ``robot`` is not a Robot.
+        With ``symbols``, a symbol p_x2 is in place of each coordinate of the position of body 2 in its parent, or
+        p_x_tip of a tool in its body, that is not zero, as :func:`.robot_lagrangian` does. Lengths in screws, as of
+        Denavit-Hartenberg tables, stay numbers. TypeError if ``robot`` is not a Robot.
         """
         require_robot(robot)
         self.robot, _, values = exact_model(robot, symbols=symbols)

@@ -254,17 +254,11 @@ class Lagrangian:
         return sp.ImmutableMatrix((-self._equations[1] - self.gravity).applyfunc(normal_form))
 
     def coriolis_matrix(self, form: str = "christoffel") -> Any:
-        """A matrix S (n, n) with S qd = c.
+        """A matrix S (n, n) with S qd = c: ``christoffel`` (w = 1/2), ``mass_rate`` (w = 1) or ``momentum`` (w = 0).
 
         With P_ij = d(M qd)_i / dq_j, every S = w dM/dt + (1 - w) P - P'/2 is one, since P qd = (dM/dt) qd. Then
         dM/dt - 2 S is skew-symmetric for w = 1/2, where S is that of the Christoffel symbols, and in general for no
-        other w.
-
-        Args:
-            form: ``christoffel`` (w = 1/2), ``mass_rate`` (w = 1) or ``momentum`` (w = 0).
-
-        Raises:
-            StateError: the form is unknown.
+        other w. StateError if the form is unknown.
         """
         choice(form, "form", FORMS)
         P = (self.M * sp.Matrix(self.qd)).jacobian(self.q)

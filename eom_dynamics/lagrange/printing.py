@@ -56,11 +56,9 @@ def code(system: Lagrangian, language: str = "python", order: int = 0) -> str:
 
     Args:
         system: the system.
-        language: ``python`` or ``c``.
-        order: of the highest time derivative of the efforts: 1 adds effort_rate, 2 effort_acceleration, too.
-
-    Raises:
-        StateError: the language is unknown, or the order is not 0, 1 or 2.
+        language: ``python`` or ``c``; StateError for another one.
+        order: of the highest time derivative of the efforts: 1 adds effort_rate, 2 effort_acceleration, too; else
+            StateError.
     """
     choice(language, "language", LANGUAGES)
     efforts = system.efforts(count(order, "order", most=MOST_ORDER))

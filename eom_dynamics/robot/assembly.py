@@ -74,9 +74,8 @@ def assemble(
     they are fixed to, and remain as frames. Planar, ball and floating joints become chains of joints with one variable
     each, see :func:`components`. The inertia of the root and of the links fixed to it is that of the base.
 
-    Raises:
-        RobotDescriptionError: links and joints form no tree, a name is unknown or used twice, no joint moves, or the
-            description is unphysical. The message names the element and the rule.
+    RobotDescriptionError if links and joints form no tree, a name is unknown or used twice, no joint moves, or the
+    description is unphysical, by the element and the rule.
     """
     branches = description.branches if branches is None else branches
     unphysical = description.unphysical if unphysical is None else unphysical
@@ -198,7 +197,7 @@ class _Bodies:
 
     def violations(self, part: Description) -> list[tuple[str, str]]:
         """Location and reason for each body with a physically inconsistent inertia."""
-        found = []
+        violations = []
         for i, body in enumerate((self.base, *(joint.inertial for joint in self.joints)), start=-1):
             reason = body_violation(body, about_origin=part.inertia_reference == "link")
             if reason is None:
@@ -208,8 +207,8 @@ class _Bodies:
             first = next((name for name in inertials if body_violation(inertials[name])), next(iter(inertials)))
             merged = f" (body of the links {', '.join(inertials)})" if len(inertials) > 1 else ""
             of_base = "; it counts on a floating base only" if i < 0 else ""
-            found.append((part.links[first].where, f"{reason}{merged}{part.links[first].advice}{of_base}"))
-        return found
+            violations.append((part.links[first].where, f"{reason}{merged}{part.links[first].advice}{of_base}"))
+        return violations
 
     def frames(self, part: Description) -> dict[str, Frame]:
         """All named frames: links, and frames on links."""
@@ -250,11 +249,11 @@ class _Bodies:
     def _move(self, joint: JointDescription, parent: int, pose: Array, inertial: Inertial) -> int:
         """Append the components of a joint and return the index of the last one, which moves the link."""
         chain = components(joint)
-        given = {field.name: getattr(joint, field.name) for field in fields(JointProperties) if len(chain) == 1}
+        properties = {field.name: getattr(joint, field.name) for field in fields(JointProperties) if len(chain) == 1}
         for k, (name, screw) in enumerate(chain, start=1):
             body = inertial if k == len(chain) else Inertial.massless()
             mass = body.mass, body.center_of_mass, body.about_origin
-            self.joints.append(Joint(name, screw, pose, parent, *mass, **given))
+            self.joints.append(Joint(name, screw, pose, parent, *mass, **properties))
             parent, pose = len(self.joints) - 1, np.eye(4)
         return parent
 
@@ -296,23 +295,23 @@ def _partial_transmission_warnings(robot: Robot, groups: Sequence[JointGroup[Tra
 
 def _add_mimics(joints: Sequence[Joint], part: Description) -> list[Joint]:
     index = {joint.name: i for i, joint in enumerate(joints)}
-    given = {joint.name: joint.mimic for joint in part.joints if joint.mimic is not None}
-    mimics = {name: Mimic(index[mimic.leader], mimic.ratio, mimic.offset) for name, mimic in given.items()}
+    followers = {joint.name: joint.mimic for joint in part.joints if joint.mimic is not None}
+    mimics = {name: Mimic(index[mimic.leader], mimic.ratio, mimic.offset) for name, mimic in followers.items()}
     return [replace(joint, mimic=mimics.get(joint.name)) for joint in joints]
 
 
 def _add_rotor_mounts(joints: Sequence[Joint], part: Description, frames: dict[str, Frame]) -> tuple[Joint, ...]:
     """The joints with the rotor mounts of the description; ``frames`` has the frames of links by name."""
-    given = {joint.name: (joint.rotor, joint.parent) for joint in part.joints if joint.rotor is not None}
-    if not given:
+    rotors = {joint.name: (joint.rotor, joint.parent) for joint in part.joints if joint.rotor is not None}
+    if not rotors:
         return tuple(joints)
     poses: list[Array] = []  # of all bodies in the base frame, all joints at 0
     for joint in joints:
         poses.append((poses[joint.parent] if joint.parent >= 0 else np.eye(4)) @ joint.reference_pose)
     mounted = []
     for joint, pose in zip(joints, poses, strict=True):
-        if joint.name in given:
-            rotor, parent = given[joint.name]
+        if joint.name in rotors:
+            rotor, parent = rotors[joint.name]
             carrier = rotor.carrier or parent
             if carrier not in part.links:
                 part.refuse(f"{rotor.where}.carrier", f"no link {carrier!r} in this part of the robot")

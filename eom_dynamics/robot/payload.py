@@ -37,8 +37,7 @@ class Payload:
             frame, kg m²; by default that of a point mass.
         tool: name of the tool, or of another frame of the same body; empty for the first tool.
 
-    Raises:
-        RobotDescriptionError: no rigid body has this mass and inertia, a value has the wrong shape, or exceeds 1e12.
+    RobotDescriptionError if no rigid body has this mass and inertia, or a value has the wrong shape or exceeds 1e12.
     """
 
     mass: float

@@ -104,11 +104,7 @@ def mesh(
 ) -> Inertial:
     """Solid within a closed mesh, in the frame of its file (STL, OBJ, PLY, OFF, GLB, …); needs the extra ``mesh``.
 
-    Args:
-        path: the file.
-        mass: kg.
-        density: kg/m³.
-        scale: m per unit of the file, one number or (3,), as in URDF: 0.001 for millimetres.
+    The scale is m per unit of the file, one number or (3,), as in URDF: 0.001 for millimetres.
 
     Raises:
         MissingLibraryError: trimesh is not installed.

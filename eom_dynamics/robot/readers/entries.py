@@ -248,15 +248,15 @@ def _compensations(present: tuple[str, ...], robot: Section) -> tuple[str, ...]:
     key = "compensated_by_robot"
     if key not in robot:
         return present
-    given = robot.texts(key)
-    for name in given:
+    names = robot.texts(key)
+    for name in names:
         if name not in COMPENSATIONS:
             robot.refuse(key, f"{name!r:.60} is not one of {', '.join(COMPENSATIONS)}")
-    for name in duplicates(given):
+    for name in duplicates(names):
         robot.refuse(key, f"{name!r} is listed twice")
-    if "payload" in given and not {"gravity", "coriolis"} & set(given):
+    if "payload" in names and not {"gravity", "coriolis"} & set(names):
         robot.refuse(key, "payload needs gravity or coriolis beside it, of which it is a part")
-    return tuple(name for name in COMPENSATIONS if name in given)
+    return tuple(name for name in COMPENSATIONS if name in names)
 
 
 def _with_payloads(description: Description, robot: Section) -> Description:

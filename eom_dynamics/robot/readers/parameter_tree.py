@@ -92,15 +92,15 @@ def completed(description: Description, additions: Section) -> Description:
         with additions.section("joints") as joints:
             described = tuple(joints.attempt(partial(_with_entries, x), x) for x in description.joints)
         description = replace(description, joints=described)
-    given: dict[str, Any] = {}
+    changes: dict[str, Any] = {}
     if "gravity" in additions:
-        given["base_gravity"] = additions.vector("gravity", 3)
-    given |= {name: additions.texts(name) for name in ("tip", "tools") if name in additions}
+        changes["base_gravity"] = additions.vector("gravity", 3)
+    changes |= {name: additions.texts(name) for name in ("tip", "tools") if name in additions}
     if "root" in additions:
-        given["root"] = additions.text("root")
+        changes["root"] = additions.text("root")
     for name, options in (("branches", BRANCHES), ("unphysical", UNPHYSICAL)):
-        given[name] = additions.choice(name, options, getattr(description, name), otherwise=options[0])
-    return with_robot_entries(replace(description, **given), additions)
+        changes[name] = additions.choice(name, options, getattr(description, name), otherwise=options[0])
+    return with_robot_entries(replace(description, **changes), additions)
 
 
 def _with_entries(joint: JointDescription, joints: Section) -> JointDescription:

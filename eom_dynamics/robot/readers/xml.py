@@ -64,35 +64,38 @@ class Element:
 
     def named(self, tag: str) -> dict[str, Element]:
         """All children with this tag by their attribute ``name``, which must be unique."""
-        found: dict[str, Element] = {}
+        elements: dict[str, Element] = {}
         for child in self.all(tag):
             child.where = f"<{tag}>"
             name = child.name()
             child.where = f"{tag} {name}"
-            if name in found:
-                child.refuse(f"the name is already used in line {found[name].line}")
-            found[name] = child
-        return found
+            if name in elements:
+                child.refuse(f"the name is already used in line {elements[name].line}")
+            elements[name] = child
+        return elements
 
     def child(self, tag: str, attributes: Sequence[str] | None = None) -> Element | None:
         """The only child with this tag, or None; others than ``attributes`` and those of a namespace are refused."""
-        found = self.all(tag)
-        for child in found:
+        children = self.all(tag)
+        for child in children:
             child.where = f"{self.where}: <{tag}>" if self.where else f"<{tag}>"
-        if len(found) > 1:
-            found[1].refuse("must occur only once")
-        if found and attributes is not None:
-            for attribute in found[0].attributes:
-                if attribute not in attributes and ":" not in attribute:
-                    found[0].refuse(f"unknown attribute {attribute!r}; known are {', '.join(attributes)}")
-        return found[0] if found else None
+        if not children:
+            return None
+        first, *others = children
+        if others:
+            others[0].refuse("must occur only once")
+        known = first.attributes if attributes is None else attributes
+        for attribute in first.attributes:
+            if attribute not in known and ":" not in attribute:
+                first.refuse(f"unknown attribute {attribute!r}; known are {', '.join(known)}")
+        return first
 
     def needed(self, tag: str, attributes: Sequence[str] | None = None) -> Element:
         """The required child with this tag, as :meth:`child`."""
-        found = self.child(tag, attributes)
-        if found is None:
+        child = self.child(tag, attributes)
+        if child is None:
             self.refuse(f"<{tag}> is missing")
-        return found
+        return child
 
     def check_children(self, known: Sequence[str], once: Sequence[str] | None = None) -> None:
         """Refuse misspelt child elements, and duplicates of those in ``once``, by default all known ones."""

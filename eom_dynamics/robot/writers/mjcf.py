@@ -53,11 +53,9 @@ def robot_as_mjcf(robot: Robot) -> Written:
     """Write a robot as an MJCF model with angles in rad and a motor on each joint.
 
     The control of a motor is its torque before the gear; integrator and time step are those of MuJoCo's Runge-Kutta
-    method and its default. There are no contacts.
-
-    Raises:
-        RobotDescriptionError: a joint is helical; a body at the end of a branch, or at a fork, has no mass; or there
-            are more than six joints from one body with mass to the next, two for each with a spring.
+    method and its default. There are no contacts. RobotDescriptionError if a joint is helical; if a body at the end of
+    a branch, or at a fork, has no mass; or if there are more than six joints from one body with mass to the next, two
+    for each with a spring.
     """
     for joint in robot.joints:
         if joint.type == "helical":
