@@ -176,7 +176,8 @@ class FloatingBase(FloatingKinematics):
     ) -> tuple[Array, ...]:
         """Joint efforts of an arm on a base whose motion an inertial measurement unit measures.
 
-        Neither pose nor velocity of the base are needed. On a base at rest the specific force is R0' (-g).
+        They are tau, taud, taudd, each (n,) or (N, n); N m or N, and per s, s². Neither pose nor velocity of the base
+        are needed. On a base at rest the specific force is R0' (-g).
 
         Args:
             q, qd, qdd, qddd, qdddd: joint variables and their time derivatives, each (n,) or (N, n).
@@ -186,9 +187,6 @@ class FloatingBase(FloatingKinematics):
                 gravity, in the frame of the base, and the time derivatives of its components, each (3,) or (N, 3);
                 m/s². Omitted derivatives are zero; the specific force itself is required.
             wrench: as for :meth:`inverse_dynamics`.
-
-        Returns:
-            tau, taud, taudd: each (n,) or (N, n); N m or N, and per s, s².
         """
         base: dict[str, Any] = {"angular_velocity": angular_velocity, "specific_force": specific_force}
         return self._run("imu_efforts", q, qd, qdd, qddd, qdddd, **base, wrench=wrench)
@@ -225,7 +223,7 @@ class FloatingBase(FloatingKinematics):
     def forward_dynamics(
         self, pose: ArrayLike, q: ArrayLike, nu: ArrayLike, tau: ArrayLike, *, wrench: Sequence[ArrayLike] = ()
     ) -> Array:
-        """Rate of nu from M nud = tau - C nu - Q_grav - Q_ext.
+        """Rate of nu, (6 + n,) or (N, 6 + n), from M nud = tau - C nu - Q_grav - Q_ext.
 
         By the articulated-body algorithm in O(n) where joints are independent and inertias are physically consistent;
         else by the mass matrix.
@@ -235,9 +233,6 @@ class FloatingBase(FloatingKinematics):
             tau: (6 + n,) or (N, 6 + n), a wrench on the base in its frame, zero for a free base, and joint efforts; for
                 joint efforts u (n,) on a free base ``u @ floating.selection``.
             wrench: (W,) as for :meth:`inverse_dynamics`.
-
-        Returns:
-            nud: (6 + n,) or (N, 6 + n).
 
         Raises:
             RobotDescriptionError: the mass matrix is singular or indefinite, for example since the base has no mass.

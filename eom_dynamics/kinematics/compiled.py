@@ -80,14 +80,11 @@ class Kinematics(CompiledMethods):
         return tuple(self._frames)
 
     def pose(self, q: ArrayLike, frame: str | None = None) -> Array:
-        """Pose of a frame in the base frame, equations (5)-(7).
+        """Pose C of a frame in the base frame, (4, 4) or (N, 4, 4), m, equations (5)-(7).
 
         Args:
             q: joint variables (n,) or (N, n), rad or m.
             frame: its name; by default the first tool.
-
-        Returns:
-            C: (4, 4) or (N, 4, 4), m.
         """
         key = "pose", frame
         call = self._kept(key) or self._keep(key, programs.pose_program(self.frame(frame)), self.signature("pose"))
@@ -118,7 +115,7 @@ class Kinematics(CompiledMethods):
     def jacobian(
         self, q: ArrayLike, frame: str | None = None, reference: str = "body", *, point: ArrayLike | None = None
     ) -> Array:
-        """Jacobian of a frame: maps joint rates to its twist, equations (15)-(18).
+        """Jacobian J (6, n) or (N, 6, n) of a frame: maps joint rates to its twist, angular first, equations (15)-(18).
 
         Args:
             q: joint variables (n,) or (N, n), rad or m.
@@ -128,9 +125,6 @@ class Kinematics(CompiledMethods):
                 ``world`` or ``local_world_aligned``.
             point: (3,) or (N, 3), fixed to the frame and in its coordinates, m: the linear part is the velocity of this
                 point (but for ``space``) rather than of the origin.
-
-        Returns:
-            J: (6, n) or (N, 6, n); angular rows first.
         """
         if point is not None:
             return self.jacobian_derivatives(q, frame=frame, reference=reference, point=point)[0]
@@ -166,10 +160,7 @@ class Kinematics(CompiledMethods):
 
         The linear rows of ``world_aligned`` are the second derivatives of the position of the frame, or of ``point``,
         symmetric in j and k; the others are not, since angular velocities are no rates of coordinates. Arguments are
-        those of :meth:`jacobian`, with one point (3,).
-
-        Returns:
-            H: (6, n, n) or (N, 6, n, n).
+        those of :meth:`jacobian`, with one point (3,). H is (6, n, n) or (N, 6, n, n).
         """
         n = self.robot.n
         repeated, units, samples = with_unit_rates(q, n, n)

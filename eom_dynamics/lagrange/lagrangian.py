@@ -37,10 +37,8 @@ class LagrangianError(EomDynamicsError, ValueError):
 def variables(names: int | str) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     """Symbols of coordinates and of their rates, from names separated by spaces, or a number n, for q1 … qn.
 
-    A rate has its d before the index: xd of x, and xd0 of x0.
-
-    Raises:
-        LagrangianError: there is no name, one is repeated, or one is that of the rate of another.
+    A rate has its d before the index: xd of x, and xd0 of x0. LagrangianError if there is no name, one is repeated, or
+    one is that of the rate of another.
 
     >>> variables("x theta")
     ((x, theta), (xd, thetad))
