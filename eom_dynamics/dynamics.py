@@ -243,7 +243,7 @@ class Dynamics(CompiledMethods):
         *,
         out: Sequence[Array] | None = None,
     ) -> tuple[Array, ...]:
-        """Regressor and its time derivatives Y, Yd, Ydd, as :meth:`regressor`: taud = Yd pi, taudd = Ydd pi."""
+        """Regressor and its time derivatives Y, Yd, Ydd, as for :meth:`regressor`: taud = Yd pi, taudd = Ydd pi."""
         return self._run("regressor_derivatives", q, qd, qdd, qddd, qdddd, out=out)
 
     @property

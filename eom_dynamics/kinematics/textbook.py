@@ -67,11 +67,12 @@ _ROTATION = 1e-5
 
 
 class NewtonRaphson(NamedTuple):
-    """Iterates of :func:`newton_raphson`, and whether the last one is within the tolerance.
+    """Iterates of :func:`newton_raphson`.
 
     Attributes:
         q: (K + 1, n) the start and the configuration after each of K steps, rad or m.
         error: (K + 1, 6) body twist from each to the target, rad and m; angular part first.
+        success: whether the last one is within the tolerance.
     """
 
     q: Array

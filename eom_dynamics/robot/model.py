@@ -233,8 +233,11 @@ NO_FEEDBACK_DELAY = FeedbackDelay()
 
 
 class ModelUncertainty(NamedTuple):
-    """Relative standard deviations of springs' stiffness, of masses and inertias (and thus of the efforts that links
-    require), and of rotors' inertia; zero where unknown.
+    """Relative standard deviations of a robot's parameters; zero where unknown.
+
+    Attributes:
+        stiffness, rotor_inertia: of springs and of rotors.
+        mass: of masses and inertias, and thus of the efforts that links require.
     """
 
     stiffness: float = 0.0
