@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import pickle
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -153,6 +154,11 @@ def test_a_legged_robot_against_pinocchio() -> None:
     compare(robot, model, floating_motion(derivatives), wrench, 1e-12)
 
 
+def rate(motion: Any, quantity: Callable[..., Any]) -> Array:
+    """Time derivative of a function of pose, q and rates, by differences along a motion."""
+    return derivative(lambda t: quantity(*motion(t)))
+
+
 class TestAlongAMotion:
     """Derivatives against differences, with an error of about 1e-16 / step of the largest term: 1e-10 relative."""
 
@@ -187,43 +193,33 @@ class TestAlongAMotion:
         pose, q, rates = motion(0.0)
         tau = floating.effort(pose, q, *rates[:2])
 
-        def energy(t: float) -> float:
-            now = motion(t)
-            return float(floating.kinetic_energy(now.q, now.rates[0]) + floating.potential_energy(now.pose, now.q))
-
-        assert float(derivative(energy)) == pytest.approx(float(rates[0] @ tau), rel=1e-10)
-        rate = derivative(lambda t: floating.centroidal_momentum(motion(t).pose, motion(t).q, motion(t).rates[0]))
+        power = rate(motion, lambda C, x, v: floating.kinetic_energy(x, v[0]) + floating.potential_energy(C, x))
+        assert float(power) == pytest.approx(float(rates[0] @ tau), rel=1e-10)
+        momentum_rate = rate(motion, lambda C, x, v: floating.centroidal_momentum(C, x, v[0]))
         center = floating.center_of_mass(pose, q)
         R, moment, force = pose[:3, :3], tau[:3], tau[3:6]
         about = R @ moment - np.cross(center - pose[:3, 3], R @ force)
         weight = floating.total_mass * robot.gravity
-        assert deviation(rate, np.concatenate([about, R @ force + weight])) < 1e-10
+        assert deviation(momentum_rate, np.concatenate([about, R @ force + weight])) < 1e-10
 
     def test_derivatives_of_the_kinematics(self, robot: Robot, motion: Any) -> None:
         floating = numpy_base(robot)
         pose, q, rates = motion(0.0)
         found = floating.center_of_mass(pose, q, *rates[:3])
         for k in range(3):
-
-            def center(t: float, k: int = k) -> Array:
-                now = motion(t)
-                return floating.center_of_mass(now.pose, now.q, *now.rates[:3])[k]
-
-            assert deviation(found[k + 1], derivative(center)) < 1e-10
+            expected = rate(motion, lambda C, x, v, k=k: floating.center_of_mass(C, x, *v[:3])[k])
+            assert deviation(found[k + 1], expected) < 1e-10
         C, *twists = floating.motion(pose, q, *rates[:3])
         assert deviation(C, floating.pose(pose, q)) < 1e-14
-        velocity = lie.inverse(C) @ derivative(lambda t: floating.pose(motion(t).pose, motion(t).q))
+        velocity = lie.inverse(C) @ rate(motion, lambda C, x, _: floating.pose(C, x))
         assert deviation(twists[0][3:], velocity[:3, 3]) < 1e-11
         for reference in ("body", "space", "world_aligned"):
             J = floating.jacobian_derivatives(pose, q, *rates[:2], reference=reference)
             assert deviation(J[0], floating.jacobian(pose, q, reference=reference)) < 1e-14
-
-            def jacobians(t: float, reference: str = reference) -> Sequence[Array]:
-                now = motion(t)
-                return floating.jacobian_derivatives(now.pose, now.q, *now.rates[:2], reference=reference)
-
+            jacobians = partial(floating.jacobian_derivatives, reference=reference)
             for k in range(2):
-                assert deviation(J[k + 1], derivative(lambda t, k=k: jacobians(t)[k])) < 1e-10
+                expected = rate(motion, lambda C, x, v, k=k, of=jacobians: of(C, x, *v[:2])[k])
+                assert deviation(J[k + 1], expected) < 1e-10
             if reference == "body":
                 assert deviation(J[0] @ rates[0], twists[0]) < 1e-13
                 assert deviation(J[0] @ rates[2] + 2 * J[1] @ rates[1] + J[2] @ rates[0], twists[2]) < 1e-12
@@ -237,7 +233,7 @@ class TestAlongAMotion:
             (w, v), R = now.rates[0][:6].reshape(2, 3), now.pose[:3, :3]
             return now.rates[1][3:6] + np.cross(w, v) - R.T @ robot.gravity
 
-        acceleration = derivative(lambda t: motion(t).pose[:3, :3] @ motion(t).rates[0][3:6])
+        acceleration = rate(motion, lambda C, x, v: C[:3, :3] @ v[0][3:6])
         assert deviation(force(0.0), pose[:3, :3].T @ (acceleration - robot.gravity)) < 1e-11
         f = [force(0.0), derivative(force), derivative(lambda t: derivative(lambda s: force(t + s)))]
         joints = (q, *(rate[6:] for rate in rates[:4]))
