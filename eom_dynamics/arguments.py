@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import Field, field, fields
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,11 +25,7 @@ _ORTHOGONAL = 1e-6
 
 
 def checked_pose(value: ArrayLike, name: str) -> Array:
-    """A pose as an array (4, 4), or poses (…, 4, 4).
-
-    Raises:
-        StateError: it has another shape, is not finite, or is not a pose.
-    """
+    """A pose as an array (4, 4), or poses (…, 4, 4); StateError if it is something else."""
     C = real_array(value, name)
     if C.ndim < 2 or C.shape[-2:] != (4, 4):
         raise StateError(f"{name} must have shape (4, 4), has {C.shape}")
@@ -52,11 +49,7 @@ def choice(value: Any, name: str, known: Iterable[str]) -> None:
 def count(
     value: Any, name: str, least: int = 0, most: int | None = None, error: type[EomDynamicsError] = StateError
 ) -> int:
-    """An integer from ``least``, up to ``most`` unless None.
-
-    Raises:
-        StateError, or this error: it is something else.
-    """
+    """An integer from ``least``, up to ``most`` unless None; raises ``error`` if it is something else."""
     if (
         isinstance(value, bool)
         or not isinstance(value, int | np.integer)
@@ -69,36 +62,22 @@ def count(
 
 
 def flag(value: Any, name: str) -> bool:
-    """A bool.
-
-    Raises:
-        StateError: it is something else, such as a number or a text.
-    """
+    """A bool; raises StateError if it is something else, such as a number or a text."""
     if not isinstance(value, bool | np.bool_):
         raise StateError(f"{name} must be True or False, is {shown(value)}")
     return bool(value)
 
 
-def positive(value: Any, name: str, error: type[EomDynamicsError] = StateError) -> float:
-    """A finite number above zero.
-
-    Raises:
-        StateError, or this error: it is something else, such as a bool or a text.
-    """
-    return _number(value, name, "positive", error)
-
-
-def not_negative(value: Any, name: str, error: type[EomDynamicsError] = StateError) -> float:
-    """A finite number of at least zero; errors as for :func:`positive`."""
-    return _number(value, name, "not negative", error)
-
-
-def _number(value: Any, name: str, rule: str, error: type[EomDynamicsError]) -> float:
+def number_by_rule(value: Any, name: str, error: type[EomDynamicsError] = StateError, *, rule: str) -> float:
+    """A number by a rule of :func:`.violation`; raises ``error`` if it is something else, such as a bool or a text."""
     if np.ndim(value):
         raise error(f"{name} must be a number, is {shown(value)}")
     if reason := violation(value, rule):
         raise error(f"{name} {reason}")
     return float(value)
+
+
+positive, not_negative = (partial(number_by_rule, rule=rule) for rule in ("positive", "not negative"))
 
 
 def real_number(value: ArrayLike, name: str) -> float:
@@ -130,12 +109,9 @@ def choices_of(entry: Field[Any]) -> Collection[str]:
 
 
 def check_options(options: Any, error: type[EomDynamicsError], **known: Collection[str]) -> None:
-    """Check the fields of :func:`option`; a default is always allowed.
+    """Check the fields of :func:`option` in a ``__post_init__``; a default is always allowed.
 
-    Args:
-        options: the dataclass, in its ``__post_init__``.
-        error: what is raised, naming the field.
-        known: by the name of a field, choices in place of those of the command line.
+    Choices in place of those of the command line are ``known``, by the name of a field, which the error names.
     """
     for entry in fields(options):
         value, choices, rule = getattr(options, entry.name), choices_of(entry), entry.metadata.get("rule")

@@ -34,12 +34,9 @@ from .recursion.inverse_mass_matrix import solve_mass_matrix
 
 
 class FrameMotion(NamedTuple):
-    """Motion of a frame.
+    """Motion of a frame: pose (4, 4), and jets of the body twist (6,) and body Jacobian (6, k), twist = jacobian rates.
 
-    Attributes:
-        pose: (4, 4).
-        twist: jet of the body twist (6,), at most one derivative fewer than the Jacobian.
-        jacobian: jet of the body Jacobian (6, k), twist = jacobian rates.
+    The twist has at most one derivative fewer than the Jacobian.
     """
 
     pose: AnyArray
@@ -84,13 +81,7 @@ def at_rest(size: int, order: int) -> FrameMotion:
 
 
 def body_motion(body: BodyTwists, poses: Sequence[AnyArray], index: int) -> FrameMotion:
-    """Motion of one body of a robot, by the twists of all bodies.
-
-    Args:
-        body: twists V and Jacobian J of all bodies, with their time derivatives.
-        poses: of all bodies in the base frame, each (4, 4).
-        index: of the body.
-    """
+    """Motion of one body of a robot, by the twists of all bodies and their poses in the base frame, each (4, 4)."""
     rows = slice(6 * index, 6 * index + 6)
     return FrameMotion(poses[index], Jet([V[rows] for V in body.V]), Jet([J[rows] for J in body.J]))
 
@@ -122,15 +113,10 @@ def solve(
 
     Args:
         name: of the mechanism, for error messages.
-        mass_matrix: M (n, n).
-        efforts: b (n,).
-        jacobian: J (m, n), constraints.
-        target: c (m,); where constraints contradict each other, they are met by least squares.
+        mass_matrix, efforts: M (n, n) and b (n,); RobotDescriptionError if M is not positive definite.
+        jacobian, target: J (m, n) and c (m,); where constraints contradict each other, they are met by least squares.
         directions: D (m, n), efforts of unit forces; by default J, for constraints without friction. With other
             directions, such as those of sliding friction, x is unique only if J M^-1 D' has the rank of D.
-
-    Raises:
-        RobotDescriptionError: the mass matrix is not positive definite.
     """
     try:
         L = np.linalg.cholesky(mass_matrix)

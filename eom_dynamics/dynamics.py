@@ -89,20 +89,19 @@ class Dynamics(CompiledMethods):
         Args:
             robot: the robot.
             order: highest time derivative of the efforts, from 0 to 10; each takes twice as much code as the last one.
-            backend: ``native``, ``casadi`` or ``numpy``; by default the first of these that is available. A
-                :class:`KernelWarning` gives the reason if that is not ``native``.
             friction: whether joint damping and dry friction are part of all efforts; by default, whether the robot's
                 ``joint_friction`` is set.
             rotor_inertia: whether the rotors of rigid joints are part of all efforts, of M and of accelerations: n² I_m
                 on the link side of a gear n, as in A. De Luca's lectures: I + m d² + n² I_m of one link. By default
                 they are left out, and part of the motor efforts of :class:`.ElasticArm` alone. Rotors of elastic joints
                 move on their own. The regressor has links only.
+            backend: ``native``, ``casadi`` or ``numpy``; by default the first of these that is available. A
+                :class:`KernelWarning` gives the reason if that is not ``native``.
 
         Raises:
             KernelError: the requested backend is unavailable.
             RobotDescriptionError: with ``rotor_inertia``, rotors are coupled: a transmission, the complete rotor model.
-            StateError: the backend is unknown, the order is not an integer from 0 to 10, or ``friction`` or
-                ``rotor_inertia`` not a bool.
+            StateError: an option is out of range or unknown.
             TypeError: ``robot`` is not a Robot.
         """
         order = count(order, "order", 0, _HIGHEST_ORDER)
@@ -146,15 +145,15 @@ class Dynamics(CompiledMethods):
         Raises:
             StateError: an argument has the wrong shape or is not finite, or there are more than the order takes.
         """
-        given = [qddd, qdddd, *rates]
-        while given and given[-1] is None:
-            given.pop()
-        if len(given) > self.order:
+        further = [qddd, qdddd, *rates]
+        while further and further[-1] is None:
+            further.pop()
+        if len(further) > self.order:
             raise StateError(
                 f"efforts to order {self.order} depend on q and {self.order + 2} time derivatives, not on "
-                f"{len(given) + 2}; see the order of Dynamics"
+                f"{len(further) + 2}; see the order of Dynamics"
             )
-        return self._run("inverse_dynamics", q, qd, qdd, *given, wrench=wrench, payload=payload, out=out)
+        return self._run("inverse_dynamics", q, qd, qdd, *further, wrench=wrench, payload=payload, out=out)
 
     @state_method
     def effort(
@@ -187,12 +186,9 @@ class Dynamics(CompiledMethods):
         wrench: Sequence[ArrayLike] = (),
         out: Sequence[Array] | None = None,
     ) -> tuple[Array, ...]:
-        """Partial derivatives of tau with respect to q, qd and qdd; the last is M.
+        """Partial derivatives of tau with respect to q, qd and qdd, which is M: each (n, n) or (N, n, n).
 
-        Arguments and errors are those of :meth:`inverse_dynamics`.
-
-        Returns:
-            dtau_dq, dtau_dqd, dtau_dqdd: each (n, n) or (N, n, n); row i is the gradient of effort i.
+        Row i is the gradient of effort i. Arguments and errors are those of :meth:`inverse_dynamics`.
         """
         return self._run("inverse_dynamics_derivatives", q, qd, qdd, wrench=wrench, out=out)
 
@@ -221,22 +217,18 @@ class Dynamics(CompiledMethods):
 
     @state_method
     def coriolis_tensor(self, q: ArrayLike, *, out: Sequence[Array] | None = None) -> Array:
-        """Christoffel symbols of the first kind, c_ijk = (dM_ij/dq_k + dM_ik/dq_j - dM_jk/dq_i) / 2.
+        """Christoffel symbols of the first kind c, (n, n, n) or (N, n, n, n): C_ij = sum over k of c_ijk qd_k.
 
-        Returns:
-            c: (n, n, n) or (N, n, n, n); C_ij = sum over k of c_ijk qd_k.
+        c_ijk = (dM_ij/dq_k + dM_ik/dq_j - dM_jk/dq_i) / 2.
         """
         return self._run("coriolis_tensor", q, out=out)[0]
 
     @state_method
     def regressor(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *, out: Sequence[Array] | None = None) -> Array:
-        """Regressor Y: joint efforts without a wrench are tau = Y pi, linear in the inertial parameters of the bodies.
+        """Regressor Y, (n, 10 B) or (N, n, 10 B): joint efforts without a wrench are tau = Y pi.
 
         The parameters pi (10 B,) are those of :attr:`inertial_parameters`. Arguments and errors are those of
         :meth:`inverse_dynamics`.
-
-        Returns:
-            Y: (n, 10 B) or (N, n, 10 B).
         """
         return self._run("regressor", q, qd, qdd, out=out)[0]
 
@@ -251,20 +243,12 @@ class Dynamics(CompiledMethods):
         *,
         out: Sequence[Array] | None = None,
     ) -> tuple[Array, ...]:
-        """Regressor and its time derivatives: tau = Y pi, taud = Yd pi, taudd = Ydd pi; see :meth:`regressor`.
-
-        Returns:
-            Y, Yd, Ydd: each (n, 10 B) or (N, n, 10 B).
-        """
+        """Regressor and its time derivatives Y, Yd, Ydd, as for :meth:`regressor`: taud = Yd pi, taudd = Ydd pi."""
         return self._run("regressor_derivatives", q, qd, qdd, qddd, qdddd, out=out)
 
     @property
     def inertial_parameters(self) -> Array:
-        """Parameters pi (10 B,) of the B bodies, in the order of ``robot.joints``.
-
-        For each body its mass, first moment (x, y, z), and inertia about the origin of its frame (xx, xy, xz, yy, yz,
-        zz); kg, kg m, kg m².
-        """
+        """Parameters pi (10 B,): :attr:`.Inertial.parameters` of the B bodies, in the order of ``robot.joints``."""
         return np.concatenate([inertial_parameters(joint) for joint in self.robot.joints])
 
     @state_method
@@ -337,12 +321,10 @@ class Dynamics(CompiledMethods):
         wrench: Sequence[ArrayLike] = (),
         added_inertia: ArrayLike = 0.0,
     ) -> tuple[Array, ...]:
-        """Partial derivatives of qdd with respect to q, qd and tau; the last is the inverse of M + diag(added_inertia).
+        """Partial derivatives of qdd with respect to q, qd and tau, each (n, n) or (N, n, n).
 
-        Arguments and errors are those of :meth:`forward_dynamics`.
-
-        Returns:
-            dqdd_dq, dqdd_dqd, dqdd_dtau: each (n, n) or (N, n, n); row i is the gradient of acceleration i.
+        The last one is the inverse of M + diag(added_inertia). Row i is the gradient of acceleration i. Arguments and
+        errors are those of :meth:`forward_dynamics`.
         """
         states = joint_states(self.robot.n, q, qd, tau, finite=False, names=("q", "qd", "tau"))
         added = _added_inertia(added_inertia, states[0].shape)

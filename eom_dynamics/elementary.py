@@ -155,13 +155,8 @@ def root(
     W. H. Press et al., "Numerical Recipes" (2007), section 9.4: a step that leaves the bracket is replaced by a
     bisection, and from a number of steps on every other one, so that the iteration ends for every increasing function.
 
-    Args:
-        function: takes the jet of x, and the parameters; returns the jet of f. It may use numbers beside, but no other
-            scalars.
-        target: the right-hand side.
-        bounds: lower and upper bound of the root.
-        start: first value.
-        parameters: scalars on which the function depends.
+    The function takes the jet of x, and the parameters, the only other scalars on which it depends; the bracket is
+    given by lower and upper ``bounds``, the first value by ``start``.
     """
     scalars = (target, *bounds, start, *parameters)
     for x in scalars:

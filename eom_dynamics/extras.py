@@ -36,14 +36,7 @@ class MissingLibraryError(EomDynamicsError, ImportError):
 
 
 def require(extra: str) -> None:
-    """Check that the libraries of an extra are installed.
-
-    Args:
-        extra: a key of :data:`EXTRAS`.
-
-    Raises:
-        MissingLibraryError: one is missing; the message says how to install it.
-    """
+    """Raise MissingLibraryError, with the remedy, if a library of an extra, a key of :data:`EXTRAS`, is missing."""
     if message := missing(extra):
         raise MissingLibraryError(message)
 
@@ -57,11 +50,7 @@ def missing(extra: str) -> str | None:
 
 
 def require_ros() -> None:
-    """Check that rclpy and the messages of this package are installed.
-
-    Raises:
-        MissingLibraryError: one is missing; the message says how to install it.
-    """
+    """Raise MissingLibraryError, with the remedy, if rclpy or the messages of this package are missing."""
     for module in ("rclpy", "eom_dynamics.msg"):
         if not _is_installed(module):
             raise MissingLibraryError(

@@ -69,7 +69,8 @@ class FloatingBase(FloatingKinematics):
 
     A robot that nothing holds has a zero wrench on its base; what acts at the feet is its ``wrench``, or a contact. The
     mass of the base is ``robot.base``, and gravity that of the robot, in the inertial frame. All arrays may have a
-    leading axis N of a batch. The rotation of a pose is not checked to be one.
+    leading axis N of a batch. The rotation of a pose is not checked to be one. All methods raise StateError if an
+    argument has the wrong shape or is not finite.
 
     The first use of each quantity compiles code for it; later uses load it from the cache, as for :class:`.Dynamics`.
 
@@ -88,15 +89,8 @@ class FloatingBase(FloatingKinematics):
     def __init__(self, robot: Robot, *, friction: bool | None = None, backend: str | None = None) -> None:
         """Compile the efforts of a robot on a floating base, or load them from the cache.
 
-        Args:
-            robot: the robot.
-            friction, backend: as for :class:`.Dynamics`.
-
-        Raises:
-            KernelError: the requested backend is unavailable.
-            StateError: the backend is unknown, or ``friction`` is not a bool.
-            TypeError: ``robot`` is not a Robot.
-            RobotDescriptionError: no rigid body has the inertia of the base.
+        Arguments and errors are those of :class:`.Dynamics`; RobotDescriptionError if no rigid body has the inertia of
+        the base.
         """
         robot = with_friction(robot, friction)
         if violation := body_violation(robot.base):
@@ -138,9 +132,6 @@ class FloatingBase(FloatingKinematics):
 
         Returns:
             tau, taud, taudd: each (6 + n,) or (N, 6 + n); N m and N, and per s, s².
-
-        Raises:
-            StateError: an argument has the wrong shape or is not finite.
         """
         return self._run("inverse_dynamics", pose, q, nu, nud, nudd, nuddd, wrench=wrench)
 
@@ -148,7 +139,7 @@ class FloatingBase(FloatingKinematics):
     def effort(
         self, pose: ArrayLike, q: ArrayLike, nu: ArrayLike, nud: ArrayLike, *, wrench: Sequence[ArrayLike] = ()
     ) -> Array:
-        """Efforts tau (6 + n,) or (N, 6 + n); arguments and errors as in :meth:`inverse_dynamics`."""
+        """Efforts tau (6 + n,) or (N, 6 + n); arguments as in :meth:`inverse_dynamics`."""
         return self._run("effort", pose, q, nu, nud, wrench=wrench)[0]
 
     @state_method
@@ -165,10 +156,8 @@ class FloatingBase(FloatingKinematics):
     ) -> tuple[Array, ...]:
         """Joint efforts of an arm on a base with a given motion, such as a mobile platform or a ship.
 
-        The last n components of :meth:`inverse_dynamics`, without what moves the base, whose mass has no effect.
-
-        Returns:
-            tau, taud, taudd: each (n,) or (N, n); N m or N, and per s, s².
+        The last n components of :meth:`inverse_dynamics`, tau, taud, taudd, each (n,) or (N, n), without what moves the
+        base, whose mass has no effect.
         """
         return self._run("joint_efforts", pose, q, nu, nud, nudd, nuddd, wrench=wrench)
 
@@ -187,7 +176,8 @@ class FloatingBase(FloatingKinematics):
     ) -> tuple[Array, ...]:
         """Joint efforts of an arm on a base whose motion an inertial measurement unit measures.
 
-        Neither pose nor velocity of the base are needed. On a base at rest the specific force is R0' (-g).
+        They are tau, taud, taudd, each (n,) or (N, n); N m or N, and per s, s². Neither pose nor velocity of the base
+        are needed. On a base at rest the specific force is R0' (-g).
 
         Args:
             q, qd, qdd, qddd, qdddd: joint variables and their time derivatives, each (n,) or (N, n).
@@ -195,16 +185,8 @@ class FloatingBase(FloatingKinematics):
                 rad/s, and per s, s², s³.
             specific_force: (f, fd, fdd), what an accelerometer at the origin of the base measures, acceleration less
                 gravity, in the frame of the base, and the time derivatives of its components, each (3,) or (N, 3);
-                m/s².
+                m/s². Omitted derivatives are zero; the specific force itself is required.
             wrench: as for :meth:`inverse_dynamics`.
-
-        Omitted derivatives are zero, except for the specific force itself.
-
-        Returns:
-            tau, taud, taudd: each (n,) or (N, n); N m or N, and per s, s².
-
-        Raises:
-            StateError: an argument has the wrong shape or is not finite, or there is no specific force.
         """
         base: dict[str, Any] = {"angular_velocity": angular_velocity, "specific_force": specific_force}
         return self._run("imu_efforts", q, qd, qdd, qddd, qdddd, **base, wrench=wrench)
@@ -233,37 +215,26 @@ class FloatingBase(FloatingKinematics):
         return self._run("coriolis_matrix", q, nu)[0]
 
     def coriolis_tensor(self, q: ArrayLike) -> Array:
-        """Coriolis tensor c: C_ij = sum over k of c_ijk nu_k.
-
-        Returns:
-            c: (6 + n, 6 + n, 6 + n), or with a leading axis N.
-
-        Raises:
-            StateError: q has the wrong shape or is not finite.
-        """
-        each, units, samples = with_unit_rates(q, self.robot.n, BASE + self.robot.n)
-        return by_unit_rates(self.coriolis_matrix(each, units), samples)
+        """Coriolis tensor c (6 + n, 6 + n, 6 + n), or with a leading axis N: C_ij = sum over k of c_ijk nu_k."""
+        repeated, units, samples = with_unit_rates(q, self.robot.n, BASE + self.robot.n)
+        return by_unit_rates(self.coriolis_matrix(repeated, units), samples)
 
     @state_method
     def forward_dynamics(
         self, pose: ArrayLike, q: ArrayLike, nu: ArrayLike, tau: ArrayLike, *, wrench: Sequence[ArrayLike] = ()
     ) -> Array:
-        """Rate of nu from M nud = tau - C nu - Q_grav - Q_ext.
+        """Rate of nu, (6 + n,) or (N, 6 + n), from M nud = tau - C nu - Q_grav - Q_ext.
 
         By the articulated-body algorithm in O(n) where joints are independent and inertias are physically consistent;
         else by the mass matrix.
 
         Args:
             pose, q, nu: as for :meth:`inverse_dynamics`.
-            tau: (6 + n,) or (N, 6 + n), a wrench on the base in its frame, zero for a free base, and joint efforts.
+            tau: (6 + n,) or (N, 6 + n), a wrench on the base in its frame, zero for a free base, and joint efforts; for
+                joint efforts u (n,) on a free base ``u @ floating.selection``.
             wrench: (W,) as for :meth:`inverse_dynamics`.
 
-        Returns:
-            nud: (6 + n,) or (N, 6 + n).
-
         Raises:
-            StateError: an argument has the wrong shape or is not finite. For joint efforts u (n,) on a free base, tau
-                is ``u @ floating.selection``.
             RobotDescriptionError: the mass matrix is singular or indefinite, for example since the base has no mass.
         """
         n, shape = self.robot.n, shape_of(tau, "tau")
@@ -298,9 +269,7 @@ class FloatingBase(FloatingKinematics):
     def centroidal_momentum(self, pose: ArrayLike, q: ArrayLike, nu: ArrayLike) -> Array:
         """Angular momentum about the centre of mass, and linear momentum, along the inertial axes: (6,) or (N, 6).
 
-        Raises:
-            StateError: an argument has the wrong shape or is not finite.
-            RobotDescriptionError: the robot has no mass.
+        RobotDescriptionError if the robot has no mass.
         """
         return self._run("centroidal_momentum", pose, q, nu)[0]
 
@@ -321,14 +290,7 @@ class FloatingBase(FloatingKinematics):
         """Equations of motion in the velocities xi = T nu = (w, cd, qd), with a block-diagonal mass matrix.
 
         w is the average angular velocity, cd the velocity of the centre of mass, both along the inertial axes; see
-        :class:`.CenterOfMassCoordinates`.
-
-        Args:
-            pose, q, nu: as for :meth:`inverse_dynamics`.
-
-        Raises:
-            StateError: an argument has the wrong shape or is not finite.
-            RobotDescriptionError: the mass matrix is not positive definite.
+        :class:`.CenterOfMassCoordinates`. RobotDescriptionError if the mass matrix is not positive definite.
         """
         self._require_definite()
         gravity = self.gravity(pose, q)

@@ -34,28 +34,26 @@ def logarithm_of_one_plus(x: Jet) -> Jet:
 
 def exponential_less_one(x: Jet) -> Jet:
     """exp(x) - 1: y' = (1 + y) x'."""
-    y = [elementary.expm1(x[0])]
-    for k in range(len(x) - 1):
-        y.append(_product([y[0] + 1.0, *y[1:]], x[1:], k))
-    return Jet(y)
+    value = elementary.expm1(x[0])
+    return Jet([value, *exponential(x, value + 1.0).rate])
 
 
 def hyperbolic_sine(x: Jet) -> Jet:
     """sinh(x): s' = c x', with c = cosh(x), c' = s x'."""
-    s, c = ([y] for y in elementary.sinh_cosh(x[0]))
-    for k in range(len(x) - 1):
-        sine = _product(c, x[1:], k)
-        c.append(_product(s, x[1:], k))
-        s.append(sine)
-    return Jet(s)
+    return _sine_and_cosine(x, elementary.sinh_cosh(x[0]), lambda rate: rate)[0]
 
 
 def sine_cosine(x: Jet) -> tuple[Jet, Jet]:
     """sin(x) and cos(x): s' = c x', c' = -s x'."""
-    s, c = ([y] for y in sincos(x[0]))
+    return _sine_and_cosine(x, sincos(x[0]), operator.neg)
+
+
+def _sine_and_cosine(x: Jet, values: tuple[Any, Any], signed: Callable[[Any], Any]) -> tuple[Jet, Jet]:
+    """s and c with s' = c x' and c' = s x', of which the sign is changed by a function."""
+    s, c = ([value] for value in values)
     for k in range(len(x) - 1):
         sine = _product(c, x[1:], k)
-        c.append(-_product(s, x[1:], k))
+        c.append(signed(_product(s, x[1:], k)))
         s.append(sine)
     return Jet(s), Jet(c)
 
@@ -89,15 +87,10 @@ def quotient(x: Jet, y: Jet) -> Jet:
 
 
 def inverted(function: Callable[..., Jet], start: Any, y: Jet, parameters: Sequence[Any] = ()) -> Jet:
-    """Jet of x with f(x) = y, from the value of x, by implicit differentiation.
+    """Jet of x with f(x) = y, from the value ``start`` of x, by implicit differentiation.
 
-    The time derivative of f^(m)(x) is f^(m+1)(x) x', so that each derivative of x follows from f' and lower ones.
-
-    Args:
-        function: takes the jet of x, and the parameters, which are constant in time; returns the jet of f.
-        start: x, with f(x) = y[0].
-        y: jet of f(x).
-        parameters: scalars on which the function depends.
+    The function takes the jet of x, and parameters that are constant in time. The time derivative of f^(m)(x) is
+    f^(m+1)(x) x', so that each derivative of x follows from f' and lower ones.
     """
     if len(y) == 1:
         return Jet([start])

@@ -3,15 +3,9 @@
 
 A cut joint is a pair of frames on two bodies, its predecessor and its successor. With the twist V_rel of the
 successor's frame relative to the predecessor's, in the successor's frame, the constraints P V_rel = 0 are rows
-J_c = P J_rel of the constraint Jacobian; see :mod:`eom_dynamics.constraints`. With J_c and the joint rates of the
-spanning tree qd = F ud, J_c F = 0, in terms of the independent ones ud, the principle of virtual work gives the efforts
-at the independent joints from those of the tree,
-
-    tau_u = F' tau.
-
-Time derivatives follow from Leibniz' rule; those of F from J_c F = 0. A. Müller and S. Kumar, "Closed form time
-derivatives of the equations of motion of rigid body systems", Multibody System Dynamics 53 (2021), name closed loops as
-future work.
+J_c = P J_rel of the constraint Jacobian; see :mod:`eom_dynamics.constraints`. With the joint rates qd = F ud of the
+tree, J_c F = 0, the principle of virtual work gives the efforts at the independent joints, tau_u = F' tau, from those
+of the tree. Time derivatives follow from Leibniz' rule; those of F from J_c F = 0.
 """
 
 from __future__ import annotations
@@ -114,8 +108,7 @@ class ClosedLoopArm:
         """Compile the dynamics of the tree.
 
         Raises:
-            RobotDescriptionError: an independent joint is not in the tree, or is listed twice; or a body of a cut joint
-                is not in the tree.
+            RobotDescriptionError: an independent joint is not in the tree or twice, or a body of a cut joint is not.
             StateError: a pose or the screws of a cut joint have the wrong shape or are not finite.
             TypeError: ``tree`` is not a Robot.
         """
@@ -138,15 +131,10 @@ class ClosedLoopArm:
         self._bound = [i for i in range(tree.n) if i not in self._free]
 
     def close(self, u: ArrayLike, guess: ArrayLike) -> AnyArray:
-        """Joint variables of the tree (n,) that close the loops for given independent ones.
+        """Joint variables of the tree (n,) that close the loops for given independent ones, u.
 
-        Args:
-            u: independent joint variables.
-            guess: (n,), near the solution; selects one of several assembly modes.
-
-        Raises:
-            StateError: the loops cannot be closed near the guess, or there are too many independent joints to close
-                them.
+        They are near a guess (n,), which selects one of several assembly modes. StateError if the loops cannot be
+        closed near the guess, or there are too many independent joints to close them.
         """
         q = real_array(guess, "guess", (self.tree.n,)).copy()
         q[self._free] = real_array(u, "u", (len(self._free),))
@@ -165,7 +153,7 @@ class ClosedLoopArm:
                 q[self._bound] = start
         error = self._closure_error(q)
         if error > _CLOSED:
-            reason = self._too_many(self._constraints(q, [])[0])
+            reason = self._mismatch(self._constraints(q, [])[0], too_many=True)
             raise StateError(
                 f"{self.tree.name}: the loops do not close near this guess, by {error:.2g} rad or m"
                 + (f": {reason}" if reason else "")
@@ -205,18 +193,12 @@ class ClosedLoopArm:
     def inverse_dynamics(
         self, q: ArrayLike, *rates: ArrayLike, wrench: Sequence[ArrayLike] = ()
     ) -> tuple[AnyArray, ...]:
-        """Efforts at the independent joints and their first two time derivatives.
+        """Efforts tau, taud, taudd at the independent joints, of a batch with a leading axis N.
 
         Args:
-            q: joint variables of the tree (n,) or (N, n) that close the loops to 1e-6 rad or m; see :meth:`close`.
+            q: as for :meth:`motion`, (n,) or (N, n), with its errors.
             rates: ud, udd, uddd, udddd, time derivatives of the independent joint variables, of one state or N.
             wrench: as in :meth:`eom_dynamics.Dynamics.inverse_dynamics`.
-
-        Returns:
-            tau, taud, taudd, one entry for each independent joint, of a batch with a leading axis N.
-
-        Raises:
-            StateError: as in :meth:`motion`, or a vector has the wrong shape.
         """
         if len(rates) != 4:
             raise StateError(f"inverse_dynamics needs ud, udd, uddd and udddd, has {len(rates)} rates")
@@ -224,8 +206,8 @@ class ClosedLoopArm:
             (q,) = joint_vectors(self.tree.n, q, samples=(N,))
             u = joint_vectors(len(self._free), *rates, first=1, samples=(N,))
             at_tools = wrenches(wrench, None, self.tree.wrench_shape, (N,))
-            each = [self.inverse_dynamics(q[i], *(x[i] for x in u), wrench=[W[i] for W in at_tools]) for i in range(N)]
-            return tuple(map(np.stack, zip(*each, strict=True)))
+            batch = [self.inverse_dynamics(q[i], *(x[i] for x in u), wrench=[W[i] for W in at_tools]) for i in range(N)]
+            return tuple(map(np.stack, zip(*batch, strict=True)))
         moved, F = self.motion(q, *rates)
         efforts = self._dynamics.inverse_dynamics(q, *moved, wrench=wrench)
         return tuple(F.T @ Jet(efforts))
@@ -236,16 +218,13 @@ class ClosedLoopArm:
         From the equations of motion of the tree under rigid constraints, as for :mod:`eom_dynamics.contacts`.
 
         Args:
-            q: joint variables of the tree (n,) that close the loops to 1e-6 rad or m; see :meth:`close`.
+            q: as for :meth:`motion`, with its errors; or RobotDescriptionError if the mass matrix of the tree is not
+                positive definite.
             ud, tau: rates of the independent joint variables, and efforts at these joints.
 
         Returns:
             udd, and for each cut joint the wrench (6,) that it exerts on its successor, in the successor's frame of the
             joint; moment first. Wrenches of redundant constraints are of least norm.
-
-        Raises:
-            StateError: as in :meth:`motion`.
-            RobotDescriptionError: the mass matrix of the tree is not positive definite.
         """
         q = real_array(q, STATE_NAMES[0], (self.tree.n,))
         efforts = np.zeros(self.tree.n)
@@ -253,10 +232,10 @@ class ClosedLoopArm:
         (qd,), _ = self.motion(q, ud)
         J_c = self._constraints(q, [qd])
         inertia = self._dynamics.mass_matrix(q)
-        found = solve(self.tree.name, inertia, efforts - self._dynamics.bias(q, qd), J_c[0], -J_c[1] @ qd)
+        solution = solve(self.tree.name, inertia, efforts - self._dynamics.bias(q, qd), J_c[0], -J_c[1] @ qd)
         P = [loop.forbidden for loop in self.loops]
-        parts = np.split(found.forces, np.cumsum([len(rows) for rows in P])[:-1])
-        return found.x[self._free], tuple(rows.T @ f for rows, f in zip(P, parts, strict=True))
+        parts = np.split(solution.forces, np.cumsum([len(rows) for rows in P])[:-1])
+        return solution.x[self._free], tuple(rows.T @ f for rows, f in zip(P, parts, strict=True))
 
     def _gaps(self, q: AnyArray) -> AnyArray:
         """Closure errors of all loops, rad or m."""
@@ -266,21 +245,16 @@ class ClosedLoopArm:
     def _closure_error(self, q: AnyArray) -> float:
         return float(np.max(np.abs(self._gaps(q)), initial=0.0))
 
-    def _freedom(self, J_c: AnyArray) -> int:
-        """Degrees of freedom of the mechanism: joints of the tree less the rank of the constraints."""
+    def _mismatch(self, J_c: AnyArray, *, too_many: bool) -> str:
+        """What is wrong with the number of independent joints, if there are too many or else too few; or empty."""
         values = np.linalg.svd(J_c, compute_uv=False)
-        return self.tree.n - int(np.count_nonzero(values > _RATE * np.max(values, initial=0.0)))
-
-    def _too_many(self, J_c: AnyArray) -> str:
-        """What is wrong with the number of independent joints, if there are too many."""
-        freedom = self._freedom(J_c)
-        return "" if len(self._free) <= freedom else self._counted(freedom)
-
-    def _counted(self, freedom: int) -> str:
-        names = ", ".join(self.independent) or "none"
+        freedom = self.tree.n - int(np.count_nonzero(values > _RATE * np.max(values, initial=0.0)))
+        names, count = ", ".join(self.independent) or "none", len(self._free)
+        if (count <= freedom) if too_many else (count >= freedom):
+            return ""
         return (
-            f"the mechanism has {freedom} degree{'s' * (freedom != 1)} of freedom here, but {len(self._free)} "
-            f"independent joint{'s' * (len(self._free) != 1)} ({names}): name as many as it has degrees of freedom"
+            f"the mechanism has {freedom} degree{'s' * (freedom != 1)} of freedom here, but {count} "
+            f"independent joint{'s' * (count != 1)} ({names}): name as many as it has degrees of freedom"
         )
 
     def _constraints(self, q: AnyArray, rates: Sequence[AnyArray]) -> Jet:
@@ -297,17 +271,17 @@ class ClosedLoopArm:
         known = sum(comb(k, j) * (J_c[j] @ F[k - j]) for j in range(1, k + 1)) if k else J_c[0][:, self._free]
         bound, _, _, values = np.linalg.lstsq(J_c[0][:, self._bound], -known, rcond=None)
         if len(values) < len(self._bound) or (self._bound and values[-1] < _SINGULAR * values[0]):
-            freedom = self._freedom(J_c[0])
+            reason = self._mismatch(J_c[0], too_many=False)
             raise StateError(
                 f"{self.tree.name}: singular configuration: the independent joints do not determine the others"
-                + (f"; {self._counted(freedom)}" if freedom > len(self._free) else "")
+                + (f"; {reason}" if reason else "")
             )
         result = np.zeros((self.tree.n, len(self._free)))
         result[self._bound] = bound
         if k == 0:
             result[self._free] = np.eye(len(self._free))
             if np.max(np.abs(J_c[0] @ result), initial=0.0) > _RATE * np.max(np.abs(J_c[0]), initial=0.0):
-                reason = self._too_many(J_c[0]) or "the independent joints would open the loops"
+                reason = self._mismatch(J_c[0], too_many=True) or "the independent joints would open the loops"
                 raise StateError(f"{self.tree.name}: {reason}")
         return result
 

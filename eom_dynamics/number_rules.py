@@ -24,10 +24,8 @@ _RULES: Mapping[str, tuple[Callable[[Any], Any], str]] = {
 def violation(value: Any, rule: str = "finite", *, smallest: float = 0.0, largest: float = np.inf) -> str:
     """Reason why a number, or numbers of an array, break a rule, such as "must be positive, is -3"; empty if none does.
 
-    Args:
-        value: a number or an array; bools and texts are none.
-        rule: one of finite, positive, not negative, not zero; or an interval, such as ``[0, 1)``.
-        smallest, largest: bounds of sizes, with which computations neither overflow nor vanish.
+    Rules are finite, positive, not negative, not zero, and intervals, such as ``[0, 1)``. Computations neither overflow
+    nor vanish with sizes from ``smallest`` to ``largest``. Bools and texts are no numbers.
     """
     array = np.asarray(value)
     if array.dtype.kind not in "iuf":
@@ -60,15 +58,10 @@ LARGEST, SMALLEST = 1e12, 1e-12
 """Bounds of plausible values in SI units; products of values beyond them overflow."""
 
 
-def typical_degrees(angle: float) -> bool:
-    """Whether an angle, rad, is more than a turn, and a usual number of degrees: a multiple of 2.5, up to 360."""
-    return 2 * math.pi < abs(angle) <= 360 and angle % 2.5 == 0
-
-
 def warn_of_degrees(where: str, angles: Iterable[float]) -> None:
-    """Warn of the first angle that looks like degrees; :class:`RobotDescriptionWarning`."""
+    """Warn of the first angle, rad, of more than a turn that is a usual number of degrees: a multiple of 2.5."""
     for angle in angles:
-        if typical_degrees(angle):
+        if 2 * math.pi < abs(angle) <= 360 and angle % 2.5 == 0:
             reason = f"angle {angle:g} rad is more than a turn; if it is in degrees, it is {math.radians(angle):.4g}"
             warnings.warn(f"{where}: {reason}", RobotDescriptionWarning, stacklevel=3)
             return

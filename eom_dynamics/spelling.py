@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Container, Iterable
 from itertools import islice
 
@@ -14,11 +15,8 @@ _LONGEST_VALUE = 60
 def close_match(name: object, known: Iterable[str], cutoff: float = 0.75) -> str | None:
     """Return the known name most similar to a name; None if none is similar.
 
-    Args:
-        name: the name, perhaps misspelt.
-        known: names to compare with; at most 500 are, and no names of more than 100 characters.
-        cutoff: least similarity, from 0 to 1, as in :func:`difflib.get_close_matches`; by default that of
-            two letters swapped in a name of four.
+    At most 500 known names are compared, and none of more than 100 characters. The cutoff is the least similarity, from
+    0 to 1, as in :func:`difflib.get_close_matches`; by default that of two letters swapped in a name of four.
     """
     from difflib import get_close_matches  # for messages only
 
@@ -30,12 +28,9 @@ def close_match(name: object, known: Iterable[str], cutoff: float = 0.75) -> str
 
 
 def hint(name: object, known: Iterable[str], candidates: Iterable[str] | None = None) -> str:
-    """Return the end of a message about an unknown name: a similar name, or else the known ones.
+    """Return the end of a message about an unknown name: a similar one of the candidates, by default all known ones.
 
-    Args:
-        name: the unknown name.
-        known: the known names; the message lists at most 40 of them.
-        candidates: those that may be meant; by default all.
+    Without a similar one, it lists at most 40 of the known names.
     """
     names = list(dict.fromkeys(known))
     close = close_match(name, names if candidates is None else candidates)
@@ -57,13 +52,7 @@ def shown(value: object) -> str:
 
 def duplicates(names: Iterable[str]) -> list[str]:
     """Return the names that occur more than once, in order."""
-    seen: set[str] = set()
-    again: dict[str, None] = {}
-    for name in names:
-        if name in seen:
-            again[name] = None
-        seen.add(name)
-    return list(again)
+    return [name for name, count in Counter(names).items() if count > 1]
 
 
 def unused_name(name: str, taken: Container[str]) -> str:

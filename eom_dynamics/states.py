@@ -41,11 +41,7 @@ def name_of(names: Sequence[str], order: int) -> str:
 
 
 def number_of_states(q: ArrayLike) -> int | None:
-    """N of a batch (N, n); None for one state.
-
-    Raises:
-        StateError: the batch is empty.
-    """
+    """N of a batch (N, n); None for one state. An empty batch raises StateError."""
     array = _array(q, STATE_NAMES[0])
     if array.ndim == 2 and not len(array):
         raise StateError(f"{STATE_NAMES[0]} has no states: its shape is {array.shape}")
@@ -57,31 +53,14 @@ def joint_vectors(
 ) -> list[AnyArray]:
     """One state or a batch as arrays (*samples, n) of finite numbers; symbols are returned unchanged.
 
-    Args:
-        n: number of joints.
-        vectors: q and its time derivatives, starting with the derivative of order ``first``.
-        first: order of the first vector.
-        samples: () or (N,).
-        names: of the vectors, in errors.
-
-    Raises:
-        StateError: a vector has the wrong shape or is not finite.
+    The vectors are q and its time derivatives from the order ``first`` on, with these ``names`` in errors. Raises
+    StateError for a wrong shape or a number that is not finite.
     """
     return [_checked(vector, name_of(names, k), (*samples, n)) for k, vector in enumerate(vectors, start=first)]
 
 
 def joint_states(n: int, *vectors: ArrayLike, finite: bool = True, names: Sequence[str] = STATE_NAMES) -> list[Array]:
-    """One state or a batch as arrays of finite numbers, all (n,) or all (N, n).
-
-    Args:
-        n: number of joints.
-        vectors: q and its time derivatives.
-        finite: whether to check that all numbers are finite; False if a kernel does so.
-        names: of the vectors, in errors.
-
-    Raises:
-        StateError: a vector has the wrong shape or is not finite.
-    """
+    """One state or a batch as arrays of numbers, all (n,) or all (N, n), as :func:`state_arrays` checks them."""
     known = [name_of(names, k) for k in range(len(vectors))]
     return state_arrays(vectors, known, [(n,)] * len(vectors), finite=finite)[0]
 
@@ -91,15 +70,9 @@ def state_arrays(
 ) -> tuple[list[Array], tuple[int, ...]]:
     """Arrays of one state or a batch that have different shapes, such as a pose and joint variables.
 
-    Args:
-        values, names, shapes: of the arrays of one state.
-        finite: whether to check that all numbers are finite; False if a kernel does so.
-
-    Returns:
-        The arrays, each (*samples, *shape), and samples: () or (N,), as the first array has them.
-
-    Raises:
-        StateError: an array has the wrong shape or is not finite.
+    Each has a name and the shape of one state. Where a kernel checks that numbers are finite, ``finite`` is False.
+    Returns the arrays, each (*samples, *shape), and samples: () or (N,), as the first array has them. StateError for a
+    wrong shape or a number that is not finite.
     """
     first, shape = np.shape(_array(values[0], names[0], symbols=False)), shapes[0]
     samples = first[: len(first) - len(shape)]
@@ -117,9 +90,6 @@ def with_unit_rates(q: ArrayLike, n: int, size: int) -> tuple[Array, Array, tupl
     """Joint variables (n,) or (N, n) repeated for each of ``size`` unit rates, these, and (size,) or (N, size).
 
     What is linear in the rates thus gives its tensor in one batch, see :func:`by_unit_rates`.
-
-    Raises:
-        StateError: q has the wrong shape or is not finite.
     """
     (checked,), samples = state_arrays((q,), (STATE_NAMES[0],), [(n,)])
     count = samples[0] if samples else 1
@@ -140,11 +110,7 @@ def zeros_if_omitted(q: ArrayLike, *vectors: ArrayLike | None) -> list[ArrayLike
 
 
 def shape_of(value: ArrayLike, name: str) -> tuple[int, ...]:
-    """Shape of an array.
-
-    Raises:
-        StateError: not an array; the message names it.
-    """
+    """Shape of an array; raises StateError, with its name, if it is not one."""
     return _array(value, name).shape
 
 
@@ -163,15 +129,7 @@ def sequence(
     most: int | None = None,
     error: type[EomDynamicsError] = StateError,
 ) -> list[Any]:
-    """The entries of a list, tuple or array.
-
-    Args:
-        value: the argument.
-        name: its name, for errors.
-        of: what it must be a sequence of.
-        least, most: smallest and largest number of entries; None for any.
-        error: type of the error that it is something else, such as None, one number, a text, a set or a dict.
-    """
+    """The entries of a list, tuple or array of something, at least and at most so many; else an error by its name."""
     if not is_sequence(value):
         raise error(f"{name} must be a sequence of {of}, is {shown(value)}")
     entries = list(value)
@@ -197,41 +155,27 @@ def wrenches(
 ) -> list[AnyArray]:
     """A wrench and its time derivatives as arrays (*samples, *shape); omitted ones are zero.
 
-    Args:
-        wrench: W, Wd, …, each of shape ``shape`` or (*samples, *shape).
-        count: number of arrays to return; None for as many as are given.
-        shape: (6,) or (number of tools, 6).
-        samples: () or (N,).
-        symbols: whether to return symbols unchanged rather than refuse them.
-
-    Raises:
-        StateError: an array has the wrong shape or is not finite, or ``wrench`` is no sequence.
+    Each has the shape (6,), or (number of tools, 6), or that of a batch. There are ``count`` results, or as many as
+    ``wrench`` has if None; symbols are returned unchanged rather than refused with ``symbols``. StateError for a wrong
+    shape or a number that is not finite.
     """
-    given = []
+    arrays = []
     for k, W in enumerate(wrench_sequence(wrench)):
         name = f"wrench {name_of(WRENCH_NAMES, k)}"
         leading = samples if _array(W, name).ndim > len(shape) else ()
-        given.append(np.broadcast_to(_checked(W, name, leading + shape, symbols=symbols), samples + shape))
+        arrays.append(np.broadcast_to(_checked(W, name, leading + shape, symbols=symbols), samples + shape))
     if count is None:
-        return given
-    return (given + [np.broadcast_to(np.zeros(shape), samples + shape)] * count)[:count]
+        return arrays
+    return (arrays + [np.broadcast_to(np.zeros(shape), samples + shape)] * count)[:count]
 
 
 def real_array(value: ArrayLike, name: str, shape: tuple[int, ...] | None = None, *, finite: bool = True) -> Array:
-    """An array of numbers, optionally of a given shape; finite unless ``finite`` is False.
-
-    Raises:
-        StateError: it is something else; with its name.
-    """
+    """Array of numbers, optionally of a given shape, and finite unless ``finite`` is False; else StateError."""
     return _checked(value, name, shape_of(value, name) if shape is None else shape, symbols=False, finite=finite)
 
 
 def number_or_vector(value: ArrayLike, name: str, size: int, *, finite: bool = True) -> Array:
-    """A number for all entries, or a vector (size,), as an array (size,); ``finite`` as for :func:`real_array`.
-
-    Raises:
-        StateError: it is something else; with its name.
-    """
+    """Number for all entries, or a vector (size,), as an array (size,); as :func:`real_array`."""
     array = real_array(value, name, finite=finite)
     if array.shape not in ((), (size,)):
         raise StateError(f"{name} must be a number or have shape ({size},), has {array.shape}")
@@ -239,11 +183,7 @@ def number_or_vector(value: ArrayLike, name: str, size: int, *, finite: bool = T
 
 
 def constant(value: ArrayLike, name: str) -> AnyArray:
-    """A read-only copy of an array.
-
-    Raises:
-        StateError: not an array; the message names it.
-    """
+    """Read-only copy of an array; raises StateError, with its name, if it is not one."""
     array = _array(value, name).copy()
     array.setflags(write=False)
     return array
@@ -252,16 +192,9 @@ def constant(value: ArrayLike, name: str) -> AnyArray:
 def refuse_overflow(
     values: Sequence[Array] | Array, quantities: Sequence[str], kind: str, names: Sequence[str]
 ) -> None:
-    """Raise StateError if a result is not finite.
+    """Raise StateError if a result is not finite, by its quantity and the joint or motor (``kind``) of this name.
 
-    Args:
-        values: a row (…, len(names)) for each quantity.
-        quantities: their names.
-        kind: what the entries of a row belong to: ``joint`` or ``motor``.
-        names: of these.
-
-    Raises:
-        StateError: with the quantity and the joint or motor.
+    There is a row of values (…, len(names)) for each quantity.
     """
     for quantity, row in zip(quantities, values, strict=True):
         if not np.isfinite(row).all():

@@ -90,7 +90,6 @@ def test_streaming_example_says_that_it_waits_and_is_interrupted_without_a_trace
 
 
 def ros() -> Any:
-    """The helper for nodes, in a domain of their own."""
     pytest.importorskip("rclpy", reason="rclpy is not installed")
     pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")
     import domains

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import sympy
 from differences import derivative, deviation, gradient, polynomial_motion
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,7 +15,6 @@ from trees import MovingTree, moving_trees
 
 from eom_dynamics import Dynamics, ElasticArm, FloatingBase, Robot, lie, load_robot
 from eom_dynamics.arrays import Array
-from eom_dynamics.recursion import inverse_dynamics, link_tree
 from eom_dynamics.robot.inertia import Inertial
 from eom_dynamics.robot.model import Mimic
 from eom_dynamics.simulation import ElasticPlant, energy_audit, simulate
@@ -27,7 +25,6 @@ WIDTH = 0.01
 
 
 def rubbing(robot: Robot) -> Robot:
-    """The robot with damping and dry friction at its joints."""
     joints = [replace(joint, damping=0.4 + 0.1 * i, friction=0.7 + 0.2 * i) for i, joint in enumerate(robot.joints)]
     return replace(robot, joints=tuple(joints))
 
@@ -58,7 +55,6 @@ def test_efforts_and_their_time_derivatives(tree: MovingTree, slow: float) -> No
 
 
 def law_jet(robot: Robot, states: Array, k: int) -> Array:
-    """The law, or its first time derivative by hand."""
     if k == 0:
         return law(robot, states[1])
     D, c = (np.array([getattr(joint, name) for joint in robot.joints]) for name in ("damping", "friction"))
@@ -104,7 +100,6 @@ def test_all_programs(backend: str) -> None:
 
 
 def test_friction_of_joints_on_a_floating_base() -> None:
-    """In the efforts of the joints, none on the base; accelerations are those of efforts less friction."""
     base = Inertial.about_center(4.0, np.array([0.1, -0.05, 0.2]), np.diag([0.1, 0.2, 0.25]))
     robot = replace(rubbing(load_robot("planar_2r")), base=base)
     rough, smooth = (FloatingBase(robot, backend="numpy", friction=friction) for friction in (True, False))
@@ -117,7 +112,6 @@ def test_friction_of_joints_on_a_floating_base() -> None:
 
 
 def test_friction_of_mimic_joints() -> None:
-    """A follower with the ratio r adds r times its friction at r times the rate."""
     robot = rubbing(load_robot("planar_2r"))
     leader, follower = robot.joints
     coupled = replace(robot, joints=(leader, replace(follower, mimic=Mimic(0, -1.5, 0.2))))
@@ -125,13 +119,6 @@ def test_friction_of_mimic_joints() -> None:
     q, qd = np.array([0.3]), np.array([0.02])
     added = rough.bias(q, qd) - smooth.bias(q, qd)
     assert deviation(added, [law(robot, np.array([0.02, -0.03])) @ [1.0, -1.5]]) < 1e-12
-
-
-def test_symbolic_efforts() -> None:
-    tree = link_tree(replace(rubbing(load_robot("pendulum")), joint_friction=True, gravity=np.zeros(3)))
-    q, qd = sympy.symbols("q qd")
-    (tau,), *_ = inverse_dynamics(tree, [[q], [qd], [0.0]])
-    assert float(tau.subs(qd, 0.02)) == pytest.approx(0.4 * 0.02 + 0.7 * np.tanh(2.0), rel=1e-14)
 
 
 def test_simulated_friction_is_heat() -> None:
@@ -150,13 +137,9 @@ def test_inspect_says_so(included: bool, words: str) -> None:
     robot = replace(rubbing(load_robot("planar_2r")), joint_friction=included)
     facts: dict[str, Any] = robot_facts(robot)
     assert facts["joint_friction"] is included
-    (line,) = [
-        line for line in facts_result(facts).as_text().splitlines() if line.startswith("joint damping and friction: ")
-    ]
+    text = facts_result(facts).as_text()
+    (line,) = (line for line in text.splitlines() if line.startswith("joint damping and friction: "))
     assert line.split("; ")[1].startswith(words) and "all joints" in line
     for joint in robot.joints:
-        assert (
-            f"  {joint.name}: damping {joint.damping:g} N m s/rad, friction {joint.friction:g} N m"
-            in facts_result(facts).as_text()
-        )
+        assert f"  {joint.name}: damping {joint.damping:g} N m s/rad, friction {joint.friction:g} N m" in text
     assert "joint damping and friction" not in facts_result(robot_facts(load_robot("planar_2r"))).as_text()

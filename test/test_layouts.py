@@ -29,7 +29,6 @@ TOPICS = {
 
 
 def published() -> set[tuple[str, str]]:
-    """Topics and types of messages in every call of the nodes that creates a publisher."""
     trees = [ast.parse(path.read_text(encoding="utf-8")) for path in (ROOT / "eom_dynamics" / "ros").rglob("*.py")]
     calls = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call)]
     found = set()

@@ -32,12 +32,10 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
 
 
 def along(page: SimpleNamespace, t: float) -> np.ndarray:
-    """Pose of the tool on a motion with the page's q, qd and qdd."""
     return page.kinematics.pose(page.q + t * page.qd + t**2 / 2 * page.qdd)
 
 
 def vee(matrix: np.ndarray) -> np.ndarray:
-    """(w; v) of a matrix (4, 4)."""
     return np.array([matrix[2, 1], matrix[0, 2], matrix[1, 0], *matrix[:3, 3]])
 
 
@@ -103,7 +101,6 @@ def shift(x: float = 0.0, z: float = 0.0) -> np.ndarray:
 
 
 def test_denavit_hartenberg_parameters(page: SimpleNamespace) -> None:
-    """Chains of two joints by the products of elementary transforms of both conventions."""
     q = np.array([0.4, -0.9])
     classic, modified = np.eye(4), np.eye(4)
     for (a, alpha, d, theta), x in zip(page.rows, q, strict=True):
@@ -158,7 +155,6 @@ def test_the_index_is_alphabetical() -> None:
 
 @pytest.mark.parametrize("page", ["notation", "worked_examples"])
 def test_links_of_the_pages_lead_to_headings(page: str) -> None:
-    """As GitHub and the site name them."""
     text = (DOCS / f"{page}.md").read_text(encoding="utf-8")
     for file, anchor in re.findall(r"\]\(([\w./]*)#([\w-]+)\)", text):
         there = (DOCS / (file or f"{page}.md")).read_text(encoding="utf-8")

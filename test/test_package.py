@@ -1,26 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Public surface of the package."""
+"""Public surface of the package: names, docs, doctests, imports, licenses, extras."""
 
 from __future__ import annotations
 
 import ast
+import configparser
+import doctest
+import importlib
+import re
 import subprocess
 import sys
+import warnings
+from collections import defaultdict
 from collections.abc import Iterator
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from paths import ROOT
 
 import eom_dynamics as eom
+from eom_dynamics.extras import EXTRAS, MissingLibraryError, require
 
 
-def test_each_public_name_is_there() -> None:
+def test_each_public_name_is_there_and_no_other() -> None:
     for name in eom.__all__:
         assert getattr(eom, name) is not None
-        assert name in dir(eom)
+    assert set(eom.__all__) <= set(dir(eom)) and "import_module" not in dir(eom)
     with pytest.raises(AttributeError, match="module 'eom_dynamics' has no attribute 'trajectories'"):
         _ = eom.trajectories
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        exec("from eom_dynamics import *", {})
 
 
 def test_what_few_programs_need_is_imported_at_first_use() -> None:
@@ -45,7 +58,6 @@ def test_each_source_file_names_its_license() -> None:
 
 
 def imported_rooms(path: Path) -> Iterator[str]:
-    """Folders of the package that a module imports, anywhere in it."""
     own = ["eom_dynamics", *path.relative_to(ROOT / "eom_dynamics").parts[:-1]]
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         names = [name.name for name in node.names] if isinstance(node, (ast.Import, ast.ImportFrom)) else []
@@ -74,3 +86,111 @@ def test_imports_go_one_way() -> None:
     for path, room in rooms.items():
         later = {other for other in imported_rooms(path) if places.get(other, -1) > places[room]}
         assert not later and not (room == "tools" and "ros" in imported_rooms(path)), (path, later)
+
+
+PACKAGE = ROOT / "eom_dynamics"
+
+
+# Of every command: its arguments and what it runs; and of every program, and of node processes.
+OF_EACH = {"add_arguments", "run", "main"}
+
+
+def test_no_two_public_classes_or_functions_have_the_same_name() -> None:
+    places = defaultdict(list)
+    for path in sorted(PACKAGE.rglob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+        functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+        for node in (*classes, *functions):
+            if not node.name.startswith("_") and node.name not in OF_EACH:
+                places[node.name].append(f"{path.relative_to(PACKAGE)}:{node.lineno}")
+    assert {name: where for name, where in places.items() if len(where) > 1} == {}
+
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "examples").rglob("*.py"))]
+
+# Interfaces are generated when the package is built.
+_GENERATED = ("eom_dynamics.msg", "eom_dynamics.srv", "eom_dynamics.action")
+
+
+def documented() -> set[tuple[str, str]]:
+    """Module and name of each ``eom.name``, and of each ``from eom_dynamics… import name``."""
+    found = set()
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        for path in re.findall(r"\beom\.([a-z_]\w*(?:\.\w+)*|[A-Z]\w*)", text, re.IGNORECASE):
+            module, (name, *_) = resolved(path.split("."))
+            found.add((module, name))
+        for module, names in re.findall(r"from (eom_dynamics[\w.]*) import (\w+(?:, \w+)*)", text):
+            found |= {(module, name) for name in names.split(", ")}
+    return {(module, name) for module, name in found if not module.startswith(_GENERATED)}
+
+
+def resolved(names: list[str]) -> tuple[str, list[str]]:
+    module = "eom_dynamics"
+    while len(names) > 1 and find_spec(f"{module}.{names[0]}"):
+        module, names = f"{module}.{names[0]}", names[1:]
+    return module, names
+
+
+def module_of(module: str) -> ModuleType:
+    """The module; skips where a library that it needs is missing."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        if error.name and module.startswith(error.name):
+            raise
+        pytest.skip(f"could not import {module}: {error}")
+
+
+DOCUMENTED = documented()
+
+
+@pytest.mark.parametrize("module", sorted({module for module, _ in DOCUMENTED}))
+def test_documented_names_are_public(module: str) -> None:
+    found = module_of(module)
+    # lagrange needs SymPy, without which a star import works.
+    public = {*getattr(found, "__all__", vars(found)), *(("lagrange", "__version__") if found is eom else ())}
+    assert {name for other, name in DOCUMENTED if other == module} <= public
+
+
+DISTRIBUTIONS = {"collada": "pycollada", "distributed": "dask[distributed]"}
+"""Names of distributions that differ from the name of the module."""
+
+
+@pytest.mark.parametrize("extra", EXTRAS)
+def test_an_extra_installs_its_modules(extra: str) -> None:
+    setup = configparser.ConfigParser(interpolation=configparser.BasicInterpolation())
+    setup.read(ROOT / "setup.cfg", encoding="utf-8")
+    lines = setup["options.extras_require"][extra].splitlines()
+    installed = {re.split(r"[<>=!~ ]", line.strip())[0] for line in lines}
+    assert {DISTRIBUTIONS.get(module, module) for module in EXTRAS[extra]} <= installed
+
+
+def test_a_missing_library_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(
+        MissingLibraryError, match=r"pyarrow is not installed; .* pip install 'eom_dynamics\[parquet\]'"
+    ):
+        require("parquet")
+
+
+MODULES = (
+    "contacts.contact_dynamics",
+    "floating_base",
+    "kinematics.compiled",
+    "kinematics.inverse",
+    "kinematics.motion",
+    "kinematics.textbook",
+    "lagrange.lagrangian",
+    "lie.exponential",
+    "lie.poses",
+    "robot.solids",
+    "trajectory.pose_spline",
+)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_docstrings(name: str) -> None:
+    found = doctest.testmod(importlib.import_module(f"eom_dynamics.{name}"))
+    assert found.attempted and not found.failed

@@ -47,7 +47,6 @@ UNCOMPILED = ("contacts", "floating_base", "worked_examples")
 
 
 def missing(page: str) -> None:
-    """Skip a page without its modules."""
     for module in NEEDS.get(page, ()):
         pytest.importorskip(module, reason=f"{module} is not installed")
 

@@ -14,6 +14,7 @@ import yaml
 from differences import derivative, deviation, polynomial_motion
 from linkages import four_bar, four_bar_angles
 from scipy.interpolate import CubicSpline
+from urdf_arms import urdf_arm
 
 from eom_dynamics import (
     Dynamics,
@@ -49,7 +50,6 @@ from eom_dynamics.robot.model import Mimic
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.robot.writers.urdf import robot_as_urdf
 from eom_dynamics.simulation import ElasticPlant, energy_audit, simulate
-from eom_dynamics.tools.inspect.facts import facts_result, robot_facts
 
 CONSTANT = -1.3
 
@@ -120,14 +120,12 @@ ROUNDING, DIFFERENCES = 1e-12, 1e-7
 
 
 def held(robot: Robot, kind: str) -> Robot:
-    """The robot with a constant effort at its first joint and a spring at its second one."""
     first, second, *others = robot.joints
     first, second = replace(first, constant_effort=CONSTANT), replace(second, parallel_spring=KINDS[kind][0])
     return replace(robot, joints=(first, second, *others))
 
 
 def law(kind: str, q: Array) -> Array:
-    """Passive efforts of such a robot."""
     own = np.zeros_like(q)
     own[..., 0], own[..., 1] = CONSTANT, KINDS[kind][1](q[..., 1])
     return own
@@ -177,7 +175,6 @@ def test_dynamics(kind: str) -> None:
 
 @pytest.mark.parametrize("backend", ["native", "casadi"])
 def test_compiled_code(backend: str) -> None:
-    """All kinds in one arm, for a state and for a batch."""
     if backend == "casadi":
         pytest.importorskip("casadi")
     iiwa = load_robot("iiwa")
@@ -208,7 +205,6 @@ def test_closed_forms(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["table", "gas, adiabatic", "exponential"])
 def test_lagrange(kind: str) -> None:
-    """Symbols, in which the effort is the derivative of the energy."""
     robot = held(load_robot("planar_2r"), kind)
     system = lagrange.robot_lagrangian(robot)
     q = drawn(2)
@@ -218,7 +214,6 @@ def test_lagrange(kind: str) -> None:
 
 @FEW_KINDS
 def test_floating_base(kind: str) -> None:
-    """In the efforts of the joints, none on the base."""
     plain = load_robot("planar_2r")
     robot = held(plain, kind)
     with_, without = (FloatingBase(x, backend="numpy") for x in (robot, plain))
@@ -233,7 +228,6 @@ def test_floating_base(kind: str) -> None:
 
 
 def test_contacts_and_loops() -> None:
-    """Where other equations rest on these: an arm that presses, and a four-bar linkage."""
     plain = load_robot("planar_2r")
     q, qd, tau = drawn(3, 2)
     touch = contacts.PointContact("tip", plain.tools[0].name, friction=0.5)
@@ -264,7 +258,6 @@ def test_simulation_conserves_energy(kind: str) -> None:
 
 
 def test_feedforward() -> None:
-    """Motors hold against them through the springs of the joints."""
     plain = replace(load_robot("sea_planar_2r"), rotor_model="complete")
     robot = held(plain, "gas")
     q, zero = drawn(2), np.zeros(2)
@@ -276,7 +269,6 @@ def test_feedforward() -> None:
 
 
 def test_mimic_joints() -> None:
-    """A follower with the position r q + e adds r times its effort, and its energy."""
     plain = load_robot("planar_2r")
     follower = replace(plain.joints[1], mimic=Mimic(0, -1.5, 0.3))
     bare = replace(plain, joints=(plain.joints[0], follower))
@@ -291,7 +283,6 @@ def test_mimic_joints() -> None:
 
 @EVERY_KIND
 def test_files(kind: str, tmp_path: Path) -> None:
-    """A robot's own file, and parameters of a node, which are the same tree."""
     robot = held(load_robot("sea_planar_2r"), kind)
     (tmp_path / "arm.yaml").write_text(text := robot_as_yaml(robot).text)
     parameters = yaml.safe_load(text)["/**"]["ros__parameters"]["robot"]
@@ -301,14 +292,8 @@ def test_files(kind: str, tmp_path: Path) -> None:
     assert any("parallel springs are left out: joint_2" in line for line in robot_as_urdf(robot).lost)
 
 
-URDF = """<robot name="arm"><link name="base"/><link name="body"><inertial><mass value="1"/>
-  <inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial></link>
-  <joint name="hip" type="TYPE"><parent link="base"/><child link="body"/><axis xyz="0 0 1"/>
-  <limit lower="-1" upper="1" effort="1" velocity="1"/></joint></robot>"""
-
-
-def urdf_arm(folder: Path, entries: str, kind: str = "continuous") -> Robot:
-    (folder / "arm.urdf").write_text(URDF.replace("TYPE", kind))
+def hip(folder: Path, entries: str, kind: str = "continuous") -> Robot:
+    (folder / "arm.urdf").write_text(urdf_arm(joints=("hip",)).replace('type="revolute"', f'type="{kind}"'))
     (folder / "arm.yaml").write_text(
         f"/**: {{ros__parameters: {{robot: {{urdf: arm.urdf, joints: {{hip: {{{entries}}}}}}}}}}}"
     )
@@ -319,13 +304,12 @@ ANCHORED = "anchors: {parent: 0.5, link: 0.2, aligned_position: 0.1, rest_length
 
 
 def test_urdf_with_additions(tmp_path: Path) -> None:
-    """The parameters that complete a URDF may have them; a linear spring needs no type."""
-    (joint,) = urdf_arm(tmp_path, "constant_effort: -2.0, parallel_spring: {stiffness: 5.0}").joints
+    (joint,) = hip(tmp_path, "constant_effort: -2.0, parallel_spring: {stiffness: 5.0}").joints
     assert joint.constant_effort == -2.0
     assert joint.parallel_spring is not None
     assert joint.parallel_spring.entries() == {"type": "linear", "stiffness": 5.0, "rest_position": 0.0}
     gas = f"parallel_spring: {{type: gas, force: 300.0, stroke: 0.2, force_ratio: 1.4, {ANCHORED}}}"
-    (joint,) = urdf_arm(tmp_path, gas).joints
+    (joint,) = hip(tmp_path, gas).joints
     assert joint.parallel_spring is not None
     assert joint.parallel_spring.anchors == Anchors(0.5, 0.2, 0.1, 0.6)
 
@@ -346,7 +330,7 @@ def test_urdf_with_additions(tmp_path: Path) -> None:
 )
 def test_refused(entries: str, kind: str, reason: str, tmp_path: Path) -> None:
     with pytest.raises(RobotDescriptionError, match=reason.replace("{", r"\{")):
-        urdf_arm(tmp_path, f"parallel_spring: {entries}", kind)
+        hip(tmp_path, f"parallel_spring: {entries}", kind)
 
 
 def test_gas_without_volume_is_not_a_number() -> None:
@@ -355,9 +339,3 @@ def test_gas_without_volume_is_not_a_number() -> None:
         assert np.isnan(spring.energy(np.float64(-0.5)))
     with pytest.raises(ParameterError, match="rest_position: anchors have none"):
         ParallelSpring(GasLaw(100.0, 0.2, 2.0), 0.1, ANCHORS)
-
-
-def test_inspect() -> None:
-    text = facts_result(robot_facts(held(load_robot("sea_planar_2r"), "gas"))).as_text()
-    assert "constant effort -1.3 N m" in text
-    assert "parallel spring: gas" in text

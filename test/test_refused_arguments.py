@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -95,11 +96,7 @@ SIMULATIONS = [
     (lambda: free(q=[[1.0], [1.0, 2.0]]), StateError, "q is not an array of numbers"),
     (lambda: free(t="ab"), StateError, "t must be real numbers"),
     (lambda: free(acceleration=None), TypeError, "acceleration must be a function"),
-    (
-        lambda: free(acceleration=lambda *_: np.full(6, nan)),
-        SimulationError,
-        "at 0 s: acceleration returns rates",
-    ),
+    (lambda: free(acceleration=lambda *_: np.full(6, nan)), SimulationError, "at 0 s: acceleration returns rates"),
     (lambda: free(acceleration=lambda *_: None), StateError, "acceleration must return shape"),
     (lambda: free(t=[0, 1e300]), StateError, r"t must span at most 1e\+07 s, spans 1e\+300"),
     (lambda: free(method="rk4", step=1e-320), StateError, "step must be so long that there are at most 10,000,000"),
@@ -110,9 +107,7 @@ SIMULATIONS = [
     (lambda: run(plant=ARM), TypeError, "plant must be an ElasticPlant"),
     (lambda: run(start=START + 0j), StateError, "start must be real numbers"),
     (lambda: run(t=[0.0, 1j]), StateError, "t must be real numbers"),
-    (lambda: run(t=[0, 1e300]), StateError, r"t must span at most 1e\+07 s"),
     (lambda: run(t=[0, 0.1], method="rk4", step=1e-12), StateError, "at most 10,000,000 of them; 1e-12 s is too short"),
-    (lambda: run(method=["rk4"]), ValueError, r"method must be one of .*, is \['rk4'\]"),
     (lambda: ElasticPlant(ROBOT), TypeError, r"arm must be an ElasticArm, such as ElasticArm\(robot\)"),
     (lambda: energy(PLANT, START[:3]), StateError, r"state must be finite and have shape \(8,\)"),
     (lambda: energy(PLANT, None), StateError, "state must be real numbers"),
@@ -127,11 +122,7 @@ SIMULATIONS = [
     (lambda: compare_feedforward(ROBOT, 3, SHORT, [10.0]), TypeError, "motion must have a method derivatives"),
     (lambda: compare_feedforward(ROBOT, MOTION, SHORT, np.ones((2, 2))), StateError, "natural_frequency must be numb"),
     (lambda: compare_feedforward(ROBOT, MOTION, SHORT, [1.0], mass_error="a"), StateError, "mass_error must be real"),
-    (
-        lambda: compare_feedforward(ROBOT, MOTION, SHORT, [1.0], stiffness_error=-1),
-        StateError,
-        "must be above -1",
-    ),
+    (lambda: compare_feedforward(ROBOT, MOTION, SHORT, [1.0], stiffness_error=-1), StateError, "must be above -1"),
     (lambda: Stepper(ARM, 1e-3), TypeError, "plant must be an ElasticPlant"),
     (lambda: Stepper(PLANT, True), StateError, "period must be a number, is True"),
     (lambda: Stepper(PLANT, 1e-3, limited=None), StateError, "limited must be True or False, is None"),
@@ -178,12 +169,19 @@ def test_errors_of_a_control_pass() -> None:
 X, XD = sp.symbols("x xd", real=True)
 XDD = sp.Symbol("xdd", real=True)
 TALL = eom.load_robot("panda")
+M = sp.Symbol("m", positive=True)
 LAGRANGE = [
+    (lambda: lagrange.Lagrangian((X,), XD**2 + XD), "T must be quadratic in the rates"),
+    (lambda: lagrange.Lagrangian((X,), XD**2, XD), "U must not depend on rates"),
+    (lambda: lagrange.Lagrangian((X,), XD**2, forces=(1, 2)), "forces must be 1 expressions"),
+    (lambda: lagrange.Lagrangian((X,), XD**2, forces=X), "forces must be a tuple, is x"),
+    (lambda: lagrange.Lagrangian((X,), XD**2, forces=(XDD,)), "force 1 must not depend on accelerations, has xdd"),
+    (lambda: lagrange.Lagrangian((X,), XD**2, inputs=(XD,)), "coordinate xd has the name of the rate of x"),
+    (lambda: lagrange.Lagrangian((X,), M * XD**2, inputs=(M,)), "T must not depend on inputs, has m"),
+    (lambda: lagrange.planar_arm(0), "n must be positive, an integer, is 0"),
     (lambda: lagrange.variables("x xd"), "coordinate xd has the name of the rate of x"),
     (lambda: lagrange.variables("x xdd"), "coordinate xdd has the name of the acceleration of x"),
-    (lambda: lagrange.variables("x x"), "coordinate x is listed twice"),
     (lambda: lagrange.variables(""), "names must be names"),
-    (lambda: lagrange.Lagrangian((X, XD), XD**2), "coordinate xd has the name"),
     (lambda: lagrange.Lagrangian((X, X), XD**2), "x is listed twice"),
     (lambda: lagrange.Lagrangian(X, XD**2), "q must be a tuple of symbols"),
     (lambda: lagrange.Lagrangian((X + 1,), XD**2), "q must be a tuple of symbols"),
@@ -192,7 +190,6 @@ LAGRANGE = [
     (lambda: lagrange.Lagrangian((X,), XD**2, XDD * X), "U must not depend on accelerations, has xdd"),
     (lambda: lagrange.Lagrangian((X,), XD**2, float("nan")), "U must be finite"),
     (lambda: lagrange.Lagrangian((X,), XD**2, values="a"), "values must be a mapping"),
-    (lambda: lagrange.planar_arm(True), "n must be positive, an integer, is True"),
     (lambda: lagrange.robot_lagrangian(TALL), "panda has 7 joints, more than 5: .* lift the limit by most_joints"),
 ]
 
@@ -230,6 +227,7 @@ def test_names_that_are_none(name: Any) -> None:
 def test_robots_that_are_none(robot: Any) -> None:
     q = np.zeros((2, 2))
     for call in (
+        *(partial(use, robot) for use in (eom.Dynamics, eom.ElasticArm, eom.FloatingBase)),
         lambda: eom.equations_of_motion(robot, *q),
         lambda: eom.floating_equations_of_motion(robot, np.eye(4), q[0], np.zeros(8)),
         lambda: system_form(robot, q[0]),
@@ -318,10 +316,6 @@ def test_spring_chains(call: Call, message: str) -> None:
     check(call, (StateError, RobotDescriptionError), message)
 
 
-def test_a_chain_is_printed_as_it_is_written() -> None:
-    assert repr(CHAIN).startswith("SpringChain([SpringStage(spring=LinearSpring(constant=")
-
-
 LOOPED = four_bar()
 CLOSED, RATE = four_bar_angles(0.7), np.ones(1)
 
@@ -342,10 +336,12 @@ LOOPS = [
     (lambda: looped(independent=None), StateError, "independent must be a sequence of names of joints"),
     (lambda: looped(independent=[["a"]]), RobotDescriptionError, r"independent joint \['a'\] is not one of"),
     (
-        lambda: cut(predecessor="a"),
+        lambda: looped(independent=["cranc"]),
         RobotDescriptionError,
-        "predecessor, the index of a joint, must be an integer",
+        "joint 'cranc' is not one of crank, coupler, rocker",
     ),
+    (lambda: looped(independent=["crank", "crank"]), RobotDescriptionError, "is listed twice"),
+    (lambda: cut(predecessor="a"), RobotDescriptionError, "predecessor, the index of a joint, must be an integer"),
     (lambda: cut(successor=True), RobotDescriptionError, "successor, the index of a joint, must be"),
     (lambda: cut(predecessor_pose=None), StateError, r"predecessor_pose must have shape \(4, 4\), has \(\)"),
     (lambda: cut(successor_pose=np.zeros((4, 4))), StateError, "successor_pose is not a homogeneous transform"),
@@ -442,7 +438,6 @@ def test_a_symbolic_robot_points_there_too() -> None:
         (lambda arm, y: arm.deflections_over_time([1.0, 0.0], [np.zeros((2, 2))] * 3), "t must increase"),
         (lambda arm, y: arm.deflections_over_time([0.0, 1.0], [np.zeros((2, 2))] * 2), "efforts must be a sequence"),
         (lambda arm, y: arm.feedforward(*[np.zeros(2)] * 5, commanded_stiffness=None), "must be a sequence"),
-        (lambda arm, y: motor_jet(arm, np.zeros((9, 2)), 1.5), "order must be an integer from 0"),
         (lambda arm, y: motor_jet(arm, np.zeros((9, 2)), -1), "order must be an integer from 0"),
         (
             lambda arm, y: motor_jet(arm, np.zeros((9, 2)), 1, commanded_stiffness=[[300, 300]] * 3 + [[np.nan] * 2]),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hints about misspelt names, and their cost for descriptions with thousands of names."""
+"""Texts of messages: hints about misspelt names at a bounded cost, and characters escaped for terminals."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from eom_dynamics import RobotDescriptionError, load_robot, robot_from_parameter
 from eom_dynamics.robot.assembly import assemble
 from eom_dynamics.robot.readers.urdf import description_from_urdf
 from eom_dynamics.spelling import close_match, duplicates, hint, listed
+from eom_dynamics.terminal import printable
 
 NAMES = [f"joint_{i}" for i in range(20_000)]
 ARM = (
@@ -30,12 +31,11 @@ def test_hints() -> None:
     assert hint("wrist", ["elbow", "shoulder", "elbow"]) == "known are elbow, shoulder"
     assert hint("wrist", []) == "none are defined"
     assert listed(NAMES).endswith("joint_39, …") and listed(["a", "b"]) == "a, b"
-    assert duplicates("abcacb") == ["a", "c", "b"]
+    assert duplicates("abcacbd") == ["a", "b", "c"]
 
 
 @pytest.fixture
 def compared(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many names each hint has been compared with."""
     counts: list[int] = []
     get_close_matches = difflib.get_close_matches
 
@@ -94,3 +94,16 @@ def test_duplicates_are_found_in_linear_time() -> None:
 
 def tips(names: list[_Name]) -> None:
     assemble(description_from_urdf(ARM.replace("EXTRA", "")), tip=names)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("an arm, 2 µs, τ", "an arm, 2 µs, τ"),
+        ("\x1b[31mred\n\r", "\\x1b[31mred\\n\\r"),
+        ("\u202eright to left", "\\u202eright to left"),
+        ("no text: \udc80", "no text: \\udc80"),
+    ],
+)
+def test_control_characters_are_escaped(text: str, shown: str) -> None:
+    assert printable(text) == shown

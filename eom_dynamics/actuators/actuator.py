@@ -47,11 +47,9 @@ class Gear:
         return bool(np.all(np.equal(self.efficiency, 1)))
 
     def load_jet(self, tau: Jet, velocity: Jet) -> Jet:
-        """Effort before the gear for an effort behind it, N m (N), both on the link side, with time derivatives.
+        """Effort before the gear for an effort tau behind it, N m (N), on the link side, with time derivatives.
 
-        Args:
-            tau: effort behind the gear.
-            velocity: velocity of the gear, rad/s (m/s).
+        The velocity is that of the gear, rad/s (m/s).
         """
         power = hyperbolic_tangent((tau * velocity) * (1 / self.smoothing_power))
         rate = -np.log(self.efficiency)

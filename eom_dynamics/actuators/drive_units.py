@@ -71,11 +71,7 @@ class DriveUnits:
         return {x: value for x, value in asdict(self).items() if x == "side" or value != getattr(SI_UNITS, x)}
 
     def scales(self, gear_ratio: float, torque_constant: float) -> DriveScales:
-        """Factors for a motor.
-
-        Args:
-            gear_ratio: turns of the motor for one of its joint.
-            torque_constant: of the motor, N m/A; NaN if unknown.
+        """Factors for a motor with a gear ratio and a torque constant, N m/A; NaN if unknown.
 
         Raises:
             ParameterError: the drive takes current, and the torque constant is unknown.

@@ -83,11 +83,9 @@ class Friction:
         return tanh(velocity * (1 / self.smoothing_velocity))
 
     def effort_jet(self, velocity: Jet, state: Any = None) -> Jet:
-        """Friction effort, N m (N), with as many time derivatives as the velocity; without any under a state.
+        """Friction effort, N m (N), with as many time derivatives as the velocity; without any under a state z.
 
-        Args:
-            velocity: v.
-            state: z; None, or a number of more than 1.5, for tanh(v/v_0).
+        Without a state (None, or a number of more than 1.5), z is tanh(v/v_0).
         """
         viscous, skewed_viscous = _directions(self.viscous, self.viscous_negative)
         coulomb, skewed_coulomb = _directions(self.coulomb, self.coulomb_negative)

@@ -17,12 +17,7 @@ from ..spelling import shown
 
 
 class ParameterError(RobotDescriptionError):
-    """A parameter has an impossible value.
-
-    Attributes:
-        name: name of the parameter, as in robot files.
-        reason: what is wrong with it.
-    """
+    """The parameter ``name``, as in robot files, has an impossible value, for a ``reason``."""
 
     def __init__(self, name: str, reason: str) -> None:
         super().__init__(f"{name}: {reason}")
@@ -35,11 +30,7 @@ def refuse(name: str, reason: str) -> NoReturn:
 
 
 def parameter_array(name: str, value: Any, rule: str = "") -> Array:
-    """The value as an array of floats, by a rule of :func:`.violation`, or of any floats without one.
-
-    Raises:
-        ParameterError: it is something else.
-    """
+    """Value as an array of floats, by a rule of :func:`.violation` if there is one; raises ParameterError."""
     try:
         array = np.asarray(value, dtype=float)
     except (TypeError, ValueError):
@@ -88,10 +79,8 @@ Kind = TypeVar("Kind", bound="Declared")
 class Parameter(NamedTuple):
     """Declaration of a parameter of a law, in the annotation of its field.
 
-    Attributes:
-        name: name in robot files and in errors.
-        check: one of :mod:`eom_dynamics.actuators.parameters`: ``finite``, ``positive``, ``not_negative`` or ``row``.
-        scales: whether it is proportional to the effort at a given deflection.
+    Its name is that in robot files and errors, its check ``finite``, ``positive``, ``not_negative`` or ``row``;
+    ``scales`` tells whether it is proportional to the effort at a given deflection.
     """
 
     name: str
@@ -106,11 +95,7 @@ class Declared:
     """Its type in robot files."""
 
     def __post_init__(self) -> None:
-        """Check all parameters.
-
-        Raises:
-            ParameterError: a parameter has an impossible value.
-        """
+        """Check all parameters; raises ParameterError if one has an impossible value."""
         for attribute, declared in self.parameters().items():
             checked = declared.check(declared.name, getattr(self, attribute))
             least = SMALLEST if declared.check is positive else 0.0

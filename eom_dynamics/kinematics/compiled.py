@@ -38,13 +38,16 @@ _SINGULAR = 6 * np.finfo(float).eps
 class Kinematics(CompiledMethods):
     """Poses, twists, Jacobians and statics of the frames of one robot.
 
-    A frame is named by the name of a tool, of another frame of the robot's description, or of a joint, for the body
-    that it moves; by default it is the first tool. The first use of each quantity of each frame compiles code for it,
-    which takes a fraction of a second; later uses load it from the cache on disk, as for :class:`.Dynamics`.
+    A frame is the name of a tool, of another frame of the robot's description, or of a joint, for the body that it
+    moves; by default the first tool. The first use of each quantity of a frame compiles code for it, which takes a
+    fraction of a second; later uses load it from the cache on disk, as for :class:`.Dynamics`.
 
     Twists are (angular; linear). The **body** twist is along the axes of the frame, with the velocity of its origin;
     the **space** twist along the axes of the base, with the velocity of a point at the origin of the base; the
     **world_aligned** twist along the axes of the base, with the velocity of the frame's origin.
+
+    All methods raise StateError if an argument has the wrong shape or is not finite, or a frame or reference is
+    unknown.
 
     >>> import eom_dynamics as eom
     >>> kinematics = eom.Kinematics(eom.load_robot("planar_2r"))
@@ -61,14 +64,7 @@ class Kinematics(CompiledMethods):
     def __init__(self, robot: Robot, *, backend: str | None = None) -> None:
         """Compile the forward kinematics of a robot, or load them from the cache.
 
-        Args:
-            robot: the robot.
-            backend: as for :class:`.Dynamics`.
-
-        Raises:
-            KernelError: the requested backend is unavailable.
-            StateError: the backend is unknown.
-            TypeError: ``robot`` is not a Robot, or has symbols; :class:`.SymbolicKinematics` takes those.
+        Arguments and errors are those of :class:`.Dynamics`; :class:`.SymbolicKinematics` takes symbols.
         """
         require_numeric_robot(robot)
         recipe = programs.pose_program(robot.tools[0])
@@ -84,17 +80,11 @@ class Kinematics(CompiledMethods):
         return tuple(self._frames)
 
     def pose(self, q: ArrayLike, frame: str | None = None) -> Array:
-        """Pose of a frame in the base frame, equations (5)-(7).
+        """Pose C of a frame in the base frame, (4, 4) or (N, 4, 4), m, equations (5)-(7).
 
         Args:
             q: joint variables (n,) or (N, n), rad or m.
             frame: its name; by default the first tool.
-
-        Returns:
-            C: (4, 4) or (N, 4, 4), m.
-
-        Raises:
-            StateError: q has the wrong shape or is not finite, or there is no such frame.
         """
         key = "pose", frame
         call = self._kept(key) or self._keep(key, programs.pose_program(self.frame(frame)), self.signature("pose"))
@@ -104,16 +94,12 @@ class Kinematics(CompiledMethods):
         """Pose and body twist of a frame, with the time derivatives of the twist.
 
         Args:
-            q: joint variables (n,) or (N, n), rad or m.
+            q, frame: as for :meth:`pose`.
             rates: qd, qdd, …, at least one, in the shape of q, per s, s², ….
-            frame: its name; by default the first tool.
 
         Returns:
             C, V, Vd, …: (4, 4) and (6,), or (N, 4, 4) and (N, 6); as many twists and derivatives as rates. rad/s and
             m/s, and per s, ….
-
-        Raises:
-            StateError: an argument has the wrong shape or is not finite, or there is no such frame.
         """
         orders = len(rates)
         if not orders:
@@ -129,7 +115,7 @@ class Kinematics(CompiledMethods):
     def jacobian(
         self, q: ArrayLike, frame: str | None = None, reference: str = "body", *, point: ArrayLike | None = None
     ) -> Array:
-        """Jacobian of a frame: maps joint rates to its twist, equations (15)-(18).
+        """Jacobian J (6, n) or (N, 6, n) of a frame: maps joint rates to its twist, angular first, equations (15)-(18).
 
         Args:
             q: joint variables (n,) or (N, n), rad or m.
@@ -139,13 +125,6 @@ class Kinematics(CompiledMethods):
                 ``world`` or ``local_world_aligned``.
             point: (3,) or (N, 3), fixed to the frame and in its coordinates, m: the linear part is the velocity of this
                 point (but for ``space``) rather than of the origin.
-
-        Returns:
-            J: (6, n) or (N, 6, n); angular rows first.
-
-        Raises:
-            StateError: an argument has the wrong shape or is not finite, or there is no such frame.
-            StateError: ``reference`` is unknown.
         """
         if point is not None:
             return self.jacobian_derivatives(q, frame=frame, reference=reference, point=point)[0]
@@ -163,9 +142,7 @@ class Kinematics(CompiledMethods):
     ) -> tuple[Array, ...]:
         """Jacobian of a frame and its time derivatives J, Jd, …: (6, n) or (N, 6, n) each, as many as rates.
 
-        Args:
-            q, frame, reference, point: as for :meth:`jacobian`, with its errors.
-            rates: qd, qdd, …, in the shape of q, per s, s², ….
+        The rates are qd, qdd, …, in the shape of q, per s, s², …; other arguments are those of :meth:`jacobian`.
         """
         orders = len(rates)
         if point is not None:
@@ -182,19 +159,13 @@ class Kinematics(CompiledMethods):
         """Kinematic Hessian H_ijk = dJ_ij/dq_k, so that Jd_ij = sum over k of H_ijk qd_k, and Jd qd = qd' H qd.
 
         The linear rows of ``world_aligned`` are the second derivatives of the position of the frame, or of ``point``,
-        symmetric in j and k; the others are not, since angular velocities are no rates of coordinates.
-
-        Args:
-            q, frame, reference: as for :meth:`jacobian`, with its errors.
-            point: (3,), as for :meth:`jacobian`.
-
-        Returns:
-            H: (6, n, n) or (N, 6, n, n).
+        symmetric in j and k; the others are not, since angular velocities are no rates of coordinates. Arguments are
+        those of :meth:`jacobian`, with one point (3,). H is (6, n, n) or (N, 6, n, n).
         """
         n = self.robot.n
-        each, units, samples = with_unit_rates(q, n, n)
-        points = None if point is None else np.tile(real_array(point, "point", _POINT), (len(each), 1))
-        _, rates = self.jacobian_derivatives(each, units, frame=frame, reference=reference, point=points)
+        repeated, units, samples = with_unit_rates(q, n, n)
+        points = None if point is None else np.tile(real_array(point, "point", _POINT), (len(repeated), 1))
+        _, rates = self.jacobian_derivatives(repeated, units, frame=frame, reference=reference, point=points)
         return by_unit_rates(rates, samples)
 
     def center_of_mass(self, q: ArrayLike) -> Array:
@@ -202,17 +173,11 @@ class Kinematics(CompiledMethods):
         return self.center_of_mass_derivatives(q)[0]
 
     def center_of_mass_derivatives(self, q: ArrayLike, *rates: ArrayLike) -> tuple[Array, ...]:
-        """Centre of mass in the base frame, and its time derivatives.
+        """Centre of mass in the base frame, and its time derivatives c, cd, …, each (3,) or (N, 3); m, m/s, ….
 
-        Args:
-            q: joint variables (n,) or (N, n), rad or m.
-            rates: qd, qdd, …, in the shape of q, per s, s², ….
-
-        Returns:
-            c, cd, …: (3,) or (N, 3) each; as many derivatives as rates. m, m/s, ….
+        There are as many derivatives as rates qd, qdd, …, in the shape of q (n,) or (N, n); rad or m, per s, s², ….
 
         Raises:
-            StateError: an argument has the wrong shape or is not finite.
             RobotDescriptionError: the robot has no mass.
         """
         return self._center("center_of_mass", (q, *rates))
@@ -237,18 +202,11 @@ class Kinematics(CompiledMethods):
         reference: str = "body",
         point: ArrayLike | None = None,
     ) -> Array:
-        """Joint efforts for a wrench that a frame exerts on its surroundings: tau = J' F, without gravity.
+        """Joint efforts tau (n,) or (N, n), N m or N, for a wrench that a frame exerts: tau = J' F, without gravity.
 
         Args:
-            q: joint variables (n,) or (N, n), rad or m.
+            q, frame, reference, point: as for :meth:`jacobian`; a force acts at the point.
             wrench: F (6,) or (N, 6), moment first, N m and N, dual to the twists of ``reference``.
-            frame, reference, point: as for :meth:`jacobian`; a force acts at the point.
-
-        Returns:
-            tau: (n,) or (N, n), N m or N.
-
-        Raises:
-            StateError: as for :meth:`jacobian`, or the wrench has the wrong shape or is not finite.
         """
         J = self.jacobian(q, frame, reference, point=point)
         return times(np.swapaxes(J, -1, -2), _vectors(wrench, "wrench", 6))
@@ -262,21 +220,11 @@ class Kinematics(CompiledMethods):
         reference: str = "body",
         point: ArrayLike | None = None,
     ) -> Array:
-        """Least-norm wrench that a frame exerts under joint efforts: tau = J' F, without gravity.
+        """Least-norm wrench F (6,) or (N, 6) that a frame exerts under joint efforts: tau = J' F, without gravity.
 
-        Where the efforts are balanced by no wrench (more than six joints, or a singular configuration), the wrench is
-        that of least squares. A norm of N m and N depends on the unit of length.
-
-        Args:
-            q: joint variables (n,) or (N, n), rad or m.
-            tau: (n,) or (N, n), N m or N.
-            frame, reference, point: as for :meth:`statics`.
-
-        Returns:
-            F: (6,) or (N, 6), moment first, N m and N.
-
-        Raises:
-            StateError: as for :meth:`jacobian`, or tau has the wrong shape or is not finite.
+        The efforts tau are (n,) or (N, n), N m or N; the moment is first, N m and N; other arguments are as for
+        :meth:`statics`. Where the efforts are balanced by no wrench (more than six joints, or a singular
+        configuration), the wrench is that of least squares. A norm of N m and N depends on the unit of length.
         """
         J = self.jacobian(q, frame, reference, point=point)
         inverse = np.asarray(np.linalg.pinv(np.swapaxes(J, -1, -2), rcond=_SINGULAR), dtype=float)
@@ -286,16 +234,12 @@ class Kinematics(CompiledMethods):
         """Manipulability sqrt(det(J J')), the product of the singular values of J: T. Yoshikawa, IJRR 4 (1985).
 
         Args:
-            q, frame: as for :meth:`jacobian`, with its errors.
+            q, frame: as for :meth:`jacobian`.
             rows: of the body Jacobian that count, by default all six: [3, 4] for a point in the x-y plane of the frame,
-                [3, 4, 5] for a position.
+                [3, 4, 5] for a position. Where rotations and translations count, it depends on the unit of length.
 
         Returns:
-            () or (N,); zero with fewer joints than rows. Where rotations and translations count, it depends on the unit
-            of length.
-
-        Raises:
-            StateError: as for :meth:`jacobian`, or rows are not different numbers from 0 to 5.
+            () or (N,); zero with fewer joints than rows.
         """
         J = self.jacobian(q, frame)
         if rows is not None:
@@ -309,19 +253,12 @@ class Kinematics(CompiledMethods):
     def singular_directions(
         self, q: ArrayLike, *, tolerance: float = _SINGULAR, frame: str | None = None, reference: str = "body"
     ) -> Array:
-        """Singular directions: twists that no joint rates realise.
+        """Singular directions: twists that no joint rates realise, as orthonormal rows (k, 6); none if J has rank six.
 
         Args:
             q: joint variables (n,), rad or m.
-            tolerance: smallest ratio of a singular value of J to the largest one that is not zero.
+            tolerance: smallest ratio, from 0 to 1, of a singular value of J to the largest one that is not zero.
             frame, reference: as for :meth:`jacobian`.
-
-        Returns:
-            Orthonormal rows (k, 6); none where the Jacobian has rank six.
-
-        Raises:
-            StateError: as for :meth:`jacobian`.
-            StateError: the tolerance is not from 0 to 1.
         """
         if not_negative(tolerance, "tolerance") > 1:
             raise StateError(f"tolerance must be from 0 to 1, is {tolerance!r}")
@@ -337,11 +274,7 @@ class Kinematics(CompiledMethods):
         return partial(Kinematics, backend=self.backend), (self.robot,)
 
     def frame(self, name: str | None = None) -> Frame:
-        """The frame with this name; by default the first tool.
-
-        Raises:
-            StateError: there is no such frame.
-        """
+        """The frame with this name; by default the first tool."""
         return named_frame(self.robot, self._frames, name)
 
     def solver(self, frames: tuple[Frame, ...]) -> NativeSolver:

@@ -51,7 +51,8 @@ def state_vectors(robot: Robot) -> dict[str, Vector]:
 class FloatingKinematics(CompiledMethods):
     """Poses, twists and Jacobians of frames, and the centre of mass, of one robot on a floating base.
 
-    The state is that of :class:`.FloatingBase`, which has these methods.
+    The state is that of :class:`.FloatingBase`, which has these methods. They raise StateError if an argument has the
+    wrong shape or is not finite, or a frame or reference is unknown.
     """
 
     _frames: Mapping[str, Frame]
@@ -62,17 +63,9 @@ class FloatingKinematics(CompiledMethods):
         return programs.total_mass(self.robot)
 
     def center_of_mass(self, pose: ArrayLike, q: ArrayLike, *rates: ArrayLike) -> Any:
-        """Centre of mass in the inertial frame, and its time derivatives.
-
-        Args:
-            pose, q: as for :meth:`inverse_dynamics`.
-            rates: nu, nud, …, any number.
-
-        Returns:
-            c (3,) or (N, 3), m; with rates the tuple c, cd, …, with as many derivatives as rates.
+        """Centre of mass c (3,) or (N, 3), m, in the inertial frame; with rates nu, nud, … the tuple c, cd, ….
 
         Raises:
-            StateError: an argument has the wrong shape or is not finite.
             RobotDescriptionError: the robot has no mass.
         """
         orders = len(rates)
@@ -85,18 +78,10 @@ class FloatingKinematics(CompiledMethods):
         return call(pose, q, *rates)
 
     def pose(self, pose: ArrayLike, q: ArrayLike, frame: str | Frame | None = None) -> Array:
-        """Pose of a frame in the inertial frame.
+        """Pose of a frame in the inertial frame, (4, 4) or (N, 4, 4), m.
 
-        Args:
-            pose, q: as for :meth:`inverse_dynamics`.
-            frame: a frame of the robot by its name, as for :class:`.Kinematics`, or ``base``; or any
-                :class:`.robot.Frame` on one of its bodies. By default the first tool.
-
-        Returns:
-            C: (4, 4) or (N, 4, 4), m.
-
-        Raises:
-            StateError: an argument has the wrong shape or is not finite, or there is no such frame.
+        The frame is one of the robot by its name, as for :class:`.Kinematics`, or ``base``; or any
+        :class:`.robot.Frame` on one of its bodies. By default the first tool.
         """
         key = "pose", frame
         call = self._kept(key) or self._keep(
@@ -109,15 +94,8 @@ class FloatingKinematics(CompiledMethods):
     ) -> tuple[Array, ...]:
         """Pose of a frame in the inertial frame, and its body-fixed twist with time derivatives.
 
-        Args:
-            pose, q, frame: as for :meth:`pose`.
-            rates: nu, nud, …, at least one.
-
         Returns:
-            C, V, Vd, …: (4, 4) and (6,), or (N, 4, 4) and (N, 6); as many twists and derivatives as rates.
-
-        Raises:
-            StateError: as for :meth:`pose`.
+            C, V, Vd, …: (4, 4) and (6,), or (N, 4, 4) and (N, 6); as many as the rates nu, nud, …, at least one.
         """
         orders = len(rates)
         if not orders:
@@ -131,19 +109,10 @@ class FloatingKinematics(CompiledMethods):
     def jacobian(
         self, pose: ArrayLike | None, q: ArrayLike, frame: str | Frame | None = None, reference: str = "body"
     ) -> Array:
-        """Jacobian of a frame: V = J nu.
+        """Jacobian of a frame, (6, 6 + n) or (N, 6, 6 + n): V = J nu.
 
-        Args:
-            pose, q, frame: as for :meth:`pose`; the body Jacobian does not depend on the pose, which may be None.
-            reference: kind of the twist V, as for :meth:`.Kinematics.jacobian`, with the inertial frame as the base:
-                ``body``, ``space`` or ``world_aligned``.
-
-        Returns:
-            J: (6, 6 + n) or (N, 6, 6 + n).
-
-        Raises:
-            StateError: as for :meth:`pose`, or the pose of the base is missing.
-            StateError: ``reference`` is unknown.
+        The kind of the twist V is that of :meth:`.Kinematics.jacobian`, with the inertial frame as the base. The body
+        Jacobian does not depend on the pose, which may be None.
         """
         return self._jacobians(pose, (q,), frame, reference)
 
@@ -155,27 +124,15 @@ class FloatingKinematics(CompiledMethods):
         frame: str | Frame | None = None,
         reference: str = "body",
     ) -> tuple[Array, ...]:
-        """Jacobian of a frame and its time derivatives: Vd = J nud + Jd nu, and so on.
+        """Jacobian of a frame and its time derivatives J, Jd, …, each (6, 6 + n) or (N, 6, 6 + n): Vd = J nud + Jd nu.
 
-        Args:
-            pose, q, frame, reference: as for :meth:`jacobian`.
-            rates: nu, nud, …, any number.
-
-        Returns:
-            J, Jd, …: each (6, 6 + n) or (N, 6, 6 + n); as many derivatives as rates.
-
-        Raises:
-            StateError: as for :meth:`jacobian`.
+        There are as many derivatives as rates nu, nud, …; other arguments are those of :meth:`jacobian`.
         """
         found = self._jacobians(pose, (q, *rates), frame, reference)
         return found if rates else (found,)
 
     def frame(self, frame: str | Frame | None = None) -> Frame:
-        """The frame with this name; by default the first tool.
-
-        Raises:
-            StateError: there is no such frame.
-        """
+        """The frame with this name; by default the first tool."""
         if isinstance(frame, Frame):
             if not isinstance(frame.joint, int | np.integer):
                 raise StateError(f"joint of the frame {shown(frame.name)} must be an index, is {shown(frame.joint)}")

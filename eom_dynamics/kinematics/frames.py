@@ -21,13 +21,8 @@ from ..states import derivative_names, joint_vectors, number_of_states
 def body_poses(robot: Robot, q: ArrayLike) -> list[AnyArray]:
     """Poses (4, 4) or (N, 4, 4) of all bodies in the base frame in the order of ``robot.joints``, equations (5)-(7).
 
-    Args:
-        robot: the robot.
-        q: joint variables (n,) or (N, n), rad or m.
-
-    Raises:
-        StateError: q has the wrong shape or is not finite.
-        TypeError: ``robot`` is not a Robot.
+    The joint variables are (n,) or (N, n), rad or m. StateError if they have the wrong shape or are not finite,
+    TypeError if ``robot`` is not a Robot.
     """
     require_robot(robot)
     if number_of_states(q) is not None:
@@ -41,11 +36,7 @@ def body_poses(robot: Robot, q: ArrayLike) -> list[AnyArray]:
 
 
 def named_frame(robot: Robot, frames: Mapping[str, Frame], name: str | None) -> Frame:
-    """The frame with this name; for None the first tool of the robot.
-
-    Raises:
-        StateError: there is no such frame.
-    """
+    """The frame with this name, or for None the first tool of the robot; StateError if there is no such frame."""
     if name is None:
         return robot.tools[0]
     if not isinstance(name, str) or name not in frames:
@@ -54,13 +45,9 @@ def named_frame(robot: Robot, frames: Mapping[str, Frame], name: str | None) -> 
 
 
 def signature_of(method: str, states: tuple[Vector, ...], orders: int, columns: int) -> Signature:
-    """Signature of a pose, motion, Jacobian or centre of mass, with time derivatives.
+    """Signature of a pose, motion, Jacobian or centre of mass, also with ``_derivatives``.
 
-    Args:
-        method: name of the quantity, also with ``_derivatives``.
-        states: the configuration and its rates.
-        orders: number of rates.
-        columns: number of entries of a rate.
+    For ``states``, the configuration and its rates, of which there are ``orders`` with ``columns`` entries.
     """
     pose = Vector("C", (4, 4), "pose of the frame, m")
     quantity = method.removesuffix("_derivatives")

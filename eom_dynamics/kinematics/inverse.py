@@ -70,15 +70,14 @@ class InverseKinematicsResult(NamedTuple):
 
     Attributes:
         q: joint variables (n,) or (N, n), rad or m; where there is no solution, those of the smallest error.
-        success: whether all errors are within the tolerance, () or (N,).
-        angle: largest error of the orientation of a tool, rad, () or (N,).
-        distance: largest error of the position of a tool, m, () or (N,).
-        iterations: steps of all attempts together, () or (N,).
-        attempts: starts that were tried, () or (N,).
-        reason: why it stopped, () or (N,), as far as ten more attempts tell: ``solved``; ``joint range``: there is a
-            solution beyond the limits of joints; ``orientation``: the position can be reached, this orientation not;
-            ``out of reach``: neither; ``stuck`` at a minimum of the error, though there is a solution; or after the
-            most ``iterations``.
+        success: whether all errors are within the tolerance, () or (N,) like all below.
+        angle, distance: largest error of the orientation and of the position of a tool, rad and m.
+        iterations: steps of all attempts together.
+        attempts: starts that were tried.
+        reason: why it stopped, as far as ten more attempts tell: ``solved``; ``joint range``: there is a solution
+            beyond the limits of joints; ``orientation``: the position can be reached, this orientation not; ``out of
+            reach``: neither; ``stuck`` at a minimum of the error, though there is a solution; or after the most
+            ``iterations``.
         iterates: (K, n) configurations of all attempts, each from its start, at most 10,000; None unless asked.
     """
 

@@ -196,8 +196,7 @@ class Tracked(NamedTuple):
     """Joint motion of a tracked tool at N samples.
 
     Attributes:
-        q: joint variables (N, n), rad or m; where there is no solution, those of the smallest error.
-        rates: qd, qdd, … (orders, N, n).
+        q, rates: joint variables (N, n), rad or m, of the smallest error if none solve it; qd, qdd, … (orders, N, n).
         refusals: (N,) why there is no motion at a sample; empty where there is one.
     """
 
@@ -210,23 +209,12 @@ class ToolTracker:
     """Solver of a tool's motion, sample by sample, each solution nearest to a prediction.
 
     Its first use compiles code for the robot.
-
-    Attributes:
-        kinematics: of the robot.
-        frame: its name; None for the first tool.
     """
 
     def __init__(self, kinematics: Kinematics, frame: str | None = None, weights: ArrayLike | None = None) -> None:
-        """Set the frame.
+        """Set the frame, by default the first tool, and weights as for :func:`.differential_inverse_kinematics`.
 
-        Args:
-            kinematics: of the robot.
-            frame: its name; by default the first tool.
-            weights: cost of the squared rate of each joint of a redundant arm, as for
-                :func:`.differential_inverse_kinematics`.
-
-        Raises:
-            StateError: there is no such frame.
+        StateError if there is no such frame.
         """
         moving = moving_joints(kinematics.robot, kinematics.frame(frame))
         self.kinematics, self.frame, self._weights = kinematics, frame, weights
@@ -234,16 +222,9 @@ class ToolTracker:
         self._few = len(moving) < TWIST
 
     def solve(self, expected: Array, poses: Array, *twists: Array, reference: str = "body") -> Tracked:
-        """Joint motion for poses and twists with their derivatives.
+        """Joint motion for poses (N, 4, 4) and twists V, Vd, … (N, 6); raises KernelError without a C compiler.
 
-        Args:
-            expected: predicted joint variables (N, n), rad or m.
-            poses: C (N, 4, 4).
-            twists: V, Vd, … (N, 6).
-            reference: kind of the twists, as for :meth:`.Kinematics.jacobian`.
-
-        Raises:
-            KernelError: there is no C compiler.
+        Joint variables ``expected`` (N, n) are predicted ones; the reference is as for :meth:`.Kinematics.jacobian`.
         """
         found = inverse_kinematics(
             self.kinematics, poses, self.frame, expected, attempts=1, tolerance=_TOLERANCE, objective=None

@@ -27,7 +27,7 @@ def planar_2r_inverse(lengths: tuple[float, float], target: ArrayLike) -> tuple[
 
     Args:
         lengths: of the links, m.
-        target: x, y (2,), m, from the first joint.
+        target: x, y (2,), m, from the first joint; StateError if it is out of reach, or leaves the first angle open.
 
     Returns:
         Joint angles (2,), rad, with the elbow to the right of the line to the target (second angle not negative), and
@@ -36,9 +36,6 @@ def planar_2r_inverse(lengths: tuple[float, float], target: ArrayLike) -> tuple[
     >>> right, left = planar_2r_inverse((1.0, 1.0), (1.0, 1.0))
     >>> right.round(6).tolist(), left.round(6).tolist()
     ([0.0, 1.570796], [1.570796, -1.570796])
-
-    Raises:
-        StateError: the target is out of reach, or the first angle is not determined.
     """
     first, second = real_array(lengths, "lengths", (2,)).tolist()
     x, y = real_array(target, "target", (2,)).tolist()

@@ -12,13 +12,7 @@ from .kinematics import SymbolicKinematics  # noqa: E402
 from .lagrangian import FORMS, Lagrangian, LagrangianError, rate, variables  # noqa: E402
 from .normal_form import normal_form  # noqa: E402
 from .printing import code, latex  # noqa: E402
-from .robots import (  # noqa: E402
-    MOST_JOINTS,
-    kinetic_energy,
-    planar_arm,
-    potential_energy,
-    robot_lagrangian,
-)
+from .robots import MOST_JOINTS, kinetic_energy, planar_arm, potential_energy, robot_lagrangian  # noqa: E402
 
 __all__ = [
     "FORMS",

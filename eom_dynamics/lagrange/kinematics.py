@@ -39,16 +39,11 @@ class SymbolicKinematics:
     """
 
     def __init__(self, robot: Robot, *, symbols: bool = False) -> None:
-        """Take a robot of numbers or of symbols.
+        """Take a robot of numbers or of symbols, such as lengths; a symbolic axis must have unit length.
 
-        Args:
-            robot: the robot; its lengths may be SymPy expressions. A symbolic axis must have unit length.
-            symbols: put a symbol p_x2 in place of each coordinate of the position of body 2 in its parent, or p_x_tip
-                of a tool in its body, that is not zero, as :func:`.robot_lagrangian` does. Lengths in screws, as of
-                Denavit-Hartenberg tables, stay numbers.
-
-        Raises:
-            TypeError: ``robot`` is not a Robot.
+        With ``symbols``, a symbol p_x2 is in place of each coordinate of the position of body 2 in its parent, or
+        p_x_tip of a tool in its body, that is not zero, as :func:`.robot_lagrangian` does. Lengths in screws, as of
+        Denavit-Hartenberg tables, stay numbers. TypeError if ``robot`` is not a Robot.
         """
         require_robot(robot)
         self.robot, _, values = exact_model(robot, symbols=symbols)
@@ -59,24 +54,16 @@ class SymbolicKinematics:
         self.values = {symbol: value for symbol, value in values.items() if symbol in used}
 
     def pose(self, frame: str | None = None) -> Any:
-        """Pose of a frame, by default the first tool, in the base frame: a matrix (4, 4).
-
-        Raises:
-            StateError: there is no such frame.
-        """
+        """Pose (4, 4) of a frame, by default the first tool, in the base frame; StateError if there is none."""
         found = named_frame(self.robot, self._frames, frame)
         body = symbolic_poses(self.robot, self.q)[found.joint] if found.joint >= 0 else np.eye(4, dtype=int)
         return sp.Matrix(normal_forms(body @ exact_pose(found.pose)))
 
     def jacobian(self, frame: str | None = None, reference: str = "body") -> Any:
-        """Jacobian of a frame: a matrix (6, n), angular rows first.
+        """Jacobian (6, n) of a frame, by default the first tool; angular rows first.
 
-        Args:
-            frame: its name; by default the first tool.
-            reference: ``body``, ``space`` or ``world_aligned``, as for :meth:`.Kinematics.jacobian`.
-
-        Raises:
-            StateError: there is no such frame, or the reference is unknown.
+        The reference is ``body``, ``space`` or ``world_aligned``, as for :meth:`.Kinematics.jacobian`; StateError if
+        frame or reference is unknown.
         """
         found, reference = named_frame(self.robot, self._frames, frame), representation(reference)
         J = np.zeros((_TWIST, len(self.robot.joints)), dtype=object)
@@ -96,13 +83,12 @@ class SymbolicKinematics:
         return sp.Matrix(normal_forms(J @ exact_array(self.robot.coupling[0])))
 
     def determinant(self, frame: str | None = None, rows: Sequence[int] = range(_TWIST)) -> Any:
-        """Determinant of the Jacobian of a frame, or of some of its rows, as a product of its factors.
-
-        That of all rows does not depend on the reference of the twist.
+        """Determinant of the Jacobian of a frame, by default the first tool, as a product of its factors.
 
         Args:
-            frame: its name; by default the first tool.
+            frame: its name.
             rows: of the world-aligned Jacobian, as many as joints: (3, 4, 5) are a position, (3, 4) one in a plane.
+                That of all rows does not depend on the reference of the twist.
 
         Raises:
             StateError: there is no such frame, or the rows are not as many as joints.

@@ -34,17 +34,11 @@ class LagrangianError(EomDynamicsError, ValueError):
     """Coordinates or energies do not define a Lagrangian."""
 
 
-def variables(names: int | str, prefix: str = "q") -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """Symbols of coordinates and of their rates.
+def variables(names: int | str) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """Symbols of coordinates and of their rates, from names separated by spaces, or a number n, for q1 … qn.
 
-    Args:
-        names: names separated by spaces; or a number n, for q1 … qn.
-        prefix: in place of q.
-
-    A rate has its d before the index: xd of x, and xd0 of x0.
-
-    Raises:
-        LagrangianError: there is no name, one is repeated, or one is that of the rate of another.
+    A rate has its d before the index: xd of x, and xd0 of x0. LagrangianError if there is no name, one is repeated, or
+    one is that of the rate of another.
 
     >>> variables("x theta")
     ((x, theta), (xd, thetad))
@@ -52,7 +46,7 @@ def variables(names: int | str, prefix: str = "q") -> tuple[tuple[Any, ...], tup
     if isinstance(names, str):
         listed = names.split()
     elif isinstance(names, int) and not isinstance(names, bool):
-        listed = [f"{prefix}{i + 1}" for i in range(names)]
+        listed = [f"q{i + 1}" for i in range(names)]
     else:
         listed = []
     if not listed:
@@ -63,11 +57,7 @@ def variables(names: int | str, prefix: str = "q") -> tuple[tuple[Any, ...], tup
 
 
 def check_coordinates(q: Sequence[Any]) -> None:
-    """Check symbols of coordinates.
-
-    Raises:
-        LagrangianError: one is not a symbol, is repeated, or has the name of a time derivative of another.
-    """
+    """Raise LagrangianError if one is not a symbol, is repeated, or has the name of a time derivative of another."""
     for x in q:
         if not isinstance(x, sp.Symbol):
             raise LagrangianError(f"q must be a tuple of symbols, see variables; {x!r:.60} is none")
@@ -207,13 +197,7 @@ class Lagrangian:
     def efforts(self, order: int) -> tuple[Any, ...]:
         """The efforts tau and their time derivatives up to an order, each (n, 1), in q, qd, qdd, qddd, ….
 
-        Dry friction is differentiated away from rest, where it jumps.
-
-        Args:
-            order: of the highest derivative; 2 for tau, taud, taudd.
-
-        Raises:
-            StateError: ``order`` is not an integer from 0.
+        Dry friction is differentiated away from rest, where it jumps. StateError if ``order`` is not an integer from 0.
         """
         known = self._efforts
         while len(known) <= count(order, "order"):
@@ -268,17 +252,11 @@ class Lagrangian:
         return sp.ImmutableMatrix((-self._equations[1] - self.gravity).applyfunc(normal_form))
 
     def coriolis_matrix(self, form: str = "christoffel") -> Any:
-        """A matrix S (n, n) with S qd = c.
+        """A matrix S (n, n) with S qd = c: ``christoffel`` (w = 1/2), ``mass_rate`` (w = 1) or ``momentum`` (w = 0).
 
         With P_ij = d(M qd)_i / dq_j, every S = w dM/dt + (1 - w) P - P'/2 is one, since P qd = (dM/dt) qd. Then
         dM/dt - 2 S is skew-symmetric for w = 1/2, where S is that of the Christoffel symbols, and in general for no
-        other w.
-
-        Args:
-            form: ``christoffel`` (w = 1/2), ``mass_rate`` (w = 1) or ``momentum`` (w = 0).
-
-        Raises:
-            StateError: the form is unknown.
+        other w. StateError if the form is unknown.
         """
         choice(form, "form", FORMS)
         P = (self.M * sp.Matrix(self.qd)).jacobian(self.q)

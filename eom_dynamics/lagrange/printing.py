@@ -21,14 +21,8 @@ def latex(system: Lagrangian, order: int = 0) -> str:
     """The terms M, c and g (and friction, forces) and the equations of motion, as LaTeX with a display equation each.
 
     Numbers are decimals, time derivatives have dots. Efforts are numbered by row; that of a coordinate with another
-    number, such as the motor theta1 behind two joints, has the coordinate as its index.
-
-    Args:
-        system: the system.
-        order: of the highest time derivative of the efforts, at most 2.
-
-    Raises:
-        StateError: ``order`` is something else.
+    number, such as the motor theta1 behind two joints, has the coordinate as its index. The order of the highest time
+    derivative of the efforts is at most 2; else StateError.
     """
     count(order, "order", most=MOST_ORDER)
     names = latex_names((*system.q, *system.inputs))
@@ -62,11 +56,9 @@ def code(system: Lagrangian, language: str = "python", order: int = 0) -> str:
 
     Args:
         system: the system.
-        language: ``python`` or ``c``.
-        order: of the highest time derivative of the efforts: 1 adds effort_rate, 2 effort_acceleration, too.
-
-    Raises:
-        StateError: the language is unknown, or the order is not 0, 1 or 2.
+        language: ``python`` or ``c``; StateError for another one.
+        order: of the highest time derivative of the efforts: 1 adds effort_rate, 2 effort_acceleration, too; else
+            StateError.
     """
     choice(language, "language", LANGUAGES)
     efforts = system.efforts(count(order, "order", most=MOST_ORDER))

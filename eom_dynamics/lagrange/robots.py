@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import combinations_with_replacement
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import sympy as sp
@@ -34,10 +34,7 @@ def planar_arm(n: int) -> Robot:
     """Planar arm with n revolute joints about z, and gravity g along -y, as a robot of SymPy symbols.
 
     Link k has the length L_k, mass m_k and inertia I_k about its centre of mass, which is at a_k along it. The tool is
-    the tip, at L_n.
-
-    Raises:
-        LagrangianError: n is not a positive integer.
+    the tip, at L_n. LagrangianError if n is not a positive integer.
     """
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
         raise LagrangianError(f"n must be positive, an integer, is {n!r:.60}")
@@ -101,9 +98,9 @@ def robot_lagrangian(
             f"{robot.name} has {robot.n} joints, more than {most_joints}: their equations take very long to simplify; "
             "take numbers from eom_dynamics.Dynamics or equations_of_motion, or lift the limit by most_joints"
         )
-    model = exact_model(robot, symbols=symbols)
+    exact_robot, stiffness, values = exact_model(robot, symbols=symbols)
     q, qd = variables(robot.n)
-    T, U = kinetic_energy(model.robot, q, qd), potential_energy(model.robot, q)
+    T, U = kinetic_energy(exact_robot, q, qd), potential_energy(exact_robot, q)
     coordinates = q
     if motors:
         if robot.coupled_stiffness is not None or robot.transmission is not None:
@@ -120,13 +117,15 @@ def robot_lagrangian(
                     )
                 (theta,), _ = variables(f"theta{k + 1}")
                 coordinates = (*coordinates, theta)
-                U += model.stiffness[k] * (theta - q[k]) ** 2 / 2
-        T += _rotor_energy(model.robot, q, qd)
+                U += stiffness[k] * (theta - q[k]) ** 2 / 2
+        T += _rotor_energy(exact_robot, q, qd)
     R = sp.S.Zero
     if friction:
-        R = sp.Add(*(j.damping * v**2 / 2 + j.friction * sp.Abs(v) for j, v in _rates(model.robot, qd)))
+        rates = map(exact, robot.coupling[0] @ np.array(qd, dtype=object))
+        pairs = zip(exact_robot.joints, rates, strict=True)
+        R = sp.Add(*(j.damping * v**2 / 2 + j.friction * sp.Abs(v) for j, v in pairs))
     used = T.free_symbols | U.free_symbols | R.free_symbols
-    return Lagrangian(coordinates, T, U, R, {symbol: value for symbol, value in model.values.items() if symbol in used})
+    return Lagrangian(coordinates, T, U, R, {symbol: value for symbol, value in values.items() if symbol in used})
 
 
 def kinetic_energy(robot: Robot, q: tuple[Any, ...], qd: tuple[Any, ...]) -> Any:
@@ -184,22 +183,11 @@ def symbolic_poses(robot: Robot, q: tuple[Any, ...]) -> list[AnyArray]:
     return poses
 
 
-def _rates(robot: Robot, qd: tuple[Any, ...]) -> list[tuple[Joint, Any]]:
-    """All joints with their rates."""
-    E, _ = robot.coupling
-    return [(joint, exact(x)) for joint, x in zip(robot.joints, E @ np.array(qd, dtype=object), strict=True)]
+def exact_model(robot: Robot, *, symbols: bool = False) -> tuple[Robot, tuple[Any, ...], dict[Any, float]]:
+    """The robot with fractions in place of floating-point numbers, or symbols in place of those that are not zero.
 
-
-class ExactModel(NamedTuple):
-    """A robot of fractions or symbols, the stiffness of its independent joints, and the numbers of the symbols."""
-
-    robot: Robot
-    stiffness: tuple[Any, ...]
-    values: dict[Any, float]
-
-
-def exact_model(robot: Robot, *, symbols: bool = False) -> ExactModel:
-    """The robot with fractions in place of floating-point numbers, or symbols in place of those that are not zero."""
+    Returns also the stiffness of its independent joints, and the numbers of the symbols.
+    """
     values: dict[Any, float] = {}
 
     def number(name: str, value: Any) -> Any:
@@ -252,7 +240,7 @@ def exact_model(robot: Robot, *, symbols: bool = False) -> ExactModel:
     else:
         gravity = vector("g", robot.gravity, "")
     tools = tuple(replace(tool, pose=placed(tool.pose, f"_{tool.name}")) for tool in robot.tools)
-    return ExactModel(replace(robot, joints=tuple(joints), gravity=gravity, tools=tools), stiffness, values)
+    return replace(robot, joints=tuple(joints), gravity=gravity, tools=tools), stiffness, values
 
 
 def _rounded(moment: Any, about_origin: AnyArray) -> Any:

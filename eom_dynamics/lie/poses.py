@@ -167,12 +167,12 @@ def world_aligned_twists(C: AnyArray, *body: ArrayLike) -> list[AnyArray]:
     R, orders = C[..., :3, :3], len(body)
     level = [np.asarray(twist).reshape(*np.shape(twist)[:-1], 2, 3) for twist in body]  # R' y and its derivatives
     rates = [x[..., :1, :] for x in level]
-    found = []
+    twists = []
     for k in range(orders):
         y = level[0] @ np.swapaxes(R, -1, -2)
-        found.append(y.reshape(*y.shape[:-2], 6))
+        twists.append(y.reshape(*y.shape[:-2], 6))
         level = [level[j + 1] + leibniz(rates, level, j, np.cross) for j in range(orders - 1 - k)]
-    return found
+    return twists
 
 
 def space_wrench(C: AnyArray, wrench: ArrayLike) -> AnyArray:

@@ -62,11 +62,7 @@ def rotation_vector(R: ArrayLike) -> Array:
 
 
 def rotation_from_quaternion(xyzw: ArrayLike) -> Array:
-    """Rotation matrix (…, 3, 3) of a quaternion (…, 4), real part last as in ROS; it is normalised.
-
-    Raises:
-        ValueError: a quaternion is zero.
-    """
+    """Rotation matrix (…, 3, 3) of a quaternion (…, 4), real part last as in ROS, normalised; ValueError if zero."""
     return _matrix(_scipy().from_quat(_rows(xyzw)), xyzw)
 
 
@@ -77,15 +73,10 @@ def quaternion(R: ArrayLike) -> Array:
 
 
 def rotation_from_euler_angles(sequence: str, angles: ArrayLike) -> Array:
-    """Rotation matrix (…, 3, 3) of three successive rotations.
+    """Rotation matrix (…, 3, 3) of three successive rotations by angles (…, 3), rad, in the order of the sequence.
 
-    Args:
-        sequence: the three axes: capitals for axes that move along ("ZYX", "ZXZ"), small letters for fixed axes ("xyz",
-            which are roll, pitch and yaw).
-        angles: (…, 3), rad, in the order of the sequence.
-
-    Raises:
-        ValueError: the sequence is none.
+    The sequence has capitals for axes that move along ("ZYX", "ZXZ"), small letters for fixed axes ("xyz", which are
+    roll, pitch and yaw); ValueError if it is none.
     """
     return _matrix(_scipy().from_euler(sequence, _rows(angles)), angles)
 

@@ -26,9 +26,8 @@ def components(joint: JointDescription) -> list[tuple[str, Array]]:
     They are chains with massless bodies, those of COMPOSITE_TYPES, whose frames coincide with the child link's at
     q = 0. A planar joint ``j`` becomes ``j_x``, ``j_y`` (translations along the axes of its plane) and ``j_yaw``
     (rotation about its normal). The rotation of a ball or floating joint is Rz(yaw) Ry(pitch) Rx(roll), the URDF
-    convention, which is singular at a pitch of ±pi/2. The axes are those of the child link's frame, or if another
-    normal than its z axis is given, those of that frame after a rotation by the smallest angle that takes z to the
-    normal.
+    convention, which is singular at a pitch of ±pi/2. The axes are those of the child link's frame, rotated by the
+    smallest angle that takes z to the normal of a planar joint.
     """
     if joint.type not in COMPOSITE_TYPES:
         return [(joint.name, joint.screw)]
@@ -69,27 +68,14 @@ def assemble(
     gravity: Array | None = None,
     unphysical: str | None = None,
 ) -> Robot:
-    """Assemble a robot from its description; options default to those of the description.
+    """Assemble a robot from its description; options are those of :func:`.load_robot`, by default the description's.
 
     The frame of a body is that of the link that its joint moves. Links on fixed joints are merged into the body that
-    they are fixed to, and remain as frames. Planar and floating joints become chains of joints with one variable each,
-    see :func:`components`. The inertia of the root and of the links fixed to it is that of the
-    base.
+    they are fixed to, and remain as frames. Planar, ball and floating joints become chains of joints with one variable
+    each, see :func:`components`. The inertia of the root and of the links fixed to it is that of the base.
 
-    Args:
-        description: the links and joints.
-        root: name of the link that becomes the base; by default the root of the description.
-        tip: names of the links where the robot ends; by default everything below the root belongs to it.
-        tools: names of the links or frames at which external wrenches act; by default the tips, else the tools of
-            the description, else the last body.
-        branches: how to treat branches without a tip, one of :data:`.BRANCHES`.
-        gravity: (3,), m/s², in the frame of the base.
-        unphysical: one of :data:`UNPHYSICAL`, for physically inconsistent inertia, motion without inertia, and mimic
-            joints that have no leader.
-
-    Raises:
-        RobotDescriptionError: links and joints form no tree, a name is unknown or used twice, no joint moves, or the
-            description is unphysical. The message names the element and the rule.
+    RobotDescriptionError if links and joints form no tree, a name is unknown or used twice, no joint moves, or the
+    description is unphysical, by the element and the rule.
     """
     branches = description.branches if branches is None else branches
     unphysical = description.unphysical if unphysical is None else unphysical
@@ -153,7 +139,7 @@ def _robot(part: Description, bodies: _Bodies, tools: Sequence[str], gravity: Ar
         merged=tuple(bodies.merged),
         assumed=(
             *part.assumed,
-            *(f"joint {joint.name} is {joint.locked_because}" for joint in _locked(part)),
+            *(f"joint {joint.name} is {joint.locked_because}" for joint in part.joints if joint.locked_because),
             *(() if tools else _tool_candidates(part, last)),
         ),
         base=bodies.base,
@@ -183,13 +169,9 @@ def _tool_candidates(part: Description, last: str) -> tuple[str, ...]:
     return (f"the tool is {last}, the last body; fixed to it: {', '.join(ends)}; to choose one: {choice}",)
 
 
-def _locked(part: Description) -> list[JointDescription]:
-    return [joint for joint in part.joints if joint.locked_because]
-
-
 def _violations(part: Description, bodies: _Bodies, robot: Robot) -> list[tuple[str, str]]:
     """Location and reason for all that no real robot has."""
-    violations = [(joint.where, str(joint.locked_because)) for joint in _locked(part)]
+    violations = [(joint.where, joint.locked_because) for joint in part.joints if joint.locked_because]
     violations += bodies.violations(part)
     if massless := joints_without_inertia(robot):
         places = {name: joint.where for joint in part.joints for name, _ in components(joint)}
@@ -215,7 +197,7 @@ class _Bodies:
 
     def violations(self, part: Description) -> list[tuple[str, str]]:
         """Location and reason for each body with a physically inconsistent inertia."""
-        found = []
+        violations = []
         for i, body in enumerate((self.base, *(joint.inertial for joint in self.joints)), start=-1):
             reason = body_violation(body, about_origin=part.inertia_reference == "link")
             if reason is None:
@@ -225,8 +207,8 @@ class _Bodies:
             first = next((name for name in inertials if body_violation(inertials[name])), next(iter(inertials)))
             merged = f" (body of the links {', '.join(inertials)})" if len(inertials) > 1 else ""
             of_base = "; it counts on a floating base only" if i < 0 else ""
-            found.append((part.links[first].where, f"{reason}{merged}{part.links[first].advice}{of_base}"))
-        return found
+            violations.append((part.links[first].where, f"{reason}{merged}{part.links[first].advice}{of_base}"))
+        return violations
 
     def frames(self, part: Description) -> dict[str, Frame]:
         """All named frames: links, and frames on links."""
@@ -267,11 +249,11 @@ class _Bodies:
     def _move(self, joint: JointDescription, parent: int, pose: Array, inertial: Inertial) -> int:
         """Append the components of a joint and return the index of the last one, which moves the link."""
         chain = components(joint)
-        given = {field.name: getattr(joint, field.name) for field in fields(JointProperties) if len(chain) == 1}
+        properties = {field.name: getattr(joint, field.name) for field in fields(JointProperties) if len(chain) == 1}
         for k, (name, screw) in enumerate(chain, start=1):
             body = inertial if k == len(chain) else Inertial.massless()
             mass = body.mass, body.center_of_mass, body.about_origin
-            self.joints.append(Joint(name, screw, pose, parent, *mass, **given))
+            self.joints.append(Joint(name, screw, pose, parent, *mass, **properties))
             parent, pose = len(self.joints) - 1, np.eye(4)
         return parent
 
@@ -295,13 +277,10 @@ def _joined_transmissions(
     present = [group for group in groups if group is not None]
     if len(present) < 2:
         return present[0] if present else None
+    from scipy.linalg import block_diag  # few robots have two, and SciPy takes long to import
+
     joints = tuple(joint for group in present for joint in group[0])
-    matrix, at = np.zeros((len(joints), len(joints))), 0
-    for names, transmission in present:
-        end = at + len(names)
-        matrix[at:end, at:end] = transmission.matrix
-        at = end
-    return joints, Transmission(matrix)
+    return joints, Transmission(block_diag(*(transmission.matrix for _, transmission in present)))
 
 
 def _partial_transmission_warnings(robot: Robot, groups: Sequence[JointGroup[Transmission]]) -> list[str]:
@@ -316,35 +295,34 @@ def _partial_transmission_warnings(robot: Robot, groups: Sequence[JointGroup[Tra
 
 def _add_mimics(joints: Sequence[Joint], part: Description) -> list[Joint]:
     index = {joint.name: i for i, joint in enumerate(joints)}
-    given = {joint.name: joint.mimic for joint in part.joints if joint.mimic is not None}
-    mimics = {name: Mimic(index[mimic.leader], mimic.ratio, mimic.offset) for name, mimic in given.items()}
+    followers = {joint.name: joint.mimic for joint in part.joints if joint.mimic is not None}
+    mimics = {name: Mimic(index[mimic.leader], mimic.ratio, mimic.offset) for name, mimic in followers.items()}
     return [replace(joint, mimic=mimics.get(joint.name)) for joint in joints]
 
 
 def _add_rotor_mounts(joints: Sequence[Joint], part: Description, frames: dict[str, Frame]) -> tuple[Joint, ...]:
     """The joints with the rotor mounts of the description; ``frames`` has the frames of links by name."""
-    given = {joint.name: (joint.rotor, joint.parent) for joint in part.joints if joint.rotor is not None}
-    if not given:
+    rotors = {joint.name: (joint.rotor, joint.parent) for joint in part.joints if joint.rotor is not None}
+    if not rotors:
         return tuple(joints)
     poses: list[Array] = []  # of all bodies in the base frame, all joints at 0
     for joint in joints:
         poses.append((poses[joint.parent] if joint.parent >= 0 else np.eye(4)) @ joint.reference_pose)
     mounted = []
     for joint, pose in zip(joints, poses, strict=True):
-        if joint.name not in given:
-            mounted.append(joint)
-            continue
-        rotor, parent = given[joint.name]
-        carrier = rotor.carrier or parent
-        if carrier not in part.links:
-            part.refuse(f"{rotor.where}.carrier", f"no link {carrier!r} in this part of the robot")
-        place = frames[carrier]
-        if rotor.axis is None:
-            carrier_pose = poses[place.joint] if place.joint >= 0 else np.eye(4)
-            axis = carrier_pose[:3, :3].T @ pose[:3, :3] @ joint.axis
-        else:
-            axis = place.pose[:3, :3] @ rotor.axis
-        mounted.append(replace(joint, rotor_mount=RotorMount(place.joint, axis)))
+        if joint.name in rotors:
+            rotor, parent = rotors[joint.name]
+            carrier = rotor.carrier or parent
+            if carrier not in part.links:
+                part.refuse(f"{rotor.where}.carrier", f"no link {carrier!r} in this part of the robot")
+            place = frames[carrier]
+            if rotor.axis is None:
+                carrier_pose = poses[place.joint] if place.joint >= 0 else np.eye(4)
+                axis = carrier_pose[:3, :3].T @ pose[:3, :3] @ joint.axis
+            else:
+                axis = place.pose[:3, :3] @ rotor.axis
+            joint = replace(joint, rotor_mount=RotorMount(place.joint, axis))
+        mounted.append(joint)
     return tuple(mounted)
 
 

@@ -39,13 +39,9 @@ SharedElement = TypeVar("SharedElement", CoupledSpring, Transmission)
 
 @dataclass(frozen=True, eq=False)
 class JointGroup(Generic[SharedElement]):
-    """Several joints with a shared spring or transmission.
+    """Names of several joints, and the spring or transmission that they share, at ``where`` in the file.
 
-    Attributes:
-        joints: names of the joints.
-        element: the coupled spring or the transmission.
-        where: location in the file, for messages.
-        optional: whether a part of the robot that has only some of the joints is used without the element.
+    A part of the robot that has only some of the joints is used without an ``optional`` element.
     """
 
     joints: tuple[str, ...]
@@ -56,13 +52,9 @@ class JointGroup(Generic[SharedElement]):
 
 @dataclass(frozen=True, eq=False)
 class LinkDescription:
-    """A link: a frame, with or without inertia.
+    """A link: a frame, with mass and inertia in this frame, or None without any.
 
-    Attributes:
-        name: name of the link.
-        inertial: mass and inertia in the link's frame; None for a massless frame.
-        where: location of the inertia in the file, for messages.
-        advice: end of messages about the inertia.
+    Messages about the inertia name its place in the file, ``where``, and end with ``advice``.
     """
 
     name: str
@@ -85,10 +77,9 @@ class MimicDescription:
 
 @dataclass(frozen=True, eq=False)
 class RotorDescription:
-    """Mounting of a motor's rotor.
+    """Mounting of a motor's rotor, at ``where`` in the file.
 
     Attributes:
-        where: location in the file, for messages.
         carrier: name of the link that carries the rotor; None is the joint's parent.
         axis: unit vector (3,) of the spin axis in that link's frame; None is the joint's axis with all joints at 0.
     """
@@ -103,18 +94,14 @@ class JointDescription(JointProperties):
     """A joint between two links.
 
     Attributes:
-        name: name of the joint.
+        name, limits, damping, …: those of :class:`eom_dynamics.Joint`.
         type: one of :data:`JOINT_TYPES`.
         parent, child: names of the links.
         origin: pose (4, 4) of the child link in the parent link at q = 0.
         screw: joint screw (6,) in the child link's frame, angular part first; for a planar joint the rotation about
             the normal of its plane; for a ball joint (0, centre); unused for fixed and floating joints.
         where: location in the file, for messages.
-        mimic: the mimic relation, or None.
-        spring: the spring between motor and link.
         rotor: mounting of the rotor; None is the default.
-        limits, damping, friction, constant_effort, parallel_spring, rotor_inertia, gear_ratio, actuator, drive: see
-            :class:`eom_dynamics.Joint`.
         locked_because: why a joint that the file lets move is fixed, or None.
     """
 
@@ -151,7 +138,7 @@ class Description(RobotProperties):
     """Links and joints of a whole robot.
 
     Attributes:
-        name: name of the robot.
+        name, rotor_model, joint_friction, …: those of :class:`eom_dynamics.Robot`.
         source: file or topic that it comes from; every message begins with it.
         links: by name.
         joints: parents before children; the order of the robot's joints.
@@ -162,10 +149,7 @@ class Description(RobotProperties):
         prefix: prefix of all names in messages, such as the name of a section.
         inertia_reference: point that the file's inertias are about, ``com`` or ``link``.
         unphysical: ``refuse`` or ``warn`` about physically inconsistent inertia, where the user does not say which.
-        coupled_stiffness: a spring shared by several joints, or None.
-        transmissions: those shared by several joints; no joint has two.
-        rotor_model, joint_friction, command_period, drive_delay, drive_interpolation, drive_feedback_delay,
-        compensated_by_robot, uncertainty: see :class:`eom_dynamics.Robot`.
+        coupled_stiffness, transmissions: springs and transmissions of several joints; no joint has two.
         root, tip, branches: part of the robot that the file selects, see :func:`.assembly.assemble`.
         base_gravity: gravity, m/s², in the frame of the link ``root``; None is that of ``gravity``.
         warnings: contents of the file that the robot lacks, one line each.

@@ -19,15 +19,10 @@ if TYPE_CHECKING:
 
 
 class RobotFormat(NamedTuple):
-    """A format of robot files.
+    """A format of robot files, with its title and endings in messages, and the largest size that is read, bytes.
 
-    Attributes:
-        title: for messages, with the endings.
-        endings: of file names; of an ending that several formats have, the text tells.
-        read: reads a file or a text.
-        recognizes: whether a text, rather than the name of a file, is of this format.
-        largest: size that is read, bytes.
-        write: writes a robot to files with an ending of ``writes``.
+    It reads a file or a text, and writes files with an ending of ``writes``. A text that it ``recognizes`` tells
+    formats with the same ending apart.
     """
 
     title: str
@@ -81,28 +76,27 @@ DESCRIBED = (MJCF, URDF)  # URDF last, since it recognizes all XML
 
 FORMATS = (PARAMETER_FILE, *DESCRIBED)
 
-WRITABLE = tuple(ending for each in FORMATS for ending in each.writes)
+WRITABLE = tuple(ending for kind in FORMATS for ending in kind.writes)
 """Endings of files that can be written."""
 
 
 def format_of(source: str, formats: Sequence[RobotFormat] = FORMATS) -> RobotFormat | None:
     """Return the format of a text by its beginning, or of a file by its name, and its text where that leaves several.
 
-    Raises:
-        RobotDescriptionError: the text must tell, and the file cannot be read; or it is SDF.
+    RobotDescriptionError if the text must tell, and the file cannot be read; or if it is SDF.
     """
     if source.endswith(".sdf") or xml.root_tag(source) == "sdf":
         label = "robot_description" if xml.is_xml(source) else source
         raise RobotDescriptionError(f"{label:.200}: SDF is not read; convert it to URDF or MJCF")
-    if texts := [each for each in formats if each.recognizes(source)]:
+    if texts := [kind for kind in formats if kind.recognizes(source)]:
         return texts[0]
-    named = [each for each in formats if source.endswith(each.endings)]
+    named = [kind for kind in formats if source.endswith(kind.endings)]
     if len(named) > 1:
-        text = read_text(Path(source), max(each.largest for each in named))
-        named = [each for each in named if each.recognizes(text)] or named[-1:]
+        text = read_text(Path(source), max(kind.largest for kind in named))
+        named = [kind for kind in named if kind.recognizes(text)] or named[-1:]
     return named[0] if named else None
 
 
 def written_format(name: str) -> RobotFormat | None:
     """Return the format that is written to a file of this name."""
-    return next((each for each in FORMATS if name.endswith(each.writes)), None)
+    return next((kind for kind in FORMATS if name.endswith(kind.writes)), None)

@@ -122,13 +122,10 @@ _ZERO = 1e-12
 
 
 def inertia_violation(inertia: Array, error: float = 0.0) -> str | None:
-    """Reason why a rotational inertia (3, 3), about any point, is inconsistent; None if consistent.
+    """Reason why a rotational inertia (3, 3), kg m², about any point, is inconsistent; None if consistent.
 
-    Principal moments are not negative, and none exceeds the sum of the other two (triangle inequality).
-
-    Args:
-        inertia: kg m².
-        error: rounding error of its entries, kg m².
+    Principal moments are not negative, and none exceeds the sum of the other two (triangle inequality), but for the
+    rounding ``error`` of its entries.
     """
     smallest, middle, largest = np.linalg.eigvalsh(inertia)
     error += _NEGLIGIBLE
@@ -144,9 +141,8 @@ def inertia_violation(inertia: Array, error: float = 0.0) -> str | None:
 def body_violation(body: Inertial, *, about_origin: bool = False) -> str | None:
     """Reason why mass and inertia of a body are inconsistent; None if consistent.
 
-    Args:
-        body: mass and inertia.
-        about_origin: check the inertia about the frame's origin, a weaker condition than about the centre of mass.
+    With ``about_origin`` the inertia is checked about the frame's origin, a weaker condition than about the centre of
+    mass.
     """
     if not isinstance(body, Inertial):
         return f"must be an Inertial, is {shown(body)}"

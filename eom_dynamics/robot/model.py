@@ -29,13 +29,7 @@ _NO_PITCH = 1e-5
 
 @dataclass(frozen=True)
 class Mimic:
-    """Mimic relation q = ratio * q_leader + offset.
-
-    Attributes:
-        joint: index of the leader, which is not a mimic joint.
-        ratio: rad or m of this joint per rad or m of the leader.
-        offset: rad or m.
-    """
+    """Mimic relation q = ratio * q_leader + offset, rad or m, with the index of the leader, no mimic joint itself."""
 
     joint: int
     ratio: float
@@ -44,12 +38,9 @@ class Mimic:
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """A named frame on a body, such as a tool frame.
+    """A named frame on a body, such as a tool frame, with the pose (4, 4) in that of the body.
 
-    Attributes:
-        name: name of the frame.
-        joint: index of the joint that moves the body; -1 for the base.
-        pose: pose (4, 4) of the frame in the body's.
+    The body is that of a joint, by index; -1 for the base.
     """
 
     name: str
@@ -245,9 +236,8 @@ class ModelUncertainty(NamedTuple):
     """Relative standard deviations of a robot's parameters; zero where unknown.
 
     Attributes:
-        stiffness: of springs.
+        stiffness, rotor_inertia: of springs and of rotors.
         mass: of masses and inertias, and thus of the efforts that links require.
-        rotor_inertia: of rotors.
     """
 
     stiffness: float = 0.0
@@ -397,8 +387,8 @@ class Robot(RobotProperties):
     @property
     def has_own_drives(self) -> bool:
         """Whether what drives are sent differs from the command: in units, or by efforts that the robot adds."""
-        own = self.compensated_by_robot or any(self.drive_feedback_delay)
-        return bool(own) or any(joint.drive != SI_UNITS for joint in self.independent_joints)
+        differs = self.compensated_by_robot or any(self.drive_feedback_delay)
+        return bool(differs) or any(joint.drive != SI_UNITS for joint in self.independent_joints)
 
     def with_prefix(self, prefix: str) -> Robot:
         """The robot with a prefix, such as ``left_``, before the names of its joints, motors, tools and frames."""

@@ -37,8 +37,7 @@ class Payload:
             frame, kg m²; by default that of a point mass.
         tool: name of the tool, or of another frame of the same body; empty for the first tool.
 
-    Raises:
-        RobotDescriptionError: no rigid body has this mass and inertia, a value has the wrong shape, or exceeds 1e12.
+    RobotDescriptionError if no rigid body has this mass and inertia, or a value has the wrong shape or exceeds 1e12.
     """
 
     mass: float
@@ -50,10 +49,10 @@ class Payload:
         try:
             mass = float(real_array(self.mass, "mass", ()))
             center = real_array(self.center_of_mass, "center_of_mass", (3,))
-            given = real_array(self.inertia, "inertia")
-            if given.shape not in ((6,), (3, 3)):
-                raise StateError(f"inertia must have shape (3, 3), or be {', '.join(_SIX)}, has shape {given.shape}")
-            inertia = symmetric(*given.tolist()) if given.ndim == 1 else given
+            entries = real_array(self.inertia, "inertia")
+            if entries.shape not in ((6,), (3, 3)):
+                raise StateError(f"inertia must have shape (3, 3), or be {', '.join(_SIX)}, has shape {entries.shape}")
+            inertia = symmetric(*entries.tolist()) if entries.ndim == 1 else entries
             if not np.array_equal(inertia, inertia.T):
                 raise StateError("inertia must be symmetric")
         except StateError as error:
@@ -86,8 +85,7 @@ class Payload:
     def at_tool(self, robot: Robot) -> tuple[int, Array]:
         """Index in ``robot.tools`` of the carrying tool, and the payload's parameters in the tool frame.
 
-        Raises:
-            RobotDescriptionError: the robot has no frame of this name, or no tool on the body of the frame.
+        RobotDescriptionError if the robot has no frame of this name, or no tool on the body of the frame.
         """
         for k, tool in enumerate(robot.tools):
             if self.tool in ("", tool.name):
@@ -114,8 +112,8 @@ def payload_parameters(robot: Robot, payloads: Sequence[Payload]) -> Array:
     """Parameters (10,) of the payloads at a robot's tool, or (k, 10) at k > 1 tools; payloads at one tool add up."""
     parameters = np.zeros((len(robot.tools), 10))
     for payload in payloads:
-        tool, own = payload.at_tool(robot)
-        parameters[tool] += own
+        tool, at_tool = payload.at_tool(robot)
+        parameters[tool] += at_tool
     return parameters.reshape(payload_shape(robot))
 
 

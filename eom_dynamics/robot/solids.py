@@ -104,11 +104,7 @@ def mesh(
 ) -> Inertial:
     """Solid within a closed mesh, in the frame of its file (STL, OBJ, PLY, OFF, GLB, …); needs the extra ``mesh``.
 
-    Args:
-        path: the file.
-        mass: kg.
-        density: kg/m³.
-        scale: m per unit of the file, one number or (3,), as in URDF: 0.001 for millimetres.
+    The scale is m per unit of the file, one number or (3,), as in URDF: 0.001 for millimetres.
 
     Raises:
         MissingLibraryError: trimesh is not installed.
@@ -158,11 +154,7 @@ def _closed(path: str | os.PathLike[str]) -> Any:
 
 
 def _centered(mass: float, second_moments: Array) -> Inertial:
-    """Inertial of a solid whose mean x², y², z² are ``second_moments`` (3,), m².
-
-    Raises:
-        ParameterError: they are too large or too small for a number.
-    """
+    """Inertial of a solid whose mean x², y², z² are ``second_moments`` (3,), m², neither too large nor too small."""
     with np.errstate(over="ignore"):
         inertia = mass * np.diag(np.sum(second_moments) - second_moments)
     if not np.all(np.isfinite(inertia)):
@@ -173,14 +165,14 @@ def _centered(mass: float, second_moments: Array) -> Inertial:
 def _mass(volume: float, mass: float | None, density: float | None) -> float:
     if (mass is None) == (density is None):
         refuse("mass", "give either mass or density" + (", not both" if mass is not None else ""))
-    name, given = ("density", density) if mass is None else ("mass", mass)
-    value = finite(name, given)
+    name, quantity = ("density", density) if mass is None else ("mass", mass)
+    value = finite(name, quantity)
     if value.ndim or not value:
-        refuse(name, f"must be a number other than zero, is {given}")
-    found = float(value) * (1.0 if density is None else volume)
-    if not found or not np.isfinite(found):
-        refuse(name, f"gives the impossible mass {found:g} kg with the volume {volume:g} m³")
-    return found
+        refuse(name, f"must be a number other than zero, is {quantity}")
+    total = float(value) * (1.0 if density is None else volume)
+    if not total or not np.isfinite(total):
+        refuse(name, f"gives the impossible mass {total:g} kg with the volume {volume:g} m³")
+    return total
 
 
 def _length(name: str, value: float) -> float:

@@ -57,7 +57,9 @@ def reach(robot: Robot, tool: Frame) -> float:
     """
     path = robot.path(tool.joint)[::-1]
     E, e = robot.coupling
-    ranges = np.array([_range(robot, k) for k in range(robot.n)])
+    unlimited = [0.0 if joint.type == "prismatic" else np.pi for joint in robot.independent_joints]
+    ends = np.array([(joint.limits.lower, joint.limits.upper) for joint in robot.independent_joints])
+    ranges = np.where(np.isfinite(ends), ends, np.outer(unlimited, [-1.0, 1.0]))
     driven = {k: [i for i in path if E[i, k]] for k in range(robot.n)}
     alone = {joints[0]: k for k, joints in driven.items() if len(joints) == 1}
     together = [k for k, joints in driven.items() if len(joints) > 1]
@@ -111,10 +113,3 @@ def _farthest(joint: Joint, pose: Array, point: Array, lower: float, upper: floa
     first = peak + 2 * np.pi * np.ceil((lower - peak) / (2 * np.pi))
     at_end = np.where(a * np.cos(upper) + b * np.sin(upper) > a * np.cos(lower) + b * np.sin(lower), upper, lower)
     return np.where(first <= upper, first, at_end)
-
-
-def _range(robot: Robot, k: int) -> tuple[float, float]:
-    joint = robot.independent_joints[k]
-    unlimited = 0.0 if joint.type == "prismatic" else np.pi
-    lower, upper = joint.limits.lower, joint.limits.upper
-    return (lower if np.isfinite(lower) else -unlimited, upper if np.isfinite(upper) else unlimited)

@@ -82,17 +82,11 @@ BRANCHES = ("lump", "drop")
 
 
 def select_subtree(description: Description, base: str, tips: Sequence[str], branches: str) -> Description:
-    """Select the part of a robot from its base to its tips.
+    """Select the part of a robot from a base link to its tips, links or frames; without tips, all below the base.
 
-    Args:
-        description: the whole robot, whose mimic joints follow independent ones.
-        base: name of the link that becomes the base. Everything not below it is locked at zero, and gravity is rotated
-            into its frame.
-        tips: names of the links or frames where the part ends; if empty, everything below the base belongs to it.
-        branches: how to treat joints below the base that lead to no tip, one of :data:`BRANCHES`.
-
-    Raises:
-        RobotDescriptionError: a tip is unknown, or not below the base.
+    Everything not below the base is locked at zero, and gravity is rotated into its frame; joints below it that lead to
+    no tip are treated by one of :data:`BRANCHES`. Mimic joints must follow independent ones. Raises
+    RobotDescriptionError if a tip is unknown, or not below the base.
     """
     mover = {joint.child: joint for joint in description.joints}
     to_base, link = np.eye(4), base  # pose of the base in the root's frame, all joints at zero
@@ -198,13 +192,9 @@ def _check_size(
     ratio: float, offset: float, chain: list[str], joint: JointDescription, description: Description
 ) -> None:
     """Refuse a relation to the last joint of a chain whose numbers exceed the bounds of robot descriptions."""
-    of_ratio = violation(ratio, largest=LARGEST) or violation(abs(ratio), smallest=SMALLEST if ratio else 0.0)
-    of_offset = violation(offset, largest=LARGEST)
-    for what, reason in (("multiplier", of_ratio), ("offset", of_offset)):
-        if reason:
-            whose = (
-                f" over the chain {joint.name}, {chain[1]} … {chain[-1]}: check the factors" if len(chain) > 2 else ""
-            )
+    whose = f" over the chain {joint.name}, {chain[1]} … {chain[-1]}: check the factors" if len(chain) > 2 else ""
+    for what, value, smallest in (("multiplier", abs(ratio), SMALLEST if ratio else 0.0), ("offset", offset, 0.0)):
+        if reason := violation(value, smallest=smallest, largest=LARGEST):
             description.refuse(f"{joint.where}: mimic", f"{what} {reason}{whose}")
 
 

@@ -82,7 +82,6 @@ def dead_zone(K: float, k: float, b: float, w: float) -> Law:
 
 
 def natural_spline(x: list[float], y: list[float]) -> Law:
-    """Cubic spline by the moments at its points, straight beyond its ends."""
     points, values, count = [mpf(a) for a in x], [mpf(b) for b in y], len(x)
 
     @cache  # at the first value: a third of a second, which collection of this file would take in each worker
@@ -186,7 +185,6 @@ def expected(name: str) -> Expected:
 
 
 def check(found: Any, exact: Any, terms: Any = None) -> None:
-    """Compare rows with numbers of 40 digits."""
     for k, (row, values) in enumerate(zip(found, exact, strict=True)):
         magnitudes = [0] * len(values) if terms is None else terms[k]
         for at, (a, b, magnitude) in enumerate(zip(row, values, magnitudes, strict=True)):
@@ -270,7 +268,6 @@ def test_gear_loss(gear: Gear) -> None:
 
 @pytest.fixture(scope="module")
 def arm() -> ElasticArm:
-    """A spring, friction and a gear of each kind, one at each joint."""
     robot = with_springs(load_robot("iiwa"), *(case.spring for case in CASES.values()))
     parts = zip(robot.joints, FRICTION, GEARS, strict=True)
     joints = tuple(replace(joint, actuator=Actuator(friction, gear)) for joint, friction, gear in parts)
@@ -279,12 +276,10 @@ def arm() -> ElasticArm:
 
 @pytest.fixture(scope="module", params=["native", "numpy"])
 def functions(request: pytest.FixtureRequest, arm: ElasticArm) -> MotorFunctions:
-    """The arm's own functions, and those of the other backend."""
     return arm.functions if request.param == "native" else MotorFunctions(arm.side, "numpy")
 
 
 def columns(name: str) -> Array:
-    """Deflections or efforts of each case (N, 7)."""
     rows = [getattr(expected(case), name) for case in CASES]
     return np.stack([np.resize(row, max(map(len, rows))) for row in rows], axis=1)
 
@@ -303,7 +298,6 @@ def test_compiled_laws_and_inverses(functions: MotorFunctions) -> None:
 
 
 def test_compiled_losses(functions: MotorFunctions) -> None:
-    """Motor efforts without acceleration."""
     tau, speed = (np.stack([np.roll(x, k) for k in range(7)], axis=1) for x in (LOADS, SPEEDS))
     zero = np.zeros_like(tau)
     *_, effort = functions("motors", zero, speed, zero, tau, zero, zero, spin=False)
@@ -311,25 +305,6 @@ def test_compiled_losses(functions: MotorFunctions) -> None:
         law, loss = friction_law(friction), gear_law(gear)
         parts = [(loss(mpf(a), mpf(v)), law(mpf(v))) for a, v in zip(tau[:, k], speed[:, k], strict=True)]
         check([effort[:, k]], [[sum(x) for x in parts]], [[max(map(abs, x)) for x in parts]])
-
-
-@pytest.mark.parametrize(
-    ("name", "details"), [("deflections", {}), ("spring_efforts", {"orders": 3}), ("motors", {"spin": False})]
-)
-def test_one_state_and_batches_of_any_size_have_equal_bits(arm: ElasticArm, name: str, details: Any) -> None:
-    """Of efforts and deflections down to the least, and up to where the springs are hardest."""
-    chosen = np.random.default_rng(0).permutation(48)[:17]
-    delta, tau = columns("delta")[chosen], columns("tau")[chosen]
-    first, second = np.random.default_rng(1).normal(size=(2, 17, 7))
-    inputs = {"deflections": [tau], "spring_efforts": [delta], "motors": [delta, first, second, tau]}[name]
-    inputs += [first, second]
-    whole = arm.functions(name, *inputs, **details)
-    for size in (1, 7, 8, 9):
-        part = arm.functions(name, *(x[:size] for x in inputs), **details)
-        assert [x.tobytes() for x in part] == [x[:size].tobytes() for x in whole]
-    for i in range(17):
-        one = arm.functions(name, *(x[i] for x in inputs), **details)
-        assert [x.tobytes() for x in one] == [x[i].tobytes() for x in whole]
 
 
 # Springs with a command or a state.

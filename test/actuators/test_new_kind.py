@@ -4,10 +4,8 @@
 from __future__ import annotations
 
 import argparse
-from array import array
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,8 +18,6 @@ from eom_dynamics.actuators.springs import SPRINGS, Spring
 from eom_dynamics.arrays import Array
 from eom_dynamics.identification.elastic.arm import ElasticOptions, check_elastic
 from eom_dynamics.identification.elastic.springs import fit_spring
-from eom_dynamics.messages.fields import STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
-from eom_dynamics.messages.setpoint_to_command import SetpointEvaluator
 from eom_dynamics.robot import robot_from_parameters
 from eom_dynamics.robot.writers.parameters import robot_as_parameters
 from eom_dynamics.simulation import ElasticPlant, simulate
@@ -44,7 +40,6 @@ def bilinear(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def arm(bilinear: type[Spring], tmp_path_factory: pytest.TempPathFactory) -> ElasticArm:
-    """The pendulum, whose file has the new kind."""
     linear = "{type: linear, stiffness: 200.0}"
     text = CONFIG.read_text()
     assert linear in text
@@ -56,7 +51,6 @@ def arm(bilinear: type[Spring], tmp_path_factory: pytest.TempPathFactory) -> Ela
 
 
 def effort(delta: Any) -> Any:
-    """The law of the file's spring, written once more."""
     return 195 * delta + 105 * (np.sqrt(delta**2 + 1e-4) - 0.01)
 
 
@@ -94,17 +88,7 @@ def test_feedforward(arm: ElasticArm) -> None:
     assert np.ptp(np.sign(batch.tau)) == 2, "both sides of the knee"
 
 
-def test_stream(arm: ElasticArm) -> None:
-    fields = dict.fromkeys((*WRENCH_FIELDS, *STIFFNESS_FIELDS), array("d"))
-    rows = {name: array("d", row) for name, row in zip(STATE_FIELDS, motion(0.7), strict=True)}
-    message = SimpleNamespace(joint_names=[], base=[], **(fields | {name: [] for name in WRENCH_FIELDS} | rows))
-    solution = SetpointEvaluator(arm).evaluate(message, stamp=1)
-    expected = arm.feedforward(*motion(0.7))
-    np.testing.assert_array_equal([*solution.efforts, *solution.motors], expected)
-
-
 def test_simulation(arm: ElasticArm) -> None:
-    """Feedforward alone keeps the plant on the motion, and energy is that of the law."""
     plant, t = ElasticPlant(arm), np.linspace(0.0, 0.5, 11)
     start = plant.on_trajectory(*MOTION.derivatives(0.0))
     found = simulate(plant, lambda now, _: arm.feedforward(*MOTION.derivatives(now)).motor_effort, t, start)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Springs: slopes, energy, inverses of any effort, dampers and pairs; the laws are in test_laws_in_digits.py."""
+"""Springs, gear loss and motors: slopes, energy, inverses of any effort; the laws are in test_laws_in_digits.py."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scipy.integrate import quad
 from springs import EVERY_KIND, MEMORYLESS, with_springs
 
 from eom_dynamics import ElasticArm, RobotDescriptionError, StateError, load_robot
-from eom_dynamics.actuators import Transmission
+from eom_dynamics.actuators import Gear, Motor, Transmission
 from eom_dynamics.actuators.parallel_springs import GasLaw, TableLaw
 from eom_dynamics.actuators.springs import (
     AntagonisticPair,
@@ -40,17 +40,12 @@ DELTA = np.concatenate([np.linspace(-0.3, 0.3, 401), [1e-9, -1e-9, 1e-4, -1e-4]]
 
 
 @KINDS
-def test_slopes_are_the_derivatives_of_the_effort(spring: MemorylessSpring) -> None:
-    delta = DELTA[::7]
-    zero = np.zeros_like(delta)
+def test_third_derivatives_of_the_effort(spring: MemorylessSpring) -> None:
+    """Those up to the second are in test_laws_in_digits.py; from the third on, the one of a table jumps."""
+    delta, zero = DELTA[::7], np.zeros_like(DELTA[::7])
     _, *slopes = (zero + x for x in spring.law(Jet([delta, zero + 1, zero, zero])))
-    assert np.all(slopes[0] > 0)
     np.testing.assert_allclose([spring.stiffness(delta), spring.stiffness_rate(delta)], slopes[:2], rtol=1e-11)
-    smooth = spring.kind != "tabulated"
-    for function, slope in ((spring.effort, slopes[0]), (spring.stiffness, slopes[1])):
-        found = derivative(lambda t, f=function: f(delta + t), 1e-4 if smooth else 1e-6)
-        assert deviation(slope, found, floor=slopes[0].max()) < (1e-8 if smooth else 1e-6)
-    if smooth:
+    if spring.kind != "tabulated":
         third = derivative(lambda t: spring.stiffness_rate(delta + t), 1e-4)
         assert deviation(slopes[2], third, floor=np.abs(slopes[1:]).max()) < 1e-8
 
@@ -133,14 +128,6 @@ def test_damped_deflection_obeys_its_equation() -> None:
         np.testing.assert_allclose(list(jet), efforts[:2], rtol=1e-14)
 
 
-def test_settled_deflection_stays_settled() -> None:
-    spring = DampedSpring(500.0, 15.0)
-    effort = np.polynomial.Polynomial([3.0, -2.0, 1.5])
-    ends = [[effort.deriv(k)(t) if k else effort(t) for k in range(3)] for t in (0.0, 0.3)]
-    start, end = (spring.settled(Jet(values)) for values in ends)
-    assert spring.advanced(start, *ends, 0.3) == pytest.approx(end, rel=1e-13)
-
-
 # Commanded stiffness.
 
 
@@ -149,7 +136,6 @@ COMMANDED = (VariableSpring(50.0, 2e3, 400.0), ExponentialPair(50.0, 6.0, 500.0)
 
 @pytest.fixture(scope="module")
 def arm() -> ElasticArm:
-    """With the springs of commanded stiffness at its first three joints."""
     return ElasticArm(with_springs(load_robot("iiwa"), *COMMANDED, *[RigidSpring()] * 4))
 
 
@@ -272,3 +258,35 @@ def test_a_small_damper_divides_no_rounding_errors(damping: float) -> None:
         (found,), _ = spring.deflections([motion], state=state)
         T = damping / 1e4
         np.testing.assert_allclose(list(found)[1:], [(-300.0 - 2e4 * T) / 1e4, 2.0], rtol=1e-12)
+
+
+def test_gear_never_adds_power() -> None:
+    gear = Gear(0.6, 0.5)
+    tau, speed = np.meshgrid(np.linspace(-5, 5, 41), np.linspace(-2, 2, 41))
+    assert np.all((gear.load(tau, speed) - tau) * speed >= -1e-15)
+
+
+def test_current_and_voltage() -> None:
+    for constant, voltage in ((0.09, 0.5 * 3.0 + 0.09 * 20), (np.nan, 0.5 * 3.0 + 0.1 * 20)):
+        motor = Motor(torque_constant=0.1, resistance=0.5, back_emf_constant=constant)
+        assert float(motor.voltage(np.array(0.3), np.array(20.0))) == pytest.approx(voltage)
+    assert np.isnan(Motor().current(np.array(1.0)))
+
+
+@pytest.mark.parametrize("torque", [-3.0, -0.2, 0.0, 0.3, 3.0])
+@pytest.mark.parametrize("speed", [-90.0, -30.0, 0.0, 30.0, 90.0])
+def test_clipped_torque_is_within_all_limits_or_brakes(torque: float, speed: float) -> None:
+    motor = Motor(0.1, 0.5, 0.09, torque_limit=1.0, current_limit=8.0, voltage_limit=6.0)
+    clipped = motor.clipped(np.array(torque), np.array(speed))
+    assert abs(float(motor.current(clipped))) <= 8.0 * (1 + 1e-12)
+    if abs(speed) < 60:
+        assert abs(float(motor.voltage(clipped, np.array(speed)))) <= 6.0 * (1 + 1e-12)
+    else:
+        assert float(clipped) * speed < 0
+
+
+def test_voltage_limit_without_resistance_clips_no_torque() -> None:
+    motor = Motor(0.1, 0.0, torque_limit=2.0, voltage_limit=3.0)
+    torque, speed = np.array([-3.0, 0.5, 0.5, 3.0]), np.array([90.0, 90.0, 30.0, -90.0])
+    np.testing.assert_array_equal(motor.clipped(torque, speed), [-2.0, 0.5, 0.5, 2.0])
+    np.testing.assert_array_equal(Motor(0.1, 0.0, voltage_limit=3.0).clipped(torque, speed), torque)

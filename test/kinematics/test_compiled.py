@@ -13,17 +13,10 @@ from differences import derivative, deviation, gradient, polynomial_motion
 from hypothesis import given
 from scipy.linalg import expm
 from textbook import twist_matrix
-from trees import MovingTree, moving_trees, trees
+from trees import MovingTree, moving_trees
 
 import eom_dynamics as eom
-from eom_dynamics import (
-    Dynamics,
-    Kinematics,
-    Robot,
-    StateError,
-    lie,
-    load_robot,
-)
+from eom_dynamics import Dynamics, Kinematics, Robot, StateError, lie, load_robot
 from eom_dynamics.kinematics import body_poses, differential_inverse_kinematics
 from eom_dynamics.recursion import LinkTree, kinematics, link_tree
 from eom_dynamics.recursion.kinematics import REPRESENTATIONS, SYNONYMS, center_of_mass
@@ -60,20 +53,6 @@ def traced_jacobians(robot: Robot, states: np.ndarray, representation: str) -> n
 
 def traced_centers(robot: Robot, states: np.ndarray) -> np.ndarray:
     return np.array(center_of_mass(links(robot, regrouped=False), states.tolist()), dtype=float)
-
-
-def tool_pose(robot: Robot, q: np.ndarray) -> np.ndarray:
-    """By the product of exponentials."""
-    tool = robot.tools[0]
-    pose: np.ndarray = body_poses(robot, q)[tool.joint] @ tool.pose
-    return pose
-
-
-@given(trees())
-def test_trees_with_all_special_positions_of_axes(robot: Robot) -> None:
-    q = np.linspace(-1, 1, robot.n)
-    # Positions are up to ten sizes of the robot away from the origins of its link frames.
-    assert deviation(traced_pose(robot, q), tool_pose(robot, q), floor=1.0) < 2e-14
 
 
 @pytest.mark.parametrize(("theirs", "ours"), SYNONYMS.items())
@@ -185,7 +164,6 @@ def test_center_of_mass_of_many_states(iiwa: Kinematics) -> None:
 
 @pytest.mark.parametrize("representation", REPRESENTATIONS)
 def test_hessian(iiwa: Kinematics, representation: str) -> None:
-    """Partial derivatives of the Jacobian, of one state, many, and a point."""
     q = np.linspace(-1, 1, 7)
     H = iiwa.hessian(q, reference=representation)
     assert deviation(H, gradient(lambda x: iiwa.jacobian(x, reference=representation), q), floor=1.0) < 1e-11
@@ -315,33 +293,6 @@ def test_singularities_of_the_elbow(iiwa: Kinematics) -> None:
     assert iiwa.singular_directions(BENT).shape == (0, 6)
 
 
-BAD = {
-    "point": (lambda k: k.jacobian(np.zeros(7), point=[0, 0]), r"^point must have shape \(3,\) or that of q"),
-    "short": (lambda k: k.pose(np.zeros(6)), r"^q must have shape \(7,\) or \(N, 7\), has \(6,\)"),
-    "shapes": (lambda k: k.motion(np.zeros(7), np.zeros((2, 7))), r"^qd must have shape \(7,\)"),
-    "no rate": (lambda k: k.motion(np.zeros(7)), "requires q and at least qd"),
-    "unknown frame": (lambda k: k.pose(np.zeros(7), frame="iiwa_joint_77"), "no frame 'iiwa_joint_77'; did you mean"),
-    "short wrench": (lambda k: k.statics(np.zeros(7), np.zeros(3)), r"^wrench must have shape \(6,\)"),
-    "no numbers": (lambda k: k.wrench(np.zeros(7), ["a"] * 7), "^tau must be real numbers, is of type"),
-    "tolerance above 1": (lambda k: k.singular_directions(np.zeros(7), tolerance=2), "^tolerance must be from 0 to 1"),
-    "a batch": (lambda k: k.singular_directions(np.zeros((2, 7))), r"^q must have shape \(7,\), has \(2, 7\)"),
-}
-
-
-@pytest.mark.parametrize("case", BAD.values(), ids=BAD)
-def test_bad_arguments(iiwa: Kinematics, case) -> None:
-    call, text = case
-    with pytest.raises(StateError, match=text):
-        call(iiwa)
-
-
-def test_a_reference_in_the_place_of_a_frame_is_that_of_the_first_tool(iiwa: Kinematics) -> None:
-    q = np.linspace(-1.0, 1.0, 7)
-    for reference in REPRESENTATIONS:
-        np.testing.assert_array_equal(iiwa.jacobian(q, reference), iiwa.jacobian(q, None, reference))
-        np.testing.assert_array_equal(iiwa.jacobian(q, frame=reference), iiwa.jacobian(q, reference=reference))
-
-
 # --- Poses of all bodies ------------------------------------------------------------
 
 
@@ -352,11 +303,3 @@ def test_poses_are_products_of_exponentials(case: Case) -> None:
         C = C @ joint.reference_pose @ expm(twist_matrix(joint.screw) * q)
         # SciPy's exponential has an error of about 1e-15 at these angles.
         assert deviation(pose, C, floor=1.0) < 1e-13
-
-
-def test_poses_of_a_batch() -> None:
-    robot, q = load_robot("iiwa"), np.random.default_rng(1).normal(size=(3, 7))
-    poses = np.array(body_poses(robot, q))
-    assert poses.shape == (7, 3, 4, 4)
-    for i in range(3):
-        np.testing.assert_array_equal(poses[:, i], body_poses(robot, q[i]))

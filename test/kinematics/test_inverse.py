@@ -10,12 +10,11 @@ import pytest
 from differences import deviation
 from exported import robot
 
-from eom_dynamics import KernelError, Kinematics, StateError, lie, load_robot
+from eom_dynamics import KernelError, Kinematics, lie, load_robot
 from eom_dynamics.kinematics import (
     POINTING,
     POSITION,
     body_poses,
-    differential_inverse_kinematics,
     inverse_kinematics,
     planar_2r_inverse,
 )
@@ -32,7 +31,6 @@ def ranges(robot):
 
 
 def tool_poses(robot, q):
-    """By the product of exponentials, not by compiled code."""
     tool = robot.tools[0]
     return body_poses(robot, q)[tool.joint] @ tool.pose
 
@@ -182,47 +180,7 @@ def test_of_whole_turns_it_is_the_one_nearest_to_the_start(ur5e):
             assert not np.any(within & nearer)
 
 
-def test_of_a_robot_or_its_kinematics(ur5e):
-    found = [inverse_kinematics(x, GOOD, start=np.full(6, 0.3)) for x in (ur5e, ur5e.robot, ur5e.robot)]
-    assert all(np.array_equal(x.q, found[0].q) for x in found)
-    assert found[0].error == max(found[0].distance, found[0].angle) <= 1e-10
-    q = np.array([0.3, -1.2, 1.4, 0.3, 0.9, 0.6])
-    _, *twists = ur5e.motion(q, *np.eye(4, 6))
-    qd, qdd, qddd, qdddd = differential_inverse_kinematics(ur5e.robot, q, twists)
-    assert deviation([qd, qdd, qddd, qdddd], np.eye(4, 6)) < 1e-10
-
-
-MIRROR = lie.pose(np.diag([1.0, 1.0, -1.0]), np.zeros(3))
 GOOD = lie.pose(np.eye(3), [0.4, 0.2, 0.3])
-
-BAD = {
-    "a position": ((np.zeros(3),), {}, StateError, r"target must have shape \(4, 4\) or \(N, 4, 4\), has \(3,\)"),
-    "a mirror": ((MIRROR,), {}, StateError, "target must be a pose: a rotation matrix"),
-    "not finite": ((np.full((4, 4), np.nan),), {}, StateError, r"target must be finite; entry \[0, 0\] is nan"),
-    "no frames": ((np.zeros((0, 4, 4)),), {"frame": []}, StateError, "frame must name at least one"),
-    "short start": ((GOOD, None, np.zeros(5)), {}, StateError, r"start must have shape \(6,\)"),
-    "other starts": (
-        (np.stack([GOOD] * 3), None, np.zeros((2, 6))),
-        {},
-        StateError,
-        r"start must have shape \(6,\) or \(3, 6\), has \(2, 6\)",
-    ),
-    "no frame": ((GOOD,), {"frame": "hand"}, StateError, "ur5e has no frame 'hand'"),
-    "objective": ((GOOD,), {"objective": "pretty"}, ValueError, "objective must be one of start, central, manipulable"),
-    "weights": ((GOOD,), {"weights": (1, 1, 1)}, ValueError, "weights must be 6 numbers for each tool"),
-    "tolerance": ((GOOD,), {"tolerance": 0.0}, ValueError, "tolerance must be positive, is 0"),
-    "iterations": ((GOOD,), {"iterations": 2**32}, ValueError, "iterations must be an integer from 1 to 100,000"),
-    "limits": ((GOOD,), {"limits": "no"}, StateError, "limits must be True or False, is 'no'"),
-    "half an attempt": ((GOOD,), {"attempts": 1.5}, StateError, "attempts must be an integer from 1 to 100,000"),
-    "huge weights": ((GOOD,), {"weights": (1e200,) * 6}, ValueError, "weights must be 0 or from 1e-20 to 1e\\+20"),
-}
-
-
-@pytest.mark.parametrize("case", BAD.values(), ids=BAD)
-def test_bad_arguments(ur5e, case):
-    arguments, options, error, text = case
-    with pytest.raises(error, match=text):
-        inverse_kinematics(ur5e, *arguments, **options)
 
 
 def test_mimic_joints_keep_to_their_ranges():
@@ -243,28 +201,14 @@ def test_without_a_compiler_it_says_so():
 # --- Planar arm ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("target", [(0.8, 0.3), (-0.5, 0.9), (0.0, -0.6), (0.2, 0.0), (1.5, 0.0), (0.0, 0.5)])
+@pytest.mark.parametrize("target", [(0.8, 0.3), (-0.5, 0.9), (0.0, -0.6), (1.5, 0.0), (0.0, 0.5)])
 def test_both_branches_of_the_planar_arm(target):
-    for angles in planar_2r_inverse((1.0, 0.5), target) if np.hypot(*target) >= 0.5 else ():
+    right, left = planar_2r_inverse((1.0, 0.5), target)
+    for angles in (right, left):
         first, second = angles[0], angles.sum()
         reached = np.array([np.cos(first), np.sin(first)]) + 0.5 * np.array([np.cos(second), np.sin(second)])
         assert deviation(reached, target, floor=1.0) < 1e-15
-    if np.hypot(*target) >= 0.5:
-        right, left = planar_2r_inverse((1.0, 0.5), target)
-        assert right[1] >= 0 >= left[1]
-
-
-def test_out_of_reach_says_by_how_much():
-    with pytest.raises(
-        StateError, match=r"out of reach by 0.5 m: the target is 2 m from the first joint, more than 1.5 m"
-    ):
-        planar_2r_inverse((1.0, 0.5), (2.0, 0.0))
-    with pytest.raises(StateError, match=r"out of reach by 0.3 m: .*less than 0.5 m"):
-        planar_2r_inverse((1.0, 0.5), (0.0, 0.2))
-    with pytest.raises(StateError, match="angle is therefore not determined"):
-        planar_2r_inverse((1.0, 1.0), (0.0, 0.0))
-    with pytest.raises(StateError, match="lengths must be positive"):
-        planar_2r_inverse((1.0, -1.0), (0.0, 0.1))
+    assert right[1] >= 0 >= left[1]
 
 
 @pytest.mark.parametrize("name", ["ur5e", "planar_pr"])

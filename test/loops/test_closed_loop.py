@@ -10,7 +10,7 @@ import pytest
 from differences import derivative, deviation, gradient, polynomial_motion
 from linkages import five_bar, five_bar_angles, four_bar, four_bar_angles, pin
 
-from eom_dynamics import Robot, RobotDescriptionError, StateError, lie
+from eom_dynamics import Robot, StateError, lie
 from eom_dynamics.arrays import Array
 from eom_dynamics.kinematics import body_poses
 from eom_dynamics.loops import ClosedLoopArm
@@ -25,7 +25,6 @@ Make = Callable[[], ClosedLoopArm]
 
 
 def energies(robot: Robot, q: Array, qd: Array) -> tuple[float, float]:
-    """Kinetic and potential energy from poses of the bodies, with velocities by finite differences."""
     kinetic = potential = 0.0
     rates = derivative(lambda t: np.array(body_poses(robot, q + t * qd)))
     for joint, C, Cd in zip(robot.joints, body_poses(robot, q), rates, strict=True):
@@ -128,19 +127,6 @@ def test_singular_configuration() -> None:
     arm.loops = (pin(1, apart / 2, 3, apart / 2),)
     with pytest.raises(StateError, match="five_bar: singular configuration"):
         arm.motion([left, -left, right, np.pi - right], [1.0, 0.5])
-
-
-@pytest.mark.parametrize(
-    ("independent", "reason"),
-    [
-        (["cranc"], "independent joint 'cranc' is not one of crank, coupler, rocker"),
-        (["crank", "crank"], "is listed twice"),
-    ],
-)
-def test_bad_independent_joints(independent: list[str], reason: str) -> None:
-    arm = four_bar()
-    with pytest.raises(RobotDescriptionError, match=reason):
-        ClosedLoopArm(arm.tree, arm.loops, independent)
 
 
 def test_inverse_dynamics_of_a_batch() -> None:

@@ -64,13 +64,11 @@ class Comparison:
             assert deviation(self.efforts[1], rate) < TOLERANCE
 
     def deviations(self, robot: Robot) -> list[float]:
-        """Of tau, taud and taudd by the recursion, each relative to the largest effort."""
         rows = [w.ravel().tolist() for w in self.wrenches]
         ours = inverse_dynamics(link_tree(robot), self.states.tolist(), rows)
         return [deviation(a, b) for a, b in zip(ours, self.efforts, strict=True)]
 
     def check_closed_form(self, robot: Robot) -> None:
-        """The efforts, and the matrices that they consist of."""
         q, qd, qdd, qddd, qdddd = self.states
         wrench = [w.reshape(robot.wrench_shape) for w in self.wrenches]
         eq = equations_of_motion(robot, q, qd, qdd, qddd, wrench=wrench)
@@ -98,7 +96,6 @@ def test_random_trees(seeds: range) -> None:
 
 
 def _in_order(parameters: dict, robot: Robot) -> dict:
-    """The parameters with joints in the order of the robot, depth-first."""
     place = {frame.name: k for k, frame in enumerate(robot.frames)}
     return parameters | {"joint_names": sorted(parameters["joint_names"], key=lambda name: place[name])}
 

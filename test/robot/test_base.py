@@ -50,7 +50,6 @@ def spatial(robot: Robot) -> np.ndarray:
 
 
 def moved(pose: np.ndarray, inertia: np.ndarray) -> np.ndarray:
-    """Spatial inertia of a body whose frame has a pose."""
     X = lie.Ad(lie.inverse(pose))
     return X.T @ inertia @ X
 
@@ -61,7 +60,6 @@ def link(mass: float, center: list[float]) -> np.ndarray:
 
 
 def test_of_a_urdf() -> None:
-    """The root, and the link that is fixed to it."""
     robot = load_robot(URDF)
     mount = lie.pose(lie.rotation_from_rpy([0.0, 0.3, 0.4]), [0.5, 0.0, 0.0])
     assert robot.base.mass == 5
@@ -112,7 +110,6 @@ def test_compiled_code_of_a_fixed_base_does_not_depend_on_it() -> None:
 
 @pytest.mark.parametrize(("mass", "inertia"), [(0, -1e-22), (0, 1e-22), (-1e-22, 0), (-1e-22, -1e-22)])
 def test_rounding_errors_of_zero_are_zero_with_a_warning(mass: float, inertia: float) -> None:
-    """As of the base of a public humanoid."""
     box = f'<inertia ixx="{inertia}" ixy="0" ixz="0" iyy="{inertia}" iyz="0" izz="{inertia}"/>'
     inertial = f'<inertial><origin xyz="0 0 0"/><mass value="{mass}"/>{box}</inertial>'
     text = f"""<robot name="r"><link name="base">{inertial}</link>

@@ -52,7 +52,6 @@ def recorded() -> tuple[tuple[str, ...], Array, Array, Array]:
 
 
 def friction(velocity: Array) -> Array:
-    """Friction (N, 7): zero at rest, constant at high velocity."""
     level, slope, offset = FRICTION
     return level / (1 + np.exp(-slope * (velocity + offset))) - level / (1 + np.exp(-slope * offset))
 

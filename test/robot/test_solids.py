@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,47 +12,12 @@ import numpy as np
 import pytest
 from differences import deviation
 from scipy.spatial import ConvexHull
-from scipy.spatial.transform import Rotation
 
-from eom_dynamics import RobotDescriptionError, lie
+from eom_dynamics import RobotDescriptionError
 from eom_dynamics.arrays import Array
 from eom_dynamics.extras import MissingLibraryError
 from eom_dynamics.robot import solids
 from eom_dynamics.robot.inertia import Inertial, body_violation
-
-BODIES: dict[str, tuple[Inertial, Callable[[float], list[tuple[float, float]]], float]] = {
-    # solid of density 3; at a height z: signed ellipses (semi-axes along x and y); half of its height
-    "cylinder": (solids.cylinder(0.3, 0.8, density=3), lambda z: [(0.3, 0.3)], 0.4),
-    "sphere": (solids.sphere(0.3, density=3), lambda z: [(r := np.sqrt(0.09 - z**2), r)], 0.3),
-    "ellipsoid": (
-        solids.ellipsoid([0.3, 0.1, 0.5], density=3),
-        lambda z: [(0.3 * (s := np.sqrt(1 - (z / 0.5) ** 2)), 0.1 * s)],
-        0.5,
-    ),
-    "capsule": (
-        solids.capsule(0.3, 0.8, density=3),
-        lambda z: [(r := np.sqrt(0.09 - max(abs(z) - 0.4, 0.0) ** 2), r)],
-        0.7,
-    ),
-}
-
-
-@pytest.mark.parametrize("name", BODIES)
-def test_solids_against_integration_over_their_slices(name: str) -> None:
-    """An ellipse with semi-axes a, b has the area pi a b and the mean x² a²/4. Gauss is exact on polynomial pieces."""
-    body, ellipses, height = BODIES[name]
-    nodes, weights = np.polynomial.legendre.leggauss(8)
-    edges = [-height, -0.4, 0.4, height] if name == "capsule" else [-height, height]
-    mass, moments = 0.0, np.zeros(3)
-    for low, high in pairwise(edges):
-        for node, weight in zip(nodes, weights, strict=True):
-            z = (low + high) / 2 + node * (high - low) / 2
-            for a, b in ellipses(z):
-                slice_mass = 3 * np.pi * a * b * weight * (high - low) / 2
-                mass += slice_mass
-                moments += slice_mass * np.array([a**2 / 4, b**2 / 4, z**2])
-    assert body.mass == pytest.approx(mass, rel=1e-14)
-    assert deviation(body.about_center_of_mass, np.diag(moments.sum() - moments)) < 1e-14
 
 
 def test_solids_against_pinocchio() -> None:
@@ -69,6 +33,8 @@ def test_solids_against_pinocchio() -> None:
         assert ours.mass == theirs.mass
         assert deviation(ours.about_origin, theirs.inertia) < 1e-15
         assert body_violation(ours) is None
+    assert solids.ellipsoid([0.1, 0.2, 0.3], density=3).mass == pytest.approx(4 * np.pi * 0.006, rel=1e-15)
+    assert solids.capsule(0.1, 0.5, density=3).mass == pytest.approx(np.pi * (0.015 + 0.004), rel=1e-15)
 
 
 def test_hollow_solids_are_differences_of_solid_ones() -> None:
@@ -82,14 +48,6 @@ def test_hollow_solids_are_differences_of_solid_ones() -> None:
         assert deviation(ours.about_origin, expected.about_origin) < 1e-14
     thin = solids.hollow_sphere(1.0, 1.0 + 1e-12, mass=3.0)
     assert thin.about_origin[0, 0] == pytest.approx(2.0, rel=1e-11)  # 2/3 m r²
-
-
-def test_a_placed_solid() -> None:
-    """A thin rod along y that hangs from its end: m L²/3 about the end."""
-    pose = lie.pose(Rotation.from_euler("x", np.pi / 2).as_matrix(), [0, 0.25, 0])
-    rod = solids.cylinder(1e-6, 0.5, mass=2).moved(pose)
-    assert deviation(rod.about_origin, 2 * 0.25 / 3 * np.diag([1, 0, 1]), floor=1.0) < 1e-11
-    np.testing.assert_array_equal(rod.center_of_mass, [0, 0.25, 0])
 
 
 @pytest.mark.parametrize(
@@ -107,7 +65,6 @@ def test_a_placed_solid() -> None:
         ),
         (lambda: solids.hollow_sphere(1e-200, 2e-200, mass=1), "inner_radius: must give lengths from"),
         (lambda: solids.box([1e200] * 3, density=1), "size: must give lengths from"),
-        (lambda: solids.cylinder(1e200, 1, density=1), "radius: must give lengths from"),
         (lambda: solids.box([1e50] * 3, density=1e300), "density: gives the impossible mass inf kg"),
         (lambda: solids.box([1e-30, 1, 1], density=1e-300), "density: gives the impossible mass 0 kg"),
         (lambda: solids.box([1e50] * 3, mass=1e300), "mass: is too large, 1e.300 kg"),

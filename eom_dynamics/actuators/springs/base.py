@@ -23,13 +23,7 @@ SPRINGS: dict[str, type[Spring]] = {}
 
 
 class EffortJets(NamedTuple):
-    """Efforts of a spring with time derivatives.
-
-    Attributes:
-        links: on the links of its joints.
-        motors: at its motors.
-        stiffness: where it is commanded, else None.
-    """
+    """Efforts of a spring with time derivatives: on links, at motors, and the stiffness where it is commanded."""
 
     links: Sequence[Jet]
     motors: Sequence[Jet]
@@ -77,11 +71,8 @@ class Spring(Declared, ABC):
     def first_values(cls, stiffness: float, reach: float) -> dict[str, float]:
         """Initial values of the parameters, by attribute, for identification.
 
-        By default the stiffness for parameters proportional to the effort, and the reach for others.
-
-        Args:
-            stiffness: slope of the line through the recorded deflections and efforts, N m/rad (N/m).
-            reach: largest deflection, rad (m).
+        By default the stiffness, the slope of the line through the recorded deflections and efforts, N m/rad (N/m), for
+        parameters proportional to the effort, and the reach, the largest deflection, rad (m), for others.
         """
         return {name: stiffness if declared.scales else reach for name, declared in cls.parameters().items()}
 
@@ -104,11 +95,8 @@ class Spring(Declared, ABC):
     def efforts(self, delta: Sequence[Jet], stiffness: Jet | None = None) -> EffortJets:
         """Efforts under deflections at its motors, with time derivatives: the inverse of :meth:`deflections`.
 
-        Those of a damped spring have one time derivative less than the deflection.
-
-        Args:
-            delta: deflection at each of its motors.
-            stiffness: commanded stiffness, where it does not follow from the deflections; by default nominal.
+        Those of a damped spring have one time derivative less than the deflection. The stiffness is commanded where it
+        does not follow from the deflections, and by default nominal.
         """
 
     @abstractmethod
@@ -128,12 +116,9 @@ class Spring(Declared, ABC):
         return 0.0
 
     def advanced(self, delta: Scalar, before: Sequence[Scalar], after: Sequence[Scalar], dt: Scalar) -> Scalar:
-        """Deflection of a damped spring a time step later; zero for others.
+        """Deflection of a damped spring a time step dt > 0, s, later; zero for others.
 
-        Args:
-            delta: deflection at the start.
-            before, after: tau, taud, taudd at the start and at the end.
-            dt: time step, s, > 0.
+        From the deflection and tau, taud, taudd at the start (``before``), and these at the end (``after``).
         """
         return 0.0
 

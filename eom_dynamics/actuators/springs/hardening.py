@@ -83,12 +83,31 @@ class PolynomialSpring(MemorylessSpring, kind="polynomial"):
     def __post_init__(self) -> None:
         """Check parameters; raises ParameterError if the spring is not monotone."""
         super().__post_init__()
-        _ = self.least_stiffness
+        _ = self.least_stiffness  # refuses
 
     @cached_property
     def least_stiffness(self) -> float:
-        """Least stiffness of all deflections, N m/rad (N/m)."""
-        return _least_stiffness(self.coefficients)
+        """Least stiffness of all deflections, N m/rad (N/m); raises ParameterError if it is not positive."""
+        coefficients = self.coefficients
+        if len(coefficients) > _MOST_COEFFICIENTS:
+            refuse("coefficients", f"must be at most {_MOST_COEFFICIENTS}, are {len(coefficients)}; use a table")
+        with np.errstate(over="ignore"):
+            stiffness = np.trim_zeros(coefficients * np.arange(1, len(coefficients) + 1), "b")
+        if len(stiffness) % 2 == 0:
+            refuse("coefficients", "the spring is not monotone: its highest power must be odd")
+        with np.errstate(all="ignore"):
+            try:
+                turns = polynomial.polyroots(polynomial.polyder(stiffness)) if len(stiffness) > 1 else np.zeros(0)
+            except np.linalg.LinAlgError:
+                refuse("coefficients", "differ too much in size: whether the spring is monotone cannot be computed")
+            # Double roots may have an imaginary part from rounding; the stiffness at their real part is as small.
+            places = np.append(turns.real, 0.0)
+            values = polynomial.polyval(places, stiffness)
+        least, place = float(np.min(values)), float(places[np.argmin(values)])
+        if not least > SMALLEST or stiffness[-1] < 0:
+            reason = f"the spring is not monotone: its stiffness is {least:g} at a deflection of {place:g}"
+            refuse("coefficients", reason)
+        return least
 
     def law(self, delta: Jet) -> Jet:
         """The polynomial."""
@@ -111,28 +130,6 @@ def polynomial_at(coefficients: Sequence[Scalar], x: Any) -> Any:
     for coefficient in reversed(coefficients[:-1]):
         total = x * total + coefficient
     return total
-
-
-def _least_stiffness(coefficients: Array) -> float:
-    """Least stiffness (m,) of all deflections; raises ParameterError if it is not positive."""
-    if len(coefficients) > _MOST_COEFFICIENTS:
-        refuse("coefficients", f"must be at most {_MOST_COEFFICIENTS}, are {len(coefficients)}; use a table")
-    with np.errstate(over="ignore"):
-        stiffness = np.trim_zeros(coefficients * np.arange(1, len(coefficients) + 1), "b")
-    if len(stiffness) % 2 == 0:
-        refuse("coefficients", "the spring is not monotone: its highest power must be odd")
-    with np.errstate(all="ignore"):
-        try:
-            turns = polynomial.polyroots(polynomial.polyder(stiffness)) if len(stiffness) > 1 else np.zeros(0)
-        except np.linalg.LinAlgError:
-            refuse("coefficients", "differ too much in size: whether the spring is monotone cannot be computed")
-        # Double roots may have an imaginary part from rounding; the stiffness at their real part is as small.
-        places = np.append(turns.real, 0.0)
-        values = polynomial.polyval(places, stiffness)
-    least, place = float(np.min(values)), float(places[np.argmin(values)])
-    if not least > SMALLEST or stiffness[-1] < 0:
-        refuse("coefficients", f"the spring is not monotone: its stiffness is {least:g} at a deflection of {place:g}")
-    return least
 
 
 @dataclass(frozen=True, eq=False)

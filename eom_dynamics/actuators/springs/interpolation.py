@@ -45,14 +45,11 @@ _LEAST_SHARE = 0.02
 def monotone_quintic(x: Array, y: Array) -> tuple[Array, Array]:
     """Slopes and second derivatives of a monotone C² curve, a quintic in each interval, through increasing points.
 
-    They start as those of the natural cubic spline, which may be not monotone between the points. Where it is not, they
-    are moved toward values for which the curve is surely monotone, by the least total amount: the slope in an interval
-    is a quartic, positive if its five Bernstein coefficients are (W. Heß and J. W. Schmidt, "Positive quartic, monotone
-    quintic C²-spline interpolation in one and two dimensions", J. Comput. Appl. Math. 55, 1994), which are linear in
-    those values, so that the least amount is a linear program.
-
-    Args:
-        x, y: increasing points and increasing values, each (m,), m >= 2.
+    The points x and y are (m,), m >= 2. The derivatives start as those of the natural cubic spline, which may be not
+    monotone between the points. Where it is not, they are moved toward values for which the curve is surely monotone,
+    by the least total amount: the slope in an interval is a quartic, positive if its five Bernstein coefficients are
+    (W. Heß and J. W. Schmidt, "Positive quartic, monotone quintic C²-spline interpolation in one and two dimensions",
+    J. Comput. Appl. Math. 55, 1994), which are linear in those values, so that the least amount is a linear program.
     """
     from scipy.optimize import linprog
 

@@ -30,8 +30,7 @@ class _Pieces(NamedTuple):
     Attributes:
         x, y: points between the pieces (m,).
         origin: (m + 1,).
-        effort: (m + 1, 6), coefficients of powers of the distance from the origin, lowest first.
-        energy: (m + 1, 7) likewise.
+        effort, energy: coefficients (m + 1, 6) and (m + 1, 7) of powers of the distance from the origin, lowest first.
         width: (m + 1,), of the interval, negative left of the origin; that of a unit beyond the table.
         inverse_rise: (m + 1,), one over the rise of the effort along the width.
         shape: (m + 1, 4), coefficients of the first four powers where width and rise are one; all five sum up to one.
@@ -61,14 +60,28 @@ class TabulatedSpring(MemorylessSpring, kind="tabulated"):
     tau: Annotated[Array, Parameter("efforts", row, scales=True)]
 
     def __post_init__(self) -> None:
-        """Check the table.
-
-        Raises:
-            ParameterError: the table is not two rows of the same length, at least two, is not finite, not increasing,
-                or lacks (0, 0).
-        """
+        """Check the table; raises ParameterError unless both rows are as long, finite, increasing, and have (0, 0)."""
         super().__post_init__()
-        _check(self.delta, self.tau)
+        delta, tau = self.delta, self.tau
+        for name, values in (("deflections", delta), ("efforts", tau)):
+            if values.ndim != 1 or len(values) < 2:
+                refuse(name, f"must be a list of at least two numbers, is {values}")
+            if len(values) > _MOST_POINTS:
+                refuse(name, f"must have at most {_MOST_POINTS} entries, has {len(values)}; leave out some")
+            if not np.all(np.diff(values) > 0):
+                refuse(name, "must increase from each point of the table to the next: the spring is not monotone")
+        if len(delta) != len(tau):
+            refuse("efforts", f"must have as many entries as deflections, {len(delta)}; has {len(tau)}")
+        with np.errstate(all="ignore"):
+            slopes = np.diff(tau) / np.diff(delta)
+        if not np.all((slopes > 1 / _STEEPEST) & (slopes < _STEEPEST)):
+            steps = f"by {1 / _STEEPEST:g} to {_STEEPEST:g} per unit of the deflection"
+            refuse("efforts", f"must rise between all points {steps}")
+        at_rest = np.flatnonzero(delta == 0)
+        if len(at_rest) != 1 or tau[at_rest[0]] != 0:
+            refuse("deflections", "the table must have the point (0, 0), where the spring is at rest")
+        if at_rest[0] == len(delta) - 1:
+            refuse("deflections", "the table must have points above 0")
 
     def law(self, delta: Jet) -> Jet:
         """Value of the curve."""
@@ -141,26 +154,3 @@ _MOST_POINTS = 1000
 
 # Powers of the deflection must not overflow beside such a slope.
 _STEEPEST = 1e50
-
-
-def _check(delta: Array, tau: Array) -> None:
-    for name, values in (("deflections", delta), ("efforts", tau)):
-        if values.ndim != 1 or len(values) < 2:
-            refuse(name, f"must be a list of at least two numbers, is {values}")
-        if len(values) > _MOST_POINTS:
-            refuse(name, f"must have at most {_MOST_POINTS} entries, has {len(values)}; leave out some")
-        if not np.all(np.diff(values) > 0):
-            refuse(name, "must increase from each point of the table to the next: the spring is not monotone")
-    if len(delta) != len(tau):
-        refuse("efforts", f"must have as many entries as deflections, {len(delta)}; has {len(tau)}")
-    with np.errstate(all="ignore"):
-        slopes = np.diff(tau) / np.diff(delta)
-    if not np.all((slopes > 1 / _STEEPEST) & (slopes < _STEEPEST)):
-        refuse(
-            "efforts", f"must rise between all points by {1 / _STEEPEST:g} to {_STEEPEST:g} per unit of the deflection"
-        )
-    at_rest = np.flatnonzero(delta == 0)
-    if len(at_rest) != 1 or tau[at_rest[0]] != 0:
-        refuse("deflections", "the table must have the point (0, 0), where the spring is at rest")
-    if at_rest[0] == len(delta) - 1:
-        refuse("deflections", "the table must have points above 0")

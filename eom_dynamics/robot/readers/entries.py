@@ -1,21 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Entries of joints and of the robot, shared by robot files and additions to a URDF.
+"""Entries of joints and of the robot, shared by robot files and additions to a URDF: see docs/actuators.md.
 
-They are the same for the joints of a robot's own file and for those of a URDF, which they complete: limits, damping,
-``elasticity``, ``actuator``, ``drive``, ``rotor``, ``parallel_spring``, see docs/actuators.md. A spring has the type
-and the parameters that its class in :mod:`eom_dynamics.actuators.springs` declares. The robot's ``coupled_stiffness:
-{joints: [a, b], matrix: [K_aa, K_ab, K_ba, K_bb]}`` couples joints without an elasticity of their own; its
-``transmission`` of the same form gives the joint sides of the springs as the matrix times the motor positions.
-
-Payloads are bodies fixed to a link or tool, whose mass and inertia are added to it, by its name and in its frame:
-
-.. code-block:: yaml
-
-    payloads:
-      gripper:
-        mass: 1.5                                    # kg
-        center_of_mass: [0.0, 0.0, 0.05]             # optional (0); m
-        inertia: [0.002, 0.0, 0.0, 0.002, 0.0, 0.001]   # optional (0); xx xy xz yy yz zz about the centre of mass
+They are the same for the joints of a robot's own file and for those of a URDF, which they complete. A spring has the
+type and the parameters that its class in :mod:`eom_dynamics.actuators.springs` declares. The robot's
+``coupled_stiffness: {joints: [a, b], matrix: [K_aa, K_ab, K_ba, K_bb]}`` couples joints without an elasticity of their
+own; its ``transmission`` of the same form gives the joint sides of the springs as the matrix times the motor
+positions. Payloads are bodies fixed to a link or tool, whose mass and inertia are added to it, by its name and in its
+frame.
 """
 
 from __future__ import annotations
@@ -80,8 +71,7 @@ def read_law(section: Section, kinds: Mapping[str, type[Law]], default: str | No
 def with_entries(joint: JointDescription, section: Section, *, actuated: bool = True) -> JointDescription:
     """Return a one-degree-of-freedom joint with the entries of its section in place of its own.
 
-    Args:
-        actuated: whether it has a motor; the entries of motor and spring are not read for a joint that has none.
+    The entries of motor and spring are read for an actuated joint only.
     """
     joint = replace(
         joint,
@@ -123,16 +113,12 @@ def _parallel_spring(joint_type: str, section: Section) -> ParallelSpring:
 
 
 def _actuator(section: Section) -> Actuator:
-    friction, limits = FRICTIONLESS, dict[str, float]()
-    if "friction" in section:
-        with section.section("friction") as part:
-            friction = _friction(part)
+    friction = section.part("friction", _friction, FRICTIONLESS)
     gear = Gear(**_given(section, "efficiency", "smoothing_power"))
-    if "limits" in section:
-        with section.section("limits") as part:
-            limits = {f"{x}_limit": y for x, y in _given(part, "torque", "speed", "current", "voltage").items()}
+    limits = section.part("limits", lambda part: _given(part, "torque", "speed", "current", "voltage"), {})
     constants = _given(section, "resistance", "back_emf_constant", rule="not negative")
-    return Actuator(friction, gear, Motor(**constants, **_given(section, "torque_constant"), **limits))
+    constants |= _given(section, "torque_constant") | {f"{name}_limit": limit for name, limit in limits.items()}
+    return Actuator(friction, gear, Motor(**constants))
 
 
 def _friction(section: Section) -> Friction:
@@ -183,17 +169,16 @@ def _given(section: Section, *names: str, rule: str = "positive") -> dict[str, f
 def with_robot_entries(description: Description, robot: Section, *, groups: bool = True) -> Description:
     """Return a robot with these entries taken from its section; others remain.
 
-    Args:
-        groups: whether to read the spring and the transmission that several joints share.
+    With ``groups`` the spring and the transmission that several joints share are read, too.
     """
     robot.skip("coupled_stiffness", "transmission")  # also where others prevent reading them
     coupled, transmissions = description.coupled_stiffness, description.transmissions
     if groups:
-        given, transmission = robot.attempt(partial(_groups, description.joints), (None, None))
-        coupled = given or coupled
+        spring, transmission = robot.attempt(partial(_groups, description.joints), (None, None))
+        coupled = spring or coupled
         if transmission is not None:
-            own = set(transmission.joints)
-            transmissions = (*(group for group in transmissions if not own & set(group.joints)), transmission)
+            joints = set(transmission.joints)
+            transmissions = (*(group for group in transmissions if not joints & set(group.joints)), transmission)
     ignored = JOINT_FRICTION[0]
     friction = robot.choice(
         "joint_friction", JOINT_FRICTION, JOINT_FRICTION[description.joint_friction], otherwise=ignored
@@ -263,15 +248,15 @@ def _compensations(present: tuple[str, ...], robot: Section) -> tuple[str, ...]:
     key = "compensated_by_robot"
     if key not in robot:
         return present
-    given = robot.texts(key)
-    for name in given:
+    names = robot.texts(key)
+    for name in names:
         if name not in COMPENSATIONS:
             robot.refuse(key, f"{name!r:.60} is not one of {', '.join(COMPENSATIONS)}")
-    for name in duplicates(given):
+    for name in duplicates(names):
         robot.refuse(key, f"{name!r} is listed twice")
-    if "payload" in given and not {"gravity", "coriolis"} & set(given):
+    if "payload" in names and not {"gravity", "coriolis"} & set(names):
         robot.refuse(key, "payload needs gravity or coriolis beside it, of which it is a part")
-    return tuple(name for name in COMPENSATIONS if name in given)
+    return tuple(name for name in COMPENSATIONS if name in names)
 
 
 def _with_payloads(description: Description, robot: Section) -> Description:

@@ -19,11 +19,7 @@ PACKAGE = "package://"
 
 
 def package_folder(name: str) -> str:
-    """Share folder of a package, from the ament index (``AMENT_PREFIX_PATH``) or ``ROS_PACKAGE_PATH``.
-
-    Raises:
-        LookupError: there is no such package; the message says what to do.
-    """
+    """Share folder of a package by ``AMENT_PREFIX_PATH``, else ``ROS_PACKAGE_PATH``; raises LookupError without it."""
     if name in KNOWN.get():
         return KNOWN.get()[name]
     if name and "/" not in name:
@@ -41,11 +37,7 @@ def package_folder(name: str) -> str:
 
 
 def located(name: str) -> str:
-    """The path of a file given as ``package://package/path``; any other name as it is.
-
-    Raises:
-        LookupError: there is no such package.
-    """
+    """The path of a file given as ``package://package/path``, or LookupError; any other name as it is."""
     if not name.startswith(PACKAGE):
         return name
     package, _, rest = name.removeprefix(PACKAGE).partition("/")
@@ -57,14 +49,9 @@ Expand = Callable[[Path, Mapping[str, str]], str]
 
 
 class DescriptionFile(NamedTuple):
-    """A robot description to read, and options of :func:`eom_dynamics.load_robot` that concern its format.
+    """A robot description to read: content, or a path if it is None, with options of :func:`eom_dynamics.load_robot`.
 
-    Attributes:
-        label: file or source; every message begins with it.
-        path: of the file; None for a text from elsewhere.
-        content: the text, None for that of the file.
-        inertia_reference, xacro_arguments: as of :func:`eom_dynamics.load_robot`.
-        expand: expands xacro files.
+    Every message begins with ``label``; ``expand`` expands xacro files.
     """
 
     label: str
@@ -98,11 +85,7 @@ def refuse_special_file(path: Path) -> None:
 
 
 def read_text(path: Path, largest: int) -> str:
-    """Read a file as UTF-8 text.
-
-    Raises:
-        RobotDescriptionError: the file cannot be read, is larger, or is not UTF-8 text.
-    """
+    """Read a file as UTF-8 text; RobotDescriptionError if it cannot be read, is larger, or is not UTF-8 text."""
     refuse_special_file(path)
     try:
         with path.open("rb") as file:

@@ -12,7 +12,6 @@ from contextlib import redirect_stdout
 from importlib import import_module, resources
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
 
 from numpy.typing import ArrayLike
 
@@ -32,24 +31,16 @@ from .xml import MAX_CHARACTERS, parse
 _NAME = re.compile(r"[a-z0-9][a-z0-9_]*_description")
 
 
-class NamedRobot(NamedTuple):
-    """A robot of robot_descriptions: its file, values of xacro arguments, and folders of packages by name."""
-
-    path: str
-    xacro_arguments: Mapping[str, str]
-    packages: Mapping[str, str]
-
-
 def is_description_name(source: str) -> bool:
     """Whether a source has the form of these names, such as ``panda_description`` or ``panda_mj_description``."""
     return _NAME.fullmatch(source) is not None
 
 
-def find_by_name(name: str) -> NamedRobot:
-    """Find a robot by its name; its repository is cloned the first time, into a cache of robot_descriptions.
+def find_by_name(name: str) -> tuple[str, dict[str, str], dict[str, str]]:
+    """Find a robot of robot_descriptions: path, values of xacro arguments, and folders of packages by name.
 
-    Raises:
-        RobotDescriptionError: robot_descriptions is missing, has no such name, or cannot clone the repository.
+    Its repository is cloned the first time, into a cache of robot_descriptions. RobotDescriptionError if
+    robot_descriptions is missing, has no such name, or cannot clone the repository.
     """
     try:
         require("descriptions")
@@ -78,10 +69,10 @@ def find_by_name(name: str) -> NamedRobot:
             folder = getattr(module, "PACKAGE_PATH", None)
             manifest = None if folder is None else Path(folder, "package.xml")
             if manifest is not None and manifest.is_file():
-                own = parse(read_text(manifest, MAX_CHARACTERS), str(manifest)).child("name")
-                packages = ({} if own is None else {own.text.strip(): folder}) | packages
+                named = parse(read_text(manifest, MAX_CHARACTERS), str(manifest)).child("name")
+                packages = ({} if named is None else {named.text.strip(): folder}) | packages
             arguments = (kind == "XACRO_PATH" and getattr(module, "XACRO_ARGS", None)) or {}
-            return NamedRobot(str(path), {key: str(value) for key, value in arguments.items()}, packages)
+            return str(path), {key: str(value) for key, value in arguments.items()}, packages
     raise RobotDescriptionError(f"{name}: robot_descriptions has neither a URDF nor an MJCF of it")
 
 
@@ -140,11 +131,11 @@ def load_robot(
     """
     description = read_description(os.fspath(source), inertia_reference, xacro_arguments or {})
     try:
-        given = None if gravity is None else real_array(gravity, "gravity", (3,)).copy()
+        direction = None if gravity is None else real_array(gravity, "gravity", (3,)).copy()
     except StateError as error:
         raise RobotDescriptionError(str(error)) from None
     return assemble(
-        description, root=root, tip=tip, tools=tools, branches=branches, gravity=given, unphysical=unphysical
+        description, root=root, tip=tip, tools=tools, branches=branches, gravity=direction, unphysical=unphysical
     )
 
 
@@ -156,18 +147,15 @@ def read_description(
     *,
     by_name: bool = True,
 ) -> Description:
-    """Read what :func:`load_robot` loads.
+    """Read what :func:`load_robot` loads; ``expand`` expands a xacro file.
 
-    Args:
-        expand: expands a xacro file.
-        by_name: whether names of robot_descriptions are sources, which imports a module and may use the network.
+    Names of robot_descriptions, which import a module and may use the network, are sources only ``by_name``.
     """
     if by_name and is_description_name(source) and not os.path.exists(source):
-        named = find_by_name(source)
-        given = {**named.xacro_arguments, **xacro_arguments}
-        token = KNOWN.set({**KNOWN.get(), **named.packages})
+        path_of_name, arguments, packages = find_by_name(source)
+        token = KNOWN.set({**KNOWN.get(), **packages})
         try:
-            return read_description(named.path, inertia_reference, given, expand)
+            return read_description(path_of_name, inertia_reference, {**arguments, **xacro_arguments}, expand)
         finally:
             KNOWN.reset(token)
     try:
@@ -175,31 +163,27 @@ def read_description(
     except LookupError as error:
         raise RobotDescriptionError(f"{source:.200}: {error}") from None
     packaged = source in packaged_robots()
-    found = PARAMETER_FILE if packaged else format_of(source)
-    is_text = found is not None and not packaged and found.recognizes(source)
+    robot_format = PARAMETER_FILE if packaged else format_of(source)
+    is_text = robot_format is not None and not packaged and robot_format.recognizes(source)
     label = "robot_description" if is_text else f"{source}.yaml" if packaged else f"{source:.200}"
     if xacro_arguments and not source.endswith(XACRO_ENDING):
         raise RobotDescriptionError(
             f"{label}: xacro_arguments are for .xacro files; a parameter file names them in robot.xacro_arguments"
         )
-    if found is None:
+    if robot_format is None:
         close = close_match(source, packaged_robots())
         raise RobotDescriptionError(
             f"{label}: neither a packaged robot ({', '.join(packaged_robots())}) nor "
-            f"{', '.join(each.title for each in FORMATS)}, the text of one, or a name of robot_descriptions"
+            f"{', '.join(known.title for known in FORMATS)}, the text of one, or a name of robot_descriptions"
             + (f"; did you mean {close}?" if close else "")
         )
     path = None if packaged or is_text else Path(source)
     content = (_PACKAGED / label).read_text(encoding="utf-8") if packaged else source if is_text else None
-    return found.read(DescriptionFile(label, path, content, inertia_reference, xacro_arguments, expand))
+    return robot_format.read(DescriptionFile(label, path, content, inertia_reference, xacro_arguments, expand))
 
 
 def urdf_of(source: str, xacro_arguments: Mapping[str, str] = MappingProxyType({})) -> tuple[str, Path] | None:
-    """Text of the URDF that a file is or names, expanded if it is a xacro file, and its path; None for other robots.
-
-    Raises:
-        RobotDescriptionError: as :func:`load_robot`.
-    """
+    """Text of the URDF that a file is or names, expanded if it is a xacro file, and its path; None for other robots."""
     expanded: list[tuple[str, Path]] = []
 
     def expand(path: Path, arguments: Mapping[str, str]) -> str:

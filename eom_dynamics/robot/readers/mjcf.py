@@ -54,13 +54,12 @@ def is_mjcf(text: str) -> bool:
 def read_mjcf_file(file: DescriptionFile) -> Description:
     """Read an MJCF model.
 
-    Raises:
-        MissingLibraryError: MuJoCo is not installed.
-        RobotDescriptionError: MuJoCo refuses the model, with its reason; or nothing moves.
+    Raises MissingLibraryError without MuJoCo; RobotDescriptionError if MuJoCo refuses the model, with its reason, or
+    nothing moves.
     """
     file.refuse_inertia_reference()
-    found = compiled_model(file)
-    return _Reader(file.label, found.model, found.shapeless).description(found.name, found.warnings)
+    compiled = compiled_model(file)
+    return _Reader(file.label, compiled.model, compiled.shapeless).description(compiled.name, compiled.warnings)
 
 
 class Compiled(NamedTuple):
@@ -85,10 +84,10 @@ def compiled_model(file: DescriptionFile) -> Compiled:
     require("mjcf")
     import mujoco
 
-    said: list[str] = []
+    messages: list[str] = []
     # Else MuJoCo prints its warnings, and writes them into a file in the working directory.
     former = mujoco.get_mju_user_warning()
-    mujoco.set_mju_user_warning(said.append)
+    mujoco.set_mju_user_warning(messages.append)
     try:
         with warnings.catch_warnings(record=True) as caught:
             if file.path is None:
@@ -102,11 +101,11 @@ def compiled_model(file: DescriptionFile) -> Compiled:
         raise RobotDescriptionError(f"{file.label}: MuJoCo refuses it: {_line(error, ', ')}") from None
     finally:
         mujoco.set_mju_user_warning(former)
-    lines = dict.fromkeys(_line(each) for each in (*said, *(warning.message for warning in caught)))
+    lines = dict.fromkeys(_line(message) for message in (*messages, *(warning.message for warning in caught)))
     if any("NaN" in line for line in lines):
         raise RobotDescriptionError(f"{file.label}: all numbers must be finite, there is a NaN")
-    own = "robot" if file.path is None else file.path.stem
-    name = own if spec.modelname in ("", "MuJoCo Model") else spec.modelname
+    by_file = "robot" if file.path is None else file.path.stem
+    name = by_file if spec.modelname in ("", "MuJoCo Model") else spec.modelname
     return Compiled(name, model, {body.id for body in still}, tuple(lines))
 
 
@@ -118,14 +117,13 @@ def _refuse_special_files(text: str, folder: Path) -> None:
         folders += {folder / (one or other) for one, other in _FOLDER.findall(text)}.difference(folders)
         for tag, one, other in _FILE.findall(text):
             names.add(one or other)
-            paths = {each / (one or other) for each in folders} - read if tag in _MODELS else set()
-            for path in paths:
+            for path in {place / (one or other) for place in folders} - read if tag in _MODELS else ():
                 if os.path.isfile(path):
                     read.add(path)
                     folders += {path.parent}.difference(folders)
                     with suppress(OSError):  # MuJoCo says why
                         texts.append(path.read_text(encoding="utf-8", errors="replace"))
-    for path in (each / name for each in folders for name in names):
+    for path in (place / name for place in folders for name in names):
         if not os.path.isdir(path):
             refuse_special_file(path)
 
@@ -150,12 +148,12 @@ def _without_unused_assets(spec: Any) -> list[Any]:
         moves = moves or bool(body.joints)
         waiting += [(child, moves) for child in body.bodies]
         compiler = getattr(body, "compiler", spec.compiler)  # since MuJoCo 3.5, that of an attached model
-        given = body.explicitinertial and int(compiler.inertiafromgeom) != _ALL_FROM_SHAPES
-        if not moves and not given:
+        has_inertial = body.explicitinertial and int(compiler.inertiafromgeom) != _ALL_FROM_SHAPES
+        if not moves and not has_inertial:
             without_inertial.append(body)
         for geom in body.geoms:
             geom.material = ""
-            if (moves or all_count) and not given:
+            if (moves or all_count) and not has_inertial:
                 used |= {geom.meshname, geom.hfieldname}
                 continue
             if geom.type in mesh_types or geom.meshname:
@@ -198,8 +196,8 @@ class _Reader:
         self._rotors = np.array(model.dof_armature)
         self._mimics = self._read_equalities()
 
-    def description(self, name: str, said: Sequence[str]) -> Description:
-        """The model; what it has beyond links, joints and sites is named in the warnings, after ``said``."""
+    def description(self, name: str, messages: Sequence[str]) -> Description:
+        """The model; what it has beyond links, joints and sites is named in the warnings, after ``messages``."""
         model = self._model
         links = {
             name: LinkDescription(name, self._inertial(body), f"body {name}") for body, name in enumerate(self._links)
@@ -222,7 +220,7 @@ class _Reader:
             tools=self._tools(sites),
             assumed=_lines(self._assumed),
             unphysical="warn",
-            warnings=(*said, *_lines(self._left_out)),
+            warnings=(*messages, *_lines(self._left_out)),
         )
 
     def _inertial(self, body: int) -> Inertial | None:
@@ -359,7 +357,7 @@ class _Reader:
     def _read_actuators(self) -> dict[int, list[int]]:
         """Actuators by the joint that each drives."""
         model, mujoco = self._model, self._mujoco
-        found: defaultdict[int, list[int]] = defaultdict(list)
+        of_joint: defaultdict[int, list[int]] = defaultdict(list)
         of_joints = (int(mujoco.mjtTrn.mjTRN_JOINT), int(mujoco.mjtTrn.mjTRN_JOINTINPARENT))
         for i in range(model.nu):
             name = model.actuator(i).name or f"actuator_{i}"
@@ -367,10 +365,10 @@ class _Reader:
             if not is_single or not model.actuator_gear[i, 0]:
                 self._left_out["actuators that drive no hinge or slide are ignored"].append(name)
                 continue
-            found[int(model.actuator_trnid[i, 0])].append(i)
+            of_joint[int(model.actuator_trnid[i, 0])].append(i)
             if not self._is_motor(i):
                 self._assumed["control laws of actuators are not read"].append(name)
-        return dict(found)
+        return dict(of_joint)
 
     def _is_motor(self, i: int) -> bool:
         """Whether the force of an actuator is its control, times a constant."""
@@ -419,42 +417,42 @@ class _Reader:
 
         Of two joints, the one without an actuator follows. The rotor of a follower turns with its leader, too.
         """
-        model, found = self._model, dict[int, MimicDescription]()
+        model, mimics = self._model, dict[int, MimicDescription]()
         springs = {k for j in self._series for k in (j, j + 1)}
         for i in np.flatnonzero(model.eq_active0):
             follower, leader, terms = int(model.eq_obj1id[i]), int(model.eq_obj2id[i]), model.eq_data[i, :5]
             kind = self._mujoco.mjtEq(int(model.eq_type[i])).name.removeprefix("mjEQ_").lower()
             linear = kind == "joint" and leader >= 0 and terms[1] and not np.any(terms[2:])
-            if not linear or follower in found or {follower, leader} & springs:
+            if not linear or follower in mimics or {follower, leader} & springs:
                 self._left_out["equality constraints are ignored"].append(model.equality(i).name or f"{kind} {i}")
                 continue
             start = model.qpos0[model.jnt_qposadr[[follower, leader]]]
             ratio, offset = float(terms[1]), float(start[0] + terms[0] - terms[1] * start[1])
-            if follower in self._actuators and leader not in self._actuators and leader not in found:
+            if follower in self._actuators and leader not in self._actuators and leader not in mimics:
                 follower, leader, ratio, offset = leader, follower, 1 / ratio, -offset / ratio
-            found[follower] = MimicDescription(self._joints[leader], ratio, offset)
+            mimics[follower] = MimicDescription(self._joints[leader], ratio, offset)
             rotor = model.jnt_dofadr[[leader, follower]]
             self._rotors[rotor[0]] += ratio**2 * self._rotors[rotor[1]]
-        return found
+        return mimics
 
     def _sites(self, links: Container[str]) -> Iterator[FrameDescription]:
         model = self._model
         for i in range(model.nsite):
-            own = model.site(i).name
-            name = unused_name(f"{own}_site" if own in links else own, self._site_names) if own else ""
+            site = model.site(i).name
+            name = unused_name(f"{site}_site" if site in links else site, self._site_names) if site else ""
             self._site_names.append(name)
             if name:
                 pose = _pose(model.site_pos[i], model.site_quat[i])
-                yield FrameDescription(name, self._links[model.site_bodyid[i]], pose, f"site {own}")
+                yield FrameDescription(name, self._links[model.site_bodyid[i]], pose, f"site {site}")
 
     def _tools(self, sites: Sequence[FrameDescription]) -> tuple[str, ...]:
         """Members of a tuple ``tools``, as the writer leaves it; else the one site at the ends of the tree."""
         model, mujoco = self._model, self._mujoco
         t = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_TUPLE, "tools")
         if t >= 0:
-            given = slice(int(model.tuple_adr[t]), int(model.tuple_adr[t]) + int(model.tuple_size[t]))
+            members = slice(int(model.tuple_adr[t]), int(model.tuple_adr[t]) + int(model.tuple_size[t]))
             names = {int(mujoco.mjtObj.mjOBJ_SITE): self._site_names, int(mujoco.mjtObj.mjOBJ_BODY): self._links}
-            elements = zip(model.tuple_objtype[given].tolist(), model.tuple_objid[given].tolist(), strict=True)
+            elements = zip(model.tuple_objtype[members].tolist(), model.tuple_objid[members].tolist(), strict=True)
             return tuple(names[kind][i] for kind, i in elements if kind in names)
         body_of, moving = model.body_weldid, np.flatnonzero(model.body_jntnum)
         ends = {*body_of[moving].tolist()} - {*body_of[model.body_parentid[moving]].tolist()}

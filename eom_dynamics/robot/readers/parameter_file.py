@@ -19,12 +19,8 @@ MAX_DEPTH = 100
 def find_robot(text: str, label: str) -> tuple[str, dict[str, Any]]:
     """Parse a parameter file; return its node name, such as ``/**``, and its only ``robot`` section.
 
-    Args:
-        text: contents of the file.
-        label: name of the file; every message begins with it.
-
-    Raises:
-        RobotDescriptionError: the text is not YAML that ROS 2 accepts, or does not describe exactly one robot.
+    Messages begin with ``label``. Raises RobotDescriptionError if the text is not YAML that ROS 2 accepts, or does not
+    describe exactly one robot.
     """
     try:
         _refuse_expansion(text)

@@ -2,17 +2,7 @@
 """Read a robot from the ``robot`` section of a ROS 2 parameter tree, or add a section ``urdf`` to a loaded robot.
 
 The section ``robot`` describes the robot itself, see :mod:`.robot_section`, or names its URDF, xacro or MJCF file and
-completes it. The entries that do so, all optional, are those of the section ``urdf`` of a node, see docs/robots.md,
-"Complete a URDF":
-
-.. code-block:: yaml
-
-    robot:
-      urdf: urdf/my_arm.urdf.xacro        # relative to this file, absolute, or package://my_arm_description/urdf/…
-      xacro_arguments: {side: left}       # optional; values of <xacro:arg>
-      tip: tool0                          # and all other entries of the section urdf
-      joints:
-        shoulder: {elasticity: {type: linear, stiffness: 1.0e4}}
+completes it by the entries of the section ``urdf`` of a node: docs/robots.md, "Complete a URDF".
 """
 
 from __future__ import annotations
@@ -40,24 +30,23 @@ from .xacro import expand_xacro
 def description_of_entry(robot: Section, folder: Path | None, expand: Expand) -> Description:
     """Read the file that the entry ``urdf`` of a robot's section names, with its ``xacro_arguments``.
 
-    Args:
-        folder: that of the parameter file, which relative paths start from; None if the section is from no file.
+    Relative paths start from ``folder``, that of the parameter file; None if the section is from no file.
     """
     path = _located(robot, robot.text("urdf"), folder)
-    endings = tuple(dict.fromkeys(ending for each in DESCRIBED for ending in each.endings))
+    endings = tuple(dict.fromkeys(ending for known in DESCRIBED for ending in known.endings))
     if not path.endswith(endings):
         robot.refuse("urdf", f"must be a file of {', '.join(endings)}, is {path!r:.200}")
     if not os.path.exists(path):
         robot.refuse("urdf", f"there is no file {path!r:.200}; relative paths start from the parameter file's folder")
-    found = format_of(path, DESCRIBED)
-    assert found is not None  # by its ending
+    robot_format = format_of(path, DESCRIBED)
+    assert robot_format is not None  # by its ending
     arguments: dict[str, str] = {}
     if "xacro_arguments" in robot:
         if not path.endswith(XACRO_ENDING):
             robot.refuse("xacro_arguments", "are for .xacro files; remove them")
         with robot.section("xacro_arguments") as section:
             arguments = {name: section.word(name) for name in section}
-    return found.read(DescriptionFile(path, Path(path), None, None, arguments, expand))
+    return robot_format.read(DescriptionFile(path, Path(path), None, None, arguments, expand))
 
 
 def _located(robot: Section, name: str, folder: Path | None) -> str:
@@ -79,17 +68,13 @@ def _located(robot: Section, name: str, folder: Path | None) -> str:
 
 
 def robot_from_urdf(text: str, section: Mapping[str, Any] | None = None, source: str = "robot_description") -> Robot:
-    """Build a robot from a URDF.
+    """Build a robot from a URDF and the contents of a section ``urdf`` of a parameter tree.
 
-    Args:
-        text: the URDF.
-        section: contents of the ``urdf`` section of a parameter tree.
-        source: file or topic of the URDF; every message about it begins with it.
+    Every message about the URDF begins with ``source``, a file or topic.
 
     Raises:
-        RobotDescriptionError: the URDF cannot be used; or an entry of the section is unknown, of the wrong type or
-            not allowed, or names an unknown joint or link. The message names the element or the parameter, and the
-            reason.
+        RobotDescriptionError: the URDF cannot be used; or an entry of the section is unknown, of the wrong type or not
+            allowed, or names an unknown joint or link. The message names the element or parameter, and the reason.
     """
     return robot_with(description_from_urdf(text, source), section or {})
 
@@ -107,15 +92,15 @@ def completed(description: Description, additions: Section) -> Description:
         with additions.section("joints") as joints:
             described = tuple(joints.attempt(partial(_with_entries, x), x) for x in description.joints)
         description = replace(description, joints=described)
-    given: dict[str, Any] = {}
+    changes: dict[str, Any] = {}
     if "gravity" in additions:
-        given["base_gravity"] = additions.vector("gravity", 3)
-    given |= {name: additions.texts(name) for name in ("tip", "tools") if name in additions}
+        changes["base_gravity"] = additions.vector("gravity", 3)
+    changes |= {name: additions.texts(name) for name in ("tip", "tools") if name in additions}
     if "root" in additions:
-        given["root"] = additions.text("root")
+        changes["root"] = additions.text("root")
     for name, options in (("branches", BRANCHES), ("unphysical", UNPHYSICAL)):
-        given[name] = additions.choice(name, options, getattr(description, name), otherwise=options[0])
-    return with_robot_entries(replace(description, **given), additions)
+        changes[name] = additions.choice(name, options, getattr(description, name), otherwise=options[0])
+    return with_robot_entries(replace(description, **changes), additions)
 
 
 def _with_entries(joint: JointDescription, joints: Section) -> JointDescription:

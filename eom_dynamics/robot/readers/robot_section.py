@@ -132,13 +132,10 @@ BASE = "base"
 
 
 def own_description(robot: Section) -> Description:
-    """Read the ``robot`` section of a robot's own file.
+    """Read the ``robot`` section of a robot's own file; the link that a joint moves has the name of the joint.
 
-    The link that a joint moves has the name of the joint.
-
-    Raises:
-        RobotDescriptionError: an entry is missing, unknown, of the wrong type or length or not finite. The message
-            names the parameter and the reason.
+    Raises RobotDescriptionError if an entry is missing, unknown, of the wrong type or length or not finite; the message
+    names the parameter and the reason.
     """
     with robot:
         name = robot.text("name")

@@ -23,11 +23,7 @@ _MOST_ERRORS = 20
 
 
 class EntryError(RobotDescriptionError):
-    """An unusable entry.
-
-    Attributes:
-        entry: its full name.
-    """
+    """An unusable entry, with its full name."""
 
     def __init__(self, source: str, entry: str, reason: str) -> None:
         super().__init__(f"{source}: {entry}: {reason}")
@@ -51,14 +47,14 @@ class _Errors:
 
 
 class Section:
-    """A section: one mapping of the parameter tree.
+    """A section: one mapping of the parameter tree, with its full ``name``, without the ``source``, a file or node.
 
     Reading continues after an error: unusable numbers are NaN, texts empty. As a context manager, a
     section complains of entries that have not been read on exit, and that of the whole tree raises all errors as one.
     """
 
     def __init__(self, mapping: Any, name: str, source: str, errors: _Errors | None = None) -> None:
-        self._name, self._source = name, source
+        self.name, self.source = name, source
         if not isinstance(mapping, Mapping):
             raise EntryError(source, name, f"must be a section, is {_short(mapping)}")
         self._mapping = mapping
@@ -94,26 +90,16 @@ class Section:
         return (str(key) for key in self._mapping)
 
     @property
-    def name(self) -> str:
-        """Full name of the section, without the source."""
-        return self._name
-
-    @property
-    def source(self) -> str:
-        """File or node that the section comes from."""
-        return self._source
-
-    @property
     def has_errors(self) -> bool:
         """Whether this section, or one within it, has errors."""
-        return any(entry.startswith((f"{self._name}.", f"{self._source}: ")) for entry in self._errors.found)
+        return any(entry.startswith((f"{self.name}.", f"{self.source}: ")) for entry in self._errors.found)
 
     def refuse(self, key: str, reason: str) -> NoReturn:
         """Raise RobotDescriptionError with the full name of an entry and the reason."""
         raise self._error(key, reason)
 
     def _error(self, key: str, reason: str) -> EntryError:
-        return EntryError(self._source, f"{self._name}.{key}", reason)
+        return EntryError(self.source, f"{self.name}.{key}", reason)
 
     def skip(self, *keys: str) -> None:
         """Mark entries as known without reading them, where other errors prevent it."""
@@ -122,11 +108,8 @@ class Section:
     def attempt(self, read: Callable[[Section], T], otherwise: U, *, several: bool = False) -> T | U:
         """Return what a function reads from this section; an error is recorded, and ``otherwise`` returned.
 
-        Args:
-            read: the function.
-            otherwise: replaces the result after an error.
-            several: whether the function reads several entries of this section: after an error, unknown ones are then
-                not reported.
+        A function that reads ``several`` entries of this section leaves some unread after an error: unknown ones are
+        then not reported.
         """
         try:
             return read(self)
@@ -151,7 +134,7 @@ class Section:
         value = self._read(key)
         if form and not isinstance(value, Mapping):
             self.refuse(key, f"must be {form}, is {_short(value)}")
-        return Section(value, f"{self._name}.{key}", self._source, self._errors)
+        return Section(value, f"{self.name}.{key}", self.source, self._errors)
 
     def text(self, key: str) -> str:
         """A string that is not blank."""

@@ -55,14 +55,7 @@ class Reduction(NamedTuple):
 
 
 class Coupled(NamedTuple):
-    """Coupled transmission of two joints.
-
-    Attributes:
-        joints: names of the joints.
-        motors: reductions of the motors in the places of the joints.
-        matrix: T (2, 2) of theta = T phi.
-        where: location in the file.
-    """
+    """Matrix T (2, 2), theta = T phi, of two joints by name, with the reductions of the motors in their places."""
 
     joints: tuple[str, str]
     motors: tuple[Reduction, Reduction]
@@ -78,28 +71,13 @@ class Coupled(NamedTuple):
         return None if self.joints[0] != self.joints[1] else f"both joints are {self.joints[0]}"
 
 
-class Transmissions(NamedTuple):
-    """Transmissions of a URDF.
+def transmissions(robot: Element) -> tuple[dict[str, Reduction], list[Coupled], list[str]]:
+    """Read the transmissions of a robot: simple ones by joint name, those of two joints, and a line for each other.
 
-    Attributes:
-        reductions: of simple transmissions, by joint name.
-        coupled: transmissions of two joints.
-        left_out: one line for each of the others.
+    Raises RobotDescriptionError if a ratio is zero or not a number, an inertia is negative or not a number, or two
+    transmissions drive the same joint.
     """
-
-    reductions: dict[str, Reduction]
-    coupled: list[Coupled]
-    left_out: list[str]
-
-
-def transmissions(robot: Element) -> Transmissions:
-    """Read the transmissions of a robot.
-
-    Raises:
-        RobotDescriptionError: a ratio is zero or not a number, an inertia is negative or not a number, or two
-            transmissions drive the same joint.
-    """
-    found, driven = Transmissions({}, [], []), dict[str, str]()
+    reductions, pairs, left_out, driven = dict[str, Reduction](), list[Coupled](), list[str](), dict[str, str]()
     groups = [robot, *robot.all("ros2_control")]
     for element in (element for group in groups for element in group.all("transmission")):
         element.where = f"transmission {element.attributes.get('name', '')}"
@@ -107,18 +85,18 @@ def transmissions(robot: Element) -> Transmissions:
         joints, actuators = element.all("joint"), element.all("actuator")
         if len(joints) == 1 and len(actuators) <= 1:
             names = [joints[0].attributes.get("name", "")]
-            found.reductions.setdefault(names[0], _reduction(element, (element, *element.children), where))
+            reductions.setdefault(names[0], _reduction(element, (element, *element.children), where))
         elif coupled := _coupled(element, where):
             names = list(coupled.joints)
-            found.coupled.append(coupled)
+            pairs.append(coupled)
         else:
-            found.left_out.append(f"{where} is left out: it couples several joints or motors")
+            left_out.append(f"{where} is left out: it couples several joints or motors")
             continue
         for joint in dict.fromkeys(names):
             if joint in driven:
                 element.refuse(f"joint {joint!r} already has {driven[joint]}")
             driven[joint] = where
-    return found
+    return reductions, pairs, left_out
 
 
 def _coupled(element: Element, where: str) -> Coupled | None:

@@ -42,18 +42,10 @@ _NO_DIRECTION = 1e-6
 
 
 def description_from_urdf(text: str, source: str = "robot_description") -> Description:
-    """Read a URDF.
+    """Read a URDF from ``source``, a file or topic, with which every message begins.
 
-    Args:
-        text: the URDF.
-        source: file or topic that it comes from; every message begins with it.
-
-    Returns:
-        The description. Joints are in depth-first order from the root, those below one link in the order of the file.
-
-    Raises:
-        RobotDescriptionError: the text is not a URDF, or no robot can be described like this. The message names the
-            line, the element and the rule.
+    Joints are in depth-first order from the root, those below one link in the order of the file. RobotDescriptionError
+    if the text is not a URDF, or describes no robot, by the line, the element and the rule.
     """
     root = parse(text, source)
     if root.tag != "robot":

@@ -103,20 +103,14 @@ _CHILD = f"from {__name__} import main; main()"
 
 
 def expand_xacro(path: Path, arguments: Mapping[str, str]) -> str:
-    """Expand a xacro file to URDF with the package ``xacro``.
+    """Expand a xacro file to URDF with the package ``xacro``, and these values of its arguments, ``<xacro:arg>``.
 
     A xacro file is a program: it reads any file that you can read, and evaluates expressions, which are confined
     (:func:`confined`). It is run by xacro's own function ``xacro.process_file``, in a process of its own with
     bounds of time and memory. Expand only files that you trust, and none that something from the network names.
 
-    Args:
-        path: the file.
-        arguments: values of its arguments, ``<xacro:arg>``.
-
-    Raises:
-        RobotDescriptionError: the package ``xacro`` is missing, the file cannot be read or expanded, an argument has no
-            value, or a given argument is not one of the file's; or its expansion takes too long or too much memory. The
-            message names the file.
+    RobotDescriptionError if the package ``xacro`` is missing, the file cannot be read or expanded, an argument has no
+    value or is not one of the file's, or the expansion takes too long or too much memory.
     """
     try:
         require("xacro")

@@ -31,16 +31,10 @@ _MOST_UNKNOWN = 200
 
 @dataclass
 class Element:
-    """An element of an XML document.
+    """An element of an XML document, with the line where it begins and the text directly within it.
 
-    Attributes:
-        source: file or topic of the document; every message begins with it.
-        tag: name of the tag.
-        attributes: values by name.
-        line: line where it begins.
-        children: child elements in order.
-        text: text directly within it.
-        where: location in messages, below the line: the element's name, or its tag within another's.
+    Messages begin with the ``source``, a file or topic; below the line, ``where`` is the element's name, or its tag
+    within another's.
     """
 
     source: str
@@ -70,35 +64,38 @@ class Element:
 
     def named(self, tag: str) -> dict[str, Element]:
         """All children with this tag by their attribute ``name``, which must be unique."""
-        found: dict[str, Element] = {}
+        elements: dict[str, Element] = {}
         for child in self.all(tag):
             child.where = f"<{tag}>"
             name = child.name()
             child.where = f"{tag} {name}"
-            if name in found:
-                child.refuse(f"the name is already used in line {found[name].line}")
-            found[name] = child
-        return found
+            if name in elements:
+                child.refuse(f"the name is already used in line {elements[name].line}")
+            elements[name] = child
+        return elements
 
     def child(self, tag: str, attributes: Sequence[str] | None = None) -> Element | None:
         """The only child with this tag, or None; others than ``attributes`` and those of a namespace are refused."""
-        found = self.all(tag)
-        for child in found:
+        children = self.all(tag)
+        for child in children:
             child.where = f"{self.where}: <{tag}>" if self.where else f"<{tag}>"
-        if len(found) > 1:
-            found[1].refuse("must occur only once")
-        if found and attributes is not None:
-            for attribute in found[0].attributes:
-                if attribute not in attributes and ":" not in attribute:
-                    found[0].refuse(f"unknown attribute {attribute!r}; known are {', '.join(attributes)}")
-        return found[0] if found else None
+        if not children:
+            return None
+        first, *others = children
+        if others:
+            others[0].refuse("must occur only once")
+        known = first.attributes if attributes is None else attributes
+        for attribute in first.attributes:
+            if attribute not in known and ":" not in attribute:
+                first.refuse(f"unknown attribute {attribute!r}; known are {', '.join(known)}")
+        return first
 
     def needed(self, tag: str, attributes: Sequence[str] | None = None) -> Element:
         """The required child with this tag, as :meth:`child`."""
-        found = self.child(tag, attributes)
-        if found is None:
+        child = self.child(tag, attributes)
+        if child is None:
             self.refuse(f"<{tag}> is missing")
-        return found
+        return child
 
     def check_children(self, known: Sequence[str], once: Sequence[str] | None = None) -> None:
         """Refuse misspelt child elements, and duplicates of those in ``once``, by default all known ones."""
@@ -178,11 +175,7 @@ def root_tag(text: str) -> str | None:
 
 
 def refuse_doctype(text: str, source: str) -> None:
-    """Refuse a document type declaration, for texts that another parser reads.
-
-    Raises:
-        RobotDescriptionError: there is one.
-    """
+    """Raise RobotDescriptionError for a document type declaration, in texts that another parser reads."""
     if line := _beginning(text)[1]:
         raise RobotDescriptionError(f"{source}: line {line}: {_NO_DOCTYPE}")
 
@@ -209,8 +202,7 @@ def _beginning(text: str) -> tuple[str | None, int]:
 def parse(text: str, source: str) -> Element:
     """Parse a document and return its root element.
 
-    Raises:
-        RobotDescriptionError: the text is too large, has a document type declaration, or is not XML.
+    RobotDescriptionError if the text is too large, has a document type declaration, or is not XML.
     """
     if len(text) > MAX_CHARACTERS:
         raise RobotDescriptionError(

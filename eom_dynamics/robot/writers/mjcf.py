@@ -53,14 +53,9 @@ def robot_as_mjcf(robot: Robot) -> Written:
     """Write a robot as an MJCF model with angles in rad and a motor on each joint.
 
     The control of a motor is its torque before the gear; integrator and time step are those of MuJoCo's Runge-Kutta
-    method and its default. There are no contacts.
-
-    Args:
-        robot: the robot.
-
-    Raises:
-        RobotDescriptionError: a joint is helical; a body at the end of a branch, or at a fork, has no mass; or there
-            are more than six joints from one body with mass to the next, two for each with a spring.
+    method and its default. There are no contacts. RobotDescriptionError if a joint is helical; if a body at the end of
+    a branch, or at a fork, has no mass; or if there are more than six joints from one body with mass to the next, two
+    for each with a spring.
     """
     for joint in robot.joints:
         if joint.type == "helical":
@@ -121,13 +116,10 @@ class _Writer:
         return body
 
     def _add(self, parent: ET.Element, i: int, pose: Array, above: Sequence[tuple[int, Array]]) -> None:
-        """Add the body of a joint, or if it is massless, its joint to the next body.
+        """Add the body of joint i, or if it is massless, its joint to the next body.
 
-        Args:
-            parent: the element of the parent body.
-            i: index of the joint.
-            pose: (4, 4) of the frame in the parent body that the joint's reference pose is in.
-            above: joints of massless bodies before it, with their screws (6,) in that frame.
+        The reference pose is relative to a ``pose`` (4, 4) in the parent body; joints of massless bodies before it,
+        ``above``, have their screws (6,) in that frame.
         """
         joint, pose = self._robot.joints[i], pose @ self._robot.joints[i].reference_pose
         step = lie.Ad(lie.inverse(joint.reference_pose))

@@ -16,7 +16,7 @@ from ...actuators.friction import FRICTIONLESS
 from ...arrays import Array
 from ...exceptions import RobotDescriptionError
 from ..inertia import Inertial, body_violation, joints_without_inertia
-from ..model import Joint, Limits, Robot
+from ..model import Joint, Robot
 from ..readers.robot_section import BASE
 from .written import Written, moments, rpy
 
@@ -26,10 +26,8 @@ _HEADER = "# Written by eom_dynamics. Units are SI, angles rad; the entries are 
 def robot_as_yaml(robot: Robot) -> Written:
     """Write a robot as a parameter file, with body screws and inertias about the centre of mass.
 
-    Frames become fixed joints without mass, so that tips, tools and payloads keep their names.
-
-    Raises:
-        RobotDescriptionError: a joint's name is not a valid name of a ROS 2 parameter.
+    Frames become fixed joints without mass, so that tips, tools and payloads keep their names. RobotDescriptionError if
+    a joint's name is not a valid name of a ROS 2 parameter.
     """
     lost: list[str] = []
     section = robot_as_parameters(robot, lost)
@@ -138,16 +136,10 @@ def _origin(pose: Array) -> dict[str, list[float]]:
 
 
 def _limits(joint: Joint, lost: list[str]) -> dict[str, float]:
-    given = {}
-    for entry in dataclasses.fields(Limits):
-        value = float(getattr(joint.limits, entry.name))
-        if not np.isfinite(value):
-            continue
-        if value == 0 and entry.name not in ("lower", "upper"):
-            lost.append(f"joint {joint.name}: limit {entry.name} of 0 is left out: it must be positive")
-            continue
-        given[entry.name] = value
-    return given
+    limits = {name: float(value) for name, value in dataclasses.asdict(joint.limits).items() if np.isfinite(value)}
+    zero = [name for name, value in limits.items() if value == 0 and name not in ("lower", "upper")]
+    lost += [f"joint {joint.name}: limit {name} of 0 is left out: it must be positive" for name in zero]
+    return {name: value for name, value in limits.items() if name not in zero}
 
 
 def _actuator(actuator: Actuator) -> dict[str, Any]:
@@ -155,13 +147,9 @@ def _actuator(actuator: Actuator) -> dict[str, Any]:
     entries: dict[str, Any] = _differences(actuator.gear, LOSSLESS)
     if friction := _differences(actuator.friction, FRICTIONLESS):
         entries["friction"] = friction
-    limits = {}
-    for name, value in _differences(actuator.motor, IDEAL).items():
-        if name.endswith("_limit"):
-            limits[name.removesuffix("_limit")] = value
-        else:
-            entries[name] = value
-    return entries | ({"limits": limits} if limits else {})
+    motor = _differences(actuator.motor, IDEAL)
+    limits = {name.removesuffix("_limit"): motor.pop(name) for name in [*motor] if name.endswith("_limit")}
+    return entries | motor | ({"limits": limits} if limits else {})
 
 
 def _differences(part: Any, default: Any) -> dict[str, float]:

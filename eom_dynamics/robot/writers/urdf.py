@@ -30,9 +30,7 @@ def robot_as_urdf(robot: Robot) -> Written:
 
     Where URDF requires a limit and the robot has none, it is 1e12. Links are shown as rods between joints. Bodies whose
     joint axis is off their frame get a link on the axis, and keep their frame as a link fixed to it.
-
-    Raises:
-        RobotDescriptionError: a joint is helical, which URDF does not have.
+    RobotDescriptionError if a joint is helical, which URDF does not have.
     """
     for joint in robot.joints:
         if joint.type == "helical":

@@ -23,12 +23,7 @@ _ROUNDING = 1e-15
 
 @dataclass(frozen=True)
 class Written:
-    """A robot as text.
-
-    Attributes:
-        text: contents of the file.
-        lost: properties that the format cannot express, one line each, by name.
-    """
+    """A robot as text, with a line, by name, for each property that the format cannot express."""
 
     text: str
     lost: tuple[str, ...]

@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 import yaml
 from chains import packaged_parameters
-from hypothesis import given
-from hypothesis import strategies as st
+from paths import CONFIG
+from urdf_arms import urdf_arm
 
 from eom_dynamics import RobotDescriptionError, load_robot, robot_from_parameters
+from eom_dynamics.robot import robot_from_urdf
+from eom_dynamics.tools.cli.main import main
 
 INF, NAN = float("inf"), float("nan")
 
@@ -53,78 +55,52 @@ FRICTION = {"viscous": 1.0, "coulomb": 2.0, "static": 3.0}
 
 # Entry of the planar 2R or of its first joint, invalid value, and the message without the path of the entry.
 ENTRIES: list[tuple[str, Any, str]] = [
+    *((path, ..., "missing") for path in (".mass", ".origin.xyz", "inertia_reference", "joints.joint_2")),
+    *((f".elasticity.{entry}", ..., "missing") for entry in ("type", "stiffness")),
+    *((path, 0.0, "must be positive") for path in (".elasticity.stiffness", ".actuator.limits.torque")),
+    *((path, -1.0, "must be positive, is -1") for path in (".mass", "base.mass")),
+    *((f".actuator.{x}", 0.0, "must be positive") for x in ("efficiency", "smoothing_power", "torque_constant")),
+    *((path, -1.0, "must not be negative, is -1") for path in (".rotor_inertia", "drive_delay")),
+    *((f".actuator.{x}", -1.0, "must not be negative") for x in ("resistance", "back_emf_constant")),
+    *((f".actuator.{x}", 1.0, "unknown entry") for x in ("friction.stribeck", "limits.force", "ratio")),
+    *((path, 1.0, "unknown entry") for path in (".elasticity.growth", ".drive.ratio")),
+    *((path, 1e-320, "must be at least 1e-12") for path in (".mass", ".elasticity.stiffness")),
+    *(("joint_names", x, "must be a list of at least one name") for x in (["joint_1", ""], [], "joint_1")),
     (".mass", NAN, "must be finite, is nan"),
     (".rotor_inertia", -INF, "must be finite, is -inf"),
     (".center_of_mass", [0.0, NAN, 0.0], "must be finite"),
     (".center_of_mass", [1e200, 0.0, 0.0], "must not exceed 1e+12 in SI units, is 1e+200"),
+    (".center_of_mass", [[0.5, 0.0, 0.0]], "must be a list of 3 numbers"),
+    (".center_of_mass", [], "must have 3 entries, has 0"),
     (".mass", True, "must be a number, is True"),
     (".mass", "2.0", "must be a number, is '2.0'"),
-    (".inertia", "none", "must be a list of 6 numbers, is 'none'"),
-    (".center_of_mass", [[0.5, 0.0, 0.0]], "must be a list of 3 numbers"),
     (".mass", None, "has no value"),
-    (".mass", ..., "missing"),
-    (".origin.xyz", ..., "missing"),
-    (".center_of_mass", [], "must have 3 entries, has 0"),
-    (".mass", -1.0, "must be positive, is -1"),
-    (".mass", 1e-320, "must be at least 1e-12"),
     (".inertia", [1.0, 0.0, 0.0, 1.0, 0.0, -1.0], "principal moments of inertia must not be negative"),
     (".inertia", [1.0, 0.0, 0.0, 1.0, 0.0, 2.1], "… must not exceed the sum of the other two"),
     (".inertia", [1.0, 1.0, 1.0, 0.0, 0.0, 0.0], "… the order is xx xy xz yy yz zz"),
     (".type", "universal", "must be one of revolute, … planar, ball, floating, fixed, is 'universal'"),
-    (".type", 1, "… planar, ball, floating, fixed, is 1"),
     (".screw", [0.0] * 6, "the axis must be a unit vector, is zero"),
     (".screw", [0.0, 0.0, 2.0, 0.0, 0.0, 0.0], "the axis must be a unit vector, has length 2"),
     (".screw", [0.0, 0.0, 1.0, 0.0, 0.0, 0.1], "… must be 0, is 0.1 m/rad; is it helical?"),
-    (".rotor_inertia", -0.1, "must not be negative, is -0.1"),
     (".origin", "base", "must be a section, is 'base'"),
-    (".colour", "red", "unknown entry; known are type, parent, screw, origin, mass"),
     (".origin.quaternion", [1.0, 0.0, 0.0, 0.0], "unknown entry; known are xyz, rpy"),
+    (".colour", "red", "unknown entry; known are type, parent, screw, origin, mass"),
     ("name", 1, "must be a string, is 1"),
     ("name", "", "must be a string, is ''"),
     ("inertia_reference", "body", "must be one of com, link, is 'body'"),
-    ("inertia_reference", ["com"], "must be one of com, link"),
-    ("inertia_reference", ..., "missing"),
     ("gravity", -9.81, "must be a list of 3 numbers, is -9.81"),
     ("joint_names", ["joint_1", "joint_1"], "'joint_1' is listed twice"),
-    ("joint_names", ["joint_1", ""], "must be a list of at least one name"),
-    ("joint_names", [], "must be a list of at least one name"),
-    ("joint_names", "joint_1", "must be a list of at least one name, is 'joint_1'"),
     ("joint_names", ["arm.joint_1", "joint_2"], "'arm.joint_1' must not contain '.' or '/'"),
     ("joint_names", ["joint_1\n", "joint_2"], "… must not contain control characters"),
     ("joints", [{"mass": 1.0}], "must be a section"),
-    ("joints.joint_2", 2, "must be a section, is 2"),
-    ("joints.joint_2", ..., "missing"),
     ("joints.joint_3", {"mass": 1.0}, "unknown entry; known are joint_1, joint_2"),
-    ("comment", "mine", "unknown entry; known are name, joint_names"),
-    (".elasticity", "rigid", "must be a section, is 'rigid'"),
     (".elasticity.type", "elastic", "must be one of antagonistic_exponential, antagonistic_quadratic, cubic"),
-    (".elasticity.type", ..., "missing"),
-    (".elasticity.stiffness", ..., "missing"),
-    (".elasticity.stiffness", 0.0, "must be positive"),
-    (".elasticity.stiffness", 1e-320, "must be at least 1e-12"),
-    (".elasticity.growth", 1.0, "unknown entry"),
     (".actuator.efficiency", 1.1, "must not exceed 1"),
-    (".actuator.efficiency", 0.0, "must be positive"),
-    (".actuator.smoothing_power", 0.0, "must be positive"),
-    (".actuator.friction.stribeck", 1.0, "unknown entry"),
-    (".actuator.torque_constant", 0.0, "must be positive"),
-    (".actuator.resistance", -1.0, "must not be negative"),
-    (".actuator.back_emf_constant", -1.0, "must not be negative"),
-    (".actuator.limits.torque", 0.0, "must be positive"),
-    (".actuator.limits.force", 10.0, "unknown entry"),
-    (".actuator.ratio", 100.0, "unknown entry"),
-    ("base.mass", -1.0, "must be positive"),
     (".rotor.carrier", "joint_3", "no link 'joint_3' in this part"),
-    (".rotor.carrier", 1, "must be a string"),
     (".rotor.axis", [0.0, 0.0, 0.0], "must not be zero"),
-    (".rotor.axis", [0.0, 1.0], "must have 3 entries"),
-    (".rotor.axes", [0.0, 0.0, 1.0], "unknown entry; did you mean axis"),
     ("rotor_model", "spong", "must be one of reduced, complete, is 'spong'"),
     ("drive_interpolation", "cubic", "must be one of none, linear"),
-    ("drive_delay", -0.002, "must not be negative"),
     ("drive_feedback_delay.position", -1e-3, "must be within [0, 0.1], is -0.001"),
-    ("drive_feedback_delay.velocity", 1.0, "must be within [0, 0.1], is 1"),
-    ("drive_feedback_delay.speed", 1e-3, "unknown entry; known are position, velocity"),
     ("drive_feedback_delay", 1e-3, "must be {position: SECONDS, velocity: SECONDS}, is 0.001"),
     ("compensated_by_robot", ["mass"], "'mass' is not one of gravity, coriolis, friction, payload"),
     ("compensated_by_robot", ["gravity", "gravity"], "'gravity' is listed twice"),
@@ -133,13 +109,8 @@ ENTRIES: list[tuple[str, Any, str]] = [
     (".drive.side", "gear", "must be one of motor, joint, is 'gear'"),
     (".drive.sign", 0.5, "must be 1 or -1, is 0.5; a gear ratio is the joint's gear_ratio"),
     (".drive.units_per_turn", 0, "must be positive, is 0"),
-    (".drive.units_per_turn", "turns", "must be a number, is 'turns'"),
-    (".drive.velocity_units_per_turn", -60.0, "must be positive, is -60"),
-    (".drive.offset", INF, "must be finite"),
-    (".drive.ratio", 50.0, "unknown entry"),
     (".drive.effort", "watt", "must be one of torque, current, per_mille, is 'watt'"),
     (".drive.rated_torque", 1.0, "needs effort: per_mille"),
-    (".drive", "turns", "must be a section, is 'turns'"),
 ]
 
 # Spring of the first joint, the entry, and its message.
@@ -214,10 +185,7 @@ CHANGES: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({".mass": ..., ".mas": 2.0}, ".mass: missing; is mas a misspelling of it?"),
         ({".rotor_inertia": ..., ".rotor_intertia": 0.2}, ".rotor_intertia: … did you mean rotor_inertia?"),
         ({".elasticity": ..., ".elastcity": {}}, ".elastcity: unknown entry; did you mean elasticity?"),
-        (
-            {"joint_names": ["joint_1", "joint2"]},
-            "joints.joint2: missing; is joint_2 a misspelling of it?",
-        ),
+        ({"joint_names": ["joint_1", "joint2"]}, "joints.joint2: missing; is joint_2 a misspelling of it?"),
         ({".actuator.limits.current": 10.0}, ".actuator.torque_constant: missing; the current limit needs it"),
         (
             {".actuator": {"torque_constant": 0.1, "limits": {"voltage": 48.0}}},
@@ -227,10 +195,7 @@ CHANGES: dict[str, list[tuple[dict[str, Any], str]]] = {
             {"coupled_stiffness": GROUP},
             "coupled_stiffness.joints: 'joint_1' is not a joint without an elasticity; those are none",
         ),
-        (
-            {".elasticity": PAIR, "transmission": GROUP},
-            "transmission.joints: 'joint_1' is not a joint with one motor",
-        ),
+        ({".elasticity": PAIR, "transmission": GROUP}, "transmission.joints: 'joint_1' is not a joint with one motor"),
     ],
     "dual_arm": [
         (
@@ -238,7 +203,6 @@ CHANGES: dict[str, list[tuple[dict[str, Any], str]]] = {
             "joints.left_lift.parent: must be one of base, torso, listed before this joint, is 'right_lift'",
         ),
         ({".parent": "neck"}, ".parent: must be one of base, torso"),
-        ({".parent": 1}, ".parent: must be a string, is 1"),
         ({"tool_names": ["foot"]}, "tools.left_hand: unknown entry"),
         ({"tools.left_hand.origin": ...}, "tools.left_hand.origin: missing"),
         ({".mimic.joint": "hip"}, ".elasticity: unknown entry"),
@@ -286,7 +250,6 @@ CHANGES: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({".screw": [0.0] * 6}, ".screw: unknown entry"),
         ({".dh.d": ...}, ".dh.d: missing"),
         ({".dh.beta": 0.0}, ".dh.beta: unknown entry"),
-        ({".dh.alpha": "pi/2"}, ".dh.alpha: must be a number"),
         ({".dh": ...}, ".dh: missing"),
         ({".type": "floating"}, ".type: must be one"),
         ({".type": "helical"}, ".pitch: missing"),
@@ -338,7 +301,6 @@ def with_mass(text: str) -> str:
 FILES: list[tuple[str | bytes, str]] = [
     # no robot in it, or too many
     ("# an arm\n", "no ros__parameters section"),
-    ("an arm", "no ros__parameters section"),
     ("[1, 2]", "no ros__parameters section"),
     ("/**: {ros__parameters: {rate: 5}}", "no ros__parameters section has an entry robot"),
     ("robot: {name: arm}", "no ros__parameters section has an entry robot"),
@@ -386,36 +348,29 @@ def test_invalid_file(tmp_path: Path, content: str | bytes, reason: str) -> None
     assert reason in refusal(tmp_path, content)
 
 
-@pytest.mark.parametrize(
-    ("source", "reason"),
-    [
-        (
-            "iiwaa",
-            "nor a parameter file (.yaml), an MJCF model (.xml, .mjcf), a URDF (.urdf), a xacro file (.xacro), "
-            "the text of one, or a name of robot_descriptions; did you mean iiwa?",
-        ),
-        ("arm.sdf", "arm.sdf: SDF is not read; convert it to URDF or MJCF"),
-        ("<sdf version='1.11'/>", "robot_description: SDF is not read; convert it to URDF or MJCF"),
-        ("", "neither a packaged robot"),
-        ("none/arm.yaml", "cannot be read: No such file or directory"),
-        ("arm\0.yaml", "cannot be read: embedded null byte"),
-        ("a" * 5000 + ".yaml", "cannot be read: File name too long"),
-        ("folder.yaml", "folder.yaml: cannot be read: not a file"),
-        ("pipe.yaml", "pipe.yaml: cannot be read: not a file"),
-        pytest.param(
-            "secret.yaml",
-            "cannot be read: Permission denied",
-            marks=pytest.mark.skipif(os.geteuid() == 0, reason="root may read every file"),
-        ),
-        ("/**: {ros__parameters: {robot: {name: '\ud800'}}}\n", "surrogates not allowed"),
-    ],
-)
+SOURCES = [
+    (
+        "iiwaa",
+        "nor a parameter file (.yaml), an MJCF model (.xml, .mjcf), a URDF (.urdf), a xacro file (.xacro), "
+        "the text of one, or a name of robot_descriptions; did you mean iiwa?",
+    ),
+    ("arm.sdf", "arm.sdf: SDF is not read; convert it to URDF or MJCF"),
+    ("<sdf version='1.11'/>", "robot_description: SDF is not read; convert it to URDF or MJCF"),
+    ("", "neither a packaged robot"),
+    ("none/arm.yaml", "cannot be read: No such file or directory"),
+    ("arm\0.yaml", "cannot be read: embedded null byte"),
+    ("a" * 5000 + ".yaml", "cannot be read: File name too long"),
+    ("folder.yaml", "folder.yaml: cannot be read: not a file"),
+    ("pipe.yaml", "pipe.yaml: cannot be read: not a file"),
+    ("/**: {ros__parameters: {robot: {name: '\ud800'}}}\n", "surrogates not allowed"),
+]
+
+
+@pytest.mark.parametrize(("source", "reason"), SOURCES)
 def test_invalid_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, reason: str) -> None:
     monkeypatch.chdir(tmp_path)
     Path("folder.yaml").mkdir()
     os.mkfifo("pipe.yaml")
-    Path("secret.yaml").write_text(GOOD)
-    Path("secret.yaml").chmod(0)
     with pytest.raises(RobotDescriptionError) as error:
         load_robot(source)
     assert reason in str(error.value)
@@ -427,37 +382,86 @@ def test_parameters_that_are_not_a_section(parameters: Any) -> None:
         robot_from_parameters(parameters)
 
 
-ANYTHING = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=6) | st.dictionaries(st.text(max_size=8) | st.integers(), inner, max_size=4),
-    max_leaves=8,
+def broken() -> dict[str, Any]:
+    parameters = packaged_parameters("dual_arm")
+    joints = parameters["joints"]
+    del parameters["inertia_reference"]
+    parameters["colour"] = "red"
+    parameters["gravity"] = [0.0, -9.81]
+    joints["torso"]["type"] = "universal"
+    joints["left_lift"] |= {"mass": -1.0, "screw": [0.0, 0.0, 2.0, 0.0, 0.0, 0.0], "sprung": True}
+    joints["left_turn"]["elasticity"] = {"type": "cubic", "stiffness": 0.0, "cubic": "much"}
+    joints["left_turn"]["gear_ratio"] = 0.0
+    joints["left_elbow"]["actuator"] = {"friction": {"coulomb": -1.0}, "limits": {"current": 1.0}}
+    joints["left_wrist"]["inertia"] = [1.0, 2.0]
+    parameters["tools"]["left_hand"]["body"] = "leg"
+    parameters["payloads"] = {"foot": {"mass": 1.0}, "right_hand": {"mass": 0.0}}
+    return parameters
+
+
+LINES = (
+    "inertia_reference: missing",
+    "gravity: must have 3 entries, has 2",
+    "joints.torso.type: must be one of",
+    "joints.left_lift.screw: the axis must be a unit vector, has length 2",
+    "joints.left_lift.mass: must be positive, is -1",
+    "joints.left_turn.elasticity.stiffness: must be positive, is 0",
+    "joints.left_turn.elasticity.cubic: must be a number, is 'much'",
+    "joints.left_turn.gear_ratio: must not be 0",
+    "joints.left_elbow.actuator.friction.coulomb: must not be negative, is -1",
+    "joints.left_wrist.inertia: must have 6 entries, has 2",
+    "tools.left_hand.body: must be one of",
+    "payloads.foot: there is no link or tool of this name",
+    "payloads.right_hand.mass: must be positive, is 0",
+    "colour: unknown entry",
 )
-PATHS = [
-    *("name", "joint_names", "inertia_reference", "gravity", "joints", "."),
-    *(".type", ".screw", ".origin", ".origin.xyz", ".mass", ".center_of_mass", ".inertia"),
-    *(".elasticity", ".elasticity.type", ".elasticity.stiffness", ".rotor_inertia"),
-]
 
 
-@given(path=st.sampled_from(PATHS), value=ANYTHING)
-def test_any_value_is_accepted_or_refused_by_name(path: str, value: Any) -> None:
-    message = "arm.yaml: robot."
-    try:
-        robot_from_parameters(edited("planar_2r", {path: value}), source="arm.yaml")
-    except RobotDescriptionError as error:
-        message = str(error)
-    assert message.startswith("arm.yaml: robot.")
-
-
-@given(
-    text=st.text(alphabet=st.characters(codec="utf-8"))
-    | st.text(alphabet="[]{}:-,&*!|>'\"%@#?<~0x1e \n\ta", max_size=30)
-)
-def test_any_text_is_refused(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
-    refusal(tmp_path_factory.mktemp("any"), text)
-
-
-def test_the_original_of_these_is_valid(tmp_path: Path) -> None:
+def test_all_errors_of_a_file_are_one_exception(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(RobotDescriptionError) as error:
+        robot_from_parameters(broken(), "arm.yaml")
+    errors = error.value.errors
+    assert str(error.value) == "\n".join(errors) and len(errors) == len(LINES)
+    for line, beginning in zip(errors, LINES, strict=True):
+        assert line.startswith(f"arm.yaml: robot.{beginning}")
     path = tmp_path / "arm.yaml"
-    path.write_text(GOOD)
-    assert load_robot(path).joint_names == ("joint_1", "joint_2")
+    path.write_text(yaml.safe_dump({"/**": {"ros__parameters": {"robot": broken()}}}))
+    assert main(["inspect", str(path)]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.partition("robot.")[2] for line in lines] == [line.partition("robot.")[2] for line in errors]
+
+
+def test_all_errors_of_additions_to_a_urdf_are_one_exception() -> None:
+    joints = {
+        "shoulder": {"elasticity": {"type": "linear"}, "damping": -1.0},
+        "elbow": {"limits": {"lower": 9.0, "jerk": 0.0}},
+        "wrist": {},
+    }
+    with pytest.raises(RobotDescriptionError) as error:
+        robot_from_urdf(urdf_arm(), {"joints": joints, "gravity": [1.0], "branches": "cut", "tip": []})
+    of_joints = "shoulder.damping", "shoulder.elasticity.stiffness", "elbow.limits.jerk", "elbow.limits.lower", "wrist"
+    wrong = [*(f"urdf.joints.{name}" for name in of_joints), "urdf.gravity", "urdf.tip", "urdf.branches"]
+    assert [line.split(": ")[1] for line in error.value.errors] == wrong
+
+
+def test_an_error_hides_no_entry_from_the_check_of_names() -> None:
+    group = {"joints": ["shoulder", "elbow"], "matrix": [1.0, 0.0, 0.0, 1.0]}
+    section = {"coupled_stiffness": {**group, "matrix": [1.0]}, "transmission": group, "colour": "red"}
+    with pytest.raises(RobotDescriptionError) as error:
+        robot_from_urdf(urdf_arm(), section)
+    assert [line.split(": ")[1] for line in error.value.errors] == ["urdf.coupled_stiffness.matrix", "urdf.colour"]
+
+
+def test_a_file_of_nothing_but_errors_gives_a_bounded_message() -> None:
+    parameters = packaged_parameters("planar_2r") | {f"entry_{i}": 0.0 for i in range(1000)}
+    with pytest.raises(RobotDescriptionError) as error:
+        robot_from_parameters(parameters)
+    assert len(error.value.errors) == 21 and error.value.errors[-1] == "… and 980 more errors"
+
+
+@pytest.mark.parametrize("text", ["[0, 0.5, 0]", "[0, 1, 0]"])
+def test_integers_are_numbers_in_a_file(text: str) -> None:
+    document = (CONFIG / "planar_2r.yaml").read_text().replace("mass: 2.0", "mass: 2")
+    assert "[0.5, 0.0, 0.0]" in document
+    robot = load_robot(document.replace("center_of_mass: [0.5, 0.0, 0.0]", f"center_of_mass: {text}"))
+    assert robot.joints[0].mass == 2 and robot.joints[0].center_of_mass.tolist() == yaml.safe_load(text)

@@ -3,13 +3,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import resource
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from eom_dynamics import RobotDescriptionError, load_robot
 
@@ -32,10 +29,10 @@ GEAR = (
 GOOD = f'<robot name="arm">{LINKS}{SHOULDER}{ELBOW}{GEAR}</robot>'
 
 
-def refusal(text: str, **options: object) -> str:
+def refusal(text: str) -> str:
     """The message with which a URDF is refused, without its source."""
     with pytest.raises(RobotDescriptionError) as error:
-        load_robot(text, **options)
+        load_robot(text)
     message = str(error.value)
     assert message.startswith("robot_description: ")
     assert "\n" not in message
@@ -92,6 +89,7 @@ CASES = [
         "a planar joint has more than one joint variable",
     ),
     ('<axis xyz="0 1 0"/>', '<mimic joint="shoulder" ratio="2"/>', "unknown attribute 'ratio'"),
+    ('<axis xyz="0 1 0"/>', '<mimic joint="elbow"/>', "joints mimic each other: elbow -> elbow"),
     (
         '<axis xyz="0 1 0"/></joint>',
         '<mimic joint="free"/></joint><link name="box"/><joint name="free" type="floating"><parent link="base"/>'
@@ -129,17 +127,6 @@ def test_invalid_urdf(old: str, new: str, reason: str) -> None:
     assert reason in refusal(GOOD.replace(old, new))
 
 
-def test_the_original_of_these_is_valid() -> None:
-    assert load_robot(GOOD).joint_names == ("shoulder", "elbow")
-
-
-def test_joints_that_mimic_each_other() -> None:
-    text = GOOD.replace('<axis xyz="0 1 0"/>', '<mimic joint="shoulder"/>').replace(
-        '<axis xyz="0 0 1"/>', '<mimic joint="elbow"/>'
-    )
-    assert "joints mimic each other: shoulder -> elbow -> shoulder" in refusal(text)
-
-
 @pytest.mark.parametrize(
     ("factor", "count", "reason"),
     [
@@ -153,15 +140,7 @@ def test_joints_that_mimic_each_other() -> None:
     ],
 )
 def test_factors_of_a_mimic_chain_multiply_within_bounds(factor: str, count: int, reason: str) -> None:
-    """Beyond them, products overflow or vanish: inspect ended in "cannot convert float NaN to integer"."""
-    inertial = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
-    links = "".join(f'<link name="l{k}">{inertial}</link>' for k in range(count + 1))
-    mimics = ["", *(f'<mimic joint="j{k}" multiplier="{factor}"/>' for k in range(count - 1))]
-    joints = "".join(
-        f'<joint name="j{k}" type="continuous"><parent link="l{k}"/><child link="l{k + 1}"/>{mimic}</joint>'
-        for k, mimic in enumerate(mimics)
-    )
-    assert reason in refusal(f'<robot name="chain">{links}{joints}</robot>')
+    assert reason in refusal(many_joints(count, f'<mimic joint="j{{}}" multiplier="{factor}"/>'))
 
 
 OPTIONS = [
@@ -172,27 +151,19 @@ OPTIONS = [
     ({"tools": ["lwer"]}, "tools: no link or frame 'lwer'; did you mean lower?"),
     ({"tools": "base"}, "tools: 'base' is fixed to the base, where a wrench has no effect"),
     ({"inertia_reference": "com"}, "inertia_reference is for parameter files"),
+    ({"branches": "cut"}, "branches must be one of lump, drop, is 'cut'"),
+    ({"unphysical": "ignore"}, "unphysical must be one of refuse, warn, is 'ignore'"),
+    ({"gravity": [0, 0]}, "gravity must have shape (3,), has (2,)"),
+    ({"gravity": "down"}, "gravity must have shape"),
+    ({"tools": ["lower", "lower"]}, "tools: 'lower' is listed twice"),
 ]
 
 
 @pytest.mark.parametrize(("options", "reason"), OPTIONS, ids=[row[-1] for row in OPTIONS])
 def test_options_that_do_not_apply(options: dict[str, object], reason: str) -> None:
-    assert reason in refusal(GOOD, **options)
-
-
-@pytest.mark.parametrize(
-    ("options", "reason"),
-    [
-        ({"branches": "cut"}, "branches must be one of lump, drop, is 'cut'"),
-        ({"unphysical": "ignore"}, "unphysical must be one of refuse, warn, is 'ignore'"),
-        ({"gravity": [0, 0]}, r"gravity must have shape \(3,\), has \(2,\)"),
-        ({"gravity": "down"}, "gravity must have shape"),
-        ({"tools": ["lower", "lower"]}, "tools: 'lower' is listed twice"),
-    ],
-)
-def test_invalid_options(options: dict[str, object], reason: str) -> None:
-    with pytest.raises(RobotDescriptionError, match=reason):
+    with pytest.raises(RobotDescriptionError) as error:
         load_robot(GOOD, **options)
+    assert reason in str(error.value) and "\n" not in str(error.value)
 
 
 def test_messages_name_the_line() -> None:
@@ -201,11 +172,11 @@ def test_messages_name_the_line() -> None:
     assert refusal("\n".join(lines)).startswith(f"line {number}: joint elbow: <axis>: ")
 
 
-def many_joints(count: int) -> str:
-    """A long chain."""
-    joint = '<joint name="j{}" type="continuous"><parent link="l{}"/><child link="l{}"/></joint>'
-    rows = [f'<link name="l{k + 1}"/>{joint.format(k, k, k + 1)}' for k in range(count)]
-    return f'<robot name="chain"><link name="l0"/>{"".join(rows)}</robot>'
+def many_joints(count: int, mimic: str = "") -> str:
+    """A long chain, each joint of which but the first one may mimic the one before it."""
+    joint = '<joint name="j{0}" type="continuous"><parent link="l{0}"/><child link="l{1}"/>{2}</joint>'
+    rows = [f'<link name="l{k}"/>{joint.format(k, k + 1, mimic.format(k - 1) if k else "")}' for k in range(count)]
+    return f'<robot name="chain">{"".join(rows)}<link name="l{count}"/></robot>'
 
 
 LAUGHS = "".join(f'<!ENTITY lol{k + 1} "{f"&lol{k};" * 10}">' for k in range(30))
@@ -257,15 +228,3 @@ def test_no_file_that_a_urdf_names_is_opened(tmp_path: Path, monkeypatch: pytest
     text = GOOD.replace('<link name="base"/>', f'<link name="base">{meshes}</link>{include}')
     assert load_robot(text).n == 2
     assert not opened
-
-
-@given(text=st.text(alphabet="<>/\"'= abrobotlinkjoint!?&;[]\n0.", max_size=60).map(lambda text: "<" + text))
-def test_any_text_is_refused(text: str) -> None:
-    refusal(text)
-
-
-@given(at=st.integers(0, len(GOOD) - 1), new=st.text(max_size=3), length=st.integers(0, 8))
-@pytest.mark.filterwarnings("ignore::eom_dynamics.RobotDescriptionWarning")
-def test_any_edit_is_accepted_or_refused(at: int, new: str, length: int) -> None:
-    with contextlib.suppress(RobotDescriptionError):
-        load_robot(GOOD[:at] + new + GOOD[at + length :])

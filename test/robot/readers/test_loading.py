@@ -11,18 +11,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from chains import packaged_parameters
 from paths import CONFIG
 from urdf_arms import urdf_arm
 
 from eom_dynamics import RobotDescriptionError, RobotDescriptionWarning, load_robot, packaged_robots
 from eom_dynamics.robot.writers.urdf import robot_as_urdf
 from eom_dynamics.tools.cli.main import main
-
-
-def test_packaged_robots_are_the_files_in_config() -> None:
-    assert packaged_robots() == sorted(path.stem for path in CONFIG.glob("*.yaml"))
-    assert {"iiwa", "planar_2r"} <= set(packaged_robots())
 
 
 @pytest.mark.parametrize("name", packaged_robots())
@@ -38,13 +32,6 @@ def test_paths_are_absolute_or_relative_to_the_working_folder(monkeypatch: pytes
     monkeypatch.chdir(CONFIG)
     for source in (CONFIG / "iiwa.yaml", str(CONFIG / "iiwa.yaml"), "iiwa.yaml"):
         assert load_robot(source).name == "iiwa"
-
-
-def test_reference_of_inertias_can_be_set_when_loading() -> None:
-    with pytest.warns(RobotDescriptionWarning, match=r"iiwa\.yaml: robot\.inertia_reference: .*iiwa_joint_1"):
-        robot = load_robot("iiwa", inertia_reference="link")
-    xx, xy, xz, yy, yz, zz = packaged_parameters("iiwa")["joints"]["iiwa_joint_4"]["inertia"]
-    np.testing.assert_array_equal(robot.joints[3].inertia_about_origin, [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
 
 
 def test_the_robot_is_found_under_nested_namespaces_and_among_other_parameters(tmp_path: Path) -> None:
@@ -80,7 +67,6 @@ def test_a_byte_order_mark_does_not_matter(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def sources(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The dual arm in each kind of source."""
     folder, urdf = tmp_path_factory.mktemp("dual_arm"), robot_as_urdf(load_robot("dual_arm")).text
     (folder / "dual_arm.urdf").write_text(urdf)
     (folder / "dual_arm.urdf.xacro").write_text(urdf)

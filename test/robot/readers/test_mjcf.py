@@ -34,7 +34,6 @@ def model(bodies: str, rest: str = "", compiler: str = 'angle="radian"') -> str:
 
 
 def chain(joints: str, tip: str = TURN) -> str:
-    """A body with joints, and one below it."""
     return (
         f'<body name="one" pos=".1 .2 .3" quat=".5 -.5 .5 .7">{joints}{BODY}'
         f'<body name="two" pos=".3 0 .1" euler=".3 -.4 1">{tip}{TIP}</body></body>'

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parameter files that name a URDF or xacro file and complete it, and payloads."""
+"""Parameter trees and files: robots of their own, or that name a URDF or xacro file and complete it; payloads."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import yaml
 from chains import packaged_parameters
 from urdf_arms import urdf_arm
 
-from eom_dynamics import ElasticArm, RobotDescriptionError, equations_of_motion, lie, load_robot, robot_from_parameters
+from eom_dynamics import Dynamics, ElasticArm, Payload, RobotDescriptionError, lie, load_robot, robot_from_parameters
 from eom_dynamics.robot import Limits, Robot, robot_from_urdf
 from eom_dynamics.robot.inertia import symmetric
 from eom_dynamics.tools.cli.main import main
@@ -104,7 +104,6 @@ def test_xacro_arguments_are_in_the_file(tmp_path: Path) -> None:
 def test_a_file_of_a_package(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """As robots of the library, of the commands and of nodes."""
     path = write(tmp_path / "arms/config", {"urdf": "urdf/arm.urdf"})
     (tmp_path / "arms/package.xml").write_text("")
     monkeypatch.setenv("ROS_PACKAGE_PATH", str(tmp_path))
@@ -151,31 +150,17 @@ def test_parameters_from_the_network_expand_no_xacro(tmp_path: Path) -> None:
 
 
 def test_a_payload_acts_at_its_link_or_tool() -> None:
-    moments = [0.02, 0.001, 0.0, 0.03, 0.0, 0.04]
-    payload = {"mass": 1.5, "center_of_mass": [0.1, 0.0, 0.05], "inertia": moments}
-    parameters = packaged_parameters("dual_arm")
-    loaded = robot_from_parameters(parameters | {"payloads": {"left_hand": payload}})
-    bare = robot_from_parameters(parameters)
-    tool = bare.tools[0]
-    # A point mass at the tool and its inertia weigh as a wrench of the payload at rest does.
-    q = np.linspace(-0.5, 0.5, bare.n)
-    pose = np.eye(4)
-    body: int = tool.joint
-    pose = tool.pose
-    while body >= 0:
-        joint = bare.joints[body]
-        pose = joint.reference_pose @ lie.exp(joint.screw, q[body]) @ pose
-        body = joint.parent
-    weight = -1.5 * pose[:3, :3].T @ bare.gravity
-    W = np.zeros((len(bare.tools), 6))
-    W[0] = np.concatenate([np.cross(payload["center_of_mass"], weight), weight])
-    held = equations_of_motion(bare, q, 0 * q, wrench=[W])
-    expected = held.gravity[0] + held.external[0]
-    np.testing.assert_allclose(equations_of_motion(loaded, q, 0 * q).gravity[0], expected, atol=1e-12)
-    urdf = robot_from_urdf(urdf_arm(), {"payloads": {"elbow_link": payload}}).joints[1]
-    R = urdf.inertia_about_origin - robot_from_urdf(urdf_arm()).joints[1].inertia_about_origin
-    c = lie.skew([0.1, 0.0, 0.05])
-    np.testing.assert_allclose(R, symmetric(*moments) + 1.5 * c.T @ c, atol=1e-15)
+    mass, center, moments = 1.5, [0.1, 0.0, 0.05], [0.02, 0.001, 0.0, 0.03, 0.0, 0.04]
+    payload = {"mass": mass, "center_of_mass": center, "inertia": moments}
+    loaded = robot_from_parameters(packaged_parameters("dual_arm") | {"payloads": {"left_hand": payload}})
+    held = Dynamics(load_robot("dual_arm"), backend="numpy")
+    states = np.random.default_rng(1).uniform(-0.5, 0.5, (3, loaded.n))
+    expected = held.effort(*states, payload=Payload(mass, center, moments, "left_hand"))
+    np.testing.assert_allclose(Dynamics(loaded, backend="numpy").effort(*states), expected, atol=1e-12)
+    robots = [robot_from_urdf(urdf_arm(), {"payloads": x}) for x in ({"elbow_link": payload}, {})]
+    added = np.subtract(*(robot.joints[1].inertia_about_origin for robot in robots))
+    c = lie.skew(center)
+    np.testing.assert_allclose(added, symmetric(*moments) + mass * c.T @ c, atol=1e-15)
 
 
 def test_a_transmission_and_a_coupled_spring_complete_a_urdf() -> None:
@@ -183,3 +168,38 @@ def test_a_transmission_and_a_coupled_spring_complete_a_urdf() -> None:
     stiffness = {"joints": ["shoulder", "elbow"], "matrix": [300.0, 20.0, 20.0, 200.0]}
     arm = ElasticArm(robot_from_urdf(urdf_arm(), {"transmission": group, "coupled_stiffness": stiffness}))
     assert arm.transmission is not None and arm.coupled is not None
+
+
+GEAR = """<transmission name="t"><joint name="elbow"/><actuator name="m">
+  <mechanicalReduction>10</mechanicalReduction><motorInertia>0.002</motorInertia></actuator></transmission>"""
+
+
+def geared_urdf(wrist: str = "revolute") -> str:
+    text = urdf_arm(joints=("shoulder", "elbow", "wrist")).replace("</robot>", f"{GEAR}</robot>")
+    if wrist == "mimic":
+        return text.replace(f"</joint>{GEAR}", f'<mimic joint="elbow"/></joint>{GEAR}')
+    return text.replace('"wrist" type="revolute"', f'"wrist" type="{wrist}"')
+
+
+def test_joints_get_springs_and_rotors() -> None:
+    joints = {"elbow": {"elasticity": SPRING}, "shoulder": {"rotor_inertia": 0.7, "elasticity": {"type": "rigid"}}}
+    robot = robot_from_urdf(geared_urdf(), {"joints": joints})
+    np.testing.assert_array_equal(robot.stiffness, [np.inf, 500.0, np.inf])
+    np.testing.assert_allclose(robot.rotor_inertia, [0.7, 0.2, 0.0])  # the elbow's from the transmission
+    assert robot_from_urdf(geared_urdf(), {"joints": {"elbow": {"rotor_inertia": 3}}}).rotor_inertia[1] == 3
+
+
+@pytest.mark.parametrize(
+    ("wrist", "section", "reason"),
+    [
+        ("fixed", {"joints": {"wrist": {}}}, "parameters: urdf.joints.wrist: a fixed joint has no motor"),
+        ("mimic", {"joints": {"wrist": {}}}, "parameters: urdf.joints.wrist: it mimics elbow"),
+        ("revolute", {"roots": "base"}, "parameters: urdf.roots: unknown entry; did you mean root?"),
+        ("revolute", {"root": "bas"}, "/arm: root: no link 'bas'; did you mean base?"),
+    ],
+)
+def test_invalid_entries_of_additions_are_named(wrist: str, section: dict[str, Any], reason: str) -> None:
+    with pytest.raises(RobotDescriptionError) as error:
+        robot_from_urdf(geared_urdf(wrist), section, "/arm")
+    assert str(error.value).startswith(reason)
+    assert "\n" not in str(error.value)

@@ -1,25 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The section robot of a file: joint conventions, and values that are normalised, turned or merged."""
+"""The section robot: joint conventions, values that are normalised, turned or merged, and entries of joints."""
 
 from __future__ import annotations
 
+import copy
 from array import array
 from typing import Any
 
 import numpy as np
 import pytest
-from chains import chain_parameters, packaged_parameters
+import textbook
+from chains import fixed_case, packaged_parameters
 from differences import deviation
-from hypothesis import given, settings
+from own_drives import CIA_402, ODRIVE
 from scipy.spatial.transform import Rotation
+from urdf_arms import urdf_arm
 
-from eom_dynamics import Robot, equations_of_motion, load_robot, robot_from_parameters
+from eom_dynamics import Robot, RobotDescriptionError, equations_of_motion, load_robot, robot_from_parameters
 from eom_dynamics.arrays import Array
+from eom_dynamics.kinematics import body_poses
+from eom_dynamics.robot import robot_from_urdf
 from eom_dynamics.robot.description import COMPOSITE_TYPES, JOINT_TYPES
 from eom_dynamics.robot.readers import robot_section
+from eom_dynamics.robot.writers.parameters import robot_as_yaml
+from eom_dynamics.robot.writers.urdf import robot_as_urdf
 
-# Standard Denavit-Hartenberg rows of an arm with rotated and shifted axes, offsets in theta and d, and one prismatic
-# joint; then mass, centre of mass and inertia in the frame of the row.
+# Denavit-Hartenberg rows a, alpha, d, theta of an arm with rotated and shifted axes, and offsets in theta and d.
 ROWS = (
     ("revolute", (0.1, np.pi / 2, 0.4, 0.3)),
     ("revolute", (0.5, 0.0, -0.1, -0.8)),
@@ -27,107 +33,42 @@ ROWS = (
     ("revolute", (-0.2, 1.1, 0.2, 2.0)),
     ("revolute", (0.0, -0.7, 0.1, 0.0)),
 )
-MASSES = (4.0, 3.0, 2.5, 1.5, 0.8)
-CENTERS = np.array([[-0.1, 0.02, 0.03], [-0.2, 0.0, 0.1], [0.0, 0.1, -0.05], [0.03, -0.1, 0.0], [0.01, 0.0, 0.06]])
-INERTIA = np.array([[0.05, 0.002, -0.003], [0.002, 0.04, 0.001], [-0.003, 0.001, 0.03]])
-NAMES = [f"joint_{i}" for i in range(1, 6)]
+BODY = {"mass": 2.0, "center_of_mass": [-0.1, 0.02, 0.03], "inertia": [0.05, 0.002, -0.003, 0.04, 0.001, 0.03]}
 
 
-def row_pose(a: float, alpha: float, d: float, theta: float) -> Array:
-    """Rz(theta) Tz(d) Tx(a) Rx(alpha), by SciPy's rotations."""
+def along(axis: str, angle: float, distance: float) -> Array:
+    """Rotation about and translation along an axis, by SciPy."""
     C = np.eye(4)
-    C[:3, :3] = (Rotation.from_euler("z", theta) * Rotation.from_euler("x", alpha)).as_matrix()
-    C[:3, 3] = [a * np.cos(theta), a * np.sin(theta), d]
+    C[:3, :3], C["xyz".index(axis), 3] = Rotation.from_euler(axis, angle).as_matrix(), distance
     return C
 
 
-STEPS = [row_pose(*row) for _, row in ROWS]
-POSES = [STEPS[0]]
-for _step in STEPS[1:]:
-    POSES.append(POSES[-1] @ _step)
+@pytest.mark.parametrize("convention", ["dh", "modified_dh"])
+def test_denavit_hartenberg_tables(convention: str) -> None:
+    rows = [{"type": kind, "dh": dict(zip(("a", "alpha", "d", "theta"), row, strict=True))} for kind, row in ROWS]
+    joints = {f"joint_{i}": BODY | row for i, row in enumerate(rows)}
+    section = {"name": "arm", "joint_names": [*joints], "convention": convention, "inertia_reference": "com"}
+    q, C = np.random.default_rng(5).uniform(-2, 2, 5), np.eye(4)
+    poses = body_poses(robot_from_parameters(section | {"joints": joints}), q)
+    for pose, (kind, (a, alpha, d, theta)), x in zip(poses, ROWS, q, strict=True):
+        about_x = along("x", alpha, a)
+        about_z = along("z", theta, d + x) if kind == "prismatic" else along("z", theta + x, d)
+        C = C @ (about_z @ about_x if convention == "dh" else about_x @ about_z)
+        assert deviation(pose, C) < 1e-14
 
 
-def origin(C: Array) -> dict[str, list[float]]:
-    return {"xyz": C[:3, 3].tolist(), "rpy": Rotation.from_matrix(C[:3, :3]).as_euler("xyz").tolist()}
+def test_spatial_screws_are_in_the_base_frame() -> None:
+    case = fixed_case("mixed_chain", 4)
+    section = copy.deepcopy(case.parameters) | {"convention": "spatial_screws"}
+    for joint, C in zip(section["joints"].values(), textbook.body_poses(section, np.zeros(4)), strict=True):
+        (w, v), R = np.reshape(joint["screw"], (2, 3)) @ C[:3, :3].T, C[:3, :3]
+        joint["screw"] = [*w, *(v + np.cross(C[:3, 3], w))]
+        joint["origin"] = {"xyz": C[:3, 3].tolist(), "rpy": Rotation.from_matrix(R).as_euler("xyz").tolist()}
+    assert deviation(efforts(robot_from_parameters(section), case.motion), efforts(case.robot, case.motion)) < 1e-12
 
 
-def six(inertia: Array) -> list[float]:
-    return [float(inertia[i, j]) for i, j in ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))]
-
-
-def robot(convention: str, joints: list[dict[str, Any]], frames: list[Array]) -> Robot:
-    """The arm, with these poses of the bodies' frames in the frames of the rows."""
-    described = {}
-    for name, joint, (kind, _), mass, center, frame in zip(NAMES, joints, ROWS, MASSES, CENTERS, frames, strict=True):
-        R, p = frame[:3, :3], frame[:3, 3]
-        described[name] = {
-            "type": kind,
-            "mass": mass,
-            "center_of_mass": (R.T @ (center - p)).tolist(),
-            "inertia": six(R.T @ INERTIA @ R),
-            **joint,
-        }
-    return robot_from_parameters(
-        {"name": "arm", "joint_names": NAMES, "convention": convention, "inertia_reference": "com", "joints": described}
-    )
-
-
-def axis_in_base(i: int) -> tuple[Array, Array]:
-    """A point on the i-th axis and its direction, at q = 0: the z axis of the frame before."""
-    before = POSES[i - 1] if i else np.eye(4)
-    return before[:3, 3], before[:3, 2]
-
-
-def spatial_screw(i: int) -> Array:
-    point, axis = axis_in_base(i)
-    if ROWS[i][0] == "prismatic":
-        return np.concatenate([np.zeros(3), axis])
-    return np.concatenate([axis, np.cross(point, axis)])
-
-
-def by_dh() -> Robot:
-    joints = [{"dh": dict(zip(("a", "alpha", "d", "theta"), row, strict=True))} for _, row in ROWS]
-    return robot("dh", joints, [np.eye(4)] * 5)
-
-
-def by_modified_dh() -> Robot:
-    """The same rows with a and alpha one row later, so that each body's frame is on its axis."""
-    joints, frames = [], []
-    a, alpha = 0.0, 0.0
-    for _, (next_a, next_alpha, d, theta) in ROWS:
-        joints.append({"dh": {"a": a, "alpha": alpha, "d": d, "theta": theta}})
-        frames.append(np.linalg.inv(row_pose(next_a, next_alpha, 0.0, 0.0)))
-        a, alpha = next_a, next_alpha
-    return robot("modified_dh", joints, frames)
-
-
-def by_spatial_screws() -> Robot:
-    joints = [{"screw": spatial_screw(i).tolist(), "origin": origin(POSES[i])} for i in range(5)]
-    return robot("spatial_screws", joints, [np.eye(4)] * 5)
-
-
-def by_body_screws() -> Robot:
-    joints = []
-    for i in range(5):
-        point, axis = axis_in_base(i)
-        R, p = POSES[i][:3, :3], POSES[i][:3, 3]
-        axis, point = R.T @ axis, R.T @ (point - p)
-        screw = [*np.zeros(3), *axis] if ROWS[i][0] == "prismatic" else [*axis, *np.cross(point, axis)]
-        joints.append({"screw": [float(x) for x in screw], "origin": origin(STEPS[i])})
-    return robot("body_screws", joints, [np.eye(4)] * 5)
-
-
-def by_urdf() -> Robot:
-    """Frames of links on their axes, z along the axis; inertial frames at those of the rows."""
-    parts, previous = [], np.eye(4)
-    for i, (kind, _) in enumerate(ROWS):
-        before = POSES[i - 1] if i else np.eye(4)
-        inertial = np.linalg.inv(before) @ POSES[i]
-        inertial[:3, 3] += inertial[:3, :3] @ CENTERS[i]
-        place = origin(np.linalg.inv(previous) @ before)
-        parts.append(link_and_joint(i, NAMES[i], kind, place, origin(inertial), MASSES[i], six(INERTIA)))
-        previous = before
-    return load_robot(f'<robot name="arm"><link name="link_0"/>{"".join(parts)}</robot>')
+def efforts(robot: Robot, motion: Array) -> Array:
+    return np.array(equations_of_motion(robot, *motion[:-1]).efforts(motion[-1]))
 
 
 def link_and_joint(
@@ -147,27 +88,6 @@ def link_and_joint(
 def placed(pose: dict[str, Any]) -> str:
     xyz, rpy = (" ".join(map(repr, map(float, pose[part]))) for part in ("xyz", "rpy"))
     return f'<origin xyz="{xyz}" rpy="{rpy}"/>'
-
-
-WAYS = {
-    "body screws": by_body_screws,
-    "spatial screws": by_spatial_screws,
-    "modified DH": by_modified_dh,
-    "URDF": by_urdf,
-}
-
-
-def efforts(robot: Robot) -> Array:
-    states = np.random.default_rng(5).uniform(-2, 2, (5, 5))
-    *given, last = states
-    return np.array(equations_of_motion(robot, *given).efforts(last))
-
-
-@pytest.mark.parametrize("way", WAYS)
-def test_the_same_robot_has_the_same_efforts(way: str) -> None:
-    """tau, taud and taudd equal those of the Denavit-Hartenberg table."""
-    for actual, desired in zip(efforts(WAYS[way]()), efforts(by_dh()), strict=True):
-        assert deviation(actual, desired) < 1e-12
 
 
 UR5E_ORIGINS = (
@@ -198,48 +118,19 @@ def test_ur5e_is_that_of_the_manufacturers_urdf() -> None:
         parts.append(link_and_joint(i, name, "revolute", place, inertial, joint["mass"], joint["inertia"]))
     text = f'<robot name="ur5e"><link name="link_0"/>{"".join(parts)}</robot>'
     states = np.random.default_rng(5).uniform(-2, 2, (5, 6))
-    tau = [equations_of_motion(r, *states[:4]).efforts(states[4]) for r in (load_robot("ur5e"), load_robot(text))]
-    for ours, theirs in zip(*tau, strict=True):
+    for ours, theirs in zip(efforts(load_robot("ur5e"), states), efforts(load_robot(text), states), strict=True):
         assert deviation(ours, theirs) < 1e-12
 
 
 def robot_with(**entries: Any):
-    """The planar 2R with other entries of its first joint."""
     parameters = packaged_parameters("planar_2r")
     parameters["joints"]["joint_1"].update(entries)
     return robot_from_parameters(parameters)
 
 
-@settings(max_examples=10)
-@given(parameters=chain_parameters())
-def test_joints_are_as_described(parameters: dict[str, Any]) -> None:
-    """Inertia by the parallel-axis theorem entry by entry: I_xx + m (y² + z²), I_xy - m x y, …"""
-    robot = robot_from_parameters(parameters)
-    assert robot.joint_names == tuple(parameters["joint_names"])
-    for i, joint in enumerate(robot.joints):
-        given_joint = parameters["joints"][joint.name]
-        assert joint.parent == i - 1
-        assert joint.mass == given_joint["mass"]
-        np.testing.assert_array_equal(joint.center_of_mass, given_joint["center_of_mass"])
-        np.testing.assert_allclose(joint.screw, given_joint["screw"], rtol=1e-15, atol=1e-15)  # it is normalised
-        np.testing.assert_array_equal(joint.reference_pose[:3, 3], given_joint["origin"]["xyz"])
-        xx, xy, xz, yy, yz, zz = given_joint["inertia"]
-        m, (x, y, z) = joint.mass, joint.center_of_mass
-        xx, yy, zz = xx + m * (y**2 + z**2), yy + m * (x**2 + z**2), zz + m * (x**2 + y**2)
-        xy, xz, yz = xy - m * x * y, xz - m * x * z, yz - m * y * z
-        assert deviation(joint.inertia_about_origin, [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) < 1e-15
-
-
 def test_axis_off_the_origin_is_scaled_with_its_moment() -> None:
     screw = robot_with(screw=[0.0, 0.0, 1.000005, 0.0, -0.3, 0.0]).joints[0].screw
     np.testing.assert_allclose(screw, [0, 0, 1, 0, -0.3 / 1.000005, 0], rtol=1e-15)
-
-
-def test_gravity_is_standard_unless_given() -> None:
-    parameters = packaged_parameters("planar_2r")
-    np.testing.assert_array_equal(robot_from_parameters(parameters).gravity, [0, -9.80665, 0])
-    del parameters["gravity"]
-    np.testing.assert_array_equal(robot_from_parameters(parameters).gravity, [0, 0, -9.80665])
 
 
 @pytest.mark.parametrize("as_list", [list, tuple, lambda x: array("d", x)], ids=["list", "tuple", "array.array"])
@@ -267,7 +158,6 @@ def test_consistent_inertia_about_the_link_frame_gives_no_warning(recwarn: pytes
 
 
 def test_a_joint_type_of_several_variables_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A cylindrical joint, along and about the normal that is given."""
     monkeypatch.setitem(COMPOSITE_TYPES, "cylindrical", ("z", "yaw"))
     monkeypatch.setattr(robot_section, "JOINT_TYPES", (*JOINT_TYPES, "cylindrical"))
     parameters = packaged_parameters("planar_2r")
@@ -279,3 +169,63 @@ def test_a_joint_type_of_several_variables_is_one_line(monkeypatch: pytest.Monke
     screws = [joint.screw.round(15).tolist() for joint in robot.joints[1:]]
     assert screws == [[0.0, 0.0, 0.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 0.0, 0.0, 0.0]]
     assert [joint.mass for joint in robot.joints[1:]] == [0.0, joint["mass"]]
+
+
+OWN_UNITS = {"sign": -1, "units_per_turn": 1.0, "offset": 0.25}
+
+
+def robot_with_entries(base: str, joint: str, compensated: tuple[str, ...] = (), **entries: dict[str, Any]) -> Robot:
+    parameters = packaged_parameters(base)
+    for name, entry in entries.items():
+        parameters["joints"][joint].setdefault(name, {}).update(entry)
+    return robot_from_parameters(parameters | ({"compensated_by_robot": list(compensated)} if compensated else {}))
+
+
+def test_friction_that_differs_by_direction_is_read_and_written() -> None:
+    """The breakaway effort is by default that of the direction with more dry friction."""
+    friction = {"viscous": 2.0, "viscous_negative": 1.0, "coulomb": 0.5, "coulomb_negative": 0.8}
+    robot = robot_with_entries("planar_2r", "joint_1", actuator={"friction": friction})
+    for found in (robot, load_robot(robot_as_yaml(robot).text)):
+        law = found.joints[0].actuator.friction
+        np.testing.assert_allclose(law.effort(np.array([3.0, -3.0])), [6.5, -3.8], rtol=1e-15)
+        assert law.static == 0.8
+
+
+def test_units_of_drives_are_read_written_and_read_again() -> None:
+    plain = load_robot("sea_planar_2r")
+    assert not plain.has_own_drives and plain.compensated_by_robot == ()
+    robot = robot_with_entries("sea_planar_2r", "joint_1", ("friction", "gravity"), drive=OWN_UNITS)
+    assert robot.compensated_by_robot == ("gravity", "friction") and robot.joints[0].drive == ODRIVE
+    per_mille = {"velocity_units_per_turn": 60.0, "effort": "per_mille", "rated_torque": 1.3}
+    other = robot_with_entries(
+        "sea_planar_2r", "joint_1", drive={"units_per_turn": 4096, "offset": -100.0, **per_mille}
+    )
+    assert other.joints[0].drive == CIA_402 and other.has_own_drives
+    slider = robot_with_entries("planar_pr", "slide", drive={"side": "joint", "sign": -1, "offset": 0.2})
+    for found in (robot, other, slider):
+        written = robot_as_yaml(found)
+        again = load_robot(written.text)
+        assert [x.drive for x in again.joints] == [x.drive for x in found.joints] and again.has_own_drives
+        assert again.compensated_by_robot == found.compensated_by_robot and not written.lost
+    lost = robot_as_urdf(robot).lost
+    assert any("units of drives" in line for line in lost)
+    assert "compensated_by_robot gravity, friction is left out" in lost
+
+
+def test_currents_are_those_of_the_torque_constant() -> None:
+    joint = robot_with_entries(
+        "sea_planar_2r", "joint_1", drive={"effort": "current"}, actuator={"torque_constant": 0.07}
+    ).joints[0]
+    assert np.isclose(joint.drive.scales(joint.gear_ratio, 0.07).effort, 1 / (0.07 * joint.gear_ratio))
+
+
+def test_a_prismatic_joint_makes_no_turns() -> None:
+    with pytest.raises(RobotDescriptionError, match="units_per_turn: a prismatic joint makes no turns"):
+        robot_with_entries("planar_pr", "slide", drive={"side": "joint", "units_per_turn": 1.0})
+    assert robot_with_entries("planar_pr", "slide", drive={"side": "motor", "units_per_turn": 1.0}).has_own_drives
+
+
+def test_additions_to_a_urdf_have_them() -> None:
+    joints = {"shoulder": {"gear_ratio": 50.0, "drive": OWN_UNITS}}
+    robot = robot_from_urdf(urdf_arm(), {"compensated_by_robot": ["gravity"], "joints": joints})
+    assert robot.compensated_by_robot == ("gravity",) and robot.joints[0].drive == ODRIVE

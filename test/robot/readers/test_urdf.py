@@ -1,13 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Robots from URDF: fields of joints, merged links, frames, parts of a robot, mimic joints."""
+"""Robots from URDF: fields of joints, merged links, frames, parts of a robot, mimic joints, transmissions."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 from differences import deviation
+from scipy.linalg import block_diag
+from urdf_arms import urdf_arm
 
-from eom_dynamics import Robot, RobotDescriptionWarning, equations_of_motion, lie, load_robot
+from eom_dynamics import (
+    ElasticArm,
+    Robot,
+    RobotDescriptionError,
+    RobotDescriptionWarning,
+    equations_of_motion,
+    load_robot,
+)
 
 BODY = (
     '<inertial><origin xyz="0.1 0.02 -0.1" rpy="0.3 0.2 0.1"/><mass value="2"/>'
@@ -48,16 +57,14 @@ def efforts(robot: Robot, states: np.ndarray) -> np.ndarray:
 
 
 def test_joints_come_depth_first_in_the_order_of_the_file() -> None:
-    names = ("turn", "left_joint", "left_wrist", "right_joint", "right_wrist")
+    names, first = ("turn", "left_joint", "left_wrist", "right_joint", "right_wrist"), joint("turn", "base", "torso")
     robot = load_robot(TWO_ARMS)
     assert robot.joint_names == names
     assert [j.parent for j in robot.joints] == [-1, 0, 1, 0, 3]
     assert [tool.name for tool in robot.tools] == ["right_hand"]
     assert {frame.name: frame.joint for frame in robot.frames}["left_tip"] == 2
-    scattered = TWO_ARMS.replace(joint("turn", "base", "torso"), "").replace(
-        "</robot>", joint("turn", "base", "torso") + "</robot>"
-    )
-    assert load_robot(scattered).joint_names == names
+    assert robot.merged == ("link left_tip into the body of left_wrist (0 kg)",)
+    assert load_robot(TWO_ARMS.replace(first, "").replace("</robot>", f"{first}</robot>")).joint_names == names
 
 
 def test_fields_of_a_joint() -> None:
@@ -111,31 +118,6 @@ def test_limits_of_joints_without_any() -> None:
         assert (limits.lower, limits.upper) == (-np.inf, np.inf)
 
 
-def test_fixed_links_are_merged_with_their_inertia() -> None:
-    """A link on a fixed joint has the same effect as on a joint that rests at 0."""
-    ends = link("base"), link("arm"), joint("j", "base", "arm")
-    fixed = load_robot(urdf(*ends, link("tool"), joint("k", "arm", "tool", "fixed")))
-    moving = load_robot(urdf(*ends, link("tool"), joint("k", "arm", "tool")))
-    states = np.random.default_rng(0).uniform(-2, 2, (5, 1))
-    still = np.hstack([states, np.zeros((5, 1))])
-    assert fixed.merged == ("link tool into the body of j (2 kg)",)
-    assert deviation(efforts(fixed, states), efforts(moving, still)[:, :1]) < 1e-13
-    assert fixed.joints[0].mass == 4
-
-
-def test_a_fixed_link_is_a_tool() -> None:
-    robot = load_robot(TWO_ARMS, tools=["left_tip", "right_hand"])
-    assert robot.wrench_shape == (2, 6)
-    hand = load_robot(TWO_ARMS, tools="left_hand")
-    tip = robot.tools[0]
-    W = np.random.default_rng(1).uniform(-1, 1, 6)
-    at_hand = lie.Ad(lie.inverse(tip.pose)).T @ W
-    q = np.full(5, 0.3)
-    a = equations_of_motion(robot, q, 0 * q, wrench=[np.vstack([W, np.zeros(6)])]).external[0]
-    b = equations_of_motion(hand, q, 0 * q, wrench=[at_hand]).external[0]
-    assert deviation(a, b) < 1e-14
-
-
 def test_a_tip_selects_a_chain_and_locks_the_other_joints() -> None:
     part = load_robot(TWO_ARMS, tip="left_tip")
     assert part.joint_names == ("turn", "left_joint", "left_wrist")
@@ -159,7 +141,6 @@ def test_other_branches_may_be_dropped() -> None:
 
 
 def test_gravity_is_rotated_into_the_frame_of_the_root() -> None:
-    """The joint above the root is locked at zero."""
     part, whole = load_robot(TWO_ARMS, root="torso"), load_robot(TWO_ARMS)
     assert part.joint_names == whole.joint_names[1:]
     q = np.array([0.0, 0.4, 0.1, -0.7, 1.1])
@@ -182,13 +163,6 @@ def test_a_chain_of_mimic_joints_is_resolved() -> None:
     assert robot.joint_names == ("lead",)
     mimics = [(m.joint, m.ratio, m.offset) for m in (j.mimic for j in robot.joints[1:]) if m]
     assert mimics == [(0, -2, 0.5), (0, -1, pytest.approx(0.35))]
-    free = load_robot(MIMIC.replace("<mimic", "<note"))
-    q = 0.7
-    a = equations_of_motion(robot, [q], [1.0])
-    rates = np.array([1.0, -2.0, -1.0])
-    b = equations_of_motion(free, [q, -2 * q + 0.5, -q + 0.35], rates)
-    assert deviation(a.M[0][0, 0], rates @ b.M[0] @ rates) < 1e-14
-    assert deviation(a.gravity[0][0], rates @ b.gravity[0]) < 1e-14
 
 
 def test_a_mimic_joint_is_locked_with_its_leader() -> None:
@@ -200,18 +174,83 @@ def test_a_mimic_joint_is_locked_with_its_leader() -> None:
     assert robot.assumed == ("joint lead is locked at zero", "joint second is locked at zero")
 
 
-def test_a_planar_joint_moves_in_any_plane() -> None:
-    """The normal is x: two translations in its plane, then a rotation about it."""
-    robot = load_robot(urdf(link("base"), link("puck"), joint("p", "base", "puck", "planar", '<axis xyz="2 0 0"/>')))
-    assert robot.joint_names == ("p_x", "p_y", "p_yaw")
-    screws = np.array([j.screw for j in robot.joints])
-    np.testing.assert_allclose(screws[2], [1, 0, 0, 0, 0, 0], atol=1e-15)
-    np.testing.assert_allclose(np.linalg.det(screws[[0, 1, 2]][:, [3, 4, 5]] + screws[[0, 1, 2]][:, :3]), 1)
-    np.testing.assert_allclose(robot.joints[0].mass + robot.joints[1].mass, 0)
+@pytest.mark.parametrize(("kind", "names"), [("planar", "x y yaw"), ("floating", "x y z yaw pitch roll")])
+def test_a_joint_of_several_variables_is_a_chain(kind: str, names: str) -> None:
+    robot = load_robot(urdf(link("base"), link("puck"), joint("p", "base", "puck", kind, '<axis xyz="2 0 0"/>')))
+    assert robot.joint_names == tuple(f"p_{name}" for name in names.split())
+    assert [body.mass for body in robot.joints] == [*[0] * (robot.n - 1), 2]
 
 
-def test_a_floating_joint_has_six_variables() -> None:
-    robot = load_robot(urdf(link("world"), link("drone"), joint("free", "world", "drone", "floating", "")))
-    assert robot.joint_names == ("free_x", "free_y", "free_z", "free_yaw", "free_pitch", "free_roll")
-    weight = equations_of_motion(robot, np.zeros(6), np.zeros(6)).gravity[0]
-    assert np.linalg.norm(weight[:3]) == pytest.approx(2 * 9.80665)
+ROS2 = """<ros2_control name="c" type="system"><transmission name="wrist">
+  <plugin>transmission_interface/{kind}</plugin>
+  <actuator name="m2" role="actuator2"><mechanical_reduction>-50</mechanical_reduction></actuator>
+  <actuator name="m1" role="actuator1"><mechanical_reduction>40</mechanical_reduction>
+    <motorInertia>1e-4</motorInertia></actuator>
+  <joint name="shoulder" role="joint1"><offset>0.5</offset><mechanical_reduction>2</mechanical_reduction></joint>
+  <joint name="elbow" role="joint2"><mechanical_reduction>4</mechanical_reduction></joint>
+</transmission></ros2_control>"""
+
+ROS1 = """<transmission name="wrist"><type>transmission_interface/{kind}</type>
+  <actuator name="m1"><role>actuator1</role><mechanicalReduction>40</mechanicalReduction>
+    <motorInertia>1e-4</motorInertia></actuator>
+  <actuator name="m2"><role>actuator2</role><mechanicalReduction>-50</mechanicalReduction></actuator>
+  <joint name="shoulder"><role>joint1</role><mechanicalReduction>2</mechanicalReduction></joint>
+  <joint name="elbow"><role>joint2</role><mechanicalReduction>4</mechanicalReduction></joint></transmission>"""
+
+
+def arm_with(transmission: str, joints: tuple[str, ...] = ("shoulder", "elbow"), **options: object) -> Robot:
+    return load_robot(urdf_arm(joints=joints).replace("</robot>", f"{transmission}</robot>"), **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("text", [ROS1, ROS2], ids=["ros_control", "ros2_control"])
+@pytest.mark.parametrize("kind", ["DifferentialTransmission", "FourBarLinkageTransmission"])
+@pytest.mark.filterwarnings("error")
+def test_motors_move_the_joints_as_the_plugin_does(text: str, kind: str) -> None:
+    arm = ElasticArm(arm_with(text.format(kind=kind)))
+    np.testing.assert_array_equal(arm.gear_ratio, [40, -50])
+    np.testing.assert_allclose(arm.rotor_inertia, [0.16, 0])
+    assert arm.robot.transmission is not None
+    indices, transmission = arm.robot.transmission
+    assert indices == (0, 1)
+    x = np.array([30.0, -20.0]) / [40, -50]  # motors, behind their gears
+    expected = [(x[0] + x[1]) / (2 * 2), (x[0] - x[1]) / (2 * 4)]
+    if kind.startswith("Four"):
+        expected = [x[0] / 2, (x[1] - x[0] / 2) / 4]
+    np.testing.assert_allclose(transmission.joints(x), expected)
+
+
+def test_the_transmissions_of_two_arms_are_used_together_and_alone() -> None:
+    both = PAIR + PAIR.replace("wrist", "ankle").replace("shoulder", "hip").replace("elbow", "knee")
+    joints = ("shoulder", "elbow", "hip", "knee")
+    robot = arm_with(both, joints)
+    assert robot.transmission is not None and robot.transmission[0] == (0, 1, 2, 3)
+    matrix = robot.transmission[1].matrix
+    np.testing.assert_array_equal(matrix, block_diag(matrix[:2, :2], matrix[:2, :2]))
+    alone = arm_with(both, joints, root="elbow_link").transmission
+    assert alone is not None and alone[0] == (0, 1)
+    with pytest.warns(RobotDescriptionWarning, match=r"transmission ankle .* is left out: knee does not move"):
+        part = arm_with(both, joints, tip="hip_link").transmission
+    assert part is not None and part[0] == (0, 1)
+
+
+PAIR = ROS1.format(kind="DifferentialTransmission")
+LEFT_OUT = {
+    "unknown kind": (ROS1.format(kind="SpatialTransmission"), "it couples several joints or motors"),
+    "unknown joint": (PAIR.replace("elbow", "wrist"), "wrist is not a joint with a motor of its own"),
+    "one joint": (PAIR.replace("elbow", "shoulder"), "both joints are shoulder"),
+}
+
+
+@pytest.mark.parametrize(("text", "reason"), LEFT_OUT.values(), ids=LEFT_OUT)
+def test_others_are_left_out_with_a_warning(text: str, reason: str) -> None:
+    with pytest.warns(RobotDescriptionWarning, match=f"transmission wrist .* is left out: {reason}"):
+        robot = arm_with(text)
+    assert robot.transmission is None and [joint.gear_ratio for joint in robot.joints] == [1, 1]
+
+
+def test_a_joint_has_one_transmission() -> None:
+    simple = '<transmission name="t"><joint name="elbow"/><actuator name="m"/></transmission>'
+    with pytest.raises(RobotDescriptionError, match=r"transmission t: joint 'elbow' already has transmission wrist"):
+        arm_with(PAIR + simple)
+    with pytest.raises(RobotDescriptionError, match="the reduction must not be 0"):
+        arm_with(PAIR.replace(">2<", ">0<"))

@@ -59,7 +59,6 @@ def test_packaged_robots_are_the_same_again(name: str) -> None:
 
 
 def planned(t: float, n: int) -> Array:
-    """A motion of n joints: position to snap (5, n)."""
     w = np.linspace(2.0, 3.0, n)
     return np.array([np.linspace(0.3, 0.5, n) * w**k * np.cos(w * t + k * np.pi / 2) for k in range(5)])
 
@@ -118,7 +117,6 @@ def test_damping_parallel_springs_and_limits_are_of_the_link(deviation: Callable
 
 
 def test_rigid_joints_of_all_kinds() -> None:
-    """With several joints in a body, a base with mass, and followers."""
     text = urdf_arm(joints=("a", "b", "c")).replace('name="b" type="revolute"', 'name="b" type="floating"')
     text = text.replace("</joint></robot>", '<mimic joint="a" multiplier="-2" offset="0.3"/></joint></robot>')
     robot = loaded(text)

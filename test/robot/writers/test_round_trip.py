@@ -28,7 +28,6 @@ EXAMPLES = ("romeo_small", "tiago", "hyq_no_sensors")
 
 
 def loaded(written: Written, robot: Robot, *, tools: bool = True) -> Robot:
-    """The written robot, with the gravity that a URDF cannot say."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return load_robot(
