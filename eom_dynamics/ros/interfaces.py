@@ -14,6 +14,7 @@ from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState
 
 try:
+    import eom_dynamics.srv as srv  # of the type Any, unlike attributes of the package
     from eom_dynamics.action import ComputeTrajectoryFeedforward as ComputeTrajectoryFeedforwardAction
     from eom_dynamics.msg import (
         FeedforwardCommand,
@@ -24,15 +25,6 @@ try:
         TaskSetpoint,
         TrajectoryStatus,
     )
-    from eom_dynamics.srv import (
-        ComputeForwardDynamics,
-        ComputeInverseDynamics,
-        ComputeInverseDynamicsBatch,
-        ComputeInverseKinematics,
-        ComputeTrajectoryFeedforward,
-        GetEquationsOfMotion,
-        SetPayload,
-    )
 except ImportError as error:
     raise ImportError(
         "the ROS 2 interfaces of eom_dynamics are not built, or not on the Python path: make build, or colcon build "
@@ -40,23 +32,17 @@ except ImportError as error:
     ) from error
 
 __all__ = [
-    "ComputeForwardDynamics",
-    "ComputeInverseDynamics",
-    "ComputeInverseDynamicsBatch",
-    "ComputeInverseKinematics",
-    "ComputeTrajectoryFeedforward",
     "ComputeTrajectoryFeedforwardAction",
     "FeedforwardCommand",
-    "GetEquationsOfMotion",
     "JointTrajectorySetpoint",
     "LimitViolation",
     "Payload",
-    "SetPayload",
     "SplineTrajectory",
     "TaskSetpoint",
     "TrajectoryStatus",
     "nanoseconds",
     "set_stamp",
+    "srv",
     "stream_qos",
     "subscribe_joint_states",
 ]

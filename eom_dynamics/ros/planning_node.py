@@ -27,7 +27,7 @@ from ..trajectory import Spline
 from ..trajectory.feedforward import CHECK_RATE, checked
 from .diagnostics import Level, StatusReport
 from .executors import StopSignals
-from .interfaces import ComputeTrajectoryFeedforward, Payload, SplineTrajectory, TrajectoryStatus, stream_qos
+from .interfaces import Payload, SplineTrajectory, TrajectoryStatus, srv, stream_qos
 from .parameter_tables import PLANNING
 from .planning.follow_trajectory import FollowTrajectory
 from .planning.payloads import CarriedPayloads
@@ -71,7 +71,7 @@ topics, services and actions (relative to the namespace):
     PLANNING,
 )
 
-_Constants = ComputeTrajectoryFeedforward.Request
+_Constants = srv.ComputeTrajectoryFeedforward.Request
 _FIT_OPTIONS = _Constants()
 
 # Planners send trajectories at a low rate.

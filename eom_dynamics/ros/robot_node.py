@@ -8,6 +8,7 @@ import time
 from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
+from inspect import iscoroutinefunction
 from typing import Any
 
 from rcl_interfaces.msg import SetParametersResult
@@ -60,7 +61,7 @@ class RobotNode(Node):
     def create_service(self, srv_type: Any, srv_name: str, callback: Callable[..., Any], **options: Any) -> Any:
         """Create a service; a request that it cannot read gets an empty response and a line in the log.
 
-        rclpy creates its own services by this method, too, and would log each such request with a traceback.
+        rclpy creates its own services by this method, too, and would leave such requests without a response.
         """
 
         def answer(request: Any, response: Any) -> Any:
@@ -73,7 +74,8 @@ class RobotNode(Node):
                     )
                 return response
 
-        return super().create_service(srv_type, srv_name, answer, **options)
+        answers = callback if iscoroutinefunction(callback) else answer
+        return super().create_service(srv_type, srv_name, answers, **options)
 
     def create_subscription(
         self, msg_type: Any, topic: str, callback: Callable[[Any], None], qos_profile: Any, **options: Any

@@ -16,7 +16,7 @@ from ...messages.payload_blend import read_payload
 from ...messages.setpoint_to_command import SetpointEvaluator, matrices, refusal_reason
 from ...terminal import printable
 from ..executors import Worker
-from ..interfaces import ComputeInverseDynamics, Payload, SetPayload, stream_qos
+from ..interfaces import Payload, srv, stream_qos
 from ..robot_node import RobotNode
 
 # For bursts of many clients, or of one that does not wait for answers.
@@ -49,14 +49,14 @@ def serve_inverse_dynamics(
                 response.message = f"exceeds limits: {summary(command.violations)}"
             response.success = True
         except StateError as error:
-            response = ComputeInverseDynamics.Response(message=str(error))
+            response = srv.ComputeInverseDynamics.Response(message=str(error))
             node.warn("request refused", str(error))
         except Exception as error:
-            response = ComputeInverseDynamics.Response(message=refusal_reason(error))
+            response = srv.ComputeInverseDynamics.Response(message=refusal_reason(error))
             node.get_logger().error(f"request failed:\n{traceback.format_exc()}")
         return response
 
-    node.create_service(ComputeInverseDynamics, "~/inverse_dynamics", answer, qos_profile=SERVICE_QOS)
+    node.create_service(srv.ComputeInverseDynamics, "~/inverse_dynamics", answer, qos_profile=SERVICE_QOS)
 
 
 # Payloads change seldom.
@@ -79,7 +79,7 @@ class PayloadTopic:
         self._waiting: list[Payload] = []
         self.last_refusal = ""
         node.create_subscription(Payload, "payload", self._receive, **stream_qos(_DEPTH, kept=True))
-        node.create_service(SetPayload, "~/set_payload", self._answer, qos_profile=SERVICE_QOS)
+        node.create_service(srv.SetPayload, "~/set_payload", self._answer, qos_profile=SERVICE_QOS)
 
     def report(self) -> dict[str, str]:
         """Payloads at the tools, as values for diagnostics."""
@@ -100,9 +100,9 @@ class PayloadTopic:
         return values
 
     def _receive(self, message: Payload) -> None:
-        self._answer(SetPayload.Request(payload=message), SetPayload.Response())
+        self._answer(srv.SetPayload.Request(payload=message), srv.SetPayload.Response())
 
-    def _answer(self, request: SetPayload.Request, response: SetPayload.Response) -> SetPayload.Response:
+    def _answer(self, request: srv.SetPayload.Request, response: srv.SetPayload.Response) -> srv.SetPayload.Response:
         try:
             response.message = self._take(request.payload)
             response.success = True

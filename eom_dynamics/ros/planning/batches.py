@@ -28,19 +28,14 @@ from ...messages.fields import (
 from ...messages.joint_order import JointOrders
 from ...messages.setpoint_to_command import equation_terms
 from ...messages.spatial import read_pose, read_wrenches
-from ..interfaces import (
-    ComputeForwardDynamics,
-    ComputeInverseDynamicsBatch,
-    ComputeInverseKinematics,
-    GetEquationsOfMotion,
-)
+from ..interfaces import srv
 
 _PARTIALS = ("acceleration_by_position", "acceleration_by_velocity", "acceleration_by_effort")
 
 
 def inverse_dynamics_batch(
-    arm: ElasticArm, request: ComputeInverseDynamicsBatch.Request, limits: str = "warn"
-) -> ComputeInverseDynamicsBatch.Response:
+    arm: ElasticArm, request: srv.ComputeInverseDynamicsBatch.Request, limits: str = "warn"
+) -> srv.ComputeInverseDynamicsBatch.Response:
     """Answer ComputeInverseDynamicsBatch."""
     outputs = request.outputs or request.EFFORT | request.MOTOR
     if outputs & ~(request.EFFORT | request.MOTOR):
@@ -56,7 +51,7 @@ def inverse_dynamics_batch(
         exceeded = check.violations(states, command) if check.limited and limits != "ignore" else ()
     if exceeded and limits == "refuse":
         raise LimitError(f"exceeds limits: {summary(exceeded)}")
-    response = ComputeInverseDynamicsBatch.Response(success=True, joint_names=order.names)
+    response = srv.ComputeInverseDynamicsBatch.Response(success=True, joint_names=order.names)
     response.motor_names = order.motor_names
     if exceeded:
         response.message = f"exceeds limits: {summary(exceeded)}"
@@ -67,7 +62,9 @@ def inverse_dynamics_batch(
     return response
 
 
-def forward_dynamics_batch(arm: ElasticArm, request: ComputeForwardDynamics.Request) -> ComputeForwardDynamics.Response:
+def forward_dynamics_batch(
+    arm: ElasticArm, request: srv.ComputeForwardDynamics.Request
+) -> srv.ComputeForwardDynamics.Response:
     """Answer ComputeForwardDynamics."""
     order = JointOrders(arm).of(request.joint_names)
     most = request.MAX_SAMPLES_WITH_PARTIALS if request.include_partials else request.MAX_SAMPLES
@@ -79,7 +76,7 @@ def forward_dynamics_batch(arm: ElasticArm, request: ComputeForwardDynamics.Requ
         partials: tuple[Array, ...] = ()
         if request.include_partials:
             partials = arm.dynamics.forward_dynamics_derivatives(q, qd, tau, wrench=wrench, added_inertia=rotors)
-    response = ComputeForwardDynamics.Response(success=True, joint_names=order.names)
+    response = srv.ComputeForwardDynamics.Response(success=True, joint_names=order.names)
     write(response, ("acceleration",), [order.to_message(qdd)])
     write(response, _PARTIALS[: len(partials)], [order.axes_to_message(partial, 2) for partial in partials])
     return response
@@ -96,8 +93,8 @@ _WEIGHTS = (ALL, POSITION, POINTING)
 
 
 def inverse_kinematics_batch(
-    arm: ElasticArm, request: ComputeInverseKinematics.Request
-) -> ComputeInverseKinematics.Response:
+    arm: ElasticArm, request: srv.ComputeInverseKinematics.Request
+) -> srv.ComputeInverseKinematics.Response:
     """Answer ComputeInverseKinematics."""
     count = len(request.pose)
     if count > request.MAX_SAMPLES:
@@ -115,7 +112,7 @@ def inverse_kinematics_batch(
     targets, frame, limits = np.reshape(poses, (count, 4, 4)), request.frame or None, not request.ignore_limits
     weights = _WEIGHTS[request.task]
     found = inverse_kinematics(kinematics_of(arm.robot), targets, frame, start, weights=weights, limits=limits)
-    response = ComputeInverseKinematics.Response(success=True, joint_names=order.names)
+    response = srv.ComputeInverseKinematics.Response(success=True, joint_names=order.names)
     write(response, ("position",), [order.to_message(found.q)])
     response.solved = found.success.tolist()
     response.reason = ["" if done else str(reason) for done, reason in zip(found.success, found.reason, strict=True)]
@@ -123,9 +120,9 @@ def inverse_kinematics_batch(
     return response
 
 
-def terms(arm: ElasticArm, request: GetEquationsOfMotion.Request) -> GetEquationsOfMotion.Response:
+def terms(arm: ElasticArm, request: srv.GetEquationsOfMotion.Request) -> srv.GetEquationsOfMotion.Response:
     """Answer GetEquationsOfMotion; raises StateError for an invalid request."""
-    coriolis = request.coriolis or GetEquationsOfMotion.Request.CHRISTOFFEL
+    coriolis = request.coriolis or srv.GetEquationsOfMotion.Request.CHRISTOFFEL
     if coriolis not in CORIOLIS_FORMS:
         raise StateError(f"coriolis must be one of {', '.join(CORIOLIS_FORMS)}, is {coriolis!r:.60}")
     if len(request.jerk) and not len(request.acceleration):
@@ -136,7 +133,7 @@ def terms(arm: ElasticArm, request: GetEquationsOfMotion.Request) -> GetEquation
     wrench = read_wrenches(request, WRENCH_FIELDS, arm.robot)
     with np.errstate(all="ignore"):
         found = equations_of_motion(arm.robot, q, *rates, wrench=wrench, coriolis=coriolis)
-    response = GetEquationsOfMotion.Response(success=True, joint_names=order.names)
+    response = srv.GetEquationsOfMotion.Response(success=True, joint_names=order.names)
     fields, dynamics, qd = equation_terms(found, order), arm.dynamics, rates[0]
     with np.errstate(all="ignore"):
         fields["momentum"] = order.to_message(dynamics.momentum(q, qd))

@@ -25,15 +25,7 @@ from ...messages.measured import JointPositions
 from ...messages.setpoint_to_command import refusal_reason
 from ...terminal import printable
 from ..executors import Worker
-from ..interfaces import (
-    ComputeForwardDynamics,
-    ComputeInverseDynamicsBatch,
-    ComputeInverseKinematics,
-    ComputeTrajectoryFeedforward,
-    ComputeTrajectoryFeedforwardAction,
-    GetEquationsOfMotion,
-    subscribe_joint_states,
-)
+from ..interfaces import ComputeTrajectoryFeedforwardAction, srv, subscribe_joint_states
 from ..robot_node import RobotNode
 from .batches import forward_dynamics_batch, inverse_dynamics_batch, inverse_kinematics_batch, terms
 from .trajectories import answer_trajectory
@@ -83,11 +75,11 @@ class MeasuredJoints:
 _FEEDBACK_PERIOD = 0.05
 
 SERVICES: dict[str, tuple[Any, Callable[..., Any], tuple[str, ...]]] = {
-    "inverse_dynamics_batch": (ComputeInverseDynamicsBatch, inverse_dynamics_batch, ("limits",)),
-    "forward_dynamics": (ComputeForwardDynamics, forward_dynamics_batch, ()),
-    "inverse_kinematics": (ComputeInverseKinematics, inverse_kinematics_batch, ()),
-    "equations_of_motion": (GetEquationsOfMotion, terms, ()),
-    "trajectory_feedforward": (ComputeTrajectoryFeedforward, answer_trajectory, ("limits", "measured")),
+    "inverse_dynamics_batch": (srv.ComputeInverseDynamicsBatch, inverse_dynamics_batch, ("limits",)),
+    "forward_dynamics": (srv.ComputeForwardDynamics, forward_dynamics_batch, ()),
+    "inverse_kinematics": (srv.ComputeInverseKinematics, inverse_kinematics_batch, ()),
+    "equations_of_motion": (srv.GetEquationsOfMotion, terms, ()),
+    "trajectory_feedforward": (srv.ComputeTrajectoryFeedforward, answer_trajectory, ("limits", "measured")),
 }
 """Services by name: their kind, what computes an answer for an arm and a request, and what of the node it takes."""
 

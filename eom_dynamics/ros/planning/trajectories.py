@@ -20,9 +20,9 @@ from ...messages.trajectories import fill_in, read_points, read_positions, read_
 from ...robot import Robot
 from ...trajectory import Spline, follow, minimum_time, through
 from ...trajectory.feedforward import CHECK_RATE, checked, trajectory_feedforward
-from ..interfaces import ComputeTrajectoryFeedforward, LimitViolation, set_stamp
+from ..interfaces import LimitViolation, set_stamp, srv
 
-_Constants = ComputeTrajectoryFeedforward.Request
+_Constants = srv.ComputeTrajectoryFeedforward.Request
 _ALL = _Constants.STATE | _Constants.EFFORT | _Constants.MOTOR
 
 _POINT_FIELDS = ("positions", "velocities", "accelerations")
@@ -33,7 +33,7 @@ def answer_trajectory(
     arm: ElasticArm,
     request: Any,
     *,
-    answer: Callable[..., Any] = ComputeTrajectoryFeedforward.Response,
+    answer: Callable[..., Any] = srv.ComputeTrajectoryFeedforward.Response,
     progress: Callable[[float], Any] = lambda fraction: None,
     limits: str = "warn",
     measured: Callable[[Sequence[str]], Array],
