@@ -73,8 +73,7 @@ class DriveUnits:
     def scales(self, gear_ratio: float, torque_constant: float) -> DriveScales:
         """Factors for a motor with a gear ratio and a torque constant, N m/A; NaN if unknown.
 
-        Raises:
-            ParameterError: the drive takes current, and the torque constant is unknown.
+        ParameterError if the drive takes current, and the torque constant is unknown.
         """
         if self.effort == "current" and isnan(torque_constant):
             refuse("effort", "current needs the torque_constant of the actuator")

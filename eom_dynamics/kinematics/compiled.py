@@ -176,9 +176,7 @@ class Kinematics(CompiledMethods):
         """Centre of mass in the base frame, and its time derivatives c, cd, …, each (3,) or (N, 3); m, m/s, ….
 
         There are as many derivatives as rates qd, qdd, …, in the shape of q (n,) or (N, n); rad or m, per s, s², ….
-
-        Raises:
-            RobotDescriptionError: the robot has no mass.
+        RobotDescriptionError if the robot has no mass.
         """
         return self._center("center_of_mass", (q, *rates))
 

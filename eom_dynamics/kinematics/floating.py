@@ -65,8 +65,7 @@ class FloatingKinematics(CompiledMethods):
     def center_of_mass(self, pose: ArrayLike, q: ArrayLike, *rates: ArrayLike) -> Any:
         """Centre of mass c (3,) or (N, 3), m, in the inertial frame; with rates nu, nud, … the tuple c, cd, ….
 
-        Raises:
-            RobotDescriptionError: the robot has no mass.
+        RobotDescriptionError if the robot has no mass.
         """
         orders = len(rates)
         key = "center_of_mass", orders

@@ -85,13 +85,9 @@ class SymbolicKinematics:
     def determinant(self, frame: str | None = None, rows: Sequence[int] = range(_TWIST)) -> Any:
         """Determinant of the Jacobian of a frame, by default the first tool, as a product of its factors.
 
-        Args:
-            frame: its name.
-            rows: of the world-aligned Jacobian, as many as joints: (3, 4, 5) are a position, (3, 4) one in a plane.
-                That of all rows does not depend on the reference of the twist.
-
-        Raises:
-            StateError: there is no such frame, or the rows are not as many as joints.
+        The rows are of the world-aligned Jacobian, as many as joints: (3, 4, 5) are a position, (3, 4) one in a plane.
+        That of all rows does not depend on the reference of the twist. StateError if there is no such frame, or the
+        rows are not as many as joints.
         """
         constant, powers = self._factored_determinant(frame, rows)
         return sp.Mul(constant, *(factor**power for factor, power in powers.items()))
