@@ -24,8 +24,7 @@ _DISORDER = 5
 # A motion with fewer samples is not used: a filter has nothing left but its transients.
 LEAST_SAMPLES = 40
 
-# A joint that moves less, rad or m, is at rest throughout.
-REST = 1e-3
+REST = 1e-3  # a joint that moves less, rad or m, is at rest throughout
 
 # Samples of excerpts: windows from all over a longer recording are enough for many a purpose.
 _MOST_SAMPLES, _WINDOW = 36_000, 12_000
@@ -33,11 +32,8 @@ _MOST_SAMPLES, _WINDOW = 36_000, 12_000
 # Most blocks of a recording that are held out, and the shortest of them, s.
 _MOST_BLOCKS, _BLOCK = 4, 5.0
 
-# Positions beyond, rad or m, and efforts, N m or N, come from damaged messages.
-_LARGEST = 1e9
-
-# Of a step: samples closer than that to even times are at them.
-_JITTER = 0.01
+_LARGEST = 1e9  # positions beyond, rad or m, and efforts, N m or N, come from damaged messages
+_JITTER = 0.01  # of a step: samples closer than that to even times are at them
 
 
 class IdentificationError(EomDynamicsError, ValueError):

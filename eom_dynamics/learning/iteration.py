@@ -41,14 +41,9 @@ from ..simulation.number_files import read_arrays
 from ..spelling import listed
 from ..states import STATE_NAMES, real_array
 
-# Of the spline: four derivatives are smooth.
-_DEGREE = 7
-
-# Frequencies and poses of the bound.
-_FREQUENCIES, _POSES = 40, 6
-
-# A run may be worse than the one before by this ratio, from noise.
-_WORSE = 1.1
+_DEGREE = 7  # degree of the spline, of which four derivatives are smooth
+_FREQUENCIES, _POSES = 40, 6  # frequencies and poses of the bound
+_WORSE = 1.1  # a run may be worse than the one before by this ratio, from noise
 
 
 class LearningError(EomDynamicsError):

@@ -33,8 +33,7 @@ from .quantities import (
 from .spline import check_times
 from .trajectory import Samples, Scaled, Trajectory
 
-# Relative margin of a time scaling, for times that are rounded to nanoseconds.
-_MARGIN = 1e-7
+_MARGIN = 1e-7  # relative margin of a time scaling, for times that are rounded to nanoseconds
 
 # Iterations of the time scaling: samples of the slowed trajectory are other points of the path, with other peaks.
 _ITERATIONS = 5
@@ -42,8 +41,7 @@ _ITERATIONS = 5
 # Largest number of samples of a slowed trajectory: that of an answer of the planning node.
 _MOST = 100_000
 
-# Violations listed in one line.
-_SHOWN = 3
+_SHOWN = 3  # violations listed in one line
 
 
 class Peak(NamedTuple):

@@ -104,12 +104,10 @@ class Handover:
         self.end = max(new.end, meets) + begin
         ends = np.stack([state, new.derivatives(meets, len(STATE_NAMES) - 1)], axis=1)
         self.transition = Spline([at, joined], ends)
-        # With the start time of each. Not nested, since trajectories may be replaced many times a second.
-        pieces: tuple[tuple[float, Trajectory], ...] = ((-math.inf, old),)
-        if isinstance(old, Handover):
-            pieces = tuple(piece for piece in old._pieces if piece[0] < at)
-        self._pieces: tuple[tuple[float, Trajectory], ...]
-        self._pieces = (*pieces, (at, self.transition), (joined, Shifted(new, begin)))
+        # With their start times. Not nested, since trajectories may be replaced many times a second.
+        before = old._pieces if isinstance(old, Handover) else [(-math.inf, old)]
+        self._pieces: list[tuple[float, Trajectory]] = [piece for piece in before if piece[0] < at]
+        self._pieces += [(at, self.transition), (joined, Shifted(new, begin))]
 
     def from_then_on(self, t: float) -> Trajectory:
         """The trajectory from ``t`` on, without pieces that have ended."""
@@ -138,8 +136,7 @@ class Handover:
 DURATIONS = 0.05 * 1.5 ** np.arange(14)
 """Durations of short motions to try, s: each half as long again as the one before."""
 
-# Samples of each motion at which limits are checked.
-_SAMPLES = 100
+_SAMPLES = 100  # samples of each motion at which limits are checked
 
 T = TypeVar("T")
 

@@ -27,11 +27,8 @@ _QUADRATURE = (1 / 2, 3 / 28, 1 / 84, 1 / 1680)
 # Of the iteration of this integral, whose end depends on itself: largest change, rad or m, and most steps.
 _SETTLED, _MOST_CORRECTIONS = 1e-15, 6
 
-# Each takes some milliseconds.
-_MOST_KNOTS = 20_000
-
-# Knots between two calls of `progress`, which take some tens of milliseconds.
-_CHUNK = 50
+_MOST_KNOTS = 20_000  # a knot takes some milliseconds
+_CHUNK = 50  # knots between two calls of `progress`, which take some tens of milliseconds
 
 # Largest distance of the start of the path from the tool at the given configuration, m and rad.
 _START_TOLERANCE = 0.01

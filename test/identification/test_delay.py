@@ -135,7 +135,7 @@ def test_signals_without_a_delay_are_refused() -> None:
     words = "efforts act is not determined away from reversals: .*, or give that time, --motor-delay"
     with pytest.raises(IdentificationError, match=words):
         drive_delay(arm, *short)
-    assert drive_delay(arm, *short, early=0.0).delay.value == pytest.approx(TRUE[0], abs=1e-4)
+    assert drive_delay(arm, *short, early=3e-4).delay.value == pytest.approx(TRUE[0] + 3e-4, abs=1e-4)
     with pytest.raises(StateError, match="motor_effort"):
         drive_delay(arm, *recorded[:3], recorded[3][1:], command)
 

@@ -40,7 +40,7 @@ from ...arrays import Array
 from ...elastic import ElasticArm
 from ...states import real_array
 from ..recording import IdentificationError
-from ..sampling import column_lengths, continued
+from ..sampling import column_lengths
 
 # Bandwidth of motions, Hz, and that of derivatives and laws of springs over it; least sample rate over it.
 _BANDWIDTH, _LAWS, _RATE = 12.0, 5.0, 40.0
@@ -48,8 +48,7 @@ _BANDWIDTH, _LAWS, _RATE = 12.0, 5.0, 40.0
 # Samples that are fitted, per period of the bandwidth, and periods that are left out at both ends.
 _DENSE, _MARGIN = 10.0, 2.0
 
-# Least velocity over its rms at which friction is that of its sign.
-_SLOW = 0.02
+_SLOW = 0.02  # least velocity over its rms at which friction is that of its sign
 
 # s: standard deviation of the damping of springs over their stiffness, 1 % of a motor's critical one at 80 rad/s.
 _DAMPING = 2.5e-4
@@ -69,8 +68,7 @@ LONGEST = 0.02
 REACH = 0.48
 """Time within which a sample counts after the low-pass, over the period of its bandwidth."""
 
-# Candidates over the range of delays, before the best one is refined.
-_CANDIDATES = 41
+_CANDIDATES = 41  # candidates over the range of delays, before the best one is refined
 
 # s: step of differences over the delay, largest change of an iteration, and that of the last one.
 _STEP, _FARTHEST, _LAST = 1e-5, 2e-3, 1e-9
@@ -424,8 +422,9 @@ def low_passed(values: Array, step: float, bandwidth: float) -> Array:
     """
     width = np.sqrt(np.log(2)) / (2 * np.pi * bandwidth * step)
     half = min(int(np.ceil(5 * width)), len(values) - 1)
-    found = gaussian_filter1d(continued(values, half), width, axis=0, truncate=half / width)
-    return np.asarray(found[half : len(values) + half])
+    padded = np.pad(values, [(half, half), *[(0, 0)] * (values.ndim - 1)], mode="reflect", reflect_type="odd")
+    filtered = gaussian_filter1d(padded, width, axis=0, truncate=half / width)
+    return np.asarray(filtered[half : len(values) + half])
 
 
 def smooth(t: Array, values: Array, bandwidth: float) -> CubicSpline:

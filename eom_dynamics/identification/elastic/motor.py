@@ -37,11 +37,8 @@ MOTOR_TERMS = ("viscous", "asymmetric", "coulomb", "stribeck", "efficiency", "of
 # First values of v_0 and v_s as shares of the highest velocity.
 _SMOOTHING, _STRIBECK = (0.003, 0.02, 0.1), (0.05, 0.2)
 
-# A motor reverses below this share of its RMS velocity.
-_SLOW = 0.1
-
-# Share of the samples of each direction that must be away from reversals.
-_LEAST_AWAY = 0.2
+_SLOW = 0.1  # a motor reverses below this share of its RMS velocity
+_LEAST_AWAY = 0.2  # share of the samples of each direction that must be away from reversals
 
 
 @dataclass(frozen=True)

@@ -40,8 +40,7 @@ from .springs import with_joints
 # First values: antiresonances in the band, and resonances over antiresonances.
 _ANTIRESONANCES, _RATIOS = 40, np.geomspace(1.05, 6.0, 30)
 
-# Motion over its noise, and effort over its noise, in the default band.
-_CLEAR = 30.0
+_CLEAR = 30.0  # motion over its noise, and effort over its noise, in the default band
 
 # Samples and degree of the local polynomial whose slope is the velocity in dry friction.
 _WINDOW, _DEGREE = 11, 3

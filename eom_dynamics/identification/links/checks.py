@@ -25,8 +25,7 @@ from .filtering import Filter, FilteredSamples, filter_recording
 from .regressor import Regressor
 from .verification import Score
 
-# Samples that decide.
-_SAMPLES = 2000
+_SAMPLES = 2000  # samples that decide
 
 # Standard deviations of a factor beyond which it is known, and the range of factors that wrong masses explain.
 _SURE, _MOST = 5.0, 5.0
@@ -43,29 +42,23 @@ _MUCH_BETTER = 0.4
 # Degree of the polynomial of the position that stands for any spring: the force of a gas spring is not a cubic.
 _DEGREE = 5
 
-# Noise of efforts, relative to them, that is the least.
-_FINEST = 1e-6
+_FINEST = 1e-6  # noise of efforts, relative to them, that is the least
 
 # Share of the samples of a joint that must be left over when all parameters are fitted, for the rest to show noise.
 _LEAST_FREE = 0.2
 
-# Below this share of its length, what is left of a column by others is of rounding.
-_ROUNDING = 1e-9
+_ROUNDING = 1e-9  # below this share of its length, what is left of a column by others is of rounding
 
 # Largest lag that is looked for, s; the least that is named, s; and the share of squares that is left without it.
 _LONGEST_LAG, _LEAST_LAG, _WITHOUT_LAG = 0.2, 0.008, 0.8
 
-# s: a lag that shifts masses and friction by more than the noise.
-_TOO_LATE = 0.02
-
-# s of motion, below which a fit that explains it may be of noise.
-_SHORTEST = 3.0
+_TOO_LATE = 0.02  # s: a lag that shifts masses and friction by more than the noise
+_SHORTEST = 3.0  # s of motion, below which a fit that explains it may be of noise
 
 # Share of the efforts of most joints that any parameters leave unexplained, if they are not of this robot.
 _NOISE = 0.9
 
-# Base parameters that are named.
-_NAMED = 6
+_NAMED = 6  # base parameters that are named
 
 
 @dataclass(frozen=True)

@@ -38,17 +38,13 @@ _FLAT, _NEAR = 0.003, 0.1
 # Share of a motion that is left out at each end, at most, for all candidates to be judged by the same samples.
 _ENDS = 0.1
 
-# Candidates that are compared closely without leaving out every second one.
-_CLOSE_LOOKS = 6
-
-# Samples that judge a candidate.
-_JUDGING = 8000
+_CLOSE_LOOKS = 6  # candidates that are compared closely without leaving out every second one
+_JUDGING = 8000  # samples that judge a candidate
 
 # Weight of the prior while candidates are compared: inertias of the file are known to a factor of e.
 _WEIGHT = 1.0
 
-# Equations for each parameter below which a cut-off leaves too few samples.
-_LEAST_EQUATIONS = 3.0
+_LEAST_EQUATIONS = 3.0  # equations for each parameter below which a cut-off leaves too few samples
 
 
 def candidates(recordings: Sequence[Recording]) -> list[float]:

@@ -56,8 +56,7 @@ _MOST_STEPS, _INSIDE, _ARMIJO = 40, -0.8, 1e-4
 # Factors of the damping after a step that is refused, and before the next one; and the largest, relative to the weight.
 _MORE, _LESS, _LARGEST = 4.0, 1 / 16, 1e12
 
-# Singular values of columns of length one below which they depend on each other.
-_DEPENDENT = 1e-9
+_DEPENDENT = 1e-9  # singular values of columns of length one below which they depend on each other
 
 
 def pseudo_inertia(parameters: Array) -> Array:

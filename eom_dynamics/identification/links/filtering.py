@@ -27,8 +27,7 @@ from ..sampling import HIGHEST, LowPass, root_mean_square
 from .regressor import transmission_matrix
 from .terms import LINE, TERMS, Motion, coupled
 
-# Relative deviation of a step from the usual one, beyond which samples are interpolated.
-_JITTER = 0.02
+_JITTER = 0.02  # relative deviation of a step from the usual one, beyond which samples are interpolated
 
 # A joint counts as moving above this many smoothing velocities of its friction, but not above this part of its RMS
 # velocity, and above this many standard deviations of its velocity's noise.
@@ -40,8 +39,7 @@ AT_LIMIT = 0.999
 MOSTLY_BEYOND = 0.5
 """Share of efforts at or beyond the limit from which on the limit, or the unit, is another one."""
 
-# So are this many equal extremes in a row.
-_EQUAL = 4
+_EQUAL = 4  # equal extremes in a row that count as saturated, too
 
 _ARRAYS = ("t", "q", "qd", "qdd", "tau", "measured", "used")
 

@@ -34,8 +34,7 @@ from ...recursion import PARAMETERS
 from ...robot import Joint, Robot
 from .terms import TERMS, Motion, check_terms, coupled
 
-# Random states that decide on independence, per parameter; each gives n equations.
-_STATES = 4
+_STATES = 4  # random states that decide on independence, per parameter; each gives n equations
 
 # Standard deviations of their velocities and accelerations, rad/s and rad/s²: inertia then counts as much as gravity.
 _RATES = (3.0, 10.0)
@@ -77,12 +76,6 @@ class BaseParameters:
         """Each base parameter as a sum, such as ``Izz1 + Iyy2 + 0.0625 m3``; lengths in m."""
         pairs = zip(self.independent.tolist(), self.combinations, strict=True)
         return tuple(_sum(self.names, row, first) for first, row in pairs)
-
-    @cached_property
-    def without_effect(self) -> tuple[str, ...]:
-        """Names of the inertial parameters without effect on any joint effort."""
-        felt = np.any(self.combinations, axis=0)
-        return tuple(name for name, is_felt in zip(self.names, felt, strict=True) if not is_felt)
 
 
 def base_parameters(robot: Robot, *, dynamics: Dynamics | None = None) -> BaseParameters:

@@ -37,11 +37,8 @@ from .equations import (
 from .filtering import FilteredSamples, noise_of_motion
 from .parameters import Options, lower_bounds, terms_in_effect
 
-# Residuals below this share of the efforts are of rounding, and count as this.
-_FINEST = 1e-6
-
-# States of a mean over a motion.
-_STATES = 500
+_FINEST = 1e-6  # residuals below this share of the efforts are of rounding, and count as this
+_STATES = 500  # states of a mean over a motion
 
 WEIGHTS = tuple(float(10.0**k) for k in range(-1, 4))
 """Weights of the prior that are tried; with 1, the file's inertias are known to a factor of e."""

@@ -24,14 +24,9 @@ from .terms import TERMS
 # Standard deviations, and parts of an RMS, by which a prediction is worse than another one; and part that is nothing.
 _SURE, _WORSE, _NOTHING = 3.0, 0.02, 1e-3
 
-# Samples that are evaluated at once: enough for speed, few enough for memory.
-_CHUNK = 50_000
-
-# Positions, and the time derivatives that a feedforward takes.
-_DERIVATIVES = 4
-
-# Periods of the cut-off in the shortest motion.
-_PERIODS = 3
+_CHUNK = 50_000  # samples that are evaluated at once: enough for speed, few enough for memory
+_DERIVATIVES = 4  # positions, and the time derivatives that a feedforward takes
+_PERIODS = 3  # periods of the cut-off in the shortest motion
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -39,8 +39,7 @@ _AIMED = 10.0
 _LEAST, _PACE = 0.01, 0.3
 _REDUCTIONS = ((0.9, 0.2), (0.4, 0.5))
 
-# Steps in which the duration must decrease.
-_PATIENCE = 10
+_PATIENCE = 10  # steps in which the duration must decrease
 
 # Limits are met from this share of them on, and are first widened to this multiple of the largest value.
 _ENTERED, _WIDER = 0.97, 1.2

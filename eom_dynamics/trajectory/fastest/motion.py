@@ -34,8 +34,7 @@ _GAUSS = _GAUSS + 0.5
 _RATE = 1000.0
 _ACTIVE = 0.995
 
-# Share of a limit from which on peaks between samples are computed.
-_NEAR_LIMIT = 0.9
+_NEAR_LIMIT = 0.9  # share of a limit from which on peaks between samples are computed
 
 # Violation that parabolas may miss; what they miss for each third difference, twice that of cubics; and how much closer
 # samples are where it is more, up to this number for each one of the first.
@@ -43,11 +42,8 @@ _MISSABLE = 1e-7
 _MISSED = 0.128
 _CLOSER, _FINEST = 4, 16
 
-# Rate at which motions with friction or motors are checked, Hz.
-CHECK_RATE = 10_000.0
-
-# Largest number of samples of a motion, some hundred for each of its pieces.
-_MOST_SAMPLES = 200_000
+CHECK_RATE = 10_000.0  # rate at which motions with friction or motors are checked, Hz
+_MOST_SAMPLES = 200_000  # largest number of samples of a motion, some hundred for each of its pieces
 
 
 class ActiveLimit(NamedTuple):

@@ -86,17 +86,13 @@ _PEAK, _PATIENT = 1.05, 3
 # within the limits is the fastest one. Otherwise limits were tightened by peaks that are elsewhere by now.
 _NEARLY = 1.005
 
-# Nodes at either end at which limits are not tightened with all others.
-_AT_ENDS = 24
+_AT_ENDS = 24  # nodes at either end at which limits are not tightened with all others
 
 # Relative distance from the shortest duration: at the start, before limits are tightened between nodes, and at the end.
 _START, _TIGHTENED, _END_GAP = 1.0, 3e-3, 1e-4
 
-# Share of the largest squared speed with which to begin, and to go on.
-_COLD, _INSIDE = 0.7, 0.993
-
-# Margin of durations for peaks between samples.
-_MARGIN = 1e-5
+_COLD, _INSIDE = 0.7, 0.993  # share of the largest squared speed with which to begin, and to go on
+_MARGIN = 1e-5  # margin of durations for peaks between samples
 
 
 def minimum_time(
@@ -438,8 +434,7 @@ def _tighten_near(constraints: Constraints, own: Bounds, over: ViolatedInstants,
     constraints.tighten(shares)
 
 
-# Chunks of paths for each process: some paths take longer than others.
-_CHUNKS = 4
+_CHUNKS = 4  # chunks of paths for each process: some paths take longer than others
 
 _Found = tuple[Spline, Array, float]
 

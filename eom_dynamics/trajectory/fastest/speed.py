@@ -32,11 +32,8 @@ NODES = 3
 END_NODES = 16
 """Number of nodes in the first and the last interval."""
 
-# Least duration of these intervals, s.
-_END_TIME = 2e-3
-
-# Distance of a node from an end with a given state, in steps.
-_NEAR = 0.02
+_END_TIME = 2e-3  # least duration of the first and the last interval, s
+_NEAR = 0.02  # distance of a node from an end with a given state, in steps
 
 # Power of the weight at an end, and the distance from the end within which it is constant.
 _POWER = 3
