@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from exact import Wrapped
 
 from eom_dynamics import ElasticArm, Feedforward, Robot, StateError, equations_of_motion, load_robot, packaged_robots
 from eom_dynamics.states import STATE_NAMES, WRENCH_NAMES
@@ -71,43 +72,23 @@ def draw(arm: ElasticArm) -> dict[str, np.ndarray]:
     return {name: np.concatenate([row[name] for row in rows]) for name in INPUTS}
 
 
-class Number:
+class Number(Wrapped):
     """A number of many digits, with the methods that the recursion asks for."""
 
-    def __init__(self, value: Any) -> None:
-        import mpmath
+    @staticmethod
+    def of(value: Any) -> Any:
+        from mpmath import mpf
 
-        self.value = value.value if isinstance(value, Number) else mpmath.mpf(value)
+        return mpf(value)
 
     def sin(self) -> Number:
-        import mpmath
-
-        return Number(mpmath.sin(self.value))
+        return Number(self.value.context.sin(self.value))
 
     def cos(self) -> Number:
-        import mpmath
-
-        return Number(mpmath.cos(self.value))
-
-    def __add__(self, other: Any) -> Number:
-        return Number(self.value + Number(other).value)
-
-    def __sub__(self, other: Any) -> Number:
-        return Number(self.value - Number(other).value)
-
-    def __rsub__(self, other: Any) -> Number:
-        return Number(Number(other).value - self.value)
-
-    def __mul__(self, other: Any) -> Number:
-        return Number(self.value * Number(other).value)
-
-    def __neg__(self) -> Number:
-        return Number(-self.value)
+        return Number(self.value.context.cos(self.value))
 
     def __float__(self) -> float:
         return float(self.value)
-
-    __radd__, __rmul__ = __add__, __mul__
 
 
 def exact_efforts(robot: Robot, values: Mapping[str, np.ndarray]) -> np.ndarray:
