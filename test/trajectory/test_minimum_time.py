@@ -27,11 +27,8 @@ from eom_dynamics.trajectory import (
     rest_to_rest,
     through,
 )
-from eom_dynamics.trajectory.fastest.constraints import Constraints
 from eom_dynamics.trajectory.fastest.interior_point import minimise
 from eom_dynamics.trajectory.fastest.motion import violated_instants
-from eom_dynamics.trajectory.fastest.path import GeometricPath
-from eom_dynamics.trajectory.fastest.speed import SquaredSpeed
 from eom_dynamics.trajectory.pose_spline import _blended
 
 PANDA = [[0, 0.2, 0, -1.6, 0, 1.8, 0], [0.6, -0.3, 0.4, -2.0, 0.5, 2.2, 0.4], [1.2, 0.3, 0.1, -1.4, -0.3, 1.5, 1.0]]
@@ -188,25 +185,6 @@ def test_peaks_between_the_instants_of_the_check_are_found() -> None:
         assert t[0, piece] <= np.min(over.t) <= np.max(over.t) <= t[-1, piece]
 
 
-def test_violations_between_nodes_leave_room_for_the_values_at_rest() -> None:
-    arm = arm_of("planar_2r")
-    path = GeometricPath(through([0.0, 1.0, 2.0], PLANAR, ends="free"))
-    speed = SquaredSpeed(np.linspace(0.0, 1.0, 11))
-    constraints = Constraints(arm, path, speed, bounds(arm, only(arm, effort=30.0)), ToolLimits())
-    slow = np.full((4, len(speed.nodes)), 1e-9)
-    at_rest = constraints.used(slow)
-    assert at_rest is not None
-    assert np.max(at_rest) > 0.5
-    constraints.at_rest = at_rest
-    for _ in range(5):
-        # By a factor far below the share of gravity.
-        constraints.tighten(np.array([[0.02], [0.02], [1.0]]))
-    used = constraints.used(slow)
-    assert used is not None
-    assert np.max(used) < 1.0
-    assert constraints.used(-slow) is None
-
-
 def test_limits_of_a_tool() -> None:
     arm = arm_of("panda")
     tool = ToolLimits(speed=0.3, acceleration=1.5)
@@ -353,44 +331,6 @@ def test_many_paths_in_processes() -> None:
     assert isinstance(motion, FastestMotion)
     np.testing.assert_array_equal(motion.states, minimum_time(arm, PLANAR, limits=limits).states)
     assert motion.active
-
-
-def test_derivatives_of_the_limits() -> None:
-    arm = arm_of("sea_planar_2r")
-    path = GeometricPath(through([0.0, 1.0, 2.0], PLANAR, ends="free"))
-    speed = SquaredSpeed(np.array([0.0, 0.3, 0.6, 1.0]), np.array([2, 3, 2]))
-    constraints = Constraints(arm, path, speed, bounds(arm), ToolLimits(acceleration=2.0))
-    x = np.array([[1.5], [0.3], [-2.0], [5.0]]) * np.linspace(0.8, 1.2, 7)
-    rows = constraints.rows(x, changes=True)
-    assert rows is not None
-    for k in range(4):
-        h = 1e-6 * np.eye(4)[:, [k]] * x[k]
-        after, before = (constraints.rows(x + side * h, changes=False) for side in (1, -1))
-        assert after is not None and before is not None
-        slope = (after.value - before.value) / (2 * h[k])
-        assert rows.change[k] == pytest.approx(slope, rel=1e-5, abs=1e-6 * np.max(np.abs(rows.change)))
-
-
-@pytest.mark.parametrize("name", ["planar_2r", "sea_planar_2r"])
-def test_derivatives_of_rms_efforts(name: str) -> None:
-    arm = arm_of(name)
-    path = GeometricPath(through([0.0, 1.0, 2.0], PLANAR, ends="free"))
-    speed = SquaredSpeed(np.array([0.0, 0.3, 0.6, 1.0]), np.array([2, 3, 2]))
-    limits = bounds(arm, only(arm, velocity=1.0, effort_rms=20.0))
-    constraints = Constraints(arm, path, speed, limits, ToolLimits())
-
-    def distances(x: np.ndarray) -> Any:
-        rows = constraints.rows(x, changes=True)
-        assert rows is not None
-        return constraints.heat(x, rows)
-
-    x = np.array([[1.5], [0.3], [-2.0], [5.0]]) * np.linspace(0.8, 1.2, 7)
-    _, by_x, _ = distances(x)
-    for k, node in ((0, 2), (1, 3), (2, 4), (3, 4)):
-        h = np.zeros_like(x)
-        h[k, node] = 1e-5 * abs(x[k, node])
-        slope = (distances(x + h)[0] - distances(x - h)[0]) / (2 * h[k, node])
-        assert by_x[k, :, node] == pytest.approx(slope, rel=1e-4, abs=1e-7 * np.max(np.abs(by_x)))
 
 
 # --- What is refused ----------------------------------------------------------------------
