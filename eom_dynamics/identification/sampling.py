@@ -31,12 +31,10 @@ PER_PERIOD = 2.5
 EDGE = 1.5
 """Periods of the cut-off at both ends of a signal, where the filter has its transients."""
 
-# Least number of periods of the cut-off in a recording: the filter takes six where terms are nonlinear.
-_LEAST_PERIODS = 24.0
-
-# Share of noise in a derivative behind the filter; length of segments of spectra, s; bounds of the cut-off as a share
-# of the sample rate.
-_NOISE_SHARE, _SEGMENT, _LEAST_CUTOFF, _MOST_CUTOFF = 0.005, 8.0, 0.002, 0.1
+_LEAST_PERIODS = 24.0  # periods of the cut-off in a recording: the filter takes six where terms are nonlinear
+_NOISE_SHARE = 0.005  # share of noise in a derivative behind the filter
+_SEGMENT = 8.0  # length of segments of spectra, s
+_LEAST_CUTOFF, _MOST_CUTOFF = 0.002, 0.1  # bounds of the cut-off as shares of the sample rate
 
 LAGS = 20
 """Autocorrelations that decide on whiteness."""

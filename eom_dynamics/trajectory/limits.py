@@ -34,13 +34,8 @@ from .spline import check_times
 from .trajectory import Samples, Scaled, Trajectory
 
 _MARGIN = 1e-7  # relative margin of a time scaling, for times that are rounded to nanoseconds
-
-# Iterations of the time scaling: samples of the slowed trajectory are other points of the path, with other peaks.
-_ITERATIONS = 5
-
-# Largest number of samples of a slowed trajectory: that of an answer of the planning node.
-_MOST = 100_000
-
+_ITERATIONS = 5  # iterations of the time scaling: samples of the slowed trajectory have other peaks
+_MOST = 100_000  # samples of a slowed trajectory, at most: those of an answer of the planning node
 _SHOWN = 3  # violations listed in one line
 
 

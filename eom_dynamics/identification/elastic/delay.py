@@ -42,22 +42,14 @@ from ...states import real_array
 from ..recording import IdentificationError
 from ..sampling import column_lengths
 
-# Bandwidth of motions, Hz, and that of derivatives and laws of springs over it; least sample rate over it.
-_BANDWIDTH, _LAWS, _RATE = 12.0, 5.0, 40.0
-
-# Samples that are fitted, per period of the bandwidth, and periods that are left out at both ends.
-_DENSE, _MARGIN = 10.0, 2.0
-
+_BANDWIDTH = 12.0  # bandwidth of motions, Hz
+_LAWS, _RATE = 5.0, 40.0  # bandwidth of derivatives and laws of springs, and least sample rate, over that
+_DENSE, _MARGIN = 10.0, 2.0  # samples that are fitted per period of the bandwidth, and periods left out at both ends
 _SLOW = 0.02  # least velocity over its rms at which friction is that of its sign
-
-# s: standard deviation of the damping of springs over their stiffness, 1 % of a motor's critical one at 80 rad/s.
-_DAMPING = 2.5e-4
-
-# Standard deviations beyond which the motion contradicts what was said of the efforts, and at which a time is seen.
-_CONTRADICTED, _SEEN = 3.0, 2.0
-
-# Residual over that of white noise beyond which a drive has no PD; least noise over the effort.
-_NOISE, _FINEST = 2.0, 1e-4
+_DAMPING = 2.5e-4  # deviation of springs' damping over their stiffness, s: 1 % of a motor's critical one at 80 rad/s
+_CONTRADICTED, _SEEN = 3.0, 2.0  # standard deviations at which the motion contradicts ``early``, and a time is seen
+_NOISE = 2.0  # residual over that of white noise beyond which a drive has no PD
+_FINEST = 1e-4  # least noise over the effort
 
 Design = Callable[[float], tuple[Array, Array]]
 """From a delay, s, to what is fitted, y (N,), and the columns (N, k)."""
@@ -70,9 +62,8 @@ REACH = 0.48
 
 _CANDIDATES = 41  # candidates over the range of delays, before the best one is refined
 
-# s: step of differences over the delay, largest change of an iteration, and that of the last one.
-_STEP, _FARTHEST, _LAST = 1e-5, 2e-3, 1e-9
-
+_STEP = 1e-5  # step of differences over the delay, s
+_FARTHEST, _LAST = 2e-3, 1e-9  # largest change of an iteration, and change of the last one, s
 _ITERATIONS = 30
 
 # Independent samples of white noise after the low-pass, per second and Hz of its bandwidth.

@@ -41,12 +41,8 @@ from .springs import with_joints
 _ANTIRESONANCES, _RATIOS = 40, np.geomspace(1.05, 6.0, 30)
 
 _CLEAR = 30.0  # motion over its noise, and effort over its noise, in the default band
-
-# Samples and degree of the local polynomial whose slope is the velocity in dry friction.
-_WINDOW, _DEGREE = 11, 3
-
-# Misfit of a resonance beyond which standard deviations are too small, and beyond which results are unreliable.
-_DOUBTFUL, _MISFIT = 2.0, 10.0
+_WINDOW, _DEGREE = 11, 3  # samples and degree of the local polynomial whose slope is the velocity in dry friction
+_DOUBTFUL, _MISFIT = 2.0, 10.0  # misfits at which standard deviations are too small, and results are unreliable
 
 
 class FrequencyResponse(NamedTuple):

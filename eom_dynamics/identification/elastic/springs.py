@@ -37,12 +37,8 @@ from ..recording import IdentificationError
 from ..sampling import LowPass, cutoff_of, even_signals, longest, noise_level, of_one_motion, rate_of
 from .curve_fit import CurveEstimate, curve_fit, linear_fit
 
-# Least share of the effort's slope that a table keeps in each interval, as its own curve does.
-_LEAST_SLOPE = 0.02
-
-# A side of a table whose deflections reach less far than this share of the other is mirrored.
-_ONE_SIDED = 0.3
-
+_LEAST_SLOPE = 0.02  # share of the effort's slope that a table keeps in each interval, as its own curve does
+_ONE_SIDED = 0.3  # a side of a table whose deflections reach less far than this share of the other is mirrored
 _REVERSAL = 0.05  # below this share of its RMS, the rate of the deflection counts as a reversal
 
 _WIDTH = "hysteresis"

@@ -21,8 +21,8 @@ from ..sampling import PER_PERIOD, correlation_time, mean_of_known, root_mean_sq
 from .filtering import Filter, filtered_motion
 from .terms import TERMS
 
-# Standard deviations, and parts of an RMS, by which a prediction is worse than another one; and part that is nothing.
-_SURE, _WORSE, _NOTHING = 3.0, 0.02, 1e-3
+_SURE = 3.0  # standard deviations by which a prediction is worse than another one
+_WORSE, _NOTHING = 0.02, 1e-3  # parts of an RMS by which a prediction is worse, and that are nothing
 
 _CHUNK = 50_000  # samples that are evaluated at once: enough for speed, few enough for memory
 _DERIVATIVES = 4  # positions, and the time derivatives that a feedforward takes
