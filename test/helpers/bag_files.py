@@ -147,7 +147,6 @@ def write_run(
 
 
 def read_bag(path: Path, types: Typestore = STORE) -> dict[str, list[tuple[int, Any]]]:
-    """Read all messages of a bag by topic."""
     found: dict[str, list[tuple[int, Any]]] = {}
     with Reader(path) as reader:
         for connection, time, data in reader.messages():
@@ -156,7 +155,6 @@ def read_bag(path: Path, types: Typestore = STORE) -> dict[str, list[tuple[int, 
 
 
 def file_of(path: Path) -> Path:
-    """Return the only storage file of a bag."""
     (file,) = [file for file in path.iterdir() if file.suffix in (".mcap", ".db3")]
     return file
 

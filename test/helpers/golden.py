@@ -164,7 +164,6 @@ def _check_motors(arm: ElasticArm, values: Mapping[str, np.ndarray], outputs: Ma
 
 
 def main(names: list[str]) -> None:
-    """Write the files of all packaged robots, or of some."""
     for name in names or packaged_robots():
         write(name)
 

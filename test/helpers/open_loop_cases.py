@@ -71,13 +71,11 @@ class Feedforward(NamedTuple):
     rigid: bool = False
 
     def command(self, t: float, kept: Array) -> Any:
-        """Feedforward by flatness."""
         deflection = kept if self.case.filter else None
         motion = MOTION.derivatives(t)
         return self.case.arm.feedforward(*motion, commanded_stiffness=self.case.stiffness(t), deflection=deflection)
 
     def effort(self, t: float, kept: Array) -> Array:
-        """Motor efforts."""
         if not self.rigid:
             return self.command(t, kept).motor_effort
         arm = self.case.arm
@@ -101,7 +99,6 @@ def _preload(pair: Any, k: float) -> Array:
 
 
 def one_kind(spring: Any, law: Law, **more: Any) -> Case:
-    """The iiwa with the same spring at each joint."""
     return Case(ElasticArm(with_spring(load_robot("iiwa"), spring)), law, **more)
 
 

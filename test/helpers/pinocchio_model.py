@@ -99,7 +99,6 @@ class PinocchioFloating:
         return nu[self._order]
 
     def back(self, tau: Array) -> Array:
-        """Rows of Pinocchio in our order."""
         found = np.zeros_like(tau)
         found[self._order] = tau
         return found

@@ -83,7 +83,6 @@ def write_bags(
 
 
 def types() -> Any:
-    """Return the types of ROS 2 and of this package."""
     return STORE
 
 

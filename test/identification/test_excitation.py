@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from differences import deviation
+from differences import derivative, deviation
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -127,3 +127,16 @@ def test_ends_are_at_rest(harmonics: int, frequency: float, seed: int) -> None:
             # Sums of harmonics to the power of four, of numbers rounded to 1e-16.
             assert np.max(np.abs(rate)) < 1e-11 * peak
     assert deviation(motion.derivatives(0.0)[0], motion.derivatives(motion.end)[0]) < 1e-12
+
+
+def test_gradient_agrees_with_differences() -> None:
+    series = RestSeries(0.2, 4, SCALE)
+    z, matrices = series_parameters(series, 2), series.matrices(np.linspace(0, 5, 11), 2)
+    weight = np.random.default_rng(3).normal(size=(3, 11, 3))
+    found = series.parameter_gradient(weight, matrices)
+    for i in range(3):
+        for k in range(5):
+            at = np.zeros(series.shape)
+            at[i, k] = 1.0
+            slope = derivative(lambda h, at=at: np.sum(weight * series.states(z + h * at, matrices)))
+            assert abs(slope - found[i, k]) < 1e-8 * np.max(np.abs(found))

@@ -117,7 +117,6 @@ def test_measured_velocity() -> None:
 
 
 def test_what_is_not_used() -> None:
-    """Samples that are lost for a while, saturated efforts, and those of a joint without a sensor."""
     source = recorded()
     lost = samples_of(source[(source.t < 7.995) | (source.t > 8.095)], decimate=False)
     assert not lost.used[(lost.t > 8.005) & (lost.t < 8.085)].any() and lost.counts["interpolated"] > 0

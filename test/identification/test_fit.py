@@ -75,7 +75,6 @@ def z_scores(true: Robot, found: Fit) -> np.ndarray:
 
 
 def with_second(robot: Robot, **changes: Any) -> Robot:
-    """The robot with changes of its second joint."""
     return replace(robot, joints=(robot.joints[0], replace(robot.joints[1], **changes)))
 
 
@@ -84,7 +83,6 @@ def is_possible(parameters: np.ndarray) -> bool:
 
 
 def test_progress_by_step() -> None:
-    """Steps come one after the other, and the fraction of each that is done rises."""
     robot, true, *_ = arm()
     steps: dict[str, list[float]] = {}
     recorded = recording(robot, true, rate=25.0, duration=20.0)

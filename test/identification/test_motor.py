@@ -30,7 +30,6 @@ T = PERIOD * np.arange(8000)
 
 
 def motion(scale: float = 1.0) -> np.ndarray:
-    """theta and two derivatives (3, N) of a sum of sines."""
     rows = np.zeros((3, len(T)))
     for amplitude, f, phase in ((0.5, 0.5, 0.3), (0.2, 1.3, 1.0), (0.05, 3.1, 2.0)):
         for k in range(3):
@@ -50,7 +49,6 @@ def within(fit: MotorFit, name: str, true: float, share: float) -> None:
 
 
 def noisy(seed: int, signals: dict[str, tuple[np.ndarray, float]], **options: Any) -> MotorFit:
-    """Fit signals with noise of these standard deviations."""
     rng = np.random.default_rng(seed)
     measured = {name: x + std * rng.normal(size=T.shape) for name, (x, std) in signals.items()}
     return fit_motor(T, THETA + 1e-5 * rng.normal(size=T.shape), **measured, **options)

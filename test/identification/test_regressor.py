@@ -21,7 +21,6 @@ def states(n: int, count: int = 40) -> Array:
 
 
 def test_efforts_of_joint_friction() -> None:
-    """Columns of damping and dry friction are those that Dynamics has of them."""
     robot = load_robot("planar_2r")
     joints = tuple(replace(joint, damping=0.3 + k, friction=0.2 + k) for k, joint in enumerate(robot.joints))
     robot = replace(robot, joints=joints)
@@ -67,7 +66,6 @@ def test_words_of_a_planar_arm() -> None:
 
 
 def test_words_of_a_sliding_arm() -> None:
-    """A slide moves masses alone."""
     base = base_parameters(load_robot("planar_pr"))
     assert base.words == ("m1 + m2", "mx2", "my2", "Izz2")
 

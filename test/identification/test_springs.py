@@ -161,7 +161,6 @@ def test_coupled_springs() -> None:
 
 
 def test_springs_of_a_recorded_arm_and_its_robot_file() -> None:
-    """Stiffness within 1 % and three standard deviations."""
     robot = load_robot("sea_planar_2r")
     noisy = recording(robot, 10.0).noisy(0)
     fits = fit_springs(noisy.t, noisy.theta, noisy.q, noisy.tau, ("cubic", "linear"))

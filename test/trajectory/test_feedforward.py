@@ -35,7 +35,6 @@ def motion():
 
 @pytest.fixture(scope="module")
 def small_motion():
-    """One second of two joints."""
     return through(TIMES / 2, WAYPOINTS[:, :2])
 
 

@@ -85,7 +85,6 @@ def test_single_knot() -> None:
 
 
 def test_time_scaling() -> None:
-    """By a scaled trajectory, and by a spline in another time."""
     motion = spline(1)
     t = np.linspace(motion.start, motion.end, 50)
     for slow in (motion.scaled(2.5), motion.stretched(2.5)):

@@ -146,7 +146,6 @@ def test_it_continues_the_motion_to_rest_within_limits() -> None:
 
 
 def test_near_a_position_limit_the_violation_is_small() -> None:
-    """A motion that cannot stop in time."""
     limit = ARM.robot.joints[0].limits.upper
     start = HOME.copy()
     start[0] = limit - 0.1
