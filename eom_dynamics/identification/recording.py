@@ -46,8 +46,7 @@ class Recording:
         notes: on the recording, one line each.
         pieces: number of parts, with pauses in between, of which it was made up.
         assumed: joints whose positions were not recorded, and are taken to be zero.
-        scale_deviation: (n,) relative standard deviations of the scale of the efforts, common to all samples, as of
-            those of identified springs; None for none.
+        scale_deviation: (n,) relative standard deviations of the scale of the efforts, as of identified springs.
     """
 
     joint_names: tuple[str, ...]

@@ -57,8 +57,7 @@ class LearningSettings:
     Attributes:
         bandwidth: frequency up to which errors are learned, Hz; below the first resonance.
         gain: part of an error that is corrected in the next run.
-        forgetting: part of the correction that is kept; below 1, errors that do not repeat fade, and some of those that
-            do remain.
+        forgetting: part of the correction that is kept; below 1, errors that do not repeat fade, others remain in part.
     """
 
     bandwidth: float = option(10.0, rule="positive", metavar="HZ")

@@ -46,8 +46,7 @@ class TrajectoryFit(NamedTuple):
         dropped: number of samples with a time or position that is not finite.
         disordered: number of samples that precede the sample before them; they were sorted.
         repeated: number of samples with the time of another; they were averaged.
-        gaps: (start, end) in s of time steps longer than half a period of the cut-off, across which the motion is a
-            smoothed straight line.
+        gaps: (start, end) in s of steps above half a period of the cut-off, crossed by a smoothed straight line.
     """
 
     trajectory: Spline

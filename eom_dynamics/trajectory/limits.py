@@ -83,8 +83,7 @@ class Verdict:
     """Result of a check of limits.
 
     Attributes:
-        peaks: for each quantity of each joint or motor, with or without a limit, except for unknown values such as the
-            current without a torque constant.
+        peaks: of all quantities of joints and motors but unknown ones, such as currents without a torque constant.
     """
 
     peaks: tuple[Peak, ...]

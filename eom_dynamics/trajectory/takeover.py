@@ -47,8 +47,7 @@ class Handover:
 
     Attributes:
         transition: that polynomial, in the time of the old trajectory.
-        is_near: whether the two trajectories are within the tolerance when the new one starts, or at the replacement
-            if that is later.
+        is_near: whether both are within the tolerance when the new one starts, or at a later replacement.
     """
 
     def __init__(
@@ -71,12 +70,10 @@ class Handover:
             begin: time 0 of ``new`` in the time of ``old``, s.
             at: time of the replacement in the time of ``old``, s; not before ``begin``.
             names: names of the joints, for error messages.
-            period: time between commands, s; ``new`` must start close to ``old`` if it starts within this time, since
-                a transition between two commands would be a step.
+            period: time between commands, s; if ``new`` starts within it, it must start close to ``old``.
             duration: smallest duration of the transition, s; with 0 it ends at the next knot.
             tolerance: largest distance of that start, rad or m, of joints at rest.
-            latency: time by which that start may be behind ``old``, s: it was planned from where ``old`` was then, and
-                may be off by the velocity of ``old`` times this.
+            latency: time by which that start may be behind ``old``, s: the velocity of ``old`` times this is allowed.
 
         Raises:
             TrajectoryError: ``new`` has ended at that time, or is too far from ``old``.

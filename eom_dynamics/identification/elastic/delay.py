@@ -98,8 +98,7 @@ class DriveDelay(NamedTuple):
         delay: from commands to the motion that they cause.
         position_age, velocity_age: of what the PD measures; None if commands have no references.
         early: by which efforts are recorded before they act.
-        noise: residual of the drives' equation over what white noise leaves, the largest of all motors; about 1 if the
-            drives have a PD.
+        noise: largest residual of the drives' equations over that of white noise; about 1 if drives have a PD.
     """
 
     delay: Delay
@@ -158,9 +157,8 @@ def drive_delay(
         motor_effort: efforts (N, m) that the motors apply, as recorded, N m or N.
         command: commanded effort, and position and velocity where the drives have a PD, of the motors, each (N, m).
         spring_effort: measured efforts (N, n) of the springs, N m or N; NaN, or None, where they were not measured.
-        early: time by which efforts are recorded before they act, s: half a period of the commands where a drive
-            reports the effort that it begins to apply, minus that where it reports the mean of the last period. None:
-            from the motion.
+        early: time by which efforts are recorded before they act, s, by default from the motion: half a period of the
+            commands where a drive reports the effort that it begins to apply, minus that for the last period's mean.
 
     Raises:
         IdentificationError: there are too few samples, the signals do not determine the delay, or the motion

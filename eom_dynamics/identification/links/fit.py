@@ -111,8 +111,7 @@ class Fit:
         counts: of training efforts left out, by reason.
         notes: what is not identifiable from the data, and warnings, a line each.
         trials: of filters, if one was chosen.
-        contradictions: of the recordings and the file, a line each; by :attr:`Options.suspect` all joints keep the
-            parameters of the file then.
+        contradictions: of the recordings and the file, a line each; see :attr:`Options.suspect`.
     """
 
     robot: Robot

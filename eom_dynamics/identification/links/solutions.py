@@ -57,8 +57,7 @@ class WeightedEstimate:
     Attributes:
         estimate: of x (P,); its R has the weights.
         systems: equations of each block, with the weights that Huber's estimator gave them.
-        weights: of the joints (n,), one over the standard deviations of their residuals, and all over the root of the
-            mean of their correlation times; 0 without equations.
+        weights: of the joints (n,), 1/(sigma_j sqrt(mean of T)), see :func:`linear_estimate`; 0 without equations.
     """
 
     estimate: Estimate
@@ -131,7 +130,7 @@ class Solution:
 
     Attributes:
         parameters, deviations: inertial parameters of all bodies (10 B,), physically consistent; kg, kg m, kg m².
-            Deviations are NaN but for a payload: what is not identifiable is as wrong as the file, which nobody knows.
+            Deviations are NaN but for a payload: errors of the file are unknown.
         terms, term_deviations: parameters (k n,) of the terms, joint by joint.
         of_file: (k n,), whether the value of a term is that of the file.
         prior_weight: of the distance from the file; 0 without a prior.
