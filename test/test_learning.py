@@ -8,7 +8,6 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -62,28 +61,24 @@ def before_learning(name: str) -> Correction:
     return uncorrected(robot.joint_names, t, np.stack(Swing(robot.n).derivatives(t)))
 
 
-def followed(name: str, motion: Array, disturbance: float = 0.0, start: Any = None, **factors: float) -> Array:
-    """Positions (N, n) of a plant of MuJoCo on a motion (5, N, n)."""
-    pytest.importorskip("mujoco", reason="MuJoCo is missing: pip install mujoco")
-    from mujoco_arms import MujocoArm
-
-    y, plant = arm_of(name).feedforward(*motion, lead=PERIOD / 2), MujocoArm(name, step=PERIOD, **factors)
-
-    def command(t: float) -> tuple[Array, Array, Array]:
-        k = round(t / PERIOD)
-        return y.motor_effort[k] + disturbance * np.sin(8 * np.pi * t), y.motor_position[k], y.motor_velocity[k]
-
-    _, q, _ = plant.run(command, Swing(plant.n), duration=COUNT * PERIOD, period=PERIOD, start=start)
-    return np.vstack([motion[0][:1], q])
-
-
 def runs(
     name: str, count: int, settings: LearningSettings = SETTINGS, uncertainty: Uncertainty = KNOWN, **factors: float
 ):
     """Errors (count,) of runs, rad, with learning from noisy measurements between them."""
-    arm, last, noise, errors = arm_of(name), before_learning(name), np.random.default_rng(3), []
+    pytest.importorskip("mujoco", reason="MuJoCo is missing: pip install mujoco")
+    from mujoco_arms import MujocoArm
+
+    arm, last, noise = arm_of(name), before_learning(name), np.random.default_rng(3)
+    plant, errors = MujocoArm(name, step=PERIOD, **factors), []
     for _ in range(count):
-        q = followed(name, last.motion, **factors)
+        y = arm.feedforward(*last.motion, lead=PERIOD / 2)
+
+        def command(t: float, y=y) -> tuple[Array, Array, Array]:
+            k = round(t / PERIOD)
+            return y.motor_effort[k], y.motor_position[k], y.motor_velocity[k]
+
+        _, q, _ = plant.run(command, Swing(arm.robot.n), duration=COUNT * PERIOD, period=PERIOD)
+        q = np.vstack([last.reference[0][:1], q])
         errors.append(float(np.sqrt(np.mean((q - last.reference[0]) ** 2))))
         last = learn(arm, last, q + noise.normal(scale=NOISE, size=q.shape), settings, uncertainty=uncertainty)
     return np.array(errors)
@@ -231,10 +226,22 @@ def test_what_cannot_be_used_is_refused(call: Callable[[ElasticArm, Correction],
 
 def repeated(name: str, disturbance: float = 0.0, **factors: float) -> Array:
     """Positions (R, N, n) of three runs: the same motion with sensor noise."""
-    motion, errors = before_learning(name).motion, {key: x - 1 for key, x in factors.items()}
+    pytest.importorskip("mujoco", reason="MuJoCo is missing: pip install mujoco")
+    from mujoco_arms import MujocoArm
+
+    arm, motion = arm_of(name), before_learning(name).motion
+    y = arm.feedforward(*motion, lead=PERIOD / 2)
+
+    def command(t: float) -> tuple[Array, Array, Array]:
+        k = round(t / PERIOD)
+        return y.motor_effort[k] + disturbance * np.sin(8 * np.pi * t), y.motor_position[k], y.motor_velocity[k]
+
+    plant, errors = MujocoArm(name, step=PERIOD, **factors), {key: x - 1 for key, x in factors.items()}
     # The arm holds itself before it moves.
     real = ElasticArm(perturbed(load_robot(name), **errors)).feedforward(*motion[:, 0])
-    q = followed(name, motion, disturbance, (real.motor_position, real.motor_velocity), **factors)
+    start = real.motor_position, real.motor_velocity
+    _, q, _ = plant.run(command, Swing(arm.robot.n), duration=COUNT * PERIOD, period=PERIOD, start=start)
+    q = np.vstack([motion[0][:1], q])
     return q + np.random.default_rng(5).normal(scale=NOISE, size=(REPEATED, *q.shape))
 
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Write and read bags by rosbags, message by message."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any

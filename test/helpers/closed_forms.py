@@ -4,8 +4,6 @@
 The others are those of the library, which tests of the dynamics and of elastic arms compare with other routes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 

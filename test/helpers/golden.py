@@ -6,8 +6,6 @@ exactly, then tau, taud, taudd and the motor side with 17 digits, which identify
 test/helpers/golden.py`` writes them, if a change is meant: efforts with 50 digits of arithmetic, rounded at the end.
 """
 
-from __future__ import annotations
-
 import csv
 import gzip
 import io
@@ -81,10 +79,10 @@ class Number(Wrapped):
 
         return mpf(value)
 
-    def sin(self) -> Number:
+    def sin(self) -> Any:
         return Number(self.value.context.sin(self.value))
 
-    def cos(self) -> Number:
+    def cos(self) -> Any:
         return Number(self.value.context.cos(self.value))
 
     def __float__(self) -> float:

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Planar linkages with a closed loop, and their joint angles by trigonometry."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from eom_dynamics import Joint, Robot, lie

@@ -7,8 +7,6 @@ friction and gear loss are efforts that this module computes by the formulas of 
 the sign of the velocity is MuJoCo's ``frictionloss``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

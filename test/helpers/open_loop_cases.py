@@ -4,8 +4,6 @@
 Links by Pinocchio's articulated-body algorithm; springs, friction and transmissions are written here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple

@@ -4,8 +4,6 @@
 Twists and wrenches have their linear part first in Pinocchio.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pinocchio as pin
 from scipy.spatial.transform import Rotation

@@ -5,8 +5,6 @@ An engine turns the cycles of a scene into rows: a status, then taud, taudd, and
 order. Where a cycle sends nothing, its row is that before; status -1 is that of a stream that has not begun.
 """
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kinematics and energy of chains by textbook formulas, from their parameters and independent of the library."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from itertools import accumulate
 from typing import Any

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random trees with axes in all special positions that matter for the choice of link frames."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from typing import NamedTuple

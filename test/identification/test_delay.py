@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Timing of drives from computed recordings, and the fit of a delay to signals with noise."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

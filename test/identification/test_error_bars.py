@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Standard deviations of identified numbers: motors that stick, and links whose efforts are those of springs."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Optimal excitation: limits by the verdict of the trajectory service and by samples, gain over random motions."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Limits of an excitation: ratios against the check of trajectories, spheres against the closed form, and gradients."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Preparation of samples: phase, derivatives, and what is left out."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

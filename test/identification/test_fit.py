@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Identification of simulated robots, whose parameters are known."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache

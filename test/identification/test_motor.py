@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Motors from their own side: against known rotors, friction, gears and torque constants."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Regressor and base parameters: against the inverse dynamics, the laws, the literature, and Pinocchio's regressor."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

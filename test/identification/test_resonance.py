@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Springs and rotors from the motor side alone: against known two-mass systems and simulated arms."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

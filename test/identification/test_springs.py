@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Springs from both of their sides: against known springs, SciPy's orthogonal distance, and in robot files."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import replace

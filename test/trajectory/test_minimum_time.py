@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fastest motions: against the known optimum of one joint, within all limits, and refused where there is none."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Motions through poses and along straight lines: they pass them as asked, and are smooth."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import accumulate, pairwise
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Splines of given states: against SciPy's Bernstein polynomials, at knots, beyond the ends."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Replacement and stop of trajectories: without steps in four derivatives, within limits where they can be met."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
