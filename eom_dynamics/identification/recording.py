@@ -15,29 +15,17 @@ from ..arrays import Array
 from ..exceptions import EomDynamicsError
 from ..robot import Robot
 
-# s, and in usual steps: a longer step separates two motions, as for replay.
-_PAUSE, _PAUSE_STEPS = 0.5, 20
+_PAUSE, _PAUSE_STEPS = 0.5, 20  # s, and in usual steps: a longer step separates two motions, as for replay
+_DISORDER = (
+    5  # longest steps back of messages in another order, in usual steps; longer ones are of a clock that was set
+)
+LEAST_SAMPLES = 40  # samples of a motion below which a filter has nothing left but its transients
+REST = 1e-3  # a joint that moves less, rad or m, is at rest throughout
 
-# Steps back in time that are messages in another order, in usual steps; longer ones are those of a clock that was set.
-_DISORDER = 5
-
-# A motion with fewer samples is not used: a filter has nothing left but its transients.
-LEAST_SAMPLES = 40
-
-# A joint that moves less, rad or m, is at rest throughout.
-REST = 1e-3
-
-# Samples of excerpts: windows from all over a longer recording are enough for many a purpose.
-_MOST_SAMPLES, _WINDOW = 36_000, 12_000
-
-# Most blocks of a recording that are held out, and the shortest of them, s.
-_MOST_BLOCKS, _BLOCK = 4, 5.0
-
-# Positions beyond, rad or m, and efforts, N m or N, come from damaged messages.
-_LARGEST = 1e9
-
-# Of a step: samples closer than that to even times are at them.
-_JITTER = 0.01
+_MOST_SAMPLES, _WINDOW = 36_000, 12_000  # samples of excerpts and of their windows, from all over a recording
+_MOST_BLOCKS, _BLOCK = 4, 5.0  # most blocks of a recording that are held out, and the shortest of them, s
+_LARGEST = 1e9  # positions beyond, rad or m, and efforts, N m or N, come from damaged messages
+_JITTER = 0.01  # share of a step within which samples are at even times
 
 
 class IdentificationError(EomDynamicsError, ValueError):
@@ -58,8 +46,7 @@ class Recording:
         notes: on the recording, one line each.
         pieces: number of parts, with pauses in between, of which it was made up.
         assumed: joints whose positions were not recorded, and are taken to be zero.
-        scale_deviation: (n,) relative standard deviations of the scale of the efforts, common to all samples, as of
-            those of identified springs; None for none.
+        scale_deviation: (n,) relative standard deviations of the scale of the efforts, as of identified springs.
     """
 
     joint_names: tuple[str, ...]

@@ -12,13 +12,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.fft import irfft, next_fast_len, rfft
-from scipy.signal import butter, sosfilt, sosfilt_zi, welch
+from scipy.signal import butter, sosfiltfilt, welch
 
 from ..arrays import Array
 from .recording import IdentificationError
 
-# Largest difference between time steps, relative to the median.
-_JITTER = 0.01
+_JITTER = 0.01  # largest difference between time steps, relative to the median
 
 ORDER = 4
 """Of the Butterworth filter; run forward and backward, its gain is 1 / (1 + (f/cutoff)^8)."""
@@ -32,12 +31,10 @@ PER_PERIOD = 2.5
 EDGE = 1.5
 """Periods of the cut-off at both ends of a signal, where the filter has its transients."""
 
-# Least number of periods of the cut-off in a recording: the filter takes six where terms are nonlinear.
-_LEAST_PERIODS = 24.0
-
-# Share of noise in a derivative behind the filter; length of segments of spectra, s; bounds of the cut-off as a share
-# of the sample rate.
-_NOISE_SHARE, _SEGMENT, _LEAST_CUTOFF, _MOST_CUTOFF = 0.005, 8.0, 0.002, 0.1
+_LEAST_PERIODS = 24.0  # periods of the cut-off in a recording: the filter takes six where terms are nonlinear
+_NOISE_SHARE = 0.005  # share of noise in a derivative behind the filter
+_SEGMENT = 8.0  # length of segments of spectra, s
+_LEAST_CUTOFF, _MOST_CUTOFF = 0.002, 0.1  # bounds of the cut-off as shares of the sample rate
 
 LAGS = 20
 """Autocorrelations that decide on whiteness."""
@@ -108,11 +105,6 @@ def decimation(period: float, cutoff: float) -> int:
     return max(1, int(1 / (PER_PERIOD * cutoff * period)))
 
 
-def continued(x: Array, edge: int) -> Array:
-    """Signal (N + 2 edge, …), continued by its reflection about both end points."""
-    return np.pad(x, [(edge, edge), *[(0, 0)] * (x.ndim - 1)], mode="reflect", reflect_type="odd")
-
-
 class LowPass:
     """Zero-phase low-pass filter: Butterworth, forward and backward.
 
@@ -131,20 +123,12 @@ class LowPass:
         self.reach = round(EDGE / (cutoff * period))
         self.decimation = decimation(period, cutoff)
         self._sections = butter(ORDER, min(cutoff, HIGHEST / (2 * period)), fs=1 / period, output="sos")
-        # States of the sections at rest at 1.
-        self._rest = sosfilt_zi(self._sections)
         # Padding over the filter's memory.
         self._padding = round(2 / (cutoff * period)) + 3 * ORDER
 
     def whole(self, x: Array) -> Array:
         """Filtered signal (N, …), with transients at its ends."""
-        # scipy.signal.sosfiltfilt, to the bit, which solves for the states at rest in half of its time.
-        edge = min(len(x) - 1, self._padding)
-        y = continued(x, edge)
-        rest = self._rest.reshape(-1, 2, *(1 for _ in x.shape[1:]))
-        for _ in range(2):
-            y = sosfilt(self._sections, y, axis=0, zi=rest * y[:1])[0][::-1]
-        return np.asarray(y[edge : len(y) - edge])
+        return np.asarray(sosfiltfilt(self._sections, x, axis=0, padlen=min(len(x) - 1, self._padding)))
 
     def __call__(self, x: Array) -> Array:
         """The filtered signal (N - 2 reach, …) without its ends; raises IdentificationError if it is too short."""

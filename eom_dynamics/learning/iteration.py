@@ -41,14 +41,9 @@ from ..simulation.number_files import read_arrays
 from ..spelling import listed
 from ..states import STATE_NAMES, real_array
 
-# Of the spline: four derivatives are smooth.
-_DEGREE = 7
-
-# Frequencies and poses of the bound.
-_FREQUENCIES, _POSES = 40, 6
-
-# A run may be worse than the one before by this ratio, from noise.
-_WORSE = 1.1
+_DEGREE = 7  # degree of the spline, of which four derivatives are smooth
+_FREQUENCIES, _POSES = 40, 6  # frequencies and poses of the bound
+_WORSE = 1.1  # a run may be worse than the one before by this ratio, from noise
 
 
 class LearningError(EomDynamicsError):
@@ -62,8 +57,7 @@ class LearningSettings:
     Attributes:
         bandwidth: frequency up to which errors are learned, Hz; below the first resonance.
         gain: part of an error that is corrected in the next run.
-        forgetting: part of the correction that is kept; below 1, errors that do not repeat fade, and some of those that
-            do remain.
+        forgetting: part of the correction that is kept; below 1, errors that do not repeat fade, others remain in part.
     """
 
     bandwidth: float = option(10.0, rule="positive", metavar="HZ")

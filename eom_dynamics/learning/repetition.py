@@ -28,17 +28,13 @@ from ..exceptions import StateError
 from ..states import real_array
 from .iteration import Correction, spline_basis, spline_fit
 
-# Significance of both tests.
-_LEVEL = 0.01
+_LEVEL = 0.01  # significance of both tests
 
 # Directions of parameters that are weaker than this, of columns of norm 1, are not told apart by the motion.
 _WEAK = 1e-2
 
-# Variance of coefficients that stands for none, in all units.
-_LEAST_NOISE = 1e-40
-
-# Velocity over which dry friction changes its sign, of the largest.
-_SIGN = 0.02
+_LEAST_NOISE = 1e-40  # variance of coefficients that stands for none, in all units
+_SIGN = 0.02  # velocity over which dry friction changes its sign, of the largest
 
 
 class ErrorShares(NamedTuple):

@@ -22,8 +22,7 @@ from .trajectory import Samples, Trajectory, sample_times
 CHECK_RATE = 1000.0
 """Smallest rate at which limits are checked, Hz."""
 
-# Samples between two calls of `progress`, which take some milliseconds.
-_CHUNK = 5000
+_CHUNK = 5000  # samples between two calls of `progress`, which take some milliseconds
 
 
 class TrajectoryFeedforward(NamedTuple):

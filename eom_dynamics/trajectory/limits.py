@@ -33,17 +33,10 @@ from .quantities import (
 from .spline import check_times
 from .trajectory import Samples, Scaled, Trajectory
 
-# Relative margin of a time scaling, for times that are rounded to nanoseconds.
-_MARGIN = 1e-7
-
-# Iterations of the time scaling: samples of the slowed trajectory are other points of the path, with other peaks.
-_ITERATIONS = 5
-
-# Largest number of samples of a slowed trajectory: that of an answer of the planning node.
-_MOST = 100_000
-
-# Violations listed in one line.
-_SHOWN = 3
+_MARGIN = 1e-7  # relative margin of a time scaling, for times that are rounded to nanoseconds
+_ITERATIONS = 5  # iterations of the time scaling: samples of the slowed trajectory have other peaks
+_MOST = 100_000  # samples of a slowed trajectory, at most: those of an answer of the planning node
+_SHOWN = 3  # violations listed in one line
 
 
 class Peak(NamedTuple):
@@ -90,8 +83,7 @@ class Verdict:
     """Result of a check of limits.
 
     Attributes:
-        peaks: for each quantity of each joint or motor, with or without a limit, except for unknown values such as the
-            current without a torque constant.
+        peaks: of all quantities of joints and motors but unknown ones, such as currents without a torque constant.
     """
 
     peaks: tuple[Peak, ...]

@@ -26,17 +26,10 @@ from ..jet import leibniz
 from .spline import ORDERS, Spline, durations
 from .waypoints import through
 
-# Of the twist by brackets: the last term is pi^k / (k + 1)!, below rounding at half a turn.
-_TERMS = 32
-
-# Between waypoints, beyond which the way round is not determined, rad.
-_LARGEST_ANGLE = np.pi - 1e-3
-
-# Between waypoints, beyond which powers overflow, s.
-_DURATIONS = 1e-20, 1e20
-
-# Largest deviation of a rotation matrix from an orthogonal one.
-_ORTHOGONAL = 1e-6
+_TERMS = 32  # of the twist by brackets: the last term is pi^k / (k + 1)!, below rounding at half a turn
+_LARGEST_ANGLE = np.pi - 1e-3  # between waypoints, beyond which the way round is not determined, rad
+_DURATIONS = 1e-20, 1e20  # between waypoints, beyond which powers overflow, s
+_ORTHOGONAL = 1e-6  # largest deviation of a rotation matrix from an orthogonal one
 
 
 class PoseSpline:
@@ -217,8 +210,7 @@ def _end(given: Sequence[ArrayLike], name: str) -> tuple[Array, ...]:
 # times the length of their difference.
 _PASSING = 35 / 256
 
-# Nominal speed along the path, m/s; minimum_time replaces the timing.
-_SPEED = 0.25
+_SPEED = 0.25  # nominal speed along the path, m/s; minimum_time replaces the timing
 
 # Parts of a blend, and the largest angle of a part of a line, rad: poses between knots are interpolated.
 _PARTS = 8

@@ -25,8 +25,7 @@ from ..elastic.motor_programs import STIFFNESS_NAMES
 from ..exceptions import StateError
 from ..states import STATE_NAMES, WRENCH_NAMES
 
-# Samples that are computed together: their working memory fits in the cache of a core.
-_PART = 4096
+_PART = 4096  # samples that are computed together: their working memory fits in the cache of a core
 
 Selection: TypeAlias = slice | NDArray[np.intp]
 """Indices of samples, or a range of them."""

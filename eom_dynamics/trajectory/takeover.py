@@ -47,8 +47,7 @@ class Handover:
 
     Attributes:
         transition: that polynomial, in the time of the old trajectory.
-        is_near: whether the two trajectories are within the tolerance when the new one starts, or at the replacement
-            if that is later.
+        is_near: whether both are within the tolerance when the new one starts, or at a later replacement.
     """
 
     def __init__(
@@ -71,12 +70,10 @@ class Handover:
             begin: time 0 of ``new`` in the time of ``old``, s.
             at: time of the replacement in the time of ``old``, s; not before ``begin``.
             names: names of the joints, for error messages.
-            period: time between commands, s; ``new`` must start close to ``old`` if it starts within this time, since
-                a transition between two commands would be a step.
+            period: time between commands, s; if ``new`` starts within it, it must start close to ``old``.
             duration: smallest duration of the transition, s; with 0 it ends at the next knot.
             tolerance: largest distance of that start, rad or m, of joints at rest.
-            latency: time by which that start may be behind ``old``, s: it was planned from where ``old`` was then, and
-                may be off by the velocity of ``old`` times this.
+            latency: time by which that start may be behind ``old``, s: the velocity of ``old`` times this is allowed.
 
         Raises:
             TrajectoryError: ``new`` has ended at that time, or is too far from ``old``.
@@ -104,12 +101,10 @@ class Handover:
         self.end = max(new.end, meets) + begin
         ends = np.stack([state, new.derivatives(meets, len(STATE_NAMES) - 1)], axis=1)
         self.transition = Spline([at, joined], ends)
-        # With the start time of each. Not nested, since trajectories may be replaced many times a second.
-        pieces: tuple[tuple[float, Trajectory], ...] = ((-math.inf, old),)
-        if isinstance(old, Handover):
-            pieces = tuple(piece for piece in old._pieces if piece[0] < at)
-        self._pieces: tuple[tuple[float, Trajectory], ...]
-        self._pieces = (*pieces, (at, self.transition), (joined, Shifted(new, begin)))
+        # With their start times. Not nested, since trajectories may be replaced many times a second.
+        before = old._pieces if isinstance(old, Handover) else [(-math.inf, old)]
+        self._pieces: list[tuple[float, Trajectory]] = [piece for piece in before if piece[0] < at]
+        self._pieces += [(at, self.transition), (joined, Shifted(new, begin))]
 
     def from_then_on(self, t: float) -> Trajectory:
         """The trajectory from ``t`` on, without pieces that have ended."""
@@ -138,8 +133,7 @@ class Handover:
 DURATIONS = 0.05 * 1.5 ** np.arange(14)
 """Durations of short motions to try, s: each half as long again as the one before."""
 
-# Samples of each motion at which limits are checked.
-_SAMPLES = 100
+_SAMPLES = 100  # samples of each motion at which limits are checked
 
 T = TypeVar("T")
 

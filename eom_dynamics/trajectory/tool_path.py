@@ -21,20 +21,11 @@ from .pose_spline import PoseSpline
 from .spline import ORDERS, Spline
 from .trajectory import Scaled
 
-# Of the integral of a function by its values and three derivatives at both ends of an interval.
-_QUADRATURE = (1 / 2, 3 / 28, 1 / 84, 1 / 1680)
-
-# Of the iteration of this integral, whose end depends on itself: largest change, rad or m, and most steps.
-_SETTLED, _MOST_CORRECTIONS = 1e-15, 6
-
-# Each takes some milliseconds.
-_MOST_KNOTS = 20_000
-
-# Knots between two calls of `progress`, which take some tens of milliseconds.
-_CHUNK = 50
-
-# Largest distance of the start of the path from the tool at the given configuration, m and rad.
-_START_TOLERANCE = 0.01
+_QUADRATURE = (1 / 2, 3 / 28, 1 / 84, 1 / 1680)  # of an integral by values and three derivatives at both ends
+_SETTLED, _MOST_CORRECTIONS = 1e-15, 6  # largest change, rad or m, and most steps of the iteration of this integral
+_MOST_KNOTS = 20_000  # a knot takes some milliseconds
+_CHUNK = 50  # knots between two calls of `progress`, which take some tens of milliseconds
+_START_TOLERANCE = 0.01  # largest distance of the start of the path from the tool, m and rad
 
 
 class ToolMotion:

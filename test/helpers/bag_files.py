@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Write and read bags by rosbags, message by message."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -147,7 +145,6 @@ def write_run(
 
 
 def read_bag(path: Path, types: Typestore = STORE) -> dict[str, list[tuple[int, Any]]]:
-    """Read all messages of a bag by topic."""
     found: dict[str, list[tuple[int, Any]]] = {}
     with Reader(path) as reader:
         for connection, time, data in reader.messages():
@@ -156,7 +153,6 @@ def read_bag(path: Path, types: Typestore = STORE) -> dict[str, list[tuple[int, 
 
 
 def file_of(path: Path) -> Path:
-    """Return the only storage file of a bag."""
     (file,) = [file for file in path.iterdir() if file.suffix in (".mcap", ".db3")]
     return file
 

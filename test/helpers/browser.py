@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A headless browser that records errors and requests of a page."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager

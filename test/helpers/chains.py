@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Serial chains in random states: by Hypothesis, and a few fixed ones."""
 
-from __future__ import annotations
-
 import copy
 import functools
 import re

@@ -5,8 +5,6 @@ Programs, options and their values, launch files and their arguments, nodes and 
 messages, targets of make. Files that a reader has are not looked for.
 """
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import io

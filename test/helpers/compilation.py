@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compilation of C source, and the compilers and vector widths of this machine."""
 
-from __future__ import annotations
-
 import ctypes
 import json
 import os

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exported CUDA code compiled for the processor: threads run one after the other, in one block."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 _RUNTIME = """

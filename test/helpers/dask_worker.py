@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A Dask worker as the target of a process."""
 
-from __future__ import annotations
-
 import asyncio
 
 

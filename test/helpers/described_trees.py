@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Descriptions of random robots with joints of all types, as URDF and as parameters."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finite differences, independent of the library, and relative deviations."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from math import factorial
 from typing import Any

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -16,34 +16,42 @@ CONSTANTS = (0.0, 1.0, -1.0, 2.0, -2.0, 0.5, -0.25, 3.0, -0.75)
 """Constants that folding distinguishes, with few bits, so that products are exact."""
 
 
-class Exact:
-    """Rational number with polynomials in place of sine and cosine: ``sin`` is odd, ``cos`` is even."""
+class Wrapped:
+    """A number of another kind, made by ``of``, with the arithmetic that the recursion asks for."""
+
+    of: Callable[[Any], Any]
 
     def __init__(self, value: Any) -> None:
-        self.value = value.value if isinstance(value, Exact) else Fraction(value)
+        self.value = value.value if isinstance(value, Wrapped) else type(self).of(value)
+
+    def __add__(self, other: Any) -> Any:
+        return type(self)(self.value + type(self)(other).value)
+
+    def __mul__(self, other: Any) -> Any:
+        return type(self)(self.value * type(self)(other).value)
+
+    def __neg__(self) -> Any:
+        return type(self)(-self.value)
+
+    def __sub__(self, other: Any) -> Any:
+        return self + -type(self)(other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return -self + other
+
+    __radd__, __rmul__ = __add__, __mul__
+
+
+class Exact(Wrapped):
+    """Rational number with polynomials in place of sine and cosine: ``sin`` is odd, ``cos`` is even."""
+
+    of = Fraction
 
     def sin(self) -> Exact:
         return Exact(self.value**3 - 5 * self.value)
 
     def cos(self) -> Exact:
         return Exact(self.value**2 - 7)
-
-    def __add__(self, other: Any) -> Exact:
-        return Exact(self.value + Exact(other).value)
-
-    def __sub__(self, other: Any) -> Exact:
-        return Exact(self.value - Exact(other).value)
-
-    def __rsub__(self, other: Any) -> Exact:
-        return Exact(other) - self
-
-    def __mul__(self, other: Any) -> Exact:
-        return Exact(self.value * Exact(other).value)
-
-    def __neg__(self) -> Exact:
-        return Exact(-self.value)
-
-    __radd__, __rmul__ = __add__, __mul__
 
     def __eq__(self, other: Any) -> bool:
         return self.value == Exact(other).value

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Robots of the package example-robot-data, where it is installed."""
 
-from __future__ import annotations
-
 import importlib.metadata
 from pathlib import Path
 

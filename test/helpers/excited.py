@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Recordings of simulated robots whose inertias, friction and rotors differ from their files by known amounts."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exported code for tests, written to a folder, compiled and run."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Motion of a base on SE(3) and of joints, with exact derivatives of its twist."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 from math import factorial

@@ -6,8 +6,6 @@ exactly, then tau, taud, taudd and the motor side with 17 digits, which identify
 test/helpers/golden.py`` writes them, if a change is meant: efforts with 50 digits of arithmetic, rounded at the end.
 """
 
-from __future__ import annotations
-
 import csv
 import gzip
 import io
@@ -17,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from exact import Wrapped
 
 from eom_dynamics import ElasticArm, Feedforward, Robot, StateError, equations_of_motion, load_robot, packaged_robots
 from eom_dynamics.states import STATE_NAMES, WRENCH_NAMES
@@ -71,43 +70,23 @@ def draw(arm: ElasticArm) -> dict[str, np.ndarray]:
     return {name: np.concatenate([row[name] for row in rows]) for name in INPUTS}
 
 
-class Number:
+class Number(Wrapped):
     """A number of many digits, with the methods that the recursion asks for."""
 
-    def __init__(self, value: Any) -> None:
-        import mpmath
+    @staticmethod
+    def of(value: Any) -> Any:
+        from mpmath import mpf
 
-        self.value = value.value if isinstance(value, Number) else mpmath.mpf(value)
+        return mpf(value)
 
-    def sin(self) -> Number:
-        import mpmath
+    def sin(self) -> Any:
+        return Number(self.value.context.sin(self.value))
 
-        return Number(mpmath.sin(self.value))
-
-    def cos(self) -> Number:
-        import mpmath
-
-        return Number(mpmath.cos(self.value))
-
-    def __add__(self, other: Any) -> Number:
-        return Number(self.value + Number(other).value)
-
-    def __sub__(self, other: Any) -> Number:
-        return Number(self.value - Number(other).value)
-
-    def __rsub__(self, other: Any) -> Number:
-        return Number(Number(other).value - self.value)
-
-    def __mul__(self, other: Any) -> Number:
-        return Number(self.value * Number(other).value)
-
-    def __neg__(self) -> Number:
-        return Number(-self.value)
+    def cos(self) -> Any:
+        return Number(self.value.context.cos(self.value))
 
     def __float__(self) -> float:
         return float(self.value)
-
-    __radd__, __rmul__ = __add__, __mul__
 
 
 def exact_efforts(robot: Robot, values: Mapping[str, np.ndarray]) -> np.ndarray:
@@ -183,7 +162,6 @@ def _check_motors(arm: ElasticArm, values: Mapping[str, np.ndarray], outputs: Ma
 
 
 def main(names: list[str]) -> None:
-    """Write the files of all packaged robots, or of some."""
     for name in names or packaged_robots():
         write(name)
 

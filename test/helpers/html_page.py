@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parse an HTML page."""
 
-from __future__ import annotations
-
 from html.parser import HTMLParser
 
 # Attributes by which a page loads or links something.

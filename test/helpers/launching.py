@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Launch files run for real, by the ros2 command."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import time

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Values that tests share, made when one of them uses them: not in each process that collects the tests."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

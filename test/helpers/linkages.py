@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Planar linkages with a closed loop, and their joint angles by trigonometry."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from eom_dynamics import Joint, Robot, lie
 from eom_dynamics.arrays import Array
 from eom_dynamics.loops import ClosedLoopArm, CutJoint
+from eom_dynamics.robot.inertia import steiner
 
 TURN_ABOUT_Z = np.array([0.0, 0.0, 1.0, 0.0, 0.0, 0.0])
 
@@ -16,7 +15,6 @@ def bar(name: str, parent: int, x: float, length: float, mass: float) -> Joint:
     """Bar along x with a revolute joint about z, at x on its parent; its centre of mass is slightly off its axis."""
     center = np.array([0.5 * length, 0.03, 0.01])
     about_center = mass * np.diag([0.001, length**2 / 12, length**2 / 12])
-    offset = lie.skew(center)
     return Joint(
         name=name,
         screw=TURN_ABOUT_Z,
@@ -24,7 +22,7 @@ def bar(name: str, parent: int, x: float, length: float, mass: float) -> Joint:
         parent=parent,
         mass=mass,
         center_of_mass=center,
-        inertia_about_origin=about_center + mass * offset.T @ offset,
+        inertia_about_origin=about_center + steiner(mass, center),
     )
 
 

@@ -53,7 +53,6 @@ def install(name, folder):
 
 
 def node_path():
-    """Path of ``ros2_control_node``."""
     for prefix in os.environ["AMENT_PREFIX_PATH"].split(os.pathsep):
         path = Path(prefix, "lib/controller_manager/ros2_control_node")
         if path.exists():
@@ -157,7 +156,6 @@ class ManagedArm:
         self.switch(BROADCASTERS)
 
     def kill(self):
-        """Kill the manager."""
         self._process.send_signal(signal.SIGKILL)
         self._process.wait()
 
@@ -170,7 +168,6 @@ class ManagedArm:
 
     @property
     def log(self):
-        """What the manager has written."""
         return (self._folder / "log").read_text(errors="replace")
 
     # --- Time -----------------------------------------------------------------------------------
@@ -215,7 +212,6 @@ class ManagedArm:
     # --- Services -------------------------------------------------------------------------------
 
     def call(self, service_type, service, /, **fields):
-        """The response of a service."""
         client = self.node.create_client(service_type, service)
         self.wait(client.service_is_ready)
         future = client.call_async(service_type.Request(**fields))
@@ -224,7 +220,6 @@ class ManagedArm:
         return future.result()
 
     def load(self, *names):
-        """Load and configure controllers."""
         from controller_manager_msgs.srv import ConfigureController, LoadController
 
         for name in names:

@@ -7,8 +7,6 @@ friction and gear loss are efforts that this module computes by the formulas of 
 the sign of the velocity is MuJoCo's ``frictionloss``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -20,6 +18,7 @@ from scipy.spatial.transform import Rotation
 from eom_dynamics import ElasticArm, robot_from_parameters
 from eom_dynamics.arrays import Array
 from eom_dynamics.elastic import DriveCommand
+from eom_dynamics.robot.inertia import steiner
 from eom_dynamics.robot.model import FeedbackDelay
 
 Command = Callable[[float], tuple[Array, Array, Array]]
@@ -153,10 +152,7 @@ class MujocoArm:
         self.model = mujoco.MjModel.from_xml_string(self._mjcf(robot, mass))
         for k, joint in enumerate(robot.joints, start=1):
             # Inertias that MuJoCo would refuse for rounding are set after compilation.
-            about_center = joint.inertia_about_origin - joint.mass * (
-                joint.center_of_mass @ joint.center_of_mass * np.eye(3)
-                - np.outer(joint.center_of_mass, joint.center_of_mass)
-            )
+            about_center = joint.inertia_about_origin - steiner(joint.mass, joint.center_of_mass)
             moments, axes = np.linalg.eigh(about_center)
             axes[:, 2] *= np.linalg.det(axes)
             x, y, z, w = Rotation.from_matrix(axes).as_quat()

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Dynamics by MuJoCo in the joint variables of a robot that was read from its model."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Damage files at random, from a seed: as disks, transfers and attackers do."""
 
-from __future__ import annotations
-
 import numpy as np
 
 _LARGEST_BLOCK = 4096

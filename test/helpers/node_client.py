@@ -312,7 +312,6 @@ class StreamClient(Client):
         self._task_setpoints.publish(task_message(C, twists, at=at, frame=frame))
 
     def publish_serialized(self, data):
-        """Publish a setpoint as bytes."""
         self._setpoints.publish(data)
 
     def answers_to(self, number):

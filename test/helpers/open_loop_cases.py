@@ -4,8 +4,6 @@
 Links by Pinocchio's articulated-body algorithm; springs, friction and transmissions are written here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -71,13 +69,11 @@ class Feedforward(NamedTuple):
     rigid: bool = False
 
     def command(self, t: float, kept: Array) -> Any:
-        """Feedforward by flatness."""
         deflection = kept if self.case.filter else None
         motion = MOTION.derivatives(t)
         return self.case.arm.feedforward(*motion, commanded_stiffness=self.case.stiffness(t), deflection=deflection)
 
     def effort(self, t: float, kept: Array) -> Array:
-        """Motor efforts."""
         if not self.rigid:
             return self.command(t, kept).motor_effort
         arm = self.case.arm
@@ -101,7 +97,6 @@ def _preload(pair: Any, k: float) -> Array:
 
 
 def one_kind(spring: Any, law: Law, **more: Any) -> Case:
-    """The iiwa with the same spring at each joint."""
     return Case(ElasticArm(with_spring(load_robot("iiwa"), spring)), law, **more)
 
 

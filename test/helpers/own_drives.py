@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Robots that add efforts themselves, and whose drives have units of their own."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from eom_dynamics import Robot

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bags that the pages of docs take from their reader, in the present folder."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the pages of docs take from their reader: robots in the present folder, motions and recorded arrays."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path

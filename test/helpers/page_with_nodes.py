@@ -10,7 +10,6 @@ from pages import run_page
 
 
 def main():
-    """Run the page that is named, in the working folder."""
     os.setsid()
     run_page(sys.argv[1], Path.cwd())
     sys.stdout.flush()

@@ -11,8 +11,6 @@ the headers in ``code/cpp/include``; ``xml`` is parsed. HTML comments of the for
 compiled, and commands must take their arguments (:mod:`commands`). So are commands that start nodes or build.
 """
 
-from __future__ import annotations
-
 import io
 import os
 import re

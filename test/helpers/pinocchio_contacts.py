@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Contacts in Pinocchio: Jacobians and accelerations of frames, and its own contact models."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -4,8 +4,6 @@
 Twists and wrenches have their linear part first in Pinocchio.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pinocchio as pin
 from scipy.spatial.transform import Rotation
@@ -99,7 +97,6 @@ class PinocchioFloating:
         return nu[self._order]
 
     def back(self, tau: Array) -> Array:
-        """Rows of Pinocchio in our order."""
         found = np.zeros_like(tau)
         found[self._order] = tau
         return found

@@ -5,8 +5,6 @@ Pinocchio's velocities of planar and floating joints are twists in the frame of 
 independent; here they are mapped to the joint variables of the robot, and efforts back.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 

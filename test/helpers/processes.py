@@ -11,12 +11,10 @@ _PATIENCE = 60.0
 
 
 def popen(command, **options):
-    """Start a process."""
     return subprocess.Popen(list(map(str, command)), **options)
 
 
 def run(command, **options):
-    """The output and exit code of a process."""
     with popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options) as process:
         output, errors = process.communicate(timeout=_PATIENCE)
     return process.returncode, output, own_lines(errors)

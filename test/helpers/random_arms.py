@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random arms with elastic joints, as parameters of a robot file."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bags of the node's topics, written by rosbags, and records with the same contents."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Answers of a node to a plan of the demo."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from eom_dynamics.messages.fields import COMMAND_FIELDS

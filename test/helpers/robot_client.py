@@ -40,7 +40,6 @@ class RobotClient(Client):
         return self.joints[-1], self.motors[-1]
 
     def start_clock(self):
-        """Begin the time of /clock, as soon as the robot waits for nothing else."""
         self.wait_for_diagnostics(lambda *s: s[1] == "waiting for /clock", "the robot")
         # Readers of /clock do not ask for what was lost: the time is repeated.
         self.node.create_timer(0.1, lambda: self._clock.publish(self._time))

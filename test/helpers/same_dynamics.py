@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Comparison of robots that may have their joints in another order."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from eom_dynamics import Robot, equations_of_motion

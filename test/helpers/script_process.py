@@ -10,7 +10,6 @@ import rclpy  # noqa: F401
 
 
 def main():
-    """Run the script that is named, with the arguments that follow."""
     del sys.argv[0]
     code = 0
     try:

@@ -5,8 +5,6 @@ An engine turns the cycles of a scene into rows: a status, then taud, taudd, and
 order. Where a cycle sends nothing, its row is that before; status -1 is that of a stream that has not begun.
 """
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -90,7 +88,6 @@ class Scene:
 
 
 def time_of(k: int) -> int:
-    """Clock at a cycle, ns."""
     return START + k * PERIOD
 
 
@@ -109,7 +106,6 @@ def setpoint_message(scene: Scene, k: int) -> Any:
 
 
 def payload_message(carried: Carried) -> Any:
-    """A payload, as a bag has it."""
     com = STORE.types["geometry_msgs/msg/Vector3"](*carried.center_of_mass)
     entries = dict(zip(("ixx", "ixy", "ixz", "iyy", "iyz", "izz"), carried.inertia, strict=True))
     body = STORE.types["geometry_msgs/msg/Inertia"](m=carried.mass, com=com, **entries)
@@ -226,7 +222,6 @@ def filled(rows: Sequence[Array | None]) -> Array:
 
 
 def replayed(scene: Scene, file: Path, folder: Path) -> Array:
-    """Rows of a scene from a bag of its setpoints and payloads."""
     cycles = list(enumerate(scene.cycles))
     setpoints = [(time_of(k), setpoint_message(scene, k)) for k, cycle in cycles if cycle.fields is not None]
     payloads = [(time_of(k) - 1, payload_message(cycle.payload)) for k, cycle in cycles if cycle.payload]

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Setpoints as a stream has them: wrenches and commanded stiffness, and some that cannot be used."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

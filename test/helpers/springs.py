@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A spring of every kind, sized for the packaged arms, and arms with such springs."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kinematics and energy of chains by textbook formulas, from their parameters and independent of the library."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from itertools import accumulate
 from typing import Any
@@ -25,7 +23,6 @@ def twist_matrix(twist: Array) -> Array:
 
 
 def body_poses(parameters: Mapping[str, Any], q: Array) -> Array:
-    """Poses (n, 4, 4) of all bodies in the base."""
     joints = [parameters["joints"][name] for name in parameters["joint_names"]]
     origins = np.tile(np.eye(4), (len(joints), 1, 1))
     origins[:, :3, :3] = Rotation.from_euler("xyz", [joint["origin"]["rpy"] for joint in joints]).as_matrix()

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random trees with axes in all special positions that matter for the choice of link frames."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -15,6 +13,7 @@ from scipy.spatial.transform import Rotation
 
 from eom_dynamics import Joint, Robot, equations_of_motion, lie
 from eom_dynamics.arrays import Array
+from eom_dynamics.robot.inertia import steiner, symmetric
 
 SMALL = (3e-15, 5e-15, 1e-12, 1e-7, 1.1e-6, 1e-3, 1e-2, 0.1)
 """Sines of angles, and distances in m, on both sides of each threshold of the choice of link frames."""
@@ -110,8 +109,6 @@ def moved_joint(
     screw = np.array([0, 0, 0, 0, 0, 1.0]) if kind == "prismatic" else np.array([0, 0, 1.0, 0, 0, 0])
     if kind == "helical":
         screw[5] = 0.2
-    xx, xy, xz, yy, yz, zz = inertia
-    steiner = mass * (center_of_mass @ center_of_mass * np.eye(3) - np.outer(center_of_mass, center_of_mass))
     return Joint(
         name=f"joint below {parent}",
         screw=lie.Ad(lie.inverse(body)) @ screw,
@@ -119,7 +116,7 @@ def moved_joint(
         parent=parent,
         mass=mass,
         center_of_mass=center_of_mass,
-        inertia_about_origin=np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) + steiner,
+        inertia_about_origin=symmetric(*inertia) + steiner(mass, center_of_mass),
     )
 
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pseudo-inertias against sums over point masses; distances against logarithms of matrices, and differences."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

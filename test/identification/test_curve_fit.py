@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Least squares with bounds, against NumPy and the covariance of noise that is known."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.linalg import toeplitz

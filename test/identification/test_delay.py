@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Timing of drives from computed recordings, and the fit of a delay to signals with noise."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -135,7 +133,7 @@ def test_signals_without_a_delay_are_refused() -> None:
     words = "efforts act is not determined away from reversals: .*, or give that time, --motor-delay"
     with pytest.raises(IdentificationError, match=words):
         drive_delay(arm, *short)
-    assert drive_delay(arm, *short, early=0.0).delay.value == pytest.approx(TRUE[0], abs=1e-4)
+    assert drive_delay(arm, *short, early=3e-4).delay.value == pytest.approx(TRUE[0] + 3e-4, abs=1e-4)
     with pytest.raises(StateError, match="motor_effort"):
         drive_delay(arm, *recorded[:3], recorded[3][1:], command)
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Standard deviations of identified numbers: motors that stick, and links whose efforts are those of springs."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -93,6 +91,5 @@ def test_errors_of_springs_are_those_of_links() -> None:
 
 def test_text_of_deviations() -> None:
     assert with_deviation(0.0, 0.0) == "0, at its bound"
-    assert with_deviation(1.0, np.nan) == "1.00"
-    assert with_deviation(1.0, np.inf) == "1.00 ± ?"
-    assert with_deviation(1.0, 0.1) == "1.00 ± 0.100"
+    texts = [with_deviation(1.0, deviation) for deviation in (np.nan, np.inf, 0.1)]
+    assert texts == ["1.00", "1.00 ± ?", "1.00 ± 0.100"]

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Information of a motion: against its definition, against differences, and by what least squares does with noise."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from differences import derivative

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Limits of an excitation: ratios against the check of trajectories, spheres against the closed form, and gradients."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -63,16 +61,6 @@ def test_smooth_maximum_is_a_tight_upper_bound(count: int, seed: int) -> None:
     assert np.all(excess >= -1e-12) and np.all(excess <= np.log(2 * count) / SHARPNESS + 1e-12)
 
 
-def test_gradient_of_the_smooth_maximum() -> None:
-    values = 0.1 * np.random.default_rng(0).normal(size=(6, 2))
-    _, gradient = smooth_maximum(values)
-    for k in range(6):
-        at = np.zeros((6, 2))
-        at[k] = 1.0
-        slope = derivative(lambda h, at=at: smooth_maximum(values + h * at)[0], step=1e-3)
-        np.testing.assert_allclose(gradient[k], slope, atol=1e-8)
-
-
 def test_motion_that_springs_cannot_realise_exceeds_limits() -> None:
     of = MotionLimits(arm("vsa_planar_2r"), 0.9)
     assert np.max(np.abs(of.ratios(1e4 * states()))) > 1
@@ -91,34 +79,10 @@ def test_mimic_joints_count() -> None:
     np.testing.assert_allclose([*of.middle, *of.half, *of.largest[0]], [(-4 / 3 + 1) / 2, (1 + 4 / 3) / 2, 1.0])
 
 
-def test_robot_without_limits() -> None:
-    with pytest.raises(TrajectoryError) as raised:
-        MotionLimits(eom.ElasticArm(eom.load_robot("iiwa")), 0.9)
-    message = str(raised.value)
-    assert "\n" not in message and "iiwa" in message
-    assert all(flag in message for flag in ("--lower", "--upper", "--velocity", "iiwa_joint_1"))
-
-
 def test_speed_limit_of_the_motor_stands_for_velocity() -> None:
     ranges = {name: {"lower": -1.0, "upper": 1.0} for name in ("joint_1", "joint_2")}
     of = MotionLimits(arm(limits=ranges), 0.5)
     np.testing.assert_allclose(of.velocity, 0.5 * 500.0 / 100.0)
-
-
-@pytest.mark.parametrize(
-    ("limits", "message"),
-    [
-        ({"knee": {"lower": 0.0}}, "unknown joint 'knee'; .* has joint_1, joint_2"),
-        ({"joint_1": {"lower": 1.0, "upper": 1.0}}, "joint_1: lower 1 must be less than upper 1"),
-        ({"joint_1": {"velocity": 0.0}}, "joint_1: limit velocity must be positive, is 0"),
-        ({"joint_1": {"effort": -2.0}}, "joint_1: limit effort must be positive, is -2"),
-        ({"joint_2": {"upper": np.nan}}, "joint_2: limit upper"),
-        ({"joint_2": {"speed": 1.0}}, "joint_2: no limit is named 'speed'; known are lower, upper, velocity"),
-    ],
-)
-def test_wrong_limits(limits: Any, message: str) -> None:
-    with pytest.raises(TrajectoryError, match=message):
-        with_limits(eom.load_robot("sea_planar_2r"), limits)
 
 
 # On the base, and on the second link of a planar arm of two links, whose first is 0.5 m long.
@@ -168,8 +132,28 @@ def test_optimal_motion_keeps_clear() -> None:
     assert task.cost(with_spheres.information) < task.cost(with_spheres.start_information)
 
 
+SEA = "sea_planar_2r"
+
+
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("name", "limits", "message"),
+    [
+        (SEA, {"knee": {"lower": 0.0}}, "unknown joint 'knee'; .* has joint_1, joint_2"),
+        (SEA, {"joint_1": {"lower": 1.0, "upper": 1.0}}, "joint_1: lower 1 must be less than upper 1"),
+        (SEA, {"joint_1": {"velocity": 0.0}}, "joint_1: limit velocity must be positive, is 0"),
+        (SEA, {"joint_1": {"effort": -2.0}}, "joint_1: limit effort must be positive, is -2"),
+        (SEA, {"joint_2": {"upper": np.nan}}, "joint_2: limit upper"),
+        (SEA, {"joint_2": {"speed": 1.0}}, "joint_2: no limit is named 'speed'; known are lower, upper, velocity"),
+        ("iiwa", {}, "^iiwa: excite needs limits: iiwa_joint_1, .* or by --lower, --upper, --velocity$"),
+    ],
+)
+def test_wrong_limits(name: str, limits: Any, message: str) -> None:
+    with pytest.raises(TrajectoryError, match=message):
+        MotionLimits(arm(name, limits), 0.9)
+
+
+@pytest.mark.parametrize(
+    ("spheres", "message"),
     [
         ({"hand": [[0, 0, 0, 1]]}, "unknown frame 'hand'; planar_2r has joint_1"),
         ({"base": [[0, 0, 0]]}, "spheres of 'base' must be rows x, y, z, radius"),
@@ -178,6 +162,6 @@ def test_optimal_motion_keeps_clear() -> None:
         ({"base": []}, "spheres of 'base'"),
     ],
 )
-def test_wrong_spheres(given: Any, message: str) -> None:
+def test_wrong_spheres(spheres: Any, message: str) -> None:
     with pytest.raises(TrajectoryError, match=message):
-        Spheres(eom.load_robot("planar_2r"), given)
+        Spheres(eom.load_robot("planar_2r"), spheres)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Preparation of samples: phase, derivatives, and what is left out."""
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from excited import motion
 
 from eom_dynamics import load_robot
 from eom_dynamics.identification import IdentificationError, Recording
-from eom_dynamics.identification.links.filtering import default_filter, filter_recording, uniform
+from eom_dynamics.identification.links.filtering import FilteredSamples, default_filter, filter_recording, uniform
 from eom_dynamics.identification.sampling import LowPass
 
 ROBOT = load_robot("planar_2r")
@@ -66,19 +66,6 @@ def test_efforts_and_friction_are_filtered_alike() -> None:
     np.testing.assert_allclose(samples.tau[inner], 1.5 * samples.bases["coulomb"][inner], atol=0.01)
 
 
-def test_decimation() -> None:
-    (all_of_them,) = filter_recording(recorded(), (), replace(default_filter(ROBOT, 5.0), decimate=False))
-    (few,) = filter_recording(recorded(), (), default_filter(ROBOT, 5.0))
-    np.testing.assert_array_equal(few.q, all_of_them.q[::8])  # 100 Hz / (2.5 * 5 Hz)
-
-
-def test_measured_velocity() -> None:
-    given = replace(recorded(), qd=np.full((2000, 2), 0.7))
-    (samples,) = filter_recording(given, (), replace(default_filter(ROBOT, 5.0), measured_velocity=True))
-    np.testing.assert_allclose(samples.qd, 0.7)
-    np.testing.assert_allclose(samples.qdd, 0.0, atol=1e-9)
-
-
 def test_repeated_samples() -> None:
     """A driver that publishes some measurements twice; between them values are interpolated."""
     source = recorded()
@@ -90,17 +77,6 @@ def test_repeated_samples() -> None:
     assert measured.all()  # one is missing, its neighbours are near
 
 
-def test_gap() -> None:
-    """Samples that are lost for a while are interpolated, and not used."""
-    source = recorded()
-    keep = np.ones(2000, dtype=bool)
-    keep[800:810] = False
-    (samples,) = filter_recording(source[keep], (), replace(default_filter(ROBOT, 10.0), decimate=False))
-    lost = (samples.t > 8.005) & (samples.t < 8.085)
-    assert not samples.used[lost].any()
-    assert samples.counts["interpolated"] > 0
-
-
 @pytest.mark.parametrize("jump", [10.0, -8.0])
 def test_a_pause_and_a_clock_set_back_separate_motions(jump: float) -> None:
     source = recorded()
@@ -110,25 +86,44 @@ def test_a_pause_and_a_clock_set_back_separate_motions(jump: float) -> None:
     assert first.t[-1] < 10.0 and second.t[0] >= 10.0 + jump
 
 
-def test_saturated_efforts() -> None:
-    source = recorded()
-    clipped = replace(source, tau=np.clip(source.tau, -4.0, 4.0))
-    (samples,) = filter_recording(clipped, (), replace(default_filter(ROBOT, 10.0), decimate=False))
-    at_limit = np.abs(samples.measured) >= 4.0
-    assert at_limit.any()
-    assert not samples.used[at_limit].any()
-    assert samples.counts["saturated"] >= at_limit.sum() - samples.counts["at rest or near reversal"]
-    assert samples.used.any()
+@pytest.mark.parametrize(("share", "used"), [(0.3, 1800), (0.045, 1155)])
+def test_rest_is_not_held_out(share: float, used: int) -> None:
+    """A block ends with the motion; rest after a short one is left out, as filters would interpolate over the block."""
+    source = recorded(2100)
+    q = source.q.copy()
+    q[:200], q[1200:] = q[200], q[1200]
+    training, held_out, ((first, last),) = replace(source, q=q).held_out(share)
+    assert (first, last) == pytest.approx((12.0 - 10.0 * share, 12.0), abs=0.05)
+    assert len(held_out) == pytest.approx(1000 * share, abs=2) and len(training) == pytest.approx(used, abs=2)
+    assert len(list(training.motions())) == training.pieces
 
 
-def test_efforts_that_were_not_recorded() -> None:
+def samples_of(source: Recording, cutoff: float = 10.0, terms: tuple[str, ...] = (), **changes: Any) -> FilteredSamples:
+    (samples,) = filter_recording(source, terms, replace(default_filter(ROBOT, cutoff), **changes))
+    return samples
+
+
+def test_decimation() -> None:
+    whole = samples_of(recorded(), 5.0, decimate=False)
+    np.testing.assert_array_equal(samples_of(recorded(), 5.0).q, whole.q[::8])  # 100 Hz / (2.5 * 5 Hz)
+
+
+def test_measured_velocity() -> None:
+    samples = samples_of(replace(recorded(), qd=np.full((2000, 2), 0.7)), 5.0, measured_velocity=True)
+    np.testing.assert_allclose(samples.qd, 0.7)
+    np.testing.assert_allclose(samples.qdd, 0.0, atol=1e-9)
+
+
+def test_what_is_not_used() -> None:
     source = recorded()
-    tau = source.tau.copy()
-    tau[:, 1] = np.nan
-    (samples,) = filter_recording(replace(source, tau=tau), ("viscous",), default_filter(ROBOT, 5.0))
-    assert not samples.used[:, 1].any()
-    assert samples.used[:, 0].any()
-    assert np.isfinite(samples.tau[:, 0]).all()
+    lost = samples_of(source[(source.t < 7.995) | (source.t > 8.095)], decimate=False)
+    assert not lost.used[(lost.t > 8.005) & (lost.t < 8.085)].any() and lost.counts["interpolated"] > 0
+    clipped = samples_of(replace(source, tau=np.clip(source.tau, -4.0, 4.0)), decimate=False)
+    at_limit = np.abs(clipped.measured) >= 4.0
+    assert at_limit.any() and not clipped.used[at_limit].any() and clipped.used.any()
+    assert clipped.counts["saturated"] >= at_limit.sum() - clipped.counts["at rest or near reversal"]
+    unknown = samples_of(replace(source, tau=source.tau * [1.0, np.nan]), 5.0, ("viscous",))
+    assert unknown.used.any(axis=0).tolist() == [True, False] and np.isfinite(unknown.tau[:, 0]).all()
 
 
 def test_damaged_samples() -> None:
@@ -144,36 +139,19 @@ def test_damaged_samples() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("call", "message"),
     [
-        ({"q": np.zeros((5, 2))}, r"q has the shape \(5, 2\), must have \(2000, 2\)"),
-        ({"tau": np.zeros(2000)}, r"tau has the shape \(2000,\)"),
+        (lambda: replace(recorded(), q=np.zeros((5, 2))), r"q has the shape \(5, 2\), must have \(2000, 2\)"),
+        (lambda: replace(recorded(), tau=np.zeros(2000)), r"tau has the shape \(2000,\)"),
+        (lambda: recorded(30).period, "has 30 samples with increasing times, at least 41"),
+        (lambda: recorded(50).split(0.3), "too few to hold out"),
+        (lambda: recorded(50).held_out(0.3), "part with motion: has 50 samples, too few to hold out"),
+        *(
+            (lambda share=share: recorded(500).split(share), "share to hold out must be between 0 and 1, is")
+            for share in (3, 0, 1, -0.1, float("nan"))
+        ),
     ],
 )
-def test_shapes(change: dict[str, np.ndarray], message: str) -> None:
+def test_what_is_refused(call: Callable[[], object], message: str) -> None:
     with pytest.raises(IdentificationError, match=message):
-        replace(recorded(), **change)
-
-
-@pytest.mark.parametrize(("share", "used"), [(0.3, 1800), (0.045, 1155)])
-def test_rest_is_not_held_out(share: float, used: int) -> None:
-    """A block ends with the motion; rest after a short one is left out, as filters would interpolate over the block."""
-    source = recorded(2100)
-    q = source.q.copy()
-    q[:200], q[1200:] = q[200], q[1200]
-    training, held_out, ((first, last),) = replace(source, q=q).held_out(share)
-    assert (first, last) == pytest.approx((12.0 - 10.0 * share, 12.0), abs=0.05)
-    assert len(held_out) == pytest.approx(1000 * share, abs=2) and len(training) == pytest.approx(used, abs=2)
-    assert len(list(training.motions())) == training.pieces
-
-
-def test_too_few_samples() -> None:
-    with pytest.raises(IdentificationError, match="has 30 samples with increasing times, at least 41"):
-        _ = recorded(30).period
-    with pytest.raises(IdentificationError, match="too few to hold out"):
-        recorded(50).split(0.3)
-    with pytest.raises(IdentificationError, match="part with motion: has 50 samples, too few to hold out"):
-        recorded(50).held_out(0.3)
-    for share in (3, 0, 1, -0.1, float("nan")):
-        with pytest.raises(IdentificationError, match="share to hold out must be between 0 and 1, is"):
-            recorded(500).split(share)
+        call()

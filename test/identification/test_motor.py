@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Motors from their own side: against known rotors, friction, gears and torque constants."""
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -29,7 +28,6 @@ T = PERIOD * np.arange(8000)
 
 
 def motion(scale: float = 1.0) -> np.ndarray:
-    """theta and two derivatives (3, N) of a sum of sines."""
     rows = np.zeros((3, len(T)))
     for amplitude, f, phase in ((0.5, 0.5, 0.3), (0.2, 1.3, 1.0), (0.05, 3.1, 2.0)):
         for k in range(3):
@@ -48,17 +46,17 @@ def within(fit: MotorFit, name: str, true: float, share: float) -> None:
     assert abs(value - true) < 4 * std + 1e-4 * abs(true), name
 
 
+def noisy(seed: int, signals: dict[str, tuple[np.ndarray, float]], **options: Any) -> MotorFit:
+    rng = np.random.default_rng(seed)
+    measured = {name: x + std * rng.normal(size=T.shape) for name, (x, std) in signals.items()}
+    return fit_motor(T, THETA + 1e-5 * rng.normal(size=T.shape), **measured, **options)
+
+
 def test_friction_of_every_kind() -> None:
     law = Friction(viscous=0.5, coulomb=0.4, static=0.8, stribeck_velocity=0.3, smoothing_velocity=0.05)
-    rng = np.random.default_rng(0)
     effort = 0.2 * THETADD + TAU + law.effort(THETAD) + 0.1 * np.abs(THETAD) + 0.3
-    fit = fit_motor(
-        T,
-        THETA + 1e-5 * rng.normal(size=T.shape),
-        tau=TAU + 0.05 * rng.normal(size=T.shape),
-        effort=effort + 0.05 * rng.normal(size=T.shape),
-        model=MotorModel(("viscous", "asymmetric", "coulomb", "stribeck", "offset")),
-    )
+    model = MotorModel(("viscous", "asymmetric", "coulomb", "stribeck", "offset"))
+    fit = noisy(0, {"tau": (TAU, 0.05), "effort": (effort, 0.05)}, model=model)
     true = {"rotor_inertia": 0.2, "viscous": 0.5, "asymmetry": 0.1, "coulomb": 0.4, "stribeck": 0.4, "offset": 0.3}
     for name, value in true.items():
         # Stribeck's peak and Coulomb's plateau are correlated; the law is what the robot gets.
@@ -69,34 +67,19 @@ def test_friction_of_every_kind() -> None:
 
 
 def test_stiffness_without_a_sensor_of_effort() -> None:
-    rng = np.random.default_rng(1)
     delta = 0.02 * np.sin(2 * np.pi * 0.8 * T) + 0.01 * np.cos(2 * np.pi * 2.1 * T)
-    cubic = 4e5
-    tau = 400 * delta + cubic * delta**3
-    effort = 0.2 * THETADD + Gear(0.8).load(tau, THETAD) + 0.5 * THETAD
-    fit = fit_motor(
-        T,
-        THETA + 1e-5 * rng.normal(size=T.shape),
-        deflection=delta + 1.4e-5 * rng.normal(size=T.shape),
-        effort=effort + 0.05 * rng.normal(size=T.shape),
-        model=MotorModel(("viscous", "offset", "efficiency"), hardening=True),
-    )
+    effort = 0.2 * THETADD + Gear(0.8).load(400 * delta + 4e5 * delta**3, THETAD) + 0.5 * THETAD
+    model = MotorModel(("viscous", "offset", "efficiency"), hardening=True)
+    fit = noisy(1, {"deflection": (delta, 1.4e-5), "effort": (effort, 0.05)}, model=model)
     for name, value in {"stiffness": 400.0, "rotor_inertia": 0.2, "viscous": 0.5, "efficiency": 0.8}.items():
         within(fit, name, value, 0.01)
-    within(fit, "cubic", cubic, 0.03)
+    within(fit, "cubic", 4e5, 0.03)
 
 
 def test_torque_constant_from_currents() -> None:
-    rng = np.random.default_rng(2)
-    effort = 0.2 * THETADD + TAU + 0.5 * THETAD
-    fit = fit_motor(
-        T,
-        THETA + 1e-5 * rng.normal(size=T.shape),
-        tau=TAU + 0.05 * rng.normal(size=T.shape),
-        current=effort / (0.05 * 100) + 0.01 * rng.normal(size=T.shape),
-        gear_ratio=-100.0,
-        model=MotorModel(("viscous", "offset")),
-    )
+    current = (0.2 * THETADD + TAU + 0.5 * THETAD) / (0.05 * 100)
+    signals = {"tau": (TAU, 0.05), "current": (current, 0.01)}
+    fit = noisy(2, signals, gear_ratio=-100.0, model=MotorModel(("viscous", "offset")))
     within(fit, "torque_per_current", 5.0, 0.01)
     within(fit, "rotor_inertia", 0.2, 0.02)
     assert fit.torque_constant[0] == pytest.approx(0.05, rel=0.01)
@@ -137,36 +120,32 @@ def test_motors_of_a_recorded_arm_and_its_robot_file() -> None:
     assert np.all(np.sqrt(np.mean(error**2, axis=0)) < 1e-3 * np.ptp(exact.motor_effort, axis=0))
 
 
-BAD: list[tuple[dict[str, Any], str]] = [
-    ({"effort": TAU}, "either tau or deflection"),
-    ({"tau": TAU, "deflection": TAU, "effort": TAU}, "either tau or deflection"),
-    ({"tau": TAU}, "either effort or current"),
-    ({"deflection": TAU, "current": TAU}, "unit of effort unknown"),
-    ({"tau": TAU, "effort": TAU, "model": MotorModel(("sticky",))}, "unknown: sticky"),
-    ({"tau": TAU, "effort": TAU[:-1]}, r"effort must have shape \(8000,\)"),
-    ({"tau": TAU, "effort": TAU, "theta": 0 * THETA}, "the motor does not move"),
-    ({"tau": TAU, "current": -TAU}, "current falls as the effort of the spring rises"),
-    ({"tau": TAU, "effort": TAU, "cutoff": 600.0}, "cutoff must be between 0 and"),
-    ({"tau": TAU, "effort": TAU, "cutoff": 0.5}, "8000 samples are too few|too few for a cut-off"),
-    (
-        {"tau": np.stack([TAU, TAU], 1), "effort": np.stack([TAU, TAU], 1), "theta": np.stack([TAU, TAU], 1)},
-        "fit_motors",
-    ),
-]
+BOTH = {name: np.stack([TAU, TAU], axis=1) for name in ("tau", "effort")}
 
 
-@pytest.mark.parametrize(("arguments", "message"), BAD)
-def test_bad_input(arguments: dict[str, Any], message: str) -> None:
-    arguments = {"theta": THETA} | arguments
+def fitted(theta: np.ndarray = THETA, **arguments: Any) -> MotorFit:
+    return fit_motor(T, theta, **arguments)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: fitted(effort=TAU), "either tau or deflection"),
+        (lambda: fitted(tau=TAU, deflection=TAU, effort=TAU), "either tau or deflection"),
+        (lambda: fitted(tau=TAU), "either effort or current"),
+        (lambda: fitted(deflection=TAU, current=TAU), "unit of effort unknown"),
+        (lambda: fitted(tau=TAU, effort=TAU, model=MotorModel(("sticky",))), "unknown: sticky"),
+        (lambda: fitted(tau=TAU, effort=TAU[:-1]), r"effort must have shape \(8000,\)"),
+        (lambda: fitted(0 * THETA, tau=TAU, effort=TAU), "the motor does not move"),
+        (lambda: fitted(tau=TAU, current=-TAU), "current falls as the effort of the spring rises"),
+        (lambda: fitted(tau=TAU, effort=TAU, cutoff=600.0), "cutoff must be between 0 and"),
+        (lambda: fitted(tau=TAU, effort=TAU, cutoff=0.5), "8000 samples are too few|too few for a cut-off"),
+        (lambda: fitted(BOTH["tau"], **BOTH), "fit_motors"),
+        (lambda: fit_motors(T, np.stack([THETA, 0 * THETA], axis=1), **BOTH), "motor 1: the motor does not move"),
+        (lambda: fit_motors(T, THETA, tau=TAU, effort=TAU), r"theta must have shape \(N, m\)"),
+        (lambda: fit_gear_ratio(THETA, 0 * THETA), "the joint does not move"),
+    ],
+)
+def test_what_is_refused(call: Callable[[], object], message: str) -> None:
     with pytest.raises(IdentificationError, match=message):
-        fit_motor(T, arguments.pop("theta"), **arguments)
-
-
-def test_errors_name_the_motor() -> None:
-    both = np.stack([THETA, 0 * THETA], axis=1)
-    with pytest.raises(IdentificationError, match="motor 1: the motor does not move"):
-        fit_motors(T, both, tau=both, effort=both)
-    with pytest.raises(IdentificationError, match=r"theta must have shape \(N, m\)"):
-        fit_motors(T, THETA, tau=TAU, effort=TAU)
-    with pytest.raises(IdentificationError, match="the joint does not move"):
-        fit_gear_ratio(THETA, 0 * THETA)
+        call()

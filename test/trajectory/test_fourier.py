@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cosine and excitation trajectories: against SymPy, the paper's example, and at rest at their ends."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

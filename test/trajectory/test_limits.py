@@ -1,18 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks of limits: peaks against formulas of a pendulum, and the least time scaling."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
-import yaml
+from chains import packaged_parameters
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from paths import CONFIG
 
 import eom_dynamics as eom
 from eom_dynamics.exceptions import StateError, TrajectoryError
@@ -104,22 +101,10 @@ def test_parts_of_a_motion_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> Non
         assert whole == pytest.approx(parts, rel=1e-12)
 
 
-def test_limits_by_name_are_those_in_place_of_single_ones() -> None:
-    arm, motion = pendulum(), rest_to_rest([0.0], [0.1], 1.0)
-    given = {"velocity": 0.1}, replace(arm.robot.joints[0].limits, velocity=0.1)
-    one, other = (check(arm, motion, rate=100.0, limits={"swing": limits}) for limits in given)
-    assert one.peaks == other.peaks and not one.ok
-
-
 def test_peaks_of_a_limit_of_zero() -> None:
-    moved, at_rest = (
-        next(
-            peak
-            for peak in check(pendulum(), motion, rate=100.0, limits={"swing": Limits(velocity=0.0)}).peaks
-            if peak.quantity == "velocity"
-        )
-        for motion in (rest_to_rest([0.0], [0.1], 1.0), rest_to_rest([0.0], [0.0], 1.0))
-    )
+    motions, limits = (rest_to_rest([0.0], [end], 1.0) for end in (0.1, 0.0)), {"swing": Limits(velocity=0.0)}
+    verdicts = [check(pendulum(), motion, rate=100.0, limits=limits) for motion in motions]
+    moved, at_rest = ({peak.quantity: peak for peak in verdict.peaks}["velocity"] for verdict in verdicts)
     assert moved.ratio == np.inf and moved.exceeded and moved.limit == 0.0
     assert at_rest.ratio == 1.0 and not at_rest.exceeded
 
@@ -227,13 +212,8 @@ def test_the_margin_of_a_motion_within_its_limits() -> None:
 def test_time_scaling_of_an_arm_is_the_least(seed: int) -> None:
     arm, rng = iiwa(), np.random.default_rng(seed)
     motion = through(np.linspace(0, 3, 8), rng.uniform(-1, 1, (8, 7)))
-    own = limits_of_all(
-        arm,
-        velocity=rng.uniform(1, 4),
-        effort=rng.uniform(140, 300),
-        jerk=rng.uniform(100, 1000),
-        effort_rate=rng.uniform(300, 3000),
-    )
+    ranges = {"velocity": (1, 4), "effort": (140, 300), "jerk": (100, 1000), "effort_rate": (300, 3000)}
+    own = limits_of_all(arm, **{name: rng.uniform(*ends) for name, ends in ranges.items()})
     s = check(arm, motion, rate=1000.0, limits=own).time_scaling
     if s is None or s == 1.0:
         states = motion.derivatives(np.linspace(0, 3, 3001))
@@ -242,11 +222,6 @@ def test_time_scaling_of_an_arm_is_the_least(seed: int) -> None:
         assert s == 1.0 or np.max(np.abs(still)) > own["iiwa_joint_1"].effort
     else:
         check_least_scaling(arm, motion, s, own)
-
-
-def test_scaling_without_a_time_scaling() -> None:
-    with pytest.raises(TrajectoryError, match="there is no time scaling: the trajectory violates its limits"):
-        through([0.0, 1.0], np.zeros((2, 1))).scaled(None)
 
 
 def test_wrench_is_slowed_down_with_the_motion() -> None:
@@ -267,9 +242,7 @@ def test_wrench_is_slowed_down_with_the_motion() -> None:
 
 
 def test_limits_of_mimic_joints() -> None:
-    description = yaml.safe_load((CONFIG / "planar_2r.yaml").read_text(encoding="utf-8"))["/**"]["ros__parameters"][
-        "robot"
-    ]
+    description = packaged_parameters("planar_2r")
     first, second = description["joint_names"]
     joint = description["joints"][second]
     for entry in ("elasticity", "rotor_inertia", "gear_ratio", "actuator"):
@@ -286,12 +259,14 @@ def test_limits_of_mimic_joints() -> None:
     np.testing.assert_allclose(abs(over["velocity"].value), 2 * 0.6 * 315 / 128)
 
 
-def test_units() -> None:
-    arm = eom.ElasticArm(eom.load_robot("planar_pr"))
-    peaks = check(arm, rest_to_rest(np.zeros(2), np.ones(2), 1.0), rate=100.0).peaks
-    types = {joint.name: joint.type for joint in arm.robot.joints}
-    units = {types[peak.name]: peak.unit for peak in peaks if peak.quantity == "effort_rate"}
-    assert units == {"prismatic": "N/s", "revolute": "N m/s"}
+SAMPLES = sample(rest_to_rest([0.0], [1.5], 0.3), 1000.0)
+
+
+def test_given_samples_and_limits_by_name() -> None:
+    arm, motion = pendulum(), rest_to_rest([0.0], [1.5], 0.3)
+    given = {"velocity": 0.1}, replace(arm.robot.joints[0].limits, velocity=0.1)
+    one, other = (check(arm, motion, rate=1000.0, limits={"swing": limits}) for limits in given)
+    assert one.peaks == other.peaks == check(arm, SAMPLES, limits={"swing": given[0]}).peaks and not one.ok
 
 
 @pytest.mark.parametrize(
@@ -301,11 +276,13 @@ def test_units() -> None:
         ({"rate": 0.0}, "positive number of Hz"),
         ({"rate": 1e12}, "lower the rate"),
         ({"trajectory": rest_to_rest([0.0, 0.0], [1.0, 1.0], 1.0)}, "has 2 joints, pendulum has 1"),
-        ({"trajectory": sample(rest_to_rest([0.0], [1.0], 1.0), 10.0)}, "samples have times and require no rate"),
+        ({"trajectory": SAMPLES}, "samples have times and require no rate"),
         ({"limits": {"elbow": Limits()}}, "'elbow'"),
         ({"wrench": [np.zeros(5)]}, r"wrench W must have shape \(101, 6\) or \(6,\)"),
         ({"wrench": [np.zeros(6)] * 4}, "has 4 entries"),
         ({"commanded_stiffness": ["stiff"]}, "stiffness k is not an array"),
+        ({"trajectory": SAMPLES._replace(t=SAMPLES.t[:-1]), "rate": None}, "one row for each time"),
+        ({"trajectory": SAMPLES._replace(qdd=SAMPLES.qdd * np.nan), "rate": None}, "qdd must be finite"),
     ],
 )
 def test_errors(change: dict[str, Any], message: str) -> None:
@@ -313,16 +290,6 @@ def test_errors(change: dict[str, Any], message: str) -> None:
     with pytest.raises((TrajectoryError, StateError), match=message) as error:
         check(pendulum(), arguments.pop("trajectory"), **arguments)
     assert "\n" not in str(error.value)
-
-
-def test_given_samples() -> None:
-    states = sample(rest_to_rest([0.0], [1.5], 0.3), 1000.0)
-    a, b = check(pendulum(), states), check(pendulum(), rest_to_rest([0.0], [1.5], 0.3), rate=1000.0)
-    assert a.peaks == b.peaks
-    with pytest.raises(TrajectoryError, match="one row for each time"):
-        check(pendulum(), states._replace(t=states.t[:-1]))
-    with pytest.raises(StateError, match="qdd must be finite"):
-        check(pendulum(), states._replace(qdd=states.qdd * np.nan))
 
 
 @pytest.mark.parametrize(("at", "duration"), [(1e-9, 1e-9), (0.7003, 9e-4), (0.7003, 0.02)])
@@ -358,3 +325,9 @@ def test_rms_of_motor_efforts_and_the_time_scaling_that_meets_it() -> None:
     assert not check(arm, Scaled(motion, 0.999 * s), rate=1000.0, limits=limits).ok
     # Slow motions still hold the weight.
     assert check(arm, motion, rate=1000.0, limits=limits_of_all(arm, effort_rms=0.1)).time_scaling is None
+
+
+def test_units() -> None:
+    arm = eom.ElasticArm(eom.load_robot("planar_pr"))
+    peaks = check(arm, rest_to_rest(np.zeros(2), np.ones(2), 1.0), rate=100.0).peaks
+    assert [peak.unit for peak in peaks if peak.quantity == "effort_rate"] == ["N/s", "N m/s"]

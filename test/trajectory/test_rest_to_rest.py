@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rest-to-rest motions against the polynomial by SymPy; stops, continuous and equal to what other routes give."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from fractions import Fraction
 

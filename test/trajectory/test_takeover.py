@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Replacement and stop of trajectories: without steps in four derivatives, within limits where they can be met."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -19,30 +17,43 @@ def new(at, first=0.0, offset=0.0):
     return through(np.array([0.0, 0.5, 1.5]) + first, np.array([start, start + 0.2, start - 0.3]))
 
 
+def assert_smooth(motion, seams, rounding, of_snap):
+    """The snap may change by 2e-10 s times the fifth derivative."""
+    for seam in seams:
+        sides = (motion.derivatives(seam + side * 1e-10) for side in (-1, 1))
+        for k, (left, right) in enumerate(zip(*sides, strict=True)):
+            np.testing.assert_allclose(left, right, rtol=0, atol=of_snap if k == 4 else rounding, err_msg=f"{seam} {k}")
+
+
+def assert_same(motion, other, t):
+    for actual, expected in zip(motion.derivatives(t), other.derivatives(t), strict=True):
+        np.testing.assert_array_equal(actual, expected)
+
+
 @pytest.mark.parametrize(("at", "first"), [(0.3, 0.0), (1.0, 0.25), (1.7, 0.0), (2.0, 0.25), (5.0, 0.0)])
 def test_old_and_new_trajectory_with_a_smooth_transition(at, first):
     target = new(at, first)
     both = Handover(OLD, target, at, at)
     assert (both.start, both.end, both.n) == (0.0, at + first + 1.5, 2)
     knot = at + (first or 0.5)
-    before, after = np.linspace(0, at, 20)[:-1], np.linspace(knot, both.end + 1, 20)[1:]
-    for got, wanted in zip(both.derivatives(before), OLD.derivatives(before), strict=True):
-        np.testing.assert_array_equal(got, wanted)
-    for got, wanted in zip(both.derivatives(after), Shifted(target, at).derivatives(after), strict=True):
-        np.testing.assert_array_equal(got, wanted)
-    for seam in (at, knot):
-        h = 1e-10
-        for k, (left, right) in enumerate(zip(both.derivatives(seam - h), both.derivatives(seam + h), strict=True)):
-            # For the snap, 2 h times the fifth derivative, up to about 10^6 here; for the others, rounding.
-            np.testing.assert_allclose(left, right, rtol=0, atol=1e-3 if k == 4 else 1e-6, err_msg=f"{seam} {k}")
+    assert_same(both, OLD, np.linspace(0, at, 20)[:-1])
+    assert_same(both, Shifted(target, at), np.linspace(knot, both.end + 1, 20)[1:])
+    assert_smooth(both, (at, knot), 1e-6, 1e-3)
+
+
+def test_trajectory_that_has_already_started_is_joined_at_its_next_knot():
+    """It started at 0.2; at 0.5, its next knot is that at its time 0.5, which is 0.7."""
+    target = through([0.0, 0.5, 1.0], [OLD.derivatives(0.5, 0)[0]] * 3)
+    both = Handover(OLD, target, 0.2, 0.5)
+    np.testing.assert_array_equal(both.derivatives(0.7)[0], target.derivatives(0.5)[0])
+    np.testing.assert_allclose(both.derivatives(0.5)[1], OLD.derivatives(0.5)[1], rtol=0, atol=1e-14)
 
 
 def test_pieces_that_have_ended_are_dropped():
     both = Handover(OLD, new(1.0), 1.0, 1.0)
     assert both.from_then_on(0.9) is both
     bridge = both.from_then_on(1.2)
-    for t in (1.2, 1.4, 1.5, 1.8):
-        np.testing.assert_array_equal(bridge.derivatives(t), both.derivatives(t))
+    assert_same(bridge, both, [1.2, 1.4, 1.5, 1.8])
     later = both.from_then_on(1.5)
     assert isinstance(later, Shifted)
     np.testing.assert_array_equal(later.derivatives(1.8)[0], both.derivatives(1.8)[0])
@@ -72,19 +83,10 @@ def test_last_of_two_with_the_same_start_wins():
             np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-9)
 
 
-def test_trajectory_that_has_already_started_is_joined_at_its_next_knot():
-    """It started at 0.2; at 0.5, its next knot is that at its time 0.5, which is 0.7."""
-    target = through([0.0, 0.5, 1.0], [OLD.derivatives(0.5, 0)[0]] * 3)
-    both = Handover(OLD, target, 0.2, 0.5)
-    np.testing.assert_array_equal(both.derivatives(0.7)[0], target.derivatives(0.5)[0])
-    np.testing.assert_allclose(both.derivatives(0.5)[1], OLD.derivatives(0.5)[1], rtol=0, atol=1e-14)
-
-
 def test_errors():
-    with pytest.raises(TrajectoryError, match=r"^joint 0 starts 0\.02 rad or m from its commanded position"):
-        Handover(OLD, new(1.0, offset=0.02), 1.0, 1.0)
-    with pytest.raises(TrajectoryError, match=r"^elbow starts 0\.02 rad or m from its commanded position"):
-        Handover(OLD, new(1.0, offset=0.02), 1.0, 1.0, ["elbow", "wrist"])
+    for names, name in (((), "joint 0"), (("elbow", "wrist"), "elbow")):
+        with pytest.raises(TrajectoryError, match=rf"^{name} starts 0\.02 rad or m from its commanded position"):
+            Handover(OLD, new(1.0, offset=0.02), 1.0, 1.0, names)
     Handover(OLD, new(1.0, offset=0.009), 1.0, 1.0)
     Handover(OLD, new(1.0, offset=0.02), 1.0, 1.0, latency=0.1)  # at 0.5 and 0.9 rad/s, by which its start is behind
     Handover(OLD, new(1.0, first=0.1, offset=0.5), 1.0, 1.0, period=0.09)  # enough time for the distance
@@ -104,8 +106,7 @@ def test_a_transition_within_limits_ends_at_the_next_knot() -> None:
     new = rest_to_rest(MOTION.derivatives(1.0, 0)[0], HOME, 1.5)
     both, verdict = take_over(ARM, MOTION, new, 1.0, 1.0)
     assert verdict.ok and both.transition.end == 2.5
-    for got, wanted in zip(both.derivatives(1.7), Handover(MOTION, new, 1.0, 1.0).derivatives(1.7), strict=True):
-        np.testing.assert_array_equal(got, wanted)
+    assert_same(both, Handover(MOTION, new, 1.0, 1.0), 1.7)
 
 
 @pytest.mark.parametrize(("late", "left"), [(-0.012, 0.001), (0.012, 0.084)])
@@ -122,12 +123,7 @@ def test_one_that_was_planned_from_another_time_makes_no_step(late: float, left:
     # The limits of the robot's file; that of the first joint's acceleration is the highest.
     assert np.max(np.abs(both.derivatives(t)[2])) < 15.0 and np.max(np.abs(effort_rate)) < 1000.0
     np.testing.assert_array_equal(both.derivatives(both.end)[0], new.derivatives(new.end)[0])
-    for seam in (at, both.transition.end):
-        for k, (left_of, right_of) in enumerate(
-            zip(both.derivatives(seam - 1e-10), both.derivatives(seam + 1e-10), strict=True)
-        ):
-            # For the snap, 2e-10 s times the fifth derivative, up to 1e8 in a transition of 50 ms.
-            np.testing.assert_allclose(left_of, right_of, rtol=0, atol=0.05 if k == 4 else 1e-5, err_msg=f"{k}")
+    assert_smooth(both, (at, both.transition.end), 1e-5, 0.05)
 
 
 def test_one_that_is_far_away_takes_no_other_time_than_its_own() -> None:
@@ -148,7 +144,6 @@ def test_it_continues_the_motion_to_rest_within_limits() -> None:
 
 
 def test_near_a_position_limit_the_violation_is_small() -> None:
-    """A motion that cannot stop in time."""
     limit = ARM.robot.joints[0].limits.upper
     start = HOME.copy()
     start[0] = limit - 0.1

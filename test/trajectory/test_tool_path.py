@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Joint motions along paths of a tool: forward kinematics gives the path back; what cannot be followed is refused."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from differences import deviation

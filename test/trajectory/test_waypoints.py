@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trajectories through waypoints: against SciPy's splines, by the variational principle, and at uneven times."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

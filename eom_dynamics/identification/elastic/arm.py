@@ -40,14 +40,12 @@ ACTUATOR_TERMS = ("rotor_inertia", *MOTOR_TERMS, "torque_constant", "gear_ratio"
 
 _DEFAULT_TERMS = ("rotor_inertia", "viscous", "coulomb", "offset", "torque_constant")
 
-# Laws that are lines.
-_LINES = ("linear", "damped")
+_LINES = ("linear", "damped")  # laws of linear springs
 
 # Laws that :func:`.fit_motor` finds from deflections and motor efforts alone.
 _WITHOUT_SENSOR = {"linear": False, "cubic": True}
 
-# Motion of a motor, rad or m, that is attributed to encoder noise.
-_REST = 1e-3
+_REST = 1e-3  # motion of a motor, rad or m, that is attributed to encoder noise
 
 # Residual over the spread of its efforts from which on a motor is not explained: signs, units or joints are others.
 _UNEXPLAINED = 0.9

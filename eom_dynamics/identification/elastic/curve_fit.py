@@ -28,17 +28,10 @@ from ...arrays import Array
 from ..recording import IdentificationError
 from ..sampling import correlation_time
 
-# Length of the lag window in correlation times; at one of these, its weight is 0.92.
-_LAGS = 8
-
-# Parameters whose errors are correlated more closely than this are named as inseparable.
-_INSEPARABLE = 0.998
-
-# Below this share of the largest one, a singular value of the Jacobian with columns of length 1 is that of rounding.
-_RANK = 1e-9
-
-# See curve_fit.
-_AT_BOUND = 1e-3
+_LAGS = 8  # length of the lag window in correlation times; at one of these, its weight is 0.92
+_INSEPARABLE = 0.998  # correlation of errors beyond which parameters are named as inseparable
+_RANK = 1e-9  # singular value, over the largest one, of the Jacobian with columns of length 1 that is rounding
+_AT_BOUND = 1e-3  # share of a standard deviation within which a parameter is at its bound
 
 SIGNIFICANT = 3.0
 """Standard deviations from zero from which on a parameter counts as found."""

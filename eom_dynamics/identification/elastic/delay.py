@@ -40,25 +40,16 @@ from ...arrays import Array
 from ...elastic import ElasticArm
 from ...states import real_array
 from ..recording import IdentificationError
-from ..sampling import column_lengths, continued
+from ..sampling import column_lengths
 
-# Bandwidth of motions, Hz, and that of derivatives and laws of springs over it; least sample rate over it.
-_BANDWIDTH, _LAWS, _RATE = 12.0, 5.0, 40.0
-
-# Samples that are fitted, per period of the bandwidth, and periods that are left out at both ends.
-_DENSE, _MARGIN = 10.0, 2.0
-
-# Least velocity over its rms at which friction is that of its sign.
-_SLOW = 0.02
-
-# s: standard deviation of the damping of springs over their stiffness, 1 % of a motor's critical one at 80 rad/s.
-_DAMPING = 2.5e-4
-
-# Standard deviations beyond which the motion contradicts what was said of the efforts, and at which a time is seen.
-_CONTRADICTED, _SEEN = 3.0, 2.0
-
-# Residual over that of white noise beyond which a drive has no PD; least noise over the effort.
-_NOISE, _FINEST = 2.0, 1e-4
+_BANDWIDTH = 12.0  # bandwidth of motions, Hz
+_LAWS, _RATE = 5.0, 40.0  # bandwidth of derivatives and laws of springs, and least sample rate, over that
+_DENSE, _MARGIN = 10.0, 2.0  # samples that are fitted per period of the bandwidth, and periods left out at both ends
+_SLOW = 0.02  # least velocity over its rms at which friction is that of its sign
+_DAMPING = 2.5e-4  # deviation of springs' damping over their stiffness, s: 1 % of a motor's critical one at 80 rad/s
+_CONTRADICTED, _SEEN = 3.0, 2.0  # standard deviations at which the motion contradicts ``early``, and a time is seen
+_NOISE = 2.0  # residual over that of white noise beyond which a drive has no PD
+_FINEST = 1e-4  # least noise over the effort
 
 Design = Callable[[float], tuple[Array, Array]]
 """From a delay, s, to what is fitted, y (N,), and the columns (N, k)."""
@@ -69,12 +60,10 @@ LONGEST = 0.02
 REACH = 0.48
 """Time within which a sample counts after the low-pass, over the period of its bandwidth."""
 
-# Candidates over the range of delays, before the best one is refined.
-_CANDIDATES = 41
+_CANDIDATES = 41  # candidates over the range of delays, before the best one is refined
 
-# s: step of differences over the delay, largest change of an iteration, and that of the last one.
-_STEP, _FARTHEST, _LAST = 1e-5, 2e-3, 1e-9
-
+_STEP = 1e-5  # step of differences over the delay, s
+_FARTHEST, _LAST = 2e-3, 1e-9  # largest change of an iteration, and change of the last one, s
 _ITERATIONS = 30
 
 # Independent samples of white noise after the low-pass, per second and Hz of its bandwidth.
@@ -109,8 +98,7 @@ class DriveDelay(NamedTuple):
         delay: from commands to the motion that they cause.
         position_age, velocity_age: of what the PD measures; None if commands have no references.
         early: by which efforts are recorded before they act.
-        noise: residual of the drives' equation over what white noise leaves, the largest of all motors; about 1 if the
-            drives have a PD.
+        noise: largest residual of the drives' equations over that of white noise; about 1 if drives have a PD.
     """
 
     delay: Delay
@@ -169,9 +157,8 @@ def drive_delay(
         motor_effort: efforts (N, m) that the motors apply, as recorded, N m or N.
         command: commanded effort, and position and velocity where the drives have a PD, of the motors, each (N, m).
         spring_effort: measured efforts (N, n) of the springs, N m or N; NaN, or None, where they were not measured.
-        early: time by which efforts are recorded before they act, s: half a period of the commands where a drive
-            reports the effort that it begins to apply, minus that where it reports the mean of the last period. None:
-            from the motion.
+        early: time by which efforts are recorded before they act, s, by default from the motion: half a period of the
+            commands where a drive reports the effort that it begins to apply, minus that for the last period's mean.
 
     Raises:
         IdentificationError: there are too few samples, the signals do not determine the delay, or the motion
@@ -424,8 +411,9 @@ def low_passed(values: Array, step: float, bandwidth: float) -> Array:
     """
     width = np.sqrt(np.log(2)) / (2 * np.pi * bandwidth * step)
     half = min(int(np.ceil(5 * width)), len(values) - 1)
-    found = gaussian_filter1d(continued(values, half), width, axis=0, truncate=half / width)
-    return np.asarray(found[half : len(values) + half])
+    padded = np.pad(values, [(half, half), *[(0, 0)] * (values.ndim - 1)], mode="reflect", reflect_type="odd")
+    filtered = gaussian_filter1d(padded, width, axis=0, truncate=half / width)
+    return np.asarray(filtered[half : len(values) + half])
 
 
 def smooth(t: Array, values: Array, bandwidth: float) -> CubicSpline:

@@ -40,14 +40,9 @@ from .springs import with_joints
 # First values: antiresonances in the band, and resonances over antiresonances.
 _ANTIRESONANCES, _RATIOS = 40, np.geomspace(1.05, 6.0, 30)
 
-# Motion over its noise, and effort over its noise, in the default band.
-_CLEAR = 30.0
-
-# Samples and degree of the local polynomial whose slope is the velocity in dry friction.
-_WINDOW, _DEGREE = 11, 3
-
-# Misfit of a resonance beyond which standard deviations are too small, and beyond which results are unreliable.
-_DOUBTFUL, _MISFIT = 2.0, 10.0
+_CLEAR = 30.0  # motion over its noise, and effort over its noise, in the default band
+_WINDOW, _DEGREE = 11, 3  # samples and degree of the local polynomial whose slope is the velocity in dry friction
+_DOUBTFUL, _MISFIT = 2.0, 10.0  # misfits at which standard deviations are too small, and results are unreliable
 
 
 class FrequencyResponse(NamedTuple):
@@ -129,8 +124,6 @@ def fit_resonance(
     *,
     inertia: ArrayLike | None = None,
     gravity: ArrayLike | None = None,
-    stiffness: ArrayLike | None = None,
-    rotor_inertia: ArrayLike | None = None,
     coulomb: bool = False,
     smoothing_velocity: ArrayLike = 0.01,
     band: tuple[float, float] | None = None,
@@ -145,7 +138,6 @@ def fit_resonance(
             of one joint, or (N, n), n > 1, of all joints of an arm.
         inertia: M (n, n) at the working point, from the robot's file; needed for n > 1.
         gravity: G (n, n), the derivative of the gravity efforts with respect to q; by default zero.
-        stiffness, rotor_inertia: first values (n,); by default from the measured response.
         coulomb: whether to fit c, with tanh(thetad/v_0) for the sign.
         smoothing_velocity: v_0, one number or (n,), rad/s or m/s.
         band: lowest and highest frequency, Hz; by default where effort and motion stand out from noise.
@@ -168,9 +160,6 @@ def fit_resonance(
         raise IdentificationError("inertia must be positive definite")
     model = _Spectra(period, motion, drive, M, G, band, smoothing_velocity if coulomb else None)
     start = model.guess(t, motion[:, 0], drive[:, 0]) if M is None else model.linear_guess(M)
-    for row, first in enumerate((stiffness, rotor_inertia)):
-        if first is not None:
-            start[row] = np.asarray(first, dtype=float)
     return _result(model, model.fit(*start))
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import compress
 from typing import Any, TypeVar
 
 import numpy as np
@@ -36,14 +37,9 @@ from ..recording import IdentificationError
 from ..sampling import LowPass, cutoff_of, even_signals, longest, noise_level, of_one_motion, rate_of
 from .curve_fit import CurveEstimate, curve_fit, linear_fit
 
-# Least share of the effort's slope that a table keeps in each interval, as its own curve does.
-_LEAST_SLOPE = 0.02
-
-# A side of a table whose deflections reach less far than this share of the other is mirrored.
-_ONE_SIDED = 0.3
-
-# Below this share of its RMS, the rate of the deflection counts as a reversal.
-_REVERSAL = 0.05
+_LEAST_SLOPE = 0.02  # share of the effort's slope that a table keeps in each interval, as its own curve does
+_ONE_SIDED = 0.3  # a side of a table whose deflections reach less far than this share of the other is mirrored
+_REVERSAL = 0.05  # below this share of its RMS, the rate of the deflection counts as a reversal
 
 _WIDTH = "hysteresis"
 
@@ -287,8 +283,11 @@ def fit_spring(
         raise IdentificationError(f"points must be at least 3, is {points}")
     curve = law_of(law, delta, tau, points)
     own = len(curve.start)
-    losses = _losses(deltad if delta.ndim == 1 else np.zeros_like(tau), damping, hysteresis)
-    extra = losses | ({"offset": np.ones_like(tau)} if offset else {})
+    extra = {"offset": np.ones_like(tau)} if offset else {}
+    speed = float(np.sqrt(np.mean(deltad**2))) if delta.ndim == 1 else 0.0
+    if speed > 0:
+        losses = {"damping": deltad, _WIDTH: 0.5 * np.tanh(deltad / (_REVERSAL * speed))}
+        extra = {name: losses[name] for name in compress(losses, (damping, hysteresis))} | extra
     columns = np.stack(list(extra.values()), axis=-1) if extra else np.zeros((len(tau), 0))
 
     def residual(p: Array) -> Array:
@@ -413,15 +412,6 @@ def _shaped(deflection: ArrayLike, rate: ArrayLike, effort: ArrayLike) -> tuple[
         if not np.all(np.isfinite(x)):
             raise IdentificationError(f"{name} must be finite; leave those samples out")
     return delta, deltad, tau
-
-
-def _losses(deltad: Array, damping: bool, hysteresis: bool) -> dict[str, Array]:
-    """Columns of D and h."""
-    speed = float(np.sqrt(np.mean(deltad**2)))
-    if not speed > 0:
-        return {}
-    columns = {"damping": deltad} if damping else {}
-    return columns | ({_WIDTH: 0.5 * np.tanh(deltad / (_REVERSAL * speed))} if hysteresis else {})
 
 
 def _undetermined(estimate: CurveEstimate, delta: Array) -> tuple[str, ...]:

@@ -38,11 +38,8 @@ _COARSE, _FINE = 16, 100
 CHECK_RATE = 1000.0
 """Smallest rate at which the limits of the result are checked, Hz."""
 
-# Bisections of the amplitude.
-_BISECTIONS = 20
-
-# Random motions that may be drawn for each that meets the limits.
-_ATTEMPTS = 100
+_BISECTIONS = 20  # bisections of the amplitude
+_ATTEMPTS = 100  # random motions that may be drawn for each that meets the limits
 
 _SLACK = 1e-9
 

@@ -18,8 +18,7 @@ from ...arrays import Array
 from ..links.regressor import Regressor, random_states
 from ..sampling import column_lengths
 
-# Random states that decide on independent columns, per column.
-_STATES = 4
+_STATES = 4  # random states that decide on independent columns, per column
 
 _INDEPENDENT = 1e-7
 
@@ -27,8 +26,7 @@ _INDEPENDENT = 1e-7
 # are at 1e-10. Without friction, the regressor is quadratic in qd and linear in qdd, and only rounding is left.
 _STEP = 1e-5
 
-# Exponent of the norms in place of the largest and the smallest singular value.
-_NORM = 8
+_NORM = 8  # exponent of the norms in place of the largest and the smallest singular value
 
 
 class Information(NamedTuple):

@@ -22,8 +22,7 @@ from ...trajectory.quantities import Load, quantities
 BASE = "base"
 """Name of the base, where no frame of the robot has it."""
 
-# Random postures that decide which spheres always meet.
-_POSTURES = 500
+_POSTURES = 500  # random postures that decide which spheres always meet
 
 KINEMATIC = ("position", "velocity", "acceleration", "jerk")
 """Quantities that are linear in the parameters of a series, by order of differentiation."""
@@ -249,20 +248,15 @@ class MotionLimits:
         return np.concatenate([kinematic, self.effort_partials(states), distances])
 
     def _require(self, lower: Array, upper: Array, largest: Array) -> None:
-        names = np.array(self.arm.robot.joint_names)
-        missing = {
-            "lower": ~np.isfinite(lower),
-            "upper": ~np.isfinite(upper),
-            "velocity": ~(np.isfinite(largest[0]) | self._speed_limited),
-        }
-        missing = {quantity: at for quantity, at in missing.items() if at.any()}
-        if missing:
-            which = names[np.any(list(missing.values()), axis=0)]
-            flags = ", ".join(f"--{quantity}" for quantity in missing)
-            verb = "has" if len(which) == 1 else "have"
+        present = [np.isfinite(lower), np.isfinite(upper), np.isfinite(largest[0]) | self._speed_limited]
+        absent = np.logical_not(present)
+        if absent.any():
+            joints = list(compress(self.arm.robot.joint_names, np.any(absent, axis=0)))
+            missing = list(compress(("lower", "upper", "velocity"), np.any(absent, axis=1)))
+            verb = "has" if len(joints) == 1 else "have"
             raise TrajectoryError(
-                f"{self.arm.robot.name}: excite needs limits: {', '.join(which)} {verb} no {', '.join(missing)}; "
-                f"give them in the robot's file, or by {flags}"
+                f"{self.arm.robot.name}: excite needs limits: {', '.join(joints)} {verb} no {', '.join(missing)}; give "
+                f"them in the robot's file, or by {', '.join(f'--{quantity}' for quantity in missing)}"
             )
 
 

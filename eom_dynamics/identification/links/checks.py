@@ -25,47 +25,21 @@ from .filtering import Filter, FilteredSamples, filter_recording
 from .regressor import Regressor
 from .verification import Score
 
-# Samples that decide.
-_SAMPLES = 2000
-
-# Standard deviations of a factor beyond which it is known, and the range of factors that wrong masses explain.
-_SURE, _MOST = 5.0, 5.0
-
-# Standard deviations of the power of friction from which on it agrees with a sign that the masses show.
-_AGREES = 1.0
-
-# Factor beyond which the unit of one joint alone is another one: degrees and hundreds are, a missing tool is not.
-_ONE_JOINT = 40.0
-
-# Share of the unexplained squares that is left by another reading of the recording, below which it is the right one.
-_MUCH_BETTER = 0.4
-
-# Degree of the polynomial of the position that stands for any spring: the force of a gas spring is not a cubic.
-_DEGREE = 5
-
-# Noise of efforts, relative to them, that is the least.
-_FINEST = 1e-6
-
-# Share of the samples of a joint that must be left over when all parameters are fitted, for the rest to show noise.
-_LEAST_FREE = 0.2
-
-# Below this share of its length, what is left of a column by others is of rounding.
-_ROUNDING = 1e-9
-
-# Largest lag that is looked for, s; the least that is named, s; and the share of squares that is left without it.
-_LONGEST_LAG, _LEAST_LAG, _WITHOUT_LAG = 0.2, 0.008, 0.8
-
-# s: a lag that shifts masses and friction by more than the noise.
-_TOO_LATE = 0.02
-
-# s of motion, below which a fit that explains it may be of noise.
-_SHORTEST = 3.0
-
-# Share of the efforts of most joints that any parameters leave unexplained, if they are not of this robot.
-_NOISE = 0.9
-
-# Base parameters that are named.
-_NAMED = 6
+_SAMPLES = 2000  # samples that decide
+_SURE, _MOST = 5.0, 5.0  # standard deviations beyond which a factor is known, and factors that wrong masses explain
+_AGREES = 1.0  # standard deviations of the power of friction at which it agrees with the sign of the masses
+_ONE_JOINT = 40.0  # factor of another unit of one joint alone: degrees and hundreds are, a missing tool is not
+_MUCH_BETTER = 0.4  # share of the unexplained squares that is left by the right reading of a recording
+_DEGREE = 5  # degree of the polynomial of the position that stands for any spring: gas springs are no cubics
+_FINEST = 1e-6  # noise of efforts, relative to them, that is the least
+_LEAST_FREE = 0.2  # share of a joint's samples beyond the number of parameters, for the rest to show noise
+_ROUNDING = 1e-9  # below this share of its length, what is left of a column by others is of rounding
+_LONGEST_LAG, _LEAST_LAG = 0.2, 0.008  # largest lag that is looked for, and the least that is named, s
+_WITHOUT_LAG = 0.8  # share of squares that is left without a lag
+_TOO_LATE = 0.02  # lag that shifts masses and friction by more than the noise, s
+_SHORTEST = 3.0  # duration of motion below which a fit that explains it may be of noise, s
+_NOISE = 0.9  # share of most joints' efforts that any parameters leave unexplained, if they are not of this robot
+_NAMED = 6  # base parameters that are named
 
 
 @dataclass(frozen=True)

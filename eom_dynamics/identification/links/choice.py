@@ -29,26 +29,13 @@ _LOWEST = 2.0
 RATIO = 1.5
 """Ratio of neighbouring cut-offs."""
 
-# Relative change of the weights of joints that ends their iteration here: errors of a per cent decide nothing.
-_ROUGH = 1e-2
-
-# Logarithm of the ratio of errors that makes no difference, and of least squares that are worth a closer look.
-_FLAT, _NEAR = 0.003, 0.1
-
-# Share of a motion that is left out at each end, at most, for all candidates to be judged by the same samples.
-_ENDS = 0.1
-
-# Candidates that are compared closely without leaving out every second one.
-_CLOSE_LOOKS = 6
-
-# Samples that judge a candidate.
-_JUDGING = 8000
-
-# Weight of the prior while candidates are compared: inertias of the file are known to a factor of e.
-_WEIGHT = 1.0
-
-# Equations for each parameter below which a cut-off leaves too few samples.
-_LEAST_EQUATIONS = 3.0
+_ROUGH = 1e-2  # relative change of the weights of joints that ends their iteration
+_FLAT, _NEAR = 0.003, 0.1  # logarithms of ratios of errors: no difference, and worth a closer look
+_ENDS = 0.1  # share of a motion that is left out at each end, for all candidates to be judged by the same samples
+_CLOSE_LOOKS = 6  # candidates that are compared closely without leaving out every second one
+_JUDGING = 8000  # samples that judge a candidate
+_WEIGHT = 1.0  # weight of the prior while candidates are compared: inertias are known to a factor of e
+_LEAST_EQUATIONS = 3.0  # equations for each parameter below which a cut-off leaves too few samples
 
 
 def candidates(recordings: Sequence[Recording]) -> list[float]:

@@ -45,19 +45,14 @@ SMALLEST = 0.01
 # where rounding alone decides whether a pseudo-inertia is positive definite.
 _THINNEST = 1e-9
 
-# Decrease of the cost that a step promises, relative to the weight, that ends the iteration: at the end, of a draft,
-# and on the way to a smaller weight; and one that may be lost by rounding.
-_END, _DRAFT, _ON_THE_WAY, _ROUNDING = 1e-9, 1e-4, 0.1, 1e-3
-
-# Steps for each weight; the least eigenvalue of a step, where -1 is the edge of the cone; and the share of the decrease
-# that a step promises by its gradient which it must give.
-_MOST_STEPS, _INSIDE, _ARMIJO = 40, -0.8, 1e-4
-
-# Factors of the damping after a step that is refused, and before the next one; and the largest, relative to the weight.
-_MORE, _LESS, _LARGEST = 4.0, 1 / 16, 1e12
-
-# Singular values of columns of length one below which they depend on each other.
-_DEPENDENT = 1e-9
+_END, _DRAFT, _ON_THE_WAY = 1e-9, 1e-4, 0.1  # promised decrease of the cost over the weight that ends an iteration
+_ROUNDING = 1e-3  # decrease of the cost over the weight that may be lost by rounding
+_MOST_STEPS = 40  # steps for each weight
+_INSIDE = -0.8  # least eigenvalue of a step; -1 is the edge of the cone
+_ARMIJO = 1e-4  # share of the decrease that a step promises by its gradient which it must give
+_MORE, _LESS = 4.0, 1 / 16  # factors of the damping after a step that is refused, and before the next one
+_LARGEST = 1e12  # largest damping, relative to the weight
+_DEPENDENT = 1e-9  # singular values of columns of length one below which they depend on each other
 
 
 def pseudo_inertia(parameters: Array) -> Array:

@@ -29,8 +29,7 @@ from .filtering import Filter, FilteredSamples, filter_recording
 from .regressor import Regressor
 from .terms import TERMS, Motion
 
-# Rows of a joint that are compressed at once: enough for speed, few enough for memory.
-_CHUNK = 4096
+_CHUNK = 4096  # rows of a joint that are compressed at once: enough for speed, few enough for memory
 
 ESTIMATORS = ("huber", "weighted", "ordinary", "total")
 """Names of the estimators."""
@@ -44,17 +43,13 @@ _NORMAL = 1.1
 DEPENDENT = 1e-8
 """Singular values of columns of length one, relative to the largest: below, a combination has no effect on efforts."""
 
-# Iterations of the weights of joints; they converge to 1e-6 in about five.
-_ITERATIONS = 30
-
-# Iterations of the weights of equations: each step is far smaller than the one before.
-_REWEIGHTED = 3
+_ITERATIONS = 30  # iterations of the weights of joints; they converge to 1e-6 in about five
+_REWEIGHTED = 3  # iterations of the weights of equations: each step is far smaller than the one before
 
 FOLDS = 4
 """Blocks of the training data, each held out once."""
 
-# Equations for each parameter below which nothing is identified.
-_LEAST_EQUATIONS = 1.5
+_LEAST_EQUATIONS = 1.5  # equations for each parameter below which nothing is identified
 
 # Range of the Stribeck velocity, in smoothing velocities and in RMS velocities of the joint: below, the law is that of
 # Coulomb.

@@ -27,12 +27,11 @@ from ..sampling import HIGHEST, LowPass, root_mean_square
 from .regressor import transmission_matrix
 from .terms import LINE, TERMS, Motion, coupled
 
-# Relative deviation of a step from the usual one, beyond which samples are interpolated.
-_JITTER = 0.02
+_JITTER = 0.02  # relative deviation of a step from the usual one, beyond which samples are interpolated
 
-# A joint counts as moving above this many smoothing velocities of its friction, but not above this part of its RMS
-# velocity, and above this many standard deviations of its velocity's noise.
-_SMOOTHING, _SLOW, _NOISE = 3.0, 0.1, 3.0
+# A joint moves above this many smoothing velocities of its friction, but not above this part of its RMS velocity.
+_SMOOTHING, _SLOW = 3.0, 0.1
+_NOISE = 3.0  # standard deviations of the noise of a velocity above which a joint moves
 
 AT_LIMIT = 0.999
 """Efforts beyond this part of their limit are saturated."""
@@ -40,15 +39,12 @@ AT_LIMIT = 0.999
 MOSTLY_BEYOND = 0.5
 """Share of efforts at or beyond the limit from which on the limit, or the unit, is another one."""
 
-# So are this many equal extremes in a row.
-_EQUAL = 4
+_EQUAL = 4  # equal extremes in a row that count as saturated, too
 
 _ARRAYS = ("t", "q", "qd", "qdd", "tau", "measured", "used")
 
 
-# The noise is that of the upper part of the spectrum, from this share of the Nyquist frequency on.
-_NOISE_FROM = 0.5
-
+_NOISE_FROM = 0.5  # share of the Nyquist frequency from which on the spectrum is noise
 _SEGMENT = 4096
 
 

@@ -9,7 +9,7 @@ physically consistent, explain the data as well, and are close to those of the f
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import compress
@@ -111,8 +111,7 @@ class Fit:
         counts: of training efforts left out, by reason.
         notes: what is not identifiable from the data, and warnings, a line each.
         trials: of filters, if one was chosen.
-        contradictions: of the recordings and the file, a line each; by :attr:`Options.suspect` all joints keep the
-            parameters of the file then.
+        contradictions: of the recordings and the file, a line each; see :attr:`Options.suspect`.
     """
 
     robot: Robot
@@ -253,7 +252,8 @@ def _best(
         progress("verify", 0.0)
         names = tuple(compress(robot.joint_names, kept))
         found = with_link_parameters(robot, options, data.filter, solution.parameters, terms, names)
-        scores = _scores(scoring, robot if kept.all() else found, values_not_in_file(regressor, options, terms))
+        scored, besides = robot if kept.all() else found, values_not_in_file(regressor, options, terms)
+        scores = [part.score(scored, besides) for part in scoring]
         judged = scores[-1]
         if not judged.worse.any() or kept.all():
             break
@@ -294,17 +294,12 @@ def verified(found: Fit, robot: Robot, training: Sequence[Recording], validation
     count as kept, and the caller must write the given robot instead.
     """
     scoring = _scoring_data(found.robot, found.options, found.filter, training, validation)
-    scores = _scores(scoring, robot, values_not_in_file(found.regressor, found.options, found.terms))
-    judged = scores[-1]
-    if judged.worse.any():
-        scores = _scores(scoring, found.robot, {})
-        found = replace(found, kept=found.robot.joint_names, rejected=judged)
+    besides = values_not_in_file(found.regressor, found.options, found.terms)
+    scores = [part.score(robot, besides) for part in scoring]
+    if scores[-1].worse.any():
+        found = replace(found, kept=found.robot.joint_names, rejected=scores[-1])
+        scores = [part.score(found.robot, {}) for part in scoring]
     return replace(found, training=scores[0], validation=scores[1] if len(scores) > 1 else None)
-
-
-def _scores(scoring: Sequence[ScoringData], robot: Robot, not_in_file: Mapping[str, Array]) -> list[Score]:
-    """Scores of a robot on training data, and on validation data if there are any."""
-    return [part.score(robot, not_in_file) for part in scoring]
 
 
 def _scoring_data(

@@ -34,8 +34,7 @@ from ...recursion import PARAMETERS
 from ...robot import Joint, Robot
 from .terms import TERMS, Motion, check_terms, coupled
 
-# Random states that decide on independence, per parameter; each gives n equations.
-_STATES = 4
+_STATES = 4  # random states that decide on independence, per parameter; each gives n equations
 
 # Standard deviations of their velocities and accelerations, rad/s and rad/s²: inertia then counts as much as gravity.
 _RATES = (3.0, 10.0)
@@ -77,12 +76,6 @@ class BaseParameters:
         """Each base parameter as a sum, such as ``Izz1 + Iyy2 + 0.0625 m3``; lengths in m."""
         pairs = zip(self.independent.tolist(), self.combinations, strict=True)
         return tuple(_sum(self.names, row, first) for first, row in pairs)
-
-    @cached_property
-    def without_effect(self) -> tuple[str, ...]:
-        """Names of the inertial parameters without effect on any joint effort."""
-        felt = np.any(self.combinations, axis=0)
-        return tuple(name for name, is_felt in zip(self.names, felt, strict=True) if not is_felt)
 
 
 def base_parameters(robot: Robot, *, dynamics: Dynamics | None = None) -> BaseParameters:
@@ -174,17 +167,14 @@ class Regressor:
         transmission: T (n, n) where efforts are those of motors behind a transmission, else None.
     """
 
-    def __init__(
-        self, robot: Robot, terms: Sequence[str] = (), *, motor_side: bool = False, backend: str | None = None
-    ) -> None:
+    def __init__(self, robot: Robot, terms: Sequence[str] = (), *, motor_side: bool = False) -> None:
         """Compile the regressor, or load it from the cache; raises StateError for unknown terms.
 
-        On the ``motor_side``, efforts are those of motors, behind the robot's transmission. The backend is as for
-        :class:`eom_dynamics.Dynamics`.
+        On the ``motor_side``, efforts are those of motors, behind the robot's transmission.
         """
         self.robot = robot
         self.transmission = transmission_matrix(robot) if motor_side else None
-        self.dynamics = Dynamics(robot, order=0, backend=backend)
+        self.dynamics = Dynamics(robot, order=0)
         self.base: BaseParameters = base_parameters(robot, dynamics=self.dynamics)
         self.terms = check_terms(terms)
         self.inertial = len(self.base)

@@ -37,11 +37,8 @@ from .equations import (
 from .filtering import FilteredSamples, noise_of_motion
 from .parameters import Options, lower_bounds, terms_in_effect
 
-# Residuals below this share of the efforts are of rounding, and count as this.
-_FINEST = 1e-6
-
-# States of a mean over a motion.
-_STATES = 500
+_FINEST = 1e-6  # residuals below this share of the efforts are of rounding, and count as this
+_STATES = 500  # states of a mean over a motion
 
 WEIGHTS = tuple(float(10.0**k) for k in range(-1, 4))
 """Weights of the prior that are tried; with 1, the file's inertias are known to a factor of e."""
@@ -60,8 +57,7 @@ class WeightedEstimate:
     Attributes:
         estimate: of x (P,); its R has the weights.
         systems: equations of each block, with the weights that Huber's estimator gave them.
-        weights: of the joints (n,), one over the standard deviations of their residuals, and all over the root of the
-            mean of their correlation times; 0 without equations.
+        weights: of the joints (n,), 1/(sigma_j sqrt(mean of T)), see :func:`linear_estimate`; 0 without equations.
     """
 
     estimate: Estimate
@@ -134,7 +130,7 @@ class Solution:
 
     Attributes:
         parameters, deviations: inertial parameters of all bodies (10 B,), physically consistent; kg, kg m, kg m².
-            Deviations are NaN but for a payload: what is not identifiable is as wrong as the file, which nobody knows.
+            Deviations are NaN but for a payload: errors of the file are unknown.
         terms, term_deviations: parameters (k n,) of the terms, joint by joint.
         of_file: (k n,), whether the value of a term is that of the file.
         prior_weight: of the distance from the file; 0 without a prior.

@@ -21,17 +21,12 @@ from ..sampling import PER_PERIOD, correlation_time, mean_of_known, root_mean_sq
 from .filtering import Filter, filtered_motion
 from .terms import TERMS
 
-# Standard deviations, and parts of an RMS, by which a prediction is worse than another one; and part that is nothing.
-_SURE, _WORSE, _NOTHING = 3.0, 0.02, 1e-3
+_SURE = 3.0  # standard deviations by which a prediction is worse than another one
+_WORSE, _NOTHING = 0.02, 1e-3  # parts of an RMS by which a prediction is worse, and that are nothing
 
-# Samples that are evaluated at once: enough for speed, few enough for memory.
-_CHUNK = 50_000
-
-# Positions, and the time derivatives that a feedforward takes.
-_DERIVATIVES = 4
-
-# Periods of the cut-off in the shortest motion.
-_PERIODS = 3
+_CHUNK = 50_000  # samples that are evaluated at once: enough for speed, few enough for memory
+_DERIVATIVES = 4  # positions, and the time derivatives that a feedforward takes
+_PERIODS = 3  # periods of the cut-off in the shortest motion
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -39,8 +34,7 @@ class EffortErrors:
     """Prediction errors of efforts, by joint (n,), N m or N; NaN without efforts.
 
     Attributes:
-        before, after: RMS of predicted less measured efforts by the robot that was given, and by the one that was
-            found; motion and measured efforts filtered.
+        before, after: RMS of predicted less measured efforts, both filtered, by the given and the identified robot.
         spread: standard deviation of the measured efforts.
     """
 
@@ -67,11 +61,10 @@ class Score(EffortErrors):
 
     Attributes:
         before_unfiltered, unfiltered: as ``before`` and ``after``, but of the efforts as they were recorded, N m or N.
-        of_fit: RMS residual of the fit, with terms that only the fit has: dry friction that is filtered like the
-            efforts, and terms that no robot file has; N m or N.
+        of_fit: RMS residual of the fit, with filtered dry friction and terms that no robot file has; N m or N.
         noise: standard deviation of the difference of the squares of ``after`` and ``before``, (N m)² or N².
-        whiteness: fraction of the first autocorrelations of that residual within the band of white noise; 0.95 if it
-            is, and 0.65 to 0.95 if it is white noise that passed the filter.
+        whiteness: fraction of that residual's autocorrelations within the band of white noise; 0.95 for white noise,
+            0.65 to 0.95 for white noise that passed the filter.
         samples: number of them.
     """
 
@@ -143,8 +136,7 @@ class ScoringData:
 
         Args:
             robot: the identified robot.
-            not_in_file: terms (n,) by name that the fit knows besides, and no robot has. Of these, an offset is a bias
-                of the sensors, which is taken out of what was recorded.
+            not_in_file: terms (n,) by name that no robot has; an offset among them is a sensor bias, which is removed.
         """
         terms = dict(not_in_file)
         bias, parts = terms.pop("offset", np.zeros(robot.n)), []

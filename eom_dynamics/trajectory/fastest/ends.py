@@ -21,19 +21,17 @@ from .interior_point import meet
 from .path import GeometricPath
 from .speed import SquaredSpeed
 
-# Of motions with given states at their ends: powers of x at an end at rest, for smooth motions, limited jerk and
-# limited acceleration; lengths within which accelerations and speeds change; and squared speeds elsewhere.
-_POWERS = (0.0, 4 / 3, 3.0)
-_FADING = (0.25, 0.06, 0.015)
-_LENGTHS = (1.0, 0.5, 0.25, 0.1, 0.04)
-_LEVELS = (4.0, 1.0, 0.25, 0.06, 0.015, 0.001)
+# Choices for motions with given states at their ends.
+_POWERS = (0.0, 4 / 3, 3.0)  # powers of x at an end at rest, for smooth motions, limited jerk and limited acceleration
+_FADING = (0.25, 0.06, 0.015)  # lengths within which accelerations change
+_LENGTHS = (1.0, 0.5, 0.25, 0.1, 0.04)  # lengths within which speeds change
+_LEVELS = (4.0, 1.0, 0.25, 0.06, 0.015, 0.001)  # squared speeds elsewhere
 
 AT_MOVING_ENDS = 1e-6
 """Relative violation of limits that is left if an end has a given state: its motion is not slowed down."""
 
-# Change of shares of limits from this share of the largest squared speed to the largest below which there is no limit.
-SLOW = 1e-30
-_UNLIMITED = 1e-10
+SLOW = 1e-30  # share of the largest squared speed of a slow motion
+_UNLIMITED = 1e-10  # change of shares of limits from there to the largest speed below which there is no limit
 
 # Derivatives that quantities depend on; those of motors, on all.
 _ORDERS = {"velocity": 1, "acceleration": 2, "effort": 2, "jerk": 3, "effort_rate": 3}

@@ -23,34 +23,19 @@ from ...exceptions import TrajectoryError
 from .constraints import ConstraintRows, Constraints
 from .speed import PAIRS, SquaredSpeed
 
-# Residual of the equations at which to stop, relative to the distance from the shortest duration.
-_RESIDUAL = 10.0
-
-# Share of the way to the nearest limit that a step may take, and of a distance that it must leave.
-_NEAREST = 0.95
-_LEFT = 1e-3
-
-# λ s stays within this factor of its mean μ, and what a step aims at within another.
-_CENTRAL = 100.0
-_AIMED = 10.0
-
-# Least share of μ that a step aims at, and of the residual for all distances together; shares of μ after long and
-# medium steps in the search for a motion within limits.
-_LEAST, _PACE = 0.01, 0.3
-_REDUCTIONS = ((0.9, 0.2), (0.4, 0.5))
-
-# Steps in which the duration must decrease.
-_PATIENCE = 10
-
-# Limits are met from this share of them on, and are first widened to this multiple of the largest value.
-_ENTERED, _WIDER = 0.97, 1.2
-
+_RESIDUAL = 10.0  # residual of the equations at which to stop, relative to the distance from the shortest duration
+_NEAREST = 0.95  # share of the way to the nearest limit that a step may take
+_LEFT = 1e-3  # share of a distance that a step must leave
+_CENTRAL = 100.0  # λ s stays within this factor of its mean μ
+_AIMED = 10.0  # factor of μ within which a step aims
+_LEAST, _PACE = 0.01, 0.3  # least share of μ that a step aims at, and of the residual for all distances together
+_REDUCTIONS = ((0.9, 0.2), (0.4, 0.5))  # shares of μ after long and medium steps in the search within limits
+_PATIENCE = 10  # steps in which the duration must decrease
+_ENTERED, _WIDER = 0.97, 1.2  # share of limits from which on they are met, and their first widening over the largest
 _MOST_STEPS = 80
 _MOST_HALVINGS = 40
-
-# Start inside the limits: at this share of the largest squared speed, which is found by steps down of at least so much.
-_INSIDE = 0.5
-_STEP_DOWN = 1e-3
+_INSIDE = 0.5  # share of the largest squared speed at which to start
+_STEP_DOWN = 1e-3  # least step down in the search for the largest squared speed
 
 
 class InteriorPointSolution(NamedTuple):

@@ -20,34 +20,22 @@ from .constraints import ToolLimits, tool_slowdowns
 from .path import GeometricPath, chain, divided
 from .speed import SquaredSpeed, time_derivatives
 
-# Parts of an interval between knots of the speed, each a piece of the motion; of the first and last interval, in which
-# accelerations rise and fall; and the shortest piece, s: players accept pieces from 0.1 ms on.
-_PARTS = 3
-_END_PARTS = 12
-_SHORTEST = 1.1e-4
+_PARTS = 3  # pieces of the motion between knots of the speed
+_END_PARTS = 12  # pieces in the first and last interval, in which accelerations rise and fall
+_SHORTEST = 1.1e-4  # shortest piece, s: players accept pieces from 0.1 ms on
 
 # Nodes and weights of Gauss-Legendre quadrature on 0 … 1.
 _GAUSS, _WEIGHTS = (0.5 * x for x in np.polynomial.legendre.leggauss(6))
 _GAUSS = _GAUSS + 0.5
 
-# Rate at which the active limits are determined, Hz, and the share of a limit from which on it is active.
-_RATE = 1000.0
-_ACTIVE = 0.995
-
-# Share of a limit from which on peaks between samples are computed.
-_NEAR_LIMIT = 0.9
-
-# Violation that parabolas may miss; what they miss for each third difference, twice that of cubics; and how much closer
-# samples are where it is more, up to this number for each one of the first.
-_MISSABLE = 1e-7
-_MISSED = 0.128
-_CLOSER, _FINEST = 4, 16
-
-# Rate at which motions with friction or motors are checked, Hz.
-CHECK_RATE = 10_000.0
-
-# Largest number of samples of a motion, some hundred for each of its pieces.
-_MOST_SAMPLES = 200_000
+_RATE = 1000.0  # rate at which the active limits are determined, Hz
+_ACTIVE = 0.995  # share of a limit from which on it is active
+_NEAR_LIMIT = 0.9  # share of a limit from which on peaks between samples are computed
+_MISSABLE = 1e-7  # violation that parabolas may miss
+_MISSED = 0.128  # what parabolas miss for each third difference, twice that of cubics
+_CLOSER, _FINEST = 4, 16  # how much closer samples are where parabolas miss more, at a time and in all
+CHECK_RATE = 10_000.0  # rate at which motions with friction or motors are checked, Hz
+_MOST_SAMPLES = 200_000  # largest number of samples of a motion, some hundred for each of its pieces
 
 
 class ActiveLimit(NamedTuple):

@@ -32,18 +32,11 @@ _ALONG = (1e-4, 1e-4, 1e-3, 1e-2)
 # Derivatives at an end, relative to the length of the path, below which the path itself is at rest there.
 _REST = 1e-9
 
-# Least number of steps in which a path is examined, and in each piece of a spline.
-_SAMPLES = 400
-_PER_PIECE = 8
-
-# Largest difference of the path from the integral of its derivative between samples, relative to the fastest one.
-_SMOOTH = 0.02
-
-# Of the search for a parameter: number of times in which an interval is divided, and of the parts.
-_SECTIONS, _PARTS = 9, 64
-
-# One of so many samples next to each end of a path at rest there, where its motion is below rounding.
-_NEAR_END = 40
+_SAMPLES = 400  # least number of steps in which a path is examined
+_PER_PIECE = 8  # least number of steps in a piece of a spline
+_SMOOTH = 0.02  # largest difference from the integral of the derivative between samples, over the fastest one
+_SECTIONS, _PARTS = 9, 64  # divisions of an interval in the search for a parameter, and parts in each
+_NEAR_END = 40  # one of so many samples next to an end of a path at rest there, where its motion is below rounding
 
 
 def chain(outer: Array, inner: Array) -> Array:

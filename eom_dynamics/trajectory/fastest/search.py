@@ -47,56 +47,36 @@ from .motion import (
 from .path import GeometricPath, path_through
 from .speed import SquaredSpeed
 
-# Knots of the speed: least number of intervals; number in a piece of a spline, and in each of so many next to the ends;
-# density; and the length of the first and last.
-_INTERVALS = 120
-_PER_PIECE = 6
-_PER_END_PIECE, _AT_REST = 12, 4
-_DENSEST = 100_000
-_END = 0.03
+_INTERVALS = 120  # least number of intervals between knots of the speed
+_PER_PIECE = 6  # intervals in a piece of a spline
+_PER_END_PIECE, _AT_REST = 12, 4  # intervals in each of so many pieces next to the ends
+_DENSEST = 100_000  # most intervals per unit of σ
+_END = 0.03  # length of the first and the last interval, in those of the least number
+_GRADED = np.array([0.0, 0.05, 0.1, 0.2, 0.4, 0.8])  # ends of intervals next to an end that moves, in usual ones
+_SHORTEST = 4e-4  # shortest duration of an interval next to an end that moves, s
+_SHORTEST_MOTION = 0.006  # shortest duration of a path, s: about the shortest piece for each interval
+_MOST_SLOWED = 2.0  # duration over that before limits are tightened at which nodes are too far apart for the path
 
-# Ends of the intervals next to an end that moves, over the length of the others.
-_GRADED = np.array([0.0, 0.05, 0.1, 0.2, 0.4, 0.8])
-
-# Shortest duration of such an interval, and of the whole path at its largest speed, s: about the shortest piece of a
-# motion for each interval of a short path.
-_SHORTEST = 4e-4
-_SHORTEST_MOTION = 0.006
-
-# Duration, relative to that before limits are tightened, from which on a motion is not the fastest one: nodes are too
-# far apart for the path.
-_MOST_SLOWED = 2.0
-
-# Nodes at which limits are checked, for each one of the problem; more with limits of jerk or effort rates, and with
-# motors or joint friction: friction and gear losses change within a millisecond where they turn back.
+# Nodes at which limits are checked for each one of the problem: with limits of jerk or effort rates, and with motors or
+# joint friction, which change efforts within a millisecond where they turn back.
 _FINE, _FINE_OF_RATES, _FINE_OF_MOTORS = 3, 5, 15
 
-# Relative violation of limits between nodes that is left, attempts to get there, the last ones, in which motions
-# are checked in any case, and the largest time scaling for what is left; and for motions to fall back to, in the last
-# attempts, or in all of them with friction or motors.
-_BETWEEN = 8e-4
-_ATTEMPTS, _LATE = 12, 6
-_SCALED, _SLOWEST = 1e-3, 0.5
+_BETWEEN = 8e-4  # relative violation of limits between nodes that is left
+_ATTEMPTS, _LATE = 12, 6  # attempts to get there, and the last ones, in which motions are checked in any case
+_SCALED, _SLOWEST = 1e-3, 0.5  # largest time scaling less 1 of the result, and of a motion to fall back to
 
-# Value over its limit from which on a place between nodes becomes a node in the first attempts: a narrow peak, which
+# Value over its limit at which a place between nodes becomes a node in so many first attempts: a narrow peak, which
 # limits at nodes around do not reduce. In later ones, all violations show that these do not suffice.
 _PEAK, _PATIENT = 1.05, 3
 
-# Duration, relative to the shortest one that was found with friction or motors and then tightened, up to which a motion
-# within the limits is the fastest one. Otherwise limits were tightened by peaks that are elsewhere by now.
+# Duration over the shortest one found up to which a motion within the limits is the fastest one, with friction or
+# motors. Otherwise limits were tightened by peaks that are elsewhere by now.
 _NEARLY = 1.005
 
-# Nodes at either end at which limits are not tightened with all others.
-_AT_ENDS = 24
-
-# Relative distance from the shortest duration: at the start, before limits are tightened between nodes, and at the end.
-_START, _TIGHTENED, _END_GAP = 1.0, 3e-3, 1e-4
-
-# Share of the largest squared speed with which to begin, and to go on.
-_COLD, _INSIDE = 0.7, 0.993
-
-# Margin of durations for peaks between samples.
-_MARGIN = 1e-5
+_AT_ENDS = 24  # nodes at either end at which limits are not tightened with all others
+_START, _TIGHTENED, _END_GAP = 1.0, 3e-3, 1e-4  # relative distances from the shortest duration, in this order
+_COLD, _INSIDE = 0.7, 0.993  # share of the largest squared speed with which to begin, and to go on
+_MARGIN = 1e-5  # margin of durations for peaks between samples
 
 
 def minimum_time(
@@ -338,16 +318,10 @@ def _knots(curve: GeometricPath, moving: Sequence[tuple[int, Array, int]]) -> Ar
 
 
 def _tighten(task: _Task, nodes: _Nodes, c: Array, most: float) -> tuple[float, NDArray[np.intp]]:
-    """Reduce limits at nodes by as much as they are violated next to them.
+    """Reduce limits at nodes by as much as a speed c violates them next to these.
 
-    Args:
-        task: the path, with limits at fine nodes.
-        nodes: with limits to tighten.
-        c: coefficients of the speed.
-        most: value over its limit from which on a finer node is to be a node, too; limits around are not reduced then.
-
-    Returns:
-        The largest value over its limit, and indices of the finer nodes that are to be nodes.
+    Where a value over its limit is above ``most``, the finer node is to be a node, too, and limits around are not
+    reduced. Returns the largest value over its limit, and indices of these finer nodes.
     """
     fine, (_, index, constraints) = task.fine, nodes
     used = task.everywhere.used(fine.at_nodes(c))
@@ -371,17 +345,10 @@ def _tighten(task: _Task, nodes: _Nodes, c: Array, most: float) -> tuple[float, 
 
 
 def _slowed(task: _Task, motion: Spline, affine: bool, most: float) -> tuple[Spline | None, ViolatedInstants, Array]:
-    """The motion, slowed down if it violates limits; a motion with a given state at an end is not slowed down.
+    """The motion from 0 s, slowed down if it violates limits, by a time scaling of 1 + ``most`` at the most.
 
-    Args:
-        task: the path and its limits.
-        motion: from 0 s.
-        affine: whether limits are affine, without friction and motors.
-        most: the largest time scaling, less 1.
-
-    Returns:
-        The motion, None if it must be slowed down by more; instants of the given one at which it then violates limits;
-        and RMS efforts over their limits (m,).
+    A motion with a given state at an end is not slowed down. Returns the motion, None if that does not suffice;
+    instants of the given one at which it then violates limits; and RMS efforts over their limits (m,).
     """
     arm, own, tool, moving = task.arm, task.own, task.tool, bool(task.moving)
     tolerance = AT_MOVING_ENDS if moving else 0.5 * TOLERANCE
@@ -411,15 +378,7 @@ def _slowed(task: _Task, motion: Spline, affine: bool, most: float) -> tuple[Spl
 
 
 def _tighten_near(constraints: Constraints, own: Bounds, over: ViolatedInstants, times: Array, moving: bool) -> None:
-    """Reduce limits at nodes next to instants at which a motion violates them.
-
-    Args:
-        constraints: limits to reduce.
-        own: those of the arm.
-        over: the instants.
-        times: of the nodes (M,), s.
-        moving: whether an end has a given state.
-    """
+    """Reduce limits at nodes, which have these times (M,), s, next to instants at which a motion violates them."""
     if not len(over.t):
         return
     shares = np.ones((len(constraints.rows_of("tool")), len(times)))
@@ -438,8 +397,7 @@ def _tighten_near(constraints: Constraints, own: Bounds, over: ViolatedInstants,
     constraints.tighten(shares)
 
 
-# Chunks of paths for each process: some paths take longer than others.
-_CHUNKS = 4
+_CHUNKS = 4  # chunks of paths for each process: some paths take longer than others
 
 _Found = tuple[Spline, Array, float]
 

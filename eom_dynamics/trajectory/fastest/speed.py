@@ -32,15 +32,11 @@ NODES = 3
 END_NODES = 16
 """Number of nodes in the first and the last interval."""
 
-# Least duration of these intervals, s.
-_END_TIME = 2e-3
+_END_TIME = 2e-3  # least duration of the first and the last interval, s
+_NEAR = 0.02  # distance of a node from an end with a given state, in steps
 
-# Distance of a node from an end with a given state, in steps.
-_NEAR = 0.02
-
-# Power of the weight at an end, and the distance from the end within which it is constant.
-_POWER = 3
-_LAYER = 0.01
+_POWER = 3  # power of the weight at an end
+_LAYER = 0.01  # distance from an end within which the weight is constant
 
 PAIRS = tuple((k, m) for k in range(4) for m in range(k + 1))
 """Pairs of derivatives of x, in the order of curvatures by them."""

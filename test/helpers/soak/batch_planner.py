@@ -93,7 +93,6 @@ def wrong(answer, wanted):
 
 
 def main():
-    """Call until SIGTERM, and write the counts."""
     path = Path(sys.argv[1])
     os.nice(5)  # as a user would who has one machine for all of it
     ended = False

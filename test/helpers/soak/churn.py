@@ -19,7 +19,6 @@ LEFT_BEHIND = 5
 
 
 def main():
-    """Come and go."""
     count, arguments = int(sys.argv[1]), sys.argv[2:]
     kept = []
     for number in range(count):

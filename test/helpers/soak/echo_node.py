@@ -22,7 +22,6 @@ _SOURCES = (*STATE_FIELDS, "position", "velocity")
 
 
 def main():
-    """Echo until SIGTERM."""
     sys.setswitchinterval(1e-4)
     rclpy.init()
     node = Node("echo")

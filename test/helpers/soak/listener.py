@@ -11,7 +11,6 @@ from eom_dynamics.ros.interfaces import FeedforwardCommand
 
 
 def main():
-    """Receive until SIGTERM."""
     rclpy.init()
     node = rclpy.create_node("listener")
     received = []

@@ -23,7 +23,6 @@ from eom_dynamics.trajectory import paper_motion
 
 
 def main():
-    """Stream, and save."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("result")
     parser.add_argument("--rate", type=float, required=True)

@@ -171,7 +171,6 @@ class Streamer(Node):
 
 
 def main():
-    """Stream, and save."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("result")
     parser.add_argument("--robot", default="iiwa")
