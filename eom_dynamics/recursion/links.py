@@ -161,7 +161,6 @@ def tree_in_frames(robot: Robot, frames: Sequence[Array], *, regrouped: bool = T
 
 
 def _second_moment(inertia: Array) -> Array:
-    """Integral of r r' dm (3, 3) of a body with an inertia (3, 3)."""
     return 0.5 * np.trace(inertia) * np.eye(3) - inertia
 
 
