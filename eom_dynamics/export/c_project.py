@@ -248,7 +248,6 @@ def _math(project: Project, program: Program) -> list[str]:
 
 
 def _state(project: Project, function: Function) -> list[str]:
-    """Definition of the function for one state."""
     prototype = state_prototype(function, real(project))
     if isinstance(function, Steps):
         return [
@@ -276,7 +275,6 @@ def _state(project: Project, function: Function) -> list[str]:
 
 
 def _batch(project: Project, function: Function) -> list[str]:
-    """Definition of the function for batches."""
     prototype = batch_prototype(function, real(project))
     if isinstance(function, Steps):
         steps = [(f"{x.name}_batch", ["count", *x.inputs, *x.outputs]) for x in function.programs]
