@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The compiled caller: arguments that it takes or passes on, reference counts and memory."""
 
-from __future__ import annotations
-
 import gc
 import sys
 import weakref
@@ -25,7 +23,6 @@ def native() -> Dynamics:
 
 @pytest.fixture(scope="module")
 def general() -> Dynamics:
-    """Dynamics without a compiled caller."""
     return Dynamics(fixed_case("iiwa", 0).robot, backend="numpy")
 
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Emitted C: compiles without warnings, stays within its arrays, and gives the same bits for a state and a batch."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -45,7 +43,6 @@ def neighbours_program() -> Program:
 
 @pytest.fixture(scope="module", params=lane_flags())
 def lanes(request: pytest.FixtureRequest) -> list[str]:
-    """Compiler flags for one width of vectors."""
     return lane_flags()[request.param]
 
 

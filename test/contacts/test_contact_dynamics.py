@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arms in contact: against Pinocchio, differences, and the conservation of energy."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
@@ -101,18 +99,6 @@ def test_velocities_and_jacobians_of_random_trees(data: st.DataObject, tree: Rob
     check_derivatives(robot, data.draw(contacts_of(robot)), data.draw(numbers(1.0, (4, robot.n))))
 
 
-@pytest.mark.parametrize(("name", "frame", "on"), [("iiwa", -1, 2), ("dual_arm", 4, 8)])
-def test_velocities_and_jacobians_where_both_bodies_move(name: str, frame: int, on: int) -> None:
-    robot, rng = load_robot(name), np.random.default_rng(4)
-    names, pose = [joint.name for joint in robot.joints], lie.pose(axes_of_normal([0.3, -0.5, -1.0]), [0.1, 0.2, -0.3])
-    contacts: list[Contact] = [
-        SurfaceContact("own axes", names[frame], 0.5, corners=CORNERS, pose=pose, on=names[on]),
-        SurfaceContact("axes", names[frame], 0.5, corners=CORNERS, pose=pose, axes=pose[:3, :3], on=names[on]),
-        PointContact("wall", names[frame], 0.5, pose=pose, axes=axes_of_normal([1.0, 2.0, 0.5])),
-    ]
-    check_derivatives(robot, contacts, rng.uniform(-1, 1, (4, robot.n)))
-
-
 def pressing(name: str) -> tuple[Robot, list[Contact]]:
     """An arm with its flange flat on a wall, or a point of it, and one with its elbow on a table, too."""
     robot = load_robot(name)
@@ -167,7 +153,6 @@ def test_against_pinocchio(name: str) -> None:
 
 @cache
 def held(name: str) -> tuple[ContactDynamics, Array, Array, Array]:
-    """An arm in contact, with q, rates at which its contacts stick, and efforts."""
     robot, contacts = pressing(name)
     dynamics = in_contact(robot, *contacts)
     q, v, tau = np.random.default_rng(3).uniform(-1, 1, (3, robot.n))

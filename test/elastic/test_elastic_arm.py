@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Feedforward of elastic joints: formulas, mixtures with rigid joints, arguments."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -24,7 +22,6 @@ def arm(**arguments: Any) -> ElasticArm:
 
 
 def textbook_effort(motion: np.ndarray) -> np.ndarray:
-    """Effort of the textbook 2R in motion."""
     q, qd, qdd = motion[:3]
     M, forces = planar_2r(packaged_parameters("planar_2r"))(q, qd)
     return M @ qdd + forces
@@ -63,13 +60,6 @@ def test_motors_of_rigid_joints_move_with_the_links() -> None:
     command = arm(stiffness=INF).feedforward(*MOTION)
     np.testing.assert_array_equal(command[3:6], MOTION[:3])
     np.testing.assert_array_equal(command.motor_effort, ROTOR_INERTIA * MOTION[2] + command.tau)
-
-
-def test_arm_with_elastic_and_rigid_joints() -> None:
-    mixed = arm(stiffness=[INF, 300.0]).feedforward(*MOTION)
-    rigid, elastic = arm(stiffness=INF).feedforward(*MOTION), arm().feedforward(*MOTION)
-    for quantity, first, second in zip(mixed, rigid, elastic, strict=True):
-        assert (quantity[0], quantity[1]) == (first[0], second[1])
 
 
 @pytest.mark.parametrize(

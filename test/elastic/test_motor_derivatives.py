@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Motor jets against the feedforward, and against numerical derivatives of their own lower orders."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Chains of springs against an independent simulation, numerical derivatives, and the feedforward of one spring."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The recursion against the closed form, with which it shares only sines and Leibniz' rule, and its complex steps."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 import pytest
 import sympy as sp
-from chains import FIXED, fixed_case
+from chains import fixed_case
 from differences import deviation
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -35,13 +33,6 @@ def recursion(case: MovingTree) -> list[list[float]]:
 def test_efforts_of_random_trees_to_the_fifth_derivative(case: MovingTree) -> None:
     """Both have an error of about 1e-14 of their largest term, and terms of high order cancel: 1e-11 allows for it."""
     assert_equal(recursion(case), case.efforts(), 1e-11)
-
-
-@pytest.mark.parametrize("name", FIXED)
-def test_efforts_of_fixed_robots_to_the_sixth_derivative(name: str) -> None:
-    case = fixed_case(name, 8)
-    moving = MovingTree(case.robot, case.motion, np.vstack([WRENCH, np.ones(6)])[:7])
-    assert_equal(recursion(moving), moving.efforts(), 1e-13)
 
 
 @settings(max_examples=5)

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Comparison of feedforwards under motor PD, with and without model errors, and arms whose simulation ends early."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +9,7 @@ from differences import deviation
 from scipy.integrate import solve_ivp
 from springs import EVERY_KIND, with_springs
 
-from eom_dynamics import Dynamics, load_robot
+from eom_dynamics import load_robot
 from eom_dynamics.actuators.springs import CoupledSpring
 from eom_dynamics.exceptions import StateError
 from eom_dynamics.simulation import compare_feedforward
@@ -46,20 +44,6 @@ def test_flatness_with_model_errors_is_better_than_rigid_feedforward_at_stiff_mo
     assert comparison.energy_imbalance < 1e-8
 
 
-def test_errors_are_link_positions_less_the_trajectory() -> None:
-    """An arm held without feedforward sags by its weight over the stiffness of PD and spring in series."""
-    robot = load_robot("pendulum")
-    still = Cosine(np.array([0.5]), 0.0)
-    comparison = compare_feedforward(robot, still, np.linspace(0.0, 6.0, 601), [30.0], tolerance=1e-6)
-    kp = robot.rotor_inertia[0] * 30.0**2
-    # Without damping of the spring the pendulum swings about its position of rest.
-    rest = 0.5 + comparison.error[-400:, 0, NONE].mean()
-    holding = Dynamics(robot).effort([rest], [0.0], [0.0])
-    assert rest - 0.5 == pytest.approx(float(-holding[0] * (1 / kp + 1 / robot.stiffness[0])), rel=0.1)
-    assert deviation(comparison.rms, np.sqrt(np.mean(comparison.error**2, axis=(0, 3)))) == 0
-    assert deviation(comparison.peak, np.abs(comparison.error).max(axis=(0, 3))) == 0
-
-
 def test_perturbed_robot() -> None:
     robot = with_springs(load_robot("iiwa"), *EVERY_KIND.values())
     other = perturbed(robot, stiffness=0.1, mass=-0.05)
@@ -72,7 +56,6 @@ def test_perturbed_robot() -> None:
 
 
 def test_an_arm_with_a_slack_spring_ends_alone() -> None:
-    """Motors of a pair without effort run towards their link."""
     robot = load_robot("vsa_planar_2r")
     still = Cosine(np.zeros(2), 0.0)
     comparison = compare_feedforward(robot, still, np.linspace(0.0, 0.5, 251), [0.0, 70.0], tolerance=1e-8)

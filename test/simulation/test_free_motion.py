@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Free bodies: momentum, energy, and the free symmetric top in closed form."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np
@@ -105,8 +103,6 @@ def test_order_of_convergence_on_the_group(method: str, order: int) -> None:
 
 
 def test_joint_variables_are_integrated_beside_the_pose() -> None:
-    """A body that turns at a constant rate, and a joint that oscillates."""
-
     def acceleration(t: float, C: Array, q: Array, nu: Array) -> Array:
         return np.concatenate([np.zeros(6), -9.0 * q])
 
