@@ -11,7 +11,7 @@ from differences import derivative, deviation
 from floating_motion import FloatingState, floating_motion
 from springs import with_springs
 
-from eom_dynamics import BaseMotion, ElasticArm, FloatingBase, StateError, base_motion
+from eom_dynamics import BaseMotion, ElasticArm, FloatingBase, base_motion
 from eom_dynamics.actuators.springs import LinearSpring
 from eom_dynamics.arrays import Array
 
@@ -75,26 +75,3 @@ def test_feedforward_is_that_of_the_springs_under_the_efforts_on_a_floating_base
     assert deviation(command.motor_effort, 0.2 * (joints[2] + efforts[2] / 500.0) + efforts[0]) < 1e-12
     one = ARM.feedforward(*joints[:, 1], wrench=tuple(WRENCH), base=base_of(states[1]))
     assert deviation(np.concatenate(one), np.concatenate([x[1] for x in command])) < 1e-12
-
-
-def test_the_complete_rotor_model_has_no_moving_base(motion: Callable[[float], FloatingState]) -> None:
-    arm = ElasticArm(ROBOT, rotor_model="complete")
-    with pytest.raises(StateError, match="the complete rotor model has no moving base; the reduced one has"):
-        arm.feedforward(*joints_of(motion(0.0)), base=base_of(motion(0.0)))
-
-
-@pytest.mark.parametrize(
-    ("parts", "message"),
-    [
-        ([np.zeros((4, 3))], "base must have angular_velocity and specific_force, see BaseMotion; has 1 parts"),
-        ([np.zeros((3, 3)), np.zeros((3, 3))], r"base angular_velocity must have shape \(4, 3\) or \(4, N, 3\)"),
-        ([np.zeros((4, 2)), np.zeros((3, 3))], r"angular_velocity must .*; has \(4, 2\)"),
-        ([np.zeros((4, 3)), np.zeros((3, 1, 1, 3))], r"specific_force must have shape \(3, 3\) or \(3, N, 3\)"),
-        ([np.zeros((4, 3)), np.zeros(3)], r"specific_force must .*; has \(3,\)"),
-        ([np.zeros((4, 3)), np.full((3, 3), np.inf)], "base specific_force must be finite"),
-    ],
-    ids=["one part", "rows", "columns", "four axes", "one axis", "infinite"],
-)
-def test_bases_that_are_refused(parts: list[Array], message: str, motion: Callable[[float], FloatingState]) -> None:
-    with pytest.raises(StateError, match=message):
-        ARM.feedforward(*joints_of(motion(0.0)), base=parts)  # type: ignore[arg-type]
