@@ -295,20 +295,17 @@ class TestFallback:
 
         return put
 
-    def test_no_compiler(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-        monkeypatch.setenv("PATH", str(tmp_path))
-        self.fallback(r"no C compiler found \(cc, gcc, clang\); install gcc")
-
     @pytest.mark.parametrize(
-        ("cc", "reason"),
+        ("name", "value", "reason"),
         [
-            ("/nonexistent -m64", r"no C compiler found \(CC=/nonexistent\)"),
-            ("/", r"no C compiler found \(CC=/\)"),
-            ("gcc 'x", """CC="gcc 'x" is not a valid command: No closing quotation; correct or unset it"""),
+            ("PATH", "/nonexistent", r"no C compiler found \(cc, gcc, clang\); install gcc"),
+            ("CC", "/nonexistent -m64", r"no C compiler found \(CC=/nonexistent\)"),
+            ("CC", "/", r"no C compiler found \(CC=/\)"),
+            ("CC", "gcc 'x", """CC="gcc 'x" is not a valid command: No closing quotation; correct or unset it"""),
         ],
     )
-    def test_compiler_that_does_not_exist(self, cc: str, reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("CC", cc)
+    def test_no_compiler(self, name: str, value: str, reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv(name, value)
         self.fallback(reason)
 
     def test_neither_a_compiler_nor_casadi(self, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -211,6 +211,16 @@ class TestArguments:
             given = call(*states, deflection=x["delta"], stiffness=())
             assert_same(given, called(function, x | {"k": NOMINAL, "W": np.zeros(6)}))
 
+    def test_a_default_that_is_missing(self) -> None:
+        keyword = Keyword("deflection", joint_vectors("delta"), alone=True, defaults=(None,))
+        signature = Signature(SIGNATURE.arguments, SIGNATURE.results, (WRENCH, STIFFNESS, keyword), Motors)
+        needing = CompiledFunction(signature, stages("native"), intermediate={"taud": N, "taudd": N})
+        call = needing.state_call(lambda *arguments, **keywords: "general")
+        assert call(*numbers(5, N)) == call(*numbers(5, N), deflection=None) == "general"
+        assert_same(called(call, inputs()), called(needing, inputs()))
+        with pytest.raises(TypeError, match="a keyword argument without a default is missing"):
+            needing(*numbers(5, N))
+
     ONES = np.ones(N)
     CALLS: tuple[tuple[tuple[Any, ...], dict[str, Any], str], ...] = (
         ((ONES,) * 2, {}, "3 to 5 arguments are required, 2 are given"),

@@ -25,12 +25,6 @@ def cross(w: Array) -> Array:
     return np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
 
 
-def inertia() -> Array:
-    """(6, 6) about the origin of the body's frame."""
-    c = cross(CENTER)
-    return np.block([[ABOUT_CENTER + MASS * c.T @ c, MASS * c], [MASS * c.T, MASS * np.eye(3)]])
-
-
 def newton_euler(gravity: Array) -> Callable[..., Array]:
     """Acceleration of the free body by Newton's and Euler's laws about its centre of mass."""
 
