@@ -6,6 +6,7 @@ have a rounding error of 1e-16 / 0.01 relative to terms that cancel: 3e-13 for f
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,11 +16,12 @@ from hypothesis import given, settings
 from textbook import body_twists, kinetic_energy, potential_energy
 from trees import MovingTree, moving_trees
 
-from eom_dynamics import Robot, equations_of_motion, lie, load_robot
+from eom_dynamics import Robot, equations_of_motion, floating_equations_of_motion, lie, load_robot
 from eom_dynamics.arrays import Array
 from eom_dynamics.equations import center_of_mass_jacobians, spatial_equations_of_motion
 from eom_dynamics.equations.closed_form import CORIOLIS_FORMS
 from eom_dynamics.kinematics import body_poses
+from eom_dynamics.robot import Inertial
 
 FORMS = tuple(CORIOLIS_FORMS)
 TERMS = ("M", "C", "gravity", "external")
@@ -90,6 +92,19 @@ def test_wieber_form_by_jacobians_of_the_centres_of_mass(name: str) -> None:
     C, christoffel = (equations_of_motion(case.robot, q, qd, coriolis=form).C[0] for form in ("wieber", "christoffel"))
     assert deviation(C, expected) < 2e-12
     assert name != "iiwa" or deviation(C, christoffel) > 0.01
+
+
+def test_wieber_form_on_a_floating_base() -> None:
+    case = fixed_case("iiwa", 2)
+    base = Inertial.about_center(3.0, np.array([0.1, -0.2, 0.3]), np.diag([0.3, 0.4, 0.5]))
+    robot = replace(case.robot, base=base)
+    nu, nud = np.random.default_rng(2).uniform(-1, 1, (2, 6 + robot.n))
+    forms = {x: floating_equations_of_motion(robot, np.eye(4), case.motion[0], nu, nud, coriolis=x) for x in FORMS}
+    wieber = forms["wieber"]
+    assert deviation(wieber.C[0] @ nu, forms["christoffel"].C[0] @ nu) < 1e-14
+    assert deviation(wieber.C[0], forms["christoffel"].C[0]) > 0.01
+    difference = wieber.M[1] - 2 * wieber.C[0]
+    assert deviation(difference, -difference.T) < 1e-14
 
 
 def test_omitted_wrenches_are_zero() -> None:

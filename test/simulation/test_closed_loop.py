@@ -9,7 +9,7 @@ from differences import deviation
 from scipy.integrate import solve_ivp
 from springs import EVERY_KIND, with_springs
 
-from eom_dynamics import load_robot
+from eom_dynamics import Dynamics, load_robot
 from eom_dynamics.actuators.springs import CoupledSpring
 from eom_dynamics.exceptions import StateError
 from eom_dynamics.simulation import compare_feedforward
@@ -42,6 +42,20 @@ def test_flatness_with_model_errors_is_better_than_rigid_feedforward_at_stiff_mo
     assert soft[RIGID] < 2 * soft[FLATNESS]
     assert np.all((stiff < soft)[[NONE, FLATNESS]])
     assert comparison.energy_imbalance < 1e-8
+
+
+def test_errors_are_link_positions_less_the_trajectory() -> None:
+    """An arm held without feedforward sags by its weight over the stiffness of PD and spring in series."""
+    robot = load_robot("pendulum")
+    still = Cosine(np.array([0.5]), 0.0)
+    comparison = compare_feedforward(robot, still, np.linspace(0.0, 6.0, 601), [30.0], tolerance=1e-6)
+    kp = robot.rotor_inertia[0] * 30.0**2
+    # Without damping of the spring the pendulum swings about its position of rest.
+    rest = 0.5 + comparison.error[-400:, 0, NONE].mean()
+    holding = Dynamics(robot).effort([rest], [0.0], [0.0])
+    assert rest - 0.5 == pytest.approx(float(-holding[0] * (1 / kp + 1 / robot.stiffness[0])), rel=0.1)
+    assert deviation(comparison.rms, np.sqrt(np.mean(comparison.error**2, axis=(0, 3)))) == 0
+    assert deviation(comparison.peak, np.abs(comparison.error).max(axis=(0, 3))) == 0
 
 
 def test_perturbed_robot() -> None:
