@@ -180,6 +180,15 @@ def test_linearizing_effort_on_the_reference_is_the_feedforward() -> None:
         arm, state, motion, chain_gains(30.0), commanded_stiffness=stiffness, stiffness_gains=chain_gains(30.0, 2)
     )
     assert deviation(effort, command.motor_effort) < 1e-6  # gains of 30⁴ on errors of rounding
+    # The stiffness of pairs is a chain of two integrators; that of one motor is commanded.
+    k, kd, kdd = stiffness
+    wanted = [k + 3.0, kd - 20.0, kdd]
+    effort = linearizing_effort(
+        arm, state, motion, chain_gains(30.0), commanded_stiffness=wanted, stiffness_gains=[50.0, 7.0]
+    )
+    fed_back = [np.where(arm.paired, x, y) for x, y in zip((k, kd, kdd + 50.0 * 3.0 - 7.0 * 20.0), wanted, strict=True)]
+    command = arm.feedforward(*motion, commanded_stiffness=fed_back)
+    assert deviation(effort, command.motor_effort) < 1e-6
 
 
 @pytest.mark.parametrize(("source", "rigid"), [("motors", False), ("efforts", False), ("motors", True)])
