@@ -133,6 +133,16 @@ def test_kernels_need_no_libraries() -> None:
         }
 
 
+@pytest.mark.parametrize("program", ["inverse_dynamics", "mass_matrix"])
+def test_kernels_have_no_variables_that_threads_share(program: str, tmp_path: Path) -> None:
+    """No writable static data; whatever a thread writes is in arrays of its own."""
+    source = c_source(PROGRAMS[program](load_robot("iiwa")))
+    assert compile_c([source], tmp_path, "-std=gnu11", "-O1", "-march=native", "-c").returncode == 0
+    symbols = subprocess.run(["nm", "built"], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    kinds = {line.split()[-2] for line in symbols.splitlines()}
+    assert "T" in kinds and not kinds & set("BbCDdGgSs"), symbols
+
+
 @settings(max_examples=2)
 @given(computations=st.lists(tapes(trigonometry=False), min_size=10, max_size=15))
 def test_c_agrees_with_python(computations: list[Tape], tmp_path_factory: pytest.TempPathFactory) -> None:
