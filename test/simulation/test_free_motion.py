@@ -20,22 +20,15 @@ NU = np.array([1.5, -2.0, 1.0, 0.5, -0.4, 2.0])
 T = np.linspace(0.0, 4.0, 11)
 
 
-def cross(w: Array) -> Array:
-    x, y, z = w
-    return np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
-
-
 def newton_euler(gravity: Array) -> Callable[..., Array]:
     """Acceleration of the free body by Newton's and Euler's laws about its centre of mass."""
-
     inverse = np.linalg.inv(ABOUT_CENTER)
 
     def acceleration(_: float, C: Array, q: Array, nu: Array) -> Array:
         w, v = nu[:3], nu[3:]
-        turning = cross(w)
-        wd = -inverse @ (turning @ (ABOUT_CENTER @ w))
+        wd = -inverse @ np.cross(w, ABOUT_CENTER @ w)
         # a of the centre is gravity: v' + w x v + w' x c + w x (w x c).
-        vd = C[:3, :3].T @ gravity - turning @ v - cross(wd) @ CENTER - turning @ (turning @ CENTER)
+        vd = C[:3, :3].T @ gravity - np.cross(w, v) - np.cross(wd, CENTER) - np.cross(w, np.cross(w, CENTER))
         return np.concatenate([wd, vd])
 
     return acceleration
