@@ -123,9 +123,9 @@ class Loop:
         rows = gains or np.zeros((2, self._sizes[1]))
         return float(self._library.configure(_pointer(rows), ctypes.c_double(lead), linearize))
 
-    def restart(self, *, links: ArrayLike | None = None, motors: ArrayLike | None = None) -> str | None:
-        """Why there is no command, from measured positions and velocities, or None."""
-        reason: bytes | None = self._library.restart(_pointer(links), _pointer(motors))
+    def restart(self, *, motors: ArrayLike | None = None) -> str | None:
+        """Why there is no command, from measured positions and velocities of the motors, or None."""
+        reason: bytes | None = self._library.restart(None, _pointer(motors))
         return reason and reason.decode()
 
     def carry(self, mass: float, center: Sequence[float], inertia: float, time: float) -> None:

@@ -24,10 +24,10 @@ LEG = eom.load_robot("leg")
 FOOT = [[0.0, 0.02, -0.03, 4.0, -1.0, 2.0], [0.01, 0.0, 0.02, -3.0, 2.0, 1.0]]
 
 
-def rigid(name: str, rotor_inertia: float = 0.0) -> eom.Robot:
+def rigid(name: str) -> eom.Robot:
     robot = eom.load_robot(name)
     spring = LEG.joints[0].spring
-    return replace(robot, joints=tuple(replace(j, spring=spring, rotor_inertia=rotor_inertia) for j in robot.joints))
+    return replace(robot, joints=tuple(replace(j, spring=spring, rotor_inertia=0.0) for j in robot.joints))
 
 
 # --- Rotor inertia in Dynamics ------------------------------------------------------------------------
