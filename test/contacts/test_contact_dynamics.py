@@ -74,8 +74,12 @@ def velocity_by_differences(robot: Robot, contact: Contact, motion: Callable[[fl
     return (twist @ axes).ravel()[-contact.size :]
 
 
-def check_derivatives(robot: Robot, contacts: list[Contact], states: Array) -> None:
+@settings(max_examples=4)  # tracing the Jacobians of so many frames takes a second for each tree
+@given(st.data(), trees(max_joints=3))
+def test_velocities_and_jacobians_of_random_trees(data: st.DataObject, tree: Robot) -> None:
     """Velocities, from q and three rates, and Jacobians with two derivatives."""
+    robot = named_apart(tree)
+    contacts, states = data.draw(contacts_of(robot)), data.draw(numbers(1.0, (4, robot.n)))
     dynamics, motion = in_contact(robot, *contacts), polynomial_motion(states)
     q, *rates = states
     velocity = dynamics.velocity(q, *rates)
@@ -90,13 +94,6 @@ def check_derivatives(robot: Robot, contacts: list[Contact], states: Array) -> N
         moved = derivative(lambda t, k=k: dynamics.jacobian_derivatives(*motion(t)[: k + 1])[k])
         assert deviation(J[k + 1], moved, floor=1.0) < 1e-10
     assert deviation(dynamics.bias_acceleration(q, rates[0]), J[1] @ rates[0], floor=1.0) < 1e-14
-
-
-@settings(max_examples=4)  # tracing the Jacobians of so many frames takes a second for each tree
-@given(st.data(), trees(max_joints=3))
-def test_velocities_and_jacobians_of_random_trees(data: st.DataObject, tree: Robot) -> None:
-    robot = named_apart(tree)
-    check_derivatives(robot, data.draw(contacts_of(robot)), data.draw(numbers(1.0, (4, robot.n))))
 
 
 def pressing(name: str) -> tuple[Robot, list[Contact]]:
@@ -114,10 +111,7 @@ def pressing(name: str) -> tuple[Robot, list[Contact]]:
     ]
 
 
-ARMS = pytest.mark.parametrize("name", ["iiwa", "panda", "ur5e"])
-
-
-@ARMS
+@pytest.mark.parametrize("name", ["iiwa", "panda", "ur5e"])
 def test_against_pinocchio(name: str) -> None:
     pin = pytest.importorskip("pinocchio")
     from pinocchio_contacts import PinocchioContacts

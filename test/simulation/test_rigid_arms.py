@@ -21,7 +21,6 @@ from eom_dynamics.tools.simulate.open_loop import read_efforts
 
 G = 9.80665
 LEG = eom.load_robot("leg")
-FOOT = [[0.0, 0.02, -0.03, 4.0, -1.0, 2.0], [0.01, 0.0, 0.02, -3.0, 2.0, 1.0]]
 
 
 def rigid(name: str) -> eom.Robot:
@@ -182,7 +181,7 @@ def test_efforts_of_a_motion_repeat_it(tmp_path: Path, capsys: pytest.CaptureFix
     dynamics = eom.Dynamics(LEG, rotor_inertia=True)
     t = np.linspace(0.0, 0.05, 101)
     motion = [np.outer(f, [0.3, -0.5, 0.8]) for f in (np.sin(5 * t), 5 * np.cos(5 * t), -25 * np.sin(5 * t))]
-    W = np.tile(FOOT[0], (len(t), 1))
+    W = np.tile([0.0, 0.02, -0.03, 4.0, -1.0, 2.0], (len(t), 1))
     tau = dynamics.effort(*motion, wrench=(W,))
     names = ["knee", "hip", "abduction"]
     np.savez(tmp_path / "tau.npz", t=t, tau=tau[:, ::-1], joint_names=names, W=W)
