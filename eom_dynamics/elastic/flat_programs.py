@@ -48,7 +48,6 @@ def flat_state_program(robot: Robot, held: Sequence[int], *, payload: bool = Fal
     """qdd and qddd from q, qd, and the efforts of the springs with their rates.
 
     Args:
-        robot: the links.
         held: joints whose qdd and qddd are inputs.
         payload: whether the parameters of payloads at the tools and their rates are inputs, too.
         whole: whether q and qd are results, too.
@@ -85,7 +84,6 @@ def linearizing_snap_program(side: MotorSide, gains: int) -> Program:
     """Fourth derivative of q and, where it is commanded, stiffness of feedback linearization.
 
     Args:
-        side: the motors.
         gains: number of gains: four, or four for each joint.
     """
     n, paired = len(side.springs), np.flatnonzero(side.paired).tolist()

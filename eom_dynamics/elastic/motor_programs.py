@@ -107,7 +107,6 @@ def spring_efforts(
     """Efforts of the springs on the links, and stiffness where it is commanded, with time derivatives.
 
     Args:
-        side: the motors.
         orders: number of vectors for each quantity.
         motors: names of motor positions and rates, from which deflections come with q and qd; by default deflections at
             the motors are given.
@@ -344,7 +343,6 @@ def violations(side: MotorSide, ranges: Sequence[tuple[float, float]], voltage: 
     """Number of limits violated by a row q … qdddd, tau … taudd, theta, thetad, thetadd, tau_m.
 
     Args:
-        side: the motors.
         ranges: of the entries of the row, infinite without a limit.
         voltage: limits of the motors.
     """

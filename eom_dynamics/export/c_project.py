@@ -78,10 +78,8 @@ def sincos_calls(
     """Lines that declare and compute the sines s0, s1, ... and cosines c0, c1, ... of a program's angles.
 
     Args:
-        program: the program.
         inputs: expressions of the entries of all inputs.
         function: name of a function of an angle and pointers to its sine and cosine.
-        syntax: that of the language.
         number: type of the numbers.
     """
     if not program.angles:
@@ -117,7 +115,6 @@ def constant_arrays(arrays: Mapping[str, Array], rows: str = "") -> str:
     """Arrays (rows, size) as constants ``stored_<name>``.
 
     Args:
-        arrays: by name.
         rows: expression of the number of rows; by default that of each.
     """
     return "\n".join(

@@ -230,8 +230,6 @@ def functions(robot: Robot, side: MotorSide, wanted: Iterable[str], prefix: str)
     """Functions by name, each preceded by those that it needs.
 
     Args:
-        robot: the robot.
-        side: its motor side.
         wanted: names from :data:`FUNCTIONS` for which there is no reason :func:`function_unavailable`.
         prefix: beginning of their names in code.
     """

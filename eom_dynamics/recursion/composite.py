@@ -47,12 +47,7 @@ def of_joints(matrix: Matrix) -> Matrix:
 
 
 def composite_mass_matrix(tree: LinkTree, q: Sequence[Scalar]) -> Matrix:
-    """Mass matrix (6 + n rows and columns) of the base twist and the joint rates.
-
-    Args:
-        tree: links of the robot.
-        q: one scalar for each joint variable.
-    """
+    """Mass matrix (6 + n rows and columns) of the base twist and the joint rates."""
     still = [0.0] * tree.n
     steps = [Step.of(link, q, still) for link in tree.links]
     bodies = composites(tree, steps, rates=False)
@@ -85,8 +80,6 @@ def composite_coriolis_matrix(tree: LinkTree, q: Sequence[Scalar], qd: Sequence[
     """Coriolis matrix (6 + n rows and columns) of the base twist and the joint rates.
 
     Args:
-        tree: links of the robot.
-        q, qd: one scalar for each joint variable.
         w: angular velocity (3) of the base in its frame. C does not depend on its linear velocity.
     """
     steps = [Step.of(link, q, qd) for link in tree.links]

@@ -61,7 +61,6 @@ def frame_twist(
     """Body twist of the first tool and its time derivatives.
 
     Args:
-        tree: links of the robot.
         states: q, qd, qdd, …, at least these two.
         base: body twist (6) of the base and its time derivatives, as many; without any, the base is fixed.
 
@@ -95,7 +94,6 @@ def jacobian(
     """Jacobian of the first tool and its time derivatives.
 
     Args:
-        tree: links of the robot.
         states: q, qd, …, at least the first.
         representation: one of REPRESENTATIONS.
         point: (3), fixed to the tool, in the place of its origin, m.
@@ -323,7 +321,6 @@ def first_moment(
     """Mass of all links, and first moment of mass in the base frame with time derivatives, from the tips to the base.
 
     Args:
-        tree, states: as above.
         with_base: whether to add the base.
     """
     orders = len(states)

@@ -138,7 +138,6 @@ def tree_in_frames(robot: Robot, frames: Sequence[Array], *, regrouped: bool = T
     """Links of a robot in given frames.
 
     Args:
-        robot: the robot.
         frames: for each joint, the pose (4, 4) of the link frame in the robot's body frame; z along the joint axis.
         regrouped: whether to regroup inertias.
     """

@@ -35,7 +35,6 @@ def inverse_dynamics(
     """Joint efforts and their time derivatives.
 
     Args:
-        tree: links of the robot.
         states: q, qd, qdd, …, at least these three; one scalar for each joint variable.
         wrench: W, Wd, …, the wrenches that the robot exerts on its surroundings at its tools and their time
             derivatives; six scalars for each tool, moment first, in the tool's frame. Omitted ones are zero.
