@@ -30,7 +30,6 @@ class Kernel(Protocol):
         """Compute ``count`` states.
 
         Args:
-            count: number of states.
             inputs: one array (count, size) for each input of the program, or (1, size) if all states share it; with
                 contiguous rows.
             outputs: one C-contiguous array (count, size) for each output, which is filled.

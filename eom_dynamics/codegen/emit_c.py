@@ -80,7 +80,6 @@ def _vectors(sizes: Mapping[str, int]) -> list[tuple[int, int, int]]:
 
 
 def _totals(program: Program) -> dict[str, str]:
-    """Numbers of entries and angles for templates."""
     totals = sum(program.inputs.values()), len(program.results), len(program.angles)
     return dict(zip(("input_total", "output_total", "angles"), map(str, totals), strict=True))
 

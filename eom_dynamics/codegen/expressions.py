@@ -85,7 +85,6 @@ class Graph:
 
 
 def _unary(op: Op) -> Callable[[Expression], Expression]:
-    """Method for a function of one number."""
     return lambda x: Expression(x.graph, x.graph.node(Node(op, (x.value(),))))
 
 

@@ -23,13 +23,13 @@ from ..recursion.scalars import (
     Matrix,
     Numbers,
     Vector,
+    cross,
     dot,
     entries,
     minus,
     plus,
     product,
     transposed_product,
-    vector_cross,
 )
 from ..robot import Frame, Robot
 from ..states import EFFORT_NAMES, PAYLOAD_NAMES, STATE_NAMES, WRENCH_NAMES, derivative_names
@@ -79,17 +79,14 @@ def _bias(robot: Robot, x: Inputs) -> Outputs:
 
 
 def _at_rest(robot: Robot, x: Inputs) -> Outputs:
-    """tau at rest."""
     return _on_base(link_tree(robot), x, [[0.0] * (BASE + robot.n)] * 2, ())
 
 
 def _mass_matrix(robot: Robot, x: Inputs) -> Outputs:
-    """M, in row-major order."""
     return [entries(composite_mass_matrix(link_tree(robot), x["q"]))]
 
 
 def _coriolis_matrix(robot: Robot, x: Inputs) -> Outputs:
-    """C, in row-major order."""
     return [entries(composite_coriolis_matrix(link_tree(robot), x["q"], x["nu"][BASE:], x["nu"][:3]))]
 
 
@@ -112,7 +109,6 @@ def _momentum(robot: Robot, x: Inputs) -> Outputs:
 
 
 def _kinetic_energy(robot: Robot, x: Inputs) -> Outputs:
-    """nu' M nu / 2."""
     return [[0.5 * dot(x["nu"], _momentum(robot, x)[0])]]
 
 
@@ -155,11 +151,11 @@ def _center_of_mass(robot: Robot, x: Inputs) -> Outputs:
         return found
     twists = _jets([rate[:BASE] for rate in rates])
     w, v = twists[:3], twists[3:]
-    swept = vector_cross(w, center)
+    swept = cross(w, center)
     level: Vector = [v[k] + center[k].rate + swept[k] for k in range(3)]
     for _ in rates:
         found.append(_turned_out(x["pose"], [component[0] for component in level]))
-        swept = vector_cross(w, level)
+        swept = cross(w, level)
         level = plus([component.rate for component in level], swept)
     return found
 
@@ -251,12 +247,11 @@ def _about_center(own: LinkTree, x: Inputs, momentum: Sequence[Scalar]) -> list[
     """Momentum (6) in the base, about the centre of mass and along the inertial axes."""
     mass, (moment,) = first_moment(own, [x["q"]], with_base=True)
     angular, linear = momentum[:3], momentum[3:]
-    lever = vector_cross([(1.0 / mass) * entry for entry in moment], linear)
+    lever = cross([(1.0 / mass) * entry for entry in moment], linear)
     return [*_turned_out(x["pose"], minus(angular, lever)), *_turned_out(x["pose"], linear)]
 
 
 def _jets(levels: Sequence[Sequence[Scalar]]) -> Vector:
-    """The components of a vector, each with its time derivatives."""
     return [Jet(entries) for entries in zip(*levels, strict=True)]
 
 
@@ -275,7 +270,6 @@ def _turned_out(pose: Sequence[Scalar], vector: Sequence[Scalar]) -> list[Scalar
 
 
 def _gravity(tree: LinkTree, pose: Sequence[Scalar]) -> list[Scalar]:
-    """Gravitational acceleration in the frame of the base: R0' g."""
     return transposed_product(base_pose(pose)[0], tree.gravity.tolist())
 
 

@@ -53,7 +53,6 @@ def _efforts(robot: Robot, x: Inputs) -> Outputs:
 
 
 def _mass_matrix(robot: Robot, x: Inputs) -> Outputs:
-    """M, in row-major order."""
     tree = link_tree(robot)
     loaded = recursion.carrying(tree, x[PAYLOAD_NAMES[0]]) if PAYLOAD_NAMES[0] in x else tree
     return [entries(of_joints(composite.composite_mass_matrix(loaded, x["q"])))]
@@ -131,7 +130,6 @@ def _momentum(robot: Robot, x: Inputs) -> Outputs:
 
 
 def _kinetic_energy(robot: Robot, x: Inputs) -> Outputs:
-    """qd' M qd / 2."""
     return [[0.5 * dot(x["qd"], _momentum(robot, x)[0])]]
 
 

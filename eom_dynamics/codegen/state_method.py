@@ -76,7 +76,6 @@ class CompiledMethods:
             return None
 
     def _keep(self, key: Key, recipe: Recipe, signature: Signature) -> Callable[..., Any]:
-        """Compile the function of a key."""
         function = CompiledFunction(signature, KERNELS[self.backend](self.robot, recipe))
         call = self._calls[key] = function.state_call()
         return call

@@ -64,10 +64,8 @@ class NodeExpressions:
         """Name the values.
 
         Args:
-            program: the program.
             inputs: expressions of the entries of all inputs.
             sines: expressions of the sine and cosine of each of the program's angles.
-            syntax: that of the language.
         """
         self._program, self.syntax = program, syntax
         self._tables = {table: k for k, table in enumerate(program.constants(Op.INDEX, Op.LOOKUP))}

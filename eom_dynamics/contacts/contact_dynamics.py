@@ -144,7 +144,6 @@ class ContactDynamics:
                 )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copy and pickle the dynamics and the contacts; compiled code comes from the cache."""
         return ContactDynamics, (self._dynamics, self.contacts)
 
     @property
@@ -284,7 +283,7 @@ class ContactDynamics:
         if orders not in (1, 2, 3):
             raise StateError(f"inverse_dynamics needs nu, nud and at most nudd and nuddd, has {len(rates)} rates")
         state, derivatives = self._mechanism.state(configuration, *rates)
-        f = Jet([self._join(forces, k) for k in range(orders)])
+        f = Jet([*self._join(forces, orders)])
         needed = Jet(self._mechanism.inverse_dynamics(state, *derivatives))
         missing = needed - self._jacobian(state, derivatives[: orders - 1]).T @ f
         base = self._mechanism.base
@@ -330,7 +329,7 @@ class ContactDynamics:
             self._jacobian(state, [])[0],
             needed,
             self._mechanism.base,
-            self._join(given, 0),
+            self._join(given, 1)[0],
             cones,
             force_weights,
             effort_weights,
@@ -361,20 +360,17 @@ class ContactDynamics:
         """Contact forces by name, from a vector (size,)."""
         return by_contact(self.contacts, real_array(forces, "forces", (self.size,)))
 
-    def _join(self, forces: Mapping[str, Sequence[ArrayLike]], order: int) -> Array:
-        """Derivative of that order of the forces of all contacts (size,); zero where omitted."""
+    def _join(self, forces: Mapping[str, Sequence[ArrayLike]], orders: int) -> Array:
+        """Forces of all contacts with time derivatives (orders, size); zero where omitted."""
         for name, given in _by_name(forces, "forces").items():
             self._named(name)
             sequence(given, f"force of {name}", f"derivatives, ({', '.join(_FORCES)})", most=len(_FORCES))
-        parts = []
+        parts = [np.zeros((orders, 0))]
         for contact in self.contacts:
-            given = forces.get(contact.name, ())
-            derivatives = [
-                real_array(f, f"{symbol} of {contact.name}", (contact.size,))
-                for f, symbol in zip(given, _FORCES, strict=False)
-            ]
-            parts.append(derivatives[order] if order < len(derivatives) else np.zeros(contact.size))
-        return np.concatenate(parts) if parts else np.zeros(0)
+            pairs = zip(forces.get(contact.name, ()), _FORCES, strict=False)
+            rows = [real_array(f, f"{symbol} of {contact.name}", (contact.size,)) for f, symbol in pairs]
+            parts.append(np.array([*rows, *np.zeros((orders, contact.size))])[:orders])
+        return np.concatenate(parts, axis=1)
 
     def _named(self, name: str) -> Contact:
         for contact in self.contacts:
@@ -399,7 +395,6 @@ class ContactDynamics:
         return block_diag(*constraints), block_diag(*forces)
 
     def _jacobian(self, state: Any, rates: Sequence[Array]) -> Jet:
-        """Jet of J_c to the order of the rates."""
         orders, columns = len(rates), self._mechanism.base + self.robot.n
         if not self.contacts:
             return Jet([np.zeros((0, columns))] * (orders + 1))
@@ -414,7 +409,6 @@ class ContactDynamics:
         return Jet(call(*(state if isinstance(state, tuple) else (state,)), *rates))
 
     def _program(self, orders: int) -> Program:
-        """J_c and its time derivatives, in row-major order."""
         mechanism = self._mechanism
 
         def compute(x: Mapping[str, Sequence[Expression]]) -> Mapping[str, Sequence[Scalar]]:

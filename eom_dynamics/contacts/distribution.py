@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -63,63 +64,68 @@ def distribute(
     W_t = _not_negative(effort_weights, "effort_weights", n)
     if np.any(W_f <= 0):
         raise ContactError("force_weights must be positive")
-    J_b, J_j, e_b, e_j = jacobian[:, :base], jacobian[:, base:], needed[:base], needed[base:]
-    if cones is None:
-        if effort_limits is not None:
-            raise ContactError("effort_limits need cones: 'exact' or a number of faces")
-        f = _least_squares(J_b, e_b, J_j, e_j, reference, W_f, W_t)
+    balance = _Balance(jacobian[:, :base], needed[:base], jacobian[:, base:], needed[base:])
+    if cones is not None:
+        limits = None if effort_limits is None else _not_negative(effort_limits, "effort_limits", n, finite=False)
+        f = _inside(balance, contacts, faces, reference, W_f, W_t, limits)
+    elif effort_limits is None:
+        f = _least_squares(balance, reference, W_f, W_t)
     else:
-        f = _inside(contacts, faces, J_b, e_b, J_j, e_j, reference, W_f, W_t, effort_limits)
-    return Distribution(e_j - J_j.T @ f, by_contact(contacts, f), e_b - J_b.T @ f)
+        raise ContactError("effort_limits need cones: 'exact' or a number of faces")
+    return Distribution(balance.efforts(f), by_contact(contacts, f), balance.e_b - balance.J_b.T @ f)
 
 
-def _least_squares(J_b: Array, e_b: Array, J_j: Array, e_j: Array, reference: Array, W_f: Array, W_t: Array) -> Array:
+class _Balance(NamedTuple):
+    """Contact Jacobians and needed efforts of the base and of the joints."""
+
+    J_b: Array
+    e_b: Array
+    J_j: Array
+    e_j: Array
+
+    def efforts(self, f: Array) -> Array:
+        return self.e_j - self.J_j.T @ f
+
+
+def _least_squares(x: _Balance, reference: Array, W_f: Array, W_t: Array) -> Array:
     """In closed form: the balance of the base fixes part of f, and least squares the rest, in its null space."""
-    U, values, V = np.linalg.svd(J_b.T)
+    U, values, V = np.linalg.svd(x.J_b.T)
     rank = int(np.count_nonzero(values > _SINGULAR * np.max(values, initial=0.0)))
-    fixed = V[:rank].T @ ((U.T @ e_b)[:rank] / values[:rank])
+    fixed = V[:rank].T @ ((U.T @ x.e_b)[:rank] / values[:rank])
     free = V[rank:].T
-    rows = np.concatenate([np.sqrt(W_f)[:, np.newaxis] * free, np.sqrt(W_t)[:, np.newaxis] * (J_j.T @ free)])
-    wanted = np.concatenate([np.sqrt(W_f) * (reference - fixed), np.sqrt(W_t) * (e_j - J_j.T @ fixed)])
+    rows = np.concatenate([np.sqrt(W_f)[:, np.newaxis] * free, np.sqrt(W_t)[:, np.newaxis] * (x.J_j.T @ free)])
+    wanted = np.concatenate([np.sqrt(W_f) * (reference - fixed), np.sqrt(W_t) * x.efforts(fixed)])
     return fixed + free @ np.linalg.lstsq(rows, wanted, rcond=None)[0]
 
 
 def _inside(
+    x: _Balance,
     contacts: Sequence[Contact],
     faces: int | None,
-    J_b: Array,
-    e_b: Array,
-    J_j: Array,
-    e_j: Array,
     reference: Array,
     W_f: Array,
     W_t: Array,
-    effort_limits: ArrayLike | None,
+    limits: Array | None,
 ) -> Array:
     """By a quadratic program over the cones."""
     reason = "no contact forces inside the friction cones balance this motion"
-    limits: Array = np.full(len(e_j), np.inf)
-    if effort_limits is not None:
-        limits = _not_negative(effort_limits, "effort_limits", len(e_j), finite=False)
+    if limits is not None:
         reason += " within the limits of the efforts"
+    limits = np.full(len(x.e_j), np.inf) if limits is None else limits
     if not contacts:
         # Nothing is left to choose; the solver takes no empty problems.
-        if np.any(np.abs(e_j) > limits) or np.any(np.abs(e_b) > _BALANCED * np.max(np.abs(e_j), initial=1.0)):
+        if np.any(np.abs(x.e_j) > limits) or np.any(np.abs(x.e_b) > _BALANCED * np.max(np.abs(x.e_j), initial=1.0)):
             raise ContactError(f"{reason}: there are no contacts")
         return np.zeros(0)
     T, half_spaces, cones = _variables(contacts, faces)
-    weighted = J_j * W_t
-    P = T.T @ (np.diag(W_f) + weighted @ J_j.T) @ T
-    p = -T.T @ (W_f * reference + weighted @ e_j)
-    A, a = half_spaces, np.zeros(len(half_spaces))
+    weighted = x.J_j * W_t
+    P = T.T @ (np.diag(W_f) + weighted @ x.J_j.T) @ T
+    p = -T.T @ (W_f * reference + weighted @ x.e_j)
     limited = np.isfinite(limits)
-    if np.any(limited):
-        rows, bound = (J_j.T @ T)[limited], limits[limited]
-        # |e_j - J_j' f| <= limits
-        A = np.concatenate([A, rows, -rows])
-        a = np.concatenate([a, bound + e_j[limited], bound - e_j[limited]])
-    u = minimize(P, p, (J_b.T @ T, e_b), (A, a), cones, reason)
-    return T @ u
+    rows, bound, e_j = (x.J_j.T @ T)[limited], limits[limited], x.e_j[limited]
+    A = np.concatenate([half_spaces, rows, -rows])
+    a = np.concatenate([np.zeros(len(half_spaces)), bound + e_j, bound - e_j])  # |e_j - J_j' f| <= limits
+    return T @ minimize(P, p, (x.J_b.T @ T, x.e_b), (A, a), cones, reason)
 
 
 def _variables(contacts: Sequence[Contact], faces: int | None) -> tuple[Array, Array, Array]:

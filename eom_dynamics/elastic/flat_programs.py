@@ -39,19 +39,15 @@ COMMANDED = tuple(f"{name}_commanded" for name in STIFFNESS_NAMES)
 
 def given_efforts(n: int) -> Program:
     """Measured efforts of n joints and their rates, in place of :func:`.motor_programs.spring_efforts`."""
-
-    def compute(x: Vectors) -> Mapping[str, Sequence[Scalar]]:
-        zero = [0.0] * n
-        return dict(zip((*SPRING_EFFORTS, *STIFFNESS), (*x.values(), zero, zero), strict=True))
-
-    return trace("given_efforts", dict.fromkeys(EFFORT_NAMES[:2], n), compute)
+    names, zero = (*SPRING_EFFORTS, *STIFFNESS), [0.0] * n
+    inputs = dict.fromkeys(EFFORT_NAMES[:2], n)
+    return trace("given_efforts", inputs, lambda x: dict(zip(names, (*x.values(), zero, zero), strict=True)))
 
 
 def flat_state_program(robot: Robot, held: Sequence[int], *, payload: bool = False, whole: bool = False) -> Program:
     """qdd and qddd from q, qd, and the efforts of the springs with their rates.
 
     Args:
-        robot: the links.
         held: joints whose qdd and qddd are inputs.
         payload: whether the parameters of payloads at the tools and their rates are inputs, too.
         whole: whether q and qd are results, too.
@@ -88,7 +84,6 @@ def linearizing_snap_program(side: MotorSide, gains: int) -> Program:
     """Fourth derivative of q and, where it is commanded, stiffness of feedback linearization.
 
     Args:
-        side: the motors.
         gains: number of gains: four, or four for each joint.
     """
     n, paired = len(side.springs), np.flatnonzero(side.paired).tolist()

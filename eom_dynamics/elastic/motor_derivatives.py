@@ -121,7 +121,6 @@ def motion_and_efforts(
     """Checked motion with ``needed`` time derivatives, and a jet of the effort, numbers or (N,), for each joint.
 
     Args:
-        robot: the links.
         motion, wrench: as of :func:`motor_jet`, whose errors it raises.
         needed: m + 2, for m time derivatives of the efforts.
         why: reason that follows it in errors.
@@ -159,7 +158,6 @@ def _rotor_efforts(
     """Efforts of the rotors on the links at all joints, then at the rotors, before their gears.
 
     Args:
-        arm: the arm.
         rotors: of :func:`_rotor_tree`.
         states: q, qd, …, each (n,) or (N, n).
         position: of the motors; None for those that do not act on the joints of interest.

@@ -107,7 +107,6 @@ def spring_efforts(
     """Efforts of the springs on the links, and stiffness where it is commanded, with time derivatives.
 
     Args:
-        side: the motors.
         orders: number of vectors for each quantity.
         motors: names of motor positions and rates, from which deflections come with q and qd; by default deflections at
             the motors are given.
@@ -144,11 +143,8 @@ def between(side: MotorSide, x: Mapping[str, Sequence[Scalar]], motors: Sequence
 
 def loads(side: MotorSide) -> Program:
     """Efforts of the springs at the motors, zero at rigid joints."""
-
-    def compute(x: Vectors) -> Mapping[str, Sequence[Scalar]]:
-        return {"load": _loads(side, x, _jets(x, DELTA_NAMES[:2]))}
-
-    return trace("loads", _with_stiffness(side, dict.fromkeys(DELTA_NAMES[:2], len(side.motor_joint))), compute)
+    inputs = _with_stiffness(side, dict.fromkeys(DELTA_NAMES[:2], len(side.motor_joint)))
+    return trace("loads", inputs, lambda x: {"load": _loads(side, x, _jets(x, DELTA_NAMES[:2]))})
 
 
 def _loads(side: MotorSide, x: Vectors, delta: Sequence[Jet]) -> list[Scalar]:
@@ -164,16 +160,15 @@ def _with_stiffness(side: MotorSide, inputs: Sizes) -> Sizes:
 
 def motor_loads(side: MotorSide) -> Program:
     """Efforts of the motors against springs of efforts ``load``, gears and friction, without those of the rotors."""
-    m = len(side.motor_joint)
-
-    def compute(x: Vectors) -> Mapping[str, Sequence[Scalar]]:
-        return {"effort": _motor_loads(side, side.motor_loads(x["load"]), x["motor_velocity"])}
-
-    return trace("motor_loads", {"load": m, "motor_velocity": m}, compute)
+    inputs = dict.fromkeys(("load", "motor_velocity"), len(side.motor_joint))
+    return trace(
+        "motor_loads",
+        inputs,
+        lambda x: {"effort": _motor_loads(side, side.motor_loads(x["load"]), x["motor_velocity"])},
+    )
 
 
 def _motor_loads(side: MotorSide, behind: Sequence[Scalar], velocity: Sequence[Scalar]) -> list[Scalar]:
-    """Efforts of the motors, from those behind their gears."""
     rows = enumerate(zip(behind, velocity, strict=True))
     return [side.motor_effort(motor, Jet([load]), Jet([speed]), Jet([0.0]))[0] for motor, (load, speed) in rows]
 
@@ -304,16 +299,11 @@ def ahead(side: MotorSide, *, count: int, size: int) -> Program:
 
 def drive(side: MotorSide) -> Program:
     """Torque, speed, current and voltage before the gears, and motor efforts within limits behind them."""
-    m = len(side.motor_joint)
-
-    def compute(x: Vectors) -> Mapping[str, Sequence[Scalar]]:
-        return dict(zip(SHAFT, zip(*_shaft_rows(side, x), strict=True), strict=True))
-
-    return trace("drive", dict.fromkeys(MOTOR_NAMES[1::2], m), compute)
+    inputs = dict.fromkeys(MOTOR_NAMES[1::2], len(side.motor_joint))
+    return trace("drive", inputs, lambda x: dict(zip(SHAFT, zip(*_shaft_rows(side, x), strict=True), strict=True)))
 
 
 def _shaft_rows(side: MotorSide, x: Vectors) -> list[list[Scalar]]:
-    """Results of :func:`drive` for each motor."""
     rows = []
     for joint, velocity, effort in zip(side.motor_joint, x["motor_velocity"], x["motor_effort"], strict=True):
         motor, ratio = side.actuators[joint].motor, side.gear_ratio[joint]
@@ -353,7 +343,6 @@ def violations(side: MotorSide, ranges: Sequence[tuple[float, float]], voltage: 
     """Number of limits violated by a row q … qdddd, tau … taudd, theta, thetad, thetadd, tau_m.
 
     Args:
-        side: the motors.
         ranges: of the entries of the row, infinite without a limit.
         voltage: limits of the motors.
     """

@@ -233,7 +233,6 @@ def _wieber_form(body: BodyTwists, M_b: Jet) -> Jet:
 
 
 def _trace_about_center(M: AnyArray) -> Any:
-    """Trace of the inertia about the centre of mass, by Steiner's theorem from the inertia matrix (6, 6) of a body."""
     mass, moment = M[5, 5], (M[2, 4], M[0, 5], M[1, 3])
     about_origin = M[0, 0] + M[1, 1] + M[2, 2]
     return about_origin if mass == 0 else about_origin - 2 * sum(h * h for h in moment) / mass

@@ -55,11 +55,7 @@ class SystemMatrices(BodyTwists):
         X: joint screws (6N, n), constant, equation (17); mimic joints have the screws of theirs times their ratios.
         a: block-diagonal matrix of qd_i ad_X_i (6N, 6N), equation (20).
         D: (6N, 6N), Ad of each step at block (i, parent of i), equation (24); A = (I - D)^-1, equation (23).
-        S: A a (6N, 6N); all time derivatives follow from it.
-        J: system Jacobian (6N, n), J = A X, equation (16); its rate is equation (19).
-        U: (6N, 6), maps a twist of the base to twists of the bodies, equation (33).
-        V: stacked body-fixed twists (6N,), V = J qd, equation (15); V[1] is dV/dt, equation (22), without gravity.
-        b: block-diagonal matrix of ad_V (6N, 6N), equation (30).
+        S, J, U, V, b: as of :class:`BodyTwists`; rates of J = A X and V are equations (19) and (22), without gravity.
     """
 
     A: Jet

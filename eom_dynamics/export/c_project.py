@@ -78,10 +78,8 @@ def sincos_calls(
     """Lines that declare and compute the sines s0, s1, ... and cosines c0, c1, ... of a program's angles.
 
     Args:
-        program: the program.
         inputs: expressions of the entries of all inputs.
         function: name of a function of an angle and pointers to its sine and cosine.
-        syntax: that of the language.
         number: type of the numbers.
     """
     if not program.angles:
@@ -117,7 +115,6 @@ def constant_arrays(arrays: Mapping[str, Array], rows: str = "") -> str:
     """Arrays (rows, size) as constants ``stored_<name>``.
 
     Args:
-        arrays: by name.
         rows: expression of the number of rows; by default that of each.
     """
     return "\n".join(
@@ -248,7 +245,6 @@ def _math(project: Project, program: Program) -> list[str]:
 
 
 def _state(project: Project, function: Function) -> list[str]:
-    """Definition of the function for one state."""
     prototype = state_prototype(function, real(project))
     if isinstance(function, Steps):
         return [
@@ -276,7 +272,6 @@ def _state(project: Project, function: Function) -> list[str]:
 
 
 def _batch(project: Project, function: Function) -> list[str]:
-    """Definition of the function for batches."""
     prototype = batch_prototype(function, real(project))
     if isinstance(function, Steps):
         steps = [(f"{x.name}_batch", ["count", *x.inputs, *x.outputs]) for x in function.programs]

@@ -110,7 +110,6 @@ def robot_header(project: Project) -> str:
 
 
 def _constants(project: Project) -> str:
-    """Limits, and transmission."""
     arm = project.arm
     check, n, m = LimitCheck(arm), project.robot.n, len(arm.motor_names)
     names = (*STATE_NAMES, *EFFORT_NAMES, *MOTOR_NAMES)
@@ -140,14 +139,12 @@ def _fields(project: Project, rows: Mapping[str, Array]) -> str:
 
 
 def _filter(project: Project) -> str:
-    """Function of damped springs."""
     places = {f"{name}_before": f"before.{name}" for name in EFFORT_NAMES} | {x: f"after.{x}" for x in EFFORT_NAMES}
     places |= {name: name for name in ("deflection", "step", "deflection_now")}
     return filled(template("cpp/robot_filter.hpp.in"), filtered=_call(project, "filtered", **places))
 
 
 def _presliding(project: Project) -> str:
-    """Function of presliding friction."""
     position, velocity = MOTOR_NAMES[:2]
     places = {f"{position}_before": f"before.{position}", position: f"after.{position}", velocity: f"after.{velocity}"}
     places |= {name: name for name in (FRICTION_STATE, "step", f"{FRICTION_STATE}_now")}
@@ -155,7 +152,6 @@ def _presliding(project: Project) -> str:
 
 
 def _plant(project: Project) -> str:
-    """Function of the plant."""
     places = dict(zip(ACCELERATIONS, ("qdd", "thetadd"), strict=True))
     return filled(template("cpp/robot_plant.hpp.in"), plant=_call(project, PLANT, tau_m="tau_m", **places))
 
@@ -178,7 +174,6 @@ def _drives(project: Project) -> str:
 
 
 def _linearization(project: Project) -> str:
-    """Function of feedback linearization."""
     places = {"q": "measured.q", "qd": "measured.qd", "gains": "gains", "stiffness_gains": "stiffness_gains"}
     places |= dict(zip(MOTOR_STATE, ("measured.motor_position", "measured.motor_velocity"), strict=True))
     places |= {name: f"x.{name}" for name in (*WRENCH_NAMES[:2], *STIFFNESS_NAMES)}

@@ -12,14 +12,14 @@ from typing import TypeAlias
 import numpy as np
 
 from ..codegen import floating_programs
-from ..codegen.expressions import Expression, Scalar
+from ..codegen.expressions import Scalar
 from ..codegen.kinematic_programs import forward_kinematics
 from ..codegen.program import Program, Sizes, trace
 from ..codegen.programs import PROGRAMS, WITH_PAYLOAD
 from ..elastic import flat_programs, motor_programs
 from ..elastic.carried_rotors import links_with_rotors
 from ..elastic.drive_programs import drive_command, drive_state
-from ..elastic.motor_programs import FRICTION_STATE, between
+from ..elastic.motor_programs import FRICTION_STATE, Vectors, between
 from ..elastic.motor_side import MotorSide
 from ..jet import Jet
 from ..recursion import composite, forward_dynamics, inverse_dynamics, link_tree
@@ -34,8 +34,6 @@ ACCELERATIONS = ("link_acceleration", "rotor_acceleration")
 
 MOTOR_STATE = ("theta", "thetad")
 """Inputs: motor positions and velocities."""
-
-Vectors = Mapping[str, Sequence[Expression]]
 
 
 def plant(robot: Robot, side: MotorSide) -> Program:
@@ -232,8 +230,6 @@ def functions(robot: Robot, side: MotorSide, wanted: Iterable[str], prefix: str)
     """Functions by name, each preceded by those that it needs.
 
     Args:
-        robot: the robot.
-        side: its motor side.
         wanted: names from :data:`FUNCTIONS` for which there is no reason :func:`function_unavailable`.
         prefix: beginning of their names in code.
     """
@@ -285,5 +281,4 @@ def _needed(robot: Robot, side: MotorSide, function: str) -> tuple[str, ...]:
 
 
 def _feedback(robot: Robot, side: MotorSide, name: str) -> tuple[str, ...]:
-    """Feedback linearization with its steps, where it can be exported."""
     return () if function_unavailable(robot, side, name) else (*_STEPS[name](robot), name)

@@ -39,7 +39,6 @@ def _casadi_files(project: Project, stored: StoredValues) -> dict[str, bytes]:
 
 
 def _casadi_steps(function: Steps) -> Any:
-    """Programs one after the other as a ``casadi.Function``."""
     casadi: Any = importlib.import_module("casadi")
     inputs = {name: casadi.SX.sym(name, size) for name, size in function.inputs.items()}
     values = dict(inputs)

@@ -67,7 +67,6 @@ def _local_functions(program: Program) -> list[str]:
 
 
 def _root(root: MonotoneFunction, k: int) -> str:
-    """The function of a root, and the root."""
     parameters = [f"p{i}" for i in range(root.program.inputs["p"])]
     lines, results = straight_line(root.program, ["x", *parameters], _MATLAB)
     names = ("value", "slope", "curvature")

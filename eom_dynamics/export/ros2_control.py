@@ -188,7 +188,6 @@ def _controller(fields: dict[str, str], kernel: str = "") -> dict[str, str]:
 
 
 def _plugin(name: str, fields: dict[str, str]) -> dict[str, str]:
-    """Header and source of a plugin."""
     package = fields["package"]
     guard = f"{package}_{name}_hpp".upper()
     return {
@@ -367,7 +366,6 @@ def _description(project: Project, parts: Sequence[str], motors: Sequence[str], 
 
 
 def _attribute(name: str) -> str:
-    """A name as a quoted XML attribute in ASCII."""
     return quoteattr(name).encode("ascii", "xmlcharrefreplace").decode("ascii")
 
 

@@ -30,12 +30,12 @@ from .scalars import (
     Matrix,
     Numbers,
     Scalar,
+    cross,
     plus,
     product,
     shifted_sincos,
     transposed,
     transposed_product,
-    vector_cross,
 )
 
 BASE = 6
@@ -48,12 +48,7 @@ def of_joints(matrix: Matrix) -> Matrix:
 
 
 def composite_mass_matrix(tree: LinkTree, q: Sequence[Scalar]) -> Matrix:
-    """Mass matrix (6 + n rows and columns) of the base twist and the joint rates.
-
-    Args:
-        tree: links of the robot.
-        q: one scalar for each joint variable.
-    """
+    """Mass matrix (6 + n rows and columns) of the base twist and the joint rates."""
     still = [0.0] * tree.n
     steps = [Step.of(link, q, still) for link in tree.links]
     bodies = composites(tree, steps, rates=False)
@@ -101,8 +96,6 @@ def composite_coriolis_matrix(tree: LinkTree, q: Sequence[Scalar], qd: Sequence[
     """Coriolis matrix (6 + n rows and columns) of the base twist and the joint rates.
 
     Args:
-        tree: links of the robot.
-        q, qd: one scalar for each joint variable.
         w: angular velocity (3) of the base in its frame. C does not depend on its linear velocity.
     """
     steps = [Step.of(link, q, qd) for link in tree.links]
@@ -160,31 +153,31 @@ class Composite:
         """Moment and force for a rate (w, v) of the twist: accelerations v + w x r of the points."""
         trace = self.Z[0][0] + self.Z[1][1] + self.Z[2][2]
         spin = [trace * x - y for x, y in zip(w, product(self.Z, w), strict=True)]
-        moment = plus(spin, vector_cross(self.h, v))
-        return [*moment, *plus([self.mass * x for x in v], vector_cross(w, self.h))]
+        moment = plus(spin, cross(self.h, v))
+        return [*moment, *plus([self.mass * x for x in v], cross(w, self.h))]
 
     def force_of_rates(self, w: Sequence[Scalar], v: Sequence[Scalar], turning: Numbers) -> Numbers:
         """Moment and force for a constant twist (w, v) of a frame that turns.
 
         The points accelerate by turning x (v + w x r) + w x dr/dt.
         """
-        steady = vector_cross(turning, v)
-        swept = vector_cross(product(self.Z, turning), w)  # sum of r x (turning x (w x r))
+        steady = cross(turning, v)
+        swept = cross(product(self.Z, turning), w)  # sum of r x (turning x (w x r))
         trace = self.Y[0][0] + self.Y[1][1] + self.Y[2][2]
         changed = [trace * x - y for x, y in zip(w, transposed_product(self.Y, w), strict=True)]
-        moment = plus(plus(swept, changed), vector_cross(self.h, steady))
-        inner = plus([self.mass * x for x in steady], vector_cross(turning, vector_cross(w, self.h)))
-        return [*moment, *plus(inner, vector_cross(w, self.dh))]
+        moment = plus(plus(swept, changed), cross(self.h, steady))
+        inner = plus([self.mass * x for x in steady], cross(turning, cross(w, self.h)))
+        return [*moment, *plus(inner, cross(w, self.dh))]
 
     def transposed_rates(self, moment: Sequence[Scalar], force: Sequence[Scalar], turning: Numbers) -> Numbers:
         """The transpose of the matrix of :meth:`force_of_rates` times a vector."""
-        swept = vector_cross(moment, product(self.Z, turning))
+        swept = cross(moment, product(self.Z, turning))
         trace = self.Y[0][0] + self.Y[1][1] + self.Y[2][2]
         changed = [trace * x - y for x, y in zip(moment, product(self.Y, moment), strict=True)]
-        across = vector_cross(self.h, vector_cross(force, turning))
-        upper = plus(plus(swept, changed), plus(across, vector_cross(self.dh, force)))
-        lower = vector_cross(turning, vector_cross(self.h, moment))
-        return [*upper, *plus(lower, [self.mass * x for x in vector_cross(force, turning)])]
+        across = cross(self.h, cross(force, turning))
+        upper = plus(plus(swept, changed), plus(across, cross(self.dh, force)))
+        lower = cross(turning, cross(self.h, moment))
+        return [*upper, *plus(lower, [self.mass * x for x in cross(force, turning)])]
 
 
 @dataclass(frozen=True)
@@ -245,7 +238,7 @@ class Step:
         (x, y, z), force = wrench[:3], wrench[3:]
         moment = self.out([x - self.shift * force[1], y + self.shift * force[0], z])
         force = self.out(force)
-        return [*plus(moment, vector_cross(self.translation, force)), *force]
+        return [*plus(moment, cross(self.translation, force)), *force]
 
     def moving(self, rates: Numbers, wrench: Numbers) -> Numbers:
         """Add the effect of the joint's motion on a wrench: w x moment + v x force, w x force."""
@@ -293,7 +286,6 @@ def _moved_out(body: Composite, step: Step, *, rates: bool) -> Composite:
 
 
 def _shifted(h: Sequence[Scalar], t: Sequence[Scalar], m: float) -> Matrix:
-    """Change of the second moment by a translation t: h t' + t h' + m t t'."""
     return [[h[i] * t[j] + t[i] * h[j] + m * (t[i] * t[j]) for j in range(3)] for i in range(3)]
 
 

@@ -43,8 +43,6 @@ def effort_by_position(
     """Partial derivatives of the joint efforts with respect to q: row i is the gradient of effort i.
 
     Args:
-        tree: links of the robot.
-        q, qd, qdd: one scalar for each joint variable.
         wrench: that the robot exerts at its tools, as in :func:`.newton_euler.inverse_dynamics`.
     """
     done = outward_and_inward_pass(tree, [q, qd, qdd], [wrench] if len(wrench) else (), fixed_base(tree, 1))

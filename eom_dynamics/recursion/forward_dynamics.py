@@ -19,12 +19,13 @@ from typing import TypeAlias
 
 import numpy as np
 
+from .. import lie
 from ..arrays import Array
 from .composite import composite_inertias
 from .inverse_mass_matrix import reciprocal_pivot
 from .links import Link, LinkTree, Moments
 from .passive_efforts import passive_efforts
-from .scalars import Matrix, Numbers, Scalar, dot, plus, product, shifted_sincos, transposed_product, vector_cross
+from .scalars import Matrix, Numbers, Scalar, cross, dot, plus, product, shifted_sincos, transposed_product
 
 # For the size of the entries of M.
 _CONFIGURATIONS = 4
@@ -146,7 +147,6 @@ def _largest_inertias(tree: LinkTree) -> list[float]:
 
 
 def _accelerations(tree: LinkTree, bodies: list[_Body], base: Spatial) -> list[Scalar]:
-    """Joint accelerations on a base with this acceleration."""
     accelerations: list[Spatial] = []
     result: list[Scalar] = [0.0] * tree.n
     for link, body in zip(tree.links, bodies, strict=True):
@@ -205,7 +205,7 @@ def _moving(link: Link, q: Scalar, qd: Scalar, parent: _Body | None) -> _Body:
     before = _motion_in(body, parent.velocity) if parent is not None else [0.0] * 6
     body.velocity = v = plus(before, joint)
     w = v[:3]
-    body.c = [*vector_cross(w, joint[:3]), *plus(vector_cross(w, joint[3:]), vector_cross(v[3:], joint[:3]))]
+    body.c = [*cross(w, joint[:3]), *plus(cross(w, joint[3:]), cross(v[3:], joint[:3]))]
     return _with_momentum(body)
 
 
@@ -213,16 +213,14 @@ def _with_momentum(body: _Body) -> _Body:
     """The body with the force p that keeps its velocity, due to the momentum that turns with it."""
     momentum, w = product(body.inertia, body.velocity), body.velocity[:3]
     moment, force = momentum[:3], momentum[3:]
-    body.p = [*plus(vector_cross(w, moment), vector_cross(body.velocity[3:], force)), *vector_cross(w, force)]
+    body.p = [*plus(cross(w, moment), cross(body.velocity[3:], force)), *cross(w, force)]
     return body
 
 
 def _rigid(link: Link | Moments) -> list[Spatial]:
     """Spatial inertia (6, 6) of a link about the origin of its frame."""
-    Z, h, m = link.second_moment, link.first_moment, link.mass
-    x, y, z = h.tolist()
-    skew = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
-    whole: Array = np.block([[np.trace(Z) * np.eye(3) - Z, skew], [skew.T, m * np.eye(3)]])
+    Z, cross_h = link.second_moment, lie.skew(link.first_moment)
+    whole: Array = np.block([[np.trace(Z) * np.eye(3) - Z, cross_h], [cross_h.T, link.mass * np.eye(3)]])
     return whole.tolist()
 
 
@@ -232,14 +230,14 @@ def _axis(link: Link) -> list[float]:
 
 def _motion_in(body: _Body, v: Spatial) -> Spatial:
     """Velocity or acceleration of the parent at the origin of the link, in its frame."""
-    moved = plus(v[3:], vector_cross(v[:3], body.r))
+    moved = plus(v[3:], cross(v[:3], body.r))
     return [*transposed_product(body.R, v[:3]), *transposed_product(body.R, moved)]
 
 
 def _force_out(R: Matrix, r: Numbers, f: Sequence[Scalar]) -> Spatial:
     """Moment and force of a frame at a pose in another one, in that one and about its origin."""
     moment, force = product(R, f[:3]), product(R, f[3:])
-    return [*plus(moment, vector_cross(r, force)), *force]
+    return [*plus(moment, cross(r, force)), *force]
 
 
 def _inertia_out(body: _Body, inertia: list[Spatial]) -> list[Spatial]:

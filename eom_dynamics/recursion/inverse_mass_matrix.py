@@ -99,12 +99,10 @@ def _factors(M: Matrix) -> tuple[Matrix, Numbers]:
 
 
 def solve_mass_matrix(robot: str, inertia: Array, efforts: Array) -> Array:
-    """Accelerations (…, k) for an inertia matrix (…, k, k) and efforts (…, k).
+    """Accelerations (…, k) for a symmetric inertia matrix (…, k, k), kg m² or kg, and efforts (…, k), N m or N.
 
     Args:
         robot: name of the robot, for the error message.
-        inertia: symmetric, kg m² or kg.
-        efforts: N m or N.
 
     Raises:
         RobotDescriptionError: the matrix is not positive definite beyond rounding, because a body has an impossible
@@ -119,7 +117,6 @@ def refuse_singular(robot: str, inertia: Array, rounding: float = ROUNDING) -> A
     """Cholesky factor (…, k, k) of an inertia matrix; arguments and errors as for :func:`solve_mass_matrix`.
 
     Args:
-        robot, inertia: as there.
         rounding: largest pivot, relative to its diagonal entry and per row, that counts as zero.
     """
     size = inertia.shape[-1]

@@ -46,7 +46,6 @@ def joint_rates(
     """Joint rates and their derivatives.
 
     Args:
-        tree: links of the robot.
         q: joint variables (n).
         twists: V, Vd, … (6) each.
         null_motion: u, ud, … (n) each, as many as twists, in units of ``scales``.

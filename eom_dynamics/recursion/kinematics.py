@@ -14,7 +14,6 @@ type, as in :mod:`.newton_euler`; constants of poses and Jacobians are integers,
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import comb
 
 from ..arguments import choice
 from ..arrays import Array
@@ -26,15 +25,14 @@ from .scalars import (
     Numbers,
     Scalar,
     Vector,
-    add,
     cross,
     dot,
+    leibniz_sum,
     minus,
     plus,
     product,
-    rotated,
     shifted_sincos,
-    vector_cross,
+    transposed,
 )
 
 REPRESENTATIONS = ("body", "space", "world_aligned")
@@ -63,7 +61,6 @@ def frame_twist(
     """Body twist of the first tool and its time derivatives.
 
     Args:
-        tree: links of the robot.
         states: q, qd, qdd, …, at least these two.
         base: body twist (6) of the base and its time derivatives, as many; without any, the base is fixed.
 
@@ -78,7 +75,7 @@ def frame_twist(
     for link in _path(tree):
         q = link.displacement(states)
         into = link.rotation.T.tolist()
-        w, v = rotated(into, w), rotated(into, _velocity_at(link.translation.tolist(), w, v))
+        w, v = product(into, w), product(into, _velocity_at(link.translation.tolist(), w, v))
         if link.turns:
             angle = Angle(*shifted_sincos(q[0], link.angle), q.rate)
             w, v = angle.turned(w), angle.turned(v)
@@ -87,7 +84,7 @@ def frame_twist(
         v = [v[0] + w[1] * shift, v[1] - w[0] * shift, v[2] + shift.rate]
     at = tree.tools[0][1]
     into = at[:3, :3].T.tolist()
-    w, v = rotated(into, w), rotated(into, _velocity_at(at[:3, 3].tolist(), w, v))
+    w, v = product(into, w), product(into, _velocity_at(at[:3, 3].tolist(), w, v))
     return [[x[k] for x in (*w, *v)] for k in range(orders)]
 
 
@@ -97,7 +94,6 @@ def jacobian(
     """Jacobian of the first tool and its time derivatives.
 
     Args:
-        tree: links of the robot.
         states: q, qd, …, at least the first.
         representation: one of REPRESENTATIONS.
         point: (3), fixed to the tool, in the place of its origin, m.
@@ -111,8 +107,7 @@ def jacobian(
     about = [0] * 3 if representation == "space" else plus(position, product(rotation, point))
     columns = [_column(link, axis, minus(about, origin)) for link, (axis, origin) in zip(path, axes, strict=True)]
     if representation == "body":
-        back = [list(column) for column in zip(*rotation, strict=True)]
-        columns = [[*product(back, column[:3]), *product(back, column[3:])] for column in columns]
+        columns = [_turned(transposed(rotation), column) for column in columns]
     rates = [[link.ratio * state[link.coordinate] for state in states[1:]] for link in path]
     derivatives = _DERIVATIVES[representation](columns, rates, len(states) - 1)
     return [_by_joint(tree, path, columns) for columns in derivatives]
@@ -142,11 +137,10 @@ def jacobian_on_base(
     """
     rotation, position, axes = _poses(tree, states[0])
     path = _path(tree)
-    back = [list(column) for column in zip(*rotation, strict=True)]
     units = [[float(i == k) for i in range(3)] for k in range(3)]
-    columns = [[*unit, *vector_cross(unit, position)] for unit in units] + [[0.0, 0.0, 0.0, *unit] for unit in units]
+    columns = [[*unit, *cross(unit, position)] for unit in units] + [[0.0, 0.0, 0.0, *unit] for unit in units]
     columns += [_column(link, axis, minus(position, origin)) for link, (axis, origin) in zip(path, axes, strict=True)]
-    columns = [[*product(back, column[:3]), *product(back, column[3:])] for column in columns]
+    columns = [_turned(transposed(rotation), column) for column in columns]
     still: Numbers = [0.0] * (len(states) - 1)
     rates = [still] * 6 + [[link.ratio * state[link.coordinate] for state in states[1:]] for link in path]
     levels = _body_derivatives(columns, rates, len(states) - 1)
@@ -168,7 +162,7 @@ def _in_fixed_axes(levels: list[list[Numbers]], twists: list[Numbers]) -> list[l
         found.append(levels[0])
         levels = [
             [
-                plus(column, _leibniz(twists, [level[i] for level in levels], k, _bracket))
+                plus(column, leibniz_sum(twists, [level[i] for level in levels], k, _bracket))
                 for i, column in enumerate(levels[k + 1])
             ]
             for k in range(len(levels) - 1)
@@ -182,14 +176,18 @@ def pose_on_base(tree: LinkTree, q: Sequence[Scalar], at: tuple[Matrix, Numbers]
 
 
 def _composed(outer: tuple[Matrix, Numbers], inner: tuple[Matrix, Numbers]) -> tuple[Matrix, Numbers]:
-    columns = [product(outer[0], column) for column in zip(*inner[0], strict=True)]
-    return [list(row) for row in zip(*columns, strict=True)], plus(outer[1], product(outer[0], inner[1]))
+    columns = [product(outer[0], column) for column in transposed(inner[0])]
+    return transposed(columns), plus(outer[1], product(outer[0], inner[1]))
+
+
+def _turned(rotation: Matrix, twist: Numbers) -> Numbers:
+    return [*product(rotation, twist[:3]), *product(rotation, twist[3:])]
 
 
 def _turned_out(rotation: Matrix, position: Numbers, twist: Numbers) -> Numbers:
     """Ad of a pose times a twist."""
-    w, v = product(rotation, twist[:3]), product(rotation, twist[3:])
-    return [*w, *plus(v, vector_cross(position, w))]
+    turned = _turned(rotation, twist)
+    return [*turned[:3], *plus(turned[3:], cross(position, turned[:3]))]
 
 
 def _body_derivatives(columns: list[Numbers], rates: list[Numbers], orders: int) -> list[list[Numbers]]:
@@ -210,7 +208,7 @@ def _space_derivatives(
             before = [plus(x, _rate(levels, rates, i, k)) for k, x in enumerate(before)]
         levels.append(
             [
-                _leibniz(twists[i], [[sign * x for x in level[i]] for level in levels], order, _bracket)
+                leibniz_sum(twists[i], [[sign * x for x in level[i]] for level in levels], order, _bracket)
                 for i in range(len(columns))
             ]
         )
@@ -233,7 +231,7 @@ def _world_aligned_derivatives(columns: list[Numbers], rates: list[Numbers], ord
             level.append(
                 [
                     *about_fixed[order + 1][i][:3],
-                    *plus(about_fixed[order + 1][i][3:], _leibniz(turning, lever, order + 1, vector_cross)),
+                    *plus(about_fixed[order + 1][i][3:], leibniz_sum(turning, lever, order + 1, cross)),
                 ]
             )
         levels.append(level)
@@ -250,17 +248,6 @@ _DERIVATIVES: dict[str, Callable[[list[Numbers], list[Numbers], int], list[list[
 def _rate(levels: list[list[Numbers]], rates: list[Numbers], i: int, order: int) -> Numbers:
     """Derivative of a joint's twist: of its column times its rate."""
     return [leibniz([level[i][r] for level in levels], rates[i], order, lambda a, b: a * b) for r in range(6)]
-
-
-def _leibniz(
-    left: Sequence[Numbers], right: Sequence[Numbers], order: int, product: Callable[[Numbers, Numbers], Numbers]
-) -> Numbers:
-    """Derivative of a product, without the terms of constants."""
-    total: Numbers = []
-    for j in range(order + 1):
-        term = [comb(order, j) * x for x in product(left[j], right[order - j])]
-        total = plus(total, term) if total else term
-    return total
 
 
 def _poses(tree: LinkTree, q: Sequence[Scalar]) -> tuple[Matrix, Numbers, list[tuple[Numbers, Numbers]]]:
@@ -284,7 +271,6 @@ def _poses(tree: LinkTree, q: Sequence[Scalar]) -> tuple[Matrix, Numbers, list[t
 
 
 def _path(tree: LinkTree) -> list[Link]:
-    """Links from the base to that of the first tool."""
     path, i = [], tree.tools[0][0]
     while i >= 0:
         path.append(tree.links[i])
@@ -296,7 +282,7 @@ def _column(link: Link, axis: Numbers, lever: Numbers) -> Numbers:
     """Twist of a unit rate, about a point at ``lever`` from the axis."""
     if not link.turns:
         return [0, 0, 0, *axis]
-    return [*axis, *plus(vector_cross(axis, lever), [link.pitch * x for x in axis])]
+    return [*axis, *plus(cross(axis, lever), [link.pitch * x for x in axis])]
 
 
 def _by_joint(tree: LinkTree, path: Sequence[Link], columns: Sequence[Numbers]) -> list[Numbers]:
@@ -308,12 +294,11 @@ def _by_joint(tree: LinkTree, path: Sequence[Link], columns: Sequence[Numbers]) 
 
 
 def _velocity_at(point: Sequence[float], w: Vector, v: Vector) -> Vector:
-    """Velocity v + w x point."""
-    return add(v, [-x for x in cross(point, w)])
+    return plus(v, [-x for x in cross(point, w)])
 
 
 def _bracket(a: Numbers, b: Numbers) -> Numbers:
-    return [*vector_cross(a[:3], b[:3]), *plus(vector_cross(a[:3], b[3:]), vector_cross(a[3:], b[:3]))]
+    return [*cross(a[:3], b[:3]), *plus(cross(a[:3], b[3:]), cross(a[3:], b[:3]))]
 
 
 def center_of_mass(tree: LinkTree, states: Sequence[Sequence[Scalar]]) -> list[list[Scalar]]:
@@ -336,7 +321,6 @@ def first_moment(
     """Mass of all links, and first moment of mass in the base frame with time derivatives, from the tips to the base.
 
     Args:
-        tree, states: as above.
         with_base: whether to add the base.
     """
     orders = len(states)
@@ -350,9 +334,9 @@ def first_moment(
         moment = [x, y, z + masses[i] * (link.pitch * q + Jet.constant(link.offset, orders))]
         if link.turns:
             moment = Angle(*shifted_sincos(q[0], link.angle), q.rate).back().turned(moment)
-        moment = add(rotated(link.rotation.tolist(), moment), _constant(masses[i] * link.translation, orders))
+        moment = plus(product(link.rotation.tolist(), moment), _constant(masses[i] * link.translation, orders))
         masses[link.parent] += masses[i]
-        moments[link.parent] = add(moments[link.parent], moment)
+        moments[link.parent] = plus(moments[link.parent], moment)
     return masses[-1], [[x[k] for x in moments[-1]] for k in range(orders)]
 
 

@@ -138,7 +138,6 @@ def tree_in_frames(robot: Robot, frames: Sequence[Array], *, regrouped: bool = T
     """Links of a robot in given frames.
 
     Args:
-        robot: the robot.
         frames: for each joint, the pose (4, 4) of the link frame in the robot's body frame; z along the joint axis.
         regrouped: whether to regroup inertias.
     """
@@ -161,7 +160,6 @@ def tree_in_frames(robot: Robot, frames: Sequence[Array], *, regrouped: bool = T
 
 
 def _second_moment(inertia: Array) -> Array:
-    """Integral of r r' dm (3, 3) of a body with an inertia (3, 3)."""
     return 0.5 * np.trace(inertia) * np.eye(3) - inertia
 
 

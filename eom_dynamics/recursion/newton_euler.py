@@ -26,7 +26,7 @@ from typing import Any
 from ..jet import Jet
 from .links import Link, LinkTree
 from .passive_efforts import passive_efforts
-from .scalars import Angle, Scalar, Vector, add, cross, rotated, scaled, shifted_sincos, vector_cross
+from .scalars import Angle, Numbers, Scalar, Vector, cross, leibniz_sum, plus, product, shifted_sincos
 
 
 def inverse_dynamics(
@@ -35,7 +35,6 @@ def inverse_dynamics(
     """Joint efforts and their time derivatives.
 
     Args:
-        tree: links of the robot.
         states: q, qd, qdd, …, at least these three; one scalar for each joint variable.
         wrench: W, Wd, …, the wrenches that the robot exerts on its surroundings at its tools and their time
             derivatives; six scalars for each tool, moment first, in the tool's frame. Omitted ones are zero.
@@ -70,8 +69,8 @@ def inverse_dynamics_on_base(
     done = outward_and_inward_pass(tree, states, wrench, motion, reaction=True)
     force, moment = done.forces[-1], done.moments[-1]
     h, p = tree.base.first_moment.tolist(), motion.p
-    force = add(force, add(scaled(tree.base.mass, p), motion.U.times(h)))
-    moment = add(moment, add(motion.U.axial(tree.base.second_moment), cross(h, p)))
+    force = plus(force, plus([tree.base.mass * x for x in p], motion.U.times(h)))
+    moment = plus(moment, plus(motion.U.axial(tree.base.second_moment), cross(h, p)))
     orders = len(states) - 2
     return done.efforts, [[x[k] for x in (*moment, *force)] for k in range(orders)]
 
@@ -86,17 +85,12 @@ def specific_force(w: Vector, v: Vector, gravity: Sequence[Scalar]) -> Vector:
     Returns:
         p, known to one order less than the twist.
     """
-    orders = len(w[0]) - 1
-    # By Leibniz' rule on dg/dt = g x w.
-    levels: list[list[Scalar]] = [list(gravity)]
-    for k in range(orders - 1):
-        rate: list[Scalar] = [0.0] * 3
-        for j in range(k + 1):
-            turning = vector_cross(levels[j], [x[k - j] for x in w])
-            rate = [total + comb(k, j) * term for total, term in zip(rate, turning, strict=True)]
-        levels.append(rate)
-    turned = [Jet([level[i] for level in levels]) for i in range(3)]
-    transport = vector_cross(w, v)
+    rates: list[Numbers] = [list(level) for level in zip(*w, strict=True)]
+    levels: list[Numbers] = [list(gravity)]  # dg/dt = g x w
+    for k in range(len(rates) - 2):
+        levels.append(leibniz_sum(levels, rates, k, cross))
+    turned = [Jet(column) for column in zip(*levels, strict=True)]
+    transport = cross(w, v)
     return [v[i].rate + transport[i] - turned[i] for i in range(3)]
 
 
@@ -119,14 +113,14 @@ def outward_and_inward_pass(
         motions.append(motion)
         # Here rather than in the inward pass, so that compiled code has fewer values to keep between the passes.
         first_moment = link.first_moment.tolist()
-        forces.append(add(scaled(link.mass, motion.p), motion.U.times(first_moment)))
-        moments.append(add(motion.U.axial(link.second_moment), cross(first_moment, motion.p)))
+        forces.append(plus([link.mass * x for x in motion.p], motion.U.times(first_moment)))
+        moments.append(plus(motion.U.axial(link.second_moment), cross(first_moment, motion.p)))
     zero = [Jet.constant(0.0, orders) for _ in range(3)]
     forces.append(zero)  # the base, with the index -1 of a parent
     moments.append(zero)
     for k, (i, pose) in enumerate(tree.tools if len(wrench) else ()):
         moment, force = _at_tool(pose, [row[6 * k : 6 * k + 6] for row in wrench], orders)
-        moments[i], forces[i] = add(moments[i], moment), add(forces[i], force)
+        moments[i], forces[i] = plus(moments[i], moment), plus(forces[i], force)
 
     rubbing = tree.joint_friction(states[1 : orders + 1])
     passive = passive_efforts(tree.passive, tree.n, states[:orders])
@@ -139,8 +133,8 @@ def outward_and_inward_pass(
         efforts[link.coordinate] = efforts[link.coordinate] + link.ratio * effort
         if link.parent >= 0 or reaction:
             to_parent = _inward(link, motion, force, moment)
-            forces[link.parent] = add(forces[link.parent], to_parent[0])
-            moments[link.parent] = add(moments[link.parent], to_parent[1])
+            forces[link.parent] = plus(forces[link.parent], to_parent[0])
+            moments[link.parent] = plus(moments[link.parent], to_parent[1])
     rows = [[effort[k] for effort in efforts] for k in range(orders)]
     return Passes(rows, motions, forces, moments)
 
@@ -225,10 +219,9 @@ def moving_base(w: Vector, p: Vector) -> LinkMotion:
 
 
 def _outward(link: Link, q: Jet, parent: LinkMotion) -> LinkMotion:
-    """Motion of a link from that of its parent."""
     into = link.rotation.T.tolist()
-    w = rotated(into, parent.w)
-    p = rotated(into, add(parent.p, parent.U.times(link.translation.tolist())))
+    w = product(into, parent.w)
+    p = product(into, plus(parent.p, parent.U.times(link.translation.tolist())))
     angle = None
     if link.turns:
         angle = Angle(*shifted_sincos(q[0], link.angle), q.rate)
@@ -238,19 +231,18 @@ def _outward(link: Link, q: Jet, parent: LinkMotion) -> LinkMotion:
     shift = link.pitch * q + Jet.constant(link.offset, len(q))
     x, y, z = U.times_z(shift)
     twice = 2.0 * shift.rate
-    p = add(p, [x + w[1] * twice, y - w[0] * twice, z + shift.rate.rate])
+    p = plus(p, [x + w[1] * twice, y - w[0] * twice, z + shift.rate.rate])
     return LinkMotion(w=w, p=p, U=U, angle=angle, shift=shift)
 
 
 def _inward(link: Link, motion: LinkMotion, force: Vector, moment: Vector) -> tuple[Vector, Vector]:
-    """Force and moment in the parent's frame and about its origin."""
     moment = [moment[0] - motion.shift * force[1], moment[1] + motion.shift * force[0], moment[2]]
     if motion.angle is not None:
         back = motion.angle.back()
         force, moment = back.turned(force), back.turned(moment)
     out = link.rotation.tolist()
-    force, moment = rotated(out, force), rotated(out, moment)
-    return force, add(moment, cross(link.translation.tolist(), force))
+    force, moment = product(out, force), product(out, moment)
+    return force, plus(moment, cross(link.translation.tolist(), force))
 
 
 def _at_tool(pose: Any, wrench: Sequence[Sequence[Scalar]], orders: int) -> tuple[Vector, Vector]:
@@ -258,8 +250,8 @@ def _at_tool(pose: Any, wrench: Sequence[Sequence[Scalar]], orders: int) -> tupl
     rows = list(wrench)[:orders] + [[0.0] * 6] * (orders - len(wrench))
     components = [Jet([row[i] for row in rows]) for i in range(6)]
     R, r = pose[:3, :3].tolist(), pose[:3, 3].tolist()
-    moment, force = rotated(R, components[:3]), rotated(R, components[3:])
-    return add(moment, cross(r, force)), force
+    moment, force = product(R, components[:3]), product(R, components[3:])
+    return plus(moment, cross(r, force)), force
 
 
 def _square(x: Jet) -> Jet:

@@ -59,7 +59,6 @@ def passive_efforts(joints: Sequence[PassiveJoint], n: int, positions: Sequence[
 
     Args:
         joints: of :func:`passive_joints`.
-        n: number of joint variables.
         positions: q, qd, …, one scalar for each joint variable.
 
     Returns:

@@ -76,7 +76,6 @@ def carrying(tree: LinkTree, payload: Sequence[Scalar]) -> LinkTree:
     Efforts are linear in its parameters; jets of these carry their rates into the time derivatives of the efforts.
 
     Args:
-        tree: links of the robot.
         payload: for each tool mass, first moment (x, y, z) and inertia (xx, xy, xz, yy, yz, zz) of the body about the
             origin of the tool's frame and along its axes; kg, kg m, kg m².
     """

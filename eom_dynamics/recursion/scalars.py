@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from math import comb, pi
 from typing import Any, TypeAlias
 
@@ -36,9 +36,20 @@ def dot(a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalar:
     return total
 
 
-def vector_cross(a: Sequence[Scalar], b: Sequence[Scalar]) -> Numbers:
+def cross(a: Sequence[Scalar], b: Sequence[Scalar]) -> Numbers:
     """a x b."""
     return [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
+
+
+def leibniz_sum(
+    left: Sequence[Numbers], right: Sequence[Numbers], order: int, multiply: Callable[[Numbers, Numbers], Numbers]
+) -> Numbers:
+    """Derivative of a product of vectors with time derivatives, by Leibniz' rule."""
+    total: Numbers = []
+    for j in range(order + 1):
+        term = [comb(order, j) * x for x in multiply(left[j], right[order - j])]
+        total = plus(total, term) if total else term
+    return total
 
 
 def product(matrix: Sequence[Sequence[Scalar]], vector: Sequence[Scalar]) -> Numbers:
@@ -108,24 +119,3 @@ def shifted_sincos(q: Scalar, angle: float) -> tuple[Scalar, Scalar]:
         return sincos(q + angle)
     s, c = sincos(q)
     return ((s, c), (c, -s), (-s, -c), (-c, s))[round(quarters) % 4]
-
-
-def add(a: Vector, b: Vector) -> Vector:
-    """Sum of two vectors."""
-    return [x + y for x, y in zip(a, b, strict=True)]
-
-
-def scaled(factor: float, a: Vector) -> Vector:
-    """A constant times a vector."""
-    return [factor * x for x in a]
-
-
-def cross(c: Sequence[float], a: Vector) -> Vector:
-    """Cross product of a constant vector with a vector."""
-    x, y, z = c
-    return [y * a[2] - z * a[1], z * a[0] - x * a[2], x * a[1] - y * a[0]]
-
-
-def rotated(matrix: list[list[float]], a: Vector) -> Vector:
-    """A constant matrix times a vector."""
-    return [row[0] * a[0] + row[1] * a[1] + row[2] * a[2] for row in matrix]

@@ -48,7 +48,6 @@ def perturbed(
     """Robot with other springs, bodies and motors.
 
     Args:
-        robot: the robot.
         stiffness: relative change of the efforts of all springs at a given deflection: 0.1 is 10 % stiffer.
         mass: relative change of all masses and inertias, at the same centers of mass.
         rotor_inertia: relative change of all rotor inertias.
@@ -224,7 +223,6 @@ def motor_references(
     """Motor references by flatness, and for a rigid arm.
 
     Args:
-        known: model of the arm.
         states: q, qd, qdd, qddd, qdddd of the links, each (…, n).
 
     Returns:
@@ -250,8 +248,6 @@ def motor_control(known: ElasticPlant, motion: SupportsDerivatives, natural_freq
     """Control law of motor efforts (G F, m) for every gain and feedforward.
 
     Args:
-        known: model of the arm.
-        motion: motion of the links.
         natural_frequency: (G,) of the motors' PD, rad/s.
         start: time of the mass matrix whose diagonal the gains at rigid joints include, s.
     """

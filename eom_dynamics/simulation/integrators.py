@@ -76,8 +76,6 @@ def integrated(
         robot: name of the robot, for errors.
         rate: time derivative of y; NaN where the integrator shall try a shorter step.
         span: first and last time, s.
-        y: at the first time.
-        options: of ``solve_ivp``.
 
     Raises:
         SimulationError: the rate at the start is not finite, or the integrator cannot continue.

@@ -124,8 +124,6 @@ class Stepper:
         """State (2n + 2m,) after one period, with a constant drive reference.
 
         Args:
-            state: present state.
-            servo: present command.
             wrench: W (6,), or (k, 6) of k tools, that the robot exerts at its tools, constant over the period, as for
                 :meth:`ElasticPlant.tool_efforts`; by default none.
 
@@ -169,8 +167,6 @@ class Stepper:
         """Efforts (n,) between motors and links, N m or N.
 
         Args:
-            state: present state.
-            servo: present command.
             qdd: accelerations of the links (n,), which accelerate rotors at rigid joints, rad/s² or m/s².
         """
         plant, arm = self.plant, self.plant.arm

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """All backends against the closed form, for states and batches in any memory layout."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -84,7 +82,6 @@ LAYOUTS: dict[str, Callable[[Array], Any]] = {
     ("name", "backend"), [("iiwa", "native"), ("mixed_chain", "casadi"), ("mixed_chain", "numpy")], ids=str
 )
 def test_memory_layouts(name: str, backend: str, layout: str) -> None:
-    """A batch in this layout, and some of its states."""
     x, convert = reference(name), LAYOUTS[layout]
     run = dynamics(name, backend).inverse_dynamics
     states, wrench = [convert(s) for s in x.states], [convert(W) for W in x.wrench]
@@ -95,7 +92,6 @@ def test_memory_layouts(name: str, backend: str, layout: str) -> None:
 
 @pytest.fixture
 def frequent_switches() -> Iterator[None]:
-    """Let Python switch threads as often as it can."""
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     yield

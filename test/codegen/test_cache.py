@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cache of compiled code: no damaged, foreign or outdated entry is loaded; failed builds leave nothing behind."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import errno
@@ -35,7 +33,6 @@ KEY = "0123abcd"
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty cache."""
     folder = tmp_path / "cache"
     monkeypatch.setenv("EOM_DYNAMICS_CACHE", str(folder))
     monkeypatch.delenv("CC", raising=False)
@@ -50,8 +47,6 @@ def assert_right(dynamics: Dynamics) -> None:
 
 
 class Build:
-    """Writes the same content each time, and counts its calls."""
-
     def __init__(self, content: bytes = b"compiled") -> None:
         self.content, self.count = content, 0
 
@@ -65,7 +60,6 @@ def entries(folder: Path) -> list[str]:
 
 
 def entry(key: str, build: Callable[[Path], None]) -> Path:
-    """Path of the entry for a key, after it was asked for."""
     cached(key, build)
     return cache_directory() / f"{key}.so"
 
@@ -192,8 +186,6 @@ def _read_only(*arguments: Any, **keywords: Any) -> Any:
 
 
 class TestKey:
-    """Properties on which the key of a kernel depends."""
-
     def key(self, robot: Robot, monkeypatch: pytest.MonkeyPatch) -> str:
         keys = []
 
@@ -295,8 +287,6 @@ class TestFallback:
 
     @pytest.fixture
     def cc(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-        """Replace the compiler by a shell script."""
-
         def put(script: str) -> None:
             path = tmp_path / "cc"
             path.write_text(f"#!/bin/sh\n{script}\n")
@@ -305,20 +295,17 @@ class TestFallback:
 
         return put
 
-    def test_no_compiler(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-        monkeypatch.setenv("PATH", str(tmp_path))
-        self.fallback(r"no C compiler found \(cc, gcc, clang\); install gcc")
-
     @pytest.mark.parametrize(
-        ("cc", "reason"),
+        ("name", "value", "reason"),
         [
-            ("/nonexistent -m64", r"no C compiler found \(CC=/nonexistent\)"),
-            ("/", r"no C compiler found \(CC=/\)"),
-            ("gcc 'x", """CC="gcc 'x" is not a valid command: No closing quotation; correct or unset it"""),
+            ("PATH", "/nonexistent", r"no C compiler found \(cc, gcc, clang\); install gcc"),
+            ("CC", "/nonexistent -m64", r"no C compiler found \(CC=/nonexistent\)"),
+            ("CC", "/", r"no C compiler found \(CC=/\)"),
+            ("CC", "gcc 'x", """CC="gcc 'x" is not a valid command: No closing quotation; correct or unset it"""),
         ],
     )
-    def test_compiler_that_does_not_exist(self, cc: str, reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("CC", cc)
+    def test_no_compiler(self, name: str, value: str, reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv(name, value)
         self.fallback(reason)
 
     def test_neither_a_compiler_nor_casadi(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -376,7 +363,6 @@ class TestFallback:
             Dynamics(CASE.robot, backend="native")
 
     def test_python_headers_are_missing(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-        """The kernel itself needs none, but calls take longer."""
         monkeypatch.setattr("sysconfig.get_path", lambda name: str(tmp_path))
         with pytest.warns(KernelWarning, match="no Python headers in .*each call will take"):
             dynamics = Dynamics(CASE.robot)
@@ -397,8 +383,6 @@ def compute(results: Any, environment: dict[str, str]) -> None:
 
 
 class TestProcesses:
-    """Several processes use the cache at the same time."""
-
     context = multiprocessing.get_context("fork")
 
     def start(self, results: Any, **environment: str) -> multiprocessing.process.BaseProcess:

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Declared signatures of compiled methods: those of the methods themselves."""
 
-from __future__ import annotations
-
 import inspect
 from dataclasses import replace
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The emitted elementary functions against 200 bits, and over lanes against one by one."""
 
-from __future__ import annotations
-
 import ctypes
 import itertools
 import math

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Emitted C: compiles without warnings, stays within its arrays, and gives the same bits for a state and a batch."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -45,7 +43,6 @@ def neighbours_program() -> Program:
 
 @pytest.fixture(scope="module", params=lane_flags())
 def lanes(request: pytest.FixtureRequest) -> list[str]:
-    """Compiler flags for one width of vectors."""
     return lane_flags()[request.param]
 
 
@@ -134,6 +131,16 @@ def test_kernels_need_no_libraries() -> None:
             "#include <stddef.h>",
             "#include <stdint.h>",
         }
+
+
+@pytest.mark.parametrize("program", ["inverse_dynamics", "mass_matrix"])
+def test_kernels_have_no_variables_that_threads_share(program: str, tmp_path: Path) -> None:
+    """No writable static data; whatever a thread writes is in arrays of its own."""
+    source = c_source(PROGRAMS[program](load_robot("iiwa")))
+    assert compile_c([source], tmp_path, "-std=gnu11", "-O1", "-march=native", "-c").returncode == 0
+    symbols = subprocess.run(["nm", "built"], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    kinds = {line.split()[-2] for line in symbols.splitlines()}
+    assert "T" in kinds and not kinds & set("BbCDdGgSs"), symbols
 
 
 @settings(max_examples=2)

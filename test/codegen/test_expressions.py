@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Traced programs: exact, without redundant operations, and the same by every backend."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from fractions import Fraction
 from importlib.util import find_spec
@@ -138,7 +136,6 @@ def hardening(x: Jet, stiffness: Any) -> Jet:
 
 
 def root_of(target: Any, stiffness: Any) -> Any:
-    """The deflection of a cubic spring."""
     line = target / stiffness
     bounds = elementary.select(target, 0.0, line), elementary.select(target, line, 0.0)
     return elementary.root(hardening, target, bounds, line, (stiffness,))

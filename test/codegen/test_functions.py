@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compiled functions: stages one after the other, keywords with defaults, named results, refusals and memory."""
 
-from __future__ import annotations
-
 import gc
 import sys
 from collections.abc import Callable, Mapping
@@ -101,7 +99,6 @@ def fast(function: CompiledFunction) -> Call:
 
 
 def one_after_the_other(backend: str, count: int, inputs: Mapping[str, Array]) -> Motors:
-    """The same by a call of each kernel."""
     rows = {name: x.reshape(-1, x.shape[-1]) for name, x in inputs.items()}
     links, springs = stages(backend)
     efforts = [np.empty((count, N)) for _ in EFFORTS]
@@ -224,21 +221,6 @@ class TestArguments:
         with pytest.raises(TypeError, match="a keyword argument without a default is missing"):
             needing(*numbers(5, N))
 
-    def test_a_check_of_its_own(self) -> None:
-        """It takes what the general check refuses."""
-        keyword = Keyword(
-            "deflection", joint_vectors("delta"), alone=True, check=lambda value, samples: [np.full(N, value)]
-        )
-        signature = Signature(SIGNATURE.arguments, SIGNATURE.results, (WRENCH, STIFFNESS, keyword), Motors)
-        checking = CompiledFunction(signature, stages("native"), intermediate={"taud": N, "taudd": N})
-        for samples in ((), (9,)):
-            x = inputs(*samples)
-            assert_same(
-                called(checking.state_call(), x | {"delta": 0.5}),
-                called(checking, x | {"delta": np.full(N, 0.5)}),
-                *samples,
-            )
-
     ONES = np.ones(N)
     CALLS: tuple[tuple[tuple[Any, ...], dict[str, Any], str], ...] = (
         ((ONES,) * 2, {}, "3 to 5 arguments are required, 2 are given"),
@@ -334,7 +316,6 @@ class TestTables:
                 CompiledFunction(SIGNATURE, given, intermediate=vectors)
 
     def test_more_vectors_than_the_caller_supports(self) -> None:
-        """The function is called in its place."""
         count = 40
         names = [f"x{k}" for k in range(count)]
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loaded code does not depend on its cache entry any more, and is loaded once for the same contents."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import shutil

@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Emitted C and the compiled caller under the sanitizers of the compiler: memory, undefined behaviour, data races."""
-
-from __future__ import annotations
+"""Emitted C and the compiled caller under the sanitizers of the compiler: memory and undefined behaviour."""
 
 import os
 import subprocess
@@ -9,20 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from chains import fixed_case
 from compilation import supports
 from paths import ROOT
-
-from eom_dynamics import Robot
-from eom_dynamics.codegen.emit_c import c_source
-from eom_dynamics.codegen.program import c_name
-from eom_dynamics.codegen.programs import PROGRAMS
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(1800)]
 
 MEMORY = ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
-THREADS = ("-g", "-pthread", "-fsanitize=thread")
-
 # Tests that call kernels and the caller in all their ways, and the compiled inverse kinematics.
 CALLS = (
     "codegen/test_caller.py",
@@ -31,8 +21,6 @@ CALLS = (
     "codegen/test_backends.py",
     "kinematics/test_inverse.py",
 )
-
-DRIVER = Path(__file__).with_name("batch_in_threads.c")
 
 OVERRUN = """
 import ctypes
@@ -47,23 +35,17 @@ print("not found")
 """
 
 
-def flags_or_skip(folder: Path, flags: tuple[str, ...]) -> tuple[str, ...]:
-    """The flags, where the compiler has the sanitizers and they run here."""
-    if not supports(folder, *flags):
-        pytest.skip("the sanitizers are not installed, or do not run here")
-    return flags
-
-
 def under_memory_sanitizers(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
     """Run Python with kernels and the caller compiled for the sanitizers, which must be loaded first."""
-    flags = flags_or_skip(folder, MEMORY)
+    if not supports(folder, *MEMORY):
+        pytest.skip("the sanitizers are not installed, or do not run here")
     libraries = [
         subprocess.run(["gcc", f"-print-file-name={name}"], capture_output=True, text=True, check=True).stdout.strip()
         for name in ("libasan.so", "libubsan.so")
     ]
     environment = {
         **os.environ,
-        "CC": " ".join(["gcc", *flags]),
+        "CC": " ".join(["gcc", *MEMORY]),
         "EOM_DYNAMICS_CACHE": str(folder / "cache"),
         "LD_PRELOAD": ":".join(libraries),
         # Python keeps objects until it ends. Its own allocator would hide what lies beside them.
@@ -90,30 +72,3 @@ def test_the_sanitizers_find_an_overrun(tmp_path: Path) -> None:
     done = under_memory_sanitizers(tmp_path, "-c", OVERRUN)
     assert done.returncode != 0 and "not found" not in done.stdout
     assert "AddressSanitizer: heap-buffer-overflow" in done.stderr
-
-
-@pytest.mark.parametrize("robot", ["mixed_chain", "iiwa"])
-@pytest.mark.parametrize("name", ["inverse_dynamics", "mass_matrix"])
-def test_batches_in_threads(robot: str, name: str, tmp_path: Path) -> None:
-    done = in_threads(fixed_case(robot, 0).robot, name, tmp_path)
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert not done.stderr
-
-
-def test_the_sanitizer_finds_threads_that_write_the_same_rows(tmp_path: Path) -> None:
-    done = in_threads(fixed_case("planar_2r", 0).robot, "inverse_dynamics", tmp_path, "-DOVERLAP=1")
-    assert done.returncode != 0
-    assert "ThreadSanitizer: data race" in done.stderr
-
-
-def in_threads(robot: Robot, name: str, folder: Path, *defines: str) -> subprocess.CompletedProcess[str]:
-    """Compile the program of a robot with the driver, and run it."""
-    flags = flags_or_skip(folder, THREADS)
-    program = PROGRAMS[name](robot)
-    source, built = folder / "program.c", folder / "built"
-    source.write_text(c_source(program))
-    sizes = {"INPUTS": program.inputs.values(), "OUTPUTS": program.outputs.values()}
-    given = [f"-D{key}={','.join(map(str, numbers))}" for key, numbers in sizes.items()]
-    command = ["gcc", "-O1", "-march=native", *flags, *given, *defines, f"-DBATCH={c_name(name)}_batch"]
-    subprocess.run([*command, source, DRIVER, "-o", built, "-lm"], check=True, capture_output=True, text=True)
-    return subprocess.run([built], capture_output=True, text=True, check=False)

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The emitted sine and cosine against 1300 bits, for each width of vectors that this processor has."""
 
-from __future__ import annotations
-
 import math
 import re
 from functools import cache
@@ -49,7 +47,6 @@ Array = np.ndarray
 
 @pytest.fixture(scope="module", params=VARIANTS)
 def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> CompiledProgram:
-    """sin x and cos x, over lanes or one by one."""
     if request.param.startswith("one by one"):
         batch = ONE_BY_ONE
     else:
@@ -76,7 +73,6 @@ def exact(x: float) -> tuple[mpmath.mpf, mpmath.mpf]:
 
 
 def largest_error(program: CompiledProgram, x: Array) -> float:
-    """In ulp of the exact values."""
     worst = 0.0
     for angle, *values in zip(x.tolist(), *(y.tolist() for y in sincos(program, x)), strict=True):
         for value, expected in zip(values, exact(angle), strict=True):

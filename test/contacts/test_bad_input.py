@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Contacts that cannot be, and arguments of the wrong shape, are named."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 import sys

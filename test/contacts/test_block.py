@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A block on a table that is pushed: it sticks, tilts and slips as elementary statics and Coulomb's law say."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np
@@ -36,19 +34,6 @@ def push(force: float, height: float, angle: float = 0.0) -> Array:
 
 
 STILL = np.zeros(6)
-
-
-@pytest.mark.parametrize("angle", [0.0, 0.7, 2.5])
-def test_a_weak_push_is_held(angle: float) -> None:
-    force, height = 0.5 * FRICTION * WEIGHT, 0.08
-    found = block().forward_dynamics(STILL, STILL, push(force, height, angle))
-    wrench = found.forces["bottom"]
-    assert np.max(np.abs(found.acceleration)) < 1e-13
-    along = np.array([np.cos(angle), np.sin(angle)])
-    assert wrench[3:] == pytest.approx([*(-force * along), WEIGHT], rel=1e-12)
-    # The centre of pressure moves ahead by h F / (m g).
-    assert np.array([-wrench[1], wrench[0]]) / wrench[5] == pytest.approx(force * height / WEIGHT * along, rel=1e-12)
-    assert block().margins(found.forces)["bottom"] > 0
 
 
 def test_it_slips_at_the_friction_limit() -> None:

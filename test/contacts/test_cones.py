@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Friction cones and contact wrench cones against brute-force membership, by linear programs over their generators."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from chains import numbers

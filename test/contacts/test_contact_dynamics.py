@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arms in contact: against Pinocchio, differences, and the conservation of energy."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
@@ -76,8 +74,12 @@ def velocity_by_differences(robot: Robot, contact: Contact, motion: Callable[[fl
     return (twist @ axes).ravel()[-contact.size :]
 
 
-def check_derivatives(robot: Robot, contacts: list[Contact], states: Array) -> None:
+@settings(max_examples=4)  # tracing the Jacobians of so many frames takes a second for each tree
+@given(st.data(), trees(max_joints=3))
+def test_velocities_and_jacobians_of_random_trees(data: st.DataObject, tree: Robot) -> None:
     """Velocities, from q and three rates, and Jacobians with two derivatives."""
+    robot = named_apart(tree)
+    contacts, states = data.draw(contacts_of(robot)), data.draw(numbers(1.0, (4, robot.n)))
     dynamics, motion = in_contact(robot, *contacts), polynomial_motion(states)
     q, *rates = states
     velocity = dynamics.velocity(q, *rates)
@@ -92,25 +94,6 @@ def check_derivatives(robot: Robot, contacts: list[Contact], states: Array) -> N
         moved = derivative(lambda t, k=k: dynamics.jacobian_derivatives(*motion(t)[: k + 1])[k])
         assert deviation(J[k + 1], moved, floor=1.0) < 1e-10
     assert deviation(dynamics.bias_acceleration(q, rates[0]), J[1] @ rates[0], floor=1.0) < 1e-14
-
-
-@settings(max_examples=4)  # tracing the Jacobians of so many frames takes a second for each tree
-@given(st.data(), trees(max_joints=3))
-def test_velocities_and_jacobians_of_random_trees(data: st.DataObject, tree: Robot) -> None:
-    robot = named_apart(tree)
-    check_derivatives(robot, data.draw(contacts_of(robot)), data.draw(numbers(1.0, (4, robot.n))))
-
-
-@pytest.mark.parametrize(("name", "frame", "on"), [("iiwa", -1, 2), ("dual_arm", 4, 8)])
-def test_velocities_and_jacobians_where_both_bodies_move(name: str, frame: int, on: int) -> None:
-    robot, rng = load_robot(name), np.random.default_rng(4)
-    names, pose = [joint.name for joint in robot.joints], lie.pose(axes_of_normal([0.3, -0.5, -1.0]), [0.1, 0.2, -0.3])
-    contacts: list[Contact] = [
-        SurfaceContact("own axes", names[frame], 0.5, corners=CORNERS, pose=pose, on=names[on]),
-        SurfaceContact("axes", names[frame], 0.5, corners=CORNERS, pose=pose, axes=pose[:3, :3], on=names[on]),
-        PointContact("wall", names[frame], 0.5, pose=pose, axes=axes_of_normal([1.0, 2.0, 0.5])),
-    ]
-    check_derivatives(robot, contacts, rng.uniform(-1, 1, (4, robot.n)))
 
 
 def pressing(name: str) -> tuple[Robot, list[Contact]]:
@@ -128,10 +111,7 @@ def pressing(name: str) -> tuple[Robot, list[Contact]]:
     ]
 
 
-ARMS = pytest.mark.parametrize("name", ["iiwa", "panda", "ur5e"])
-
-
-@ARMS
+@pytest.mark.parametrize("name", ["iiwa", "panda", "ur5e"])
 def test_against_pinocchio(name: str) -> None:
     pin = pytest.importorskip("pinocchio")
     from pinocchio_contacts import PinocchioContacts
@@ -167,7 +147,6 @@ def test_against_pinocchio(name: str) -> None:
 
 @cache
 def held(name: str) -> tuple[ContactDynamics, Array, Array, Array]:
-    """An arm in contact, with q, rates at which its contacts stick, and efforts."""
     robot, contacts = pressing(name)
     dynamics = in_contact(robot, *contacts)
     q, v, tau = np.random.default_rng(3).uniform(-1, 1, (3, robot.n))

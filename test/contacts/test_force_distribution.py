@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Distribution of contact forces, by least squares and inside friction cones, for a block and for an arm."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np
@@ -42,7 +40,6 @@ WEIGHTS = np.linspace(1, 3, 15), np.linspace(0.0, 2.0, 4)
 
 
 def spread(cones: str | int | None, friction: float = 0.6, **keywords: Array) -> tuple[Array, Array, Array]:
-    """Forces, efforts and residual."""
     arguments = {"reference": np.zeros(15), "limits": None} | keywords
     found = distribute(stance(friction), J, STANDING, 6, arguments["reference"], cones, *WEIGHTS, arguments["limits"])
     return np.concatenate(list(found.forces.values())), found.tau, found.residual
@@ -65,7 +62,6 @@ def test_least_squares_meet_the_conditions_of_lagrange() -> None:
 
 
 def test_a_base_that_contacts_cannot_hold_has_a_residual() -> None:
-    """A point cannot hold the moment."""
     point = [PointContact("hand", "body", 0.6)]
     found = distribute(point, J[12:], STANDING, 6, np.zeros(3), None, 1.0, 0.0, None)
     missed = STANDING[:6] - J[12:, :6].T @ found.forces["hand"]

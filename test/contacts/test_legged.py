@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Talos and a quadruped on their feet, against Pinocchio's constrained dynamics, and rates against differences."""
 
-from __future__ import annotations
-
 import warnings
 from functools import cache
 from typing import Any, NamedTuple
@@ -25,8 +23,6 @@ STANCES = pytest.mark.parametrize(("name", "feet"), CASES, ids=[f"{name} on {fee
 
 
 class State(NamedTuple):
-    """Configuration, rates at which the feet stick, joint efforts."""
-
     pose: Array
     q: Array
     nu: Array
@@ -62,8 +58,6 @@ def standing(name: str, feet: int) -> tuple[ContactDynamics, State]:
 
 
 class Peer:
-    """The robot in Pinocchio, with its contacts."""
-
     def __init__(self, name: str, contacts: tuple[Contact, ...]) -> None:
         self.pin = pytest.importorskip("pinocchio")
         from pinocchio_contacts import PinocchioContacts

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Limits of joints and motors: checks of states and commands, and violations."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Feedforward of elastic joints: formulas, mixtures with rigid joints, arguments."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -11,7 +9,7 @@ from chains import fixed_case, packaged_parameters
 from differences import derivative, deviation, polynomial_motion
 from textbook import planar_2r
 
-from eom_dynamics import ElasticArm, RobotDescriptionError, load_robot
+from eom_dynamics import ElasticArm, load_robot
 
 INF, NAN = float("inf"), float("nan")
 MOTION = fixed_case("planar_2r", 4).motion
@@ -24,7 +22,6 @@ def arm(**arguments: Any) -> ElasticArm:
 
 
 def textbook_effort(motion: np.ndarray) -> np.ndarray:
-    """Effort of the textbook 2R in motion."""
     q, qd, qdd = motion[:3]
     M, forces = planar_2r(packaged_parameters("planar_2r"))(q, qd)
     return M @ qdd + forces
@@ -63,34 +60,3 @@ def test_motors_of_rigid_joints_move_with_the_links() -> None:
     command = arm(stiffness=INF).feedforward(*MOTION)
     np.testing.assert_array_equal(command[3:6], MOTION[:3])
     np.testing.assert_array_equal(command.motor_effort, ROTOR_INERTIA * MOTION[2] + command.tau)
-
-
-def test_arm_with_elastic_and_rigid_joints() -> None:
-    mixed = arm(stiffness=[INF, 300.0]).feedforward(*MOTION)
-    rigid, elastic = arm(stiffness=INF).feedforward(*MOTION), arm().feedforward(*MOTION)
-    for quantity, first, second in zip(mixed, rigid, elastic, strict=True):
-        assert (quantity[0], quantity[1]) == (first[0], second[1])
-
-
-@pytest.mark.parametrize(
-    ("arguments", "reason"),
-    [
-        ({"stiffness": 0.0}, "stiffness: must be positive, is 0"),
-        ({"stiffness": [500.0, -1.0]}, "stiffness: must be positive"),
-        ({"stiffness": [NAN, 300.0]}, "stiffness: must be finite"),
-        ({"stiffness": -INF}, "stiffness: must be finite, is -inf"),
-        ({"stiffness": [1.0, 2.0, 3.0]}, "stiffness: must have 1 or 2 entries, has 3"),
-        ({"stiffness": []}, "stiffness: must have 1 or 2 entries, has 0"),
-        ({"stiffness": [[1.0, 2.0]]}, r"stiffness: must have 1 or 2 entries, has shape \(1, 2\)"),
-        ({"stiffness": "stiff"}, "stiffness: must be numbers, is 'stiff'"),
-        ({"stiffness": [[1.0], [2.0, 3.0]]}, "stiffness: must be numbers"),
-        ({"rotor_inertia": -0.1}, "rotor_inertia: must not be negative"),
-        ({"rotor_inertia": [0.2, NAN]}, "rotor_inertia: must be finite"),
-        ({"rotor_inertia": INF}, "rotor_inertia: must be finite, is"),
-        ({"rotor_inertia": [0.2, 0.1, 0.1]}, "rotor_inertia: must have 1 or 2 entries, has 3"),
-    ],
-    ids=str,
-)
-def test_impossible_elasticity_is_refused(arguments: dict[str, Any], reason: str) -> None:
-    with pytest.raises(RobotDescriptionError, match=reason):
-        arm(**arguments)

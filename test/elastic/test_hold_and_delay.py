@@ -4,8 +4,6 @@
 The model is exact: what is left is the hold's alone.
 """
 
-from __future__ import annotations
-
 import functools
 from dataclasses import replace
 
@@ -38,7 +36,6 @@ def error(
     lead: float,
     *,
     spline: bool = False,
-    sampled: bool = False,
     interpolates: bool = False,
 ) -> float:
     """Root mean square error of the links, rad."""
@@ -48,13 +45,9 @@ def error(
     def command(t: float) -> tuple[Array, Array, Array]:
         state = motion.derivatives(t)
         y = arm.feedforward(*motion.derivatives(t + lead)) if spline else arm.feedforward(*state, lead=lead)
-        # Feedback of a controller compares with what it measures now; a drive's own has the held reference.
-        reference = arm.feedforward(*state) if sampled else y
-        return y.motor_effort, reference.motor_position, reference.motor_velocity
+        return y.motor_effort, y.motor_position, y.motor_velocity
 
-    t, q, _ = plant.run(
-        command, motion, duration=DURATION, period=period, delay=delay, interpolates=interpolates, sampled=sampled
-    )
+    t, q, _ = plant.run(command, motion, duration=DURATION, period=period, delay=delay, interpolates=interpolates)
     return float(np.sqrt(np.mean((q - motion.derivatives(t, 0)[0]) ** 2)))
 
 
@@ -103,13 +96,6 @@ def test_a_delay_that_is_named_costs_nothing(name: str) -> None:
     t = np.linspace(0, DURATION, 400)
     qd = paper_motion(arm.robot.n).derivatives(t, 1)[1]
     assert forgotten == pytest.approx(DELAY * np.sqrt(np.mean(qd**2)), rel=0.3)
-
-
-@pytest.mark.parametrize("name", ROBOTS)
-def test_feedback_of_the_controller_is_not_ahead(name: str) -> None:
-    """With a PD that is sampled, held and delayed, too."""
-    before = error(name, PERIOD, 0.0, 0.0, sampled=True)
-    assert error(name, PERIOD, 0.0, PERIOD / 2, sampled=True) < before / 10
 
 
 @pytest.mark.parametrize(

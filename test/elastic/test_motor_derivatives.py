@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Motor jets against the feedforward, and against numerical derivatives of their own lower orders."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +9,7 @@ import pytest
 from differences import derivative, deviation
 from springs import EVERY_KIND, with_springs
 
-from eom_dynamics import ElasticArm, RobotDescriptionError, StateError, load_robot
+from eom_dynamics import ElasticArm, load_robot
 from eom_dynamics.actuators import Actuator, Friction, Gear, Transmission
 from eom_dynamics.actuators.springs import CoupledSpring, RigidSpring
 from eom_dynamics.elastic import derivatives_needed, motor_jet
@@ -112,36 +110,3 @@ def test_feedforward_of_a_rigid_arm_is_exact_in_the_complete_model() -> None:
     jet, command = motor_jet(arm, motion), arm.feedforward(*motion[:5])
     assert deviation(jet.motor_effort[0], command.motor_effort) < 1e-12
     assert deviation(jet.tau, command[:3]) < 1e-12
-
-
-def test_too_few_derivatives_are_refused() -> None:
-    arm = arm_with(EVERY_KIND["linear"], model="complete")
-    with pytest.raises(StateError, match=r"q and 6 time derivatives, has 4"):
-        motor_jet(arm, MOTION.derivatives(0.0))
-    with pytest.raises(StateError, match="joint_2: stiffness 1 is outside"):
-        motor_jet(
-            arm_with(EVERY_KIND["linear"], EVERY_KIND["variable"]),
-            MOTION.derivatives(0.0),
-            commanded_stiffness=[[1.0, 1.0]],
-        )
-    nominal, zero = [400.0, 400.0], [0.0, 0.0]
-    with pytest.raises(StateError, match=r"stiffness k, derivative 3, must have shape \(2,\)"):
-        motor_jet(
-            arm_with(EVERY_KIND["linear"], EVERY_KIND["variable"]),
-            MOTION.derivatives(0.0),
-            commanded_stiffness=[nominal, zero, zero, [0.0]],
-        )
-
-
-def test_rotors_that_act_on_their_own_links_are_refused() -> None:
-    robot = load_robot("planar_2r")
-    own = replace(robot.joints[0], rotor_mount=RotorMount(0, np.array([0.0, 0.0, 1.0])))
-    arm = ElasticArm(replace(robot, joints=(own, robot.joints[1])), rotor_model="complete")
-    with pytest.raises(RobotDescriptionError, match=r"planar_2r: the rotors of joint_1 act on each other's links"):
-        motor_jet(arm, MOTION.derivatives(0.0, order=10))
-    assert np.all(np.isfinite(arm.feedforward(*MOTION.derivatives(0.0)).motor_effort))
-
-
-def test_unknown_rotor_model_is_refused() -> None:
-    with pytest.raises(RobotDescriptionError, match="rotor_model must be one of reduced, complete, is 'full'"):
-        ElasticArm(load_robot("planar_2r"), rotor_model="full")

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Presliding friction: Dahl's equation along a motion, in streams, trajectories, and on a plant with stiction."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import pairwise
 from types import SimpleNamespace
@@ -156,7 +154,6 @@ def test_stiction_stays_at_rest_and_a_refused_setpoint_leaves_it() -> None:
 
 
 def test_the_demo_compares_states() -> None:
-    """Those of a stream, by the closed form, too."""
     plan = Plan(arm_with(LAW, "cubic").robot, 200.0, 0.5)
     assert np.abs(plan.friction_state).max() < 1 and not evaluate(plan, recorded(plan)).failures
     plan.friction_state = plan.friction_state + 1e-6

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Public examples of the literature, written out from the papers."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st

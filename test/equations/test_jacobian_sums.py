@@ -4,8 +4,6 @@
 The tolerances hold for 400 random trees; rounding errors are relative to terms that cancel.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from described_trees import random_tree
 from differences import deviation

@@ -4,8 +4,6 @@
 The Lagrangian itself is that of textbooks, see ``test/lagrange/test_textbook.py``.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import sympy as sp
@@ -20,7 +18,6 @@ for _ in range(4):
 
 @pytest.fixture(scope="module")
 def terms() -> EquationsOfMotion:
-    """With two time derivatives."""
     return equations_of_motion(lagrange.planar_arm(2), *(np.array(x) for x in STATES[:4]))
 
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arguments that the equations refuse, with the message."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

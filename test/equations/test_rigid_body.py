@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A single rigid body: against the rate of its momentum in an inertial frame, and against itself in other frames."""
 
-from __future__ import annotations
-
 import numpy as np
 from chains import inertias, numbers
 from differences import derivative, deviation

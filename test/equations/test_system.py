@@ -11,25 +11,6 @@ from textbook import body_poses, twist_matrix
 from eom_dynamics.arrays import Array
 from eom_dynamics.equations import system_matrices
 
-QUANTITIES = ("A", "a", "S", "J", "U", "V", "b")
-
-
-@pytest.mark.parametrize("name", FIXED)
-def test_derivatives_agree_with_differences(name: str) -> None:
-    case = fixed_case(name, 5)
-    motion = polynomial_motion(case.motion)
-
-    def order(t: float, k: int) -> list[Array]:
-        found = system_matrices(case.robot, *motion(t)[: k + 2])
-        return [getattr(found, quantity)[k] for quantity in QUANTITIES]
-
-    sizes = np.cumsum([x.size for x in order(0.0, 0)])[:-1]
-    found = system_matrices(case.robot, *case.motion)
-    for k in range(4):
-        rates = derivative(lambda t, k=k: np.concatenate([x.ravel() for x in order(t, k)]))
-        for quantity, rate in zip(QUANTITIES, np.split(rates, sizes), strict=True):
-            assert deviation(getattr(found, quantity)[k + 1].ravel(), rate) < 1e-12, quantity
-
 
 def bracket(twist: Array) -> Array:
     """ad (6, 6) by commutators of the matrices (4, 4) of twists."""
@@ -38,7 +19,6 @@ def bracket(twist: Array) -> Array:
 
 
 def adjoint(C: Array) -> Array:
-    """Ad (6, 6) by C Y C^-1."""
     return np.array([vector(C @ twist_matrix(unit) @ np.linalg.inv(C)) for unit in np.eye(6)]).T
 
 

@@ -4,8 +4,6 @@
 The tolerances hold for 400 random trees; rounding errors are relative to terms that cancel.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -37,7 +35,6 @@ def with_mimic_joints_and_tools() -> Robot:
 
 
 def check(robot: Robot, states: np.ndarray, wrench: np.ndarray) -> SystemForm:
-    """All terms with the closed form, and the efforts with the recursion."""
     q, qd, qdd = states
     form = system_form(robot, q, qd, qdd, wrench=(wrench,))
     terms = equations_of_motion(robot, q, qd, wrench=(wrench,))
@@ -111,7 +108,6 @@ def test_the_wrenches_between_bodies_balance() -> None:
 
 
 def test_symbols() -> None:
-    """A pendulum hanging from a horizontal axis."""
     m, L, g, x, xd, xdd = sp.symbols("m L g x xd xdd")
     hinge = Joint(
         "hinge",

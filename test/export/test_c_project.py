@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exported C: compiles without warnings or libraries, and agrees with the closed form."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 
 import pytest
 from compilation import COMPILERS, run, supports
-from exported import C_STRICT, export, replace_in, robot, succeed
+from exported import C_STRICT, export, replace_in, robot, succeed, used_by_cmake
 
 from eom_dynamics.export import FEEDFORWARD
 
@@ -49,17 +47,10 @@ def test_fast_math_is_an_error(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not (shutil.which("cmake") and shutil.which("c++")), reason="CMake or C++ is not installed")
 def test_cmake_package_in_a_cpp_program(tmp_path: Path) -> None:
-    library, user = tmp_path / "library", tmp_path / "user"
-    library.mkdir()
-    user.mkdir()
-    _, stored = export(robot("planar_2r"), "c", library, ["effort", FEEDFORWARD])  # that takes the library of math
-    succeed(["cmake", "-S", library, "-B", "build", "-DCMAKE_BUILD_TYPE=Debug"], tmp_path)
-    succeed(["cmake", "--build", "build", "--parallel", "2"], tmp_path)
-    assert "100% tests passed" in succeed(["ctest", "--test-dir", "build"], tmp_path)
-    succeed(["cmake", "--install", "build", "--prefix", tmp_path / "installed"], tmp_path)
-
+    subject = robot("planar_2r")
+    _, stored = export(subject, "c", tmp_path / "library", ["effort", FEEDFORWARD])  # that takes the library of math
     q, qd, qdd, W = (", ".join(map(repr, stored.inputs[name][1].tolist())) for name in ("q", "qd", "qdd", "W"))
-    (user / "main.cpp").write_text(
+    main = (
         "#include <planar_2r_dynamics.h>\n#include <cstdio>\n"
         "int main() {\n"
         f"    const double q[] = {{{q}}}, qd[] = {{{qd}}}, qdd[] = {{{qdd}}}, W[] = {{{W}}};\n"
@@ -68,11 +59,5 @@ def test_cmake_package_in_a_cpp_program(tmp_path: Path) -> None:
         '    std::printf("%.17g %.17g\\n", tau[PLANAR_2R_INDEX_JOINT_1], tau[PLANAR_2R_INDEX_JOINT_2]);\n'
         "}\n"
     )
-    (user / "CMakeLists.txt").write_text(
-        "cmake_minimum_required(VERSION 3.13)\nproject(user CXX)\nfind_package(planar_2r_dynamics REQUIRED)\n"
-        "add_executable(user main.cpp)\ntarget_link_libraries(user planar_2r_dynamics::planar_2r_dynamics)\n"
-    )
-    succeed(["cmake", "-S", user, "-B", "user_build", f"-DCMAKE_PREFIX_PATH={tmp_path / 'installed'}"], tmp_path)
-    succeed(["cmake", "--build", "user_build"], tmp_path)
-    tau = [float(x) for x in succeed([tmp_path / "user_build" / "user"], tmp_path).split()]
+    tau = [float(x) for x in used_by_cmake(tmp_path, "CXX", "planar_2r_dynamics::planar_2r_dynamics", main).split()]
     assert tau == pytest.approx(stored.outputs["effort"]["tau"][1].tolist(), abs=stored.tolerance("effort", "tau")[1])

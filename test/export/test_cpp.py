@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exported C++: its own tests pass, find errors, and run clean under sanitizers; names; single precision."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from collections.abc import Callable
@@ -20,6 +18,7 @@ from exported import (
     replace_in,
     robot,
     succeed,
+    used_by_cmake,
     with_values,
     write,
 )
@@ -253,7 +252,6 @@ TAKEN = (
 
 
 def test_names_that_are_taken(tmp_path: Path) -> None:
-    """Names that the headers, the language or its library have."""
     standard = ("assert", "errno", "float", "limits", "math", "signal", "stdio", "stdlib", "string", "time")
     lines = {file: [f"#include <{header}.h>" for header in standard] for file in "ab"}
     includes, units = [], []
@@ -306,23 +304,9 @@ def test_without_a_feedforward_it_is_refused() -> None:
 @pytest.mark.skipif(not shutil.which("cmake"), reason="CMake is not installed")
 def test_cmake_package(tmp_path: Path) -> None:
     """Built, tested with Eigen where that is installed, installed, and used by name, without functions of the plant."""
-    library, user = tmp_path / "library", tmp_path / "user"
-    library.mkdir()
-    user.mkdir()
-    export(robot("planar_2r"), "cpp", library, [FEEDFORWARD])
-    succeed(["cmake", "-S", library, "-B", "build", "-DCMAKE_BUILD_TYPE=Debug"], tmp_path)
-    succeed(["cmake", "--build", "build", "--target", "test_feedforward"], tmp_path)
-    passed = succeed(["ctest", "--test-dir", "build", "-R", "test_feedforward"], tmp_path)
-    assert "100% tests passed" in passed
-    succeed(["cmake", "--install", "build", "--prefix", tmp_path / "installed"], tmp_path)
-    (user / "main.cpp").write_text(
+    export(robot("planar_2r"), "cpp", tmp_path / "library", [FEEDFORWARD])
+    main = (
         "#include <eom/feedforward.hpp>\n#include <eom/robots/planar_2r.hpp>\n"
         "int main() { eom::Feedforward<eom::robots::Planar2r> f; return !eom::finite(f.update()); }\n"
     )
-    (user / "CMakeLists.txt").write_text(
-        "cmake_minimum_required(VERSION 3.13)\nproject(user C CXX)\nfind_package(planar_2r_dynamics REQUIRED)\n"
-        "add_executable(user main.cpp)\ntarget_link_libraries(user planar_2r_dynamics::planar_2r_dynamics_cpp)\n"
-    )
-    succeed(["cmake", "-S", user, "-B", "user_build", f"-DCMAKE_PREFIX_PATH={tmp_path / 'installed'}"], tmp_path)
-    succeed(["cmake", "--build", "user_build"], tmp_path)
-    succeed([tmp_path / "user_build" / "user"], tmp_path)
+    used_by_cmake(tmp_path, "C CXX", "planar_2r_dynamics::planar_2r_dynamics_cpp", main, "test_feedforward")

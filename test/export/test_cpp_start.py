@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Start of the exported C++ loop from motors alone, with soft and stiff springs, against integration of the links."""
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from compilation import COMPILERS
-from exported import compiled, robot, succeed
+from exported import robot
+from exported_loop import Loop
 from scipy.integrate import solve_ivp
 from springs import with_springs
 
@@ -20,37 +19,6 @@ from eom_dynamics.arrays import Array
 from eom_dynamics.export import FEEDFORWARD
 
 pytestmark = pytest.mark.skipif(not (COMPILERS and shutil.which("c++")), reason="no C++ compiler is installed")
-
-PROGRAM = """
-#include <cstdio>
-#include <cstdlib>
-#include <eom/control_loop.hpp>
-#include <eom/robots/arm.hpp>
-
-using Robot = eom::robots::Arm;
-
-int main(int, char **arguments)
-{
-    static eom::ControlLoop<Robot> loop;
-    eom::LoopParameters<Robot> parameters;
-    parameters.limits = eom::LimitPolicy::ignore;
-    parameters.command_lead = 0;
-    if (loop.configure(parameters))
-        return 1;
-    eom::Measurement<Robot> measured;
-    measured.motors = true;
-    for (double &x : measured.motor_position)
-        x = std::atof(*++arguments);
-    for (double &x : measured.motor_velocity)
-        x = std::atof(*++arguments);
-    const char *reason = loop.restart(measured);
-    const auto &y = loop.update(0, 1e-3, measured);
-    std::printf("%d %d %s\\n", y.valid, static_cast<int>(y.status), reason ? reason : "");
-    for (const auto *row : {&y.setpoint.q, &y.setpoint.qd, &y.command.motor_position, &y.motor_effort})
-        for (const double x : *row)
-            std::printf("%.17g ", x);
-}
-"""
 
 
 def relaxed(arm: eom.ElasticArm, theta: Array) -> Array:
@@ -78,11 +46,15 @@ def test_links_from_motors(arm: eom.Robot, motors: tuple[list[float], ...], tmp_
     """Motors are commanded to stay where they are, at the effort of gravity there."""
     arm = replace(arm, name="arm")
     elastic = eom.ElasticArm(arm)
-    compiled(arm, [FEEDFORWARD], PROGRAM, tmp_path)
+    loop = Loop(arm, [FEEDFORWARD], tmp_path)
     for theta in np.array(motors):
         for rate in (0.0, 0.5):
-            numbers = start(tmp_path, theta, np.full(arm.n, rate))
-            q, qd, position, effort = numbers.reshape(4, arm.n)
+            measured = [theta, np.full(arm.n, rate)]
+            loop.configure(lead=0.0)
+            assert loop.restart(motors=measured) is None
+            found = loop.cycle(0, motors=measured)
+            assert found.status == (2 if rate else 4)
+            q, qd, position, effort = found.q, found.qd, found.motor_position, found.motor_effort
             np.testing.assert_allclose(q, relaxed(elastic, theta), atol=1e-6)
             motion = np.zeros((5, arm.n))
             motion[0] = q
@@ -93,17 +65,9 @@ def test_links_from_motors(arm: eom.Robot, motors: tuple[list[float], ...], tmp_
             np.testing.assert_allclose(elastic.feedforward(*motion).motor_velocity, rate, atol=0.02 * rate)
 
 
-def start(folder: Path, theta: Array, rate: Array) -> Array:
-    """Numbers of the first command."""
-    first, numbers = succeed([folder / "built", *map(str, [*theta, *rate])], folder).splitlines()
-    assert first == f"1 {2 if rate.any() else 4} "
-    return np.array(numbers.split(), float)
-
-
 def test_no_equilibrium(tmp_path: Path) -> None:
-    """Refused in words."""
     arm = replace(with_springs(robot("pendulum"), LinearSpring(3.0)), name="arm")
-    compiled(arm, [FEEDFORWARD], PROGRAM, tmp_path)
-    first, _ = succeed([tmp_path / "built", "inf", "0"], tmp_path).splitlines()
+    loop, measured = Loop(arm, [FEEDFORWARD], tmp_path), [[np.inf], [0.0]]
+    loop.configure()
     reason = "gravity and springs have no equilibrium at the measured position of the motors: measure links, too"
-    assert first == f"0 4 {reason}"
+    assert loop.restart(motors=measured) == reason and loop.cycle(0, motors=measured).status == -1

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exported CUDA: compiles if nvcc is installed, and runs if there is a device, else on the processor."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 
@@ -19,13 +17,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("cuda")
     export(robot("mixed_chain"), "cuda", folder, ["effort"])
     strict = ["-Werror", "all-warnings", "-Xcompiler", "-Wall,-Wextra,-Werror"]
-    device = "native" if has_device() else "sm_80"
-    succeed(["nvcc", f"-arch={device}", *strict, *folder.glob("*.cu"), "-o", "built"], folder)
+    succeed(["nvcc", "-arch=sm_80", *strict, *folder.glob("*.cu"), "-o", "built"], folder)
     return folder
-
-
-def has_device() -> bool:
-    return bool(shutil.which("nvidia-smi")) and run(["nvidia-smi", "-L"], Path.cwd()).returncode == 0
 
 
 def test_it_compiles_and_its_header_is_c(built: Path) -> None:
@@ -33,18 +26,11 @@ def test_it_compiles_and_its_header_is_c(built: Path) -> None:
     succeed(["nvcc", "-c", "user.c", "-Xcompiler", "-std=c99,-Wall,-Werror"], built)
 
 
-@pytest.mark.skipif(has_device(), reason="this machine has a CUDA device")
+@pytest.mark.skipif(bool(shutil.which("nvidia-smi")), reason="this machine may have a CUDA device")
 def test_its_test_reports_a_missing_device(built: Path) -> None:
     done = run([built / "built"], built)
     assert done.returncode == 1
     assert done.stderr.startswith("CUDA: ")
-
-
-@pytest.mark.skipif(not has_device(), reason="this machine has no CUDA device")
-def test_passes_its_test(built: Path) -> None:
-    lines = succeed([built / "built"], built).splitlines()
-    assert sum(line.startswith("ok") for line in lines) == 1
-    assert sum("states per second" in line for line in lines) == 1
 
 
 @pytest.mark.skipif(not shutil.which("g++"), reason="g++ is not installed")

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exported motor feedforward: its values are those of the library, for every kind of spring and any input."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -45,7 +43,6 @@ MORE = [
 
 
 def library_gives_stored_values(subject: Robot, stored: StoredValues, function: str, **options: Any) -> None:
-    """The compiled feedforward of the library gives the stored motor motion and efforts."""
     x = stored.inputs
     command = ElasticArm(subject).feedforward(
         *(x[key] for key in STATE_NAMES),
@@ -79,7 +76,6 @@ def test_feedforward_on_a_moving_base(name: str, tmp_path: Path) -> None:
 
 
 def passes_its_test(folder: Path) -> None:
-    """The exported test in C."""
     succeed(["cc", *C_STRICT, *sorted(folder.glob("*.c")), "-o", "built", "-lm"], folder)
     lines = succeed([folder / "built"], folder).splitlines()
     assert lines and all(line.startswith("ok") for line in lines)
@@ -128,7 +124,6 @@ class BilinearSpring(MemorylessSpring):
 
 @needs_compiler
 def test_a_new_kind_of_spring_is_exported(tmp_path: Path) -> None:
-    """Its law is all that it takes."""
     exported, _ = export(with_springs(robot("planar_2r"), BilinearSpring(), rotor_inertia=0.1), "c", tmp_path, [PLANT])
     assert exported.programs["motors"].uses(Op.ROOT)
     passes_its_test(tmp_path)
@@ -142,7 +137,6 @@ def test_only_functions_that_are_used_are_written(tmp_path: Path) -> None:
 
 
 def test_capabilities() -> None:
-    """All arms in all languages; what is missing has a reason."""
     pytest.importorskip("casadi")
     drives = {"drive_command", "drive_command_with_payload", "drive_state"}
     absent = {"links_with_rotors", "links_with_rotors_with_payload", "filtered", "presliding"} | drives

@@ -5,8 +5,6 @@ Robots with all kinds of joints, springs, losses and drives; every packaged robo
 with losses, on a thousand states: long, and not part of CI.
 """
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import replace
 from functools import lru_cache
@@ -108,7 +106,6 @@ def values(name: str, functions: tuple[str, ...], precision: str) -> tuple[Proje
 
 
 def exported(case: Case, language: str, folder: Path, precision: str = "double") -> tuple[Project, StoredValues]:
-    """Write the functions of a case, or all that the robot has in a language."""
     if case.functions:
         of_robot, stored = with_values(robot(case.name), case.functions, precision)
     else:
@@ -120,7 +117,6 @@ def exported(case: Case, language: str, folder: Path, precision: str = "double")
 
 
 def judge(output: str, count: int) -> None:
-    """Judge what an exported test has printed."""
     lines = [line for line in output.splitlines() if "per second" not in line]
     print(output)
     assert len(lines) == count and all(line.startswith("ok") for line in lines)
@@ -144,7 +140,6 @@ def test_c_in_single_precision(case: Case, tmp_path: Path) -> None:
 
 
 def check_c(case: Case, precision: str, compiler: str, folder: Path) -> None:
-    """One state, and the batch."""
     of_robot, _ = exported(case, "c", folder, precision)
     succeed([compiler, *C_STRICT, *sorted(folder.glob("*.c")), "-o", "built", "-lm"], folder)
     judge(succeed([folder / "built"], folder), 2 * outputs(of_robot))

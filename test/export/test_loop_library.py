@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loops of robots as libraries, loaded as the controller of every robot does, and by ``codegen --language loop``."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 import time
@@ -31,7 +29,6 @@ OTHER_ABI = "unsigned eom_robot_abi(void) { return 0; }\nvoid *eom_robot_table(v
 
 @pytest.fixture(scope="module")
 def loader(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Program that loads loops."""
     folder = tmp_path_factory.mktemp("loader")
     files = generic_files() | {"include/test/checks.hpp": template("cpp/test/checks.hpp")}
     for name, text in files.items():
@@ -46,7 +43,6 @@ def loader(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def kernel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Library of a robot."""
     path = tmp_path_factory.mktemp("kernel") / "arm.so"
     assert main(["codegen", "--language=loop", NAME, "-o", str(path)]) == 0
     return path
@@ -130,7 +126,6 @@ def test_commands(loader: Path, kernel: Path, tmp_path: Path) -> None:
 def test_the_command_loop(
     kernel: Path, loader: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It compiles a robot once, and says so where there is no compiler."""
     monkeypatch.setattr(compiled_loop, "run_compiler", lambda *_: pytest.fail("is compiled again"))
     assert main(["codegen", "--language=loop", NAME]) == 0
     first, path = capsys.readouterr().out.splitlines()

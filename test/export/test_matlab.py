@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exported MATLAB code, run by GNU Octave."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

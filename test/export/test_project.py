@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names in exported code, for any names of a robot and its joints."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -79,6 +77,5 @@ def test_header_of_each_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("other", [four_bar(), eom.FloatingBase(robot("planar_2r")), "planar_2r"])
 def test_what_is_no_robot_is_refused(other: object) -> None:
-    """Closed loops and a floating base have no export."""
     with pytest.raises(TypeError, match=r"^robot must be a Robot, as returned by load_robot, is "):
         project(other, [PLANT])  # type: ignore[arg-type]

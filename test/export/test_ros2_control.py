@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exported package for ros2_control: descriptions, names, configuration, and its build where that can be."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
@@ -184,14 +182,6 @@ def test_without_a_plant_there_is_no_simulation() -> None:
     assert 'default_value="mock", choices=["mock"]' in files["launch/control.launch.py"].decode()
 
 
-def test_the_headers_are_those_of_the_cpp_export() -> None:
-    exported, stored = with_values(robot("planar_2r"), (PLANT,))
-    cpp, package = LANGUAGES["cpp"].files(exported, stored), LANGUAGES["ros2_control"].files(exported, stored)
-    shared = [name for name in cpp if name.startswith(("include/", "test/"))]
-    assert len(shared) > 10
-    assert all(package[name] == cpp[name] for name in shared)
-
-
 def test_parameters_are_described_and_checked() -> None:
     """Of types and ranges that generate_parameter_library knows; defaults are those of the loop, and of the node."""
     files = contents(robot("iiwa"))
@@ -242,7 +232,6 @@ def test_the_gains_hold_a_rigid_arm_without_rotors(name: str) -> None:
 
 
 def _parameters(declared: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Parameters by name, also those in groups."""
     for name, entry in declared.items():
         if "type" in entry:
             yield name, entry

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stored values of exported code, which agree with the closed form, and functions of drives with units of their own."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

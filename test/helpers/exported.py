@@ -114,8 +114,27 @@ def compiled(arm: Robot, functions: list[str], program: str, folder: Path, *flag
         shutil.copy(file, copy)
     (folder / "probe/probe.cpp").write_text(program)
     succeed(["c++", *CPP_STRICT, *flags, "-I.", "-Iinclude", "-Ic", "-c", "probe.cpp"], folder / "probe")
-    objects = compile_functions(folder, "-O0")
+    objects = compile_functions(folder, "-O0", *flags)
     succeed(["c++", *flags, "probe/probe.o", *objects, "-pthread", "-lm", "-o", "built"], folder)
+
+
+def used_by_cmake(folder: Path, languages: str, target: str, main: str, tests: str = "") -> str:
+    """Output of a C++ program that finds the package in ``library`` once it is built, tested and installed."""
+    chosen = ["--target", tests] if tests else ["--parallel", "2"]
+    named = ["-R", tests] if tests else []
+    succeed(["cmake", "-S", folder / "library", "-B", "build", "-DCMAKE_BUILD_TYPE=Debug"], folder)
+    succeed(["cmake", "--build", "build", *chosen], folder)
+    assert "100% tests passed" in succeed(["ctest", "--test-dir", "build", *named], folder)
+    succeed(["cmake", "--install", "build", "--prefix", folder / "installed"], folder)
+    package = target.partition("::")[0]
+    lists = (
+        f"cmake_minimum_required(VERSION 3.13)\nproject(user {languages})\nfind_package({package} REQUIRED)\n"
+        f"add_executable(user main.cpp)\ntarget_link_libraries(user {target})\n"
+    )
+    write({"main.cpp": main, "CMakeLists.txt": lists}, folder / "user")
+    succeed(["cmake", "-S", folder / "user", "-B", "used", f"-DCMAKE_PREFIX_PATH={folder / 'installed'}"], folder)
+    succeed(["cmake", "--build", "used"], folder)
+    return succeed([folder / "used/user"], folder)
 
 
 @cache

@@ -209,7 +209,6 @@ class MujocoArm:
         period: float,
         delay: float = 0.0,
         interpolates: bool = False,
-        sampled: bool = False,
         drive: DriveLoop | None = None,
         start: tuple[Array, Array] | None = None,
     ) -> tuple[Array, Array, Array]:
@@ -223,7 +222,6 @@ class MujocoArm:
             delay: from a command to its effect, s; a multiple of the step.
             interpolates: whether the drives move in a straight line from the last but one command to the last one, in
                 each step by its middle, and do not hold the last one.
-            sampled: whether the PD is part of the command, with the state at the time at which that is computed.
             drive: how the drives measure; by default without samples.
             start: positions and velocities of the motors at time 0; by default those of the nominal arm.
 
@@ -247,14 +245,11 @@ class MujocoArm:
             self.state = states[max(number, 0)]
             self.measured = self.state[:, n:]
             effort, position, velocity = command(number * self.step)
-            theta, thetad = self.measured if sampled else np.zeros((2, n))
-            reference: Array = effort + self.kp * (position - theta) + self.kd * (velocity - thetad)
+            reference: Array = effort + self.kp * position + self.kd * velocity
             return reference
 
-        held = sampled or drive is not None
-        self.model.actuator_biasprm[:, 1], self.model.actuator_biasprm[:, 2] = (
-            (0.0, 0.0) if held else (-self.kp, -self.kd)
-        )
+        own_feedback = (-self.kp, -self.kd) if drive is None else (0.0, 0.0)
+        self.model.actuator_biasprm[:, 1], self.model.actuator_biasprm[:, 2] = own_feedback
         feedback = np.zeros(n)
         if drive is not None:
             drive.restart()

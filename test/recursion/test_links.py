@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Link frames and regrouped inertias: rigid, sparse, and without effect on the efforts."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from chains import numbers

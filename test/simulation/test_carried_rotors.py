@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plants in the complete rotor model: against Lagrange's equations by SymPy, energy balance, and open loop."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -12,11 +10,11 @@ import pytest
 import sympy as sp
 from differences import deviation
 
-from eom_dynamics import ElasticArm, Robot, load_robot, robot_from_parameters
+from eom_dynamics import ElasticArm, Robot, robot_from_parameters
 from eom_dynamics.arrays import Array
 from eom_dynamics.elastic import derivatives_needed, motor_jet
-from eom_dynamics.simulation import ElasticPlant, energy, energy_audit, simulate
-from eom_dynamics.trajectory import Cosine, paper_motion
+from eom_dynamics.simulation import ElasticPlant, energy, simulate
+from eom_dynamics.trajectory import Cosine
 
 INF = float("inf")
 STIFFNESS = np.array([400.0, 300.0, 250.0])
@@ -26,7 +24,6 @@ ROTOR = np.array([0.02, 0.01, 0.008])
 
 
 def arm_parameters() -> dict[str, Any]:
-    """Three joints about z, x and y; the second and third rotor have oblique spin axes."""
     mounts = [{}, {"axis": [0.6, 0.0, 0.8]}, {"carrier": "joint_2", "axis": [0.48, 0.6, 0.64]}]
     screws = [[0, 0, 1, 0, 0, 0], [1, 0, 0, 0, 0, 0], [0, 1, 0, 0, 0, 0]]
     joints = {
@@ -116,39 +113,6 @@ def test_accelerations_are_those_of_lagranges_equations(robot: Robot, rigid: tup
         assert deviation(plant.rate(state, effort)[6:], expected) < 1e-12
         kinetic = 0.5 * v @ M @ v
         assert energy(plant, state).kinetic == pytest.approx(kinetic, rel=1e-12)
-
-
-def test_coupling_along_a_chain_is_strictly_upper_triangular() -> None:
-    """De Luca and Lucibello (1998): a rotor on the link before its joint couples with earlier joints alone."""
-    arm = ElasticArm(load_robot("panda"), rotor_model="complete")
-    assert arm.rotors is not None
-    q = np.random.default_rng(0).uniform(-1, 1, 7)
-    M = arm.rotors.mass_matrix(q)
-    S, B = M[:7, 7:], M[7:, 7:]
-    assert np.max(np.abs(np.tril(S))) < 1e-15 * np.max(S)
-    assert deviation(B, np.diag(arm.motor_inertia)) < 1e-14
-    assert deviation(M[:7, :7], arm.dynamics.mass_matrix(q) + S @ np.linalg.inv(B) @ S.T) < 1e-14
-
-
-@pytest.mark.parametrize(
-    ("stiffness", "driven"),
-    [(None, False), ([400.0, INF, 250.0], True), (INF, True)],
-    ids=["elastic, free", "mixed", "rigid"],
-)
-def test_energy_is_the_work_of_the_motors(robot: Robot, stiffness: Any, driven: bool) -> None:
-    plant = ElasticPlant(ElasticArm(robot, stiffness=stiffness))
-    start = plant.on_trajectory(*paper_motion(3).derivatives(0.0))
-    swing = np.array([12.0, 9.0, 5.0])
-    simulation = simulate(
-        plant,
-        lambda t, state: driven * (swing * np.cos([3 * t, 5 * t, 4 * t]) - 0.5 * plant.parts(state).thetad),
-        np.linspace(0.0, 0.3, 21),
-        start,
-    )
-    assert energy_audit(plant, simulation).relative_imbalance < 1e-8
-    # The energy of the reduced model is not balanced.
-    reduced = ElasticPlant(ElasticArm(robot, stiffness=stiffness, rotor_model="reduced"))
-    assert energy_audit(reduced, simulation).relative_imbalance > 1e-3
 
 
 def test_feedforwards_in_the_complete_plant(robot: Robot) -> None:

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Comparison of feedforwards under motor PD, with and without model errors, and arms whose simulation ends early."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -72,7 +70,6 @@ def test_perturbed_robot() -> None:
 
 
 def test_an_arm_with_a_slack_spring_ends_alone() -> None:
-    """Motors of a pair without effort run towards their link."""
     robot = load_robot("vsa_planar_2r")
     still = Cosine(np.zeros(2), 0.0)
     comparison = compare_feedforward(robot, still, np.linspace(0.0, 0.5, 251), [0.0, 70.0], tolerance=1e-8)

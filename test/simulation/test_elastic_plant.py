@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plant against the textbook 2R with springs and motors."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -27,13 +25,15 @@ def plant(**arguments: Any) -> ElasticPlant:
 
 
 def links(state: Array) -> tuple[Array, Array]:
-    """Mass matrix and bias forces of the textbook 2R."""
     return planar_2r(packaged_parameters("planar_2r"))(state[0], state[2])
 
 
 def rate(arm: ElasticPlant, state: Array) -> Array:
-    """Rates (4, 2) of q, theta, qd, thetad."""
-    return arm.rate(state.ravel(), EFFORT).reshape(4, 2)
+    """Rates (4, 2) of q, theta, qd, thetad, of one state and as the second of two."""
+    one = arm.rate(state.ravel(), EFFORT)
+    two = arm.rate(np.array([-state.ravel(), state.ravel()]), np.array([-EFFORT, EFFORT]))
+    assert deviation(two[1], one) < 1e-13
+    return one.reshape(4, 2)
 
 
 def test_rates_of_links_and_motors() -> None:
@@ -62,6 +62,7 @@ def test_loads_are_those_of_the_laws_of_springs_friction_and_gears(name: str) ->
     arm = ElasticArm(load_robot(name))
     plant, draw = ElasticPlant(arm), np.random.default_rng(3)
     spring, thetad = draw.uniform(-5, 5, (2, 20, len(arm.motor_joint)))
+    spring[3] = np.nan  # other states keep their places
     np.testing.assert_allclose(
         plant.motor_load(spring, thetad), arm.gear.load(spring, thetad) + arm.friction.effort(thetad), rtol=1e-14
     )
@@ -80,16 +81,3 @@ def test_elastic_joints_require_rotor_inertia() -> None:
     assert np.all(np.isfinite(rate(light, STATE)))
     with pytest.raises(RobotDescriptionError, match=r"rotor_inertia must be positive .*joint_2$"):
         plant(rotor_inertia=[0.2, 0.0])
-
-
-def test_batch_is_its_states() -> None:
-    rng = np.random.default_rng(2)
-    states, efforts = rng.uniform(-1, 1, (3, 8)), rng.uniform(-1, 1, (3, 2))
-    mixed = plant(stiffness=[INF, 300.0])
-    for function in (
-        mixed.rate,
-        lambda state, effort: mixed.powers(state, effort).T,
-    ):
-        batch = function(states, efforts)
-        for i in range(3):
-            assert deviation(batch[i], function(states[i], efforts[i])) < 1e-13

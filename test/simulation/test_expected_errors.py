@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Expected errors of feedforwards against plants of MuJoCo over draws of the model, and the uncertainty in files."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import product
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Free bodies: momentum, energy, and the free symmetric top in closed form."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np
@@ -22,28 +20,15 @@ NU = np.array([1.5, -2.0, 1.0, 0.5, -0.4, 2.0])
 T = np.linspace(0.0, 4.0, 11)
 
 
-def cross(w: Array) -> Array:
-    x, y, z = w
-    return np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
-
-
-def inertia() -> Array:
-    """(6, 6) about the origin of the body's frame."""
-    c = cross(CENTER)
-    return np.block([[ABOUT_CENTER + MASS * c.T @ c, MASS * c], [MASS * c.T, MASS * np.eye(3)]])
-
-
 def newton_euler(gravity: Array) -> Callable[..., Array]:
     """Acceleration of the free body by Newton's and Euler's laws about its centre of mass."""
-
     inverse = np.linalg.inv(ABOUT_CENTER)
 
     def acceleration(_: float, C: Array, q: Array, nu: Array) -> Array:
         w, v = nu[:3], nu[3:]
-        turning = cross(w)
-        wd = -inverse @ (turning @ (ABOUT_CENTER @ w))
+        wd = -inverse @ np.cross(w, ABOUT_CENTER @ w)
         # a of the centre is gravity: v' + w x v + w' x c + w x (w x c).
-        vd = C[:3, :3].T @ gravity - turning @ v - cross(wd) @ CENTER - turning @ (turning @ CENTER)
+        vd = C[:3, :3].T @ gravity - np.cross(w, v) - np.cross(wd, CENTER) - np.cross(w, np.cross(w, CENTER))
         return np.concatenate([wd, vd])
 
     return acceleration
@@ -105,8 +90,6 @@ def test_order_of_convergence_on_the_group(method: str, order: int) -> None:
 
 
 def test_joint_variables_are_integrated_beside_the_pose() -> None:
-    """A body that turns at a constant rate, and a joint that oscillates."""
-
     def acceleration(t: float, C: Array, q: Array, nu: Array) -> Array:
         return np.concatenate([np.zeros(6), -9.0 * q])
 

@@ -4,8 +4,6 @@
 ``make bench`` (section ``open_loop``) runs every kind for 5 s; here are three arms that have all kinds.
 """
 
-from __future__ import annotations
-
 import pytest
 
 pytest.importorskip("pinocchio", reason="Pinocchio is missing: pip install pin")

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arms that add gravity and Coriolis efforts themselves, in MuJoCo and in the simulated robot: links track as well."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

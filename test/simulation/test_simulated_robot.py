@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Simulated robot without ROS: holding, following, stopping, and sensor readings."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -192,7 +190,6 @@ def test_drives_have_the_timing_of_the_robot_file() -> None:
 
 
 def test_the_timing_of_the_robot_file_suits_the_lead_of_its_commands() -> None:
-    """Links follow commands with the robot's lead; drives without its timing act too early by the lead."""
     robot = replace(load_robot("sea_planar_2r"), command_period=1e-3, drive_delay=2e-3)
     arm = ElasticArm(robot)
     motion = through([0.0, 0.4], [np.zeros(2), np.full(2, 0.3)])

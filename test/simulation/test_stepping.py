@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Time steps of fixed cost against SciPy's integrators, and their stability for stiff springs, drives and friction."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
