@@ -138,7 +138,7 @@ def test_arm_of_two_joints() -> None:
 
 def test_what_the_data_do_not_tell() -> None:
     theta = two_masses()
-    fit = fit_resonance(T, *noisy(theta, effort(T), 0), band=(0.5, 3.0), inertia=J)
+    fit = fit_resonance(T, *noisy(theta, effort(T), 0), band=(0.5, 3.0), inertia=J, stiffness=K, rotor_inertia=B)
     assert any("outside the band 0.5 … 3 Hz; excite it" in line for line in fit.undetermined)
 
 

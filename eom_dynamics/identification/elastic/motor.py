@@ -49,11 +49,13 @@ class MotorModel:
         terms: of the model, from MOTOR_TERMS.
         rotor_inertia: B where it is known, kg m² (kg); by default it is fitted.
         hardening: whether the spring of a fit with deflections has a cubic term.
+        smoothing_power: P_0 of the gear loss, W.
     """
 
     terms: Collection[str] = ("viscous", "coulomb", "offset")
     rotor_inertia: float | None = None
     hardening: bool = False
+    smoothing_power: float = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -353,7 +355,7 @@ class _Equation:
         total = np.asarray(self._known + sum(values.get(name, 1.0) * x for name, x in self._spring_columns.items()))
         if self._lossy:
             tau = np.asarray(sum(values.get(name, 1.0) * x for name, x in self._springs.items()))
-            load = Gear(values["efficiency"]).load(tau, self._velocity)
+            load = Gear(values["efficiency"], self.model.smoothing_power).load(tau, self._velocity)
             total = total + self._thinned(load - tau)
         friction = self._friction(values.get("smoothing_velocity", 1.0), values.get("stribeck_velocity", 1.0))
         for name, x in (self._linear | friction).items():
@@ -386,7 +388,7 @@ def _result(estimate: CurveEstimate, equation: _Equation, cutoff: float, gear_ra
     return MotorFit(
         found["rotor_inertia"] if (known := equation.model.rotor_inertia) is None else (known, 0.0),
         friction,
-        Gear(value["efficiency"]),
+        Gear(value["efficiency"], equation.model.smoothing_power),
         constant,
         found,
         cutoff,

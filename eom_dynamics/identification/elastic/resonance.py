@@ -124,6 +124,8 @@ def fit_resonance(
     *,
     inertia: ArrayLike | None = None,
     gravity: ArrayLike | None = None,
+    stiffness: ArrayLike | None = None,
+    rotor_inertia: ArrayLike | None = None,
     coulomb: bool = False,
     smoothing_velocity: ArrayLike = 0.01,
     band: tuple[float, float] | None = None,
@@ -138,6 +140,7 @@ def fit_resonance(
             of one joint, or (N, n), n > 1, of all joints of an arm.
         inertia: M (n, n) at the working point, from the robot's file; needed for n > 1.
         gravity: G (n, n), the derivative of the gravity efforts with respect to q; by default zero.
+        stiffness, rotor_inertia: first values (n,); by default from the measured response.
         coulomb: whether to fit c, with tanh(thetad/v_0) for the sign.
         smoothing_velocity: v_0, one number or (n,), rad/s or m/s.
         band: lowest and highest frequency, Hz; by default where effort and motion stand out from noise.
@@ -160,6 +163,9 @@ def fit_resonance(
         raise IdentificationError("inertia must be positive definite")
     model = _Spectra(period, motion, drive, M, G, band, smoothing_velocity if coulomb else None)
     start = model.guess(t, motion[:, 0], drive[:, 0]) if M is None else model.linear_guess(M)
+    for row, first in enumerate((stiffness, rotor_inertia)):
+        if first is not None:
+            start[row] = np.asarray(first, dtype=float)
     return _result(model, model.fit(*start))
 
 

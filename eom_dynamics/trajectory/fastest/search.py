@@ -318,10 +318,16 @@ def _knots(curve: GeometricPath, moving: Sequence[tuple[int, Array, int]]) -> Ar
 
 
 def _tighten(task: _Task, nodes: _Nodes, c: Array, most: float) -> tuple[float, NDArray[np.intp]]:
-    """Reduce limits at nodes by as much as a speed c violates them next to these.
+    """Reduce limits at nodes by as much as they are violated next to them.
 
-    Where a value over its limit is above ``most``, the finer node is to be a node, too, and limits around are not
-    reduced. Returns the largest value over its limit, and indices of these finer nodes.
+    Args:
+        task: the path, with limits at fine nodes.
+        nodes: with limits to tighten.
+        c: coefficients of the speed.
+        most: value over its limit from which on a finer node is to be a node, too; limits around are not reduced then.
+
+    Returns:
+        The largest value over its limit, and indices of the finer nodes that are to be nodes.
     """
     fine, (_, index, constraints) = task.fine, nodes
     used = task.everywhere.used(fine.at_nodes(c))
@@ -345,10 +351,17 @@ def _tighten(task: _Task, nodes: _Nodes, c: Array, most: float) -> tuple[float, 
 
 
 def _slowed(task: _Task, motion: Spline, affine: bool, most: float) -> tuple[Spline | None, ViolatedInstants, Array]:
-    """The motion from 0 s, slowed down if it violates limits, by a time scaling of 1 + ``most`` at the most.
+    """The motion, slowed down if it violates limits; a motion with a given state at an end is not slowed down.
 
-    A motion with a given state at an end is not slowed down. Returns the motion, None if that does not suffice;
-    instants of the given one at which it then violates limits; and RMS efforts over their limits (m,).
+    Args:
+        task: the path and its limits.
+        motion: from 0 s.
+        affine: whether limits are affine, without friction and motors.
+        most: the largest time scaling, less 1.
+
+    Returns:
+        The motion, None if it must be slowed down by more; instants of the given one at which it then violates limits;
+        and RMS efforts over their limits (m,).
     """
     arm, own, tool, moving = task.arm, task.own, task.tool, bool(task.moving)
     tolerance = AT_MOVING_ENDS if moving else 0.5 * TOLERANCE
@@ -378,7 +391,15 @@ def _slowed(task: _Task, motion: Spline, affine: bool, most: float) -> tuple[Spl
 
 
 def _tighten_near(constraints: Constraints, own: Bounds, over: ViolatedInstants, times: Array, moving: bool) -> None:
-    """Reduce limits at nodes, which have these times (M,), s, next to instants at which a motion violates them."""
+    """Reduce limits at nodes next to instants at which a motion violates them.
+
+    Args:
+        constraints: limits to reduce.
+        own: those of the arm.
+        over: the instants.
+        times: of the nodes (M,), s.
+        moving: whether an end has a given state.
+    """
     if not len(over.t):
         return
     shares = np.ones((len(constraints.rows_of("tool")), len(times)))
