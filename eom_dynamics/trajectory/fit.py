@@ -14,10 +14,11 @@ the integral of the squared derivative as the penalty, on uniform knots with a f
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..arrays import Array
 from ..exceptions import TrajectoryError
@@ -26,6 +27,9 @@ from .spline import DEGREE, ORDERS, Spline, numbers
 _PENALISED = ORDERS
 """Order of the penalised derivative."""
 
+_BASIS = DEGREE + 1
+"""Number of B-splines that are not zero on a piece."""
+
 _PIECES_A_PERIOD = 6
 """Pieces of the spline in one period of the cut-off frequency."""
 
@@ -33,6 +37,8 @@ _FEWEST = 2 * ORDERS
 
 # With a valid cut-off there are at most three pieces for each sample; many more are due to wrong time stamps.
 _MOST_PIECES_A_SAMPLE = 20
+
+_CHUNK = 16384
 
 
 class TrajectoryFit(NamedTuple):
@@ -43,10 +49,10 @@ class TrajectoryFit(NamedTuple):
         deviation: RMS of the trajectory minus the positions for each joint (n,), rad or m.
         largest_deviation: largest magnitude for each joint (n,), rad or m.
         samples: number of samples that were used.
-        dropped: number of samples with a time or position that is not finite.
+        dropped: number of samples with a time, position or velocity that is not finite.
         disordered: number of samples that precede the sample before them; they were sorted.
         repeated: number of samples with the time of another; they were averaged.
-        gaps: (start, end) in s of steps above half a period of the cut-off, crossed by a smoothed straight line.
+        gaps: (start, end) in s of time steps longer than ``gap``, across which the motion is a smoothed straight line.
     """
 
     trajectory: Spline
@@ -59,7 +65,9 @@ class TrajectoryFit(NamedTuple):
     gaps: tuple[tuple[float, float], ...]
 
 
-def fit_trajectory(t: ArrayLike, positions: ArrayLike, *, cutoff: float) -> TrajectoryFit:
+def fit_trajectory(
+    t: ArrayLike, positions: ArrayLike, *, cutoff: float, velocities: ArrayLike | None = None, gap: float | None = None
+) -> TrajectoryFit:
     """Fit a smooth trajectory to recorded positions at arbitrary times.
 
     Time and memory are linear in the number of samples. Within about half a period of the cut-off from both ends, the
@@ -69,102 +77,153 @@ def fit_trajectory(t: ArrayLike, positions: ArrayLike, *, cutoff: float) -> Traj
         t: (N,), s; subtract the first from those of a system clock, since double precision has 16 digits.
         positions: (N, n), rad or m.
         cutoff: frequency with a gain of 1/2, Hz; above those of the motion and below half the sample rate.
+        velocities: (N, n), rad/s or m/s, if measured; their errors divided by w_c have the weight of errors of
+            positions, and the gain at the cut-off is 2/3.
+        gap: time steps longer than this are reported, s; by default half a period of the cut-off.
 
     Raises:
         TrajectoryError: shapes differ, there are fewer than ten samples, the cut-off is too low for their duration or
             too high for their rate, or the duration is too long for their number, as after a step of the clock.
     """
-    t, y, counts = _cleaned(t, positions)
+    t, y, counts = _cleaned(t, positions, velocities)
     duration, step = t[-1] - t[0], float(np.median(np.diff(t)))
     if not (np.isfinite(cutoff) and 1 / duration <= cutoff <= 0.5 / step):
         raise TrajectoryError(
             f"cutoff must be from {1 / duration:.4g} Hz (one period in the recording) to {0.5 / step:.4g} Hz (half "
             f"the sample rate), is {cutoff}"
         )
+    gap = 0.5 / cutoff if gap is None else gap
+    if not gap > 0:
+        raise TrajectoryError(f"gap must be a positive number of seconds, is {gap}")
     pieces = int(np.ceil(duration * cutoff * _PIECES_A_PERIOD))
     if pieces > _MOST_PIECES_A_SAMPLE * len(t):
-        gap = int(np.argmax(np.diff(t)))
+        late = int(np.argmax(np.diff(t)))
         raise TrajectoryError(
             f"{len(t)} samples in {duration:.4g} s are too few for {cutoff:g} Hz; the longest gap is from "
-            f"{t[gap]:.4f} s to {t[gap + 1]:.4f} s: cut the recording there"
+            f"{t[late]:.4f} s to {t[late + 1]:.4f} s: cut the recording there"
         )
-    late = np.diff(t) > 0.5 / cutoff
-    states = _smoothed(*_bridged(t, y, late, 0.5 / cutoff), pieces, 2 * np.pi * cutoff)
-    trajectory = Spline(np.append(t[0] + np.arange(pieces) * duration / pieces, t[-1]), states)
-    residual = trajectory.derivatives(t, order=0)[0] - y
+    system = _NormalEquations(t[0], duration / pieces, pieces, y[0].shape[1])
+    rows, values = _bridged(t, y, 0.5 / cutoff)
+    steps = np.diff(rows)
+    weights = (np.append(steps, 0.0) + np.append(0.0, steps)) / 2
+    pulsation = 2 * np.pi * cutoff
+    for order, value in enumerate(values):
+        system.add(rows, value, weights / pulsation ** (2 * order), order)
+    system.penalise(pulsation ** (-2 * _PENALISED))
+    trajectory = Spline(np.append(t[0] + np.arange(pieces) * duration / pieces, t[-1]), system.states())
+    residual = trajectory.derivatives(t, order=0)[0] - y[0]
+    gaps = np.flatnonzero(np.diff(t) > gap)
     return TrajectoryFit(
         trajectory,
         np.sqrt(np.mean(residual**2, axis=0)),
         np.max(np.abs(residual), axis=0),
         len(t),
         *counts,
-        tuple(zip(t[:-1][late].tolist(), t[1:][late].tolist(), strict=True)),
+        tuple((float(t[i]), float(t[i + 1])) for i in gaps),
     )
 
 
-def _cleaned(times: ArrayLike, positions: ArrayLike) -> tuple[Array, Array, tuple[int, int, int]]:
-    """A recording in order of time: times (N,) and positions (N, n).
+def _cleaned(
+    times: ArrayLike, positions: ArrayLike, velocities: ArrayLike | None
+) -> tuple[Array, list[Array], tuple[int, int, int]]:
+    """A recording in order of time: times, positions and, if given, velocities, each (N, n).
 
     And the numbers of samples that were dropped, disordered and repeated.
     """
-    t, y = (numbers(x, "times and positions must be arrays of numbers") for x in (times, positions))
-    if t.ndim != 1 or y.ndim != 2 or not y.shape[1] or len(y) != len(t):
-        raise TrajectoryError(f"times must have shape (N,) and positions (N, n); {t.shape}, {y.shape}")
-    finite = np.isfinite(t) & np.all(np.isfinite(y), axis=1)
-    t, y = t[finite], y[finite]
+    given = [positions] if velocities is None else [positions, velocities]
+    t, *values = (numbers(x, "times, positions and velocities must be arrays of numbers") for x in (times, *given))
+    shape = values[0].shape
+    if t.ndim != 1 or len(shape) != 2 or not shape[1] or any(x.shape != (len(t), shape[1]) for x in values):
+        shapes = ", ".join(str(x.shape) for x in (t, *values))
+        raise TrajectoryError(f"times must have shape (N,), positions and velocities (N, n); {shapes}")
+    finite = np.isfinite(t) & np.all([np.all(np.isfinite(x), axis=1) for x in values], axis=0)
+    t, values = t[finite], [x[finite] for x in values]
     disordered = int(np.sum(np.diff(t) < 0))
     if disordered:
         order = np.argsort(t, kind="stable")
-        t, y = t[order], y[order]
+        t, values = t[order], [x[order] for x in values]
     first = np.flatnonzero(np.append(True, np.diff(t) > 0))[: len(t)]
     repeated = len(t) - len(first)
     if repeated:
         counts = np.diff(np.append(first, len(t)))[:, np.newaxis]
-        t, y = t[first], np.add.reduceat(y, first, axis=0) / counts
+        t, values = t[first], [np.add.reduceat(x, first, axis=0) / counts for x in values]
     if len(t) < _FEWEST:
         raise TrajectoryError(
             f"{len(t)} samples have different times and finite values; a fit requires at least {_FEWEST}"
         )
-    return t, y, (int(np.sum(~finite)), disordered, repeated)
+    return t, values, (int(np.sum(~finite)), disordered, repeated)
 
 
-def _bridged(t: Array, y: Array, late: NDArray[np.bool_], longest: float) -> tuple[Array, Array]:
-    """The recording with late samples led to by a straight line, without which the fit would overshoot there."""
-    parts = np.ceil(4 * np.diff(t)[late] / longest).astype(int)
-    pairs = zip(t[:-1][late], t[1:][late], parts + 1, strict=True)
-    fill = np.concatenate([t[:0], *(np.linspace(start, end, count)[1:-1] for start, end, count in pairs)])
-    line = np.column_stack([np.interp(fill, t, x) for x in y.T])
-    order = np.argsort(np.concatenate([t, fill]), kind="stable")
-    return np.concatenate([t, fill])[order], np.concatenate([y, line])[order]
-
-
-def _smoothed(t: Array, y: Array, pieces: int, pulsation: float) -> Array:
-    """States (5, pieces + 1, n) at even knots of the smoothing spline through positions (N, n)."""
-    # Their import takes as long as that of this library, which most users of trajectories can do without.
-    from scipy.interpolate import BSpline
-    from scipy.linalg import solveh_banded
-    from scipy.sparse import diags
-
-    step, unknowns = (t[-1] - t[0]) / pieces, pieces + DEGREE
-    knots = np.arange(-DEGREE, unknowns + 1.0)  # in pieces
-
-    def design(places: Array, order: int) -> Any:
-        """Matrix from the coefficients of the B-splines to a derivative at places, in pieces."""
-        matrix = BSpline.design_matrix(places, knots[order : len(knots) - order], DEGREE - order)
-        for rows in range(unknowns - order, unknowns):
-            matrix = matrix @ diags([-1.0, 1.0], [0, 1], shape=(rows, rows + 1))
-        return matrix / step**order
-
+def _bridged(t: Array, values: list[Array], longest: float) -> tuple[Array, list[Array]]:
+    """The recording with longer time steps filled by a straight line, without which the fit would overshoot there."""
     steps = np.diff(t)
-    weights = (np.append(steps, 0.0) + np.append(0.0, steps)) / 2
-    matrix = design(np.clip((t - t[0]) / step, 0, pieces), 0)
-    weighted = matrix.multiply(weights[:, np.newaxis]).T.tocsr()
-    normal, right = weighted @ matrix, weighted @ y
-    # The integral of the squared fifth derivative, a polynomial of degree eight on each piece.
-    nodes, shares = np.polynomial.legendre.leggauss(_PENALISED)
-    matrix = design((np.arange(pieces)[:, np.newaxis] + (nodes + 1) / 2).ravel(), _PENALISED)
-    shares = np.tile(0.5 * step * shares / pulsation ** (2 * _PENALISED), pieces)
-    normal = normal + matrix.T @ matrix.multiply(shares[:, np.newaxis])
-    bands = np.array([np.append(normal.diagonal(k), np.zeros(k)) for k in range(DEGREE + 1)])
-    spline = BSpline(knots, solveh_banded(bands, right, lower=True, check_finite=False), DEGREE)
-    return np.array([spline(np.arange(pieces + 1.0), nu=k) / step**k for k in range(ORDERS)])
+    late = np.flatnonzero(steps > longest)
+    if not len(late):
+        return t, values
+    parts = np.ceil(4 * steps[late] / longest).astype(int)
+    fill = np.concatenate([np.linspace(t[i], t[i + 1], k + 1)[1:-1] for i, k in zip(late, parts, strict=True)])
+    before = np.repeat(late, parts - 1)
+    share = ((fill - t[before]) / steps[before])[:, np.newaxis]
+    change = values[0][before + 1] - values[0][before]
+    lines = [values[0][before] + share * change, change / steps[before][:, np.newaxis]]
+    whole = np.concatenate([t, fill])
+    order = np.argsort(whole, kind="stable")
+    return whole[order], [np.concatenate([x, line])[order] for x, line in zip(values, lines, strict=False)]
+
+
+class _NormalEquations:
+    """Normal equations of the coefficients of B-splines on uniform knots, in banded form."""
+
+    def __init__(self, start: float, step: float, pieces: int, n: int) -> None:
+        self.start, self.step, self.pieces = start, step, pieces
+        unknowns = pieces + DEGREE
+        self._bands, self._right = np.zeros((_BASIS, unknowns)), np.zeros((unknowns, n))
+
+    def add(self, t: Array, y: Array, weights: Array, order: int) -> None:
+        """Add samples (N, n) of the derivative of an order."""
+        for first in range(0, len(t), _CHUNK):
+            part = slice(first, first + _CHUNK)
+            place = (t[part] - self.start) / self.step
+            piece = np.clip(place.astype(np.intp), 0, self.pieces - 1)
+            basis = _basis()(place - piece, nu=order) / self.step**order
+            low, high = int(piece.min()), int(piece.max()) + 1
+            weighted = basis * weights[part, np.newaxis]
+            for a in range(_BASIS):
+                for b in range(a, _BASIS):
+                    sums = np.bincount(piece - low, weighted[:, a] * basis[:, b], high - low)
+                    self._bands[b - a, low + a : high + a] += sums
+                for joint in range(y.shape[1]):
+                    sums = np.bincount(piece - low, weighted[:, a] * y[part, joint], high - low)
+                    self._right[low + a : high + a, joint] += sums
+
+    def penalise(self, weight: float) -> None:
+        """Add the integral of the squared fifth derivative."""
+        nodes, weights = np.polynomial.legendre.leggauss(_BASIS)
+        values = _basis()((nodes + 1) / 2, nu=_PENALISED)
+        # Integrals (10, 10) over a piece of products of fifth derivatives of the B-splines.
+        gram = weight * self.step ** (1 - 2 * _PENALISED) * (values.T @ (values * weights[:, np.newaxis] / 2))
+        for a in range(_BASIS):
+            for b in range(a, _BASIS):
+                self._bands[b - a, a : a + self.pieces] += gram[a, b]
+
+    def states(self) -> Array:
+        """q … qdddd at the knots (5, pieces + 1, n)."""
+        from scipy.linalg import solveh_banded  # here for its import, as in _basis
+
+        x = solveh_banded(self._bands, self._right, lower=True, check_finite=False)
+        rows = np.lib.stride_tricks.sliding_window_view(x, _BASIS, axis=0)  # (pieces, n, 10)
+        result = np.empty((ORDERS, self.pieces + 1, x.shape[1]))
+        for k in range(ORDERS):
+            left, right = _basis()([0.0, 1.0], nu=k) / self.step**k
+            result[k, :-1] = rows @ left
+            result[k, -1] = rows[-1] @ right
+        return result
+
+
+@cache
+def _basis() -> Any:
+    """The B-splines (10,) that are not zero on the piece from 0 to 1, the one that starts first in front."""
+    # Its import takes as long as that of this library, which most users of trajectories can do without.
+    from scipy.interpolate import BSpline
+
+    return BSpline(np.arange(-DEGREE, _BASIS + 1), np.eye(_BASIS), DEGREE)

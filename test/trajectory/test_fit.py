@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fits of recordings: gain, noise, uneven time stamps, gaps, and invalid data."""
 
+from __future__ import annotations
+
 import tracemalloc
 from typing import Any
 
@@ -30,15 +32,19 @@ def truth(t: np.ndarray, k: int) -> np.ndarray:
 INSIDE = np.linspace(1, 19, 2000)
 
 
+@pytest.mark.parametrize("velocities", [False, True])
 @pytest.mark.parametrize("frequency", [1.0, 5.0, 10.0])
-def test_gain_and_phase(frequency: float) -> None:
+def test_gain_and_phase(frequency: float, velocities: bool) -> None:
     t = np.arange(0, 20, 0.005)
     wave = 2 * np.pi * frequency
-    result = fit_trajectory(t, np.sin(wave * t)[:, np.newaxis], cutoff=5.0)
+    measured = {"velocities": wave * np.cos(wave * t)[:, np.newaxis]} if velocities else {}
+    result = fit_trajectory(t, np.sin(wave * t)[:, np.newaxis], cutoff=5.0, **measured)
     q = result.trajectory.derivatives(INSIDE, order=0)[0][:, 0]
+    x = frequency / 5.0
+    weight = 1 + x**2 if velocities else 1.0
     # In phase and in quadrature; the error is that of the spline with six pieces a period.
     parts, *_ = np.linalg.lstsq(np.stack([np.sin(wave * INSIDE), np.cos(wave * INSIDE)], 1), q, rcond=None)
-    np.testing.assert_allclose(parts, [1 / (1 + (frequency / 5.0) ** 10), 0.0], atol=1e-5)
+    np.testing.assert_allclose(parts, [weight / (weight + x**10), 0.0], atol=1e-5)
 
 
 @settings(max_examples=10)
@@ -107,6 +113,7 @@ def test_gaps_are_reported_and_filled_without_overshoot() -> None:
     assert np.all(np.abs(across - np.mean(across, axis=0)) < 2.0)
     far = INSIDE[(INSIDE < 5.0) | (INSIDE > 10.0)]
     np.testing.assert_allclose(result.trajectory.derivatives(far)[0], truth(far, 0), atol=1e-3)
+    assert not fit_trajectory(t[keep], q[keep], cutoff=5.0, gap=4.0).gaps
 
 
 def test_memory_is_linear_in_the_number_of_samples() -> None:
@@ -131,9 +138,11 @@ Q = np.zeros((20, 2))
         (T[:9], Q[:9], {}, "at least 10"),
         (np.zeros(20), Q, {}, "1 samples"),
         (T, Q * np.nan, {}, "0 samples"),
+        (T, Q, {"velocities": Q[:, :1]}, "shape"),
         (T, Q, {"cutoff": 6.0}, "5 Hz"),
         (T, Q, {"cutoff": 0.1}, "from 0.5263 Hz"),
         (T, Q, {"cutoff": np.nan}, "cutoff"),
+        (T, Q, {"gap": 0.0}, "gap"),
         (np.append(T[:-1], 1.7e9), Q, {}, "cut the recording there"),
         ("now", Q, {}, "numbers"),
     ],
