@@ -58,11 +58,12 @@ class CarriedRotors:
     """
 
     def __init__(self, robot: Robot, side: MotorSide) -> None:
+        """Mount the rotors of the motors on the links."""
         joints = side.motor_joint.tolist()
         self.mounts: tuple[RotorMount, ...] = tuple(robot.independent_joints[joint].mount for joint in joints)
         self.gear_ratio = np.array(side.gear_ratio)[joints]
         self.inertia = np.array(side.rotor_inertia)[joints] / self.gear_ratio**2
-        self.dynamics = Dynamics(rotor_robot(robot, side))
+        self.dynamics = Dynamics(_with_rotors(robot, side, self.inertia.tolist()))
         self._n = robot.n
         self._scale = np.concatenate([np.ones(robot.n), self.gear_ratio])
 
@@ -94,19 +95,9 @@ class CarriedRotors:
 
 
 def rotor_robot(robot: Robot, side: MotorSide) -> Robot:
-    """Links and rotors as bodies of one robot, whose joint variables are q and the rotor angles, rad.
-
-    A rotor has inertia about its spin axis only: its mass and its transverse inertia belong to the link that carries
-    it, whether or not it spins. The dynamics do not depend on the rotor angles.
-    """
-    taken = {joint.name for joint in robot.joints}
-    bodies = []
-    for name, joint in zip(side.motor_names, side.motor_joint, strict=True):
-        mount = robot.independent_joints[joint].mount
-        screw, pose = np.array([*_Z, 0.0, 0.0, 0.0]), lie.pose(_rotation_to(mount.axis), np.zeros(3))
-        body = 0.0, np.zeros(3), np.diag(side.rotor_inertia[joint] / side.gear_ratio[joint] ** 2 * _Z)
-        bodies.append(Joint(unused_name(f"{name}_rotor", taken), screw, pose, mount.carrier, *body))
-    return replace(robot, joints=(*robot.joints, *bodies), coupled_stiffness=None, transmission=None)
+    """Links and rotors as bodies of one robot, whose joint variables are q and the rotor angles."""
+    inertia = [side.rotor_inertia[joint] / side.gear_ratio[joint] ** 2 for joint in side.motor_joint]
+    return _with_rotors(robot, side, inertia)
 
 
 def links_with_rotors(robot: Robot, side: MotorSide, *, payload: bool = False) -> Program:
@@ -132,3 +123,24 @@ def _links_with_rotors(side: MotorSide, robot: Robot, x: Inputs) -> Sequence[Seq
     efforts = recursion.inverse_dynamics(tree, states, levels(x, "W"))
     spin = [each * effort for each, effort in zip(ratio, efforts[0][robot.n :], strict=True)]
     return [*(effort[: robot.n] for effort in efforts), spin]
+
+
+def _with_rotors(robot: Robot, side: MotorSide, inertia: Sequence[float]) -> Robot:
+    """Add a body for each rotor to a robot; the rotor angles, rad, follow the joint variables.
+
+    A rotor has inertia about its spin axis only: its mass and its transverse inertia belong to the link that carries
+    it, whether or not it spins. The dynamics do not depend on the rotor angles.
+
+    Args:
+        robot: the robot.
+        side: the motors, in the order of their angles.
+        inertia: about the spin axes, on the motor side of the gears, kg m².
+    """
+    taken = {joint.name for joint in robot.joints}
+    bodies = []
+    for name, joint, about_axis in zip(side.motor_names, side.motor_joint, inertia, strict=True):
+        mount = robot.independent_joints[joint].mount
+        screw, pose = np.array([*_Z, 0.0, 0.0, 0.0]), lie.pose(_rotation_to(mount.axis), np.zeros(3))
+        body = 0.0, np.zeros(3), np.diag(about_axis * _Z)
+        bodies.append(Joint(unused_name(f"{name}_rotor", taken), screw, pose, mount.carrier, *body))
+    return replace(robot, joints=(*robot.joints, *bodies), coupled_stiffness=None, transmission=None)

@@ -108,8 +108,12 @@ class ElasticArm(FeedforwardMethods):
             raise RobotDescriptionError(f"compensated_by_robot: {min(unknown)!r:.60} is not one of {names}")
         self._functions = {}
         self.calls: dict[Any, Callable[..., Any]] = {}
-        given: dict[str, Any] = {"stiffness": stiffness, "rotor_inertia": rotor_inertia, "rotor_model": rotor_model}
-        self._again = partial(ElasticArm, backend=backend, **given)
+        self._arguments: dict[str, Any] = {
+            "stiffness": stiffness,
+            "rotor_inertia": rotor_inertia,
+            "rotor_model": rotor_model,
+            "backend": backend,
+        }
         self.rotor_model = robot.rotor_model if rotor_model is None else rotor_model
         if self.rotor_model not in ROTOR_MODELS:
             raise RobotDescriptionError(f"rotor_model must be one of {', '.join(ROTOR_MODELS)}, is {rotor_model!r}")
@@ -134,7 +138,8 @@ class ElasticArm(FeedforwardMethods):
         self.ideal = all(joint.actuator.friction.is_none and joint.actuator.gear.is_lossless for joint in joints)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return self._again, (self.robot,)
+        """Copy and pickle the arguments; compiled code comes from the cache."""
+        return partial(ElasticArm, **self._arguments), (self.robot,)
 
     def efforts(
         self,
@@ -343,6 +348,7 @@ class ElasticArm(FeedforwardMethods):
         return self._functions[key]
 
     def _drive_call(self, name: str, **details: bool) -> Callable[..., tuple[Array, ...]]:
+        """The same with fast dispatch."""
         key = name, *details.values()
         if key not in self.calls:
             self.calls[key] = self.drive_function(name, **details).state_call()

@@ -288,6 +288,7 @@ class FeedforwardMethods(CompiledMethods):
         return self._function(method_name(on_base=on_base, payload=payload)).stages
 
     def _links(self, *, on_base: bool, payload: bool) -> Stage:
+        """Program of the links."""
         if on_base:
             recipe = floating_programs.efforts_on_base(payload=payload)
             return Stage(KERNELS[self.backend](self.robot, recipe), recipe.inputs, recipe.outputs)
@@ -310,6 +311,7 @@ class FeedforwardMethods(CompiledMethods):
 
     @cached_property
     def _directional(self) -> CompiledFunction:
+        """Derivative of the feedforward along a change of q … qdddd."""
         reduced = self.rotors is None
         links = inverse_dynamics_of_order(2)(self.robot) if reduced else links_with_rotors(self.robot, self.side)
         program = directional(links, self.functions.program("motors", spin=not reduced))

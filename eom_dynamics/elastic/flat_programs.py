@@ -39,9 +39,12 @@ COMMANDED = tuple(f"{name}_commanded" for name in STIFFNESS_NAMES)
 
 def given_efforts(n: int) -> Program:
     """Measured efforts of n joints and their rates, in place of :func:`.motor_programs.spring_efforts`."""
-    names, zero = (*SPRING_EFFORTS, *STIFFNESS), [0.0] * n
-    inputs = dict.fromkeys(EFFORT_NAMES[:2], n)
-    return trace("given_efforts", inputs, lambda x: dict(zip(names, (*x.values(), zero, zero), strict=True)))
+
+    def compute(x: Vectors) -> Mapping[str, Sequence[Scalar]]:
+        zero = [0.0] * n
+        return dict(zip((*SPRING_EFFORTS, *STIFFNESS), (*x.values(), zero, zero), strict=True))
+
+    return trace("given_efforts", dict.fromkeys(EFFORT_NAMES[:2], n), compute)
 
 
 def flat_state_program(robot: Robot, held: Sequence[int], *, payload: bool = False, whole: bool = False) -> Program:

@@ -315,6 +315,7 @@ def _linearizing_effort(arm: ElasticArm, dimensions: int, loaded: bool) -> Compi
 
 @cache
 def _motor_pd(m: int) -> Callable[..., tuple[Array, ...]]:
+    """Function of the inputs of :func:`.flat_programs.motor_pd`."""
     program = flat_programs.motor_pd(m)
     try:
         function = compiled_program(program, "native")

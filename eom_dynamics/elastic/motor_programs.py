@@ -143,8 +143,11 @@ def between(side: MotorSide, x: Mapping[str, Sequence[Scalar]], motors: Sequence
 
 def loads(side: MotorSide) -> Program:
     """Efforts of the springs at the motors, zero at rigid joints."""
-    inputs = _with_stiffness(side, dict.fromkeys(DELTA_NAMES[:2], len(side.motor_joint)))
-    return trace("loads", inputs, lambda x: {"load": _loads(side, x, _jets(x, DELTA_NAMES[:2]))})
+
+    def compute(x: Vectors) -> Mapping[str, Sequence[Scalar]]:
+        return {"load": _loads(side, x, _jets(x, DELTA_NAMES[:2]))}
+
+    return trace("loads", _with_stiffness(side, dict.fromkeys(DELTA_NAMES[:2], len(side.motor_joint))), compute)
 
 
 def _loads(side: MotorSide, x: Vectors, delta: Sequence[Jet]) -> list[Scalar]:
@@ -160,15 +163,16 @@ def _with_stiffness(side: MotorSide, inputs: Sizes) -> Sizes:
 
 def motor_loads(side: MotorSide) -> Program:
     """Efforts of the motors against springs of efforts ``load``, gears and friction, without those of the rotors."""
-    inputs = dict.fromkeys(("load", "motor_velocity"), len(side.motor_joint))
-    return trace(
-        "motor_loads",
-        inputs,
-        lambda x: {"effort": _motor_loads(side, side.motor_loads(x["load"]), x["motor_velocity"])},
-    )
+    m = len(side.motor_joint)
+
+    def compute(x: Vectors) -> Mapping[str, Sequence[Scalar]]:
+        return {"effort": _motor_loads(side, side.motor_loads(x["load"]), x["motor_velocity"])}
+
+    return trace("motor_loads", {"load": m, "motor_velocity": m}, compute)
 
 
 def _motor_loads(side: MotorSide, behind: Sequence[Scalar], velocity: Sequence[Scalar]) -> list[Scalar]:
+    """Efforts of the motors, from those behind their gears."""
     rows = enumerate(zip(behind, velocity, strict=True))
     return [side.motor_effort(motor, Jet([load]), Jet([speed]), Jet([0.0]))[0] for motor, (load, speed) in rows]
 
@@ -299,11 +303,16 @@ def ahead(side: MotorSide, *, count: int, size: int) -> Program:
 
 def drive(side: MotorSide) -> Program:
     """Torque, speed, current and voltage before the gears, and motor efforts within limits behind them."""
-    inputs = dict.fromkeys(MOTOR_NAMES[1::2], len(side.motor_joint))
-    return trace("drive", inputs, lambda x: dict(zip(SHAFT, zip(*_shaft_rows(side, x), strict=True), strict=True)))
+    m = len(side.motor_joint)
+
+    def compute(x: Vectors) -> Mapping[str, Sequence[Scalar]]:
+        return dict(zip(SHAFT, zip(*_shaft_rows(side, x), strict=True), strict=True))
+
+    return trace("drive", dict.fromkeys(MOTOR_NAMES[1::2], m), compute)
 
 
 def _shaft_rows(side: MotorSide, x: Vectors) -> list[list[Scalar]]:
+    """Results of :func:`drive` for each motor."""
     rows = []
     for joint, velocity, effort in zip(side.motor_joint, x["motor_velocity"], x["motor_effort"], strict=True):
         motor, ratio = side.actuators[joint].motor, side.gear_ratio[joint]

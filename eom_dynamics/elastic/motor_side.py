@@ -279,12 +279,14 @@ class MotorSide:
         return values
 
     def _motors_of(self, joints: Sequence[int]) -> tuple[int, ...]:
+        """The motor of each of some joints that have one."""
         return tuple(np.searchsorted(self.motor_joint, joints).tolist())
 
 
 def _springs(
     robot: Robot, stiffness: ArrayLike | None
 ) -> tuple[tuple[Spring, ...], tuple[tuple[int, ...], CoupledSpring] | None]:
+    """Springs of the joints, and the spring between coupled joints."""
     if stiffness is None:
         return tuple(joint.spring for joint in robot.independent_joints), robot.coupled_stiffness
     given = parameters.parameter_array("stiffness", stiffness)

@@ -94,6 +94,7 @@ class SpringChain:
                 refuse(f"stages[{i}]", f"must be a SpringStage, of spring and inertia, is {stage!r:.60}")
 
     def __repr__(self) -> str:
+        """The stages, as they are written."""
         return f"SpringChain({list(self.stages)!r})"
 
     def derivatives_needed(self, order: int = 0) -> int:

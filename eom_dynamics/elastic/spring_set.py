@@ -167,18 +167,22 @@ class SpringSet:
                     )
                 raise StiffnessError(f"{name}: stiffness {k0:g} is outside the actuator's range {least:g} … {most:g}")
 
-    def effort_jets(self, deflections: Sequence[Array]) -> tuple[list[Array], list[Array]]:
+    def effort_jets(
+        self, deflections: Sequence[Array], stiffness: Sequence[Array] = ()
+    ) -> tuple[list[Array], list[Array]]:
         """Efforts on the links, and stiffness, under deflections: the inverse of :meth:`deflections`.
 
         Args:
             deflections: deflections at the motors and their time derivatives, each (m,) or (N, m).
+            stiffness: stiffness where it is commanded at a joint with one motor, with time derivatives, each (n,) or
+                (N, n); by default nominal and constant.
 
         Returns:
             Efforts with as many time derivatives, each (n,) or (N, n), NaN where the deflections do not determine them;
-            and stiffness at antagonistic pairs, nominal at other joints where it is commanded, zero elsewhere.
+            and stiffness where it is commanded, zero elsewhere.
         """
         orders = len(deflections)
-        commands = self._nominal(deflections[0].shape[:-1], orders)
+        commands = self.commanded(stiffness, deflections[0].shape[:-1], orders) if self._any_variable else []
         results = self.functions("spring_efforts", *deflections, *commands, orders=orders)
         return list(results[:orders]), list(results[orders:])
 
@@ -190,8 +194,7 @@ class SpringSet:
         Args:
             motion: deflections at the motors and their rates, each (m,) or (N, m); or q, qd, and motor positions and
                 velocities.
-            stiffness: k, kd where stiffness is commanded at a joint with one motor, each (n,) or (N, n); by default
-                nominal and constant.
+            stiffness: k, kd as for :meth:`effort_jets`.
             rigid_too: whether joints may be rigid; their efforts are then NaN.
             motors: names of motor positions and velocities, if these are given.
 
@@ -220,22 +223,28 @@ class SpringSet:
         zero = np.zeros(shape)
         return [np.broadcast_to(x, shape) for x in given] + [zero] * (orders - len(given))
 
-    def loads(self, delta: Array, deltad: Array) -> Array:
-        """Efforts of the springs at the motors (…, m) under deflections and rates (…, m); zero at rigid joints."""
-        return self.functions("loads", delta, deltad, *self._nominal(delta.shape[:-1]))[0]
+    def loads(self, delta: Array, deltad: Array, stiffness: Array | None = None) -> Array:
+        """Efforts of the springs at the motors (…, m), N m or N; zero at rigid joints.
 
-    def plant_efforts(self, *state: Array) -> tuple[Array, ...]:
+        Args:
+            delta, deltad: deflections and their rates (…, m).
+            stiffness: (n,) stiffness where it is commanded, N m/rad or N/m; by default nominal.
+        """
+        return self.functions("loads", delta, deltad, *self._of_one(stiffness, delta.shape[:-1]))[0]
+
+    def plant_efforts(self, *state: Array, stiffness: Array | None = None) -> tuple[Array, ...]:
         """Efforts on links (…, n) and of motors (…, m), and dissipated power (…, 1), see :func:`.plant_efforts`.
 
         Args:
             state: q, qd (…, n) and motor positions and velocities (…, m).
+            stiffness: (n,) as for :meth:`loads`.
         """
-        return self.functions("plant_efforts", *state, *self._nominal(state[0].shape[:-1]))
+        return self.functions("plant_efforts", *state, *self._of_one(stiffness, state[0].shape[:-1]))
 
     def tangents(self, delta: Array) -> tuple[Array, Array]:
         """Derivatives of :meth:`loads` with respect to delta and to deltad, each (…, m, m)."""
         m = delta.shape[-1]
-        found = self.functions("tangents", delta, np.zeros_like(delta), *self._nominal(delta.shape[:-1]))
+        found = self.functions("tangents", delta, np.zeros_like(delta), *self._of_one(None, delta.shape[:-1]))
         slope, damping = (x.reshape(*delta.shape[:-1], m, m) for x in found)
         return slope, damping
 
@@ -269,6 +278,6 @@ class SpringSet:
         """Settled deflections (…, n) of damped springs under tau, taud, taudd (…, n); zero at other joints."""
         return self.filtered(np.zeros_like(efforts[0]), efforts, efforts, -1.0)
 
-    def _nominal(self, samples: tuple[int, ...], orders: int = 1) -> list[Array]:
-        """Inputs of the nominal stiffness, as far as the motor side takes them."""
-        return self.commanded((), samples, orders) if self._any_variable else []
+    def _of_one(self, stiffness: Array | None, samples: tuple[int, ...]) -> list[Array]:
+        """Input of a stiffness for all states."""
+        return self.commanded([] if stiffness is None else [stiffness], samples, 1) if self._any_variable else []

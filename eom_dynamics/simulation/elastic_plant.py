@@ -38,6 +38,7 @@ class PlantInertia:
     """
 
     def __init__(self, arm: ElasticArm, rigid: NDArray[np.bool_]) -> None:
+        """Take an arm, and whether the joints of its motors are rigid (m,)."""
         self._dynamics, self._rigid, self._rotors = arm.dynamics, rigid, arm.motor_inertia
         self._of_joint, self._any_rigid = np.eye(arm.robot.n)[arm.motor_joint], bool(rigid.any())
         self._added = np.where(rigid, arm.motor_inertia, 0.0) @ self._of_joint
@@ -112,6 +113,18 @@ class State(NamedTuple):
     theta: Array
     qd: Array
     thetad: Array
+
+
+class _Loads(NamedTuple):
+    """Efforts (…, n) of springs on links, motor efforts (…, m) against these, gears and friction, dissipated power (…).
+
+    And efforts (…, n) on the links by tool wrenches.
+    """
+
+    links: Array
+    motor: Array
+    lost: Array
+    tools: Array | float
 
 
 class ElasticPlant:
@@ -239,38 +252,59 @@ class ElasticPlant:
         rest, dynamics = np.zeros_like(q), self.arm.dynamics
         return dynamics.bias(q, rest) - dynamics.bias(q, rest, wrench=(wrench,))
 
-    def rate(self, state: Array, motor_effort: Array, wrench: Array | None = None) -> Array:
-        """Time derivative of the state; arguments as for :meth:`rate_and_powers`."""
-        return self.rate_and_powers(state, motor_effort, wrench)[0]
-
-    def rate_and_powers(self, state: Array, motor_effort: Array, wrench: Array | None = None) -> tuple[Array, Array]:
-        """Time derivative of the state, and powers, at nominal stiffness; a mechanism that changes it would add power.
+    def rate(
+        self, state: Array, motor_effort: Array, stiffness: Array | None = None, wrench: Array | None = None
+    ) -> Array:
+        """Time derivative of the state, in its shape.
 
         Args:
             state: q, theta, qd, thetad, see the class.
             motor_effort: (…, m), N m or N.
+            stiffness: (n,) commanded stiffness, N m/rad or N/m; by default nominal.
             wrench: that the robot exerts at its tools, as for :meth:`tool_efforts`; by default none.
-
-        Returns:
-            The time derivative in the shape of the state; and (2, …), W: power of motors and wrench, and power that
-            friction, gears and dampers dissipate.
         """
-        (q, theta, qd, thetad), robot = self.parts(state), self.arm.robot
-        on_links, load, lost = self.springs.plant_efforts(q, qd, theta, thetad)
-        lost = lost[..., 0]
-        work = np.einsum("...i,...i", motor_effort, thetad)
-        if wrench is not None:
-            tools = self.tool_efforts(q, wrench)
-            on_links, work = on_links + tools, work + np.einsum("...i,...i", tools, qd)
-        if robot.joint_friction:  # part of the efforts of the joints
-            rates = qd @ robot.coupling[0].T
-            lost = lost + np.sum(rates * stacked([joint.friction_law for joint in robot.joints]).effort(rates), axis=-1)
-        accelerations = self.inertia.accelerations(q, qd, thetad, on_links, motor_effort - load)
-        change = np.concatenate([qd, thetad, accelerations], axis=-1)
+        return self._rate(state, motor_effort, self._loads(state, stiffness, wrench))
+
+    def _rate(self, state: Array, motor_effort: Array, loads: _Loads) -> Array:
+        q, _, qd, thetad = self.parts(state)
+        efforts = (loads.links + loads.tools, motor_effort - loads.motor)
+        change = np.concatenate([qd, thetad, self.inertia.accelerations(q, qd, thetad, *efforts)], axis=-1)
         if self._any_rigid:  # motors there accelerate as their links
             qdd, thetadd = self.parts(change)[2:]
             thetadd[...] = np.where(self.rigid, qdd[..., self.arm.motor_joint], thetadd)
-        return change, np.array([work, lost])
+        return change
+
+    def powers(self, state: Array, motor_effort: Array) -> Array:
+        """Power of the motors, and power that friction, gears and dampers dissipate: (2, …), W.
+
+        At nominal stiffness; a mechanism that changes it would add power.
+        """
+        return self._powers(state, motor_effort, self._loads(state))
+
+    def _powers(self, state: Array, motor_effort: Array, loads: _Loads) -> Array:
+        _, _, qd, thetad = self.parts(state)
+        robot, lost = self.arm.robot, loads.lost
+        if robot.joint_friction:
+            # Friction is part of the efforts of the joints.
+            rates = qd @ robot.coupling[0].T
+            lost = lost + np.sum(rates * stacked([joint.friction_law for joint in robot.joints]).effort(rates), axis=-1)
+        work = np.einsum("...i,...i", motor_effort, thetad)
+        if np.ndim(loads.tools):
+            work = work + np.einsum("...i,...i", loads.tools, qd)
+        return np.array([work, lost])
+
+    def rate_and_powers(self, state: Array, motor_effort: Array, wrench: Array | None = None) -> tuple[Array, Array]:
+        """:meth:`rate` and :meth:`powers`, by one evaluation of springs, at nominal stiffness.
+
+        The first power includes that of the wrench.
+        """
+        loads = self._loads(state, wrench=wrench)
+        return self._rate(state, motor_effort, loads), self._powers(state, motor_effort, loads)
+
+    def _loads(self, state: Array, stiffness: Array | None = None, wrench: Array | None = None) -> _Loads:
+        q, theta, qd, thetad = self.parts(state)
+        links, motor, lost = self.springs.plant_efforts(q, qd, theta, thetad, stiffness=stiffness)
+        return _Loads(links, motor, lost[..., 0], 0.0 if wrench is None else self.tool_efforts(q, wrench))
 
 
 def require_plant(plant: object) -> None:

@@ -107,7 +107,7 @@ class EnergyAudit:
         return "\n".join(lines)
 
     def _columns(self) -> tuple[Array, ...]:
-        return tuple(vars(self).values())
+        return self.t, self.kinetic, self.gravity, self.spring, self.work, self.heat, self.imbalance
 
     def __str__(self) -> str:
         """Table of one arm at up to 11 times, or a line for N arms."""

@@ -109,12 +109,16 @@ def simulate_free_motion(
     return FreeMotion(moments, np.array(poses), found[:, :n], found[:, n:])
 
 
-def _in_chart(acceleration: Acceleration, C: Array, n: int) -> Callable[[float, Array], Array]:
-    """Time derivative of (x, q, nu), (6 + n + 6 + n,), in the chart C exp(x) around a pose."""
+class _Chart:
+    """The differential equation of (x, q, nu) in the chart around a pose."""
 
-    def rate(now: float, y: Array) -> Array:
-        x, q, nu = np.split(y, [6, 6 + n])
-        given = acceleration(now, C @ lie.exp(x), q, nu)
+    def __init__(self, acceleration: Acceleration, C: Array, n: int) -> None:
+        self._acceleration, self._C, self._n = acceleration, C, n
+
+    def rate(self, now: float, y: Array) -> Array:
+        """Time derivative of y (6 + n + 6 + n,)."""
+        x, q, nu = np.split(y, [6, 6 + self._n])
+        given = self._acceleration(now, self.pose(x), q, nu)
         rate = np.asarray(given)
         if rate.shape != nu.shape or rate.dtype.kind not in "biuf":
             found = rate.shape if rate.dtype.kind in "biuf" else repr(given)[:60]
@@ -123,22 +127,27 @@ def _in_chart(acceleration: Acceleration, C: Array, n: int) -> Callable[[float, 
             raise SimulationError(f"at {now:.6g} s: acceleration returns rates that are not finite")
         return np.concatenate([times(lie.right_jacobian_inverse(x), nu[:6]), nu[6:], rate])
 
-    return rate
+    def pose(self, x: Array) -> Array:
+        """C exp(x)."""
+        return self._C @ lie.exp(x)
 
 
 def _by_scipy(
     acceleration: Acceleration, C: Array, row: Array, start: float, end: float, **options: object
 ) -> tuple[Array, Array]:
+    """Pose, and joint variables with quasi-velocities, at the end."""
+
     def turned(_: float, y: Array) -> float:
         return float(y[:3] @ y[:3]) - _TURN**2
 
     turned.terminal = True  # type: ignore[attr-defined]
     now = start
     while True:
-        rate, y = _in_chart(acceleration, C, len(row) // 2 - 3), np.concatenate([np.zeros(6), row])
-        solution = integrated("", rate, (now, end), y, events=turned, **options)
+        chart = _Chart(acceleration, C, len(row) // 2 - 3)
+        y = np.concatenate([np.zeros(6), row])
+        solution = integrated("", chart.rate, (now, end), y, events=turned, **options)
         now, y = float(solution.t[-1]), solution.y[:, -1]
-        C, row = C @ lie.exp(y[:6]), y[6:]
+        C, row = chart.pose(y[:6]), y[6:]
         if solution.status == 0:
             return C, row
 
@@ -146,12 +155,15 @@ def _by_scipy(
 def _by_steps(
     acceleration: Acceleration, C: Array, row: Array, start: float, end: float, method: str, step: float
 ) -> tuple[Array, Array]:
+    """Pose, and joint variables with quasi-velocities, at the end."""
     count, n = even_steps(start, end, step), len(row) // 2 - 3
     h = (end - start) / count
     for j in range(count):
-        rate, y = _in_chart(acceleration, C, n), np.concatenate([np.zeros(6), row])
-        after = FIXED_STEP[method](rate, start + j * h, y, h)
+        chart = _Chart(acceleration, C, n)
+
+        y = np.concatenate([np.zeros(6), row])
+        after = FIXED_STEP[method](chart.rate, start + j * h, y, h)
         if not np.all(np.isfinite(after)) or np.linalg.norm(after[:3]) >= np.pi:
             raise SimulationError(f"at {start + j * h:.6g} s a step of {h:.3g} s is too long")
-        C, row = C @ lie.exp(after[:6]), after[6:]
+        C, row = chart.pose(after[:6]), after[6:]
     return C, row

@@ -7,7 +7,7 @@ its link away, ever faster - or where the motion leaves all bounds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeAlias
@@ -66,11 +66,19 @@ class Arms:
         control: Control | None,
         start: Array,
         progress: Callable[[float], None] | None,
-        wrench: Control | None,
-        partial: bool,
+        *,
+        wrench: Control | None = None,
     ) -> None:
-        """Take the state (2n + 2m,) or (N, 2n + 2m) of all arms at the start; arguments are those of simulate."""
-        self._plant, self._progress, self._partial = plant, progress, partial
+        """Take the state (2n + 2m,) or (N, 2n + 2m) of all arms at the start.
+
+        Args:
+            plant: links and motors.
+            control: as for :func:`eom_dynamics.simulation.simulate`.
+            start: initial state.
+            progress: is called with the time reached, s.
+            wrench: as for :func:`eom_dynamics.simulation.simulate`.
+        """
+        self._plant, self._progress = plant, progress
         self._given = {"control": (control, (len(plant.rigid),)), "wrench": (wrench, plant.arm.robot.wrench_shape)}
         self._shape, self._safe = start.shape, start.reshape(-1, start.shape[-1])
         self.robot = plant.arm.robot.name
@@ -108,8 +116,8 @@ class Arms:
     def end(self, now: float, y: Array) -> None:
         """End the simulation of arms whose margins are used up."""
         margins = self._margins(y)
-        used_up = np.flatnonzero(self.going & ~np.all(margins > _INSTANT, axis=1)).tolist()
-        self._stop([(arm, End(now, self._reason(margins[arm]))) for arm in used_up])
+        for arm in np.flatnonzero(self.going & ~np.all(margins > _INSTANT, axis=1)).tolist():
+            self._stop_arm(arm, End(now, self._reason(margins[arm])))
 
     def end_within(self, now: float, h: float, before: Array, advanced: Callable[[float], Array]) -> Array:
         """Rows after a step of length h; arms whose margins are used up end within it.
@@ -136,16 +144,13 @@ class Arms:
 
             share = float(brentq(margin, 0.0, 1.0, xtol=_INSTANT))
             found.append((arm, End(now + share * h, self._reason(self._margins(advanced(share))[arm]))))
-        self._stop(found)
+        for arm, end in found:
+            self._stop_arm(arm, end)
         after[~self.going] = before[~self.going]
         return after
 
-    def _stop(self, ended: Sequence[tuple[int, End]]) -> None:
-        for arm, end in ended:
-            self.ends[arm], self.going[arm] = end, False
-        if ended and not self._partial:
-            end = min((end for _, end in ended), key=lambda end: end.t)
-            raise SimulationError(f"{self.robot}: at {end.t:.6g} s {end.reason}")
+    def _stop_arm(self, arm: int, end: End) -> None:
+        self.ends[arm], self.going[arm] = end, False
 
     def _load(self, name: str, now: float, state: Array, samples: tuple[int, ...]) -> Array:
         """Efforts or wrenches (*samples, …), as the function that gives them returns for states (N, columns)."""
@@ -262,13 +267,13 @@ def simulate(
     if initial.ndim > 2 or not initial.size:
         size = initial.shape[-1]
         raise StateError(f"start must have shape ({size},) or (N, {size}), N > 0; has {initial.shape}")
-    arms = Arms(plant, control, initial, progress, wrench, partial)
+    arms = Arms(plant, control, initial, progress, wrench=wrench)
     known = np.full((len(times), *arms.start.shape), np.nan)
     if method in ADAPTIVE:
-        _by_scipy(arms, times, known, method=method, rtol=relative_tolerance, atol=absolute_tolerance)
+        _by_scipy(arms, times, known, partial, method=method, rtol=relative_tolerance, atol=absolute_tolerance)
     else:
         assert step is not None
-        _by_steps(arms, times, known, method, step)
+        _by_steps(arms, times, known, partial, method, step)
     states, work, heat = known[..., :-2], known[..., -2], known[..., -1]
     shape = (len(times), *initial.shape)
     return Simulation(
@@ -282,12 +287,13 @@ def require_progress(progress: object) -> None:
         raise TypeError(f"progress must be a function of the time reached, or None, is {shown(progress)}")
 
 
-def _by_scipy(arms: Arms, times: Array, known: Array, **options: object) -> None:
+def _by_scipy(arms: Arms, times: Array, known: Array, partial: bool, **options: object) -> None:
     """Fill in the rows (T, N, columns) of all times, by an integrator that chooses its steps."""
     now, y, reached, idle = times[0], arms.start, 0, 0
     while True:
         going = int(np.count_nonzero(arms.going))
         arms.end(now, y)
+        _stop(arms, partial)
         # A margin that is used up too fast to find the time at which it is zero.
         idle = idle + 1 if now > times[0] and np.count_nonzero(arms.going) == going else 0
         if idle > _IDLE:
@@ -313,10 +319,11 @@ def _by_scipy(arms: Arms, times: Array, known: Array, **options: object) -> None
         now, y = float(solution.t_events[0][-1]), solution.y_events[0][-1].reshape(y.shape)
 
 
-def _by_steps(arms: Arms, times: Array, known: Array, method: str, step: float) -> None:
+def _by_steps(arms: Arms, times: Array, known: Array, partial: bool, method: str, step: float) -> None:
     """Fill in the rows (T, N, columns) of all times, by equal steps from each to the next."""
     y = arms.start
     arms.end(times[0], y)
+    _stop(arms, partial)
     known[0, arms.going] = y[arms.going]
     for i, (start, end) in enumerate(pairwise(times.tolist()), start=1):
         count = even_steps(start, end, step)
@@ -333,4 +340,13 @@ def _by_steps(arms: Arms, times: Array, known: Array, method: str, step: float) 
                 return np.where(arms.going[:, np.newaxis], after, y)
 
             y = arms.end_within(now, h, before, advanced)
+            _stop(arms, partial)
         known[i, arms.going] = y[arms.going]
+
+
+def _stop(arms: Arms, partial: bool) -> None:
+    """Raise SimulationError if an arm has ended, unless arms may."""
+    ended = [end for end in arms.ends if end]
+    if ended and not partial:
+        end = min(ended, key=lambda end: end.t)
+        raise SimulationError(f"{arms.robot}: at {end.t:.6g} s {end.reason}")

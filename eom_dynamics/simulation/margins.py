@@ -158,9 +158,11 @@ class LinearLoop:
         return found._replace(w=w, lags=lags)
 
     def _closed(self, lags: Array, factor: float) -> NDArray[np.complex128]:
+        """Matrices (…, N, N) of the closed loop with lags of the feedback."""
         return self.A - factor * np.exp(-1j * lags)[..., np.newaxis, np.newaxis] * (self.B @ self.F)
 
     def _crossings(self, factor: float) -> _Crossings:
+        """Crossings of the imaginary axis with all gains times a factor."""
         poles = np.linalg.eigvals(self._closed(_lags(_PLACES), factor))
         rounding = _ROUNDING * np.abs(poles).max()
         unstable = int(np.count_nonzero(poles[0].real > rounding))

@@ -64,8 +64,12 @@ class SimulatedRobot:
     Attributes:
         arm: the model.
         period: time step, s.
-        kp, kd: gains (m,) of the drives, whose PD takes motors :attr:`.Robot.drive_feedback_delay` before.
-        command_period, drive_delay, drive_interpolation: of the drives, as given or as of the robot.
+        kp, kd: gains (m,) of the drives, N m/rad and N m s/rad (N/m, N s/m).
+        command_period: time from when the drives take a command to the next, s, a whole number of steps.
+        drive_delay: time until it takes effect, s, a whole number of steps.
+        drive_interpolation: one of :data:`.DRIVE_INTERPOLATIONS`.
+
+    The PD compares its references with motors :attr:`.Robot.drive_feedback_delay` before.
     """
 
     def __init__(
@@ -267,6 +271,7 @@ def _whole_steps(given: float | None, robot: Robot, period: float, name: str, le
 
 
 def _scales(noise: SensorNoise, arm: ElasticArm) -> Readings:
+    """Standard deviations of all readings."""
     links = [
         checks.not_negative(f"{name}_noise", checks.repeated_parameter(f"{name}_noise", values, arm.robot.n))
         for name, values in noise._asdict().items()
