@@ -93,9 +93,9 @@ class FrictionCone:
     def __post_init__(self) -> None:
         object.__setattr__(self, "friction", positive(self.friction, "friction", ContactError))
 
-    def contains(self, force: ArrayLike, faces: int | None = None) -> bool:
-        """Whether a force (3,) is inside the cone; see :meth:`margin`."""
-        return self.margin(force, faces) >= 0
+    def contains(self, force: ArrayLike, faces: int | None = None, tolerance: float = 0.0) -> bool:
+        """Whether a force (3,) is inside the cone, or at most ``tolerance`` N beyond; see :meth:`margin`."""
+        return self.margin(force, faces) >= -real_array(tolerance, "tolerance", ()).item()
 
     def margin(self, force: ArrayLike, faces: int | None = None) -> float:
         """Normal-force margin, N: by how much f_n may fall before the contact slips or opens; negative outside.
@@ -211,9 +211,9 @@ class WrenchCone:
             )
         return _hull_half_spaces(self._generators(self._vertices, faces).tobytes())
 
-    def contains(self, wrench: ArrayLike, faces: int | None = 4) -> bool:
-        """Whether a wrench (6,) is inside the cone; see :meth:`margin`."""
-        return self.margin(wrench, faces) >= 0
+    def contains(self, wrench: ArrayLike, faces: int | None = 4, tolerance: float = 0.0) -> bool:
+        """Whether a wrench (6,) is inside the cone, or at most ``tolerance`` N beyond; see :meth:`margin`."""
+        return self.margin(wrench, faces) >= -real_array(tolerance, "tolerance", ()).item()
 
     def margin(self, wrench: ArrayLike, faces: int | None = 4) -> float:
         """Normal-force margin at the centre of the corners, N; negative outside.
