@@ -328,7 +328,7 @@ def test_a_new_robot_does_not_end_a_stop(start, describe, policy, joints):
     describe(before)
     node = start(
         *("-r", f"robot_description:={describe.topic}", "-p", f"on_setpoint_loss:={policy}"),
-        *("-p", "setpoint_timeout:=0.1", "-p", "stop_duration:=2.0", "-p", "ramp_duration:=2.0", *SLOWLY),
+        *("-p", "setpoint_timeout:=0.1", "-p", "stop_duration:=4.0", "-p", "ramp_duration:=4.0", *SLOWLY),
     )
     node.wait_for_diagnostics(lambda *s: s[2]["state"] == "active", "the first robot")
     moving = np.zeros((5, 2))
@@ -342,7 +342,7 @@ def test_a_new_robot_does_not_end_a_stop(start, describe, policy, joints):
     node.wait(lambda: ended(node), "the end of the stop")
     commands = since(node)
     assert list(commands[-1].joint_names) == ["shoulder", "elbow"]
-    end = StopPolynomial(moving, 2.0).end
+    end = StopPolynomial(moving, 4.0).end
     load = eom.ElasticArm(eom.load_robot(before)).feedforward(end, *np.zeros((4, 2))).tau
     np.testing.assert_allclose(commands[-1].effort, load if policy == "hold" else 0.0, rtol=1e-12)
     velocities = np.array([message.motor_velocity for message in commands])

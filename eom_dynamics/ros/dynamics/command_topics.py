@@ -49,8 +49,11 @@ class CommandTopics:
         self.commands_motors = True
         # In the order of a compiled call's messages; they are reused, since publishing copies them.
         self._messages = FeedforwardCommand(), JointState(), Float64MultiArray()
-        topics = ("feedforward", "motor_setpoint", "effort_command")
-        self._publishers = [self._create(node, type(x), y) for x, y in zip(self._messages, topics, strict=True)]
+        self._publishers = [
+            self._create(node, FeedforwardCommand, "feedforward"),
+            self._create(node, JointState, "motor_setpoint"),
+            self._create(node, Float64MultiArray, "effort_command"),
+        ]
         # What was published last since :meth:`forget`, or the compiled call that has it.
         self._latest: SentCommand | ShapeCall | None = None
         self.count_listeners()
