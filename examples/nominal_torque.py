@@ -14,7 +14,7 @@ from scipy.signal import butter, sosfiltfilt
 
 import eom_dynamics as eom
 from eom_dynamics.arrays import Array
-from eom_dynamics.simulation import SimulatedRobot
+from eom_dynamics.simulation import SimulatedDrives, SimulatedRobot
 from eom_dynamics.trajectory import rest_to_rest
 
 PERIOD, DURATION, RUNS = 0.004, 1.0, 6  # s, s
@@ -23,7 +23,7 @@ FILTER = butter(2, 15.0, fs=1 / PERIOD, output="sos")  # Q, applied without phas
 
 def run(arm: eom.ElasticArm, motion: tuple[Array, ...], nominal: Array) -> tuple[Array, Array]:
     """Tracking errors and PD efforts (N, n) of a run of the motors under PD with this feedforward (N, n)."""
-    robot = SimulatedRobot(arm, period=PERIOD, position=motion[0][0], natural_frequency=15.0)
+    robot = SimulatedRobot(arm, period=PERIOD, position=motion[0][0], drives=SimulatedDrives(natural_frequency=15.0))
     errors, efforts = [], []
     for q, qd, effort in zip(*motion[:2], nominal, strict=True):
         before = robot.readings()

@@ -30,6 +30,7 @@ from eom_dynamics.messages.spatial import force_is_unset, read_base_motion
 from eom_dynamics.robot.inertia import Inertial
 from eom_dynamics.simulation import (
     ElasticPlant,
+    SimulatedDrives,
     SimulatedRobot,
     SimulationError,
     Stepper,
@@ -126,8 +127,16 @@ SIMULATIONS = [
     (lambda: Stepper(ARM, 1e-3), TypeError, "plant must be an ElasticPlant"),
     (lambda: Stepper(PLANT, True), StateError, "period must be a number, is True"),
     (lambda: Stepper(PLANT, 1e-3, limited=None), StateError, "limited must be True or False, is None"),
-    (lambda: SimulatedRobot(ARM, natural_frequency="a"), RobotDescriptionError, "natural_frequency must be a num"),
-    (lambda: SimulatedRobot(ARM, damping_ratio=-1.0), RobotDescriptionError, "damping_ratio must not be negative"),
+    (
+        lambda: SimulatedRobot(ARM, drives=SimulatedDrives("a")),
+        RobotDescriptionError,
+        "natural_frequency must be a num",
+    ),
+    (
+        lambda: SimulatedRobot(ARM, drives=SimulatedDrives(damping_ratio=-1.0)),
+        RobotDescriptionError,
+        "damping_ratio must not be negative",
+    ),
     (lambda: SimulatedRobot(ARM, seed=None), StateError, "seed must be an integer from 0"),
     (lambda: compare_feedforward(ROBOT, None, SHORT, [1.0], tolerance=nan), StateError, "tolerance must be finite, is"),
 ]

@@ -27,7 +27,7 @@ from ..elastic import DriveState, ElasticArm
 from ..exceptions import EomDynamicsError, StateError
 from ..messages.fields import MOTOR_SETPOINT_FIELDS, doubles
 from ..messages.joint_order import read_motors
-from ..simulation import SimulatedRobot, SimulationError
+from ..simulation import SimulatedDrives, SimulatedRobot, SimulationError
 from ..simulation.simulated_robot import SensorNoise, torque_controlled
 from ..terminal import printable
 from .diagnostics import Level, StatusReport
@@ -277,18 +277,21 @@ class SimulatedRobotNode(RobotNode):
         given = {name: self.get_parameter_or(name).value for name in ARRAYS}
         period, delay = (self.get_parameter(name).value for name in ("command_period", "drive_delay"))
         interpolation = self.get_parameter("drive_interpolation").value
+        drives = SimulatedDrives(
+            natural_frequency=self.get_parameter("natural_frequency").value,
+            damping_ratio=self.get_parameter("damping_ratio").value,
+            kp=given["kp"],
+            kd=given["kd"],
+            command_period=period if period >= 0 else None,
+            drive_delay=delay if delay >= 0 else None,
+            drive_interpolation=None if interpolation == "robot" else interpolation,
+        )
         with warnings.catch_warnings(record=True) as rounded:
             self._robot = robot = SimulatedRobot(
                 arm,
                 period=self._period,
                 position=given["initial_position"] or 0.0,
-                natural_frequency=self.get_parameter("natural_frequency").value,
-                damping_ratio=self.get_parameter("damping_ratio").value,
-                kp=given["kp"],
-                kd=given["kd"],
-                command_period=period if period >= 0 else None,
-                drive_delay=delay if delay >= 0 else None,
-                drive_interpolation=None if interpolation == "robot" else interpolation,
+                drives=drives,
                 limited=self.get_parameter("limit_effort").value,
                 compensates=self._command != "feedforward",
                 noise=SensorNoise(*(given[x] or 0.0 for x in NOISE)) if any(given[x] for x in NOISE) else None,

@@ -9,7 +9,7 @@ from .feedforward_comparison import Comparison, compare_feedforward
 from .free_motion import FreeMotion, simulate_free_motion
 from .integration import Simulation, simulate
 from .margins import LinearLoop, Margins, OuterLoop, link_loop, motor_gains, motor_loop, outer_loop
-from .simulated_robot import SimulatedRobot
+from .simulated_robot import SimulatedDrives, SimulatedRobot
 from .stepping import Servo, Stepper
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "Margins",
     "OuterLoop",
     "Servo",
+    "SimulatedDrives",
     "SimulatedRobot",
     "Simulation",
     "SimulationError",

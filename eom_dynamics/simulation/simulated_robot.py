@@ -58,6 +58,33 @@ class SensorNoise(NamedTuple):
     effort: ArrayLike = 0.0
 
 
+class SimulatedDrives(NamedTuple):
+    """PD and timing of the drives of a :class:`SimulatedRobot`.
+
+    Attributes:
+        natural_frequency, damping_ratio: of a motor alone under its PD, rad/s and 1; at rigid joints with the link
+            inertia of the initial position.
+        kp, kd: gains instead, one number or (m,), N m/rad and N m s/rad (N/m, N s/m).
+        command_period: time after which the drives take the latest command, s, in whole steps; 0 for one step. None for
+            that of the robot, rounded to whole steps with a RobotDescriptionWarning.
+        drive_delay: time from when a command is taken to its effect, s, in whole steps. The PD has no delay. None as
+            for ``command_period``.
+        drive_interpolation: ``none`` holds a command for its period; ``linear`` moves in a straight line from the
+            command before to it, in each step by its middle. None for that of the robot.
+    """
+
+    natural_frequency: float = 70.0
+    damping_ratio: float = 1.0
+    kp: ArrayLike | None = None
+    kd: ArrayLike | None = None
+    command_period: float | None = None
+    drive_delay: float | None = None
+    drive_interpolation: str | None = None
+
+
+_DRIVES = SimulatedDrives()
+
+
 class SimulatedRobot:
     """Simulated links, springs, motors and PD drives; holds its initial position.
 
@@ -78,13 +105,7 @@ class SimulatedRobot:
         *,
         period: float = 1e-3,
         position: ArrayLike = 0.0,
-        natural_frequency: float = 70.0,
-        damping_ratio: float = 1.0,
-        kp: ArrayLike | None = None,
-        kd: ArrayLike | None = None,
-        command_period: float | None = None,
-        drive_delay: float | None = None,
-        drive_interpolation: str | None = None,
+        drives: SimulatedDrives = _DRIVES,
         limited: bool = True,
         noise: SensorNoise | None = None,
         seed: int = 0,
@@ -96,15 +117,7 @@ class SimulatedRobot:
             arm: the model.
             period: time step, s.
             position: initial positions of the links, one number or (n,), rad or m.
-            natural_frequency, damping_ratio: of a motor alone under its PD, rad/s and 1; at rigid joints with the
-                link inertia of the initial position.
-            kp, kd: gains instead, one number or (m,), N m/rad and N m s/rad (N/m, N s/m).
-            command_period: time after which the drives take the latest command, s, in whole steps; 0 for one step.
-                None for that of the robot, rounded to whole steps with a RobotDescriptionWarning.
-            drive_delay: time from when a command is taken to its effect, s, in whole steps. The PD has no delay. None
-                as for ``command_period``.
-            drive_interpolation: ``none`` holds a command for its period; ``linear`` moves in a straight line from the
-                command before to it, in each step by its middle. None for that of the robot.
+            drives: their PD and timing.
             limited: whether to clip motor efforts to the limits of the motors.
             noise: of the readings; the drives themselves have none.
             seed: of the noise.
@@ -119,8 +132,8 @@ class SimulatedRobot:
                 ``command_period`` or ``drive_delay`` is not a number of steps, ``drive_interpolation`` unknown; or
                 an antagonistic pair cannot hold its joint in the initial position at nominal stiffness.
         """
-        natural_frequency = not_negative(natural_frequency, "natural_frequency", RobotDescriptionError)
-        damping_ratio = not_negative(damping_ratio, "damping_ratio", RobotDescriptionError)
+        natural_frequency = not_negative(drives.natural_frequency, "natural_frequency", RobotDescriptionError)
+        damping_ratio = not_negative(drives.damping_ratio, "damping_ratio", RobotDescriptionError)
         self.arm, self.period = arm, period
         if (sticking := arm.side.presliding).any():
             names = ", ".join(np.array(arm.motor_names)[sticking])
@@ -141,12 +154,13 @@ class SimulatedRobot:
         own_kp, own_kd = inertia * natural_frequency**2, 2 * damping_ratio * natural_frequency * inertia
         self.kp, self.kd = (
             own if given is None else checks.not_negative(name, checks.repeated_parameter(name, given, m))
-            for name, given, own in (("kp", kp, own_kp), ("kd", kd, own_kd))
+            for name, given, own in (("kp", drives.kp, own_kp), ("kd", drives.kd, own_kd))
         )
-        self._hold_steps = _whole_steps(command_period, arm.robot, period, "command_period", least=1)
-        self._delay_steps = _whole_steps(drive_delay, arm.robot, period, "drive_delay")
+        self._hold_steps = _whole_steps(drives.command_period, arm.robot, period, "command_period", least=1)
+        self._delay_steps = _whole_steps(drives.drive_delay, arm.robot, period, "drive_delay")
         self.command_period, self.drive_delay = self._hold_steps * period, self._delay_steps * period
-        self.drive_interpolation = arm.robot.drive_interpolation if drive_interpolation is None else drive_interpolation
+        interpolation = drives.drive_interpolation
+        self.drive_interpolation = arm.robot.drive_interpolation if interpolation is None else interpolation
         choice(self.drive_interpolation, "drive_interpolation", DRIVE_INTERPOLATIONS)
         self._steps = 0
         self._noise = None if noise is None else _scales(noise, arm)

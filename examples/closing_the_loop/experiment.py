@@ -21,7 +21,7 @@ from eom_dynamics.identification.elastic.arm import ArmFit, check_elastic, ident
 from eom_dynamics.identification.recording import ArmRecording
 from eom_dynamics.robot import Robot
 from eom_dynamics.robot.model import Joint
-from eom_dynamics.simulation import SimulatedRobot
+from eom_dynamics.simulation import SimulatedDrives, SimulatedRobot
 from eom_dynamics.simulation.feedforward_comparison import perturbed
 from eom_dynamics.simulation.simulated_robot import Readings, SensorNoise
 from eom_dynamics.trajectory import Fourier
@@ -164,7 +164,7 @@ class IdentificationTask:
             ElasticArm(self.true_robot),
             period=1 / self.rate,
             position=self.start(motion),
-            natural_frequency=NATURAL_FREQUENCY,
+            drives=SimulatedDrives(NATURAL_FREQUENCY),
             noise=self.noise,
         )
 

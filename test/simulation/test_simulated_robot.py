@@ -15,7 +15,7 @@ from eom_dynamics.actuators.springs import ExponentialPair, LinearSpring, RigidS
 from eom_dynamics.arrays import Array
 from eom_dynamics.exceptions import RobotDescriptionWarning, StateError
 from eom_dynamics.robot import Robot
-from eom_dynamics.simulation import SimulatedRobot, SimulationError
+from eom_dynamics.simulation import SimulatedDrives, SimulatedRobot, SimulationError
 from eom_dynamics.simulation.simulated_robot import SensorNoise, torque_controlled
 from eom_dynamics.trajectory import through
 
@@ -49,7 +49,7 @@ def test_it_holds_its_initial_position(robot: Any) -> None:
 
 
 def test_readings_of_motors_and_springs() -> None:
-    simulated = SimulatedRobot(ARM, position=Q, kp=2e3, kd=50.0)
+    simulated = SimulatedRobot(ARM, position=Q, drives=SimulatedDrives(kp=2e3, kd=50.0))
     readings = simulated.readings()
     simulated.follow(readings.theta + 0.01, readings.thetad + 0.1, np.full(7, 3.0))
     after = advanced(simulated, 1).readings()
@@ -102,8 +102,8 @@ def test_torque_controlled_effort_is_that_of_the_links() -> None:
 BAD = {
     "position of another length": ({"position": [0.0, 1.0]}, "initial_position: must have 1 or 7 entries, has 2"),
     "position not finite": ({"position": np.nan}, "initial_position: must be finite, is"),
-    "gain negative": ({"kp": [-1.0]}, "kp: must not be negative, is"),
-    "gain infinite": ({"kd": np.inf}, "kd: must be finite, is"),
+    "gain negative": ({"drives": SimulatedDrives(kp=[-1.0])}, "kp: must not be negative, is"),
+    "gain infinite": ({"drives": SimulatedDrives(kd=np.inf)}, "kd: must be finite, is"),
     "noise negative": ({"noise": SensorNoise(position=-1.0)}, "position_noise"),
     "noise of another length": ({"noise": SensorNoise(effort=[1.0, 2.0])}, "effort_noise"),
 }
@@ -134,7 +134,7 @@ def test_drives_hold_commands_and_act_after_a_delay() -> None:
     arm = ElasticArm(load_robot("planar_2r"))
 
     def run(**drives: float) -> Array:
-        robot = SimulatedRobot(arm, period=1e-3, **drives)
+        robot = SimulatedRobot(arm, period=1e-3, drives=SimulatedDrives(**drives))
         positions = []
         for step in range(40):
             if step >= 10:
@@ -150,13 +150,14 @@ def test_drives_hold_commands_and_act_after_a_delay() -> None:
     # Without the hold, one command of five is positive.
     assert np.all(held[-1] > run()[-1] + 1e-3)
     with pytest.raises(StateError, match="drive_delay must be a multiple of the step"):
-        SimulatedRobot(arm, period=1e-3, drive_delay=1.5e-3)
+        SimulatedRobot(arm, period=1e-3, drives=SimulatedDrives(drive_delay=1.5e-3))
 
 
 def test_drives_interpolate_commands_of_one_kind() -> None:
     """Over a period from one command to the next, each step with its middle; another kind of command acts at once."""
     arm = ElasticArm(load_robot("planar_2r"))
-    robot = SimulatedRobot(arm, period=1e-3, command_period=4e-3, drive_delay=2e-3, drive_interpolation="linear")
+    drives = SimulatedDrives(command_period=4e-3, drive_delay=2e-3, drive_interpolation="linear")
+    robot = SimulatedRobot(arm, period=1e-3, drives=drives)
     efforts = []
     for step in range(18):
         if step % 4 == 0:
@@ -167,7 +168,7 @@ def test_drives_interpolate_commands_of_one_kind() -> None:
     np.testing.assert_allclose(efforts[2:], [0, 0, 0, 0, 0.5, 1.5, 2.5, 3.5, *[4] * 8], rtol=0, atol=1e-12)
     assert efforts[0] == efforts[1] > 1
     with pytest.raises(StateError, match="drive_interpolation must be one of none, linear, is 'cubic'"):
-        SimulatedRobot(arm, drive_interpolation="cubic")
+        SimulatedRobot(arm, drives=SimulatedDrives(drive_interpolation="cubic"))
 
 
 def test_drives_have_the_timing_of_the_robot_file() -> None:
@@ -175,7 +176,7 @@ def test_drives_have_the_timing_of_the_robot_file() -> None:
     robot = replace(load_robot("planar_2r"), command_period=2e-3, drive_delay=3e-3, drive_interpolation="linear")
 
     def timing(robot: Robot, **given: Any) -> tuple[float, float, str]:
-        simulated = SimulatedRobot(ElasticArm(robot), **given)
+        simulated = SimulatedRobot(ElasticArm(robot), drives=SimulatedDrives(**given))
         return simulated.command_period, simulated.drive_delay, simulated.drive_interpolation
 
     assert timing(robot) == (2e-3, 3e-3, "linear")
@@ -195,7 +196,7 @@ def test_the_timing_of_the_robot_file_suits_the_lead_of_its_commands() -> None:
     motion = through([0.0, 0.4], [np.zeros(2), np.full(2, 0.3)])
 
     def error(**drives: Any) -> float:
-        simulated = SimulatedRobot(arm, **drives)
+        simulated = SimulatedRobot(arm, drives=SimulatedDrives(**drives))
         errors = []
         for t in np.arange(400) * 1e-3:
             command = arm.feedforward(*motion.derivatives(t + robot.command_lead, 4))

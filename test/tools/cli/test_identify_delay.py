@@ -20,7 +20,7 @@ from eom_dynamics import ElasticArm, load_robot
 from eom_dynamics.actuators.springs import RIGID
 from eom_dynamics.identification.elastic.delay import Delay, DriveDelay
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
-from eom_dynamics.simulation import SimulatedRobot
+from eom_dynamics.simulation import SimulatedDrives, SimulatedRobot
 from eom_dynamics.simulation.simulated_robot import SensorNoise
 from eom_dynamics.tools.cli.main import main
 from eom_dynamics.tools.identify import run
@@ -42,7 +42,8 @@ def recorded(path: Path, arm: ElasticArm, delay: float, *, motors: bool = True, 
     motion, t = paper_motion(arm.robot.n), PERIOD * np.arange(round(seconds / PERIOD))
     noise = SensorNoise(1e-5, 1e-3, 0.005)
     start = motion.derivatives(0.0, 0)[0]
-    robot = SimulatedRobot(arm, period=PERIOD, position=start, drive_delay=delay, noise=noise, seed=1)
+    drives = SimulatedDrives(drive_delay=delay)
+    robot = SimulatedRobot(arm, period=PERIOD, position=start, drives=drives, noise=noise, seed=1)
     y, names = arm.feedforward(*motion.derivatives(t)), list(arm.robot.joint_names)
     rows: dict[str, list[tuple[int, Any]]] = {"links": [], "motors": [], "commands": []}
     for k, wanted in enumerate(zip(y.motor_position, y.motor_velocity, y.motor_effort, strict=True)):
