@@ -18,7 +18,7 @@ from ..codegen.c_functions import REALS, filled
 from ..codegen.cache import digest
 from ..codegen.programs import WITH_PAYLOAD
 from ..elastic import LimitCheck
-from ..elastic.bounds import bounds
+from ..elastic.bounds import TOLERANCE, bounds
 from ..elastic.carried_rotors import SPIN
 from ..elastic.drive_programs import DRIVE_NAMES, OWN_MOTORS, SENT_NAMES, SHARE
 from ..elastic.flat_programs import COMMANDED, HELD, REFERENCE, SPRING_EFFORTS, STIFFNESS
@@ -26,6 +26,7 @@ from ..elastic.motor_programs import FRICTION_STATE, MOTOR_NAMES, SETTLED, STIFF
 from ..messages.setpoint_to_command import LONGEST_GAP
 from ..robot.model import DRIVE_INTERPOLATIONS
 from ..states import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES
+from ..stream.arm_stop import GROWTH, LONGER, SAMPLES, SHORTER
 from ..stream.watchdog import DEFAULTS, LONGEST_RESPONSE_STEP
 from . import c_project
 from .c_project import call, constant_arrays, real, wrapped
@@ -294,6 +295,8 @@ def shared_headers() -> dict[str, str]:
     # Of what a robot's library and its user have in common, and of its code alone: comments and layout may change.
     abi = digest("".join(re.sub(r"//.*", "", template("cpp/eom/robot_table.hpp")).split()))[:8]
     fields = LOOP_DEFAULTS | _LONGEST_TIMES | {"robot_abi": f"0x{abi}", "settled": repr(SETTLED)}
+    fields |= {"longer_stops": str(LONGER), "shorter_stops": str(SHORTER), "stop_samples": str(SAMPLES)}
+    fields |= {"limit_tolerance": repr(TOLERANCE), "stop_growth": repr(GROWTH)}
     return {f"include/eom/{name}": filled(template(f"cpp/eom/{name}"), **fields) for name in template_names("cpp/eom")}
 
 

@@ -58,10 +58,17 @@ def limited(arm: Robot) -> Robot:
     return replace(arm, joints=(replace(first, limits=Limits(lower=-0.3, upper=0.3, effort=14.8)), second))
 
 
+def slow(arm: Robot) -> Robot:
+    """With limits that the wanted stop would exceed, and a longer one does not."""
+    first, second = arm.joints
+    return replace(arm, joints=(replace(first, limits=Limits(acceleration=2.0, jerk=100.0)), second))
+
+
 ROBOTS = {
     "soft": lambda: robot("sea_planar_2r"),
     "limited": lambda: limited(robot("sea_planar_2r")),
     "weak": lambda: weak(robot("sea_planar_2r"), 0, 0.15),
+    "slow": lambda: slow(robot("sea_planar_2r")),
     "variable": lambda: robot("vsa_planar_2r"),
     "damped, coupled, sticking": lambda: robot("shared"),
     "own drives": lambda: robot("drives"),
@@ -241,6 +248,7 @@ SCENES = {
     "loss, hold": ("soft", loss("hold")),
     "loss, ramp": ("own drives", loss("ramp")),
     "loss, ramp, clipped": ("weak", loss("ramp", "clip")),
+    "loss, hold, longer": ("slow", loss("hold", "warn")),
     "loss, hold, damped": ("damped, coupled, sticking", loss("hold")),
     "return amid a stop": ("soft", return_amid_a_stop),
     "trajectory": ("soft", trajectory),

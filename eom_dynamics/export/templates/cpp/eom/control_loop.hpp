@@ -196,6 +196,10 @@ class ControlLoop {
     bool playing() const noexcept { return playing_; }
 
   private:
+    /// Stops that are tried after that of the wanted duration, each longer than the one before, and then each shorter.
+    static constexpr int LONGER_STOPS = @longer_stops@, SHORTER_STOPS = @shorter_stops@;
+    static constexpr std::size_t STOP_SAMPLES = @stop_samples@;
+
     static constexpr std::int64_t NEVER = std::numeric_limits<std::int64_t>::max();
 
     static double seconds(std::int64_t nanoseconds) noexcept { return static_cast<double>(nanoseconds) * 1e-9; }
@@ -342,9 +346,56 @@ class ControlLoop {
         // Nothing has been commanded that could be stopped.
         if (!output_.valid)
             return;
-        stop_.begin(from, stamp_, parameters_.stop_duration);
+        choose_stop(from);
         stop_step_ = 0;
         stopping_ = true;
+    }
+
+    /// Begins the stop of the wanted duration, or of longer ones, which accelerate less, then of shorter ones, which need
+    /// less of the ranges: the first within the limits that the start meets, or else the one that exceeds them least.
+    void choose_stop(const Setpoint<Robot> &from) noexcept
+    {
+        double best = parameters_.stop_duration, least = std::numeric_limits<double>::infinity();
+        for (int i = 0; i <= LONGER_STOPS + SHORTER_STOPS && least > LIMIT_TOLERANCE; ++i) {
+            const int power = i <= LONGER_STOPS ? i : LONGER_STOPS - i;
+            const double T = parameters_.stop_duration * std::pow(@stop_growth@, power);
+            stop_.begin(from, stamp_, T);
+            const double excess = excess_of_stop();
+            if (excess < least) {
+                least = excess;
+                best = T;
+            }
+        }
+        stop_.begin(from, stamp_, best);
+    }
+
+    /// Largest excess of the stop over limits, at STOP_SAMPLES instants after its start; infinite where motors cannot
+    /// realise it. Without transients of dampers and friction, with the present payload.
+    double excess_of_stop() noexcept
+    {
+        Setpoint<Robot> start;
+        Command<Robot> command;
+        Shafts<Robot> shafts, first;
+        double most = -1;
+        for (std::size_t k = 0; k <= STOP_SAMPLES; ++k) {
+            stop_.seek(stop_.end() * static_cast<double>(k) / STOP_SAMPLES);
+            candidate_ = stop_.setpoint();
+            candidate_.Pd = candidate_.Pdd = {};
+            candidate_.deflection.fill(Robot::settled);
+            candidate_.friction_state = Robot::settled_friction;
+            robot_.feedforward(candidate_, result_);
+            if (!finite(result_))
+                return std::numeric_limits<double>::infinity();
+            robot_.drive(result_, shafts);
+            if (k == 0) {
+                start = candidate_;
+                command = result_;
+                first = shafts;
+            } else {
+                most = std::max(most, Limits<Robot>::excess(robot_, candidate_, result_, shafts, start, command, first));
+            }
+        }
+        return most;
     }
 
     /// The command of a stop, and of a ramp along it. Limits do not refuse it: a part of a stop would be a step.

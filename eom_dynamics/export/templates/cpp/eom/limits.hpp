@@ -27,6 +27,26 @@ bool within(const std::array<Scalar, n> &values, const std::array<Scalar, n> &lo
 
 } // namespace detail
 
+/// Relative violation of a limit up to which it is rounding.
+constexpr double LIMIT_TOLERANCE = @limit_tolerance@;
+
+namespace detail {
+
+/// Largest distance of values beyond a range that is widened to contain those of a start, relative to half the range, or
+/// in its unit where the range has only one end; a NaN is ignored.
+template <class Scalar, std::size_t n>
+void add_excess(double &most, const std::array<Scalar, n> &values, const std::array<Scalar, n> &start,
+                const std::array<Scalar, n> &lower, const std::array<Scalar, n> &upper) noexcept
+{
+    for (std::size_t i = 0; i < n; ++i) {
+        const double low = std::min(lower[i], start[i]), high = std::max(upper[i], start[i]);
+        const double half = 0.5 * (high - low), beyond = std::max(values[i] - high, low - values[i]);
+        most = std::fmax(most, std::isfinite(half) && half > 0 ? beyond / half : beyond);
+    }
+}
+
+} // namespace detail
+
 /// Motors before their gears, SI units; current and voltage are NaN where constants of the motor are unknown.
 template <class Robot>
 struct Shafts {
@@ -49,6 +69,33 @@ struct Limits {
                detail::within(y.tau, lower.tau, upper.tau) && detail::within(y.taud, lower.taud, upper.taud) &&
                detail::within(y.motor_velocity, lower.motor_velocity, upper.motor_velocity) &&
                detail::within(y.motor_effort, lower.motor_effort, upper.motor_effort) && voltages_meet(robot, shafts);
+    }
+
+    /// Largest relative distance of a setpoint and its command beyond the limits, which are widened to contain those of a
+    /// start: at most zero within them.
+    static double excess(const Robot &robot, const Setpoint<Robot> &x, const Command<Robot> &y,
+                         const Shafts<Robot> &shafts, const Setpoint<Robot> &x0, const Command<Robot> &y0,
+                         const Shafts<Robot> &shafts0) noexcept
+    {
+        const auto &lower = robot.lower;
+        const auto &upper = robot.upper;
+        double most = -1;
+        detail::add_excess(most, x.q, x0.q, lower.q, upper.q);
+        detail::add_excess(most, x.qd, x0.qd, lower.qd, upper.qd);
+        detail::add_excess(most, x.qdd, x0.qdd, lower.qdd, upper.qdd);
+        detail::add_excess(most, x.qddd, x0.qddd, lower.qddd, upper.qddd);
+        detail::add_excess(most, y.tau, y0.tau, lower.tau, upper.tau);
+        detail::add_excess(most, y.taud, y0.taud, lower.taud, upper.taud);
+        detail::add_excess(most, y.motor_velocity, y0.motor_velocity, lower.motor_velocity, upper.motor_velocity);
+        detail::add_excess(most, y.motor_effort, y0.motor_effort, lower.motor_effort, upper.motor_effort);
+        MotorVector<Robot> least, largest;
+        for (std::size_t i = 0; i < Robot::motors; ++i) {
+            const Scalar allowed = robot.voltage_limit[i] * static_cast<Scalar>(1 + LIMIT_TOLERANCE);
+            largest[i] = std::fmax(allowed, std::fabs(shafts0.voltage[i]));
+            least[i] = -largest[i];
+        }
+        detail::add_excess(most, shafts.voltage, shafts0.voltage, least, largest);
+        return most;
     }
 
     /// Whether a position is more than a turn beyond its limit.

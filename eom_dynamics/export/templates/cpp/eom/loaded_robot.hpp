@@ -23,12 +23,13 @@ class LoadedRobot {
     // What such a robot may have; functions say whether it has.
     static constexpr bool commanded_stiffness = true, damped = true, has_presliding = true, has_drives = true;
     static constexpr bool has_payload = true, has_linearization = true;
+    static constexpr Scalar settled = @settled@;
     static constexpr std::array<Scalar, N> nominal_stiffness{};
     static constexpr std::array<Scalar, M> settled_friction = [] {
-        std::array<Scalar, M> settled{};
-        for (Scalar &state : settled)
-            state = @settled@;
-        return settled;
+        std::array<Scalar, M> states{};
+        for (Scalar &state : states)
+            state = settled;
+        return states;
     }();
 
     struct Ends {

@@ -66,6 +66,7 @@ class Stop {
     }
 
     void advance(double seconds) noexcept { s_ += seconds; }
+    void seek(double seconds) noexcept { s_ = seconds; }
 
     /// Time since its start, and at its end, s.
     double time() const noexcept { return s_; }
