@@ -54,12 +54,19 @@ def loop_library(robot: Robot) -> LoopLibrary:
     Compilers are ``$CC`` and ``$CXX``, which may compile for another processor.
 
     Raises:
-        UnavailableError: the robot has no motor feedforward, or C++ cannot have its names.
+        UnavailableError: the robot has no motor feedforward, is too large, or C++ cannot have its names.
         KernelError: no compiler was found, it failed, or the cache is not usable.
     """
     exported = project(robot, controller_functions(robot))
     if reason := language_unavailable(exported, "cpp"):
         raise UnavailableError(reason)
+    sizes = {"joints": robot.n, "motors": len(exported.side.motor_names), "tools": len(robot.tools)}
+    for name, most in cpp_project.LARGEST_LOADED.items():
+        if sizes[name] > most:
+            raise UnavailableError(
+                f"{robot.name}: a loop loads robots with at most {most} {name}, this one has {sizes[name]}; export a "
+                "package of its own: eom_dynamics codegen ROBOT --language ros2_control"
+            )
     sources = {f"c/{name}": text for name, text in c_project.sources(exported).items()}
     sources |= cpp_project.headers(exported)
     fingerprint = digest(*(part for file in sources.items() for part in file))
@@ -108,6 +115,7 @@ def _kernels(exported: Project) -> tuple[str, str]:
         for side, listed in sides.items():
             members = ", ".join(f"Vector::{vector}" for vector in listed)
             vectors.append(f"constexpr std::array<Vector, {len(listed)}> {name}_{side}{{{members}}};")
+            vectors.append(f"static_assert({name}_{side}.size() <= eom::MOST_VECTORS);")
         arguments = [f"{side[0]}[{k}]" for side, listed in sides.items() for k in range(len(listed))]
         called = f"{function.name}({', '.join(arguments)});"
         kernels.append(

@@ -256,6 +256,9 @@ def _call(project: Project, function: str, **places: str) -> str:
 LOOP_DEFAULTS = {name: str(value) for name, value in DEFAULTS._asdict().items()}
 """Those of the parameters of control loops that the node has, too."""
 
+LARGEST_LOADED = {"joints": 64, "motors": 128, "tools": 16}
+"""Most joints, motors and tools of a robot whose library a loop loads."""
+
 # Of a stream, ns: those of the node.
 _LONGEST_TIMES = {
     "longest_gap": str(round(LONGEST_GAP * 1e9)),
@@ -293,8 +296,10 @@ def headers(project: Project) -> dict[str, str]:
 def shared_headers() -> dict[str, str]:
     """Headers that are the same for every robot, by path."""
     # Of what a robot's library and its user have in common, and of its code alone: comments and layout may change.
-    abi = digest("".join(re.sub(r"//.*", "", template("cpp/eom/robot_table.hpp")).split()))[:8]
-    fields = LOOP_DEFAULTS | _LONGEST_TIMES | {"robot_abi": f"0x{abi}", "settled": repr(SETTLED)}
+    shared = {"settled": repr(SETTLED)} | {f"most_{name}": str(most) for name, most in LARGEST_LOADED.items()}
+    table = filled(template("cpp/eom/robot_table.hpp"), **shared, robot_abi="")
+    abi = digest("".join(re.sub(r"//.*", "", table).split()))[:8]
+    fields = LOOP_DEFAULTS | _LONGEST_TIMES | shared | {"robot_abi": f"0x{abi}"}
     fields |= {"longer_stops": str(LONGER), "shorter_stops": str(SHORTER), "stop_samples": str(SAMPLES)}
     fields |= {"limit_tolerance": repr(TOLERANCE), "stop_growth": repr(GROWTH)}
     return {f"include/eom/{name}": filled(template(f"cpp/eom/{name}"), **fields) for name in template_names("cpp/eom")}

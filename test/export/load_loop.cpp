@@ -28,6 +28,10 @@ int cycles(eom::AnyLoop &loop)
     if (loop.configure(settings, {zero, zero, zero, zero, zero}, eom::MissingDerivatives::zero, 0, false, false))
         return 2;
     loop.restart(0);
+    for (const auto row : {loop.output.setpoint.k, loop.reference.k})
+        for (const double number : row)
+            std::cout << number << ' ';
+    std::cout << std::endl;
     // Stiffness, where it is commanded, is missing.
     const std::size_t n = loop.robot.joint_names.size();
     std::vector<double> setpoint(8 * n, std::nan(""));

@@ -4,6 +4,7 @@
 import shutil
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from subprocess import CompletedProcess
 
@@ -14,7 +15,7 @@ from exported import robot, succeed
 
 from eom_dynamics import ElasticArm
 from eom_dynamics.codegen.compiler import run_compiler
-from eom_dynamics.export import compiled_loop, generic_files, loop_library
+from eom_dynamics.export import UnavailableError, compiled_loop, generic_files, loop_library
 from eom_dynamics.export.templates import template
 from eom_dynamics.tools.cli.main import main
 
@@ -61,7 +62,7 @@ def c_library(folder: Path, source: str) -> Path:
     return folder / "other.so"
 
 
-@pytest.mark.parametrize("name", [NAME, "vsa_planar_2r", "dual_arm"])
+@pytest.mark.parametrize("name", [NAME, "vsa_planar_2r", "dual_arm", "carried_1"])
 def test_numbers_of_the_library(loader: Path, name: str, tmp_path: Path) -> None:
     """Those of the arm, without an allocation in ten thousand cycles, with places for 8 joints and for 16."""
     model = robot(name)
@@ -70,8 +71,9 @@ def test_numbers_of_the_library(loader: Path, name: str, tmp_path: Path) -> None
     (tmp_path / "setpoint").write_text(" ".join(map(repr, motion.ravel().tolist())))
     library = loop_library(model)
     command = ["sh", "-c", f"'{loader}' kernel '{library.path}' '' < '{tmp_path}/setpoint'"]
-    facts, numbers = succeed(command, tmp_path).splitlines()
+    facts, stiffness, numbers = succeed(command, tmp_path).splitlines()
     assert facts == f"{name} {library.fingerprint} {model.n} {arm.motor_names[0]} {model.tools[0].name}"
+    assert stiffness.split() == [f"{k:g}" for k in [*arm.side.nominal_stiffness] * 2]
     y = arm.feedforward(*motion)
     expected = np.concatenate([y.tau, y.taud, y.taudd, y.motor_position, y.motor_velocity, y.motor_effort])
     np.testing.assert_allclose(np.array(numbers.split(), float), expected, rtol=1e-12, atol=1e-12)
@@ -140,3 +142,10 @@ def test_the_command_loop(
     assert capsys.readouterr().err == error
     done = loaded(loader, "command", "60", NAME, "", *LOOP)
     assert done.returncode == 1 and done.stdout.startswith(error.strip())
+
+
+def test_a_robot_that_is_too_large_is_refused_before_it_is_compiled() -> None:
+    tool = robot(NAME).tools[0]
+    tools = tuple(replace(tool, name=f"tool_{k}") for k in range(17))
+    with pytest.raises(UnavailableError, match="at most 16 tools, this one has 17; export a package of its own"):
+        loop_library(replace(robot(NAME), tools=tools))

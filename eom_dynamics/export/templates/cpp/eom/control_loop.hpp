@@ -40,15 +40,17 @@ class ControlLoop {
     explicit ControlLoop(const Robot &robot = Robot()) noexcept
         : robot_(robot), filter_(robot), present_filter_(robot), feedback_(robot), payload_(robot)
     {
+        reference_.setpoint = robot_.rest();
+        forget_output();
     }
 
     /// Takes parameters, in the ranges of the node's; returns what is wrong with them, or null. Not while the loop runs.
     const char *configure(const LoopParameters<Robot> &parameters) noexcept
     {
-        if (const char *reason = eom::objection(parameters))
-            return reason;
         if (parameters.linearize && !robot_.linearizes())
             return "feedback linearization needs springs without dampers, and the exported functions of the plant";
+        if (const char *reason = eom::objection(parameters))
+            return reason;
         parameters_ = parameters;
         timeout_ = std::llround(parameters.setpoint_timeout * 1e9);
         // A cycle adds at most half of it.
@@ -72,14 +74,14 @@ class ControlLoop {
         age_ = 0;
         received_ = fed_ = false;
         // The clock of a node may lag behind that of the manager.
-        const bool recent = started_ && std::abs(now - latest_) < LONGEST_GAP;
+        const bool recent = started_ && now != NEVER && std::abs(now - latest_) < LONGEST_GAP;
         if (recent && output_.valid && !(lost_ && released()) && follows(measured, std::max<std::int64_t>(now - latest_, 0))) {
             if (!stopping_)
                 begin_stop(output_.setpoint);
             lost_ = false;
             return nullptr;
         }
-        output_ = {};
+        forget_output();
         filter_.forget();
         present_filter_.forget();
         playing_ = stopping_ = lost_ = started_ = false;
@@ -203,6 +205,12 @@ class ControlLoop {
     static constexpr std::int64_t NEVER = std::numeric_limits<std::int64_t>::max();
 
     static double seconds(std::int64_t nanoseconds) noexcept { return static_cast<double>(nanoseconds) * 1e-9; }
+
+    void forget_output() noexcept
+    {
+        output_ = {};
+        output_.setpoint = robot_.rest();
+    }
 
     // --- Payload ------------------------------------------------------------------------
 

@@ -23,7 +23,7 @@ class LoadedRobot {
     // What such a robot may have; functions say whether it has.
     static constexpr bool commanded_stiffness = true, damped = true, has_presliding = true, has_drives = true;
     static constexpr bool has_payload = true, has_linearization = true;
-    static constexpr Scalar settled = @settled@;
+    static constexpr Scalar settled = SETTLED;
     static constexpr std::array<Scalar, N> nominal_stiffness{};
     static constexpr std::array<Scalar, M> settled_friction = [] {
         std::array<Scalar, M> states{};
@@ -90,20 +90,12 @@ class LoadedRobot {
 
     void inverse_dynamics(const Setpoint<LoadedRobot> &x, Command<LoadedRobot> &y) const noexcept
     {
-        Places at;
-        at.take(x);
-        at.give(y);
-        at.run(x.loaded ? kernels_.inverse_dynamics_with_payload : kernels_.inverse_dynamics);
+        compute(x, y, x.loaded ? kernels_.inverse_dynamics_with_payload : kernels_.inverse_dynamics);
     }
 
     void feedforward(const Setpoint<LoadedRobot> &x, Command<LoadedRobot> &y) const noexcept
     {
-        Places at;
-        std::array<Scalar, M> spin;
-        at.take(x);
-        at.give(y);
-        at.out(Vector::spin) = spin.data();
-        at.run(x.loaded ? kernels_.feedforward_with_payload : kernels_.feedforward);
+        compute(x, y, x.loaded ? kernels_.feedforward_with_payload : kernels_.feedforward);
     }
 
     template <class Motors, class Shafts>
@@ -285,6 +277,16 @@ class LoadedRobot {
         double *out_[COUNT];
     };
 
+    static void compute(const Setpoint<LoadedRobot> &x, Command<LoadedRobot> &y, const Kernel &kernel) noexcept
+    {
+        Places at;
+        std::array<Scalar, M> spin; // of carried rotors
+        at.take(x);
+        at.give(y);
+        at.out(Vector::spin) = spin.data();
+        at.run(kernel);
+    }
+
     template <std::size_t size>
     static std::array<Scalar, size> widened(const Span<const double> &numbers, Scalar rest) noexcept
     {
@@ -325,16 +327,15 @@ struct LoopOfTable final : LoadedRobot<N, M, T>::Numbers, LoopOf<LoadedRobot<N, 
 
 } // namespace detail
 
-/// Most joints, motors and tools of a robot that is loaded.
-constexpr std::size_t MOST_JOINTS = 64, MOST_MOTORS = 128, MOST_TOOLS = 16;
-
 /// The loop of a robot, whose table remains where it is; null where it has more than MOST_JOINTS and so on.
 inline std::unique_ptr<AnyLoop> make_loop(const RobotTable &table)
 {
-    // The fewer places, the shorter the cycle: with room for one joint more than 8, one takes a third longer.
+    // The fewer places, the shorter the cycle.
     auto loop = detail::LoopOfTable<8, 8, 1>::make(table);
     if (!loop)
         loop = detail::LoopOfTable<16, 16, 2>::make(table);
+    if (!loop)
+        loop = detail::LoopOfTable<32, 32, 4>::make(table);
     return loop ? std::move(loop) : detail::LoopOfTable<MOST_JOINTS, MOST_MOTORS, MOST_TOOLS>::make(table);
 }
 

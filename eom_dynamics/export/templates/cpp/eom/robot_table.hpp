@@ -12,6 +12,12 @@ namespace eom {
 /// Digest of the code that a library of a robot and its user must have in common.
 constexpr std::uint32_t ROBOT_ABI = @robot_abi@;
 
+/// Most joints, motors and tools of a robot.
+constexpr std::size_t MOST_JOINTS = @most_joints@, MOST_MOTORS = @most_motors@, MOST_TOOLS = @most_tools@;
+
+/// In place of a deflection: that of a damped spring without transient; of a state of friction: that of the velocity.
+constexpr double SETTLED = @settled@;
+
 /// Numbers that another object has.
 template <class T>
 class Span {
