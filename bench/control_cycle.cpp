@@ -14,6 +14,8 @@
 #include <eom/feedforward.hpp>
 #include ROBOT_HEADER
 
+#include "loop_library.hpp"
+
 namespace {
 
 using Robot = ROBOT_TYPE;
@@ -113,11 +115,16 @@ int main(int, char **arguments)
     parameters.motor_kd.fill(1);
     parameters.link_kp.fill(10);
     loop.configure(parameters);
+    const std::shared_ptr<eom::AnyLoop> loaded = eom::load_loop(arguments[2], "");
+    loaded->configure(parameters, {parameters.motor_kp, parameters.motor_kd, parameters.link_kp, parameters.link_kd,
+                                   parameters.stiffness_gains},
+                      eom::MissingDerivatives::zero, 0, true, true);
     parameters.linearize = eom::Linearization<Robot>::available;
     linearized.configure(parameters);
     eom::Measurement<Robot> measured;
     measured.links = measured.motors = true;
     loop.restart(measured);
+    loaded->restart(0);
     linearized.restart(measured);
 
     const eom::Setpoint<Robot> first = wave(0);
@@ -127,8 +134,8 @@ int main(int, char **arguments)
     });
     loop.restart(measured);
     volatile double kept = 0;
-    Times nothing, summed, alone, cycle, full, rnea;
-    for (Times *times : {&nothing, &summed, &alone, &cycle, &full, &rnea})
+    Times nothing, summed, alone, cycle, of_loaded, full, rnea;
+    for (Times *times : {&nothing, &summed, &alone, &cycle, &of_loaded, &full, &rnea})
         times->prepare(static_cast<std::size_t>(cycles));
     double sum = 0, difference = 0;
     for (long i = 0; i < cycles; ++i) {
@@ -145,10 +152,28 @@ int main(int, char **arguments)
         summed.measure([&] { kept = add(kept, equivalent); });
         alone.measure([&] { feedforward.update(); });
         rnea.measure([&] { pinocchio::rnea(pinocchio_model, data, q, v, a); });
+        loop.setpoints.draft() = {0, x};
+        loop.setpoints.send();
         cycle.measure([&] {
-            loop.refer(x, 0);
+            loop.refer_to_mailbox();
             loop.update(1000000 * i, 1e-3, measured);
         });
+        const auto draft = loaded->draft();
+        const std::array<const eom::JointVector<Robot> *, 5> rows = {&x.q, &x.qd, &x.qdd, &x.qddd, &x.qdddd};
+        const std::array<eom::Span<double>, 5> drafts = {draft.q, draft.qd, draft.qdd, draft.qddd, draft.qdddd};
+        for (std::size_t k = 0; k < 5; ++k)
+            std::copy(rows[k]->begin(), rows[k]->end(), drafts[k].begin());
+        std::copy(measured.q.begin(), measured.q.end(), loaded->measured.q.begin());
+        std::copy(measured.qd.begin(), measured.qd.end(), loaded->measured.qd.begin());
+        std::copy(measured.motor_position.begin(), measured.motor_position.end(), loaded->measured.motor_position.begin());
+        std::copy(measured.motor_velocity.begin(), measured.motor_velocity.end(), loaded->measured.motor_velocity.begin());
+        loaded->send(0);
+        of_loaded.measure([&] {
+            loaded->refer_to_mailbox();
+            loaded->update(1000000 * i, 1e-3);
+        });
+        for (std::size_t j = 0; j < Robot::motors; ++j)
+            difference = std::max(difference, std::fabs(loaded->output.sent_motor_effort[j] - loop.output().motor_effort[j]));
         full.measure([&] {
             linearized.refer(x, 0);
             linearized.update(1000000 * i, 1e-3, measured);
@@ -160,6 +185,7 @@ int main(int, char **arguments)
     summed.print("additions");
     alone.print("feedforward");
     cycle.print("cycle");
+    of_loaded.print("loaded");
     full.print("linearized");
     rnea.print("rnea");
     std::printf("difference %.9g %.9g\n", difference, sum);
