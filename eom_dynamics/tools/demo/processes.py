@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -88,7 +89,7 @@ class Run(ExitStack):
                 stdout=stdout,
                 stderr=stderr,
                 start_new_session=True,
-                preexec_fn=lambda: _prctl(_PR_SET_PDEATHSIG, signal.SIGTERM),
+                preexec_fn=partial(_end_with, os.getpid()),
             )
         self.callback(_end, process)
         self._nodes[name] = process
@@ -158,6 +159,13 @@ def _free_domain() -> int:
             probe.bind(("", 7400 + 250 * domain + 10))
             return domain
     raise RunError("no ROS 2 domain is free on this machine: end other ROS 2 programs")
+
+
+def _end_with(parent: int) -> None:
+    """Have this process end with its parent, which may have ended already."""
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    if os.getppid() != parent:
+        os._exit(1)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -92,6 +92,29 @@ def test_a_signal_ends_node_and_player_too(sent: signal.Signals, code: int, tmp_
         time.sleep(0.05)
 
 
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="finds processes in /proc")
+def test_a_process_whose_parent_has_ended_before_it_asks_for_its_end_ends(tmp_path: Path) -> None:
+    """The parent ends while the process has not asked yet for a signal at that time."""
+    (tmp_path / "sleeper.py").write_text("import time\ntime.sleep(60)\n", encoding="utf-8")
+    mark = f"EOM_DYNAMICS_TEST={uuid.uuid4()}"
+    name, value = mark.split("=")
+    script = (
+        "import signal, time\n"
+        "from eom_dynamics.tools.demo import processes\n"
+        "ask = processes._prctl\n"
+        "processes._prctl = lambda *arguments: (time.sleep(1), ask(*arguments))\n"
+        "signal.setitimer(signal.ITIMER_REAL, 0.3)\n"
+        "processes.Run().start('sleeper', 'sleeper', '')\n"
+    )
+    environment = {**os.environ, name: value, "PYTHONPATH": str(tmp_path), "TMPDIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", script], env=environment, timeout=60, check=False)
+    assert done.returncode == -signal.SIGALRM
+    deadline = time.monotonic() + 30
+    while running(mark):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
 def running(mark: str) -> list[int]:
     """Return the Python processes whose environment has the mark; compilers that the node starts may end after it."""
     found = []
