@@ -68,7 +68,10 @@ def loop_library(robot: Robot) -> LoopLibrary:
                 "package of its own: eom_dynamics codegen ROBOT --language ros2_control"
             )
     sources = {f"c/{name}": text for name, text in c_project.sources(exported).items()}
-    sources |= cpp_project.headers(exported)
+    headers = cpp_project.headers(exported)
+    # Without those of the loop, a change of which leaves the library as it is.
+    for name in (f"robots/{exported.name}", "setpoint", "robot_table"):
+        sources[f"include/eom/{name}.hpp"] = headers[f"include/eom/{name}.hpp"]
     fingerprint = digest(*(part for file in sources.items() for part in file))
     fields = {"notice": cpp_comment(exported), "name": exported.name, "type": type_name(exported)}
     vectors, kernels = _kernels(exported)

@@ -47,9 +47,7 @@ class ControlLoop {
     /// Takes parameters, in the ranges of the node's; returns what is wrong with them, or null. Not while the loop runs.
     const char *configure(const LoopParameters<Robot> &parameters) noexcept
     {
-        if (parameters.linearize && !robot_.linearizes())
-            return "feedback linearization needs springs without dampers, and the exported functions of the plant";
-        if (const char *reason = eom::objection(parameters))
+        if (const char *reason = eom::objection(parameters, robot_))
             return reason;
         parameters_ = parameters;
         timeout_ = std::llround(parameters.setpoint_timeout * 1e9);

@@ -13,6 +13,9 @@ namespace eom {
 /// ignore refuse angles that are more than a turn beyond their limits.
 enum class LimitPolicy { ignore, warn, refuse, clip };
 
+/// Relative violation of a limit up to which it is rounding.
+constexpr double LIMIT_TOLERANCE = @limit_tolerance@;
+
 namespace detail {
 
 template <class Scalar, std::size_t n>
@@ -24,13 +27,6 @@ bool within(const std::array<Scalar, n> &values, const std::array<Scalar, n> &lo
         inside = inside && !(values[i] < lower[i] || values[i] > upper[i]);
     return inside;
 }
-
-} // namespace detail
-
-/// Relative violation of a limit up to which it is rounding.
-constexpr double LIMIT_TOLERANCE = @limit_tolerance@;
-
-namespace detail {
 
 /// Largest distance of values beyond a range that is widened to contain those of a start, relative to half the range, or
 /// in its unit where the range has only one end; a NaN is ignored.

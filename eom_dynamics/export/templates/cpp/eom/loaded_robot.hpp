@@ -22,7 +22,7 @@ class LoadedRobot {
 
     // What such a robot may have; functions say whether it has.
     static constexpr bool commanded_stiffness = true, damped = true, has_presliding = true, has_drives = true;
-    static constexpr bool has_payload = true, has_linearization = true;
+    static constexpr bool has_linearization = true;
     static constexpr Scalar settled = SETTLED;
     static constexpr std::array<Scalar, N> nominal_stiffness{};
     static constexpr std::array<Scalar, M> settled_friction = [] {
@@ -66,7 +66,6 @@ class LoadedRobot {
 
     std::size_t joint_count() const noexcept { return table_.joints; }
     std::size_t motor_count() const noexcept { return table_.motors; }
-    std::size_t tool_count() const noexcept { return table_.tools; }
     bool commands_stiffness() const noexcept { return table_.facts.commanded_stiffness; }
     bool filters() const noexcept { return kernels_.filtered.call; }
     bool slides() const noexcept { return kernels_.presliding.call; }

@@ -187,10 +187,10 @@ bool gains(const std::array<Scalar, size> &values) noexcept
 
 /// What is wrong with parameters, whose ranges are those of the node, or null.
 template <class Robot>
-const char *objection(const LoopParameters<Robot> &parameters) noexcept
+const char *objection(const LoopParameters<Robot> &parameters, const Robot &robot) noexcept
 {
     using namespace detail;
-    if (parameters.linearize && !Linearization<Robot>::available)
+    if (parameters.linearize && !robot.linearizes())
         return "feedback linearization needs springs without dampers, and the exported functions of the plant";
     if (!among(parameters.limits, LimitPolicy::clip))
         return "limits must be ignore, warn, refuse or clip";
