@@ -109,7 +109,7 @@ DYNAMICS: Table = {
     "limits": while_inactive(
         "warn",
         "what to do if a setpoint or its command exceeds limits of joints or motors: report it (warn), refuse it "
-        "(refuse), clip efforts and report it (clip), or no check (ignore)",
+        "(refuse), clip efforts and report it (clip), or no check (ignore); all but ignore refuse angles a turn beyond",
         choices=LIMIT_POLICIES,
     ),
     "task_limits": Definition(
@@ -169,7 +169,7 @@ PLANNING: Table = {
 NOISE = ("position_noise", "velocity_noise", "effort_noise")
 ARRAYS = ("initial_position", "kp", "kd", *NOISE)
 
-_NOISE = "standard deviation of measured values, links and motors alike; one entry, or one for each joint (default: 0)"
+_NOISE = "standard deviation of measured values, SI units, links and motors alike; one entry, or one for each joint"
 _GAIN = "gain of the drives, SI units of the joint; one entry, such as [100.0], or one for each motor"
 
 SIMULATED_ROBOT: Table = {
@@ -193,11 +193,11 @@ SIMULATED_ROBOT: Table = {
     **{name: fixed(Parameter.Type.DOUBLE_ARRAY, _NOISE) for name in NOISE},
     "command_period": fixed(
         -1.0,
-        "time after which drives take the latest command, in s, rounded to steps; 0: one step; negative: the robot's",
+        "time after which drives take the latest command, in s, in whole steps; 0: one step; negative: the robot's",
         (-1.0, 1.0),
     ),
     "drive_delay": fixed(
-        -1.0, "time from a command to its effect, in s, rounded to steps; negative: the robot's", (-1.0, 0.1)
+        -1.0, "time from a command to its effect, in s, in whole steps; negative: the robot's", (-1.0, 0.1)
     ),
     "drive_interpolation": fixed(
         "robot",
