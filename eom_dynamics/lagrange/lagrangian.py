@@ -34,11 +34,11 @@ class LagrangianError(EomDynamicsError, ValueError):
     """Coordinates or energies do not define a Lagrangian."""
 
 
-def variables(names: int | str) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+def variables(names: int | str, prefix: str = "q") -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     """Symbols of coordinates and of their rates, from names separated by spaces, or a number n, for q1 … qn.
 
-    A rate has its d before the index: xd of x, and xd0 of x0. LagrangianError if there is no name, one is repeated, or
-    one is that of the rate of another.
+    The prefix is in place of q. A rate has its d before the index: xd of x, and xd0 of x0. LagrangianError if there is
+    no name, one is repeated, or one is that of the rate of another.
 
     >>> variables("x theta")
     ((x, theta), (xd, thetad))
@@ -46,7 +46,7 @@ def variables(names: int | str) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     if isinstance(names, str):
         listed = names.split()
     elif isinstance(names, int) and not isinstance(names, bool):
-        listed = [f"q{i + 1}" for i in range(names)]
+        listed = [f"{prefix}{i + 1}" for i in range(names)]
     else:
         listed = []
     if not listed:

@@ -61,6 +61,10 @@ def test_words_of_a_planar_arm() -> None:
     """Two links in the plane, the second axis at a = 0.5 m: the three parameters of each in any textbook."""
     base = base_parameters(load_robot("planar_2r"))
     assert base.words == ("mx1 + 0.5 m2", "my1", "Izz1 + 0.25 m2", "mx2", "my2", "Izz2")
+    assert set(base.without_effect) == {
+        *("m1", "mz1", "Ixx1", "Ixy1", "Ixz1", "Iyy1", "Iyz1"),
+        *("mz2", "Ixx2", "Ixy2", "Ixz2", "Iyy2", "Iyz2"),
+    }
 
 
 def test_words_of_a_sliding_arm() -> None:

@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -76,6 +77,11 @@ class BaseParameters:
         """Each base parameter as a sum, such as ``Izz1 + Iyy2 + 0.0625 m3``; lengths in m."""
         pairs = zip(self.independent.tolist(), self.combinations, strict=True)
         return tuple(_sum(self.names, row, first) for first, row in pairs)
+
+    @cached_property
+    def without_effect(self) -> tuple[str, ...]:
+        """Names of the inertial parameters without effect on any joint effort."""
+        return tuple(compress(self.names, ~np.any(self.combinations, axis=0)))
 
 
 def base_parameters(robot: Robot, *, dynamics: Dynamics | None = None) -> BaseParameters:
