@@ -17,7 +17,7 @@ from ..messages.setpoint_to_command import LONGEST_GAP
 
 # Mean change from setpoint to setpoint below which a field rests, relative to its size or 1: single precision resolves
 # it only just.
-_RESTS = 1e-6
+AT_REST = 1e-6
 
 _DEGREES = 180.0 / np.pi
 
@@ -93,7 +93,7 @@ class ConsistencyCheck:
         integral = 0.5 * dt[:, None, None] * (x[1:] + x[:-1])
         following = integral[:, 1 : self._order + 1]
         sizes = np.maximum(_squares(change), _squares(following))
-        resting = len(dt) * (_RESTS * np.maximum(unit, np.max(np.abs(x[:, : self._order]), axis=0))) ** 2
+        resting = len(dt) * (AT_REST * np.maximum(unit, np.max(np.abs(x[:, : self._order]), axis=0))) ** 2
         wrong = (_squares(change - following) > self._tolerance**2 * sizes) & (sizes > resting)
         if not wrong.any():
             return ""
