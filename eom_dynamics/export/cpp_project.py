@@ -26,6 +26,7 @@ from ..elastic.motor_programs import FRICTION_STATE, MOTOR_NAMES, SETTLED, STIFF
 from ..messages.setpoint_to_command import LONGEST_GAP
 from ..robot.model import DRIVE_INTERPOLATIONS
 from ..states import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES
+from ..stream import doubts
 from ..stream.arm_stop import GROWTH, LONGER, SAMPLES, SHORTER
 from ..stream.watchdog import DEFAULTS, LONGEST_RESPONSE_STEP
 from . import c_project
@@ -253,7 +254,11 @@ def _call(project: Project, function: str, **places: str) -> str:
     return declared + call(called.name, [f"{x}.data()" for x in members.values()], indent=8) + ";"
 
 
-LOOP_DEFAULTS = {name: str(value) for name, value in DEFAULTS._asdict().items()}
+_CHECKS = {"stamps": "stamp_check", "jumps": "jump_check", "consistency": "consistency_check"}
+
+LOOP_DEFAULTS = {name: str(value) for name, value in DEFAULTS._asdict().items()} | {
+    _CHECKS.get(name, f"consistency_{name}"): str(value) for name, value in doubts.DoubtSettings()._asdict().items()
+}
 """Those of the parameters of control loops that the node has, too."""
 
 LARGEST_LOADED = {"joints": 64, "motors": 128, "tools": 16}
@@ -301,6 +306,7 @@ def shared_headers() -> dict[str, str]:
     abi = digest("".join(re.sub(r"//.*", "", table).split()))[:8]
     fields = LOOP_DEFAULTS | _LONGEST_TIMES | shared | {"robot_abi": f"0x{abi}"}
     fields |= {"longer_stops": str(LONGER), "shorter_stops": str(SHORTER), "stop_samples": str(SAMPLES)}
+    fields |= {"field_at_rest": repr(doubts.AT_REST), "stamp_jitter": repr(doubts.JITTER)}
     fields |= {"limit_tolerance": repr(TOLERANCE), "stop_growth": repr(GROWTH)}
     return {f"include/eom/{name}": filled(template(f"cpp/eom/{name}"), **fields) for name in template_names("cpp/eom")}
 

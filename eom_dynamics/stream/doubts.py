@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..arrays import Array
 from ..elastic import ElasticArm, LimitCheck
@@ -17,7 +18,7 @@ from ..messages.setpoint_to_command import LONGEST_GAP
 
 # Mean change from setpoint to setpoint below which a field rests, relative to its size or 1: single precision resolves
 # it only just.
-_RESTS = 1e-6
+AT_REST = 1e-6
 
 _DEGREES = 180.0 / np.pi
 
@@ -64,7 +65,7 @@ class ConsistencyCheck:
         if not self._completes(stamp):
             return self.doubt
         self._times[-1], self._states[-1] = stamp, state
-        self._verdict = self._judge()
+        self._verdict = self.diagnosis(self._times, self._states)
         return self._verdict
 
     def add(self, stamp: int, state: Array) -> None:
@@ -85,15 +86,16 @@ class ConsistencyCheck:
         """Whether a setpoint with this stamp, ns, is the last one of the window."""
         return self._count == self._window and self._follows(stamp)
 
-    def _judge(self) -> str:
+    def diagnosis(self, times: NDArray[np.int64], states: Array) -> str:
+        """What is wrong with a window of stamps (N,), ns, and states (N, 5, n); empty if it is consistent."""
         # In a unit in which no number is larger than 1, so that no square overflows.
-        unit = 1.0 / max(1.0, float(np.max(np.abs(self._states))))
-        x, dt = unit * self._states, np.diff(self._times) * 1e-9
+        unit = 1.0 / max(1.0, float(np.max(np.abs(states))))
+        x, dt = unit * states, np.diff(times) * 1e-9
         change = np.diff(x[:, : self._order], axis=0)
         integral = 0.5 * dt[:, None, None] * (x[1:] + x[:-1])
         following = integral[:, 1 : self._order + 1]
         sizes = np.maximum(_squares(change), _squares(following))
-        resting = len(dt) * (_RESTS * np.maximum(unit, np.max(np.abs(x[:, : self._order]), axis=0))) ** 2
+        resting = len(dt) * (AT_REST * np.maximum(unit, np.max(np.abs(x[:, : self._order]), axis=0))) ** 2
         wrong = (_squares(change - following) > self._tolerance**2 * sizes) & (sizes > resting)
         if not wrong.any():
             return ""

@@ -110,6 +110,7 @@ def test_the_loop_of_other_robots(make: Callable[[], Robot], linear: bool, sanit
 
 
 ERRORS = (
+    ("plausibility.hpp", "stamps_ = {};", "if (!WRONG) stamps_ = {};"),
     ("spline.hpp", "reason = objection(times)", "reason = WRONG ? nullptr : objection(times)"),
     ("linearization.hpp", "gains[i] = w * w * w * w;", "gains[i] = (WRONG ? 2 : 1) * w * w * w * w;"),
     ("stop.hpp", "T * from[4][i] / 1680", "T * from[4][i] / (WRONG ? 1681 : 1680)"),

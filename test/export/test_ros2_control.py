@@ -187,15 +187,15 @@ def test_parameters_are_described_and_checked() -> None:
     files = contents(robot("iiwa"))
     (declared,) = yaml.safe_load(files["src/feedforward_controller_parameters.yaml"]).values()
     header = files["include/eom/loop_parameters.hpp"].decode()
-    types = {"string_array": list, "double_array": list, "string": str, "double": float, "bool": bool}
+    types = {"string_array": list, "double_array": list, "string": str, "double": float, "int": int, "bool": bool}
     for name, parameter in [*_parameters(declared)]:
         assert type(parameter["default_value"]) is types[parameter["type"]], name
         # It writes descriptions into C++ as they are.
         assert len(parameter["description"]) > 10 and not set('"\\`\n') & set(parameter["description"])
         assert parameter["type"] == "bool" or parameter["validation"]
-        if parameter["type"] == "double":
+        if parameter["type"] in ("double", "int"):
             ((low, high),) = parameter["validation"].values()
-            assert type(low) is type(high) is float and low <= parameter["default_value"] <= high
+            assert type(low) is type(high) is types[parameter["type"]] and low <= parameter["default_value"] <= high
             of_controller = name in {"warning_period", "command_lead", "reference_lead", "state_publish_rate"}
             loop = re.search(rf"\b{name} = ([\d.]+)[,;]", header)
             assert of_controller or float(loop[1]) == parameter["default_value"]  # type: ignore[index]

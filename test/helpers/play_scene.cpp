@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plays a scene on the loop of a robot: setpoint_engines.py writes its cycles, and reads a row of numbers for each.
 //
-//     play_scene LIBRARY CYCLES ROWS LIMITS LEAD TIMEOUT POLICY STOP RAMP
+//     play_scene LIBRARY CYCLES ROWS LIMITS LEAD TIMEOUT POLICY STOP RAMP STAMPS JUMPS CONSISTENCY TOLERANCE WINDOW ORDER
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
@@ -62,6 +62,13 @@ void play(char **arguments)
     settings.on_setpoint_loss = static_cast<eom::LossPolicy>(std::atoi(arguments[6]));
     settings.stop_duration = std::atof(arguments[7]);
     settings.ramp_duration = std::atof(arguments[8]);
+    const auto policy = [&](int place) { return static_cast<eom::CheckPolicy>(std::atoi(arguments[place])); };
+    settings.stamp_check = policy(9);
+    settings.jump_check = policy(10);
+    settings.consistency_check = policy(11);
+    settings.consistency_tolerance = std::atof(arguments[12]);
+    settings.consistency_window = std::atoi(arguments[13]);
+    settings.consistency_order = std::atoi(arguments[14]);
     const std::vector<double> zero(1, 0.0);
     if (const char *reason =
             loop->configure(settings, {zero, zero, zero, zero, zero}, eom::MissingDerivatives::zero, 0, false, false))
@@ -82,6 +89,10 @@ void play(char **arguments)
         for (const auto &row : {y.taud, y.taudd, y.sent_motor_position, y.sent_motor_velocity, y.sent_motor_effort,
                                 y.sent_joint_effort})
             std::fwrite(row.data(), sizeof(double), row.size(), out);
+        const eom::LoopCounts &counts = loop->state.counts;
+        const auto findings =
+            static_cast<double>(counts.suspect_stamps + counts.jumps + counts.inconsistent + counts.without_stamp);
+        std::fwrite(&findings, sizeof findings, 1, out);
     }
     std::fclose(in);
     std::fclose(out);

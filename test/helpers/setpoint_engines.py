@@ -2,7 +2,8 @@
 """Scenes of setpoints, and the engines that answer them: the node in two ways, replay, and the loop in C++.
 
 An engine turns the cycles of a scene into rows: a status, then taud, taudd, and what drives are sent, in the robot's
-order. Where a cycle sends nothing, its row is that before; status -1 is that of a stream that has not begun.
+order, and the number of findings of plausibility checks. Where a cycle sends nothing, its row is that before; status -1
+is that of a stream that has not begun.
 """
 
 import shutil
@@ -27,6 +28,7 @@ from eom_dynamics.messages.payload_blend import read_payload
 from eom_dynamics.messages.setpoint_to_command import LIMIT_POLICIES, SetpointEvaluator
 from eom_dynamics.messages.trajectories import write_spline
 from eom_dynamics.stream.compiled_stream import CompiledStream
+from eom_dynamics.stream.doubts import DOUBT_POLICIES, Doubts, DoubtSettings
 from eom_dynamics.stream.watchdog import LOSS_POLICIES, Settings, Watchdog
 from eom_dynamics.tools.recording_options import CommandOptions
 from eom_dynamics.tools.replay.job import Job
@@ -66,12 +68,16 @@ class Cycle(NamedTuple):
     spline: Spline | None = None
 
 
+NO_CHECKS = DoubtSettings()
+
+
 @dataclass(frozen=True)
 class Scene:
     """Cycles for a robot.
 
     Attributes:
         limits, lead, loss: parameters of the node: limits, command_lead, on_setpoint_loss.
+        checks: plausibility checks of the stream.
         reverse: whether messages have the joints in reverse order.
         rounding: by which numbers may differ.
         lacks: engines that have no such scene, with the reason.
@@ -82,6 +88,7 @@ class Scene:
     limits: str = "ignore"
     lead: float = 0.0
     loss: str = "none"
+    checks: DoubtSettings = NO_CHECKS
     reverse: bool = False
     rounding: float = 0.0
     lacks: Mapping[str, str] = field(default_factory=dict)
@@ -154,6 +161,7 @@ class NodeEngine:
         settings = Settings(scene.loss, TIMEOUT, stop_duration=STOP, ramp_duration=RAMP)
         supervision = stream.supervision
         supervision._watchdog, supervision._evaluator, supervision.on = Watchdog(arm, settings), evaluator, True
+        doubts = supervision._doubts = Doubts(arm, scene.checks)
         stream._admit = supervision.admit
         stream.player.stop("another scene", forget=True)
         stream.player.lead = scene.lead
@@ -177,9 +185,10 @@ class NodeEngine:
             elif stream.statistics.published == answered and supervision.responding:
                 supervision._tick_response()
             if self.sent:
-                rows.append(row_of(scene, *self.sent[-3:]))  # the last of commands in one cycle
+                row = row_of(scene, *self.sent[-3:])  # the last of commands in one cycle
+                rows.append(np.append(row, doubts.counts.total()))
             else:
-                rows.append(rows[-1] if rows else None)
+                rows.append(np.append(rows[-1][:-1], doubts.counts.total()) if rows and rows[-1] is not None else None)
         return filled(rows)
 
     @staticmethod
@@ -233,7 +242,7 @@ def replayed(scene: Scene, file: Path, folder: Path) -> Array:
     found = read_bag(folder / "out")
     by_time = {}
     for (time, *_), *messages in zip(found["/feedforward"], *found.values(), strict=True):
-        by_time[time] = row_of(scene, *(message for _, message in messages))
+        by_time[time] = np.append(row_of(scene, *(message for _, message in messages)), 0)
     rows: list[Array | None] = []
     for k, _ in cycles:
         rows.append(by_time.get(time_of(k), rows[-1] if rows else None))
@@ -280,7 +289,8 @@ def looped(scene: Scene, player: Path, folder: Path) -> Array:
                 write(row, kind=float)
     (folder / "scene").write_bytes(b"".join(numbers))
     timeout = TIMEOUT if scene.loss != "none" else 0.0
-    settings = LIMIT_POLICIES.index(scene.limits), scene.lead, timeout, LOSS_POLICIES.index(scene.loss), STOP, RAMP
+    settings = [LIMIT_POLICIES.index(scene.limits), scene.lead, timeout, LOSS_POLICIES.index(scene.loss), STOP, RAMP]
+    settings += [*map(DOUBT_POLICIES.index, scene.checks[:3]), *scene.checks[3:]]
     succeed([player, loop_library(robot).path, folder / "scene", folder / "rows", *map(str, settings)], folder)
     rows = np.fromfile(folder / "rows").reshape(len(scene.cycles), -1)
     rows[rows[:, 0] == -1, 1:] = 0.0

@@ -21,6 +21,7 @@ from eom_dynamics.arrays import Array
 from eom_dynamics.messages.fields import BASE_FIELD, STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
 from eom_dynamics.robot.model import Limits
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
+from eom_dynamics.stream.doubts import DoubtSettings
 from eom_dynamics.trajectory import Spline
 
 pytest.importorskip("rosbags")
@@ -64,8 +65,15 @@ def slow(arm: Robot) -> Robot:
     return replace(arm, joints=(replace(first, limits=Limits(acceleration=2.0, jerk=100.0)), second))
 
 
+def limited_rates(arm: Robot) -> Robot:
+    """With limits that steps from one setpoint to the next do not exceed."""
+    first, second = arm.joints
+    return replace(arm, joints=(replace(first, limits=Limits(velocity=0.7, acceleration=20.0)), second))
+
+
 ROBOTS = {
     "soft": lambda: robot("sea_planar_2r"),
+    "limited rates": lambda: limited_rates(robot("sea_planar_2r")),
     "limited": lambda: limited(robot("sea_planar_2r")),
     "weak": lambda: weak(robot("sea_planar_2r"), 0, 0.15),
     "slow": lambda: slow(robot("sea_planar_2r")),
@@ -199,6 +207,52 @@ def return_amid_a_stop(arm: Robot) -> Scene:
     return Scene(arm, given, loss="hold", rounding=STOPS, lacks=REPLAYS_SETPOINTS)
 
 
+def suspect_stamps(arm: Robot) -> Scene:
+    """Repeated, going back once and by a clock that was set back, and missing."""
+    given = cycles(arm)
+    for k, stamp in {10: time_of(9), 20: time_of(15), 30: 0, 31: time_of(29)}.items():
+        given[k] = given[k]._replace(stamp=stamp)
+    given[40:] = [x._replace(stamp=time_of(k - 1000)) for k, x in enumerate(given[40:], 40)]
+    return Scene(arm, given, checks=DoubtSettings(stamps="refuse", jumps="warn"), lacks=REPLAYS_SETPOINTS)
+
+
+def jumps(policy: str) -> Any:
+    """Of position, and of velocity, for one setpoint and for long; the motion then returns."""
+
+    def scene(arm: Robot) -> Scene:
+        given = cycles(arm)
+        for k in (10, *range(20, 25), 40):
+            given[k].fields["position" if k < 40 else "velocity"][0] += 0.1
+        return Scene(arm, given, checks=DoubtSettings(jumps=policy), lacks=REPLAYS_SETPOINTS)
+
+    return scene
+
+
+def return_far_from_the_stop(arm: Robot) -> Scene:
+    """Setpoints are lost and come back near the last one, which is too far from where the arm is held, then closer."""
+    given = [*cycles(arm, 0.1, 20), *(Cycle() for _ in range(230)), *cycles(arm, 0.0, 40)]
+    for k in range(250, 290):
+        given[k].fields["position"] += motion(arm.n, 19, 0.1)["position"]
+        given[k].fields["position"][0] += -0.06 if k < 270 else 0.02
+    checks = DoubtSettings(jumps="refuse", consistency="warn", window=5)
+    return Scene(arm, given, loss="hold", checks=checks, rounding=STOPS, lacks=REPLAYS_SETPOINTS)
+
+
+def inconsistent(policy: str) -> Any:
+    """In degrees per second over three windows, consistent again, and without jerk and snap for a while."""
+
+    def scene(arm: Robot) -> Scene:
+        given = cycles(arm, count=140)
+        for k in range(20, 65):
+            given[k].fields["velocity"] = np.degrees(given[k].fields["velocity"])
+        for k in range(90, 120):
+            given[k].fields["jerk"][1] = 0.0
+        checks = DoubtSettings(consistency=policy, window=12, order=3)
+        return Scene(arm, given, checks=checks, lacks=REPLAYS_SETPOINTS)
+
+    return scene
+
+
 def trajectory(arm: Robot) -> Scene:
     """From a stream to a trajectory, which another one replaces; setpoints meanwhile are refused."""
 
@@ -213,6 +267,14 @@ def trajectory(arm: Robot) -> Scene:
     given[20] = Cycle(motion(arm.n, 20, 0.05))
     given[25] = Cycle(spline=spline(25, [0.0, 0.2, 0.3], True))
     return Scene(arm, given, rounding=SPLINES, lacks=REPLAYS_SETPOINTS)
+
+
+def checked_trajectory(arm: Robot) -> Scene:
+    """Setpoints that jump from the end of a trajectory are followed, as nothing was expected any more."""
+    scene = trajectory(arm)
+    given = [*scene.cycles, *(Cycle() for _ in range(326 - len(scene.cycles))), *cycles(arm, 0.05, 20)]
+    checks = DoubtSettings("refuse", "refuse", "refuse", window=5)
+    return replace(scene, cycles=given, checks=checks)
 
 
 def other_order(arm: Robot) -> Scene:
@@ -252,6 +314,13 @@ SCENES = {
     "loss, hold, damped": ("damped, coupled, sticking", loss("hold")),
     "return amid a stop": ("soft", return_amid_a_stop),
     "trajectory": ("soft", trajectory),
+    "suspect stamps": ("limited rates", suspect_stamps),
+    "jumps, warn": ("limited rates", jumps("warn")),
+    "jumps, refuse": ("limited rates", jumps("refuse")),
+    "return far from the stop": ("limited rates", return_far_from_the_stop),
+    "inconsistent, warn": ("soft", inconsistent("warn")),
+    "inconsistent, refuse": ("soft", inconsistent("refuse")),
+    "trajectory, checked": ("limited rates", checked_trajectory),
     "other order": ("soft", other_order),
     "base": ("soft", base),
 }
@@ -303,7 +372,7 @@ def test_engines_agree(
     if "loop" not in scene.lacks:
         others["loop"] = looped(scene, player, tmp_path)
     n, m = arm.n, len(ElasticArm(arm).motor_names)
-    ends = np.cumsum([1, n, n, m, m, m])
+    ends = np.cumsum([1, n, n, m, m, m, n])
     for engine, rows in others.items():
         np.testing.assert_array_equal(rows[:, 0], expected[:, 0], err_msg=engine)
         for got, wanted in zip(np.split(rows, ends, 1), np.split(expected, ends, 1), strict=True):

@@ -107,6 +107,8 @@ def test_a_fault_is_found_and_named(fault: str) -> None:
     breaks(states)
     doubt = doubt_about(stamps, states)
     assert re.search(message, doubt), doubt
+    check = ConsistencyCheck(NAMES)
+    assert check.diagnosis(np.array(stamps[:51]), states[:51]) == doubt
     # Squares of larger numbers overflow; a power of two rounds nothing.
     assert doubt_about(stamps, 2.0**800 * states) == doubt
 

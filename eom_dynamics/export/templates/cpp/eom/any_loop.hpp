@@ -43,6 +43,7 @@ struct LoopState {
     LoopCounts counts;
     Refusal refusal = Refusal::none;
     const char *payload_refusal = nullptr;
+    Finding finding;
 };
 
 /// ControlLoop with References, as an object of any robot. LoopOf implements it.

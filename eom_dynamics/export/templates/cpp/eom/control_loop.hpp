@@ -14,6 +14,7 @@
 #include "loop_parameters.hpp"
 #include "mailbox.hpp"
 #include "payload.hpp"
+#include "plausibility.hpp"
 #include "stop.hpp"
 
 namespace eom {
@@ -38,7 +39,7 @@ class ControlLoop {
     Mailbox<Payload<Robot>> payloads;
 
     explicit ControlLoop(const Robot &robot = Robot()) noexcept
-        : robot_(robot), filter_(robot), present_filter_(robot), feedback_(robot), payload_(robot)
+        : robot_(robot), filter_(robot), present_filter_(robot), feedback_(robot), payload_(robot), checks_(robot)
     {
         reference_.setpoint = robot_.rest();
         forget_output();
@@ -55,6 +56,7 @@ class ControlLoop {
         if (parameters.setpoint_timeout > 0)
             timeout_ = std::max<std::int64_t>(timeout_, 2);
         feedback_.configure(parameters);
+        checks_.configure(parameters);
         return nullptr;
     }
 
@@ -69,6 +71,8 @@ class ControlLoop {
         trajectories.take();
         counts_ = {};
         refusal_ = Refusal::none;
+        finding_ = {};
+        checks_.restart();
         age_ = 0;
         received_ = fed_ = false;
         // The clock of a node may lag behind that of the manager.
@@ -189,6 +193,8 @@ class ControlLoop {
     const LoopOutput<Robot> &output() const noexcept { return output_; }
     const LoopCounts &counts() const noexcept { return counts_; }
     Refusal refusal() const noexcept { return refusal_; }
+    /// What a plausibility check has found last.
+    const Finding &finding() const noexcept { return finding_; }
     /// Why the last payload was refused, or null.
     const char *payload_refusal() const noexcept { return payload_refusal_; }
     /// Whether the payload changes, or waits for a setpoint.
@@ -255,7 +261,11 @@ class ControlLoop {
             refuse(Refusal::too_old);
         } else if (lost_ && !resumes(reference_.setpoint.q)) {
             refuse(released() ? Refusal::released : Refusal::far_from_hold);
+        } else if (const Refusal doubt = judged(); doubt != Refusal::none) {
+            refuse(doubt);
+            output_.status = Status::held;
         } else if (accept(reference_.setpoint, reference_.stamp)) {
+            checks_.answered(reference_.stamp, reference_.setpoint, true);
             age_ = 0;
             fed_ = true;
             stopping_ = lost_ = false;
@@ -267,6 +277,15 @@ class ControlLoop {
         }
         // References that are refused do not keep the timeout away.
         wait();
+    }
+
+    /// Why the plausibility checks refuse the reference, if they do; accept() refuses one that is not finite.
+    Refusal judged() noexcept
+    {
+        const Setpoint<Robot> &x = reference_.setpoint;
+        if (!checks_.on() || !finite(x.q, x.qd, x.qdd, x.qddd, x.qdddd, x.W, x.Wd, x.Wdd))
+            return Refusal::none;
+        return checks_.judge(reference_.stamp, x, counts_, finding_);
     }
 
     /// After a jump of the clock a trajectory goes on from where it was, later by the jump: the rest would be a step.
@@ -297,8 +316,10 @@ class ControlLoop {
             begin_stop(output_.setpoint);
             return;
         }
+        checks_.answered(now, x, false);
         fed_ = true;
         if (t >= trajectory_end_) {
+            checks_.restart();
             // At rest, which needs no more references.
             playing_ = false;
             stopping_ = true;
@@ -412,6 +433,7 @@ class ControlLoop {
             stop_.advance(-stop_step_);
             return;
         }
+        checks_.moved(output_.setpoint);
         const bool ramps = lost_ && parameters_.on_setpoint_loss == LossPolicy::ramp;
         const double end = ramps ? std::max(stop_.end(), parameters_.ramp_duration) : stop_.end();
         if (ramps)
@@ -731,6 +753,8 @@ class ControlLoop {
     Feedback<Robot> feedback_;
     PayloadBlend<Robot> payload_;
     const char *payload_refusal_ = nullptr;
+    PlausibilityChecks<Robot> checks_;
+    Finding finding_;
     DriveCommand<Robot> released_;
     bool received_ = false, led_ = false, lost_ = false, fed_ = false, started_ = false;
     // Time since the last valid reference, the timeout, and the time of the last cycle, ns.

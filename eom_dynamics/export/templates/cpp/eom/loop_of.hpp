@@ -178,7 +178,8 @@ class LoopOf : public AnyLoop {
     void report() noexcept
     {
         const LoopOutput<Robot> &y = loop_.output();
-        state = {y.status, y.valid, loop_.playing(), loop_.counts(), loop_.refusal(), loop_.payload_refusal()};
+        state = {y.status, y.valid, loop_.playing(), loop_.counts(), loop_.refusal(), loop_.payload_refusal(),
+                 loop_.finding()};
     }
 
     const Robot robot_;

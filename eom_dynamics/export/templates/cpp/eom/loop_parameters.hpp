@@ -27,6 +27,9 @@ enum class EffortOnDeactivate {
     keep,    ///< those of the last command
 };
 
+/// What to do with a setpoint that is valid, but not plausible after those before it: no check; count it; refuse it.
+enum class CheckPolicy { ignore, warn, refuse };
+
 /// What a command answers. The first four have the numbers of the status of a FeedforwardCommand.
 enum class Status {
     fresh = 0,    ///< the reference of this cycle, or of the last ones within the timeout; expired ones are as none
@@ -52,6 +55,33 @@ enum class Refusal {
     too_far_ahead,     ///< starts later than max_start_delay
     far_beyond_limits, ///< an angle more than a turn beyond its limit: in degrees
     led,               ///< a trajectory, while a controller in front writes references
+    suspect_stamp,     ///< its stamp repeats or goes back
+    jump,              ///< further from the last command than limits of velocity, acceleration and jerk allow
+    inconsistent,      ///< in the last window, a field is not the rate of the one before
+};
+
+/// Checks that find a setpoint not plausible.
+enum class Check {
+    none,
+    stamps,
+    jumps,
+    consistency,
+    without_stamp, ///< so that jumps and consistency are not known
+};
+
+/// What a check has found.
+struct Finding {
+    Check check = Check::none;
+    /// Field, 0 for position to 4 for snap, of the joint that jumps, or is not the rate of the field before.
+    std::size_t field = 0, joint = 0;
+    /// Number of joints that are inconsistent.
+    std::size_t joints = 0;
+    /// By which a stamp goes back, or that has passed since the stamp before a jump, s.
+    double time = 0;
+    /// Of a jump, its size and the largest one that is allowed.
+    double step = 0, allowed = 0;
+    /// Of a field, relative difference from the rate of the field before, and the multiple of that which it is; 0 for none.
+    double difference = 0, factor = 0;
 };
 
 /// A setpoint with its time.
@@ -87,6 +117,12 @@ struct LoopSettings {
     /// Mean age of a command when it acts, s. Feedforward is for the motion so much later, exact for trajectories, by the
     /// Taylor polynomial for setpoints; feedback is not. By default that of the robot.
     double command_lead = 0;
+    /// Plausibility checks; those of consistency with the largest relative difference, the number of setpoints over which
+    /// fields are compared, and the highest derivative.
+    CheckPolicy stamp_check = CheckPolicy::@stamp_check@, jump_check = CheckPolicy::@jump_check@;
+    CheckPolicy consistency_check = CheckPolicy::@consistency_check@;
+    double consistency_tolerance = @consistency_tolerance@;
+    int consistency_window = @consistency_window@, consistency_order = @consistency_order@;
     /// Whether motor efforts are those of feedback linearization, and its poles, rad/s.
     bool linearize = false;
     double natural_frequency = 20;
@@ -151,6 +187,8 @@ struct LoopOutput {
 /// Counts since the last restart.
 struct LoopCounts {
     std::uint64_t cycles = 0, followed = 0, refused = 0, over_limits = 0, timeouts = 0, refused_payloads = 0;
+    /// Setpoints that are not plausible, or not known to be, refused or not.
+    std::uint64_t suspect_stamps = 0, jumps = 0, inconsistent = 0, without_stamp = 0;
 };
 
 namespace detail {
@@ -212,6 +250,15 @@ const char *objection(const LoopParameters<Robot> &parameters, const Robot &robo
         return "max_start_delay must be 0 to 1e9 s";
     if (!within(parameters.command_lead, 0, LONGEST_LEAD))
         return "command_lead must be 0 to 0.1 s";
+    if (!among(parameters.stamp_check, CheckPolicy::refuse) || !among(parameters.jump_check, CheckPolicy::refuse) ||
+        !among(parameters.consistency_check, CheckPolicy::refuse))
+        return "stamp_check, jump_check and consistency_check must be ignore, warn or refuse";
+    if (!within(parameters.consistency_tolerance, 1e-6, 1))
+        return "consistency_tolerance must be 1e-6 to 1";
+    if (!within(parameters.consistency_window, 5, 1000))
+        return "consistency_window must be 5 to 1000";
+    if (!within(parameters.consistency_order, 1, 4))
+        return "consistency_order must be 1 to 4";
     if (parameters.on_setpoint_loss != LossPolicy::none && !(parameters.setpoint_timeout > 0))
         return "on_setpoint_loss needs a setpoint_timeout > 0, unless it is none";
     if (!gains(parameters.motor_kp) || !gains(parameters.motor_kd))

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plausibility checks of a stream of setpoints: stamps, jumps, and consistency of fields.
+#ifndef EOM_PLAUSIBILITY_HPP
+#define EOM_PLAUSIBILITY_HPP
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+#include "loop_parameters.hpp"
+#include "stop.hpp"
+
+namespace eom {
+
+/// Compares each stamp with that of the last answered setpoint.
+///
+/// Where it goes back, it may also advance from one that went back before, so that a restarted clock counts once.
+class StampCheck {
+  public:
+    void answered(std::int64_t stamp) noexcept
+    {
+        answered_ = stamp;
+        back_ = 0;
+    }
+
+    /// Whether a stamp, ns, repeats or goes back; 0 for none.
+    bool finds(std::int64_t stamp, Finding &found) noexcept
+    {
+        if (answered_ == 0 || stamp == 0 || stamp > answered_)
+            return false;
+        const std::int64_t back = back_;
+        back_ = stamp;
+        if (back != 0 && stamp > back)
+            return false;
+        found = {};
+        found.check = Check::stamps;
+        found.time = static_cast<double>(answered_ - stamp) * 1e-9;
+        return true;
+    }
+
+  private:
+    std::int64_t answered_ = 0, back_ = 0;
+};
+
+/// Compares the changes D of each field with the integrals S of the next one by the trapezoidal rule, over windows of
+/// setpoints: a joint is inconsistent if sum (D - S)^2 > tolerance^2 max(sum D^2, sum S^2).
+///
+/// The sums grow with each setpoint, so that no cycle has a window to sum.
+template <std::size_t n>
+class ConsistencyCheck {
+  public:
+    static constexpr std::size_t ORDERS = 4;
+
+    /// The next setpoint is the first one of a window.
+    void restart() noexcept
+    {
+        stamp_ = 0;
+        doubt_ = {};
+    }
+
+    /// The verdict on the last window, which a setpoint with a stamp, ns, may complete.
+    const Finding &judge(std::int64_t stamp, const State<n> &x, std::size_t joints, const LoopSettings &settings) noexcept
+    {
+        if (!completes(stamp, settings))
+            return doubt_;
+        verdict_ = verdict(seconds_to(stamp), x, joints, settings);
+        return verdict_;
+    }
+
+    /// Adds what was judged last; a new window begins where stamps jump or do not advance.
+    void add(std::int64_t stamp, const State<n> &x, const LoopSettings &settings) noexcept
+    {
+        const bool complete = completes(stamp, settings);
+        if (complete)
+            doubt_ = verdict_;
+        if (complete || !follows(stamp)) {
+            steps_ = 0;
+            sums_ = {};
+            scale_ = 1;
+        } else {
+            ++steps_;
+        }
+        const double scale = scale_with(x), dt = seconds_to(stamp);
+        for (std::size_t k = 0; k < ORDERS; ++k)
+            for (std::size_t i = 0; i < n; ++i) {
+                if (steps_ > 0)
+                    sums_[k][i] = sums_with(k, i, dt, x, scale);
+                else
+                    sums_[k][i].largest = std::fabs(x[k][i]);
+            }
+        scale_ = scale;
+        last_ = x;
+        stamp_ = stamp;
+    }
+
+  private:
+    // Where numbers exceed the first, all are scaled by the second, so that no square overflows.
+    static constexpr double HUGE_NUMBER = 0x1p500, SMALL_SCALE = 0x1p-600;
+
+    struct Sums {
+        double change = 0, integral = 0, difference = 0, largest = 0;
+    };
+
+    double seconds_to(std::int64_t stamp) const noexcept { return static_cast<double>(stamp - stamp_) * 1e-9; }
+
+    bool follows(std::int64_t stamp) const noexcept
+    {
+        return stamp_ != 0 && stamp > stamp_ && stamp - stamp_ <= LONGEST_GAP;
+    }
+
+    bool completes(std::int64_t stamp, const LoopSettings &settings) const noexcept
+    {
+        return steps_ + 1 == settings.consistency_window && follows(stamp);
+    }
+
+    double scale_with(const State<n> &x) const noexcept
+    {
+        for (const auto &row : x)
+            for (const double number : row)
+                if (std::fabs(number) > HUGE_NUMBER)
+                    return SMALL_SCALE;
+        return scale_;
+    }
+
+    /// Sums of field k of a joint with one more step.
+    Sums sums_with(std::size_t k, std::size_t i, double dt, const State<n> &x, double scale) const noexcept
+    {
+        Sums sums = sums_[k][i];
+        const double change = scale * x[k][i] - scale * last_[k][i];
+        const double integral = 0.5 * dt * (scale * x[k + 1][i] + scale * last_[k + 1][i]);
+        const double rescaled = scale / scale_ * (scale / scale_), difference = change - integral;
+        sums.change = rescaled * sums.change + change * change;
+        sums.integral = rescaled * sums.integral + integral * integral;
+        sums.difference = rescaled * sums.difference + difference * difference;
+        sums.largest = std::max(sums.largest, std::fabs(x[k][i]));
+        return sums;
+    }
+
+    /// The worst joint of the lowest derivative that is wrong, since that spoils the next ones.
+    Finding verdict(double dt, const State<n> &x, std::size_t joints, const LoopSettings &settings) const noexcept
+    {
+        const double allowed = settings.consistency_tolerance * settings.consistency_tolerance, scale = scale_with(x);
+        Finding found;
+        std::array<bool, n> wrong{};
+        double worst = 0;
+        for (std::size_t k = 0; k < static_cast<std::size_t>(settings.consistency_order); ++k)
+            for (std::size_t i = 0; i < joints; ++i) {
+                const Sums sums = sums_with(k, i, dt, x, scale);
+                const double size = std::max(sums.change, sums.integral);
+                // A field rests that changes by less than single precision resolves.
+                const double rest = @field_at_rest@ * scale * std::max(1.0, sums.largest);
+                if (!(sums.difference > allowed * size && size > settings.consistency_window * rest * rest))
+                    continue;
+                if (!wrong[i])
+                    ++found.joints;
+                wrong[i] = true;
+                const double miss = sums.difference / size;
+                if (found.check == Check::none || (found.field == k + 1 && miss > worst)) {
+                    worst = miss;
+                    found.check = Check::consistency;
+                    found.field = k + 1;
+                    found.joint = i;
+                    found.difference = std::sqrt(miss);
+                    // From sum D S, by least squares.
+                    const double product = 0.5 * (sums.change + sums.integral - sums.difference);
+                    const double factor = sums.change > 0 ? product / sums.change : 0, fitted = factor * product;
+                    const bool fits = sums.integral - fitted <= allowed * std::max(sums.integral, fitted);
+                    found.factor = fits ? factor : 0;
+                }
+            }
+        return found;
+    }
+
+    std::int64_t stamp_ = 0;
+    int steps_ = 0;
+    double scale_ = 1;
+    State<n> last_{};
+    std::array<std::array<Sums, n>, ORDERS> sums_{};
+    Finding doubt_, verdict_;
+};
+
+/// All checks of a stream, by the settings of a loop.
+template <class Robot>
+class PlausibilityChecks {
+  public:
+    static constexpr std::size_t n = Robot::joints;
+
+    explicit PlausibilityChecks(const Robot &robot = Robot()) noexcept : robot_(robot) {}
+
+    void configure(const LoopSettings &settings) noexcept
+    {
+        settings_ = settings;
+        on_ = checks(settings.stamp_check) || checks(settings.jump_check) || checks(settings.consistency_check);
+        restart();
+    }
+
+    /// Forgets all setpoints: a new stream begins.
+    void restart() noexcept
+    {
+        stamps_ = {};
+        consistency_.restart();
+        answered_ = 0;
+    }
+
+    /// Whether there are any.
+    bool on() const noexcept { return on_; }
+
+    /// Judges a finite setpoint with a stamp, ns, 0 for none: counts what is found, and says why it is refused, if it is.
+    Refusal judge(std::int64_t stamp, const Setpoint<Robot> &x, LoopCounts &counts, Finding &found) noexcept
+    {
+        State<n> state;
+        give(x, state);
+        const auto refuses = [](std::uint64_t &count, CheckPolicy policy) {
+            ++count;
+            return policy == CheckPolicy::refuse;
+        };
+        if (checks(settings_.stamp_check) && stamps_.finds(stamp, found) &&
+            refuses(counts.suspect_stamps, settings_.stamp_check))
+            return Refusal::suspect_stamp;
+        if (stamp == 0) {
+            if (checks(settings_.jump_check) || checks(settings_.consistency_check)) {
+                ++counts.without_stamp;
+                found = {};
+                found.check = Check::without_stamp;
+            }
+            return Refusal::none;
+        }
+        if (checks(settings_.jump_check) && answered_ != 0 && jumps(stamp, state, found) &&
+            refuses(counts.jumps, settings_.jump_check))
+            return Refusal::jump;
+        if (!checks(settings_.consistency_check))
+            return Refusal::none;
+        const Finding &verdict = consistency_.judge(stamp, state, robot_.joint_count(), settings_);
+        if (verdict.check == Check::none)
+            return Refusal::none;
+        found = verdict;
+        if (!refuses(counts.inconsistent, settings_.consistency_check))
+            return Refusal::none;
+        // Until a window is consistent again.
+        consistency_.add(stamp, state, settings_);
+        return Refusal::inconsistent;
+    }
+
+    /// Records a setpoint that is followed, with which the next ones are compared; those of trajectories are not judged.
+    void answered(std::int64_t stamp, const Setpoint<Robot> &x, bool judged) noexcept
+    {
+        if (!on_)
+            return;
+        answered_ = stamp;
+        give(x, before_);
+        if (stamp == 0 || !judged)
+            return;
+        stamps_.answered(stamp);
+        if (checks(settings_.consistency_check))
+            consistency_.add(stamp, before_, settings_);
+    }
+
+    /// Records a command without a setpoint, from which the next setpoint must not jump.
+    void moved(const Setpoint<Robot> &x) noexcept
+    {
+        if (on_)
+            give(x, before_);
+    }
+
+  private:
+    static bool checks(CheckPolicy policy) noexcept { return policy != CheckPolicy::ignore; }
+
+    /// Whether a state differs by more from the last one than limits of velocity, acceleration and jerk allow.
+    ///
+    /// The time counts up to LONGEST_GAP: drives hold the last command, and a step after a pause is one nevertheless.
+    bool jumps(std::int64_t stamp, const State<n> &x, Finding &found) const noexcept
+    {
+        const double dt = static_cast<double>(stamp - answered_) * 1e-9;
+        const double time = std::min(std::max(dt, 0.0), static_cast<double>(LONGEST_GAP) / 1e9) + @stamp_jitter@;
+        const JointVector<Robot> *const limits[] = {&robot_.upper.qd, &robot_.upper.qdd, &robot_.upper.qddd};
+        double worst = 0;
+        for (std::size_t k = 0; k < std::size(limits); ++k)
+            for (std::size_t i = 0; i < robot_.joint_count(); ++i) {
+                const double most = static_cast<double>((*limits[k])[i]) * time, step = std::fabs(x[k][i] - before_[k][i]);
+                if (!(step > most && step / most > worst))
+                    continue;
+                worst = step / most;
+                found = {};
+                found.check = Check::jumps;
+                found.field = k;
+                found.joint = i;
+                found.time = dt;
+                found.step = step;
+                found.allowed = most;
+            }
+        return worst > 0;
+    }
+
+    Robot robot_;
+    LoopSettings settings_;
+    bool on_ = false;
+    StampCheck stamps_;
+    ConsistencyCheck<n> consistency_;
+    // Stamp of the last setpoint that is followed, ns, 0 for none, and what has been commanded last.
+    std::int64_t answered_ = 0;
+    State<n> before_{};
+};
+
+} // namespace eom
+
+#endif
