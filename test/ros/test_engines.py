@@ -320,6 +320,15 @@ def base(arm: Robot) -> Scene:
     return Scene(arm, given, lacks=ON_THE_GROUND)
 
 
+def replaced_in_a_pause(arm: Robot) -> Scene:
+    """While the clock catches up with where it was."""
+    given = streamed(arm, 10, 190)
+    given[10] = Cycle(spline=spline(arm, 10, [0.0, 0.3]))
+    given[50] = Cycle(jump=-(10**7) * 5)
+    given[70] = Cycle(spline=spline(arm, 20, [0.0, 0.1, 0.3], 2e-3))
+    return Scene(arm, given, rounding=SPLINES, lacks=REPLAYS_SETPOINTS)
+
+
 SCENES = {
     "refusals": ("soft", refusals),
     "limits, ignore": ("limited", limits("ignore")),
@@ -355,6 +364,8 @@ SCENES = {
     "clock ahead, a little": ("soft", clock_jumps("stop", 0.05)),
     "clock back": ("soft", clock_jumps("hold", -0.3)),
     "clock back, a little": ("soft", clock_jumps("stop", -0.05)),
+    "clock back, replaced meanwhile": ("soft", replaced_in_a_pause),
+    "clock back, twice a little": ("soft", clock_jumps("stop", -0.09)),
     "other order": ("soft", other_order),
     "base": ("soft", base),
 }

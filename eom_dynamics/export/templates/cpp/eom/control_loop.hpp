@@ -419,7 +419,7 @@ class ControlLoop {
                     stop_.seek(stop_.end() * share);
                     x = stop_.setpoint();
                 },
-                STOP_SAMPLES, true, least);
+                STOP_SAMPLES, least);
             if (excess < least) {
                 least = excess;
                 best = T;
@@ -428,15 +428,15 @@ class ControlLoop {
         stop_.begin(from, stamp_, best);
     }
 
-    /// Largest excess of a motion over limits, at instants after its start, or that of the first ones if it is not below the
-    /// least so far; infinite where motors cannot realise it. Without transients of dampers and friction, with the present
-    /// payload. Limits may be those that the start meets.
+    /// Largest excess of a motion over limits that its start meets, at instants after it, or that of the first ones if it is
+    /// not below the least so far; infinite where motors cannot realise it. Without transients of dampers and friction, with
+    /// the present payload.
     template <class Motion>
-    double excess_of(const Motion &motion, std::size_t samples, bool from_start, double least) noexcept
+    double excess_of(const Motion &motion, std::size_t samples, double least) noexcept
     {
         Limits<Robot> limits(robot_);
         Shafts<Robot> shafts;
-        double most = -1;
+        double most = 0;
         for (std::size_t k = 0; k <= samples && most < least; ++k) {
             motion(static_cast<double>(k) / static_cast<double>(samples), candidate_);
             candidate_.Pd = candidate_.Pdd = {};
@@ -446,7 +446,7 @@ class ControlLoop {
             if (!finite(result_))
                 return std::numeric_limits<double>::infinity();
             robot_.drive(result_, shafts);
-            if (k == 0 && from_start)
+            if (k == 0)
                 limits.widen(candidate_, result_, shafts);
             else
                 most = std::max(most, limits.excess(candidate_, result_, shafts));
@@ -559,7 +559,7 @@ class ControlLoop {
                     x.P = output_.setpoint.P;
                     x.loaded = output_.setpoint.loaded;
                 },
-                TRANSITION_SAMPLES, false, plan_.excess);
+                TRANSITION_SAMPLES, plan_.excess);
             if (excess < plan_.excess) {
                 plan_.excess = excess;
                 plan_.end = end;
@@ -608,9 +608,10 @@ class ControlLoop {
         origin_ = plan.origin;
         transition_ = plan.transition;
         trajectory_end_ = std::max(trajectories.taken(PLAYED).spline.end(), plan.end);
+        if (!playing_)
+            played_ = -NEVER;
         playing_ = true;
         waiting_ = stopping_ = lost_ = held_ = false;
-        played_ = -NEVER;
     }
 
     /// What is commanded at a time, ns, where no trajectory is played.
@@ -647,7 +648,7 @@ class ControlLoop {
     void follow_clock(std::int64_t now, double period) noexcept
     {
         const std::int64_t step = now - latest_, expected = std::llround(period * 1e9);
-        const bool back = step < -LARGEST_CORRECTION;
+        const bool back = now < std::max(latest_, playing_ ? played_ : latest_) - LARGEST_CORRECTION;
         if (!back && (step - expected <= std::max(JUMP_PERIODS * expected, SHORTEST_JUMP) || (!playing_ && now < next_.begin)))
             return;
         if (back || parameters_.on_clock_jump == JumpPolicy::stop) {

@@ -45,9 +45,11 @@ void add_excess(double &most, const std::array<Scalar, n> &values, const std::ar
                 const std::array<Scalar, n> &upper) noexcept
 {
     for (std::size_t i = 0; i < n; ++i) {
-        const double low = lower[i], high = upper[i];
-        const double half = 0.5 * (high - low), beyond = std::max(values[i] - high, low - values[i]);
-        most = std::fmax(most, std::isfinite(half) && half > 0 ? beyond / half : beyond);
+        const double low = lower[i], high = upper[i], beyond = std::max(values[i] - high, low - values[i]);
+        if (!(beyond > 0))
+            continue;
+        const double half = 0.5 * (high - low);
+        most = std::max(most, std::isfinite(half) && half > 0 ? beyond / half : beyond);
     }
 }
 
@@ -99,10 +101,10 @@ struct Limits {
             voltage_[i] = std::fmax(voltage_[i], std::fabs(shafts.voltage[i]));
     }
 
-    /// Largest relative distance of a setpoint and its command beyond the ranges: at most zero within them.
+    /// Largest relative distance of a setpoint and its command beyond the ranges: zero within them.
     double excess(const Setpoint<Robot> &x, const Command<Robot> &y, const Shafts<Robot> &shafts) const noexcept
     {
-        double most = -1;
+        double most = 0;
         detail::add_excess(most, x.q, lower_.q, upper_.q);
         detail::add_excess(most, x.qd, lower_.qd, upper_.qd);
         detail::add_excess(most, x.qdd, lower_.qdd, upper_.qdd);

@@ -33,7 +33,7 @@ struct Plan {
     Piece<n> transition;
     double start = 0, end = 0;
     State<n> from{}, to{};
-    /// Of the transition over limits, relative to half their range: at most zero within.
+    /// Of the transition over limits that its start meets, relative to half their range: zero within.
     double excess = 0;
 };
 
