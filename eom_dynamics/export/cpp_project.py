@@ -29,6 +29,16 @@ from ..states import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES
 from ..stream import doubts
 from ..stream.arm_stop import GROWTH, LONGER, SAMPLES, SHORTER
 from ..stream.watchdog import DEFAULTS, LONGEST_RESPONSE_STEP
+from ..trajectory.takeover import (
+    DURATIONS,
+    JUMP_PERIODS,
+    LARGEST_CORRECTION,
+    SHORTEST_JUMP,
+    SMALL_STEP,
+    START_LATENCY,
+    START_TOLERANCE,
+)
+from ..trajectory.takeover import SAMPLES as TRANSITION_SAMPLES
 from . import c_project
 from .c_project import call, constant_arrays, real, wrapped
 from .functions import (
@@ -259,6 +269,7 @@ _CHECKS = {"stamps": "stamp_check", "jumps": "jump_check", "consistency": "consi
 LOOP_DEFAULTS = {name: str(value) for name, value in DEFAULTS._asdict().items()} | {
     _CHECKS.get(name, f"consistency_{name}"): str(value) for name, value in doubts.DoubtSettings()._asdict().items()
 }
+LOOP_DEFAULTS |= {"start_tolerance": str(START_TOLERANCE), "start_latency": str(START_LATENCY)}
 """Those of the parameters of control loops that the node has, too."""
 
 LARGEST_LOADED = {"joints": 64, "motors": 128, "tools": 16}
@@ -268,6 +279,16 @@ LARGEST_LOADED = {"joints": 64, "motors": 128, "tools": 16}
 _LONGEST_TIMES = {
     "longest_gap": str(round(LONGEST_GAP * 1e9)),
     "longest_response_step": str(round(LONGEST_RESPONSE_STEP * 1e9)),
+}
+
+# Of trajectories that take over, and of the clock that they follow.
+_TRANSITIONS = {
+    "transitions": ", ".join(map(repr, DURATIONS.tolist())),
+    "transition_samples": str(TRANSITION_SAMPLES),
+    "small_step": repr(SMALL_STEP),
+    "largest_correction": str(LARGEST_CORRECTION),
+    "jump_periods": str(JUMP_PERIODS),
+    "shortest_jump": str(SHORTEST_JUMP),
 }
 
 
@@ -306,7 +327,7 @@ def shared_headers() -> dict[str, str]:
     abi = digest("".join(re.sub(r"//.*", "", table).split()))[:8]
     fields = LOOP_DEFAULTS | _LONGEST_TIMES | shared | {"robot_abi": f"0x{abi}"}
     fields |= {"longer_stops": str(LONGER), "shorter_stops": str(SHORTER), "stop_samples": str(SAMPLES)}
-    fields |= {"field_at_rest": repr(doubts.AT_REST), "stamp_jitter": repr(doubts.JITTER)}
+    fields |= {"field_at_rest": repr(doubts.AT_REST), "stamp_jitter": repr(doubts.JITTER)} | _TRANSITIONS
     fields |= {"limit_tolerance": repr(TOLERANCE), "stop_growth": repr(GROWTH)}
     return {f"include/eom/{name}": filled(template(f"cpp/eom/{name}"), **fields) for name in template_names("cpp/eom")}
 

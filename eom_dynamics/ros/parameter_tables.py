@@ -12,6 +12,7 @@ from ..robot.model import DRIVE_INTERPOLATIONS
 from ..stream.arm_stop import EFFORTS_ON_DEACTIVATE
 from ..stream.doubts import DOUBT_POLICIES
 from ..stream.watchdog import DEFAULTS, LOSS_POLICIES
+from ..trajectory.takeover import START_LATENCY, START_TOLERANCE
 from .node_parameters import COMMON, EXECUTOR, Definition, Table, fixed, while_inactive
 from .scheduling import HIGHEST
 
@@ -22,12 +23,14 @@ _TRAJECTORIES: Table = {
         choices=("continue", "stop"),
     ),
     "start_latency": Definition(
-        0.1,
+        START_LATENCY,
         "start_tolerance grows by the velocity of a joint times this, as its measured position is late, in s",
         (0.0, 10.0),
     ),
     "start_tolerance": Definition(
-        0.01, "largest distance of the start of a trajectory from the position of a joint, in rad or m", (1e-6, 1000.0)
+        START_TOLERANCE,
+        "largest distance of the start of a trajectory from the position of a joint, in rad or m",
+        (1e-6, 1000.0),
     ),
     "trajectory_limits": Definition(
         "refuse",

@@ -25,6 +25,19 @@ from .trajectory import Trajectory
 START_TOLERANCE = 0.01
 """Default of the largest distance of the start of a trajectory from the commanded position, rad or m; as in MoveIt."""
 
+START_LATENCY = 0.1
+"""Default of the time by which that start may be late, s."""
+
+SMALL_STEP = 1e-4
+"""What joints may have moved until a motion is played that is late, for it to be as if on time, rad or m: as far as a
+joint at 0.1 rad/s moves between two commands at 1 kHz. From rest, it takes a motion of a second some 0.05 s."""
+
+LARGEST_CORRECTION = 10**8
+"""Largest backward step of the clock during which a motion only pauses, ns; a larger one is a restarted simulation."""
+
+JUMP_PERIODS, SHORTEST_JUMP = 10, 10**8
+"""Smallest jump forward of the clock: this many periods of the commands, and this time, ns."""
+
 
 class Shifted:
     """A trajectory with a time offset."""
@@ -133,7 +146,8 @@ class Handover:
 DURATIONS = 0.05 * 1.5 ** np.arange(14)
 """Durations of short motions to try, s: each half as long again as the one before."""
 
-_SAMPLES = 100  # samples of each motion at which limits are checked
+SAMPLES = 100
+"""Samples of each motion at which limits are checked."""
 
 T = TypeVar("T")
 
@@ -158,7 +172,7 @@ def first_within_limits(arm: ElasticArm, plans: Iterable[T], motion_of: Callable
         for plan in plans:
             motion = motion_of(plan)
             try:
-                verdict = check(arm, motion, rate=_SAMPLES / (motion.end - motion.start))
+                verdict = check(arm, motion, rate=SAMPLES / (motion.end - motion.start))
             except StateError as error:
                 reason = error
                 continue

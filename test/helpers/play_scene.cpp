@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plays a scene on the loop of a robot: setpoint_engines.py writes its cycles, and reads a row of numbers for each.
 //
-//     play_scene LIBRARY CYCLES ROWS LIMITS LEAD TIMEOUT POLICY STOP RAMP STAMPS JUMPS CONSISTENCY TOLERANCE WINDOW ORDER
+//     play_scene LIBRARY CYCLES ROWS LIMITS LOSS CLOCK STAMPS JUMPS CONSISTENCY WINDOW ORDER LEAD TIMEOUT STOP RAMP TOLERANCE
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
@@ -43,7 +43,8 @@ void follow(eom::AnyLoop &loop, std::FILE *in)
     const auto sizes = read<std::int64_t>(in, 3);
     const std::size_t knots = static_cast<std::size_t>(sizes[1]), degree = static_cast<std::size_t>(sizes[2]);
     const std::size_t n = loop.robot.joint_names.size();
-    const auto times = read<double>(in, knots), numbers = read<double>(in, (knots - 1) * (degree + 1) * n);
+    const std::size_t pieces = knots > 0 ? knots - 1 : 0;
+    const auto times = read<double>(in, knots), numbers = read<double>(in, pieces * (degree + 1) * n);
     std::vector<std::size_t> places(n);
     for (std::size_t i = 0; i < n; ++i)
         places[i] = i;
@@ -56,19 +57,20 @@ void play(char **arguments)
     const auto loop = eom::load_loop(arguments[0], "");
     std::FILE *in = std::fopen(arguments[1], "rb"), *out = std::fopen(arguments[2], "wb");
     eom::LoopSettings settings;
-    settings.limits = static_cast<eom::LimitPolicy>(std::atoi(arguments[3]));
-    settings.command_lead = std::atof(arguments[4]);
-    settings.setpoint_timeout = std::atof(arguments[5]);
-    settings.on_setpoint_loss = static_cast<eom::LossPolicy>(std::atoi(arguments[6]));
-    settings.stop_duration = std::atof(arguments[7]);
-    settings.ramp_duration = std::atof(arguments[8]);
-    const auto policy = [&](int place) { return static_cast<eom::CheckPolicy>(std::atoi(arguments[place])); };
-    settings.stamp_check = policy(9);
-    settings.jump_check = policy(10);
-    settings.consistency_check = policy(11);
-    settings.consistency_tolerance = std::atof(arguments[12]);
-    settings.consistency_window = std::atoi(arguments[13]);
-    settings.consistency_order = std::atoi(arguments[14]);
+    const auto whole = [arguments](int place) { return std::atoi(arguments[place]); };
+    settings.limits = static_cast<eom::LimitPolicy>(whole(3));
+    settings.on_setpoint_loss = static_cast<eom::LossPolicy>(whole(4));
+    settings.on_clock_jump = static_cast<eom::JumpPolicy>(whole(5));
+    settings.stamp_check = static_cast<eom::CheckPolicy>(whole(6));
+    settings.jump_check = static_cast<eom::CheckPolicy>(whole(7));
+    settings.consistency_check = static_cast<eom::CheckPolicy>(whole(8));
+    settings.consistency_window = whole(9);
+    settings.consistency_order = whole(10);
+    settings.command_lead = std::atof(arguments[11]);
+    settings.setpoint_timeout = std::atof(arguments[12]);
+    settings.stop_duration = std::atof(arguments[13]);
+    settings.ramp_duration = std::atof(arguments[14]);
+    settings.consistency_tolerance = std::atof(arguments[15]);
     const std::vector<double> zero(1, 0.0);
     if (const char *reason =
             loop->configure(settings, {zero, zero, zero, zero, zero}, eom::MissingDerivatives::zero, 0, false, false))

@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -59,13 +59,21 @@ class Cycle(NamedTuple):
         fields: of the setpoint, in the robot's order; None where none comes.
         stamp: of the setpoint, ns; None for the time of the cycle.
         payload: that the tool carries from then on.
-        spline: that is to be played from then on.
+        spline: that is to be played; without knots, an empty one that stops.
+        begin: of its time 0, ns; None for the time of the cycle.
+        jump: of the clock before the cycle, ns.
     """
 
     fields: Mapping[str, Array] | None = None
     stamp: int | None = None
     payload: Carried | None = None
     spline: Spline | None = None
+    begin: int | None = None
+    jump: int = 0
+
+
+STOPS = Spline.__new__(Spline)
+"""The spline of an empty trajectory, which stops."""
 
 
 NO_CHECKS = DoubtSettings()
@@ -76,7 +84,7 @@ class Scene:
     """Cycles for a robot.
 
     Attributes:
-        limits, lead, loss: parameters of the node: limits, command_lead, on_setpoint_loss.
+        limits, lead, loss, jumps: parameters of the node: limits, command_lead, on_setpoint_loss, on_clock_jump.
         checks: plausibility checks of the stream.
         reverse: whether messages have the joints in reverse order.
         rounding: by which numbers may differ.
@@ -88,10 +96,16 @@ class Scene:
     limits: str = "ignore"
     lead: float = 0.0
     loss: str = "none"
+    jumps: str = "stop"
     checks: DoubtSettings = NO_CHECKS
     reverse: bool = False
     rounding: float = 0.0
     lacks: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def times(self) -> list[int]:
+        """Times of the cycles, ns."""
+        return [time_of(k) + int(jump) for k, jump in enumerate(np.cumsum([cycle.jump for cycle in self.cycles]))]
 
 
 def time_of(k: int) -> int:
@@ -147,7 +161,10 @@ class NodeEngine:
 
     def play(self, scene: Scene, *, compiled: bool) -> Array:
         """Rows of a scene, by compiled calls where they take a setpoint, or field by field."""
+        from rclpy.parameter import Parameter
         from rclpy.time import Time
+
+        from eom_dynamics.ros.dynamics import trajectory_player
 
         stream, clock = self.stream, self.node.get_clock()
         stream.end()
@@ -164,20 +181,27 @@ class NodeEngine:
         doubts = supervision._doubts = Doubts(arm, scene.checks)
         stream._admit = supervision.admit
         stream.player.stop("another scene", forget=True)
+        self.node.set_parameters([Parameter("on_clock_jump", value=scene.jumps)])
         stream.player.lead = scene.lead
         rows, silent = [], 0
-        for k, cycle in enumerate(scene.cycles):
-            clock.set_ros_time_override(Time(nanoseconds=time_of(k)))
+        for k, (cycle, now) in enumerate(zip(scene.cycles, scene.times, strict=True)):
+            clock.set_ros_time_override(Time(nanoseconds=now))
+            trajectory_player.time = SimpleNamespace(monotonic_ns=partial(time_of, k))
             self.sent.clear()
             answered = stream.statistics.published
             if cycle.payload:
                 self._carry(evaluator, cycle.payload)
-            if cycle.spline:
-                stream.player.play(cycle.spline, time_of(k), "", arm, lambda verdict: None)
+            if cycle.spline is STOPS:
+                stream.player._tick()
+                stream.player.stop("an empty one")
+                stream._stop_unfinished("an empty one")
+            elif cycle.spline:
+                with suppress(EomDynamicsError):
+                    stream.player.play(cycle.spline, cycle.begin or now, "", arm, lambda verdict: None)
             if cycle.fields is not None:
                 message = STORE.serialize_cdr(setpoint_message(scene, k), SETPOINT)
                 stream.answer_bytes(bytes(message))
-            if stream.player.playing:
+            if stream.player.playing or stream.player.waiting:
                 stream.player._tick()
             silent = 0 if stream.statistics.published > answered else silent + 1
             if scene.loss != "none" and silent * PERIOD == round(TIMEOUT * 1e9) and not supervision.responding:
@@ -272,14 +296,16 @@ def looped(scene: Scene, player: Path, folder: Path) -> Array:
     def write(*values: Any, kind: Any = np.int64) -> None:
         numbers.append(np.concatenate([np.ravel(x) for x in values]).astype(kind).tobytes())
 
-    for k, cycle in enumerate(scene.cycles):
-        write([time_of(k), cycle.payload is not None, cycle.spline is not None, cycle.fields is not None])
+    for k, (cycle, now) in enumerate(zip(scene.cycles, scene.times, strict=True)):
+        write([now, cycle.payload is not None, cycle.spline is not None, cycle.fields is not None])
         if cycle.payload:
             write(*cycle.payload, kind=float)
-        if cycle.spline:
+        if cycle.spline is STOPS:
+            write([0, 0, 0])
+        elif cycle.spline:
             spline = SimpleNamespace()
             write_spline(spline, cycle.spline, robot.joint_names)
-            write([time_of(k), len(spline.knots), spline.degree])
+            write([cycle.begin or now, len(spline.knots), spline.degree])
             write(spline.knots, spline.coefficients, kind=float)
         if cycle.fields is not None:
             write([time_of(k) if cycle.stamp is None else cycle.stamp])
@@ -289,8 +315,10 @@ def looped(scene: Scene, player: Path, folder: Path) -> Array:
                 write(row, kind=float)
     (folder / "scene").write_bytes(b"".join(numbers))
     timeout = TIMEOUT if scene.loss != "none" else 0.0
-    settings = [LIMIT_POLICIES.index(scene.limits), scene.lead, timeout, LOSS_POLICIES.index(scene.loss), STOP, RAMP]
-    settings += [*map(DOUBT_POLICIES.index, scene.checks[:3]), *scene.checks[3:]]
+    checks = scene.checks
+    policies = LIMIT_POLICIES.index(scene.limits), LOSS_POLICIES.index(scene.loss), ("stop", "hold").index(scene.jumps)
+    settings = *policies, *map(DOUBT_POLICIES.index, checks[:3]), checks.window, checks.order
+    settings += scene.lead, timeout, STOP, RAMP, checks.tolerance
     succeed([player, loop_library(robot).path, folder / "scene", folder / "rows", *map(str, settings)], folder)
     rows = np.fromfile(folder / "rows").reshape(len(scene.cycles), -1)
     rows[rows[:, 0] == -1, 1:] = 0.0

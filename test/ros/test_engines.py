@@ -27,7 +27,8 @@ from eom_dynamics.trajectory import Spline
 pytest.importorskip("rosbags")
 pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")
 
-from setpoint_engines import Carried, Cycle, NodeEngine, Scene, loop_player, looped, replayed, time_of
+from setpoint_engines import STOP, Carried, Cycle, NodeEngine, Scene, loop_player, looped, replayed, time_of
+from setpoint_engines import STOPS as STOPPED
 
 pytestmark = pytest.mark.skipif(not (COMPILERS and shutil.which("c++")), reason="no C++ compiler is installed")
 
@@ -256,16 +257,10 @@ def inconsistent(policy: str) -> Any:
 def trajectory(arm: Robot) -> Scene:
     """From a stream to a trajectory, which another one replaces; setpoints meanwhile are refused."""
 
-    def spline(start: int, times: list[float], rest: bool) -> Spline:
-        rows = [motion(arm.n, start + round(1e3 * t), 0.05) for t in times]
-        states = np.array([[row[name] for row in rows] for name in STATE_FIELDS])
-        states[1:, -1] *= not rest
-        return Spline(times, states)
-
-    given = [*cycles(arm, 0.05, 10), *(Cycle() for _ in range(60))]
-    given[10] = Cycle(spline=spline(10, [0.0, 0.04, 0.3], False))
+    given = streamed(arm, 10, 60)
+    given[10] = Cycle(spline=spline(arm, 10, [0.0, 0.04, 0.3], rest=False))
     given[20] = Cycle(motion(arm.n, 20, 0.05))
-    given[25] = Cycle(spline=spline(25, [0.0, 0.2, 0.3], True))
+    given[25] = Cycle(spline=spline(arm, 25, [0.0, 0.2, 0.3]))
     return Scene(arm, given, rounding=SPLINES, lacks=REPLAYS_SETPOINTS)
 
 
@@ -275,6 +270,101 @@ def checked_trajectory(arm: Robot) -> Scene:
     given = [*scene.cycles, *(Cycle() for _ in range(326 - len(scene.cycles))), *cycles(arm, 0.05, 20)]
     checks = DoubtSettings("refuse", "refuse", "refuse", window=5)
     return replace(scene, cycles=given, checks=checks)
+
+
+def streamed(arm: Robot, count: int, silent: int) -> list[Cycle]:
+    """Setpoints, and cycles without."""
+    return [*cycles(arm, 0.05, count), *(Cycle() for _ in range(silent))]
+
+
+def spline(arm: Robot, start: int, times: list[float], away: float = 0.0, rest: bool = True) -> Spline:
+    """Through states of the motion of setpoints, some distance away; by default at rest at its end."""
+    rows = [motion(arm.n, start + round(1e3 * t), 0.05) for t in times]
+    states = np.array([[row[name] for row in rows] for name in STATE_FIELDS])
+    states[1:, -1] *= not rest
+    states[0] += away
+    return Spline(times, states)
+
+
+def slowed_transition(arm: Robot) -> Scene:
+    """To a trajectory that starts 4 mrad away, and one that replaces it, with knots soon."""
+    given = streamed(arm, 10, 540)
+    given[10] = Cycle(spline=spline(arm, 10, [0.0, 0.02, 0.4], 4e-3))
+    given[60] = Cycle(spline=spline(arm, 60, [0.0, 0.01, 0.5], 9e-3))
+    return Scene(arm, given, rounding=SPLINES, lacks=REPLAYS_SETPOINTS)
+
+
+def refused_trajectories(arm: Robot) -> Scene:
+    """While another one is played: one that starts elsewhere, and one that has ended."""
+    given = streamed(arm, 10, 90)
+    given[10] = Cycle(spline=spline(arm, 10, [0.0, 0.3]))
+    given[30] = Cycle(spline=spline(arm, 30, [0.0, 0.3], 0.05))
+    given[40] = Cycle(spline=spline(arm, 40, [0.0, 0.3]), begin=time_of(-500))
+    return Scene(arm, given, rounding=SPLINES, lacks=REPLAYS_SETPOINTS)
+
+
+def start_tolerances(arm: Robot) -> Scene:
+    """Trajectories behind a moving arm: within its latency, and beyond; and beyond, but later."""
+    given = streamed(arm, 10, 190)
+    behind = 0.01 + 0.1 * np.abs(given[9].fields["velocity"]).min()
+    given[10] = Cycle(spline=spline(arm, 10, [0.0, 0.3], behind + 0.02))
+    given[11] = Cycle(spline=spline(arm, 11, [0.0, 0.3], behind - 1e-3))
+    given[40] = Cycle(spline=spline(arm, 40, [0.02, 0.3], 0.05))
+    return Scene(arm, given, rounding=SPLINES, lacks=REPLAYS_SETPOINTS)
+
+
+def a_little_late(arm: Robot) -> Scene:
+    """By a part of a period, in motion."""
+    given = streamed(arm, 10, 190)
+    given[10] = Cycle(spline=spline(arm, 10, [0.0, 0.1, 0.3], 2e-3), begin=time_of(10) - 400_000)
+    return Scene(arm, given, rounding=SPLINES, lacks=REPLAYS_SETPOINTS)
+
+
+def late_starts(late: float) -> Any:
+    """From rest, by a time in s: a little, and too much for a start as if on time."""
+
+    def scene(arm: Robot) -> Scene:
+        rest = {name: np.full(arm.n, 0.2 * (name == "position")) for name in STATE_FIELDS}
+        states = np.zeros((5, 3, arm.n))
+        states[0] = [[0.2], [0.21], [0.3]]
+        given = [*(Cycle(rest) for _ in range(10)), *(Cycle() for _ in range(240))]
+        given[10] = Cycle(spline=Spline([0.0, 0.2, 0.5], states), begin=time_of(10) - round(1e9 * late))
+        return Scene(arm, given, rounding=SPLINES, lacks=REPLAYS_SETPOINTS)
+
+    return scene
+
+
+def waiting_starts(arm: Robot) -> Scene:
+    """Setpoints are answered until a trajectory starts; an earlier one replaces it; one takes over later from that."""
+    given = streamed(arm, 30, 195)
+    given[5] = given[5]._replace(spline=spline(arm, 40, [0.0, 0.3]), begin=time_of(40))
+    given[8] = given[8]._replace(spline=spline(arm, 30, [0.06, 0.12]), begin=time_of(30))
+    given[20] = given[20]._replace(spline=spline(arm, 20, [0.0, 0.3], 0.05))
+    given[35] = Cycle(spline=spline(arm, 150, [0.0, 0.07], 4e-3), begin=time_of(160))
+    given[60] = Cycle(spline=spline(arm, 60, [0.0, 0.3], 0.05))
+    given[155] = Cycle(motion(arm.n, 155, 0.05))  # between the two
+    return Scene(arm, given, rounding=SPLINES, lacks=REPLAYS_SETPOINTS)
+
+
+def waiting_for_nothing(arm: Robot) -> Scene:
+    """Without a command before, it is played from its first knot; setpoints come back after an empty one."""
+    given = [Cycle() for _ in range(250)]
+    given[3] = Cycle(spline=spline(arm, 10, [0.01, 0.3]), begin=time_of(10))
+    given[80] = Cycle(spline=STOPPED)
+    return Scene(arm, given, rounding=STOPS, lacks=REPLAYS_SETPOINTS)
+
+
+def clock_jumps(policy: str, jump: float) -> Any:
+    """Of the clock, s, amid a trajectory, and again later."""
+
+    def scene(arm: Robot) -> Scene:
+        given = streamed(arm, 10, 195)
+        given[10] = Cycle(spline=spline(arm, 10, [0.0, 0.3]))
+        for k in (50, 120):
+            given[k] = Cycle(jump=round(1e9 * jump))
+        return Scene(arm, given, jumps=policy, rounding=STOPS, lacks=REPLAYS_SETPOINTS)
+
+    return scene
 
 
 def other_order(arm: Robot) -> Scene:
@@ -290,6 +380,15 @@ def base(arm: Robot) -> Scene:
         rows[4] *= k != 30
         given.append(x._replace(fields=x.fields | {BASE_FIELD: rows}))
     return Scene(arm, given, lacks=ON_THE_GROUND)
+
+
+def replaced_in_a_pause(arm: Robot) -> Scene:
+    """While the clock catches up with where it was."""
+    given = streamed(arm, 10, 190)
+    given[10] = Cycle(spline=spline(arm, 10, [0.0, 0.3]))
+    given[50] = Cycle(jump=-(10**7) * 5)
+    given[70] = Cycle(spline=spline(arm, 20, [0.0, 0.1, 0.3], 2e-3))
+    return Scene(arm, given, rounding=SPLINES, lacks=REPLAYS_SETPOINTS)
 
 
 SCENES = {
@@ -321,6 +420,21 @@ SCENES = {
     "inconsistent, warn": ("soft", inconsistent("warn")),
     "inconsistent, refuse": ("soft", inconsistent("refuse")),
     "trajectory, checked": ("limited rates", checked_trajectory),
+    "transition, slowed": ("slow", slowed_transition),
+    "trajectories, refused": ("soft", refused_trajectories),
+    "trajectories, away": ("soft", start_tolerances),
+    "trajectory, a part of a period late": ("soft", a_little_late),
+    "trajectory, late": ("soft", late_starts(0.02)),
+    "trajectory, too late": ("soft", late_starts(0.12)),
+    "trajectories, waiting": ("soft", waiting_starts),
+    "trajectory, from nothing, stopped": ("soft", waiting_for_nothing),
+    "clock ahead, stop": ("soft", clock_jumps("stop", 0.3)),
+    "clock ahead, hold": ("soft", clock_jumps("hold", 0.3)),
+    "clock ahead, a little": ("soft", clock_jumps("stop", 0.05)),
+    "clock back": ("soft", clock_jumps("hold", -0.3)),
+    "clock back, a little": ("soft", clock_jumps("stop", -0.05)),
+    "clock back, replaced meanwhile": ("soft", replaced_in_a_pause),
+    "clock back, twice a little": ("soft", clock_jumps("stop", -0.09)),
     "other order": ("soft", other_order),
     "base": ("soft", base),
 }
@@ -332,6 +446,7 @@ def node(ros: Any) -> Iterator[NodeEngine]:
     from eom_dynamics.ros.executors import end_workers
 
     given = {"robot_file": "planar_2r", "hold_last_command": "always", "use_sim_time": "true", "moving_base": "true"}
+    given |= {"stop_duration": str(STOP)}
     options = [word for name, value in given.items() for word in ("-p", f"{name}:={value}")]
     stop = SimpleNamespace(came=False, interrupting=nullcontext)
     started = DynamicsNode(stop, cli_args=["--ros-args", "-r", "__ns:=/engines", *options])
@@ -377,4 +492,4 @@ def test_engines_agree(
         np.testing.assert_array_equal(rows[:, 0], expected[:, 0], err_msg=engine)
         for got, wanted in zip(np.split(rows, ends, 1), np.split(expected, ends, 1), strict=True):
             size = 1 + np.abs(wanted).max(axis=1, keepdims=True)
-            assert np.all(np.abs(got - wanted) <= scene.rounding * size), engine
+            assert np.max(np.abs(got - wanted) / size) <= scene.rounding, engine

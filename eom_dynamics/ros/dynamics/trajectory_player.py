@@ -20,24 +20,22 @@ from ...messages.setpoint_to_command import Ahead, refusal_reason
 from ...stream.watchdog import ClockWatch
 from ...terminal import printable
 from ...trajectory import Spline, Trajectory, Verdict
-from ...trajectory.takeover import Handover, Shifted, take_over
+from ...trajectory.takeover import (
+    JUMP_PERIODS,
+    LARGEST_CORRECTION,
+    SHORTEST_JUMP,
+    SMALL_STEP,
+    Handover,
+    Shifted,
+    take_over,
+)
 from ..executors import keep_pace, steady_timer
 from ..interfaces import JointTrajectorySetpoint, set_stamp
 
 _SECOND = 10**9
 
-# Largest backward step of the clock during which the motion only pauses, ns. A larger one is a restarted simulation.
-_LARGEST_CORRECTION = _SECOND // 10
-
-# Smallest jump forward of the clock: this many periods of the stream, and this time, ns.
-_JUMP_PERIODS, _SHORTEST_JUMP = 10, _SECOND // 10
-
 # Between observations of the clock while no command is due, such as while /clock is paused, s.
 _WATCH_PERIOD = 0.02
-
-# What joints may have moved until a motion is played that is late, for it to be as if on time, rad or m: as far as a
-# joint at 0.1 rad/s moves between two commands at 1 kHz. From rest, it takes a motion of a second some 0.05 s.
-_SMALL_STEP = 1e-4
 
 # Time after the last command for which the arm is commanded to move on, ns; after it, drives hold their position.
 _MOVES_ON = _SECOND // 10
@@ -97,7 +95,7 @@ class TrajectoryPlayer:
         self._last = -1
         # Latest time of the clock, ns.
         self._latest = 0
-        self._watch = ClockWatch(max(_JUMP_PERIODS * self._period, _SHORTEST_JUMP))
+        self._watch = ClockWatch(max(JUMP_PERIODS * self._period, SHORTEST_JUMP))
         self.lead = 0.0
         self.skipped = 0
         self.on_end: Callable[[bool, str], None] = lambda finished, reason: None
@@ -221,7 +219,7 @@ class TrajectoryPlayer:
         except (TrajectoryError, StateError):
             return None
         moved = np.max(np.abs(motion.derivatives(np.linspace(begin, 0.0, 200), 0)[0] - state[0]))
-        return (motion, verdict) if moved <= _SMALL_STEP else None
+        return (motion, verdict) if moved <= SMALL_STEP else None
 
     def _replace(self, planned: _Planned, now: int) -> None:
         """Replace the motion being played, at a time of the clock, ns, or later."""
@@ -318,7 +316,7 @@ class TrajectoryPlayer:
     def _follow_clock(self, now: int) -> bool:
         """Stop or delay the motion if the clock has jumped; return whether it continues."""
         jump = self._watch.jump(now, time.monotonic_ns())
-        if now < self._latest - _LARGEST_CORRECTION:
+        if now < self._latest - LARGEST_CORRECTION:
             reason = f"went back by {(self._latest - now) / _SECOND:.3g} s"
         elif not jump or (self._waiting and now < self._start(self._waiting[0])):
             self._latest = max(self._latest, now)

@@ -16,6 +16,7 @@
 #include "payload.hpp"
 #include "plausibility.hpp"
 #include "stop.hpp"
+#include "take_over.hpp"
 
 namespace eom {
 
@@ -28,13 +29,12 @@ class ControlLoop {
     using Scalar = typename Robot::Scalar;
     static constexpr std::size_t n = Robot::joints, m = Robot::motors;
 
-    /// Largest distance of the start of a trajectory from the commanded position, rad or m.
-    static constexpr double START_TOLERANCE = 0.01;
     /// Largest velocity of an arm at rest, rad/s or m/s.
     static constexpr double STANDSTILL = 0.01;
 
     Mailbox<StampedSetpoint<Robot>> setpoints;
-    Mailbox<StampedSpline<Robot>> trajectories;
+    /// Of which two are kept: the one that is played, and one that takes over later.
+    Mailbox<StampedSpline<Robot>, 2> trajectories;
     /// What the tools carry from the next setpoint on; a refused one is counted, see payload_refusal().
     Mailbox<Payload<Robot>> payloads;
 
@@ -74,19 +74,19 @@ class ControlLoop {
         finding_ = {};
         checks_.restart();
         age_ = 0;
-        received_ = fed_ = false;
+        received_ = fed_ = waiting_ = false;
         // The clock of a node may lag behind that of the manager.
         const bool recent = started_ && now != NEVER && std::abs(now - latest_) < LONGEST_GAP;
         if (recent && output_.valid && !(lost_ && released()) && follows(measured, std::max<std::int64_t>(now - latest_, 0))) {
             if (!stopping_)
                 begin_stop(output_.setpoint);
-            lost_ = false;
+            lost_ = held_ = false;
             return nullptr;
         }
         forget_output();
         filter_.forget();
         present_filter_.forget();
-        playing_ = stopping_ = lost_ = started_ = false;
+        playing_ = stopping_ = lost_ = held_ = started_ = false;
         if (now != NEVER)
             latest_ = now;
         const char *reason = measured.links || measured.motors ? start(measured) : nullptr;
@@ -167,19 +167,20 @@ class ControlLoop {
     {
         ++counts_.cycles;
         const std::int64_t step = started_ ? std::max<std::int64_t>(now - latest_, 0) : 0;
-        if (playing_ && started_)
-            bridge(now);
-        latest_ = now;
-        period_ = period;
-        started_ = true;
         // After a stall, the references that wait are taken before the timeout is over.
         age_ += std::min(step, timeout_ / 2);
         stop_step_ = stopping_ ? seconds(std::min(step, LONGEST_RESPONSE_STEP)) : 0;
         stop_.advance(stop_step_);
+        if (started_ && (playing_ || waiting_))
+            follow_clock(now, period);
+        latest_ = now;
+        period_ = period;
+        started_ = true;
         take_payload();
-        take_trajectory(now, period);
+        if (plan(now, period))
+            play();
         if (playing_)
-            play(now);
+            play_on(now);
         else if (received_)
             follow(now);
         else
@@ -188,6 +189,86 @@ class ControlLoop {
         if (output_.valid)
             complete(period, measured);
         return output_;
+    }
+
+    // --- For hosts that judge trajectories, or know of losses, in the thread of update() -----
+
+    /// Plans the trajectory that has arrived, or whose start has come, without playing it; returns the plan, or null where
+    /// there is none, or it has been refused. It must be played, or dropped, before update(), which plans and plays others.
+    const Plan<n> *plan(std::int64_t now, double period) noexcept
+    {
+        if (waiting_ && !next_.waits && now >= next_.begin)
+            begin(next_, WAITING);
+        if (trajectories.take()) {
+            const StampedSpline<Robot> &next = trajectories.taken();
+            slot_ = ARRIVED;
+            if (next.stop) {
+                Setpoint<Robot> from = output_.setpoint;
+                State<n> present;
+                if (playing_)
+                    evaluate(seconds(now - origin_), present);
+                else
+                    give(from, present);
+                take(present, from);
+                end_trajectory(from, false);
+                return nullptr;
+            }
+        } else if (waiting_ && now >= next_.begin) {
+            slot_ = WAITING;
+        } else {
+            return nullptr;
+        }
+        const std::int64_t stamp = trajectories.taken(slot_).stamp;
+        const std::int64_t origin = slot_ == WAITING ? next_.origin : stamp != 0 ? stamp : now;
+        const Refusal refusal = plan_to_begin(slot_, origin, now, period);
+        later_ = plan_.begin > now;
+        if (refusal == Refusal::none)
+            return &plan_;
+        drop(refusal);
+        return nullptr;
+    }
+
+    /// Plays what has been planned, or has it wait for its start, in place of another one that waits.
+    void play() noexcept
+    {
+        if (later_) {
+            trajectories.exchange(WAITING, slot_);
+            next_ = plan_;
+            waiting_ = true;
+        } else {
+            begin(plan_, slot_);
+        }
+    }
+
+    /// Refuses what has been planned.
+    void drop(Refusal why = Refusal::over_limits) noexcept
+    {
+        refuse(why);
+        if (slot_ == WAITING)
+            waiting_ = false;
+    }
+
+    /// Ends what is played and what waits, and brings the arm to rest from the last command, whatever on_setpoint_loss says;
+    /// a stop under way goes on. Setpoints within resume_distance end it.
+    void stop() noexcept
+    {
+        waiting_ = false;
+        held_ = output_.valid;
+        if (!stopping_) {
+            lost_ = false;
+            begin_stop(output_.setpoint);
+        }
+    }
+
+    /// Begins the response to a loss of setpoints, by on_setpoint_loss, unless a trajectory is played.
+    void lose() noexcept
+    {
+        if (!fed_ || playing_ || stopping_ || lost_)
+            return;
+        ++counts_.timeouts;
+        lost_ = true;
+        if (stops())
+            begin_stop(output_.setpoint);
     }
 
     const LoopOutput<Robot> &output() const noexcept { return output_; }
@@ -200,11 +281,19 @@ class ControlLoop {
     /// Whether the payload changes, or waits for a setpoint.
     bool blending() const noexcept { return payload_.blending(); }
     bool playing() const noexcept { return playing_; }
+    /// Whether a trajectory waits until it begins.
+    bool waiting() const noexcept { return waiting_; }
 
   private:
     /// Stops that are tried after that of the wanted duration, each longer than the one before, and then each shorter.
     static constexpr int LONGER_STOPS = @longer_stops@, SHORTER_STOPS = @shorter_stops@;
     static constexpr std::size_t STOP_SAMPLES = @stop_samples@;
+
+    /// Largest distance of an arm from its command, for it to follow that, rad or m.
+    static constexpr double DISTANCE = 0.01;
+
+    /// Slots of trajectories.
+    static constexpr std::size_t ARRIVED = 0, PLAYED = 1, WAITING = 2;
 
     static constexpr std::int64_t NEVER = std::numeric_limits<std::int64_t>::max();
 
@@ -243,14 +332,14 @@ class ControlLoop {
         // Between two cycles, nothing but noise can change velocities; some hardware does not measure them.
         const auto alike = [&](const auto &values, const auto &commanded, const auto &rates) {
             return seconds(ago) <= 2 * period_ || !finite(values) ||
-                   near(values, commanded, rates, START_TOLERANCE / seconds(LONGEST_GAP));
+                   near(values, commanded, rates, DISTANCE / seconds(LONGEST_GAP));
         };
         const Setpoint<Robot> &x = output_.setpoint;
         const Command<Robot> &y = output_.command;
         return (!measured.links ||
-                (near(measured.q, x.q, x.qd, START_TOLERANCE) && alike(measured.qd, x.qd, x.qdd))) &&
+                (near(measured.q, x.q, x.qd, DISTANCE) && alike(measured.qd, x.qd, x.qdd))) &&
                (!measured.motors ||
-                (near(measured.motor_position, y.motor_position, y.motor_velocity, START_TOLERANCE) &&
+                (near(measured.motor_position, y.motor_position, y.motor_velocity, DISTANCE) &&
                  alike(measured.motor_velocity, y.motor_velocity, y.motor_acceleration)));
     }
 
@@ -259,8 +348,8 @@ class ControlLoop {
         const double age = seconds(now - reference_.stamp);
         if (parameters_.setpoint_lifespan > 0 && reference_.stamp != 0 && age > parameters_.setpoint_lifespan) {
             refuse(Refusal::too_old);
-        } else if (lost_ && !resumes(reference_.setpoint.q)) {
-            refuse(released() ? Refusal::released : Refusal::far_from_hold);
+        } else if ((lost_ || held_) && !resumes(reference_.setpoint.q)) {
+            refuse(lost_ && released() ? Refusal::released : Refusal::far_from_hold);
         } else if (const Refusal doubt = judged(); doubt != Refusal::none) {
             refuse(doubt);
             output_.status = Status::held;
@@ -268,7 +357,7 @@ class ControlLoop {
             checks_.answered(reference_.stamp, reference_.setpoint, true);
             age_ = 0;
             fed_ = true;
-            stopping_ = lost_ = false;
+            stopping_ = lost_ = held_ = false;
             interval_ = now - followed_;
             followed_ = now;
             return;
@@ -288,55 +377,12 @@ class ControlLoop {
         return checks_.judge(reference_.stamp, x, counts_, finding_);
     }
 
-    /// After a jump of the clock a trajectory goes on from where it was, later by the jump: the rest would be a step.
-    void bridge(std::int64_t now) noexcept
-    {
-        const double start = trajectories.taken().spline.start(), before = seconds(latest_ - origin_);
-        const bool back = now < latest_ && before >= start;
-        const bool ahead = now - latest_ > LONGEST_GAP && seconds(now - origin_) > start;
-        if (back || ahead)
-            origin_ = now - std::llround(std::max(before, start) * 1e9);
-    }
-
-    void play(std::int64_t now) noexcept
-    {
-        if (received_)
-            refuse(Refusal::busy);
-        age_ = 0;
-        const double t = seconds(now - origin_);
-        if (!output_.valid && t < trajectories.taken().spline.start())
-            return;
-        State<n> state;
-        evaluate(t, state);
-        Setpoint<Robot> x = robot_.rest();
-        take(state, x);
-        evaluate(std::min(t + parameters_.command_lead, std::max(t, trajectory_end_)), state);
-        if (!accept(x, now, true, &state)) {
-            output_.status = Status::held;
-            begin_stop(output_.setpoint);
-            return;
-        }
-        checks_.answered(now, x, false);
-        fed_ = true;
-        if (t >= trajectory_end_) {
-            checks_.restart();
-            // At rest, which needs no more references.
-            playing_ = false;
-            stopping_ = true;
-            stop_.rest(x, now);
-        }
-    }
-
     /// Without a reference: the last command, until setpoints are lost and what the policy says then.
     void wait() noexcept
     {
         const bool late = timeout_ > 0 && age_ >= timeout_;
-        if (late && fed_ && !stopping_ && !lost_) {
-            ++counts_.timeouts;
-            lost_ = true;
-            if (stops())
-                begin_stop(output_.setpoint);
-        }
+        if (late)
+            lose();
         if (stopping_)
             come_to_rest();
         else if (lost_)
@@ -355,12 +401,12 @@ class ControlLoop {
                parameters_.on_setpoint_loss == LossPolicy::deactivate;
     }
 
-    /// Whether a reference is followed after a loss.
+    /// Whether a reference is followed after a loss, or after a trajectory that was ended.
     bool resumes(const JointVector<Robot> &q) const noexcept
     {
-        if (released())
+        if (lost_ && released())
             return false;
-        if (parameters_.on_setpoint_loss == LossPolicy::hold)
+        if (held_ || parameters_.on_setpoint_loss == LossPolicy::hold)
             for (std::size_t i = 0; i < n; ++i)
                 if (std::fabs(static_cast<double>(q[i] - output_.setpoint.q[i])) > parameters_.resume_distance)
                     return false;
@@ -387,7 +433,12 @@ class ControlLoop {
             const int power = i <= LONGER_STOPS ? i : LONGER_STOPS - i;
             const double T = parameters_.stop_duration * std::pow(@stop_growth@, power);
             stop_.begin(from, stamp_, T);
-            const double excess = excess_of_stop();
+            const double excess = excess_of(
+                [this](double share, Setpoint<Robot> &x) {
+                    stop_.seek(stop_.end() * share);
+                    x = stop_.setpoint();
+                },
+                STOP_SAMPLES, least);
             if (excess < least) {
                 least = excess;
                 best = T;
@@ -396,17 +447,17 @@ class ControlLoop {
         stop_.begin(from, stamp_, best);
     }
 
-    /// Largest excess of the stop over limits, at STOP_SAMPLES instants after its start; infinite where motors cannot
-    /// realise it. Without transients of dampers and friction, with the present payload.
-    double excess_of_stop() noexcept
+    /// Largest excess of a motion over limits that its start meets, at instants after it, or that of the first ones if it is
+    /// not below the least so far; infinite where motors cannot realise it. Without transients of dampers and friction, with
+    /// the present payload.
+    template <class Motion>
+    double excess_of(const Motion &motion, std::size_t samples, double least) noexcept
     {
-        Setpoint<Robot> start;
-        Command<Robot> command;
-        Shafts<Robot> shafts, first;
-        double most = -1;
-        for (std::size_t k = 0; k <= STOP_SAMPLES; ++k) {
-            stop_.seek(stop_.end() * static_cast<double>(k) / STOP_SAMPLES);
-            candidate_ = stop_.setpoint();
+        Limits<Robot> limits(robot_);
+        Shafts<Robot> shafts;
+        double most = 0;
+        for (std::size_t k = 0; k <= samples && most < least; ++k) {
+            motion(static_cast<double>(k) / static_cast<double>(samples), candidate_);
             candidate_.Pd = candidate_.Pdd = {};
             candidate_.deflection.fill(Robot::settled);
             candidate_.friction_state = Robot::settled_friction;
@@ -414,13 +465,10 @@ class ControlLoop {
             if (!finite(result_))
                 return std::numeric_limits<double>::infinity();
             robot_.drive(result_, shafts);
-            if (k == 0) {
-                start = candidate_;
-                command = result_;
-                first = shafts;
-            } else {
-                most = std::max(most, Limits<Robot>::excess(robot_, candidate_, result_, shafts, start, command, first));
-            }
+            if (k == 0)
+                limits.widen(candidate_, result_, shafts);
+            else
+                most = std::max(most, limits.excess(candidate_, result_, shafts));
         }
         return most;
     }
@@ -446,46 +494,153 @@ class ControlLoop {
 
     // --- Trajectories -------------------------------------------------------------------
 
-    /// Takes a trajectory that has arrived over from what is commanded now.
-    void take_trajectory(std::int64_t now, double period) noexcept
+    /// Plans a trajectory in a slot to begin at a time, ns, or later.
+    Refusal plan_to_begin(std::size_t slot, std::int64_t origin, std::int64_t now, double period) noexcept
     {
-        if (!trajectories.waiting())
-            return;
-        // What is commanded now, before the spline that is played is exchanged.
-        const bool known = output_.valid, moving = known && (playing_ || stopping_);
-        State<n> present;
-        Setpoint<Robot> from = moved_on(now);
-        give(from, present);
-        if (playing_)
-            evaluate(seconds(now - origin_), present);
-        else if (stopping_)
-            stop_.evaluate(present);
-        take(present, from);
-        trajectories.take();
-        const StampedSpline<Robot> &next = trajectories.taken();
-        if (next.stop) {
-            if ((moving && !lost_) || !known)
-                begin_stop(from);
-            return;
+        const Spline<n> &next = trajectories.taken(slot).spline;
+        const double t = seconds(now - origin);
+        plan_ = {};
+        plan_.origin = origin;
+        plan_.begin = std::max(origin, now);
+        // Allow for rounding of the time.
+        if (next.start() - t > parameters_.max_start_delay + 1e-9)
+            return Refusal::too_far_ahead;
+        if (t > next.end())
+            return Refusal::ended;
+        if (received_ && led_)
+            return Refusal::led;
+        if (lost_ && released())
+            return Refusal::released;
+        State<n> from, later;
+        if (playing_) {
+            // The motion that is played goes on until then.
+            const double at = std::max(t, 0.0), present = seconds(now - origin_) + (at - t);
+            evaluate(present, from);
+            evaluate(present + std::max(next.start() - at, 0.0), later);
+            return plan_transition(next, at, from, later, period);
         }
-        const std::int64_t origin = next.stamp != 0 ? next.stamp : now;
-        const double t = seconds(now - origin), start = next.spline.start();
-        const Refusal refusal = received_ && led_ ? Refusal::led : objection(next.spline, t, present);
-        if (refusal != Refusal::none) {
-            // The spline that was played is gone: come to rest.
-            refuse(refusal);
-            if (playing_)
-                begin_stop(from);
-            return;
+        if (!output_.valid) {
+            plan_.begin = std::max<std::int64_t>(now, origin + std::llround(std::max(next.start(), 0.0) * 1e9));
+            plan_.waits = plan_.begin > now;
+            next.evaluate(t, from);
+            next.evaluate(next.start(), later);
+            plan_.start = plan_.end = std::max(t, next.start());
+            plan_.from = plan_.to = from;
+            plan_.transition = Piece<n>(plan_.start - 1, plan_.start, from, from);
+            later[1] = {};
+            return plan_.waits || is_near(from, later, parameters_.start_tolerance, 0) ? Refusal::none : Refusal::under_way;
         }
-        const double meets = !known ? t : t + period < start ? start : next.spline.knot_after(t);
-        State<n> there;
-        next.spline.evaluate(meets, there);
-        transition_ = meets > t ? Piece<n>(t, meets, present, there) : Piece<n>(t - 1, t, there, there);
-        origin_ = origin;
-        trajectory_end_ = next.spline.end();
+        plan_.waits = origin > now;
+        if (plan_.waits)
+            return Refusal::none;
+        // Up to a period late, it is as if on time.
+        const double at = t < period ? 0 : t;
+        commanded(at > 0 ? now : origin, from);
+        if (at > 0 && rests(from) && plan_from(next, 0, from, period) == Refusal::none && begun_on_time(next, from, t))
+            return Refusal::none;
+        return plan_from(next, at, from, period);
+    }
+
+    /// From a state that is commanded, and its position later.
+    Refusal plan_from(const Spline<n> &next, double at, const State<n> &from, double period) noexcept
+    {
+        State<n> later = from;
+        if (next.start() > at)
+            later[1] = {};
+        return plan_transition(next, at, from, later, period);
+    }
+
+    /// Plans the transition from a state at a time of a spline, s, with what would be commanded at its start: to the next
+    /// knot; where that exceeds a limit, and the spline starts near, the shortest longer one that meets all, or else the one
+    /// that exceeds them least. Returns why there is none.
+    Refusal plan_transition(const Spline<n> &next, double at, const State<n> &from, const State<n> &later,
+                            double period) noexcept
+    {
+        State<n> first;
+        next.evaluate(std::max(at, next.start()), first);
+        const bool near = is_near(first, later, parameters_.start_tolerance, parameters_.start_latency);
+        if (!near && at + period >= next.start())
+            return Refusal::starts_away;
+        const double knot = next.knot_after(at), shortest = knot > at ? knot : at + period;
+        plan_.start = at;
+        plan_.from = from;
+        plan_.excess = std::numeric_limits<double>::infinity();
+        Piece<n> tried;
+        const auto attempt = [&](double end) {
+            State<n> to;
+            next.evaluate(end, to);
+            tried = Piece<n>(at, end, from, to);
+            const double excess = excess_of(
+                [&](double share, Setpoint<Robot> &x) {
+                    State<n> state;
+                    tried.evaluate(at + (end - at) * share, state);
+                    x = robot_.rest();
+                    take(state, x);
+                    x.P = output_.setpoint.P;
+                    x.loaded = output_.setpoint.loaded;
+                },
+                TRANSITION_SAMPLES, plan_.excess);
+            if (excess < plan_.excess) {
+                plan_.excess = excess;
+                plan_.end = end;
+                plan_.to = to;
+                plan_.transition = tried;
+            }
+        };
+        attempt(shortest);
+        for (const double duration : TRANSITIONS)
+            if (near && plan_.excess > LIMIT_TOLERANCE && duration > shortest - at)
+                attempt(at + duration);
+        return std::isfinite(plan_.excess) ? Refusal::none : Refusal::not_finite;
+    }
+
+    /// Whether the plan of an arm at rest would be no step by now, at t of the spline, had it begun on time.
+    bool begun_on_time(const Spline<n> &next, const State<n> &from, double t) const noexcept
+    {
+        constexpr int SAMPLES = 200;
+        for (int k = 0; k < SAMPLES; ++k) {
+            const double at = t * k / (SAMPLES - 1);
+            State<n> state;
+            if (at < plan_.end)
+                plan_.transition.evaluate(at, state);
+            else
+                next.evaluate(at, state);
+            for (std::size_t i = 0; i < n; ++i)
+                if (!(std::fabs(state[0][i] - from[0][i]) <= SMALL_STEP))
+                    return false;
+        }
+        return true;
+    }
+
+    static bool rests(const State<n> &state) noexcept
+    {
+        for (std::size_t k = 1; k < 5; ++k)
+            for (const double rate : state[k])
+                if (rate != 0)
+                    return false;
+        return true;
+    }
+
+    /// Begins to play a plan, whose spline is in a slot.
+    void begin(const Plan<n> &plan, std::size_t slot) noexcept
+    {
+        trajectories.exchange(PLAYED, slot);
+        origin_ = plan.origin;
+        transition_ = plan.transition;
+        trajectory_end_ = std::max(trajectories.taken(PLAYED).spline.end(), plan.end);
+        if (!playing_)
+            played_ = -NEVER;
         playing_ = true;
-        stopping_ = lost_ = false;
+        waiting_ = stopping_ = lost_ = held_ = false;
+    }
+
+    /// What is commanded at a time, ns, where no trajectory is played.
+    void commanded(std::int64_t at, State<n> &state) const noexcept
+    {
+        if (stopping_)
+            stop_.evaluate(state, seconds(at - latest_));
+        else
+            give(moved_on(at), state);
     }
 
     /// The setpoint of references at a time, ns: until the next one it moves on as the last one; where they have ended, it
@@ -501,33 +656,71 @@ class ControlLoop {
         return x;
     }
 
-    Refusal objection(const Spline<n> &spline, double t, const State<n> &present) const noexcept
-    {
-        // Allow for rounding of the time.
-        if (spline.start() - t > parameters_.max_start_delay + 1e-9)
-            return Refusal::too_far_ahead;
-        if (t > spline.end())
-            return Refusal::ended;
-        if (lost_ && released())
-            return Refusal::released;
-        State<n> first;
-        spline.evaluate(std::max(t, spline.start()), first);
-        State<n> from = present;
-        // Without a command, the arm is wherever it is: at the first knot, if the planner knows.
-        if (!output_.valid)
-            spline.evaluate(spline.start(), from);
-        for (std::size_t i = 0; i < n; ++i)
-            if (!(std::fabs(first[0][i] - from[0][i]) <= START_TOLERANCE))
-                return output_.valid ? Refusal::starts_away : Refusal::under_way;
-        return Refusal::none;
-    }
-
     void evaluate(double t, State<n> &state) const noexcept
     {
         if (t < transition_.end())
             transition_.evaluate(t, state);
         else
-            trajectories.taken().spline.evaluate(t, state);
+            trajectories.taken(PLAYED).spline.evaluate(t, state);
+    }
+
+    /// Ends or delays a trajectory where the clock has jumped.
+    void follow_clock(std::int64_t now, double period) noexcept
+    {
+        const std::int64_t step = now - latest_, expected = std::llround(period * 1e9);
+        const bool back = now < std::max(latest_, playing_ ? played_ : latest_) - LARGEST_CORRECTION;
+        if (!back && (step - expected <= std::max(JUMP_PERIODS * expected, SHORTEST_JUMP) || (!playing_ && now < next_.begin)))
+            return;
+        if (back || parameters_.on_clock_jump == JumpPolicy::stop) {
+            end_trajectory(output_.setpoint);
+            return;
+        }
+        // The rest would be a step.
+        origin_ += step;
+        next_.origin += step;
+        next_.begin += step;
+    }
+
+    /// Ends what is played and what waits, and brings the arm to rest from a setpoint.
+    void end_trajectory(const Setpoint<Robot> &from, bool held = true) noexcept
+    {
+        waiting_ = false;
+        if (!playing_)
+            return;
+        held_ = held && output_.valid;
+        begin_stop(from);
+    }
+
+    void play_on(std::int64_t now) noexcept
+    {
+        if (received_)
+            refuse(Refusal::busy);
+        age_ = 0;
+        // Pause where the clock goes back a little.
+        if (now <= played_)
+            return;
+        played_ = now;
+        const double t = seconds(now - origin_);
+        State<n> state;
+        evaluate(t, state);
+        Setpoint<Robot> x = robot_.rest();
+        take(state, x);
+        evaluate(std::min(t + parameters_.command_lead, std::max(t, trajectory_end_)), state);
+        if (!accept(x, now, true, &state)) {
+            output_.status = Status::held;
+            end_trajectory(output_.setpoint);
+            wait();
+            return;
+        }
+        checks_.answered(now, x, false);
+        fed_ = true;
+        if (t >= trajectory_end_ && !waiting_) {
+            checks_.restart();
+            // At rest, which needs no more references.
+            playing_ = false;
+            stopping_ = true;
+            stop_.rest(x, now);
+        }
     }
 
     // --- Commands -----------------------------------------------------------------------
@@ -765,11 +958,16 @@ class ControlLoop {
     double period_ = 0, stop_step_ = 0;
 
     // Splines have times in s from their origin, ns, since a float cannot resolve the time of day.
-    bool playing_ = false, stopping_ = false;
+    bool playing_ = false, waiting_ = false, stopping_ = false, held_ = false;
     Piece<n> transition_;
     Stop<Robot> stop_;
-    std::int64_t origin_ = 0;
+    // Time of t = 0, and of the last cycle that was played, ns.
+    std::int64_t origin_ = 0, played_ = 0;
     double trajectory_end_ = 0;
+    // What has been planned, the slot of its spline, and what waits.
+    Plan<n> plan_, next_;
+    std::size_t slot_ = 0;
+    bool later_ = false;
     // Stamp of the last setpoint, ns.
     std::int64_t stamp_ = 0;
     // Factor of efforts in a ramp, and its time derivative.

@@ -28,16 +28,28 @@ bool within(const std::array<Scalar, n> &values, const std::array<Scalar, n> &lo
     return inside;
 }
 
-/// Largest distance of values beyond a range that is widened to contain those of a start, relative to half the range, or
-/// in its unit where the range has only one end; a NaN is ignored.
+/// Widens a range to contain values.
 template <class Scalar, std::size_t n>
-void add_excess(double &most, const std::array<Scalar, n> &values, const std::array<Scalar, n> &start,
-                const std::array<Scalar, n> &lower, const std::array<Scalar, n> &upper) noexcept
+void widen(std::array<Scalar, n> &lower, std::array<Scalar, n> &upper, const std::array<Scalar, n> &values) noexcept
 {
     for (std::size_t i = 0; i < n; ++i) {
-        const double low = std::min(lower[i], start[i]), high = std::max(upper[i], start[i]);
-        const double half = 0.5 * (high - low), beyond = std::max(values[i] - high, low - values[i]);
-        most = std::fmax(most, std::isfinite(half) && half > 0 ? beyond / half : beyond);
+        lower[i] = std::min(lower[i], values[i]);
+        upper[i] = std::max(upper[i], values[i]);
+    }
+}
+
+/// Largest distance of values beyond a range, relative to half the range, or in its unit where the range has only one
+/// end; a NaN is ignored.
+template <class Scalar, std::size_t n>
+void add_excess(double &most, const std::array<Scalar, n> &values, const std::array<Scalar, n> &lower,
+                const std::array<Scalar, n> &upper) noexcept
+{
+    for (std::size_t i = 0; i < n; ++i) {
+        const double low = lower[i], high = upper[i], beyond = std::max(values[i] - high, low - values[i]);
+        if (!(beyond > 0))
+            continue;
+        const double half = 0.5 * (high - low);
+        most = std::max(most, std::isfinite(half) && half > 0 ? beyond / half : beyond);
     }
 }
 
@@ -67,30 +79,44 @@ struct Limits {
                detail::within(y.motor_effort, lower.motor_effort, upper.motor_effort) && voltages_meet(robot, shafts);
     }
 
-    /// Largest relative distance of a setpoint and its command beyond the limits, which are widened to contain those of a
-    /// start: at most zero within them.
-    static double excess(const Robot &robot, const Setpoint<Robot> &x, const Command<Robot> &y,
-                         const Shafts<Robot> &shafts, const Setpoint<Robot> &x0, const Command<Robot> &y0,
-                         const Shafts<Robot> &shafts0) noexcept
+    /// Ranges, of which motions have an excess.
+    explicit Limits(const Robot &robot) noexcept : lower_(robot.lower), upper_(robot.upper)
     {
-        const auto &lower = robot.lower;
-        const auto &upper = robot.upper;
-        double most = -1;
-        detail::add_excess(most, x.q, x0.q, lower.q, upper.q);
-        detail::add_excess(most, x.qd, x0.qd, lower.qd, upper.qd);
-        detail::add_excess(most, x.qdd, x0.qdd, lower.qdd, upper.qdd);
-        detail::add_excess(most, x.qddd, x0.qddd, lower.qddd, upper.qddd);
-        detail::add_excess(most, y.tau, y0.tau, lower.tau, upper.tau);
-        detail::add_excess(most, y.taud, y0.taud, lower.taud, upper.taud);
-        detail::add_excess(most, y.motor_velocity, y0.motor_velocity, lower.motor_velocity, upper.motor_velocity);
-        detail::add_excess(most, y.motor_effort, y0.motor_effort, lower.motor_effort, upper.motor_effort);
-        MotorVector<Robot> least, largest;
-        for (std::size_t i = 0; i < Robot::motors; ++i) {
-            const Scalar allowed = robot.voltage_limit[i] * static_cast<Scalar>(1 + LIMIT_TOLERANCE);
-            largest[i] = std::fmax(allowed, std::fabs(shafts0.voltage[i]));
-            least[i] = -largest[i];
-        }
-        detail::add_excess(most, shafts.voltage, shafts0.voltage, least, largest);
+        for (std::size_t i = 0; i < Robot::motors; ++i)
+            voltage_[i] = robot.voltage_limit[i] * static_cast<Scalar>(1 + LIMIT_TOLERANCE);
+    }
+
+    /// Widens ranges to contain a setpoint and its command.
+    void widen(const Setpoint<Robot> &x, const Command<Robot> &y, const Shafts<Robot> &shafts) noexcept
+    {
+        detail::widen(lower_.q, upper_.q, x.q);
+        detail::widen(lower_.qd, upper_.qd, x.qd);
+        detail::widen(lower_.qdd, upper_.qdd, x.qdd);
+        detail::widen(lower_.qddd, upper_.qddd, x.qddd);
+        detail::widen(lower_.tau, upper_.tau, y.tau);
+        detail::widen(lower_.taud, upper_.taud, y.taud);
+        detail::widen(lower_.motor_velocity, upper_.motor_velocity, y.motor_velocity);
+        detail::widen(lower_.motor_effort, upper_.motor_effort, y.motor_effort);
+        for (std::size_t i = 0; i < Robot::motors; ++i)
+            voltage_[i] = std::fmax(voltage_[i], std::fabs(shafts.voltage[i]));
+    }
+
+    /// Largest relative distance of a setpoint and its command beyond the ranges: zero within them.
+    double excess(const Setpoint<Robot> &x, const Command<Robot> &y, const Shafts<Robot> &shafts) const noexcept
+    {
+        double most = 0;
+        detail::add_excess(most, x.q, lower_.q, upper_.q);
+        detail::add_excess(most, x.qd, lower_.qd, upper_.qd);
+        detail::add_excess(most, x.qdd, lower_.qdd, upper_.qdd);
+        detail::add_excess(most, x.qddd, lower_.qddd, upper_.qddd);
+        detail::add_excess(most, y.tau, lower_.tau, upper_.tau);
+        detail::add_excess(most, y.taud, lower_.taud, upper_.taud);
+        detail::add_excess(most, y.motor_velocity, lower_.motor_velocity, upper_.motor_velocity);
+        detail::add_excess(most, y.motor_effort, lower_.motor_effort, upper_.motor_effort);
+        MotorVector<Robot> least;
+        for (std::size_t i = 0; i < Robot::motors; ++i)
+            least[i] = -voltage_[i];
+        detail::add_excess(most, shafts.voltage, least, voltage_);
         return most;
     }
 
@@ -131,6 +157,9 @@ struct Limits {
                 return false;
         return true;
     }
+
+    typename Robot::Ends lower_, upper_;
+    MotorVector<Robot> voltage_;
 };
 
 } // namespace eom

@@ -104,6 +104,35 @@ class LoopOf : public AnyLoop {
         report();
     }
 
+    bool plan(std::int64_t now, double period) noexcept override
+    {
+        const Plan<Robot::joints> *plan = loop_.plan(now, period);
+        if (plan) {
+            planned = {plan->origin, plan->begin, plan->waits, plan->start, plan->end, plan->excess, {}, {}};
+            for (std::size_t k = 0; k < planned.from.size(); ++k) {
+                planned.from[k] = joints(plan->from[k]);
+                planned.to[k] = joints(plan->to[k]);
+            }
+        }
+        report();
+        return plan != nullptr;
+    }
+
+    void play() noexcept override
+    {
+        loop_.play();
+        report();
+    }
+
+    void drop() noexcept override
+    {
+        loop_.drop();
+        report();
+    }
+
+    void stop() noexcept override { loop_.stop(); }
+    void lose() noexcept override { loop_.lose(); }
+
     SetpointView<double> draft() noexcept override
     {
         Setpoint<Robot> &x = loop_.setpoints.draft().setpoint;
@@ -178,8 +207,8 @@ class LoopOf : public AnyLoop {
     void report() noexcept
     {
         const LoopOutput<Robot> &y = loop_.output();
-        state = {y.status, y.valid, loop_.playing(), loop_.counts(), loop_.refusal(), loop_.payload_refusal(),
-                 loop_.finding()};
+        state = {y.status,       y.valid,          loop_.playing(),         loop_.waiting(),
+                 loop_.counts(), loop_.refusal(), loop_.payload_refusal(), loop_.finding()};
     }
 
     const Robot robot_;

@@ -29,6 +29,12 @@ enum class EffortOnDeactivate {
 
 /// What to do with a setpoint that is valid, but not plausible after those before it: no check; count it; refuse it.
 enum class CheckPolicy { ignore, warn, refuse };
+/// What a jump forward of the clock does to a trajectory, as the parameter on_clock_jump of the node: a jump is as far as
+/// the loop can tell, which has no other clock. A jump back by more than LARGEST_CORRECTION always ends it.
+enum class JumpPolicy {
+    stop, ///< end it, and bring the arm to rest
+    hold, ///< delay the rest of it
+};
 
 /// What a command answers. The first four have the numbers of the status of a FeedforwardCommand.
 enum class Status {
@@ -114,6 +120,10 @@ struct LoopSettings {
     double setpoint_lifespan = 0;
     /// Largest time until the start of a trajectory, s: one that starts later has a wrong stamp, or the clock is wrong.
     double max_start_delay = 60;
+    /// Largest distance of the start of a trajectory from the commanded position, rad or m, and the time by which it may be
+    /// late besides, s: for a moving joint, its velocity times that is allowed.
+    double start_tolerance = @start_tolerance@, start_latency = @start_latency@;
+    JumpPolicy on_clock_jump = JumpPolicy::stop;
     /// Mean age of a command when it acts, s. Feedforward is for the motion so much later, exact for trajectories, by the
     /// Taylor polynomial for setpoints; feedback is not. By default that of the robot.
     double command_lead = 0;
@@ -248,6 +258,12 @@ const char *objection(const LoopParameters<Robot> &parameters, const Robot &robo
         return "resume_distance must be 0 to 1e9 rad or m";
     if (!within(parameters.max_start_delay, 0, 1e9))
         return "max_start_delay must be 0 to 1e9 s";
+    if (!within(parameters.start_tolerance, 1e-6, 1000))
+        return "start_tolerance must be 1e-6 to 1000 rad or m";
+    if (!within(parameters.start_latency, 0, 10))
+        return "start_latency must be 0 to 10 s";
+    if (!among(parameters.on_clock_jump, JumpPolicy::hold))
+        return "on_clock_jump must be stop or hold";
     if (!within(parameters.command_lead, 0, LONGEST_LEAD))
         return "command_lead must be 0 to 0.1 s";
     if (!among(parameters.stamp_check, CheckPolicy::refuse) || !among(parameters.jump_check, CheckPolicy::refuse) ||

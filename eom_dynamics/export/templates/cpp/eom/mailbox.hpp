@@ -5,19 +5,26 @@
 
 #include <array>
 #include <atomic>
+#include <cstddef>
+#include <utility>
 
 namespace eom {
 
 /// The latest value that one thread has written, for one other thread: a triple buffer.
 ///
 /// Each thread has a slot of its own, and the third changes hands by one atomic exchange. So the reader never
-/// allocates, and never frees what the writer has allocated; the writer uses its memory again.
-template <class T>
+/// allocates, and never frees what the writer has allocated; the writer uses its memory again. The reader may have more
+/// slots, for messages that it keeps.
+template <class T, std::size_t kept = 0>
 class Mailbox {
   public:
-    Mailbox() = default;
+    Mailbox() noexcept
+    {
+        for (std::size_t k = 0; k <= kept; ++k)
+            read_[k] = static_cast<unsigned>(2 + k);
+    }
     /// With memory for messages of the size of this one.
-    explicit Mailbox(const T &message) : slots_{message, message, message} {}
+    explicit Mailbox(const T &message) : Mailbox() { slots_.fill(message); }
 
     /// The writer's slot. It has the content of some earlier message: write all of it.
     T &draft() noexcept { return slots_[written_]; }
@@ -30,23 +37,28 @@ class Mailbox {
     {
         if (!(middle_.load(std::memory_order_relaxed) & NEW))
             return false;
-        read_ = middle_.exchange(read_, std::memory_order_acq_rel) & INDEX;
+        read_[0] = middle_.exchange(read_[0], std::memory_order_acq_rel) & INDEX;
         return true;
     }
 
     /// Whether a message waits.
     bool waiting() const noexcept { return (middle_.load(std::memory_order_relaxed) & NEW) != 0; }
 
-    /// The message taken last, for the reader.
-    const T &taken() const noexcept { return slots_[read_]; }
+    /// The message taken last, for the reader, or one that it keeps.
+    const T &taken(std::size_t k = 0) const noexcept { return slots_[read_[k]]; }
+
+    /// Exchanges two slots of the reader, of which 0 is that of the message taken last.
+    void exchange(std::size_t a, std::size_t b) noexcept { std::swap(read_[a], read_[b]); }
 
   private:
-    static constexpr unsigned INDEX = 3, NEW = 4;
+    static constexpr unsigned INDEX = 7, NEW = 8;
+    static_assert(kept <= 5, "slots have three bits");
     static_assert(std::atomic<unsigned>::is_always_lock_free, "atomic integers must not lock");
 
-    std::array<T, 3> slots_{};
+    std::array<T, 3 + kept> slots_{};
     std::atomic<unsigned> middle_{1};
-    unsigned written_ = 0, read_ = 2;
+    unsigned written_ = 0;
+    std::array<unsigned, 1 + kept> read_;
 };
 
 } // namespace eom

@@ -75,7 +75,8 @@ class Stop {
     /// Stamp of now, ns: dampers go on from the last setpoint, as the motion does. 0 if that had none.
     std::int64_t stamp() const noexcept { return stamp_ ? stamp_ + std::llround(s_ * 1e9) : 0; }
 
-    void evaluate(State<n> &state) const noexcept { piece_.evaluate(s_, state); }
+    /// The state some time later, s.
+    void evaluate(State<n> &state, double later = 0) const noexcept { piece_.evaluate(s_ + later, state); }
 
     Setpoint<Robot> setpoint() const noexcept
     {
