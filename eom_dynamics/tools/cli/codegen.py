@@ -34,7 +34,7 @@ from .options import comma_separated, one_of, path
 LOOP = "loop"
 
 # Only on request: their programs are as long as those of all others.
-_ON_REQUEST = (ON_BASE, "efforts_on_base")
+_ON_REQUEST = tuple(name for name in FUNCTIONS if "on_base" in name)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
