@@ -278,10 +278,14 @@ def looped(scene: Scene, player: Path, folder: Path) -> Array:
                 row = np.ravel(cycle.fields.get(name, ()))
                 write([len(row)])
                 write(row, kind=float)
+            base = cycle.fields.get(BASE_FIELD, ())
+            write([len(base)])
+            write(base, kind=float)
     (folder / "scene").write_bytes(b"".join(numbers))
     timeout = TIMEOUT if scene.loss != "none" else 0.0
     settings = LIMIT_POLICIES.index(scene.limits), scene.lead, timeout, LOSS_POLICIES.index(scene.loss), STOP, RAMP
-    succeed([player, loop_library(robot).path, folder / "scene", folder / "rows", *map(str, settings)], folder)
+    library = loop_library(robot, moving_base=any(BASE_FIELD in (cycle.fields or ()) for cycle in scene.cycles))
+    succeed([player, library.path, folder / "scene", folder / "rows", *map(str, settings)], folder)
     rows = np.fromfile(folder / "rows").reshape(len(scene.cycles), -1)
     rows[rows[:, 0] == -1, 1:] = 0.0
     return rows

@@ -106,6 +106,8 @@ class ControlLoop {
             Setpoint<Robot> x = robot_.rest();
             x.q = output_.setpoint.q;
             x.k = output_.setpoint.k;
+            x.base = output_.setpoint.base;
+            x.on_base = output_.setpoint.on_base;
             if (measured.links && finite(measured.q))
                 x.q = measured.q;
             else if (measured.links || !measured.motors || !find_links(measured, x))
@@ -526,6 +528,13 @@ class ControlLoop {
             refuse(Refusal::not_finite);
             return false;
         }
+        if (x.on_base) {
+            const Refusal why = objection(x.base);
+            if (why != Refusal::none && (refusable || why != Refusal::free_fall)) {
+                refuse(why);
+                return false;
+            }
+        }
         candidate_ = x;
         payload_.at(stamp, latest_, candidate_);
         const bool leads = parameters_.command_lead > 0, apart = leads && feedback_.reads_motors();
@@ -588,6 +597,16 @@ class ControlLoop {
         share_ = {1, 0};
         ++counts_.followed;
         return true;
+    }
+
+    Refusal objection(const BaseMotion<Scalar> &base) const noexcept
+    {
+        if (!robot_.base_moves() || parameters_.linearize)
+            return Refusal::moving_base;
+        if (!finite(base.w, base.wd, base.wdd, base.wddd, base.f, base.fd, base.fdd))
+            return Refusal::not_finite;
+        const auto none = [](Scalar entry) { return entry == 0; };
+        return std::all_of(base.f.begin(), base.f.end(), none) ? Refusal::free_fall : Refusal::none;
     }
 
     /// The feedforward of the candidate, with the states of damped springs and of presliding friction.

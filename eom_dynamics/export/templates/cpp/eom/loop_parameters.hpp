@@ -52,6 +52,8 @@ enum class Refusal {
     too_far_ahead,     ///< starts later than max_start_delay
     far_beyond_limits, ///< an angle more than a turn beyond its limit: in degrees
     led,               ///< a trajectory, while a controller in front writes references
+    moving_base,       ///< there is no code for a moving base, or feedback linearization, which is for one at rest
+    free_fall,         ///< the specific force of the base is exactly zero, as if it were not set
 };
 
 /// A setpoint with its time.
