@@ -108,6 +108,7 @@ class LoopOf : public AnyLoop {
     {
         Setpoint<Robot> &x = loop_.setpoints.draft().setpoint;
         x = robot_.rest();
+        x.base = {};
         return view<double>(x);
     }
 

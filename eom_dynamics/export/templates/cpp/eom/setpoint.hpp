@@ -47,11 +47,29 @@ struct BaseMotion {
     std::array<Scalar, 3> w{}, wd{}, wdd{}, wddd{}, f{}, fd{}, fdd{};
 };
 
+/// A motion of the base that may be there. One that is not is not assigned, so that setpoints without do not pay for it.
+template <class Scalar>
+struct OptionalBase {
+    OptionalBase() noexcept = default;
+    OptionalBase(const OptionalBase &) noexcept = default;
+    OptionalBase &operator=(const OptionalBase &other) noexcept
+    {
+        on_base = other.on_base;
+        if (on_base)
+            base = other.base;
+        return *this;
+    }
+
+    /// Read only if it is on_base, by robots with code for a moving base; otherwise the base is at rest.
+    BaseMotion<Scalar> base;
+    bool on_base = false;
+};
+
 /// Motion of the links with four time derivatives, tool wrenches, and what springs are commanded.
 ///
 /// SI units. W is the wrench that the robot exerts at each tool, in its frame: moment x y z, force x y z.
 template <class Robot>
-struct Setpoint {
+struct Setpoint : OptionalBase<typename Robot::Scalar> {
     JointVector<Robot> q{}, qd{}, qdd{}, qddd{}, qdddd{};
     WrenchVector<Robot> W{}, Wd{}, Wdd{};
     /// Commanded stiffness with time derivatives; read only at joints where it is commanded.
@@ -63,9 +81,7 @@ struct Setpoint {
     /// Inertial parameters of the payload at each tool, in its frame, with time derivatives: mass, first moment x y z,
     /// inertia about the origin xx xy xz yy yz zz. Read only if it is loaded; see PayloadBlend.
     PayloadVector<Robot> P{}, Pd{}, Pdd{};
-    /// Read only if it is on_base, by robots with code for a moving base; otherwise the base is at rest.
-    BaseMotion<typename Robot::Scalar> base;
-    bool loaded = false, on_base = false;
+    bool loaded = false;
 };
 
 /// Joint efforts with two time derivatives, and motor motion and efforts on the link side of the gears.
