@@ -22,8 +22,10 @@ from .functions import (
     FEEDFORWARD_WITH_PAYLOAD,
     LINEARIZATION,
     LINEARIZATION_WITH_PAYLOAD,
-    controller_functions,
+    ON_BASE,
+    ON_BASE_WITH_PAYLOAD,
     links_of,
+    loop_functions,
 )
 from .languages import UnavailableError, language_unavailable
 from .project import Project, project
@@ -48,16 +50,21 @@ class LoopLibrary(NamedTuple):
     fingerprint: str
 
 
-def loop_library(robot: Robot) -> LoopLibrary:
+def loop_library(robot: Robot, *, moving_base: bool = False) -> LoopLibrary:
     """The library of a robot's kernels for a control loop, compiled or from the cache.
 
     Compilers are ``$CC`` and ``$CXX``, which may compile for another processor.
 
+    Args:
+        robot: the robot.
+        moving_base: whether setpoints may have a motion of the base, which takes half as long again to compile.
+
     Raises:
+        RobotDescriptionError: the base moves in the complete rotor model.
         UnavailableError: the robot has no motor feedforward, is too large, or C++ cannot have its names.
         KernelError: no compiler was found, it failed, or the cache is not usable.
     """
-    exported = project(robot, controller_functions(robot))
+    exported = project(robot, loop_functions(robot, moving_base=moving_base))
     if reason := language_unavailable(exported, "cpp"):
         raise UnavailableError(reason)
     sizes = {"joints": robot.n, "motors": len(exported.side.motor_names), "tools": len(robot.tools)}
@@ -107,6 +114,7 @@ def _kernels(exported: Project) -> tuple[str, str]:
     names = (
         *(links, links + WITH_PAYLOAD, FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD, "drive", "filtered", "presliding"),
         *(DRIVE_COMMAND, DRIVE_COMMAND_WITH_PAYLOAD, DRIVE_STATE, LINEARIZATION, LINEARIZATION_WITH_PAYLOAD),
+        *("efforts_on_base", "efforts_on_base" + WITH_PAYLOAD, ON_BASE, ON_BASE_WITH_PAYLOAD),
     )
     vectors, kernels = [], []
     for name in names:

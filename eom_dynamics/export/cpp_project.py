@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from ..arrays import Array
 from ..codegen.c_functions import REALS, filled
 from ..codegen.cache import digest
+from ..codegen.floating_programs import IMU_NAMES
 from ..codegen.programs import WITH_PAYLOAD
 from ..elastic import LimitCheck
 from ..elastic.bounds import TOLERANCE, bounds
@@ -51,6 +52,7 @@ from .functions import (
     LINEARIZATION,
     LINEARIZATION_WITH_PAYLOAD,
     MOTOR_STATE,
+    ON_BASE,
     PLANT,
     links_of,
 )
@@ -113,10 +115,9 @@ def robot_header(project: Project) -> str:
         has_linearization=_boolean(LINEARIZATION in project.functions),
         has_drives=_boolean(DRIVE_COMMAND in project.functions),
         has_payload=_boolean(FEEDFORWARD_WITH_PAYLOAD in project.functions),
-        loaded_inverse_dynamics=_if_loaded(project, links_of(robot) + WITH_PAYLOAD),
-        loaded_feedforward=_if_loaded(project, FEEDFORWARD_WITH_PAYLOAD),
-        inverse_dynamics=_call(project, links_of(robot)),
-        feedforward=_call(project, FEEDFORWARD),
+        has_moving_base=_boolean(ON_BASE in project.functions),
+        inverse_dynamics=_variants(project, links_of(robot), "efforts_on_base"),
+        feedforward=_variants(project, FEEDFORWARD, ON_BASE),
         drive=_call(project, "drive"),
     )
 
@@ -244,13 +245,25 @@ def _boolean(value: bool | np.bool_) -> str:
     return "true" if value else "false"
 
 
-def _if_loaded(project: Project, function: str, **places: str) -> str:
+def _if_loaded(project: Project, function: str, condition: str = "x.loaded", **places: str) -> str:
     """A call of a function that takes payloads, for setpoints that have some; empty if the project has none."""
-    if FEEDFORWARD_WITH_PAYLOAD not in project.functions:
+    if function not in project.functions or FEEDFORWARD_WITH_PAYLOAD not in project.functions:
         return ""
-    lines = _call(project, function, **places).splitlines()
-    inner = "\n".join(f"    {line}" for line in lines)
-    return f"        if (x.loaded) {{\n{inner}\n            return;\n        }}\n"
+    return _if(condition, _call(project, function, **places))
+
+
+def _variants(project: Project, function: str, on_base: str) -> str:
+    """Calls of a function, and of those for a moving base and for payloads, if the project has them."""
+    places, moving = {name: f"x.base.{name}" for names in IMU_NAMES for name in names}, ""
+    if ON_BASE in project.functions:
+        moving = _if_loaded(project, on_base + WITH_PAYLOAD, "x.on_base && x.loaded", **places)
+        moving += _if("x.on_base", _call(project, on_base, **places))
+    return moving + _if_loaded(project, function + WITH_PAYLOAD) + _call(project, function)
+
+
+def _if(condition: str, called: str) -> str:
+    inner = "\n".join(f"    {line}" for line in called.splitlines())
+    return f"        if ({condition}) {{\n{inner}\n            return;\n        }}\n"
 
 
 def _call(project: Project, function: str, **places: str) -> str:

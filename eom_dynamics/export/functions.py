@@ -98,8 +98,8 @@ motor efforts to accelerations, and from measured motors and links to the setpoi
 DRIVE_COMMAND, DRIVE_STATE = "drive_command", "drive_state"
 """Names of the functions between commands and what drives are sent, and between what they report and SI units."""
 
-FEEDFORWARD_WITH_PAYLOAD, LINEARIZATION_WITH_PAYLOAD, DRIVE_COMMAND_WITH_PAYLOAD = (
-    name + WITH_PAYLOAD for name in (FEEDFORWARD, LINEARIZATION, DRIVE_COMMAND)
+FEEDFORWARD_WITH_PAYLOAD, ON_BASE_WITH_PAYLOAD, LINEARIZATION_WITH_PAYLOAD, DRIVE_COMMAND_WITH_PAYLOAD = (
+    name + WITH_PAYLOAD for name in (FEEDFORWARD, ON_BASE, LINEARIZATION, DRIVE_COMMAND)
 )
 """Names of those that take the parameters of payloads."""
 
@@ -116,6 +116,7 @@ _WITH_ROTORS: Mapping[str, Callable[[Robot, MotorSide], Program]] = {
     "links_with_rotors": links_with_rotors,
     "links_with_rotors" + WITH_PAYLOAD: partial(links_with_rotors, payload=True),
     "efforts_on_base": lambda robot, side: floating_programs.efforts_on_base()(robot),
+    "efforts_on_base" + WITH_PAYLOAD: lambda robot, side: floating_programs.efforts_on_base(payload=True)(robot),
 }
 
 
@@ -155,7 +156,8 @@ OF_DRIVES: Mapping[str, Callable[[Robot, MotorSide], Program]] = MappingProxyTyp
 
 FUNCTIONS = (
     *(*STRAIGHT_LINE, *_WITH_ROTORS, *OF_MOTORS, PLANT, *OF_DRIVES),
-    *(FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD, ON_BASE, LINEARIZATION, LINEARIZATION_WITH_PAYLOAD),
+    *(FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD, ON_BASE, ON_BASE_WITH_PAYLOAD),
+    *(LINEARIZATION, LINEARIZATION_WITH_PAYLOAD),
 )
 """Names of the functions that can be exported."""
 
@@ -206,7 +208,7 @@ def function_unavailable(robot: Robot, side: MotorSide, function: str) -> str | 
         return plant_unavailable(robot, side, function)
     if function.removesuffix(WITH_PAYLOAD) == "links_with_rotors" and reduced:
         return f"{robot.name}: rotor_model must be complete for code of {function}, is reduced"
-    if function == ON_BASE and not reduced:
+    if function.removesuffix(WITH_PAYLOAD) == ON_BASE and not reduced:
         return f"{robot.name}: rotor_model must be reduced for code of {function}, is {robot.rotor_model}"
     if function in OF_DRIVES and not robot.has_own_drives:
         return f"{robot.name}: drives are sent the command: it has no drive section and no compensated_by_robot"
@@ -221,19 +223,32 @@ def function_unavailable(robot: Robot, side: MotorSide, function: str) -> str | 
 
 def controller_functions(robot: Robot) -> list[str]:
     """Those of the functions of a control loop that can be exported, and the plant for simulation."""
+    return _available(robot, FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD, PLANT)
+
+
+def loop_functions(robot: Robot, *, moving_base: bool = False) -> list[str]:
+    """Those of the functions of a control loop that can be exported, and on request that on a moving base."""
+    return _available(robot, FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD, LINEARIZATION) + [ON_BASE] * moving_base
+
+
+def _available(robot: Robot, *names: str) -> list[str]:
     side = MotorSide.of(robot)
-    every = (FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD, PLANT)
-    return [name for name in every if not function_unavailable(robot, side, name)]
+    return [name for name in names if not function_unavailable(robot, side, name)]
 
 
 def functions(robot: Robot, side: MotorSide, wanted: Iterable[str], prefix: str) -> dict[str, Function]:
     """Functions by name, each preceded by those that it needs.
+
+    With those for a moving base and for payloads, there is that for both.
 
     Args:
         wanted: names from :data:`FUNCTIONS` for which there is no reason :func:`function_unavailable`.
         prefix: beginning of their names in code.
     """
     found: dict[str, Function] = {}
+    wanted = list(wanted)
+    if {ON_BASE, FEEDFORWARD_WITH_PAYLOAD} <= set(wanted):
+        wanted.append(ON_BASE_WITH_PAYLOAD)
     for function in wanted:
         for name in (*_needed(robot, side, function), function):
             if name in found:
@@ -251,6 +266,7 @@ _STEPS: Mapping[str, Callable[[Robot], tuple[str, ...]]] = {
     FEEDFORWARD: lambda robot: (links_of(robot), "motors"),
     FEEDFORWARD_WITH_PAYLOAD: lambda robot: (links_of(robot) + WITH_PAYLOAD, "motors"),
     ON_BASE: lambda robot: ("efforts_on_base", "motors"),
+    ON_BASE_WITH_PAYLOAD: lambda robot: ("efforts_on_base" + WITH_PAYLOAD, "motors"),
     LINEARIZATION: lambda robot: ("spring_efforts", "flat_state", "linearizing_snap"),
     LINEARIZATION_WITH_PAYLOAD: lambda robot: ("spring_efforts", "flat_state" + WITH_PAYLOAD, "linearizing_snap"),
 }
@@ -268,7 +284,7 @@ def _needed(robot: Robot, side: MotorSide, function: str) -> tuple[str, ...]:
     if function in (LINEARIZATION, LINEARIZATION_WITH_PAYLOAD):
         return _STEPS[function](robot)
     if function in _STEPS:
-        drives = [DRIVE_COMMAND, DRIVE_STATE] + [DRIVE_COMMAND_WITH_PAYLOAD] * (function == FEEDFORWARD_WITH_PAYLOAD)
+        drives = [DRIVE_COMMAND, DRIVE_STATE] + [DRIVE_COMMAND_WITH_PAYLOAD] * function.endswith(WITH_PAYLOAD)
         others = ["filtered", "presliding", *drives]
         others = [name for name in others if not function_unavailable(robot, side, name)]
         if function == FEEDFORWARD_WITH_PAYLOAD:

@@ -98,7 +98,7 @@ def stored_values(project: Project, states: int = 10) -> StoredValues:
     inputs = rounded(_states(project, states))
     if set(project.functions) & {*OF_MOTORS, PLANT, *OF_DRIVES}:
         links = links_of(project.robot)
-        others = ("efforts_on_base", links + WITH_PAYLOAD)
+        others = ("efforts_on_base", "efforts_on_base" + WITH_PAYLOAD, links + WITH_PAYLOAD)
         efforts = {
             name: program_results(project, name, inputs)
             for name in (links, *others)

@@ -56,7 +56,15 @@ int cycles(eom::AnyLoop &loop)
         for (const double number : row)
             std::cout << number << ' ';
     std::cout << std::endl;
-    return cycle(10000) ? 0 : 4;
+    if (!cycle(10000))
+        return 4;
+    const auto x = loop.draft();
+    *x.on_base = true;
+    x.f[2] = 9.81;
+    loop.send(0);
+    loop.refer_to_mailbox();
+    loop.update(0, 1e-6);
+    return loop.state.refusal == eom::Refusal::moving_base ? 0 : 5;
 }
 
 } // namespace

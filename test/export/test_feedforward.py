@@ -23,10 +23,20 @@ from eom_dynamics.elastic import BaseMotion
 from eom_dynamics.elastic.motor_programs import DEFLECTION, FRICTION_STATE, MOTOR_NAMES, SETTLED
 from eom_dynamics.elementary import select
 from eom_dynamics.exceptions import RobotDescriptionError
-from eom_dynamics.export import FEEDFORWARD, FUNCTIONS, LANGUAGES, ON_BASE, PLANT, StoredValues, capabilities, project
+from eom_dynamics.export import (
+    FEEDFORWARD,
+    FEEDFORWARD_WITH_PAYLOAD,
+    FUNCTIONS,
+    LANGUAGES,
+    ON_BASE,
+    PLANT,
+    StoredValues,
+    capabilities,
+    project,
+)
 from eom_dynamics.jet import Jet
 from eom_dynamics.jet_functions import hyperbolic_tangent
-from eom_dynamics.states import STATE_NAMES, WRENCH_NAMES
+from eom_dynamics.states import PAYLOAD_NAMES, STATE_NAMES, WRENCH_NAMES
 
 OCTAVE = shutil.which("octave-cli")
 
@@ -64,13 +74,15 @@ def test_stored_values_are_those_of_the_arm(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["shared", pytest.param("held", marks=pytest.mark.soak)])
 def test_feedforward_on_a_moving_base(name: str, tmp_path: Path) -> None:
-    """In C as by the closed form of a floating base, which agrees with the library."""
-    _, stored = export(robot(name), "c", tmp_path, [ON_BASE])
+    """In C as by the closed form of a floating base, which agrees with the library, also with payloads."""
+    _, stored = export(robot(name), "c", tmp_path, [ON_BASE, FEEDFORWARD_WITH_PAYLOAD])
     x = stored.inputs
     base = BaseMotion(
         np.array([x[key] for key in ("w", "wd", "wdd", "wddd")]), np.array([x[key] for key in ("f", "fd", "fdd")])
     )
     library_gives_stored_values(robot(name), stored, ON_BASE, base=base)
+    payload = [x[key] for key in PAYLOAD_NAMES]
+    library_gives_stored_values(robot(name), stored, ON_BASE + "_with_payload", base=base, payload=payload)
     if COMPILERS:
         passes_its_test(tmp_path)
 

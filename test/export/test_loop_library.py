@@ -15,6 +15,7 @@ from exported import robot, succeed
 
 from eom_dynamics import ElasticArm
 from eom_dynamics.codegen.compiler import run_compiler
+from eom_dynamics.exceptions import RobotDescriptionError
 from eom_dynamics.export import UnavailableError, compiled_loop, generic_files, loop_library
 from eom_dynamics.export.templates import template
 from eom_dynamics.tools.cli.main import main
@@ -137,14 +138,16 @@ def test_the_command_loop(
     assert main(["codegen", "--language=loop", NAME, "-o", str(kernel)]) == 2
     assert "exists already" in capsys.readouterr().err
     monkeypatch.setenv("CXX", "/nonexistent")
-    assert main(["codegen", "--language=loop", NAME]) == 2
+    assert main(["codegen", "--language=loop", "--moving-base", NAME]) == 2
     error = "eom_dynamics codegen: no C++ compiler found (CXX=/nonexistent); install g++\n"
     assert capsys.readouterr().err == error
     done = loaded(loader, "command", "60", NAME, "", *LOOP)
     assert done.returncode == 1 and done.stdout.startswith(error.strip())
 
 
-def test_a_robot_that_is_too_large_is_refused_before_it_is_compiled() -> None:
+def test_robots_without_a_library_are_refused_before_they_are_compiled() -> None:
+    with pytest.raises(RobotDescriptionError, match="rotor_model must be reduced for code of feedforward_on_base"):
+        loop_library(robot("carried_1"), moving_base=True)
     tool = robot(NAME).tools[0]
     tools = tuple(replace(tool, name=f"tool_{k}") for k in range(17))
     with pytest.raises(UnavailableError, match="at most 16 tools, this one has 17; export a package of its own"):

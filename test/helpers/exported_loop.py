@@ -75,12 +75,16 @@ const char *payload_refusal() { return loop->payload_refusal(); }
 
 int refused_payloads() { return static_cast<int>(loop->counts().refused_payloads); }
 
-int cycle(std::int64_t now, std::int64_t stamp, const double *reference, const double *links, const double *motors,
-          double *results)
+int refusal() { return static_cast<int>(loop->refusal()); }
+
+int cycle(std::int64_t now, std::int64_t stamp, const double *reference, const double *base, const double *links,
+          const double *motors, double *results)
 {
     if (reference) {
         eom::Setpoint<Robot> x;
         take(reference, x.q, x.qd, x.qdd, x.qddd, x.qdddd);
+        if ((x.on_base = base != nullptr))
+            take(base, x.base.w, x.base.wd, x.base.wdd, x.base.wddd, x.base.f, x.base.fd, x.base.fdd);
         loop->refer(x, stamp);
     }
     const auto &y = loop->update(now, 1e-3, measurement(links, motors));
@@ -137,11 +141,16 @@ class Loop:
         reason: bytes | None = self._library.payload_refusal()
         return reason and reason.decode(), self._library.refused_payloads()
 
+    def refusal(self) -> int:
+        """Number of the reason why a reference was refused last."""
+        return int(self._library.refusal())
+
     def cycle(
         self,
         now: int,
         reference: ArrayLike | None = None,
         *,
+        base: ArrayLike | None = None,
         stamp: int | None = None,
         links: ArrayLike | None = None,
         motors: ArrayLike | None = None,
@@ -150,7 +159,7 @@ class Loop:
         n, m = self._sizes
         results = np.empty(1 + n * len(_OF_JOINTS) + m * len(_OF_MOTORS))
         times = (ctypes.c_int64(x) for x in (now, now if stamp is None else stamp))
-        status = self._library.cycle(*times, *map(_pointer, (reference, links, motors, results)))
+        status = self._library.cycle(*times, *map(_pointer, (reference, base, links, motors, results)))
         joints, motor_rows = np.split(results[1:], [n * len(_OF_JOINTS)])
         rows = [*joints.reshape(-1, n), *motor_rows.reshape(-1, m)]
         return SimpleNamespace(

@@ -28,6 +28,12 @@ void take(eom::AnyLoop &loop, std::FILE *in)
         const auto numbers = read<double>(in, static_cast<std::size_t>(given));
         std::copy(numbers.begin(), numbers.end(), row.begin());
     }
+    *x.on_base = read<std::int64_t>(in, 1)[0] != 0;
+    if (*x.on_base)
+        for (const auto &row : {x.w, x.wd, x.wdd, x.wddd, x.f, x.fd, x.fdd}) {
+            const auto numbers = read<double>(in, 3);
+            std::copy(numbers.begin(), numbers.end(), row.begin());
+        }
     loop.send(stamp);
     loop.refer_to_mailbox();
 }

@@ -313,13 +313,17 @@ def looped(scene: Scene, player: Path, folder: Path) -> Array:
                 row = np.ravel(cycle.fields.get(name, ()))
                 write([len(row)])
                 write(row, kind=float)
+            base = cycle.fields.get(BASE_FIELD, ())
+            write([len(base)])
+            write(base, kind=float)
     (folder / "scene").write_bytes(b"".join(numbers))
     timeout = TIMEOUT if scene.loss != "none" else 0.0
     checks = scene.checks
     policies = LIMIT_POLICIES.index(scene.limits), LOSS_POLICIES.index(scene.loss), ("stop", "hold").index(scene.jumps)
     settings = *policies, *map(DOUBT_POLICIES.index, checks[:3]), checks.window, checks.order
     settings += scene.lead, timeout, STOP, RAMP, checks.tolerance
-    succeed([player, loop_library(robot).path, folder / "scene", folder / "rows", *map(str, settings)], folder)
+    library = loop_library(robot, moving_base=any(BASE_FIELD in (cycle.fields or ()) for cycle in scene.cycles))
+    succeed([player, library.path, folder / "scene", folder / "rows", *map(str, settings)], folder)
     rows = np.fromfile(folder / "rows").reshape(len(scene.cycles), -1)
     rows[rows[:, 0] == -1, 1:] = 0.0
     return rows

@@ -36,7 +36,6 @@ COUNT = 60
 
 REPLAYS_SETPOINTS = {"replay": "a bag has the setpoints, and neither the stops nor the trajectories of the node"}
 IN_THE_ORDER_OF_THE_ROBOT = {"loop": "its references have no names"}
-ON_THE_GROUND = {"loop": "it has no motion of the base"}
 
 # Relative to 1 and the largest entry of a row. Kernels are the same, so that all but polynomials of time have the same
 # bits. Their derivatives, up to 1/T^4, amplify rounding: of payloads within 0.01 s, as a share of the efforts; of stops
@@ -371,15 +370,34 @@ def other_order(arm: Robot) -> Scene:
     return Scene(arm, cycles(arm, 0.1), reverse=True, lacks=IN_THE_ORDER_OF_THE_ROBOT)
 
 
-def base(arm: Robot) -> Scene:
-    """On a base that turns and accelerates; an exactly zero specific force is refused."""
-    given = []
-    for k, x in enumerate(cycles(arm, 0.1)):
+def on_a_base(scene: Scene) -> Scene:
+    """The setpoints of a scene, but for some, on a base that turns and accelerates.
+
+    A specific force of exactly zero is refused, and so are numbers that are not finite.
+    """
+    given = list(scene.cycles)
+    for k, x in enumerate(given):
         rows = 0.1 * np.sin(5e-3 * k + np.arange(21.0).reshape(7, 3))
         rows[4] += (0.0, 9.81, 0.0)
-        rows[4] *= k != 30
-        given.append(x._replace(fields=x.fields | {BASE_FIELD: rows}))
-    return Scene(arm, given, lacks=ON_THE_GROUND)
+        rows[4] *= k not in (12, 50)
+        if k == 11:
+            rows[3, 1] = np.inf
+        if x.fields is not None and k not in (28, 29, 53):
+            given[k] = x._replace(fields=x.fields | {BASE_FIELD: rows})
+    return replace(scene, cycles=given)
+
+
+def base(scene: Any) -> Any:
+    return lambda arm: on_a_base(scene(arm))
+
+
+def free_fall(arm: Robot) -> Scene:
+    """A stop at whose end the specific force is exactly zero, f + T fd / 2, which is no reason not to stop."""
+    scene = on_a_base(loss("hold")(arm))
+    rows = np.zeros((7, 3))
+    rows[4:6, 1] = STOP * 4.0, -8.0
+    scene.cycles[19].fields[BASE_FIELD][:] = rows
+    return scene
 
 
 def replaced_in_a_pause(arm: Robot) -> Scene:
@@ -436,7 +454,17 @@ SCENES = {
     "clock back, replaced meanwhile": ("soft", replaced_in_a_pause),
     "clock back, twice a little": ("soft", clock_jumps("stop", -0.09)),
     "other order": ("soft", other_order),
-    "base": ("soft", base),
+    "base": ("soft", base(refusals)),
+    "base, payload": ("soft", base(payload)),
+    "base, lead": ("soft", base(lead_of_wrenches)),
+    "base, lead, damped": ("damped, coupled, sticking", base(lead)),
+    "base, loss, hold": ("soft", base(loss("hold"))),
+    "base, loss, ramp": ("own drives", base(loss("ramp"))),
+    "base, loss, hold, longer": ("slow", base(loss("hold", "warn"))),
+    "base, loss, free fall": ("soft", free_fall),
+    "base, return amid a stop": ("soft", base(return_amid_a_stop)),
+    "base, jumps": ("limited rates", base(jumps("refuse"))),
+    "base, trajectory": ("soft", base(trajectory)),
 }
 
 

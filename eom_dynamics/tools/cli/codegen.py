@@ -34,7 +34,7 @@ from .options import comma_separated, one_of, path
 LOOP = "loop"
 
 # Only on request: their programs are as long as those of all others.
-_ON_REQUEST = (ON_BASE, "efforts_on_base")
+_ON_REQUEST = tuple(name for name in FUNCTIONS if "on_base" in name)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,6 +51,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="with --language ros2_control: one controller for every robot, whose loop it compiles or loads when it is "
         f"configured, as --language {LOOP} does",
     )
+    what = f"with --language {LOOP}: setpoints may have a motion of the base, for which code is compiled, too"
+    parser.add_argument("--moving-base", action="store_true", help=what)
     parser.add_argument(
         "--functions",
         type=comma_separated(one_of(FUNCTIONS)),
@@ -76,6 +78,8 @@ def run(options: argparse.Namespace) -> Result:
     for name, given in (("ROBOT", options.robot or options.generic), ("-o/--output", options.output or is_loop)):
         if not given:
             options.refuse(f"the following arguments are required: {name}")
+    if options.moving_base and not is_loop:
+        options.refuse(f"--moving-base is for --language {LOOP}; others have --functions {ON_BASE}")
     if is_loop:
         return _compile_loop(options)
     check_folder(options.output, force=options.force)
@@ -104,7 +108,7 @@ def _compile_loop(options: argparse.Namespace) -> Result:
     if output is not None and output.suffix != ".so":
         options.refuse(f"argument -o/--output: must end in .so with --language {LOOP}, is {str(output)!r}")
     robot = load(options)
-    library = loop_library(robot)
+    library = loop_library(robot, moving_base=options.moving_base)
     if output is not None:
         write_file(output, library.content, force=options.force)
     line = f"{robot.name}: {robot.n} joints, fingerprint {library.fingerprint}"

@@ -141,6 +141,7 @@ def test_one_controller_for_every_robot(tmp_path: Path, capsys) -> None:
         (["-o", "out"], "the following arguments are required: ROBOT"),
         (["iiwa", "--language=ros2_control", "--generic", "-o", "out"], "leave out ROBOT"),
         (["--generic", "-o", "out"], "leave out ROBOT"),
+        (["planar_2r", "--moving-base", "-o", "out"], "others have --functions feedforward_on_base"),
         (["planar_2r", "--functions=effort", "--language=cpp", "-o", "out"], "needs the function feedforward; export"),
         (["planar_2r", "--functions=effort", "--language=ros2_control", "-o", "out"], "needs the function feedforward"),
         (["planar_2r", "--precision=single", "--language=matlab", "-o", "out"], "matlab has double precision only"),

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "loop_parameters.hpp"
 #include "payload.hpp"
@@ -14,10 +15,12 @@
 
 namespace eom {
 
-/// Vectors of a setpoint: those of Setpoint.
-template <class Number>
+/// Vectors of a setpoint: those of Setpoint and of its BaseMotion, with the flag that this is there.
+template <class Number, class Flag = std::conditional_t<std::is_const<Number>::value, const bool, bool>>
 struct SetpointView {
     Span<Number> q, qd, qdd, qddd, qdddd, W, Wd, Wdd, k, kd, kdd, deflection, friction_state;
+    Span<Number> w, wd, wdd, wddd, f, fd, fdd;
+    Flag *on_base = nullptr;
 };
 
 /// Vectors of a measurement: those of Measurement, of motors in the units of their drives.

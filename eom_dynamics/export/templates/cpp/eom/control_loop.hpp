@@ -110,6 +110,8 @@ class ControlLoop {
             Setpoint<Robot> x = robot_.rest();
             x.q = output_.setpoint.q;
             x.k = output_.setpoint.k;
+            x.base = output_.setpoint.base;
+            x.on_base = output_.setpoint.on_base;
             if (measured.links && finite(measured.q))
                 x.q = measured.q;
             else if (measured.links || !measured.motors || !find_links(measured, x))
@@ -368,13 +370,12 @@ class ControlLoop {
         wait();
     }
 
-    /// Why the plausibility checks refuse the reference, if they do; accept() refuses one that is not finite.
+    /// Why the plausibility checks refuse the reference, if they do; accept() refuses what they cannot judge.
     Refusal judged() noexcept
     {
-        const Setpoint<Robot> &x = reference_.setpoint;
-        if (!checks_.on() || !finite(x.q, x.qd, x.qdd, x.qddd, x.qdddd, x.W, x.Wd, x.Wdd))
+        if (!checks_.on() || objection(reference_.setpoint) != Refusal::none)
             return Refusal::none;
-        return checks_.judge(reference_.stamp, x, counts_, finding_);
+        return checks_.judge(reference_.stamp, reference_.setpoint, counts_, finding_);
     }
 
     /// Without a reference: the last command, until setpoints are lost and what the policy says then.
@@ -737,8 +738,9 @@ class ControlLoop {
     bool accept(const Setpoint<Robot> &x, std::int64_t stamp, bool refusable = true,
                 const State<n> *ahead = nullptr) noexcept
     {
-        if (!finite(x.q, x.qd, x.qdd, x.qddd, x.qdddd, x.W, x.Wd, x.Wdd)) {
-            refuse(Refusal::not_finite);
+        const Refusal why = objection(x);
+        if (why != Refusal::none && (refusable || why != Refusal::free_fall)) {
+            refuse(why);
             return false;
         }
         candidate_ = x;
@@ -803,6 +805,22 @@ class ControlLoop {
         share_ = {1, 0};
         ++counts_.followed;
         return true;
+    }
+
+    /// Why a setpoint is refused before anything is computed.
+    Refusal objection(const Setpoint<Robot> &x) const noexcept
+    {
+        if (!finite(x.q, x.qd, x.qdd, x.qddd, x.qdddd, x.W, x.Wd, x.Wdd))
+            return Refusal::not_finite;
+        if (!x.on_base)
+            return Refusal::none;
+        const BaseMotion<Scalar> &base = x.base;
+        if (!robot_.base_moves() || parameters_.linearize)
+            return Refusal::moving_base;
+        if (!finite(base.w, base.wd, base.wdd, base.wddd, base.f, base.fd, base.fdd))
+            return Refusal::not_finite;
+        const auto none = [](Scalar entry) { return entry == 0; };
+        return std::all_of(base.f.begin(), base.f.end(), none) ? Refusal::free_fall : Refusal::none;
     }
 
     /// The feedforward of the candidate, with the states of damped springs and of presliding friction.

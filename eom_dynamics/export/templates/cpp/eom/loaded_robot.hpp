@@ -72,6 +72,7 @@ class LoadedRobot {
     bool couples() const noexcept { return table_.transmission; }
     bool converts() const noexcept { return kernels_.drive_command.call; }
     bool carries() const noexcept { return kernels_.feedforward_with_payload.call; }
+    bool base_moves() const noexcept { return kernels_.feedforward_on_base.call; }
     bool linearizes() const noexcept { return kernels_.linearizing_setpoint.call; }
 
     static Scalar default_lead() noexcept { return 0; }
@@ -89,12 +90,17 @@ class LoadedRobot {
 
     void inverse_dynamics(const Setpoint<LoadedRobot> &x, Command<LoadedRobot> &y) const noexcept
     {
-        compute(x, y, x.loaded ? kernels_.inverse_dynamics_with_payload : kernels_.inverse_dynamics);
+        const Kernels &k = kernels_;
+        const Kernel &at_rest = x.loaded ? k.inverse_dynamics_with_payload : k.inverse_dynamics;
+        const Kernel &on_base = x.loaded ? k.inverse_dynamics_on_base_with_payload : k.inverse_dynamics_on_base;
+        compute(x, y, x.on_base ? on_base : at_rest);
     }
 
     void feedforward(const Setpoint<LoadedRobot> &x, Command<LoadedRobot> &y) const noexcept
     {
-        compute(x, y, x.loaded ? kernels_.feedforward_with_payload : kernels_.feedforward);
+        const Kernels &k = kernels_;
+        const Kernel &at_rest = x.loaded ? k.feedforward_with_payload : k.feedforward;
+        compute(x, y, !x.on_base ? at_rest : x.loaded ? k.feedforward_on_base_with_payload : k.feedforward_on_base);
     }
 
     template <class Motors, class Shafts>
@@ -245,6 +251,15 @@ class LoadedRobot {
             in(Vector::P) = x.P.data();
             in(Vector::Pd) = x.Pd.data();
             in(Vector::Pdd) = x.Pdd.data();
+            if (!x.on_base)
+                return;
+            in(Vector::w) = x.base.w.data();
+            in(Vector::wd) = x.base.wd.data();
+            in(Vector::wdd) = x.base.wdd.data();
+            in(Vector::wddd) = x.base.wddd.data();
+            in(Vector::f) = x.base.f.data();
+            in(Vector::fd) = x.base.fd.data();
+            in(Vector::fdd) = x.base.fdd.data();
         }
 
         void give(Command<LoadedRobot> &y) noexcept

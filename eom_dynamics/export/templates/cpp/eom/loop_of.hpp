@@ -137,6 +137,7 @@ class LoopOf : public AnyLoop {
     {
         Setpoint<Robot> &x = loop_.setpoints.draft().setpoint;
         x = robot_.rest();
+        x.base = {};
         return view<double>(x);
     }
 
@@ -200,8 +201,10 @@ class LoopOf : public AnyLoop {
     template <class Number, class Vectors>
     SetpointView<Number> view(Vectors &x) const noexcept
     {
+        auto &base = x.base;
         return {joints(x.q), joints(x.qd), joints(x.qdd), joints(x.qddd), joints(x.qdddd), tools(x.W), tools(x.Wd),
-                tools(x.Wdd), joints(x.k), joints(x.kd), joints(x.kdd), joints(x.deflection), motors(x.friction_state)};
+                tools(x.Wdd), joints(x.k), joints(x.kd), joints(x.kdd), joints(x.deflection), motors(x.friction_state),
+                base.w, base.wd, base.wdd, base.wddd, base.f, base.fd, base.fdd, &x.on_base};
     }
 
     void report() noexcept

@@ -64,6 +64,8 @@ enum class Refusal {
     suspect_stamp,     ///< its stamp repeats or goes back
     jump,              ///< further from the last command than limits of velocity, acceleration and jerk allow
     inconsistent,      ///< in the last window, a field is not the rate of the one before
+    moving_base,       ///< there is no code for a moving base, or feedback linearization, which is for one at rest
+    free_fall,         ///< the specific force of the base is exactly zero, as if it were not set
 };
 
 /// Checks that find a setpoint not plausible.

@@ -50,7 +50,8 @@ class References {
     bool read(double *values, std::int64_t now) noexcept
     {
         const std::size_t n = robot_.joint_count(), count = size();
-        Setpoint<Robot> next = robot_.rest();
+        Setpoint<Robot> &next = next_;
+        next = robot_.rest();
         const std::array<JointVector<Robot> *, 8> rows = {&next.q,     &next.qd, &next.qdd, &next.qddd,
                                                           &next.qdddd, &next.k,  &next.kd,  &next.kdd};
         for (std::size_t k = 0; k < count; ++k) {
@@ -67,7 +68,7 @@ class References {
         next_count_ = gap > 0 && gap <= LONGEST_GAP ? std::min(count_ + 1, 3) : 1;
         if (missing_derivatives == MissingDerivatives::fit)
             fit(next, static_cast<double>(gap) * 1e-9);
-        next_ = setpoint_ = next;
+        setpoint_ = next;
         advance(setpoint_, static_cast<typename Robot::Scalar>(-lead));
         next_time_ = now;
         return true;

@@ -58,7 +58,7 @@ enum class Vector : std::uint8_t {
     drive_position, drive_velocity, drive_effort, sent_effort, sent_effort_rate, share,
     theta, thetad, q_reference, qd_reference, qdd_reference, qddd_reference, qdddd_reference, gains, stiffness_gains,
     qdd_held, qddd_held, k_commanded, kd_commanded, kdd_commanded,
-    spring_effort, spring_effort_rate, stiffness, stiffness_rate,
+    spring_effort, spring_effort_rate, stiffness, stiffness_rate, w, wd, wdd, wddd, f, fd, fdd,
     count,
 };
 
@@ -76,6 +76,8 @@ struct Kernels {
     Kernel inverse_dynamics, inverse_dynamics_with_payload, feedforward, feedforward_with_payload, drive;
     Kernel filtered, presliding, drive_command, drive_command_with_payload, drive_state;
     Kernel linearizing_setpoint, linearizing_setpoint_with_payload;
+    Kernel inverse_dynamics_on_base, inverse_dynamics_on_base_with_payload;
+    Kernel feedforward_on_base, feedforward_on_base_with_payload;
 };
 
 /// Limits on one side, as those of a robot's type.

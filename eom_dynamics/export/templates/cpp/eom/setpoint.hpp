@@ -40,11 +40,36 @@ using WrenchVector = std::array<typename Robot::Scalar, 6 * Robot::tools>;
 template <class Robot>
 using PayloadVector = std::array<typename Robot::Scalar, 10 * Robot::tools>;
 
+/// Motion of the base, in its frame: angular velocity, rad/s, with three time derivatives, and specific force, what an
+/// accelerometer at its origin measures, m/s^2, with two.
+template <class Scalar>
+struct BaseMotion {
+    std::array<Scalar, 3> w{}, wd{}, wdd{}, wddd{}, f{}, fd{}, fdd{};
+};
+
+/// A motion of the base that may be there. One that is not is not assigned, so that setpoints without do not pay for it.
+template <class Scalar>
+struct OptionalBase {
+    OptionalBase() noexcept = default;
+    OptionalBase(const OptionalBase &) noexcept = default;
+    OptionalBase &operator=(const OptionalBase &other) noexcept
+    {
+        on_base = other.on_base;
+        if (on_base)
+            base = other.base;
+        return *this;
+    }
+
+    /// Read only if it is on_base, by robots with code for a moving base; otherwise the base is at rest.
+    BaseMotion<Scalar> base;
+    bool on_base = false;
+};
+
 /// Motion of the links with four time derivatives, tool wrenches, and what springs are commanded.
 ///
 /// SI units. W is the wrench that the robot exerts at each tool, in its frame: moment x y z, force x y z.
 template <class Robot>
-struct Setpoint {
+struct Setpoint : OptionalBase<typename Robot::Scalar> {
     JointVector<Robot> q{}, qd{}, qdd{}, qddd{}, qdddd{};
     WrenchVector<Robot> W{}, Wd{}, Wdd{};
     /// Commanded stiffness with time derivatives; read only at joints where it is commanded.
@@ -110,7 +135,8 @@ void advance(const std::array<std::array<Scalar, n> *, count> &rows, Scalar lead
         }
 }
 
-/// Moves a setpoint ahead by a time, s: motion, wrenches, commanded stiffness and payloads, by all their derivatives.
+/// Moves a setpoint ahead by a time, s: motion, wrenches, commanded stiffness, payloads and base, by all their
+/// derivatives.
 template <class Robot>
 void advance(Setpoint<Robot> &x, typename Robot::Scalar lead) noexcept
 {
@@ -122,6 +148,11 @@ void advance(Setpoint<Robot> &x, typename Robot::Scalar lead) noexcept
     advance(std::array<Joints *, 3>{&x.k, &x.kd, &x.kdd}, lead);
     if (x.loaded)
         advance(std::array<Payloads *, 3>{&x.P, &x.Pd, &x.Pdd}, lead);
+    if (x.on_base) {
+        using Vector = std::array<typename Robot::Scalar, 3>;
+        advance(std::array<Vector *, 4>{&x.base.w, &x.base.wd, &x.base.wdd, &x.base.wddd}, lead);
+        advance(std::array<Vector *, 3>{&x.base.f, &x.base.fd, &x.base.fdd}, lead);
+    }
 }
 
 #if EOM_EIGEN

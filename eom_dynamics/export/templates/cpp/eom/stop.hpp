@@ -32,7 +32,7 @@ void take(const State<Robot::joints> &state, Setpoint<Robot> &x) noexcept
             (*rows[k])[i] = static_cast<typename Robot::Scalar>(state[k][i]);
 }
 
-/// A motion to rest, with the wrench and the stiffness of its start.
+/// A motion to rest, with the wrench, the stiffness and the motion of the base of its start.
 template <class Robot>
 class Stop {
   public:
@@ -86,6 +86,10 @@ class Stop {
         take(state, x);
         settle(x.W, x.Wd, x.Wdd);
         settle(x.k, x.kd, x.kdd);
+        if (x.on_base) {
+            settle(x.base.w, x.base.wd, x.base.wdd, x.base.wddd);
+            settle(x.base.f, x.base.fd, x.base.fdd);
+        }
         return x;
     }
 
@@ -127,6 +131,30 @@ class Stop {
             x[i] += static_cast<Scalar>(T * (v * of_rate + T * a * of_second));
             xd[i] = static_cast<Scalar>(v * (1 - u * u * (3 - 2 * u)) + T * a * u * (1 - u) * (1 - u));
             xdd[i] = u < 1 ? static_cast<Scalar>(-6 * v * u * (1 - u) / T + a * (1 - u) * (1 - 3 * u)) : 0;
+        }
+    }
+
+    /// The same of one with three derivatives: degree six, C3.
+    template <class Values>
+    void settle(Values &x, Values &xd, Values &xdd, Values &xddd) const noexcept
+    {
+        const double T = std::max(piece_.end(), 0.0), u = T > 0 ? std::min(s_ / T, 1.0) : 1, r = 1 - u;
+        for (std::size_t i = 0; i < x.size(); ++i) {
+            const double v = static_cast<double>(xd[i]), a = T * static_cast<double>(xdd[i]);
+            const double j = T * T / 2 * static_cast<double>(xddd[i]);
+            const double of_rate = u * (1 - u * u * u * (2.5 - u * (3 - u)));
+            const double of_second = u * u * (0.5 - u * u * (1.5 - u * (1.6 - u / 2)));
+            const double of_third = u * u * u * (1.0 / 3 - u * (0.75 - u * (0.6 - u / 6)));
+            x[i] += static_cast<Scalar>(T * (v * of_rate + a * of_second + j * of_third));
+            xd[i] = static_cast<Scalar>(r * r * r * (v * (1 + u * (3 + 6 * u)) + u * (a * (1 + 3 * u) + u * j)));
+            xdd[i] = xddd[i] = 0;
+            if (u < 1) {
+                xdd[i] = static_cast<Scalar>(
+                    r * r / T * (-30 * v * u * u + a * (1 + u * (2 - 15 * u)) + j * u * (2 - 5 * u)));
+                xddd[i] = static_cast<Scalar>(
+                    r / (T * T) *
+                    (-60 * v * u * (1 - 2 * u) - 12 * a * u * (3 - 5 * u) + 2 * j * (1 - u * (8 - 10 * u))));
+            }
         }
     }
 
