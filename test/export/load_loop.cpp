@@ -2,6 +2,7 @@
 // Loads the loop of a robot as the controller of every robot does.
 //
 //     load_loop kernel PATH FINGERPRINT     prints the robot, then efforts and motor motion at the setpoint of stdin
+//     load_loop again PATH OTHER     prints OTHER, PATH, OTHER once it is copied to PATH, and PATH as it was
 //     load_loop command TIMEOUT ROBOT DESCRIPTION COMMAND...
 //     load_loop sizes     exits with 0 if robots with too many joints, motors or tools have no loop
 //
@@ -76,6 +77,15 @@ int main(int, char **argv)
             const auto loop = eom::load_loop(argv[2], argv[3]);
             print(*loop);
             return cycles(*loop);
+        }
+        if (std::string(argv[1]) == "again") {
+            print(*eom::load_loop(argv[3], ""));
+            const auto first = eom::load_loop(argv[2], "");
+            print(*first);
+            std::filesystem::copy_file(argv[3], argv[2], std::filesystem::copy_options::overwrite_existing);
+            print(*eom::load_loop(argv[2], ""));
+            print(*first);
+            return cycles(*first);
         }
         if (std::string(argv[1]) == "sizes") {
             eom::RobotTable most;

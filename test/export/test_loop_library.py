@@ -102,6 +102,17 @@ def test_libraries_that_are_refused(loader: Path, kernel: Path, tmp_path: Path) 
     assert done.stdout.count("0123") == 1
 
 
+def test_a_library_that_is_written_again(loader: Path, kernel: Path, tmp_path: Path) -> None:
+    """Loaded again, the path has the new robot, while a loop goes on with the code that it was made with."""
+    path = Path(shutil.copy(kernel, tmp_path))
+    setpoint = " ".join(["0.1"] * 10)
+    command = ["sh", "-c", f"echo {setpoint} | '{loader}' again '{path}' '{loop_library(robot('iiwa')).path}'"]
+    other, first, second, third, _, numbers = succeed(command, tmp_path).splitlines()
+    assert first == third and first.startswith(f"{NAME} ") and other == second and second.startswith("iiwa ")
+    y = ElasticArm(robot(NAME)).feedforward(*np.full((5, 2), 0.1))
+    np.testing.assert_allclose(np.array(numbers.split()[:2], float), y.tau, rtol=1e-12)
+
+
 def test_robots_that_are_too_large(loader: Path) -> None:
     assert loaded(loader, "sizes").returncode == 0
 

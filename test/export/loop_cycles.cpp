@@ -1,0 +1,1020 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cycles of the loop of an exported package, in whose folder of tests this is compiled, and that package's own test.
+#include <cstring>
+#include <thread>
+
+#define main main_of_package
+#include "test_control_loop.cpp"
+#undef main
+
+namespace {
+
+void mailbox()
+{
+    eom::Mailbox<int> own;
+    bool kept = !own.take();
+    for (int i = 1; i <= 3; ++i) {
+        own.draft() = i;
+        own.send();
+        kept = kept && own.waiting() && (i == 3 || own.take());
+    }
+    kept = kept && own.taken() == 2 && own.take() && own.taken() == 3 && !own.take();
+    for (int i = 4; i <= 9; ++i) {
+        own.draft() = i;
+        own.send();
+        kept = kept && own.taken() == 3;
+    }
+    expect(kept && own.take() && own.taken() == 9, "the message that was taken stays until the next one is");
+
+    eom::Mailbox<std::array<long, 64>> box;
+    constexpr long COUNT = 100000;
+    std::thread writer([&box] {
+        for (long i = 1; i <= COUNT; ++i) {
+            box.draft().fill(i);
+            box.send();
+        }
+    });
+    bool whole = true, later = true;
+    for (long last = 0; last < COUNT;) {
+        if (!box.take())
+            continue;
+        const std::array<long, 64> &message = box.taken();
+        for (const long value : message)
+            whole = whole && value == message[0];
+        later = later && message[0] > last;
+        last = message[0];
+    }
+    writer.join();
+    expect(whole && later, "messages between threads are whole and in order");
+}
+
+void parameters_that_cannot_be()
+{
+    bool refused = true;
+    const auto refuses = [&refused](const char *name, auto change) {
+        Loop loop;
+        eom::LoopParameters<Robot> parameters = unlimited();
+        parameters.setpoint_timeout = 0.1;
+        parameters.on_setpoint_loss = eom::LossPolicy::hold;
+        const bool good = loop.configure(parameters) == nullptr;
+        change(parameters);
+        const char *reason = loop.configure(parameters);
+        if (good && reason != nullptr && std::strstr(reason, name) != nullptr)
+            return;
+        std::printf("BAD  %s: %s\n", name, reason ? reason : "taken");
+        refused = false;
+    };
+    using Parameters = eom::LoopParameters<Robot>;
+    const std::pair<const char *, double Parameters::*> numbers[] = {
+        {"stop_duration", &Parameters::stop_duration},         {"ramp_duration", &Parameters::ramp_duration},
+        {"natural_frequency", &Parameters::natural_frequency}, {"consistency_tolerance", &Parameters::consistency_tolerance},
+        {"setpoint_timeout", &Parameters::setpoint_timeout},   {"setpoint_lifespan", &Parameters::setpoint_lifespan},
+        {"resume_distance", &Parameters::resume_distance},     {"max_start_delay", &Parameters::max_start_delay},
+        {"start_latency", &Parameters::start_latency},         {"start_tolerance", &Parameters::start_tolerance},
+        {"command_lead", &Parameters::command_lead},
+    };
+    for (const double value : {nan, inf, -inf, -1.0, 0.0, 1e-300, 1e300})
+        for (std::size_t k = 0; k < (value >= 0 && value < inf ? 4 : std::size(numbers)); ++k)
+            refuses(numbers[k].first, [=](auto &p) { p.*numbers[k].second = value; });
+    for (const double value : {nan, inf, -inf, -1.0}) {
+        refuses("stiffness_gains", [=](auto &p) { p.stiffness_gains[1] = value; });
+        refuses("motor_kp", [=](auto &p) { p.motor_kp[m - 1] = value; });
+        refuses("motor_kd", [=](auto &p) { p.motor_kd[0] = value; });
+        refuses("link_kp", [=](auto &p) { p.link_kp[n - 1] = value; });
+        refuses("link_kd", [=](auto &p) { p.link_kd[0] = value; });
+    }
+    refuses("stop_duration", [](auto &p) { p.stop_duration = 61; });
+    refuses("on_setpoint_loss", [](auto &p) { p.setpoint_timeout = 0; });
+    refuses("on_setpoint_loss", [](auto &p) { p.on_setpoint_loss = static_cast<eom::LossPolicy>(77); });
+    refuses("on_setpoint_loss", [](auto &p) { p.on_setpoint_loss = static_cast<eom::LossPolicy>(-1); });
+    for (const int value : {-1, 0, 4, 1001})
+        refuses("consistency_window", [=](auto &p) { p.consistency_window = value; });
+    for (const int value : {-1, 0, 5})
+        refuses("consistency_order", [=](auto &p) { p.consistency_order = value; });
+    for (const auto policy : {&Parameters::stamp_check, &Parameters::jump_check, &Parameters::consistency_check})
+        refuses("_check", [=](auto &p) { p.*policy = static_cast<eom::CheckPolicy>(3); });
+    refuses("on_clock_jump", [](auto &p) { p.on_clock_jump = static_cast<eom::JumpPolicy>(2); });
+    refuses("limits", [](auto &p) { p.limits = static_cast<eom::LimitPolicy>(4); });
+    expect(refused, "parameters out of their ranges are refused, with their names");
+}
+
+void plausibility()
+{
+    Loop loop;
+    eom::LoopParameters<Robot> parameters = unlimited();
+    parameters.stamp_check = parameters.jump_check = eom::CheckPolicy::refuse;
+    parameters.consistency_check = eom::CheckPolicy::warn;
+    parameters.consistency_window = 5;
+    loop.configure(parameters);
+    const auto follow_at = [&loop](const eom::Setpoint<Robot> &x, std::int64_t cycle) {
+        loop.refer(x, cycle * MILLISECOND);
+        return loop.update(cycle * MILLISECOND, 1e-3, {}).status == Status::fresh;
+    };
+    loop.restart({});
+    eom::Setpoint<Robot> x;
+    bool followed = true;
+    for (std::int64_t cycle = 1; cycle <= 12; ++cycle) {
+        x = wave(0.3 + 1e-3 * static_cast<double>(cycle));
+        x.qd[0] *= 2;
+        followed = follow_at(x, cycle) && followed;
+    }
+    expect(followed && loop.counts().inconsistent == 7 && loop.finding().check == eom::Check::consistency &&
+               loop.finding().field == 1 && loop.finding().joint == 0 && std::fabs(loop.finding().factor - 2) < 1e-3,
+           "a velocity that is not the rate of the position is reported");
+    expect(!follow_at(x, 12) && loop.refusal() == eom::Refusal::suspect_stamp && loop.counts().suspect_stamps == 1 &&
+               loop.finding().check == eom::Check::stamps,
+           "a stamp that repeats is refused");
+    loop.restart(at_rest());
+    expect(loop.finding().check == eom::Check::none && follow_at(x, 12), "a restart begins a new stream");
+
+    loop.restart(at_rest());
+    send(loop, swing(), 0);
+    run(loop, 0, 300);
+    send(loop, {}, 0, true);
+    run(loop, 300, 1000);
+    x.q[0] = 1e6;
+    followed = follow_at(x, 1000);
+    const double limit = Robot::upper.qd[0];
+    expect(followed == (limit > 1e6) && (followed || loop.refusal() == eom::Refusal::jump),
+           "a reference far from the end of a stop is refused");
+}
+
+void references()
+{
+    Loop loop;
+    loop.configure(unlimited());
+    loop.restart({});
+    expect(!loop.update(0, 1e-3, {}).valid && loop.output().status == Status::waiting, "no command without references");
+    loop.restart(at_rest());
+    const eom::LoopOutput<Robot> &y = loop.update(0, 1e-3, at_rest());
+    expect(y.valid && y.status == Status::waiting && y.setpoint.q == at_rest().q, "holds the position until they come");
+    eom::Measurement<Robot> motors = at_rest();
+    motors.links = false;
+    expect(!loop.restart(motors) &&
+               difference(loop.update(0, 1e-3, motors).command.motor_position, motors.motor_position) < 1e-7,
+           "position of the links from that of the motors");
+
+    eom::Command<Robot> direct;
+    eom::Setpoint<Robot> x = wave(0.3);
+    command_for(x, direct);
+    loop.refer(wave(0.3), 0);
+    loop.update(MILLISECOND, 1e-3, motors);
+    expect(y.status == Status::fresh && y.command.motor_effort == direct.motor_effort && y.motor_effort == direct.motor_effort,
+           "the bits of the feedforward");
+    for (std::size_t i = 0; i < m; ++i)
+        if (std::fabs(y.deflection[i]) > 1 + std::fabs(y.command.motor_position[i]))
+            expect(false, "deflections");
+    x.q[0] = nan;
+    loop.refer(x, 0);
+    loop.update(2 * MILLISECOND, 1e-3, motors);
+    expect(y.status == Status::held && y.motor_effort == direct.motor_effort && loop.counts().refused == 1 &&
+               loop.refusal() == eom::Refusal::not_finite,
+           "a reference that is not finite is refused, and the last command held");
+    x = wave(0.3);
+    x.on_base = true;
+    loop.refer(x, 0);
+    loop.update(2 * MILLISECOND, 1e-3, motors);
+    expect(y.status == Status::held && loop.counts().refused == 2 &&
+               loop.refusal() == (Robot::has_moving_base ? eom::Refusal::free_fall : eom::Refusal::moving_base),
+           "so is one on a base that falls, or without code for a moving base");
+
+    loop.setpoints.draft().setpoint = wave(0.4);
+    loop.setpoints.draft().stamp = 0;
+    loop.setpoints.send();
+    expect(loop.refer_to_mailbox() && !loop.refer_to_mailbox() && loop.reference().q == wave(0.4).q, "mailbox of setpoints");
+
+    eom::LoopParameters<Robot> old = unlimited();
+    old.setpoint_lifespan = 0.01;
+    loop.configure(old);
+    loop.refer(wave(0.4), 18 * MILLISECOND);
+    loop.update(19 * MILLISECOND, 1e-3, motors);
+    loop.refer(wave(0.5), MILLISECOND);
+    loop.update(20 * MILLISECOND, 1e-3, motors);
+    expect(loop.counts().refused == 3 && y.status == Status::fresh && y.setpoint.q == wave(0.4).q &&
+               loop.refusal() == eom::Refusal::too_old,
+           "an old reference is refused, and as none");
+}
+
+/// Largest change of the efforts in a cycle, ns, over a second without references, from the middle of a motion, relative
+/// to the largest effort.
+double largest_step(Loop &loop, eom::LossPolicy policy, Status during, Status after, std::int64_t cycle = MILLISECOND)
+{
+    const std::int64_t each = MILLISECOND / cycle;
+    eom::LoopParameters<Robot> parameters = unlimited();
+    parameters.setpoint_timeout = 0.05;
+    parameters.on_setpoint_loss = policy;
+    parameters.stop_duration = parameters.ramp_duration = 0.4;
+    if (loop.configure(parameters) != nullptr)
+        return inf;
+    loop.restart({});
+    loop.refer(wave(0.3), 0);
+    double largest = 0, scale = 1;
+    eom::MotorVector<Robot> last = loop.update(0, 1e-3, {}).motor_effort;
+    for (std::int64_t i = 1; i <= 1000 * each; ++i) {
+        const eom::LoopOutput<Robot> &y = loop.update(i * cycle, static_cast<double>(cycle) * 1e-9, {});
+        if (y.status != (i < 50 * each ? Status::fresh : i < 450 * each ? during : after))
+            return inf;
+        for (std::size_t j = 0; j < m; ++j)
+            largest = std::fmax(largest, std::fabs(y.motor_effort[j] - last[j]));
+        for (const double effort : y.motor_effort)
+            scale = std::fmax(scale, std::fabs(effort));
+        last = y.motor_effort;
+    }
+    return largest / scale;
+}
+
+/// Whether the efforts change without a step: in short cycles a steep slope, of dry friction or a table, is none.
+bool is_without_step(Loop &loop, eom::LossPolicy policy, Status during, Status after)
+{
+    for (const std::int64_t cycle : {MILLISECOND, MILLISECOND / 10, MILLISECOND / 100})
+        if (largest_step(loop, policy, during, after, cycle) <= 0.1)
+            return true;
+    return false;
+}
+
+/// References of a controller that writes some rows of a motion, each millisecond.
+void references_that_are_incomplete()
+{
+    constexpr double none = std::numeric_limits<double>::quiet_NaN();
+    eom::References<Robot> references;
+    std::array<double, eom::References<Robot>::capacity> values;
+    const eom::Spline<n> spline = swing();
+    std::int64_t now = MILLISECOND;
+    eom::State<n> state;
+    const auto write = [&](std::size_t rows) {
+        values.fill(none);
+        spline.evaluate(static_cast<double>(now) * 1e-9, state);
+        for (std::size_t k = 0; k < rows; ++k)
+            std::copy(state[k].begin(), state[k].end(), values.begin() + k * n);
+        now += MILLISECOND;
+        const bool complete = references.read(values.data(), now - MILLISECOND);
+        if (complete)
+            references.keep();
+        return complete;
+    };
+    const eom::Setpoint<Robot> &x = references.setpoint();
+    constexpr eom::JointVector<Robot> still{};
+    expect(write(5) && x.q == state[0] && x.qddd == state[3] && x.qdddd == state[4] && x.k == Robot::nominal_stiffness,
+           "a complete reference is taken as it is");
+    expect(std::all_of(values.begin(), values.end(), [](double value) { return std::isnan(value); }),
+           "references that were read are cleared");
+    expect(write(3) && x.qdd == state[2] && x.qddd == still && x.qdddd == still,
+           "jerk and snap that are missing are zero");
+    const auto before = x.q;
+    expect(!write(2) && x.q == before && references.missing()[2 * n] && !references.missing()[2 * n - 1],
+           "a reference without accelerations is none");
+
+    references.missing_derivatives = eom::MissingDerivatives::fit;
+    references.restart();
+    now = 300 * MILLISECOND;
+    expect(write(3) && x.qddd == still, "the first reference has no slope");
+    // A slope is that of the middle between two references.
+    const auto before_last = [&](double milliseconds) {
+        spline.evaluate(static_cast<double>(now - MILLISECOND) * 1e-9 - milliseconds * 1e-3, state);
+        return state;
+    };
+    expect(write(3) && difference(x.qddd, before_last(0.5)[3]) < 1e-4 && x.qdddd == still,
+           "the second one has that of accelerations");
+    expect(write(3) && difference(x.qddd, before_last(0.5)[3]) < 1e-4 && difference(x.qdddd, before_last(1)[4]) < 1e-4,
+           "the third one that of jerks, too");
+    now += MILLISECOND;
+    expect(write(3) && difference(x.qddd, before_last(1)[3]) < 1e-4, "a cycle without a reference makes a longer slope");
+    write(4);
+    expect(write(4) && x.qddd == state[3] && difference(x.qdddd, before_last(0.5)[4]) < 1e-4, "a jerk is taken as it is");
+    now += 200 * MILLISECOND;
+    expect(write(3) && x.qddd == still, "after a long gap there is no slope");
+    references.lead = 1e-3;
+    expect(write(5) && difference(x.q, before_last(1)[0]) < 1e-12 && difference(x.qd, before_last(1)[1]) < 1e-9,
+           "a reference that is ahead is taken back");
+}
+
+/// Slopes of references begin at those that are followed: one that is refused is as none.
+void references_that_are_refused()
+{
+    eom::LoopOf<Robot> disturbed(eom::facts_of<Robot>("")), other(eom::facts_of<Robot>(""));
+    const double zero = 0;
+    const eom::Span<const double> none(&zero, 1);
+    const double zeros[2] = {};
+    const eom::Gains gains{none, none, none, none, {zeros, 2}};
+    bool same = true;
+    for (eom::LoopOf<Robot> *loop : {&disturbed, &other}) {
+        eom::LoopSettings settings = unlimited();
+        settings.limits = eom::LimitPolicy::warn;
+        same = !loop->configure(settings, gains, eom::MissingDerivatives::fit, 1e-3, false, false) && same;
+        same = !loop->restart(0) && same;
+    }
+    for (std::int64_t i = 1; i < 100; ++i) {
+        const eom::Setpoint<Robot> x = wave(1e-3 * static_cast<double>(i));
+        for (eom::LoopOf<Robot> *loop : {&disturbed, &other}) {
+            std::array<double, eom::References<Robot>::capacity> values;
+            values.fill(nan);
+            std::copy(x.q.begin(), x.q.end(), values.begin());
+            std::copy(x.qd.begin(), x.qd.end(), values.begin() + n);
+            std::copy(x.qdd.begin(), x.qdd.end(), values.begin() + 2 * n);
+            if (i % 10 == 5)
+                values[i % 20 == 5 ? 2 * n : 0] = loop == &other ? nan : inf;
+            loop->read_references(values.data(), i * MILLISECOND);
+            loop->update(i * MILLISECOND, 1e-3);
+        }
+        same = same && std::equal(disturbed.output.tau.begin(), disturbed.output.tau.end(), other.output.tau.begin()) &&
+               std::equal(disturbed.output.taudd.begin(), disturbed.output.taudd.end(), other.output.taudd.begin());
+    }
+    expect(same && disturbed.state.counts.refused == 10, "references that are refused make no slopes");
+}
+
+void timeouts()
+{
+    Loop loop;
+    const eom::LoopOutput<Robot> &y = loop.output();
+    eom::Setpoint<Robot> x = wave(0.3);
+    expect(largest_step(loop, eom::LossPolicy::none, Status::held, Status::held) == 0, "loss: the last command stays");
+    loop.refer(wave(0.3), 0);
+    expect(loop.update(1001 * MILLISECOND, 1e-3, {}).status == Status::fresh, "a new reference is followed");
+    expect(is_without_step(loop, eom::LossPolicy::hold, Status::stopping, Status::held),
+           "loss: comes to rest without a step of the efforts");
+    eom::Setpoint<Robot> back = y.setpoint;
+    back.q[0] += 0.11;
+    loop.refer(back, 0);
+    expect(loop.update(1001 * MILLISECOND, 1e-3, {}).status == Status::held &&
+               loop.refusal() == eom::Refusal::far_from_hold,
+           "a reference far from it is refused");
+    back.q[0] -= 0.02;
+    loop.refer(back, 0);
+    expect(loop.update(1002 * MILLISECOND, 1e-3, {}).status == Status::fresh, "a near one ends it");
+    const bool smooth = is_without_step(loop, eom::LossPolicy::ramp, Status::ramping, Status::held);
+    expect(smooth && y.motor_effort == eom::MotorVector<Robot>{}, "loss: efforts go to zero");
+    expect(loop.counts().timeouts == 1, "a loss is counted once");
+    loop.refer(wave(0.3), 0);
+    expect(loop.update(1001 * MILLISECOND, 1e-3, {}).status == Status::held && loop.refusal() == eom::Refusal::released,
+           "no reference is followed after a ramp");
+    eom::LoopParameters<Robot> released = unlimited();
+    released.on_setpoint_loss = eom::LossPolicy::ramp;
+    released.setpoint_timeout = 0.05;
+    released.effort_on_deactivate = eom::EffortOnDeactivate::gravity;
+    expect(!loop.configure(released) && loop.release({}).effort == eom::MotorVector<Robot>{},
+           "nor do efforts come back where the loop is switched off");
+    expect(largest_step(loop, eom::LossPolicy::deactivate, Status::lost, Status::lost) == 0, "loss: asks for the end");
+    // References that are all refused do not keep the timeout away.
+    eom::LoopParameters<Robot> parameters = unlimited();
+    parameters.setpoint_timeout = 0.05;
+    parameters.on_setpoint_loss = eom::LossPolicy::hold;
+    loop.configure(parameters);
+    loop.restart({});
+    follow(loop, x, 0);
+    x.qd[0] = inf;
+    for (std::int64_t i = 1; i <= 100; ++i) {
+        follow(loop, x, i);
+    }
+    expect(y.status == Status::stopping, "a storm of NaN is as none");
+    // A timeout of less than a nanosecond is one.
+    parameters.setpoint_timeout = 1e-10;
+    loop.configure(parameters);
+    loop.restart({});
+    follow(loop, wave(0.3), 0);
+    run(loop, 1, 4);
+    expect(y.status == Status::stopping && loop.counts().timeouts == 1, "the shortest timeout finds a loss");
+    parameters.setpoint_timeout = 0.05;
+    loop.configure(parameters);
+    // The first cycle after a stall takes the reference that waits.
+    loop.restart({});
+    follow(loop, wave(0.3), 0);
+    loop.update(1000 * MILLISECOND, 1e-3, {});
+    follow(loop, wave(0.3), 1001);
+    expect(y.status == Status::fresh && loop.counts().timeouts == 0, "a stall is no loss");
+}
+
+void restarts()
+{
+    Loop loop;
+    loop.configure(unlimited());
+    const eom::LoopOutput<Robot> &y = loop.output();
+    const auto move = [&] {
+        for (std::int64_t i = 0; i <= 500; ++i)
+            follow(loop, wave(1e-3 * static_cast<double>(i)), i);
+    };
+    loop.restart({});
+    move();
+    loop.restart({}, 500 * MILLISECOND + 1);
+    run(loop, 501, 502);
+    expect(y.status == Status::stopping && difference(y.setpoint.q, wave(0.501).q) < 1e-12,
+           "a restart between two cycles goes on without a step");
+    run(loop, 502, 1000);
+    expect(y.status == Status::held && y.setpoint.qd == eom::JointVector<Robot>{}, "and comes to rest");
+    loop.restart({}, 999 * MILLISECOND + eom::LONGEST_GAP);
+    expect(!y.valid, "a later one forgets the command");
+    move();
+    loop.restart(at_rest(), 500 * MILLISECOND + 1);
+    expect(y.status == Status::waiting && y.setpoint.q == at_rest().q, "one of an arm that is elsewhere holds that");
+
+    // Motors are where they were commanded to be a lead ago.
+    eom::LoopParameters<Robot> ahead = unlimited();
+    ahead.command_lead = 0.1;
+    expect(!loop.configure(ahead), "a lead");
+    loop.restart({});
+    move();
+    eom::Measurement<Robot> behind;
+    eom::Setpoint<Robot> x = wave(0.5);
+    eom::Command<Robot> command;
+    command_for(x, command);
+    behind.motor_position = command.motor_position;
+    behind.motor_velocity = command.motor_velocity;
+    behind.motors = true;
+    loop.restart(behind, 500 * MILLISECOND + 1);
+    run(loop, 501, 502);
+    expect(y.status == Status::stopping && difference(y.setpoint.qdd, wave(0.501).qdd) < 0.01,
+           "one of motors behind a command with a lead goes on");
+
+    // Of an arm that went on without a command, or was stopped.
+    loop.configure(unlimited());
+    eom::Measurement<Robot> other;
+    other.links = true;
+    other.q = wave(0.5).q;
+    for (const double rate : {1.0, -0.3, 0.02}) {
+        for (const std::int64_t pause : {5, 1000}) {
+            loop.restart({});
+            move();
+            other.qd = wave(0.5).qd;
+            for (double &value : other.qd)
+                value = rate;
+            const std::int64_t now = (500 + pause) * MILLISECOND;
+            const char *reason = loop.restart(other, now);
+            bool smooth = !reason && y.valid && y.status == Status::stopping && (pause < 10 || y.setpoint.qd == other.qd);
+            eom::JointVector<Robot> last = y.setpoint.qd;
+            for (std::int64_t i = 1; i <= 600; ++i) {
+                loop.update(now + i * MILLISECOND, 1e-3, {});
+                smooth = smooth && difference(y.setpoint.qd, last) < 0.01;
+                last = y.setpoint.qd;
+            }
+            expect(smooth && y.status == Status::held && difference(last, std::array<double, n>{}) < 1e-12 &&
+                       std::fabs(y.setpoint.q[0] - other.q[0] - 0.15 * rate) < (pause < 10 ? 0.1 : 1e-9),
+                   "an arm that moves comes to rest from its measured motion");
+        }
+    }
+}
+
+/// Motor efforts that are sent for a command.
+template <class R>
+eom::MotorVector<R> sent_effort(const eom::Setpoint<R> &x, const eom::Command<R> &y)
+{
+    eom::DriveCommand<R> sent;
+    sent.effort = y.motor_effort;
+    if constexpr (R::has_drives)
+        R::drive_command(x, y, y.motor_effort, y.tau, {1, 0}, sent);
+    return sent.effort;
+}
+
+/// What remains where the loop is switched off in motion, and that the loop goes on where it is restarted at once.
+void switched_off()
+{
+    using Efforts = eom::EffortOnDeactivate;
+    for (const Efforts efforts : {Efforts::zero, Efforts::gravity, Efforts::keep}) {
+        eom::LoopParameters<Robot> parameters = unlimited();
+        parameters.motor_kp.fill(10);
+        parameters.effort_on_deactivate = efforts;
+        Loop loop;
+        loop.configure(parameters);
+        const eom::LoopOutput<Robot> &y = loop.output();
+        eom::Measurement<Robot> measured = at_rest();
+        expect(loop.release(measured).velocity == eom::MotorVector<Robot>{}, "what is not commanded may be switched off");
+        loop.restart(measured);
+        loop.refer(wave(0.3), 0);
+        loop.update(0, 1e-3, measured);
+        const auto last = y.sent_motor_position();
+        const auto effort = y.sent_motor_effort();
+        eom::Setpoint<Robot> there;
+        eom::Command<Robot> gravity;
+        there.q = measured.q = wave(0.35).q;
+        command_for(there, gravity);
+        const eom::DriveCommand<Robot> sent = loop.release(measured);
+        const auto expected = efforts == Efforts::keep      ? effort
+                              : efforts == Efforts::gravity ? sent_effort(there, gravity)
+                                                            : eom::MotorVector<Robot>{};
+        expect(sent.effort == expected && sent.position == last && sent.velocity == eom::MotorVector<Robot>{},
+               "switched off, positions and the efforts of effort_on_deactivate remain");
+        measured.q = wave(0.3).q;
+        measured.motor_position = y.command.motor_position;
+        loop.restart(measured, 1);
+        expect(y.sent_motor_position() == last && y.sent_motor_effort() == effort, "and all of them once it is on again");
+    }
+}
+
+/// Nothing of what is refused changes later commands: those of a loop that did not get it.
+void refusals()
+{
+    eom::LoopParameters<Robot> parameters = unlimited();
+    parameters.limits = eom::LimitPolicy::refuse;
+    parameters.setpoint_lifespan = 0.05;
+    parameters.setpoint_timeout = 0.03;
+    parameters.on_setpoint_loss = eom::LossPolicy::hold;
+    parameters.resume_distance = 0.05;
+    parameters.stop_duration = 0.05;
+    Loop disturbed, other;
+    disturbed.configure(parameters);
+    other.configure(parameters);
+    const std::int64_t start = 1'700'000'000'000'000'000;
+    bool same = true;
+    std::uint64_t refused = 0;
+    for (std::int64_t i = 0; i < 400; ++i) {
+        const std::int64_t now = start + i * MILLISECOND;
+        for (Loop *loop : {&disturbed, &other})
+            if (i == 5) { // where there are payloads
+                loop->payloads.draft().at_tool[0].mass = 0.1;
+                loop->payloads.send();
+            }
+        eom::Setpoint<Robot> x = wave(2e-3 * static_cast<double>(i) - (i > 150 ? 0.1 : 0)); // lost from 100 to 150
+        std::int64_t stamp = now;
+        if (i % 10 == 7 || (i >= 100 && i < 150)) {
+            const std::int64_t kind = i / 10 % 5;
+            stamp += (kind == 0 ? -10'000 : 10'000) * MILLISECOND;
+            if (kind == 1)
+                x.q[0] = nan;
+            if (kind == 2)
+                x.W[3] = inf;
+            if (kind >= 3)
+                x.q[n - 1] += kind == 3 ? 1e3 : 1e305; // over limits, if there are any
+            if (kind == 3 && i < 100)
+                x.qd[0] = 1e200;
+            disturbed.refer(x, stamp);
+            const std::uint64_t before = disturbed.counts().refused;
+            disturbed.update(now, 1e-3, {});
+            refused += disturbed.counts().refused - before;
+            if (disturbed.counts().refused == before) {
+                other.refer(x, stamp);
+            }
+            other.update(now, 1e-3, {});
+        } else {
+            for (Loop *loop : {&disturbed, &other}) {
+                loop->refer(x, stamp);
+                loop->update(now, 1e-3, {});
+            }
+        }
+        const auto &a = disturbed.output(), &b = other.output();
+        same = same && a.command.tau == b.command.tau && a.command.motor_effort == b.command.motor_effort &&
+               a.sent_motor_position() == b.sent_motor_position() && a.deflection == b.deflection &&
+               a.setpoint.qd == b.setpoint.qd && disturbed.counts().timeouts == other.counts().timeouts;
+    }
+    expect(same && refused > 40, "what is refused changes nothing");
+}
+
+void trajectories()
+{
+    Loop loop;
+    loop.configure(unlimited());
+    loop.restart(at_rest());
+    const eom::LoopOutput<Robot> &y = loop.output();
+    const std::int64_t start = 1'700'000'000'000'000'000;
+    send(loop, swing(), start + 100 * MILLISECOND);
+    eom::Spline<n> expected = swing();
+    double error = 0, jump = 0;
+    eom::JointVector<Robot> last{}, last_rate{};
+    for (std::int64_t i = 0; i < 2500; ++i) {
+        loop.update(start + i * MILLISECOND, 1e-3, at_rest());
+        eom::State<n> state;
+        expected.evaluate(static_cast<double>(i - 100) * 1e-3, state);
+        error = std::fmax(error, std::fmax(difference(y.setpoint.q, state[0]), difference(y.setpoint.qdddd, state[4])));
+        for (std::size_t j = 0; j < n; ++j)
+            jump = std::fmax(jump, std::fabs(y.setpoint.q[j] - last[j]));
+        last = y.setpoint.q;
+    }
+    expect(error <= 1e-12 && jump < 1e-3, "a trajectory is played from its own time on");
+    expect(!loop.playing() && y.status == Status::held, "and held at its end");
+
+    // Another one takes over in the middle.
+    send(loop, swing(), 0);
+    jump = 0;
+    for (std::int64_t i = 0; i < 2500; ++i) {
+        if (i == 600) {
+            // The same path, with a little offset, and a knot soon.
+            eom::State<n> from, to, rest{};
+            swing().evaluate(0.605, from);
+            swing().evaluate(0.9, to);
+            from[0][0] += 0.004;
+            to[0][0] += 0.004;
+            rest[0][0] = 0.3;
+            eom::Spline<n> other;
+            other.assign({0.0, 0.295, 1.5}, {from, to, rest});
+            send(loop, other, 0);
+        }
+        loop.update(start + (3000 + i) * MILLISECOND, 1e-3, at_rest());
+        for (std::size_t j = 0; j < n && i > 0; ++j)
+            jump = std::fmax(jump, std::fabs(y.setpoint.qd[j] - last_rate[j]));
+        last_rate = y.setpoint.qd;
+    }
+    expect(jump < 0.02 && std::fabs(y.setpoint.q[0] - 0.3) < 1e-12, "a trajectory takes over from another one without a jump");
+    expect(loop.counts().refused == 0, "nothing was refused");
+
+    send(loop, swing(0, 0.1), 0);
+    loop.update(start + 6000 * MILLISECOND, 1e-3, at_rest());
+    expect(loop.refusal() == eom::Refusal::starts_away && !loop.playing(), "one that starts elsewhere is refused");
+    loop.refer(wave(0), 0);
+    loop.update(start + 6001 * MILLISECOND, 1e-3, at_rest());
+    expect(y.status == Status::fresh && y.setpoint.q == wave(0).q, "setpoints follow where no trajectory is played");
+
+    // An empty one brings it to rest.
+    loop.restart(at_rest());
+    send(loop, swing(), 0);
+    run(loop, 0, 500, at_rest(), start);
+    send(loop, swing(), 0, true);
+    run(loop, 500, 700, at_rest(), start);
+    const bool slowing = y.status == Status::stopping && y.setpoint.qd != eom::JointVector<Robot>{};
+    run(loop, 700, 1200, at_rest(), start);
+    expect(slowing && y.setpoint.qd == eom::JointVector<Robot>{}, "an empty trajectory brings it to rest");
+}
+
+/// References that move, a trajectory along them that replaces them after a pause, ms: largest change of a velocity.
+double rate_jump(std::int64_t pause)
+{
+    Loop loop;
+    loop.configure(unlimited());
+    loop.restart(at_rest());
+    const eom::LoopOutput<Robot> &y = loop.output();
+    std::int64_t i = 0;
+    for (; i < 100; ++i) {
+        eom::Setpoint<Robot> reference;
+        reference.q.fill(static_cast<Robot::Scalar>(3e-4 * static_cast<double>(i)));
+        reference.qd.fill(static_cast<Robot::Scalar>(0.3));
+        follow(loop, reference, i);
+    }
+    run(loop, i, i + pause);
+    i += pause;
+    eom::State<n> from{}, to{};
+    from[0].fill(3e-2);
+    to[0].fill(0.15);
+    // After a pause, at rest where the last one was.
+    from[1].fill(pause ? 0 : 0.3);
+    eom::Spline<n> along;
+    along.assign({0.0, 0.4}, {from, to});
+    send(loop, along, 0);
+    double jump = 0;
+    for (const std::int64_t end = i + 500; i < end; ++i) {
+        const eom::JointVector<Robot> last = y.setpoint.qd;
+        loop.update(i * MILLISECOND, 1e-3, {});
+        if (i > 100 + pause || !pause)
+            jump = std::fmax(jump, difference(y.setpoint.qd, last));
+    }
+    return loop.counts().refused ? inf : jump;
+}
+
+void trajectories_that_replace_references()
+{
+    expect(rate_jump(0) < 0.02 && rate_jump(200) < 0.02, "a trajectory takes over from moving references without a jump");
+}
+
+/// A motion from a position that is not 0, at rest at both ends.
+eom::Spline<n> remote(double start = 0)
+{
+    eom::State<n> from{}, to{};
+    from[0].fill(0.5);
+    to[0].fill(0.7);
+    eom::Spline<n> spline;
+    spline.assign({start, start + 1}, {from, to});
+    return spline;
+}
+
+/// Largest step of a joint along a trajectory that starts after a delay, over a jump of the clock, and ends in a cycle; ms.
+/// One that does not end there, at rest and with all of its motion, has an infinite step.
+double step_over_jump(std::int64_t delay, std::int64_t at, std::int64_t jump, std::int64_t end,
+                      eom::JumpPolicy policy = eom::JumpPolicy::hold)
+{
+    Loop loop;
+    eom::LoopParameters<Robot> parameters = unlimited();
+    parameters.on_clock_jump = policy;
+    loop.configure(parameters);
+    loop.restart(at_rest());
+    const std::int64_t start = 100000 * MILLISECOND;
+    send(loop, swing(), start + delay * MILLISECOND);
+    eom::JointVector<Robot> last{};
+    double largest = 0, furthest = 0;
+    std::int64_t played = 0;
+    for (std::int64_t i = 0; i < 3000; ++i) {
+        const std::int64_t now = start + (i < at ? i : i + jump) * MILLISECOND;
+        const eom::LoopOutput<Robot> &y = loop.update(now, 1e-3, at_rest());
+        for (std::size_t j = 0; j < n; ++j) {
+            largest = std::fmax(largest, std::fabs(y.setpoint.q[j] - last[j]));
+            furthest = std::fmax(furthest, y.setpoint.q[j]);
+        }
+        last = y.setpoint.q;
+        if (loop.playing())
+            played = i;
+    }
+    const bool whole = std::fabs(furthest - 0.2) < 1e-6 && difference(last, eom::JointVector<Robot>{}) < 1e-12;
+    const bool stopped = end == at - 1 && (delay > 0 || loop.output().status == Status::held);
+    return (whole || stopped) && std::abs(played - end) <= 2 ? largest : inf;
+}
+
+void trajectories_over_jumps_of_the_clock()
+{
+    const double undisturbed = step_over_jump(0, 500, 0, 2000);
+    for (const std::int64_t jump : {200, 10000}) {
+        expect(step_over_jump(0, 500, jump, 2000) <= 1.001 * undisturbed, "a trajectory goes on after a jump of the clock");
+        expect(step_over_jump(0, 500, jump, 499, eom::JumpPolicy::stop) <= 1.001 * undisturbed, "or ends");
+    }
+    expect(step_over_jump(0, 500, -50, 2050) <= 1.001 * undisturbed, "it pauses where the clock goes back a little");
+    expect(step_over_jump(0, 500, -10000, 499) <= 1.001 * undisturbed, "and ends where it goes back further");
+    expect(step_over_jump(700, 300, 1000, 2700) <= 1.001 * undisturbed, "it starts later after a jump past its start");
+    expect(step_over_jump(700, 300, 300, 2400, eom::JumpPolicy::stop) <= 1.001 * undisturbed, "and as ever before it");
+}
+
+/// Whether a trajectory is played exactly, and nothing is commanded before it starts.
+bool plays(Loop &loop, const eom::Measurement<Robot> &measured, double start, std::int64_t delay)
+{
+    const std::int64_t now = 1'700'000'000'000'000'000;
+    send(loop, remote(start), delay ? now + delay * MILLISECOND : 0);
+    const auto first = static_cast<std::int64_t>(std::lround(start * 1e3)) + delay;
+    bool same = true;
+    for (std::int64_t i = 0; i <= first + 1000; ++i) {
+        const eom::LoopOutput<Robot> &y = loop.update(now + i * MILLISECOND, 1e-3, measured);
+        if (i < first) {
+            same = same && !y.valid && y.status == Status::waiting && y.setpoint.q == eom::JointVector<Robot>{};
+            continue;
+        }
+        eom::State<n> state;
+        remote(start).evaluate(static_cast<double>(i - delay) * 1e-3, state);
+        same = same && y.valid && y.status == Status::fresh && difference(y.setpoint.q, state[0]) < 1e-12 &&
+               difference(y.setpoint.qd, state[1]) < 1e-12 && difference(y.setpoint.qdddd, state[4]) < 1e-11;
+    }
+    return same && loop.counts().refused == 0;
+}
+
+void trajectories_from_an_unknown_position()
+{
+    Loop never_started;
+    never_started.configure(unlimited());
+    expect(plays(never_started, {}, 0, 0), "without a restart, a trajectory is played as it is");
+    eom::LoopParameters<Robot> parameters = unlimited();
+    parameters.setpoint_timeout = 0.02;
+    parameters.on_setpoint_loss = eom::LossPolicy::hold;
+    Loop loop;
+    loop.configure(parameters);
+    loop.restart({});
+    expect(plays(loop, {}, 0, 0), "without a measured position, a trajectory is played as it is");
+    loop.restart({});
+    expect(plays(loop, {}, 0.3, 0), "and nothing is commanded before its first knot");
+    loop.restart({});
+    expect(plays(loop, {}, 0, 100), "or before its stamp");
+
+    eom::Measurement<Robot> failed = at_rest();
+    failed.q.fill(nan);
+    const eom::LoopOutput<Robot> &y = loop.output();
+    loop.restart(failed);
+    send(loop, remote(), 0);
+    loop.update(0, 1e-3, failed);
+    expect(y.status == Status::fresh && difference(y.setpoint.q, std::array<double, n>{}) >= 0.5,
+           "or where the measured position is not finite");
+
+    // What has not started commands nothing when it ends.
+    loop.restart({});
+    send(loop, remote(), 100 * MILLISECOND);
+    loop.update(MILLISECOND, 1e-3, {});
+    send(loop, remote(), 0, true);
+    run(loop, 2, 300);
+    expect(!loop.playing() && !y.valid && loop.counts().timeouts == 0, "a stop before the start commands nothing");
+    loop.restart({});
+    send(loop, remote(), 100 * MILLISECOND);
+    loop.update(MILLISECOND, 1e-3, {});
+    send(loop, remote(), -2000 * MILLISECOND);
+    run(loop, 2, 300);
+    expect(loop.playing() && loop.refusal() == eom::Refusal::ended && loop.counts().refused == 1,
+           "one whose successor is refused is played");
+    loop.restart({});
+    send(loop, remote(), 50 * MILLISECOND);
+    loop.update(MILLISECOND, 1e-3, {});
+    send(loop, swing(0, 0.1), 60 * MILLISECOND);
+    run(loop, 2, 561);
+    eom::State<n> state;
+    swing(0, 0.1).evaluate(0.5, state);
+    expect(loop.counts().refused == 0 && difference(y.setpoint.q, state[0]) < 1e-12, "and another one may replace it");
+    // Its first setpoint is refused.
+    eom::State<n> large{};
+    large[0].fill(0.5);
+    large[1].fill(1e300);
+    eom::Spline<n> wild;
+    wild.assign({0, 1}, {large, large});
+    loop.restart({});
+    send(loop, wild, 0);
+    run(loop, 0, 300);
+    expect(!loop.playing() && !y.valid && loop.refusal() == eom::Refusal::not_finite, "a refused one commands nothing");
+    follow(loop, wave(0.3), 301);
+    expect(y.status == Status::fresh, "after which setpoints are followed from anywhere");
+    // It has moved on since its stamp.
+    loop.restart({});
+    send(loop, remote(), 500 * MILLISECOND);
+    loop.update(1000 * MILLISECOND, 1e-3, {});
+    expect(!loop.playing() && !y.valid && loop.refusal() == eom::Refusal::under_way,
+           "one that has left its first knot is refused");
+}
+
+void trajectories_behind_another_controller()
+{
+    Loop loop;
+    loop.configure(unlimited());
+    loop.restart(at_rest());
+    const auto sent = [&loop](std::int64_t cycle, bool led) {
+        if (led)
+            loop.refer({}, 0, true);
+        send(loop, swing(), 0);
+        loop.update(cycle * MILLISECOND, 1e-3, at_rest());
+        return loop.playing();
+    };
+    expect(!sent(0, true) && loop.refusal() == eom::Refusal::led && loop.output().status == Status::fresh &&
+               loop.counts().refused == 1,
+           "a trajectory is refused while a controller in front writes references, which are followed");
+    expect(sent(1, false) && loop.counts().refused == 1, "but not where it writes none");
+}
+
+void trajectories_that_start_too_late()
+{
+    Loop loop;
+    loop.configure(unlimited());
+    const std::int64_t now = 1'700'000'000'000'000'000;
+    const auto starts = [&](const eom::Spline<n> &spline, std::int64_t stamp) {
+        loop.restart(at_rest());
+        send(loop, spline, stamp);
+        loop.update(now, 1e-3, at_rest());
+        return (loop.playing() || loop.waiting()) && loop.refusal() == eom::Refusal::none;
+    };
+    expect(starts(swing(), now + 60'000 * MILLISECOND) && starts(swing(60), 0), "a trajectory may start in a minute");
+    expect(!starts(swing(), now + 60'001 * MILLISECOND) && loop.refusal() == eom::Refusal::too_far_ahead &&
+               !starts(swing(60.001), 0) && !starts(swing(31), now + 30'000 * MILLISECOND) &&
+               starts(swing(-3600), now + 3'600'000 * MILLISECOND),
+           "one that starts later is refused");
+    eom::LoopParameters<Robot> parameters = unlimited();
+    parameters.max_start_delay = 5;
+    loop.configure(parameters);
+    expect(starts(swing(5), 0) && !starts(swing(6), 0), "by max_start_delay");
+}
+
+/// What hosts call that judge trajectories, or know of losses.
+void hosts()
+{
+    Loop loop;
+    eom::LoopParameters<Robot> parameters = unlimited();
+    parameters.setpoint_timeout = 1;
+    parameters.on_setpoint_loss = eom::LossPolicy::hold;
+    loop.configure(parameters);
+    loop.restart(at_rest());
+    const eom::LoopOutput<Robot> &y = loop.output();
+    const auto planned = [&loop](std::int64_t cycle) { return loop.plan(cycle * MILLISECOND, 1e-3); };
+    run(loop, 0, 1);
+    expect(!planned(1), "nothing has arrived that could be planned");
+    send(loop, swing(), 0);
+    const auto *plan = planned(1);
+    eom::State<n> state;
+    bool right = plan && !plan->waits && plan->start == 0 && plan->end > 0 && !loop.playing();
+    if (right) {
+        swing().evaluate(plan->end, state);
+        right = plan->to == state && plan->from == eom::State<n>{};
+    }
+    expect(right, "a trajectory is planned without being played");
+    loop.drop();
+    run(loop, 1, 2);
+    expect(!loop.playing() && loop.counts().refused == 1 && loop.refusal() == eom::Refusal::over_limits, "or is dropped");
+    send(loop, swing(), 100 * MILLISECOND);
+    plan = planned(2);
+    const bool waits = plan && plan->waits;
+    loop.play();
+    loop.refer(wave(0), 0);
+    run(loop, 2, 100);
+    expect(waits && loop.waiting() && y.setpoint.q == wave(0).q && !planned(99) && planned(100), "or waits for its start");
+    loop.drop();
+    run(loop, 100, 101);
+    expect(!loop.waiting() && !loop.playing(), "at which it may be dropped, too");
+
+    loop.restart(at_rest());
+    send(loop, swing(), 0);
+    run(loop, 0, 500, at_rest());
+    loop.stop();
+    run(loop, 500, 501, at_rest());
+    const bool stops = y.status == Status::stopping && y.setpoint.qd != eom::JointVector<Robot>{};
+    run(loop, 501, 2000, at_rest());
+    expect(stops && y.status == Status::held && y.setpoint.qd == eom::JointVector<Robot>{}, "a stop, whatever is followed");
+    loop.refer(wave(0), 0);
+    const double away = difference(y.setpoint.q, wave(0).q);
+    run(loop, 2000, 2001);
+    expect((loop.refusal() == eom::Refusal::far_from_hold) == (away > parameters.resume_distance),
+           "after which setpoints may come back that are near");
+
+    loop.restart({});
+    for (std::int64_t i = 0; i < 10; ++i)
+        follow(loop, wave(1e-3 * static_cast<double>(i)), i);
+    loop.lose();
+    run(loop, 10, 11);
+    expect(y.status == Status::stopping && loop.counts().timeouts == 1, "a loss that the host has found");
+}
+
+void feedback()
+{
+    eom::LoopParameters<Robot> parameters = unlimited();
+    parameters.motor_kp.fill(100);
+    parameters.motor_kd.fill(10);
+    Loop loop;
+    loop.configure(parameters);
+    eom::Measurement<Robot> measured = at_rest();
+    loop.restart(measured);
+    loop.refer(wave(0.3), 0);
+    const eom::LoopOutput<Robot> &y = loop.update(0, 1e-3, measured);
+    double error = 0;
+    for (std::size_t i = 0; i < m; ++i) {
+        const double wanted = y.command.motor_effort[i] +
+                              100 * (y.command.motor_position[i] - measured.motor_position[i]) +
+                              10 * y.command.motor_velocity[i];
+        error = std::fmax(error, std::fabs(y.motor_effort[i] - wanted) / (1 + std::fabs(wanted)));
+    }
+    expect(error < 1e-13, "PD around the motion of the motors");
+    measured.motor_position[0] = nan;
+    loop.update(MILLISECOND, 1e-3, measured);
+    expect(y.motor_effort[0] == y.command.motor_effort[0], "a sensor that fails leaves the feedforward");
+
+    parameters = unlimited();
+    parameters.link_kp.fill(50);
+    loop.configure(parameters);
+    measured = at_rest();
+    loop.update(2 * MILLISECOND, 1e-3, measured);
+    error = 0;
+    for (std::size_t i = 0; i < n; ++i)
+        error = std::fmax(error, std::fabs(y.joint_effort[i] - y.command.tau[i] - 50 * (y.setpoint.q[i] - measured.q[i])));
+    expect(error < 1e-10, "PD around the motion of the links");
+    // Virtual work: what the motors add does the work of what the joints add, at any motor velocities.
+    double of_motors = 0, of_joints = 0;
+    for (std::size_t i = 0; i < m; ++i) {
+        const std::size_t joint = Robot::motor_joint[i];
+        double side = 0, motors = 0;
+        for (std::size_t j = 0; j < m; ++j) {
+            side += Robot::joint_sides[i * m + j] * static_cast<double>(j + 1);
+            motors += Robot::motor_joint[j] == joint;
+        }
+        of_motors += (y.motor_effort[i] - y.command.motor_effort[i]) * static_cast<double>(i + 1);
+        of_joints += (y.joint_effort[joint] - y.command.tau[joint]) / motors * side;
+    }
+    expect(std::fabs(of_motors - of_joints) < 1e-9 * (1 + std::fabs(of_joints)), "it acts through the motors");
+}
+
+void lead()
+{
+    constexpr double LEAD = 2.5e-3;
+    eom::LoopParameters<Robot> parameters = unlimited();
+    parameters.motor_kp.fill(100);
+    parameters.motor_kd.fill(10);
+    parameters.command_lead = LEAD;
+    Loop loop;
+    loop.configure(parameters);
+    eom::Measurement<Robot> measured = at_rest();
+    loop.restart(measured);
+    const eom::Setpoint<Robot> x = wave(0.3);
+    eom::Setpoint<Robot> present = x, ahead = x;
+    eom::advance(ahead, LEAD);
+    eom::Command<Robot> now, later;
+    command_for(present, now);
+    command_for(ahead, later);
+    measured.motor_position = now.motor_position;
+    measured.motor_velocity = now.motor_velocity;
+    loop.refer(x, 0);
+    const eom::LoopOutput<Robot> &y = loop.update(0, 1e-3, measured);
+    expect(difference(y.command.tau, later.tau) == 0 && difference(y.command.motor_effort, later.motor_effort) == 0,
+           "feedforward of the motion at the lead");
+    expect(y.setpoint.q == x.q && y.motor_effort == y.command.motor_effort, "feedback without the lead");
+    // Of a trajectory, the motion at the lead is exact.
+    parameters = unlimited();
+    parameters.command_lead = LEAD;
+    loop.configure(parameters);
+    loop.restart(at_rest());
+    const eom::Spline<n> motion = swing();
+    send(loop, motion, 1);
+    loop.update(1, 1e-3, at_rest());
+    loop.update(1 + 40 * MILLISECOND, 1e-3, at_rest());
+    loop.update(1 + 80 * MILLISECOND, 1e-3, at_rest());
+    eom::State<n> state;
+    motion.evaluate(80e-3 + LEAD, state);
+    eom::Setpoint<Robot> exact;
+    eom::take(state, exact);
+    eom::Command<Robot> wanted;
+    command_for(exact, wanted);
+    expect(Robot::damped || Robot::has_presliding || difference(y.command.motor_effort, wanted.motor_effort) < 1e-9,
+           "feedforward of a trajectory at the lead");
+}
+
+} // namespace
+
+int main(int count, char **arguments)
+{
+    mailbox();
+    parameters_that_cannot_be();
+    plausibility();
+    references();
+    references_that_are_incomplete();
+    references_that_are_refused();
+    timeouts();
+    restarts();
+    switched_off();
+    refusals();
+    trajectories();
+    trajectories_that_replace_references();
+    trajectories_over_jumps_of_the_clock();
+    trajectories_from_an_unknown_position();
+    trajectories_behind_another_controller();
+    trajectories_that_start_too_late();
+    hosts();
+    feedback();
+    lead();
+    return main_of_package(count, arguments) + failures != 0;
+}

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cases of the controller around those of the test of an exported package, in whose folder that is found.
+#include <chrono>
+#include <fstream>
+#include <limits>
+#include <thread>
+
+#include "test_controller.cpp"
+
+namespace {
+
+std::vector<double> filled(double value) { return std::vector<double>(Robot::joints, value); }
+
+std::vector<double> copied(eom::Span<const double> entries) { return {entries.begin(), entries.end()}; }
+
+TEST_F(ControllerTest, ReferencesThatStop)
+{
+    start(true, {{"limits", "ignore"}, {"setpoint_timeout", 0.01}, {"on_setpoint_loss", "deactivate"}});
+    for (auto &reference : references_)
+        ASSERT_TRUE(reference->set_value(0.0));
+    for (std::size_t i = 0; i < Robot::joints && Robot::commanded_stiffness; ++i)
+        ASSERT_TRUE(references_[5 * Robot::joints + i]->set_value(Robot::nominal_stiffness[i]));
+    for (int i = 0; i < 10; ++i)
+        EXPECT_EQ(cycle(), return_type::OK);
+    EXPECT_EQ(status(), 0);
+    for (int i = 0; i < 3; ++i)
+        cycle();
+    EXPECT_EQ(cycle(), return_type::ERROR);
+    EXPECT_EQ(controller_.loop().state.status, eom::Status::lost);
+    EXPECT_EQ(status(), 5);
+}
+
+TEST_F(ControllerTest, ReferencesThatAreNotFinite)
+{
+    start(true, {{"limits", "ignore"}, {"deactivate_on_invalid_references", true}});
+    const auto write = [this](double value) {
+        for (std::size_t k = 0; k < 3 * Robot::joints; ++k)
+            EXPECT_TRUE(references_[k]->set_value(value));
+        return cycle();
+    };
+    const double nan = std::numeric_limits<double>::quiet_NaN();
+    // The controller in front may not have begun.
+    for (int i = 0; i < 10; ++i)
+        EXPECT_EQ(write(nan), return_type::OK);
+    for (const double value : {nan, std::numeric_limits<double>::infinity()}) {
+        EXPECT_EQ(write(0), return_type::OK);
+        for (int i = 0; i < 5; ++i)
+            EXPECT_EQ(write(value), return_type::OK);
+        EXPECT_EQ(write(value), return_type::ERROR);
+    }
+}
+
+TEST_F(ControllerTest, SetpointsInDoubt)
+{
+    start(false, {{"limits", "ignore"}, {"stamp_check", "refuse"}});
+    JointTrajectorySetpoint message = message_of(0);
+    message.header.stamp.sec = 1;
+    for (const double expected : {0, 1}) {
+        ASSERT_TRUE(controller_.receive(message));
+        ASSERT_EQ(cycle(), return_type::OK);
+        EXPECT_EQ(status(), expected);
+    }
+    EXPECT_EQ(controller_.loop().state.finding.check, eom::Check::stamps);
+}
+
+TEST_F(ControllerTest, MessagesThatCannotBeUsed)
+{
+    start(false);
+    JointTrajectorySetpoint message = message_of(1);
+    message.joint_names[0] = "elsewhere";
+    EXPECT_FALSE(controller_.receive(message));
+    message = message_of(1);
+    message.joint_names[0] = message.joint_names.back() + "?";
+    EXPECT_FALSE(controller_.receive(message));
+    message = message_of(1);
+    message.snap.pop_back();
+    EXPECT_FALSE(controller_.receive(message));
+    message = message_of(1);
+    message.wrench.emplace_back();
+    EXPECT_FALSE(controller_.receive(message));
+    message = message_of(1);
+    message.base.resize(1);
+    EXPECT_TRUE(controller_.receive(message));
+    EXPECT_EQ(cycle(), return_type::OK);
+    EXPECT_EQ(controller_.loop().state.refusal, eom::Refusal::moving_base);
+    eom_dynamics::msg::SplineTrajectory spline;
+    spline.knots = {0.0, 1.0};
+    spline.degree = 1;
+    EXPECT_FALSE(controller_.receive(spline));
+    spline.coefficients.resize(2 * Robot::joints);
+    EXPECT_TRUE(controller_.receive(spline));
+    EXPECT_EQ(cycle(), return_type::OK);
+    EXPECT_TRUE(controller_.loop().state.playing);
+}
+
+/// What remains in the interfaces of a controller that is deactivated after a setpoint.
+class DeactivatedTest : public ControllerTest {
+  protected:
+    void deactivate(const std::string &efforts, bool again = false)
+    {
+        start(false, {{"limits", "ignore"}, {"effort_on_deactivate", efforts}});
+        ASSERT_TRUE(controller_.receive(message_of(0)));
+        ASSERT_EQ(cycle(), return_type::OK);
+        for (std::size_t i = 0; i < commands_.size(); ++i)
+            before_.push_back(command(i));
+        controller_.get_node()->deactivate();
+        if (again)
+            controller_.get_node()->shutdown();
+        for (std::size_t i = 0; i < Robot::motors; ++i) {
+            EXPECT_EQ(command(Robot::motors + i), before_[Robot::motors + i]);
+            EXPECT_EQ(command(2 * Robot::motors + i), 0);
+        }
+    }
+
+    std::vector<double> before_;
+};
+
+TEST_F(DeactivatedTest, Zero)
+{
+    deactivate("zero", true);
+    for (std::size_t i = 0; i < Robot::motors; ++i)
+        EXPECT_EQ(command(i), 0);
+}
+
+TEST_F(DeactivatedTest, Keep)
+{
+    deactivate("keep");
+    for (std::size_t i = 0; i < Robot::motors; ++i)
+        EXPECT_EQ(command(i), before_[i]);
+}
+
+TEST_F(ControllerTest, ReferencesWithoutJerkAndSnap)
+{
+    start(true, {{"limits", "ignore"}});
+    const auto write = [this](double value, std::size_t rows) {
+        for (std::size_t k = 0; k < rows * Robot::joints; ++k)
+            ASSERT_TRUE(references_[k]->set_value(value));
+        ASSERT_EQ(cycle(), return_type::OK);
+    };
+    write(0.1, 3);
+    EXPECT_EQ(status(), 0);
+    EXPECT_EQ(copied(controller_.loop().reference.qdd), filled(0.1));
+    EXPECT_EQ(copied(controller_.loop().reference.qddd), filled(0));
+    EXPECT_EQ(copied(controller_.loop().reference.k), copied(Robot::nominal_stiffness));
+    write(0.2, 2);
+    EXPECT_EQ(copied(controller_.loop().reference.q), filled(0.1));
+}
+
+TEST_F(ControllerTest, ParametersAreReadOnlyWhileActive)
+{
+    start(false);
+    const auto set = [this](const rclcpp::Parameter &parameter) {
+        return controller_.get_node()->set_parameter(parameter).successful;
+    };
+    EXPECT_FALSE(set({"limits", "clip"}));
+    controller_.get_node()->deactivate();
+    EXPECT_FALSE(set({"limits", "nonsense"}));
+    EXPECT_FALSE(set({"stop_duration", 61.0}));
+    EXPECT_FALSE(set({"commands", std::vector<std::string>{"joint_effort"}}));
+    EXPECT_TRUE(set({"on_setpoint_loss", "hold"}));
+    EXPECT_NE(controller_.get_node()->activate().label(), "active"); // it needs a setpoint_timeout
+    EXPECT_TRUE(set({"setpoint_timeout", 0.1}));
+    EXPECT_EQ(controller_.get_node()->activate().label(), "active");
+}
+
+TEST_F(ControllerTest, ParametersThatCannotBe)
+{
+    const std::vector<rclcpp::Parameter> wrong = {
+        {"joints", std::vector<std::string>{"one", "two", "three"}},
+        {"commands", std::vector<std::string>{"motor_torque"}},
+        {"measurements", std::vector<std::string>{"tools"}},
+        {"limits", "some"},
+        {"missing_derivatives", "one"},
+        {"effort_on_deactivate", "none"},
+        {"on_setpoint_loss", "hold"},
+        {"stop_duration", 0.0},
+        {"stop_duration", std::numeric_limits<double>::infinity()},
+        {"ramp_duration", 601.0},
+        {"setpoint_lifespan", -1.0},
+        {"resume_distance", -1.0},
+        {"max_start_delay", -1.0},
+        {"start_tolerance", 0.0},
+        {"start_latency", -1.0},
+        {"on_clock_jump", "delay"},
+        {"command_lead", 0.2},
+        {"natural_frequency", -20.0},
+        {"link_kd", std::vector<double>{-1.0}},
+        {"linearize", true},
+        {"motor_kp", std::vector<double>{}},
+    };
+    for (const rclcpp::Parameter &parameter : wrong) {
+        if (parameter.get_name() == "joints" && Robot::joints == 3)
+            continue;
+        FeedforwardController controller;
+        EXPECT_TRUE(init(controller, {parameter}) != return_type::OK || controller.configure().label() != "inactive")
+            << parameter.get_name();
+    }
+}
+
+TEST_F(ControllerTest, StateAndDiagnostics)
+{
+    start(true, {{"limits", "ignore"}, {"warning_period", 0.01}});
+    const auto listener = std::make_shared<rclcpp::Node>("listener");
+    control_msgs::msg::JointTrajectoryControllerState state;
+    diagnostic_msgs::msg::DiagnosticArray diagnostics;
+    const auto states = listener->create_subscription<decltype(state)>(
+        "feedforward_controller/controller_state", 1, [&state](const decltype(state) &message) { state = message; });
+    const auto reports = listener->create_subscription<decltype(diagnostics)>(
+        "/diagnostics", 1, [&diagnostics](const decltype(diagnostics) &message) { diagnostics = message; });
+    rclcpp::executors::SingleThreadedExecutor executor;
+    executor.add_node(controller_.get_node()->get_node_base_interface());
+    executor.add_node(listener);
+    for (int i = 0; i < 1000 && (state.joint_names.empty() || diagnostics.status.empty()); ++i) {
+        for (std::size_t k = 0; k < 5 * Robot::joints; ++k)
+            ASSERT_TRUE(references_[k]->set_value(k < Robot::joints ? 0.1 : 0.0));
+        for (int j = 0; j < 100; ++j)
+            ASSERT_EQ(cycle(), return_type::OK);
+        executor.spin_some(std::chrono::milliseconds(10));
+    }
+    EXPECT_EQ(state.reference.positions, filled(0.1));
+    EXPECT_EQ(state.output.effort, copied(controller_.loop().output.sent_joint_effort));
+    ASSERT_EQ(diagnostics.status.size(), 1U);
+    EXPECT_EQ(diagnostics.status[0].name, "feedforward_controller: feedforward");
+    EXPECT_EQ(diagnostics.status[0].level, diagnostic_msgs::msg::DiagnosticStatus::OK);
+}
+
+#ifdef EOM_LARGER_KERNEL
+TEST_F(ControllerTest, ReportsOfAnotherRobot)
+{
+    const std::string robot = testing::TempDir() + "robot";
+    std::ofstream(robot) << EOM_KERNEL;
+    start(true, {{"limits", "ignore"},
+                 {"warning_period", 0.01},
+                 {"robot_file", robot},
+                 {"command", std::vector<std::string>{"cat"}},
+                 {"motors", std::vector<std::string>(Robot::motor_names.begin(), Robot::motor_names.end())}});
+    // Without references, of which a report is waiting.
+    for (int i = 0; i < 50; ++i)
+        ASSERT_EQ(cycle(), return_type::OK);
+    controller_.get_node()->deactivate();
+    controller_.get_node()->cleanup();
+    std::ofstream(robot) << EOM_LARGER_KERNEL;
+    ASSERT_EQ(controller_.configure().label(), "unconfigured");
+    rclcpp::executors::SingleThreadedExecutor executor;
+    executor.add_node(controller_.get_node()->get_node_base_interface());
+    for (int i = 0; i < 10; ++i) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        executor.spin_some();
+    }
+}
+#endif
+
+TEST_F(ControllerTest, NamesOfInterfaces)
+{
+    using Names = std::vector<std::string>;
+    // An overlay that takes positions and efforts of the joints, and two encoders at each joint.
+    const Names joints(Robot::joint_names.begin(), Robot::joint_names.end());
+    if (Robot::motors == Robot::joints) {
+        FeedforwardController overlay;
+        ASSERT_EQ(init(overlay, {{"motors", joints},
+                                 {"commands", Names{"motor_position", "joint_effort"}},
+                                 {"command_interfaces.joint_effort", "torque"},
+                                 {"measurements", Names{"links", "motors"}},
+                                 {"state_interfaces.motor_position", "motor_position"},
+                                 {"state_interfaces.motor_velocity", "motor_velocity"}}),
+                  return_type::OK);
+        ASSERT_EQ(overlay.configure().label(), "inactive");
+        const Names commands = overlay.command_interface_configuration().names;
+        const Names states = overlay.state_interface_configuration().names;
+        EXPECT_EQ(commands.front(), joints.front() + "/position");
+        EXPECT_EQ(commands.back(), joints.back() + "/torque");
+        EXPECT_EQ(states.size(), 4 * Robot::joints);
+        EXPECT_EQ(states[Robot::joints], joints.front() + "/motor_position");
+
+        FeedforwardController once;
+        ASSERT_EQ(init(once, {{"motors", joints}, {"measurements", Names{"links", "motors"}}}), return_type::OK);
+        const bool rigid = std::find(Robot::rigid.begin(), Robot::rigid.end(), false) == Robot::rigid.end();
+        ASSERT_EQ(once.configure().label(), rigid ? "inactive" : "unconfigured");
+        if (rigid) {
+            EXPECT_EQ(once.state_interface_configuration().names.size(), 2 * Robot::joints);
+        }
+    }
+    FeedforwardController twice;
+    ASSERT_EQ(init(twice, {{"commands", Names{"motor_effort", "motor_position"}},
+                           {"command_interfaces.motor_position", "effort"}}),
+              return_type::OK);
+    EXPECT_EQ(twice.configure().label(), "unconfigured");
+    if (Robot::joints > 1) {
+        FeedforwardController reversed;
+        ASSERT_EQ(init(reversed, {{"joints", Names(joints.rbegin(), joints.rend())}}), return_type::OK);
+        EXPECT_EQ(reversed.configure().label(), "unconfigured");
+    }
+}
+
+} // namespace
