@@ -84,7 +84,7 @@ int judge(std::int64_t stamp, const double *x, double *numbers)
     return static_cast<int>(refusal);
 }
 
-void answered(std::int64_t stamp, const double *x, int judged) { checks.answered(stamp, setpoint(x), judged != 0); }
+void answered(std::int64_t stamp, const double *x) { checks.answered(stamp, setpoint(x)); }
 
 void moved(const double *x) { checks.moved(setpoint(x)); }
 
@@ -121,7 +121,7 @@ ARM = limited()
 LIMITS = np.ascontiguousarray(LimitCheck(ARM).rate_limits)
 FAULTS = ("none", "velocity", "sign", "swapped", "jerk", "jump", "both")
 STAMPS = ("advance", "repeat", "back", "reset", "none", "pause")
-EVENTS = ("answer", "refuse", "move", "restart", "trajectory")
+EVENTS = ("answer", "refuse", "move", "restart")
 
 segment = st.tuples(st.integers(1, 25), st.sampled_from(FAULTS), st.sampled_from(STAMPS), st.sampled_from(EVENTS))
 
@@ -213,7 +213,7 @@ def test_they_find_what_those_of_the_node_find(
             assert re.match(text_of(found), expected.last), (text_of(found), expected.last)
             if not refused and not (event == "refuse" and j % 2):
                 expected.answered(stamp, state)
-                library.answered(ctypes.c_int64(stamp), _pointer(state), 1)
+                library.answered(ctypes.c_int64(stamp), _pointer(state))
         if event == "move":
             moved = (state + 0.02).astype(kept).astype(float)
             expected.moved(moved)
@@ -221,6 +221,3 @@ def test_they_find_what_those_of_the_node_find(
         elif event == "restart":
             expected.restart()
             library.restart()
-        elif event == "trajectory":
-            expected.answered(now + 1, state)
-            library.answered(ctypes.c_int64(now + 1), _pointer(state), 0)

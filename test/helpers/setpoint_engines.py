@@ -164,6 +164,7 @@ class NodeEngine:
         from rclpy.parameter import Parameter
         from rclpy.time import Time
 
+        from eom_dynamics.ros.dynamics import supervision as supervision_module
         from eom_dynamics.ros.dynamics import trajectory_player
 
         stream, clock = self.stream, self.node.get_clock()
@@ -182,6 +183,7 @@ class NodeEngine:
         stream._admit = supervision.admit
         stream.player.stop("another scene", forget=True)
         self.node.set_parameters([Parameter("on_clock_jump", value=scene.jumps)])
+        supervision_module.DoubtSettings = lambda *parameters: scene.checks
         stream.player.lead = scene.lead
         rows, silent = [], 0
         for k, (cycle, now) in enumerate(zip(scene.cycles, scene.times, strict=True)):
@@ -208,11 +210,12 @@ class NodeEngine:
                 supervision._lose("silence")
             elif stream.statistics.published == answered and supervision.responding:
                 supervision._tick_response()
+            # After a trajectory that was stopped, there are others.
+            found = sum(checks.counts.total() for checks in {doubts, supervision._doubts} if checks)
             if self.sent:
-                row = row_of(scene, *self.sent[-3:])  # the last of commands in one cycle
-                rows.append(np.append(row, doubts.counts.total()))
+                rows.append(np.append(row_of(scene, *self.sent[-3:]), found))  # the last of commands in one cycle
             else:
-                rows.append(np.append(rows[-1][:-1], doubts.counts.total()) if rows and rows[-1] is not None else None)
+                rows.append(np.append(rows[-1][:-1], found) if rows and rows[-1] is not None else None)
         return filled(rows)
 
     @staticmethod

@@ -271,6 +271,18 @@ def checked_trajectory(arm: Robot) -> Scene:
     return replace(scene, cycles=given, checks=checks)
 
 
+def return_after_a_trajectory(arm: Robot) -> Scene:
+    """Setpoints come back where a jump of the clock has ended a trajectory: too far away, then closer."""
+    given = [Cycle() for _ in range(310)]
+    states = np.zeros((5, 2, arm.n))
+    states[0, 1], states[1] = 5e-4, 1e-3
+    given[3] = Cycle(spline=Spline([0.0, 0.5], states))
+    given[50] = Cycle(jump=3 * 10**8)
+    for k, away in ((0, 0.0), (290, 0.2), (300, 0.08)):
+        given[k] = Cycle({name: np.full(arm.n, away * (name == "position")) for name in STATE_FIELDS})
+    return Scene(arm, given, checks=DoubtSettings(jumps="warn"), rounding=STOPS, lacks=REPLAYS_SETPOINTS)
+
+
 def streamed(arm: Robot, count: int, silent: int) -> list[Cycle]:
     """Setpoints, and cycles without."""
     return [*cycles(arm, 0.05, count), *(Cycle() for _ in range(silent))]
@@ -391,6 +403,13 @@ def base(scene: Any) -> Any:
     return lambda arm: on_a_base(scene(arm))
 
 
+def base_in_doubt(arm: Robot) -> Scene:
+    """Jumps, one of them with a specific force of zero, which is no jump but refused."""
+    scene = jumps("warn")(arm)
+    scene.cycles[12].fields["position"][0] += 0.1
+    return on_a_base(scene)
+
+
 def free_fall(arm: Robot) -> Scene:
     """A stop at whose end the specific force is exactly zero, f + T fd / 2, which is no reason not to stop."""
     scene = on_a_base(loss("hold")(arm))
@@ -438,6 +457,7 @@ SCENES = {
     "inconsistent, warn": ("soft", inconsistent("warn")),
     "inconsistent, refuse": ("soft", inconsistent("refuse")),
     "trajectory, checked": ("limited rates", checked_trajectory),
+    "trajectory, stopped, checked": ("limited rates", return_after_a_trajectory),
     "transition, slowed": ("slow", slowed_transition),
     "trajectories, refused": ("soft", refused_trajectories),
     "trajectories, away": ("soft", start_tolerances),
@@ -463,7 +483,7 @@ SCENES = {
     "base, loss, hold, longer": ("slow", base(loss("hold", "warn"))),
     "base, loss, free fall": ("soft", free_fall),
     "base, return amid a stop": ("soft", base(return_amid_a_stop)),
-    "base, jumps": ("limited rates", base(jumps("refuse"))),
+    "base, jumps": ("limited rates", base_in_doubt),
     "base, trajectory": ("soft", base(trajectory)),
 }
 

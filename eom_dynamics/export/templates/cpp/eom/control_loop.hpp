@@ -356,7 +356,7 @@ class ControlLoop {
             refuse(doubt);
             output_.status = Status::held;
         } else if (accept(reference_.setpoint, reference_.stamp)) {
-            checks_.answered(reference_.stamp, reference_.setpoint, true);
+            checks_.answered(reference_.stamp, reference_.setpoint);
             age_ = 0;
             fed_ = true;
             stopping_ = lost_ = held_ = false;
@@ -631,6 +631,7 @@ class ControlLoop {
         trajectory_end_ = std::max(trajectories.taken(PLAYED).spline.end(), plan.end);
         if (!playing_)
             played_ = -NEVER;
+        checks_.restart();
         playing_ = true;
         waiting_ = stopping_ = lost_ = held_ = false;
     }
@@ -713,10 +714,8 @@ class ControlLoop {
             wait();
             return;
         }
-        checks_.answered(now, x, false);
         fed_ = true;
         if (t >= trajectory_end_ && !waiting_) {
-            checks_.restart();
             // At rest, which needs no more references.
             playing_ = false;
             stopping_ = true;

@@ -29,6 +29,7 @@ enum class EffortOnDeactivate {
 
 /// What to do with a setpoint that is valid, but not plausible after those before it: no check; count it; refuse it.
 enum class CheckPolicy { ignore, warn, refuse };
+
 /// What a jump forward of the clock does to a trajectory, as the parameter on_clock_jump of the node: a jump is as far as
 /// the loop can tell, which has no other clock. A jump back by more than LARGEST_CORRECTION always ends it.
 enum class JumpPolicy {

@@ -241,14 +241,14 @@ class PlausibilityChecks {
         return Refusal::inconsistent;
     }
 
-    /// Records a setpoint that is followed, with which the next ones are compared; those of trajectories are not judged.
-    void answered(std::int64_t stamp, const Setpoint<Robot> &x, bool judged) noexcept
+    /// Records a setpoint that is followed, with which the next ones are compared.
+    void answered(std::int64_t stamp, const Setpoint<Robot> &x) noexcept
     {
         if (!on_)
             return;
         answered_ = stamp;
         give(x, before_);
-        if (stamp == 0 || !judged)
+        if (stamp == 0)
             return;
         stamps_.answered(stamp);
         if (checks(settings_.consistency_check))
