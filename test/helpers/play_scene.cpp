@@ -97,9 +97,7 @@ void play(char **arguments)
         for (const auto &row : {y.taud, y.taudd, y.sent_motor_position, y.sent_motor_velocity, y.sent_motor_effort,
                                 y.sent_joint_effort})
             std::fwrite(row.data(), sizeof(double), row.size(), out);
-        const eom::LoopCounts &counts = loop->state.counts;
-        const auto findings =
-            static_cast<double>(counts.suspect_stamps + counts.jumps + counts.inconsistent + counts.without_stamp);
+        const auto findings = static_cast<double>(loop->state.counts.suspect());
         std::fwrite(&findings, sizeof findings, 1, out);
     }
     std::fclose(in);

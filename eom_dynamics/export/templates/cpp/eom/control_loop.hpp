@@ -206,12 +206,11 @@ class ControlLoop {
             slot_ = ARRIVED;
             if (next.stop) {
                 Setpoint<Robot> from = output_.setpoint;
-                State<n> present;
-                if (playing_)
+                if (playing_) {
+                    State<n> present;
                     evaluate(seconds(now - origin_), present);
-                else
-                    give(from, present);
-                take(present, from);
+                    take(present, from);
+                }
                 end_trajectory(from, false);
                 return nullptr;
             }

@@ -202,6 +202,7 @@ struct LoopCounts {
     std::uint64_t cycles = 0, followed = 0, refused = 0, over_limits = 0, timeouts = 0, refused_payloads = 0;
     /// Setpoints that are not plausible, or not known to be, refused or not.
     std::uint64_t suspect_stamps = 0, jumps = 0, inconsistent = 0, without_stamp = 0;
+    std::uint64_t suspect() const noexcept { return suspect_stamps + jumps + inconsistent + without_stamp; }
 };
 
 namespace detail {
