@@ -11,6 +11,7 @@ from ..codegen.c_functions import filled
 from ..codegen.cache import cache_directory, cached, digest
 from ..codegen.compiler import find_compiler, identity, run_compiler, uncached
 from ..codegen.programs import WITH_PAYLOAD
+from ..loop.headers import LARGEST_LOADED
 from ..robot import Robot
 from . import c_project, cpp_project
 from .cpp_project import cpp_comment, type_name
@@ -68,7 +69,7 @@ def loop_library(robot: Robot, *, moving_base: bool = False) -> LoopLibrary:
     if reason := language_unavailable(exported, "cpp"):
         raise UnavailableError(reason)
     sizes = {"joints": robot.n, "motors": len(exported.side.motor_names), "tools": len(robot.tools)}
-    for name, most in cpp_project.LARGEST_LOADED.items():
+    for name, most in LARGEST_LOADED.items():
         if sizes[name] > most:
             raise UnavailableError(
                 f"{robot.name}: a loop loads robots with at most {most} {name}, this one has {sizes[name]}; export a "

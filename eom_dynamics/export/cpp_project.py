@@ -1,45 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
 """Export as C++17: classes in headers over the library in C, with a test for CTest.
 
-The headers in ``templates/cpp/eom`` are the same for every robot; one more describes the robot as a type for them.
+The headers in ``loop/eom`` are the same for every robot; one more describes the robot as a type for them.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from functools import cache
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..arrays import Array
 from ..codegen.c_functions import REALS, filled
-from ..codegen.cache import digest
 from ..codegen.floating_programs import IMU_NAMES
 from ..codegen.programs import WITH_PAYLOAD
 from ..elastic import LimitCheck
-from ..elastic.bounds import TOLERANCE, bounds
+from ..elastic.bounds import bounds
 from ..elastic.carried_rotors import SPIN
 from ..elastic.drive_programs import DRIVE_NAMES, OWN_MOTORS, SENT_NAMES, SHARE
 from ..elastic.flat_programs import COMMANDED, HELD, REFERENCE, SPRING_EFFORTS, STIFFNESS
 from ..elastic.motor_programs import FRICTION_STATE, MOTOR_NAMES, SETTLED, STIFFNESS_NAMES
-from ..messages.setpoint_to_command import LONGEST_GAP
+from ..loop.headers import loop_headers
 from ..robot.model import DRIVE_INTERPOLATIONS
 from ..states import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES
-from ..stream import doubts
-from ..stream.arm_stop import GROWTH, LONGER, SAMPLES, SHORTER
-from ..stream.watchdog import DEFAULTS, LONGEST_RESPONSE_STEP
-from ..trajectory.takeover import (
-    DURATIONS,
-    JUMP_PERIODS,
-    LARGEST_CORRECTION,
-    SHORTEST_JUMP,
-    SMALL_STEP,
-    START_LATENCY,
-    START_TOLERANCE,
-)
-from ..trajectory.takeover import SAMPLES as TRANSITION_SAMPLES
 from . import c_project
 from .c_project import call, constant_arrays, real, wrapped
 from .functions import (
@@ -58,7 +43,7 @@ from .functions import (
 )
 from .project import Project
 from .stored_values import KNOTS, POLES, STIFFNESS_GAINS, StoredValues, loop_values
-from .templates import template, template_names
+from .templates import template
 
 # Quantities with limits, in the order of the template.
 _LIMITED = ("q", "qd", "qdd", "qddd", "tau", "taud", "motor_velocity", "motor_effort")
@@ -277,34 +262,6 @@ def _call(project: Project, function: str, **places: str) -> str:
     return declared + call(called.name, [f"{x}.data()" for x in members.values()], indent=8) + ";"
 
 
-_CHECKS = {"stamps": "stamp_check", "jumps": "jump_check", "consistency": "consistency_check"}
-
-LOOP_DEFAULTS = {name: str(value) for name, value in DEFAULTS._asdict().items()} | {
-    _CHECKS.get(name, f"consistency_{name}"): str(value) for name, value in doubts.DoubtSettings()._asdict().items()
-}
-LOOP_DEFAULTS |= {"start_tolerance": str(START_TOLERANCE), "start_latency": str(START_LATENCY)}
-"""Those of the parameters of control loops that the node has, too."""
-
-LARGEST_LOADED = {"joints": 64, "motors": 128, "tools": 16}
-"""Most joints, motors and tools of a robot whose library a loop loads."""
-
-# Of a stream, ns: those of the node.
-_LONGEST_TIMES = {
-    "longest_gap": str(round(LONGEST_GAP * 1e9)),
-    "longest_response_step": str(round(LONGEST_RESPONSE_STEP * 1e9)),
-}
-
-# Of trajectories that take over, and of the clock that they follow.
-_TRANSITIONS = {
-    "transitions": ", ".join(map(repr, DURATIONS.tolist())),
-    "transition_samples": str(TRANSITION_SAMPLES),
-    "small_step": repr(SMALL_STEP),
-    "largest_correction": str(LARGEST_CORRECTION),
-    "jump_periods": str(JUMP_PERIODS),
-    "shortest_jump": str(SHORTEST_JUMP),
-}
-
-
 def cpp_files(project: Project, stored: StoredValues) -> dict[str, str]:
     """Files of the library by path, for a project with the motor feedforward."""
     library = {f"c/{name}": text for name, text in c_project.c_files(project, stored).items()}
@@ -328,21 +285,7 @@ def headers_and_tests(project: Project, stored: StoredValues) -> dict[str, str]:
 
 def headers(project: Project) -> dict[str, str]:
     """Headers by path."""
-    return {f"include/eom/robots/{project.name}.hpp": robot_header(project), **shared_headers()}
-
-
-@cache
-def shared_headers() -> dict[str, str]:
-    """Headers that are the same for every robot, by path."""
-    # Of what a robot's library and its user have in common, and of its code alone: comments and layout may change.
-    shared = {"settled": repr(SETTLED)} | {f"most_{name}": str(most) for name, most in LARGEST_LOADED.items()}
-    table = filled(template("cpp/eom/robot_table.hpp"), **shared, robot_abi="")
-    abi = digest("".join(re.sub(r"//.*", "", table).split()))[:8]
-    fields = LOOP_DEFAULTS | _LONGEST_TIMES | shared | {"robot_abi": f"0x{abi}"}
-    fields |= {"longer_stops": str(LONGER), "shorter_stops": str(SHORTER), "stop_samples": str(SAMPLES)}
-    fields |= {"field_at_rest": repr(doubts.AT_REST), "stamp_jitter": repr(doubts.JITTER)} | _TRANSITIONS
-    fields |= {"limit_tolerance": repr(TOLERANCE), "stop_growth": repr(GROWTH)}
-    return {f"include/eom/{name}": filled(template(f"cpp/eom/{name}"), **fields) for name in template_names("cpp/eom")}
+    return {f"include/eom/robots/{project.name}.hpp": robot_header(project), **loop_headers()}
 
 
 def allowed_in_cpp(name: str) -> bool:
@@ -397,8 +340,6 @@ def _loop_test(project: Project, stored: StoredValues) -> str:
         template("cpp/test/test_control_loop.cpp.in"),
         linearization=linearization if linearized else "",
         calls="    linearization();" if linearized else "",
-        tracking=template("cpp/test/tracking.cpp.in") if PLANT in project.functions else "",
-        calls_of_plant="    simulated_arm();\n" if PLANT in project.functions else "",
         notice=cpp_comment(project),
         type=type_name(project),
         name=project.name,

@@ -17,9 +17,11 @@ from ..arrays import Array
 from ..codegen.c_functions import filled
 from ..elastic import LimitCheck
 from ..elastic.motor_programs import DEFLECTION, FRICTION_STATE, MOTOR_NAMES, STIFFNESS_NAMES
+from ..loop.headers import DEFAULTS as LOOP_DEFAULTS
+from ..loop.headers import loop_headers
+from ..loop.settings import DEFAULTS
 from ..spelling import unused_name
 from ..states import EFFORT_NAMES
-from ..stream.watchdog import DEFAULTS
 from . import c_project, cpp_project
 from .c_project import constant_arrays
 from .cpp_project import cpp_comment, type_name
@@ -87,7 +89,7 @@ def generic_files() -> dict[str, str]:
     lines = _GENERIC_NOTICE.format(version=__version__).splitlines()
     slashes, hashes = ("\n".join(f"{prefix} {line}".rstrip() for line in lines) for prefix in ("//", "#"))
     fields = {"notice": slashes, "comment": hashes, "package": GENERIC_PACKAGE}
-    return cpp_project.shared_headers() | {
+    return loop_headers() | {
         **_manifest(fields, "every elastic-joint arm", ("controller_manager",)),
         "CMakeLists.txt": filled(
             template("ros2_control/CMakeLists.txt.in"),
@@ -180,7 +182,7 @@ def _controller(fields: dict[str, str], kernel: str = "") -> dict[str, str]:
         "src/feedforward_controller_parameters.yaml": filled(
             template("ros2_control/feedforward_controller_parameters.yaml.in"),
             kernel=kernel,
-            **cpp_project.LOOP_DEFAULTS,
+            **LOOP_DEFAULTS,
             **fields,
         )
     }

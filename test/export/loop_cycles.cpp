@@ -3,11 +3,252 @@
 #include <cstring>
 #include <thread>
 
+#include <eom/feedforward.hpp>
+#include <eom/plant.hpp>
+
 #define main main_of_package
 #include "test_control_loop.cpp"
 #undef main
 
 namespace {
+
+constexpr double inf = std::numeric_limits<double>::infinity();
+
+/// A motion of all joints from 0, at rest at both ends, with some delay of its start, s.
+eom::Spline<n> swing(double start = 0, double size = 0.2)
+{
+    eom::State<n> rest{}, turned{};
+    turned[0].fill(size);
+    eom::Spline<n> spline;
+    spline.assign({start, start + 1, start + 2}, {rest, turned, rest});
+    return spline;
+}
+
+void send(Loop &loop, const eom::Spline<n> &spline, std::int64_t stamp, bool stop = false)
+{
+    loop.trajectories.draft().spline = spline;
+    loop.trajectories.draft().stamp = stamp;
+    loop.trajectories.draft().stop = stop;
+    loop.trajectories.send();
+}
+
+/// Cycles of a millisecond, from one to before another.
+void run(Loop &loop, std::int64_t from, std::int64_t to, const eom::Measurement<Robot> &measured = {},
+         std::int64_t start = 0)
+{
+    for (std::int64_t i = from; i < to; ++i)
+        loop.update(start + i * MILLISECOND, 1e-3, measured);
+}
+
+eom::LoopParameters<Robot> unlimited()
+{
+    eom::LoopParameters<Robot> parameters;
+    parameters.limits = eom::LimitPolicy::ignore;
+    // The stored values are those of the setpoint itself.
+    parameters.command_lead = 0;
+    return parameters;
+}
+
+/// A reference at a cycle of a millisecond, and the cycle.
+void follow(Loop &loop, const eom::Setpoint<Robot> &reference, std::int64_t cycle)
+{
+    loop.refer(reference, 0);
+    loop.update(cycle * MILLISECOND, 1e-3, {});
+}
+
+/// References, one that is refused, setpoints that are lost, a payload, and a trajectory.
+void commands()
+{
+    eom::LoopParameters<Robot> parameters = unlimited();
+    parameters.setpoint_timeout = 0.05;
+    parameters.on_setpoint_loss = eom::LossPolicy::hold;
+    parameters.stop_duration = 0.4;
+    Loop loop;
+    loop.configure(parameters);
+    loop.restart({});
+    const eom::LoopOutput<Robot> &y = loop.output();
+    eom::Setpoint<Robot> x = wave(0.3), invalid = x;
+    eom::Command<Robot> direct;
+    command_for(x, direct);
+    follow(loop, wave(0.3), 0);
+    expect(y.status == Status::fresh && y.motor_effort == direct.motor_effort, "the bits of the feedforward");
+    invalid.q[0] = nan;
+    follow(loop, invalid, 1);
+    expect(y.status == Status::held && y.motor_effort == direct.motor_effort && loop.counts().refused == 1 &&
+               loop.refusal() == eom::Refusal::not_finite,
+           "a reference that is not finite is refused, and the last command held");
+
+    run(loop, 2, 100);
+    const bool stops = y.status == Status::stopping;
+    run(loop, 100, 500);
+    const double T = 0.4;
+    double away = 0;
+    for (std::size_t i = 0; i < n; ++i)
+        away = std::fmax(away, std::fabs(y.setpoint.q[i] - x.q[i] - T * x.qd[i] / 2 - 3 * T * T * x.qdd[i] / 28 -
+                                         T * T * T * x.qddd[i] / 84 - T * T * T * T * x.qdddd[i] / 1680));
+    expect(stops && y.status == Status::held && y.setpoint.qd == eom::JointVector<Robot>{} && away < 1e-12,
+           "setpoints that are lost: the arm comes to rest where the node's does");
+
+    loop.restart({});
+    loop.payloads.draft().at_tool[0].mass = 0.1;
+    loop.payloads.draft().blend_time = 0;
+    loop.payloads.send();
+    follow(loop, wave(0.3), 0);
+    x = wave(0.3);
+    x.P = y.setpoint.P;
+    x.loaded = y.setpoint.loaded;
+    command_for(x, direct);
+    expect(loop.payload_refusal() || (x.P[0] == 0.1 && y.motor_effort == direct.motor_effort), "a payload is carried");
+
+    loop.restart(at_rest());
+    send(loop, swing(), 0);
+    eom::State<n> state;
+    double error = 0;
+    for (std::int64_t i = 0; i <= 2000; ++i) {
+        run(loop, i, i + 1, at_rest());
+        swing().evaluate(static_cast<double>(i) * 1e-3, state);
+        error = std::fmax(error, std::fmax(difference(y.setpoint.q, state[0]), difference(y.setpoint.qdddd, state[4])));
+    }
+    expect(error <= 1e-12 && !loop.playing() && loop.counts().refused == 0, "a trajectory is played, to its end");
+}
+
+void a_motion_leaves_the_rest_of_the_setpoint()
+{
+    const eom::Setpoint<Robot> x = wave(0.3);
+    eom::Feedforward<Robot> first, second;
+    first.setpoint = second.setpoint = x;
+    first.update();
+    second.setpoint.q = {};
+    second(x.q, x.qd, x.qdd, x.qddd, x.qdddd);
+    expect(std::memcmp(&first.command, &second.command, sizeof first.command) == 0, "arguments as the setpoint");
+#if EOM_EIGEN
+    eom::Feedforward<Robot>::Vector rows[5];
+    rows[0] = eom::map(x.q);
+    rows[1] = eom::map(x.qd);
+    rows[2] = eom::map(x.qdd);
+    rows[3] = eom::map(x.qddd);
+    rows[4] = eom::map(x.qdddd);
+    second.setpoint.q = {};
+    second(rows[0], rows[1], rows[2], rows[3], rows[4]);
+    expect(std::memcmp(&first.command, &second.command, sizeof first.command) == 0, "vectors of Eigen");
+    eom::map(second.setpoint.q).setZero();
+    eom::map(second.setpoint.q) += rows[0];
+    expect(second.setpoint.q == x.q, "maps of Eigen write through");
+#else
+    std::printf("none Eigen was not found\n");
+#endif
+}
+
+void not_finite_is_seen()
+{
+    eom::Feedforward<Robot> feedforward;
+    expect(eom::finite(feedforward.update()), "finite at rest");
+    feedforward.setpoint.qdd[0] = inf;
+    expect(!eom::finite(feedforward.update()), "an infinite acceleration is seen");
+}
+
+void splines_that_cannot_be()
+{
+    eom::Spline<n> spline;
+    spline.assign(knots(), 9, coefficients(), in_order());
+    const auto refuses = [&spline](const std::vector<double> &times, const std::vector<double> &values, const char *what) {
+        expect(spline.assign(times, 9, values, in_order()) != nullptr, what);
+    };
+    std::vector<double> broken = coefficients(), back = knots();
+    broken[broken.size() / 2] += 1;
+    refuses(knots(), broken, "a jump is refused");
+    broken[0] = nan;
+    refuses(knots(), broken, "numbers that are not finite are refused");
+    broken = coefficients();
+    broken.pop_back();
+    refuses(knots(), broken, "a missing coefficient is refused");
+    std::swap(back[0], back[1]);
+    refuses(back, coefficients(), "knots that go back are refused");
+    refuses({}, coefficients(), "no knots are refused");
+
+    const std::vector<eom::State<n>> states(3);
+    std::vector<eom::State<n>> unknown = states;
+    unknown[1][4][n - 1] = nan;
+    bool refused = spline.assign({0, 1, 2}, unknown) != nullptr;
+    for (const std::vector<double> &times : std::vector<std::vector<double>>{
+             {0, 2, 1}, {0, 1, 1}, {0, 1, 1 + 1e-6}, {0, nan, 2}, {0, 1, inf}, {0, 1}, {0, 1, 2, 3}, {}})
+        refused = spline.assign(times, states) != nullptr && refused;
+    refused = spline.assign({}, std::vector<eom::State<n>>()) != nullptr && refused;
+    refused = refused && away_from_stored(spline) <= ROUNDING;
+    expect(refused && spline.assign({0, 1, 2}, states) == nullptr, "states at knots are refused where they are no motion");
+}
+
+/// Largest distance of the links of the simulated arm from a motion that is streamed to it for a quarter of a second,
+/// without feedback, rad or m; infinite where the springs are too stiff for a step of the simulation, s.
+template <class Robot>
+double tracking_error(std::int64_t rate, double step)
+{
+    Loop loop;
+    loop.configure(unlimited());
+    eom::Plant<Robot> plant;
+    eom::MotorVector<Robot> effort;
+    plant.rest_at({}, effort);
+    eom::Setpoint<Robot> x = wave(0);
+    eom::Command<Robot> y;
+    command_for(x, y);
+    plant.state.q = x.q;
+    plant.state.qd = x.qd;
+    plant.state.theta = y.motor_position;
+    plant.state.thetad = y.motor_velocity;
+    if constexpr (Robot::has_presliding)
+        eom::DeflectionFilter<Robot>().slide(0, y, plant.state.friction_state);
+    double error = 0;
+    loop.restart({});
+    for (std::int64_t i = 0; i < rate / 4; ++i) {
+        // The effort holds for a cycle: the best is that of its middle.
+        x = wave((static_cast<double>(i) + 0.5) / static_cast<double>(rate));
+        const std::int64_t now = (1 + i) * 1'000'000'000 / rate;
+        loop.refer(x, now);
+        const eom::LoopOutput<Robot> &output = loop.update(now, 1 / static_cast<double>(rate), {});
+        plant.advance_drives(output.sent_motor_effort(), 1 / static_cast<double>(rate), step);
+        x = wave((static_cast<double>(i) + 1) / static_cast<double>(rate));
+        for (std::size_t j = 0; j < n; ++j)
+            error = std::fmax(error, std::fabs(plant.state.q[j] - x.q[j]));
+        if (!plant.finite())
+            return inf;
+    }
+    return error;
+}
+
+template <class Robot>
+void simulated_arm()
+{
+    double slow = 1, fast = 1;
+    bool passed = false;
+    for (const double step : {2.5e-4, 2.5e-5, 2.5e-6, 5e-7}) {
+        slow = tracking_error<Robot>(1000, step);
+        fast = tracking_error<Robot>(4000, step);
+        passed = slow < 1e-3 && fast < 0.3 * slow + 1e-9;
+        if (passed)
+            break;
+    }
+    std::printf("%-4s the links of the simulated arm are off by %.1e at 1 kHz, %.1e at 4 kHz\n", passed ? "ok" : "BAD",
+                slow, fast);
+    failures += !passed;
+}
+
+/// Feedback linearization after a measurement that is not finite: integrators of rigid joints forget it.
+template <class Robot>
+void linearization_forgets()
+{
+    eom::Setpoint<Robot> reference, x;
+    eom::Measurement<Robot> measured;
+    eom::Linearization<Robot> once, always;
+    for (auto *feedback : {&once, &always}) {
+        feedback->place_poles(20);
+        feedback->restart(reference);
+    }
+    measured.q.fill(nan);
+    once.setpoint(reference, measured, 1e-3);
+    measured.q = {};
+    x = once.setpoint(reference, measured, 1e-3);
+    expect(x.qdddd == always.setpoint(reference, measured, 1e-3).qdddd, "a measurement that is not finite passes");
+}
 
 void mailbox()
 {
@@ -84,7 +325,6 @@ void parameters_that_cannot_be()
         refuses("link_kd", [=](auto &p) { p.link_kd[0] = value; });
     }
     refuses("stop_duration", [](auto &p) { p.stop_duration = 61; });
-    refuses("on_setpoint_loss", [](auto &p) { p.setpoint_timeout = 0; });
     refuses("on_setpoint_loss", [](auto &p) { p.on_setpoint_loss = static_cast<eom::LossPolicy>(77); });
     refuses("on_setpoint_loss", [](auto &p) { p.on_setpoint_loss = static_cast<eom::LossPolicy>(-1); });
     for (const int value : {-1, 0, 4, 1001})
@@ -997,6 +1237,10 @@ void lead()
 
 int main(int count, char **arguments)
 {
+    commands();
+    a_motion_leaves_the_rest_of_the_setpoint();
+    not_finite_is_seen();
+    splines_that_cannot_be();
     mailbox();
     parameters_that_cannot_be();
     plausibility();
@@ -1016,5 +1260,9 @@ int main(int count, char **arguments)
     hosts();
     feedback();
     lead();
+    if constexpr (Robot::has_plant)
+        simulated_arm<Robot>();
+    if constexpr (eom::Linearization<Robot>::available)
+        linearization_forgets<Robot>();
     return main_of_package(count, arguments) + failures != 0;
 }

@@ -42,7 +42,8 @@ def test_program(folder: Path, name: str, *flags: str) -> Path:
     objects = sorted((folder / "c").glob("*.o"))
     if name == "loop_cycles":
         shutil.copy(Path(__file__).with_name("loop_cycles.cpp"), folder / "test")
-    command = ["c++", *CPP_STRICT, "-Og", *flags, "-Iinclude", "-Ic", f"test/{name}.cpp", *objects]
+    eigen = "-isystem/usr/include/eigen3"  # where it is installed
+    command = ["c++", *CPP_STRICT, "-Og", *flags, eigen, "-Iinclude", "-Ic", f"test/{name}.cpp", *objects]
     succeed([*command, "-o", name, "-pthread", "-lm"], folder)
     return folder / name
 
@@ -118,14 +119,14 @@ ERRORS = (
     ("stop.hpp", "T * from[4][i] / 1680", "T * from[4][i] / (WRONG ? 1681 : 1680)"),
     ("stop.hpp", "effort *= w;", "effort *= WRONG && u > 0.5 ? Scalar(0) : w;"),
     ("loop_of.hpp", "if (read_ && loop_", "if (read_ && WRONG) references_.keep(); else if (read_ && loop_"),
-    ("control_loop.hpp", "return plan_.waits || is_near", "return WRONG || plan_.waits || is_near"),
-    ("control_loop.hpp", "origin_ += step;", "origin_ += WRONG ? 0 : step;"),
-    ("control_loop.hpp", "(next.start() - t > parameters_", "((WRONG ? 0 : next.start()) - t > parameters_"),
-    ("control_loop.hpp", "std::max<std::int64_t>(timeout_, 2);", "std::max<std::int64_t>(timeout_, WRONG ? 0 : 2);"),
-    ("control_loop.hpp", "(apart ? present_", "(apart && !WRONG ? present_"),
+    ("trajectory_player.hpp", "return plan_.waits || is_near", "return WRONG || plan_.waits || is_near"),
+    ("trajectory_player.hpp", "origin_ += step;", "origin_ += WRONG ? 0 : step;"),
+    ("trajectory_player.hpp", "(next.start() - t > ", "((WRONG ? 0 : next.start()) - t > "),
+    ("watchdog.hpp", "std::max<std::int64_t>(timeout_, 2);", "std::max<std::int64_t>(timeout_, WRONG ? 0 : 2);"),
+    ("commander.hpp", "(apart ? present_", "(apart && !WRONG ? present_"),
     ("control_loop.hpp", "x.qd = measured.qd;", "x.qd = WRONG ? x.qd : measured.qd;"),
     (
-        "control_loop.hpp",
+        "commander.hpp",
         "released_.effort = sent.effort;",
         "released_.effort = WRONG ? released_.effort : sent.effort;",
     ),
@@ -156,7 +157,7 @@ def wrong(sea: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_its_tests_pass(wrong: Path) -> None:
     for program in (wrong.with_name("test_feedforward"), wrong):
         lines = results(program, "20000")
-        assert len(lines) >= 12
+        assert len(lines) >= 8
         assert all(line.startswith(("ok", "none")) for line in lines), lines
 
 

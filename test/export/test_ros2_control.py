@@ -24,14 +24,14 @@ from eom_dynamics.export import (
     LANGUAGES,
     PLANT,
     UnavailableError,
-    cpp_project,
     generic_files,
     project,
     project_files,
 )
 from eom_dynamics.export.ros2_control import GENERIC_PACKAGE, package_name
-from eom_dynamics.export.templates import template
-from eom_dynamics.stream.watchdog import DEFAULTS
+from eom_dynamics.loop import headers
+from eom_dynamics.loop.headers import source
+from eom_dynamics.loop.settings import DEFAULTS
 
 ROBOTS = ("dual_arm", "vsa_planar_2r")
 MORE_ROBOTS = [pytest.param(name, marks=pytest.mark.soak) for name in ("iiwa", "sea_planar_2r", "panda", "ur5e")]
@@ -116,7 +116,8 @@ def test_package(name: str) -> None:
     declared = yaml.safe_load(files["src/feedforward_controller_parameters.yaml"])[package]
     assert given.keys() < declared.keys()
     source = files["src/feedforward_controller.cpp"].decode()
-    assert declared.keys() - {"warning_period"} <= set(re.findall(r"\bgiven\.(\w+)", source))
+    settings = re.findall(r"EOM_(?:NUMBER|CHOICE)\((\w+), ", files["include/eom/settings.hpp"].decode())
+    assert "eom::SETTINGS" in source and declared.keys() <= {*settings, *re.findall(r"\bgiven\.(\w+)", source)}
 
 
 def test_motors_that_are_no_joints() -> None:
@@ -186,7 +187,7 @@ def test_parameters_are_described_and_checked() -> None:
     """Of types and ranges that generate_parameter_library knows; defaults are those of the loop, and of the node."""
     files = contents(robot("iiwa"))
     (declared,) = yaml.safe_load(files["src/feedforward_controller_parameters.yaml"]).values()
-    header = files["include/eom/loop_parameters.hpp"].decode()
+    header = files["include/eom/settings.hpp"].decode()
     types = {"string_array": list, "double_array": list, "string": str, "double": float, "int": int, "bool": bool}
     for name, parameter in [*_parameters(declared)]:
         assert type(parameter["default_value"]) is types[parameter["type"]], name
@@ -271,12 +272,12 @@ def test_the_controller_of_every_robot_is_that_of_one() -> None:
 
 def test_the_interface_of_loops_has_a_digest_of_its_code(monkeypatch: pytest.MonkeyPatch) -> None:
     """Which another comment leaves alone, and another member does not."""
-    headers = cpp_project.shared_headers.__wrapped__
+    written = headers.loop_headers.__wrapped__
     abi = re.compile(r"ROBOT_ABI = (0x[0-9a-f]{8});")
-    before = abi.search(headers()["include/eom/robot_table.hpp"])
+    before = abi.search(written()["include/eom/robot_table.hpp"])
     for changed, same in (("// Other words.", True), ("int another;", False)):
-        monkeypatch.setattr(cpp_project, "template", lambda name, text=changed: template(name) + text)
-        after = abi.search(headers()["include/eom/robot_table.hpp"])
+        monkeypatch.setattr(headers, "source", lambda name, text=changed: source(name) + text)
+        after = abi.search(written()["include/eom/robot_table.hpp"])
         assert (after[1] == before[1]) is same  # type: ignore[index]
 
 

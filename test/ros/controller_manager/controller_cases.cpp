@@ -5,6 +5,9 @@
 #include <limits>
 #include <thread>
 
+#include <eom/feedforward.hpp>
+#include <eom_dynamics/msg/feedforward_command.hpp>
+
 #include "test_controller.cpp"
 
 namespace {
@@ -12,6 +15,59 @@ namespace {
 std::vector<double> filled(double value) { return std::vector<double>(Robot::joints, value); }
 
 std::vector<double> copied(eom::Span<const double> entries) { return {entries.begin(), entries.end()}; }
+
+TEST_F(ControllerTest, BitsOfTheFunctionByReferences)
+{
+    start(true, {{"limits", "ignore"}});
+    eom::Feedforward<Robot> feedforward;
+    for (std::size_t state = 0; state < STATES; ++state) {
+        eom::Setpoint<Robot> &x = feedforward.setpoint;
+        std::vector<eom::JointVector<Robot> *> rows = {&x.q, &x.qd, &x.qdd, &x.qddd, &x.qdddd};
+        if (Robot::commanded_stiffness)
+            rows.insert(rows.end(), {&x.k, &x.kd, &x.kdd});
+        for (std::size_t i = 0; i < Robot::joints; ++i) {
+            x.q[i] = 0.1 * stored_q[state ? 1 : 0][i] + 0.01 * static_cast<double>(state);
+            x.qd[i] = 0.1 * stored_qd[state][i];
+        }
+        for (std::size_t row = 0; row < rows.size(); ++row)
+            for (std::size_t i = 0; i < Robot::joints; ++i)
+                ASSERT_TRUE(references_[row * Robot::joints + i]->set_value((*rows[row])[i]));
+        ASSERT_EQ(cycle(), return_type::OK);
+        ASSERT_EQ(controller_.loop().state.status, eom::Status::fresh);
+        const auto &states = controller_.loop().output.setpoint;
+        std::copy(states.deflection.begin(), states.deflection.end(), x.deflection.begin());
+        std::copy(states.friction_state.begin(), states.friction_state.end(), x.friction_state.begin());
+        feedforward.update();
+        const eom::DriveCommand<Robot> sent = feedforward.sent();
+        for (std::size_t i = 0; i < Robot::motors; ++i) {
+            EXPECT_EQ(command(i), sent.effort[i]);
+            EXPECT_EQ(command(Robot::motors + i), sent.position[i]);
+            EXPECT_EQ(command(2 * Robot::motors + i), sent.velocity[i]);
+        }
+    }
+}
+
+TEST_F(ControllerTest, StatusAsInMessages)
+{
+    using eom_dynamics::msg::FeedforwardCommand;
+    EXPECT_EQ(static_cast<int>(eom::Status::fresh), FeedforwardCommand::STATUS_FRESH);
+    EXPECT_EQ(static_cast<int>(eom::Status::held), FeedforwardCommand::STATUS_HELD);
+    EXPECT_EQ(static_cast<int>(eom::Status::stopping), FeedforwardCommand::STATUS_STOPPING);
+    EXPECT_EQ(static_cast<int>(eom::Status::ramping), FeedforwardCommand::STATUS_RAMPING);
+    start(false, {{"limits", "ignore"}, {"setpoint_timeout", 0.01}, {"on_setpoint_loss", "hold"},
+                  {"stop_duration", 0.01}});
+    cycle();
+    EXPECT_EQ(status(), 4);
+    ASSERT_TRUE(controller_.receive(message_of(0)));
+    std::vector<double> seen;
+    for (int i = 0; i < 30; ++i) {
+        ASSERT_EQ(cycle(), return_type::OK);
+        if (seen.empty() || seen.back() != status())
+            seen.push_back(status());
+    }
+    EXPECT_EQ(seen, (std::vector<double>{FeedforwardCommand::STATUS_FRESH, FeedforwardCommand::STATUS_STOPPING,
+                                         FeedforwardCommand::STATUS_HELD}));
+}
 
 TEST_F(ControllerTest, ReferencesThatStop)
 {

@@ -51,6 +51,77 @@ class LoadedRobot {
         std::array<Scalar, M> voltage_limit;
     };
 
+    /// Where the vectors of a call are; those that its kernel has must be written.
+    class Places {
+      public:
+        const double *in(Vector name) const noexcept { return in_[static_cast<std::size_t>(name)]; }
+
+        /// Names and vectors, in turn, that kernels read, and that they write.
+        template <class Numbers, class... More>
+        void reads(Vector name, const Numbers &numbers, const More &...more) noexcept
+        {
+            in_[static_cast<std::size_t>(name)] = numbers.data();
+            if constexpr (sizeof...(more) > 0)
+                reads(more...);
+        }
+        template <class Numbers, class... More>
+        void writes(Vector name, Numbers &numbers, More &&...more) noexcept
+        {
+            out_[static_cast<std::size_t>(name)] = numbers.data();
+            if constexpr (sizeof...(more) > 0)
+                writes(more...);
+        }
+
+        void take(const Setpoint<LoadedRobot> &x) noexcept
+        {
+            reads(V::q, x.q, V::qd, x.qd, V::qdd, x.qdd, V::qddd, x.qddd, V::qdddd, x.qdddd);
+            reads(V::W, x.W, V::Wd, x.Wd, V::Wdd, x.Wdd, V::k, x.k, V::kd, x.kd, V::kdd, x.kdd);
+            reads(V::deflection, x.deflection, V::friction_state, x.friction_state, V::P, x.P, V::Pd, x.Pd, V::Pdd, x.Pdd);
+            const auto &base = x.base;
+            reads(V::w, base.w, V::wd, base.wd, V::wdd, base.wdd, V::wddd, base.wddd);
+            reads(V::f, base.f, V::fd, base.fd, V::fdd, base.fdd);
+        }
+
+        void take(const Command<LoadedRobot> &y) noexcept
+        {
+            reads(V::tau, y.tau, V::taud, y.taud, V::taudd, y.taudd, V::motor_effort, y.motor_effort);
+            reads(V::motor_position, y.motor_position, V::motor_velocity, y.motor_velocity);
+            reads(V::motor_acceleration, y.motor_acceleration);
+        }
+
+        void take(const DriveCommand<LoadedRobot> &sent) noexcept
+        {
+            reads(V::drive_position, sent.position, V::drive_velocity, sent.velocity, V::drive_effort, sent.effort);
+            reads(V::sent_effort, sent.joint_effort, V::sent_effort_rate, sent.joint_effort_rate);
+        }
+
+        void take(const Measurement<LoadedRobot> &x) noexcept
+        {
+            reads(V::q, x.q, V::qd, x.qd, V::motor_position, x.motor_position, V::motor_velocity, x.motor_velocity);
+        }
+
+        void run(const Kernel &kernel) const noexcept
+        {
+            const double *inputs[MOST_VECTORS];
+            double *outputs[MOST_VECTORS];
+            for (const Kernel *next = &kernel; next; next = next->next) {
+                for (std::size_t i = 0; i < next->inputs.size(); ++i)
+                    inputs[i] = in_[static_cast<std::size_t>(next->inputs[i])];
+                for (std::size_t i = 0; i < next->outputs.size(); ++i)
+                    outputs[i] = out_[static_cast<std::size_t>(next->outputs[i])];
+                next->call(inputs, outputs);
+            }
+        }
+
+      private:
+        using V = Vector;
+
+        static constexpr std::size_t COUNT = static_cast<std::size_t>(Vector::count);
+
+        const double *in_[COUNT];
+        double *out_[COUNT];
+    };
+
     LoadedRobot(const RobotTable &table, const Numbers &numbers) noexcept
         : lower(numbers.lower), upper(numbers.upper), largest_effort(numbers.largest_effort), turn(numbers.turn),
           voltage_limit(numbers.voltage_limit), motor_joint(table.facts.motor_joint), joint_sides(table.joint_sides),
@@ -107,13 +178,9 @@ class LoadedRobot {
     void drive(const Motors &x, Shafts &y) const noexcept
     {
         Places at;
-        at.in(Vector::motor_velocity) = x.motor_velocity.data();
-        at.in(Vector::motor_effort) = x.motor_effort.data();
-        at.out(Vector::torque) = y.torque.data();
-        at.out(Vector::speed) = y.speed.data();
-        at.out(Vector::current) = y.current.data();
-        at.out(Vector::voltage) = y.voltage.data();
-        at.out(Vector::clipped_effort) = y.clipped_effort.data();
+        at.reads(V::motor_velocity, x.motor_velocity, V::motor_effort, x.motor_effort);
+        at.writes(V::torque, y.torque, V::speed, y.speed, V::current, y.current, V::voltage, y.voltage);
+        at.writes(V::clipped_effort, y.clipped_effort);
         at.run(kernels_.drive);
     }
 
@@ -122,15 +189,10 @@ class LoadedRobot {
                   std::array<Scalar, N> &deflection_now) const noexcept
     {
         Places at;
-        at.in(Vector::deflection) = deflection.data();
-        at.in(Vector::tau_before) = before.tau.data();
-        at.in(Vector::taud_before) = before.taud.data();
-        at.in(Vector::taudd_before) = before.taudd.data();
-        at.in(Vector::tau) = after.tau.data();
-        at.in(Vector::taud) = after.taud.data();
-        at.in(Vector::taudd) = after.taudd.data();
-        at.in(Vector::step) = step.data();
-        at.out(Vector::deflection_now) = deflection_now.data();
+        at.reads(V::tau_before, before.tau, V::taud_before, before.taud, V::taudd_before, before.taudd);
+        at.reads(V::tau, after.tau, V::taud, after.taud, V::taudd, after.taudd);
+        at.reads(V::deflection, deflection, V::step, step);
+        at.writes(V::deflection_now, deflection_now);
         at.run(kernels_.filtered);
     }
 
@@ -139,12 +201,9 @@ class LoadedRobot {
                     std::array<Scalar, M> &friction_state_now) const noexcept
     {
         Places at;
-        at.in(Vector::friction_state) = friction_state.data();
-        at.in(Vector::motor_position_before) = before.motor_position.data();
-        at.in(Vector::motor_position) = after.motor_position.data();
-        at.in(Vector::motor_velocity) = after.motor_velocity.data();
-        at.in(Vector::step) = step.data();
-        at.out(Vector::friction_state_now) = friction_state_now.data();
+        at.reads(V::motor_position_before, before.motor_position, V::motor_position, after.motor_position);
+        at.reads(V::motor_velocity, after.motor_velocity, V::friction_state, friction_state, V::step, step);
+        at.writes(V::friction_state_now, friction_state_now);
         at.run(kernels_.presliding);
     }
 
@@ -154,18 +213,10 @@ class LoadedRobot {
     {
         Places at;
         at.take(x);
-        at.in(Vector::tau) = joint_effort.data();
-        at.in(Vector::taud) = y.taud.data();
-        at.in(Vector::motor_position) = y.motor_position.data();
-        at.in(Vector::motor_velocity) = y.motor_velocity.data();
-        at.in(Vector::motor_acceleration) = y.motor_acceleration.data();
-        at.in(Vector::motor_effort) = motor_effort.data();
-        at.in(Vector::share) = share.data();
-        at.out(Vector::drive_position) = sent.position.data();
-        at.out(Vector::drive_velocity) = sent.velocity.data();
-        at.out(Vector::drive_effort) = sent.effort.data();
-        at.out(Vector::sent_effort) = sent.joint_effort.data();
-        at.out(Vector::sent_effort_rate) = sent.joint_effort_rate.data();
+        at.take(y);
+        at.reads(V::tau, joint_effort, V::motor_effort, motor_effort, V::share, share);
+        at.writes(V::drive_position, sent.position, V::drive_velocity, sent.velocity, V::drive_effort, sent.effort);
+        at.writes(V::sent_effort, sent.joint_effort, V::sent_effort_rate, sent.joint_effort_rate);
         at.run(x.loaded && kernels_.drive_command_with_payload.call ? kernels_.drive_command_with_payload
                                                                     : kernels_.drive_command);
     }
@@ -177,15 +228,9 @@ class LoadedRobot {
                      std::array<Scalar, M> &motor_effort) const noexcept
     {
         Places at;
-        at.in(Vector::q) = q.data();
-        at.in(Vector::qd) = qd.data();
-        at.in(Vector::drive_position) = drive_position.data();
-        at.in(Vector::drive_velocity) = drive_velocity.data();
-        at.in(Vector::drive_effort) = drive_effort.data();
-        at.in(Vector::share) = share.data();
-        at.out(Vector::motor_position) = motor_position.data();
-        at.out(Vector::motor_velocity) = motor_velocity.data();
-        at.out(Vector::motor_effort) = motor_effort.data();
+        at.reads(V::q, q, V::qd, qd, V::share, share);
+        at.reads(V::drive_position, drive_position, V::drive_velocity, drive_velocity, V::drive_effort, drive_effort);
+        at.writes(V::motor_position, motor_position, V::motor_velocity, motor_velocity, V::motor_effort, motor_effort);
         at.run(kernels_.drive_state);
     }
 
@@ -197,107 +242,32 @@ class LoadedRobot {
     {
         Places at;
         at.take(x);
-        at.in(Vector::q) = measured.q.data();
-        at.in(Vector::qd) = measured.qd.data();
-        at.in(Vector::theta) = measured.motor_position.data();
-        at.in(Vector::thetad) = measured.motor_velocity.data();
-        at.in(Vector::q_reference) = x.q.data();
-        at.in(Vector::qd_reference) = x.qd.data();
-        at.in(Vector::qdd_reference) = x.qdd.data();
-        at.in(Vector::qddd_reference) = x.qddd.data();
-        at.in(Vector::qdddd_reference) = x.qdddd.data();
-        at.in(Vector::gains) = gains.data();
-        at.in(Vector::stiffness_gains) = stiffness_gains.data();
-        at.in(Vector::qdd_held) = qdd_held.data();
-        at.in(Vector::qddd_held) = qddd_held.data();
+        at.reads(V::q, measured.q, V::qd, measured.qd, V::theta, measured.motor_position);
+        at.reads(V::thetad, measured.motor_velocity, V::q_reference, x.q, V::qd_reference, x.qd);
+        at.reads(V::qdd_reference, x.qdd, V::qddd_reference, x.qddd, V::qdddd_reference, x.qdddd);
+        at.reads(V::gains, gains, V::stiffness_gains, stiffness_gains, V::qdd_held, qdd_held, V::qddd_held, qddd_held);
         std::array<std::array<Scalar, N>, 4> springs;
-        at.out(Vector::spring_effort) = springs[0].data();
-        at.out(Vector::spring_effort_rate) = springs[1].data();
-        at.out(Vector::stiffness) = springs[2].data();
-        at.out(Vector::stiffness_rate) = springs[3].data();
-        at.out(Vector::qdd) = y.qdd.data();
-        at.out(Vector::qddd) = y.qddd.data();
-        at.out(Vector::qdddd) = y.qdddd.data();
-        at.out(Vector::k_commanded) = y.k.data();
-        at.out(Vector::kd_commanded) = y.kd.data();
-        at.out(Vector::kdd_commanded) = y.kdd.data();
+        at.writes(V::spring_effort, springs[0], V::spring_effort_rate, springs[1], V::stiffness, springs[2]);
+        at.writes(V::stiffness_rate, springs[3], V::qdd, y.qdd, V::qddd, y.qddd, V::qdddd, y.qdddd);
+        at.writes(V::k_commanded, y.k, V::kd_commanded, y.kd, V::kdd_commanded, y.kdd);
         at.run(x.loaded ? kernels_.linearizing_setpoint_with_payload : kernels_.linearizing_setpoint);
     }
 
   private:
+    using V = Vector;
+
     static constexpr Scalar infinity = std::numeric_limits<Scalar>::infinity();
-
-    /// Where the vectors of a call are; those that its kernel has must be written.
-    class Places {
-      public:
-        const double *&in(Vector name) noexcept { return in_[static_cast<std::size_t>(name)]; }
-        double *&out(Vector name) noexcept { return out_[static_cast<std::size_t>(name)]; }
-
-        void take(const Setpoint<LoadedRobot> &x) noexcept
-        {
-            in(Vector::q) = x.q.data();
-            in(Vector::qd) = x.qd.data();
-            in(Vector::qdd) = x.qdd.data();
-            in(Vector::qddd) = x.qddd.data();
-            in(Vector::qdddd) = x.qdddd.data();
-            in(Vector::W) = x.W.data();
-            in(Vector::Wd) = x.Wd.data();
-            in(Vector::Wdd) = x.Wdd.data();
-            in(Vector::k) = x.k.data();
-            in(Vector::kd) = x.kd.data();
-            in(Vector::kdd) = x.kdd.data();
-            in(Vector::deflection) = x.deflection.data();
-            in(Vector::friction_state) = x.friction_state.data();
-            in(Vector::P) = x.P.data();
-            in(Vector::Pd) = x.Pd.data();
-            in(Vector::Pdd) = x.Pdd.data();
-            if (!x.on_base)
-                return;
-            in(Vector::w) = x.base.w.data();
-            in(Vector::wd) = x.base.wd.data();
-            in(Vector::wdd) = x.base.wdd.data();
-            in(Vector::wddd) = x.base.wddd.data();
-            in(Vector::f) = x.base.f.data();
-            in(Vector::fd) = x.base.fd.data();
-            in(Vector::fdd) = x.base.fdd.data();
-        }
-
-        void give(Command<LoadedRobot> &y) noexcept
-        {
-            out(Vector::tau) = y.tau.data();
-            out(Vector::taud) = y.taud.data();
-            out(Vector::taudd) = y.taudd.data();
-            out(Vector::motor_position) = y.motor_position.data();
-            out(Vector::motor_velocity) = y.motor_velocity.data();
-            out(Vector::motor_acceleration) = y.motor_acceleration.data();
-            out(Vector::motor_effort) = y.motor_effort.data();
-        }
-
-        void run(const Kernel &kernel) const noexcept
-        {
-            const double *inputs[MOST_VECTORS];
-            double *outputs[MOST_VECTORS];
-            for (std::size_t i = 0; i < kernel.inputs.size(); ++i)
-                inputs[i] = in_[static_cast<std::size_t>(kernel.inputs[i])];
-            for (std::size_t i = 0; i < kernel.outputs.size(); ++i)
-                outputs[i] = out_[static_cast<std::size_t>(kernel.outputs[i])];
-            kernel.call(inputs, outputs);
-        }
-
-      private:
-        static constexpr std::size_t COUNT = static_cast<std::size_t>(Vector::count);
-
-        const double *in_[COUNT];
-        double *out_[COUNT];
-    };
 
     static void compute(const Setpoint<LoadedRobot> &x, Command<LoadedRobot> &y, const Kernel &kernel) noexcept
     {
         Places at;
         std::array<Scalar, M> spin; // of carried rotors
         at.take(x);
-        at.give(y);
-        at.out(Vector::spin) = spin.data();
+        at.take(y); // the results of a kernel, for the next one
+        at.reads(V::spin, spin);
+        at.writes(V::tau, y.tau, V::taud, y.taud, V::taudd, y.taudd, V::motor_position, y.motor_position);
+        at.writes(V::motor_velocity, y.motor_velocity, V::motor_acceleration, y.motor_acceleration);
+        at.writes(V::motor_effort, y.motor_effort, V::spin, spin);
         at.run(kernel);
     }
 

@@ -3,7 +3,6 @@
 #ifndef EOM_ANY_LOOP_HPP
 #define EOM_ANY_LOOP_HPP
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
@@ -50,14 +49,6 @@ struct LoopState {
     Finding finding;
 };
 
-/// Plan: times in s after its origin, ns, and q to qdddd at both ends of the transition; without one, they are equal.
-struct PlanView {
-    std::int64_t origin, begin;
-    bool waits;
-    double start, end, excess;
-    std::array<Span<const double>, 5> from, to;
-};
-
 /// ControlLoop with References, as an object of any robot. LoopOf implements it.
 class AnyLoop {
   public:
@@ -71,8 +62,6 @@ class AnyLoop {
     MeasurementView measured;
     /// Results of the last cycle.
     OutputView output;
-    /// Result of plan().
-    PlanView planned{};
     LoopState state;
     /// The reference taken last, and which of the numbers of read_references() were missing.
     SetpointView<const double> reference;
@@ -97,13 +86,6 @@ class AnyLoop {
     virtual void refer_to_mailbox() noexcept = 0;
     /// ControlLoop::update.
     virtual void update(std::int64_t now, double period) noexcept = 0;
-
-    /// ControlLoop::plan, whose result is in `planned`; returns whether there is one.
-    virtual bool plan(std::int64_t now, double period) noexcept = 0;
-    virtual void play() noexcept = 0;
-    virtual void drop() noexcept = 0;
-    virtual void stop() noexcept = 0;
-    virtual void lose() noexcept = 0;
 
     // --- Messages, from one other thread ------------------------------------------------
 

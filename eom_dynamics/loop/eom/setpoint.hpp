@@ -30,6 +30,8 @@ constexpr std::int64_t LONGEST_GAP = @longest_gap@;
 /// makes no step of the command.
 constexpr std::int64_t LONGEST_RESPONSE_STEP = @longest_response_step@;
 
+constexpr double seconds(std::int64_t nanoseconds) noexcept { return static_cast<double>(nanoseconds) * 1e-9; }
+
 /// Vector of joints, and of motors, of a robot.
 template <class Robot>
 using JointVector = std::array<typename Robot::Scalar, Robot::joints>;

@@ -57,6 +57,32 @@ class Stop {
         start(Piece<n>(0, T, from, to), setpoint, stamp);
     }
 
+    /// Begins the stop of the wanted duration, or of longer ones, which accelerate less, then of shorter ones, which need
+    /// less of the ranges: the first within the limits that the start meets, or else the one that exceeds them least.
+    /// Returns its excess over limits.
+    template <class Commander>
+    double choose(Commander &commander, const Setpoint<Robot> &from) noexcept
+    {
+        const double wanted = commander.parameters.stop_duration;
+        double best = wanted, least = std::numeric_limits<double>::infinity();
+        for (int i = 0; i <= LONGER_STOPS + SHORTER_STOPS && least > LIMIT_TOLERANCE; ++i) {
+            const double T = wanted * std::pow(@stop_growth@, i <= LONGER_STOPS ? i : LONGER_STOPS - i);
+            begin(from, commander.stamp(), T);
+            const double excess = commander.excess_of(
+                [this](double share, Setpoint<Robot> &x) {
+                    seek(end() * share);
+                    x = setpoint();
+                },
+                STOP_SAMPLES, least);
+            if (excess < least) {
+                least = excess;
+                best = T;
+            }
+        }
+        begin(from, commander.stamp(), best);
+        return least;
+    }
+
     /// At rest at once.
     void rest(const Setpoint<Robot> &setpoint, std::int64_t stamp) noexcept
     {
@@ -65,7 +91,12 @@ class Stop {
         start(Piece<n>(-1, 0, state, state), setpoint, stamp);
     }
 
-    void advance(double seconds) noexcept { s_ += seconds; }
+    /// Goes on by a time, ns: in ns, so that the sum does not depend on the steps.
+    void advance(std::int64_t step) noexcept
+    {
+        ns_ += step;
+        s_ = static_cast<double>(ns_) * 1e-9;
+    }
     void seek(double seconds) noexcept { s_ = seconds; }
 
     /// Time since its start, and at its end, s.
@@ -73,7 +104,7 @@ class Stop {
     double end() const noexcept { return piece_.end(); }
 
     /// Stamp of now, ns: dampers go on from the last setpoint, as the motion does. 0 if that had none.
-    std::int64_t stamp() const noexcept { return stamp_ ? stamp_ + std::llround(s_ * 1e9) : 0; }
+    std::int64_t stamp() const noexcept { return stamp_ ? stamp_ + ns_ : 0; }
 
     /// The state some time later, s.
     void evaluate(State<n> &state, double later = 0) const noexcept { piece_.evaluate(s_ + later, state); }
@@ -106,18 +137,25 @@ class Stop {
             y.taud[i] = w * y.taud[i] + wd * y.tau[i];
             y.tau[i] *= w;
         }
+        if (!finite(y.taud, y.taudd)) // of numbers near the largest ones
+            y.taud = y.taudd = {};
         for (Scalar &effort : y.motor_effort)
             effort *= w;
         return {w, wd};
     }
 
   private:
+    /// Stops that are tried after that of the wanted duration, each longer than the one before, and then each shorter.
+    static constexpr int LONGER_STOPS = @longer_stops@, SHORTER_STOPS = @shorter_stops@;
+    static constexpr std::size_t STOP_SAMPLES = @stop_samples@;
+
     void start(const Piece<n> &piece, const Setpoint<Robot> &from, std::int64_t stamp) noexcept
     {
         piece_ = piece;
         from_ = from;
         stamp_ = stamp;
         s_ = 0;
+        ns_ = 0;
     }
 
     /// A quantity with two derivatives at the start of the stop, changed to what it is now: degree four, C2.
@@ -160,7 +198,8 @@ class Stop {
 
     Piece<n> piece_;
     Setpoint<Robot> from_;
-    std::int64_t stamp_ = 0;
+    // Of the setpoint, and time since the start, ns.
+    std::int64_t stamp_ = 0, ns_ = 0;
     double s_ = 0;
 };
 

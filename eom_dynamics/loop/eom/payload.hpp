@@ -69,31 +69,39 @@ class PayloadBlend {
     static constexpr std::size_t MOST_CHANGES = 8;
     static constexpr double LONGEST_BLEND = 60;
 
-    explicit PayloadBlend(const Robot &robot = Robot()) noexcept : carries_(robot.carries()) {}
+    explicit PayloadBlend(const Robot &robot = Robot()) noexcept : robot_(robot) {}
+
+    using Parameters = std::array<double, 10 * Robot::tools>;
 
     /// Takes a payload from the next setpoint on; returns why not, or null.
     const char *change(const Payload<Robot> &payload) noexcept
     {
-        if (!carries_)
-            return "export feedforward_with_payload, too, for payloads";
-        if (!(payload.blend_time >= 0 && payload.blend_time <= LONGEST_BLEND))
-            return "blend_time must be 0 to 60 s";
-        for (const Body &body : payload.at_tool)
-            if (const char *reason = objection(body))
+        Parameters target;
+        for (std::size_t k = 0; k < Robot::tools; ++k) {
+            if (const char *reason = objection(payload.at_tool[k]))
                 return reason;
+            write(payload.at_tool[k], target.data() + 10 * k);
+        }
+        return change(target, payload.blend_time);
+    }
+
+    /// The same with the parameters of bodies, as in a setpoint.
+    const char *change(const Parameters &target, double blend_time) noexcept
+    {
+        if (!robot_.carries())
+            return "export feedforward_with_payload, too, for payloads";
+        if (!(blend_time >= 0 && blend_time <= LONGEST_BLEND))
+            return "blend_time must be 0 to 60 s";
         const bool full = count_ == MOST_CHANGES;
         if (full && !changes_[count_ - 1].waits)
             return "too many changes of the payload are under way";
         // One that has not begun gives way to another that begins with it.
         Change &next = changes_[full ? count_ - 1 : count_++];
-        const std::int64_t duration = std::llround(payload.blend_time * 1e9);
+        const std::int64_t duration = std::llround(blend_time * 1e9);
         next.duration = full ? std::max(duration, next.duration) : duration;
         next.waits = true;
-        present_ = false;
-        for (std::size_t k = 0; k < Robot::tools; ++k) {
-            write(payload.at_tool[k], next.target.data() + 10 * k);
-            present_ = present_ || payload.at_tool[k].mass > 0;
-        }
+        next.target = target;
+        present_ = std::any_of(target.begin(), target.end(), [](double x) { return x != 0; });
         return nullptr;
     }
 
@@ -115,7 +123,6 @@ class PayloadBlend {
     }
 
   private:
-    using Parameters = std::array<double, 10 * Robot::tools>;
     // A stamp that is further back, ns, is of a clock that was set back.
     static constexpr std::int64_t CLOCK_JUMP = 1'000'000'000;
 
@@ -223,7 +230,8 @@ class PayloadBlend {
     Parameters settled_{};
     // Time of the blend; stamp, 0 for none, and clock of the last setpoint that was sent, ns.
     std::int64_t elapsed_ = 0, stamp_ = 0, clock_ = 0;
-    bool present_ = false, carries_;
+    bool present_ = false;
+    Robot robot_;
 };
 
 } // namespace eom

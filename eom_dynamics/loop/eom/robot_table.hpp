@@ -50,17 +50,17 @@ struct RobotFacts {
 };
 
 /// Vectors that kernels read and write, by the names of their arguments in C.
-enum class Vector : std::uint8_t {
-    q, qd, qdd, qddd, qdddd, W, Wd, Wdd, k, kd, kdd, deflection, friction_state, P, Pd, Pdd,
-    tau, taud, taudd, motor_position, motor_velocity, motor_acceleration, motor_effort, spin,
-    torque, speed, current, voltage, clipped_effort,
-    step, tau_before, taud_before, taudd_before, deflection_now, motor_position_before, friction_state_now,
-    drive_position, drive_velocity, drive_effort, sent_effort, sent_effort_rate, share,
-    theta, thetad, q_reference, qd_reference, qdd_reference, qddd_reference, qdddd_reference, gains, stiffness_gains,
-    qdd_held, qddd_held, k_commanded, kd_commanded, kdd_commanded,
-    spring_effort, spring_effort_rate, stiffness, stiffness_rate, w, wd, wdd, wddd, f, fd, fdd,
-    count,
-};
+#define EOM_VECTORS(X) \
+    X(q) X(qd) X(qdd) X(qddd) X(qdddd) X(W) X(Wd) X(Wdd) X(k) X(kd) X(kdd) X(deflection) X(friction_state) X(P) X(Pd) \
+    X(Pdd) X(tau) X(taud) X(taudd) X(motor_position) X(motor_velocity) X(motor_acceleration) X(motor_effort) X(spin) \
+    X(torque) X(speed) X(current) X(voltage) X(clipped_effort) X(step) X(tau_before) X(taud_before) X(taudd_before) \
+    X(deflection_now) X(motor_position_before) X(friction_state_now) X(drive_position) X(drive_velocity) \
+    X(drive_effort) X(sent_effort) X(sent_effort_rate) X(share) X(theta) X(thetad) X(q_reference) X(qd_reference) \
+    X(qdd_reference) X(qddd_reference) X(qdddd_reference) X(gains) X(stiffness_gains) X(qdd_held) X(qddd_held) \
+    X(k_commanded) X(kd_commanded) X(kdd_commanded) X(spring_effort) X(spring_effort_rate) X(stiffness) \
+    X(stiffness_rate) X(w) X(wd) X(wdd) X(wddd) X(f) X(fd) X(fdd)
+#define EOM_LISTED(name) name,
+enum class Vector : std::uint8_t { EOM_VECTORS(EOM_LISTED) count };
 
 /// Most vectors of a kernel.
 constexpr std::size_t MOST_VECTORS = 24;
@@ -69,20 +69,26 @@ constexpr std::size_t MOST_VECTORS = 24;
 struct Kernel {
     void (*call)(const double *const *inputs, double *const *outputs) = nullptr;
     Span<const Vector> inputs, outputs;
+    /// Called after it, with its results.
+    const Kernel *next = nullptr;
 };
 
 /// The functions that a loop calls; the second of a pair takes payloads.
+#define EOM_FUNCTIONS(X) \
+    X(inverse_dynamics) X(inverse_dynamics_with_payload) X(feedforward) X(feedforward_with_payload) X(drive) \
+    X(filtered) X(presliding) X(drive_command) X(drive_command_with_payload) X(drive_state) X(linearizing_setpoint) \
+    X(linearizing_setpoint_with_payload) X(inverse_dynamics_on_base) X(inverse_dynamics_on_base_with_payload) \
+    X(feedforward_on_base) X(feedforward_on_base_with_payload)
 struct Kernels {
-    Kernel inverse_dynamics, inverse_dynamics_with_payload, feedforward, feedforward_with_payload, drive;
-    Kernel filtered, presliding, drive_command, drive_command_with_payload, drive_state;
-    Kernel linearizing_setpoint, linearizing_setpoint_with_payload;
-    Kernel inverse_dynamics_on_base, inverse_dynamics_on_base_with_payload;
-    Kernel feedforward_on_base, feedforward_on_base_with_payload;
+#define EOM_ONE_KERNEL(name) Kernel name;
+    EOM_FUNCTIONS(EOM_ONE_KERNEL)
 };
 
 /// Limits on one side, as those of a robot's type.
+#define EOM_LIMITED(X) X(q) X(qd) X(qdd) X(qddd) X(tau) X(taud) X(motor_velocity) X(motor_effort)
 struct TableEnds {
-    Span<const double> q, qd, qdd, qddd, tau, taud, motor_velocity, motor_effort;
+#define EOM_NUMBERS(name) Span<const double> name;
+    EOM_LIMITED(EOM_NUMBERS)
 };
 
 /// A robot: what its type in C++ has, for a type of any robot.

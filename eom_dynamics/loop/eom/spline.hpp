@@ -131,11 +131,11 @@ class Spline {
     /// Furthest knot from time 0, s.
     static constexpr double LARGEST_KNOT = 1e9;
 
-    /// Takes states at two knots or more; returns what is wrong with them, or null. Allocates: not for the loop.
+    /// Takes states at knots; returns what is wrong with them, or null. Allocates: not for the loop.
     const char *assign(const std::vector<double> &times, const std::vector<State<n>> &states)
     {
-        if (times.size() < 2)
-            return "must have at least two knots";
+        if (times.empty())
+            return "has no knots";
         if (times.size() != states.size())
             return "must have a state for each knot";
         if (const char *reason = objection(times))

@@ -51,6 +51,9 @@ class LoopOf : public AnyLoop {
             return "gains must have one entry, or one for each motor or joint";
         if (settings.linearize && !(measures_links && measures_motors))
             return "linearize needs the measurements links and motors";
+        // Other hosts may know of losses themselves.
+        if (settings.on_setpoint_loss != LossPolicy::none && !(settings.setpoint_timeout > 0))
+            return "on_setpoint_loss needs a setpoint_timeout > 0, unless it is none";
         measurement_.links = measures_links;
         measurement_.motors = measures_motors;
         references_.missing_derivatives = missing;
@@ -103,35 +106,6 @@ class LoopOf : public AnyLoop {
         read_ = false;
         report();
     }
-
-    bool plan(std::int64_t now, double period) noexcept override
-    {
-        const Plan<Robot::joints> *plan = loop_.plan(now, period);
-        if (plan) {
-            planned = {plan->origin, plan->begin, plan->waits, plan->start, plan->end, plan->excess, {}, {}};
-            for (std::size_t k = 0; k < planned.from.size(); ++k) {
-                planned.from[k] = joints(plan->from[k]);
-                planned.to[k] = joints(plan->to[k]);
-            }
-        }
-        report();
-        return plan != nullptr;
-    }
-
-    void play() noexcept override
-    {
-        loop_.play();
-        report();
-    }
-
-    void drop() noexcept override
-    {
-        loop_.drop();
-        report();
-    }
-
-    void stop() noexcept override { loop_.stop(); }
-    void lose() noexcept override { loop_.lose(); }
 
     SetpointView<double> draft() noexcept override
     {

@@ -110,7 +110,7 @@ class ConsistencyCheck {
 
     bool completes(std::int64_t stamp, const LoopSettings &settings) const noexcept
     {
-        return steps_ + 1 == settings.consistency_window && follows(stamp);
+        return steps_ + 1 >= settings.consistency_window && follows(stamp);
     }
 
     double scale_with(const State<n> &x) const noexcept
@@ -189,9 +189,10 @@ class PlausibilityChecks {
 
     void configure(const LoopSettings &settings) noexcept
     {
+        if (!on_) // of what came meanwhile, nothing is known
+            restart();
         settings_ = settings;
         on_ = checks(settings.stamp_check) || checks(settings.jump_check) || checks(settings.consistency_check);
-        restart();
     }
 
     /// Forgets all setpoints: a new stream begins.

@@ -8,34 +8,10 @@
 
 #include "limits.hpp"
 #include "linearization.hpp"
+#include "settings.hpp"
 #include "spline.hpp"
 
 namespace eom {
-
-/// What to do when setpoints are lost, as the parameter on_setpoint_loss of the node.
-enum class LossPolicy {
-    none,       ///< continue with the last command
-    hold,       ///< bring the arm to rest and hold it
-    ramp,       ///< the same while efforts fade to zero
-    deactivate, ///< stop controlling
-};
-
-/// Efforts that remain when the loop is switched off, as the parameter effort_on_deactivate of the node.
-enum class EffortOnDeactivate {
-    zero,    ///< none
-    gravity, ///< those that hold the measured position, or else the commanded one
-    keep,    ///< those of the last command
-};
-
-/// What to do with a setpoint that is valid, but not plausible after those before it: no check; count it; refuse it.
-enum class CheckPolicy { ignore, warn, refuse };
-
-/// What a jump forward of the clock does to a trajectory, as the parameter on_clock_jump of the node: a jump is as far as
-/// the loop can tell, which has no other clock. A jump back by more than LARGEST_CORRECTION always ends it.
-enum class JumpPolicy {
-    stop, ///< end it, and bring the arm to rest
-    hold, ///< delay the rest of it
-};
 
 /// What a command answers. The first four have the numbers of the status of a FeedforwardCommand.
 enum class Status {
@@ -108,39 +84,6 @@ struct StampedSpline {
     Spline<Robot::joints> spline;
 };
 
-/// Settings of the loop that are the same for every robot.
-struct LoopSettings {
-    LimitPolicy limits = LimitPolicy::warn;
-    /// Time without a valid reference after which setpoints are lost, s; 0 for never.
-    double setpoint_timeout = @timeout@;
-    LossPolicy on_setpoint_loss = LossPolicy::@policy@;
-    /// Durations of a stop and of a ramp, s.
-    double stop_duration = @stop_duration@, ramp_duration = @ramp_duration@;
-    EffortOnDeactivate effort_on_deactivate = EffortOnDeactivate::zero;
-    /// After LossPolicy::hold, largest distance of a reference from the commanded position, rad or m.
-    double resume_distance = @resume_distance@;
-    /// Largest age of a setpoint by its stamp, s; 0 for any. An older one is counted as refused, and otherwise as none.
-    double setpoint_lifespan = 0;
-    /// Largest time until the start of a trajectory, s: one that starts later has a wrong stamp, or the clock is wrong.
-    double max_start_delay = 60;
-    /// Largest distance of the start of a trajectory from the commanded position, rad or m, and the time by which it may be
-    /// late besides, s: for a moving joint, its velocity times that is allowed.
-    double start_tolerance = @start_tolerance@, start_latency = @start_latency@;
-    JumpPolicy on_clock_jump = JumpPolicy::stop;
-    /// Mean age of a command when it acts, s. Feedforward is for the motion so much later, exact for trajectories, by the
-    /// Taylor polynomial for setpoints; feedback is not. By default that of the robot.
-    double command_lead = 0;
-    /// Plausibility checks; those of consistency with the largest relative difference, the number of setpoints over which
-    /// fields are compared, and the highest derivative.
-    CheckPolicy stamp_check = CheckPolicy::@stamp_check@, jump_check = CheckPolicy::@jump_check@;
-    CheckPolicy consistency_check = CheckPolicy::@consistency_check@;
-    double consistency_tolerance = @consistency_tolerance@;
-    int consistency_window = @consistency_window@, consistency_order = @consistency_order@;
-    /// Whether motor efforts are those of feedback linearization, and its poles, rad/s.
-    bool linearize = false;
-    double natural_frequency = 20;
-};
-
 /// Settings of the loop; gains of zero leave feedback out.
 template <class Robot>
 struct LoopParameters : LoopSettings {
@@ -197,6 +140,30 @@ struct LoopOutput {
     }
 };
 
+/// Whether an arm moves as an output has commanded it a time ago, s, as far as that is measured: positions, and velocities
+/// if these may have changed since, where hardware measures them.
+template <class Robot>
+bool follows(const LoopOutput<Robot> &output, const Measurement<Robot> &measured, double time, bool with_velocities) noexcept
+{
+    // Largest distance of an arm that follows, rad or m, and difference of velocity.
+    constexpr double DISTANCE = 0.01, DIFFERENCE = DISTANCE / (LONGEST_GAP * 1e-9);
+    const auto near = [time](const auto &values, const auto &commanded, const auto &rates, double allowed) {
+        for (std::size_t i = 0; i < values.size(); ++i)
+            if (!(std::fabs(static_cast<double>(values[i] - commanded[i])) <=
+                  allowed + time * std::fabs(static_cast<double>(rates[i]))))
+                return false;
+        return true;
+    };
+    const auto alike = [&](const auto &values, const auto &commanded, const auto &rates) {
+        return !with_velocities || !finite(values) || near(values, commanded, rates, DIFFERENCE);
+    };
+    const Setpoint<Robot> &x = output.setpoint;
+    const Command<Robot> &y = output.command;
+    return (!measured.links || (near(measured.q, x.q, x.qd, DISTANCE) && alike(measured.qd, x.qd, x.qdd))) &&
+           (!measured.motors || (near(measured.motor_position, y.motor_position, y.motor_velocity, DISTANCE) &&
+                                 alike(measured.motor_velocity, y.motor_velocity, y.motor_acceleration)));
+}
+
 /// Counts since the last restart.
 struct LoopCounts {
     std::uint64_t cycles = 0, followed = 0, refused = 0, over_limits = 0, timeouts = 0, refused_payloads = 0;
@@ -206,20 +173,6 @@ struct LoopCounts {
 };
 
 namespace detail {
-
-constexpr double LONGEST_TIMEOUT = 3600, LONGEST_LEAD = 0.1;
-// Of the linearized joints, rad/s: the fourth power is a gain, in single precision, too.
-constexpr double LOWEST_FREQUENCY = 1e-3, HIGHEST_FREQUENCY = 1e4;
-
-/// Whether a number is within a range; NaN is not.
-inline bool within(double value, double lower, double upper) noexcept { return value >= lower && value <= upper; }
-
-/// Whether an entry of an enumeration is one of those up to the last one.
-template <class Entry>
-bool among(Entry entry, Entry last) noexcept
-{
-    return static_cast<int>(entry) >= 0 && static_cast<int>(entry) <= static_cast<int>(last);
-}
 
 /// Whether any gain is not zero.
 template <class Scalar, std::size_t size>
@@ -244,51 +197,17 @@ const char *objection(const LoopParameters<Robot> &parameters, const Robot &robo
     using namespace detail;
     if (parameters.linearize && !robot.linearizes())
         return "feedback linearization needs springs without dampers, and the exported functions of the plant";
-    if (!among(parameters.limits, LimitPolicy::clip))
-        return "limits must be ignore, warn, refuse or clip";
-    if (!among(parameters.on_setpoint_loss, LossPolicy::deactivate))
-        return "on_setpoint_loss must be none, hold, ramp or deactivate";
-    if (!among(parameters.effort_on_deactivate, EffortOnDeactivate::keep))
-        return "effort_on_deactivate must be zero, gravity or keep";
-    if (!within(parameters.setpoint_timeout, 0, LONGEST_TIMEOUT))
-        return "setpoint_timeout must be 0 to 3600 s";
-    if (!within(parameters.setpoint_lifespan, 0, LONGEST_TIMEOUT))
-        return "setpoint_lifespan must be 0 to 3600 s";
-    if (!within(parameters.stop_duration, 0.01, 60))
-        return "stop_duration must be 0.01 to 60 s";
-    if (!within(parameters.ramp_duration, 0.01, 600))
-        return "ramp_duration must be 0.01 to 600 s";
-    if (!within(parameters.resume_distance, 0, 1e9))
-        return "resume_distance must be 0 to 1e9 rad or m";
-    if (!within(parameters.max_start_delay, 0, 1e9))
-        return "max_start_delay must be 0 to 1e9 s";
-    if (!within(parameters.start_tolerance, 1e-6, 1000))
-        return "start_tolerance must be 1e-6 to 1000 rad or m";
-    if (!within(parameters.start_latency, 0, 10))
-        return "start_latency must be 0 to 10 s";
-    if (!among(parameters.on_clock_jump, JumpPolicy::hold))
-        return "on_clock_jump must be stop or hold";
-    if (!within(parameters.command_lead, 0, LONGEST_LEAD))
-        return "command_lead must be 0 to 0.1 s";
-    if (!among(parameters.stamp_check, CheckPolicy::refuse) || !among(parameters.jump_check, CheckPolicy::refuse) ||
-        !among(parameters.consistency_check, CheckPolicy::refuse))
-        return "stamp_check, jump_check and consistency_check must be ignore, warn or refuse";
-    if (!within(parameters.consistency_tolerance, 1e-6, 1))
-        return "consistency_tolerance must be 1e-6 to 1";
-    if (!within(parameters.consistency_window, 5, 1000))
-        return "consistency_window must be 5 to 1000";
-    if (!within(parameters.consistency_order, 1, 4))
-        return "consistency_order must be 1 to 4";
-    if (parameters.on_setpoint_loss != LossPolicy::none && !(parameters.setpoint_timeout > 0))
-        return "on_setpoint_loss needs a setpoint_timeout > 0, unless it is none";
+    for (const Setting &setting : SETTINGS) {
+        const double value = setting.get(parameters);
+        if (!(value >= setting.lower && value <= setting.upper))
+            return setting.objection;
+    }
     if (!gains(parameters.motor_kp) || !gains(parameters.motor_kd))
         return "motor_kp and motor_kd must be finite, and not negative";
     if (!gains(parameters.link_kp) || !gains(parameters.link_kd))
         return "link_kp and link_kd must be finite, and not negative";
     if (!gains(parameters.stiffness_gains))
         return "stiffness_gains must be finite, and not negative";
-    if (!within(parameters.natural_frequency, LOWEST_FREQUENCY, HIGHEST_FREQUENCY))
-        return "natural_frequency must be 0.001 to 10000 rad/s";
     return nullptr;
 }
 

@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command of a setpoint: its payload, feedforward within limits, feedback, and what is sent to the drives.
+#ifndef EOM_COMMANDER_HPP
+#define EOM_COMMANDER_HPP
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
+#include "deflection_filter.hpp"
+#include "equilibrium.hpp"
+#include "feedback.hpp"
+#include "loop_parameters.hpp"
+#include "payload.hpp"
+
+namespace eom {
+
+/// Makes setpoints commands, unless it refuses them, for the classes that choose the setpoint of a cycle.
+template <class Robot>
+class Commander {
+  public:
+    using Scalar = typename Robot::Scalar;
+    static constexpr std::size_t n = Robot::joints;
+
+    explicit Commander(const Robot &of) noexcept
+        : robot(of), filter_(of), present_filter_(of), feedback_(of), payload_(of)
+    {
+        forget();
+    }
+
+    const Robot robot;
+    LoopParameters<Robot> parameters;
+    LoopOutput<Robot> output;
+    LoopCounts counts;
+    Refusal refusal = Refusal::none;
+    /// Time of the last cycle, ns.
+    std::int64_t latest = 0;
+    /// Factor of efforts in a ramp, and its time derivative.
+    std::array<Scalar, 2> share{1, 0};
+
+    void configure(const LoopParameters<Robot> &chosen) noexcept
+    {
+        parameters = chosen;
+        feedback_.configure(chosen);
+    }
+
+    /// Forgets commands.
+    void forget() noexcept
+    {
+        output = {};
+        output.setpoint = robot.rest();
+        filter_.forget();
+        present_filter_.forget();
+    }
+
+    /// Feedback begins anew.
+    void restart() noexcept { feedback_.restart(output.setpoint); }
+
+    void refuse(Refusal why) noexcept
+    {
+        ++counts.refused;
+        refusal = why;
+    }
+
+    /// Makes a setpoint and its command the present ones, unless it is refused; returns whether it was not.
+    ///
+    /// The command is for the motion at the lead, which may be given.
+    bool accept(const Setpoint<Robot> &x, std::int64_t stamp, bool refusable = true,
+                const State<n> *ahead = nullptr) noexcept
+    {
+        const Refusal why = objection(x);
+        if (why != Refusal::none && (refusable || why != Refusal::free_fall)) {
+            refuse(why);
+            return false;
+        }
+        candidate_ = x;
+        payload_.at(stamp, latest, candidate_);
+        const bool leads = parameters.command_lead > 0, apart = leads && feedback_.reads_motors();
+        const Setpoint<Robot> &own = leads ? setpoint_ : candidate_;
+        if (leads)
+            setpoint_ = candidate_;
+        if (apart) {
+            compute(present_filter_, stamp);
+            present_ = result_;
+            setpoint_.deflection = candidate_.deflection;
+            setpoint_.friction_state = candidate_.friction_state;
+        }
+        if (leads)
+            advance(candidate_, static_cast<Scalar>(parameters.command_lead));
+        if (leads && ahead)
+            take(*ahead, candidate_);
+        compute(filter_, stamp);
+        if (!(finite(result_) && can_be_sent())) {
+            refuse(Refusal::not_finite);
+            return false;
+        }
+        Shafts<Robot> shafts;
+        if (parameters.limits != LimitPolicy::ignore)
+            robot.drive(result_, shafts);
+        if (parameters.limits != LimitPolicy::ignore && !Limits<Robot>::meets(robot, own, result_, shafts)) {
+            ++counts.over_limits;
+            exceeded_ = result_;
+            if (refusable && Limits<Robot>::far(robot, own.q)) {
+                refuse(Refusal::far_beyond_limits);
+                return false;
+            }
+            if (refusable && parameters.limits == LimitPolicy::refuse) {
+                refuse(Refusal::over_limits);
+                return false;
+            }
+        }
+        payload_.keep(stamp, latest);
+        if constexpr (Robot::damped || Robot::has_presliding) {
+            if (robot.filters() || robot.slides()) {
+                filter_.keep(stamp, result_, candidate_);
+                if (apart)
+                    present_filter_.keep(stamp, present_, setpoint_);
+            }
+        }
+        find_deflections();
+        feedback_.refer(apart ? present_ : result_);
+        if (parameters.limits == LimitPolicy::clip) {
+            Limits<Robot>::clip_efforts(robot, result_.tau);
+            result_.motor_effort = shafts.clipped_effort;
+        }
+        output.setpoint = own;
+        output.setpoint.deflection = candidate_.deflection;
+        output.setpoint.friction_state = candidate_.friction_state;
+        output.command = result_;
+        stamp_ = stamp;
+        output.status = Status::fresh;
+        output.valid = true;
+        if constexpr (Robot::has_drives)
+            if (robot.converts())
+                sent_for_ = candidate_;
+        share = {1, 0};
+        ++counts.followed;
+        return true;
+    }
+
+    /// Why a setpoint is refused before anything is computed.
+    Refusal objection(const Setpoint<Robot> &x) const noexcept
+    {
+        if (!finite(x.q, x.qd, x.qdd, x.qddd, x.qdddd, x.W, x.Wd, x.Wdd))
+            return Refusal::not_finite;
+        if (!x.on_base)
+            return Refusal::none;
+        const BaseMotion<Scalar> &base = x.base;
+        if (!robot.base_moves() || parameters.linearize)
+            return Refusal::moving_base;
+        if (!finite(base.w, base.wd, base.wdd, base.wddd, base.f, base.fd, base.fdd))
+            return Refusal::not_finite;
+        const auto none = [](Scalar entry) { return entry == 0; };
+        return std::all_of(base.f.begin(), base.f.end(), none) ? Refusal::free_fall : Refusal::none;
+    }
+
+    /// Largest excess of a motion over limits that its start meets, at instants after it, or that of the first ones if it is
+    /// not below the least so far; infinite where motors cannot realise it. Without transients of dampers and friction, with
+    /// the present payload.
+    template <class Motion>
+    double excess_of(const Motion &motion, std::size_t samples, double least) noexcept
+    {
+        Limits<Robot> limits(robot);
+        Shafts<Robot> shafts;
+        double most = 0;
+        for (std::size_t k = 0; k <= samples && most < least; ++k) {
+            motion(static_cast<double>(k) / static_cast<double>(samples), candidate_);
+            candidate_.Pd = candidate_.Pdd = {};
+            candidate_.deflection.fill(Robot::settled);
+            candidate_.friction_state = Robot::settled_friction;
+            robot.feedforward(candidate_, result_);
+            if (!finite(result_))
+                return std::numeric_limits<double>::infinity();
+            robot.drive(result_, shafts);
+            if (k == 0)
+                limits.widen(candidate_, result_, shafts);
+            else
+                most = std::max(most, limits.excess(candidate_, result_, shafts));
+        }
+        return most;
+    }
+
+    /// Adds feedback, and what is sent, to the output.
+    void complete(double period, const Measurement<Robot> &measured) noexcept
+    {
+        feedback_.add(output, share[0], period, measured);
+        if constexpr (Robot::has_drives) {
+            const Command<Robot> &y = output.command;
+            if (robot.converts())
+                robot.drive_command(sent_for_, y, output.motor_effort, output.joint_effort, share, output.sent);
+            else
+                output.copy_to_sent();
+        }
+    }
+
+    /// Takes the motion of the links from that of the motors, between which the springs carry gravity; returns whether
+    /// there is an equilibrium, to which links go that start without deflection.
+    bool find_links(const Measurement<Robot> &measured, Setpoint<Robot> &x) noexcept
+    {
+        std::array<Scalar, n> count{};
+        const std::size_t motors = robot.motor_count();
+        for (std::size_t i = 0; i < motors; ++i)
+            count[robot.motor_joint[i]] += 1;
+        // Mean of the motors of each joint.
+        const auto sides = [this, motors, &count](const MotorVector<Robot> &values) {
+            JointVector<Robot> mean{};
+            for (std::size_t i = 0; i < motors; ++i)
+                for (std::size_t j = 0; j < motors; ++j)
+                    mean[robot.motor_joint[i]] +=
+                        robot.joint_sides[i * motors + j] * values[j] / count[robot.motor_joint[i]];
+            return mean;
+        };
+        const JointVector<Robot> wanted = sides(measured.motor_position);
+        const auto flow = [&](const JointVector<Robot> &q) {
+            candidate_ = x;
+            candidate_.q = q;
+            payload_.at(0, latest, candidate_);
+            compute(filter_, 0);
+            JointVector<Robot> away = sides(result_.motor_position);
+            for (std::size_t i = 0; i < n; ++i)
+                away[i] = wanted[i] - away[i];
+            // Places without a joint stay where they are.
+            for (std::size_t i = robot.joint_count(); i < n; ++i)
+                away[i] = -q[i];
+            return away;
+        };
+        x.qd = {};
+        JointVector<Robot> q = wanted;
+        if (!relax(flow, q))
+            return false;
+        JointVector<Robot> rate = sides(measured.motor_velocity);
+        x.q = q;
+        if (solve(slope(flow, q, flow(q)), rate))
+            x.qd = rate;
+        return true;
+    }
+
+    /// Takes what the tools carry from the next setpoint on, in the thread of update(), as PayloadBlend::change.
+    template <class... Changed>
+    const char *carry(const Changed &...changed) noexcept
+    {
+        payload_refusal_ = payload_.change(changed...);
+        counts.refused_payloads += payload_refusal_ != nullptr;
+        return payload_refusal_;
+    }
+
+    /// What is sent last when the loop is switched off: motors hold their positions, at the efforts of
+    /// effort_on_deactivate, unless these have faded. The output stays as it is.
+    const DriveCommand<Robot> &release(const Measurement<Robot> &measured, bool faded) noexcept
+    {
+        released_ = {output.sent_motor_position(), {}, {}, {}, {}};
+        released_command_ = {};
+        final_efforts_ = false;
+        released_command_.motor_position = output.command.motor_position;
+        if (parameters.effort_on_deactivate == EffortOnDeactivate::keep) {
+            released_.effort = output.sent_motor_effort();
+            released_.joint_effort = output.sent_joint_effort();
+            released_command_.tau = output.joint_effort;
+            released_command_.motor_effort = output.motor_effort;
+        } else if (parameters.effort_on_deactivate == EffortOnDeactivate::gravity && !faded) {
+            Setpoint<Robot> x = robot.rest();
+            x.q = output.setpoint.q;
+            x.k = output.setpoint.k;
+            x.base = output.setpoint.base;
+            x.on_base = output.setpoint.on_base;
+            if (measured.links && finite(measured.q))
+                x.q = measured.q;
+            else if (!measured.links && measured.motors)
+                find_links(measured, x);
+            x.qd = {};
+            candidate_ = x;
+            payload_.at(0, latest, candidate_);
+            candidate_.Pd = candidate_.Pdd = {};
+            compute(filter_, 0);
+            if (finite(result_)) {
+                if (parameters.limits == LimitPolicy::clip) {
+                    Limits<Robot>::clip_efforts(robot, result_.tau);
+                    Limits<Robot>::clip_motors(robot, result_.motor_velocity, result_.motor_effort);
+                }
+                DriveCommand<Robot> sent{{}, {}, result_.motor_effort, result_.tau, {}};
+                if constexpr (Robot::has_drives)
+                    if (robot.converts())
+                        robot.drive_command(candidate_, result_, result_.motor_effort, result_.tau, {1, 0}, sent);
+                released_.effort = sent.effort;
+                released_.joint_effort = sent.joint_effort;
+                final_efforts_ = true;
+                released_command_.tau = result_.tau;
+                released_command_.motor_effort = result_.motor_effort;
+            }
+        }
+        return released_;
+    }
+
+    /// What release() has written, and the command that it is of.
+    const DriveCommand<Robot> &final_sent() const noexcept { return released_; }
+    const Command<Robot> &final_command() const noexcept { return released_command_; }
+    /// Whether its efforts could be computed.
+    bool final_efforts() const noexcept { return final_efforts_; }
+    /// The command that exceeded limits last, before it was clipped or refused.
+    const Command<Robot> &exceeded() const noexcept { return exceeded_; }
+    /// Stamp of the last setpoint, ns.
+    std::int64_t stamp() const noexcept { return stamp_; }
+    /// Why the last payload was refused, or null.
+    const char *payload_refusal() const noexcept { return payload_refusal_; }
+    /// Whether the payload changes, or waits for a setpoint.
+    bool blending() const noexcept { return payload_.blending(); }
+
+  private:
+    /// The feedforward of the candidate, with the states of damped springs and of presliding friction.
+    void compute(DeflectionFilter<Robot> &filter, std::int64_t stamp) noexcept
+    {
+        if constexpr (Robot::damped) {
+            if (robot.filters()) {
+                robot.inverse_dynamics(candidate_, result_);
+                filter.at(stamp, result_, candidate_.deflection);
+            }
+        }
+        robot.feedforward(candidate_, result_);
+        if constexpr (Robot::has_presliding) {
+            if (robot.slides()) {
+                filter.slide(stamp, result_, candidate_.friction_state);
+                robot.feedforward(candidate_, result_);
+            }
+        }
+    }
+
+    /// Motor positions at the joint sides of the springs, less those of the links.
+    void find_deflections() noexcept
+    {
+        const std::size_t count = robot.motor_count();
+        for (std::size_t i = 0; i < count; ++i) {
+            Scalar side = result_.motor_position[i];
+            if (robot.couples()) {
+                side = 0;
+                for (std::size_t j = 0; j < count; ++j)
+                    side += robot.joint_sides[i * count + j] * result_.motor_position[j];
+            }
+            output.deflection[i] = side - candidate_.q[robot.motor_joint[i]];
+        }
+    }
+
+    /// Whether the command is finite in the units of the drives.
+    bool can_be_sent() const noexcept
+    {
+        if constexpr (Robot::has_drives) {
+            if (robot.converts()) {
+                DriveCommand<Robot> sent;
+                robot.drive_command(candidate_, result_, result_.motor_effort, result_.tau, {1, 0}, sent);
+                return finite(sent.position, sent.velocity, sent.effort, sent.joint_effort);
+            }
+        }
+        return true;
+    }
+
+    // A setpoint with its payload: as given, kept where there is a lead, and at the lead.
+    Setpoint<Robot> setpoint_, candidate_;
+    Command<Robot> result_;
+    DeflectionFilter<Robot> filter_;
+    // Of the setpoint itself, where feedback of the motors needs it beside that at the lead.
+    Command<Robot> present_;
+    DeflectionFilter<Robot> present_filter_;
+    Feedback<Robot> feedback_;
+    PayloadBlend<Robot> payload_;
+    const char *payload_refusal_ = nullptr;
+    DriveCommand<Robot> released_;
+    Command<Robot> released_command_, exceeded_;
+    bool final_efforts_ = false;
+    std::int64_t stamp_ = 0;
+    // The setpoint that the command is for, where what is sent depends on it.
+    Setpoint<Robot> sent_for_;
+};
+
+} // namespace eom
+
+#endif

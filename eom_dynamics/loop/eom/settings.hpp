@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Settings of a control loop that are the same for every robot: their meaning, defaults, names and ranges.
+#ifndef EOM_SETTINGS_HPP
+#define EOM_SETTINGS_HPP
+
+#include <array>
+#include <string_view>
+
+#include "limits.hpp"
+
+namespace eom {
+
+/// What to do when setpoints are lost, as the parameter on_setpoint_loss of the node.
+enum class LossPolicy {
+    none,       ///< continue with the last command
+    hold,       ///< bring the arm to rest and hold it
+    ramp,       ///< the same while efforts fade to zero
+    deactivate, ///< stop controlling
+};
+
+/// Efforts that remain when the loop is switched off, as the parameter effort_on_deactivate of the node.
+enum class EffortOnDeactivate {
+    zero,    ///< none
+    gravity, ///< those that hold the measured position, or else the commanded one
+    keep,    ///< those of the last command
+};
+
+/// What to do with a setpoint that is valid, but not plausible after those before it: no check; count it; refuse it.
+enum class CheckPolicy { ignore, warn, refuse };
+
+/// What a jump forward of the clock does to a trajectory, as the parameter on_clock_jump of the node: a jump is as far as
+/// the loop can tell, which has no other clock. A jump back by more than LARGEST_CORRECTION always ends it.
+enum class JumpPolicy {
+    stop, ///< end it, and bring the arm to rest
+    hold, ///< delay the rest of it
+};
+
+/// Settings of the loop that are the same for every robot.
+struct LoopSettings {
+    LimitPolicy limits = LimitPolicy::warn;
+    /// Time without a valid reference after which setpoints are lost, s; 0 for never.
+    double setpoint_timeout = @setpoint_timeout@;
+    LossPolicy on_setpoint_loss = LossPolicy::@on_setpoint_loss@;
+    /// Durations of a stop and of a ramp, s.
+    double stop_duration = @stop_duration@, ramp_duration = @ramp_duration@;
+    EffortOnDeactivate effort_on_deactivate = EffortOnDeactivate::zero;
+    /// After LossPolicy::hold, largest distance of a reference from the commanded position, rad or m.
+    double resume_distance = @resume_distance@;
+    /// Largest age of a setpoint by its stamp, s; 0 for any. An older one is counted as refused, and otherwise as none.
+    double setpoint_lifespan = 0;
+    /// Largest time until the start of a trajectory, s: one that starts later has a wrong stamp, or the clock is wrong.
+    double max_start_delay = 60;
+    /// Largest distance of the start of a trajectory from the commanded position, rad or m, and the time by which it may be
+    /// late besides, s: for a moving joint, its velocity times that is allowed.
+    double start_tolerance = @start_tolerance@, start_latency = @start_latency@;
+    JumpPolicy on_clock_jump = JumpPolicy::stop;
+    /// Mean age of a command when it acts, s. Feedforward is for the motion so much later, exact for trajectories, by the
+    /// Taylor polynomial for setpoints; feedback is not. By default that of the robot.
+    double command_lead = 0;
+    /// Plausibility checks; those of consistency with the largest relative difference, the number of setpoints over which
+    /// fields are compared, and the highest derivative.
+    CheckPolicy stamp_check = CheckPolicy::@stamp_check@, jump_check = CheckPolicy::@jump_check@;
+    CheckPolicy consistency_check = CheckPolicy::@consistency_check@;
+    double consistency_tolerance = @consistency_tolerance@;
+    int consistency_window = @consistency_window@, consistency_order = @consistency_order@;
+    /// Whether motor efforts are those of feedback linearization, and its poles, rad/s.
+    bool linearize = false;
+    double natural_frequency = 20;
+};
+
+/// A setting by its name: a number in a range, or one of choices by its number.
+struct Setting {
+    const char *name;
+    double (*get)(const LoopSettings &settings) noexcept;
+    void (*set)(LoopSettings &settings, double value) noexcept;
+    double lower, upper;
+    const char *objection;
+    std::array<std::string_view, 4> choices{};
+};
+
+#define EOM_SETTING(name) \
+    #name, [](const LoopSettings &x) noexcept { return static_cast<double>(x.name); }, \
+        [](LoopSettings &x, double value) noexcept { x.name = static_cast<decltype(x.name)>(value); }
+#define EOM_NUMBER(name, lower, upper, range) {EOM_SETTING(name), lower, upper, #name " must be " range}
+#define EOM_CHOICE(name, last, ...) {EOM_SETTING(name), 0, last, #name " is none of its choices", {__VA_ARGS__}}
+
+/// All of them, in the ranges of the node's parameters.
+constexpr Setting SETTINGS[] = {
+    EOM_CHOICE(limits, 3, "ignore", "warn", "refuse", "clip"),
+    EOM_NUMBER(setpoint_timeout, 0, 3600, "0 to 3600 s"),
+    EOM_CHOICE(on_setpoint_loss, 3, "none", "hold", "ramp", "deactivate"),
+    EOM_NUMBER(stop_duration, 0.01, 60, "0.01 to 60 s"),
+    EOM_NUMBER(ramp_duration, 0.01, 600, "0.01 to 600 s"),
+    EOM_CHOICE(effort_on_deactivate, 2, "zero", "gravity", "keep"),
+    EOM_NUMBER(resume_distance, 0, 1e9, "0 to 1e9 rad or m"),
+    EOM_NUMBER(setpoint_lifespan, 0, 3600, "0 to 3600 s"),
+    EOM_NUMBER(max_start_delay, 0, 1e9, "0 to 1e9 s"),
+    EOM_NUMBER(start_tolerance, 1e-6, 1000, "1e-6 to 1000 rad or m"),
+    EOM_NUMBER(start_latency, 0, 10, "0 to 10 s"),
+    EOM_CHOICE(on_clock_jump, 1, "stop", "hold"),
+    EOM_NUMBER(command_lead, 0, 0.1, "0 to 0.1 s"),
+    EOM_CHOICE(stamp_check, 2, "ignore", "warn", "refuse"),
+    EOM_CHOICE(jump_check, 2, "ignore", "warn", "refuse"),
+    EOM_CHOICE(consistency_check, 2, "ignore", "warn", "refuse"),
+    EOM_NUMBER(consistency_tolerance, 1e-6, 1, "1e-6 to 1"),
+    EOM_NUMBER(consistency_window, 5, 1000, "5 to 1000"),
+    EOM_NUMBER(consistency_order, 1, 4, "1 to 4"),
+    EOM_NUMBER(linearize, 0, 1, "true or false"),
+    // The fourth power is a gain, in single precision, too.
+    EOM_NUMBER(natural_frequency, 1e-3, 1e4, "0.001 to 10000 rad/s"),
+};
+
+#undef EOM_SETTING
+#undef EOM_NUMBER
+#undef EOM_CHOICE
+
+} // namespace eom
+
+#endif

@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: Apache-2.0
+// Trajectories: when they start, how they take over from what is commanded, and what a jump of the clock does to them.
+#ifndef EOM_TRAJECTORY_PLAYER_HPP
+#define EOM_TRAJECTORY_PLAYER_HPP
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
+#include "commander.hpp"
+#include "mailbox.hpp"
+#include "spline.hpp"
+
+namespace eom {
+
+/// Durations of longer transitions that are tried, s.
+constexpr double TRANSITIONS[] = {@transitions@};
+/// Instants at which limits of a transition are checked, beside its start.
+constexpr std::size_t TRANSITION_SAMPLES = @transition_samples@;
+/// What joints may have moved until a trajectory is played that is late, for it to be as if on time, rad or m.
+constexpr double SMALL_STEP = @small_step@;
+
+/// Largest backward step of the clock during which a trajectory only pauses, ns, and the smallest jump forward, in periods
+/// and in ns.
+constexpr std::int64_t LARGEST_CORRECTION = @largest_correction@, SHORTEST_JUMP = @shortest_jump@;
+constexpr int JUMP_PERIODS = @jump_periods@;
+
+/// How a trajectory takes over. Its times, s, count from its origin, ns, since a float cannot resolve the time of day.
+template <std::size_t n>
+struct Plan {
+    std::int64_t origin = 0;
+    /// When it takes over, ns.
+    std::int64_t begin = 0;
+    /// Whether it takes over from setpoints that are commanded until then: its transition is planned then.
+    bool waits = false;
+    /// From start < end between two states, unless it waits, or starts where nothing is commanded.
+    Piece<n> transition;
+    double start = 0, end = 0;
+    State<n> from{}, to{};
+    /// What would be commanded when its trajectory starts.
+    State<n> later{};
+    /// Of the transition over limits that its start meets, relative to half their range: zero within.
+    double excess = 0;
+};
+
+/// Whether the start of a trajectory is within the tolerance of a state, plus the latency times its velocity.
+template <std::size_t n>
+bool is_near(const State<n> &first, const State<n> &present, double tolerance, double latency) noexcept
+{
+    for (std::size_t i = 0; i < n; ++i)
+        if (!(std::fabs(first[0][i] - present[0][i]) <= tolerance + latency * std::fabs(present[1][i])))
+            return false;
+    return true;
+}
+
+/// Plays one trajectory, while another one may wait for its start.
+///
+/// Splines have times in s from their origin, ns, since a float cannot resolve the time of day.
+template <class Robot>
+class TrajectoryPlayer {
+  public:
+    static constexpr std::size_t n = Robot::joints;
+    using Trajectories = Mailbox<StampedSpline<Robot>, 2>;
+
+    TrajectoryPlayer(Trajectories &trajectories, Commander<Robot> &commander) noexcept
+        : trajectories_(trajectories), commander_(commander)
+    {
+    }
+
+    bool playing() const noexcept { return playing_; }
+    /// Whether a trajectory waits until it begins.
+    bool waiting() const noexcept { return waiting_; }
+    /// The result of plan().
+    const Plan<n> &planned() const noexcept { return plan_; }
+
+    /// Ends what is played and what waits.
+    void halt() noexcept { playing_ = waiting_ = false; }
+
+    /// Begins what waits if its plan is that of its start, which has come; returns whether it did.
+    bool begin_waiting(std::int64_t now) noexcept
+    {
+        const bool begins = waiting_ && !next_.waits && now >= next_.begin;
+        if (begins)
+            begin(next_, WAITING);
+        return begins;
+    }
+
+    /// Takes a trajectory that has arrived, or whose start has come, to be planned or stopped; returns whether there is one.
+    bool take_next(std::int64_t now) noexcept
+    {
+        const bool arrived = trajectories_.take();
+        slot_ = arrived ? ARRIVED : WAITING;
+        return arrived || (waiting_ && now >= next_.begin);
+    }
+
+    /// Whether what was taken is a request to stop.
+    bool stops() const noexcept { return slot_ == ARRIVED && trajectories_.taken().stop; }
+
+    /// Plans what was taken, unless something bars it; `commanded` writes the state that is commanded at a time, ns, where
+    /// nothing is played. Returns the plan, or null if it was refused.
+    template <class Commanded>
+    const Plan<n> *plan(std::int64_t now, double period, Refusal barred, const Commanded &commanded) noexcept
+    {
+        const std::int64_t stamp = trajectories_.taken(slot_).stamp;
+        const std::int64_t origin = slot_ == WAITING ? next_.origin : stamp != 0 ? stamp : now;
+        const Refusal refusal = plan_to_begin(origin, now, period, barred, commanded);
+        later_ = plan_.begin > now;
+        if (refusal == Refusal::none)
+            return &plan_;
+        drop(refusal);
+        return nullptr;
+    }
+
+    /// Plays what was planned, or has it wait for its start, in place of another one that waits; returns whether it begins.
+    bool play() noexcept
+    {
+        if (later_) {
+            trajectories_.exchange(WAITING, slot_);
+            next_ = plan_;
+            waiting_ = true;
+        } else {
+            begin(plan_, slot_);
+        }
+        return !later_;
+    }
+
+    /// Refuses what was planned.
+    void drop(Refusal why) noexcept
+    {
+        commander_.refuse(why);
+        if (slot_ == WAITING)
+            waiting_ = false;
+    }
+
+    /// Delays what is played and what waits where the clock has jumped; returns whether that ends it instead.
+    bool ends_by_jump(std::int64_t now, double period) noexcept
+    {
+        const std::int64_t latest = commander_.latest, step = now - latest, expected = std::llround(period * 1e9);
+        const bool back = now < std::max(latest, playing_ ? played_ : latest) - LARGEST_CORRECTION;
+        if (!back && (step - expected <= std::max(JUMP_PERIODS * expected, SHORTEST_JUMP) ||
+                      (!playing_ && now < next_.begin)))
+            return false;
+        if (back || commander_.parameters.on_clock_jump == JumpPolicy::stop)
+            return true;
+        // The rest would be a step.
+        origin_ += step;
+        next_.origin += step;
+        next_.begin += step;
+        return false;
+    }
+
+    /// Writes the state that is played at a time, and that at the lead of commands; returns false for a pause, where the
+    /// clock goes back a little.
+    bool advance(std::int64_t now, State<n> &state, State<n> &ahead) noexcept
+    {
+        if (now <= played_)
+            return false;
+        played_ = now;
+        const double t = seconds(now - origin_);
+        evaluate(t, state);
+        evaluate(std::min(t + commander_.parameters.command_lead, std::max(t, end_)), ahead);
+        return true;
+    }
+
+    /// The state that is played at a time, ns.
+    void evaluate_at(std::int64_t now, State<n> &state) const noexcept { evaluate(seconds(now - origin_), state); }
+
+    /// Whether the end has come, and nothing waits.
+    bool has_ended() const noexcept { return seconds(played_ - origin_) >= end_ && !waiting_; }
+
+  private:
+    /// Slots of trajectories.
+    static constexpr std::size_t ARRIVED = 0, PLAYED = 1, WAITING = 2;
+
+    /// Plans the trajectory in the slot to begin at a time, ns, or later.
+    template <class Commanded>
+    Refusal plan_to_begin(std::int64_t origin, std::int64_t now, double period, Refusal barred,
+                          const Commanded &commanded) noexcept
+    {
+        const Spline<n> &next = trajectories_.taken(slot_).spline;
+        const double t = seconds(now - origin);
+        plan_ = {};
+        plan_.origin = origin;
+        plan_.begin = std::max(origin, now);
+        // Allow for rounding of the time.
+        if (next.start() - t > commander_.parameters.max_start_delay + 1e-9)
+            return Refusal::too_far_ahead;
+        if (t > next.end())
+            return Refusal::ended;
+        if (barred != Refusal::none)
+            return barred;
+        State<n> from, later;
+        if (playing_) {
+            // The motion that is played goes on until then.
+            const double at = std::max(t, 0.0), present = seconds(now - origin_) + (at - t);
+            evaluate(present, from);
+            evaluate(present + std::max(next.start() - at, 0.0), later);
+            return plan_transition(next, at, from, later, period);
+        }
+        if (!commander_.output.valid) {
+            plan_.begin = std::max<std::int64_t>(now, origin + std::llround(std::max(next.start(), 0.0) * 1e9));
+            plan_.waits = plan_.begin > now;
+            next.evaluate(t, from);
+            next.evaluate(next.start(), later);
+            plan_.start = plan_.end = std::max(t, next.start());
+            plan_.from = plan_.to = from;
+            plan_.transition = Piece<n>(plan_.start - 1, plan_.start, from, from);
+            later[1] = {};
+            return plan_.waits || is_near(from, later, commander_.parameters.start_tolerance, 0) ? Refusal::none
+                                                                                                 : Refusal::under_way;
+        }
+        plan_.waits = origin > now;
+        if (plan_.waits)
+            return Refusal::none;
+        // Up to a period late, it is as if on time.
+        const double at = t < period ? 0 : t;
+        commanded(at > 0 ? now : origin, from);
+        if (at > 0 && rests(from) && plan_from(next, 0, from, period) == Refusal::none && begun_on_time(next, from, t))
+            return Refusal::none;
+        return plan_from(next, at, from, period);
+    }
+
+    /// From a state that is commanded, and its position later.
+    Refusal plan_from(const Spline<n> &next, double at, const State<n> &from, double period) noexcept
+    {
+        State<n> later = from;
+        if (next.start() > at)
+            later[1] = {};
+        return plan_transition(next, at, from, later, period);
+    }
+
+    /// Plans the transition from a state at a time of a spline, s, with what would be commanded at its start: to the next
+    /// knot; where that exceeds a limit, and the spline starts near, the shortest longer one that meets all, or else the one
+    /// that exceeds them least. Returns why there is none.
+    Refusal plan_transition(const Spline<n> &next, double at, const State<n> &from, const State<n> &later,
+                            double period) noexcept
+    {
+        State<n> first;
+        next.evaluate(std::max(at, next.start()), first);
+        plan_.start = at;
+        plan_.from = from;
+        plan_.later = later;
+        const LoopSettings &settings = commander_.parameters;
+        const bool near = is_near(first, later, settings.start_tolerance, settings.start_latency);
+        if (!near && at + period >= next.start())
+            return Refusal::starts_away;
+        const double knot = next.knot_after(at), shortest = knot > at ? knot : at + period;
+        plan_.excess = std::numeric_limits<double>::infinity();
+        Piece<n> tried;
+        const auto attempt = [&](double end) {
+            State<n> to;
+            next.evaluate(end, to);
+            tried = Piece<n>(at, end, from, to);
+            const double excess = commander_.excess_of(
+                [&](double share, Setpoint<Robot> &x) {
+                    State<n> state;
+                    tried.evaluate(at + (end - at) * share, state);
+                    x = commander_.robot.rest();
+                    take(state, x);
+                    x.P = commander_.output.setpoint.P;
+                    x.loaded = commander_.output.setpoint.loaded;
+                },
+                TRANSITION_SAMPLES, plan_.excess);
+            if (excess < plan_.excess) {
+                plan_.excess = excess;
+                plan_.end = end;
+                plan_.to = to;
+                plan_.transition = tried;
+            }
+        };
+        attempt(shortest);
+        for (const double duration : TRANSITIONS)
+            if (near && plan_.excess > LIMIT_TOLERANCE && duration > shortest - at)
+                attempt(at + duration);
+        return std::isfinite(plan_.excess) ? Refusal::none : Refusal::not_finite;
+    }
+
+    /// Whether the plan of an arm at rest would be no step by now, at t of the spline, had it begun on time.
+    bool begun_on_time(const Spline<n> &next, const State<n> &from, double t) const noexcept
+    {
+        constexpr int SAMPLES = 200;
+        for (int k = 0; k < SAMPLES; ++k) {
+            const double at = t * k / (SAMPLES - 1);
+            State<n> state;
+            if (at < plan_.end)
+                plan_.transition.evaluate(at, state);
+            else
+                next.evaluate(at, state);
+            for (std::size_t i = 0; i < n; ++i)
+                if (!(std::fabs(state[0][i] - from[0][i]) <= SMALL_STEP))
+                    return false;
+        }
+        return true;
+    }
+
+    static bool rests(const State<n> &state) noexcept
+    {
+        for (std::size_t k = 1; k < 5; ++k)
+            for (const double rate : state[k])
+                if (rate != 0)
+                    return false;
+        return true;
+    }
+
+    /// Begins to play a plan, whose spline is in a slot.
+    void begin(const Plan<n> &plan, std::size_t slot) noexcept
+    {
+        trajectories_.exchange(PLAYED, slot);
+        origin_ = plan.origin;
+        transition_ = plan.transition;
+        end_ = std::max(trajectories_.taken(PLAYED).spline.end(), plan.end);
+        if (!playing_)
+            played_ = std::numeric_limits<std::int64_t>::min();
+        playing_ = true;
+        waiting_ = false;
+    }
+
+    void evaluate(double t, State<n> &state) const noexcept
+    {
+        if (t < transition_.end())
+            transition_.evaluate(t, state);
+        else
+            trajectories_.taken(PLAYED).spline.evaluate(t, state);
+    }
+
+    Trajectories &trajectories_;
+    Commander<Robot> &commander_;
+    bool playing_ = false, waiting_ = false;
+    Piece<n> transition_;
+    // Time of t = 0, and of the last cycle that was played, ns.
+    std::int64_t origin_ = 0, played_ = 0;
+    double end_ = 0;
+    // What was planned, the slot of its spline, whether it begins later, and the plan of what waits.
+    Plan<n> plan_, next_;
+    std::size_t slot_ = 0;
+    bool later_ = false;
+};
+
+} // namespace eom
+
+#endif

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the arm does without setpoints: it continues, comes to rest, or fades, until references are followed again.
+#ifndef EOM_WATCHDOG_HPP
+#define EOM_WATCHDOG_HPP
+
+#include <algorithm>
+#include <cstdint>
+
+#include "commander.hpp"
+#include "stop.hpp"
+
+namespace eom {
+
+/// Response to lost setpoints and to trajectories that were ended.
+template <class Robot>
+class Watchdog {
+  public:
+    static constexpr std::size_t n = Robot::joints;
+
+    explicit Watchdog(Commander<Robot> &commander) noexcept : commander_(commander) {}
+
+    void configure(double timeout) noexcept
+    {
+        timeout_ = std::llround(timeout * 1e9);
+        // A cycle adds at most half of it.
+        if (timeout > 0)
+            timeout_ = std::max<std::int64_t>(timeout_, 2);
+    }
+
+    /// Whether setpoints are lost, or a trajectory was ended, whether the arm comes to rest, or is at rest, and whether there
+    /// was a setpoint at all; time since the last valid one, and the stop: its end, s, and its excess over limits.
+    struct Progress {
+        bool lost, held, stopping, fed;
+        double age, stop_end, excess;
+    };
+    Progress progress() const noexcept { return {lost_, held_, stopping_, fed_, seconds(age_), stop_.end(), excess_}; }
+    bool stopping() const noexcept { return stopping_; }
+    /// Whether efforts fade, or have faded.
+    bool fades() const noexcept { return lost_ && policy() == LossPolicy::ramp; }
+    /// Whether nobody knows where the arm is, since setpoints were lost: no reference is followed before a restart.
+    bool released() const noexcept { return fades() || (lost_ && policy() == LossPolicy::deactivate); }
+
+    /// Begins anew, with no setpoint so far.
+    void restart() noexcept
+    {
+        age_ = 0;
+        fed_ = false;
+    }
+
+    /// Ends all responses.
+    void resume() noexcept { stopping_ = lost_ = held_ = false; }
+
+    /// Goes on with a stop under way, as if nothing was lost.
+    void keep_stopping() noexcept { lost_ = held_ = false; }
+
+    /// A cycle after a time, ns.
+    void pass(std::int64_t step) noexcept
+    {
+        // After a stall, the references that wait are taken before the timeout is over.
+        age_ += std::min(step, timeout_ / 2);
+        // The first command of a stop that a host has begun repeats the last one.
+        step_ = stopping_ && !begun_ ? std::min(step, LONGEST_RESPONSE_STEP) : 0;
+        begun_ = false;
+        stop_.advance(step_);
+    }
+
+    /// Keeps the timeout away; once there is a valid setpoint, setpoints can be lost.
+    void keep_away() noexcept { age_ = 0; }
+    void feed() noexcept
+    {
+        age_ = 0;
+        fed_ = true;
+    }
+
+    /// Whether a reference is followed after a loss, or after a trajectory that was ended.
+    bool resumes(const JointVector<Robot> &q) const noexcept
+    {
+        if (released())
+            return false;
+        if (held_ || (lost_ && policy() == LossPolicy::hold))
+            for (std::size_t i = 0; i < n; ++i)
+                if (std::fabs(static_cast<double>(q[i] - commander_.output.setpoint.q[i])) >
+                    commander_.parameters.resume_distance)
+                    return false;
+        return true;
+    }
+
+    void begin_stop(const Setpoint<Robot> &from) noexcept
+    {
+        // Nothing has been commanded that could be stopped.
+        if (!commander_.output.valid)
+            return;
+        excess_ = stop_.choose(commander_, from);
+        step_ = 0;
+        // Without one that motors can realise, the last command remains.
+        stopping_ = std::isfinite(excess_);
+    }
+
+    /// Brings the arm to rest at the end of a trajectory, after which setpoints near it are followed.
+    void hold(const Setpoint<Robot> &from, bool held) noexcept
+    {
+        held_ = held && commander_.output.valid;
+        begin_stop(from);
+    }
+
+    /// At rest, which needs no more references.
+    void rest(const Setpoint<Robot> &x, std::int64_t now) noexcept
+    {
+        stopping_ = true;
+        stop_.rest(x, now);
+    }
+
+    /// ControlLoop::stop and ControlLoop::lose, of which the next cycle repeats the last command.
+    void stop() noexcept
+    {
+        held_ = commander_.output.valid;
+        if (stopping_)
+            return;
+        lost_ = false;
+        begin_stop(commander_.output.setpoint);
+        begun_ = true;
+    }
+    void lose() noexcept
+    {
+        const bool stopped = stopping_;
+        begin_loss();
+        begun_ = stopping_ && !stopped;
+    }
+
+    /// A cycle without a reference: the last command, until setpoints are lost and what the policy says then; returns
+    /// whether the arm moves on along a stop.
+    bool wait() noexcept
+    {
+        if (timeout_ > 0 && age_ >= timeout_)
+            begin_loss();
+        if (stopping_)
+            return come_to_rest();
+        if (lost_)
+            commander_.output.status = policy() == LossPolicy::deactivate ? Status::lost : Status::held;
+        return false;
+    }
+
+    /// What the stop commands at a time after the last cycle, s.
+    void evaluate(double later, State<n> &state) const noexcept { stop_.evaluate(state, later); }
+
+  private:
+    LossPolicy policy() const noexcept { return commander_.parameters.on_setpoint_loss; }
+
+    void begin_loss() noexcept
+    {
+        if (!fed_ || stopping_ || lost_)
+            return;
+        ++commander_.counts.timeouts;
+        lost_ = true;
+        if (policy() == LossPolicy::hold || policy() == LossPolicy::ramp)
+            begin_stop(commander_.output.setpoint);
+    }
+
+    /// The command of a stop, and of a ramp along it. Limits do not refuse it: a part of a stop would be a step.
+    bool come_to_rest() noexcept
+    {
+        LoopOutput<Robot> &output = commander_.output;
+        if (!commander_.accept(stop_.setpoint(), stop_.stamp(), false)) {
+            output.status = Status::held;
+            stop_.advance(-step_);
+            return false;
+        }
+        const double ramp = commander_.parameters.ramp_duration;
+        const double end = fades() ? std::max(stop_.end(), ramp) : stop_.end();
+        if (fades())
+            commander_.share = stop_.fade(output.command, ramp);
+        output.status = stop_.time() >= end ? Status::held : fades() ? Status::ramping : Status::stopping;
+        return true;
+    }
+
+    Commander<Robot> &commander_;
+    Stop<Robot> stop_;
+    bool lost_ = false, held_ = false, stopping_ = false, fed_ = false;
+    // Whether a host has begun a stop after the last cycle.
+    bool begun_ = false;
+    // Time since the last valid reference, and the timeout, ns.
+    std::int64_t age_ = 0, timeout_ = 0;
+    // How far the stop went in the last cycle, ns, and its excess over limits.
+    std::int64_t step_ = 0;
+    double excess_ = 0;
+};
+
+} // namespace eom
+
+#endif

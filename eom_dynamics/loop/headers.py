@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The sources of the control loop in C++, the same for every robot: the folder ``eom``."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib import resources
+
+from ..codegen.c_functions import filled
+from ..codegen.cache import digest
+from ..elastic.bounds import TOLERANCE
+from ..elastic.motor_programs import SETTLED
+from ..messages.setpoint_to_command import LONGEST_GAP
+from . import settings
+
+LARGEST_LOADED = {"joints": 64, "motors": 128, "tools": 16}
+"""Most joints, motors and tools of a robot that a loop loads."""
+
+DEFAULTS = {name: str(value) for name, value in settings.DEFAULTS._asdict().items()}
+"""Defaults of the settings that node and loop have, as templates write them."""
+
+
+def source(name: str) -> str:
+    """Text of a file of the folder, with ``@fields@``."""
+    return (resources.files(__package__) / "eom" / name).read_text(encoding="ascii")
+
+
+@cache
+def loop_headers() -> dict[str, str]:
+    """Headers by path."""
+    # Of what a robot's library and its user have in common, and of its code alone: comments and layout may change.
+    shared = {"settled": repr(SETTLED)} | {f"most_{name}": str(most) for name, most in LARGEST_LOADED.items()}
+    table = filled(source("robot_table.hpp"), **shared, robot_abi="")
+    abi = digest("".join(re.sub(r"//.*", "", table).split()))[:8]
+    constants = {name.lower(): getattr(settings, name) for name in settings.CONSTANTS}
+    constants |= {"limit_tolerance": TOLERANCE, "longest_gap": round(LONGEST_GAP * 1e9)}
+    fields = DEFAULTS | shared | {"robot_abi": f"0x{abi}"} | {name: _literal(x) for name, x in constants.items()}
+    names = sorted(entry.name for entry in (resources.files(__package__) / "eom").iterdir() if entry.is_file())
+    return {f"include/eom/{name}": filled(source(name), **fields) for name in names if name != "loop.cpp"}
+
+
+def _literal(value: object) -> str:
+    return ", ".join(map(repr, value)) if isinstance(value, tuple) else repr(value)

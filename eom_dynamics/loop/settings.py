@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Settings of the control loop that nodes and exported loops have, and constants of its law, docs/watchdog.md."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import NamedTuple
+
+STOP_GROWTH = 1.5
+"""Each duration of a stop that is tried is this many times the one before."""
+
+LONGER_STOPS, SHORTER_STOPS = 8, 5
+"""How many longer durations are tried after the wanted one, and then how many shorter ones."""
+
+STOP_SAMPLES, TRANSITION_SAMPLES = 64, 100
+"""Instants at which limits are checked, evenly over a stop, and over the transition to a trajectory."""
+
+TRANSITIONS = tuple(0.05 * 1.5**k for k in range(14))
+"""Durations of longer transitions that are tried, s: each half as long again as the one before."""
+
+SMALL_STEP = 1e-4
+"""What joints may have moved until a motion is played that is late, for it to be as if on time, rad or m: as far as a
+joint at 0.1 rad/s moves between two commands at 1 kHz. From rest, it takes a motion of a second some 0.05 s."""
+
+LONGEST_RESPONSE_STEP = 20_000_000
+"""Longest time between two commands of a response that counts, ns: a stall or a jump of the clock makes no step."""
+
+LARGEST_CORRECTION = 100_000_000
+"""Largest backward step of the clock during which a motion only pauses, ns; a larger one is a restarted simulation."""
+
+JUMP_PERIODS, SHORTEST_JUMP = 10, 100_000_000
+"""Smallest jump forward of the clock: this many periods of the commands, and this time, ns."""
+
+FIELD_AT_REST = 1e-6
+"""Mean change from setpoint to setpoint below which a field rests, relative to its size or 1: single precision resolves
+it only just."""
+
+STAMP_JITTER = 1e-3
+"""Added to the time between two stamps, s, which a planner may take from its clock."""
+
+CONSTANTS = (
+    *("STOP_GROWTH", "LONGER_STOPS", "SHORTER_STOPS", "STOP_SAMPLES", "TRANSITION_SAMPLES", "TRANSITIONS"),
+    *("SMALL_STEP", "LONGEST_RESPONSE_STEP", "LARGEST_CORRECTION", "JUMP_PERIODS", "SHORTEST_JUMP"),
+    *("FIELD_AT_REST", "STAMP_JITTER"),
+)
+"""Those that the headers are filled in with."""
+
+EFFORTS_ON_DEACTIVATE = ("zero", "gravity", "keep")
+"""Efforts that remain: none; those that hold the arm at rest without a wrench at its tools; or those of the last
+command."""
+
+LOSS_POLICIES = ("none", "hold", "ramp", "deactivate")
+"""What to do when setpoints are lost: report it; bring the arm to rest and hold it; the same while efforts fade to
+zero; or deactivate the node."""
+
+CHECK_POLICIES = ("ignore", "warn", "refuse")
+"""What to do with a setpoint that is not plausible: no check; answer and report it; refuse it."""
+
+
+class Status(IntEnum):
+    """What a command answers: eom::Status, of which the first four are those of a FeedforwardCommand."""
+
+    FRESH = 0
+    HELD = 1
+    STOPPING = 2
+    RAMPING = 3
+    WAITING = 4
+    LOST = 5
+
+
+class Settings(NamedTuple):
+    """Settings of the loop that are parameters of the node, too, where they are described."""
+
+    on_setpoint_loss: str = "none"
+    setpoint_timeout: float = 0.0
+    stop_duration: float = 0.3
+    ramp_duration: float = 1.0
+    resume_distance: float = 0.1
+    stamp_check: str = "ignore"
+    jump_check: str = "ignore"
+    consistency_check: str = "ignore"
+    consistency_tolerance: float = 0.1
+    consistency_window: int = 50
+    consistency_order: int = 4
+    start_tolerance: float = 0.01
+    start_latency: float = 0.1
+
+
+DEFAULTS = Settings()
+"""Those of the node and of exported control loops."""
