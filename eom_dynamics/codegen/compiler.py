@@ -54,7 +54,7 @@ def compiled(source: Callable[[], str], key: str, flags: Sequence[str] = ()) -> 
     command = [*compiler, *FLAGS, *flags, *os.environ.get("EOM_DYNAMICS_CFLAGS", "").split()]
     with contextlib.ExitStack() as stack:
         try:
-            whole_key = digest(key, identity(compiler), _processor(), *command)
+            whole_key = digest(key, identity(compiler), target_processor(), *command)
             path = stack.enter_context(loadable(whole_key, lambda output: _run(command, source(), output)))
         except OSError as error:
             raise uncached("kernels", error) from None
@@ -136,7 +136,7 @@ def uncached(what: str, error: OSError) -> KernelError:
 
 
 @cache
-def _processor() -> str:
+def target_processor() -> str:
     """Properties of the processor that -march=native depends on."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()

@@ -226,7 +226,7 @@ class TestKey:
         changes: list[tuple[Any, str, Any]] = [
             (recipe, "generator_fingerprint", lambda: "another"),
             (compiler, "FLAGS", (*compiler.FLAGS, "-g")),
-            (compiler, "_processor", lambda: "another"),
+            (compiler, "target_processor", lambda: "another"),
             (compiler, "identity", lambda path: "another"),
             (compiler, "find_compiler", lambda: ["/bin/true", "-O3"]),
         ]

@@ -16,7 +16,7 @@ from tempfile import mkdtemp
 
 from eom_dynamics.arrays import Array
 from eom_dynamics.codegen.cache import digest
-from eom_dynamics.codegen.compiler import _processor, identity
+from eom_dynamics.codegen.compiler import identity, target_processor
 
 COMPILERS = [name for name in ("gcc", "clang") if shutil.which(name)]
 
@@ -42,7 +42,9 @@ def run(command: Sequence[str | Path], folder: Path) -> CompletedProcess[str]:
     if compiler is None or any(word.removeprefix("-I").startswith(("/", "..")) for word in used):
         return subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
     before = _files(folder)
-    entry = COMPILED / digest(identity([compiler]), _processor(), *used, *(x for file in before.items() for x in file))
+    entry = COMPILED / digest(
+        identity([compiler]), target_processor(), *used, *(x for file in before.items() for x in file)
+    )
     if not (entry / "output").is_file():
         done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
         if done.returncode == 0:

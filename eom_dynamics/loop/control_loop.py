@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The control loop of an arm, cycle by cycle: eom/control_loop.hpp, called from Python."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..arrays import Array
+from ..codegen.floating_programs import IMU_NAMES
+from ..elastic.drive_programs import DRIVE_NAMES, SENT_NAMES
+from ..elastic.motor_programs import DEFLECTION, FRICTION_STATE, MOTOR_NAMES, STIFFNESS_NAMES
+from ..exceptions import StateError
+from ..messages.setpoint_to_command import LIMIT_POLICIES
+from ..robot import Payload
+from ..states import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES
+from ..trajectory import Spline
+from .headers import source
+from .robot_table import RobotTable, raise_reason
+from .settings import CHECK_POLICIES, DEFAULTS, EFFORTS_ON_DEACTIVATE, LOSS_POLICIES, Status
+
+
+def _refusals() -> list[str]:
+    """Names of eom::Refusal, in order."""
+    found = re.search(r"enum class Refusal {(.*?)}", source("loop_parameters.hpp"), re.DOTALL)
+    assert found is not None
+    return re.findall(r"\w+", re.sub(r"///<.*", "", found.group(1)))
+
+
+Refusal = IntEnum("Refusal", _refusals(), start=0)  # type: ignore[misc]
+Refusal.__doc__ = "Why a reference was refused."
+
+EXCEEDS, SUSPECT = 1, 2
+"""Bits: a command exceeds limits, a setpoint is not plausible."""
+
+_CHOICES = {
+    "limits": LIMIT_POLICIES,
+    "on_setpoint_loss": LOSS_POLICIES,
+    "effort_on_deactivate": EFFORTS_ON_DEACTIVATE,
+    **dict.fromkeys(("stamp_check", "jump_check", "consistency_check"), CHECK_POLICIES),
+}
+
+
+class _Handle:
+    """A loop in the memory of its library, which is freed with the last of its vectors."""
+
+    def __init__(self, table: RobotTable) -> None:
+        self.table, self.library = table, table.library  # the loop reads the table
+        self.address: int = table.library.loop_make(table.address)
+
+    def __del__(self) -> None:
+        self.library.loop_free(self.address)
+
+
+class ControlLoop:
+    """The control loop of an arm.
+
+    A cycle takes a reference, or none, and writes what is commanded. Vectors are arrays over the memory of the loop:
+    those of ``given`` are to be written before :meth:`refer`, others change with each cycle.
+
+    Attributes:
+        table: of the robot.
+        arm: the arm.
+        address, size: of the loop in memory, for compiled calls; the size in bytes.
+        given_address: of the setpoint in memory that is to be written.
+        given: vectors of the setpoint to be referred to, by name: STATE_NAMES, WRENCH_NAMES, STIFFNESS_NAMES.
+        setpoint: of the setpoint that is followed, likewise; of it, ``state`` is q … qdddd (5, n).
+        plan_from, plan_to, plan_later: states at both ends of the transition of a plan, by STATE_NAMES, and what would
+            be commanded where its trajectory starts.
+        settings: their defaults, and those that have been set.
+        command, exceeded, released: of the command, EFFORT_NAMES and MOTOR_NAMES; of the last one beyond limits, before
+            it was clipped or refused; and of the last one of :meth:`release`.
+        sent, sent_last: what drives are sent for the command, and for ``released``, DRIVE_NAMES and SENT_NAMES.
+    """
+
+    def __init__(self, table: RobotTable) -> None:
+        """Make a loop of a robot."""
+        self.table, self.arm = table, table.arm
+        arm = self.arm
+        self.settings: dict[str, Any] = DEFAULTS._asdict()
+        self._handle = _Handle(table)
+        self._library, self.address = self._handle.library, self._handle.address
+        self.size: int = self._library.loop_size()
+        self.given_address: int = self._library.loop_rest(self.address, 0)
+        n, m, tools = arm.robot.n, len(arm.motor_names), len(arm.robot.tools)
+        motion = dict.fromkeys((*STATE_NAMES, *STIFFNESS_NAMES, DEFLECTION), n)
+        motion |= dict.fromkeys(WRENCH_NAMES, 6 * tools) | {FRICTION_STATE: m}
+        motion |= dict.fromkeys((*IMU_NAMES[0], *IMU_NAMES[1]), 3)
+        self.given, self.setpoint = self._vectors("given", motion), self._vectors("setpoint", motion)
+        command = dict.fromkeys(EFFORT_NAMES, n) | dict.fromkeys(MOTOR_NAMES, m)
+        self.command, self.exceeded = self._vectors("command", command), self._vectors("exceeded", command)
+        self.released = self._vectors("released", command)
+        sent = dict.fromkeys(DRIVE_NAMES, m) | dict.fromkeys(SENT_NAMES, n)
+        self.sent, self.sent_last = self._vectors("sent", sent), self._vectors("released", sent)
+        # Vectors of the motion follow one another.
+        first, second = (self.setpoint[name] for name in STATE_NAMES[:2])
+        places = second.ctypes.data - first.ctypes.data
+        shape, strides = (len(STATE_NAMES), n), (places, first.itemsize)
+        self.state: Array = np.lib.stride_tricks.as_strided(first, shape, strides, writeable=False)
+        ends = dict.fromkeys(STATE_NAMES, n)
+        self.plan_from, self.plan_to = self._vectors("from", ends), self._vectors("to", ends)
+        self.plan_later = self._vectors("later", ends)
+
+    def _vectors(self, whose: str, sizes: dict[str, int]) -> dict[str, Array]:
+        vectors = {}
+        for name, size in sizes.items():
+            address = self._library.loop_vector(self.address, whose.encode(), name.encode())
+            memory: Any = (ctypes.c_double * size).from_address(address)
+            memory.owner = self._handle
+            vectors[name] = np.frombuffer(memory)
+        return vectors
+
+    def function_address(self, name: str) -> int:
+        """Address of a function of eom/loop.h, such as ``loop_update``, for compiled calls."""
+        address = ctypes.cast(getattr(self._library, name), ctypes.c_void_p).value
+        assert address is not None
+        return address
+
+    def configure(self, **settings: Any) -> None:
+        """Set settings of eom::LoopSettings, from the next cycle on; others stay.
+
+        Raises:
+            StateError: a setting is beyond its range.
+        """
+        for name, value in settings.items():
+            number = value
+            if name in _CHOICES:
+                number = _CHOICES[name].index(value) if value in _CHOICES[name] else -1
+            raise_reason(self._library.loop_set(self.address, name.encode(), number), name)
+        if reason := self._library.loop_configure(self.address):
+            raise StateError(reason.decode())
+        self.settings |= settings
+
+    def restart(self, q: Array | None = None) -> None:
+        """Begin anew: the next reference is the first one; with q (n,), the arm is held there until then."""
+        if q is not None:
+            measured = self._vectors("measured", {"q": len(q), "qd": len(q)})
+            measured["q"][:], measured["qd"][:] = q, 0.0
+        self._library.loop_restart(self.address, q is not None, 0)
+        self._library.loop_measure(self.address, 0, 0)
+
+    def rest(self, *, on_base: bool = False) -> bytes:
+        """Have what is ``given`` be at rest at zero, on a base that moves or not; return a copy of its memory."""
+        memory: int = self._library.loop_rest(self.address, on_base)
+        return ctypes.string_at(memory, self._library.setpoint_size())
+
+    def refer(self, stamp: int) -> None:
+        """Take what is ``given`` as the reference of the next cycle; stamp in ns, 0 for none."""
+        self._library.loop_refer(self.address, stamp)
+
+    def update(self, now: int, period: float = 0.0) -> int:
+        """Run a cycle at a time of the clock, ns, of a period, s.
+
+        Returns:
+            Why the reference was refused, a :class:`Refusal`; 0 if it was not; or negative with bits of what is wrong
+            with it all the same: EXCEEDS, SUSPECT.
+        """
+        return int(self._library.loop_update(self.address, now, period))
+
+    def answer(
+        self, times: NDArray[np.int64], names: Sequence[str], given: Array, wanted: Sequence[Array], results: Array
+    ) -> NDArray[np.int32]:
+        """Answer N setpoints with stamps and at ``times`` of the clock (2, N), ns, until one is refused.
+
+        Args:
+            names: vectors that the rows of ``given`` (N, …), row-major, have one after the other; others stay.
+            wanted: vectors of the loop, to be written to the rows of ``results`` (N, …) after each cycle.
+
+        Returns:
+            What :meth:`update` returns, for each setpoint that was answered, and for that which was refused.
+        """
+        codes = np.empty(len(given), dtype=np.int32)
+        read, written = (
+            np.array([(x.ctypes.data, len(x)) for x in vectors], dtype=np.uint64)
+            for vectors in ([self.given[name] for name in names], wanted)
+        )
+        stamps, clock = (row.ctypes.data for row in times)
+        of_vectors = (read.ctypes.data, len(read), given.ctypes.data, written.ctypes.data, len(written))
+        place = self.address, len(given), stamps, clock, *of_vectors, results.ctypes.data, codes.ctypes.data
+        return codes[: self._library.loop_answer(*place)]
+
+    def number(self, name: str) -> float:
+        """A number of the loop after a cycle, see eom/loop.h, such as ``playing``, or one of eom::LoopCounts."""
+        return float(self._library.loop_number(self.address, name.encode()))
+
+    @property
+    def status(self) -> Status:
+        """What the command answers."""
+        return Status(int(self.number("status")))
+
+    def carry(self, payload: Payload, blend_time: float) -> None:
+        """Have a tool carry a payload from the next setpoint on; efforts pass to the new ones in a time, s.
+
+        The code for payloads is compiled for the first one.
+
+        Raises:
+            RobotDescriptionError: the robot has no such tool, or no body has this mass and inertia.
+            StateError: the time is not usable, or too many changes are under way.
+        """
+        tool, parameters = payload.at_tool(self.arm.robot)
+        self.table.prepare_payload()
+        given = np.ascontiguousarray(parameters)
+        if reason := self._library.loop_carry(self.address, tool, given.ctypes.data, blend_time):
+            raise StateError(reason.decode())
+
+    def send_trajectory(self, motion: Spline, origin: int) -> None:
+        """Send a motion, its time 0 at ``origin``, ns, to be planned; StateError if it cannot be used."""
+        knots = np.ascontiguousarray(motion.t)
+        states = np.ascontiguousarray(np.swapaxes(np.stack(motion.derivatives(motion.t)), 0, 1))
+        reason = self._library.loop_send(self.address, origin, knots.ctypes.data, len(knots), states.ctypes.data)
+        if reason:
+            raise StateError(reason.decode())
+
+    def plan(self, now: int, period: float) -> int | None:
+        """Plan the trajectory that was sent, or whose start has come, at a time, ns, for commands of a period, s.
+
+        Returns:
+            0 for a plan, to be followed by :meth:`play` or :meth:`drop`; why it was refused, a :class:`Refusal`; or
+            None if there is nothing to plan.
+        """
+        found = int(self._library.loop_plan(self.address, now, period))
+        return None if found < 0 else found
+
+    def play(self) -> None:
+        """Play what was planned, or have it wait for its start."""
+        self._library.loop_play(self.address)
+
+    def drop(self) -> None:
+        """Refuse what was planned."""
+        self._library.loop_drop(self.address)
+
+    def halt(self) -> None:
+        """End what is played and what waits, with the last command."""
+        self._library.loop_halt(self.address)
+
+    def stop(self) -> None:
+        """End what is played and what waits, and bring the arm to rest in the next cycles, whatever the settings."""
+        self._library.loop_stop(self.address)
+
+    def lose(self) -> None:
+        """Begin the response to a loss of setpoints, by the settings."""
+        self._library.loop_lose(self.address)
+
+    def release(self) -> None:
+        """Write what is sent last when the loop is switched off to ``released`` and ``sent_last``."""
+        self._library.loop_release(self.address)
+
+
+def rows(vectors: dict[str, Array], names: Sequence[str]) -> Array:
+    """A copy of some vectors of one size, (number of them, size)."""
+    return np.stack([vectors[name] for name in names])

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The control loop of any robot in C, for foreign calls: eom/control_loop.hpp, which says what it does. Robots, settings
+ * and vectors are named as there. A function that returns a text says by it what is wrong, and returns null if nothing
+ * is. Times are ns of one clock, quantities in SI units. No function is to be called while another one runs, but for
+ * loops of their own. */
+#ifndef EOM_LOOP_H
+#define EOM_LOOP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct eom_robot eom_robot;
+typedef struct eom_loop eom_loop;
+typedef void (*eom_kernel)(const double *const *inputs, double *const *outputs);
+
+/* --- A robot, from its numbers and its code: eom/robot_table.hpp -------------------------------------------------- */
+
+/* Null for more joints, motors or tools than the library was compiled for. */
+eom_robot *eom_robot_make(size_t joints, size_t motors, size_t tools);
+void eom_robot_free(eom_robot *robot);
+
+/* Numbers of the table, such as "lower.q"; the motors' joints, and the flags as 0 or 1. They are copied. */
+const char *eom_robot_set(eom_robot *robot, const char *name, const double *numbers, size_t count);
+
+/* Adds a kernel to a function, such as "feedforward": it runs after those that were added before. */
+const char *eom_robot_add(eom_robot *robot, const char *function, eom_kernel kernel, const char *const *inputs,
+                          size_t input_count, const char *const *outputs, size_t output_count);
+
+/* --- Its loop, which is to be freed before the robot -------------------------------------------------------------- */
+
+/* Sizes of a loop and of its given setpoint, bytes. */
+size_t eom_loop_size(void);
+size_t eom_setpoint_size(void);
+
+eom_loop *eom_loop_make(const eom_robot *robot);
+void eom_loop_free(eom_loop *loop);
+
+/* A setting of eom::LoopSettings, an enumerator by its number; in effect from the next eom_loop_configure() on, which
+ * leaves all settings as they were where one is beyond its range. */
+const char *eom_loop_set(eom_loop *loop, const char *setting, double value);
+const char *eom_loop_configure(eom_loop *loop);
+
+/* Memory of a vector, which remains where it is: of the setpoint "given", to be written, of the "setpoint" followed, of
+ * its "command", of what is "sent", of the command that "exceeded" limits last, before it was clipped or refused, of what is
+ * "released", of what is "measured", and of the plan the states "from", "to" and "later". Null if there is none. */
+double *eom_loop_vector(eom_loop *loop, const char *whose, const char *name);
+
+/* What is measured from now on. */
+void eom_loop_measure(eom_loop *loop, int links, int motors);
+
+/* Begins anew: from what is measured, of links, motors, or neither. */
+const char *eom_loop_restart(eom_loop *loop, int links, int motors);
+
+/* Writes the given setpoint: at rest at zero, on a base that moves or not; returns its memory. */
+void *eom_loop_rest(eom_loop *loop, int on_base);
+
+/* Takes the given setpoint, which has a stamp or 0, as the reference of the next cycle. */
+void eom_loop_refer(eom_loop *loop, int64_t stamp);
+
+/* What a tool carries from the next setpoint on: inertial parameters P of a setpoint. */
+const char *eom_loop_carry(eom_loop *loop, size_t tool, const double *parameters, double blend_time);
+
+/* Sends a trajectory to be planned: its time 0; knots, s, and at each of them position to snap of all joints. */
+const char *eom_loop_send(eom_loop *loop, int64_t origin, const double *knots, size_t count, const double *states);
+
+/* Plans what was sent, or waits and is to begin, for commands of a period, s. Returns 0 for a plan, which is to be played
+ * or dropped before the next cycle; why it was refused, an eom::Refusal; or -1 if there is nothing to plan. */
+int eom_loop_plan(eom_loop *loop, int64_t now, double period);
+void eom_loop_play(eom_loop *loop);
+void eom_loop_drop(eom_loop *loop);
+
+/* Ends what is played and what waits: with the last command; and brings the arm to rest, whatever the settings say. */
+void eom_loop_halt(eom_loop *loop);
+void eom_loop_stop(eom_loop *loop);
+
+/* Begins the response to a loss of setpoints, by the settings. */
+void eom_loop_lose(eom_loop *loop);
+
+/* A cycle; returns why its reference was refused, an eom::Refusal; 0 if it was not, or less: -1 if its command exceeds
+ * limits, -2 if it is not plausible, -3 for both. Trajectories are to be planned before. */
+int eom_loop_update(eom_loop *loop, int64_t now, double period);
+
+/* Numbers of a vector: where they are, and how many. */
+typedef struct {
+    double *numbers;
+    size_t count;
+} eom_vector;
+
+/* Answers setpoints, one after the other, at times, until one is refused: reads a row of numbers into vectors, and writes
+ * a row of others after the cycle, and what it returns. Returns how many have been answered, or refused. */
+size_t eom_loop_answer(eom_loop *loop, size_t count, const int64_t *stamps, const int64_t *times, const eom_vector *read,
+                       size_t read_count, const double *given, const eom_vector *written, size_t written_count,
+                       double *results, int *codes);
+
+/* A number of the loop, NaN for another name: "status", "valid", "playing", "waiting", "blending"; whether the setpoints
+ * have a moving base, "on_base" and "given_on_base"; of ControlLoop::progress() "lost", "held", "stopping", "fed", "age",
+ * "stop_end", "excess"; of the plan "plan_waits", "plan_begin", "plan_start", "plan_end"; "final_efforts"; "finding" and the
+ * others of eom::Finding, such as "finding_joint"; and
+ * counts of eom::LoopCounts. */
+double eom_loop_number(const eom_loop *loop, const char *name);
+
+/* Writes the vectors of the last command, for when the loop is switched off: "released". */
+void eom_loop_release(eom_loop *loop);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

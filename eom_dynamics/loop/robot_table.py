@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a control loop reads of an arm: the numbers of eom/robot_table.hpp, and its kernels."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..arrays import Array
+from ..codegen.compiler import find_compiler
+from ..codegen.functions import Stage
+from ..codegen.native import NativeKernel
+from ..codegen.programs import WITH_PAYLOAD
+from ..elastic import ElasticArm, LimitCheck
+from ..elastic.motor_programs import MOTOR_NAMES
+from ..exceptions import KernelError
+from ..states import EFFORT_NAMES, STATE_NAMES
+from .library import library_for
+
+LIMITED = ("q", "qd", "qdd", "qddd", "tau", "taud", "motor_velocity", "motor_effort")
+"""Quantities with limits."""
+
+
+def limits_of(arm: ElasticArm) -> dict[str, Array]:
+    """Ends of the ranges ``lower.q`` … ``upper.motor_effort``, and the other limits of an arm."""
+    check, n, m = LimitCheck(arm), arm.robot.n, len(arm.motor_names)
+    names = (*STATE_NAMES, *EFFORT_NAMES, *MOTOR_NAMES)
+    ends = np.cumsum([m if name in MOTOR_NAMES else n for name in names])[:-1]
+    numbers = {"largest_effort": check.most_effort, "turn": check.turn, "voltage_limit": check.voltage}
+    for side in ("lower", "upper"):
+        rows = dict(zip(names, np.split(getattr(check, side), ends), strict=True))
+        numbers |= {f"{side}.{name}": rows[name] for name in LIMITED}
+    return numbers
+
+
+def matrices_of(arm: ElasticArm) -> dict[str, Array]:
+    """Row-major matrices from motor positions to the joint sides of the springs, and from efforts there to motors."""
+    identity = list(np.eye(len(arm.motor_names)))
+    sides, loads = arm.side.joint_sides(identity), arm.side.motor_loads(identity)
+    return {"joint_sides": np.array(sides), "load_weights": np.array(loads)}
+
+
+def kernels_of(arm: ElasticArm, *, moving_base: bool) -> dict[str, Sequence[Stage]]:
+    """Kernels by the functions of eom::Kernels, without those for payloads."""
+    kernels = _feedforward(arm, "", payload=False)
+    if moving_base and arm.rotors is None:
+        kernels |= _feedforward(arm, _ON_BASE, payload=False)
+    kernels["drive"] = arm.functions.function("drive").stages
+    if arm.damped.any():
+        kernels["filtered"] = arm.functions.function("filtered").stages
+    if arm.side.presliding.any():
+        kernels["presliding"] = arm.functions.function("presliding").stages
+    if arm.converts:
+        kernels["drive_command"] = arm.drive_function("drive_command").stages
+    return kernels
+
+
+def payload_kernels_of(arm: ElasticArm, *, moving_base: bool) -> dict[str, Sequence[Stage]]:
+    """Kernels that take payloads, compiled at the first call."""
+    kernels = _feedforward(arm, "", payload=True)
+    if moving_base and arm.rotors is None:
+        kernels |= _feedforward(arm, _ON_BASE, payload=True)
+    if arm.compensates_payload:
+        kernels[f"drive_command{WITH_PAYLOAD}"] = arm.drive_function("drive_command", payload=True).stages
+    return kernels
+
+
+_ON_BASE = "_on_base"
+
+
+def _feedforward(arm: ElasticArm, suffix: str, *, payload: bool) -> dict[str, Sequence[Stage]]:
+    stages = arm.stages(on_base=bool(suffix), payload=payload)
+    suffix += WITH_PAYLOAD * payload
+    return {f"inverse_dynamics{suffix}": stages[:1], f"feedforward{suffix}": stages}
+
+
+class RobotTable:
+    """The table of an arm in the memory of its library.
+
+    Attributes:
+        arm: the arm.
+        library: of loops for arms of its size.
+        address: of the table.
+    """
+
+    def __init__(self, arm: ElasticArm, *, moving_base: bool = False) -> None:
+        """Load, or compile, library and kernels.
+
+        Raises:
+            KernelError: the backend of the arm is not compiled, or compilation fails.
+        """
+        if arm.backend != "native":
+            find_compiler()  # the reason, where there is none
+            raise KernelError("a control loop needs compiled kernels: load the robot for the backend native")
+        self.arm, self._moving_base, self._carries = arm, moving_base, False
+        n, m, tools = arm.robot.n, len(arm.motor_names), len(arm.robot.tools)
+        self.library = library_for(n, m, tools)
+        self.address: int | None = self.library.robot_make(n, m, tools)
+        numbers = {
+            "nominal_stiffness": arm.side.nominal_stiffness,
+            "motor_joint": arm.motor_joint,
+            "transmission": arm.transmission is not None,
+            "commanded_stiffness": arm.variable.any(),
+        }
+        for name, values in (numbers | limits_of(arm) | matrices_of(arm)).items():
+            row = np.ascontiguousarray(values, dtype=float).ravel()
+            raise_reason(self.library.robot_set(self.address, name.encode(), row.ctypes.data, len(row)), name)
+        self._add(kernels_of(arm, moving_base=moving_base))
+
+    def prepare_payload(self) -> None:
+        """Compile the code that takes payloads, or load it from the cache; loops of the table have it at once."""
+        if not self._carries:
+            self._add(payload_kernels_of(self.arm, moving_base=self._moving_base))
+            self._carries = True
+
+    def prepare_base(self) -> None:
+        """Compile the code for motions of the base, or load it from the cache; loops of the table have it at once."""
+        if not self._moving_base:
+            self._moving_base = True
+            self._add(_feedforward(self.arm, _ON_BASE, payload=False))
+            if self._carries and self.arm.rotors is None:
+                self._add(_feedforward(self.arm, _ON_BASE, payload=True))
+
+    def _add(self, kernels: Mapping[str, Sequence[Stage]]) -> None:
+        for function, stages in kernels.items():
+            for kernel, inputs, outputs in stages:
+                assert isinstance(kernel, NativeKernel)
+                lists = [part for names in (inputs, outputs) for part in (_names(names), len(names))]
+                reason = self.library.robot_add(self.address, function.encode(), kernel.state_address, *lists)
+                raise_reason(reason, function)
+
+    def __del__(self) -> None:
+        if getattr(self, "address", None):
+            self.library.robot_free(self.address)
+
+
+def raise_reason(reason: bytes | None, name: str) -> None:
+    """Raise AssertionError: Python and C++ disagree on a name."""
+    assert reason is None, (name, reason)
+
+
+def _names(names: Sequence[str]) -> Any:
+    return (ctypes.c_char_p * len(names))(*(name.encode() for name in names))

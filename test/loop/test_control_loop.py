@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The loop's library from Python: its memory, its settings, robots of every size, and what it needs to be compiled."""
+
+from __future__ import annotations
+
+import gc
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import eom_dynamics as eom
+from eom_dynamics.exceptions import KernelError, KernelWarning, StateError
+from eom_dynamics.loop import library as libraries
+from eom_dynamics.loop.control_loop import ControlLoop, Refusal, rows
+from eom_dynamics.loop.library import SIZES, library, library_for
+from eom_dynamics.loop.robot_table import RobotTable
+from eom_dynamics.loop.settings import DEFAULTS, Status
+from eom_dynamics.messages.setpoint_to_command import SetpointEvaluator
+from eom_dynamics.states import EFFORT_NAMES, STATE_NAMES
+from eom_dynamics.trajectory import Spline, through
+
+MS = 1_000_000
+ARM = eom.ElasticArm(eom.load_robot("planar_2r"))
+
+
+@pytest.fixture(scope="module")
+def table() -> RobotTable:
+    return RobotTable(ARM)
+
+
+def moving(loop: ControlLoop) -> int:
+    """Answer a setpoint."""
+    loop.rest()
+    for k, name in enumerate(STATE_NAMES):
+        loop.given[name][:] = 0.1 + k
+    loop.refer(MS)
+    return loop.update(MS)
+
+
+# --- Memory -----------------------------------------------------------------------------
+
+
+def test_vectors_live_as_long_as_anybody_has_them() -> None:
+    """Also where loop and table are gone, and others take memory."""
+    loop = ControlLoop(RobotTable(ARM))
+    moving(loop)
+    vectors = {f"{group} {name}": x for group in VECTORS for name, x in getattr(loop, group).items()}
+    kept = {name: x.copy() for name, x in vectors.items()}
+    parts = loop.command["tau"][1:], loop.state[2], loop.given["q"].reshape(2, 1)
+    values = [x.copy() for x in parts]
+    del loop
+    gc.collect()
+    others = [ControlLoop(RobotTable(ARM)) for _ in range(5)]
+    for other in others:
+        moving(other)
+        other.given["q"][:] = np.nan
+    del others
+    gc.collect()
+    for name, x in kept.items():
+        np.testing.assert_array_equal(vectors[name], x, err_msg=name)
+    for x, part in zip(values, parts, strict=True):
+        np.testing.assert_array_equal(part, x)
+
+
+VECTORS = (
+    "given",
+    "setpoint",
+    "command",
+    "exceeded",
+    "released",
+    "sent",
+    "sent_last",
+    "plan_from",
+    "plan_to",
+    "plan_later",
+)
+
+
+def test_loops_of_one_table_are_their_own(table: RobotTable) -> None:
+    one, two = ControlLoop(table), ControlLoop(table)
+    moving(one)
+    assert one.status is Status.FRESH and two.status is Status.WAITING
+    assert two.number("cycles") == 0 and not two.command["tau"].any()
+    two.configure(limits="refuse")
+    assert "limits" not in one.settings
+    with pytest.raises(ValueError, match="read-only"):
+        one.state[0] = 0.0
+
+
+def test_a_number_or_function_of_another_name(table: RobotTable) -> None:
+    loop = ControlLoop(table)
+    assert math.isnan(loop.number("speed")) and math.isnan(loop.number(""))
+    with pytest.raises(AttributeError):
+        loop.function_address("loop_fly")
+    assert loop._library.loop_vector(loop.address, b"given", b"x") is None
+    assert loop._library.loop_vector(loop.address, b"anything", b"q") is None
+    assert loop._library.loop_vector(loop.address, b"from", b"tau") is None
+    with pytest.raises(AssertionError, match="no such name"):
+        loop.configure(speed=1.0)
+    for name in (b"lower.x", b"speed"):
+        assert table.library.robot_set(table.address, name, np.zeros(2).ctypes.data, 2) == b"there is no such name"
+
+
+# --- Settings ---------------------------------------------------------------------------
+
+BAD_SETTINGS = {
+    "limits": (["", "clipped"], "limits is none of its choices"),
+    "on_setpoint_loss": (["freeze"], "on_setpoint_loss is none of its choices"),
+    "effort_on_deactivate": (["all"], "effort_on_deactivate is none of its choices"),
+    "setpoint_timeout": ([-1e-9, 3601.0], "setpoint_timeout must be 0 to 3600 s"),
+    "setpoint_lifespan": ([-1.0, 3601.0], "setpoint_lifespan must be 0 to 3600 s"),
+    "stop_duration": ([0.0, 61.0], "stop_duration must be 0.01 to 60 s"),
+    "ramp_duration": ([0.0, 601.0], "ramp_duration must be 0.01 to 600 s"),
+    "resume_distance": ([-0.1, 1e10], "resume_distance must be 0 to 1e9 rad or m"),
+    "max_start_delay": ([-1.0, 1e10], "max_start_delay must be 0 to 1e9 s"),
+    "start_tolerance": ([0.0, 1001.0], "start_tolerance must be 1e-6 to 1000 rad or m"),
+    "start_latency": ([-0.1, 11.0], "start_latency must be 0 to 10 s"),
+    "command_lead": ([-1e-3, 0.11], "command_lead must be 0 to 0.1 s"),
+    "stamp_check": (["maybe"], "stamp_check is none of its choices"),
+    "jump_check": (["maybe"], "jump_check is none of its choices"),
+    "consistency_check": (["maybe"], "consistency_check is none of its choices"),
+    "consistency_tolerance": ([0.0, 1.1], "consistency_tolerance must be 1e-6 to 1"),
+    "consistency_window": ([4, 1001, -3, 1e300, math.nan], "consistency_window must be 5 to 1000"),
+    "consistency_order": ([0, 5], "consistency_order must be 1 to 4"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_SETTINGS)
+def test_a_setting_beyond_its_range_is_refused_and_leaves_those_before(table: RobotTable, name: str) -> None:
+    loop = ControlLoop(table)
+    loop.configure(limits="refuse", stop_duration=0.5)
+    values, reason = BAD_SETTINGS[name]
+    for value in (*values, *([math.nan, math.inf] if isinstance(values[0], float) else [])):
+        with pytest.raises(StateError, match=f"^{reason}$"):
+            loop.configure(**{"resume_distance": 0.2, name: value})
+        assert loop.settings == DEFAULTS._asdict() | {"limits": "refuse", "stop_duration": 0.5}
+    loop.configure(resume_distance=0.3)
+    moving(loop)
+    loop.stop()
+    assert loop.number("stop_end") == 0.5
+
+
+# --- Robots -----------------------------------------------------------------------------
+
+
+def with_tools(count: int) -> eom.Robot:
+    robot = eom.load_robot("planar_2r")
+    return replace(robot, tools=tuple(replace(robot.tools[0], name=f"tool_{k}") for k in range(count)))
+
+
+def with_joints(count: int) -> eom.Robot:
+    """A comb: joints that move one link each, whose code is short."""
+    joint = eom.load_robot("planar_2r").joints[0]
+    joints = tuple(replace(joint, name=f"joint_{k}", parent=-1) for k in range(count))
+    return replace(eom.load_robot("planar_2r"), joints=joints, tools=())
+
+
+@pytest.mark.parametrize(
+    ("robot", "size"),
+    [
+        (with_tools(1), 0),
+        (with_tools(2), 1),
+        (with_joints(9), 1),
+        (with_tools(3), 2),
+        (with_tools(16), 3),
+        (with_joints(33), 3),
+    ],
+    ids=lambda x: f"{x.n} joints, {len(x.tools)} tools" if isinstance(x, eom.Robot) else "",
+)
+def test_robots_of_each_size_have_the_bits_of_the_reference(robot: eom.Robot, size: int) -> None:
+    arm = eom.ElasticArm(robot)
+    of = RobotTable(arm)
+    assert of.library is library(*SIZES[size])
+    loop, evaluator, rng = ControlLoop(of), SetpointEvaluator(arm), np.random.default_rng(size)
+    for k in range(1, 4):
+        state, wrench = rng.normal(size=(5, robot.n)), rng.normal(size=(3, *robot.wrench_shape))
+        loop.rest()
+        for name, values in zip((*STATE_NAMES, "W", "Wd", "Wdd"), (*state, *wrench), strict=True):
+            loop.given[name][:] = values.ravel()
+        loop.refer(k)
+        assert loop.update(k * MS) <= 0
+        expected = evaluator.command(evaluator.own_order, state, tuple(wrench) if robot.tools else ())
+        assert rows(loop.command, EFFORT_NAMES).tobytes() == expected.efforts.tobytes()
+    loop.stop()
+    assert loop.number("stopping") == 1.0
+
+
+def test_a_robot_beyond_the_largest_size_is_refused_with_the_sizes() -> None:
+    most = ", ".join(map(str, SIZES[-1]))
+    for sizes in ((65, 65, 1), (2, 129, 1), (2, 2, 17)):
+        asked = ", ".join(map(str, sizes))
+        reason = rf"^a control loop is for at most \({most}\) joints, motors and tools, not \({asked}\)$"
+        with pytest.raises(KernelError, match=reason):
+            library_for(*sizes)
+        assert library_for(1, 1, 1).robot_make(*sizes) is None
+    with pytest.raises(KernelError, match=r"not \(2, 2, 17\)$"):
+        RobotTable(eom.ElasticArm(with_tools(17)))
+
+
+# --- Trajectories and payloads ----------------------------------------------------------
+
+
+def test_what_cannot_be_sent_or_carried_is_refused(table: RobotTable) -> None:
+    loop = ControlLoop(table)
+    moving(loop)
+    short = through([0.0, 1.0], [[0.1, 0.1], [0.2, 0.3]])
+    loop.send_trajectory(short, MS - 10**10)
+    assert loop.plan(MS, 0.001) == Refusal.ended  # type: ignore[attr-defined]
+    assert loop.plan(2 * MS, 0.001) is None
+    empty = Spline.__new__(Spline)
+    empty.t, empty.states = np.zeros(0), np.zeros((5, 0, 2))
+    empty.derivatives = lambda t, order=4: tuple(empty.states)  # type: ignore[method-assign]
+    with pytest.raises(StateError, match=r"^has no knots$"):
+        loop.send_trajectory(empty, MS)
+    for _ in range(8):
+        loop.carry(eom.Payload(1.0), 1.0)
+    moving(loop)
+    with pytest.raises(StateError, match=r"^too many changes of the payload are under way$"):
+        loop.carry(eom.Payload(1.0), 1.0)
+    with pytest.raises(StateError, match=r"^blend_time must be 0 to 60 s$"):
+        loop.carry(eom.Payload(1.0), -1.0)
+
+
+# --- Compilers --------------------------------------------------------------------------
+
+
+@pytest.fixture
+def no_library(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+    """An empty cache, and no library loaded."""
+    monkeypatch.setenv("EOM_DYNAMICS_CACHE", str(tmp_path / "cache"))
+    libraries.library.cache_clear()
+    yield monkeypatch
+    libraries.library.cache_clear()
+
+
+def test_without_a_compiler_for_the_loop_it_is_said_which(no_library: pytest.MonkeyPatch) -> None:
+    no_library.setenv("CXX", "/nonexistent")
+    with pytest.raises(KernelError, match=r"^no C\+\+ compiler found \(CXX=/nonexistent\); install g\+\+$"):
+        RobotTable(ARM)
+
+
+def test_a_compiler_that_fails_is_said(no_library: pytest.MonkeyPatch) -> None:
+    no_library.setenv("CXX", "false")
+    with pytest.raises(KernelError, match=r"^.*/false failed: exit code 1$"):
+        RobotTable(ARM)
+
+
+def test_a_cache_that_cannot_be_used_is_said(no_library: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "cache").write_text("a file")
+    with pytest.raises(KernelError, match=r"^compiled loops cannot be cached: .*; set EOM_DYNAMICS_CACHE to a folder"):
+        RobotTable(ARM)
+
+
+def test_an_arm_that_is_not_compiled_has_no_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On request, or since there is no C compiler, which is said."""
+    with pytest.raises(
+        KernelError, match=r"^a control loop needs compiled kernels: load the robot for the backend nat"
+    ):
+        RobotTable(eom.ElasticArm(eom.load_robot("planar_2r"), backend="numpy"))
+    monkeypatch.setenv("CC", "/nonexistent")
+    with pytest.warns(KernelWarning, match="no C compiler found"):
+        arm = eom.ElasticArm(eom.load_robot("planar_pr"))
+    with pytest.raises(KernelError, match=r"^no C compiler found \(CC=/nonexistent\); install gcc$"):
+        RobotTable(arm)
