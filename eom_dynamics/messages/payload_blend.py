@@ -62,16 +62,12 @@ class PayloadBlend:
     with commands that are sent, see :meth:`commit`, with each by LARGEST_LEAD at most: after a gap of the stream, and
     below 50 Hz, a change takes longer and makes no step. In no change is it ahead of the clock by more than that: with
     two publishers whose stamps differ it would run away.
-
-    Attributes:
-        version: incremented by each change, so that copies of the parameters can be refreshed.
     """
 
     def __init__(self, robot: Robot) -> None:
         self._robot, self._shape = robot, payload_shape(robot)
         self._target = np.zeros((len(robot.tools), 10))
         self._progress = self._next = _Progress((), self._target)
-        self.version = 0
 
     @property
     def blending(self) -> bool:
@@ -112,7 +108,6 @@ class PayloadBlend:
         if len(changes) == MOST_CHANGES:  # the last one has not begun: one that begins with it takes its place
             duration, changes = max(duration, changes[-1].duration), changes[:-1]
         self._progress = self._next = self._progress._replace(changes=(*changes, _Change(None, 0, duration, target)))
-        self.version += 1
 
     def check(self, payload: Payload, blend_time: float) -> tuple[int, Array]:
         """Tool of a payload and its parameters, as :meth:`.Payload.at_tool`; errors as for :meth:`change`."""

@@ -184,6 +184,7 @@ class SetpointEvaluator:
 
     Attributes:
         arm: the arm.
+        moving_base: whether a message may have a motion of the base.
         lead: s; the command for a setpoint in a stream is that for the motion so much later, :meth:`ElasticArm.ahead`.
         deflections: state of springs with dampers and of presliding friction along the stream.
         payload: of the stream, which changes along it.
@@ -192,7 +193,7 @@ class SetpointEvaluator:
 
     def __init__(self, arm: ElasticArm, *, moving_base: bool = True, lead: float = 0.0) -> None:
         """Prepare for an arm; ``moving_base`` is whether a message may have a motion of the base."""
-        self.arm, self.lead, self._moving_base = arm, lead, moving_base
+        self.arm, self.lead, self.moving_base = arm, lead, moving_base
         self.clock: Callable[[], int] = time.monotonic_ns
         self._orders = JointOrders(arm)
         self.deflections = DeflectionFilter(arm)
@@ -205,6 +206,16 @@ class SetpointEvaluator:
     def order_of(self, message: Any) -> JointOrder:
         """The joint order of a message; StateError as for :meth:`evaluate`."""
         return self._orders.of(message.joint_names)
+
+    @property
+    def own_order(self) -> JointOrder:
+        """The robot's joint order."""
+        return self._orders.of([])
+
+    def require_moving_base(self) -> None:
+        """Raise StateError unless a message may have a motion of the base."""
+        if not self.moving_base:
+            raise StateError("base is not empty: set the parameter moving_base to true before the robot is loaded")
 
     def evaluate(
         self,
@@ -241,8 +252,8 @@ class SetpointEvaluator:
         wrench = read_wrenches(message, WRENCH_FIELDS, arm.robot)
         stiffness = read_stiffness(message, order, arm.variable)
         base = read_base_motion(message)
-        if base is not None and not self._moving_base:
-            raise StateError("base is not empty: set the parameter moving_base to true before the robot is loaded")
+        if base is not None:
+            self.require_moving_base()
         if admit is not None:
             admit(stamp or 0, state)
         return self.command(order, state, wrench, stiffness, base, stamp=stamp, limit_policy=limit_policy, ahead=ahead)
@@ -316,13 +327,8 @@ class SetpointEvaluator:
         self.arm.stages(payload=True)
         if self.arm.compensates_payload:
             self.arm.drive_function("drive_command", payload=True)
-        if self._moving_base and self.arm.rotors is None:
+        if self.moving_base and self.arm.rotors is None:
             self.arm.stages(on_base=True, payload=True)
-
-    def restart(self) -> None:
-        """Begin a stream: reset the states of damped springs and of presliding friction."""
-        self.deflections.forget()
-        self._computed = None
 
     def _violations(self, state: Array, command: Feedforward, values: Array) -> tuple[LimitViolation, ...]:
         if not self._limits.limited or not self._limits.violated(np.concatenate((state.ravel(), values))):

@@ -22,6 +22,7 @@ from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackRet
 
 from ..elastic import ElasticArm
 from ..exceptions import StateError, TrajectoryError
+from ..loop.setpoint_loop import SetpointLoop
 from ..messages.setpoint_to_command import SetpointEvaluator
 from ..terminal import printable
 from .diagnostics import Level, StatusReport
@@ -169,9 +170,8 @@ class DynamicsNode(LifecycleNode, RobotNode):
         self._commands = CommandTopics(self)
         deactivate = partial(self.switch_off, "the node deactivates itself", self.trigger_deactivate)
         self._stream = SetpointStream(self, self._commands, deactivate)
-        self._trajectories = SplineTopic(self, self._stream.player, self._arm_to_play)
-        self._trajectories.on_finished = self._stream.supervision.expect_nothing
-        self._payloads = PayloadTopic(self, self._evaluator_for_payloads)
+        self._trajectories = SplineTopic(self, self._stream, self._arm_to_play)
+        self._payloads = PayloadTopic(self, self._loop_for_payloads)
         serve_inverse_dynamics(self, self._evaluator_to_answer, lambda: self._stream.limit_policy)
         self.complete(STATUS_NAME, stop)
 
@@ -185,12 +185,12 @@ class DynamicsNode(LifecycleNode, RobotNode):
     @property
     def arm(self) -> ElasticArm | None:
         """Arm of the configured node."""
-        return self._stream.evaluator.arm if self._stream.evaluator else None
+        return self._stream.loop.arm if self._stream.loop else None
 
     @property
     def robot_wanted(self) -> bool:
         """Whether to load an arriving robot: during autostart, or to replace the current one."""
-        return self._starting_up or self._stream.evaluator is not None
+        return self._starting_up or self._stream.loop is not None
 
     def start_up(self) -> None:
         """Configure and activate, now or when the robot arrives; does nothing without ``autostart``."""
@@ -204,12 +204,12 @@ class DynamicsNode(LifecycleNode, RobotNode):
 
     def on_robot(self, loaded: LoadedRobot) -> None:
         """Use an arriving robot, or report why it cannot be used; called between two setpoints."""
-        if loaded.evaluator is None:
+        if loaded.loop is None:
             self.reject(loaded)
         elif self._stream.ending:
             self.switch_off("", partial(self.on_robot, loaded))
-        elif self._stream.evaluator:
-            self._take_robot(loaded, loaded.evaluator)
+        elif self._stream.loop:
+            self._take_robot(loaded, loaded.loop)
         else:
             self._bring_up()
 
@@ -229,13 +229,11 @@ class DynamicsNode(LifecycleNode, RobotNode):
         if self.trigger_configure() == TransitionCallbackReturn.SUCCESS:
             self.trigger_activate()
 
-    def _take_robot(self, loaded: LoadedRobot, evaluator: SetpointEvaluator) -> None:
+    def _take_robot(self, loaded: LoadedRobot, loop: SetpointLoop) -> None:
         self._warn_of_payload("the new robot begins without the payload of the one before: set it again")
-        # Another description of the same joints leaves them where they are.
-        same_joints = self.arm is not None and self.arm.robot.joint_names == evaluator.arm.robot.joint_names
-        self._stream.take(evaluator, loaded.compiled)
-        self._trajectories.stop("the stream begins anew", forget=not same_joints)
-        arm = evaluator.arm
+        self._stream.take(loop.renewed())
+        self._trajectories.stop("the stream begins anew")
+        arm = loop.arm
         origin = f"from {self.supply.source}, computed by {arm.dynamics.backend}"
         self.announce(loaded, arm.robot, f": {', '.join(arm.robot.joint_names)}; {origin}")
         if any(arm.robot.uncertainty):
@@ -261,18 +259,18 @@ class DynamicsNode(LifecycleNode, RobotNode):
             raise StateError(f"the node is {self.state}; it answers only when active")
         return self._stream.evaluator
 
-    def _evaluator_for_payloads(self) -> SetpointEvaluator:
-        """Return the evaluator; StateError without a robot."""
-        if self._stream.evaluator is None:
+    def _loop_for_payloads(self) -> SetpointLoop:
+        """Return the loop; StateError without a robot."""
+        if self._stream.loop is None:
             raise StateError(f"the node is {self.state}; it takes payloads once it has a robot")
-        return self._stream.evaluator
+        return self._stream.loop
 
     def _arm_to_play(self) -> ElasticArm:
         """Return the arm; TrajectoryError unless the node is active."""
-        if self._stream.closed or self._stream.evaluator is None:
+        if self._stream.closed or self._stream.loop is None:
             state = "about to be switched off" if self.active else self.state
             raise TrajectoryError(f"the node is {state}; it plays trajectories only when active")
-        return self._stream.evaluator.arm
+        return self._stream.loop.arm
 
     # --- Lifecycle ----------------------------------------------------------------------
 
@@ -287,13 +285,13 @@ class DynamicsNode(LifecycleNode, RobotNode):
             self.failure = f"none from {self.supply.source}: {self.supply.problem}"
             self.get_logger().error(f"robot not loaded: {self.failure} ({consequence})")
             return TransitionCallbackReturn.FAILURE
-        if loaded.evaluator is None:
+        if loaded.loop is None:
             self.reject(loaded, consequence)
             return TransitionCallbackReturn.FAILURE
         self.failed_transition = ""
         self._starting_up = False
         self.supply.pause()
-        self._take_robot(loaded, loaded.evaluator)
+        self._take_robot(loaded, loaded.loop)
         return super().on_configure(state)
 
     @reported
@@ -304,7 +302,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
         gc.freeze()
         self._schedule()
         self.active = True
-        self._trajectories.stop("the stream begins anew", forget=True)
+        self._trajectories.stop("the stream begins anew")
         self._stream.begin()
         return super().on_activate(state)
 
@@ -344,7 +342,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
         """Answer no more setpoints, and end a trajectory that is played."""
         self.active = False
         self._stream.end()
-        self._trajectories.stop(reason, forget=True)
+        self._trajectories.stop(reason)
 
     def _schedule(self) -> None:
         """Apply priority, processors and locked memory; only after loading, which would block a core."""

@@ -7,12 +7,9 @@ from dataclasses import replace
 
 from rclpy.parameter import Parameter
 
+from ..loop.settings import CHECK_POLICIES, DEFAULTS, EFFORTS_ON_DEACTIVATE, LOSS_POLICIES
 from ..messages.setpoint_to_command import LIMIT_POLICIES
 from ..robot.model import DRIVE_INTERPOLATIONS
-from ..stream.arm_stop import EFFORTS_ON_DEACTIVATE
-from ..stream.doubts import DOUBT_POLICIES
-from ..stream.watchdog import DEFAULTS, LOSS_POLICIES
-from ..trajectory.takeover import START_LATENCY, START_TOLERANCE
 from .node_parameters import COMMON, EXECUTOR, Definition, Table, fixed, while_inactive
 from .scheduling import HIGHEST
 
@@ -23,12 +20,12 @@ _TRAJECTORIES: Table = {
         choices=("continue", "stop"),
     ),
     "start_latency": Definition(
-        START_LATENCY,
+        DEFAULTS.start_latency,
         "start_tolerance grows by the velocity of a joint times this, as its measured position is late, in s",
         (0.0, 10.0),
     ),
     "start_tolerance": Definition(
-        START_TOLERANCE,
+        DEFAULTS.start_tolerance,
         "largest distance of the start of a trajectory from the position of a joint, in rad or m",
         (1e-6, 1000.0),
     ),
@@ -74,17 +71,17 @@ DYNAMICS: Table = {
         (0.0, 1e9),
     ),
     "stamp_check": while_inactive(
-        "ignore", "what to do if the stamp of a setpoint repeats or goes back", choices=DOUBT_POLICIES
+        "ignore", "what to do if the stamp of a setpoint repeats or goes back", choices=CHECK_POLICIES
     ),
     "jump_check": while_inactive(
         "ignore",
         "what to do with a setpoint that limits of velocity, acceleration and jerk do not allow so soon after the last",
-        choices=DOUBT_POLICIES,
+        choices=CHECK_POLICIES,
     ),
     "consistency_check": while_inactive(
         "ignore",
         "what to do with setpoints with a field that is not the rate of the one before",
-        choices=DOUBT_POLICIES,
+        choices=CHECK_POLICIES,
     ),
     "consistency_tolerance": while_inactive(0.1, "largest relative difference of consistent fields", (1e-6, 1.0)),
     "consistency_window": while_inactive(50, "setpoints over which fields are compared", (5, 1000)),

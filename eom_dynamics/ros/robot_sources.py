@@ -29,8 +29,9 @@ from rclpy.parameter import parameter_value_to_python
 from rclpy.qos import DurabilityPolicy, QoSProfile, qos_profile_parameters
 from std_msgs.msg import String
 
-from ..elastic import BaseMotion, ElasticArm
+from ..elastic import ElasticArm
 from ..exceptions import EomDynamicsError, RobotDescriptionError
+from ..loop.setpoint_loop import SetpointLoop
 from ..messages.setpoint_to_command import SetpointEvaluator
 from ..robot.description import Description as RobotDescription
 from ..robot.readers.files import PACKAGE
@@ -39,7 +40,6 @@ from ..robot.readers.parameter_tree import description_from_parameters, robot_wi
 from ..robot.readers.urdf import description_from_urdf
 from ..robot.readers.xacro import expand_xacro
 from ..states import STATE_NAMES
-from ..stream.compiled_stream import CompiledStream, compiled_stream
 from ..terminal import printable
 from .executors import Worker, steady_timer
 from .node_parameters import DESCRIPTION, FILE, PREFIX, ROBOT, SECTIONS, SOURCE_NODE, URDF, nested, section, start_value
@@ -60,8 +60,8 @@ class RawDescription:
     prefix: str = ""  # of the names of joints, motors and tools
     runs_programs: bool = True  # whether to expand a xacro file
 
-    def load(self, *, moving_base: bool = False) -> LoadedRobot:
-        """Load, validate and compile the robot, on request also for a moving base; never raises.
+    def load(self, *, streams: bool = False, moving_base: bool = False) -> LoadedRobot:
+        """Load, validate and compile the robot, on request also for streams, and for a moving base; never raises.
 
         Not thread-safe, since it records warnings.
         """
@@ -73,17 +73,14 @@ class RawDescription:
                 evaluator = SetpointEvaluator(arm, moving_base=moving_base)
                 # Compile batches, too.
                 arm.feedforward(*np.zeros((len(STATE_NAMES), 2, arm.robot.n)))
-                compiled = compiled_stream(evaluator)
-                if moving_base:
-                    still = BaseMotion(np.zeros((4, 3)), np.zeros((3, 3)))
-                    arm.feedforward(*np.zeros((len(STATE_NAMES), arm.robot.n)), base=still)
+                loop = SetpointLoop(evaluator) if streams else None
         except EomDynamicsError as error:
             return LoadedRobot(self, error="; ".join(error.errors))
         except Exception as error:
             reason = f"internal error: {type(error).__name__}: {error}"
             return LoadedRobot(self, error=reason, detail=traceback.format_exc())
         warned = tuple(str(warning.message) for warning in recorded)
-        return LoadedRobot(self, evaluator, warned, compiled=compiled)
+        return LoadedRobot(self, evaluator, warned, loop=loop)
 
     def _read(self) -> RobotDescription:
         expand = expand_xacro if self.runs_programs else _refuse_program
@@ -111,7 +108,7 @@ class LoadedRobot:
     warnings: tuple[str, ...] = ()
     error: str = ""  # why it cannot be used, on one line
     detail: str = ""  # traceback of an internal error
-    compiled: CompiledStream | None = None  # calls for the stream, if they can be compiled
+    loop: SetpointLoop | None = None  # of a node that answers streams
 
 
 class _Source:
@@ -312,7 +309,8 @@ class RobotSupply:
         self._busy = False
         self._logged = ""
         self._asking, self._since = True, time.monotonic()
-        self._moving_base = node.has_parameter("moving_base") and node.get_parameter("moving_base").value
+        self._streams = node.has_parameter("moving_base")
+        self._moving_base = self._streams and node.get_parameter("moving_base").value
         self._choice = _chosen_source(node)
         self._source = self._opened()
         self._timer = steady_timer(node, _ASK_PERIOD, self._look)
@@ -346,7 +344,7 @@ class RobotSupply:
             last = self._last
             # A file may have changed since.
             if last is None or last.description != description or last.evaluator is None or description.file:
-                self._last = description.load(moving_base=self._moving_base)
+                self._last = description.load(streams=self._streams, moving_base=self._moving_base)
             return self._last
 
     def log_warnings(self, loaded: LoadedRobot) -> None:

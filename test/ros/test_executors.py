@@ -10,6 +10,8 @@ from paths import CONFIG
 from robot_client import RobotClient
 
 import eom_dynamics as eom
+from eom_dynamics.loop.setpoint_loop import SetpointLoop
+from eom_dynamics.messages.setpoint_to_command import SetpointEvaluator
 from eom_dynamics.trajectory import through
 
 pytest.importorskip("rclpy", reason="rclpy is not installed")
@@ -27,11 +29,11 @@ START = 100 * 10**9
 @pytest.mark.parametrize("events", [True, False])
 def test_a_trajectory_leaves_no_setpoint_out(ros, events):
     """On a clock of the test."""
+    from eom_dynamics.ros.dynamics.clocks import WatchedClock
     from eom_dynamics.ros.dynamics.trajectory_player import TrajectoryPlayer
 
     node = ros.create_node("simulated", parameter_overrides=[Parameter("use_sim_time", value=True)])
-    for name, value in {"stream_rate": 1e9 / PERIOD, "start_tolerance": 0.01, "start_latency": 0.1}.items():
-        node.declare_parameter(name, value)
+    node.declare_parameter("stream_rate", 1e9 / PERIOD)
     executor = make_executor(events=events)
     executor.add_node(node)
 
@@ -43,9 +45,11 @@ def test_a_trajectory_leaves_no_setpoint_out(ros, events):
 
     advance(START)
     sent = []
-    player = TrajectoryPlayer(node, lambda setpoint, _: not sent.append(setpoint.position[0]))
+    clock = WatchedClock(lambda: node.get_clock().now().nanoseconds)
+    player = TrajectoryPlayer(node, clock, lambda host, *_: not sent.append(host.loop.setpoint["q"][0]))
+    player.take(SetpointLoop(SetpointEvaluator(eom.ElasticArm(eom.load_robot(CONFIG / "planar_2r.yaml")))))
     motion = through([0.0, 1.0], [[0.0, 0.0], [0.4, 0.2]])
-    player.play(motion, 0, "", eom.ElasticArm(eom.load_robot(CONFIG / "planar_2r.yaml")), lambda verdict: None)
+    player.play(motion, 0, "", lambda verdict: None)
     advance()
     # Queued before the timer is called: the clock advances four times.
     advance(*(START + PERIOD + k for k in range(4)))

@@ -5,6 +5,7 @@ Time comes from a clock of the test, so that nothing depends on the machine's lo
 """
 
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,9 +14,10 @@ from paths import CONFIG
 
 import eom_dynamics as eom
 from eom_dynamics.kinematics.motion import predicted
+from eom_dynamics.loop.setpoint_loop import SetpointLoop
 from eom_dynamics.messages.fields import COMMAND_FIELDS
-from eom_dynamics.trajectory import Spline, through
-from eom_dynamics.trajectory.takeover import take_over
+from eom_dynamics.messages.setpoint_to_command import SetpointEvaluator
+from eom_dynamics.trajectory import Spline, check, through
 
 pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")
 
@@ -23,6 +25,7 @@ from eom_dynamics.msg import FeedforwardCommand, TrajectoryStatus
 from rosgraph_msgs.msg import Clock
 from trajectory_msgs.msg import JointTrajectory
 
+from eom_dynamics.ros.dynamics.clocks import WatchedClock
 from eom_dynamics.ros.dynamics.trajectory_player import TrajectoryPlayer
 from eom_dynamics.ros.executors import make_executor
 
@@ -229,9 +232,16 @@ def test_a_late_one_from_rest_beside_its_first_position_makes_no_step(stack):
 
 def assert_taken_over(stack, answers, old, new, begin):
     """The answers are those of a motion that took over from another one at a time ``begin`` of that, s."""
-    expected, verdict = take_over(ARM, old, new, begin, begin, 1 / RATE, latency=0.1)
-    assert verdict.ok
-    assert_commands(answers, stack.origin, expected)
+    knot = begin + new.t[1]
+    transition = Spline([begin, knot], np.stack([old.derivatives(begin), new.derivatives(new.t[1])], axis=1))
+    assert check(ARM, transition, rate=1e3).ok
+
+    def derivatives(t):
+        parts = old.derivatives(t), transition.derivatives(t), new.derivatives(t - begin)
+        places = (t >= begin).astype(int) + (t >= knot)
+        return [np.choose(places[:, np.newaxis], rows) for rows in zip(*parts, strict=True)]
+
+    assert_commands(answers, stack.origin, SimpleNamespace(derivatives=derivatives, end=begin + new.end))
 
 
 SWING = through([0.0, 2.0, 4.0], [[0.0, 0.5], [0.4, 0.2], [0.0, 0.5]])
@@ -292,6 +302,8 @@ def test_a_refused_one_leaves_the_motion_under_way_or_stops_it(stack, policy, re
     node.wait(lambda: any(status == TrajectoryStatus.REFUSED for status, _ in stack.told("second")), "the refusal")
     if policy == "stop":
         node.wait(lambda: len(stack.told("first")) == 2, "the stop")
+        while node.feedforward[-1].status != FeedforwardCommand.STATUS_HELD:
+            stack.tick(stack.now + PERIOD)
     if policy == "continue":
         stack.play(begin + 79 * PERIOD)
     stack.play_out()
@@ -408,13 +420,14 @@ def test_a_check_that_takes_long_is_no_jump_of_the_clock(ros):
     second = through([0.0, 0.5], [motion.derivatives(0.8, 0)[0], [0.0, 0.5]])
     node, executor = ros.create_node("player_of_a_trajectory"), make_executor(events=False)
     executor.add_node(node)
-    parameters = {"stream_rate": RATE, "start_tolerance": 0.01, "start_latency": 0.1, "on_clock_jump": "stop"}
-    for item in parameters.items():
+    for item in {"stream_rate": RATE, "on_clock_jump": "stop"}.items():
         node.declare_parameter(*item)
-    player, now = TrajectoryPlayer(node, lambda setpoint, _: True), node.get_clock().now().nanoseconds
+    clock = WatchedClock(lambda: node.get_clock().now().nanoseconds)
+    player, now = TrajectoryPlayer(node, clock, lambda *_: True), node.get_clock().now().nanoseconds
+    player.take(SetpointLoop(SetpointEvaluator(ARM)))
     player.on_end = lambda *end: ends.append(end)
-    player.play(motion, now, "", ARM, lambda verdict: None)
-    player.play(second, now + 8 * 10**8, "", ARM, lambda verdict: time.sleep(0.3))
+    player.play(motion, now, "", lambda verdict: None)
+    player.play(second, now + 8 * 10**8, "", lambda verdict: time.sleep(0.3))
     deadline = time.monotonic() + PATIENCE
     while player.playing and time.monotonic() < deadline:
         executor.spin_once(timeout_sec=0.1)

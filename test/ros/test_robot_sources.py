@@ -369,3 +369,20 @@ def test_without_autostart_configure_fails_as_long_as_there_is_no_robot(start, o
     client.wait(lambda: client.transition("configure"), "the robot to be there")
     assert client.transition("activate")
     assert_computes(client, eom.load_robot(ARM))
+
+
+@pytest.mark.parametrize(
+    ("variable", "reason"),
+    [
+        ("CXX", "no C++ compiler found (CXX=/nonexistent); install g++"),
+        ("CC", "no C compiler found (CC=/nonexistent); install gcc"),
+    ],
+)
+def test_without_a_compiler_and_its_results_the_node_stays_unconfigured(start, tmp_path, variable, reason):
+    """It says what to do; nothing is computed in another way."""
+    settings = {variable: "/nonexistent", "EOM_DYNAMICS_CACHE": str(tmp_path / "cache")}
+    client = start("-p", "robot_file:=planar_2r", patch=f"import os\nos.environ |= {settings}\n")
+    client.wait(lambda: f"robot not loaded: {reason}" in client.process.log, "the error")
+    assert "the node stays unconfigured: correct it and configure again" in client.process.log
+    assert client.next_diagnostics()[:2] == (2, f"robot not loaded: {reason}")
+    assert client.state == "unconfigured" and not client.transition("configure")

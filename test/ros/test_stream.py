@@ -266,7 +266,7 @@ def play(rounds):
             stream.answer_bytes(message)
         stream.statistics._times.clear()  # as once in a diagnostic period
 play(60)  # Python 3.10 allocates a cache for each function that was called 1,024 times
-assert stream._shapes.latest, "no compiled call"
+assert stream._shapes.calls, "no compiled call"
 gc.collect()
 tracemalloc.start()
 play(10)

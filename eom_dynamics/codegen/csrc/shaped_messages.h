@@ -97,29 +97,36 @@ static PyObject *written_message(const Output *output, const double *values, con
 
 /* --- Construction: from plain tuples, all of whose offsets are checked -------------------------------------------- */
 
+/* Sets an error; returns 0. */
+static int wrong(const char *what)
+{
+    PyErr_SetString(PyExc_ValueError, what);
+    return 0;
+}
+
+/* Zeros for `count` entries, or NULL with an error. */
+static void *zeros(Py_ssize_t count, size_t size)
+{
+    void *entries = PyMem_Calloc((size_t)count + 1, size);
+    return entries ? entries : PyErr_NoMemory();
+}
+
 /* Takes an order, or NULL for None. */
-static int take_order(PyObject *given, Py_ssize_t count, Py_ssize_t most, Py_ssize_t **order)
+static int take_order(PyObject *given, Py_ssize_t count, Py_ssize_t **order)
 {
     *order = NULL;
     if (given == Py_None)
         return 1;
-    if (!PyTuple_Check(given) || PyTuple_GET_SIZE(given) != count) {
-        PyErr_SetString(PyExc_ValueError, "an order must be a tuple of the length of its numbers");
+    if (!PyTuple_Check(given) || PyTuple_GET_SIZE(given) != count)
+        return wrong("an order must be a tuple of the length of its numbers");
+    if (!(*order = zeros(count, sizeof **order)))
         return 0;
-    }
-    *order = PyMem_Calloc((size_t)count, sizeof **order);
-    if (!*order) {
-        PyErr_NoMemory();
-        return 0;
-    }
     for (Py_ssize_t k = 0; k < count; ++k) {
         (*order)[k] = PyLong_AsSsize_t(PyTuple_GET_ITEM(given, k));
         if ((*order)[k] == -1 && PyErr_Occurred())
             return 0;
-        if ((*order)[k] < 0 || (*order)[k] >= most) {
-            PyErr_SetString(PyExc_ValueError, "an order has places beyond its numbers");
-            return 0;
-        }
+        if ((*order)[k] < 0 || (*order)[k] >= count)
+            return wrong("an order has places beyond its numbers");
     }
     return 1;
 }
@@ -127,11 +134,8 @@ static int take_order(PyObject *given, Py_ssize_t count, Py_ssize_t most, Py_ssi
 /* Takes numbers ((offset, from, count, order), ...) of a message of a length and an array of a size. */
 static int take_numbers(PyObject *given, Py_ssize_t length, Py_ssize_t size, Py_ssize_t *count, Numbers **numbers)
 {
-    *numbers = PyMem_Calloc((size_t)PyTuple_GET_SIZE(given) + 1, sizeof **numbers);
-    if (!*numbers) {
-        PyErr_NoMemory();
+    if (!(*numbers = zeros(PyTuple_GET_SIZE(given), sizeof **numbers)))
         return 0;
-    }
     *count = PyTuple_GET_SIZE(given);
     for (Py_ssize_t i = 0; i < *count; ++i) {
         Numbers *own = *numbers + i;
@@ -139,11 +143,9 @@ static int take_numbers(PyObject *given, Py_ssize_t length, Py_ssize_t size, Py_
         if (!PyArg_ParseTuple(PyTuple_GET_ITEM(given, i), "nnnO", &own->at, &own->from, &own->count, &order))
             return 0;
         if (own->at < 0 || own->from < 0 || own->count < 0 || own->count > size - own->from ||
-            own->count > (length - own->at) / (Py_ssize_t)sizeof(double)) {
-            PyErr_SetString(PyExc_ValueError, "numbers lie beyond the message or the array");
-            return 0;
-        }
-        if (!take_order(order, own->count, own->count, &own->order))
+            own->count > (length - own->at) / (Py_ssize_t)sizeof(double))
+            return wrong("numbers lie beyond the message or the array");
+        if (!take_order(order, own->count, &own->order))
             return 0;
     }
     return 1;
@@ -152,11 +154,8 @@ static int take_numbers(PyObject *given, Py_ssize_t length, Py_ssize_t size, Py_
 /* Takes constants ((offset, bytes), ...), and numbers as above, of an input of known length. Bytes are borrowed. */
 static int take_input(PyObject *constants, PyObject *numbers, Py_ssize_t size, Input *input)
 {
-    input->constant = PyMem_Calloc((size_t)PyTuple_GET_SIZE(constants) + 1, sizeof *input->constant);
-    if (!input->constant) {
-        PyErr_NoMemory();
+    if (!(input->constant = zeros(PyTuple_GET_SIZE(constants), sizeof *input->constant)))
         return 0;
-    }
     input->constants = PyTuple_GET_SIZE(constants);
     for (Py_ssize_t i = 0; i < input->constants; ++i) {
         Constant *own = input->constant + i;
@@ -165,10 +164,8 @@ static int take_input(PyObject *constants, PyObject *numbers, Py_ssize_t size, I
             return 0;
         own->bytes = PyBytes_AS_STRING(bytes);
         own->size = PyBytes_GET_SIZE(bytes);
-        if (own->at < 0 || own->size > input->length - own->at) {
-            PyErr_SetString(PyExc_ValueError, "a constant lies beyond the message");
-            return 0;
-        }
+        if (own->at < 0 || own->size > input->length - own->at)
+            return wrong("a constant lies beyond the message");
     }
     return take_numbers(numbers, input->length, size, &input->count, &input->numbers);
 }
@@ -176,11 +173,8 @@ static int take_input(PyObject *constants, PyObject *numbers, Py_ssize_t size, I
 /* Takes outputs ((bytes, stamp, numbers), ...) with numbers of an array of a size. Bytes are borrowed. */
 static int take_outputs(PyObject *given, Py_ssize_t size, Py_ssize_t *count, Output **outputs)
 {
-    *outputs = PyMem_Calloc((size_t)PyTuple_GET_SIZE(given) + 1, sizeof **outputs);
-    if (!*outputs) {
-        PyErr_NoMemory();
+    if (!(*outputs = zeros(PyTuple_GET_SIZE(given), sizeof **outputs)))
         return 0;
-    }
     *count = PyTuple_GET_SIZE(given);
     for (Py_ssize_t i = 0; i < *count; ++i) {
         Output *own = *outputs + i;
@@ -189,10 +183,8 @@ static int take_outputs(PyObject *given, Py_ssize_t size, Py_ssize_t *count, Out
                               &PyTuple_Type, &numbers))
             return 0;
         const Py_ssize_t length = PyBytes_GET_SIZE(own->bytes);
-        if (own->stamp < -1 || own->stamp > length - STAMP_SIZE) {
-            PyErr_SetString(PyExc_ValueError, "a stamp lies beyond the message");
-            return 0;
-        }
+        if (own->stamp < -1 || own->stamp > length - STAMP_SIZE)
+            return wrong("a stamp lies beyond the message");
         if (!take_numbers(numbers, length, size, &own->count, &own->numbers))
             return 0;
     }

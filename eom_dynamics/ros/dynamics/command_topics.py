@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 
 from rclpy.duration import Duration
 from rclpy.event_handler import PublisherEventCallbacks, UnsupportedEventTypeError
@@ -14,27 +14,19 @@ from rclpy.lifecycle.publisher import LifecyclePublisher
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray, Header
 
-from ...messages.fields import MOTOR_SETPOINT_FIELDS, doubles
-from ...messages.setpoint_to_command import EvaluatedCommand
-from ...stream.compiled_stream import FEEDFORWARD, ShapeCall
-from ...stream.watchdog import Status
+from ...arrays import Array
+from ...elastic.drive_programs import DRIVE_NAMES, SENT_NAMES
+from ...elastic.motor_programs import MOTOR_NAMES
+from ...loop.serialized import FEEDFORWARD, ShapeCall
+from ...loop.setpoint_loop import SetpointLoop
+from ...loop.settings import Status
+from ...messages.fields import EFFORT_FIELDS, MOTOR_FIELDS, MOTOR_SETPOINT_FIELDS, doubles
+from ...messages.joint_order import JointOrder
+from ...states import EFFORT_NAMES
 from ..interfaces import FeedforwardCommand, nanoseconds, stream_qos
 
 # A drive that has stalled must continue with the present command, not with those of the past.
 _DEPTH = 1
-
-
-class SentCommand(NamedTuple):
-    """A command that was sent.
-
-    Attributes:
-        command: the command.
-        stamp, frame_id: of its header; stamp in ns.
-    """
-
-    command: EvaluatedCommand
-    stamp: int
-    frame_id: str
 
 
 class CommandTopics:
@@ -42,6 +34,8 @@ class CommandTopics:
 
     Attributes:
         commands_motors: whether the effort command is that of the motors, and not that of the joints.
+        sent_of: loop of the last command since :meth:`forget`; None without one.
+        order, stamp, frame_id: of the last command for a setpoint; the stamp in ns.
         first: index of the first topic with subscribers; a compiled call returns its message.
     """
 
@@ -54,26 +48,15 @@ class CommandTopics:
             self._create(node, JointState, "motor_setpoint"),
             self._create(node, Float64MultiArray, "effort_command"),
         ]
-        # What was published last since :meth:`forget`, or the compiled call that has it.
-        self._latest: SentCommand | ShapeCall | None = None
+        # Loop of the last command since :meth:`forget`, with the joint order, stamp and frame of that.
+        self.forget()
         self.count_listeners()
-
-    @property
-    def holds_command(self) -> bool:
-        """Whether there is a valid command since :meth:`forget`, to be repeated."""
-        return self._latest is not None
 
     def forget(self) -> None:
         """Forget the last command."""
-        self._latest = None
-
-    @property
-    def last(self) -> SentCommand | None:
-        """The last command since :meth:`forget`."""
-        latest = self._latest
-        if latest is None or isinstance(latest, SentCommand):
-            return latest
-        return SentCommand(latest.command(), latest.call.committed_stamp, latest.shape.frame_id)
+        self.sent_of: SetpointLoop | None = None
+        self.order: JointOrder | None = None
+        self.stamp, self.frame_id = 0, ""
 
     def deliver(self, timeout: float) -> None:
         """Wait until subscribers have received the last command, for ``timeout`` s at most.
@@ -86,41 +69,44 @@ class CommandTopics:
                 remaining = max(deadline - time.monotonic(), 0.0)
                 self._publishers[which].wait_for_all_acked(Duration(seconds=remaining))
 
-    def publish(self, header: Header, command: EvaluatedCommand, status: Status) -> None:
-        """Publish a command."""
-        self._publish(header, command, status)
-        self._latest = SentCommand(command, nanoseconds(header.stamp), header.frame_id)
-
-    def publish_bytes(self, latest: ShapeCall, first: bytes) -> None:
-        """Publish a fresh command from a compiled call, given its first message."""
+    def publish_bytes(self, call: ShapeCall, first: bytes, loop: SetpointLoop) -> None:
+        """Publish a fresh command from a compiled call of a loop, given its first message."""
         if self._publish_first is not None:
             self._publish_first(first)
         for which, publish in self._publish_others:
-            publish(latest.call.written(which))
-        self._latest = latest
+            publish(call.call.written(which))
+        self.sent_of, self.order, self.stamp, self.frame_id = loop, call.order, call.call.stamp, call.shape.frame_id
 
-    def repeat(self, header: Header) -> None:
-        """Publish the last command again, marked as held, with another header."""
-        if (last := self.last) is not None:
-            self._publish(header, last.command, Status.HELD)
+    def publish(self, header: Header, loop: SetpointLoop, status: Status = Status.FRESH) -> None:
+        """Publish the command of a loop, a fresh one in the joint order of the last message, else in that of the last
+        command.
+        """
+        if status is Status.FRESH:
+            self.sent_of, self.order = loop, loop.order
+            self.stamp, self.frame_id = nanoseconds(header.stamp), header.frame_id
+        self._publish(header, loop.lead, status, loop.loop.command, loop.loop.sent)
 
-    def _publish(self, header: Header, command: EvaluatedCommand, status: Status) -> None:
-        order, sent = command.order, command.sent
+    def publish_final(self, header: Header, loop: SetpointLoop) -> None:
+        """Publish what a loop has released."""
+        self._publish(header, loop.lead, Status.HELD, loop.loop.released, loop.loop.sent_last)
+
+    def _publish(
+        self, header: Header, lead: float, status: Status, command: dict[str, Array], sent: dict[str, Array]
+    ) -> None:
+        order = self.order
+        assert order is not None  # a command has been published
         feedforward, motor_setpoint, effort_command = self._messages
         feedforward.header = motor_setpoint.header = header
-        feedforward.joint_names, feedforward.command_lead = order.names, command.lead
+        feedforward.joint_names, feedforward.command_lead = order.names, lead
         feedforward.motor_names = motor_setpoint.name = order.motor_names
-        feedforward.status, feedforward.held = status.value, status is not Status.FRESH
-        for field, values in command.fields().items():
-            setattr(feedforward, field, doubles(values))
-        if sent is None:
-            for field, same in MOTOR_SETPOINT_FIELDS.items():
-                setattr(motor_setpoint, field, getattr(feedforward, same))
-            effort_command.data = doubles(command.motors[-1] if self.commands_motors else command.efforts[0])
-        else:
-            for field in MOTOR_SETPOINT_FIELDS:
-                setattr(motor_setpoint, field, doubles(order.motors_to_message(getattr(sent, field))))
-            effort_command.data = doubles(sent.effort if self.commands_motors else sent.joint_effort)
+        feedforward.status, feedforward.held = int(status), status is not Status.FRESH
+        for field, name in zip(EFFORT_FIELDS, EFFORT_NAMES, strict=True):
+            setattr(feedforward, field, doubles(order.to_message(command[name])))
+        for field, name in zip(MOTOR_FIELDS, MOTOR_NAMES, strict=True):
+            setattr(feedforward, field, doubles(order.motors_to_message(command[name])))
+        for field, name in zip(MOTOR_SETPOINT_FIELDS, DRIVE_NAMES, strict=True):
+            setattr(motor_setpoint, field, doubles(order.motors_to_message(sent[name])))
+        effort_command.data = doubles(sent[DRIVE_NAMES[2] if self.commands_motors else SENT_NAMES[0]])
         for which in self._heard:
             self._publishers[which].publish(self._messages[which])
 

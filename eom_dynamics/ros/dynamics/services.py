@@ -5,12 +5,15 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from rclpy.qos import QoSProfile
 
 from ...elastic.limit_violations import summary
 from ...exceptions import EomDynamicsError, StateError
+from ...loop.robot_table import RobotTable
+from ...loop.setpoint_loop import SetpointLoop
 from ...messages.fields import write
 from ...messages.payload_blend import read_payload
 from ...messages.setpoint_to_command import SetpointEvaluator, matrices, refusal_reason
@@ -72,10 +75,11 @@ class PayloadTopic:
         last_refusal: why the last refused payload was refused.
     """
 
-    def __init__(self, node: RobotNode, evaluator: Callable[[], SetpointEvaluator]) -> None:
-        self._node, self._evaluator = node, evaluator
+    def __init__(self, node: RobotNode, loop: Callable[[], SetpointLoop]) -> None:
+        self._node, self._loop = node, loop
         self._worker = Worker(node, "payload")
-        self._prepared: SetpointEvaluator | None = None
+        # Of the robot whose code is there.
+        self._prepared: RobotTable | None = None
         self._waiting: list[Payload] = []
         self.last_refusal = ""
         node.create_subscription(Payload, "payload", self._receive, **stream_qos(_DEPTH, kept=True))
@@ -85,16 +89,17 @@ class PayloadTopic:
         """Payloads at the tools, as values for diagnostics."""
         values: dict[str, str] = {}
         try:
-            evaluator = self._evaluator()
+            loop = self._loop()
         except StateError:
             return values
+        payload = loop.evaluator.payload
         if self._waiting:
             values["payload"] = "is compiled for the first time"
-        elif evaluator.payload.present:
-            tools = [tool.name for tool in evaluator.arm.robot.tools]
-            masses = zip(tools, evaluator.payload.masses, strict=True)
+        elif payload.present:
+            tools = [tool.name for tool in loop.arm.robot.tools]
+            masses = zip(tools, payload.masses, strict=True)
             text = ", ".join(f"{m:.4g} kg at {printable(tool)}" for tool, m in masses)
-            values["payload"] = text + ("; changing" if evaluator.payload.blending else "")
+            values["payload"] = text + ("; changing" if loop.loop.number("blending") else "")
         if self.last_refusal:
             values["last refused payload"] = self.last_refusal
         return values
@@ -112,26 +117,26 @@ class PayloadTopic:
 
     def _take(self, message: Payload) -> str:
         """Use a payload from the next setpoint on, or once its code is there; return what it waits for."""
-        evaluator = self._evaluator()
-        payload = read_payload(message)
-        if evaluator is self._prepared and not self._waiting:
-            evaluator.payload.change(payload, message.blend_time)
+        loop = self._loop()
+        payload, table = read_payload(message), loop.loop.table
+        if table is self._prepared and not self._waiting:
+            loop.carry(payload, message.blend_time)
             return ""
-        evaluator.payload.check(payload, message.blend_time)
+        loop.evaluator.payload.check(payload, message.blend_time)
         if len(self._waiting) >= _DEPTH:
             raise StateError(f"{_DEPTH} others wait for the compilation of their code")
         self._waiting.append(message)
         if len(self._waiting) == 1:
-            self._worker.submit(evaluator.prepare_payload, lambda error: self._ready(evaluator, error))
+            self._worker.submit(partial(_prepare, loop), lambda error: self._ready(table, error))
         return "takes effect when its code is compiled, about a second for the first payload of a robot"
 
-    def _ready(self, evaluator: SetpointEvaluator, error: Exception | None) -> None:
+    def _ready(self, table: RobotTable, error: Exception | None) -> None:
         """Use the payloads that have waited for their code."""
         waiting, self._waiting = self._waiting, []
         if error is not None:
             self._refuse(error)
             return
-        self._prepared = evaluator
+        self._prepared = table
         for message in waiting:
             self._receive(message)
 
@@ -141,3 +146,9 @@ class PayloadTopic:
         detail = "" if isinstance(error, EomDynamicsError) else "\n" + "".join(traceback.format_exception(error))
         self._node.warn("payload refused", reason.removeprefix("payload: ") + detail)
         return reason
+
+
+def _prepare(loop: SetpointLoop) -> None:
+    """Compile what takes payloads, in the stream and in services; runs in the worker's thread."""
+    loop.loop.table.prepare_payload()
+    loop.evaluator.prepare_payload()

@@ -1,27 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Supervision of the setpoint stream: connects :mod:`...stream` to timers, parameters and events of the node."""
+"""Supervision of the setpoint stream: timers, parameters and events of the node for the watchdog of the loop."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import Enum
 from typing import Any, cast
 
+import numpy as np
 from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.qos import QoSProfile
 from rclpy.subscription import Subscription
 
-from ...arrays import Array
+from ...elastic import LimitViolation
 from ...exceptions import StateError
-from ...messages.setpoint_to_command import EvaluatedCommand, SetpointEvaluator, refusal_reason
-from ...stream.doubts import Doubts, DoubtSettings
-from ...stream.watchdog import OBSERVATIONS, Phase, Response, Settings, Watchdog, WatchedClock
-from ...terminal import printable
+from ...loop.setpoint_loop import SetpointLoop, far_from_hold
+from ...loop.settings import Status
 from ..diagnostics import Level, StatusReport
 from ..executors import steady_timer
 from ..robot_node import RobotNode
+from .clocks import WatchedClock
 
 # Between observations, s: as fast as a timer of Python is worth, and often enough to see publishers go.
 _SHORTEST_PERIOD, _LONGEST_PERIOD = 5e-4, 0.05
+
+# Observations within a timeout.
+_OBSERVATIONS = 10
 
 # Of counting publishers, s.
 _COUNT_PERIOD = 0.02
@@ -29,6 +33,19 @@ _COUNT_PERIOD = 0.02
 _CLOCK_STANDS_STILL = (
     "the node's clock stands still, the watchdog goes by the steady clock: publish /clock, or set use_sim_time to false"
 )
+
+
+class Phase(Enum):
+    """State of the stream, with its name in diagnostics."""
+
+    WAITING = "waiting"
+    STREAMING = "streaming"
+    LOST = "lost"
+    STOPPING = "stopping"
+    HELD = "held"
+    RAMPING = "ramping"
+    RELEASED = "released"
+
 
 _MESSAGES = {
     Phase.LOST: (Level.WARN, "no setpoints"),
@@ -38,19 +55,24 @@ _MESSAGES = {
     Phase.RELEASED: (Level.ERROR, "efforts are zero: deactivate and activate the node"),
 }
 
+_RESPONDING = (Phase.STOPPING, Phase.HELD, Phase.RAMPING, Phase.RELEASED)
+
 
 class Supervision:
     """Watchdog and checks of the setpoint stream; all methods are called by the node's executor.
 
+    The control loop responds to a loss; this tells it of what only the node knows, runs its cycles meanwhile, and
+    reports.
+
     Args:
-        send: publishes a response to a loss by an evaluator, in the message order of a command; returns whether that
-            was possible.
+        send: publishes the command of a loop in its response to a loss, with the limits that it exceeds.
         publishers: counts publishers of setpoints.
-        playing: whether setpoints are those of a trajectory.
+        playing: whether a trajectory is being played.
 
     Attributes:
         clock: the node's clock, which may stand still.
-        on: whether setpoints are to be passed to :meth:`admit` and :meth:`feed`.
+        on: whether answered setpoints are to be passed to :meth:`answered`.
+        successor: loop of a robot that takes over with its first setpoint; None for none.
         losses: how often setpoints were lost.
         last_loss: the cause of the last loss.
     """
@@ -58,27 +80,29 @@ class Supervision:
     def __init__(
         self,
         node: RobotNode,
-        send: Callable[[SetpointEvaluator, EvaluatedCommand, Response], bool],
+        send: Callable[[SetpointLoop, tuple[LimitViolation, ...]], None],
         deactivate: Callable[[], None],
         publishers: Callable[[], int],
         playing: Callable[[], bool],
     ) -> None:
         self._node, self._send, self._deactivate = node, send, deactivate
         self._publishers, self._playing = publishers, playing
-        self.clock = WatchedClock(lambda: int(node.get_clock().now().nanoseconds))
+        clock = node.get_clock().handle
+        self.clock = WatchedClock(lambda: clock.get_now().nanoseconds)  # in a quarter of the time of Clock.now()
         self.on = False
         self.losses, self.last_loss = 0, ""
-        self._watchdog: Watchdog | None = None
-        # That of the arm that the watchdog watches; and both for a robot that is to take over.
-        self._evaluator: SetpointEvaluator | None = None
-        self._successor: tuple[Watchdog, SetpointEvaluator] | None = None
-        self._doubts: Doubts | None = None
+        # That which is watched; None while nothing is.
+        self._loop: SetpointLoop | None = None
+        self.successor: SetpointLoop | None = None
+        # Why the arm is brought to rest, or held; empty while setpoints are answered.
+        self._cause = ""
+        self._supervises = self._checks = False
         self._reported = 0
         self._events: list[str] = []
         self._ticks, self._count_every = 0, 1
-        self._lost_and_inactive = False
-        # Whether the last answered setpoint was one of a trajectory.
-        self._last_was_of_trajectory = False
+        self._lost_and_inactive = self._responds = False
+        # Whether a setpoint was answered since the last observation, and whether that was one of a trajectory.
+        self._fed = self._last_was_of_trajectory = False
         self._clock_stands_still = False
         # Time of the last response.
         self._responded = -1
@@ -89,37 +113,54 @@ class Supervision:
         self._observations = steady_timer(node, _LONGEST_PERIOD, self._observe, autostart=False)
 
     @property
-    def responding(self) -> bool:
-        """Whether commands come from the watchdog instead of setpoints."""
-        return self._watchdog is not None and self._watchdog.responding
+    def phase(self) -> Phase:
+        """State of the stream."""
+        if self._loop is None:
+            return Phase.WAITING
+        number, status = self._loop.loop.number, self._loop.loop.status
+        lost = number("lost") > 0
+        if (lost or number("held")) and number("stopping"):
+            if lost and self._loop.loop.settings["on_setpoint_loss"] == "ramp":
+                return Phase.RAMPING if status is Status.RAMPING else Phase.RELEASED
+            return Phase.STOPPING if status is Status.STOPPING else Phase.HELD
+        if lost:
+            return Phase.LOST
+        # At the end of a trajectory, the arm is at rest as intended.
+        return Phase.STREAMING if number("fed") and not number("stopping") else Phase.WAITING
 
-    def begin(self, evaluator: SetpointEvaluator) -> None:
-        """Supervise a new stream for the arm of an evaluator, by the parameters of the node.
+    @property
+    def responding(self) -> bool:
+        """Whether the loop brings the arm to rest, or holds it, in the place of setpoints."""
+        return self._responds
+
+    def begin(self, loop: SetpointLoop) -> None:
+        """Supervise a new stream for a loop, by the parameters of the node.
 
         An arm that moves is not left alone where another robot takes its place: it is watched, and stopped, until the
         first valid setpoint for the new one.
         """
-        arm = evaluator.arm
-        settings = Settings(*(self._node.get_parameter(name).value for name in _SETTINGS))
-        checks = DoubtSettings(*(self._node.get_parameter(name).value for name in _CHECKS))
-        watches = bool(settings.timeout) or settings.policy != "none"
-        watchdog = self._watchdog
-        if watchdog is not None and (watchdog.phase is Phase.STREAMING or watchdog.responding):
-            self._successor = Watchdog(arm, settings), evaluator
+        settings = {name: self._node.get_parameter(name).value for name in _SETTINGS}
+        loop.configure(**settings)
+        timeout, policy = settings["setpoint_timeout"], settings["on_setpoint_loss"]
+        watches = bool(timeout) or policy != "none"
+        if self._loop not in (None, loop) and self.phase not in (Phase.WAITING, Phase.LOST):
+            self.successor = loop
         else:
             self.end()
-            self._watchdog, self._evaluator = (Watchdog(arm, settings) if watches else None), evaluator
-        self._doubts = Doubts(arm, checks) if checks.any else None
-        self.on = watches or checks.any or self._successor is not None
+            self._loop = loop
+        checks = [settings[name] for name in ("stamp_check", "jump_check", "consistency_check")]
+        self._checks = checks != ["ignore"] * len(checks)
+        self._supervises = watches or self._checks
+        self.on = self._supervises or self.successor is not None or self._responds
         self._lost_and_inactive = False
         self._reported = 0
-        self._announce(settings)
-        if checks.jumps != "ignore" and self._doubts is not None and not self._doubts.limited:
+        self._announce(policy, timeout)
+        if settings["jump_check"] != "ignore" and not loop.limits_rates:
             self._node.get_logger().warning(
                 "jump_check has no effect: the robot has no limits of velocity, acceleration or jerk"
             )
         if watches:
-            period = settings.timeout / OBSERVATIONS if settings.timeout else _LONGEST_PERIOD
+            period = timeout / _OBSERVATIONS if timeout else _LONGEST_PERIOD
             period = min(max(period, _SHORTEST_PERIOD), _LONGEST_PERIOD)
             self._count_every = max(round(_COUNT_PERIOD / period), 1)
             self._observations.timer_period_ns = round(period * 1e9)
@@ -129,82 +170,74 @@ class Supervision:
         """End the supervision: the node is not active."""
         self._observations.cancel()
         self._responses.cancel()
-        self._watchdog = self._doubts = self._evaluator = self._successor = self._done = None
-        self.on = False
+        self._loop = self.successor = self._done = None
+        self._cause = ""
+        self.on = self._responds = False
 
-    def come_to_rest(
-        self, evaluator: SetpointEvaluator, last: EvaluatedCommand, cause: str, done: Callable[[], None] | None = None
-    ) -> None:
-        """Bring the arm to rest from the last command of an evaluator, whatever the policy.
+    def come_to_rest(self, loop: SetpointLoop, cause: str, done: Callable[[], None] | None = None) -> None:
+        """Bring the arm of a loop to rest, whatever the policy.
 
         A response under way goes on.
 
         Args:
             done: called at the end, at once or by a timer; it ends the stream.
         """
-        watchdog = self._watchdog
-        if watchdog is None or not watchdog.responding:
-            names = ("stop_duration", "resume_distance")
-            settings = Settings(**{name: self._node.get_parameter(name).value for name in names})
-            watchdog = Watchdog(evaluator.arm, settings)
-            self._watchdog, self._evaluator = watchdog, evaluator
-            self._responded = -1
-            try:
-                watchdog.end(last, cause)
-            except Exception as error:
-                reason = printable(refusal_reason(error))
-                self._node.get_logger().error(f"{cause}: the arm is not brought to rest, no stop is possible: {reason}")
+        if not self._responds:
+            if not loop.moves:
                 if done:
                     done()
                 return
-            if watchdog.stop_duration:
-                self._node.get_logger().info(f"{cause}: {_description_of_stop(watchdog)}")
-        if watchdog.at_rest and done:
+            names = ("stop_duration", "resume_distance")
+            loop.configure(**{name: self._node.get_parameter(name).value for name in names})
+            loop.loop.stop()
+            if not loop.loop.number("stopping"):
+                self._node.get_logger().error(
+                    f"{cause}: the arm is not brought to rest, no stop is possible: numbers would be too large, or a "
+                    "spring slack"
+                )
+                if done:
+                    done()
+                return
+            self._loop, self._cause = loop, cause
+            self.on, self._responds, self._responded = True, True, -1
+            self._node.get_logger().info(f"{cause}: {_description_of_stop(loop)}")
+        elif done and self._at_rest:
             done()
             return
-        self._done, self._successor = done, None
+        self._done = done
+        if done:
+            self.successor = None
         self._responses.reset()
         self._tick_response()
 
     @property
-    def released(self) -> bool:
-        """Whether efforts fade, or have faded, to zero."""
-        return self._watchdog is not None and self._watchdog.released
+    def _at_rest(self) -> bool:
+        """Whether the response has come to its end."""
+        return self.phase in (Phase.HELD, Phase.RELEASED)
 
-    def require_efforts(self) -> None:
-        """Raise StateError if efforts fade, or have faded, to zero."""
-        if self._watchdog is not None:
-            self._watchdog.require_efforts()
+    def admit(self, loop: SetpointLoop) -> None:
+        """Refuse the setpoint that is given to a loop, where the arm of another one is held; raises StateError."""
+        before = self._loop
+        if self.successor is None or before is None or not self._responds:
+            return
+        if self.phase in (Phase.RAMPING, Phase.RELEASED):
+            raise StateError("efforts are ramped down since setpoints were lost: deactivate and activate the node")
+        if before.arm.robot.joint_names == loop.arm.robot.joint_names:
+            most = before.loop.settings["resume_distance"]
+            with np.errstate(over="ignore"):
+                away = np.abs(loop.loop.given["q"] - before.loop.setpoint["q"])
+            if np.any(away > most):
+                raise far_from_hold(loop.arm, away, most)
 
-    def expect_nothing(self) -> None:
-        """Record that the stream has ended as intended."""
-        if self._watchdog is not None and not self._watchdog.responding:
-            self._watchdog.disarm()
-        if self._doubts is not None:
-            self._doubts.restart()
-
-    def admit(self, stamp: int, state: Array) -> None:
-        """Check a setpoint q … qdddd (5, n) with a stamp, ns, 0 for none; StateError if it is refused."""
-        if self._watchdog is not None:
-            robots = (self._evaluator, self._successor and self._successor[1])
-            joints = {evaluator.arm.robot.joint_names for evaluator in robots if evaluator}
-            self._watchdog.admit(state[0] if len(joints) == 1 else None)
-        if self._doubts is not None and not self._playing() and (text := self._doubts.judge(stamp, state)):
-            self._node.warn("setpoint in doubt", printable(text))
-
-    def feed(self, stamp: int, command: EvaluatedCommand) -> None:
-        """Record an answered setpoint and its stamp, ns."""
-        if self._watchdog is not None:
-            if self._watchdog.responding:
-                self._responses.cancel()
-                self._node.get_logger().info("setpoints are back")
-            if self._successor is not None:
-                self._watchdog, self._evaluator = self._successor
-                self._successor = None
-            self._watchdog.feed(command)
-            self._last_was_of_trajectory = self._playing()
-        if self._doubts is not None:
-            self._doubts.answered(stamp, command.state)
+    def answered(self, loop: SetpointLoop) -> None:
+        """Record a setpoint, or a sample of a trajectory, whose command has been sent."""
+        if self._responds:
+            self._responds = False
+            self._responses.cancel()
+            self._node.get_logger().info("setpoints are back")
+        self._loop, self.successor, self._cause, self.on = loop, None, "", self._supervises
+        self._fed = True
+        self._last_was_of_trajectory = self._playing()
 
     def watch_quality(self, subscription: Subscription, quality: QoSProfile) -> None:
         """Respond to missed deadlines and lost liveliness of a subscription, where its quality of service has them."""
@@ -229,30 +262,35 @@ class Supervision:
     def report(self, report: StatusReport) -> StatusReport:
         """The diagnostic status with the findings of the supervision added."""
         level, message, values = report
-        watchdog, doubts = self._watchdog, self._doubts
-        if watchdog is not None:
-            values["watchdog"] = watchdog.phase.value
+        phase = self.phase
+        if self._loop is not None and (self._watches or self._responds):
+            values["watchdog"] = phase.value
         if self.losses:
             values["setpoints lost"] = str(self.losses)
             values["last loss"] = self.last_loss
-        if doubts is not None:
-            values |= {f"in doubt: {check}": str(count) for check, count in sorted(doubts.counts.items())}
-            found, self._reported = doubts.counts.total() - self._reported, doubts.counts.total()
+        if self._checks and self._loop is not None:
+            counts = self._loop.suspicions
+            values |= {f"in doubt: {check}": str(count) for check, count in sorted(counts.items())}
+            found, self._reported = counts.total() - self._reported, counts.total()
             if found and level == Level.OK:
-                level, message = Level.WARN, f"{found} suspect setpoints, the last: {doubts.last}"
+                level, message = Level.WARN, f"{found} suspect setpoints, the last: {self._loop.suspicion()}"
         if self._clock_stands_still and self.on and level <= Level.WARN:
             level, message = Level.WARN, _CLOCK_STANDS_STILL
-        if watchdog is not None and watchdog.phase in _MESSAGES:
-            own, what = _MESSAGES[watchdog.phase]
+        if phase in _MESSAGES and (self._cause or phase is Phase.LOST):
+            own, what = _MESSAGES[phase]
             lost = "" if self._done else "setpoints lost, "
-            level, message = Level(max(level, own)), f"{lost}{what}: {watchdog.cause}"
+            level, message = Level(max(level, own)), f"{lost}{what}: {self._cause}"
         elif self._lost_and_inactive:
             level, message = Level.ERROR, f"setpoints lost, deactivated: {self.last_loss}"
         return StatusReport(level, message, values)
 
-    def _announce(self, settings: Settings) -> None:
+    @property
+    def _watches(self) -> bool:
+        return not self._observations.is_canceled()
+
+    def _announce(self, policy: str, timeout: float) -> None:
         """Log what counts as a loss of setpoints, and the response to it."""
-        policy, timeout, logger = settings.policy, settings.timeout, self._node.get_logger()
+        logger = self._node.get_logger()
         if not timeout and policy == "none":
             logger.info("watchdog: off (setpoint_timeout 0, on_setpoint_loss none)")
             return
@@ -276,72 +314,93 @@ class Supervision:
             self._lose(cause)
 
     def _observe(self) -> None:
-        watchdog = self._watchdog
-        if watchdog is None:
+        now, loop = self.clock.now(), self._loop
+        if loop is None:
             return
-        fed = watchdog.age.fed
-        cause = watchdog.observe(self.clock.now())
+        fed, self._fed = self._fed, False
         if self.clock.stands_still and not self._clock_stands_still:
             self._node.get_logger().warning(_CLOCK_STANDS_STILL)
         self._clock_stands_still = self.clock.stands_still
         self._ticks += 1
-        if not (cause or fed or self._ticks % self._count_every or self._follows_trajectory) and not self._publishers():
-            cause = "the last publisher has gone"
-        if cause:
-            self._lose(cause)
+        if self._responds or self._playing():
+            return
+        code = loop.loop.update(now)
+        if not self.notice_loss(now, code) and not (fed or self._ticks % self._count_every) and not self._publishers():
+            self._lose("the last publisher has gone")
+
+    def notice_loss(self, now: int = -1, code: int = 0) -> bool:
+        """Respond to a loss that a cycle has found, also that of a refused setpoint; arguments as of _respond."""
+        loop = self._loop
+        if loop is None or self._responds or self._cause or not loop.loop.number("lost"):
+            return False
+        age, timeout = loop.loop.number("age"), loop.loop.settings["setpoint_timeout"]
+        self._respond(loop, f"no valid setpoint for {age:.3g} s (setpoint_timeout {timeout:g} s)", now, code)
+        return True
 
     def _lose(self, cause: str) -> None:
-        watchdog = self._watchdog
-        if watchdog is None or watchdog.phase is not Phase.STREAMING:
+        loop = self._loop
+        if loop is None or not self._watches or self.phase is not Phase.STREAMING:
             return
+        loop.loop.lose()
+        now = self.clock.now()
+        self._respond(loop, cause, now, loop.loop.update(now))
+
+    def _respond(self, loop: SetpointLoop, cause: str, now: int, code: int) -> None:
+        """Report a loss, and begin its response, if any, with the cycle of a time, ns, and what that has returned."""
         self.losses += 1
-        self.last_loss = cause
-        policy, logger = watchdog.settings.policy, self._node.get_logger()
-        try:
-            responds = watchdog.lose(cause)
-        except StateError as error:
-            logger.error(f"setpoints lost: {cause}; the last command is repeated, as no stop is possible: {error}")
-            responds = True
-        else:
-            stops = _description_of_stop(watchdog)
-            fades = f"efforts fade to zero within {watchdog.settings.ramp_duration:g} s, {stops}"
-            what = {"hold": stops, "ramp": fades, "deactivate": "the node stops the arm and deactivates itself"}
-            logger.error(f"setpoints lost: {cause}; {what.get(policy, 'nothing is done (on_setpoint_loss: none)')}")
-        if responds:
-            self._responded = -1
+        self.last_loss = self._cause = cause
+        policy, logger = loop.loop.settings["on_setpoint_loss"], self._node.get_logger()
+        stops = _description_of_stop(loop)
+        ramp = loop.loop.settings["ramp_duration"]
+        fades = f"efforts fade to zero within {ramp:g} s, {stops}"
+        what = {"hold": stops, "ramp": fades, "deactivate": "the node stops the arm and deactivates itself"}
+        logger.error(f"setpoints lost: {cause}; {what.get(policy, 'nothing is done (on_setpoint_loss: none)')}")
+        if policy in ("hold", "ramp"):
+            self._responds, self._responded = True, now
             self._responses.reset()
-            self._tick_response()
+            self._publish(loop, code)
         elif policy == "deactivate":
             self._lost_and_inactive = True
             self._deactivate()
 
     def _tick_response(self) -> None:
-        watchdog = self._watchdog
-        if watchdog is None or self._evaluator is None or not watchdog.responding or watchdog.last is None:
+        loop = self._loop
+        if loop is None or not self._responds:
             self._responses.cancel()
             return
         now = self.clock.now()
         if now == self._responded:  # between two readings of /clock
             return
         self._responded = now
-        response = watchdog.respond(now)
-        if self._send(self._evaluator, watchdog.last, response):
-            watchdog.commit(response)
-            if self._doubts is not None:
-                self._doubts.moved(response.flow.state)
-        if watchdog.at_rest and self._done:
+        self._publish(loop, loop.loop.update(now))
+        if self._done and self._at_rest:
             done, self._done = self._done, None
             done()
 
+    def _publish(self, loop: SetpointLoop, code: int) -> None:
+        """Publish the command of a cycle of the response, by what the cycle has returned."""
+        try:
+            self._send(loop, loop.responded(code))
+        except StateError as error:
+            if self._node.is_due("no response"):
+                self._node.get_logger().error(f"no command for the response to lost setpoints: {error}")
 
-def _description_of_stop(watchdog: Watchdog) -> str:
-    beyond = "" if watchdog.within_limits else f", beyond limits by {100 * watchdog.excess / 2:.2g} % of their range"
-    return f"the arm stops within {watchdog.stop_duration:.3g} s{beyond}"
+
+def _description_of_stop(loop: SetpointLoop) -> str:
+    if not loop.loop.number("stopping"):
+        return "the last command is repeated, as no stop is possible: numbers would be too large, or a spring slack"
+    excess, duration = loop.loop.number("excess"), loop.loop.number("stop_end")
+    beyond = f", beyond limits by {100 * excess / 2:.2g} % of their range" if excess > 0 else ""
+    return f"the arm stops within {duration:.3g} s{beyond}"
 
 
-# Parameters of the node, in the order of Settings and of DoubtSettings.
-_SETTINGS = ("on_setpoint_loss", "setpoint_timeout", "stop_duration", "ramp_duration", "resume_distance")
-_CHECKS = (
+TRAJECTORY_SETTINGS = ("start_tolerance", "start_latency", "max_start_delay")
+"""Settings of the loop that are parameters of the node, and may be set at any time."""
+
+# All of them.
+_SETTINGS = (
+    *("on_setpoint_loss", "setpoint_timeout", "stop_duration", "ramp_duration", "resume_distance"),
     *("stamp_check", "jump_check", "consistency_check"),
     *("consistency_tolerance", "consistency_window", "consistency_order"),
+    *TRAJECTORY_SETTINGS,
 )

@@ -1,137 +1,119 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Playback of a trajectory as a stream of setpoints."""
+"""Playback of trajectories by the control loop, at the rate of the stream."""
 
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from rclpy.node import Node
 
-from ...arrays import Array
-from ...elastic import ElasticArm
 from ...exceptions import StateError, TrajectoryError
-from ...kinematics.motion import predicted
-from ...messages.fields import STATE_FIELDS, doubles
-from ...messages.setpoint_to_command import Ahead, refusal_reason
-from ...stream.watchdog import ClockWatch
+from ...loop.control_loop import Refusal, rows
+from ...loop.setpoint_loop import SetpointLoop
+from ...messages.setpoint_to_command import refusal_reason
+from ...states import STATE_NAMES
 from ...terminal import printable
-from ...trajectory import Spline, Trajectory, Verdict
-from ...trajectory.takeover import (
-    JUMP_PERIODS,
-    LARGEST_CORRECTION,
-    SHORTEST_JUMP,
-    SMALL_STEP,
-    Handover,
-    Shifted,
-    take_over,
-)
+from ...trajectory import Spline, Verdict, check
 from ..executors import keep_pace, steady_timer
-from ..interfaces import JointTrajectorySetpoint, set_stamp
+from .clocks import ClockWatch, WatchedClock
 
 _SECOND = 10**9
+
+# Largest backward step of the clock during which the motion only pauses, ns. A larger one is a restarted simulation.
+_LARGEST_CORRECTION = _SECOND // 10
+
+# Smallest jump forward of the clock: this many periods of the stream, and this time, ns.
+_JUMP_PERIODS, _SHORTEST_JUMP = 10, _SECOND // 10
 
 # Between observations of the clock while no command is due, such as while /clock is paused, s.
 _WATCH_PERIOD = 0.02
 
-# Time after the last command for which the arm is commanded to move on, ns; after it, drives hold their position.
-_MOVES_ON = _SECOND // 10
+# Samples at which limits of a transition are checked.
+_SAMPLES = 100
 
 # Takes the check of limits of a transition; raises TrajectoryError to refuse it.
 Judge: TypeAlias = Callable[[Verdict], None]
 
 
 class _Planned(NamedTuple):
-    """A trajectory to be played; arguments as of :meth:`TrajectoryPlayer.play`, ``begin`` is its time 0, ns."""
+    """A trajectory; arguments as of :meth:`TrajectoryPlayer.play`.
+
+    Attributes:
+        origin: its time 0 on the clock of the loop, ns.
+        end: end of what is planned of it, s.
+    """
 
     motion: Spline
-    begin: int
+    origin: int
     frame_id: str
-    arm: ElasticArm
     judge: Judge
+    end: float = 0.0
 
     @property
     def first_knot(self) -> int:
         """Time of its first knot, ns."""
-        return self.begin + round(self.motion.start * _SECOND)
+        return self.origin + round(self.motion.start * _SECOND)
 
 
 class TrajectoryPlayer:
-    """Player of trajectories at the rate ``stream_rate``, each from its own start time.
+    """Player of trajectories, each from its own start time, by the control loop, which plans how one takes over.
 
-    A trajectory takes over from the commanded state (:func:`.take_over`): that of the current one, or of the last
-    command, which may be one for a setpoint. One that starts later waits meanwhile, and the commanded state is that of
-    setpoints. Where the clock jumps, the next command would be a step: the motion ends, or after a jump forward, with
-    the parameter ``on_clock_jump`` set to ``hold``, continues from the last command. All methods are called by the
-    node's executor.
+    Where the clock jumps, the next command would be a step: the motion ends, or after a jump forward, with the
+    parameter ``on_clock_jump`` set to ``hold``, continues from the last command. All methods are called by the node's
+    executor.
 
     Args:
-        send: receives each setpoint, and the motion at the lead; returns whether the setpoint was valid.
+        clock: of the loop.
+        publish: publishes the command of a cycle of the loop, with stamp, ns, frame, and what the cycle has returned;
+            returns whether it was not refused.
 
     Attributes:
+        playing, waiting: whether a trajectory is being played, and whether one waits for its start.
         lead: time by which commands are ahead of the motion, s.
-        skipped: number of setpoints skipped since startup because their time had passed.
+        skipped: number of commands skipped since startup because their time had passed.
         on_end: called when a trajectory ends, with whether it has reached its end, and if not, the reason.
         on_break: called with the reason after one has ended in motion, and nothing takes over.
-        require_efforts: called before a trajectory is accepted, or begins after a wait; raises StateError to refuse it.
     """
 
-    def __init__(self, node: Node, send: Callable[[JointTrajectorySetpoint, Ahead], bool]) -> None:
-        self._node, self._send = node, send
+    def __init__(self, node: Node, clock: WatchedClock, publish: Callable[[SetpointLoop, int, str, int], bool]) -> None:
+        self._node, self._clock, self._publish = node, clock, publish
         self._period = round(_SECOND / node.get_parameter("stream_rate").value)
-        self._message = JointTrajectorySetpoint()
-        # State q … qdddd (5, n) of the last command; its time and the time since the one before, ns.
-        self._commanded: Array | None = None
-        self._commanded_at = self._interval = 0
-        # Motion times count from here in s, since a float cannot resolve the time of day.
-        self._origin = 0
-        # While playing.
-        self._motion: Trajectory | None = None
-        # In order of their start; none while playing.
-        self._waiting: list[_Planned] = []
+        self._host: SetpointLoop | None = None
+        self.playing = self.waiting = False
+        # What is played, what waits in the loop, and what is to wait there after that.
+        self._played: _Planned | None = None
+        self._next: _Planned | None = None
+        self._later: list[_Planned] = []
+        # First command of the motion, and the last one, as a number of periods since then; its last time, ns.
+        self._origin = self._ends = 0
         self._last = -1
+        # Time of the clock less that of the loop; the clock has jumped where it changes, ns.
+        self._ahead = 0
         # Latest time of the clock, ns.
         self._latest = 0
-        self._watch = ClockWatch(max(JUMP_PERIODS * self._period, SHORTEST_JUMP))
+        self._watch = ClockWatch(max(_JUMP_PERIODS * self._period, _SHORTEST_JUMP))
         self.lead = 0.0
         self.skipped = 0
         self.on_end: Callable[[bool, str], None] = lambda finished, reason: None
         self.on_break: Callable[[str], None] = lambda reason: None
-        self.require_efforts: Callable[[], None] = lambda: None
-        # Number of the next setpoint; None before the first one of a trajectory, or after a jump of the clock.
+        # Number of the next command; None before the first one of a trajectory, or after a jump of the clock.
         self._due: int | None = None
         # On the node's clock, so that the motion pauses with /clock.
         self._timer = node.create_timer(self._period / _SECOND, self._tick, autostart=False)
         self._watch_timer = steady_timer(node, _WATCH_PERIOD, self._observe, autostart=False)
 
-    @property
-    def playing(self) -> bool:
-        """Whether a trajectory is being played."""
-        return self._motion is not None
+    def take(self, host: SetpointLoop) -> None:
+        """Play by a loop from now on."""
+        self._host = host
+        self.playing = self.waiting = False
+        self._played = self._next = None
+        self._later = []
 
-    @property
-    def waiting(self) -> bool:
-        """Whether a trajectory waits for its start."""
-        return bool(self._waiting)
-
-    def command(self, state: Array) -> None:
-        """Remember the state q … qdddd (5, n) of a published command."""
-        now: int = self._node.get_clock().handle.get_now().nanoseconds  # in a quarter of the time of now()
-        self._interval, self._commanded_at = now - self._commanded_at, now
-        self._commanded = state
-
-    def under_way(self, now: int) -> tuple[Trajectory, float] | None:
-        """Return the motion being played and its time, s, at a time of the clock, ns; None if nothing moves."""
-        motion, t = self._motion, (now - self._origin) / _SECOND
-        if motion is None or not np.any(motion.derivatives(t)[1:]):
-            return None
-        return motion, t
-
-    def play(self, motion: Spline, stamp: int, frame_id: str, arm: ElasticArm, judge: Judge) -> None:
-        """Play a motion, or have it wait for its start if nothing is being played.
+    def play(self, motion: Spline, stamp: int, frame_id: str, judge: Judge) -> None:
+        """Play a motion, or have it wait for its start while setpoints, or another motion, are followed.
 
         Args:
             motion: motion of the joints in the robot's order; its time 0 is at ``stamp``.
@@ -143,182 +125,180 @@ class TrajectoryPlayer:
                 its first knot while the commanded position is unknown; or there is no time on /clock yet.
             StateError: the motors cannot realise the transition to the motion, or have no efforts.
         """
-        self.require_efforts()
+        assert self._host is not None  # the node is active
         # At the same time, since what follows may take long, and would look like a jump of the clock.
-        now, steady = self._node.get_clock().now().nanoseconds, time.monotonic_ns()
+        now, steady = self._node.get_clock().now().nanoseconds, self._clock.steady()
         if not now:
             raise TrajectoryError("there is no time on /clock yet")
-        if self.playing or self._waiting:
+        if self.playing or self.waiting:
             self._follow_clock(now)
-        planned = _Planned(motion, stamp or now, frame_id, arm, judge)
-        late = (now - planned.begin) / _SECOND - motion.end
+        present = self._loop_time(now)
+        self._start_waiting(present)
+        late = (now - (stamp or now)) / _SECOND - motion.end
         if late > 0:
             raise TrajectoryError(f"it ended {late:.3g} s ago")
-        if self.playing:
-            self._replace(planned, now)
-        elif self._start(planned) > now:
-            self._wait(planned)
+        planned = _Planned(motion, (stamp or now) - self._ahead, frame_id, judge)
+        self._later = [other for other in self._later if other.first_knot < planned.origin]
+        if self._next is not None and self._next.first_knot < planned.origin:
+            self._later.append(planned)
         else:
-            self._begin(planned, now)
+            self._send(planned, present, now)
         self._latest = now
         self._watch.restart(now, steady)
         self._timer.reset()
         self._watch_timer.reset()
 
-    def stop(self, reason: str, *, forget: bool = False) -> None:
-        """Stop; with ``forget``, the commanded state is unknown from now on."""
-        if forget:
-            self._commanded = None
-        if self.playing or self._waiting:
+    def stop(self, reason: str) -> None:
+        """End what is played and what waits, with the last command."""
+        if self.playing or self.waiting:
             self._end(finished=False, reason=reason)
+
+    def _send(self, planned: _Planned, present: int, now: int) -> None:
+        """Send a trajectory to the loop, and follow its plan; times of loop and clock, ns; errors as of play."""
+        assert self._host is not None
+        self._host.loop.send_trajectory(planned.motion, planned.origin)
+        self._follow_plan(planned, present, now)
+
+    def _start_waiting(self, now: int) -> None:
+        """Begin to play what waits if its time has come, at a time of the loop, ns; report if it is refused."""
+        if not self.waiting or self._next is None:
+            return
+        try:
+            self._follow_plan(self._next, now, now + self._ahead)
+        except Exception as error:
+            reason = f"refused at its start: {printable(refusal_reason(error))}"
+            self._node.get_logger().warning(f"trajectory {reason}")
+            self.waiting, self._next, self._later = False, None, []
+            if not self.playing:
+                self._end(finished=False, reason=reason)
+
+    def _loop_time(self, now: int) -> int:
+        """Time of the loop, ns, at a time of the clock: both run alike while a trajectory is played or waits."""
+        if not (self.playing or self.waiting):
+            self._ahead = now - self._clock.now()
+        return now - self._ahead
+
+    def _follow_plan(self, planned: _Planned, present: int, now: int) -> None:
+        """Play what the loop plans now, if it does, or have it wait; times of loop and clock, ns; errors as of play."""
+        assert self._host is not None
+        loop = self._host.loop
+        refusal = loop.plan(present, self._period / _SECOND)
+        if refusal is None:
+            if self.waiting and not loop.number("waiting"):  # it begins, as was planned when it came
+                self._begin(planned, present, now)
+            return
+        if refusal:
+            raise self._explained(Refusal(refusal), planned.motion, self._host)
+        waits = loop.number("plan_waits") > 0
+        start, end = loop.number("plan_start"), loop.number("plan_end")
+        try:
+            if not waits and end > start:
+                states = np.stack([rows(loop.plan_from, STATE_NAMES), rows(loop.plan_to, STATE_NAMES)], axis=1)
+                transition = Spline([start, end], states)
+                planned.judge(check(self._host.arm, transition, rate=_SAMPLES / (end - start)))
+        except Exception:
+            loop.drop()
+            raise
+        loop.play()
+        planned = planned._replace(end=max(planned.motion.end, end))
+        if loop.number("waiting"):
+            self.waiting, self._next = True, planned
+        else:
+            self._begin(planned, present, now)
+
+    def _begin(self, planned: _Planned, present: int, now: int) -> None:
+        """Record that a trajectory is played from now on; times of loop and clock, ns."""
+        if self._played is None:
+            self._origin, self._last = now, -1
+        self.playing, self.waiting = True, False
+        self._played, self._next, self._due = planned, None, None
+        # The first time at which the loop has reached it.
+        last = math.ceil(planned.end * _SECOND)
+        self._ends = planned.origin + last + (last * 1e-9 < planned.end) + self._ahead
+        if self._later:
+            self._send(self._later.pop(0), present, now)
+
+    def _explained(self, why: Refusal, motion: Spline, host: SetpointLoop) -> Exception:
+        """The error of a trajectory that the loop refuses."""
+        loop = host.loop
+        names, at = host.arm.robot.joint_names, loop.number("plan_start")
+        if why.name == "starts_away":
+            start = max(at, motion.start)
+            tolerance, latency = (loop.settings[name] for name in ("start_tolerance", "start_latency"))
+            away = np.abs(motion.derivatives(start, 0)[0] - loop.plan_later["q"])
+            most = tolerance + latency * np.abs(loop.plan_later["qd"])
+            joint = int(np.argmax(away - most))
+            return TrajectoryError(
+                f"{names[joint]} starts {away[joint]:.3g} rad or m from its commanded position at that time, must be "
+                f"at most {most[joint]:.3g}: start there"
+            )
+        if why.name == "under_way":
+            moved = np.abs(motion.derivatives(at, 0)[0] - motion.derivatives(motion.start, 0)[0])
+            joint = int(np.argmax(moved))
+            return TrajectoryError(
+                f"its first waypoint was due {at - motion.start:.3g} s ago, and {names[joint]} has moved "
+                f"{moved[joint]:.3g} rad or m since, must be at most {loop.settings['start_tolerance']:g}: start it "
+                "now (stamp 0, times from 0) or later"
+            )
+        if why.name == "ended":
+            return TrajectoryError("the trajectory ends before it starts; check its time stamp")
+        if why.name == "released":
+            return host.refusal(why)
+        return StateError("the motors cannot realise the transition to the trajectory: a spring would be slack")
 
     def _end(self, *, finished: bool, reason: str = "") -> None:
         self._timer.cancel()
         self._watch_timer.cancel()
-        self._motion = None
-        self._waiting = []
+        if self._host is not None and (self.playing or self.waiting) and not finished:
+            self._host.loop.halt()
+        self.playing = self.waiting = False
+        self._played = self._next = None
+        self._later = []
         self.on_end(finished, reason)
-
-    # --- Start --------------------------------------------------------------------------
-
-    def _start(self, planned: _Planned) -> int:
-        """Time at which to start, ns: its first knot if there is no commanded state from which to move to that."""
-        return planned.begin if self._commanded is not None else max(planned.begin, planned.first_knot)
-
-    def _wait(self, planned: _Planned) -> None:
-        """Have a motion wait for its start, in place of those that start later."""
-        before = [other for other in self._waiting if other.first_knot < planned.begin]
-        if before:
-            begin = (planned.begin - before[-1].begin) / _SECOND
-            self._transition(before[-1].motion, planned, begin, begin)
-        self._waiting = [*before, planned]
-
-    def _begin(self, planned: _Planned, now: int) -> None:
-        """Begin to play a motion from the commanded state, at a time of the clock, ns."""
-        begin = (planned.begin - now) / _SECOND
-        # Up to a period late, the motion is as if on time.
-        at = planned.begin if now - planned.begin < self._period else now
-        state = self._commanded_state(at)
-        if state is None:
-            tolerance = self._node.get_parameter("start_tolerance").value
-            _require_first_knot(planned.motion, -begin, planned.arm.robot.joint_names, tolerance)
-            motion: Trajectory = Shifted(planned.motion, begin)
-        else:
-            late = at > planned.begin and not np.any(state[1:])
-            on_time = self._begun_on_time(state, planned, begin) if late else None
-            t = (at - now) / _SECOND
-            motion, verdict = on_time or self._plan(Spline([t], state[:, np.newaxis]), planned, begin, t)
-            planned.judge(verdict)
-        self._origin, self._last, self._waiting = now, -1, []
-        self._take(motion, planned)
-
-    def _begun_on_time(self, state: Array, planned: _Planned, begin: float) -> tuple[Handover, Verdict] | None:
-        """The plan of an arm at rest as if begun at ``begin`` < 0, s; None where it would be a step by now."""
-        try:
-            motion, verdict = self._plan(Spline([begin], state[:, np.newaxis]), planned, begin, begin)
-        except (TrajectoryError, StateError):
-            return None
-        moved = np.max(np.abs(motion.derivatives(np.linspace(begin, 0.0, 200), 0)[0] - state[0]))
-        return (motion, verdict) if moved <= SMALL_STEP else None
-
-    def _replace(self, planned: _Planned, now: int) -> None:
-        """Replace the motion being played, at a time of the clock, ns, or later."""
-        assert self._motion is not None  # while playing
-        begin, present = ((t - self._origin) / _SECOND for t in (planned.begin, now))
-        if isinstance(self._motion, Handover):
-            self._motion = self._motion.from_then_on(present)
-        self._take(self._transition(self._motion, planned, begin, max(begin, present)), planned)
-
-    def _take(self, motion: Trajectory, planned: _Planned) -> None:
-        self._motion, self._due = motion, None
-        self._message.header.frame_id = planned.frame_id
-
-    def _transition(self, old: Trajectory, planned: _Planned, begin: float, at: float) -> Handover:
-        """The motions in sequence, with a transition at a time ``at``, s; raises errors as :meth:`play`."""
-        motion, verdict = self._plan(old, planned, begin, at)
-        planned.judge(verdict)
-        return motion
-
-    def _plan(self, old: Trajectory, planned: _Planned, begin: float, at: float) -> tuple[Handover, Verdict]:
-        """The same before it is judged, with the check of its limits."""
-        tolerance, latency = (self._node.get_parameter(x).value for x in ("start_tolerance", "start_latency"))
-        return take_over(planned.arm, old, planned.motion, begin, at, self._period / _SECOND, tolerance, latency)
-
-    def _start_waiting(self, now: int) -> bool:
-        """Begin to play what waits if its time has come; return whether it is played."""
-        first, *others = self._waiting
-        if self._start(first) > now:
-            return False
-        steady = time.monotonic_ns()
-        try:
-            self.require_efforts()
-            self._begin(first, now)
-            for planned in others:
-                self._replace(planned, now)
-        except Exception as error:
-            reason = f"refused at its start: {printable(refusal_reason(error))}"
-            self._node.get_logger().warning(f"trajectory {reason}")
-            self.stop(reason)
-            return False
-        self._watch.restart(now, steady)
-        return True
-
-    def _commanded_state(self, at: int) -> Array | None:
-        """State (5, n) commanded at a time of the clock, ns: moving on after the last command, later held; or None."""
-        if self._commanded is None:
-            return None
-        age = at - self._commanded_at
-        if abs(age) > _MOVES_ON:
-            at_rest = np.zeros_like(self._commanded)
-            at_rest[0] = self._commanded[0]
-            return at_rest
-        step = max(min(age, self._interval), 0) / _SECOND
-        with np.errstate(over="ignore", invalid="ignore"):  # a state that is not finite is refused
-            return np.stack([predicted(self._commanded[k:], step) for k in range(len(self._commanded))])
 
     # --- Playback -----------------------------------------------------------------------
 
     def _tick(self) -> None:
-        if not (self.playing or self._waiting):
+        if not (self.playing or self.waiting) or self._host is None:
             return
         keep_pace(self._node, self._timer)
         now = self._node.get_clock().now().nanoseconds
-        if not self._follow_clock(now) or not (self.playing or self._start_waiting(now)):
+        if not self._follow_clock(now):
             return
-        motion = self._motion
-        assert motion is not None  # while playing
+        self._start_waiting(now - self._ahead)
+        if not self.playing or self._played is None:
+            return
         number = (now - self._origin) // self._period
-        at = number * self._period / _SECOND
-        if at < motion.start or number <= self._last:
+        if number <= self._last:
             return
         if self._due is not None:
             self.skipped += number - self._due
         self._last, self._due = number, number + 1
-        at = min(at, motion.end)
-        message = self._message
-        set_stamp(message.header.stamp, self._origin + math.floor(at * _SECOND + 0.5))
-        for field, values in zip(STATE_FIELDS, motion.derivatives(at), strict=True):
-            setattr(message, field, doubles(np.ascontiguousarray(values)))
-        ahead = Ahead(self.lead, np.stack(motion.derivatives(min(at + self.lead, motion.end))))
-        if not self._send(message, ahead) and self._node.context.ok():
-            reason = f"{at - motion.start:.3g} s after its start: setpoint refused"
+        host, at = self._host, min(self._origin + number * self._period, self._ends)
+        if host.lead != self.lead:
+            host.configure(command_lead=self.lead)
+        code = host.loop.update(at - self._ahead)
+        sent = self._publish(host, at, self._played.frame_id, code)
+        if not sent and self._node.context.ok():
+            reason = f"{(at - self._origin) / _SECOND:.3g} s after its start: setpoint refused"
             self._node.get_logger().warning(f"trajectory stopped {reason}")
             self.stop(reason)
             self.on_break(reason)
-        elif at == motion.end:
+        elif not host.loop.number("playing"):
             # The next trajectory takes over from here.
             self._end(finished=True)
 
     def _observe(self) -> None:
-        if self.playing or self._waiting:
+        if self.playing or self.waiting:
             self._follow_clock(self._node.get_clock().now().nanoseconds)
 
     def _follow_clock(self, now: int) -> bool:
         """Stop or delay the motion if the clock has jumped; return whether it continues."""
-        jump = self._watch.jump(now, time.monotonic_ns())
-        if now < self._latest - LARGEST_CORRECTION:
+        jump = self._watch.jump(now, self._clock.steady())
+        begin = self._host.loop.number("plan_begin") + self._ahead if self._host else 0
+        if now < self._latest - _LARGEST_CORRECTION:
             reason = f"went back by {(self._latest - now) / _SECOND:.3g} s"
-        elif not jump or (self._waiting and now < self._start(self._waiting[0])):
+        elif not jump or (self.waiting and not self.playing and now < begin):
             self._latest = max(self._latest, now)
             return True
         else:
@@ -326,9 +306,8 @@ class TrajectoryPlayer:
             reason = f"jumped forward by {jump / _SECOND:.3g} s"
             if self._node.get_parameter("on_clock_jump").value == "hold":
                 self._node.get_logger().warning(f"trajectory delayed: the clock {reason}")
-                if self._motion is not None:
-                    self._motion = Shifted(self._motion, jump / _SECOND)
-                self._waiting = [planned._replace(begin=planned.begin + jump) for planned in self._waiting]
+                self._ahead += jump
+                self._ends += jump
                 self._due = None  # nothing is left out
                 return True
         reason = f"the clock {reason}"
@@ -336,17 +315,3 @@ class TrajectoryPlayer:
         self.stop(reason)
         self.on_break(reason)
         return False
-
-
-def _require_first_knot(motion: Spline, present: float, names: Sequence[str], tolerance: float) -> None:
-    """Refuse a motion that has left its first knot at ``present`` (s, its own time): it would start with a step."""
-    if present <= motion.start:
-        return
-    moved = np.abs(motion.derivatives(present, 0)[0] - motion.derivatives(motion.start, 0)[0])
-    if np.max(moved) > tolerance:
-        joint = int(np.argmax(moved))
-        raise TrajectoryError(
-            f"its first waypoint was due {present - motion.start:.3g} s ago, and {names[joint]} has moved "
-            f"{moved[joint]:.3g} rad or m since, must be at most {tolerance:g}: start it now (stamp 0, "
-            "times from 0) or later"
-        )

@@ -15,8 +15,8 @@ from ...arrays import Array
 from ...elastic import ElasticArm
 from ...elastic.bounds import Bounds, bounds
 from ...elastic.limit_violations import beyond, nearest_end, range_ratio
+from ...loop.settings import Status
 from ...robot import Robot
-from ...stream.watchdog import Status
 from ...trajectory.limits import Peak
 from ...units import unit
 from ..quantity_text import milli

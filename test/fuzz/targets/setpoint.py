@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A stream of setpoints through the checks of the node, its watchdog and its solver: nothing non-finite comes out."""
+"""A stream of setpoints through the control loop, with its checks and its watchdog: nothing non-finite comes out."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import numpy as np
 from byte_values import ByteValues
 
 from eom_dynamics import ElasticArm, Robot, load_robot
+from eom_dynamics.loop.setpoint_loop import SetpointLoop
+from eom_dynamics.loop.settings import CHECK_POLICIES, LOSS_POLICIES
 from eom_dynamics.messages.fields import BASE_SHAPE, STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
-from eom_dynamics.messages.setpoint_to_command import LIMIT_POLICIES, EvaluatedCommand, SetpointEvaluator
-from eom_dynamics.stream.doubts import DOUBT_POLICIES, Doubts, DoubtSettings
-from eom_dynamics.stream.watchdog import LOSS_POLICIES, Settings, Watchdog
+from eom_dynamics.messages.setpoint_to_command import LIMIT_POLICIES, SetpointEvaluator
 
 from .refusals import refused
 
@@ -28,55 +28,41 @@ _MOST_SETPOINTS = 12
 def check(data: bytes) -> None:
     """Stream setpoints of any bytes."""
     values = ByteValues(data)
-    arm = _arm(values.choice(ROBOTS))
-    solver = SetpointEvaluator(arm)
-    policies = [values.choice(DOUBT_POLICIES) for _ in range(3)]
-    doubts = Doubts(arm, DoubtSettings(*policies, window=4))
-    watchdog = Watchdog(arm, Settings(values.choice(LOSS_POLICIES), 0.05, stop_duration=0.05, ramp_duration=0.1))
-    limits, stamp = values.choice(LIMIT_POLICIES), 1_000_000_000
-
-    def admit(stamp: int, state: Any) -> None:
-        watchdog.admit(state[0])
-        doubts.judge(stamp, state)
-
+    host = _host(values.choice(ROBOTS))
+    names = ("stamp_check", "jump_check", "consistency_check")
+    policies = {name: values.choice(CHECK_POLICIES) for name in names}
+    host.configure(on_setpoint_loss=values.choice(LOSS_POLICIES), **policies)
+    host.configure(limits=values.choice(LIMIT_POLICIES))
+    host.loop.restart()
+    stamp = 1_000_000_000
     for _ in range(_MOST_SETPOINTS):
         if not values.left:
             return
         stamp += values.choice((1, 1, 1, 0, -1, 200, 10**9)) * 1_000_000
         sent = values.choice((stamp, stamp, stamp, 0))
         with refused():
-            solution = solver.evaluate(_setpoint(values, arm.robot), stamp=sent, limit_policy=limits, admit=admit)
-            _check_finite(solution)
-            solver.commit()
-            watchdog.feed(solution)
-            doubts.answered(sent, solution.state)
+            host.answer(_setpoint(values, host.arm.robot), sent, stamp)
+        _check_finite(host)
+        host.suspicion()
         if values.below(8) == 7:
-            _lose(solver, watchdog, stamp, values.below(4))
+            host.loop.lose()
+            for k in range(values.below(4)):
+                with refused():
+                    host.responded(host.loop.update(stamp + k * 20_000_000))
+                _check_finite(host)
 
 
-def _lose(solver: SetpointEvaluator, watchdog: Watchdog, stamp: int, count: int) -> None:
-    """Setpoints stop for some periods."""
-    with refused():
-        if not watchdog.lose("fuzzed"):
-            return
-    for k in range(count):
-        response = watchdog.respond(stamp + k * 20_000_000)
-        assert watchdog.last is not None
-        with refused():
-            solution = solver.command(watchdog.last.order, *response.flow, stamp=0, limit_policy="warn")
-            _check_finite(response.fade.of(solution) if response.fade else solution)
-            solver.commit()
-            watchdog.commit(response)
-
-
-def _check_finite(solution: EvaluatedCommand) -> None:
-    for field, numbers in solution.fields().items():
-        assert np.isfinite(numbers).all(), field
+def _check_finite(host: SetpointLoop) -> None:
+    for vectors in (host.loop.command, host.loop.sent):
+        for name, numbers in vectors.items():
+            assert np.isfinite(numbers).all(), name
 
 
 @cache
-def _arm(name: str) -> ElasticArm:
-    return ElasticArm(load_robot(name))
+def _host(name: str) -> SetpointLoop:
+    host = SetpointLoop(SetpointEvaluator(ElasticArm(load_robot(name))))
+    host.configure(consistency_window=5, setpoint_timeout=0.05, stop_duration=0.05, ramp_duration=0.1)
+    return host
 
 
 def _setpoint(values: ByteValues, robot: Robot) -> Any:

@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: Apache-2.0
+// One cycle of a controller around the feedforward: references in, commands of joints and motors out.
+#ifndef EOM_CONTROL_LOOP_HPP
+#define EOM_CONTROL_LOOP_HPP
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <limits>
+
+#include "commander.hpp"
+#include "mailbox.hpp"
+#include "plausibility.hpp"
+#include "trajectory_player.hpp"
+#include "watchdog.hpp"
+
+namespace eom {
+
+/// The loop. update() neither allocates nor locks nor throws, and takes a bounded time.
+///
+/// One other thread may send setpoints and trajectories by the mailboxes. All times are those of one clock, in ns.
+template <class Robot>
+class ControlLoop {
+  public:
+    using Scalar = typename Robot::Scalar;
+    static constexpr std::size_t n = Robot::joints, m = Robot::motors;
+
+    /// Largest velocity of an arm at rest, rad/s or m/s.
+    static constexpr double STANDSTILL = 0.01;
+
+    Mailbox<StampedSetpoint<Robot>> setpoints;
+    /// Of which two are kept: the one that is played, and one that takes over later.
+    Mailbox<StampedSpline<Robot>, 2> trajectories;
+    /// What the tools carry from the next setpoint on; a refused one is counted, see payload_refusal().
+    Mailbox<Payload<Robot>> payloads;
+
+    explicit ControlLoop(const Robot &robot = Robot()) noexcept
+        : commander_(robot), player_(trajectories, commander_), watchdog_(commander_), checks_(robot)
+    {
+        reference_.setpoint = robot.rest();
+    }
+
+    /// Takes parameters, in the ranges of the node's; returns what is wrong with them, or null. Not while the loop runs.
+    const char *configure(const LoopParameters<Robot> &parameters) noexcept
+    {
+        if (const char *reason = eom::objection(parameters, commander_.robot))
+            return reason;
+        commander_.configure(parameters);
+        watchdog_.configure(parameters.setpoint_timeout);
+        checks_.configure(parameters);
+        return nullptr;
+    }
+
+    /// Forgets all references, and holds the measured position, or comes to rest from the measured motion; without a
+    /// measurement, there is no command. Returns why there is none, or null.
+    ///
+    /// With a time, ns, of less than LONGEST_GAP after the last cycle, of an arm that follows its command, this comes to
+    /// rest from the command: a controller manager restarts a controller when that in front of it is switched.
+    const char *restart(const Measurement<Robot> &measured, std::int64_t now = NEVER) noexcept
+    {
+        setpoints.take();
+        trajectories.take();
+        commander_.counts = {};
+        commander_.refusal = Refusal::none;
+        finding_ = {};
+        checks_.restart();
+        received_ = false;
+        watchdog_.restart();
+        player_.halt();
+        // The clock of a node may lag behind that of the manager.
+        const bool recent = started_ && now != NEVER && std::abs(now - commander_.latest) < LONGEST_GAP;
+        const double ago = recent ? seconds(std::max<std::int64_t>(now - commander_.latest, 0)) : 0;
+        if (recent && commander_.output.valid && !watchdog_.released() &&
+            follows(commander_.output, measured, commander_.parameters.command_lead + ago, ago > 2 * period_)) {
+            if (!watchdog_.stopping())
+                watchdog_.begin_stop(commander_.output.setpoint);
+            watchdog_.keep_stopping();
+            return nullptr;
+        }
+        commander_.forget();
+        watchdog_.resume();
+        started_ = false;
+        if (now != NEVER)
+            commander_.latest = now;
+        const char *reason = measured.links || measured.motors ? start(measured) : nullptr;
+        commander_.restart();
+        if (commander_.output.valid)
+            commander_.complete(0, measured);
+        return reason;
+    }
+
+    /// What is sent last when the loop is switched off: Commander::release. Efforts that fade, or have faded, do not come
+    /// back.
+    const DriveCommand<Robot> &release(const Measurement<Robot> &measured) noexcept
+    {
+        return commander_.release(measured, watchdog_.fades());
+    }
+
+    /// Takes the reference of the next cycle, in the thread of update().
+    ///
+    /// With one of a controller in front, which writes its own in each cycle, trajectories are refused: after them, its
+    /// references would be followed again, from wherever they are.
+    void refer(const Setpoint<Robot> &reference, std::int64_t stamp, bool of_controller = false) noexcept
+    {
+        reference_.setpoint = reference;
+        reference_.stamp = stamp;
+        received_ = true;
+        led_ = of_controller;
+    }
+
+    /// Takes the latest setpoint of the mailbox as the reference, if there is a new one; returns whether there was.
+    bool refer_to_mailbox() noexcept
+    {
+        if (!setpoints.take())
+            return false;
+        refer(setpoints.taken().setpoint, setpoints.taken().stamp);
+        return true;
+    }
+
+    /// Takes what the tools carry from the next setpoint on, in the thread of update(), as PayloadBlend::change.
+    template <class... Changed>
+    const char *carry(const Changed &...changed) noexcept
+    {
+        return commander_.carry(changed...);
+    }
+
+    /// The reference taken last.
+    const Setpoint<Robot> &reference() const noexcept { return reference_.setpoint; }
+
+    /// A cycle at a time, ns, of a period, s.
+    ///
+    /// Before the first setpoint, and without a measured position at restart(), a trajectory has no commanded position
+    /// to continue from: it is played as it is, and there is no command until it starts. A host that plans itself, and
+    /// watches for jumps of its clock, says so.
+    const LoopOutput<Robot> &update(std::int64_t now, double period, const Measurement<Robot> &measured,
+                                    bool hosted = false) noexcept
+    {
+        ++commander_.counts.cycles;
+        const std::int64_t step = started_ ? std::max<std::int64_t>(now - commander_.latest, 0) : 0;
+        watchdog_.pass(step);
+        if (started_ && (playing() || waiting()) && !hosted && player_.ends_by_jump(now, period))
+            end_trajectory(commander_.output.setpoint);
+        commander_.latest = now;
+        period_ = period;
+        started_ = true;
+        if (payloads.take())
+            carry(payloads.taken());
+        if (!hosted && plan(now, period))
+            play();
+        if (playing())
+            play_on(now);
+        else if (received_)
+            follow(now);
+        else
+            wait();
+        received_ = false;
+        if (commander_.output.valid)
+            commander_.complete(period, measured);
+        return commander_.output;
+    }
+
+    // --- For hosts that judge trajectories, or know of losses, in the thread of update() -----
+
+    /// Plans the trajectory that has arrived, or whose start has come, without playing it; returns the plan, or null where
+    /// there is none, or it has been refused. It must be played, or dropped, before update(), which plans and plays others.
+    const Plan<n> *plan(std::int64_t now, double period) noexcept
+    {
+        if (player_.begin_waiting(now))
+            begin_trajectory();
+        if (!player_.take_next(now))
+            return nullptr;
+        if (player_.stops()) {
+            Setpoint<Robot> from = commander_.output.setpoint;
+            State<n> present;
+            if (playing()) {
+                player_.evaluate_at(now, present);
+                take(present, from);
+            }
+            end_trajectory(from, false);
+            return nullptr;
+        }
+        const Refusal barred = received_ && led_       ? Refusal::led
+                               : watchdog_.released() ? Refusal::released
+                                                      : Refusal::none;
+        return player_.plan(now, period, barred, [this](std::int64_t at, State<n> &state) { commanded(at, state); });
+    }
+
+    /// Plays what has been planned, or has it wait for its start, in place of another one that waits.
+    void play() noexcept
+    {
+        if (player_.play())
+            begin_trajectory();
+    }
+
+    /// Refuses what has been planned.
+    void drop(Refusal why = Refusal::over_limits) noexcept { player_.drop(why); }
+
+    /// Ends what is played and what waits, and brings the arm to rest from the last command, whatever on_setpoint_loss says;
+    /// a stop under way goes on. Setpoints within resume_distance end it.
+    void stop() noexcept
+    {
+        player_.halt();
+        watchdog_.stop();
+    }
+
+    /// Begins the response to a loss of setpoints, by on_setpoint_loss, unless a trajectory is played.
+    void lose() noexcept
+    {
+        if (!playing())
+            watchdog_.lose();
+    }
+
+    /// Ends what is played and what waits, with the last command.
+    void halt() noexcept { player_.halt(); }
+
+    /// Commands, and why they were refused; what the arm does without setpoints; and what is played, and planned.
+    const Commander<Robot> &commander() const noexcept { return commander_; }
+    const Watchdog<Robot> &watchdog() const noexcept { return watchdog_; }
+    const TrajectoryPlayer<Robot> &player() const noexcept { return player_; }
+
+    const LoopOutput<Robot> &output() const noexcept { return commander_.output; }
+    const LoopCounts &counts() const noexcept { return commander_.counts; }
+    Refusal refusal() const noexcept { return commander_.refusal; }
+    const char *payload_refusal() const noexcept { return commander_.payload_refusal(); }
+    /// What a plausibility check has found last.
+    const Finding &finding() const noexcept { return finding_; }
+    bool blending() const noexcept { return commander_.blending(); }
+    bool playing() const noexcept { return player_.playing(); }
+    bool waiting() const noexcept { return player_.waiting(); }
+
+  private:
+    static constexpr std::int64_t NEVER = std::numeric_limits<std::int64_t>::max();
+
+    // --- References ---------------------------------------------------------------------
+
+    void follow(std::int64_t now) noexcept
+    {
+        const double age = seconds(now - reference_.stamp);
+        const double lifespan = commander_.parameters.setpoint_lifespan;
+        if (lifespan > 0 && reference_.stamp != 0 && age > lifespan) {
+            commander_.refuse(Refusal::too_old);
+        } else if (!watchdog_.resumes(reference_.setpoint.q)) {
+            commander_.refuse(watchdog_.released() ? Refusal::released : Refusal::far_from_hold);
+        } else if (const Refusal doubt = judged(); doubt != Refusal::none) {
+            commander_.refuse(doubt);
+            commander_.output.status = Status::held;
+        } else if (commander_.accept(reference_.setpoint, reference_.stamp)) {
+            checks_.answered(reference_.stamp, reference_.setpoint);
+            watchdog_.feed();
+            watchdog_.resume();
+            interval_ = now - followed_;
+            followed_ = now;
+            return;
+        } else {
+            commander_.output.status = Status::held;
+        }
+        // References that are refused do not keep the timeout away.
+        wait();
+    }
+
+    /// Why the plausibility checks refuse the reference, if they do; accept() refuses what they cannot judge.
+    Refusal judged() noexcept
+    {
+        if (!checks_.on() || commander_.objection(reference_.setpoint) != Refusal::none)
+            return Refusal::none;
+        return checks_.judge(reference_.stamp, reference_.setpoint, commander_.counts, finding_);
+    }
+
+    void wait() noexcept
+    {
+        if (watchdog_.wait())
+            checks_.moved(commander_.output.setpoint);
+    }
+
+    // --- Trajectories -------------------------------------------------------------------
+
+    /// What is commanded at a time, ns, where no trajectory is played.
+    void commanded(std::int64_t at, State<n> &state) const noexcept
+    {
+        if (watchdog_.stopping())
+            watchdog_.evaluate(seconds(at - commander_.latest), state);
+        else
+            give(moved_on(at), state);
+    }
+
+    /// The setpoint of references at a time, ns: until the next one it moves on as the last one; where they have ended, it
+    /// is held at rest.
+    Setpoint<Robot> moved_on(std::int64_t now) const noexcept
+    {
+        Setpoint<Robot> x = commander_.output.setpoint;
+        const std::int64_t gap = now - followed_;
+        if (std::abs(gap) > LONGEST_GAP)
+            x.qd = x.qdd = x.qddd = x.qdddd = {};
+        else
+            advance(x, static_cast<Scalar>(seconds(std::max<std::int64_t>(std::min(gap, interval_), 0))));
+        return x;
+    }
+
+    /// Of what happened before, nothing matters any more.
+    void begin_trajectory() noexcept
+    {
+        watchdog_.resume();
+        checks_.restart();
+    }
+
+    /// Ends what is played and what waits, and brings the arm to rest from a setpoint.
+    void end_trajectory(const Setpoint<Robot> &from, bool held = true) noexcept
+    {
+        const bool played = playing();
+        player_.halt();
+        if (played)
+            watchdog_.hold(from, held);
+    }
+
+    void play_on(std::int64_t now) noexcept
+    {
+        if (received_)
+            commander_.refuse(Refusal::busy);
+        watchdog_.keep_away();
+        State<n> state, ahead;
+        if (!player_.advance(now, state, ahead))
+            return;
+        Setpoint<Robot> x = commander_.robot.rest();
+        take(state, x);
+        if (!commander_.accept(x, now, true, &ahead)) {
+            commander_.output.status = Status::held;
+            end_trajectory(commander_.output.setpoint);
+            wait();
+            return;
+        }
+        watchdog_.feed();
+        if (player_.has_ended()) {
+            player_.halt();
+            watchdog_.rest(x, now);
+        }
+    }
+
+    // --- Measurements -------------------------------------------------------------------
+
+    /// Makes the measured motion the present one, and begins a stop where it is one; returns why not, or null.
+    const char *start(const Measurement<Robot> &measured) noexcept
+    {
+        Setpoint<Robot> x = commander_.robot.rest();
+        if (measured.links) {
+            x.q = measured.q;
+            x.qd = measured.qd;
+        } else if (!commander_.find_links(measured, x)) {
+            return "gravity and springs have no equilibrium at the measured position of the motors: measure links, too";
+        }
+        const bool moves = finite(x.qd) && std::any_of(x.qd.begin(), x.qd.end(), [](Scalar rate) {
+                               return std::fabs(static_cast<double>(rate)) > STANDSTILL;
+                           });
+        if (!moves)
+            x.qd = {};
+        if (commander_.accept(x, 0, !moves) && moves)
+            watchdog_.begin_stop(commander_.output.setpoint);
+        commander_.output.status = watchdog_.stopping() ? Status::stopping : Status::waiting;
+        return nullptr;
+    }
+
+    Commander<Robot> commander_;
+    TrajectoryPlayer<Robot> player_;
+    Watchdog<Robot> watchdog_;
+    PlausibilityChecks<Robot> checks_;
+    Finding finding_;
+    StampedSetpoint<Robot> reference_;
+    // Whether there is a reference in this cycle, of a controller in front, and whether there was a cycle.
+    bool received_ = false, led_ = false, started_ = false;
+    // Time of the last reference that was followed, and since the one before, ns.
+    std::int64_t followed_ = 0, interval_ = 0;
+    // Of the last cycle, s.
+    double period_ = 0;
+};
+
+} // namespace eom
+
+#endif

@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From the bytes of a setpoint to those of its command in one call, which runs a cycle of the control loop.
+
+A stream repeats itself: joints, frame and lengths are those of the message before, and only stamp and numbers differ.
+For messages of one such shape, :class:`ShapeCall` has a call that compares the constant bytes, reads the numbers
+at their offsets into the loop's setpoint, and writes the command from the loop's memory. Messages of other shapes, and
+what is wrong with a refused one, are left to :class:`.SetpointLoop`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..arrays import Array
+from ..codegen.floating_programs import IMU_NAMES
+from ..codegen.native import extension
+from ..elastic.drive_programs import DRIVE_NAMES, SENT_NAMES
+from ..elastic.motor_programs import MOTOR_NAMES, STIFFNESS_NAMES
+from ..exceptions import KernelError
+from ..messages.cdr import MessageLayout
+from ..messages.fields import (
+    BASE_FIELD,
+    BASE_SHAPE,
+    EFFORT_FIELDS,
+    MOTOR_FIELDS,
+    STATE_FIELDS,
+    STIFFNESS_FIELDS,
+    WRENCH_FIELDS,
+    getter,
+)
+from ..messages.joint_order import JointOrder
+from ..states import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES
+from .control_loop import ControlLoop
+
+FEEDFORWARD, MOTOR_SETPOINT, EFFORT_COMMAND = range(3)
+"""Indices of the published messages."""
+
+# Of a Wrench: torque x y z before force x y z in arrays, after it in messages.
+_MOMENT_FIRST = (3, 4, 5, 0, 1, 2)
+
+_WRENCH_SIZE = len(_MOMENT_FIRST)
+
+
+class Shape(NamedTuple):
+    """Shape shared by messages: frame, joint names and lengths of optional fields.
+
+    Attributes:
+        frame_id: of the header.
+        joint_names: as in the message.
+        wrenches, stiffness: number of entries of each of WRENCH_FIELDS, and of STIFFNESS_FIELDS.
+        on_base: whether there is a motion of the base.
+    """
+
+    frame_id: str
+    joint_names: tuple[str, ...]
+    wrenches: tuple[int, ...]
+    stiffness: tuple[int, ...]
+    on_base: bool
+
+
+class ShapeCall:
+    """Compiled call for messages of one shape.
+
+    Attributes:
+        shape: the shape.
+        order: joint order of the messages.
+        call: from the bytes of a setpoint, and the time, ns, to the bytes of a command; to a number, a
+            :class:`.Refusal`, for a refused setpoint; or to None for a message of another shape, or with a number that
+            is not finite. See ``codegen/csrc/stream_call.c``.
+    """
+
+    def __init__(
+        self, loop: ControlLoop, shape: Shape, order: JointOrder, message: bytes, lead: float, *, commands_motors: bool
+    ) -> None:
+        """Prepare a call.
+
+        Args:
+            loop: the loop.
+            shape, order: of the messages.
+            message: one of them.
+            lead: of the commands, s.
+            commands_motors: whether the effort command is that of the motors, and not that of the joints.
+
+        Raises:
+            KernelError: the call cannot be compiled, or a message has another layout than the shape says.
+        """
+        self.shape, self.order = shape, order
+        self._loop = loop
+        layout = setpoint_layout(shape, loop.arm.robot.n)
+        if not layout.describes(message):
+            raise KernelError("the message is not in plain CDR, little-endian")
+        initial = loop.rest(on_base=shape.on_base)
+        self.call = extension("stream_call").StreamCall(
+            loop=loop.address,
+            size=loop.size,
+            given=loop.given_address,
+            initial=initial,
+            refer=loop.function_address("loop_refer"),
+            update=loop.function_address("loop_update"),
+            length=len(message),
+            stamp=layout.stamp,
+            constants=tuple(layout.constants),
+            inputs=self._inputs(layout, order),
+            outputs=self._outputs(shape, order, lead, commands_motors=commands_motors),
+        )
+
+    def _inputs(self, layout: MessageLayout, order: JointOrder) -> tuple[Any, ...]:
+        """Offsets of numbers in a message and in the given setpoint, their count and order."""
+        arm, given = self._loop.arm, self._loop.given
+        offsets = {name: _place(values, self._loop.given_address) for name, values in given.items()}
+        n, index, arrays = arm.robot.n, _order(order.message_index), iter(layout.numbers)
+        inputs = [(next(arrays)[0], offsets[name], n, index) for name in STATE_NAMES]
+        for name, count in zip(WRENCH_NAMES, self.shape.wrenches, strict=True):
+            if count:
+                at, _ = next(arrays)
+                for k in range(0, _WRENCH_SIZE * count, _WRENCH_SIZE):
+                    inputs.append((at + 8 * k, offsets[name] + k, _WRENCH_SIZE, _MOMENT_FIRST))
+        for name, count in zip(STIFFNESS_NAMES, self.shape.stiffness, strict=True):
+            if count:
+                at, _ = next(arrays)
+                # Entries of other joints may be anything.
+                for joint in np.flatnonzero(arm.variable).tolist():
+                    of_message = joint if index is None else index[joint]
+                    inputs.append((at + 8 * of_message, offsets[name] + joint, 1, None))
+        if self.shape.on_base:
+            at, _ = next(arrays)
+            for k, name in enumerate((*IMU_NAMES[0], *IMU_NAMES[1])):
+                inputs.append((at + 24 * k, offsets[name], 3, None))
+        return tuple(inputs)
+
+    def _outputs(self, shape: Shape, order: JointOrder, lead: float, *, commands_motors: bool) -> tuple[Any, ...]:
+        loop = self._loop
+        joints, motors = _order(order.robot_index), _order(order.motor_index)
+
+        def row(vectors: dict[str, Array], name: str, places: Any) -> tuple[int, int, Any]:
+            return _place(vectors[name], loop.address), len(vectors[name]), places
+
+        rows = [row(loop.command, name, joints) for name in EFFORT_NAMES]
+        rows += [row(loop.command, name, motors) for name in MOTOR_NAMES]
+        command = feedforward_layout(shape.frame_id, order.names, order.motor_names, lead)
+        setpoint = motor_setpoint_layout(shape.frame_id, order.motor_names)
+        # In the robot's order.
+        sent = row(loop.sent, DRIVE_NAMES[2] if commands_motors else SENT_NAMES[0], None)
+        return (
+            _output(command, rows),
+            _output(setpoint, [row(loop.sent, name, motors) for name in DRIVE_NAMES]),
+            _output(effort_command_layout(sent[1]), [sent]),
+        )
+
+
+def _place(values: Array, address: int) -> int:
+    """Place of an array over the memory at an address, in numbers."""
+    return (values.ctypes.data - address) // values.itemsize
+
+
+def message_shape(setpoint: Any) -> Shape:
+    """Shape of a setpoint."""
+    wrenches, stiffness = (tuple(map(len, getter(x)(setpoint))) for x in (WRENCH_FIELDS, STIFFNESS_FIELDS))
+    on_base = bool(len(getattr(setpoint, BASE_FIELD)))
+    return Shape(setpoint.header.frame_id, tuple(setpoint.joint_names), wrenches, stiffness, on_base)
+
+
+def setpoint_layout(shape: Shape, n: int) -> MessageLayout:
+    """Layout of a ``JointTrajectorySetpoint`` with this shape, for n joints."""
+    layout = MessageLayout().header(shape.frame_id).strings(shape.joint_names)
+    for _ in STATE_FIELDS:
+        layout.doubles(n)
+    for count in shape.wrenches:
+        layout.doubles(count, _WRENCH_SIZE)
+    for count in shape.stiffness:
+        layout.doubles(count)
+    return layout.doubles(int(shape.on_base), BASE_SHAPE[0] * BASE_SHAPE[1])
+
+
+def feedforward_layout(
+    frame_id: str, joint_names: Sequence[str], motor_names: Sequence[str], lead: float = 0.0
+) -> MessageLayout:
+    """Layout of a fresh ``FeedforwardCommand``."""
+    layout = MessageLayout().header(frame_id).strings(joint_names).byte(0).byte(0).double(lead)
+    for _ in EFFORT_FIELDS:
+        layout.doubles(len(joint_names))
+    layout.strings(motor_names)
+    for _ in MOTOR_FIELDS:
+        layout.doubles(len(motor_names))
+    return layout
+
+
+def motor_setpoint_layout(frame_id: str, motor_names: Sequence[str]) -> MessageLayout:
+    """Layout of a ``JointState`` with position, velocity and effort."""
+    layout = MessageLayout().header(frame_id).strings(motor_names)
+    for _ in range(3):
+        layout.doubles(len(motor_names))
+    return layout
+
+
+def effort_command_layout(count: int) -> MessageLayout:
+    """Layout of a ``Float64MultiArray`` without dimensions."""
+    return MessageLayout().length(0).length(0).doubles(count)
+
+
+def _output(layout: MessageLayout, rows: Sequence[tuple[int, int, Any]]) -> tuple[Any, ...]:
+    """Bytes of a message, offset of its stamp, and where its numbers are from."""
+    message = bytearray(layout.size)
+    for at, given in layout.constants:
+        message[at : at + len(given)] = given
+    numbers = [(at, start, count, order) for (at, _), (start, count, order) in zip(layout.numbers, rows, strict=True)]
+    return bytes(message), layout.stamp, tuple(numbers)
+
+
+def _order(index: Any) -> tuple[int, ...] | None:
+    return None if index is None else tuple(map(int, index))
+
+
+# Shapes that are kept: of publishers of setpoints that take turns.
+_MOST_SHAPES = 4
+
+
+class LearnedShapes:
+    """Compiled calls for the latest message shapes of the setpoints of one loop, that of the last message first."""
+
+    def __init__(self) -> None:
+        self.calls: list[ShapeCall] = []
+        self._before: Shape | None = None
+
+    def forget(self) -> None:
+        """Forget all shapes."""
+        self.calls, self._before = [], None
+
+    def answer(self, message: bytes, now: int, first: int) -> tuple[ShapeCall, bytes | int] | None:
+        """Answer a message at a time of the clock, ns, by the call for its shape; None if there is none.
+
+        Returns:
+            The call, and what it has returned; ``first`` is the output that is wanted of it.
+        """
+        for k, call in enumerate(self.calls):
+            call.call.first = first
+            answer = call.call(message, now)
+            if answer is not None:
+                if k:
+                    self.calls.insert(0, self.calls.pop(k))
+                return call, answer
+        return None
+
+    def learn(self, setpoint: Any, message: bytes, call_for: Callable[[Shape], ShapeCall]) -> None:
+        """Prepare a call for messages like a valid one, once two in a row are alike.
+
+        Args:
+            setpoint: the setpoint, which has been answered field by field.
+            message: the same as it came, in bytes.
+            call_for: creates the call for a shape; raises KernelError, or UnicodeEncodeError for bytes that are not
+                text, where there is none.
+        """
+        shape, before = message_shape(setpoint), self._before
+        self._before = shape
+        if shape != before or any(call.shape == shape for call in self.calls):  # it has taken others and not this one
+            return
+        with suppress(KernelError, UnicodeEncodeError):
+            self.calls = [call_for(shape), *self.calls[: _MOST_SHAPES - 1]]

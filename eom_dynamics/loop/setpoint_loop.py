@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Setpoint messages for the control loop of an arm, and what is wrong with those that it refuses."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable
+from enum import IntEnum
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from ..arrays import Array
+from ..codegen.floating_programs import IMU_NAMES
+from ..elastic import ElasticArm, Feedforward, LimitCheck, LimitViolation
+from ..elastic.limit_violations import summary
+from ..elastic.motor_programs import MOTOR_NAMES, STIFFNESS_NAMES
+from ..exceptions import DoubtfulSetpointError, EomDynamicsError, StateError, TrajectoryError
+from ..messages.fields import WRENCH_FIELDS, read_samples, read_stiffness
+from ..messages.payload_blend import PayloadBlend
+from ..messages.setpoint_to_command import SetpointEvaluator
+from ..messages.spatial import read_base_motion, read_wrenches
+from ..robot import Payload
+from ..states import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES
+from ..units import unit
+from . import diagnosis
+from .control_loop import EXCEEDS, ControlLoop, Refusal, rows
+from .robot_table import RobotTable
+from .serialized import Shape, ShapeCall
+
+_IN_DOUBT = ("suspect_stamp", "jump", "inconsistent")
+
+# Counts of the loop.
+_COUNTS = {
+    "stamps": "suspect_stamps",
+    "jumps": "jumps",
+    "consistency": "inconsistent",
+    "without stamp": "without_stamp",
+}
+
+
+class _Check(IntEnum):
+    """eom::Check."""
+
+    STAMPS = 1
+    JUMPS = 2
+    CONSISTENCY = 3
+    WITHOUT_STAMP = 4
+
+
+class SetpointLoop:
+    """Answers setpoint messages by the control loop of an arm.
+
+    Attributes:
+        evaluator: the reference, by which refusals are explained.
+        arm: the arm.
+        loop: the loop.
+        order: joint order of the last message that was read.
+        checks_consistency: whether setpoints are to be passed to :meth:`remember`.
+    """
+
+    def __init__(self, evaluator: SetpointEvaluator, table: RobotTable | None = None) -> None:
+        """Compile the loop of the evaluator's arm, or load it from the cache; KernelError as :class:`.RobotTable`.
+
+        Args:
+            evaluator: the reference.
+            table: of the arm, by default a new one.
+        """
+        self.evaluator, self.arm = evaluator, evaluator.arm
+        self.loop = ControlLoop(table or RobotTable(evaluator.arm, moving_base=evaluator.moving_base))
+        self.order = evaluator.own_order
+        self._limits = LimitCheck(self.arm)
+        self.checks_consistency = False
+        # Of stamps, ns, and states (5, n); and what the last complete one was.
+        self._window: deque[tuple[int, Array]] = deque()
+        self._text = ""
+        self.loop.configure(command_lead=evaluator.lead)
+
+    def renewed(self) -> SetpointLoop:
+        """A new loop of the same arm, without payload and settings."""
+        self.evaluator.payload = PayloadBlend(self.arm.robot)
+        return SetpointLoop(self.evaluator, self.loop.table)
+
+    def carry(self, payload: Payload, blend_time: float) -> None:
+        """Have a tool carry a payload from the next setpoint on, see :meth:`.ControlLoop.carry`."""
+        self.evaluator.payload.check(payload, blend_time)
+        self.loop.carry(payload, blend_time)
+        self.evaluator.payload.change(payload, 0.0)
+        self.evaluator.payload.at(0, 0)
+        self.evaluator.payload.commit()
+
+    def configure(self, **settings: Any) -> None:
+        """Set settings of the loop that differ from the present ones."""
+        present = self.loop.settings
+        if changed := {name: value for name, value in settings.items() if present.get(name) != value}:
+            self.loop.configure(**changed)
+        if {"consistency_check", "consistency_window"} & changed.keys():
+            self.checks_consistency = self.loop.settings["consistency_check"] != "ignore"
+            self._window = deque(maxlen=self.loop.settings["consistency_window"] + 1)
+
+    @property
+    def lead(self) -> float:
+        """Time by which commands are ahead of setpoints, s."""
+        return float(self.loop.settings.get("command_lead", 0.0))
+
+    # --- Answers ------------------------------------------------------------------------
+
+    def answer(self, message: Any, stamp: int, now: int) -> int:
+        """Answer a setpoint with a stamp, ns, 0 for none, at a time of the clock, ns; the command is the loop's.
+
+        Returns:
+            Bits of what is wrong with it all the same: EXCEEDS, SUSPECT.
+
+        Raises:
+            EomDynamicsError: the setpoint is refused.
+        """
+        self.read(message)
+        return self.answer_given(stamp, now)
+
+    def answer_given(self, stamp: int, now: int) -> int:
+        """Answer the setpoint that is given to the loop, as :meth:`answer`."""
+        self.loop.refer(stamp)
+        self.remember(stamp)
+        return self.accepted(self.loop.update(now))
+
+    def accepted(self, code: int) -> int:
+        """Bits by what a cycle has returned; raises the error of a reference that was refused."""
+        if code > 0:
+            raise self.refusal(Refusal(code))
+        return -code
+
+    def responded(self, code: int) -> tuple[LimitViolation, ...]:
+        """Violations of the command of a response; StateError if there is none."""
+        if code > 0:
+            raise StateError("numbers too large, or a spring would be slack")
+        return self.violations(self.state) if -code & EXCEEDS else ()
+
+    def read(self, message: Any) -> None:
+        """Write a message into the setpoint that is given to the loop; StateError if it cannot be used."""
+        arm, given = self.arm, self.loop.given
+        self.order = order = self.evaluator.order_of(message)
+        state = read_samples(message, order)[:, 0]
+        wrench = read_wrenches(message, WRENCH_FIELDS, arm.robot)
+        stiffness = read_stiffness(message, order, arm.variable)
+        base = read_base_motion(message)
+        if base is not None:
+            self.evaluator.require_moving_base()
+        self.loop.rest(on_base=base is not None)
+        names = (*STATE_NAMES, *WRENCH_NAMES[: len(wrench)], *STIFFNESS_NAMES[: len(stiffness)])
+        values = [*state, *wrench, *stiffness]
+        if base is not None:
+            names, values = (*names, *IMU_NAMES[0], *IMU_NAMES[1]), [*values, *base[0], *base[1]]
+        for name, row in zip(names, values, strict=True):
+            given[name][:] = row.ravel()
+
+    def call_for(self, setpoint: Any, message: bytes, shape: Shape, *, commands_motors: bool) -> ShapeCall:
+        """Compiled call for messages like a valid one; arguments and errors as of :class:`.ShapeCall`."""
+        order = self.evaluator.order_of(setpoint)
+        return ShapeCall(self.loop, shape, order, message, self.lead, commands_motors=commands_motors)
+
+    # --- What the loop says -------------------------------------------------------------
+
+    @property
+    def state(self) -> Array:
+        """A copy of q … qdddd (5, n) of the setpoint that is followed."""
+        return rows(self.loop.setpoint, STATE_NAMES)
+
+    @property
+    def moves(self) -> bool:
+        """Whether joints, wrenches, stiffness or base change at the command."""
+        rates = [*STATE_NAMES[1:], *WRENCH_NAMES[1:], *STIFFNESS_NAMES[1:]]
+        if self.loop.number("on_base"):
+            rates += [*IMU_NAMES[0][1:], *IMU_NAMES[1][1:]]
+        return any(self.loop.setpoint[name].any() for name in rates)
+
+    @property
+    def limits_rates(self) -> bool:
+        """Whether any joint has a limit of velocity, acceleration or jerk."""
+        return bool(np.isfinite(self._limits.rate_limits).any())
+
+    def violations(self, state: Array | None = None) -> tuple[LimitViolation, ...]:
+        """Limits that the last command beyond limits exceeds, before any clipping, the worst first.
+
+        Args:
+            state: q … qdddd (5, n) of its setpoint, by default of that which is given.
+        """
+        command = Feedforward(*(self.loop.exceeded[name].copy() for name in (*EFFORT_NAMES, *MOTOR_NAMES)))
+        return self._limits.violations(rows(self.loop.given, STATE_NAMES) if state is None else state, command)
+
+    @property
+    def suspicions(self) -> Counter[str]:
+        """How many setpoints were not plausible since the stream began, by check."""
+        counts = {check: int(self.loop.number(name)) for check, name in _COUNTS.items()}
+        return Counter({check: count for check, count in counts.items() if count})
+
+    def suspicion(self) -> str:
+        """What was not plausible last; empty for nothing."""
+        number, names = self.loop.number, self.arm.robot.joint_names
+        check, field, joint = (int(number(f"finding{part}")) for part in ("", "_field", "_joint"))
+        time = number("finding_time")
+        if check == _Check.STAMPS:
+            return diagnosis.stamp_text(time)
+        if check == _Check.JUMPS:
+            return diagnosis.jump_text(names[joint], field, number("finding_step"), number("finding_allowed"), time)
+        if check == _Check.WITHOUT_STAMP:
+            return "setpoints without stamps, whose jumps and consistency are not known"
+        if check == _Check.CONSISTENCY:
+            if len(self._window) == self._window.maxlen:
+                times, states = (np.array(rows) for rows in zip(*self._window, strict=True))
+                tolerance, joints = self.loop.settings["consistency_tolerance"], int(number("finding_joints"))
+                self._text = diagnosis.inconsistency_text(names, times, states, field, joint, joints, tolerance)
+                self._window.clear()  # a verdict holds until the next window is complete
+            return self._text
+        return ""
+
+    def remember(self, stamp: int, state: Array | None = None) -> None:
+        """Keep a state (5, n), by default the given one, and its stamp, ns, for :meth:`suspicion` of consistency."""
+        if self.checks_consistency:
+            self._window.append((stamp, rows(self.loop.given, STATE_NAMES) if state is None else state))
+
+    def refusal(self, why: Refusal) -> EomDynamicsError:
+        """The error of a refused reference, which is what is given to the loop."""
+        loop = self.loop
+        if why.name == "over_limits":
+            violations = self.violations()
+            return violations[0].error(f"exceeds limits: {summary(violations)}")
+        if why.name == "far_beyond_limits":
+            return _error_of(lambda: self._limits.refuse_far(loop.given["q"]))
+        if why.name == "far_from_hold":
+            return self._far_from_hold()
+        if why.name == "released":
+            return StateError("efforts are ramped down since setpoints were lost: deactivate and activate the node")
+        if why.name == "busy":
+            return TrajectoryError("a trajectory is being played; an empty one stops it")
+        if why.name in _IN_DOUBT:
+            return DoubtfulSetpointError(f"in doubt: {self.suspicion()}")
+        return _error_of(self._evaluate)
+
+    def _evaluate(self) -> None:
+        """Raise the error of the reference for the setpoint that is given."""
+        given, arm = self.loop.given, self.arm
+        wrench = tuple(given[name].reshape(arm.robot.wrench_shape) for name in WRENCH_NAMES)
+        stiffness = tuple(given[name].copy() for name in STIFFNESS_NAMES) if arm.variable.any() else ()
+        base = None
+        if self.loop.number("given_on_base"):
+            base = read_base_motion(SimpleNamespace(base=[rows(given, (*IMU_NAMES[0], *IMU_NAMES[1]))]))
+            self.evaluator.require_moving_base()
+        state, policy = rows(given, STATE_NAMES), self.loop.settings.get("limits", "warn")
+        self.evaluator.command(self.order, state, wrench, stiffness, base, stamp=0, limit_policy=policy, lead=self.lead)
+
+    def _far_from_hold(self) -> StateError:
+        with np.errstate(over="ignore"):
+            away = np.abs(self.loop.given["q"] - self.loop.setpoint["q"])
+        return far_from_hold(self.arm, away, self.loop.settings["resume_distance"])
+
+
+def far_from_hold(arm: ElasticArm, away: Array, most: float) -> StateError:
+    """The error of a setpoint at distances (n,) from where the arm is held, of which one is more than ``most``."""
+    joint = int(np.argmax(away))
+    held = arm.robot.independent_joints[joint]
+    return StateError(
+        f"{held.name} is {away[joint]:.3g} {unit('position', held.type)} from where it is held since setpoints were "
+        f"lost, more than {most:g} (parameter resume_distance)"
+    )
+
+
+def _error_of(call: Callable[[], object]) -> EomDynamicsError:
+    """The error that a call raises."""
+    try:
+        call()
+    except EomDynamicsError as error:
+        return error
+    return StateError("numbers too large: the command would not be finite")

@@ -1,0 +1,308 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Suspect streams: what is wrong is found and named, and what is right is not suspected."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import eom_dynamics as eom
+from eom_dynamics.loop.control_loop import EXCEEDS
+from eom_dynamics.loop.robot_table import RobotTable
+from eom_dynamics.loop.setpoint_loop import SetpointLoop
+from eom_dynamics.messages.setpoint_to_command import SetpointEvaluator
+from eom_dynamics.robot.model import Limits
+from eom_dynamics.states import STATE_NAMES
+
+NAMES = ("shoulder", "elbow", "wrist")
+MS = 1_000_000
+START = 10**18
+SUSPECT = 2
+
+
+@cache
+def table(limits: tuple[Limits, ...] = (Limits(),) * 3) -> RobotTable:
+    """Of a planar arm of three joints."""
+    planar = eom.load_robot("planar_2r")
+    joints = tuple(
+        replace(planar.joints[min(k, 1)], name=name, parent=k - 1, limits=limit)
+        for k, (name, limit) in enumerate(zip(NAMES, limits, strict=True))
+    )
+    return RobotTable(eom.ElasticArm(replace(planar, joints=joints, tools=())))
+
+
+class Stream:
+    """Setpoints with stamps through a loop; texts of what was found."""
+
+    def __init__(self, limits: tuple[Limits, ...] = (Limits(),) * 3, **settings: Any) -> None:
+        of = table(limits)
+        self.host = SetpointLoop(SetpointEvaluator(of.arm), of)
+        self.host.configure(limits="ignore", **settings)
+        self.now = 0
+
+    def say(self, stamp: int, state: Any) -> str:
+        """What is wrong with a setpoint that is answered, or an error with "in doubt: "."""
+        host = self.host
+        host.loop.rest()
+        for name, row in zip(STATE_NAMES, state, strict=True):
+            host.loop.given[name][:] = row
+        self.now += MS
+        return host.suspicion() if host.answer_given(stamp, self.now) & SUSPECT else ""
+
+    def last(self, stamps: list[int], states: Any) -> str:
+        """What was wrong with the last one."""
+        return [self.say(stamp, state) for stamp, state in zip(stamps, states, strict=True)][-1]
+
+
+def motion(count: int, dt: float = 1e-3, frequency: float = 5.0) -> tuple[list[int], np.ndarray]:
+    """Stamps, ns, and states (count, 5, 3) of sinusoids."""
+    t = dt * np.arange(count)[:, None]
+    w, phase, size = frequency * np.array([1.0, 1.3, 0.7]), np.array([0.1, 1.0, 2.0]), np.array([0.5, -0.8, 0.3])
+    states = np.stack([size * w**k * np.sin(w * t + phase + k * np.pi / 2) for k in range(5)], axis=1)
+    return [START + round(x * 1e9) for x in t[:, 0]], states
+
+
+def found_in(stamps: list[int], states: np.ndarray, **settings: Any) -> str:
+    return Stream(consistency_check="warn", **settings).last(stamps, states)
+
+
+# --- Consistency ------------------------------------------------------------------------
+
+
+@given(frequency=st.floats(0.2, 40.0), dt=st.sampled_from((5e-4, 1e-3, 4e-3, 0.01)), shift=st.floats(-3.0, 3.0))
+def test_motions_are_consistent_as_far_as_the_trapezoidal_rule_tells(frequency: float, dt: float, shift: float) -> None:
+    """Up to w dt = 0.52, where its error of (w dt)²/12 is 2 %; the same from messages in single precision."""
+    stamps, states = motion(120, dt, frequency)
+    states[:, 0] += shift
+    assert found_in(stamps, states, consistency_tolerance=0.1) == ""
+    assert found_in(stamps, states.astype(np.float32).astype(float), consistency_tolerance=0.1) == ""
+
+
+def test_rest_and_stamps_with_jitter_are_consistent() -> None:
+    stamps, states = motion(120)
+    jitter = np.random.default_rng(3).normal(size=120) * 5e4
+    assert found_in([s + round(j) for s, j in zip(stamps, jitter, strict=True)], states) == ""
+    states[:] = states[:1]
+    states[:, 1:] = 0.0
+    assert found_in(stamps, states) == ""
+
+
+BROKEN = {
+    "velocity in degrees": (
+        lambda x: x.__setitem__((slice(None), 1), np.degrees(x[:, 1])),
+        r"^velocity of \w+ \(and 2 more joints\) is 57.3 times the rate of position: degrees instead of radians, over",
+    ),
+    "position in degrees": (
+        lambda x: x.__setitem__((slice(None), 0), np.degrees(x[:, 0])),
+        r"is 0.01745 times the rate of position: degrees instead of radians before",
+    ),
+    "one sign": (
+        lambda x: x.__setitem__((slice(None), 1, 2), -x[:, 1, 2]),
+        r"^velocity of wrist is -1 times the rate of position: opposite sign, over 50 setpoints$",
+    ),
+    "scaled": (
+        lambda x: x.__setitem__((slice(None), 2), 1.5 * x[:, 2]),
+        r"^acceleration of \w+ \(and 2 more joints\) is 1.5 times the rate of velocity: scaled",
+    ),
+    "joints swapped": (
+        lambda x: x.__setitem__((slice(None), 1), x[:, 1][:, [1, 0, 2]]),
+        r"^velocity of (shoulder|elbow) \(and 1 more joint\) is not the rate of position, which is in the place of "
+        r"(elbow|shoulder): joints swapped",
+    ),
+    "fields swapped": (
+        lambda x: x.__setitem__((slice(None), [1, 2]), x[:, [2, 1]]),
+        r"^velocity of \w+ \(and 2 more joints\) is not the rate of position, which is in acceleration: fields swapped",
+    ),
+    "frozen position": (
+        lambda x: x.__setitem__((slice(None), 0), x[0, 0]),
+        r"^velocity of \w+ \(and 2 more joints\) is not the rate of position: it differs by 100 %",
+    ),
+    "no jerk": (
+        lambda x: x.__setitem__((slice(None), 3), 0.0),
+        r"^jerk of \w+ \(and 2 more joints\) is not the rate of acceleration: it differs by 100 %",
+    ),
+    "noise": (
+        lambda x: x.__setitem__((slice(None), 4), np.random.default_rng(1).normal(size=(60, 3)) * 500.0),
+        r"^snap of \w+ \(and 2 more joints\) is not the rate of jerk: it differs by",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", BROKEN)
+def test_a_fault_is_found_and_named(fault: str) -> None:
+    stamps, states = motion(60)
+    breaks, message = BROKEN[fault]
+    breaks(states)
+    text = found_in(stamps, states)
+    assert re.search(message, text), text
+
+
+def test_squares_of_large_numbers_do_not_overflow() -> None:
+    """A power of two rounds nothing; efforts of an arm at rest are linear in jerk and snap."""
+    stamps, states = motion(60)
+    states[:, :3] = 0.0
+    expected = found_in(stamps, states)
+    states[:, 3:] *= 2.0**800
+    assert expected.startswith("jerk of ") and found_in(stamps, states) == expected
+
+
+def test_stamps_that_do_not_advance_with_the_motion_are_named() -> None:
+    """Of a planner that advances by a fixed step and stamps by its clock, on a machine that does not hold the rate."""
+    stamps, states = motion(60)
+    slow = [12 * (stamp - stamps[0]) + stamps[0] for stamp in stamps]
+    text = "is 12 times the rate of position: scaled; or do stamps advance with the motion?, over 50 setpoints"
+    assert text in found_in(slow, states)
+    uneven = np.random.default_rng(7).exponential(0.012, size=60).clip(0.001, 0.09)
+    text = "is the rate of position for steps of 0.001 s, which stamps do not have: do stamps advance with the motion?"
+    assert text in found_in([stamps[0] + round(t * 1e9) for t in np.cumsum(uneven)], states)
+
+
+def test_only_the_orders_asked_for_are_checked() -> None:
+    stamps, states = motion(60)
+    states[:, 3:] = 0.0
+    assert found_in(stamps, states, consistency_order=2) == ""
+    assert found_in(stamps, states, consistency_order=3).startswith("jerk of ")
+
+
+def test_windows_end_at_pauses_and_a_good_one_ends_the_doubt() -> None:
+    stamps, states = motion(400)
+    stream = Stream(consistency_check="warn", consistency_window=50)
+    wrong = states.copy()
+    wrong[:, 1] *= 2
+    stream.last(stamps[:40], wrong[:40])
+    # After a pause of 160 ms.
+    assert stream.last(stamps[200:245], wrong[200:245]) == ""
+    assert stream.last(stamps[245:260], wrong[245:260]).startswith("velocity of ")
+    assert stream.last(stamps[260:370], states[260:370]) == ""
+    assert stream.host.suspicions["consistency"] > 0
+
+
+# --- Stamps -----------------------------------------------------------------------------
+
+
+def test_stamps() -> None:
+    stream, state = Stream(stamp_check="warn"), np.zeros((5, 3))
+    assert stream.say(5, state) == stream.say(7, state) == ""
+    assert stream.say(7, state) == "stamp repeated: the setpoint before has the same"
+    assert stream.say(8, state) == stream.say(0, state) == ""
+    refusing = Stream(stamp_check="refuse")
+    refusing.say(START, state)
+    text = "^in doubt: stamp goes back by 0.005 s: several publishers, or setpoints out of order$"
+    with pytest.raises(eom.DoubtfulSetpointError, match=text):
+        refusing.say(START - 5 * MS, state)
+    # It may also advance from one that went back before.
+    assert refusing.say(START - 4 * MS, state) == ""
+
+
+def test_without_stamps_jumps_and_consistency_are_not_known() -> None:
+    stream = Stream(
+        (Limits(velocity=1.0),) * 3, **dict.fromkeys(("stamp_check", "jump_check", "consistency_check"), "refuse")
+    )
+    states = np.random.default_rng(1).normal(size=(60, 5, 3))
+    assert stream.last([0] * 60, states) == ""
+    assert stream.host.suspicions == {"without stamp": 60}
+    assert stream.host.suspicion() == "setpoints without stamps, whose jumps and consistency are not known"
+
+
+# --- Jumps ------------------------------------------------------------------------------
+
+
+@given(data=st.data())
+def test_no_motion_within_limits_jumps(data: st.DataObject) -> None:
+    """Sinusoids whose rates reach the limits, at any times."""
+    w = data.draw(st.sampled_from((0.1, 1.0, 7.0, 100.0)))
+    t = np.sort(data.draw(st.tuples(st.floats(0.0, 10.0), st.floats(0.0, 10.0))))
+    states = [[w**k * np.sin(w * at + k * np.pi / 2) for k in range(5)] for at in t]
+    stream = Stream((Limits(velocity=w, acceleration=w**2, jerk=w**3),) * 3, jump_check="refuse")
+    # Drives hold the last command: time counts up to a tenth of a second.
+    if t[1] - t[0] <= 0.1:
+        for at, state in zip(t, states, strict=True):
+            assert stream.say(START + round(at * 1e9), np.tile(state, (3, 1)).T) == ""
+
+
+def test_a_jump_is_named_and_stays_one_after_a_pause() -> None:
+    limits = (Limits(velocity=2.0, acceleration=10.0), Limits(jerk=5.0), Limits())
+    before, after = np.zeros((5, 3)), np.zeros((5, 3))
+    after[0, 0], after[0, 1] = 0.5, 100.0
+    refused = pytest.raises(eom.DoubtfulSetpointError)
+    stream = Stream(limits, jump_check="refuse")
+    assert stream.say(START, before) == ""
+    with refused as error:
+        stream.say(START + MS, after)
+    assert str(error.value) == (
+        "in doubt: position of shoulder jumps by 0.5 within 0.001 s, the limit of velocity allows 0.004: start from "
+        "the commanded state, or deactivate and activate the node"
+    )
+    with pytest.raises(
+        eom.DoubtfulSetpointError, match=r"^in doubt: position of shoulder jumps by 0.5 within 60 s, the"
+    ):
+        stream.say(START + 60_000 * MS, after)
+    after[0, 0], after[2, 1] = 0.15, 1.0
+    with pytest.raises(
+        eom.DoubtfulSetpointError, match=r"acceleration of elbow jumps by 1 within 0.1 s, the limit of jerk"
+    ):
+        stream.say(START + 100 * MS, after)
+    assert stream.host.suspicions == {"jumps": 3} and stream.host.limits_rates
+    stream.host.loop.restart()
+    assert stream.say(START + 101 * MS, after) == ""
+    assert not Stream().host.limits_rates
+
+
+@pytest.mark.parametrize("limit", [0.0, 5e-324, 1.0, 1e308])
+@pytest.mark.parametrize("size", [1e307, 1e-308])
+def test_jumps_of_any_size_are_found(limit: float, size: float) -> None:
+    """Also with the limit zero, and where a difference of numbers overflows."""
+    state = np.zeros((5, 3))
+    state[0] = size
+    stream = Stream(
+        (Limits(), Limits(velocity=limit or None), Limits()) if limit else (Limits(),) * 3, jump_check="warn"
+    )
+    stream.say(START, -state)
+    text = stream.say(START + MS, state)
+    assert text.startswith("position of elbow jumps by") == (limit > 0 and 2 * size > limit * 2e-3)
+
+
+# --- All together -----------------------------------------------------------------------
+
+
+def test_each_check_is_ignored_reported_or_refused() -> None:
+    limits = (Limits(velocity=2.0),) * 3
+    state, away = np.zeros((5, 3)), np.zeros((5, 3))
+    away[0, 1] = 1.0
+    ignored = Stream(limits, stamp_check="warn")
+    assert ignored.last([MS, 2 * MS], [state, away]) == ""
+    warned = Stream(limits, stamp_check="warn", jump_check="warn")
+    assert warned.say(MS, state) == ""
+    assert warned.say(MS, away).startswith("position of elbow jumps by 1 within 0 s")
+    assert warned.say(2 * MS, away) == ""
+    assert warned.host.suspicions == {"stamps": 1, "jumps": 1}
+    refusing = Stream(limits, jump_check="refuse")
+    refusing.say(MS, state)
+    for stamp in (2 * MS, 10**9):
+        with pytest.raises(eom.DoubtfulSetpointError, match=r"^in doubt: position of elbow jumps by 1 within"):
+            refusing.say(stamp, away)
+
+
+def test_other_settings_may_change_between_two_setpoints() -> None:
+    """As before a setpoint of a tool, whose limits are others."""
+    stream = Stream((Limits(velocity=2.0),) * 3, jump_check="warn", stamp_check="warn")
+    state = np.zeros((5, 3))
+    stream.say(START, state)
+    stream.host.configure(limits="warn", command_lead=1e-3)
+    state[0, 1] = 1.0
+    assert stream.say(START + MS, state).startswith("position of elbow jumps by 1 within 0.001 s")
+    state[1, 0] = 3.0
+    assert stream.host.answer_given(START + MS, stream.now) == SUSPECT
+    stream.host.configure(limits="ignore", jump_check="ignore", stamp_check="ignore")
+    state[0, 1] = -1.0
+    assert stream.say(START + 2 * MS, state) == ""
+    stream.host.configure(jump_check="warn")
+    assert stream.say(START + 3 * MS, -state) == ""
+    assert EXCEEDS & SUSPECT == 0

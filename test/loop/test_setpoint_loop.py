@@ -1,0 +1,310 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Setpoint messages to the loop: what the reference refuses is refused with its words, what it answers has its bits."""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import replace
+from functools import cache
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from own_drives import with_drives
+from springs import EVERY_KIND, with_springs
+
+import eom_dynamics as eom
+from eom_dynamics.actuators import Actuator, Friction
+from eom_dynamics.exceptions import LimitError, StiffnessError
+from eom_dynamics.loop.robot_table import RobotTable
+from eom_dynamics.loop.setpoint_loop import SetpointLoop
+from eom_dynamics.messages.fields import BASE_SHAPE, STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
+from eom_dynamics.messages.setpoint_to_command import LIMIT_POLICIES, SetpointEvaluator
+from eom_dynamics.robot.model import Limits
+from eom_dynamics.states import EFFORT_NAMES, STATE_NAMES
+
+MS = 1_000_000
+START = 1_700_000_000_000 * MS
+RUBBING = Actuator(Friction(viscous=0.4, coulomb=0.2, static=0.3, presliding_distance=0.5))
+EFFORTS = Limits(effort=60.0)
+LIMITED = Limits(lower=-2.0, upper=2.0, velocity=3.0, acceleration=20.0, jerk=300.0, effort=60.0)
+
+
+def _robot(name: str) -> eom.Robot:
+    planar = eom.load_robot("planar_2r")
+    joints = {"damped": ("damped", "cubic"), "variable": ("variable", "linear"), "pairs": ("antagonistic_exponential",)}
+    match name:
+        case "complete":
+            return replace(eom.load_robot("sea_planar_2r"), rotor_model="complete")
+        case "drives":
+            return with_drives(with_springs(planar, EVERY_KIND["linear"], limits=LIMITED), "gravity", "friction")
+        case "damped":
+            springs = [EVERY_KIND[kind] for kind in joints[name]]
+            return with_springs(planar, *springs, rotor_inertia=0.5, actuator=RUBBING, limits=LIMITED)
+        case "variable" | "pairs":
+            return with_springs(planar, *(EVERY_KIND[kind] for kind in joints[name]), limits=EFFORTS)
+        case _:
+            return eom.load_robot(name)
+
+
+ROBOTS = ("planar_pr", "dual_arm", "complete", "drives", "damped", "variable", "pairs")
+
+
+@cache
+def table(name: str, moving_base: bool) -> RobotTable:
+    return RobotTable(eom.ElasticArm(_robot(name)), moving_base=moving_base)
+
+
+class Pair:
+    """The reference, and a loop of the same arm, to which the same messages come."""
+
+    def __init__(self, name: str, policy: str = "warn", lead: float = 0.0, *, moving_base: bool = True) -> None:
+        of = table(name, moving_base)
+        self.arm, self.policy, self.now = of.arm, policy, 7 * MS
+        self.reference = SetpointEvaluator(of.arm, moving_base=moving_base, lead=lead)
+        self.reference.clock = lambda: self.now
+        self.loop = SetpointLoop(SetpointEvaluator(of.arm, moving_base=moving_base, lead=lead), of)
+        self.loop.configure(limits=policy)
+
+    def carry(self, payload: eom.Payload, blend_time: float) -> None:
+        self.reference.payload.change(payload, blend_time)
+        self.loop.carry(payload, blend_time)
+
+    def say(self, message: Any, stamp: int) -> bool:
+        """Whether both answer a setpoint, alike; if not, both refuse it with the same words."""
+        self.now += MS
+        refused = None
+        try:
+            with np.errstate(all="ignore"):
+                expected = self.reference.evaluate(message, stamp=stamp, limit_policy=self.policy)
+        except eom.EomDynamicsError as error:
+            refused = type(error), str(error)
+        before = self.values()
+        if refused:
+            with pytest.raises(eom.EomDynamicsError) as error:
+                self.loop.answer(message, stamp, self.now)
+            assert refused == (error.type, str(error.value))
+            assert self.values() == before  # a refused setpoint changes nothing
+            return False
+        bits = self.loop.answer(message, stamp, self.now)
+        self.reference.commit()
+        assert bits == bool(expected.violations)
+        if expected.violations:
+            assert self.loop.violations() == expected.violations
+        motors = np.array([self.loop.loop.command[name] for name in MOTORS])
+        if self.policy == "clip":  # the torque at a voltage is found in another way
+            np.testing.assert_allclose(motors, expected.motors, rtol=1e-15)
+        else:
+            assert motors.tobytes() == expected.motors.tobytes()
+        for name, row in zip(STATE_NAMES, expected.state, strict=True):
+            assert self.loop.loop.setpoint[name].tobytes() == row.tobytes(), name
+        for name, row in zip(EFFORT_NAMES, expected.efforts, strict=True):
+            assert self.loop.loop.command[name].tobytes() == row.tobytes(), name
+        sent = expected.sent or (*expected.motors[[0, 1, 3]], *expected.efforts[:2])
+        if self.policy != "clip":
+            for name, values in zip(("drive_position", "drive_velocity", "drive_effort"), sent, strict=False):
+                assert self.loop.loop.sent[name].tobytes() == np.asarray(values).tobytes(), name
+        return True
+
+    def values(self) -> dict[str, bytes]:
+        loop = self.loop.loop
+        groups = {"setpoint": loop.setpoint, "command": loop.command, "sent": loop.sent}
+        return {f"{group} {name}": x.tobytes() for group, names in groups.items() for name, x in names.items()}
+
+
+MOTORS = ("motor_position", "motor_velocity", "motor_acceleration", "motor_effort")
+
+
+def doubles(values: Any) -> array[float]:
+    return array("d", np.ravel(values).tolist())
+
+
+def message(arm: eom.ElasticArm, state: Any = None, **changes: Any) -> Any:
+    """A setpoint; at rest at 0.1 without a state."""
+    n = arm.robot.n
+    rows = np.outer(np.eye(5)[0], np.full(n, 0.1)) if state is None else state
+    fields: dict[str, Any] = {name: doubles(row) for name, row in zip(STATE_FIELDS, rows, strict=True)}
+    fields |= {name: np.zeros((0, 6)) for name in WRENCH_FIELDS} | {name: array("d") for name in STIFFNESS_FIELDS}
+    fields |= {"joint_names": [], "base": []} | changes
+    return SimpleNamespace(**fields)
+
+
+# --- What is refused ------------------------------------------------------------------------
+
+NAN, REST = float("nan"), np.zeros((7, 3))
+UPRIGHT = np.vstack([REST[:4], [[0.0, 0.0, 9.81]], REST[:2]])
+WRENCH = np.zeros((1, 6))
+
+BAD: dict[str, tuple[str, dict[str, Any], type[eom.EomDynamicsError], str]] = {
+    "no names": ("planar_pr", {"joint_names": ["a", "b"]}, eom.StateError, "no joint 'a'"),
+    "one name": ("planar_pr", {"joint_names": ["slide"]}, eom.StateError, "^joint_names: joint 'hinge' missing"),
+    "too few numbers": ("planar_pr", {"velocity": doubles([0.0])}, eom.StateError, "velocity has 1 entries"),
+    "too many numbers": ("planar_pr", {"snap": doubles([0.0] * 3)}, eom.StateError, "snap has 3 entries"),
+    "no position": ("planar_pr", {"position": doubles([])}, eom.StateError, "position has 0 entries"),
+    "nan": ("planar_pr", {"jerk": doubles([0.0, NAN])}, eom.StateError, r"^jerk\[1\] .*is nan"),
+    "infinite": ("planar_pr", {"position": doubles([np.inf, 0.0])}, eom.StateError, r"^position\[0\] .*is inf"),
+    "two wrenches": ("planar_pr", {"wrench": np.zeros((2, 6))}, eom.StateError, "^wrench has 2 entries, "),
+    "one wrench of two": ("dual_arm", {"wrench": WRENCH}, eom.StateError, "must have 2 .one for each tool. or none"),
+    "a wrench that is nan": ("planar_pr", {"wrench_rate": WRENCH * NAN}, eom.StateError, "wrench_rate.*is nan"),
+    "one stiffness": ("variable", {"stiffness": doubles([300.0])}, StiffnessError, "stiffness has 1 entries"),
+    "stiffness of nan": ("variable", {"stiffness": doubles([NAN, 1.0])}, StiffnessError, "stiffness.*is nan"),
+    "rates alone": ("variable", {"stiffness_rate": doubles([1.0, 1.0])}, StiffnessError, "^stiffness is empty, but"),
+    "negative stiffness": ("variable", {"stiffness": doubles([-5.0, 1.0])}, StiffnessError, "stiffness"),
+    "a slack spring": ("pairs", {"stiffness": doubles([1e-3, 1e-3])}, StiffnessError, "stiffness"),
+    "two bases": ("planar_pr", {"base": [UPRIGHT] * 2}, eom.StateError, "base has 2 entries, must have one or none"),
+    "a base that is nan": ("planar_pr", {"base": [UPRIGHT * NAN]}, eom.StateError, r"^base\[0\].* is nan"),
+    "a base in free fall": ("planar_pr", {"base": [REST]}, eom.StateError, r"^base\[0\].specific_force is zero"),
+    "a base of complete rotors": (
+        "complete",
+        {"base": [UPRIGHT]},
+        eom.StateError,
+        "complete rotor model has no moving",
+    ),
+    "overflow": (
+        "planar_pr",
+        {"velocity": doubles([1e200] * 2)},
+        eom.StateError,
+        "^numbers too large: effort of joint",
+    ),
+    "beyond any drive": ("drives", {"position": doubles([0.0, 1e307])}, eom.EomDynamicsError, "rad, not in degrees"),
+    "overflow of a drive": ("drives", {"velocity": doubles([0.0, 1e307])}, eom.StateError, "^numbers too large: "),
+    "degrees": (
+        "drives",
+        {"position": doubles([0.0, 30.0])},
+        eom.EomDynamicsError,
+        "angles are in rad, not in degrees",
+    ),
+    "fast": ("drives", {"velocity": doubles([9.0, 5.0])}, LimitError, "^exceeds limits: .*velocity 9 rad/s, limit 3"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_a_bad_setpoint_is_refused_as_by_the_reference(case: str) -> None:
+    name, changes, kind, text = BAD[case]
+    pair = Pair(name, "refuse")
+    assert pair.say(message(pair.arm), START)
+    with pytest.raises(kind, match=text):
+        pair.loop.answer(message(pair.arm, **changes), START + MS, pair.now)
+    assert not pair.say(message(pair.arm, **changes), START + MS)
+    assert pair.say(message(pair.arm), START + 2 * MS)
+
+
+def test_a_moving_base_is_refused_where_it_has_not_been_asked_for() -> None:
+    pair = Pair("planar_pr", moving_base=False)
+    assert not pair.say(message(pair.arm, base=[UPRIGHT]), START)
+    with pytest.raises(eom.StateError, match="set the parameter moving_base to true before the robot is loaded"):
+        pair.loop.answer(message(pair.arm, base=[UPRIGHT]), START, pair.now)
+
+
+def test_what_overflows_at_the_lead_alone_is_refused_by_its_name() -> None:
+    pair = Pair("planar_pr", lead=0.1)
+    large = message(pair.arm, snap=doubles([0.0, 1e300]))
+    with pytest.raises(eom.StateError, match=r"^numbers too large: effort of joint '.*' would be "):
+        pair.loop.answer(large, START, pair.now)
+    assert not pair.say(large, START)
+    still = Pair("planar_pr")
+    assert still.say(large, START)
+
+
+# --- Random streams -------------------------------------------------------------------------
+
+
+def random_message(arm: eom.ElasticArm, rng: np.random.Generator) -> Any:
+    """Mostly usable; now and then with names in another order, wrenches, stiffness, a base, or a fault."""
+    n, tools = arm.robot.n, len(arm.robot.tools)
+    state = rng.uniform(-1.0, 1.0, (5, n)) * rng.choice([0.01, 0.3, 1.0, 3.0]) * np.array([[1, 1, 3, 10, 30]]).T
+    changes: dict[str, Any] = {}
+    if rng.random() < 0.3:
+        changes["joint_names"] = rng.permutation(arm.robot.joint_names).tolist()
+    for field in WRENCH_FIELDS:
+        if rng.random() < 0.3:
+            changes[field] = rng.normal(size=(tools, 6))
+    if rng.random() < 0.5:
+        size = 10.0 ** rng.uniform(1, 3.5, n)
+        changes["stiffness"] = doubles(np.where(arm.variable | (rng.random(n) < 0.5), size, np.nan))
+        if rng.random() < 0.5:
+            changes["stiffness_rate"] = doubles(rng.normal(size=n))
+    if rng.random() < 0.3:
+        changes["base"] = [rng.normal(size=BASE_SHAPE)]
+    if rng.random() < 0.3:  # a fault
+        field = str(rng.choice([*STATE_FIELDS, *WRENCH_FIELDS, *STIFFNESS_FIELDS, "base", "joint_names"]))
+        bad = rng.choice([np.nan, np.inf, 1e200, 1e308, -1e305])
+        if field in STATE_FIELDS:
+            row = state[STATE_FIELDS.index(field)]
+            row[rng.integers(n)] = bad
+            if rng.random() < 0.2:
+                changes[field] = doubles(row[:-1])
+        elif field in WRENCH_FIELDS:
+            changes[field] = np.full((rng.integers(3), 6), bad)
+        elif field == "base":
+            changes[field] = [np.full(BASE_SHAPE, bad if rng.random() < 0.5 else 0.0)] * rng.integers(3)
+        elif field == "joint_names":
+            changes[field] = [*arm.robot.joint_names[1:], str(rng.choice(["", "nobody", arm.robot.joint_names[1]]))]
+        else:
+            changes[field] = doubles(np.full(rng.choice([n, n - 1]), bad))
+    return message(arm, state, **changes)
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+@given(seed=st.integers(0, 2**32 - 1), policy=st.sampled_from(LIMIT_POLICIES), lead=st.sampled_from([0.0, 2.5e-3]))
+def test_a_random_stream_is_answered_and_refused_as_by_the_reference(
+    name: str, seed: int, policy: str, lead: float
+) -> None:
+    rng, pair = np.random.default_rng(seed), Pair(name, policy, lead)
+    stamp = START
+    for k in range(30):
+        if k == 15 and name != "complete":
+            pair.carry(eom.Payload(2.0, [0.0, 0.1, 0.2], tool=pair.arm.robot.tools[-1].name), 0.0)
+        stamp += int(rng.choice([1, 1, 1, 10, 200, 0, -1])) * MS
+        pair.say(random_message(pair.arm, rng), stamp if rng.random() < 0.9 else 0)
+
+
+def test_a_payload_passes_to_the_next_one_as_in_the_reference() -> None:
+    """But for the rounding of its weights."""
+    pair, rng = Pair("dual_arm"), np.random.default_rng(2)
+    for k in range(200):
+        if k in (3, 60):
+            for tool in pair.arm.robot.tools[: 1 + k // 60]:
+                pair.carry(eom.Payload(1.0 + k / 60, [0.0, 0.02, 0.1], tool=tool.name), 0.1)
+        pair.now += MS
+        setpoint = message(pair.arm, rng.uniform(-1, 1, (5, pair.arm.robot.n)))
+        expected = pair.reference.evaluate(setpoint, stamp=START + k * MS)
+        pair.reference.commit()
+        pair.loop.answer(setpoint, START + k * MS, pair.now)
+        found = np.array([pair.loop.loop.command[name] for name in EFFORT_NAMES])
+        np.testing.assert_allclose(found, expected.efforts, rtol=0, atol=1e-12 * np.abs(expected.efforts).max())
+        assert pair.loop.loop.number("blending") == pair.reference.payload.blending
+    with pytest.raises(eom.RobotDescriptionError, match=r"^payload: dual_arm has no frame 'nobody'"):
+        pair.loop.carry(eom.Payload(1.0, tool="nobody"), 0.1)
+    with pytest.raises(eom.StateError, match=r"^blend_time must be from 0 to 60 s, is 61$"):
+        pair.loop.carry(eom.Payload(1.0, tool=pair.arm.robot.tools[0].name), 61.0)
+    assert pair.loop.loop.command["tau"].tobytes() == found[0].tobytes()
+
+
+def test_a_new_loop_of_the_same_arm_has_neither_payload_nor_settings() -> None:
+    pair = Pair("planar_pr", "refuse", 1e-3)
+    pair.carry(eom.Payload(2.0), 0.0)
+    assert pair.say(message(pair.arm), START) and pair.loop.evaluator.payload.present
+    heavy = pair.loop.loop.command["tau"].copy()
+    new = pair.loop.renewed()
+    assert not new.evaluator.payload.present and new.lead == 1e-3 and "limits" not in new.loop.settings
+    new.answer(message(pair.arm), START, pair.now)
+    assert np.any(np.abs(new.loop.command["tau"] - heavy) > 1.0)
+
+
+def test_motion_and_limits_of_what_is_followed() -> None:
+    pair = Pair("damped")
+    assert pair.loop.limits_rates and not pair.loop.moves
+    pair.say(message(pair.arm), START)
+    assert not pair.loop.moves
+    for changes in (
+        {"jerk": doubles([0.0, 1.0])},
+        {"wrench_rate": np.ones((1, 6))},
+        {"base": [UPRIGHT + np.eye(7, 3, -1)]},
+    ):
+        assert pair.say(message(pair.arm, **changes), START)
+        assert pair.loop.moves
+    assert not Pair("pairs").loop.limits_rates
