@@ -13,6 +13,7 @@ import numpy as np
 from ..arguments import option
 from ..arrays import Array
 from ..exceptions import EomDynamicsError
+from ..loop.settings import CHECK_POLICIES, DEFAULTS
 from ..messages.fields import MEASURED_FIELDS
 from ..messages.setpoint_to_command import LIMIT_POLICIES
 from ..spelling import hint
@@ -142,6 +143,24 @@ class MotorSource:
     delay: float | None = option(flag="--motor-delay", metavar="S")
 
 
+def node_parameter(text: str) -> tuple[str, Any]:
+    """Name and value of ``NAME=VALUE``, of a parameter of the node; raises ValueError for another text."""
+    name, _, value = text.partition("=")
+    known = {key: default for key, default in DEFAULTS._asdict().items() if key not in _OF_LOSSES}
+    if name not in known:
+        raise ValueError(f"must be NAME=VALUE of {', '.join(known)}, is {text!r}")
+    if isinstance(known[name], str) and value not in CHECK_POLICIES:
+        raise ValueError(f"{name} must be one of {', '.join(CHECK_POLICIES)}, is {value!r}")
+    try:
+        return name, type(known[name])(value)
+    except ValueError:
+        raise ValueError(f"{name} must be a number, is {value!r}") from None
+
+
+# Of when setpoints are lost, which the recorded commands say.
+_OF_LOSSES = ("on_setpoint_loss", "setpoint_timeout")
+
+
 @dataclass(frozen=True)
 class CommandOptions:
     """Parameters of the node, by their names there.
@@ -154,9 +173,11 @@ class CommandOptions:
             stiffness, all, or none.
         command_lead: time by which commands are ahead of setpoints, s; default: that of the recording, or else that of
             the robot's file; measured and planned motions: 0.
+        parameters: another parameter of the node on which commands depend, such as stop_duration.
     """
 
     effort_command: str = option("motor", choices=("motor", "joint"))
     limits: str = option("warn", choices=(*LIMIT_POLICIES, "fail"))
     hold_last_command: str = option("stiffness", choices=("stiffness", "always", "never"))
     command_lead: float | None = option(rule="not negative", metavar="S")
+    parameters: tuple[tuple[str, Any], ...] = option((), flag="--parameter", metavar="NAME=VALUE", parse=node_parameter)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -43,6 +43,11 @@ class Batch:
 
     def __len__(self) -> int:
         return len(self.stamps.recorded)
+
+    def __getitem__(self, rows: Any) -> Batch:
+        fields = {name: values[rows] for name, values in self.fields.items()}
+        measured = None if self.measured is None else self.measured[rows]
+        return replace(self, stamps=self.stamps[rows], fields=fields, measured=measured)
 
     def entries(self, field: str) -> int:
         """Number of entries of a field in each message."""

@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commands for recorded setpoints, computed as in the node but in batches.
-
-Setpoints that fail in a batch are evaluated one by one by :class:`.SetpointEvaluator`, which decides what is refused.
-"""
+"""Commands for recorded setpoints, by the control loop of the node, at the times at which they were recorded."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -16,13 +14,19 @@ from numpy.typing import NDArray
 from ...arrays import Array
 from ...bags import Bag, Topic
 from ...bags.layout import Stamps
-from ...elastic import DriveCommand, ElasticArm, Feedforward, LimitCheck, LimitViolation
+from ...codegen.floating_programs import IMU_NAMES
+from ...elastic import ElasticArm, Feedforward, LimitCheck, LimitViolation
+from ...elastic.drive_programs import DRIVE_NAMES, SENT_NAMES
 from ...elastic.limit_violations import MANY_TURNS, TURN
-from ...exceptions import LimitError
+from ...elastic.motor_programs import MOTOR_NAMES, STIFFNESS_NAMES
+from ...exceptions import LimitError, StateError
+from ...loop.control_loop import EXCEEDS, Refusal
+from ...loop.robot_table import RobotTable
+from ...loop.setpoint_loop import SetpointLoop
+from ...loop.settings import Status
 from ...messages.fields import (
     BASE_FIELD,
     COMMAND_FIELDS,
-    EFFORT_FIELDS,
     MOTOR_SETPOINT_FIELDS,
     STATE_FIELDS,
     STIFFNESS_FIELDS,
@@ -30,12 +34,13 @@ from ...messages.fields import (
 )
 from ...messages.joint_order import JointOrder, JointOrders
 from ...messages.payload_blend import read_payload
-from ...messages.setpoint_to_command import EvaluatedCommand, SetpointEvaluator, is_held, refusal_reason
-from ...messages.spatial import base_of_rows, force_is_unset
+from ...messages.setpoint_to_command import SetpointEvaluator, is_held, refusal_reason
+from ...messages.spatial import force_is_unset
+from ...states import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES
 from ..recording_options import CommandOptions, Sampling
 from .batch import Batch, Refusals
 from .joint_states import FitFigures
-from .sources import read_setpoints, recorded_payloads
+from .sources import read_setpoints, recorded_payloads, recorded_responses
 
 
 @dataclass(frozen=True)
@@ -48,7 +53,7 @@ class Commands:
         values: by COMMAND_FIELDS, each (N, n) or (N, m), in that order.
         motor_setpoint: by MOTOR_SETPOINT_FIELDS, each (N, m), in that order, in the units of the drives.
         effort_command: (N, n) or (N, m), in the robot's order.
-        held: (N,) whether a command repeats an earlier one, for a refused setpoint.
+        status: (N,) of :class:`.Status`; HELD for those that repeat an earlier one for a refused setpoint.
         lead: time after the setpoint of the motion that the commands are for, s.
         measured: (N, n) recorded efforts, or None.
     """
@@ -60,23 +65,12 @@ class Commands:
     values: dict[str, Array]
     motor_setpoint: dict[str, Array]
     effort_command: Array
-    held: NDArray[np.bool_]
+    status: NDArray[np.uint8]
     lead: float = 0.0
     measured: Array | None = None
 
     def __len__(self) -> int:
-        return len(self.held)
-
-    def __getitem__(self, rows: NDArray[np.intp]) -> Commands:
-        return replace(
-            self,
-            stamps=self.stamps[rows],
-            values={name: values[rows] for name, values in self.values.items()},
-            motor_setpoint={name: values[rows] for name, values in self.motor_setpoint.items()},
-            effort_command=self.effort_command[rows],
-            held=self.held[rows],
-            measured=None if self.measured is None else self.measured[rows],
-        )
+        return len(self.status)
 
 
 @dataclass
@@ -105,53 +99,38 @@ class ExceededLimits:
                 self.worst[key] = violation
 
 
-class _Rows:
-    """Commands of N setpoints, in the robot's order of joints and motors.
-
-    Attributes:
-        efforts, motors: (3, N, n) and (4, N, m), by EFFORT_FIELDS and MOTOR_FIELDS.
-        sent: in the units of drives; parts of those where the robot has none of its own.
-        good, held: (N,) which of them are computed, and which are refused, and answered with an earlier one.
-    """
-
-    def __init__(self, arm: ElasticArm, count: int) -> None:
-        n, m = arm.robot.n, len(arm.motor_names)
-        self.efforts, self.motors = np.empty((3, count, n)), np.empty((4, count, m))
-        position, velocity, _, effort = self.motors
-        self.sent = DriveCommand(position, velocity, effort, *self.efforts[:2])
-        if arm.converts:
-            self.sent = DriveCommand(*np.empty((3, count, m)), *np.empty((2, count, n)))
-        self.good, self.held = np.zeros((2, count), dtype=bool)
-
-    def command(self, rows: NDArray[np.intp]) -> Feedforward:
-        """The commands at some rows."""
-        return Feedforward(*self.efforts[:, rows], *self.motors[:, rows])
-
-
 class Evaluation:
     """Computes commands for one arm, and counts the setpoints that it refuses.
 
     Attributes:
         refusals: by reason.
         violations: of limits.
+        held: number of refused setpoints that are answered with the last good command.
         figures: errors of the fit to measured positions.
     """
 
     def __init__(self, arm: ElasticArm, options: CommandOptions | None = None, lead: float = 0.0) -> None:
         """Prepare for an arm; ``lead`` is that of the commands, s."""
-        self.arm, self.refusals, self.violations, self.figures = (
-            arm,
-            Refusals(),
-            ExceededLimits(),
-            FitFigures(arm.robot.n),
-        )
-        self._options, self._lead = options or CommandOptions(), lead
-        self._evaluator = SetpointEvaluator(arm, lead=lead)
+        self.arm, self.refusals, self.violations = arm, Refusals(), ExceededLimits()
+        self.figures, self.held = FitFigures(arm.robot.n), 0
+        self._options = options or CommandOptions()
+        self._host = SetpointLoop(SetpointEvaluator(arm, lead=lead), RobotTable(arm))
+        self._loop = loop = self._host.loop
+        self._host.configure(limits=self._options.limits, **dict(self._options.parameters))
+        # What is read after each cycle: the command, what is sent for it, and the command beyond limits.
+        names = (*EFFORT_NAMES, *MOTOR_NAMES)
+        self._vectors = [loop.command[name] for name in names]
+        self._vectors += [loop.sent[name] for name in (*DRIVE_NAMES, *SENT_NAMES)]
+        self._vectors += [loop.exceeded[name] for name in names]
+        self._ends = np.cumsum([len(vector) for vector in self._vectors])
         self._orders = JointOrders(arm)
         self._payloads: list[tuple[int, Any]] = []
-        self._one_by_one = arm.has_memory
         self._limits = LimitCheck(arm)
-        self._last: Commands | None = None
+        self._responses = np.empty((4, 0), dtype=np.int64)
+        # Time of the last of them that was computed, ns: setpoints that were refused meanwhile come after it.
+        self._responded = -(2**63)
+        # Frame, joint order and row of the last good command.
+        self._last: tuple[str, JointOrder, Array] | None = None
         # Least and largest positions, rad or m.
         self._least, self._most = np.full((2, arm.robot.n), [[np.inf], [-np.inf]])
         # Largest ratio to a limit, by reason of refusal.
@@ -163,43 +142,25 @@ class Evaluation:
         Arguments as of :func:`.sources.read_setpoints`.
         """
         self._payloads = recorded_payloads(bag, topic, self.refusals)
-        # Deflections with dampers, presliding friction, and payloads that change, go on from one setpoint to the next.
-        self._one_by_one |= bool(self._payloads)
+        self._responses = recorded_responses(bag, topic)
         for batch in read_setpoints(bag, topic, self.arm.robot, sampling, self.refusals, self.figures):
             yield batch, self.commands(batch)
 
     def commands(self, batch: Batch) -> Iterator[Commands]:
-        """Compute the commands of setpoints, in order, without those that are refused and not held."""
-        count, made = len(batch), _Rows(self.arm, len(batch))
-        order = None
-        try:
-            order = self._orders.of(batch.names)
-            if not self._one_by_one and self._lengths_fit(batch, order):
-                made.good = self._together(batch, order, made)
-        except Exception:
-            pass  # caused by one setpoint or by all; one by one shows which of them are good
-        for row in np.flatnonzero(~made.good).tolist():
-            try:
-                command = self._alone(batch, row)
-                made.efforts[:, row], made.motors[:, row] = command.efforts, command.motors
-                for values, own in zip(made.sent, command.sent or (), strict=command.sent is not None):
-                    values[row] = own
-                made.good[row] = True
-            except Exception as error:  # the node survives an internal error, too
-                reason = self._limits_reason(error) if isinstance(error, LimitError) else refusal_reason(error)
-                self.refusals.add(reason, int(batch.stamps.recorded[row]))
-                made.held[row] = is_held(error, self._options.hold_last_command)
-        first = int(np.argmax(made.good)) if made.good.any() else count
-        if made.held[:first].any() and self._last is not None:
-            # The last good command of an earlier batch, for refused setpoints of this one.
-            rows = np.flatnonzero(made.held[:first])
-            again, held = self._last[np.zeros(len(rows), dtype=np.intp)], np.ones(len(rows), dtype=bool)
-            yield replace(again, stamps=batch.stamps[rows], frame=batch.frame, held=held, measured=None)
-        if order is not None and first < count:
-            yield self._result(batch, order, made)
+        """Compute the commands of setpoints, in order, without those that are refused and not held, and between them
+        those of recorded responses to a loss.
+        """
+        recorded, stamps = batch.stamps.recorded, batch.stamps.header
+        cuts = {0, len(batch), *np.searchsorted(recorded, [time for time, _ in self._payloads]).tolist()}
+        cuts.update((np.flatnonzero(np.isin(stamps, self._responses[0])) + 1).tolist())
+        for start, end in pairwise(sorted(cuts)):
+            while self._payloads and self._payloads[0][0] <= recorded[start]:
+                self._take_payload(*self._payloads.pop(0))
+            yield from self._answers(batch[start:end])
+            yield from self._respond(self._responses[0] == stamps[end - 1])
 
     def far(self) -> list[str]:
-        """A line on the joint without limits that moves furthest, if that is over many turns; not of damped springs."""
+        """A line on the joint without limits that moves furthest, if that is over many turns."""
         n, limits = self.arm.robot.n, self._limits
         free = np.isinf(limits.lower[:n]) & np.isinf(limits.upper[:n]) & np.isfinite(limits.turn)
         moved = np.where(free, self._most - self._least, 0.0)
@@ -209,35 +170,119 @@ class Evaluation:
         turns = f"{self.arm.robot.joint_names[k]} moves over {moved[k] / TURN:.3g} turns"
         return [f"{turns}; if that was in degrees: angles must be in rad"]
 
-    def _limits_reason(self, error: LimitError) -> str:
-        """The reason without values, which differ from setpoint to setpoint; keeps the worst of them as its detail."""
-        reason = f"exceeds limits, most of all {error.worst}"
-        if error.ratio > self._worst_refused.get(reason, 0.0):
-            self._worst_refused[reason] = error.ratio
-            self.refusals.details[reason] = f" (at worst {error.numbers}); --limits warn computes commands all the same"
-        return reason
-
-    def _alone(self, batch: Batch, row: int) -> EvaluatedCommand:
-        stamp, recorded = int(batch.stamps.header[row]), int(batch.stamps.recorded[row])
-        while self._payloads and self._payloads[0][0] <= recorded:
-            self._take_payload(*self._payloads.pop(0))
-        self._evaluator.clock = lambda: recorded
-        command = self._evaluator.evaluate(batch.message(row), stamp=stamp, limit_policy=self._options.limits)
-        self._evaluator.commit()
-        if command.violations:
-            self.violations.add(command.violations, 1)
-        return command
-
     def _take_payload(self, recorded: int, message: Any) -> None:
         """Have a tool carry a payload from the next setpoint on, unless the node refused it."""
         try:
-            self._evaluator.payload.change(read_payload(message), message.blend_time)
+            self._host.carry(read_payload(message), message.blend_time)
         except Exception as error:
             reason = refusal_reason(error).removeprefix("payload: ")
             self.refusals.add(f"payload: {reason}", recorded)
 
-    def _lengths_fit(self, batch: Batch, order: JointOrder) -> bool:
-        n, tools = len(order.names), len(self.arm.robot.tools)
+    def _answers(self, batch: Batch) -> Iterator[Commands]:
+        """The commands of setpoints between which no payload changes."""
+        count, (recorded, stamps) = len(batch), (batch.stamps.recorded, batch.stamps.header)
+        times = np.stack([stamps, np.maximum(recorded, self._responded)])
+        readable, names, given = self._read(batch)
+        results = np.empty((count, self._ends[-1]))
+        good, held = np.zeros((2, count), dtype=bool)
+        ends, start = np.append(np.flatnonzero(~readable), count), 0
+        while start < count:
+            end, error = int(ends[np.searchsorted(ends, start)]), None
+            if end == start:
+                end, error = start + 1, self._error_of(batch.message(start))
+            else:
+                rows = slice(start, end)
+                codes = self._loop.answer(times[:, rows], names, given[rows], self._vectors, results[rows])
+                end = start + len(codes)
+                good[start:end] = codes <= 0
+                for k in range(start, end) if self._host.checks_consistency else ():
+                    self._host.remember(int(stamps[k]), self._states(given[k]))
+                self._exceed(given[start:end], results[start:end], (codes < 0) & (-codes & EXCEEDS > 0))
+                error = self._host.refusal(Refusal(codes[-1])) if codes[-1] > 0 else None
+            if error is not None:
+                reason = self._limits_reason(error) if isinstance(error, LimitError) else refusal_reason(error)
+                self.refusals.add(reason, int(recorded[end - 1]))
+                # During a stop, its commands are sent.
+                stops = self._loop.number("stopping")
+                held[end - 1] = is_held(error, self._options.hold_last_command) and not stops
+            start = end
+        # The last good command up to each row.
+        sources = np.maximum.accumulate(np.where(good, np.arange(count), -1))
+        before = np.flatnonzero(held & (sources < 0))
+        if len(before) and self._last is not None:
+            _, order, last = self._last
+            self.held += len(before)
+            yield self._commands(batch[before], order, np.repeat(last, len(before), axis=0), held[before])
+        kept = np.flatnonzero((good | held) & (sources >= 0))
+        if len(kept):
+            results, order = results[sources[kept]], self._host.order
+            self._last = batch.frame, order, results[-1:].copy()
+            self.held += int(held[kept].sum())
+            yield self._commands(batch[kept], order, results, held[kept])
+
+    def _respond(self, rows: NDArray[np.bool_]) -> Iterator[Commands]:
+        """The commands of some responses, at the times of the recorded ones."""
+        _, recorded, stamps, status = self._responses[:, rows]
+        self._responses = self._responses[:, ~rows]
+        if not len(stamps) or self._last is None:
+            return
+        loop, (frame, order, _) = self._loop, self._last
+        if status[0] == Status.RAMPING:
+            self._host.configure(on_setpoint_loss="ramp")
+            loop.lose()
+        else:
+            loop.stop()
+        results = np.empty((len(stamps), self._ends[-1]))
+        for k, stamp in enumerate(stamps.tolist()):
+            if -loop.update(stamp) & EXCEEDS:
+                self.violations.add(self._host.violations(self._host.state), 1)
+            status[k], results[k] = loop.status, np.concatenate(self._vectors)
+        self._last, self._responded = (frame, order, results[-1:].copy()), int(stamps[-1])
+        yield self._commands(Batch(Stamps(recorded, stamps), frame, [], {}), order, results, status)
+
+    def _error_of(self, message: Any) -> Exception:
+        """Why a message cannot be read."""
+        try:
+            self._host.read(message)
+        except Exception as error:  # the node survives an internal error, too
+            return error
+        return AssertionError("read as a message, and not as a row")
+
+    def _read(self, batch: Batch) -> tuple[NDArray[np.bool_], list[str], Array]:
+        """Which setpoints (N,) can be read, and their rows (N, …) of vectors of the loop, those of the state first."""
+        variable, loop, fields = self.arm.variable, self._loop, batch.fields
+        readable = np.zeros(len(batch), dtype=bool)
+        try:
+            self._host.order = order = self._orders.of(batch.names)
+        except StateError:
+            return readable, [], np.empty((len(batch), 0))
+        if not self._lengths_fit(batch):
+            return readable, [], np.empty((len(batch), 0))
+        on_base = batch.entries(BASE_FIELD) > 0
+        if on_base:
+            loop.table.prepare_base()
+        loop.rest(on_base=on_base)
+        vectors = {name: order.to_robot(fields[key]) for name, key in zip(STATE_NAMES, STATE_FIELDS, strict=True)}
+        for name, key in zip(WRENCH_NAMES, WRENCH_FIELDS, strict=True):
+            if batch.entries(key):
+                vectors[name] = fields[key].reshape(len(batch), -1)
+        if on_base:
+            base = np.moveaxis(fields[BASE_FIELD][:, 0], 1, 0)
+            vectors |= dict(zip((*IMU_NAMES[0], *IMU_NAMES[1]), base, strict=True))
+            readable |= force_is_unset(base)
+        readable = ~readable & np.isfinite(np.hstack([*vectors.values()])).all(axis=1)
+        for name, key in zip(STIFFNESS_NAMES, STIFFNESS_FIELDS, strict=True):
+            if batch.entries(key):
+                # Entries of other joints may be anything.
+                vectors[name] = np.where(variable, order.to_robot(fields[key]), loop.given[name])
+                readable &= np.isfinite(vectors[name]).all(axis=1)
+        moved = vectors["q"][readable]
+        self._least = np.minimum(self._least, np.min(moved, axis=0, initial=np.inf))
+        self._most = np.maximum(self._most, np.max(moved, axis=0, initial=-np.inf))
+        return readable, [*vectors], np.ascontiguousarray(np.hstack([*vectors.values()]))
+
+    def _lengths_fit(self, batch: Batch) -> bool:
+        n, tools = self.arm.robot.n, len(self.arm.robot.tools)
         stiffness = {batch.entries(name) for name in STIFFNESS_FIELDS}
         return (
             all(batch.entries(name) == n for name in STATE_FIELDS)
@@ -247,92 +292,40 @@ class Evaluation:
             and (batch.entries("stiffness") == n or stiffness == {0})
         )
 
-    def _together(self, batch: Batch, order: JointOrder, made: _Rows) -> NDArray[np.bool_]:
-        """Compute the commands of all setpoints whose numbers are finite; returns (N,) which are done."""
-        numbers = {name: values for name, values in batch.fields.items() if batch.entries(name)}
-        done = np.ones(len(batch), dtype=bool)
-        for values in numbers.values():
-            # Where stiffness is not commanded, an entry of it may be anything; the evaluator handles that one by one.
-            done &= np.isfinite(values).reshape(len(batch), -1).all(axis=1)
-        rows = slice(None) if done.all() else np.flatnonzero(done)
+    def _states(self, given: Array) -> Array:
+        """q to qdddd (…, 5, n) of rows of vectors."""
+        n = self.arm.robot.n
+        return given[..., : len(STATE_NAMES) * n].reshape(*given.shape[:-1], len(STATE_NAMES), n)
 
-        def given(fields: Sequence[str]) -> list[Array]:
-            """The fields, zero where they are empty; none where all are."""
-            shapes = [numbers[name].shape[1:] for name in fields if name in numbers]
-            return [numbers[name][rows] if name in numbers else np.zeros(shapes[0]) for name in fields if shapes]
+    def _exceed(self, given: Array, results: Array, over: NDArray[np.bool_]) -> None:
+        """Report limits that some commands exceed, before any clipping."""
+        if over.any():
+            states = list(np.moveaxis(self._states(given[over]), 1, 0))
+            command = Feedforward(*np.split(results[over], self._ends[:-1], axis=1)[-len(COMMAND_FIELDS) :])
+            self.violations.add(self._limits.violations(states, command), int(over.sum()))
 
-        states, stiffness = (list(map(order.to_robot, given(fields))) for fields in (STATE_FIELDS, STIFFNESS_FIELDS))
-        self._least = np.minimum(self._least, np.min(states[0], axis=0, initial=np.inf))
-        self._most = np.maximum(self._most, np.max(states[0], axis=0, initial=-np.inf))
-        one_tool = len(self.arm.robot.tools) == 1
-        wrench = [W[..., 0, :] if one_tool else W for W in given(WRENCH_FIELDS)]
-        bases = given([BASE_FIELD])
-        base = None
-        if bases:
-            vectors = np.moveaxis(bases[0][:, 0], 0, 1)
-            # The evaluator refuses these one by one.
-            done[rows] &= ~force_is_unset(vectors)
-            base = base_of_rows(vectors)
-        with np.errstate(all="ignore"):
-            command = self.arm.feedforward(
-                *states, wrench=wrench, commanded_stiffness=stiffness, base=base, lead=self._lead
-            )
-            made.efforts[:, rows], made.motors[:, rows] = command[: len(EFFORT_FIELDS)], command[len(EFFORT_FIELDS) :]
-            # Rows that were not computed hold anything.
-            done &= np.isfinite(made.efforts).all(axis=(0, 2)) & np.isfinite(made.motors).all(axis=(0, 2))
-            if self._limits.limited and self._options.limits != "ignore":
-                self._limit([x[done[rows]] for x in states], np.flatnonzero(done), made, done)
-            if self.arm.converts and done.any():
-                self._send([x[done[rows]] for x in states], np.flatnonzero(done), made, done)
-        return done
+    def _limits_reason(self, error: LimitError) -> str:
+        """The reason without values, which differ from setpoint to setpoint; keeps the worst of them as its detail."""
+        reason = f"exceeds limits, most of all {error.worst}"
+        if error.ratio > self._worst_refused.get(reason, 0.0):
+            self._worst_refused[reason] = error.ratio
+            self.refusals.details[reason] = f" (at worst {error.numbers}); --limits warn computes commands all the same"
+        return reason
 
-    def _send(self, states: list[Array], rows: NDArray[np.intp], made: _Rows, done: NDArray[np.bool_]) -> None:
-        """Compute what drives are sent for the commands at some rows, which are within limits, or clipped.
-
-        Those that overflow are marked as not done, to be refused.
-        """
-        later = self.arm.ahead(self._lead, *states)[0] if self._lead else states
-        for values, own in zip(made.sent, self.arm.drive_command(made.command(rows), *later[:3]), strict=True):
-            values[rows] = own
-            done[rows] &= np.isfinite(own).all(axis=1)
-
-    def _limit(self, states: list[Array], rows: NDArray[np.intp], made: _Rows, done: NDArray[np.bool_]) -> None:
-        """Report or clip the commands at some rows that exceed limits, or mark them as not done, to be refused."""
-        command = made.command(rows)
-        over = self._limits.violated(np.concatenate((*states, *command), axis=1))
-        if not over.any():
-            return
-        refused = over if self._options.limits == "refuse" else over & self._limits.far(states[0]).any(axis=1)
-        if refused.any():
-            # The evaluator says why, one by one.
-            done[rows[refused]] = False
-            self._limit([x[~refused] for x in states], rows[~refused], made, done)
-            return
-        self.violations.add(self._limits.violations(states, command), int(over.sum()))
-        if self._options.limits == "clip":
-            clipped = self._limits.clipped(Feedforward(*(x[over] for x in command)))
-            made.efforts[0, rows[over]], made.motors[-1, rows[over]] = clipped.tau, clipped.motor_effort
-
-    def _result(self, batch: Batch, order: JointOrder, made: _Rows) -> Commands:
-        """The commands from the first good one on, with held ones between them."""
-        # The last good command up to each row.
-        sources = np.maximum.accumulate(np.where(made.good, np.arange(len(batch)), -1))
-        kept = np.flatnonzero((made.good | made.held) & (sources >= 0))
-        values = (*order.to_message(made.efforts), *order.motors_to_message(made.motors))
-        everything = Commands(
+    def _commands(self, batch: Batch, order: JointOrder, results: Array, status: NDArray[Any]) -> Commands:
+        """The commands for setpoints, in an order of joints; a status is that of those that are held, too."""
+        vectors = np.split(results, self._ends[:-1], axis=1)
+        efforts, motors, drives, sent = vectors[:3], vectors[3:7], vectors[7:10], vectors[10]
+        values = (*map(order.to_message, efforts), *map(order.motors_to_message, motors))
+        return Commands(
             batch.stamps,
             batch.frame,
             tuple(order.names),
             tuple(order.motor_names),
             dict(zip(COMMAND_FIELDS, values, strict=True)),
-            {name: order.motors_to_message(getattr(made.sent, name)) for name in MOTOR_SETPOINT_FIELDS},
-            made.sent.effort if self._options.effort_command == "motor" else made.sent.joint_effort,
-            made.held,
-            self._lead,
+            dict(zip(MOTOR_SETPOINT_FIELDS, map(order.motors_to_message, drives), strict=True)),
+            drives[-1] if self._options.effort_command == "motor" else sent,
+            status.astype(np.uint8),
+            self._host.lead,
             batch.measured,
         )
-        self._last = everything[np.flatnonzero(made.good)[-1:]]
-        if len(kept) == len(batch) and not made.held.any():
-            return everything
-        measured = None if batch.measured is None else batch.measured[kept]
-        return replace(everything[sources[kept]], stamps=batch.stamps[kept], held=made.held[kept], measured=measured)

@@ -88,7 +88,7 @@ class Job:
             "version": __version__,
             "topic": self.topic,
             "format": self.format,
-            "options": asdict(self.options),
+            "options": asdict(self.options) | {"parameters": dict(self.options.parameters)},
             "cutoff": self.sampling.cutoff,
             "rate": self.sampling.rate,
             "against": self.against,

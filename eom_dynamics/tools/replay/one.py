@@ -96,7 +96,6 @@ def replay_bag(job: Job, progress: Callable[[float], None] | None = None) -> Rep
                 for commands in computed:
                     write(commands)
                     report.commands += len(commands)
-                    report.held += int(commands.held.sum())
                     recorded = commands.stamps.recorded
                     first, last = min(first, int(recorded.min())), max(last, int(recorded.max()))
                     if job.against and commands.measured is not None:
@@ -111,7 +110,7 @@ def replay_bag(job: Job, progress: Callable[[float], None] | None = None) -> Rep
                 remedy = f"; it may be in {', '.join(others)}: --topic {others[0]}" if others else ""
                 raise BagError(f"{job.bag}: topic {topic.name} has no recorded effort to compare with{remedy}")
             report.seconds = (last - first) * 1e-9
-            report.damage = bag.damage
+            report.damage, report.held = bag.damage, evaluation.held
             report.exceeded = evaluation.violations.lines()
             report.warnings += evaluation.far()
             if figures.count:

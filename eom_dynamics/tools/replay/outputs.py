@@ -101,9 +101,8 @@ def _bag_sink(folder: Path, job: Job, topic: str) -> Iterator[_Sink]:
 
 def _messages(commands: Commands, layouts: dict[tuple[Any, ...], list[Layout]]) -> list[Bytes]:
     """Serialise commands as messages (N, size) of each of :func:`output_topics`; ``layouts`` are kept from before."""
-    held = commands.held[:, np.newaxis]
-    # STATUS_HELD is 1.
-    single = {"held": held, "status": held.astype(np.uint8), "command_lead": np.full(held.shape, commands.lead)}
+    status = commands.status[:, np.newaxis]
+    single = {"held": status != 0, "status": status, "command_lead": np.full(status.shape, commands.lead)}
     header, motors = {"frame_id": commands.frame}, commands.motor_names
     kinds: list[tuple[str, dict[str, Any], dict[str, NDArray[Any]]]] = [
         (COMMAND, {"header": header, "joint_names": commands.joint_names, "motor_names": motors}, commands.values),
@@ -144,7 +143,7 @@ def _table_sink(file: Path, robot: Robot, motor_names: tuple[str, ...]) -> Itera
 
     def write(commands: Commands) -> None:
         values: list[Any] = [commands.stamps.recorded, commands.stamps.header, [commands.frame] * len(commands)]
-        values.append(commands.held)
+        values.append(commands.status != 0)
         for field, names in names_of.items():
             there = commands.joint_names if field in EFFORT_FIELDS else commands.motor_names
             values += list(np.ascontiguousarray(commands.values[field][:, [there.index(name) for name in names]].T))

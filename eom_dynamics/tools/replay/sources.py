@@ -12,11 +12,13 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...bags import Bag, BagError, Topic
 from ...bags.layout import Stamps, read_blocks, read_messages
 from ...bags.types import COMMAND, JOINT_STATE, JOINT_TRAJECTORY, PAYLOAD, SETPOINT
 from ...exceptions import StateError, TrajectoryError
+from ...loop.settings import Status
 from ...messages.fields import BASE_FIELD, BASE_SHAPE, STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
 from ...messages.joint_order import JointOrder
 from ...messages.trajectories import read_points, read_positions, read_times
@@ -73,6 +75,26 @@ def recorded_payloads(bag: Bag, topic: Topic, refusals: Refusals) -> list[tuple[
     for other in _beside(bag, topic, PAYLOAD):
         payloads += read_messages(bag, other, lambda why, time: refusals.add(f"payload cannot be read: {why}", time))
     return sorted(payloads, key=lambda pair: pair[0])
+
+
+def recorded_responses(bag: Bag, topic: Topic) -> NDArray[np.int64]:
+    """Recorded commands in the namespace of setpoints, with stamps, that respond to a loss of them, or to a stop.
+
+    Returns:
+        (4, N): stamp of the last answer to a setpoint before, time of recording, stamp, all ns, and status.
+    """
+    parts = [np.empty((3, 0), dtype=np.int64)]
+    for other in _beside(bag, topic, COMMAND) if topic.type == SETPOINT else ():
+        for block in read_blocks(bag, other, lambda reason, time: None):
+            stamps, status = block.stamps(), block.numbers("status")[:, 0].astype(np.int64)
+            parts.append(np.stack([stamps.recorded, stamps.header, status]))
+    recorded, stamp, status = np.hstack(parts)
+    # Commands that are held are part of a response after others of one; else they answer a refused setpoint.
+    place = np.arange(len(status))
+    kind = status[np.maximum.accumulate(np.where(status != Status.HELD, place, 0))]
+    responds = np.isin(kind, (Status.STOPPING, Status.RAMPING))
+    after = stamp[np.maximum.accumulate(np.where(responds, 0, place))]
+    return np.stack([after, recorded, stamp, status])[:, responds & (after != 0)]
 
 
 def _beside(bag: Bag, topic: Topic, kind: str) -> list[Topic]:

@@ -33,8 +33,7 @@ from eom_dynamics.trajectory import paper_motion, rest_to_rest
 
 NAMES = load_robot("planar_2r").joint_names
 STATES = np.array(paper_motion(2).derivatives(np.arange(50) * 1e-3))
-FAST = {"type": "linear", "stiffness": 500.0}
-SLOW = {"type": "damped", "stiffness": 500.0, "damping": 20.0}
+SPRING = {"type": "linear", "stiffness": 500.0}
 PROCESSES = multiprocessing.get_context("forkserver")
 
 
@@ -49,16 +48,15 @@ def make(path: Path, seed: int = 0) -> Path:
     return write_bag(path, {"/setpoint": (SETPOINT, setpoints(NAMES, STATES + 0.01 * seed))})
 
 
-def long_bag(path: Path, count: int = 2100) -> Path:
-    """A bag at 1 kHz that is read in more than one block."""
+def long_bag(path: Path, count: int = 10_000) -> Path:
+    """A bag at 1 kHz that is read in many blocks, which leaves time to break off a replay."""
     path.mkdir(parents=True)
     write_setpoints(path, rest_to_rest([0.0, 0.0], [1.0, -1.0], (count - 1) * 1e-3), NAMES, 1000.0)
     return path
 
 
-def robot(folder: Path, *, slow: bool) -> str:
-    """A robot in a file; a slow one's commands are computed one by one, which leaves time to break off a replay."""
-    return robot_file(folder, SLOW if slow else FAST)
+def robot(folder: Path) -> str:
+    return robot_file(folder, SPRING)
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -101,7 +99,7 @@ def test_a_process_that_is_killed_ends_the_others_and_resume_goes_on(tmp_path: P
     broken.parent.mkdir()
     broken.write_bytes(b"none")
     bags = [broken, long_bag(tmp_path / "in/0"), make(tmp_path / "in/1")]
-    jobs = [Job(bag, tmp_path / "out" / bag.stem, robot(tmp_path, slow=True), folder=tmp_path / "out") for bag in bags]
+    jobs = [Job(bag, tmp_path / "out" / bag.stem, robot(tmp_path), folder=tmp_path / "out") for bag in bags]
 
     def kill(fractions, done) -> None:
         """Kill the process that is at the long bag; Ctrl-C, which reaches all processes of a terminal, it ignores."""
@@ -125,7 +123,7 @@ def test_a_process_that_is_killed_ends_the_others_and_resume_goes_on(tmp_path: P
 
 def test_an_interrupted_command_leaves_nothing_half_written_and_is_resumed(tmp_path: Path) -> None:
     bags = [make(tmp_path / "in/0"), long_bag(tmp_path / "in/1"), make(tmp_path / "in/2", 2)]
-    jobs = [Job(bag, tmp_path / "out" / bag.name, robot(tmp_path, slow=True), folder=tmp_path / "out") for bag in bags]
+    jobs = [Job(bag, tmp_path / "out" / bag.name, robot(tmp_path), folder=tmp_path / "out") for bag in bags]
 
     def interrupt(fractions, done) -> None:
         if done and any(0 < fraction < 1 for fraction in fractions):
@@ -138,7 +136,7 @@ def test_an_interrupted_command_leaves_nothing_half_written_and_is_resumed(tmp_p
 
     outcomes = replay_bags(jobs, processes=2, resume=True)
     assert [outcome.done_before for outcome in outcomes] == [True, False, False]
-    assert [outcome.report.commands for outcome in outcomes] == [50, 2100, 50]
+    assert [outcome.report.commands for outcome in outcomes] == [50, 10_000, 50]
     assert (tmp_path / "out/0/metadata.yaml").stat().st_mtime_ns == stamp
     assert outputs(tmp_path / "out") == ["0", "1", "2", "replayed.jsonl"]
 
@@ -170,10 +168,10 @@ def test_an_output_that_exists_is_kept_replaced_or_refused(tmp_path: Path, kind:
 
 
 def test_contents_decide_what_is_resumed_and_paths_do_not(tmp_path: Path) -> None:
-    job = Job(make(tmp_path / "in"), tmp_path / "out", robot(tmp_path, slow=False))
+    job = Job(make(tmp_path / "in"), tmp_path / "out", robot(tmp_path))
     report = replay_bag(job)
     (tmp_path / "elsewhere").mkdir()
-    moved = replace(job, robot=robot(tmp_path / "elsewhere", slow=False), bag=(tmp_path / "in").rename(tmp_path / "b"))
+    moved = replace(job, robot=robot(tmp_path / "elsewhere"), bag=(tmp_path / "in").rename(tmp_path / "b"))
     (kept,) = replay_bags([moved], resume=True)
     assert kept.done_before and kept.report == report
     written = (job.output / "out.mcap").rename(tmp_path / "taken_out")
@@ -207,7 +205,7 @@ def test_lines_of_the_manifest_that_are_cut_off_do_not_count(tmp_path: Path) -> 
 
 
 def test_processes_end_with_the_one_that_started_them(tmp_path: Path) -> None:
-    job = Job(long_bag(tmp_path / "in"), tmp_path / "out/0", robot(tmp_path, slow=True))
+    job = Job(long_bag(tmp_path / "in"), tmp_path / "out/0", robot(tmp_path))
     command = PROCESSES.Process(target=replay_bags, args=([job],), kwargs={"processes": 1})
     command.start()
     wait_for(lambda: list((tmp_path / "out").glob(".eom_dynamics-*/files/*/*.mcap")))

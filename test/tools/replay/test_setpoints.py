@@ -37,10 +37,11 @@ from eom_dynamics.bags import BagError
 from eom_dynamics.exceptions import LimitError, RobotDescriptionError, StateError, StiffnessError
 from eom_dynamics.messages.fields import COMMAND_FIELDS, WRENCH_FIELDS
 from eom_dynamics.messages.setpoint_to_command import SetpointEvaluator
-from eom_dynamics.tools.recording_options import CommandOptions
+from eom_dynamics.tools.recording_options import CommandOptions, node_parameter
 from eom_dynamics.tools.replay.batch import Refusals
 from eom_dynamics.tools.replay.job import Job
 from eom_dynamics.tools.replay.one import replay_bag
+from eom_dynamics.tools.replay.run import replay_bags
 from eom_dynamics.tools.report.read import read_records
 from eom_dynamics.tools.writing import FolderError
 from eom_dynamics.trajectory import paper_motion
@@ -109,7 +110,7 @@ def test_recorded_payloads_change_the_commands_as_in_the_node(tmp_path: Path) ->
         command = solver.evaluate(messages[k][1], stamp=START + k * STEP - 7)
         solver.commit()
         for name, values in command.fields().items():
-            np.testing.assert_array_equal(getattr(found, name), values)
+            np.testing.assert_allclose(getattr(found, name), values, err_msg=name, **CLOSE)
     assert not solver.payload.present
     (shown,) = read_records(tmp_path / "in", ROBOT)
     efforts = [found.effort for _, found in read_bag(tmp_path / "out")["/arm/feedforward"]]
@@ -403,6 +404,37 @@ def test_many_turns_of_a_joint_without_limits_are_noted(tmp_path: Path) -> None:
     scale = 30.0 / np.ptp(STATES[0], axis=0)
     report, _ = replayed(tmp_path / "deg", setpoints(NAMES, STATES * scale))
     assert report.warnings == [f"{NAMES[0]} moves over 4.77 turns; if that was in degrees: angles must be in rad"]
+
+
+@pytest.mark.parametrize(
+    ("check", "k", "change", "reason"),
+    [
+        ("stamp_check=refuse", 20, lambda m: setpoint(START + 5 * STEP, NAMES, STATES[:, 20]), "in doubt: .*stamp"),
+        (
+            "consistency_check=refuse",
+            0,
+            lambda m: replace(m, velocity=m.velocity + 3.0),
+            "in doubt: velocity of joint_",
+        ),
+    ],
+)
+def test_parameters_of_the_node_are_its_checks_of_a_suspect_stream(
+    tmp_path: Path, check: str, k: int, change, reason: str
+) -> None:
+    messages = setpoints(NAMES, STATES)
+    rows = slice(k, k + 1) if k else slice(None)
+    messages[rows] = [(time, change(message)) for time, message in messages[rows]]
+    options = CommandOptions(parameters=(node_parameter(check), node_parameter("consistency_window=5")))
+    report, _ = replayed(tmp_path, messages, options=options)
+    assert report.refusals.total and re.match(reason, report.refusals.ranked()[0][0])
+    (again,) = replay_bags([Job(tmp_path / "in", tmp_path / "out", "planar_2r", options=options)], resume=True)
+    assert again.done_before
+
+
+@pytest.mark.parametrize("text", ["setpoint_timeout=1", "stamp_check=always", "stop_duration=long", "stop_duration"])
+def test_parameters_that_the_node_would_refuse_are_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=text.partition("=")[0]):
+        node_parameter(text)
 
 
 def test_refusals_that_differ_in_numbers_alone_are_one() -> None:
