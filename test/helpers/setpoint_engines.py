@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scenes of setpoints, and the engines that answer them: the node in two ways, replay, and the loop in C++.
+"""Scenes of setpoints, and who answers them: hosts of the control loop, and its reference.
 
-An engine turns the cycles of a scene into rows: a status, then taud, taudd, and what drives are sent, in the robot's
-order, and the number of findings of plausibility checks. Where a cycle sends nothing, its row is that before; status -1
-is that of a stream that has not begun.
+Hosts are the node, in two ways, Python, a controller, and replay. Each turns the cycles of a scene into rows: a status,
+then taud, taudd, and what drives are sent, in the robot's order, and the number of findings of plausibility checks.
+Where a cycle sends nothing, its row is that before; status -1 is that of a stream that has not begun.
 """
 
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -18,18 +18,26 @@ from typing import Any, NamedTuple
 import numpy as np
 from bag_files import SETPOINT, STORE, header, read_bag, wrenches, write_bag
 from exported import succeed
+from reference.checks import Settings
+from reference.loop import Options, ReferenceLoop
 
 from eom_dynamics import ElasticArm, Robot
 from eom_dynamics.arrays import Array
+from eom_dynamics.codegen.floating_programs import IMU_NAMES
+from eom_dynamics.elastic.drive_programs import DRIVE_NAMES, SENT_NAMES
+from eom_dynamics.elastic.motor_programs import STIFFNESS_NAMES
 from eom_dynamics.exceptions import EomDynamicsError
 from eom_dynamics.export import generic_files, loop_library
+from eom_dynamics.loop.control_loop import ControlLoop
+from eom_dynamics.loop.robot_table import RobotTable
+from eom_dynamics.loop.serialized import LearnedShapes
+from eom_dynamics.loop.setpoint_loop import SetpointLoop
+from eom_dynamics.loop.settings import CHECK_POLICIES, LOSS_POLICIES, Status
 from eom_dynamics.messages.fields import BASE_FIELD, STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
 from eom_dynamics.messages.payload_blend import read_payload
 from eom_dynamics.messages.setpoint_to_command import LIMIT_POLICIES, SetpointEvaluator
 from eom_dynamics.messages.trajectories import write_spline
-from eom_dynamics.stream.compiled_stream import CompiledStream
-from eom_dynamics.stream.doubts import DOUBT_POLICIES, Doubts, DoubtSettings
-from eom_dynamics.stream.watchdog import LOSS_POLICIES, Settings, Watchdog
+from eom_dynamics.states import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES
 from eom_dynamics.tools.recording_options import CommandOptions
 from eom_dynamics.tools.replay.job import Job
 from eom_dynamics.tools.replay.one import replay_bag
@@ -76,7 +84,7 @@ STOPS = Spline.__new__(Spline)
 """The spline of an empty trajectory, which stops."""
 
 
-NO_CHECKS = DoubtSettings()
+NO_CHECKS = Settings()
 
 
 @dataclass(frozen=True)
@@ -87,8 +95,8 @@ class Scene:
         limits, lead, loss, jumps: parameters of the node: limits, command_lead, on_setpoint_loss, on_clock_jump.
         checks: plausibility checks of the stream.
         reverse: whether messages have the joints in reverse order.
-        rounding: by which numbers may differ.
-        lacks: engines that have no such scene, with the reason.
+        rounding: by which numbers of the reference may differ, and of hosts whose polynomials are compiled otherwise.
+        lacks: hosts that have no such scene, with the reason.
     """
 
     robot: Robot
@@ -97,7 +105,7 @@ class Scene:
     lead: float = 0.0
     loss: str = "none"
     jumps: str = "stop"
-    checks: DoubtSettings = NO_CHECKS
+    checks: Settings = NO_CHECKS
     reverse: bool = False
     rounding: float = 0.0
     lacks: Mapping[str, str] = field(default_factory=dict)
@@ -160,69 +168,82 @@ class NodeEngine:
         commands.count_listeners()
 
     def play(self, scene: Scene, *, compiled: bool) -> Array:
-        """Rows of a scene, by compiled calls where they take a setpoint, or field by field."""
-        from rclpy.parameter import Parameter
+        """Rows of a scene, by compiled calls for setpoints of one shape, or field by field."""
         from rclpy.time import Time
 
-        from eom_dynamics.ros.dynamics import supervision as supervision_module
-        from eom_dynamics.ros.dynamics import trajectory_player
-
         stream, clock = self.stream, self.node.get_clock()
+        player, supervision = stream.player, stream.supervision
         stream.end()
-        clock.set_ros_time_override(Time(nanoseconds=time_of(0)))
-        arm = ElasticArm(scene.robot)
-        evaluator = SetpointEvaluator(arm)
-        stream.on_parameter("limits", scene.limits)
-        stream.on_parameter("command_lead", scene.lead)
-        stream.take(evaluator, CompiledStream(evaluator) if compiled else None)
-        stream.closed = False
-        settings = Settings(scene.loss, TIMEOUT, stop_duration=STOP, ramp_duration=RAMP)
-        supervision = stream.supervision
-        supervision._watchdog, supervision._evaluator, supervision.on = Watchdog(arm, settings), evaluator, True
-        doubts = supervision._doubts = Doubts(arm, scene.checks)
-        stream._admit = supervision.admit
-        stream.player.stop("another scene", forget=True)
-        self.node.set_parameters([Parameter("on_clock_jump", value=scene.jumps)])
-        supervision_module.DoubtSettings = lambda *parameters: scene.checks
-        stream.player.lead = scene.lead
-        rows, silent = [], 0
+        self.node.trigger_deactivate()
+        host = SetpointLoop(SetpointEvaluator(ElasticArm(scene.robot)))
+        self._set_parameters(scene)
+        stream._shapes = LearnedShapes() if compiled else NoShapes()
+        clock.set_ros_time_override(Time(nanoseconds=time_of(-1)))
+        steady = time_of(-1)
+        supervision.clock.__init__(supervision.clock._read, lambda: steady)  # type: ignore[misc]  # others have it
+        supervision._publishers = lambda: 1
+        stream.take(host)
+        self.node.trigger_activate()
+        rows, before = [], None
         for k, (cycle, now) in enumerate(zip(scene.cycles, scene.times, strict=True)):
+            steady = time_of(k)
             clock.set_ros_time_override(Time(nanoseconds=now))
-            trajectory_player.time = SimpleNamespace(monotonic_ns=partial(time_of, k))
             self.sent.clear()
-            answered = stream.statistics.published
             if cycle.payload:
-                self._carry(evaluator, cycle.payload)
+                carry(host, cycle.payload)
             if cycle.spline is STOPS:
-                stream.player._tick()
-                stream.player.stop("an empty one")
-                stream._stop_unfinished("an empty one")
+                player._tick()
+                stream.end_trajectory("an empty one")
             elif cycle.spline:
                 with suppress(EomDynamicsError):
-                    stream.player.play(cycle.spline, cycle.begin or now, "", arm, lambda verdict: None)
+                    player.play(cycle.spline, cycle.begin or now, "", lambda verdict: None)
+            player._tick()
             if cycle.fields is not None:
-                message = STORE.serialize_cdr(setpoint_message(scene, k), SETPOINT)
-                stream.answer_bytes(bytes(message))
-            if stream.player.playing or stream.player.waiting:
-                stream.player._tick()
-            silent = 0 if stream.statistics.published > answered else silent + 1
-            if scene.loss != "none" and silent * PERIOD == round(TIMEOUT * 1e9) and not supervision.responding:
-                supervision._lose("silence")
-            elif stream.statistics.published == answered and supervision.responding:
-                supervision._tick_response()
-            # After a trajectory that was stopped, there are others.
-            found = sum(checks.counts.total() for checks in {doubts, supervision._doubts} if checks)
-            if self.sent:
-                rows.append(np.append(row_of(scene, *self.sent[-3:]), found))  # the last of commands in one cycle
-            else:
-                rows.append(np.append(rows[-1][:-1], found) if rows and rows[-1] is not None else None)
+                stream.answer_bytes(bytes(STORE.serialize_cdr(setpoint_message(scene, k), SETPOINT)))
+            supervision._observe()
+            supervision._tick_response()
+            before = self._row(scene, before)
+            rows.append(None if before is None else np.append(before, host.suspicions.total()))
         return filled(rows)
 
-    @staticmethod
-    def _carry(evaluator: SetpointEvaluator, carried: Carried) -> None:
-        with suppress(EomDynamicsError):  # a refused payload is not carried
-            evaluator.payload.change(read_payload(payload_message(carried)), carried.blend_time)
-            evaluator.prepare_payload()
+    def _row(self, scene: Scene, before: Array | None) -> Array | None:
+        """The last command of a cycle that does not repeat another one, or that before."""
+        commands = [row_of(scene, *self.sent[i : i + 3]) for i in range(0, len(self.sent), 3)]
+        fresh = [row for row in commands if row[0] != Status.HELD] or commands
+        return fresh[-1] if fresh else before
+
+    def _set_parameters(self, scene: Scene) -> None:
+        from rclpy.parameter import Parameter
+
+        values = settings_of(scene) | {"on_clock_jump": scene.jumps}
+        results = self.node.set_parameters([Parameter(name, value=value) for name, value in values.items()])
+        assert all(result.successful for result in results), results
+
+
+def settings_of(scene: Scene) -> dict[str, Any]:
+    """Settings of the loop."""
+    names = [f"{name}_check" for name in ("stamp", "jump", "consistency")]
+    names += [f"consistency_{name}" for name in ("tolerance", "window", "order")]
+    return dict(zip(names, scene.checks, strict=True)) | {
+        "limits": scene.limits,
+        "command_lead": scene.lead,
+        "on_setpoint_loss": scene.loss,
+        "setpoint_timeout": TIMEOUT if scene.loss != "none" else 0.0,
+        "stop_duration": STOP,
+        "ramp_duration": RAMP,
+    }
+
+
+def carry(host: Any, carried: Carried) -> None:
+    with suppress(EomDynamicsError):  # a refused payload is not carried
+        host.carry(read_payload(payload_message(carried)), carried.blend_time)
+
+
+class NoShapes(LearnedShapes):
+    """Learns nothing, so that all messages are read field by field."""
+
+    def learn(self, *_: Any) -> None:
+        pass
 
 
 class Publisher:
@@ -254,6 +275,66 @@ def filled(rows: Sequence[Array | None]) -> Array:
     return np.array([nothing if row is None else row for row in rows])
 
 
+# --- Python ---------------------------------------------------------------------------------
+
+
+def called(scene: Scene) -> Array:
+    """Rows of a scene by calls of the loop from Python."""
+    loop = ControlLoop(RobotTable(ElasticArm(scene.robot), moving_base=True))
+    loop.configure(**settings_of(scene))
+    rows: list[Array | None] = []
+    for k, (cycle, now) in enumerate(zip(scene.cycles, scene.times, strict=True)):
+        if cycle.payload:
+            carry(loop, cycle.payload)
+        if cycle.spline is STOPS:
+            loop.update(now)
+            loop.stop()
+        elif cycle.spline:
+            loop.send_trajectory(cycle.spline, cycle.begin or now)
+        if loop.plan(now, 1e-9 * PERIOD) == 0:
+            loop.play()
+        if cycle.fields is not None:
+            loop.rest(on_base=BASE_FIELD in cycle.fields)
+            for name, field_name in zip((*STATE_NAMES, *WRENCH_NAMES, *STIFFNESS_NAMES), FIELDS, strict=True):
+                if field_name in cycle.fields:
+                    loop.given[name][:] = np.ravel(cycle.fields[field_name])
+            for name, row in zip((*IMU_NAMES[0], *IMU_NAMES[1]), cycle.fields.get(BASE_FIELD, ()), strict=False):
+                loop.given[name][:] = row
+            loop.refer(time_of(k) if cycle.stamp is None else cycle.stamp)
+        loop.update(now, 1e-9 * PERIOD)
+        counts = ("suspect_stamps", "jumps", "inconsistent", "without_stamp")
+        sent = [loop.command[name] for name in EFFORT_NAMES[1:]]
+        sent += [loop.sent[name] for name in (*DRIVE_NAMES, SENT_NAMES[0])]
+        row = [[loop.number("status")], *sent, [sum(map(loop.number, counts))]]
+        rows.append(np.concatenate(row) if loop.number("valid") else None)
+    return filled(rows)
+
+
+# --- The reference --------------------------------------------------------------------------
+
+
+def referred(scene: Scene) -> Array:
+    """Rows of a scene by the reference."""
+    timeout = TIMEOUT if scene.loss != "none" else 0.0
+    options = (scene.limits, scene.lead, scene.loss, timeout, STOP, RAMP, scene.jumps, scene.checks, PERIOD)
+    reference = ReferenceLoop(ElasticArm(scene.robot), Options(*options))
+    rows: list[Array | None] = []
+    for k, (cycle, now) in enumerate(zip(scene.cycles, scene.times, strict=True)):
+        if cycle.payload:
+            carry(reference, cycle.payload)
+        message = None if cycle.fields is None else setpoint_message(scene, k)
+        stamp = time_of(k) if cycle.stamp is None else cycle.stamp
+        reference.cycle(now, message, stamp, cycle.spline, cycle.begin or now)
+        command, found = reference.command, reference.checks.counts.total()
+        if command is None:
+            rows.append(None)
+            continue
+        efforts, motors, sent = command.efforts, command.motors, command.sent
+        drives = [*sent[:4]] if sent else [motors[0], motors[1], motors[3], efforts[0]]
+        rows.append(np.concatenate([[reference.status], *efforts[1:], *drives, [found]]))
+    return filled(rows)
+
+
 # --- Replay ---------------------------------------------------------------------------------
 
 
@@ -276,7 +357,7 @@ def replayed(scene: Scene, file: Path, folder: Path) -> Array:
     return filled(rows)
 
 
-# --- The loop -------------------------------------------------------------------------------
+# --- A controller ---------------------------------------------------------------------------
 
 
 @cache
@@ -293,7 +374,7 @@ def loop_player(folder: Path) -> Path:
 
 
 def looped(scene: Scene, player: Path, folder: Path) -> Array:
-    """Rows of a scene from the loop of its robot."""
+    """Rows of a scene from the loop of a controller with the library of its robot."""
     robot, numbers = scene.robot, [np.int64(len(scene.cycles)).tobytes()]
 
     def write(*values: Any, kind: Any = np.int64) -> None:
@@ -323,7 +404,7 @@ def looped(scene: Scene, player: Path, folder: Path) -> Array:
     timeout = TIMEOUT if scene.loss != "none" else 0.0
     checks = scene.checks
     policies = LIMIT_POLICIES.index(scene.limits), LOSS_POLICIES.index(scene.loss), ("stop", "hold").index(scene.jumps)
-    settings = *policies, *map(DOUBT_POLICIES.index, checks[:3]), checks.window, checks.order
+    settings = *policies, *map(CHECK_POLICIES.index, checks[:3]), checks.window, checks.order
     settings += scene.lead, timeout, STOP, RAMP, checks.tolerance
     library = loop_library(robot, moving_base=any(BASE_FIELD in (cycle.fields or ()) for cycle in scene.cycles))
     succeed([player, library.path, folder / "scene", folder / "rows", *map(str, settings)], folder)

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plausibility checks of successive setpoints."""
+
+from collections import Counter
+from typing import NamedTuple
+
+import numpy as np
+
+from eom_dynamics.arrays import Array
+from eom_dynamics.loop.settings import FIELD_AT_REST, STAMP_JITTER
+from eom_dynamics.messages.setpoint_to_command import LONGEST_GAP
+
+GAP = round(LONGEST_GAP * 1e9)
+
+
+class Settings(NamedTuple):
+    """What to do with a suspect setpoint: ignore, warn or refuse; and of consistency."""
+
+    stamps: str = "ignore"
+    jumps: str = "ignore"
+    consistency: str = "ignore"
+    tolerance: float = 0.1
+    window: int = 50
+    order: int = 4
+
+
+class Finding(NamedTuple):
+    """What was found last, see eom::Finding: numbers of check, field and joint, how many joints, and measures."""
+
+    check: int = 0
+    field: int = 0
+    joint: int = 0
+    joints: int = 0
+    time: float = 0.0
+    step: float = 0.0
+    allowed: float = 0.0
+    difference: float = 0.0
+    factor: float = 0.0
+
+
+class Checks:
+    """Checks by limits of velocity, acceleration and jerk (3, n).
+
+    Attributes:
+        counts: findings by check.
+        finding: the last one.
+    """
+
+    def __init__(self, limits: Array, settings: Settings) -> None:
+        self.settings, self._limits = settings, limits
+        self.counts: Counter[str] = Counter()
+        self.finding = Finding()
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget all setpoints."""
+        self._stamp = self._back = self._answered = 0
+        self._state: Array | None = None
+        self._window: list[tuple[int, Array]] = []
+        self._verdict = Finding()
+
+    def judge(self, stamp: int, state: Array) -> str:
+        """Count what is wrong with a setpoint with a stamp, ns, 0 for none; the check that refuses it, or nothing."""
+        settings = self.settings
+        found = self._back_in_time(stamp) if settings.stamps != "ignore" else None
+        if found and self._count("stamps", settings.stamps, found):
+            return "stamps"
+        if not stamp:
+            if (settings.jumps, settings.consistency) != ("ignore", "ignore"):
+                self._count("without stamp", "warn", Finding(4))
+            return ""
+        found = self._jump(stamp, state) if settings.jumps != "ignore" and self._answered else None
+        if found and self._count("jumps", settings.jumps, found):
+            return "jumps"
+        if settings.consistency != "ignore":
+            found = self._inconsistent(stamp, state) if self._completes(stamp) else self._verdict
+            if found.check and self._count("consistency", settings.consistency, found):
+                self._add(stamp, state)  # until a window is consistent again
+                return "consistency"
+        return ""
+
+    def answered(self, stamp: int, state: Array) -> None:
+        """Record a setpoint that is followed."""
+        self._answered, self._state = stamp, state
+        if stamp:
+            self._stamp, self._back = stamp, 0
+            if self.settings.consistency != "ignore":
+                self._add(stamp, state)
+
+    def moved(self, state: Array) -> None:
+        """Record a command without a setpoint."""
+        self._state = state
+
+    def _count(self, check: str, policy: str, found: Finding) -> bool:
+        self.counts[check] += 1
+        self.finding = found
+        return policy == "refuse"
+
+    def _back_in_time(self, stamp: int) -> Finding | None:
+        """A stamp that repeats or goes back; it may advance from one that went back, as of a clock that was set."""
+        if not (stamp and self._stamp) or stamp > self._stamp:
+            return None
+        back, self._back = self._back, stamp
+        return None if back and stamp > back else Finding(1, time=1e-9 * (self._stamp - stamp))
+
+    def _jump(self, stamp: int, state: Array) -> Finding | None:
+        """A change that is larger than the limit of the next derivative allows."""
+        assert self._state is not None
+        dt = 1e-9 * (stamp - self._answered)
+        most = self._limits * (min(max(dt, 0.0), LONGEST_GAP) + STAMP_JITTER)
+        step = np.abs(state[:3] - self._state[:3])
+        with np.errstate(all="ignore"):
+            ratio = np.where(step > most, step / most, 0.0)
+        k, i = divmod(int(np.argmax(ratio)), ratio.shape[1])
+        return Finding(2, k, i, 0, dt, step[k, i], most[k, i]) if ratio[k, i] > 0 else None
+
+    def _follows(self, stamp: int) -> bool:
+        return bool(self._window) and 0 < stamp - self._window[-1][0] <= GAP
+
+    def _completes(self, stamp: int) -> bool:
+        return len(self._window) == self.settings.window and self._follows(stamp)
+
+    def _add(self, stamp: int, state: Array) -> None:
+        """Add to the window; the last setpoint of one is the first of the next."""
+        complete = self._completes(stamp)
+        if complete:
+            self._verdict = self._inconsistent(stamp, state)
+        if complete or not self._follows(stamp):
+            self._window = []
+        self._window.append((stamp, state))
+
+    def _inconsistent(self, stamp: int, state: Array) -> Finding:
+        """Compare changes D of fields with integrals S of the next ones.
+
+        Wrong is sum (D - S)² > tolerance² max(sum D², sum S²).
+        """
+        stamps, states = zip(*self._window, (stamp, state), strict=True)
+        dt, x, allowed = 1e-9 * np.diff(stamps)[:, np.newaxis, np.newaxis], np.array(states), self.settings.tolerance**2
+        unit = max(1.0, float(np.max(np.abs(x))))
+        x /= unit  # so that no square overflows
+        orders = self.settings.order
+        D, S = np.diff(x[:, :orders], axis=0), 0.5 * dt * (x[1:, 1:] + x[:-1, 1:])[:, :orders]
+        changes, integrals, differences = (np.sum(y**2, axis=0) for y in (D, S, D - S))
+        size = np.maximum(changes, integrals)
+        rest = FIELD_AT_REST * np.maximum(1.0 / unit, np.max(np.abs(x[:, :orders]), axis=0))
+        wrong = (differences > allowed * size) & (size > len(dt) * rest**2)
+        if not wrong.any():
+            return Finding()
+        # The worst joint of the lowest derivative that is wrong, since that spoils the next ones.
+        k = int(np.argmax(wrong.any(axis=1)))
+        miss = np.where(wrong[k], differences[k] / np.where(wrong[k], size[k], 1.0), 0.0)
+        i = int(np.argmax(miss))
+        factor = float(D[:, k, i] @ S[:, k, i] / changes[k, i]) if changes[k, i] else 0.0
+        rest_of = float(np.sum((S[:, k, i] - factor * D[:, k, i]) ** 2))
+        fits = rest_of <= allowed * max(integrals[k, i], factor**2 * changes[k, i])
+        joints = int(np.sum(wrong.any(axis=0)))
+        return Finding(3, k + 1, i, joints, difference=float(np.sqrt(miss[i])), factor=factor if fits else 0.0)

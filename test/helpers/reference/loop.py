@@ -1,0 +1,303 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The control loop of an arm, cycle by cycle, around :class:`.SetpointEvaluator`."""
+
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from eom_dynamics import ElasticArm, EomDynamicsError
+from eom_dynamics.arrays import Array
+from eom_dynamics.elastic import LimitCheck
+from eom_dynamics.elastic.drive_programs import DriveCommand
+from eom_dynamics.loop import settings as law
+from eom_dynamics.loop.settings import Status
+from eom_dynamics.messages.setpoint_to_command import Ahead, EvaluatedCommand, SetpointEvaluator
+from eom_dynamics.robot import Payload
+from eom_dynamics.trajectory import Spline
+from eom_dynamics.trajectory.rest_to_rest import falling
+from reference.checks import Checks, Settings
+from reference.stop import Flow, Stop, choose_stop
+from reference.take_over import Plan, commanded_later, plan_from, take_over
+
+
+class Options(NamedTuple):
+    """Settings of the loop, as there; the period of trajectories in ns."""
+
+    limits: str = "ignore"
+    lead: float = 0.0
+    on_loss: str = "none"
+    timeout: float = 0.0
+    stop_duration: float = law.DEFAULTS.stop_duration
+    ramp_duration: float = law.DEFAULTS.ramp_duration
+    on_clock_jump: str = "stop"
+    checks: Settings = Settings()
+    period: int = 1_000_000
+
+
+class Resting:
+    """At rest at once."""
+
+    duration = 0.0
+
+    def __init__(self, flow: Flow) -> None:
+        self._flow = flow
+
+    def at(self, s: float) -> Flow:
+        return self._flow
+
+
+class ReferenceLoop:
+    """Commands for setpoints and trajectories, and what is commanded without.
+
+    Attributes:
+        command: what is commanded; None before the first setpoint.
+        status: of the command.
+        checks: plausibility checks.
+    """
+
+    def __init__(self, arm: ElasticArm, options: Options) -> None:
+        self.arm, self.options = arm, options
+        self.evaluator = SetpointEvaluator(arm, lead=options.lead)
+        self.evaluator.clock = lambda: self._now
+        self.checks = Checks(LimitCheck(arm).rate_limits, options.checks)
+        self.command: EvaluatedCommand | None = None
+        self.status = Status.FRESH
+        self._timeout = round(options.timeout * 1e9)
+        self._now, self._age, self._started, self._fed = 0, 0, False, False
+        # Stamp of the command; time of the last setpoint that was followed, and since the one before, ns.
+        self._stamp = self._followed = self._interval = 0
+        # Whether setpoints are lost, or a trajectory was ended.
+        self._lost = self._held = False
+        self._stop: Stop | Resting | None = None
+        self._s, self._from_stamp = 0.0, 0
+        self._played: Plan | None = None
+        self._waiting: Plan | None = None
+        self._last_played = -(2**63)
+
+    def carry(self, payload: Payload, blend_time: float) -> None:
+        """Carry a payload from the next setpoint on; EomDynamicsError where it is refused."""
+        self.evaluator.payload.change(payload, blend_time)
+        self.evaluator.prepare_payload()
+
+    def cycle(
+        self, now: int, setpoint: Any = None, stamp: int = 0, spline: Spline | None = None, begin: int = 0
+    ) -> None:
+        """A cycle at a time, ns, with a setpoint message, and a spline that comes; one that is empty stops."""
+        step = max(now - self._now, 0) if self._started else 0
+        self._age += min(step, self._timeout // 2)
+        step = min(step, law.LONGEST_RESPONSE_STEP) * 1e-9
+        self._s += step
+        if self._started and (self._played or self._waiting):
+            self._follow_clock(now)
+        self._now, self._started = now, True
+        if spline is not None and not hasattr(spline, "t"):
+            if self._played:
+                self._begin_stop(Flow(self._played.at(now)))
+            self._waiting = None
+        elif spline is not None:
+            self._take(spline, begin or now)
+        elif self._waiting and now >= self._waiting.begin:
+            waiting, self._waiting = self._waiting, None
+            if waiting.planned:
+                self._play(waiting)
+            else:
+                self._take(waiting.spline, waiting.origin)
+        if self._played:
+            self._play_on(now)
+        elif setpoint is not None and self._follow(setpoint, stamp):
+            self._age, self._fed = 0, True
+            self._stop, self._lost, self._held = None, False, False
+            self._interval, self._followed = now - self._followed, now
+        else:
+            self._wait(step)
+
+    # --- Setpoints ----------------------------------------------------------------------
+
+    def _follow(self, message: Any, stamp: int) -> bool:
+        """Answer a setpoint; return whether it was not refused."""
+        before = self.status
+
+        def admit(stamp: int, state: Array) -> None:
+            if (self._lost or self._held) and not self._resumes(state[0]):
+                raise _FarError
+            if self.checks.judge(stamp, state):
+                raise _SuspectError
+
+        policy = self.options.limits
+        try:
+            command = self.evaluator.evaluate(message, stamp=stamp, limit_policy=policy, admit=admit)
+        except EomDynamicsError as error:
+            self.status = before if isinstance(error, _FarError) else Status.HELD
+            return False
+        self._send(command, stamp)
+        self.checks.answered(stamp, command.state)
+        return True
+
+    def _resumes(self, q: Array) -> bool:
+        """Whether a setpoint is near enough after a loss, or after the end of a trajectory."""
+        if self._lost and self.options.on_loss == "ramp":
+            return False
+        assert self.command is not None
+        return bool(np.all(np.abs(q - self.command.state[0]) <= law.DEFAULTS.resume_distance))
+
+    def _send(self, command: EvaluatedCommand, stamp: int) -> None:
+        self.evaluator.commit()
+        self.command, self._stamp, self.status = command, stamp, Status.FRESH
+
+    def _send_flow(self, flow: Flow, stamp: int, *, refusable: bool, ahead: Ahead | None = None) -> bool:
+        """Send the command for a flow; return whether it was not refused."""
+        policy = self.options.limits if refusable or self.options.limits == "clip" else "ignore"
+        order = self.evaluator.own_order
+        with suppress(EomDynamicsError):
+            self._send(self.evaluator.command(order, *flow, stamp=stamp, limit_policy=policy, ahead=ahead), stamp)
+            return True
+        self.status = Status.HELD
+        return False
+
+    # --- Without setpoints --------------------------------------------------------------
+
+    def _wait(self, step: float) -> None:
+        if 0 < self._timeout <= self._age and self._fed and not (self._stop or self._lost):
+            self._lost = True
+            self.status = Status.HELD
+            if self.options.on_loss in ("hold", "ramp"):
+                assert self.command is not None
+                self._begin_stop(Flow.of(self.command))
+        if self._stop:
+            self._come_to_rest(self._stop, step)
+        elif self._lost:
+            self.status = Status.HELD
+
+    def _begin_stop(self, flow: Flow) -> None:
+        """Begin a stop from a flow; without one that motors can realise, the last command remains."""
+        self._played = None
+        if self.command is not None:
+            stop, excess = choose_stop(self.arm, flow, self.command.payload, self.options.stop_duration)
+            self._rest_by(stop if np.isfinite(excess) else None)
+
+    def _rest_by(self, stop: Stop | Resting | None) -> None:
+        self._stop, self._s, self._from_stamp = stop, 0.0, self._stamp
+
+    def _come_to_rest(self, stop: Stop | Resting, step: float) -> None:
+        flow = stop.at(self._s)
+        stamp = self._from_stamp + round(self._s * 1e9) if self._from_stamp else 0
+        if not self._send_flow(flow, stamp, refusable=False):
+            self._s -= step
+            return
+        assert self.command is not None
+        self.checks.moved(flow.state)
+        ramps, end = self._lost and self.options.on_loss == "ramp", stop.duration
+        if ramps:
+            end = max(end, self.options.ramp_duration)
+            self.command = faded(self.command, *falling(self._s, self.options.ramp_duration))
+        self.status = Status.HELD if self._s >= end else Status.RAMPING if ramps else Status.STOPPING
+
+    # --- Trajectories -------------------------------------------------------------------
+
+    def _take(self, spline: Spline, origin: int) -> None:
+        """Plan a trajectory; play it, have it wait, or refuse it."""
+        now, t = self._now, 1e-9 * (self._now - origin)
+        if t > spline.end or (self._lost and self.options.on_loss == "ramp"):
+            return
+        period, command = 1e-9 * self.options.period, self.command
+        payload = command.payload if command else ()
+        plan: Plan | None
+        if self._played:
+            at = max(t, 0.0)
+            then = now + round(1e9 * (at - t))
+            late = self._played.at(then + round(1e9 * max(spline.start - at, 0.0)))
+            plan = take_over(self.arm, spline, at, self._played.at(then), late, period, payload)
+            plan = plan and plan._replace(origin=origin, begin=max(origin, now))
+        elif command is None:
+            plan = Plan(spline, origin, max(now, origin + round(1e9 * max(spline.start, 0.0))))
+            first, present = (spline.derivatives(x, 0)[0] for x in (spline.start, t))
+            if plan.begin <= now and np.any(np.abs(first - present) > law.DEFAULTS.start_tolerance):
+                return
+            plan = plan._replace(planned=plan.begin <= now)
+        elif origin > now:
+            plan = Plan(spline, origin, origin, planned=False)
+        else:
+            at = 0.0 if t < period else t
+            if self._stop:
+                present = self._stop.at(self._s + 1e-9 * ((now if at > 0 else origin) - now)).state
+            else:
+                age = (now if at > 0 else origin) - self._followed
+                present = commanded_later(command.state, age, self._interval)
+            plan = plan_from(self.arm, spline, at, t, present, period, payload)
+            plan = plan and plan._replace(origin=origin, begin=now)
+        if plan is None:
+            return
+        if plan.begin > now:
+            self._waiting = plan
+        else:
+            self._play(plan)
+
+    def _play(self, plan: Plan) -> None:
+        if not self._played:
+            self._last_played = -(2**63)
+        self._played, self._waiting, self._stop = plan, None, None
+        self._lost = self._held = False
+        self.checks.restart()
+
+    def _play_on(self, now: int) -> None:
+        plan = self._played
+        assert plan is not None
+        self._age = 0
+        if now <= self._last_played:  # a pause while the clock goes back a little
+            return
+        self._last_played = now
+        end = plan.origin + round(1e9 * plan.end)
+        ahead = Ahead(self.options.lead, plan.at(min(now + round(1e9 * self.options.lead), max(now, end))))
+        flow = Flow(plan.at(now))
+        if not self._send_flow(flow, now, refusable=True, ahead=ahead):
+            self._end_trajectory()
+            self._wait(0.0)
+            return
+        self._fed = True
+        if 1e-9 * (now - plan.origin) >= plan.end and not self._waiting:
+            self._played = None
+            self._rest_by(Resting(flow))
+
+    def _end_trajectory(self) -> None:
+        self._waiting = None
+        if self._played and self.command is not None:
+            self._held = True
+            self._begin_stop(Flow.of(self.command))
+        self._played = None
+
+    def _follow_clock(self, now: int) -> None:
+        """End or delay a trajectory where the clock has jumped."""
+        step, period = now - self._now, self.options.period
+        latest = max(self._now, self._last_played) if self._played else self._now
+        back = now < latest - law.LARGEST_CORRECTION
+        starts_later = not self._played and self._waiting is not None and now < self._waiting.begin
+        if not back and (step - period <= max(law.JUMP_PERIODS * period, law.SHORTEST_JUMP) or starts_later):
+            return
+        if back or self.options.on_clock_jump == "stop":
+            self._end_trajectory()
+            return
+        self._played, self._waiting = (
+            plan and plan._replace(origin=plan.origin + step, begin=plan.begin + step)
+            for plan in (self._played, self._waiting)
+        )
+
+
+class _FarError(EomDynamicsError):
+    """Too far from where the arm is held."""
+
+
+class _SuspectError(EomDynamicsError):
+    """Not plausible."""
+
+
+def faded(command: EvaluatedCommand, w: float, wd: float, wdd: float) -> EvaluatedCommand:
+    """The command with efforts times a factor, whose time derivatives are given, by Leibniz' rule."""
+    tau, taud, taudd = command.efforts
+    motors, sent = command.motors.copy(), command.sent
+    motors[-1] *= w
+    if sent is not None:
+        rate = w * sent.joint_effort_rate + wd * sent.joint_effort
+        sent = DriveCommand(sent.position, sent.velocity, w * sent.effort, w * sent.joint_effort, rate)
+    efforts = np.stack([w * tau, w * taud + wd * tau, w * taudd + 2 * wd * taud + wdd * tau])
+    return command._replace(efforts=efforts, motors=motors, sent=sent)

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Motions from a command to rest, and how far motions exceed limits."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy.interpolate import BPoly
+
+from eom_dynamics import ElasticArm, StateError
+from eom_dynamics.arrays import Array
+from eom_dynamics.elastic import BaseMotion, LimitCheck
+from eom_dynamics.elastic.bounds import TOLERANCE
+from eom_dynamics.elastic.motor_programs import SHAFT
+from eom_dynamics.loop.settings import LONGER_STOPS, SHORTER_STOPS, STOP_GROWTH, STOP_SAMPLES
+from eom_dynamics.messages.setpoint_to_command import EvaluatedCommand
+
+
+class Flow(NamedTuple):
+    """What is commanded: q … qdddd (5, n); W, Wd, Wdd or (); k, kd, kdd or (); the motion of the base or None."""
+
+    state: Array
+    wrench: tuple[Array, ...] = ()
+    stiffness: tuple[Array, ...] = ()
+    base: BaseMotion | None = None
+
+    @classmethod
+    def of(cls, command: EvaluatedCommand) -> "Flow":
+        return cls(command.state, command.wrench, command.stiffness, command.base)
+
+
+def to_rest(x: Array, T: float) -> Callable[[float], Array]:
+    """X and its m derivatives (m + 1, ...) at times of the motion from these to rest at T s, of degree 2m."""
+    m = len(x) - 1
+    rate = BPoly.from_derivatives([0.0, T], np.stack([x[1:], np.zeros_like(x[1:])]))
+    parts = [rate.antiderivative(), *(rate.derivative(k) for k in range(m))]
+
+    def at(s: float) -> Array:
+        rows = np.stack([part(min(s, T)) for part in parts])
+        rows[0] += x[0]
+        rows[1:] *= s < T
+        return rows
+
+    return at
+
+
+class Stop:
+    """A stop of ``duration`` s from a flow: joints, wrench, stiffness and base."""
+
+    def __init__(self, flow: Flow, duration: float) -> None:
+        T, state = duration, flow.state
+        self.duration = T
+        # Where jerk and snap would move a joint further than velocity and acceleration, they are noise.
+        size = np.abs(state)
+        noise = T**2 * (size[3] / 84 + T * size[4] / 1680) > size[1] / 2 + T * 3 * size[2] / 28
+        self._state = to_rest(np.where(noise & (np.arange(5) >= 3)[:, np.newaxis], 0.0, state), T)
+        self._wrench, self._stiffness = (to_rest(np.stack(x), T) if x else None for x in flow[1:3])
+        self._base = [to_rest(np.stack(rows), T) for rows in flow.base] if flow.base else None
+
+    def at(self, s: float) -> Flow:
+        """What is commanded at a time, s."""
+        wrench, stiffness = (tuple(x(s)) if x else () for x in (self._wrench, self._stiffness))
+        return Flow(self._state(s), wrench, stiffness, BaseMotion(*(x(s) for x in self._base)) if self._base else None)
+
+    def at_share(self, share: float) -> Flow:
+        """What is commanded after a share of its duration."""
+        return self.at(share * self.duration)
+
+
+def excess(arm: ElasticArm, motion: Callable[[float], Flow], samples: int, payload: Sequence[Array]) -> float:
+    """Largest excess of a motion over limits that its start meets; infinite where motors cannot realise it."""
+    limits, rows = LimitCheck(arm), []
+    with np.errstate(all="ignore"):
+        for share in np.linspace(0.0, 1.0, samples + 1):
+            state, wrench, stiffness, base = motion(share)
+            try:
+                command = arm.feedforward(
+                    *state, wrench=wrench, commanded_stiffness=stiffness, base=base, payload=tuple(payload[:1]) or None
+                )
+            except StateError:
+                return np.inf
+            m, values = len(arm.motor_names), np.concatenate((*state, *command))
+            if not np.isfinite(values).all():
+                return np.inf
+            shaft = arm.functions("drive", values[-3 * m : -2 * m], values[-m:])
+            rows.append(np.concatenate((values, np.nan_to_num(shaft[SHAFT.index("voltage")]))))
+        most = limits.voltage * (1 + TOLERANCE)
+        lower, upper = np.append(limits.lower, -most), np.append(limits.upper, most)
+        lower, upper = np.minimum(lower, rows[0]), np.maximum(upper, rows[0])
+        half = 0.5 * (upper - lower)
+        beyond = np.maximum(rows - upper, lower - rows) / np.where(np.isfinite(half) & (half > 0), half, 1.0)
+        return max(float(np.max(np.nan_to_num(beyond, neginf=-1.0))), 0.0)
+
+
+def choose_stop(arm: ElasticArm, flow: Flow, payload: Sequence[Array], wanted: float) -> tuple[Stop, float]:
+    """The first stop within limits, of the wanted duration, then of longer and of shorter ones, or the best; excess."""
+    best, least = Stop(flow, wanted), np.inf
+    for power in (*range(LONGER_STOPS + 1), *range(-1, -SHORTER_STOPS - 1, -1)):
+        stop = Stop(flow, wanted * STOP_GROWTH**power)
+        if (beyond := excess(arm, stop.at_share, STOP_SAMPLES, payload)) < least:
+            best, least = stop, beyond
+        if least <= TOLERANCE:
+            break
+    return best, least
