@@ -28,7 +28,6 @@ from typing import Any
 
 import numpy as np
 import rclpy
-from diagnostic_msgs.msg import DiagnosticArray
 from motors import MOTORS, SPRINGS, rubbing
 from rclpy.qos import QoSProfile
 from report import CONSOLE, Bar, Section, Table
@@ -65,7 +64,6 @@ class Figures:
         pooled, echo_pooled: those of all windows as one.
         sent, lost: number of setpoints.
         numbers, different: answered numbers, and those that are not the library's to the bit.
-        stream: what the node's diagnostics say.
     """
 
     ours: Array
@@ -76,7 +74,6 @@ class Figures:
     lost: int
     numbers: int
     different: int
-    stream: str
 
 
 def run(settings: Settings) -> Section:
@@ -84,7 +81,7 @@ def run(settings: Settings) -> Section:
     section = Section("round_trip", "Round trip of a setpoint beside a node that echoes")
     table = Table(
         "median of windows; pooled in brackets",
-        ("arm", "Hz", "p50, µs", "× echo", "p99, µs", "× echo", "lost", "other bits than the library", "stream"),
+        ("arm", "Hz", "p50, µs", "× echo", "p99, µs", "× echo", "lost", "other bits than the library"),
     )
     every = []
     rounds = ROUNDS if settings.rounds > ROUNDS else 2
@@ -95,7 +92,7 @@ def run(settings: Settings) -> Section:
             cells = [f"{rate:g}"]
             for k in range(2):
                 cells += [f"{found.ours[k]:.0f} ({found.pooled[k]:.0f})", f"{ratios[k]:.2f} ({pooled[k]:.2f})"]
-            cells += [f"{found.lost} of {found.sent:,}", f"{found.different} of {found.numbers:,}", found.stream]
+            cells += [f"{found.lost} of {found.sent:,}", f"{found.different} of {found.numbers:,}"]
             table.add(name, *cells)
             CONSOLE.print(name, *cells)
     section.tables = [table]
@@ -145,8 +142,8 @@ def main() -> None:
                 f"({pooled[1]:.1f}) µs, × echo {ratios[0]:.2f} and {ratios[1]:.2f}"
             )
         CONSOLE.print(
-            f"lost {found.lost} of {found.sent}, {found.different} of {found.numbers} numbers with other bits than "
-            f"the library's; stream: {found.stream}"
+            f"lost {found.lost} of {found.sent}, {found.different} of {found.numbers} numbers with other bits than the "
+            "library's"
         )
 
 
@@ -191,7 +188,7 @@ class _Client:
         self._executor.add_node(self._node)
         self._sent: dict[int, tuple[float, int]] = {}  # time and number of the state, by stamp
         self._answers: dict[int, tuple[float, Any]] = {}
-        self._stamp, self._streams, self._kept = 0, {""}, []
+        self._stamp, self._kept = 0, []
         self._publishers = {}
         for name in ("echo", "ours"):
             quality = QoSProfile(depth=1000)
@@ -199,7 +196,6 @@ class _Client:
             self._kept.append(
                 self._node.create_subscription(FeedforwardCommand, f"/{name}/feedforward", self._answered, quality)
             )
-        self._kept.append(self._node.create_subscription(DiagnosticArray, "/diagnostics", self._diagnosed, 10))
         self._message = JointTrajectorySetpoint(joint_names=list(robot.joint_names))
         side = self._arm.side
         if side.variable.any():
@@ -213,8 +209,6 @@ class _Client:
                 self._send(name, 0)
                 spin_until(self._executor, time.monotonic() + 0.05)
                 assert time.monotonic() < deadline, f"{name} does not answer"
-        while self._streams == {""}:
-            spin_until(self._executor, time.monotonic() + 0.05)
 
     def end(self) -> None:
         self._node.destroy_node()
@@ -223,10 +217,6 @@ class _Client:
     def _answered(self, command: Any) -> None:
         now = time.monotonic()
         self._answers[command.header.stamp.sec * 1_000_000_000 + command.header.stamp.nanosec] = now, command
-
-    def _diagnosed(self, array: Any) -> None:
-        found = {pair.value for status in array.status for pair in status.values if pair.key == "stream"}
-        self._streams = found or self._streams
 
     def _send(self, name: str, k: int) -> int:
         self._stamp += 1_000_000
@@ -264,7 +254,6 @@ class _Client:
         return Figures(
             *(medians["ours"], medians["echo"], _percentiles(pooled["ours"]), _percentiles(pooled["echo"])),
             *(pooled["ours"].size, int(np.sum(np.isnan(pooled["ours"]))), numbers, different),
-            " ".join(sorted(self._streams)),
         )
 
     def _trips(self, stamps: list[int]) -> Array:
