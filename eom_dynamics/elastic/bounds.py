@@ -21,7 +21,6 @@ from ..units import SHAFT_UNITS, unit
 from .elastic_arm import ElasticArm
 from .feedforward import Feedforward
 from .limit_violations import IN_DEGREES, TURN, LimitViolation, limit_violations
-from .motor_programs import SHAFT
 
 _OF_JOINTS = ("position", "velocity", "acceleration", "jerk", "effort", "effort_rate")
 
@@ -199,36 +198,6 @@ class LimitCheck:
         """Number of limits that rows violate; compiled at first use."""
         ranges = tuple(zip(self.lower.tolist(), self.upper.tolist(), strict=True))
         return self._arm.functions.call("violations", ranges=ranges, voltage=tuple(self.voltage.tolist()))
-
-    def excess(self, rows: Array, start: Array) -> Array:
-        """Largest relative distance of states and commands beyond the limits, widened to contain a first row.
-
-        Each range is widened to contain the first row. A distance is relative to half the range, or in its unit where
-        the range has only one end.
-
-        Args:
-            rows: (N, 8n + 4m), as for :meth:`violated`.
-            start: the first row (8n + 4m,).
-
-        Returns:
-            (N,), at most zero within all limits.
-        """
-        lower, upper = np.minimum(self.lower, start), np.maximum(self.upper, start)
-        values = rows
-        if self.has_voltage:
-            first, limit = np.abs(self._voltages(start)), self._arm.motor.voltage_limit * (1 + TOLERANCE)
-            most = np.maximum(limit, first)
-            values = np.concatenate((rows, self._voltages(rows)), axis=-1)
-            lower, upper = np.concatenate((lower, -most)), np.concatenate((upper, most))
-        half = 0.5 * (upper - lower)
-        beyond = np.maximum(values - upper, lower - values) / np.where(np.isfinite(half) & (half > 0), half, 1.0)
-        return np.max(np.nan_to_num(beyond, nan=0.0, neginf=-1.0), axis=-1)
-
-    def _voltages(self, rows: Array) -> Array:
-        """Voltages (…, m) of the motors; NaN where they are unknown."""
-        m = len(self._arm.motor_names)
-        shaft = self._arm.functions("drive", rows[..., -3 * m : -2 * m], rows[..., -m:])
-        return shaft[SHAFT.index("voltage")]
 
     def violations(self, states: Array | Sequence[Array], command: Feedforward) -> tuple[LimitViolation, ...]:
         """Worst violation of each quantity of each joint and motor, the worst first.

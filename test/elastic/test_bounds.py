@@ -119,46 +119,6 @@ def test_an_arm_without_limits() -> None:
     assert not found.limited and not found.violated(rows(states, arm.feedforward(*states))).any()
 
 
-# A mimic joint widens what its leader may do, so that its own range is not that of a row.
-@pytest.mark.parametrize("name", ["planar", "panda"])
-def test_excess_is_the_worst_ratio_from_a_start_within_limits(name: str) -> None:
-    arm = ARMS[name]
-    rng = np.random.default_rng(2)
-    states = rng.normal(size=(5, 200, arm.robot.n)) * 0.8
-    home = np.zeros((5, arm.robot.n))
-    if name == "panda":
-        home[0] = [0.0, 0.0, 0.0, -1.5, 0.0, 1.5, 0.0]
-    found = LimitCheck(arm)
-    start = np.concatenate((*home, *arm.feedforward(*home)))
-    assert not found.violated(start[None])[0]
-    command = arm.feedforward(*states)
-    excess = found.excess(rows(states, command), start)
-    np.testing.assert_array_equal(excess > 0, found.violated(rows(states, command)))
-    assert np.count_nonzero(excess > 0) > 10 and excess.max() > 0.3
-    for k in np.flatnonzero(excess > 0):
-        one = Feedforward(*(x[k] for x in command))
-        worst = found.violations(states[:, k], one)[0]
-        # The ranges of this check are wider by rounding, 1e-9 of their ends.
-        assert excess[k] == pytest.approx(worst.ratio - 1, rel=1e-7, abs=1e-8)
-
-
-def test_excess_counts_from_what_the_start_exceeds_already() -> None:
-    arm = ARMS["panda"]
-    start = np.zeros((5, 7))
-    start[0], start[1, 0] = [0.0, 0.0, 0.0, -1.5, 0.0, 1.5, 0.0], 5.0
-    more, less = start.copy(), start.copy()
-    more[1, 0], less[1, 0] = 6.0, 4.0
-    first, *others = (np.concatenate((*x, *arm.feedforward(*x))) for x in (start, more, less))
-    excess = LimitCheck(arm).excess(np.array([first, *others]), first)
-    assert excess[0] <= 0 and excess[2] <= 0
-    # Half of the range from -2.175, the limit, to 5.
-    assert excess[1] == pytest.approx(1.0 / (0.5 * (5.0 + 2.175)), rel=1e-6)
-    # The back-EMF at 10 rad/s is beyond the voltage.
-    arm, fast = planar(limits={"voltage": 6.0}), np.array([[0.0, 0.0], [0.0, 10.0], *np.zeros((3, 2))])
-    first = np.concatenate((*fast, *arm.feedforward(*fast)))
-    assert LimitCheck(arm).violated(first) and LimitCheck(arm).excess(first[None], first)[0] <= 0
-
-
 def test_nothing_is_compiled_in_a_prepared_check(monkeypatch: pytest.MonkeyPatch) -> None:
     arm = planar()
     found = LimitCheck(arm)

@@ -11,6 +11,7 @@ import pytest
 import sympy
 from hypothesis import example, given
 from hypothesis import strategies as st
+from reference.stop_polynomial import StopPolynomial
 
 import eom_dynamics as eom
 from eom_dynamics.elastic import BaseMotion
@@ -20,7 +21,6 @@ from eom_dynamics.loop.settings import LONGER_STOPS, SHORTER_STOPS, STOP_GROWTH,
 from eom_dynamics.messages.setpoint_to_command import SetpointEvaluator
 from eom_dynamics.states import EFFORT_NAMES, STATE_NAMES
 from eom_dynamics.trajectory import check, rest_to_rest
-from eom_dynamics.trajectory.rest_to_rest import StopPolynomial
 
 MS = 1_000_000
 HOME = np.array([0.0, 0.0, 0.0, -1.5, 0.0, 1.5, 0.0])
