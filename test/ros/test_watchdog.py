@@ -3,6 +3,7 @@
 
 import itertools
 import re
+from time import time as time_of_day
 
 import numpy as np
 import pytest
@@ -360,6 +361,59 @@ def test_a_new_robot_does_not_end_a_stop(start, describe, policy, joints):
         np.testing.assert_allclose(answer.effort, load, rtol=1e-12)
     else:
         node.wait(lambda: "setpoint refused: efforts are ramped down" in node.process.log, "the refusal")
+
+
+@pytest.mark.parametrize("policy", ["hold", "ramp"])
+def test_deactivation_is_answered_where_no_stop_is_possible(node, configure, policy):
+    """As of an acceleration with which efforts of each stop are too large to compute."""
+    configure(setpoint_timeout=0.05, on_setpoint_loss=policy)
+    beyond = STATE.copy()
+    beyond[2] = 1e100
+    node.answers_to(node.publish(beyond))
+    node.wait(lambda: "no stop is possible" in node.process.log, "the loss")
+    assert node.transition("deactivate")
+
+
+@pytest.mark.parametrize(
+    ("policy", "delay", "reason"),
+    [
+        ("hold", 0.0, "the robot was replaced while the arm moved"),
+        ("hold", 60.0, "the robot was replaced while the arm moved"),
+        ("ramp", 0.0, "efforts are ramped down since setpoints were lost"),
+    ],
+)
+def test_a_trajectory_for_a_new_robot_waits_until_the_arm_has_come_to_rest(start, describe, policy, delay, reason):
+    """Else it would begin with a step, at its own start, and with efforts where these are ramped down."""
+    joints, goal = ("shoulder", "elbow"), np.array([-1.0, 1.0])
+    before, after = urdf_arm("before", joints), urdf_arm("after", joints, mass=2.0)
+    eom.ElasticArm(eom.load_robot(after))  # so that it is compiled, and taken during the stop
+    describe(before)
+    node = start(
+        *("-r", f"robot_description:={describe.topic}", "-p", f"on_setpoint_loss:={policy}"),
+        *("-p", "setpoint_timeout:=0.1", "-p", "stop_duration:=4.0", "-p", "ramp_duration:=4.0", *SLOWLY),
+    )
+    node.wait_for_diagnostics(lambda *s: s[2]["state"] == "active", "the first robot")
+    trajectories = node.publisher(SplineTrajectory, "spline_trajectory")
+    moving = np.zeros((5, 2))
+    moving[1] = 0.2
+    publish_until_answered(node, moving)
+    wait_for(node, STOPPING if policy == "hold" else RAMPING)
+    describe(after)
+    node.wait_for_diagnostics(lambda *s: s[2]["robot"] == "after", "the next robot")
+    message = spline_message(rest_to_rest(goal, 0.5 * goal, 1.0), joints)
+    if delay:
+        message.header.stamp.sec = int(time_of_day() + delay)
+    trajectories.publish(message)
+    node.wait(lambda: f"trajectory refused: {reason}" in node.process.log, "the refusal")
+    assert FRESH not in statuses(node)[statuses(node).index(STOPPING if policy == "hold" else RAMPING) :]
+    if policy == "hold":
+        node.wait(lambda: ended(node), "the end of the stop")
+        end = np.array(since(node)[-1].motor_position)
+        node.spin(0.2)
+        trajectories.publish(spline_message(rest_to_rest(StopPolynomial(moving, 4.0).end, goal, 1.0), joints))
+        node.wait(lambda: FRESH in statuses(node)[-1:], "the trajectory")
+        first = np.array(since(node)[statuses(node).index(FRESH, statuses(node).index(HELD))].motor_position)
+        np.testing.assert_allclose(first, end, atol=0.02)  # of springs that carry the mass of the new robot
 
 
 BY_CLOCK = ("-p", "use_sim_time:=true", "-r", "/clock:={namespace}/clock", "-p", "setpoint_timeout:=0.1")

@@ -14,7 +14,7 @@ from rclpy.time import Time
 from std_msgs.msg import Header
 
 from ...elastic import LimitViolation
-from ...exceptions import EomDynamicsError, TrajectoryError
+from ...exceptions import EomDynamicsError, StateError, TrajectoryError
 from ...loop.control_loop import EXCEEDS, SUSPECT, Refusal
 from ...loop.serialized import LearnedShapes
 from ...loop.setpoint_loop import SetpointLoop
@@ -192,6 +192,22 @@ class SetpointStream:
         """End a trajectory that is played or waits, and bring the arm to rest."""
         self.player.stop(cause)
         self._stop_unfinished(cause)
+
+    def require_start(self) -> None:
+        """Refuse a trajectory that would be a step, as the arm moves by commands for a robot that was replaced.
+
+        Raises:
+            StateError: it does, or efforts are ramped down.
+        """
+        self.supervision.require_efforts()
+        before, loop = self._commands.sent_of, self.loop
+        if before is None or loop is None or before is loop or loop.loop.number("valid"):
+            return
+        if before.moves and before.arm.robot.joint_names == loop.arm.robot.joint_names:
+            raise StateError(
+                "the robot was replaced while the arm moved: send trajectories once it has come to rest, or a setpoint "
+                "for the new robot has been answered"
+            )
 
     def _send_final(self, loop: SetpointLoop) -> None:
         """Send the command that remains in effect after the last one."""
@@ -385,6 +401,7 @@ class SetpointStream:
             and following.arm.robot.joint_names == loop.arm.robot.joint_names
         ):
             # The present robot takes over where the one before is at rest.
+            self.player.stop("the arm was brought to rest, since setpoints for the robot before were lost")
             following.loop.restart(loop.loop.setpoint["q"].copy())
         self.statistics.exceed(violations, clips=self.limit_policy == "clip")
 

@@ -88,6 +88,7 @@ class SplineTopic:
                 raise found
             if self._arm() is not arm:
                 raise TrajectoryError("the robot has been replaced")
+            self._stream.require_start()
             self._require_start(found, stamp)
             judge = partial(enforce_limits, self._node, transition=True)
             self._stream.player.play(found, stamp, status.header.frame_id, judge)

@@ -212,16 +212,20 @@ class Supervision:
 
     @property
     def _at_rest(self) -> bool:
-        """Whether the response has come to its end."""
-        return self.phase in (Phase.HELD, Phase.RELEASED)
+        """Whether the response has come to its end, or repeats the last command, since no stop is possible."""
+        return self.phase in (Phase.HELD, Phase.RELEASED, Phase.LOST)
+
+    def require_efforts(self) -> None:
+        """Raise StateError if efforts fade, or have faded, also of a robot that was replaced."""
+        if self._responds and self.phase in (Phase.RAMPING, Phase.RELEASED):
+            raise StateError("efforts are ramped down since setpoints were lost: deactivate and activate the node")
 
     def admit(self, loop: SetpointLoop) -> None:
         """Refuse the setpoint that is given to a loop, where the arm of another one is held; raises StateError."""
         before = self._loop
         if self.successor is None or before is None or not self._responds:
             return
-        if self.phase in (Phase.RAMPING, Phase.RELEASED):
-            raise StateError("efforts are ramped down since setpoints were lost: deactivate and activate the node")
+        self.require_efforts()
         if before.arm.robot.joint_names == loop.arm.robot.joint_names:
             most = before.loop.settings["resume_distance"]
             with np.errstate(over="ignore"):
