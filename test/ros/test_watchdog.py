@@ -438,3 +438,39 @@ def test_setpoints_are_lost_while_the_clock_stands_still(start):
         assert node.transition("deactivate") and node.transition("activate")
     assert "a time of /clock is ignored: Seconds value must not be negative" in node.process.log
     assert "Traceback" not in node.process.log
+
+
+def test_a_trajectory_that_waits_while_the_clock_stands_still_takes_over_without_a_step(start):
+    """From setpoints in motion, which go on, with the stamp of the clock."""
+    node = start(*ARGUMENTS, *BY_CLOCK)
+    clock, now, moving = node.publisher(Clock, "clock"), Clock(), np.zeros((5, 7))
+    trajectories = node.publisher(SplineTrajectory, "spline_trajectory")
+    begin, present = 100.5, 100.0
+
+    def tick(advance):
+        nonlocal present
+        present += advance
+        now.clock.sec, now.clock.nanosec = int(present), round(present % 1 * 1e9)
+        clock.publish(now)
+        if present < begin:
+            moving[0], moving[1] = HOME + 0.2 * (present - begin), 0.2
+            node.publish(moving, at=now.clock.nanosec, seconds=now.clock.sec)
+        node.spin(0.005)
+
+    for _ in range(20):
+        tick(0.005)
+    message = spline_message(rest_to_rest(HOME, HOME + 0.1, 1.0), ARM.robot.joint_names)
+    message.header.stamp.sec, message.header.stamp.nanosec = 100, 500_000_000
+    trajectories.publish(message)
+    for text in ("trajectory accepted", "the node's clock stands still"):
+        while text not in node.process.log:
+            tick(0.0)
+    for _ in range(20):
+        tick(0.0)
+    began = len(node.feedforward)
+    for _ in range(100):
+        tick(0.005)
+    node.until_silent()
+    velocities = np.array([message.motor_velocity for message in node.feedforward[began:]])
+    assert np.max(np.abs(np.diff(velocities, axis=0))) < 0.05
+    assert node.values["trajectory"] == "under way"

@@ -132,8 +132,8 @@ class TrajectoryPlayer:
             raise TrajectoryError("there is no time on /clock yet")
         if self.playing or self.waiting:
             self._follow_clock(now)
-        present = self._loop_time(now)
-        self._start_waiting(present)
+        self._start_waiting(self._loop_time(now))
+        present = now - self._ahead
         late = (now - (stamp or now)) / _SECOND - motion.end
         if late > 0:
             raise TrajectoryError(f"it ended {late:.3g} s ago")
@@ -164,6 +164,8 @@ class TrajectoryPlayer:
         if not self.waiting or self._next is None:
             return
         try:
+            if not self.playing:
+                now = self._keep_in_step(self._next, now)
             self._follow_plan(self._next, now, now + self._ahead)
         except Exception as error:
             reason = f"refused at its start: {printable(refusal_reason(error))}"
@@ -171,6 +173,20 @@ class TrajectoryPlayer:
             self.waiting, self._next, self._later = False, None, []
             if not self.playing:
                 self._end(finished=False, reason=reason)
+
+    def _keep_in_step(self, waiting: _Planned, now: int) -> int:
+        """Delay what waits in the loop by as much as its time has run on while the clock stood still, or went back a
+        little; without that, the motion of setpoints would seem to be long ago. Returns the time of the loop, ns.
+        """
+        assert self._host is not None
+        late = self._clock.now() - now
+        if abs(late) <= self._period:
+            return now
+        self._ahead -= late
+        self._next, *self._later = (x._replace(origin=x.origin + late) for x in (waiting, *self._later))
+        self._host.loop.halt()
+        self._host.loop.send_trajectory(self._next.motion, self._next.origin)
+        return now + late
 
     def _loop_time(self, now: int) -> int:
         """Time of the loop, ns, at a time of the clock: both run alike while a trajectory is played or waits."""
