@@ -176,6 +176,22 @@ HERE = np.array([0.3, -0.2])
 AT_REST = dict.fromkeys(STATE_FIELDS, np.zeros(2))
 
 
+def test_one_of_several_that_wait_is_refused_if_it_starts_away_from_the_end_of_that_before_it(
+    node, publisher, statuses
+):
+    """When it comes, and those that wait are played nevertheless."""
+    command(node, HERE)
+    now = time.time_ns()
+    for k, (frame, position) in enumerate((("now", HERE), ("next", HERE), ("away", HERE + 0.5), ("last", HERE))):
+        message = constant(position, frame)
+        message.header.stamp.sec, message.header.stamp.nanosec = divmod(now + k * 300_000_000, 10**9)
+        publisher.publish(message)
+    status, reason = ended(node, statuses, "away")
+    assert status == TrajectoryStatus.REFUSED
+    assert reason.startswith("joint_1 starts 0.5 rad or m from its commanded position at that time")
+    assert ended(node, statuses, "last") == (TrajectoryStatus.FINISHED, "")
+
+
 @pytest.mark.parametrize("bad", ["NaN", "task"])
 def test_a_refused_setpoint_leaves_the_commanded_position(node, publisher, statuses, bad):
     """A trajectory must start at the commanded position, also after a refused setpoint: else, a step of 1.2 rad."""

@@ -10,6 +10,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from rclpy.node import Node
 
+from ...arrays import Array
 from ...exceptions import StateError, TrajectoryError
 from ...loop.control_loop import Refusal, rows
 from ...loop.setpoint_loop import SetpointLoop
@@ -140,6 +141,7 @@ class TrajectoryPlayer:
         planned = _Planned(motion, (stamp or now) - self._ahead, frame_id, judge)
         self._later = [other for other in self._later if other.first_knot < planned.origin]
         if self._next is not None and self._next.first_knot < planned.origin:
+            self._require_near([self._next, *self._later][-1], planned)
             self._later.append(planned)
         else:
             self._send(planned, present, now)
@@ -171,7 +173,9 @@ class TrajectoryPlayer:
             reason = f"refused at its start: {printable(refusal_reason(error))}"
             self._node.get_logger().warning(f"trajectory {reason}")
             self.waiting, self._next, self._later = False, None, []
-            if not self.playing:
+            if self.playing:  # until its end, but nothing of what was accepted last will be
+                self.on_end(False, reason)
+            else:
                 self._end(finished=False, reason=reason)
 
     def _keep_in_step(self, waiting: _Planned, now: int) -> int:
@@ -234,20 +238,23 @@ class TrajectoryPlayer:
         if self._later:
             self._send(self._later.pop(0), present, now)
 
+    def _require_near(self, before: _Planned, planned: _Planned) -> None:
+        """Refuse a trajectory that starts away from where the one before it is then; raises TrajectoryError."""
+        assert self._host is not None
+        motion = before.motion
+        state = motion.derivatives(min((planned.first_knot - before.origin) / _SECOND, motion.end), 1)
+        if error := _starts_away(self._host, planned.motion, planned.motion.start, *state):
+            raise error
+
     def _explained(self, why: Refusal, motion: Spline, host: SetpointLoop) -> Exception:
         """The error of a trajectory that the loop refuses."""
         loop = host.loop
         names, at = host.arm.robot.joint_names, loop.number("plan_start")
-        if why.name == "starts_away":
-            start = max(at, motion.start)
-            tolerance, latency = (loop.settings[name] for name in ("start_tolerance", "start_latency"))
-            away = np.abs(motion.derivatives(start, 0)[0] - loop.plan_later["q"])
-            most = tolerance + latency * np.abs(loop.plan_later["qd"])
-            joint = int(np.argmax(away - most))
-            return TrajectoryError(
-                f"{names[joint]} starts {away[joint]:.3g} rad or m from its commanded position at that time, must be "
-                f"at most {most[joint]:.3g}: start there"
-            )
+        later = loop.plan_later
+        if why.name == "starts_away" and (
+            error := _starts_away(host, motion, max(at, motion.start), later["q"], later["qd"])
+        ):
+            return error
         if why.name == "under_way":
             moved = np.abs(motion.derivatives(at, 0)[0] - motion.derivatives(motion.start, 0)[0])
             joint = int(np.argmax(moved))
@@ -331,3 +338,16 @@ class TrajectoryPlayer:
         self.stop(reason)
         self.on_break(reason)
         return False
+
+
+def _starts_away(host: SetpointLoop, motion: Spline, start: float, q: Array, qd: Array) -> TrajectoryError | None:
+    """The error of a motion, at its start, s, away from a position (n,) with a velocity; None where it is near."""
+    tolerance, latency = (host.loop.settings[name] for name in ("start_tolerance", "start_latency"))
+    away, most = np.abs(motion.derivatives(start, 0)[0] - q), tolerance + latency * np.abs(qd)
+    joint = int(np.argmax(away - most))
+    if away[joint] <= most[joint]:
+        return None
+    return TrajectoryError(
+        f"{host.arm.robot.joint_names[joint]} starts {away[joint]:.3g} rad or m from its commanded position at that "
+        f"time, must be at most {most[joint]:.3g}: start there"
+    )
