@@ -11,10 +11,10 @@ import pytest
 from chains import packaged_parameters
 from node_client import refusals_at_start
 from paths import CONFIG
+from reference.stop_polynomial import StopPolynomial
 
 import eom_dynamics as eom
 from eom_dynamics.messages.fields import COMMAND_FIELDS, WRENCH_FIELDS
-from eom_dynamics.trajectory.rest_to_rest import StopPolynomial
 
 IIWA = ("--params-file", CONFIG / "iiwa.yaml")
 SETPOINT = np.full((5, 7), 0.1)

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from own_drives import AGES, with_drives
+from reference.stop_polynomial import StopPolynomial
 from robot_client import RobotClient
 
 import eom_dynamics as eom
@@ -14,7 +15,6 @@ from eom_dynamics.messages.fields import MOTOR_SETPOINT_FIELDS
 from eom_dynamics.robot.model import ModelUncertainty
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.trajectory import Cosine
-from eom_dynamics.trajectory.rest_to_rest import StopPolynomial
 
 ROBOT = with_drives(eom.load_robot("sea_planar_2r"), "gravity", "coriolis", "friction", "payload", ages=AGES)
 ARM = eom.ElasticArm(ROBOT)

@@ -8,11 +8,11 @@ from time import time as time_of_day
 import numpy as np
 import pytest
 from paths import CONFIG, ROOT
+from reference.stop_polynomial import StopPolynomial
 from tool_messages import spline_message
 from urdf_arms import urdf_arm
 
 import eom_dynamics as eom
-from eom_dynamics.trajectory.rest_to_rest import StopPolynomial
 
 pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")
 
