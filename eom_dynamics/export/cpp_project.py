@@ -7,22 +7,20 @@ The headers in ``loop/eom`` are the same for every robot; one more describes the
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..arrays import Array
 from ..codegen.c_functions import REALS, filled
 from ..codegen.floating_programs import IMU_NAMES
 from ..codegen.programs import WITH_PAYLOAD
-from ..elastic import LimitCheck
-from ..elastic.bounds import bounds
 from ..elastic.carried_rotors import SPIN
 from ..elastic.drive_programs import DRIVE_NAMES, OWN_MOTORS, SENT_NAMES, SHARE
 from ..elastic.flat_programs import COMMANDED, HELD, REFERENCE, SPRING_EFFORTS, STIFFNESS
 from ..elastic.motor_programs import FRICTION_STATE, MOTOR_NAMES, SETTLED, STIFFNESS_NAMES
 from ..loop.headers import loop_headers
+from ..loop.robot_table import LIMITED, limits_of, matrices_of
 from ..robot.model import DRIVE_INTERPOLATIONS
 from ..states import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES
 from . import c_project
@@ -44,9 +42,6 @@ from .functions import (
 from .project import Project
 from .stored_values import KNOTS, POLES, STIFFNESS_GAINS, StoredValues, loop_values
 from .templates import template
-
-# Quantities with limits, in the order of the template.
-_LIMITED = ("q", "qd", "qdd", "qddd", "tau", "taud", "motor_velocity", "motor_effort")
 
 # Names that types and template parameters have in the templates of the type.
 _MEMBER_TYPES = ("Scalar", "Ends", "State", "Motors", "Shafts", "Before", "After", "Measurement")
@@ -109,31 +104,21 @@ def robot_header(project: Project) -> str:
 
 def _constants(project: Project) -> str:
     arm = project.arm
-    check, n, m = LimitCheck(arm), project.robot.n, len(arm.motor_names)
-    names = (*STATE_NAMES, *EFFORT_NAMES, *MOTOR_NAMES)
-    ends = np.cumsum([m if name in MOTOR_NAMES else n for name in names])[:-1]
-    lower, upper = (dict(zip(names, np.split(x, ends), strict=True)) for x in (check.lower, check.upper))
-    identity = list(np.eye(m))
+    numbers = {name: _numbers(project, values) for name, values in (limits_of(arm) | matrices_of(arm)).items()}
     return filled(
         template("cpp/robot_constants.hpp.in"),
         rigid=_listed(map(_boolean, arm.rigid)),
-        lower=_fields(project, lower),
-        upper=_fields(project, upper),
-        largest_effort=_numbers(project, bounds(arm).largest["effort"]),
-        turn=_numbers(project, check.turn),
+        **{
+            side: "\n".join(f"        {{{numbers[f'{side}.{x}']}}}, // {x}" for x in LIMITED)
+            for side in ("lower", "upper")
+        },
+        **{name: values for name, values in numbers.items() if "." not in name},
         command_period=_number(project, project.robot.command_period),
         drive_delay=_number(project, project.robot.drive_delay),
         drive_feedback_delay=_number(project, project.robot.drive_feedback_delay.position),
         mean_age=_number(project, DRIVE_INTERPOLATIONS[project.robot.drive_interpolation]),
-        voltage_limit=_numbers(project, np.broadcast_to(arm.motor.voltage_limit, m)),
         transmission=_boolean(arm.transmission is not None),
-        joint_sides=_numbers(project, arm.side.joint_sides(identity)),
-        load_weights=_numbers(project, arm.side.motor_loads(identity)),
     )
-
-
-def _fields(project: Project, rows: Mapping[str, Array]) -> str:
-    return "\n".join(f"        {{{_numbers(project, rows[name])}}}, // {name}" for name in _LIMITED)
 
 
 def _filter(project: Project) -> str:
