@@ -23,7 +23,7 @@ from ...loop.settings import Status
 from ...messages.fields import EFFORT_FIELDS, MOTOR_FIELDS, MOTOR_SETPOINT_FIELDS, doubles
 from ...messages.joint_order import JointOrder
 from ...states import EFFORT_NAMES
-from ..interfaces import FeedforwardCommand, nanoseconds, stream_qos
+from ..interfaces import FeedforwardCommand, stream_qos
 
 # A drive that has stalled must continue with the present command, not with those of the past.
 _DEPTH = 1
@@ -35,7 +35,7 @@ class CommandTopics:
     Attributes:
         commands_motors: whether the effort command is that of the motors, and not that of the joints.
         sent_of: loop of the last command since :meth:`forget`; None without one.
-        order, stamp, frame_id: of the last command for a setpoint; the stamp in ns.
+        order, frame_id: of the last command for a setpoint.
         first: index of the first topic with subscribers; a compiled call returns its message.
     """
 
@@ -48,7 +48,7 @@ class CommandTopics:
             self._create(node, JointState, "motor_setpoint"),
             self._create(node, Float64MultiArray, "effort_command"),
         ]
-        # Loop of the last command since :meth:`forget`, with the joint order, stamp and frame of that.
+        # Loop of the last command since :meth:`forget`, with the joint order and frame of that.
         self.forget()
         self.count_listeners()
 
@@ -56,7 +56,7 @@ class CommandTopics:
         """Forget the last command."""
         self.sent_of: SetpointLoop | None = None
         self.order: JointOrder | None = None
-        self.stamp, self.frame_id = 0, ""
+        self.frame_id = ""
 
     def deliver(self, timeout: float) -> None:
         """Wait until subscribers have received the last command, for ``timeout`` s at most.
@@ -75,15 +75,14 @@ class CommandTopics:
             self._publish_first(first)
         for which, publish in self._publish_others:
             publish(call.call.written(which))
-        self.sent_of, self.order, self.stamp, self.frame_id = loop, call.order, call.call.stamp, call.shape.frame_id
+        self.sent_of, self.order, self.frame_id = loop, call.order, call.shape.frame_id
 
     def publish(self, header: Header, loop: SetpointLoop, status: Status = Status.FRESH) -> None:
         """Publish the command of a loop, a fresh one in the joint order of the last message, else in that of the last
         command.
         """
         if status is Status.FRESH:
-            self.sent_of, self.order = loop, loop.order
-            self.stamp, self.frame_id = nanoseconds(header.stamp), header.frame_id
+            self.sent_of, self.order, self.frame_id = loop, loop.order, header.frame_id
         self._publish(header, loop.lead, status, loop.loop.command, loop.loop.sent)
 
     def publish_final(self, header: Header, loop: SetpointLoop) -> None:

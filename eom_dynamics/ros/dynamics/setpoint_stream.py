@@ -14,7 +14,7 @@ from rclpy.time import Time
 from std_msgs.msg import Header
 
 from ...elastic import LimitViolation
-from ...exceptions import EomDynamicsError, StateError, TrajectoryError
+from ...exceptions import EomDynamicsError, StateError
 from ...loop.control_loop import EXCEEDS, SUSPECT, Refusal
 from ...loop.serialized import LearnedShapes
 from ...loop.setpoint_loop import SetpointLoop
@@ -304,10 +304,10 @@ class SetpointStream:
         """Refuse a setpoint that is too old or comes during a trajectory; return whether to answer it."""
         if self._lifespan and self._node.active and self._drop_if_expired(nanoseconds(setpoint.header.stamp)):
             return False
-        if not self.player.playing:
+        if not self.player.playing or self.loop is None:
             return True
         self.statistics.received += 1
-        self._refuse(setpoint, TrajectoryError("a trajectory is being played; an empty one stops it"))
+        self._refuse(setpoint, self.loop.refusal(Refusal["busy"]))
         return False
 
     def _drop_if_expired(self, stamp: int) -> bool:

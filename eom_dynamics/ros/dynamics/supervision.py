@@ -14,6 +14,7 @@ from rclpy.subscription import Subscription
 
 from ...elastic import LimitViolation
 from ...exceptions import StateError
+from ...loop.control_loop import Refusal
 from ...loop.setpoint_loop import SetpointLoop, far_from_hold
 from ...loop.settings import Status
 from ..diagnostics import Level, StatusReport
@@ -217,8 +218,8 @@ class Supervision:
 
     def require_efforts(self) -> None:
         """Raise StateError if efforts fade, or have faded, also of a robot that was replaced."""
-        if self._responds and self.phase in (Phase.RAMPING, Phase.RELEASED):
-            raise StateError("efforts are ramped down since setpoints were lost: deactivate and activate the node")
+        if self._responds and self._loop is not None and self.phase in (Phase.RAMPING, Phase.RELEASED):
+            raise self._loop.refusal(Refusal["released"])
 
     def admit(self, loop: SetpointLoop) -> None:
         """Refuse the setpoint that is given to a loop, where the arm of another one is held; raises StateError."""

@@ -14,6 +14,7 @@ from ...arrays import Array
 from ...exceptions import StateError, TrajectoryError
 from ...loop.control_loop import Refusal, rows
 from ...loop.setpoint_loop import SetpointLoop
+from ...loop.settings import JUMP_PERIODS, LARGEST_CORRECTION, SHORTEST_JUMP, TRANSITION_SAMPLES
 from ...messages.setpoint_to_command import refusal_reason
 from ...states import STATE_NAMES
 from ...terminal import printable
@@ -23,17 +24,8 @@ from .clocks import ClockWatch, WatchedClock
 
 _SECOND = 10**9
 
-# Largest backward step of the clock during which the motion only pauses, ns. A larger one is a restarted simulation.
-_LARGEST_CORRECTION = _SECOND // 10
-
-# Smallest jump forward of the clock: this many periods of the stream, and this time, ns.
-_JUMP_PERIODS, _SHORTEST_JUMP = 10, _SECOND // 10
-
 # Between observations of the clock while no command is due, such as while /clock is paused, s.
 _WATCH_PERIOD = 0.02
-
-# Samples at which limits of a transition are checked.
-_SAMPLES = 100
 
 # Takes the check of limits of a transition; raises TrajectoryError to refuse it.
 Judge: TypeAlias = Callable[[Verdict], None]
@@ -95,7 +87,7 @@ class TrajectoryPlayer:
         self._ahead = 0
         # Latest time of the clock, ns.
         self._latest = 0
-        self._watch = ClockWatch(max(_JUMP_PERIODS * self._period, _SHORTEST_JUMP))
+        self._watch = ClockWatch(max(JUMP_PERIODS * self._period, SHORTEST_JUMP))
         self.lead = 0.0
         self.skipped = 0
         self.on_end: Callable[[bool, str], None] = lambda finished, reason: None
@@ -215,7 +207,7 @@ class TrajectoryPlayer:
             if not waits and end > start:
                 states = np.stack([rows(loop.plan_from, STATE_NAMES), rows(loop.plan_to, STATE_NAMES)], axis=1)
                 transition = Spline([start, end], states)
-                planned.judge(check(self._host.arm, transition, rate=_SAMPLES / (end - start)))
+                planned.judge(check(self._host.arm, transition, rate=TRANSITION_SAMPLES / (end - start)))
         except Exception:
             loop.drop()
             raise
@@ -319,7 +311,7 @@ class TrajectoryPlayer:
         """Stop or delay the motion if the clock has jumped; return whether it continues."""
         jump = self._watch.jump(now, self._clock.steady())
         begin = self._host.loop.number("plan_begin") + self._ahead if self._host else 0
-        if now < self._latest - _LARGEST_CORRECTION:
+        if now < self._latest - LARGEST_CORRECTION:
             reason = f"went back by {(self._latest - now) / _SECOND:.3g} s"
         elif not jump or (self.waiting and not self.playing and now < begin):
             self._latest = max(self._latest, now)
