@@ -19,6 +19,7 @@ import stat
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from fnmatch import fnmatchcase
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -43,7 +44,8 @@ def cached(key: str, build: Callable[[Path], Any]) -> bytes:
     """The library for a key, which is built if it is missing or damaged.
 
     Args:
-        key: hexadecimal digest of everything that the library depends on.
+        key: hexadecimal digest of everything that the library depends on. After a hyphen, that of its compiler, which
+            the checksum leaves out; an asterisk there takes the newest library of any compiler.
         build: writes the library to a given path.
 
     Raises:
@@ -103,7 +105,7 @@ def digest(*parts: bytes | str) -> str:
 
 
 def _checksum(key: str, content: bytes) -> bytes:
-    return digest(key, content).encode()
+    return digest(key.partition("-")[0], content).encode()
 
 
 @contextmanager
@@ -124,6 +126,10 @@ def _private_folder(path: Path) -> Iterator[int]:
 
 def _content(folder: int, key: str) -> bytes | None:
     """The library of a key; None if there is none, or if its file is damaged or not one of this user."""
+    if key.endswith("-*"):
+        names = [name for name in os.listdir(folder) if fnmatchcase(name, f"{key}.so")]
+        names.sort(key=lambda name: os.stat(name, dir_fd=folder, follow_symlinks=False).st_mtime_ns, reverse=True)
+        return next(filter(None, (_content(folder, name.removesuffix(".so")) for name in names)), None)
     try:
         # Without O_NONBLOCK, opening a FIFO would wait for its other end.
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC

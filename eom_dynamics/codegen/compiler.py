@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 
 from ..exceptions import KernelError
-from .cache import digest, loadable
+from .cache import cache_directory, digest, loadable
 
 # Fused multiply-add is faster and more accurate, where the same operations are fused for one state and in vector lanes,
 # so that both give the same bits: on x86. The lanes of aarch64 lack an instruction for a b - c, so that of a b - c d
@@ -50,12 +50,11 @@ def compiled(source: Callable[[], str], key: str, flags: Sequence[str] = ()) -> 
     Raises:
         KernelError: no compiler was found, compilation failed, or the cache is not usable.
     """
-    compiler = find_compiler()
-    command = [*compiler, *FLAGS, *flags, *os.environ.get("EOM_DYNAMICS_CFLAGS", "").split()]
+    flags = [*FLAGS, *flags, *own_flags()]
     with contextlib.ExitStack() as stack:
         try:
-            whole_key = digest(key, identity(compiler), target_processor(), *command)
-            path = stack.enter_context(loadable(whole_key, lambda output: _run(command, source(), output)))
+            whole_key = key_of(key, *flags)
+            path = stack.enter_context(loadable(whole_key, lambda output: _run(flags, source(), output)))
         except OSError as error:
             raise uncached("kernels", error) from None
         yield path
@@ -80,7 +79,35 @@ def find_compiler(variable: str = "CC") -> list[str]:
     raise KernelError(f"no {language} compiler found ({wanted}); install {package}")
 
 
-def _run(command: Sequence[str], source: str, output: Path) -> None:
+def own_flags() -> list[str]:
+    """Flags of the user, ``$EOM_DYNAMICS_CFLAGS``."""
+    return os.environ.get("EOM_DYNAMICS_CFLAGS", "").split()
+
+
+def key_of(*parts: str, variable: str = "CC") -> str:
+    """Key in the cache of code compiled from parts, flags included, for this processor unless the user names another.
+
+    Without a compiler, that of the code of any: a computer with the cache of another one needs none.
+    """
+    processor = "" if any(flag.startswith("-march=") for flag in own_flags()) else target_processor()
+    try:
+        command = find_compiler(variable)
+    except KernelError:
+        return f"{digest(*parts, processor)}-*"
+    return f"{digest(*parts, processor)}-{digest(*command, identity(command))[:8]}"
+
+
+def require_compiler(variable: str = "CC") -> list[str]:
+    """As :func:`find_compiler`, for code that is missing in the cache, which the error names as another way."""
+    try:
+        return find_compiler(variable)
+    except KernelError as error:
+        instead = f"or copy {cache_directory()} from a computer on which this robot has been run"
+        raise KernelError(f"{error}, {instead}") from None
+
+
+def _run(flags: Sequence[str], source: str, output: Path) -> None:
+    command = [*require_compiler(), *flags]
     source_file = output.with_suffix(".c")
     source_file.write_text(source)
     run_compiler([*command, str(source_file)], output)

@@ -135,14 +135,18 @@ def extension(name: str, include: str = "", version: str = "") -> ModuleType:
         KernelError: it cannot be compiled or loaded.
     """
     python = sysconfig.get_path("include")
-    if not (Path(python) / "Python.h").exists():
-        raise KernelError(f"no Python headers in {python} (Debian: apt install python3-dev)")
+
+    def checked() -> str:
+        if not (Path(python) / "Python.h").exists():
+            raise KernelError(f"no Python headers in {python} (Debian: apt install python3-dev)")
+        return source
+
     # With the headers of its folder in the places that include them, so that one text, and its digest, has it all.
     source = _OWN_HEADER.sub(lambda include: csrc(include.group(1)), csrc(f"{name}.c"))
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
     module_name, key = f"eom_dynamics_{name}", digest(name, source, suffix, version)
     includes = [f"-I{folder}" for folder in (python, include) if folder]
-    with compiled(lambda: source, key, includes) as path:
+    with compiled(checked, key, includes) as path:
         loader = importlib.machinery.ExtensionFileLoader(module_name, str(path))
         spec = importlib.util.spec_from_file_location(module_name, path, loader=loader)
         assert spec is not None

@@ -4,13 +4,12 @@
 from __future__ import annotations
 
 import ctypes
-import os
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ..codegen.cache import digest, loadable
-from ..codegen.compiler import find_compiler, identity, run_compiler, target_processor, uncached
+from ..codegen.cache import loadable
+from ..codegen.compiler import key_of, own_flags, require_compiler, run_compiler, uncached
 from ..exceptions import KernelError
 from .headers import LARGEST_LOADED, loop_headers, source
 
@@ -60,15 +59,14 @@ def library(joints: int, motors: int, tools: int) -> ctypes.CDLL:
         KernelError: no compiler was found, compilation failed, or the cache is not usable.
     """
     sources = loop_headers() | {"loop.cpp": source("loop.cpp")}
-    compiler = find_compiler("CXX")
     places = zip(("JOINTS", "MOTORS", "TOOLS"), (joints, motors, tools), strict=True)
     flags = [*_FLAGS, *(f"-DEOM_{name}={most}" for name, most in places)]
-    flags += os.environ.get("EOM_DYNAMICS_CFLAGS", "").split()
+    flags += own_flags()
     texts = [part for file in sources.items() for part in file]
-    key = digest("loop", *texts, *flags, *compiler, identity(compiler), target_processor())
+    key = key_of("loop", *texts, *flags, variable="CXX")
 
     def build(output: Path) -> None:
-        folder = output.parent
+        compiler, folder = require_compiler("CXX"), output.parent
         for name, text in sources.items():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text(text)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays import Array
-from ..codegen.compiler import find_compiler
+from ..codegen.compiler import require_compiler
 from ..codegen.functions import Stage
 from ..codegen.native import NativeKernel
 from ..codegen.programs import WITH_PAYLOAD
@@ -93,7 +93,7 @@ class RobotTable:
             KernelError: the backend of the arm is not compiled, or compilation fails.
         """
         if arm.backend != "native":
-            find_compiler()  # the reason, where there is none
+            require_compiler()  # the reason, where there is none
             raise KernelError("a control loop needs compiled kernels: load the robot for the backend native")
         self.arm, self._moving_base, self._carries = arm, moving_base, False
         n, m, tools = arm.robot.n, len(arm.motor_names), len(arm.robot.tools)

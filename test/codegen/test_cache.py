@@ -55,6 +55,16 @@ class Build:
         path.write_bytes(self.content)
 
 
+def failing(error: BaseException) -> Callable[[Path], None]:
+    """A build that writes a part, and raises an error."""
+
+    def build(path: Path) -> None:
+        path.write_bytes(b"half of")
+        raise error
+
+    return build
+
+
 def entries(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
@@ -103,6 +113,14 @@ class TestEntries:
         assert cached(KEY, Build(b"compiled again")) == b"compiled again"
         assert cached(KEY, Build()) == b"compiled again"
         assert len(entries(folder)) == 1
+
+    def test_without_a_compiler_the_newest_sound_entry_of_any_is_read(self, folder: Path) -> None:
+        for k, name in enumerate(("old", "new", "damaged")):
+            os.utime(entry(f"{KEY}-{name}", Build(name.encode())), (k, k))
+        (folder / f"{KEY}-damaged.so").write_bytes(b"damaged")
+        assert cached(f"{KEY}-*", Build()) == b"new"
+        with pytest.raises(KernelError, match="none"):
+            cached(f"{KEY}0-*", failing(KernelError("none")))
 
     def test_entry_of_another_key_is_rebuilt(self, folder: Path) -> None:
         """A kernel of another robot, renamed to that of this one."""
@@ -161,12 +179,8 @@ class TestEntries:
         "error", [OSError(errno.ENOSPC, "No space left"), KernelError("failed"), KeyboardInterrupt()]
     )
     def test_failed_builds_leave_nothing_behind(self, folder: Path, error: BaseException) -> None:
-        def build(path: Path) -> None:
-            path.write_bytes(b"half of")
-            raise error
-
         with pytest.raises(type(error)):
-            entry(KEY, build)
+            entry(KEY, failing(error))
         assert entries(folder) == []
 
     def test_default_folder(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -228,7 +242,7 @@ class TestKey:
             (compiler, "FLAGS", (*compiler.FLAGS, "-g")),
             (compiler, "target_processor", lambda: "another"),
             (compiler, "identity", lambda path: "another"),
-            (compiler, "find_compiler", lambda: ["/bin/true", "-O3"]),
+            (compiler, "find_compiler", lambda variable: ["/bin/true", "-O3"]),
         ]
         for change in changes:
             monkeypatch.setattr(*change)
@@ -240,9 +254,17 @@ class TestKey:
         monkeypatch.setenv("EOM_DYNAMICS_CFLAGS", "-O0 -g")
         assert self.key(CASE.robot, monkeypatch) != before
         calls = []
-        monkeypatch.setattr(compiler, "_run", lambda command, *_: calls.append(command) or _[-1].write_bytes(b""))
+        monkeypatch.setattr(compiler, "_run", lambda flags, *_: calls.append(flags) or _[-1].write_bytes(b""))
         with compiler.compiled(str, KEY):
             assert calls[0][-2:] == ["-O0", "-g"]
+
+    def test_depends_on_the_processor_that_is_named_instead_of_this_one(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("EOM_DYNAMICS_CFLAGS", "-march=x86-64-v3")
+        before = self.key(CASE.robot, monkeypatch)
+        monkeypatch.setattr(compiler, "target_processor", lambda: "another")
+        assert self.key(CASE.robot, monkeypatch) == before
+        monkeypatch.setenv("EOM_DYNAMICS_CFLAGS", "-march=x86-64-v2")
+        assert self.key(CASE.robot, monkeypatch) != before
 
     def test_depends_on_each_source_of_the_generator(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         package = tmp_path / "eom_dynamics"
