@@ -333,6 +333,8 @@ def test_a_response_to_lost_setpoints_is_continued(activated, policy, phase, eff
     np.testing.assert_allclose(last.effort, effort, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(last.motor_position, AT_REST.motor_position, rtol=1e-12)
     assert not np.any(last.motor_velocity)
+    remaining = f"efforts: {'zero, as they were ramped down' if policy == 'ramp' else efforts}\n"
+    assert remaining in client.process.log
 
 
 def test_the_node_answers_while_its_arm_is_stopped(activated):

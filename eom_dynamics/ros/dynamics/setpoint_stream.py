@@ -27,7 +27,7 @@ from ..interfaces import JointTrajectorySetpoint, TaskSetpoint, nanoseconds, str
 from ..robot_node import RobotNode
 from .command_topics import CommandTopics
 from .statistics import StreamStatistics
-from .supervision import TRAJECTORY_SETTINGS, Supervision
+from .supervision import TRAJECTORY_SETTINGS, Phase, Supervision
 from .task_topic import TaskTopic
 from .trajectory_player import TrajectoryPlayer
 
@@ -216,8 +216,10 @@ class SetpointStream:
         loop.configure(effort_on_deactivate=remain)
         loop.loop.release()
         if remain == "gravity" and not loop.loop.number("final_efforts"):
-            remain = "zero"
-            logger.error("efforts that remain are zero, as those of gravity cannot be computed")
+            remain = "zero, as they were ramped down"
+            if self.supervision.phase not in (Phase.RAMPING, Phase.RELEASED):
+                remain = "zero, as those of gravity cannot be computed"
+                logger.error(f"efforts: {remain}: a spring is slack at this position, or numbers would be too large")
         self._commands.publish_final(self._header_now(self._commands.frame_id), loop)
         logger.info(f"last command: positions are held, velocities are zero, efforts: {remain}")
 
