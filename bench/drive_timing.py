@@ -142,9 +142,7 @@ def recording(
     measured, rate = (np.array(x) for x in zip(*drive.samples, strict=True))
     applied = sent[0][acting] + plant.kp * (sent[1][acting] - measured[now]) + plant.kd * (sent[2][acting] - rate[now])
     deflection = np.vstack([sent[1][:1], theta])[:-1] - np.vstack([motion.derivatives(0.0)[0], q])[:-1]
-    damping = (
-        2 * DAMPING * np.sqrt(robot.rotor_inertia * [float(x.spring.stiffness(np.zeros(1))[0]) for x in robot.joints])
-    )
+    damping = 2 * DAMPING * np.sqrt(robot.rotor_inertia * robot.stiffness)
     springs = arm.efforts_of_deflections(deflection, 0 * deflection).tau
     tau = (springs + damping * np.gradient(deflection, STEP, axis=0))[::hold]
     mean = np.vstack([applied[:1], applied.reshape(len(t), hold, -1).mean(axis=1)[:-1]])
