@@ -124,10 +124,11 @@ def equations_of_motion(
     M_b = Jet([inertia] + [np.zeros_like(inertia)] * (len(derivatives) - 1))
     at_tools = wrenches(wrench, len(derivatives), robot.wrench_shape, symbols=True)
     T = tool_matrix(robot)
+    lift = body.U[0] @ np.concatenate([np.zeros(3), -robot.gravity])
     return EquationsOfMotion(
-        M=mass_matrix(body, M_b),
-        C=coriolis_matrix(body, M_b, CORIOLIS_FORMS[coriolis]),
-        gravity=tuple(Jet(gravity_forces(body, M_b, robot.gravity)) + Jet(passive_forces(robot, q, derivatives))),
+        M=projected(body, M_b, body.J[0]),
+        C=projected(body, CORIOLIS_FORMS[coriolis](body, M_b), body.J[0]),
+        gravity=tuple(Jet(projected(body, M_b, lift)) + Jet(passive_forces(robot, q, derivatives))),
         external=external_forces(body, Jet([T @ np.ravel(W) for W in at_tools])),
         rates=tuple(derivatives),
     )
@@ -152,29 +153,18 @@ def derivative_step(K: Jet, S: Jet) -> Jet:
     return K.rate - S.T @ K - K @ S
 
 
-def _between(left: AnyArray, K: Jet, right: AnyArray, S: Jet) -> tuple[AnyArray, ...]:
-    """left' K right and its time derivatives, for left and right with the rates -S left and -S right."""
-    terms = [left.T @ K[0] @ right]
+def projected(body: BodyTwists, K: Jet, right: AnyArray) -> tuple[AnyArray, ...]:
+    """J' K right and its time derivatives, for a right side with the rate -S right.
+
+    With M_b and C_b on J these are M and C, equations (27) and (28), with derivatives (37), (47) and (39), (50); with
+    M_b on U (0; -g) Q_grav, equation (32), with (42), (57).
+    """
+    left = body.J[0].T
+    terms = [left @ K[0] @ right]
     while len(K) > 1:
-        K = derivative_step(K, S)
-        terms.append(left.T @ K[0] @ right)
+        K = derivative_step(K, body.S)
+        terms.append(left @ K[0] @ right)
     return tuple(terms)
-
-
-def mass_matrix(body: BodyTwists, M_b: Jet) -> tuple[AnyArray, ...]:
-    """M = J' M_b J, equation (27), and its derivatives, (37), (47): each (n, n)."""
-    return _between(body.J[0], M_b, body.J[0], body.S)
-
-
-def coriolis_matrix(body: BodyTwists, M_b: Jet, form: Callable[[BodyTwists, Jet], Jet]) -> tuple[AnyArray, ...]:
-    """C = J' C_b J, equation (28), and its derivatives, (39), (50): each (n, n)."""
-    return _between(body.J[0], form(body, M_b), body.J[0], body.S)
-
-
-def gravity_forces(body: BodyTwists, M_b: Jet, gravity: AnyArray) -> tuple[AnyArray, ...]:
-    """Q_grav = J' M_b U (0; -g), equation (32), and its derivatives, (42), (57): each (n,)."""
-    base_acceleration = np.concatenate([np.zeros(3), -gravity])
-    return _between(body.J[0], M_b, body.U[0] @ base_acceleration, body.S)
 
 
 def passive_forces(robot: Robot, q: AnyArray, rates: Sequence[AnyArray]) -> tuple[AnyArray, ...]:

@@ -35,14 +35,7 @@ from ..exceptions import StateError
 from ..jet import Jet, leibniz
 from ..robot import Robot
 from ..states import state_arrays, wrenches
-from .closed_form import (
-    CORIOLIS_FORMS,
-    EquationsOfMotion,
-    coriolis_matrix,
-    external_forces,
-    mass_matrix,
-    passive_forces,
-)
+from .closed_form import CORIOLIS_FORMS, EquationsOfMotion, external_forces, passive_forces, projected
 from .system import BodyTwists, ad_blocks, block_diagonal, inertia_matrix, system_matrices, tool_matrix
 
 _TWIST = 6
@@ -115,13 +108,13 @@ def _equations(
     body = floating_system(robot, q, rates)
     inertia = block_diagonal([robot.base.spatial_inertia, inertia_matrix(robot)])
     M_b = Jet([inertia] + [np.zeros_like(inertia)] * (len(rates) - 1))
-    M = mass_matrix(body, M_b)
+    M = projected(body, M_b, body.J[0])
     G = gravity_acceleration(pose[:3, :3].T @ robot.gravity, Jet([rate[:3] for rate in rates]))
     T = tool_matrix(robot, with_base=True)
     held = [np.append(np.zeros(_TWIST), x) for x in passive_forces(robot, q, [rate[_TWIST:] for rate in rates])]
     return FloatingEquationsOfMotion(
         M=M,
-        C=coriolis_matrix(body, M_b, CORIOLIS_FORMS[coriolis]),
+        C=projected(body, CORIOLIS_FORMS[coriolis](body, M_b), body.J[0]),
         gravity=tuple(leibniz([M_k[:, :_TWIST] for M_k in M], G, k) + held[k] for k in range(len(G))),
         external=external_forces(body, Jet([T @ np.ravel(W) for W in wrench])),
         rates=tuple(rates),

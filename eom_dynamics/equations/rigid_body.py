@@ -22,7 +22,7 @@ from .. import lie
 from ..arguments import checked_pose, real_number
 from ..arrays import Array, times
 from ..exceptions import StateError
-from ..robot.inertia import Inertial, spatial_inertia
+from ..robot.inertia import Inertial
 from ..states import real_array
 
 
@@ -42,8 +42,7 @@ class RigidBody:
     @cached_property
     def inertia_matrix(self) -> Array:
         """M (6, 6), equation (31) of Müller and Kumar; block-diagonal where the origin is the centre of mass."""
-        body = self.inertial
-        return spatial_inertia(body.mass, body.center_of_mass, body.about_origin)
+        return self.inertial.spatial_inertia
 
     def about_center_of_mass(self) -> RigidBody:
         """The same body in the frame at its centre of mass, along the same axes."""
