@@ -11,6 +11,7 @@ from chains import numbers
 from differences import derivative, deviation, gradient, polynomial_motion
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from textbook import twist_vector
 from trees import rotations, trees
 
 from eom_dynamics import Dynamics, Robot, lie, load_robot
@@ -68,8 +69,7 @@ def velocity_by_differences(robot: Robot, contact: Contact, motion: Callable[[fl
         return C if contact.on is None else lie.inverse(bodies[names.index(contact.on)]) @ C
 
     C, Cd = pose(0.0), derivative(pose)
-    spin = Cd[:3, :3] @ C[:3, :3].T
-    twist = np.array([[spin[2, 1], spin[0, 2], spin[1, 0]], Cd[:3, 3]])
+    twist = np.array([twist_vector(Cd @ lie.inverse(C))[:3], Cd[:3, 3]])
     axes = C[:3, :3] if contact.axes is None else contact.axes
     return (twist @ axes).ravel()[-contact.size :]
 

@@ -12,7 +12,7 @@ from differences import derivative, deviation
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.linalg import expm
-from textbook import twist_matrix
+from textbook import twist_matrix, twist_vector
 
 from eom_dynamics import lie
 
@@ -73,17 +73,13 @@ def test_exp_is_the_matrix_exponential_and_log_its_inverse(x: np.ndarray) -> Non
     assert np.linalg.norm(x[:3]) >= 3.1 or deviation(back, x, floor=1.0) < 2e-14
 
 
-def twist_of(matrix: np.ndarray) -> np.ndarray:
-    return np.array([matrix[2, 1], matrix[0, 2], matrix[1, 0], *matrix[:3, 3]])
-
-
 @given(hard_twists(), numbers(1.0, 6))
 def test_jacobians_map_rates_to_twists(x: np.ndarray, rate: np.ndarray) -> None:
     C = lie.exp(x)
     velocity = derivative(lambda t: lie.exp(x + t * rate))
     # Differences of poses have errors of 1e-13.
-    assert deviation(lie.left_jacobian(x) @ rate, twist_of(velocity @ lie.inverse(C)), floor=1.0) < 2e-12
-    assert deviation(lie.right_jacobian(x) @ rate, twist_of(lie.inverse(C) @ velocity), floor=1.0) < 2e-12
+    assert deviation(lie.left_jacobian(x) @ rate, twist_vector(velocity @ lie.inverse(C)), floor=1.0) < 2e-12
+    assert deviation(lie.right_jacobian(x) @ rate, twist_vector(lie.inverse(C) @ velocity), floor=1.0) < 2e-12
     assert deviation(lie.left_jacobian_inverse(x) @ lie.left_jacobian(x), np.eye(6)) < 1e-14
     assert deviation(lie.right_jacobian(x) @ lie.right_jacobian_inverse(x), np.eye(6)) < 1e-14
 
@@ -205,7 +201,7 @@ def test_body_twists_of_a_world_aligned_motion(C: np.ndarray, a: np.ndarray, b: 
         return C @ lie.exp(t * a) @ lie.exp(t**2 * b) @ lie.exp(t**3 * c)
 
     def body(t: float) -> np.ndarray:
-        return twist_of(lie.inverse(pose(t)) @ derivative(lambda h: pose(t + h)))
+        return twist_vector(lie.inverse(pose(t)) @ derivative(lambda h: pose(t + h)))
 
     def world_aligned(t: float) -> np.ndarray:
         return lie.world_aligned_twist(pose(t), body(t))

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from differences import derivative, deviation, gradient, polynomial_motion
 from linkages import five_bar, five_bar_angles, four_bar, four_bar_angles, pin
+from textbook import twist_vector
 
 from eom_dynamics import Robot, StateError, lie
 from eom_dynamics.arrays import Array
@@ -31,9 +32,7 @@ def energies(robot: Robot, q: Array, qd: Array) -> tuple[float, float]:
         c = joint.center_of_mass
         offset = lie.skew(c)
         about_center = joint.inertia_about_origin - joint.mass * offset.T @ offset
-        w = C[:3, :3].T @ Cd[:3, :3]
-        w = np.array([w[2, 1], w[0, 2], w[1, 0]])
-        v = (Cd @ np.append(c, 1.0))[:3]
+        w, v = twist_vector(lie.inverse(C) @ Cd)[:3], (Cd @ np.append(c, 1.0))[:3]
         kinetic += 0.5 * joint.mass * v @ v + 0.5 * w @ about_center @ w
         potential -= joint.mass * robot.gravity @ (C @ np.append(c, 1.0))[:3]
     return kinetic, potential
@@ -91,8 +90,7 @@ def test_effort_of_a_tool_wrench_obeys_virtual_work(make: Make, angles: Angles, 
     work = []
     for direction in np.eye(len(u[0])):
         C, Cd = tool(u[0]), derivative(lambda t, d=direction: tool(u[0] + t * d))
-        twist = C[:3, :3].T @ Cd[:3, :3]
-        work.append(W @ [twist[2, 1], twist[0, 2], twist[1, 0], *(C[:3, :3].T @ Cd[:3, 3])])
+        work.append(W @ twist_vector(lie.inverse(C) @ Cd))
     assert deviation(held, work) < 1e-10
 
 
