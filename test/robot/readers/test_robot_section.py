@@ -107,9 +107,7 @@ def test_ur5e_is_that_of_the_manufacturers_urdf() -> None:
 
 
 def robot_with(**entries: Any):
-    parameters = packaged_parameters("planar_2r")
-    parameters["joints"]["joint_1"].update(entries)
-    return robot_from_parameters(parameters)
+    return robot_from_parameters(packaged_parameters("planar_2r", joint_1=entries))
 
 
 def test_axis_off_the_origin_is_scaled_with_its_moment() -> None:
