@@ -18,26 +18,15 @@ from ..arrays import Array
 from .recording import IdentificationError
 
 _JITTER = 0.01  # largest difference between time steps, relative to the median
-
-ORDER = 4
-"""Of the Butterworth filter; run forward and backward, its gain is 1 / (1 + (f/cutoff)^8)."""
-
-HIGHEST = 0.8
-"""Largest cut-off, relative to the Nyquist frequency; higher ones are lowered to it."""
-
-PER_PERIOD = 2.5
-"""Samples kept per period of the cut-off: two would do for a filter that stops at once."""
-
-EDGE = 1.5
-"""Periods of the cut-off at both ends of a signal, where the filter has its transients."""
-
+ORDER = 4  # of the Butterworth filter; run forward and backward, its gain is 1 / (1 + (f/cutoff)^8)
+HIGHEST = 0.8  # largest cut-off, relative to the Nyquist frequency; higher ones are lowered to it
+PER_PERIOD = 2.5  # samples kept per period of the cut-off: two would do for a filter that stops at once
+EDGE = 1.5  # periods of the cut-off at both ends of a signal, where the filter has its transients
 _LEAST_PERIODS = 24.0  # periods of the cut-off in a recording: the filter takes six where terms are nonlinear
 _NOISE_SHARE = 0.005  # share of noise in a derivative behind the filter
 _SEGMENT = 8.0  # length of segments of spectra, s
 _LEAST_CUTOFF, _MOST_CUTOFF = 0.002, 0.1  # bounds of the cut-off as shares of the sample rate
-
-LAGS = 20
-"""Autocorrelations that decide on whiteness."""
+LAGS = 20  # autocorrelations that decide on whiteness
 
 # Of white noise, 95 % of the autocorrelations are within this many standard deviations 1/sqrt(N).
 _BAND = 1.96

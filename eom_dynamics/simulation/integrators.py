@@ -20,14 +20,9 @@ from ..states import real_array
 Rate: TypeAlias = Callable[[float, Array], Array]
 """f: rates (N, columns) of N rows at a time."""
 
-ADAPTIVE = ("DOP853", "RK45", "RK23", "Radau", "BDF", "LSODA")
-"""SciPy's integrators by name."""
-
-LONGEST = 1e7
-"""Longest simulation, s, so that each one ends."""
-
-MOST_STEPS = 10_000_000
-"""Most steps of fixed length in a simulation: some ten of them take a millisecond."""
+ADAPTIVE = ("DOP853", "RK45", "RK23", "Radau", "BDF", "LSODA")  # SciPy's integrators by name
+LONGEST = 1e7  # longest simulation, s, so that each one ends
+MOST_STEPS = 10_000_000  # most steps of fixed length in a simulation: some ten of them take a millisecond
 
 # Evaluations of the rate at one time, in all and for each entry of y, after which no progress is expected.
 _STANDING = 1000, 200

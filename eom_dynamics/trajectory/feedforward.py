@@ -19,9 +19,7 @@ from .quantities import Load, SampledLoad
 from .spline import check_times
 from .trajectory import Samples, Trajectory, sample_times
 
-CHECK_RATE = 1000.0
-"""Smallest rate at which limits are checked, Hz."""
-
+CHECK_RATE = 1000.0  # smallest rate at which limits are checked, Hz
 _CHUNK = 5000  # samples between two calls of `progress`, which take some milliseconds
 
 

@@ -24,15 +24,9 @@ from ..arrays import Array
 from ..exceptions import TrajectoryError
 from .spline import DEGREE, ORDERS, Spline, numbers
 
-_PENALISED = ORDERS
-"""Order of the penalised derivative."""
-
-_BASIS = DEGREE + 1
-"""Number of B-splines that are not zero on a piece."""
-
-_PIECES_A_PERIOD = 6
-"""Pieces of the spline in one period of the cut-off frequency."""
-
+_PENALISED = ORDERS  # order of the penalised derivative
+_BASIS = DEGREE + 1  # number of B-splines that are not zero on a piece
+_PIECES_A_PERIOD = 6  # pieces of the spline in one period of the cut-off frequency
 _FEWEST = 2 * ORDERS
 
 # With a valid cut-off there are at most three pieces for each sample; many more are due to wrong time stamps.

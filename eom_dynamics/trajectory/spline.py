@@ -13,9 +13,7 @@ from ..arrays import Array
 from ..exceptions import TrajectoryError
 from .trajectory import Scaled, Trajectory, sample_times
 
-ORDERS = 5
-"""Number of derivatives of a state: q … qdddd."""
-
+ORDERS = 5  # number of derivatives of a state: q … qdddd
 DEGREE = 2 * ORDERS - 1
 
 RATE_NAMES = ("velocity", "acceleration", "jerk", "snap")

@@ -150,11 +150,8 @@ class _System:
         return self.states[k, knot] * np.expand_dims(self.steps[piece] ** k / factorial(k), -1)
 
 
-_SIDE = ORDERS - 1
-"""Number of Bernstein coefficients of the rate that follow from one knot."""
-
-_SHARE = DEGREE / 2
-"""Largest sum of the coefficients of one knot, in Δq."""
+_SIDE = ORDERS - 1  # number of Bernstein coefficients of the rate that follow from one knot
+_SHARE = DEGREE / 2  # largest sum of the coefficients of one knot, in Δq
 
 # b_r = sum over k of comb(r, k) (8 - k)!/8! p^(k + 1)(0): Bernstein coefficients from derivatives at the end.
 _BERNSTEIN = np.array([[comb(r, k) / perm(DEGREE - 1, k) for k in range(_SIDE)] for r in range(_SIDE)])
@@ -215,8 +212,7 @@ def without_overshoot(steps: Array, states: Array, fixed: NDArray[np.bool_]) -> 
 Ends = Literal["rest", "free"] | Mapping[str, Sequence[ArrayLike]]
 """Conditions at the first and last waypoint; see :func:`through`."""
 
-_DEGREES = {7: 4, 9: 5}
-"""Degree of a spline, and the order of the derivative whose squared integral it minimises."""
+_DEGREES = {7: 4, 9: 5}  # degree of a spline, and the order of the derivative whose squared integral it minimises
 
 # Largest overshoot between two waypoints, relative to the range of waypoints and their derivatives; where to check it.
 _LARGEST_OVERSHOOT = 10.0

@@ -28,12 +28,8 @@ from ..sampling import LowPass, cutoff_of, rate_of
 from .motor import MOTOR_TERMS, GearFit, MotorFit, MotorModel, fit_gear_ratio, fit_motor, with_motors
 from .springs import SpringFit, fit_springs, laws, with_joints, with_springs
 
-KEEP = "keep"
-"""In place of a law: the spring of the file stays."""
-
-SPRING_TERMS = ("damping", "hysteresis", "offset")
-"""Terms of :func:`.fit_spring`."""
-
+KEEP = "keep"  # in place of a law: the spring of the file stays
+SPRING_TERMS = ("damping", "hysteresis", "offset")  # of :func:`.fit_spring`
 ACTUATOR_TERMS = ("rotor_inertia", *MOTOR_TERMS, "torque_constant", "gear_ratio")
 """Rotor inertia, terms of :func:`.fit_motor`, torque constant where currents were recorded, and gear ratio by
 :func:`.fit_gear_ratio`, the positions of the shafts being those of the motors times the ratio of the file."""

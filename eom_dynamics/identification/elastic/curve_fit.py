@@ -32,9 +32,7 @@ _LAGS = 8  # length of the lag window in correlation times; at one of these, its
 _INSEPARABLE = 0.998  # correlation of errors beyond which parameters are named as inseparable
 _RANK = 1e-9  # singular value, over the largest one, of the Jacobian with columns of length 1 that is rounding
 _AT_BOUND = 1e-3  # share of a standard deviation within which a parameter is at its bound
-
-SIGNIFICANT = 3.0
-"""Standard deviations from zero from which on a parameter counts as found."""
+SIGNIFICANT = 3.0  # standard deviations from zero from which on a parameter counts as found
 
 
 @dataclass(frozen=True, eq=False)

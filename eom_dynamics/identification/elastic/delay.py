@@ -54,12 +54,8 @@ _FINEST = 1e-4  # least noise over the effort
 Design = Callable[[float], tuple[Array, Array]]
 """From a delay, s, to what is fitted, y (N,), and the columns (N, k)."""
 
-LONGEST = 0.02
-"""Longest delay, and least negative one, s."""
-
-REACH = 0.48
-"""Time within which a sample counts after the low-pass, over the period of its bandwidth."""
-
+LONGEST = 0.02  # longest delay, and least negative one, s
+REACH = 0.48  # time within which a sample counts after the low-pass, over the period of its bandwidth
 _CANDIDATES = 41  # candidates over the range of delays, before the best one is refined
 
 _STEP = 1e-5  # step of differences over the delay, s
@@ -68,9 +64,7 @@ _ITERATIONS = 30
 
 # Independent samples of white noise after the low-pass, per second and Hz of its bandwidth.
 _INDEPENDENT = float(np.sqrt(np.pi / np.log(2)))
-
-LARGEST_DEVIATION = 5e-5
-"""Standard deviation beyond which a delay is not used, s."""
+LARGEST_DEVIATION = 5e-5  # standard deviation beyond which a delay is not used, s
 
 
 class Delay(NamedTuple):

@@ -19,9 +19,7 @@ from ...robot import Robot
 from ...robot.model import frames_by_name
 from ...trajectory.quantities import Load, quantities
 
-BASE = "base"
-"""Name of the base, where no frame of the robot has it."""
-
+BASE = "base"  # name of the base, where no frame of the robot has it
 _POSTURES = 500  # random postures that decide which spheres always meet
 
 KINEMATIC = ("position", "velocity", "acceleration", "jerk")
@@ -31,9 +29,7 @@ SHARPNESS = 100.0
 """Sharpness of the smooth maximum: above the largest of K equal values by log(K)/SHARPNESS of the limit."""
 
 _STEP = 1e-5
-
-_NOT_REALISABLE = 10.0
-"""Ratio to the limit in place of that of a motion which the springs cannot realise."""
+_NOT_REALISABLE = 10.0  # ratio to the limit in place of that of a motion which the springs cannot realise
 
 
 class Spheres:

@@ -34,12 +34,8 @@ KINDS = ("entropic", "geodesic")
 _LOWER = np.tril_indices(4)
 
 _WEIGHTS = np.where(_LOWER[0] == _LOWER[1], 1.0, np.sqrt(2))
-
-ENTRIES = len(_LOWER[0])
-"""Entries of the pseudo-inertia of a body."""
-
-SMALLEST = 0.01
-"""Least radius of gyration of a body of the prior, m, also for point masses and inconsistent inertias."""
+ENTRIES = len(_LOWER[0])  # entries of the pseudo-inertia of a body
+SMALLEST = 0.01  # least radius of gyration of a body of the prior, m, also for point masses and inconsistent inertias
 
 # Least eigenvalue of X, relative to its trace. Data that contradict all masses drive bodies to the edge of the cone,
 # where rounding alone decides whether a pseudo-inertia is positive definite.

@@ -30,10 +30,7 @@ from .regressor import Regressor
 from .terms import TERMS, Motion
 
 _CHUNK = 4096  # rows of a joint that are compressed at once: enough for speed, few enough for memory
-
 ESTIMATORS = ("huber", "weighted", "ordinary", "total")
-"""Names of the estimators."""
-
 HUBER = 3.0
 """Residual in standard deviations beyond which it counts linearly: that of outliers, not of what a model lacks."""
 
@@ -45,10 +42,7 @@ DEPENDENT = 1e-8
 
 _ITERATIONS = 30  # iterations of the weights of joints; they converge to 1e-6 in about five
 _REWEIGHTED = 3  # iterations of the weights of equations: each step is far smaller than the one before
-
-FOLDS = 4
-"""Blocks of the training data, each held out once."""
-
+FOLDS = 4  # blocks of the training data, each held out once
 _LEAST_EQUATIONS = 1.5  # equations for each parameter below which nothing is identified
 
 # Range of the Stribeck velocity, in smoothing velocities and in RMS velocities of the joint: below, the law is that of

@@ -32,13 +32,8 @@ _JITTER = 0.02  # relative deviation of a step from the usual one, beyond which 
 # A joint moves above this many smoothing velocities of its friction, but not above this part of its RMS velocity.
 _SMOOTHING, _SLOW = 3.0, 0.1
 _NOISE = 3.0  # standard deviations of the noise of a velocity above which a joint moves
-
-AT_LIMIT = 0.999
-"""Efforts beyond this part of their limit are saturated."""
-
-MOSTLY_BEYOND = 0.5
-"""Share of efforts at or beyond the limit from which on the limit, or the unit, is another one."""
-
+AT_LIMIT = 0.999  # efforts beyond this part of their limit are saturated
+MOSTLY_BEYOND = 0.5  # share of efforts at or beyond the limit from which on the limit, or the unit, is another one
 _EQUAL = 4  # equal extremes in a row that count as saturated, too
 
 _ARRAYS = ("t", "q", "qd", "qdd", "tau", "measured", "used")

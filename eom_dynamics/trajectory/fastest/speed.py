@@ -24,14 +24,8 @@ from numpy.typing import NDArray
 from ...arrays import Array
 
 DEGREE = 4
-"""Degree of the spline."""
-
-NODES = 3
-"""Number of nodes in an interval between knots."""
-
-END_NODES = 16
-"""Number of nodes in the first and the last interval."""
-
+NODES = 3  # number of nodes in an interval between knots
+END_NODES = 16  # number of nodes in the first and the last interval
 _END_TIME = 2e-3  # least duration of the first and the last interval, s
 _NEAR = 0.02  # distance of a node from an end with a given state, in steps
 
