@@ -138,6 +138,12 @@ def column_lengths(A: Array) -> Array:
     return np.where(length > 0, length, 1.0)
 
 
+def least_squares(A: Array, b: Array, dependent: float | None = None) -> Array:
+    """Solution x of A x = b by columns of length one, whose smallest singular values count as zero."""
+    length = column_lengths(A)
+    return np.asarray(np.linalg.lstsq(A / length, b, rcond=dependent)[0] / length)
+
+
 def rate_of(x: Array, period: float) -> Array:
     """Time derivative (N - 4,) of a signal (N,) by central differences of order four."""
     return (8 * (x[3:-1] - x[1:-3]) - (x[4:] - x[:-4])) / (12 * period)

@@ -99,9 +99,8 @@ class Stepper:
         self._lapack = lapack
         self.plant, self.period = plant, positive(period, "period")
         arm = plant.arm
-        n, rigid = arm.robot.n, plant.rigid
-        m, elastic = len(rigid), np.flatnonzero(~rigid)
-        self._n, self._ends = n, (n, n + m, 2 * n + m)
+        self._n = n = arm.robot.n
+        rigid, m, elastic = plant.rigid, len(plant.rigid), np.flatnonzero(~plant.rigid)
         # From independent variables - n links, then motors at elastic joints - to all motors and deflections.
         own = np.zeros((m, n + len(elastic)))
         own[elastic, n + np.arange(len(elastic))] = 1.0
@@ -131,7 +130,7 @@ class Stepper:
             SimulationError: the motion leaves all bounds. The given state stays unchanged.
         """
         try:
-            q, theta, qd, thetad = self._parts(state)
+            q, theta, qd, thetad = self.plant.parts(state)
             x, v = np.concatenate([q, theta[self._elastic]]), np.concatenate([qd, thetad[self._elastic]])
             with np.errstate(all="ignore"):
                 x, v = self._step(x, v, servo, wrench)
@@ -146,7 +145,7 @@ class Stepper:
 
     def motor_effort(self, state: Array, servo: Servo) -> Array:
         """Motor efforts (m,) in a state, N m or N."""
-        _, theta, _, thetad = self._parts(state)
+        _, theta, _, thetad = self.plant.parts(state)
         return self._given(servo, theta, thetad)
 
     def mean_effort(self, before: Array, after: Array, servo: Servo) -> Array:
@@ -156,8 +155,8 @@ class Stepper:
         Simpson's rule on the cubic through positions and velocities at both ends, exact for a PD within its limits.
         """
         h = self.period
-        _, theta, _, thetad = self._parts(before)
-        _, theta_end, _, thetad_end = self._parts(after)
+        _, theta, _, thetad = self.plant.parts(before)
+        _, theta_end, _, thetad_end = self.plant.parts(after)
         middle = 0.5 * (theta + theta_end) + h / 8 * (thetad - thetad_end)
         speed = 1.5 / h * (theta_end - theta) - 0.25 * (thetad + thetad_end)
         ends = self._given(servo, theta, thetad) + self._given(servo, theta_end, thetad_end)
@@ -170,7 +169,7 @@ class Stepper:
             qdd: accelerations of the links (n,), which accelerate rotors at rigid joints, rad/s² or m/s².
         """
         plant, arm = self.plant, self.plant.arm
-        q, theta, qd, thetad = self._parts(state)
+        q, theta, qd, thetad = plant.parts(state)
         spring = plant.springs.loads(plant.deflection(theta, q), plant.deflection(thetad, qd))
         rotor = arm.motor_inertia * qdd[arm.motor_joint]
         if arm.rotors is not None:
@@ -184,11 +183,6 @@ class Stepper:
         if not self._limited:
             return wanted
         return arm.motor.clipped(wanted / arm.gear_ratio, arm.gear_ratio * thetad) * arm.gear_ratio
-
-    def _parts(self, state: Array) -> tuple[Array, Array, Array, Array]:
-        """q, theta, qd, thetad, ten times as fast as :meth:`ElasticPlant.parts`, which takes many states."""
-        a, b, c = self._ends
-        return state[:a], state[a:b], state[b:c], state[c:]
 
     def _step(self, x: Array, v: Array, servo: Servo, wrench: Array | None) -> tuple[Array, Array]:
         h = self.period
@@ -243,11 +237,8 @@ class Stepper:
     def _losses(self, load: Array, thetad: Array) -> tuple[Array, Array]:
         """Losses of motors (m,) over their velocities, and factors of the gears on loads of independent variables.
 
-        Losses brake at every velocity; with the slope of the chord from rest no step reverses a motion.
-
-        Args:
-            load: spring efforts at motors of elastic joints.
-            thetad: motor velocities (m,).
+        Losses brake at every velocity; with the slope of the chord from rest no step reverses a motion. The load is
+        that of springs at motors of elastic joints.
         """
         arm, passed = self.plant.arm, np.ones(self._n + len(load))
         if self._lossless:

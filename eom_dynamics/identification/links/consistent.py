@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from ...arrays import Array
 from ...recursion import PARAMETERS
-from ..sampling import column_lengths
+from ..sampling import column_lengths, least_squares
 
 KINDS = ("entropic", "geodesic")
 
@@ -227,7 +227,8 @@ def consistent_solution(
         cost = _Cost(bodies.priors, B - basis @ (basis.T @ B), right - basis @ (basis.T @ right), weight)
         X, converged = _minimum(cost, X, _DRAFT if draft else _END, near=near)
         near = True
-        terms = _terms(own, free, right - B @ packed(X).ravel())
+        terms = np.zeros(own.shape[1])
+        terms[free] = least_squares(own[:, free], right - B @ packed(X).ravel(), _DEPENDENT)
         negative = free & (terms < unknowns.lower)
         if not negative.any():
             break
@@ -322,14 +323,6 @@ def column_basis(columns: Array) -> Array:
     size = np.linalg.norm(columns, axis=0)
     U, values, _ = np.linalg.svd(columns[:, size > 0] / size[size > 0], full_matrices=False)
     return np.asarray(U[:, values > _DEPENDENT])
-
-
-def _terms(own: Array, free: NDArray[np.bool_], rest: Array) -> Array:
-    """Terms (k,) for what inertias leave; zero where they are not free."""
-    size = column_lengths(own)
-    terms = np.zeros(own.shape[1])
-    terms[free] = np.linalg.lstsq(own[:, free] / size[free], rest, rcond=_DEPENDENT)[0] / size[free]
-    return terms
 
 
 def _with_deviations(

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -72,18 +71,15 @@ def comparison_result(comparison: Comparison, page: Path, about: Mapping[str, st
         notes=endings,
         failures=failures,
         files={"page": page},
-        json=numbers | ({"audit": {name: for_json(x) for name, x in asdict(audit).items()}} if audited else {}),
+        json=numbers | ({"audit": {name: for_json(x) for name, x in audit._asdict().items()}} if audited else {}),
         about=about,
     )
 
 
 def energy_table(audit: EnergyAudit) -> TextTable:
     """Return energy, work and heat of one arm over time."""
-    header = [f"{name} [{'s' if name == 't' else 'J'}]" for name in asdict(audit)]
-    rows = [
-        (*(f"{value:.7g}" for value in values), f"{rest:.1e}")
-        for *values, rest in zip(*asdict(audit).values(), strict=True)
-    ]
+    header = [f"{name} [{'s' if name == 't' else 'J'}]" for name in audit._fields]
+    rows = [(*(f"{value:.7g}" for value in values), f"{rest:.1e}") for *values, rest in zip(*audit, strict=True)]
     return TextTable(header, rows, text_columns=0)
 
 

@@ -78,16 +78,9 @@ class ConstraintRows(NamedTuple):
 
 
 class _Kind(NamedTuple):
-    """Limits of a quantity.
+    """Limits of a state, or of a value of a feedforward, ``name``, by the ``columns`` of its joints or motors.
 
-    Attributes:
-        name: of the state, or the value of a feedforward.
-        quantity: in words.
-        owners: names of its joints or motors.
-        columns: those with a limit.
-        limits: of these.
-        rooted: whether rows are divided by √x.
-        affine: whether they are affine then.
+    Rows may be divided by √x (rooted), and affine then.
     """
 
     name: str
@@ -97,6 +90,11 @@ class _Kind(NamedTuple):
     limits: Array
     rooted: bool
     affine: bool
+
+    @property
+    def rows(self) -> list[tuple[str, bool]]:
+        """Name of each row, and whether it is rooted."""
+        return [(f"{self.quantity} of {self.owners[i]}", self.rooted) for i in self.columns]
 
 
 class Constraints:
@@ -139,16 +137,13 @@ class Constraints:
         self._steps = speed.steps
         self._general = [kind for kind in kinds if not kind.affine]
         affine = [kind for kind in kinds if kind.affine]
-        self.names = [f"{each.quantity} of {each.owners[i]}" for each in affine for i in each.columns]
-        self._velocity = len(self.names)
-        self.names += ["velocity", *(f"{x.quantity} of {x.owners[i]}" for x in self._general for i in x.columns)]
-        self.names += ["acceleration of the tool"] * (self._tool is not None)
-        self._rooted = np.zeros((len(self.names), 1), dtype=bool)
-        self._rooted[: self._velocity], first = _rooted(affine), self._velocity + 1
-        self._general_rooted = _rooted(self._general)
-        self._rooted[first : first + len(self._general_rooted)] = self._general_rooted
-        self._shares = np.ones((len(self.names), len(self.q)))
-        self.names += [f"RMS effort of {owners[i]}" for i in hot]
+        rows = [row for kind in affine for row in kind.rows]
+        self._velocity = len(rows)
+        rows += [("velocity", False), *(row for kind in self._general for row in kind.rows)]
+        rows += [("acceleration of the tool", False)] * (self._tool is not None)
+        self._rooted: NDArray[np.bool_] = np.array([[rooted] for _, rooted in rows])
+        self._shares = np.ones((len(rows), len(self.q)))
+        self.names = [*(name for name, _ in rows), *(f"RMS effort of {owners[i]}" for i in hot)]
         unit = np.zeros((4, len(self.q)))
         unit[0] = 1.0
         value, _ = self._evaluated(affine, unit, changes=False)
@@ -391,12 +386,6 @@ class Constraints:
             found: Any = self._arm.motor.voltage(command["motor_effort"] / ratio, command["motor_velocity"] * ratio)
             command["voltage"] = np.asarray(found)
         return command
-
-
-def _rooted(kinds: Sequence[_Kind]) -> NDArray[np.bool_]:
-    """Which rows of kinds are divided by √x (R, 1)."""
-    rooted = [kind.rooted for kind in kinds for _ in kind.columns]
-    return np.array(rooted, dtype=bool).reshape(-1, 1)
 
 
 def _kinds(arm: ElasticArm, limits: Bounds) -> list[_Kind]:

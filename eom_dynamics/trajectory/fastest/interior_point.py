@@ -53,15 +53,9 @@ class InteriorPointSolution(NamedTuple):
 
 
 class _Point:
-    """Coefficients, and distances from limits there with their derivatives.
+    """Coefficients c (count,), and distances (D,) from limits there with their derivatives.
 
-    Attributes:
-        c: coefficients (count,).
-        x: x and its derivatives at the nodes (4, M).
-        rows: limits there.
-        sides: number of distances from both sides of the rows, 2 R M.
-        distances: these, and those of RMS efforts (D,).
-        curvature: of the latter, see :meth:`.Constraints.heat`.
+    The first ``sides`` of them, 2 R M, are those from both sides of the rows, the others those of RMS efforts.
     """
 
     def __init__(self, speed: SquaredSpeed, constraints: Constraints, c: Array, rows: ConstraintRows, x: Array) -> None:

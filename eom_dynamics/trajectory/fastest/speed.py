@@ -133,22 +133,16 @@ class SquaredSpeed:
         """Values of σ that determine the coefficients (count,)."""
         return np.array([float(np.mean(self._t[i + 1 : i + 1 + DEGREE])) for i in range(self.count)])
 
-    def interpolated(self, x: Array, known: Array | None = None) -> Array:
-        """Coefficients (count,) for x at the places (count,).
-
-        Args:
-            x: there.
-            known: coefficients (count,) of which those are kept that given states fix, by default none.
-        """
+    def interpolated(self, x: Array, known: Array) -> Array:
+        """Coefficients (count,) for x at the places (count,); those that given states fix are ``known`` (count,)."""
         # Its import takes longer than that of this library.
         from scipy.linalg import solve_banded
 
         columns, values, bands = self._collocation
-        free = self.free if known is not None else slice(0, self.count)
-        c = np.zeros(self.count) if known is None else known.copy()
-        c[free] = 0.0
-        right = (x - np.sum(values * c[columns], axis=1))[free]
-        c[free] = solve_banded((DEGREE, DEGREE), bands[:, free], right)
+        c = known.copy()
+        c[self.free] = 0.0
+        right = (x - np.sum(values * c[columns], axis=1))[self.free]
+        c[self.free] = solve_banded((DEGREE, DEGREE), bands[:, self.free], right)
         return c
 
     @cached_property
