@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from refusals import refusals
 
 from eom_dynamics import ElasticArm, load_robot
 from eom_dynamics.arrays import Array
@@ -207,26 +207,22 @@ def test_file_is_a_motion_for_player_and_simulation(tmp_path: Path) -> None:
     assert again.errors == found.errors and again.joint_names == arm.robot.joint_names
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda *_: LearningSettings(0.0), "bandwidth must be positive, is 0"),
-        (lambda *_: LearningSettings(5.0, 0.0), r"gain must be within \(0, 1\], is 0"),
-        (lambda *_: LearningSettings(5.0, 1.5), "gain"),
-        (lambda *_: LearningSettings(5.0, 1.0, -1.0), "forgetting"),
-        (
-            lambda arm, last: learn(arm, last, last.reference[0], LearningSettings(0.5)),
-            "bandwidth must be above 0.5 Hz",
-        ),
-        (lambda arm, last: learn(arm, last, last.reference[0][1:]), "measured must be finite"),
-        (lambda _, last: uncorrected(last.joint_names, last.t**2, last.reference), "equal steps"),
-        (lambda arm, last: error_shares(arm, last, np.zeros((1, COUNT + 1, 2)), 10.0), "two or more runs"),
-        (lambda arm, last: error_shares(arm, last, np.zeros((2, COUNT, 2)), 10.0), "two or more runs"),
-    ],
+test_what_cannot_be_used_is_refused = refusals(
+    StateError,
+    (lambda *_: LearningSettings(0.0), "bandwidth must be positive, is 0"),
+    (lambda *_: LearningSettings(5.0, 0.0), r"gain must be within \(0, 1\], is 0"),
+    (lambda *_: LearningSettings(5.0, 1.5), "gain"),
+    (lambda *_: LearningSettings(5.0, 1.0, -1.0), "forgetting"),
+    (
+        lambda arm, last: learn(arm, last, last.reference[0], LearningSettings(0.5)),
+        "bandwidth must be above 0.5 Hz",
+    ),
+    (lambda arm, last: learn(arm, last, last.reference[0][1:]), "measured must be finite"),
+    (lambda _, last: uncorrected(last.joint_names, last.t**2, last.reference), "equal steps"),
+    (lambda arm, last: error_shares(arm, last, np.zeros((1, COUNT + 1, 2)), 10.0), "two or more runs"),
+    (lambda arm, last: error_shares(arm, last, np.zeros((2, COUNT, 2)), 10.0), "two or more runs"),
+    call=lambda call: call(arm_of("planar_2r"), before_learning("planar_2r")),
 )
-def test_what_cannot_be_used_is_refused(call: Callable[[ElasticArm, Correction], object], message: str) -> None:
-    with pytest.raises(StateError, match=message):
-        call(arm_of("planar_2r"), before_learning("planar_2r"))
 
 
 def shares(name: str, disturbance: float = 0.0, **factors: float) -> tuple[ErrorShares, ...]:

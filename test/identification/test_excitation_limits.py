@@ -8,6 +8,7 @@ import pytest
 from differences import derivative
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refusals
 
 import eom_dynamics as eom
 from eom_dynamics.exceptions import TrajectoryError
@@ -135,33 +136,25 @@ def test_optimal_motion_keeps_clear() -> None:
 SEA = "sea_planar_2r"
 
 
-@pytest.mark.parametrize(
-    ("name", "limits", "message"),
-    [
-        (SEA, {"knee": {"lower": 0.0}}, "unknown joint 'knee'; .* has joint_1, joint_2"),
-        (SEA, {"joint_1": {"lower": 1.0, "upper": 1.0}}, "joint_1: lower 1 must be less than upper 1"),
-        (SEA, {"joint_1": {"velocity": 0.0}}, "joint_1: limit velocity must be positive, is 0"),
-        (SEA, {"joint_1": {"effort": -2.0}}, "joint_1: limit effort must be positive, is -2"),
-        (SEA, {"joint_2": {"upper": np.nan}}, "joint_2: limit upper"),
-        (SEA, {"joint_2": {"speed": 1.0}}, "joint_2: no limit is named 'speed'; known are lower, upper, velocity"),
-        ("iiwa", {}, "^iiwa: excite needs limits: iiwa_joint_1, .* or by --lower, --upper, --velocity$"),
-    ],
+test_wrong_limits = refusals(
+    TrajectoryError,
+    (SEA, {"knee": {"lower": 0.0}}, "unknown joint 'knee'; .* has joint_1, joint_2"),
+    (SEA, {"joint_1": {"lower": 1.0, "upper": 1.0}}, "joint_1: lower 1 must be less than upper 1"),
+    (SEA, {"joint_1": {"velocity": 0.0}}, "joint_1: limit velocity must be positive, is 0"),
+    (SEA, {"joint_1": {"effort": -2.0}}, "joint_1: limit effort must be positive, is -2"),
+    (SEA, {"joint_2": {"upper": np.nan}}, "joint_2: limit upper"),
+    (SEA, {"joint_2": {"speed": 1.0}}, "joint_2: no limit is named 'speed'; known are lower, upper, velocity"),
+    ("iiwa", {}, "^iiwa: excite needs limits: iiwa_joint_1, .* or by --lower, --upper, --velocity$"),
+    call=lambda name, limits: MotionLimits(arm(name, limits), 0.9),
 )
-def test_wrong_limits(name: str, limits: Any, message: str) -> None:
-    with pytest.raises(TrajectoryError, match=message):
-        MotionLimits(arm(name, limits), 0.9)
 
 
-@pytest.mark.parametrize(
-    ("spheres", "message"),
-    [
-        ({"hand": [[0, 0, 0, 1]]}, "unknown frame 'hand'; planar_2r has joint_1"),
-        ({"base": [[0, 0, 0]]}, "spheres of 'base' must be rows x, y, z, radius"),
-        ({"base": [[0, 0, 0, 0.0]]}, "positive radius"),
-        ({"base": "many"}, "spheres of 'base'"),
-        ({"base": []}, "spheres of 'base'"),
-    ],
+test_wrong_spheres = refusals(
+    TrajectoryError,
+    ({"hand": [[0, 0, 0, 1]]}, "unknown frame 'hand'; planar_2r has joint_1"),
+    ({"base": [[0, 0, 0]]}, "spheres of 'base' must be rows x, y, z, radius"),
+    ({"base": [[0, 0, 0, 0.0]]}, "positive radius"),
+    ({"base": "many"}, "spheres of 'base'"),
+    ({"base": []}, "spheres of 'base'"),
+    call=lambda spheres: Spheres(eom.load_robot("planar_2r"), spheres),
 )
-def test_wrong_spheres(spheres: Any, message: str) -> None:
-    with pytest.raises(TrajectoryError, match=message):
-        Spheres(eom.load_robot("planar_2r"), spheres)

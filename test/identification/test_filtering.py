@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Preparation of samples: phase, derivatives, and what is left out."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from excited import motion
+from refusals import refusals
 
 from eom_dynamics import load_robot
 from eom_dynamics.identification import IdentificationError, Recording
@@ -138,20 +138,15 @@ def test_damaged_samples() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: replace(recorded(), q=np.zeros((5, 2))), r"q has the shape \(5, 2\), must have \(2000, 2\)"),
-        (lambda: replace(recorded(), tau=np.zeros(2000)), r"tau has the shape \(2000,\)"),
-        (lambda: recorded(30).period, "has 30 samples with increasing times, at least 41"),
-        (lambda: recorded(50).split(0.3), "too few to hold out"),
-        (lambda: recorded(50).held_out(0.3), "part with motion: has 50 samples, too few to hold out"),
-        *(
-            (lambda share=share: recorded(500).split(share), "share to hold out must be between 0 and 1, is")
-            for share in (3, 0, 1, -0.1, float("nan"))
-        ),
-    ],
+test_what_is_refused = refusals(
+    IdentificationError,
+    (lambda: replace(recorded(), q=np.zeros((5, 2))), r"q has the shape \(5, 2\), must have \(2000, 2\)"),
+    (lambda: replace(recorded(), tau=np.zeros(2000)), r"tau has the shape \(2000,\)"),
+    (lambda: recorded(30).period, "has 30 samples with increasing times, at least 41"),
+    (lambda: recorded(50).split(0.3), "too few to hold out"),
+    (lambda: recorded(50).held_out(0.3), "part with motion: has 50 samples, too few to hold out"),
+    *(
+        (lambda share=share: recorded(500).split(share), "share to hold out must be between 0 and 1, is")
+        for share in (3, 0, 1, -0.1, float("nan"))
+    ),
 )
-def test_what_is_refused(call: Callable[[], object], message: str) -> None:
-    with pytest.raises(IdentificationError, match=message):
-        call()

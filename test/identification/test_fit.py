@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from excited import efforts, motion, true_robot
 from excited import recording as excited_recording
+from refusals import refusals
 from springs import with_springs
 
 from eom_dynamics import Dynamics, ElasticArm, Robot, load_robot
@@ -474,27 +475,23 @@ def fit_of(**changes: Any) -> Fit:
 LONG = ParallelSpring(TableLaw(np.arange(16.0), np.zeros(16)))
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda r: fit_of(tau=0 * r.tau), "simulated: efforts are missing or the same throughout"),
-        (lambda r: fit_of(tau=np.nan * r.tau), "simulated: efforts are missing or the same throughout"),
-        (lambda r: fit_of(q=0 * r.q), "simulated: no joint moves"),
-        (lambda r: fit_of(joint_names=("a", "b")), "simulated: has the joints a, b, the robot joint_1, joint_2"),
-        (lambda r: fit_of(t=r.t[:60], q=r.q[:60], tau=r.tau[:60]), "efforts with motion are too few for 12 parameters"),
-        (
-            lambda r: Options().for_robot(with_second(arm()[0], parallel_spring=LONG)),
-            "joint_2: parallel_spring has 16 points, of which at most 15",
-        ),
-        (lambda r: Options(estimator="magic"), "estimator must be one of huber, weighted, ordinary, total, is 'magic'"),
-        (lambda r: Options(prior="flat"), "prior must be one of entropic, geodesic"),
-        (lambda r: Options(side="left"), "side must be one of joint, motor"),
-        (lambda r: Options(terms=("stiction",)), "terms must be one of viscous, .*, is 'stiction'"),
-    ],
+test_what_is_refused = refusals(
+    IdentificationError,
+    (lambda r: fit_of(tau=0 * r.tau), "simulated: efforts are missing or the same throughout"),
+    (lambda r: fit_of(tau=np.nan * r.tau), "simulated: efforts are missing or the same throughout"),
+    (lambda r: fit_of(q=0 * r.q), "simulated: no joint moves"),
+    (lambda r: fit_of(joint_names=("a", "b")), "simulated: has the joints a, b, the robot joint_1, joint_2"),
+    (lambda r: fit_of(t=r.t[:60], q=r.q[:60], tau=r.tau[:60]), "efforts with motion are too few for 12 parameters"),
+    (
+        lambda r: Options().for_robot(with_second(arm()[0], parallel_spring=LONG)),
+        "joint_2: parallel_spring has 16 points, of which at most 15",
+    ),
+    (lambda r: Options(estimator="magic"), "estimator must be one of huber, weighted, ordinary, total, is 'magic'"),
+    (lambda r: Options(prior="flat"), "prior must be one of entropic, geodesic"),
+    (lambda r: Options(side="left"), "side must be one of joint, motor"),
+    (lambda r: Options(terms=("stiction",)), "terms must be one of viscous, .*, is 'stiction'"),
+    call=lambda call: call(arm()[2]),
 )
-def test_what_is_refused(call: Callable[[Recording], object], message: str) -> None:
-    with pytest.raises(IdentificationError, match=message):
-        call(arm()[2])
 
 
 def test_default_side() -> None:

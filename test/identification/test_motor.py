@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Motors from their own side: against known rotors, friction, gears and torque constants."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 from elastic_recordings import recording
+from refusals import refusals
 
 from eom_dynamics import load_robot
 from eom_dynamics.actuators.actuator import Actuator, Gear
@@ -127,25 +127,20 @@ def fitted(theta: np.ndarray = THETA, **arguments: Any) -> MotorFit:
     return fit_motor(T, theta, **arguments)
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: fitted(effort=TAU), "either tau or deflection"),
-        (lambda: fitted(tau=TAU, deflection=TAU, effort=TAU), "either tau or deflection"),
-        (lambda: fitted(tau=TAU), "either effort or current"),
-        (lambda: fitted(deflection=TAU, current=TAU), "unit of effort unknown"),
-        (lambda: fitted(tau=TAU, effort=TAU, model=MotorModel(("sticky",))), "unknown: sticky"),
-        (lambda: fitted(tau=TAU, effort=TAU[:-1]), r"effort must have shape \(8000,\)"),
-        (lambda: fitted(0 * THETA, tau=TAU, effort=TAU), "the motor does not move"),
-        (lambda: fitted(tau=TAU, current=-TAU), "current falls as the effort of the spring rises"),
-        (lambda: fitted(tau=TAU, effort=TAU, cutoff=600.0), "cutoff must be between 0 and"),
-        (lambda: fitted(tau=TAU, effort=TAU, cutoff=0.5), "8000 samples are too few|too few for a cut-off"),
-        (lambda: fitted(BOTH["tau"], **BOTH), "fit_motors"),
-        (lambda: fit_motors(T, np.stack([THETA, 0 * THETA], axis=1), **BOTH), "motor 1: the motor does not move"),
-        (lambda: fit_motors(T, THETA, tau=TAU, effort=TAU), r"theta must have shape \(N, m\)"),
-        (lambda: fit_gear_ratio(THETA, 0 * THETA), "the joint does not move"),
-    ],
+test_what_is_refused = refusals(
+    IdentificationError,
+    (lambda: fitted(effort=TAU), "either tau or deflection"),
+    (lambda: fitted(tau=TAU, deflection=TAU, effort=TAU), "either tau or deflection"),
+    (lambda: fitted(tau=TAU), "either effort or current"),
+    (lambda: fitted(deflection=TAU, current=TAU), "unit of effort unknown"),
+    (lambda: fitted(tau=TAU, effort=TAU, model=MotorModel(("sticky",))), "unknown: sticky"),
+    (lambda: fitted(tau=TAU, effort=TAU[:-1]), r"effort must have shape \(8000,\)"),
+    (lambda: fitted(0 * THETA, tau=TAU, effort=TAU), "the motor does not move"),
+    (lambda: fitted(tau=TAU, current=-TAU), "current falls as the effort of the spring rises"),
+    (lambda: fitted(tau=TAU, effort=TAU, cutoff=600.0), "cutoff must be between 0 and"),
+    (lambda: fitted(tau=TAU, effort=TAU, cutoff=0.5), "8000 samples are too few|too few for a cut-off"),
+    (lambda: fitted(BOTH["tau"], **BOTH), "fit_motors"),
+    (lambda: fit_motors(T, np.stack([THETA, 0 * THETA], axis=1), **BOTH), "motor 1: the motor does not move"),
+    (lambda: fit_motors(T, THETA, tau=TAU, effort=TAU), r"theta must have shape \(N, m\)"),
+    (lambda: fit_gear_ratio(THETA, 0 * THETA), "the joint does not move"),
 )
-def test_what_is_refused(call: Callable[[], object], message: str) -> None:
-    with pytest.raises(IdentificationError, match=message):
-        call()

@@ -2,10 +2,10 @@
 """Springs and rotors from the motor side alone: against known two-mass systems and simulated arms."""
 
 from functools import cache
-from typing import Any
 
 import numpy as np
 import pytest
+from refusals import refusals
 from scipy.integrate import solve_ivp
 from scipy.signal import chirp
 
@@ -142,16 +142,12 @@ def test_what_the_data_do_not_tell() -> None:
     assert any("outside the band 0.5 … 3 Hz; excite it" in line for line in fit.undetermined)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "options", "message"),
-    [
-        ((T, np.zeros_like(T), np.zeros_like(T)), {}, "too few frequencies are excited"),
-        ((T, np.zeros((len(T), 2)), np.zeros((len(T), 2))), {}, r"inertia is missing: the mass matrix \(2, 2\)"),
-        ((T, np.zeros_like(T), np.zeros_like(T)), {"inertia": -1.0}, "positive definite"),
-        ((T, np.zeros_like(T), np.zeros_like(T)), {"gravity": np.eye(3)}, "gravity must be finite, of shape"),
-        ((T, np.zeros_like(T), np.zeros(4)), {}, "effort must have shape"),
-    ],
+test_bad_input = refusals(
+    IdentificationError,
+    ((T, np.zeros_like(T), np.zeros_like(T)), {}, "too few frequencies are excited"),
+    ((T, np.zeros((len(T), 2)), np.zeros((len(T), 2))), {}, r"inertia is missing: the mass matrix \(2, 2\)"),
+    ((T, np.zeros_like(T), np.zeros_like(T)), {"inertia": -1.0}, "positive definite"),
+    ((T, np.zeros_like(T), np.zeros_like(T)), {"gravity": np.eye(3)}, "gravity must be finite, of shape"),
+    ((T, np.zeros_like(T), np.zeros(4)), {}, "effort must have shape"),
+    call=lambda arguments, options: fit_resonance(*arguments, **options),
 )
-def test_bad_input(arguments: tuple[Any, ...], options: dict[str, Any], message: str) -> None:
-    with pytest.raises(IdentificationError, match=message):
-        fit_resonance(*arguments, **options)

@@ -2,7 +2,6 @@
 """Springs from both of their sides: against known springs, SciPy's orthogonal distance, and in robot files."""
 
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 from elastic_recordings import recording
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import refusals
 
 from eom_dynamics import ElasticArm, load_robot
 from eom_dynamics.actuators.springs import (
@@ -186,26 +186,21 @@ def test_what_the_data_do_not_tell(delta: np.ndarray, effort: np.ndarray, law: s
 EVEN = 1e-3 * np.arange(1000)
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: fit_spring(DELTA, DELTAD, 400 * DELTA, "rubber"), "law must be one of linear.*'rubber'"),
-        (lambda: fit_spring(DELTA, DELTAD, -400 * DELTA), "efforts fall with the deflection; check the signs"),
-        (lambda: fit_spring(0 * DELTA, DELTAD, DELTA), "does not deflect"),
-        (lambda: fit_spring(DELTA, DELTAD, DELTA[:-1]), "one shape"),
-        (lambda: fit_spring(np.full(1000, np.nan), DELTAD, DELTA), "deflection must be finite"),
-        (lambda: fit_spring(DELTA, DELTAD, 400 * DELTA, "dead_zone"), "next to impossible ones; choose a simpler law"),
-        (lambda: fit_spring(DELTA[:3], DELTAD[:3], DELTA[:3]), "3 samples do not determine 4 parameters"),
-        (lambda: fit_spring(DELTA, DELTAD, DELTA, "antagonistic_exponential"), r"takes deflections \(N, 2\)"),
-        (lambda: fit_springs(EVEN**2, DELTA, DELTA, DELTA), "even steps"),
-        (lambda: fit_springs(EVEN, DELTA, DELTA, DELTA), "joint 0: the spring does not deflect"),
-        (lambda: fit_springs(EVEN, DELTA, DELTA[:-1], DELTA), r"q must have shape \(1000,\)"),
-        (
-            lambda: with_springs(load_robot("planar_2r"), {"elbow": fit_spring(DELTA, DELTAD, 400 * DELTA)}),
-            "has no joint elbow; known are joint_1",
-        ),
-    ],
+test_what_is_refused = refusals(
+    IdentificationError,
+    (lambda: fit_spring(DELTA, DELTAD, 400 * DELTA, "rubber"), "law must be one of linear.*'rubber'"),
+    (lambda: fit_spring(DELTA, DELTAD, -400 * DELTA), "efforts fall with the deflection; check the signs"),
+    (lambda: fit_spring(0 * DELTA, DELTAD, DELTA), "does not deflect"),
+    (lambda: fit_spring(DELTA, DELTAD, DELTA[:-1]), "one shape"),
+    (lambda: fit_spring(np.full(1000, np.nan), DELTAD, DELTA), "deflection must be finite"),
+    (lambda: fit_spring(DELTA, DELTAD, 400 * DELTA, "dead_zone"), "next to impossible ones; choose a simpler law"),
+    (lambda: fit_spring(DELTA[:3], DELTAD[:3], DELTA[:3]), "3 samples do not determine 4 parameters"),
+    (lambda: fit_spring(DELTA, DELTAD, DELTA, "antagonistic_exponential"), r"takes deflections \(N, 2\)"),
+    (lambda: fit_springs(EVEN**2, DELTA, DELTA, DELTA), "even steps"),
+    (lambda: fit_springs(EVEN, DELTA, DELTA, DELTA), "joint 0: the spring does not deflect"),
+    (lambda: fit_springs(EVEN, DELTA, DELTA[:-1], DELTA), r"q must have shape \(1000,\)"),
+    (
+        lambda: with_springs(load_robot("planar_2r"), {"elbow": fit_spring(DELTA, DELTAD, 400 * DELTA)}),
+        "has no joint elbow; known are joint_1",
+    ),
 )
-def test_what_is_refused(call: Callable[[], object], message: str) -> None:
-    with pytest.raises(IdentificationError, match=message):
-        call()

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from refusals import refusals
 from scipy.integrate import trapezoid
 
 import eom_dynamics as eom
@@ -369,58 +370,54 @@ WITHOUT = {"limits": {"joint_1": Limits(velocity=1.0), "joint_2": Limits()}}
 RISE = [[0.0, 0.0], [0.1, 0.1]]
 
 
-@pytest.mark.parametrize(
-    ("path", "options", "message"),
-    [
-        ([[0.0, 0.0]], {}, r"waypoints must have shape \(K, n\), K >= 2"),
-        ([[0.0, 0.0], [0.0, 0.0]], {}, "waypoints 0 and 1 are equal"),
-        ([[0.0, 0.0], [np.nan, 0.0]], {}, "waypoint 1 has"),
-        ([[0.0], [1.0]], {}, "the path has 1 joints, planar_2r has 2"),
-        ("path", {}, "path must be a trajectory, or waypoints"),
-        (PLANAR, _planar(), "there are no limits"),
-        (PLANAR, _planar(effort_rms=0.0), "joint_1: limit of effort_rms must be positive, is 0"),
-        (PLANAR, _planar(velocity=1.0, effort_rms=5.0), NO_SPEED),
-        (PLANAR, _planar(lower=1.0, upper=-1.0, velocity=1.0), "lower limit of position 1 exceeds the upper one -1"),
-        (PLANAR, _planar(upper=0.5, velocity=1.0), OUT_OF_RANGE),
-        (PLANAR, _planar(upper=-6.0, velocity=1.0), IN_DEGREES),
-        (PLANAR, _planar(effort=5.0), "joint_1: effort .* N m at rest at .* leaves nothing of its limit 5 N m"),
-        (PLANAR, _planar(velocity=1.0) | {"tool": ToolLimits(speed=0.0)}, "limit of the tool's speed must be positive"),
-        ([[0.0, 0.0], [0.0, 1.0]], WITHOUT, "no shortest duration"),
-        (PLANAR, {"limits": {"elbow": Limits()}}, "limits of unknown joint 'elbow'"),
-        (PLANAR, {"limits": {"joint_1": 1.0}}, r"limits of 'joint_1' must be Limits or numbers by name, .*, not float"),
-        (PLANAR, {"limits": {"joint_1": {"speed": 1.0}}}, "joint_1: no limit is named 'speed'; known are lower"),
-        (
-            Corner(),
-            _planar(velocity=1.0),
-            "the path has a corner between 0.4975 and 0.5: joint 0 .* leave out those close",
-        ),
-        (rest_to_rest([0.0, 0.0], [0.0, 0.0], 1.0), _planar(velocity=1.0), "the path does not move anywhere"),
-        (eom.trajectory.paper_motion(2), _planar(velocity=1.0), "must have a start and an end"),
-        (PLANAR, {"start": [[1.0]]}, r"start must have derivatives of shape \(2,\)"),
-        (PLANAR, {"start": ["fast"]}, "start is not made of arrays of numbers"),
-        (PLANAR, {"end": [[np.nan, 0.0]]}, "derivatives of end must be finite"),
-        (PLANAR, {"end": [[1.0, 0.0]] * 5}, r"end must be \(velocity, acceleration, jerk, snap\)"),
-        (PLANAR, {"start": [[0.0, 0.0], [1.0, 1.0]]}, "the velocity of start is zero; omit start"),
-        (lines(PLANAR, 0.1), _moving(start=[[0.8, 0.7]]), "at the start is not along the path: joint_2 has 0.7, along"),
-        (lines(PLANAR, 0.1), _moving(end=[[-0.2, -0.4]]), "at the end is against the direction"),
-        (
-            PLANAR,
-            _moving(start=[[1.2, -0.3]]),
-            r"joint_1: velocity 1.2 rad/s at the start exceeds its limit 1 rad/s by 0.2",
-        ),
-        (
-            PLANAR,
-            _moving(3.0, 60.0, start=[[1.2, -0.3], [300.0, 0.0]]),
-            "effort .* N m at the start exceeds its limit 60",
-        ),
-        (PLANAR, _moving(3.0, tool=ToolLimits(speed=0.5), start=[[1.2, -0.3]]), "at the start the tool is .* too fast"),
-        (RISE, _planar(velocity=3.0, acceleration=1.0) | {"start": [[2.0, 2.0]]}, TOO_FAST),
-        (rest_to_rest([0.0, 0.0], [1.0, 1.0], 1.0), _moving(3.0, start=[[1.0, 1.0]]), "not along the path"),
-    ],
+test_what_is_refused = refusals(
+    TrajectoryError,
+    ([[0.0, 0.0]], {}, r"waypoints must have shape \(K, n\), K >= 2"),
+    ([[0.0, 0.0], [0.0, 0.0]], {}, "waypoints 0 and 1 are equal"),
+    ([[0.0, 0.0], [np.nan, 0.0]], {}, "waypoint 1 has"),
+    ([[0.0], [1.0]], {}, "the path has 1 joints, planar_2r has 2"),
+    ("path", {}, "path must be a trajectory, or waypoints"),
+    (PLANAR, _planar(), "there are no limits"),
+    (PLANAR, _planar(effort_rms=0.0), "joint_1: limit of effort_rms must be positive, is 0"),
+    (PLANAR, _planar(velocity=1.0, effort_rms=5.0), NO_SPEED),
+    (PLANAR, _planar(lower=1.0, upper=-1.0, velocity=1.0), "lower limit of position 1 exceeds the upper one -1"),
+    (PLANAR, _planar(upper=0.5, velocity=1.0), OUT_OF_RANGE),
+    (PLANAR, _planar(upper=-6.0, velocity=1.0), IN_DEGREES),
+    (PLANAR, _planar(effort=5.0), "joint_1: effort .* N m at rest at .* leaves nothing of its limit 5 N m"),
+    (PLANAR, _planar(velocity=1.0) | {"tool": ToolLimits(speed=0.0)}, "limit of the tool's speed must be positive"),
+    ([[0.0, 0.0], [0.0, 1.0]], WITHOUT, "no shortest duration"),
+    (PLANAR, {"limits": {"elbow": Limits()}}, "limits of unknown joint 'elbow'"),
+    (PLANAR, {"limits": {"joint_1": 1.0}}, r"limits of 'joint_1' must be Limits or numbers by name, .*, not float"),
+    (PLANAR, {"limits": {"joint_1": {"speed": 1.0}}}, "joint_1: no limit is named 'speed'; known are lower"),
+    (
+        Corner(),
+        _planar(velocity=1.0),
+        "the path has a corner between 0.4975 and 0.5: joint 0 .* leave out those close",
+    ),
+    (rest_to_rest([0.0, 0.0], [0.0, 0.0], 1.0), _planar(velocity=1.0), "the path does not move anywhere"),
+    (eom.trajectory.paper_motion(2), _planar(velocity=1.0), "must have a start and an end"),
+    (PLANAR, {"start": [[1.0]]}, r"start must have derivatives of shape \(2,\)"),
+    (PLANAR, {"start": ["fast"]}, "start is not made of arrays of numbers"),
+    (PLANAR, {"end": [[np.nan, 0.0]]}, "derivatives of end must be finite"),
+    (PLANAR, {"end": [[1.0, 0.0]] * 5}, r"end must be \(velocity, acceleration, jerk, snap\)"),
+    (PLANAR, {"start": [[0.0, 0.0], [1.0, 1.0]]}, "the velocity of start is zero; omit start"),
+    (lines(PLANAR, 0.1), _moving(start=[[0.8, 0.7]]), "at the start is not along the path: joint_2 has 0.7, along"),
+    (lines(PLANAR, 0.1), _moving(end=[[-0.2, -0.4]]), "at the end is against the direction"),
+    (
+        PLANAR,
+        _moving(start=[[1.2, -0.3]]),
+        r"joint_1: velocity 1.2 rad/s at the start exceeds its limit 1 rad/s by 0.2",
+    ),
+    (
+        PLANAR,
+        _moving(3.0, 60.0, start=[[1.2, -0.3], [300.0, 0.0]]),
+        "effort .* N m at the start exceeds its limit 60",
+    ),
+    (PLANAR, _moving(3.0, tool=ToolLimits(speed=0.5), start=[[1.2, -0.3]]), "at the start the tool is .* too fast"),
+    (RISE, _planar(velocity=3.0, acceleration=1.0) | {"start": [[2.0, 2.0]]}, TOO_FAST),
+    (rest_to_rest([0.0, 0.0], [1.0, 1.0], 1.0), _moving(3.0, start=[[1.0, 1.0]]), "not along the path"),
+    call=lambda path, options: minimum_time(arm_of("planar_2r"), path, **options),
 )
-def test_what_is_refused(path: Any, options: dict[str, Any], message: str) -> None:
-    with pytest.raises(TrajectoryError, match=message):
-        minimum_time(arm_of("planar_2r"), path, **options)
 
 
 def test_springs_that_would_be_slack_are_refused() -> None:

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Motions through poses and along straight lines: they pass them as asked, and are smooth."""
 
-from collections.abc import Callable
 from itertools import accumulate, pairwise
 
 import numpy as np
 import pytest
 from differences import derivative, deviation
+from refusals import refusals
 
 from eom_dynamics import TrajectoryError, lie
 from eom_dynamics.trajectory import straight_lines
@@ -133,35 +133,30 @@ HALF = lie.pose(np.diag([1.0, -1.0, -1.0]), np.zeros(3))
 TWO = POSES[:2]
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: through_poses([0.0], POSES[:1]), "K >= 2"),
-        (lambda: through_poses([0.0, 1.0], POSES[:3]), r"have \(2,\) and \(3, 4, 4\)"),
-        (lambda: through_poses([0.0, 1.0, 1.0], POSES[:3]), r"times must increase; times\[2\] = 1.0 does not"),
-        (lambda: through_poses([0.0, np.nan], TWO), "finite"),
-        (lambda: through_poses([0.0, 1e300], TWO), r"times\[1\] is 1e\+300 s after the one before, must be from 1e-20"),
-        (lambda: through_poses([-1e308, 1e308], TWO), r"times\[1\] is inf s after the one before"),
-        (lambda: through_poses([0.0, 1e-300], TWO), r"times\[1\] is 1e-300 s after the one before"),
-        (lambda: through_poses([0.0, 1e-3, 1e3], POSES[:3]), "too uneven for these poses: .* space times by distance"),
-        (lambda: through_poses([0.0, 1.0], TWO, end=[np.full(6, 1e200)]), "too large|too uneven"),
-        (
-            lambda: through_poses([0.0, 1.0], [np.eye(4), 2 * np.eye(4)]),
-            r"poses\[1\] is not a homogeneous transform: it must be a rotation matrix",
-        ),
-        (
-            lambda: through_poses([0.0, 1.0], [np.eye(4), HALF]),
-            r"between poses\[0\] and poses\[1\] there is half a turn",
-        ),
-        (lambda: through_poses([0.0, 1.0], TWO, start=np.zeros((5, 6))), "start must be"),
-        (lambda: through_poses([0.0, 1.0], TWO, end=[np.zeros(3)]), "twists of end must have six finite entries"),
-        (lambda: straight_lines(poses()[:1], 0.1), "K >= 2"),
-        (lambda: straight_lines(poses()[[0, 0, 1]], 0.1), "poses 0 and 1 have the same position"),
-        (lambda: straight_lines(poses()[[0, 1, 0]], 0.1), "turns back at waypoint 1"),
-        (lambda: straight_lines(poses(), 0.0), "corner must be a positive distance"),
-        (lambda: straight_lines(2 * poses(), 0.1), r"poses\[0\] is not a homogeneous transform"),
-    ],
+test_what_is_refused = refusals(
+    TrajectoryError,
+    (lambda: through_poses([0.0], POSES[:1]), "K >= 2"),
+    (lambda: through_poses([0.0, 1.0], POSES[:3]), r"have \(2,\) and \(3, 4, 4\)"),
+    (lambda: through_poses([0.0, 1.0, 1.0], POSES[:3]), r"times must increase; times\[2\] = 1.0 does not"),
+    (lambda: through_poses([0.0, np.nan], TWO), "finite"),
+    (lambda: through_poses([0.0, 1e300], TWO), r"times\[1\] is 1e\+300 s after the one before, must be from 1e-20"),
+    (lambda: through_poses([-1e308, 1e308], TWO), r"times\[1\] is inf s after the one before"),
+    (lambda: through_poses([0.0, 1e-300], TWO), r"times\[1\] is 1e-300 s after the one before"),
+    (lambda: through_poses([0.0, 1e-3, 1e3], POSES[:3]), "too uneven for these poses: .* space times by distance"),
+    (lambda: through_poses([0.0, 1.0], TWO, end=[np.full(6, 1e200)]), "too large|too uneven"),
+    (
+        lambda: through_poses([0.0, 1.0], [np.eye(4), 2 * np.eye(4)]),
+        r"poses\[1\] is not a homogeneous transform: it must be a rotation matrix",
+    ),
+    (
+        lambda: through_poses([0.0, 1.0], [np.eye(4), HALF]),
+        r"between poses\[0\] and poses\[1\] there is half a turn",
+    ),
+    (lambda: through_poses([0.0, 1.0], TWO, start=np.zeros((5, 6))), "start must be"),
+    (lambda: through_poses([0.0, 1.0], TWO, end=[np.zeros(3)]), "twists of end must have six finite entries"),
+    (lambda: straight_lines(poses()[:1], 0.1), "K >= 2"),
+    (lambda: straight_lines(poses()[[0, 0, 1]], 0.1), "poses 0 and 1 have the same position"),
+    (lambda: straight_lines(poses()[[0, 1, 0]], 0.1), "turns back at waypoint 1"),
+    (lambda: straight_lines(poses(), 0.0), "corner must be a positive distance"),
+    (lambda: straight_lines(2 * poses(), 0.1), r"poses\[0\] is not a homogeneous transform"),
 )
-def test_what_is_refused(call: Callable[[], object], message: str) -> None:
-    with pytest.raises(TrajectoryError, match=message):
-        call()

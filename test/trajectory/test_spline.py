@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Splines of given states: against SciPy's Bernstein polynomials, at knots, beyond the ends."""
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 from differences import deviation
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refusals
 from scipy.interpolate import BPoly
 
 from eom_dynamics.exceptions import TrajectoryError
@@ -95,18 +94,13 @@ def test_time_scaling() -> None:
     np.testing.assert_array_equal(slow.derivatives(slow.end)[4], motion.derivatives(motion.end)[4] / 2.5**4)
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        *((lambda s=s: spline(0).scaled(s), "positive") for s in (0.0, -1.0, np.nan, np.inf)),
-        (lambda: spline(0).scaled(None), "there is no time scaling: the trajectory violates its limits"),
-        (lambda: Spline([], np.zeros((5, 0, 1))), "K >= 1"),
-        (lambda: Spline([0.0, 1.0], np.zeros((4, 2, 1))), "shape"),
-        (lambda: Spline([0.0, 0.0], np.zeros((5, 2, 1))), r"times\[1\]"),
-        (lambda: Spline([0.0, np.nan], np.zeros((5, 2, 1))), "finite"),
-        (lambda: Spline([0.0, 1.0], np.full((5, 2, 1), np.inf)), "finite"),
-    ],
+test_what_is_refused = refusals(
+    TrajectoryError,
+    *((lambda s=s: spline(0).scaled(s), "positive") for s in (0.0, -1.0, np.nan, np.inf)),
+    (lambda: spline(0).scaled(None), "there is no time scaling: the trajectory violates its limits"),
+    (lambda: Spline([], np.zeros((5, 0, 1))), "K >= 1"),
+    (lambda: Spline([0.0, 1.0], np.zeros((4, 2, 1))), "shape"),
+    (lambda: Spline([0.0, 0.0], np.zeros((5, 2, 1))), r"times\[1\]"),
+    (lambda: Spline([0.0, np.nan], np.zeros((5, 2, 1))), "finite"),
+    (lambda: Spline([0.0, 1.0], np.full((5, 2, 1), np.inf)), "finite"),
 )
-def test_what_is_refused(call: Callable[[], object], message: str) -> None:
-    with pytest.raises(TrajectoryError, match=message):
-        call()
