@@ -12,7 +12,7 @@ def refusals(
     *cases: tuple[Any, ...],
     call: Callable[..., object] = lambda function: function(),
 ) -> Callable[..., None]:
-    """A test that a call with each case's arguments raises an error, on one line, with the message at the case's end."""
+    """A test that a call with each case's arguments raises an error on one line, with the message at the case's end."""
 
     @pytest.mark.parametrize(("arguments", "message"), [(case[:-1], case[-1]) for case in cases])
     def test(arguments: tuple[Any, ...], message: str) -> None:

@@ -43,28 +43,33 @@ def only(arm: eom.ElasticArm, **limits: float) -> dict[str, Limits]:
     return {joint.name: Limits(**limits) for joint in arm.robot.joints}
 
 
-def worst(
-    arm: eom.ElasticArm, motion: Trajectory, limits: dict[str, Limits] | None = None, rate: float = 10_000.0
-) -> float:
+def worst(arm: eom.ElasticArm, motion: Trajectory, limits: Any = None, rate: float = 10_000.0) -> float:
     verdict = check(arm, motion, rate=rate, limits=limits)
     return max(peak.ratio for peak in verdict.peaks if np.isfinite(peak.limit))
 
 
-# --- The optimum --------------------------------------------------------------------------
+TOP = np.sqrt(0.5 * 0.8**2 + 4.0)
 
 
-def test_a_joint_under_an_acceleration_limit_is_bang_bang() -> None:
+@pytest.mark.parametrize(
+    ("distance", "limits", "velocity", "shortest", "most"),
+    [
+        # Half of the way at full acceleration, half at full deceleration: 2 sqrt(d/a); 2 ms to start and to stop.
+        (1.0, {"acceleration": 4.0}, 0.0, 1.0, 1.004),
+        # Up to the velocity v in 2 sqrt(v/j), on average at v/2, and down again.
+        (2.0, {"velocity": 2.0, "jerk": 50.0}, 0.0, 1.0 + 2 * np.sqrt(2.0 / 50.0), 1.005),
+        (1.0, {"acceleration": 4.0}, 0.8, (TOP - 0.8) / 4.0 + TOP / 4.0, 1.004),
+    ],
+    ids=["bang-bang", "velocity and jerk", "from a given velocity"],
+)
+def test_a_joint_beside_its_known_optimum(
+    distance: float, limits: dict[str, float], velocity: float, shortest: float, most: float
+) -> None:
     arm = arm_of("pendulum")
-    motion = minimum_time(arm, [[0.0], [1.0]], limits=only(arm, acceleration=4.0))
-    # Half of the way at full acceleration, half at full deceleration: 2 sqrt(d/a); 2 ms to start and to stop.
-    assert 1.0 <= motion.duration <= 1.004
-
-
-def test_a_joint_under_a_velocity_and_a_jerk_limit() -> None:
-    arm = arm_of("pendulum")
-    motion = minimum_time(arm, [[0.0], [2.0]], limits=only(arm, velocity=2.0, jerk=50.0))
-    # Up to the velocity v in 2 sqrt(v/j), on average at v/2, and down again.
-    assert 2.0 / 2.0 + 2 * np.sqrt(2.0 / 50.0) <= motion.duration <= 1.005 * (1.0 + 2 * np.sqrt(2.0 / 50.0))
+    start = [[velocity]] if velocity else []
+    motion = minimum_time(arm, [[0.0], [distance]], limits=only(arm, **limits), start=start)
+    assert shortest <= motion.duration <= most * shortest
+    assert motion.derivatives(0.0, 1)[1] == pytest.approx([velocity], rel=1e-14)
 
 
 @pytest.mark.parametrize(("s", "length"), [(1e-3, 1.0), (1e3, 1e-3)])
@@ -93,9 +98,6 @@ def test_a_finer_problem_is_hardly_faster(monkeypatch: pytest.MonkeyPatch) -> No
     assert coarse <= 1.005 * minimum_time(arm, PLANAR, limits=limits).duration
 
 
-# --- Limits -------------------------------------------------------------------------------
-
-
 def random_path(arm: eom.ElasticArm) -> Spline:
     """With half as many instants in a piece, an effort exceeded its limit by 1.1e-4."""
     lower, upper = ([getattr(j.limits, end) for j in arm.robot.joints] for end in ("lower", "upper"))
@@ -109,6 +111,15 @@ def rubbing() -> eom.ElasticArm:
     robot = eom.load_robot("planar_2r")
     joints = tuple(replace(joint, friction=1.0) for joint in robot.joints)
     return eom.ElasticArm(replace(robot, joints=joints, joint_friction=True))
+
+
+def driven() -> eom.ElasticArm:
+    """Limits of motors alone, behind springs."""
+    robot = eom.load_robot("pendulum")
+    motor = replace(robot.joints[0].actuator.motor, torque_constant=0.05, resistance=0.5, speed_limit=200.0)
+    motor = replace(motor, voltage_limit=12.0, current_limit=8.0)
+    joint = replace(robot.joints[0], actuator=replace(robot.joints[0].actuator, motor=motor), gear_ratio=50.0)
+    return eom.ElasticArm(replace(robot, joints=(joint,)), stiffness=100.0, rotor_inertia=0.2)
 
 
 # Peaks of motors with friction that turn back are narrower than nodes are apart; 0.3009 s on any processor.
@@ -126,8 +137,9 @@ SLOW = [[-0.9, 0.7], [-0.2, -0.3], [1.0, 0.6], [0.0, -0.2]]
         (lambda: arm_of("planar_2r"), SLOW, {"velocity": 3.0, "effort_rate": 4.0}, np.inf),
         (lambda: arm_of("ur5e"), random_path, ("velocity", "effort"), np.inf),
         (rubbing, lines(TURNING_BACK, 0.1), {"effort_rate": 374.0}, 1.10),
+        (driven, [[0.0], [1.5]], None, np.inf),
     ],
-    ids=["motors", "friction of motors", "gravity", "between instants", "friction of joints"],
+    ids=["motors", "friction of motors", "gravity", "between instants", "friction of joints", "motors with springs"],
 )
 def test_all_limits_are_met_and_one_is_used_up(arm: Any, path: Any, limits: Any, duration: float) -> None:
     arm = arm()
@@ -160,17 +172,6 @@ def test_paths_of_micrometres_are_passed_in_milliseconds(waypoints: tuple[float,
     motion = minimum_time(arm, through(np.linspace(0.0, 1.0, len(path)), path, ends="free"), limits=limits)
     assert motion.duration < 0.015
     assert worst(arm, motion, limits) <= 1.0 + 1e-6
-
-
-def test_limits_of_motors_with_springs() -> None:
-    robot = eom.load_robot("pendulum")
-    motor = replace(robot.joints[0].actuator.motor, torque_constant=0.05, resistance=0.5, speed_limit=200.0)
-    motor = replace(motor, voltage_limit=12.0, current_limit=8.0)
-    joint = replace(robot.joints[0], actuator=replace(robot.joints[0].actuator, motor=motor), gear_ratio=50.0)
-    arm = eom.ElasticArm(replace(robot, joints=(joint,)), stiffness=100.0, rotor_inertia=0.2)
-    motion = minimum_time(arm, [[0.0], [1.5]])
-    assert 0.99 < worst(arm, motion) <= 1.0 + 1e-6
-    assert all(active.quantity.startswith("motor_") for active in motion.active)
 
 
 def test_peaks_between_the_instants_of_the_check_are_found() -> None:
@@ -233,19 +234,6 @@ def test_rms_efforts_of_motors_with_springs_beside_a_uniformly_slower_motion(mon
     assert sum(steps) < 220, steps
 
 
-# --- Given states at the ends -------------------------------------------------------------
-
-
-def test_from_a_given_velocity_to_rest() -> None:
-    arm = arm_of("pendulum")
-    v, a, d = 0.8, 4.0, 1.0
-    motion = minimum_time(arm, [[0.0], [d]], limits=only(arm, acceleration=a), start=[[v]])
-    top = np.sqrt(0.5 * v**2 + a * d)
-    shortest = (top - v) / a + top / a
-    assert shortest <= motion.duration <= 1.004 * shortest
-    assert motion.derivatives(0.0, 1)[1] == pytest.approx([v], rel=1e-14)
-
-
 @pytest.mark.parametrize(("moving", "given"), [(("start",), 4), (("end",), 1), (("start", "end"), 2)])
 def test_part_of_a_slower_motion_between_its_states(moving: tuple[str, ...], given: int) -> None:
     arm = arm_of("planar_2r")
@@ -272,9 +260,6 @@ def test_a_curve_through_waypoints_bends_to_the_given_states() -> None:
     np.testing.assert_allclose(motion.derivatives(0.0)[1:], states, rtol=1e-14)
     assert worst(arm, motion, limits) <= 1.0 + 1e-6
     assert np.min(np.linalg.norm(motion.derivatives(np.linspace(0, motion.end, 9999), 0)[0] - PLANAR[1], axis=1)) < 1e-3
-
-
-# --- The motion ---------------------------------------------------------------------------
 
 
 def test_the_motion_is_at_rest_at_both_ends_and_on_the_path_whose_timing_does_not_matter() -> None:
@@ -330,9 +315,6 @@ def test_many_paths_in_processes() -> None:
     assert isinstance(motion, FastestMotion)
     np.testing.assert_array_equal(motion.states, minimum_time(arm, PLANAR, limits=limits).states)
     assert motion.active
-
-
-# --- What is refused ----------------------------------------------------------------------
 
 
 class Part:

@@ -22,6 +22,16 @@ def random_poses(count, size=0.8):
 
 TIMES = np.array([0.5, 1.3, 1.9, 3.0, 3.8])
 POSES = random_poses(5)
+CORNER = 0.015
+
+
+def poses() -> np.ndarray:
+    """A corner of lines of 0.3 and 0.2 m, on which the tool turns about different axes."""
+    result = np.tile(np.eye(4), (3, 1, 1))
+    result[1, :3, :3] = lie.exp([0.5, 0.0, 0.0, 0.0, 0.0, 0.0])[:3, :3]
+    result[2, :3, :3] = result[1, :3, :3] @ lie.exp([0.0, 0.4, -0.3, 0.0, 0.0, 0.0])[:3, :3]
+    result[:, :3, 3] = [0.4, -0.1, 0.5], [0.4, 0.2, 0.5], [0.5, 0.2, 0.6732]
+    return result
 
 
 @pytest.fixture(scope="module")
@@ -52,13 +62,13 @@ def test_twists_are_derivatives_of_the_pose(motion):
         assert deviation(found, expected, floor=np.max(np.abs(found))) < 1e-9
 
 
-def test_all_four_derivatives_are_continuous_at_the_knots(motion):
-    largest = [np.max(np.abs(x)) for x in motion.derivatives(np.linspace(0.5, 3.8, 500))]
-    for knot in TIMES[1:-1]:
-        before, after = (motion.derivatives(knot + side * 1e-9) for side in (-1, 1))
-        for x, y, size in zip(before, after, largest, strict=True):
-            # The derivative of snap is some hundred times the snap.
-            assert np.max(np.abs(x - y)) < 1e-5 * size
+@pytest.mark.parametrize("path", [through_poses(TIMES, POSES), straight_lines(poses(), CORNER)], ids=["poses", "lines"])
+def test_all_four_derivatives_are_continuous_at_the_knots(path):
+    largest = [np.max(np.abs(x)) for x in path.derivatives(np.linspace(path.start, path.end, 500))]
+    before, after = (path.derivatives(path.t[1:-1] + side * 1e-9) for side in (-1, 1))
+    for x, y, size in zip(before, after, largest, strict=True):
+        # The derivative of snap is some hundred times the snap.
+        assert np.max(np.abs(x - y)) < 1e-5 * size
 
 
 def test_given_derivatives_at_the_ends():
@@ -77,18 +87,6 @@ def test_two_poses_are_joined_by_a_screw():
     for t in np.linspace(0, 2, 7):
         way = lie.log(lie.inverse(POSES[0]) @ motion.derivatives(t)[0])
         assert deviation(way, screw * (way @ screw) / (screw @ screw), floor=1.0) < 1e-12
-
-
-CORNER = 0.015
-
-
-def poses() -> np.ndarray:
-    """A corner of lines of 0.3 and 0.2 m, on which the tool turns about different axes."""
-    result = np.tile(np.eye(4), (3, 1, 1))
-    result[1, :3, :3] = lie.exp([0.5, 0.0, 0.0, 0.0, 0.0, 0.0])[:3, :3]
-    result[2, :3, :3] = result[1, :3, :3] @ lie.exp([0.0, 0.4, -0.3, 0.0, 0.0, 0.0])[:3, :3]
-    result[:, :3, 3] = [0.4, -0.1, 0.5], [0.4, 0.2, 0.5], [0.5, 0.2, 0.6732]
-    return result
 
 
 def test_positions_are_on_the_lines_but_for_the_blend() -> None:
@@ -115,18 +113,6 @@ def test_the_tool_turns_in_proportion_to_its_way() -> None:
     share = np.linalg.norm(C[:3, 3] - given[0, :3, 3]) / 0.3
     assert lie.rotation_vector(C[:3, :3]) == pytest.approx([0.5 * share, 0.0, 0.0], abs=1e-9)
     assert V[:3] == pytest.approx([0.5 * 0.25 / 0.3, 0.0, 0.0], abs=1e-9)
-
-
-def test_derivatives_of_the_twist_are_continuous_and_consistent() -> None:
-    path = straight_lines(poses(), CORNER)
-    h = 1e-6
-    t = np.linspace(path.start + 0.01, path.end - 0.01, 301)
-    _, *here = path.derivatives(t)
-    _, *ahead = path.derivatives(t + h)
-    _, *behind = path.derivatives(t - h)
-    for k in range(3):
-        expected = (ahead[k] - behind[k]) / (2 * h)
-        np.testing.assert_allclose(here[k + 1], expected, rtol=1e-4, atol=1e-5 * np.max(np.abs(here[k + 1])) + 1e-7)
 
 
 HALF = lie.pose(np.diag([1.0, -1.0, -1.0]), np.zeros(3))

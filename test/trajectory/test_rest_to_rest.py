@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rest-to-rest motions against the polynomial by SymPy; stops, continuous and equal to what other routes give."""
 
-from fractions import Fraction
-
 import numpy as np
 import pytest
 import sympy
@@ -10,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reference.stop_polynomial import StopPolynomial
 from refusals import refusals
+from scipy.interpolate import BPoly
 
 from eom_dynamics import TrajectoryError
-from eom_dynamics.trajectory import Spline, rest_to_rest, shortest_duration
+from eom_dynamics.trajectory import rest_to_rest, shortest_duration
 
 
 def test_polynomial_agrees_with_sympy() -> None:
@@ -49,49 +48,23 @@ NUMBERS = st.floats(-10.0, 10.0, allow_subnormal=False)
 DURATIONS = st.floats(0.02, 20.0)
 
 
-@st.composite
-def starts(draw: st.DrawFn, orders: tuple[int, ...] = (2, 3, 4)) -> np.ndarray:
-    m = draw(st.sampled_from(orders))
-    return np.array([[draw(NUMBERS) for _ in range(2)] for _ in range(m + 1)])
+STATES = st.sampled_from((3, 4, 5)).flatmap(lambda k: st.lists(st.tuples(NUMBERS, NUMBERS), min_size=k, max_size=k))
 
 
-def scale(start: np.ndarray, duration: float) -> np.ndarray:
-    """Size of the k-th derivative of terms that cancel in a stop (m + 1,)."""
-    m = len(start) - 1
-    size = max(np.max(np.abs(start[k])) * duration**k for k in range(m + 1))
-    return size * 100.0 ** np.arange(m + 1) / duration ** np.arange(m + 1)
-
-
-@given(start=starts(), duration=DURATIONS)
-def test_it_begins_with_the_state_and_ends_at_rest(start: np.ndarray, duration: float) -> None:
-    motion = StopPolynomial(start, duration)
-    # Rounding of the coefficients, up to 84 of the largest term, times those of the derivatives.
-    rounding = 1e-14 * scale(start, duration)
-    first, last = motion.derivatives(0.0), motion.derivatives(np.nextafter(duration, 0.0))
+@given(start=STATES.map(np.array), duration=DURATIONS, u=st.floats(0.0, 1.0))
+def test_a_stop_is_the_hermite_interpolant_to_its_end(start: np.ndarray, duration: float, u: float) -> None:
+    """By SciPy, and unique: its leading coefficient is zero. Then it rests."""
+    motion, orders = StopPolynomial(start, duration), np.arange(len(start))
+    rest = np.zeros_like(start)
+    rest[0] = motion.end
+    other = BPoly.from_derivatives([0.0, duration], np.stack([start, rest]))
+    # Terms that cancel.
+    size = max(np.max(np.abs(x)) * duration**k for k, x in enumerate(start)) * (100.0 / duration) ** orders
+    for at in (0.0, u * duration, np.nextafter(duration, 0.0)):
+        expected = [other.derivative(k)(at) if k else other(at) for k in orders]
+        assert np.all(np.abs(motion.derivatives(at) - expected) <= 1e-12 * size[:, None])
     after = motion.derivatives([duration, 2 * duration])
-    assert np.all(np.abs(first - start) <= rounding[:, None])
-    rest = np.zeros_like(start)
-    rest[0] = motion.end
-    assert np.all(np.abs(last - rest) <= rounding[:, None])
     np.testing.assert_array_equal(after, np.repeat(rest[:, None], 2, axis=1))
-
-
-@given(start=starts((4,)), duration=DURATIONS, u=st.floats(0.0, 1.0))
-def test_it_is_the_hermite_spline_to_its_end(start: np.ndarray, duration: float, u: float) -> None:
-    """Of degree nine by other code, and unique: its leading coefficient is zero."""
-    motion = StopPolynomial(start, duration)
-    rest = np.zeros_like(start)
-    rest[0] = motion.end
-    expected = np.stack(Spline([0.0, duration], np.stack([start, rest], axis=1)).derivatives(u * duration))
-    found = motion.derivatives(u * duration)
-    assert np.all(np.abs(found - expected) <= 1e-12 * scale(start, duration)[:, None])
-
-
-def test_the_end_is_that_of_the_documented_fractions() -> None:
-    start, T = np.array([[0.3], [1.1], [-2.0], [5.0], [-40.0]]), 0.7
-    weights = (1, Fraction(1, 2), Fraction(3, 28), Fraction(1, 84), Fraction(1, 1680))
-    expected = sum(float(w) * T**k * x[0] for k, (w, x) in enumerate(zip(weights, start, strict=True)))
-    assert StopPolynomial(start, T).end[0] == pytest.approx(expected, rel=1e-15)
 
 
 def test_from_a_velocity_alone_it_slows_down_monotonically_with_the_documented_peaks() -> None:
