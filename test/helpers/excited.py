@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from eom_dynamics import Dynamics, Joint, Robot
+from eom_dynamics import Dynamics, Robot
 from eom_dynamics.actuators.friction import Friction
 from eom_dynamics.arrays import Array
 from eom_dynamics.identification import Recording
@@ -17,18 +17,6 @@ TORQUE = 0.005
 """Noise of efforts, relative to the range of the sensor, which is the limit of the joint or else its largest effort."""
 
 
-def pseudo_inertia(joint: Joint) -> Array:
-    """Pseudo-inertia (4, 4) of a body."""
-    inertia, h = joint.inertia_about_origin, joint.mass * np.asarray(joint.center_of_mass)
-    second = 0.5 * np.trace(inertia) * np.eye(3) - inertia
-    return np.block([[second, h[:, np.newaxis]], [h[np.newaxis], np.array([[joint.mass]])]])
-
-
-def with_pseudo_inertia(joint: Joint, P: Array) -> Joint:
-    inertia = np.trace(P[:3, :3]) * np.eye(3) - P[:3, :3]
-    return replace(joint, mass=float(P[3, 3]), center_of_mass=P[:3, 3] / P[3, 3], inertia_about_origin=inertia)
-
-
 def true_robot(robot: Robot, side: str = "joint", seed: int = 3, deviation: float = 0.04) -> Robot:
     """A robot whose bodies are those of another one, deformed, a little fatter, and with friction or rotors of its own.
 
@@ -38,9 +26,18 @@ def true_robot(robot: Robot, side: str = "joint", seed: int = 3, deviation: floa
     joints = []
     for joint in robot.joints:
         if joint.mass:
-            P = pseudo_inertia(joint) + joint.mass * np.diag([4e-4, 4e-4, 4e-4, 0.0])
+            inertia, h = joint.inertia_about_origin, joint.mass * np.asarray(joint.center_of_mass)
+            P = np.diag([*(joint.mass * np.full(3, 4e-4)), joint.mass])
+            P[:3, :3] += 0.5 * np.trace(inertia) * np.eye(3) - inertia
+            P[:3, 3] = P[3, :3] = h
             G = np.eye(4) + deviation * draw.standard_normal((4, 4))
-            joint = with_pseudo_inertia(joint, G @ P @ G.T)
+            P = G @ P @ G.T
+            joint = replace(
+                joint,
+                mass=float(P[3, 3]),
+                center_of_mass=P[:3, 3] / P[3, 3],
+                inertia_about_origin=np.trace(P[:3, :3]) * np.eye(3) - P[:3, :3],
+            )
         viscous, dry = draw.uniform(0.5, 3.0, 2)
         if side == "joint":
             joint = replace(joint, damping=viscous, friction=dry)
@@ -55,14 +52,11 @@ def true_robot(robot: Robot, side: str = "joint", seed: int = 3, deviation: floa
 
 def motion(n: int, t: Array, amplitude: float = 0.8, slowest: float = 0.1) -> tuple[Array, Array, Array]:
     """Fourier motion of five harmonics: q, qd, qdd, each (N, n)."""
-    draw = np.random.default_rng(7)
-    states = np.zeros((3, len(t), n))
-    for k in range(1, 6):
-        a, b = amplitude / k * draw.standard_normal((2, n))
-        w = 2 * np.pi * slowest * k
-        s, c = np.sin(w * t)[:, np.newaxis], np.cos(w * t)[:, np.newaxis]
-        states += [a * s + b * c, w * (a * c - b * s), -w * w * (a * s + b * c)]
-    return states[0], states[1], states[2]
+    a, b = np.moveaxis(np.random.default_rng(7).standard_normal((5, 2, n)), 1, 0)
+    k = np.arange(1, 6)[:, np.newaxis]
+    w, angle = 2 * np.pi * slowest * k, 2 * np.pi * slowest * np.multiply.outer(t, np.arange(1, 6))
+    s, c, a, b = np.sin(angle), np.cos(angle), amplitude / k * a, amplitude / k * b
+    return s @ a + c @ b, c @ (w * a) - s @ (w * b), -s @ (w**2 * a) - c @ (w**2 * b)
 
 
 def efforts(robot: Robot, q: Array, qd: Array, qdd: Array, side: str = "joint") -> Array:

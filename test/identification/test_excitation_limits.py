@@ -81,8 +81,7 @@ def test_mimic_joints_count() -> None:
 
 
 def test_speed_limit_of_the_motor_stands_for_velocity() -> None:
-    ranges = {name: {"lower": -1.0, "upper": 1.0} for name in ("joint_1", "joint_2")}
-    of = MotionLimits(arm(limits=ranges), 0.5)
+    of = MotionLimits(arm(limits=dict.fromkeys(RANGES, {"lower": -1.0, "upper": 1.0})), 0.5)
     np.testing.assert_allclose(of.velocity, 0.5 * 500.0 / 100.0)
 
 
@@ -101,6 +100,8 @@ def test_distances() -> None:
     spheres, q = Spheres(eom.load_robot("planar_2r"), SPHERES, 0.03), np.random.default_rng(0).uniform(-3, 3, (50, 2))
     assert spheres.pairs == ("base/joint_2",) and not spheres.always
     np.testing.assert_allclose(0.28 / spheres.ratios(q)[:, 0] - 0.25, nearest(q), atol=1e-12)
+    meeting = Spheres(eom.load_robot("planar_2r"), {"base": [[0, 0, 0, 1.0]], "joint_2": [[0.2, 0, 0, 0.1]]})
+    assert meeting.always == ("base/joint_2",) and meeting.pairs == ()
 
 
 def test_of_a_tree_by_poses_of_its_bodies() -> None:
@@ -117,11 +118,6 @@ def test_of_a_tree_by_poses_of_its_bodies() -> None:
     slope = derivative(lambda h: spheres.ratios(q + h * direction), step=1e-3)
     found = np.einsum("ckn,kn->kc", spheres.partials(q), direction)
     np.testing.assert_allclose(found, slope, atol=1e-8 * np.max(np.abs(slope)))
-
-
-def test_bodies_that_always_meet_are_left_out() -> None:
-    spheres = Spheres(eom.load_robot("planar_2r"), {"base": [[0, 0, 0, 1.0]], "joint_2": [[0.2, 0, 0, 0.1]]})
-    assert spheres.always == ("base/joint_2",) and spheres.pairs == ()
 
 
 def test_optimal_motion_keeps_clear() -> None:
