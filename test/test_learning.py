@@ -30,6 +30,7 @@ from eom_dynamics.learning import (
 from eom_dynamics.learning.iteration import _low_pass
 from eom_dynamics.simulation.feedforward_comparison import perturbed
 from eom_dynamics.simulation.reference import read_motion
+from eom_dynamics.trajectory import Fourier
 
 PERIOD, COUNT, NOISE, REPEATED = 1e-3, 2000, 2e-5, 3
 SETTINGS = LearningSettings(bandwidth=10.0, gain=1.0)
@@ -41,24 +42,16 @@ def arm_of(name: str) -> ElasticArm:
     return ElasticArm(load_robot(name))
 
 
-class Swing:
-    """A sin⁶(πt/T), rest to rest and four times differentiable."""
-
-    def __init__(self, n: int) -> None:
-        self.A = np.resize([0.8, -0.6, 0.5, -0.4], n)
-
-    def derivatives(self, t: Array | float, order: int = 4) -> list[Array]:
-        w, x = 2 * np.pi / (COUNT * PERIOD), np.asarray(t)[..., np.newaxis]
-        terms = ((10, 0), (-15, 1), (6, 2), (-1, 3))
-        return [
-            sum(c / 32 * (m * w) ** k * np.cos(m * w * x + k * np.pi / 2) for c, m in terms) * self.A
-            for k in range(order + 1)
-        ]
+def swing(n: int) -> Fourier:
+    """A sin⁶(πt/T), rest to rest and four times differentiable: A (10 - 15 cos(wt) + 6 cos(2wt) - cos(3wt))/32."""
+    A, f = np.resize([0.8, -0.6, 0.5, -0.4], n), 1 / (COUNT * PERIOD)
+    cosine = np.multiply.outer(A / 32, [15.0, -6.0, 1.0]) * 2 * np.pi * f * np.arange(1, 4)
+    return Fourier(f, 0 * cosine, cosine, 10 / 32 * A)
 
 
 def before_learning(name: str) -> Correction:
     robot, t = load_robot(name), PERIOD * np.arange(COUNT + 1)
-    return uncorrected(robot.joint_names, t, np.stack(Swing(robot.n).derivatives(t)))
+    return uncorrected(robot.joint_names, t, np.stack(swing(robot.n).derivatives(t)))
 
 
 def simulated(name: str, motion: Array, disturbance: float = 0.0, start: object = None, **factors: float) -> Array:
@@ -72,8 +65,8 @@ def simulated(name: str, motion: Array, disturbance: float = 0.0, start: object 
         k = round(t / PERIOD)
         return y.motor_effort[k] + disturbance * np.sin(8 * np.pi * t), y.motor_position[k], y.motor_velocity[k]
 
-    plant, swing = MujocoArm(name, step=PERIOD, **factors), Swing(motion.shape[-1])
-    _, q, _ = plant.run(command, swing, duration=COUNT * PERIOD, period=PERIOD, start=start)
+    plant = MujocoArm(name, step=PERIOD, **factors)
+    _, q, _ = plant.run(command, swing(motion.shape[-1]), duration=COUNT * PERIOD, period=PERIOD, start=start)
     return np.vstack([motion[0][:1], q])
 
 
@@ -246,25 +239,25 @@ def test_a_disturbance_that_repeats_is_not_explained() -> None:
         assert joint.repeats and joint.repeating > 0.99 and joint.explained < 0.2
 
 
+def drawn_shares(name: str, count: int, wave: float = 0.0) -> list[ErrorShares]:
+    """Shares of the error in runs of noise alone, or with a small wave of 3 Hz."""
+    motion, drawn = before_learning(name), []
+    exact = motion.motion[0] + wave * np.sin(2 * np.pi * 3 * motion.t)[:, np.newaxis]
+    for seed in range(count):
+        noise = np.random.default_rng(seed).normal(scale=NOISE, size=(REPEATED, *exact.shape))
+        drawn += error_shares(arm_of(name), motion, exact + noise, 10.0)
+    return drawn
+
+
 def test_noise_alone_does_not_repeat() -> None:
-    motion = before_learning("sea_planar_2r")
-    found = 0
-    for seed in range(20):
-        noise = np.random.default_rng(seed).normal(scale=NOISE, size=(REPEATED, *motion.motion.shape[1:]))
-        joints = error_shares(arm_of("sea_planar_2r"), motion, motion.motion[0] + noise, 10.0)
-        found += sum(joint.repeats for joint in joints)
-        assert all(joint.repeating < 0.5 for joint in joints)
+    drawn = drawn_shares("sea_planar_2r", 20)
+    assert all(joint.repeating < 0.5 for joint in drawn)
     # Of 40 tests of level 1 %.
-    assert found <= 2
+    assert sum(joint.repeats for joint in drawn) <= 2
 
 
 def test_uncertainty_of_the_share_is_that_of_many_draws() -> None:
-    motion = before_learning("vsa_planar_2r")
-    wave = 2e-6 * np.sin(2 * np.pi * 3 * motion.t)[:, np.newaxis]
-    drawn = []
-    for seed in range(60):
-        noise = np.random.default_rng(seed).normal(scale=NOISE, size=(REPEATED, *motion.motion.shape[1:]))
-        drawn += error_shares(arm_of("vsa_planar_2r"), motion, motion.motion[0] + wave + noise, 10.0)
+    drawn = drawn_shares("vsa_planar_2r", 60, 2e-6)
     spread = np.std([joint.repeating for joint in drawn])
     assert np.mean([joint.deviation for joint in drawn]) == pytest.approx(spread, rel=0.25)
     # With a pair of motors at a joint, the model's part is not told.

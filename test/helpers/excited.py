@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from eom_dynamics import Dynamics, Robot
+from eom_dynamics import Dynamics, Joint, Robot
 from eom_dynamics.actuators.friction import Friction
 from eom_dynamics.arrays import Array
 from eom_dynamics.identification import Recording
@@ -17,6 +17,18 @@ TORQUE = 0.005
 """Noise of efforts, relative to the range of the sensor, which is the limit of the joint or else its largest effort."""
 
 
+def pseudo_inertia(joint: Joint) -> Array:
+    """Pseudo-inertia (4, 4) of a body."""
+    inertia, h = joint.inertia_about_origin, joint.mass * np.asarray(joint.center_of_mass)
+    second = 0.5 * np.trace(inertia) * np.eye(3) - inertia
+    return np.block([[second, h[:, np.newaxis]], [h[np.newaxis], np.array([[joint.mass]])]])
+
+
+def with_pseudo_inertia(joint: Joint, P: Array) -> Joint:
+    inertia = np.trace(P[:3, :3]) * np.eye(3) - P[:3, :3]
+    return replace(joint, mass=float(P[3, 3]), center_of_mass=P[:3, 3] / P[3, 3], inertia_about_origin=inertia)
+
+
 def true_robot(robot: Robot, side: str = "joint", seed: int = 3, deviation: float = 0.04) -> Robot:
     """A robot whose bodies are those of another one, deformed, a little fatter, and with friction or rotors of its own.
 
@@ -26,18 +38,9 @@ def true_robot(robot: Robot, side: str = "joint", seed: int = 3, deviation: floa
     joints = []
     for joint in robot.joints:
         if joint.mass:
-            inertia, h = joint.inertia_about_origin, joint.mass * np.asarray(joint.center_of_mass)
-            P = np.diag([*(joint.mass * np.full(3, 4e-4)), joint.mass])
-            P[:3, :3] += 0.5 * np.trace(inertia) * np.eye(3) - inertia
-            P[:3, 3] = P[3, :3] = h
+            P = pseudo_inertia(joint) + joint.mass * np.diag([4e-4, 4e-4, 4e-4, 0.0])
             G = np.eye(4) + deviation * draw.standard_normal((4, 4))
-            P = G @ P @ G.T
-            joint = replace(
-                joint,
-                mass=float(P[3, 3]),
-                center_of_mass=P[:3, 3] / P[3, 3],
-                inertia_about_origin=np.trace(P[:3, :3]) * np.eye(3) - P[:3, :3],
-            )
+            joint = with_pseudo_inertia(joint, G @ P @ G.T)
         viscous, dry = draw.uniform(0.5, 3.0, 2)
         if side == "joint":
             joint = replace(joint, damping=viscous, friction=dry)

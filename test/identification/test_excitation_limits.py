@@ -81,7 +81,7 @@ def test_mimic_joints_count() -> None:
 
 
 def test_speed_limit_of_the_motor_stands_for_velocity() -> None:
-    of = MotionLimits(arm(limits=dict.fromkeys(RANGES, {"lower": -1.0, "upper": 1.0})), 0.5)
+    of = MotionLimits(arm(limits={name: {"lower": -1.0, "upper": 1.0} for name in RANGES}), 0.5)
     np.testing.assert_allclose(of.velocity, 0.5 * 500.0 / 100.0)
 
 

@@ -21,14 +21,14 @@ from eom_dynamics.actuators.springs import (
     ExponentialSpring,
     TabulatedSpring,
 )
-from eom_dynamics.identification.elastic.springs import (
+from eom_dynamics.identification import (
+    IdentificationError,
     fit_coupled_spring,
     fit_spring,
     fit_springs,
     with_coupled_spring,
     with_springs,
 )
-from eom_dynamics.identification.recording import IdentificationError
 from eom_dynamics.robot import robot_from_parameters
 from eom_dynamics.robot.writers.parameters import robot_as_parameters
 
@@ -96,16 +96,12 @@ def test_tables_are_within_a_percent() -> None:
     assert np.all(np.abs(effort - true.effort(delta))[inside] < 4 * std[inside] + 1e-3 * true.effort(0.05))
 
 
-def test_tables_of_one_side_are_mirrored() -> None:
+def test_tables_of_one_side_are_mirrored_and_noisy_ones_are_monotone() -> None:
     delta = 0.025 + 0.5 * DELTA
     found = fit_spring(delta, 0.5 * DELTAD, 400 * delta, "table", offset=False)
     x = np.linspace(-0.05, 0.05, 11)
     assert found.spring.effort(x) == pytest.approx(400 * x, abs=1e-4)
-
-
-def test_noisy_tables_stay_monotone() -> None:
-    rng = np.random.default_rng(0)
-    effort = 1.0 * np.tanh(DELTA / 0.01) + 0.2 * rng.normal(size=DELTA.shape)
+    effort = np.tanh(DELTA / 0.01) + 0.2 * np.random.default_rng(0).normal(size=DELTA.shape)
     found = fit_spring(DELTA, DELTAD, effort, "table", points=31)
     assert np.min(found.spring.stiffness(np.linspace(-0.06, 0.06, 1001))) > 0
 
