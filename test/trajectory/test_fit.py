@@ -58,21 +58,16 @@ def test_smooth_motion_is_reproduced(seed: int) -> None:
     assert result.samples == 4000 and not (result.dropped or result.disordered or result.repeated or result.gaps)
 
 
-def test_deviation() -> None:
+def test_deviation_and_suppression_of_noise() -> None:
+    """At most 10 % worse than SciPy's least-squares spline of degree nine, a filter of about the same bandwidth."""
     t, q = recording(0, noise=1e-3)
     result = fit_trajectory(t, q, cutoff=5.0)
     residual = result.trajectory.derivatives(t)[0] - q
     np.testing.assert_allclose(result.deviation, np.sqrt(np.mean(residual**2, axis=0)))
     np.testing.assert_allclose(result.largest_deviation, np.max(np.abs(residual), axis=0))
     np.testing.assert_allclose(result.deviation, 1e-3, rtol=0.1)
-
-
-def test_noise_suppression() -> None:
-    """At most 10 % worse than SciPy's least-squares spline of degree nine, a filter of about the same bandwidth."""
-    t, q = recording(0, noise=1e-3)
     knots = np.concatenate([[t[0]] * 10, np.arange(0.1, 19.95, 0.1), [t[-1]] * 10])
-    other = make_lsq_spline(t, q, knots, k=9)
-    actual = fit_trajectory(t, q, cutoff=5.0).trajectory.derivatives(INSIDE)
+    other, actual = make_lsq_spline(t, q, knots, k=9), result.trajectory.derivatives(INSIDE)
     for k in range(5):
         errors = [np.sqrt(np.mean((x - truth(INSIDE, k)) ** 2)) for x in (actual[k], other(INSIDE, nu=k))]
         assert errors[0] < 1.1 * errors[1]
@@ -81,11 +76,8 @@ def test_noise_suppression() -> None:
 def test_invalid_samples_are_counted() -> None:
     t, q = recording(2)
     clean = fit_trajectory(t, q, cutoff=5.0).trajectory.derivatives(INSIDE)
-    t, q = (
-        np.append(t, [t[100], t[200], 5.0, np.nan, 7.0]),
-        np.append(q, [q[100], q[200], [np.nan, 0], q[0], q[0]], axis=0),
-    )
-    q[-1] = truth(t[-1:], 0)
+    q = np.append(q, [q[100], q[200], [np.nan, 0], q[0], *truth(np.array([7.0]), 0)], axis=0)
+    t = np.append(t, [t[100], t[200], 5.0, np.nan, 7.0])
     t[[50, 51]], q[[50, 51]] = t[[51, 50]], q[[51, 50]]
     result = fit_trajectory(t, q, cutoff=5.0)
     assert (result.samples, result.dropped, result.repeated) == (4001, 2, 2)

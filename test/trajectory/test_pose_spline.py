@@ -34,9 +34,7 @@ def poses() -> np.ndarray:
     return result
 
 
-@pytest.fixture(scope="module")
-def motion():
-    return through_poses(TIMES, POSES)
+MOTION = through_poses(TIMES, POSES)
 
 
 @pytest.mark.parametrize(("count", "size"), [(2, 0.8), (5, 0.8), (40, 1.5)])
@@ -51,10 +49,10 @@ def test_it_passes_the_poses_and_rests_at_both_ends(count, size):
         assert not np.any(motion.derivatives(before)[1:])
 
 
-def test_twists_are_derivatives_of_the_pose(motion):
+def test_twists_are_derivatives_of_the_pose():
     t = np.array([0.6, 1.1, 1.6, 2.5, 3.5])
-    levels = motion.derivatives(t)
-    rates = [derivative(lambda s, k=k: motion.derivatives(t + s, k)[-1], step=0.004) for k in range(4)]
+    levels = MOTION.derivatives(t)
+    rates = [derivative(lambda s, k=k: MOTION.derivatives(t + s, k)[-1], step=0.004) for k in range(4)]
     for C, rate, V in zip(levels[0], rates[0], levels[1], strict=True):
         twist = lie.inverse(C) @ rate
         assert deviation([twist[2, 1], twist[0, 2], twist[1, 0], *twist[:3, 3]], V, floor=1.0) < 1e-10
@@ -62,7 +60,7 @@ def test_twists_are_derivatives_of_the_pose(motion):
         assert deviation(found, expected, floor=np.max(np.abs(found))) < 1e-9
 
 
-@pytest.mark.parametrize("path", [through_poses(TIMES, POSES), straight_lines(poses(), CORNER)], ids=["poses", "lines"])
+@pytest.mark.parametrize("path", [MOTION, straight_lines(poses(), CORNER)], ids=["poses", "lines"])
 def test_all_four_derivatives_are_continuous_at_the_knots(path):
     largest = [np.max(np.abs(x)) for x in path.derivatives(np.linspace(path.start, path.end, 500))]
     before, after = (path.derivatives(path.t[1:-1] + side * 1e-9) for side in (-1, 1))

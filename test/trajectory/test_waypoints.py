@@ -141,13 +141,8 @@ def test_conditions_at_the_ends() -> None:
     np.testing.assert_array_equal(motion.states[1, -1], 0.5)
     np.testing.assert_array_equal(motion.states[2, -1], given_[1])
     assert np.all(motion.states[3, -1])
-
-
-def test_given_derivatives_at_ends_at_rest() -> None:
-    t, q = waypoints(3)
-    v = np.full_like(q, np.nan)
-    v[-1] = 0.3
-    motion = through(t, q, velocities=v)
+    # Given velocities at an end at rest.
+    motion = through(t, q, velocities=np.where(np.arange(len(t)) == len(t) - 1, 0.3, np.nan)[:, np.newaxis] + 0 * q)
     assert np.all(motion.states[1, -1] == 0.3) and not np.any(motion.states[2:, -1])
 
 
