@@ -65,15 +65,10 @@ def even_steps(start: float, end: float, step: float) -> int:
 def integrated(
     robot: str, rate: Callable[[float, Array], Array], span: tuple[float, float], y: Array, **options: Any
 ) -> Any:
-    """Result of SciPy's ``solve_ivp``.
+    """Result of SciPy's ``solve_ivp`` for a rate that is NaN where the integrator shall try a shorter step.
 
-    Args:
-        robot: name of the robot, for errors.
-        rate: time derivative of y; NaN where the integrator shall try a shorter step.
-        span: first and last time, s.
-
-    Raises:
-        SimulationError: the rate at the start is not finite, or the integrator cannot continue.
+    Raises SimulationError, with the name of the robot, if the rate at the start is not finite, or the integrator cannot
+    continue.
     """
     from scipy.integrate import solve_ivp  # here for its import, which would double the start of every command
 

@@ -40,18 +40,12 @@ UNSOLVED = (
 
 
 def minimum_snap(steps: Array, states: Array, m: int) -> Array:
-    """States (5, K, n) of the spline at its knots, completed from given ones.
+    """States (5, K, n) of the spline at its knots, completed from given ones, NaN if not given.
 
-    Args:
-        steps: durations of the pieces (K - 1,), s; K > 1.
-        states: q … qdddd at the knots (5, K, n), NaN if not given. All positions are given; other derivatives are given
-            for all joints or none. Given derivatives from the m-th on are returned but do not affect the spline.
-        m: order of the derivative, 2 … 5; at most the number of knots.
-
-    NumPy may warn about numbers that overflow; they are refused.
-
-    Raises:
-        TrajectoryError: the equations are singular in double precision, or overflow.
+    All positions are given; other derivatives are given for all joints or none. Those from the m-th on are returned but
+    do not affect the spline. Steps (K - 1,), K > 1, are durations of the pieces, s; m is the order of the derivative, 2
+    … 5, at most the number of knots. NumPy may warn about numbers that overflow; they are refused: raises
+    TrajectoryError if the equations overflow, or are singular in double precision.
     """
     m = min(m, len(steps) + 1)
     if not np.any(np.isnan(states[:m])):
@@ -158,15 +152,10 @@ _BERNSTEIN = np.array([[comb(r, k) / perm(DEGREE - 1, k) for k in range(_SIDE)] 
 
 
 def without_overshoot(steps: Array, states: Array, fixed: NDArray[np.bool_]) -> Array:
-    """States (5, K, n) of a monotone spline near given ones.
+    """States (5, K, n) of a monotone spline near given ones, with pieces of these durations (K - 1,), s.
 
     The derivatives at each knot are moved along the straight line to those of a spline that is monotone, as far as
-    required.
-
-    Args:
-        steps: durations of the pieces (K - 1,), s.
-        states: q … qdddd at the knots (5, K, n).
-        fixed: (K, n), whether the derivatives at a knot stay zero.
+    required. Derivatives that are fixed (K, n) stay zero.
     """
     change = np.diff(states[0], axis=0)
     slope = change / steps[:, np.newaxis]

@@ -111,12 +111,9 @@ def check_elastic(robot: Robot, options: ElasticOptions | None = None) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Elasticity:
-    """Identified springs and motors, by joint name; joints that are not identifiable are absent.
+    """Identified springs and motors, and gears whose ratio was to be identified, by joint name.
 
-    Attributes:
-        springs, motors: of the joints.
-        gears: of joints whose gear ratio was to be identified.
-        notes: what is not identifiable from the data, a line each.
+    Joints that are not identifiable are absent; notes say what is not identifiable from the data, a line each.
     """
 
     springs: dict[str, SpringFit]

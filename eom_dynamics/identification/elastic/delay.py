@@ -318,13 +318,7 @@ def period_of(stamps: ArrayLike) -> Delay:
 
 
 class DelayFit(NamedTuple):
-    """Result of a fit.
-
-    Attributes:
-        x: coefficients and delay (k + 1,).
-        covariance: (k + 1, k + 1).
-        residual: (N,).
-    """
+    """Coefficients and delay (k + 1,) of a fit, their covariance (k + 1, k + 1), and the residual (N,)."""
 
     x: Array
     covariance: Array
@@ -337,16 +331,11 @@ class DelayFit(NamedTuple):
 
 
 def fit_delay(design: Design, instruments: Array, seconds: float, bandwidth: float) -> DelayFit:
-    """Fit a delay and coefficients.
+    """Fit a delay and coefficients to N samples.
 
-    Args:
-        design: of N samples.
-        instruments: (N, l), at least as many as coefficients, the constant among them.
-        seconds: time with samples.
-        bandwidth: of their low-pass, Hz.
-
-    Raises:
-        IdentificationError: the signals do not determine the delay.
+    Instruments (N, l) are at least as many as coefficients, the constant among them; ``seconds`` is the time with
+    samples, ``bandwidth`` that of their low-pass, Hz. Raises IdentificationError if the signals do not determine the
+    delay.
     """
     independent = _INDEPENDENT * bandwidth * seconds
     if independent < 2 * instruments.shape[1] or len(instruments) < 2 * instruments.shape[1]:

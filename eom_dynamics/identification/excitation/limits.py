@@ -166,9 +166,8 @@ class MotionLimits:
     def __init__(self, arm: ElasticArm, share: float, spheres: Spheres | None = None) -> None:
         """Read the limits, to which spheres add that bodies must not overlap.
 
-        Raises:
-            TrajectoryError: a joint has no range of positions, or neither a limit of its velocity nor of the speed of
-                its motor.
+        Raises TrajectoryError if a joint has no range of positions, or no limit of its velocity or the speed of its
+        motor.
         """
         self.arm, self.share, own = arm, float(share), bounds(arm)
         lower, upper, largest = independent_limits(arm.robot, own)

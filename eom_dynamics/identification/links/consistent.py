@@ -126,13 +126,7 @@ _UNITS = unpacked(np.eye(ENTRIES))
 
 @dataclass(frozen=True, eq=False)
 class Bodies:
-    """Bodies of a robot, some with inertias to identify.
-
-    Attributes:
-        parameters: of the file, of all B bodies, (10 B,), kg, kg m, kg m².
-        free: indices of the bodies.
-        priors: of the free bodies.
-    """
+    """Bodies of a robot with the parameters (10 B,) of its file, kg, kg m, kg m², and priors of those that are free."""
 
     parameters: Array
     free: tuple[int, ...]
@@ -153,14 +147,10 @@ def free_bodies(parameters: Array, kind: str = "entropic", bodies: Sequence[int]
 
 @dataclass(frozen=True, eq=False)
 class Unknowns:
-    """Unknowns of the fit: inertias, by b base parameters, and k terms.
+    """Unknowns of the fit: inertias, by base parameters K pi with combinations K (b, 10 B), and k terms.
 
-    Attributes:
-        bodies: the bodies, some of them free.
-        combinations: K (b, 10 B) of the base parameters K pi.
-        lower: lower bounds of the terms (k,), 0 or minus infinity.
-        expected: terms (k,) of the prior.
-        spread: of terms (k,), infinite without a prior, and 0 for a term that stays zero.
+    Terms have lower bounds (k,), 0 or minus infinity, and those expected by the prior with a spread (k,), which is
+    infinite without a prior, and 0 for a term that stays zero.
     """
 
     bodies: Bodies

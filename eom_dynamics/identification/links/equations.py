@@ -52,12 +52,7 @@ _LOWEST, _HIGHEST = 2.0, 1.0
 
 @dataclass(frozen=True, eq=False)
 class Equations:
-    """Compressed equations of n joints in P parameters.
-
-    Attributes:
-        factors: M_j of each joint, (rows, P + 1).
-        counts: (n,) numbers of equations.
-    """
+    """Compressed equations of n joints in P parameters: factors M_j (rows, P + 1), and counts (n,) of equations."""
 
     factors: tuple[Array, ...]
     counts: Array
@@ -291,11 +286,11 @@ def training_data(
     inertia: bool = True,
     samples: Sequence[FilteredSamples] | None = None,
 ) -> TrainingData:
-    """Filter recordings and compress their equations, of base parameters and terms.
+    """Filter recordings, unless samples are given, and compress their equations, of base parameters and terms.
 
     With the term ``stribeck``, the filter's Stribeck velocities are replaced by those of the data. Without ``inertia``,
-    the right side has the efforts of the file's base parameters, of x (P,). ``samples`` may be filtered already. Raises
-    IdentificationError for too few samples.
+    the right side has the efforts of the file's base parameters, of x (P,). Raises IdentificationError for too few
+    samples.
     """
     if samples is None:
         samples = filter_recordings(recordings, regressor, using)

@@ -52,12 +52,9 @@ _PAYLOAD_WEIGHT = 0.1
 
 @dataclass(frozen=True, eq=False)
 class WeightedEstimate:
-    """A linear estimate with the equations that it solves in units of the standard deviation.
+    """A linear estimate of x (P,), and the equations of each block with the weights that Huber's estimator gave them.
 
-    Attributes:
-        estimate: of x (P,); its R has the weights.
-        systems: equations of each block, with the weights that Huber's estimator gave them.
-        weights: of the joints (n,), 1/(sigma_j sqrt(mean of T)), see :func:`linear_estimate`; 0 without equations.
+    Weights of the joints (n,) are 1/(sigma_j sqrt(mean of T)), see :func:`linear_estimate`; 0 without equations.
     """
 
     estimate: Estimate

@@ -237,15 +237,10 @@ class Constraints:
             self._affine_heat = slopes / factors[:, np.newaxis], offset / factors[:, np.newaxis]
 
     def heat(self, x: Array, rows: ConstraintRows) -> tuple[Array, Array, Array]:
-        """Distances from the limits of RMS efforts.
+        """Distances from the limits of RMS efforts at x and its derivatives (4, M).
 
-        Args:
-            x: x and its derivatives at the nodes (4, M).
-            rows: there.
-
-        Returns:
-            1 - (RMS/limit)² (H,) times the duration, derivatives by x and its derivatives (4, H, M), and by pairs of
-            them, without those of the duration (P, H, M), in the order of :data:`.PAIRS`.
+        1 - (RMS/limit)² (H,) times the duration, derivatives by x and its derivatives (4, H, M), and by pairs of them,
+        without those of the duration (P, H, M), in the order of :data:`.PAIRS`.
         """
         f, change = rows.heat
         if not len(f):

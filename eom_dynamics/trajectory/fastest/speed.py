@@ -58,12 +58,7 @@ class SquaredSpeed:
     def __init__(
         self, knots: Array, counts: NDArray[np.intp] | None = None, fixed: tuple[int, int] = (0, 0), finer: int = 1
     ) -> None:
-        """Set the knots, the numbers of nodes between them, and of fixed coefficients.
-
-        Args:
-            knots, counts, fixed: see the class.
-            finer: odd factor of all counts, for :meth:`thinned`.
-        """
+        """Set knots, numbers of nodes between them, times an odd factor ``finer``, and of fixed coefficients."""
         self.knots, self.fixed = knots, fixed
         self.resting = [end for end, number in zip((0, -1), fixed, strict=True) if not number]
         if counts is None:
