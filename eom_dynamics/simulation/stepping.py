@@ -109,11 +109,8 @@ class Stepper:
         own[rigid, arm.motor_joint[rigid]] = 1.0
         self._motors = own
         self._elastic, self._zero, self._no_effort = elastic, np.zeros(n), np.zeros(m)
-        # Indices of the independent variables among links and motors, for the complete rotor model.
+        # Indices of the independent variables among links and motors.
         self._own = np.concatenate([np.arange(n), n + elastic])
-        self._inertia = np.diag(own.T @ np.where(rigid, arm.motor_inertia, 0.0))
-        self._rotors = arm.motor_inertia[elastic]
-        self._inertia[n:, n:] = np.diag(self._rotors)
         self._lossless = arm.gear.is_lossless and arm.friction.is_none
         self._constant = plant.springs.tangents(np.zeros(m)) if plant.springs.is_linear else None
         limits = (arm.motor.torque_limit, arm.motor.current_limit, arm.motor.voltage_limit)
@@ -203,11 +200,7 @@ class Stepper:
         return x, v + h * (1.5 * acceleration + 0.5 * second)
 
     def _mass_matrix(self, x: Array) -> Array:
-        if isinstance(inertia := self.plant.inertia, CarriedInertia):
-            return inertia.matrix(x[: self._n])[np.ix_(self._own, self._own)]
-        M = self._inertia.copy()
-        M[: self._n, : self._n] += self.plant.arm.dynamics.mass_matrix(x[: self._n])
-        return M
+        return self.plant.inertia.matrix(x[: self._n])[np.ix_(self._own, self._own)]
 
     def _forces(
         self, x: Array, v: Array, servo: Servo, wrench: Array | None, *, slopes: bool = False
