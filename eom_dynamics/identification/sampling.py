@@ -95,13 +95,10 @@ def decimation(period: float, cutoff: float) -> int:
 
 
 class LowPass:
-    """Zero-phase low-pass filter: Butterworth, forward and backward.
+    """Zero-phase low-pass filter: Butterworth, forward and backward, with half the gain at the cut-off, Hz.
 
-    Attributes:
-        period: sample period, s.
-        cutoff: frequency with half the gain, Hz.
-        reach: samples at both ends that have transients.
-        decimation: samples of the input for each one that the cut-off needs.
+    Samples at both ends within its ``reach`` have transients; ``decimation`` is the number of samples for each one that
+    the cut-off needs.
     """
 
     def __init__(self, period: float, cutoff: float) -> None:

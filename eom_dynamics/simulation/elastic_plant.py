@@ -102,12 +102,7 @@ class CarriedInertia(PlantInertia):
 
 
 class State(NamedTuple):
-    """Parts of a state, as views.
-
-    Attributes:
-        q, qd: (…, n) links, rad or m and per s.
-        theta, thetad: (…, m) motors on the link side of their gears, rad or m and per s.
-    """
+    """Views of a state: links (…, n), rad or m, motors (…, m) on the link side of their gears, and rates, per s."""
 
     q: Array
     theta: Array

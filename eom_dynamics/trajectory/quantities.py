@@ -34,10 +34,8 @@ Selection: TypeAlias = slice | NDArray[np.intp]
 class Load(NamedTuple):
     """Samples of a motion, the tool wrench and the commanded stiffness: the arguments of an arm's feedforward.
 
-    Attributes:
-        states: q … qdddd, each (N, n).
-        wrench: at the tools, and its time derivatives, each with a leading axis of N samples.
-        stiffness: commanded, and its time derivatives, each (N, n).
+    States are q … qdddd, each (N, n); wrench and stiffness (N, n) have their time derivatives, with a leading axis of N
+    samples.
     """
 
     states: tuple[Array, ...]

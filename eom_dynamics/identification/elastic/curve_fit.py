@@ -37,15 +37,10 @@ SIGNIFICANT = 3.0  # standard deviations from zero from which on a parameter cou
 
 @dataclass(frozen=True, eq=False)
 class CurveEstimate:
-    """Parameters with their uncertainty.
+    """Values (p,) of named parameters with their covariance (p, p), and the residual (N,) as it was minimised.
 
-    Attributes:
-        names: of the p parameters.
-        values: (p,).
-        covariance: (p, p); zero for parameters at a bound, infinite on the diagonal for those without any effect.
-        residual: (N,) as it was minimised.
-        correlation_time: of the residuals, in samples, at least 1: N over it is the number of independent ones.
-        at_bound: names of parameters that a bound stopped.
+    The covariance is zero for parameters at a bound, and infinite on the diagonal for those without any effect. N over
+    the correlation time of the residuals, in samples, is the number of independent ones.
     """
 
     names: tuple[str, ...]

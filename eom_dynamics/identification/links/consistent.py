@@ -162,14 +162,10 @@ class Unknowns:
 
 @dataclass(frozen=True, eq=False)
 class ConsistentSolution:
-    """Physically consistent solution.
+    """Physically consistent solution: inertial parameters of all bodies (10 B,), and parameters of the terms (k,).
 
-    Attributes:
-        parameters: inertial parameters of all bodies (10 B,); those of each free body are physically consistent.
-        terms: parameters of the terms (k,).
-        relative: X (bodies, 4, 4) of the free bodies.
-        converged: whether the iteration came to an end.
-        parameter_deviations, term_deviations: standard deviations, zero for bodies that are not free; empty of a draft.
+    ``relative`` are X (bodies, 4, 4) of the free bodies. Standard deviations are zero for bodies that are not free, and
+    empty of a draft.
     """
 
     parameters: Array

@@ -123,14 +123,11 @@ def _triangle(rows: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """Linear estimate of P parameters.
+    """Linear estimate x (P,) of parameters, and whether the data determine each of them (P,).
 
-    Attributes:
-        x: (P,).
-        sigma: standard deviation of the residual of each joint (n,), N m or N; NaN for joints without equations.
-        R: (rows, P), regressor of all equations in units of the standard deviation.
-        identifiable: (P,) whether the data determine the parameter.
-        common: (P, k) standard deviations by k independent errors that all samples have in common.
+    ``sigma`` are standard deviations of the residuals of the joints (n,), N m or N; NaN for joints without equations. R
+    (rows, P) is the regressor of all equations in units of these. ``common`` (P, k) are standard deviations by k
+    independent errors that all samples have in common.
     """
 
     x: Array
@@ -246,16 +243,9 @@ def scale_sensitivity(system: Equations, weights: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class TrainingData:
-    """Filtered samples and their equations A x = b.
+    """Filtered samples of recordings by motion, cut into blocks, and the equations A x = b of each block.
 
-    Attributes:
-        regressor: of base parameters and terms.
-        file: parameters x (P,) of the robot's file.
-        recordings: the samples are of these.
-        filter: of the samples.
-        samples: of each motion.
-        folds: the samples cut into blocks.
-        systems: equations of each block.
+    The regressor is that of base parameters and terms, ``file`` are the parameters x (P,) of the robot's file.
     """
 
     regressor: Regressor

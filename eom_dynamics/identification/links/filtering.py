@@ -177,14 +177,10 @@ def uniform(recording: Recording) -> tuple[Recording, NDArray[np.bool_], int]:
 
 @dataclass(frozen=True, eq=False)
 class FilteredMotion:
-    """One motion at uniform times: filtered states and recorded efforts, filter transients included.
+    """One motion at uniform times: filtered states q, qd, qdd …, each (N, n), and efforts as recorded.
 
-    Attributes:
-        recorded: the samples at uniform times.
-        states: q, qd, qdd and higher time derivatives, each (N, n), filtered.
-        low_pass: the filter.
-        near: (N,) whether a sample was measured rather than interpolated.
-        repeats: number of samples that repeat another.
+    Filter transients are included; ``near`` (N,) are samples that were measured rather than interpolated, ``repeats``
+    is the number of those that repeat another.
     """
 
     recorded: Recording

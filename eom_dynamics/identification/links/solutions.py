@@ -125,13 +125,10 @@ def _regressor_errors(data: TrainingData) -> list[Array]:
 class Solution:
     """Parameters of a robot with standard deviations.
 
-    Attributes:
-        parameters, deviations: inertial parameters of all bodies (10 B,), physically consistent; kg, kg m, kg m².
-            Deviations are NaN but for a payload: errors of the file are unknown.
-        terms, term_deviations: parameters (k n,) of the terms, joint by joint.
-        of_file: (k n,), whether the value of a term is that of the file.
-        prior_weight: of the distance from the file; 0 without a prior.
-        notes: what else is to be known, a line each.
+    Inertial parameters of all bodies (10 B,) are physically consistent; kg, kg m, kg m². Their deviations are NaN but
+    for a payload: errors of the file are unknown. Terms (k n,) are in order of the joints; ``of_file`` are those with
+    the value of the file. The weight of the distance from the file is 0 without a prior; notes have what else is to be
+    known.
     """
 
     parameters: Array

@@ -60,14 +60,11 @@ def tool_slowdowns(arm: ElasticArm, tool: ToolLimits, states: Sequence[Array]) -
 
 
 class ConstraintRows(NamedTuple):
-    """Two-sided limits at M nodes: |value| <= bound.
+    """Two-sided limits at M nodes, |value| <= bound, both (R, M) or the bound broadcast to it.
 
-    Attributes:
-        value: (R, M).
-        bound: (R, M), or broadcast to it.
-        change: derivatives of the values by x and its first derivatives (K, R, M); none of them if not asked for.
-        bound_change: derivative of the bounds by x (R, M); None if they are constant.
-        heat: efforts over their limits of RMS (H, M), and derivatives (K, H, M) likewise.
+    ``change`` are derivatives of the values by x and its first derivatives (K, R, M), none of them if not asked for;
+    ``bound_change`` is that of the bounds by x (R, M), None if they are constant. ``heat`` are efforts over their
+    limits of RMS (H, M), and derivatives (K, H, M) likewise.
     """
 
     value: Array
@@ -98,14 +95,10 @@ class _Kind(NamedTuple):
 
 
 class Constraints:
-    """Limits of an arm at nodes of a path.
+    """Limits of an arm at nodes of a path, with positions q (M, n), and names of the rows and of limits of RMS efforts.
 
-    The first rows are affine; their last one is the bound of x by velocities.
-
-    Attributes:
-        q: positions at the nodes (M, n).
-        names: of the rows, and of limits of RMS efforts.
-        at_rest: shares of limits that values at rest take (R, M), 0 if unknown.
+    The first rows are affine; their last one is the bound of x by velocities. Values ``at_rest`` take shares of limits
+    (R, M), 0 if unknown.
     """
 
     def __init__(

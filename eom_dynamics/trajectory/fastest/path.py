@@ -60,14 +60,11 @@ def divided(knots: Array, counts: NDArray[np.intp]) -> Array:
 
 
 class GeometricPath:
-    """A path q(σ), σ from 0 to 1, whose derivatives up to the fourth vanish at ends at rest.
+    """A path q(σ) of n joints, σ from 0 to 1, whose derivatives up to the fourth vanish at ends at rest.
 
     Where those of the given path do not vanish, its parameter is a polynomial of σ that makes them vanish, so that any
     smooth, positive rate of σ is a C⁴ motion from rest to rest. At an end that moves, the derivatives are those given.
-
-    Attributes:
-        n: number of joints.
-        breaks: values of σ, between 0 and 1, at which a fifth derivative may jump: the inner knots of a spline.
+    A fifth derivative may jump at ``breaks``: the inner knots of a spline.
     """
 
     def __init__(self, path: Trajectory, fixed: tuple[int, int] = (0, 0)) -> None:
