@@ -17,23 +17,14 @@ from ..jet import Jet
 from .rest_to_rest import rest_to_rest
 from .spline import numbers
 
-_PAPER_AMPLITUDES = (
-    -1.2943753211777664,
-    0.7175341454355011,
-    -0.5691380764966176,
-    0.5848944158627155,
-    1.6216297151633214,
-    -0.9187855709752027,
-    0.4217605991935227,
-)
-_PAPER_FREQUENCIES = (
-    1.7073873117335832,
-    3.079992797637052,
-    2.1084514453622774,
-    3.5903916041026207,
-    1.4183262544423447,
-    2.285625793808507,
-    5.927533308659986,
+_PAPER = (  # amplitude, rad, and frequency, rad/s, of each joint
+    (-1.2943753211777664, 1.7073873117335832),
+    (0.7175341454355011, 3.079992797637052),
+    (-0.5691380764966176, 2.1084514453622774),
+    (0.5848944158627155, 3.5903916041026207),
+    (1.6216297151633214, 1.4183262544423447),
+    (-0.9187855709752027, 2.285625793808507),
+    (0.4217605991935227, 5.927533308659986),
 )
 
 
@@ -66,7 +57,7 @@ class Cosine:
 
 def paper_motion(n: int = 7) -> Cosine:
     """Joint motion of the paper's iiwa example, rad; for n joints, the seven components are truncated or repeated."""
-    return Cosine(np.resize(_PAPER_AMPLITUDES, n), np.resize(_PAPER_FREQUENCIES, n))
+    return Cosine(*np.resize(_PAPER, (n, 2)).T)
 
 
 def paper_wrench(tools: int = 1) -> Cosine:
