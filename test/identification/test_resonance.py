@@ -19,8 +19,7 @@ from eom_dynamics.identification import (
     frequency_response,
     with_resonance,
 )
-from eom_dynamics.simulation import ElasticPlant
-from eom_dynamics.simulation.integrators import rk4
+from eom_dynamics.simulation import ElasticPlant, simulate
 
 K, B, J, D, DAMPING = 200.0, 0.05, 0.25, 0.1, 0.02
 T = 2e-3 * np.arange(7000)
@@ -108,16 +107,10 @@ def test_arm_of_two_joints() -> None:
         state = plant.parts(x)
         return driven - 20 * (state.theta - held) - np.array([2.0, 1.0]) * state.thetad
 
-    def rate(at: Array, x: Array) -> Array:
-        return plant.rate(x, control(drive[np.rint(at / 2e-3).astype(int)], x))
-
-    states = [start]
-    for at in t[:-1]:
-        states.append(rk4(rate, at, states[-1], 4e-3))
-    u = control(drive[::2], np.array(states))
-    theta = plant.parts(np.array(states)).theta
-    q0 = np.array([-np.pi / 2, 0.0])
-    zero = np.zeros(2)
+    options = {"method": "rk4", "step": 4e-3}
+    states = simulate(plant, lambda at, x: control(drive[round(at / 2e-3)], x), t, start, **options).states
+    u, theta = control(drive[::2], states), plant.parts(states).theta
+    q0, zero = np.array([-np.pi / 2, 0.0]), np.zeros(2)
     gravity = arm.dynamics.inverse_dynamics_derivatives(q0, zero, zero)[0]
     fit = fit_resonance(t, *noisy(theta, u, 0), inertia=arm.dynamics.mass_matrix(q0), gravity=gravity)
     assert fit.stiffness[:, 0] == pytest.approx(arm.stiffness, rel=0.01)

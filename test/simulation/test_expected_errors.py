@@ -35,12 +35,9 @@ def simulated(arm: ElasticArm, w: float, factors: dict[str, float]) -> Array:
         (y.motor_effort, y.motor_position, y.motor_velocity),
     )
     plant, squares = MujocoArm(arm.robot.name, step=STEP, natural_frequency=w, **factors), []
-    for way in ways:
-        t, q, _ = plant.run(
-            lambda t, way=way: tuple(x[round(t / STEP)] for x in way), motion, duration=DURATION, period=STEP
-        )
-        settled = t > 0.2
-        squares.append(np.mean((q - motion.derivatives(t, 0)[0])[settled] ** 2))
+    for way in np.array(ways):
+        t, q, _ = plant.run(lambda t, way=way: way[:, round(t / STEP)], motion, duration=DURATION, period=STEP)
+        squares.append(np.mean((q - motion.derivatives(t, 0)[0])[t > 0.2] ** 2))
     return np.array(squares)
 
 
