@@ -44,9 +44,8 @@ def test_predicts_the_covariance_of_least_squares(model: InformationModel) -> No
     assert abs(measured - predicted) < 5 * 0.01 * np.sqrt(W.shape[1])
 
 
-def test_cost_is_that_of_determinant_and_condition_and_its_gradient_agrees_with_differences(
-    model: InformationModel,
-) -> None:
+def test_cost_and_its_gradient(model: InformationModel) -> None:
+    """Of determinant and condition number, against differences."""
     at, costs = states(2, 8), []
     for weight in (0.0, 1.0):
         cost, gradient = model.cost(at, weight)
