@@ -39,15 +39,7 @@ class Cosine:
         self.n, self.start, self.end = len(self.amplitude), -np.inf, np.inf
 
     def derivatives(self, t: ArrayLike, order: int = 4) -> tuple[Array, ...]:
-        """x and its time derivatives up to ``order``: the k-th is A_i w_i^k cos(w_i t + phi_i + k pi/2).
-
-        Args:
-            t: a time or times (N,), s.
-            order: of the highest derivative.
-
-        Returns:
-            ``order`` + 1 arrays, each (n,) for a time or (N, n) for N times.
-        """
+        """Derivatives as in :class:`.Trajectory`, of any order: the k-th is A_i w_i^k cos(w_i t + phi_i + k pi/2)."""
         angle = np.asarray(t, dtype=float)[..., np.newaxis] * self.frequency + self.phase
         cos, sin = np.cos(angle), np.sin(angle)
         # Each derivative shifts the phase by pi/2, here without rounding.

@@ -93,11 +93,7 @@ def _positions(start: ArrayLike, end: ArrayLike) -> Array:
 def falling(s: float, duration: float) -> tuple[float, float, float]:
     """Smooth step 1 - 10 u³ + 15 u⁴ - 6 u⁵, u = s/duration, in [0, 1], with two time derivatives, 1/s and 1/s².
 
-    Twice continuously differentiable, also at its ends.
-
-    Args:
-        s: time since the start, s.
-        duration: s; afterwards it is zero.
+    Twice continuously differentiable, also at its ends; zero after the duration, s.
     """
     u = min(max(s / duration, 0.0), 1.0)
     v = 1.0 - u

@@ -33,15 +33,10 @@ _NOT_REALISABLE = 10.0  # ratio to the limit in place of that of a motion which 
 
 
 class Spheres:
-    """Spheres that cover the bodies of a robot.
+    """Spheres that cover the bodies of a robot, with a clearance to keep between them, m.
 
-    Each pair of bodies with spheres counts, except neighbours, which a joint connects and whose spheres may overlap.
-
-    Attributes:
-        robot: the robot.
-        clearance: distance to keep between spheres, m.
-        pairs: names of the pairs of bodies, such as ``shoulder/hand``.
-        always: pairs left out, whose spheres meet in all of many random postures, such as two bodies of a wrist.
+    Each of the ``pairs`` of bodies, such as ``shoulder/hand``, counts, except neighbours, which a joint connects and
+    whose spheres may overlap, and those that ``always`` meet in many random postures, such as two bodies of a wrist.
     """
 
     def __init__(self, robot: Robot, spheres: Mapping[str, ArrayLike], clearance: float = 0.0) -> None:

@@ -183,15 +183,9 @@ def consistent_solution(
 
     The distance of a term is ((x - expected)/spread)²/2. With the entropic distance, the problem is convex in the
     entries of X = L^-1 P L^-T, and its barrier keeps these positive definite. Terms, which are linear, are eliminated;
-    those that would pass their bounds stay at them.
-
-    Args:
-        unknowns: inertias and terms to find.
-        R: (rows, b + k), in units of the standard deviation.
-        right: b (rows,).
-        weight: of the distances; 1 if inertias are known to a factor of e.
-        start: X (bodies, 4, 4) to begin with; by default that of the file.
-        draft: stop early, without standard deviations.
+    those that would pass their bounds stay at them. R (rows, b + k) and b (rows,) are in units of the standard
+    deviation; the weight is 1 if inertias are known to a factor of e. The start is X (bodies, 4, 4), by default that of
+    the file; a draft stops early, without standard deviations.
     """
     bodies, K, b = unknowns.bodies, unknowns.combinations, len(unknowns.combinations)
     table = bodies.parameters.reshape(-1, PARAMETERS).copy()

@@ -214,17 +214,10 @@ def minimise(
     multipliers: Array | None = None,
     progress: Callable[[float], Any] = lambda fraction: None,
 ) -> InteriorPointSolution:
-    """Compute the coefficients of the fastest motion.
+    """Compute the coefficients of the fastest motion, from those of a motion within all limits.
 
-    Args:
-        speed, constraints: the problem.
-        c: coefficients of a motion within all limits.
-        gap: relative distance from the shortest duration to begin with, and to end with.
-        multipliers: of a similar problem, to begin with in place of those of this distance.
-        progress: called with the fraction that is done.
-
-    Raises:
-        TrajectoryError: c is not within the limits.
+    The gap is the relative distance from the shortest duration to begin with, and to end with; multipliers of a similar
+    problem stand for those of this distance. Raises TrajectoryError if c is not within the limits.
     """
     start = _Point.at(speed, constraints, c)
     if start is None or not start.distances.min() > 0:
