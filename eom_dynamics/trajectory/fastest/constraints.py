@@ -394,16 +394,10 @@ def _kinds(arm: ElasticArm, limits: Bounds) -> list[_Kind]:
         ("motor_effort", "motor torque", np.broadcast_to(torque, gear.shape) * gear, False, False),
         ("voltage", "motor voltage", largest["motor_voltage"], False, False),
     )
-    return [
-        _Kind(
-            name,
-            quantity,
-            arm.motor_names if name in _OF_MOTORS else arm.robot.joint_names,
-            np.flatnonzero(np.isfinite(most)),
-            most[np.isfinite(most)],
-            rooted,
-            affine,
-        )
-        for name, quantity, most, rooted, affine in rows
-        if np.any(np.isfinite(most))
-    ]
+    kinds = []
+    for name, quantity, most, rooted, affine in rows:
+        owners = arm.motor_names if name in _OF_MOTORS else arm.robot.joint_names
+        limited = np.flatnonzero(np.isfinite(most))
+        if len(limited):
+            kinds.append(_Kind(name, quantity, owners, limited, most[limited], rooted, affine))
+    return kinds
