@@ -315,26 +315,30 @@ def test_a_shape_without_a_call_is_left_to_be_read_field_by_field(shapes, monkey
     assert not shapes.takes("a")
 
 
-def replaced(entries, k, **places):
-    """Tuples with some places of the k-th replaced."""
-    entry = list(entries[k])
-    for place, value in places.items():
-        entry[int(place[1:])] = value
-    return (*entries[:k], tuple(entry), *entries[k + 1 :])
+def pairs(at, place):
+    return np.array([[at, place]], dtype=np.int32).tobytes()
+
+
+BEYOND = "numbers lie beyond the message or the array"
 
 
 @pytest.mark.parametrize(
     ("name", "change", "reason"),
     [
-        ("constants", lambda x: replaced(x, 0, _0=-1), "a constant lies beyond the message"),
-        ("inputs", lambda x: replaced(x, 2, _1=10_000), "numbers lie beyond the message or the array"),
-        ("inputs", lambda x: replaced(x, 3, _2=2**60), "numbers lie beyond the message or the array"),
-        ("inputs", lambda x: replaced(x, 4, _3=(0, 1, 2, 3, 4, 5, 7)), "an order has places beyond its numbers"),
-        ("outputs", lambda x: replaced(x, 0, _1=10_000), "a stamp lies beyond the message"),
-        ("outputs", lambda x: replaced(x, 1, _2=replaced(x[1][2], 0, _1=-1)), "numbers lie beyond the message"),
-        ("stamp", lambda x: x + 10_000, "the stamp must be within the message"),
-        ("size", lambda x: 8, "numbers lie beyond the message or the array"),
-        ("initial", lambda x: x[:8], "numbers lie beyond the message or the array"),
+        *(
+            ("constants", lambda _, at=x: pairs(*at), "a constant, or the stamp, lies beyond the message")
+            for x in ((-1, 1), (0, -1), (4, 10_000))
+        ),
+        *(
+            ("input", lambda x, at=at: (*x[:2], pairs(*at)), BEYOND)
+            for at in ((-1, 0), (10_000, 0), (2**31 - 1, 0), (8, -1), (8, 10_000))
+        ),
+        ("input", lambda x: (x[0], -1, x[2]), "a constant, or the stamp, lies beyond the message"),
+        ("input", lambda x: (x[0], len(x[0]) - 7, x[2]), "a stamp lies beyond the message"),
+        ("outputs", lambda x: ((x[0][0], 10_000, x[0][2]), *x[1:]), "a stamp lies beyond the message"),
+        ("outputs", lambda x: (*x[:2], (*x[2][:2], pairs(8, -1))), BEYOND),
+        ("size", lambda x: 8, BEYOND),
+        ("initial", lambda x: x[:8], BEYOND),
     ],
 )
 def test_places_beyond_a_message_or_an_array_are_refused(monkeypatch, name, change, reason):
