@@ -7,6 +7,7 @@ after the other on named vectors; its call for a state or a small batch of plain
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -62,6 +63,9 @@ def outputs(shapes: Sequence[tuple[int, ...]], out: Sequence[Array] | None) -> t
             raise StateError(f"out[{i}] and out[{k}] share memory; give each result an array of its own")
     return tuple(arrays)
 
+
+# Of vectors that csrc/caller.c takes, whose places are bytes.
+_MOST_DIMENSIONS, _MOST_PLACES = 3, 255
 
 _PAYLOADS = "Payload, or of the parameters and their time derivatives, (P, Pd, …)"
 
@@ -335,7 +339,7 @@ class CompiledFunction:
         """Run all stages on (N, size) or (1, size) rows; whether all numbers that they read are finite."""
         if count > 1 and self._batches is not None:
             run = self._batches.batch
-            return all(in_threads(count, STATES_PER_THREAD, lambda i, k: run(i, k, rows, results)))
+            return all(in_threads(count, STATES_PER_THREAD, lambda i, k: run(i, k, (*rows, *results))))
         vectors = dict(zip(self._shapes, (*rows, *results), strict=False))
         for name, shape in self._shapes.items():
             if name not in vectors:
@@ -359,12 +363,21 @@ class CompiledFunction:
 
         It may outlive the kernels: ctypes never unloads a library.
         """
-        stages, signature, places = [], self.signature, {name: k for k, name in enumerate(self._shapes)}
-        for kernel, taken, given in self.stages:
+        signature, places = self.signature, {name: k for k, name in enumerate(self._shapes)}
+        most = _MOST_DIMENSIONS
+        if len(places) > _MOST_PLACES or any(len(shape) > most for shape in self._shapes.values()):
+            return None
+        stages, read = [], {name for stage in self.stages for name in stage.inputs}
+        for kernel, *vectors in self.stages:
             if not isinstance(kernel, NativeKernel):
                 return None
-            indices = [tuple(places[name] for name in names) for names in (taken, given)]
-            stages.append((kernel.state_address, kernel.batch_address, *indices))
+            taken, given = (bytes(places[name] for name in names) for names in vectors)
+            stages.append((kernel.state_address, kernel.batch_address, taken, given))
+        shapes = [
+            (len(shape), *shape, *[0] * (most - len(shape)), prod(shape), name in read)
+            for name, shape in self._shapes.items()
+        ]
+        results = [places[vector.name] for vector in signature.results]
         defaults = [np.zeros(vector.shape) if vector.optional else None for vector in signature.arguments]
         for keyword in signature.keywords:
             defaults += keyword.defaults or [np.zeros(vector.shape) for vector in keyword.vectors]
@@ -372,15 +385,16 @@ class CompiledFunction:
         module = extension("caller", np.get_include(), np.__version__)
         try:
             return module.Caller(
-                shapes=tuple(self._shapes.values()),
+                shapes=np.array(shapes, dtype=np.intp).tobytes(),
                 positional=len(signature.arguments),
                 inputs=len(signature.inputs),
                 outputs=len(signature.results),
-                keywords=tuple((keyword.name, len(keyword.vectors), keyword.alone) for keyword in signature.keywords),
+                keywords=tuple((sys.intern(x.name), len(x.vectors), x.alone) for x in signature.keywords),
                 defaults=tuple(defaults),
                 stages=tuple(stages),
                 result_type=signature.result_type,
                 finite_results=self._finite_results,
+                direct=len(stages) == 1 and [*taken] == [*range(len(taken))] and [*given] == results,
                 general=general,
             )
         except OverflowError:
