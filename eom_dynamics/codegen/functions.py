@@ -313,11 +313,10 @@ class CompiledFunction:
         """
         general = self if general is None else general
         try:
-            caller: Callable[..., Any] | None = self._caller(general)
+            return self._caller(general) or general
         except KernelError as error:
             warnings.warn(f"{error}; each call will take about 20 µs longer", KernelWarning, stacklevel=5)
             return general
-        return caller or general
 
     def _rows(self, x: Array, vector: Vector, out: Sequence[Array]) -> Array:
         """An array of one state or of a batch as (1, size) or (N, size), with contiguous, aligned rows.

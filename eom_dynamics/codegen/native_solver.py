@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple, get_type_hints
 
 import numpy as np
 
@@ -52,15 +52,15 @@ class SolverSettings(NamedTuple):
     pull: Array
 
 
+_C_TYPES: dict[Any, Any] = {Array: ctypes.c_void_p, float: ctypes.c_double, int: ctypes.c_int32}
+
+
 class SolverTask(ctypes.Structure):
     """Settings in C: ``ik_task`` of csrc/inverse_kinematics.c.in."""
 
     _fields_ = (
-        *((name, ctypes.c_void_p) for name in ("lower", "upper", "period", "weights")),
-        *((name, ctypes.c_double) for name in ("angle", "distance", "length")),
-        *((name, ctypes.c_int32) for name in ("iterations", "attempts", "objective")),
-        *((name, ctypes.c_void_p) for name in ("starts", "preferred", "pull", "iterates", "count")),
-        ("most", ctypes.c_int64),
+        *((name, _C_TYPES[kind]) for name, kind in get_type_hints(SolverSettings).items()),
+        *(("iterates", ctypes.c_void_p), ("count", ctypes.c_void_p), ("most", ctypes.c_int64)),
     )
 
 

@@ -102,6 +102,14 @@ def compile_functions(folder: Path, *flags: str) -> list[Path]:
     return sorted((folder / "c").glob("*.o"))
 
 
+def passes_c_test(folder: Path, *flags: str, compiler: str = "cc") -> list[str]:
+    """Lines of the test of exported C, compiled with flags such as -lm; all are fine."""
+    succeed([compiler, *C_STRICT, *sorted(folder.glob("*.c")), "-o", "built", *flags], folder)
+    lines = succeed([folder / "built"], folder).splitlines()
+    assert lines and all(line.startswith("ok") for line in lines), lines
+    return lines
+
+
 def compiled(arm: Robot, functions: list[str], program: str, folder: Path, *flags: str) -> None:
     """Compile a C++ program with the exported functions of an arm, as ``probe``.
 
