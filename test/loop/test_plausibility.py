@@ -338,15 +338,15 @@ def spoiled(state: np.ndarray, fault: str) -> np.ndarray:
     return state
 
 
-@settings(max_examples=100)
+@settings(max_examples=150)
 @given(
     segments=st.lists(segment, min_size=1, max_size=12),
-    policies=st.tuples(*[st.sampled_from(CHECK_POLICIES)] * 3),
+    policies=st.tuples(*[st.sampled_from(CHECK_POLICIES)] * 2, st.sampled_from(("warn", "refuse"))),
     tolerance=st.floats(0.02, 0.5),
     window=st.integers(5, 12),
-    order=st.integers(1, 4),
+    order=st.sampled_from((4, 3, 2, 1)),
     frequency=st.floats(0.5, 40.0),
-    size=st.sampled_from((0.0, 1e-9, 0.3, 20.0)),
+    size=st.sampled_from((0.3, 20.0, 1e-9, 0.0)),
 )
 def test_on_any_stream_the_loop_finds_what_the_reference_finds(
     segments: list[tuple[int, str, str, bool]],
