@@ -214,11 +214,6 @@ class CompiledFunction:
 
     A vector is an input or a result of the signature, or an intermediate one. Kernels get finite numbers only, of other
     stages, too. Batches run through all stages in blocks, so that intermediate numbers stay in the cache.
-
-    Attributes:
-        signature: arguments and results.
-        stages: the kernels.
-        intermediate: names and lengths of vectors that one stage passes on to others.
     """
 
     def __init__(
@@ -246,12 +241,11 @@ class CompiledFunction:
         inputs, names = signature.inputs, [vector.name for vector in signature.results]
         if not isinstance(stages, Sequence):
             stages = [Stage(stages, [vector.name for vector in inputs if not vector.unused], names)]
-        self.signature, self.stages = signature, tuple(stages)
+        self.signature, self.stages, self.intermediate = signature, tuple(stages), dict(intermediate or {})
         self._finite_results, self._refuse = finite_results, refuse
-        sizes = {vector.name: vector.shape for vector in (*inputs, *signature.results)}
-        self.intermediate = dict(intermediate or {})
-        self._shapes = sizes | {name: (size,) for name, size in (intermediate or {}).items()}
-        if len(self._shapes) != len(inputs) + len(names) + len(intermediate or {}):
+        self._shapes = {vector.name: vector.shape for vector in (*inputs, *signature.results)}
+        self._shapes |= {name: (size,) for name, size in self.intermediate.items()}
+        if len(self._shapes) != len(inputs) + len(names) + len(self.intermediate):
             raise ValueError("two vectors of a function have the same name")
         given = {vector.name for vector in inputs}
         known, written = set(given), list[str]()

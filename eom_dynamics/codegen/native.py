@@ -123,13 +123,8 @@ os.register_at_fork(after_in_child=_pool.cache_clear)
 def extension(name: str, include: str = "", version: str = "") -> ModuleType:
     """Extension module ``eom_dynamics_{name}`` of the source ``{name}.c``, for this version of Python.
 
-    Args:
-        name: of the source.
-        include: folder of headers that it takes beside Python's; "" for none.
-        version: of these headers.
-
-    Raises:
-        KernelError: it cannot be compiled or loaded.
+    It takes headers of a folder beside Python's, if one is given, of some version. Raises KernelError if it cannot be
+    compiled or loaded.
     """
     python = sysconfig.get_path("include")
     if not (Path(python) / "Python.h").exists():

@@ -189,10 +189,7 @@ def program_results(project: Project, function: str, inputs: Values) -> dict[str
 
 
 def _commands(side: MotorSide, efforts: Sequence[Array]) -> dict[str, Array]:
-    """Commanded stiffness within the range of each spring under all efforts, deflections, and steps between setpoints.
-
-    Numbers have few digits.
-    """
+    """Stiffness within the range of each spring under all efforts, deflections, and steps; with few digits."""
     random = np.random.default_rng(2022)
     shape = efforts[0].shape
     stiffness = {name: random.uniform(-1.0, 1.0, shape) for name in STIFFNESS_NAMES}

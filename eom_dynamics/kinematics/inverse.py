@@ -347,10 +347,7 @@ def _preference(
 
 @lru_cache(_KEPT)
 def _halton(n: int, count: int) -> Array:
-    """The first points (count, n) of the Halton sequence but its corner, as by scipy.stats.qmc.
-
-    Importing scipy.stats takes longer than a thousand solutions.
-    """
+    """First points (count, n) of the Halton sequence but its corner; importing scipy.stats would take longer."""
     points, primes = np.zeros((count, n)), list[int]()
     for candidate in itertools.takewhile(lambda _: len(primes) < n, itertools.count(2)):
         if all(candidate % prime for prime in primes):

@@ -139,7 +139,14 @@ def test_kernels_have_no_variables_that_threads_share(program: str, tmp_path: Pa
 @given(computations=st.lists(tapes(trigonometry=False), min_size=10, max_size=15))
 def test_c_agrees_with_python(computations: list[Tape], tmp_path_factory: pytest.TempPathFactory) -> None:
     """Bit for bit, since both do the same operations in the same order."""
-    program = trace("p", {"x": 3}, lambda x: {"y": [value for tape in computations for value in tape.run(x["x"])]})
+
+    def compute(x: dict[str, list[Expression]]) -> Mapping[str, list[Any]]:
+        total, kept = x["x"][0], [a * b + 1.0 for a in x["x"] for b in x["x"]]
+        for k in range(60):  # which many segments use
+            total = total * x["x"][k % 3] + kept[k % len(kept)]
+        return {"y": [total, *(value for tape in computations for value in tape.run(x["x"]))]}
+
+    program = trace("p", {"x": 3}, compute)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("eom_dynamics.codegen.emit_c._SEGMENT", 8)  # many segments, whose values are in slots
         source = c_source(program)
