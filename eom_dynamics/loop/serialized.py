@@ -109,7 +109,7 @@ class ShapeCall:
         """Offset of each number in a message, and its place in the given setpoint."""
         arm, given = self._loop.arm, self._loop.given
         offsets = {name: _place(values, self._loop.given_address) for name, values in given.items()}
-        index, arrays = _order(order.message_index, arm.robot.n), iter(layout.numbers)
+        index, arrays = _order(order.message_index) or range(arm.robot.n), iter(layout.numbers)
         for name in STATE_NAMES:
             at, _ = next(arrays)
             yield from ((at + 8 * i, offsets[name] + k) for k, i in enumerate(index))
@@ -130,25 +130,21 @@ class ShapeCall:
 
     def _outputs(self, shape: Shape, order: JointOrder, lead: float, *, commands_motors: bool) -> tuple[Any, ...]:
         loop = self._loop
-        joints, motors = (
-            _order(order.robot_index, loop.arm.robot.n),
-            _order(order.motor_index, len(loop.arm.motor_names)),
-        )
+        joints, motors = _order(order.robot_index), _order(order.motor_index)
 
-        def row(vectors: dict[str, Array], name: str, places: Sequence[int]) -> list[int]:
-            return [_place(vectors[name], loop.address) + k for k in places]
+        def row(vectors: dict[str, Array], name: str, places: Any) -> tuple[int, int, Any]:
+            return _place(vectors[name], loop.address), len(vectors[name]), places
 
         rows = [row(loop.command, name, joints) for name in EFFORT_NAMES]
         rows += [row(loop.command, name, motors) for name in MOTOR_NAMES]
         command = feedforward_layout(shape.frame_id, order.names, order.motor_names, lead)
         setpoint = motor_setpoint_layout(shape.frame_id, order.motor_names)
         # In the robot's order.
-        name = DRIVE_NAMES[2] if commands_motors else SENT_NAMES[0]
-        sent = row(loop.sent, name, range(len(loop.sent[name])))
+        sent = row(loop.sent, DRIVE_NAMES[2] if commands_motors else SENT_NAMES[0], None)
         return (
             _output(command, rows),
             _output(setpoint, [row(loop.sent, name, motors) for name in DRIVE_NAMES]),
-            _output(effort_command_layout(len(sent)), [sent]),
+            _output(effort_command_layout(sent[1]), [sent]),
         )
 
 
@@ -202,12 +198,16 @@ def effort_command_layout(count: int) -> MessageLayout:
     return MessageLayout().length(0).length(0).doubles(count)
 
 
-def _output(layout: MessageLayout, rows: Sequence[Sequence[int]]) -> tuple[bytes, int, bytes]:
-    """Bytes of a message, offset of its stamp, and offset and place of each number, from the places in each row."""
+def _output(layout: MessageLayout, rows: Sequence[tuple[int, int, Any]]) -> tuple[Any, ...]:
+    """Bytes of a message, offset of its stamp, and where its numbers are from."""
     message = bytearray(layout.size)
     for at, given in layout.constants:
         message[at : at + len(given)] = given
-    numbers = ((at + 8 * k, i) for (at, _), row in zip(layout.numbers, rows, strict=True) for k, i in enumerate(row))
+    numbers = (
+        (at + 8 * k, start + i)
+        for (at, _), (start, count, order) in zip(layout.numbers, rows, strict=True)
+        for k, i in enumerate(order or range(count))
+    )
     return bytes(message), layout.stamp, _pairs(numbers)
 
 
@@ -216,8 +216,8 @@ def _pairs(pairs: Iterable[tuple[int, int]]) -> bytes:
     return np.array(list(pairs), dtype=np.int32).tobytes()
 
 
-def _order(index: Any, count: int) -> Sequence[int]:
-    return range(count) if index is None else tuple(map(int, index))
+def _order(index: Any) -> tuple[int, ...] | None:
+    return None if index is None else tuple(map(int, index))
 
 
 # Shapes that are kept: of publishers of setpoints that take turns.
