@@ -30,7 +30,7 @@ from eom_dynamics.arrays import Array
 from eom_dynamics.codegen.expressions import Op
 from eom_dynamics.codegen.program import Program
 from eom_dynamics.elastic import BaseMotion
-from eom_dynamics.elastic.motor_programs import DEFLECTION, FRICTION_STATE, MOTOR_NAMES
+from eom_dynamics.elastic.motor_programs import DEFLECTION, FRICTION_STATE, MOTOR_NAMES, SETTLED
 from eom_dynamics.elementary import select
 from eom_dynamics.exceptions import RobotDescriptionError
 from eom_dynamics.export import (
@@ -284,6 +284,15 @@ def test_any_inputs_are_read_without_a_trap(name: str, motors: Mapping[str, Moto
         inputs[key][row] = value
     effort = compiled(**inputs)["motor_effort"]
     assert np.all(np.isnan(effort[rows.index(("tau", bad[0]))]))
+
+
+def test_deflections_without_transient(motors: Mapping[str, Motors]) -> None:
+    compiled, arm = motors["springs_1"], ElasticArm(robot("springs_1"))
+    tau, taud, taudd = np.random.default_rng(1).uniform(-5.0, 5.0, (3, 4, 7))
+    k = np.where(arm.paired, 1500.0, 400.0) + 0.0 * tau
+    results = compiled(tau=tau, taud=taud, taudd=taudd, k=k, deflection=np.full((4, 7), SETTLED))
+    expected = arm.deflections(tau, taud, taudd, commanded_stiffness=[k])
+    np.testing.assert_allclose(results["motor_position"], expected.delta, rtol=1e-12, atol=1e-16)
 
 
 def test_stiffness_out_of_range_is_nan_at_the_motors_of_the_joint(motors: Mapping[str, Motors]) -> None:
