@@ -25,9 +25,7 @@ from .quantity_text import number
 from .results import Result, ResultSection, TextTable
 from .writing import whole_folder
 
-# Stamp of the first message, ns; a stamp of zero would stand for the present.
-_START = 1_000_000_000
-
+_START = 1_000_000_000  # stamp of the first message, ns; a stamp of zero would stand for the present
 _SECOND = 1_000_000_000
 
 

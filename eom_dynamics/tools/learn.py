@@ -23,12 +23,8 @@ from .recordings import joined, read_streams
 
 # Measurements may begin and end by this much inside the motion, s; the nearest one counts. So may setpoints end.
 _MISSING = 0.05
-
-# Setpoints may differ from their motion by this much, rad or m: numbers of 32 bits do by less.
-_SAME = 1e-6
-
-# Stamps of setpoints may be off by this many samples of the motion.
-_LATE = 2
+_SAME = 1e-6  # setpoints may differ from their motion by this much, rad or m: numbers of 32 bits do by less
+_LATE = 2  # stamps of setpoints may be off by this many samples of the motion
 
 
 class MeasuredRun(NamedTuple):

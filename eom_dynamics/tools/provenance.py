@@ -54,11 +54,8 @@ def cpuinfo() -> dict[str, str]:
 
 
 _PIECE = 2**20
-
 _PARTS_OF_BAGS = re.compile(r"metadata\.yaml|.*\.(db3|mcap)(\.zstd)?")
-
-# Remarks of the reader, which name files.
-_REMARKS = ("merged", "assumed")
+_REMARKS = ("merged", "assumed")  # remarks of the reader, which name files
 
 
 def robot_hash(robot: Robot) -> str:

@@ -19,8 +19,7 @@ from ..messages.fields import MEASURED_FIELDS
 from ..robot import Robot
 from ..spelling import listed
 
-# Both are JointStates: of the node, and of a simulated robot.
-_MOTOR_TOPICS = ("motor_setpoint", "motor_states")
+_MOTOR_TOPICS = ("motor_setpoint", "motor_states")  # both are JointStates: of the node, and of a simulated robot
 
 
 @dataclass(frozen=True)

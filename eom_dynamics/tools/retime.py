@@ -29,8 +29,7 @@ from .pages.charts import CURVE_POINTS, add_joints, add_line, chart, color, over
 from .quantity_text import position_units, together
 from .results import Result, ResultSection, TextTable
 
-# Largest number of waypoints; dense samples of a motion are not waypoints.
-_MOST = 1000
+_MOST = 1000  # largest number of waypoints; dense samples of a motion are not waypoints
 
 
 def read_waypoints(path: Path, joint_names: Sequence[str]) -> Array:
@@ -99,9 +98,7 @@ _RATE = 1000.0
 
 # Share of the largest rate below which the limit that is used most is not shown: at rest it is that of gravity.
 _SLOW = 0.02
-
-# Active limits in the table, the longest ones.
-_SHOWN = 40
+_SHOWN = 40  # active limits in the table, the longest ones
 
 
 def fastest_motion_result(

@@ -34,8 +34,7 @@ TOLERANCE = 1e-10
 """Largest relative deviation that passes: some hundred operations, in different orders."""
 
 
-# In place of a state of friction without presliding.
-_NO_STATE = 2.0
+_NO_STATE = 2.0  # in place of a state of friction without presliding
 
 
 class Plan:

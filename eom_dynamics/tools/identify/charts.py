@@ -24,15 +24,9 @@ from .elastic import ElasticFit, ResonanceResult
 
 Charts = dict[str, go.Figure]
 
-# Dots of a chart: more hide each other. Points of a curve.
-_DOTS, _CURVE = 1500, 201
-
-# Samples beyond which curves show those alone that the cut-off needs.
-_LONG = 20_000
-
-# Apart on light and on dark ground, in all charts alike.
-_MEASURED, _PREDICTED = color(0), color(1)
-
+_DOTS, _CURVE = 1500, 201  # dots of a chart: more hide each other. Points of a curve.
+_LONG = 20_000  # samples beyond which curves show those alone that the cut-off needs
+_MEASURED, _PREDICTED = color(0), color(1)  # apart on light and on dark ground, in all charts alike
 _FRICTION = ("viscous", "coulomb", "stribeck", "asymmetric")
 
 

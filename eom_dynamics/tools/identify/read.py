@@ -41,9 +41,7 @@ TABLES = (".csv", ".parquet", ".npz")
 
 # Positions may pass their limits by this much, rad, before degrees are in doubt; and radians by this factor.
 _BEYOND, _FAR = 0.2, 3.0
-
-# s: a stamp of 64 bits in ns holds no more.
-_LONGEST = 9e9
+_LONGEST = 9e9  # s: a stamp of 64 bits in ns holds no more
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,11 +22,8 @@ from .sides import TwoSidedRecording, read_sides
 
 Progress = Callable[[str, float], None]
 
-# s: recordings of less in all, or half of it with motion, are not held out from unless that is asked for.
-_SHORT = 10.0
-
-# Of links whose motors are identified, too: friction is that of the motors.
-_LINK_TERMS = ("offset",)
+_SHORT = 10.0  # s: recordings of less in all, or half of it with motion, are not held out from unless that is asked for
+_LINK_TERMS = ("offset",)  # of links whose motors are identified, too: friction is that of the motors
 
 
 @dataclass(frozen=True, eq=False)

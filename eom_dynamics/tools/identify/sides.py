@@ -25,16 +25,10 @@ from .read import NumericTable, opened, read_stamped, read_topic
 
 _MOTOR_COLUMNS = ("motor_position", "motor_velocity", "motor_effort")
 _CURRENT_COLUMNS = ("motor_position", "motor_velocity", "current")
-
-# Topics of measured motors, rather than of their references.
-_STATES = "motor_states"
-
-# Motion of a motor over that of its link that is one unit.
-_SAME = (0.5, 2.0)
+_STATES = "motor_states"  # topics of measured motors, rather than of their references
+_SAME = (0.5, 2.0)  # motion of a motor over that of its link that is one unit
 _CLOSE = 0.1
-
-# rad or m: less motion of a link says nothing of the unit.
-_MOTION = 1e-2
+_MOTION = 1e-2  # rad or m: less motion of a link says nothing of the unit
 
 
 @dataclass(frozen=True, eq=False)

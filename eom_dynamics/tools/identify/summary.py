@@ -21,14 +21,11 @@ from .elastic_summary import elastic_as_json, elastic_section, error_figures
 if TYPE_CHECKING:
     from .run import IdentificationResult
 
-# SI units; rounding of a zero parameter.
-_ROUNDING = 1e-9
+_ROUNDING = 1e-9  # SI units; rounding of a zero parameter
 
 # Reasons that are counted in the recording, before it is decimated, and their words.
 _OF_RECORDING = {"repeated": "repeated", "saturated, as recorded": "saturated"}
-
-# Whiteness below which a residual is systematic.
-_SYSTEMATIC = 0.5
+_SYSTEMATIC = 0.5  # whiteness below which a residual is systematic
 
 NOTHING_IDENTIFIED = "nothing was identified: the parameters are those of the file that was given"
 

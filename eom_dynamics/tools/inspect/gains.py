@@ -25,14 +25,9 @@ _LOOPS: Mapping[str, Callable[[ElasticPlant, Array, float], LinearLoop]] = {
     "feedback linearization": link_loop,
 }
 
-# The loop of :func:`.outer_loop`, whose gains depend on the delay.
-_OUTER = "links around this PD"
-
-# Standard deviation of the links' encoders for which the noise of the efforts is shown, rad or m.
-_NOISE = 1e-5
-
-# Of the rate of the commands, that a bandwidth should not exceed.
-_LARGEST_SHARE = 0.1
+_OUTER = "links around this PD"  # the loop of :func:`.outer_loop`, whose gains depend on the delay
+_NOISE = 1e-5  # standard deviation of the links' encoders for which the noise of the efforts is shown, rad or m
+_LARGEST_SHARE = 0.1  # of the rate of the commands, that a bandwidth should not exceed
 
 
 def gain_facts(robot: Robot, q: Array, bandwidth: float) -> dict[str, Any]:

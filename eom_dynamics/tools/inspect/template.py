@@ -16,7 +16,6 @@ _, TEMPLATE = resources.files(__package__).joinpath("template.yaml").read_text(e
 """Parameter file of a robot with all entries, most of them commented out."""
 
 _DRIVES = "".join(re.findall(r"^ +# (?:command|drive|compensated)_.*\n", TEMPLATE, re.MULTILINE))
-
 _ACTUATOR = TEMPLATE[TEMPLATE.index("          # actuator:") : TEMPLATE.index("        elbow:")]
 
 

@@ -42,9 +42,7 @@ LIMITS = "limits"
 
 _AT_TOP_LEFT = {"font": {"size": 15}, "x": 0, "y": 1, "yanchor": "top", "pad": {"t": 8}}
 _DASHED = {"dash": "dash", "width": 1}
-
-# Durations that differ by more than this factor get a logarithmic axis.
-_WIDE = 5.0
+_WIDE = 5.0  # durations that differ by more than this factor get a logarithmic axis
 
 
 def color(joint: int) -> str:

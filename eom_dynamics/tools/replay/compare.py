@@ -20,14 +20,12 @@ from ...bags.types import COMMAND, JOINT_STATE, NUMBERS
 from ...extras import require
 from ...messages.fields import COMMAND_FIELDS, EFFORT_FIELDS, MEASURED_FIELDS, MOTOR_FIELDS
 
-# Types of the topics that are compared.
-_TYPES = (COMMAND, JOINT_STATE, NUMBERS)
+_TYPES = (COMMAND, JOINT_STATE, NUMBERS)  # types of the topics that are compared
 
 FIELDS = (*COMMAND_FIELDS, "position", "velocity", "held", "header.stamp", "data")
 """Fields of numbers of these topics."""
 
-# Default tolerance, absolute and relative: compilers and processors differ in rounding.
-_DEFAULT = 1e-9
+_DEFAULT = 1e-9  # default tolerance, absolute and relative: compilers and processors differ in rounding
 
 
 MISSING = "missing"
@@ -287,13 +285,9 @@ def _before(part: MatchedRows, time: np.int64) -> int:
     return int(np.argmax(behind)) if behind.any() else len(part.times)
 
 
-# Stands for a topic in the results.
-_TABLE = "table"
-
+_TABLE = "table"  # stands for a topic in the results
 _TIMES = ("recorded", "stamp")
-
-# Rows read at a time.
-_BLOCK = 4096
+_BLOCK = 4096  # rows read at a time
 
 
 def check_golden_table(golden: Path) -> None:

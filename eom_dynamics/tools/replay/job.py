@@ -18,8 +18,7 @@ from ..recording_options import CommandOptions, Sampling
 from ..robot_options import RobotOptions
 from .batch import Refusals
 
-# Name of the file with what outputs were made of, a line for each.
-_MANIFEST = "replayed.jsonl"
+_MANIFEST = "replayed.jsonl"  # name of the file with what outputs were made of, a line for each
 
 
 @dataclass(frozen=True)

@@ -29,19 +29,13 @@ from ..recording_options import Conventions, Sampling
 from ..recordings import arm_with_own_drives, in_si_units
 from .batch import Batch, Refusals
 
-# Samples in the inner part of a window.
-_WINDOW = 16384
+_WINDOW = 16384  # samples in the inner part of a window
 
 # Overlap on each side of a window, in periods of the cut-off: samples further away weigh exp(-0.31 2π 16) = 3e-14.
 _MARGIN_PERIODS = 16.0
-
-# Time between messages that separates motions, s; it must also be _PAUSE_PERIODS times the usual one.
-_PAUSE = 0.5
-
+_PAUSE = 0.5  # time between messages that separates motions, s; it must also be _PAUSE_PERIODS times the usual one
 _PAUSE_PERIODS = 20
-
-# A motion with fewer samples is not fitted.
-_LEAST_SAMPLES = 20
+_LEAST_SAMPLES = 20  # a motion with fewer samples is not fitted
 
 # Positions beyond, rad or m, come from damaged messages; a single one would spoil the fit of all others.
 _LARGEST_POSITION = 1e9
@@ -52,11 +46,8 @@ CONSEQUENCE = (
 )
 """What repeated positions during a motion mean."""
 
-# Smallest step of a moving joint, rad or m: a sensor at rest may jitter by less.
-_MOVING = 1e-4
-
-# A position is compared with the one before, and that step with both its neighbours.
-_SPAN = 4
+_MOVING = 1e-4  # smallest step of a moving joint, rad or m: a sensor at rest may jitter by less
+_SPAN = 4  # a position is compared with the one before, and that step with both its neighbours
 
 
 def repeated_positions(position: Array) -> NDArray[np.intp]:

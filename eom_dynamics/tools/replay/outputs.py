@@ -23,8 +23,7 @@ from ..writing import TEMPORARY, FolderError, whole_file, whole_folder
 from .evaluation import Commands
 from .job import Job, Report, add_to_manifest, read_manifest
 
-# The templates of so many combinations of names are kept.
-_MOST_TEMPLATES = 32
+_MOST_TEMPLATES = 32  # the templates of so many combinations of names are kept
 
 # Writes commands to an output.
 _Sink = Callable[[Commands], None]

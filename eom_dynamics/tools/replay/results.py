@@ -15,8 +15,7 @@ from .job import Report
 from .joint_states import CONSEQUENCE
 from .one import Outcome
 
-# At most as many lines of one kind are printed per bag.
-_MOST_LINES = 8
+_MOST_LINES = 8  # at most as many lines of one kind are printed per bag
 
 
 def replay_result(

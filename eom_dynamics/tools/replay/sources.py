@@ -32,12 +32,8 @@ from .joint_states import FitFigures, joint_state_batches
 
 # Types of messages that describe a motion; the first one that a bag has is taken.
 _INPUT_TYPES = (SETPOINT, JOINT_TRAJECTORY, JOINT_STATE)
-
-# Samples of a trajectory in a batch.
-_BLOCK = 4096
-
-# A day at 1 kHz; a longer trajectory has a mistake in its times.
-_MOST_SAMPLES = 86_400_000
+_BLOCK = 4096  # samples of a trajectory in a batch
+_MOST_SAMPLES = 86_400_000  # a day at 1 kHz; a longer trajectory has a mistake in its times
 
 
 def read_setpoints(

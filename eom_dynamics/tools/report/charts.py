@@ -54,11 +54,9 @@ _FITTED = {
     ),
 }
 
-# Of all curves of a page together; each point takes 16 bytes of it.
-_POINTS_OF_PAGE = 110_000
+_POINTS_OF_PAGE = 110_000  # of all curves of a page together; each point takes 16 bytes of it
 _CURVES_OF_JOINT = 24
 _MOST_POINTS, _FEWEST_POINTS = 4000, 60
-
 _DOTTED = {"dash": "dot", "width": 1.5}
 _THIN = {"line": {"width": 1}}
 
@@ -78,8 +76,7 @@ SHADES = {
 }
 """Name and value of the colour behind commands that answer no setpoint, by status."""
 
-# More would make a page slow; the longest are shown.
-_MOST_SHADED = 50
+_MOST_SHADED = 50  # more would make a page slow; the longest are shown
 
 Charts = dict[str, go.Figure]
 

@@ -31,12 +31,8 @@ from ..replay.sources import choose_topic, command_lead
 from ..robot_options import RobotOptions
 from .record import DOING, Record
 
-# The JointState that the node publishes: its joints are motors.
-_MOTOR_SETPOINT = "motor_setpoint"
-
-# The bag is read once for each.
-_MOST_TOPICS = 100
-
+_MOTOR_SETPOINT = "motor_setpoint"  # the JointState that the node publishes: its joints are motors
+_MOST_TOPICS = 100  # the bag is read once for each
 _SAMPLING, _WHOLE_ROBOT = Sampling(), RobotOptions()
 
 Progress = Callable[[float], None]

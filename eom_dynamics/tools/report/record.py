@@ -23,9 +23,7 @@ from ..quantity_text import milli
 from ..recordings import Stream
 
 _MOTION = ("position", "velocity", "acceleration", "jerk")
-
-# A measured sample is compared if it is within this many usual intervals of a setpoint.
-_REACH = 5.0
+_REACH = 5.0  # a measured sample is compared if it is within this many usual intervals of a setpoint
 
 DOING = {
     Status.STOPPING: "bring the arm to rest",

@@ -29,14 +29,11 @@ from . import LONGEST
 from .results import energy_failures, energy_table
 
 _RATE = 500.0
-
 _FREE = 5.0
 
 # Longest step from sample to sample of efforts, s: a method that chooses its steps halves them at each bend.
 _STEP = 1e-3
-
 _ENTRIES = ("t", "tau", "joint_names", "W")
-
 _ENERGIES = ("kinetic", "gravity", "spring", "work", "heat")
 
 

@@ -25,9 +25,7 @@ from ..writing import whole_folder
 
 # Legend of the feedforwards, in the order of :data:`FEEDFORWARDS`.
 _LABELS = ("no feedforward", "rigid: τ", "flatness: τ, τ̇, τ̈")
-
-# Colours of the feedforwards: grey, red and blue.
-_COLORS = (color(6), color(1), color(0))
+_COLORS = (color(6), color(1), color(0))  # colours of the feedforwards: grey, red and blue
 
 # Allowed relative difference between energy and work; above it the integration is not accurate.
 _ENERGY_TOLERANCE = 1e-8

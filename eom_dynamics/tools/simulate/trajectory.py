@@ -16,11 +16,8 @@ from ...simulation.reference import read_motion
 from ...trajectory import paper_motion
 from . import LONGEST
 
-# Name of the paper's example motion.
-_COSINE = "cosine"
-
+_COSINE = "cosine"  # name of the paper's example motion
 _COSINE_DURATION = 5.0
-
 _RATE = 500.0
 
 
