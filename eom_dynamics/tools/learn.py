@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.interpolate import CubicSpline
@@ -75,13 +74,10 @@ def _start_of_setpoints(bag: Bag, robot: Robot, commanded: Correction) -> int:
         raise BagError(
             f"{path}: has {len(topics)} topics of type {SETPOINT}; it must have one, of the motion's setpoints"
         )
-
-    def positions(message: Any) -> list[tuple[str, Sequence[str], Sequence[str]]]:
-        return [("", message.joint_names or robot.joint_names, ("position",))]
-
-    read = read_streams(bag, topics[0], positions, lambda reason, time: None)
-    sent = joined(topics[0].name, [part for _, part in read if part.values])
-    sent = sent[sent.stamp > 0]  # players send stamps below zero until they are answered
+    streams, _ = read_streams(bag, topics[0], lambda names: names or robot.joint_names)
+    sent = streams.get("setpoint", joined("", ()))
+    known = np.isfinite(sent.values.get("position", np.empty((len(sent), 0)))).any(axis=1)
+    sent = sent[known & (sent.stamp > 0)]  # players send stamps below zero until they are answered
     if not len(sent):
         raise BagError(f"{path}: topic {topics[0].name} has no setpoints that can be read")
     if missing := [name for name in robot.joint_names if name not in sent.names]:

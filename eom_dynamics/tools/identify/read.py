@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from itertools import compress
 from os.path import commonprefix
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -26,12 +25,21 @@ from ...elastic import ElasticArm
 from ...elastic.limit_violations import MANY_TURNS
 from ...extras import require
 from ...identification import IdentificationError, Recording
-from ...messages.fields import MEASURED_FIELDS, MOTOR_FIELDS, MOTOR_SETPOINT_FIELDS
+from ...messages.fields import MEASURED_FIELDS, MOTOR_SETPOINT_FIELDS
 from ...robot import Robot
 from ...simulation.number_files import read_arrays, read_table
 from ...spelling import duplicates, listed
 from ..recording_options import DEFAULT, Conventions, Source
-from ..recordings import Stream, arm_with_own_drives, in_si_units, is_motor_topic, joined, only_one, read_streams
+from ..recordings import (
+    Stream,
+    arm_with_own_drives,
+    in_si_units,
+    is_motor_topic,
+    joined,
+    joint_states,
+    only_one,
+    read_streams,
+)
 
 _ALIASES = {"q": "position", "qd": "velocity", "tau": "effort", "time": "t"}
 _ALIASES |= {"theta": "motor_position", "thetad": "motor_velocity"}
@@ -78,7 +86,9 @@ def read_stamped(file: Bag | NumericTable, robot: Robot, source: Source) -> tupl
     source.conventions.check(robot.name, robot.joint_names)
     efforts = None
     if isinstance(file, Bag):
-        arm, of_motors, topic = arm_with_own_drives(robot), source.side is not None, _topic(file, source.topic)
+        arm, of_motors, states = arm_with_own_drives(robot), source.side is not None, joint_states(file, source.topic)
+        chosen = [topic for topic in states if source.topic is not None or not is_motor_topic(topic)] or states
+        topic = only_one(file, chosen, f"of type {JOINT_STATE}", "--topic")
         columns = read_topic(file, topic, source.conventions, arm, of_motors)
         if not len(columns):
             raise BagError(f"{file.path}: topic {topic.name} has no messages that can be read")
@@ -98,15 +108,6 @@ def read_stamped(file: Bag | NumericTable, robot: Robot, source: Source) -> tupl
     if source.effort_delay:
         recording = recording.without_delay(source.effort_delay)
     return recording, origin
-
-
-def _topic(bag: Bag, name: str | None) -> Topic:
-    states = [topic for topic in (bag.topics if name is None else bag.named(name)) if topic.type == JOINT_STATE]
-    chosen = states if name is not None else [topic for topic in states if not is_motor_topic(topic)] or states
-    if not chosen:
-        wanted = f"topic {name}" if name else "topic"
-        raise BagError(f"{bag.path}: has no {wanted} of type {JOINT_STATE}; it has {bag.topics_in_words}")
-    return only_one(bag, chosen, f"of type {JOINT_STATE}", "--topic")
 
 
 def read_topic(
@@ -129,20 +130,15 @@ def read_topic(
     if topic.type not in (JOINT_STATE, COMMAND):
         raise BagError(f"{bag.path}: topic {topic.name} is of type {topic.type}, not {JOINT_STATE} or {COMMAND}")
     command = topic.type == COMMAND
-
-    def contents(message: Any) -> list[tuple[str, Sequence[str], Sequence[str]]]:
-        return [("", message.joint_names, MOTOR_FIELDS) if command else ("", message.name, MEASURED_FIELDS)]
-
-    bad: list[str] = []
-    parts = [part for _, part in read_streams(bag, topic, contents, lambda reason, _: bad.append(reason))]
-    stream = joined(topic.name, parts)
+    streams, unreadable = read_streams(bag, topic)
+    stream = streams.get("motors" if command else "measured", joined(topic.name, ()))
     values = dict(stream.values)
     if command:
         values = {name: values[field] for name, field in MOTOR_SETPOINT_FIELDS.items() if field in values}
     elif arm is not None:
         names, _ = _matched(arm.motor_names, conventions.names(stream.names))
         values = in_si_units(arm, topic, names, values, of_motors=of_motors)
-    return replace(stream, values=values, unreadable=len(bad))
+    return replace(stream, values=values, unreadable=len(unreadable))
 
 
 def _table(table: NumericTable, columns: Sequence[str]) -> Stream:

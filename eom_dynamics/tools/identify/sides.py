@@ -20,7 +20,7 @@ from ...identification import IdentificationError, Recording
 from ...identification.recording import ArmRecording, both_sides
 from ...robot import Robot
 from ..recording_options import MotorSource, Source
-from ..recordings import Stream, only_one
+from ..recordings import Stream, joint_states, only_one
 from .read import NumericTable, opened, read_stamped, read_topic
 
 _MOTOR_COLUMNS = ("motor_position", "motor_velocity", "motor_effort")
@@ -250,14 +250,10 @@ def _factors(robot: Robot, unit: str) -> tuple[Array, Array]:
 def _topics(bag: Bag, links: str | None, motors: str | None) -> tuple[bool, str | None]:
     """Whether a bag has links, and the topic of its motors; BagError if it lacks a topic, or has several of motors."""
     states = [topic for topic in bag.topics if topic.type == JOINT_STATE]
+    named = [] if links is None else bag.named(links)
+    found = [topic for topic in states if topic.name.endswith(_STATES) and topic not in named]
     if motors is not None:
-        found = [topic for topic in bag.named(motors) if topic in states]
-        if not found:
-            listed = ", ".join(topic.name for topic in states) or "none"
-            raise BagError(f"{bag.path}: has no topic {motors} of type {JOINT_STATE}; it has {listed}")
-    else:
-        named = [] if links is None else bag.named(links)
-        found = [topic for topic in states if topic.name.endswith(_STATES) and topic not in named]
+        found = joint_states(bag, motors)
     if not found:
         return True, None
     return len(states) > 1 or links is not None, only_one(bag, found, "of motors", "--motor-topic").name

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from ...bags import Bag, BagError, Topic
 from ...bags.layout import Stamps
 from ...bags.types import COMMAND, JOINT_STATE, JOINT_TRAJECTORY, SETPOINT
 from ...elastic import ElasticArm
-from ...messages.fields import EFFORT_FIELDS, MEASURED_FIELDS, MOTOR_FIELDS, MOTOR_SETPOINT_FIELDS, STATE_FIELDS
+from ...messages.fields import EFFORT_FIELDS, MOTOR_FIELDS, MOTOR_SETPOINT_FIELDS, STATE_FIELDS
 from ...robot import Robot
 from ..recording_options import Conventions, Sampling
 from ..recordings import Stream, arm_with_own_drives, in_si_units, is_motor_topic, joined, read_streams
@@ -125,9 +124,11 @@ def _with_commands(record: Record, bag: Bag, sampling: Sampling) -> Record:
     note = f"Commands were not recorded: they are computed for {arm.robot.name} from {what}."
     fitted = topic.type == JOINT_STATE
     name = f"{topic.name}, {'fit' if fitted else 'interpolated'}"
-    computed_stream = partial(_in_order, is_recorded=False)
-    setpoint = record.setpoint or computed_stream(name, parts["states"], is_fitted=fitted)
-    command, motors = (computed_stream("commands, computed", parts[kind]) for kind in ("efforts", "motors"))
+    names = {"states": name, "efforts": "commands, computed", "motors": "commands, computed"}
+    states, command, motors = (
+        _in_order(replace(joined(name, parts[kind]), is_recorded=False)) for kind, name in names.items()
+    )
+    setpoint = record.setpoint or replace(states, is_fitted=fitted)
     record = replace(record, setpoint=setpoint, command=command, motors=record.motors or motors)
     return replace(record, computed_note=note, notes=(*record.notes, *notes))
 
@@ -234,37 +235,22 @@ def _read_topic(
     bag: Bag, topic: Topic, conventions: Conventions, arm: ElasticArm | None, notes: list[str], unread: list[str]
 ) -> dict[str, Stream]:
     """Streams of a topic, by their names in a record; warnings are added to ``notes`` and ``unread``."""
-    parts: dict[str, list[Stream]] = {}
-    bad: list[str] = []
-    for kind, part in read_streams(bag, topic, partial(_contents, topic), lambda reason, _: bad.append(reason)):
-        names, values = tuple(conventions.names(part.names)), dict(part.values)
-        if _is_motor_setpoint(topic):
-            values = {MOTOR_SETPOINT_FIELDS[field]: x for field, x in in_si_units(arm, topic, names, values).items()}
-        elif kind == "measured" and "effort" in values:
-            values["effort"] = conventions.efforts(names, values["effort"])
-        parts.setdefault(kind, []).append(replace(part, names=names, values=values))
+    streams, bad = read_streams(bag, topic, conventions.names)
     if bad:
         unread.append(f"{topic.name}: {len(bad):,} messages could not be read, the first: {bad[0]}")
-    if any(not any(part.stamp.any() for part in of_kind) for of_kind in parts.values()):
+    if any(stream.stamp is stream.recorded for stream in streams.values()):
         notes.append(f"{topic.name}: messages have no stamps; times of recording are used")
-    return {kind: _in_order(topic.name, of_kind) for kind, of_kind in parts.items()}
+    if "measured" in streams:
+        stream = streams.pop("measured")
+        values = dict(stream.values)
+        if _is_motor_setpoint(topic):
+            values = in_si_units(arm, topic, stream.names, values)
+            values = {MOTOR_SETPOINT_FIELDS[field]: x for field, x in values.items()}
+        elif "effort" in values:
+            values["effort"] = conventions.efforts(stream.names, values["effort"])
+        streams["motors" if _is_motor_setpoint(topic) else "measured"] = replace(stream, values=values)
+    return {kind: _in_order(stream) for kind, stream in streams.items()}
 
 
-def _in_order(topic: str, parts: Sequence[Stream], *, is_recorded: bool = True, is_fitted: bool = False) -> Stream:
-    stream = replace(joined(topic, parts), is_recorded=is_recorded, is_fitted=is_fitted)
+def _in_order(stream: Stream) -> Stream:
     return stream[np.argsort(stream.stamp, kind="stable")]
-
-
-def _contents(topic: Topic, message: Any) -> list[tuple[str, Sequence[str], Sequence[str]]]:
-    """Return the streams in a message: their names in a record, joints or motors, and fields."""
-    if topic.type == SETPOINT:
-        return [("setpoint", message.joint_names, STATE_FIELDS)]
-    if topic.type == COMMAND:
-        return [
-            ("command", message.joint_names, EFFORT_FIELDS),
-            ("motors", message.motor_names, MOTOR_FIELDS),
-            ("status", ("status",), ("status",)),
-        ]
-    if _is_motor_setpoint(topic):
-        return [("motors", message.name, MEASURED_FIELDS)]
-    return [("measured", message.name, MEASURED_FIELDS)]
