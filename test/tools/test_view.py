@@ -178,15 +178,14 @@ def test_meshes_of_a_urdf_are_shown(tmp_path: Path) -> None:
     assert not lines and urdf.scene.geometry, "rods"
 
 
-def test_ctrl_c_ends_it(monkeypatch, capsys) -> None:
+def test_ctrl_c_ends_it(monkeypatch, run) -> None:
     def interrupt(seconds: float) -> None:
         raise KeyboardInterrupt
 
     opened: list[str] = []
     monkeypatch.setattr(view.time, "sleep", interrupt)
     monkeypatch.setattr(view.webbrowser, "open", opened.append)
-    assert main(["view", NAME, "--port", "0"]) == 0
-    captured = capsys.readouterr()
+    captured = run("view", NAME, "--port", "0")
     (url,) = opened
     assert captured.out == f"viewer: {url} (Ctrl-C ends it)\n" and captured.err == ""
 

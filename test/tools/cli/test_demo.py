@@ -27,9 +27,8 @@ pytestmark = [pytest.mark.ros, pytest.mark.skipif(bool(MISSING), reason=f"{', '.
 SHORT = ["--rate", "200", "--duration", "0.5"]
 
 
-def test_every_setpoint_is_answered_with_the_right_numbers(tmp_path: Path, capsys) -> None:
-    assert main(["demo", *SHORT, "--robot", "planar_2r", "--json", "-o", str(tmp_path / "new" / "folder")]) == 0
-    results = json.loads(capsys.readouterr().out)
+def test_every_setpoint_is_answered_with_the_right_numbers(tmp_path: Path, run) -> None:
+    results = run("demo", *SHORT, "--robot", "planar_2r", "--json", "-o", str(tmp_path / "new" / "folder")).json
     assert results["passed"] is True and results["failures"] == []
     assert (results["sent"], results["received"], results["lost"]) == (100, 100, 0)
     assert 0 < results["round_trip"]["p50"] <= results["round_trip"]["p99"] <= results["round_trip"]["max"]

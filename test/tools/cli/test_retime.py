@@ -14,7 +14,6 @@ from paths import CONFIG
 
 import eom_dynamics as eom
 from eom_dynamics.simulation.reference import read_motion
-from eom_dynamics.tools.cli.main import main
 from eom_dynamics.trajectory import check, minimum_time, rest_to_rest
 
 MISSING = [name for name in ("plotly", "rich", "rosbags") if importlib.util.find_spec(name) is None]
@@ -73,11 +72,10 @@ def test_reads_the_trajectory_of_a_bag(tmp_path: Path) -> None:
     np.testing.assert_array_equal(found, motion.derivatives(np.arange(11) / 10, 0)[0][:, ::-1])
 
 
-def test_writes_the_fastest_motion(robot: Path, tmp_path: Path, capsys) -> None:
+def test_writes_the_fastest_motion(robot: Path, tmp_path: Path, run) -> None:
     folder = tmp_path / "out"
     path = write(tmp_path / "path.csv")
-    assert main(["retime", str(robot), str(path), "-o", str(folder), "--json"]) == 0
-    printed = json.loads(capsys.readouterr().out)
+    printed = run("retime", str(robot), str(path), "-o", str(folder), "--json").json
     arm = eom.ElasticArm(eom.load_robot(robot))
     motion = minimum_time(arm, WAYPOINTS)
     assert printed["duration"] == pytest.approx(motion.duration, rel=1e-9)
@@ -104,9 +102,7 @@ def test_writes_the_fastest_motion(robot: Path, tmp_path: Path, capsys) -> None:
         ("path.mcap", "", "path.mcap"),
     ],
 )
-def test_errors_of_waypoints(
-    name: str, content: str, message: str, robot: Path, tmp_path: Path, capsys, refused
-) -> None:
+def test_errors_of_waypoints(name: str, content: str, message: str, robot: Path, tmp_path: Path, refused) -> None:
     path = tmp_path / name
     path.write_text(content, encoding="utf-8")
     assert message in refused("retime", robot, path, "-o", tmp_path / "out")

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -41,15 +40,13 @@ def bag(tmp_path_factory) -> Path:
     return write_bag(tmp_path_factory.mktemp("bags") / "left", {"/joint_states": (JOINT_STATE, messages)})
 
 
-def test_names_and_efforts_of_a_recording_become_those_of_the_robot(bag: Path, tmp_path: Path, capsys) -> None:
+def test_names_and_efforts_of_a_recording_become_those_of_the_robot(bag: Path, tmp_path: Path, run) -> None:
     command = ["replay", str(bag), "-o", str(tmp_path / "out"), "--robot", ROBOT, "--cutoff", "20", "--json"]
     command += ["--against", "effort", "--force"]
-    assert main([*command, *CONVENTIONS, *EFFORTS]) == 0
-    (result,) = json.loads(capsys.readouterr().out)
+    (result,) = run(*command, *CONVENTIONS, *EFFORTS).json
     good = np.array(result["report"]["rms"])
     assert result["report"]["commands"] == 400
-    assert main([*command, *CONVENTIONS]) == 0
-    (result,) = json.loads(capsys.readouterr().out)
+    (result,) = run(*command, *CONVENTIONS).json
     assert np.all(good < 0.05 * np.array(result["report"]["rms"]))
 
 
