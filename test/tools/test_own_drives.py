@@ -148,7 +148,6 @@ def test_sent_efforts_at_unknown_positions_are_unknown(tmp_path: Path) -> None:
     position = SENT.position.copy()
     position[3, 1] = np.nan
     (record,) = read_records(recorded(tmp_path / "nan", "/motor_setpoint", position, *SENT[1:3]), ROBOT)
-    assert record.motors is not None
     effort = record.motors.values["motor_effort"]
     assert np.isnan(effort[3]).all()
     effort, position = (np.delete(x, 3, axis=0) for x in (effort, record.motors.values["motor_position"]))
@@ -156,7 +155,7 @@ def test_sent_efforts_at_unknown_positions_are_unknown(tmp_path: Path) -> None:
     np.testing.assert_allclose(position, np.delete(X[0], 3, axis=0), rtol=0, atol=1e-12)
     none = np.zeros((len(TIMES), 0))
     (record,) = read_records(recorded(tmp_path / "none", "/motor_setpoint", none, none, SENT.effort), ROBOT)
-    assert record.motors is not None and np.isnan(record.motors.values["motor_effort"]).all()
+    assert np.isnan(record.motors.values["motor_effort"]).all()
     read_records(recorded(tmp_path / "empty", "/motor_setpoint", none, none, none), ROBOT)
 
 
@@ -164,7 +163,6 @@ def test_motors_of_a_named_topic_are_in_the_units_of_drives(tmp_path: Path) -> N
     """Whatever its name; currents are A, also on the topic of the motors."""
     bag = recorded(tmp_path / "bag", "/drives", *REPORTED)
     sides = read_sides(bag, ROBOT, motors=MotorSource("/drives", current_topic="/drives"))
-    assert sides.motors is not None and sides.currents is not None
     np.testing.assert_allclose(sides.motors.q, X[0], rtol=0, atol=1e-12)
     np.testing.assert_allclose(sides.motors.tau, COMMAND.motor_effort, rtol=0, atol=1e-10)
     np.testing.assert_array_equal(sides.currents.tau, REPORTED.motor_effort)

@@ -45,13 +45,11 @@ def read(path: Path) -> Any:
 
 
 def planned() -> Any:
-    assert RECORD.setpoint is not None
     return RECORD.setpoint.values["position"]
 
 
 def test_measured_positions_are_played_else_setpoints(tmp_path: Path) -> None:
     motion = read(write_bag(tmp_path / "bag", RECORD))
-    assert RECORD.measured is not None
     np.testing.assert_array_equal(motion.q, RECORD.measured.values["position"])
     np.testing.assert_allclose(motion.at(0.005), motion.q[:2].mean(axis=0), rtol=1e-13)
     assert motion.t[0] == 0.0 and np.array_equal(motion.at(1e3), motion.q[-1])

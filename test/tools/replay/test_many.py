@@ -158,7 +158,6 @@ def test_an_output_that_exists_is_kept_replaced_or_refused(tmp_path: Path, kind:
     for other, resume, reason in (
         (job, False, "exists; keep it with --resume, or overwrite it with --force"),
         (replace(job, topic="/setpoint"), True, "not made of this bag with the same settings"),
-        (replace(job, output=job.bag, force=True), False, "is the bag to replay"),
     ):
         (outcome,) = replay_bags([other], resume=resume)
         assert outcome.report is None and reason in outcome.error

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Setpoints of a bag: the commands are those of the node, message by message."""
+"""Setpoints of a bag: the commands are those of the node, message by message, by the conventions of the recording."""
 
 from __future__ import annotations
 
@@ -17,11 +17,13 @@ pytest.importorskip("rosbags")
 from bag_files import (
     COMMAND,
     DEFINITIONS,
+    JOINT_STATE,
     SETPOINT,
     START,
     STEP,
     STORE,
     file_of,
+    joint_state,
     read_bag,
     robot_file,
     setpoint,
@@ -32,12 +34,12 @@ from bag_files import (
 )
 from urdf_arms import urdf_arm
 
-from eom_dynamics import ElasticArm, load_robot
+from eom_dynamics import Dynamics, ElasticArm, load_robot
 from eom_dynamics.bags import BagError
-from eom_dynamics.exceptions import LimitError, RobotDescriptionError, StateError
+from eom_dynamics.exceptions import EomDynamicsError, LimitError, RobotDescriptionError, StateError
 from eom_dynamics.messages.fields import COMMAND_FIELDS
 from eom_dynamics.messages.setpoint_to_command import SetpointEvaluator
-from eom_dynamics.tools.recording_options import CommandOptions, node_parameter
+from eom_dynamics.tools.recording_options import CommandOptions, Conventions, Sampling, node_parameter
 from eom_dynamics.tools.replay.batch import Refusals
 from eom_dynamics.tools.replay.job import Job
 from eom_dynamics.tools.replay.one import replay_bag
@@ -105,7 +107,6 @@ def test_recorded_payloads_are_those_of_the_namespace(tmp_path: Path) -> None:
     heavier = np.any(np.abs(efforts - ElasticArm(ROBOT).feedforward(*STATES).tau) > 1e-3, axis=1)
     assert np.flatnonzero(heavier).tolist() == list(range(20, 90))
     (shown,) = read_records(tmp_path / "in", ROBOT)
-    assert shown.command is not None
     np.testing.assert_array_equal(shown.command.values["effort"], efforts, err_msg="a report computes the same")
 
 
@@ -271,8 +272,6 @@ def test_force_overwrites_an_output_and_keeps_other_recordings_and_notes(tmp_pat
     assert {path.name for path in job.output.iterdir()} == {"metadata.yaml", "out.mcap", "replayed.jsonl", *mine}
     assert all((job.output / name).read_text(encoding="utf-8") == name for name in mine)
     assert len(read_bag(job.output)["/feedforward"]) == len(STATES[0])
-    with pytest.raises(FolderError, match="is the bag to replay"):
-        replay_bag(replace(job, bag=job.output, topic="/motor_setpoint"))
 
 
 def test_force_refuses_what_the_user_puts_there_meanwhile(tmp_path: Path) -> None:
@@ -370,3 +369,55 @@ def test_refusals_that_differ_in_numbers_alone_are_one() -> None:
     for k in range(100):
         refusals.add(f"damaged {'x' * k}", k)
     assert len(refusals.reasons) == 51 and refusals.reasons["other reasons"] == 53
+
+
+CONVENTIONS = ["--rename", "^left_=", "--rename", r"^j(\d)$=joint_\1"]
+EFFORTS = ["--effort-scale", "2", "--effort-scale", "joint_2=4", "--effort-offset", "joint_1=-0.5"]
+
+
+@pytest.fixture(scope="module")
+def renamed_bag(tmp_path_factory) -> Path:
+    """A motion with currents of which the efforts are 2 i - 0.5 and 4 i."""
+    t = np.arange(400) / 200.0
+    states = paper_motion(2).derivatives(t)
+    efforts = Dynamics(ROBOT).effort(*states[:3])
+    currents = np.stack([(efforts[:, 0] + 0.5) / 2, efforts[:, 1] / 4], axis=1)
+    stamps = START + np.round(t * 1e9).astype(np.int64)
+    messages = [
+        (int(stamp), joint_state(int(stamp), ["left_j2", "left_j1"], q[::-1], i[::-1]))
+        for stamp, q, i in zip(stamps, states[0], currents, strict=True)
+    ]
+    return write_bag(tmp_path_factory.mktemp("bags") / "left", {"/joint_states": (JOINT_STATE, messages)})
+
+
+def test_names_and_efforts_of_a_recording_become_those_of_the_robot(renamed_bag: Path, tmp_path: Path, run) -> None:
+    command = ["replay", renamed_bag, "-o", tmp_path / "out", "--robot", "planar_2r", "--cutoff", "20"]
+    command += ["--against", "effort", "--force", "--json"]
+    (result,) = run(*command, *CONVENTIONS, *EFFORTS).json
+    good = np.array(result["report"]["rms"])
+    assert result["report"]["commands"] == 400
+    (result,) = run(*command, *CONVENTIONS).json
+    assert np.all(good < 0.05 * np.array(result["report"]["rms"]))
+
+
+def test_a_report_uses_the_same_conventions(renamed_bag: Path) -> None:
+    options = (("^left_j", "joint_"),), ((None, 2.0), ("joint_2", 4.0)), (("joint_1", -0.5),)
+    (record,) = read_records(renamed_bag, ROBOT, Sampling(cutoff=20.0, conventions=Conventions(*options)))
+    assert record.robot is ROBOT and record.command is not None
+    measured = record.measured.ordered(ROBOT.joint_names).values["effort"]
+    (plain,) = read_records(renamed_bag)
+    assert plain.measured.names == ("left_j2", "left_j1")
+    currents = plain.measured.ordered(("left_j1", "left_j2")).values["effort"]
+    np.testing.assert_allclose(measured, currents * [2, 4] + [-0.5, 0])
+
+
+def test_what_cannot_be_meant_is_refused(renamed_bag: Path, tmp_path: Path, refused) -> None:
+    command = ["replay", str(renamed_bag), "-o", str(tmp_path / "out"), "--robot", "planar_2r"]
+    assert "--effort-scale and --effort-offset need --against" in refused(*command, "--effort-scale", "2")
+    assert "--effort-scale: robot planar_2r has no joint 'joint2'; did you mean joint_2?" in refused(
+        *command, *CONVENTIONS, "--against", "effort", "--effort-scale", "joint2=3"
+    )
+    for wrong, reason in ((["--rename", "left"], "PATTERN=REPLACEMENT"), (["--rename", "(=x"], "regular expression")):
+        assert reason in refused(*command, *wrong)
+    with pytest.raises(EomDynamicsError, match="no joint 'a'"):
+        Conventions(effort_offset=(("a", 1.0),)).check("arm", ["b"])

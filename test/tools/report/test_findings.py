@@ -24,7 +24,6 @@ def stream(t: list[float], names: tuple[str, ...] = ("a",), **values: list[list[
 def test_deviations_are_the_known_noise_and_offset() -> None:
     found = record("panda", count=200)
     q, effort = found.position_deviation, found.effort_deviation
-    assert q is not None and effort is not None
     np.testing.assert_allclose(q.rms, NOISE, rtol=1e-9)
     np.testing.assert_allclose(q.peak, NOISE, rtol=1e-9)
     np.testing.assert_allclose(q.mean, 0, atol=1e-12)
@@ -35,14 +34,12 @@ def test_deviations_are_interpolated_linearly_but_not_in_pauses() -> None:
     setpoint = stream([0, 1, 2, 12, 13], position=[[0], [2], [4], [0], [0]])
     measured = stream([-0.5, 0.5, 1, 2, 7, 12, 12.5, 13.5], position=[[0]] * 8)
     found = Record("x", setpoint=setpoint, measured=measured).position_deviation
-    assert found is not None
     np.testing.assert_allclose(found.value[:, 0], [np.nan, 1, 2, 4, np.nan, 0, 0, np.nan])
     assert found.peak[0] == 4 and found.rms[0] == pytest.approx(np.sqrt((1 + 4 + 16) / 5))
 
 
 def test_latency_is_between_equal_stamps() -> None:
     found = record("planar_2r", count=10)
-    assert found.command is not None
     rows = np.array([1, 2, 3, 5, 6, 8])
     some = replace(
         found.command,
@@ -51,7 +48,6 @@ def test_latency_is_between_equal_stamps() -> None:
         values={field: x[rows] for field, x in found.command.values.items()},
     )
     result = replace(found, command=some).latency
-    assert result is not None
     np.testing.assert_allclose(result[1], 1e-9 * (LATENCY + 1000 * rows), rtol=1e-12)
     np.testing.assert_allclose(result[0], rows / 500, rtol=1e-9)
 
@@ -59,7 +55,6 @@ def test_latency_is_between_equal_stamps() -> None:
 def test_spring_deflection_is_effort_over_stiffness() -> None:
     found = record("panda", count=50)
     result = found.spring_deflection
-    assert result is not None and found.command is not None and found.robot is not None
     np.testing.assert_allclose(result[2], found.command.values["effort"] / found.robot.stiffness, rtol=0, atol=1e-12)
 
 

@@ -59,7 +59,6 @@ def test_a_page_shows_all_recorded_quantities() -> None:
 def test_long_recordings_are_thinned_and_no_peak_is_lost() -> None:
     long = record("panda", count=12_000)
     setpoint = long.setpoint
-    assert setpoint is not None
     setpoint.values["jerk"][9_321, 2] = 1e6
     text = report_page([long, replace(long, name="again")], {})
     assert len(text.encode()) < LARGEST
@@ -74,7 +73,6 @@ def test_long_recordings_are_thinned_and_no_peak_is_lost() -> None:
 
 def test_limits_have_a_section_of_their_own_with_the_worst_first() -> None:
     found = record("panda")
-    assert found.setpoint is not None
     found.setpoint.values["velocity"][7, 3] = -4.0
     page = report_page([found], {})
     assert '<td class="number off">' in page
@@ -91,7 +89,6 @@ def test_limits_have_a_section_of_their_own_with_the_worst_first() -> None:
 
 def test_a_fit_is_called_a_fit() -> None:
     commanded = record("planar_2r")
-    assert commanded.setpoint is not None
     fitted = replace(commanded, setpoint=replace(commanded.setpoint, is_recorded=False, is_fitted=True))
     for found, name, other in ((commanded, "q", "fit"), (fitted, "fit", "q")):
         page = Page(report_page([found], {}))
@@ -105,7 +102,6 @@ def test_a_fit_is_called_a_fit() -> None:
 def test_phases_without_a_setpoint_are_shaded() -> None:
     found = record("planar_2r")
     command = found.command
-    assert command is not None
     status = np.zeros((len(command), 1))
     status[100:150], status[150:200] = 2, 1
     shaded = replace(found, status=replace(command, names=("status",), values={"status": status}))
@@ -121,9 +117,8 @@ def test_phases_without_a_setpoint_are_shaded() -> None:
 
 def test_quantities_that_are_unknown_or_of_rigid_joints_have_no_charts() -> None:
     found = record("planar_2r")
-    assert found.robot is not None and not found.is_rigid
+    assert not found.is_rigid
     rigid = replace(found.robot, joints=tuple(replace(joint, spring=RigidSpring()) for joint in found.robot.joints))
-    assert found.measured is not None
     found.measured.values["effort"][:] = np.nan
     names = set(json.loads(Page(report_page([replace(found, robot=rigid)], {})).scripts[-2]))
     assert "0_effort" in names and "0_effort_off" not in names

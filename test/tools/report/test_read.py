@@ -26,7 +26,6 @@ STREAMS = ("setpoint", "command", "motors", "measured")
 
 
 def same(actual: Stream | None, expected: Stream | None) -> None:
-    assert actual is not None and expected is not None
     assert actual.names == expected.names and actual.topic.endswith(expected.topic)
     np.testing.assert_array_equal(actual.stamp, expected.stamp)
     np.testing.assert_array_equal(actual.recorded, expected.recorded)
@@ -43,7 +42,6 @@ def test_all_topics_of_the_node_are_read(tmp_path: Path) -> None:
     assert actual.name == "bag" and actual.robot is None and actual.notes == () and actual.computed_note == ""
     assert actual.origin == START and actual.duration == pytest.approx(59 / 500, abs=1e-9)
     found = actual.latency
-    assert found is not None
     np.testing.assert_allclose(found[1], LATENCY * 1e-9, rtol=0, atol=1e-15)
     assert shares == sorted(shares) and shares[-1] <= 1
 
@@ -62,13 +60,11 @@ def test_each_namespace_makes_a_record(tmp_path: Path) -> None:
 def test_joints_in_another_order_and_additional_ones(tmp_path: Path) -> None:
     expected = record("planar_2r", count=20)
     measured = expected.measured
-    assert measured is not None
     gripper = {field: np.hstack([np.full((len(x), 1), 9.0), x[:, ::-1]]) for field, x in measured.values.items()}
     theirs = replace(measured, names=("gripper", *measured.names[::-1]), values=gripper)
     (actual,) = read_records(write_bag(tmp_path / "bag", replace(expected, measured=theirs)))
-    off = actual.position_deviation
-    ours = expected.position_deviation
-    assert off is not None and ours is not None and off.names == ours.names
+    off, ours = actual.position_deviation, expected.position_deviation
+    assert off.names == ours.names
     np.testing.assert_array_equal(off.value, ours.value)
     assert actual.joints == (*expected.joints, "gripper")
 
@@ -76,44 +72,32 @@ def test_joints_in_another_order_and_additional_ones(tmp_path: Path) -> None:
 def test_messages_are_sorted_by_stamp_or_without_one_by_the_time_of_recording(tmp_path: Path) -> None:
     expected = record("planar_2r", count=10)
     measured, setpoint = expected.measured, expected.setpoint
-    assert measured is not None and setpoint is not None
     rows = np.array([0, 2, 1, *range(3, 10)])
     mixed = replace(setpoint, stamp=setpoint.stamp[rows], values={f: x[rows] for f, x in setpoint.values.items()})
     bare = replace(expected, measured=replace(measured, stamp=np.zeros_like(measured.stamp)), setpoint=mixed)
     (actual,) = read_records(write_bag(tmp_path / "bag", bare))
-    assert actual.setpoint is not None
     np.testing.assert_array_equal(actual.setpoint.stamp, setpoint.stamp)
     np.testing.assert_array_equal(actual.setpoint.values["snap"], setpoint.values["snap"])
-    assert actual.measured is not None
     np.testing.assert_array_equal(actual.measured.stamp, measured.recorded)
     assert actual.notes == ("/joint_states: messages have no stamps; times of recording are used",)
 
 
 def test_missing_commands_are_computed_from_setpoints(tmp_path: Path) -> None:
+    """Ahead by the lead of the robot."""
     expected = record("panda", count=60)
     path = write_bag(tmp_path / "bag", expected, without=["command", "motors"])
     (actual,) = read_records(path, expected.robot)
     assert actual.computed_note.startswith("Commands were not recorded: they are computed for panda")
     for own, theirs in ((actual.command, expected.command), (actual.motors, expected.motors)):
-        assert own is not None and theirs is not None and not own.is_recorded
+        assert not own.is_recorded
         np.testing.assert_array_equal(own.stamp, theirs.stamp)
         for field, values in theirs.values.items():
             # Another order of the same sums, in a batch of another size.
             np.testing.assert_allclose(own.values[field], values, rtol=1e-12, atol=1e-9, err_msg=field)
     assert actual.latency is None, "of what was not sent"
-
-
-def test_computed_commands_are_ahead_by_the_lead_of_the_robot(tmp_path: Path) -> None:
-    expected = record("panda", count=20)
-    robot, setpoint = expected.robot, expected.setpoint
-    assert robot is not None and setpoint is not None
-    late = replace(robot, command_period=0.002, drive_delay=0.001)
-    (actual,) = read_records(write_bag(tmp_path / "bag", expected, without=["command", "motors"]), late)
-    state = [setpoint.values[field] for field in ("position", "velocity", "acceleration", "jerk", "snap")]
-    wanted = eom.ElasticArm(robot).feedforward(*state, lead=0.002)
-    assert actual.command is not None
-    # Sums of a batch of another size.
-    np.testing.assert_allclose(actual.command.values["effort"], wanted.tau, rtol=1e-12, atol=1e-9)
+    (late,) = read_records(path, replace(expected.robot, command_period=0.002, drive_delay=0.001))
+    wanted = eom.ElasticArm(expected.robot).feedforward(*expected.setpoint.values.values(), lead=0.002)
+    np.testing.assert_allclose(late.command.values["effort"], wanted.tau, rtol=1e-12, atol=1e-9)
 
 
 def test_commands_are_computed_from_joint_states_by_a_fit(tmp_path: Path) -> None:
@@ -121,9 +105,8 @@ def test_commands_are_computed_from_joint_states_by_a_fit(tmp_path: Path) -> Non
     path = write_bag(tmp_path / "bag", truth, without=["setpoint", "command", "motors"])
     (actual,) = read_records(path, truth.robot, Sampling(cutoff=8.0))
     assert "a fit of the positions of /joint_states with a cutoff of 8 Hz" in actual.computed_note
-    assert actual.setpoint is not None and set(actual.setpoint.values) == set(MOTION)
+    assert set(actual.setpoint.values) == set(MOTION)
     inner = (truth.measured.stamp > START + 10**9) & (truth.measured.stamp < START + 3 * 10**9)
-    assert truth.setpoint is not None and truth.command is not None and actual.command is not None
     for own, theirs, field, share in (
         (actual.setpoint, truth.setpoint, "position", 1e-3),
         (actual.setpoint, truth.setpoint, "velocity", 1e-2),
@@ -139,7 +122,6 @@ def test_commands_are_computed_from_planned_trajectories(tmp_path: Path) -> None
     with pytest.raises(BagError, match="a trajectory needs its robot: --robot ROBOT"):
         read_records(write_trajectory(tmp_path / "one", robot.joint_names))
     (actual,) = read_records(tmp_path / "one", robot, Sampling(rate=200.0))
-    assert actual.setpoint is not None and actual.command is not None
     assert len(actual.setpoint) == 201 and not actual.setpoint.is_recorded
     np.testing.assert_allclose(actual.setpoint.values["position"][[0, 100, 200]], [[0, 0], [1, -1], [2, 0]], atol=1e-9)
     with pytest.raises(BagError, match="joint"):
