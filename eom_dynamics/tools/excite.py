@@ -75,20 +75,16 @@ def motion_as_json(task: Excitation, optimum: OptimalExcitation) -> dict[str, An
 
 def _gains(optimum: OptimalExcitation, parameters: int) -> TextTable:
     before, after = optimum.start_information, optimum.information
-    smallest = after.smallest / before.smallest
     deviation = np.exp((before.log_det - after.log_det) / (2 * parameters))
-    rows = [
-        *(
-            (name, number(old), number(new), f"{number(old / new)} ×")
-            for name, old, new in (
-                ("condition number", before.condition, after.condition),
-                ("condition number, columns scaled", before.scaled_condition, after.scaled_condition),
-            )
-        ),
-        ("smallest singular value", number(before.smallest), number(after.smallest), f"{number(smallest)} ×"),
-        ("log det of the information", number(before.log_det), number(after.log_det), ""),
-        ("standard deviation, mean of all parameters", "1", number(deviation), f"{number(1 / deviation)} ×"),
-    ]
+    scaled = before.scaled_condition / after.scaled_condition
+    figures = (
+        ("condition number", before.condition, after.condition, before.condition / after.condition),
+        ("condition number, columns scaled", before.scaled_condition, after.scaled_condition, scaled),
+        ("smallest singular value", before.smallest, after.smallest, after.smallest / before.smallest),
+        ("standard deviation, mean of all parameters", 1.0, deviation, 1 / deviation),
+    )
+    rows = [(name, number(old), number(new), f"{number(gain)} ×") for name, old, new, gain in figures]
+    rows.append(("log det of the information", number(before.log_det), number(after.log_det), ""))
     return TextTable(("", "start", "optimised", "gain"), rows)
 
 

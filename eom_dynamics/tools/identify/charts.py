@@ -105,10 +105,9 @@ def elastic_charts(elastic: ElasticFit | ResonanceResult) -> Charts:
 
 
 def _longest(fit: Fit, recordings: Sequence[Recording]) -> tuple[FilteredSamples, str]:
-    for recording in recordings:
-        if samples := fit.prepare(recording, decimate=len(recording) > _LONG):
-            return max(samples, key=len), recording.name
-    raise AssertionError("a fit was judged by one of them")
+    prepared = ((fit.prepare(x, decimate=len(x) > _LONG), x.name) for x in recordings)
+    samples, name = next((samples, name) for samples, name in prepared if samples)
+    return max(samples, key=len), name
 
 
 def _springs(elastic: ElasticFit) -> Charts:

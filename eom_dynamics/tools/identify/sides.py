@@ -199,7 +199,7 @@ _MEANING = {"deg": "in degrees", "shaft": "those of the shafts, before the gears
 def _in_joint_units(
     parts: Sequence[ArmRecording], robot: Robot, unit: str, name: str
 ) -> tuple[list[ArmRecording], str]:
-    known = unit if unit != "auto" else None
+    known = None if unit == "auto" else unit
     for k, joint in enumerate(robot.independent_joints):
         q, theta = (
             np.concatenate([x[:, k] - np.mean(x[:, k]) for x in (getattr(p, s) for p in parts)]) for s in ("q", "theta")
@@ -238,13 +238,9 @@ def _unit(ratio: float, gear_ratio: float, kind: str) -> str | None:
 
 def _factors(robot: Robot, unit: str) -> tuple[Array, Array]:
     """Factors (n,) of positions and of efforts to the link side of the gears."""
-    joints, one = robot.independent_joints, np.ones(robot.n)
-    if unit == "shaft":
-        ratios = np.array([joint.gear_ratio for joint in joints])
-        return 1 / ratios, ratios
-    if unit == "deg":
-        return np.array([1.0 if joint.type == "prismatic" else np.pi / 180 for joint in joints]), one
-    return one, one
+    one, ratios = np.ones(robot.n), np.array([joint.gear_ratio for joint in robot.independent_joints])
+    degrees = np.array([1.0 if joint.type == "prismatic" else np.pi / 180 for joint in robot.independent_joints])
+    return {"rad": (one, one), "shaft": (1 / ratios, ratios), "deg": (degrees, one)}[unit]
 
 
 def _topics(bag: Bag, links: str | None, motors: str | None) -> tuple[bool, str | None]:

@@ -336,17 +336,16 @@ def _columns(path: Path, schema: Any) -> dict[str, list[str]]:
         "frame": pa.types.is_string,
         "held": pa.types.is_boolean,
     }
-    by_field: dict[str, list[str]] = {"held": ["held"]}
-    for name in kinds.keys() - wanted.keys():
-        field = name.partition(".")[0]
-        if field in COMMAND_FIELDS:
+    by_field: dict[str, list[str]] = {}
+    for name in sorted(kinds.keys() - wanted.keys()):
+        if (field := name.partition(".")[0]) in COMMAND_FIELDS:
             wanted[name] = pa.types.is_float64
             by_field.setdefault(field, []).append(name)
     wrong = [name for name, test in wanted.items() if name not in kinds or not test(kinds[name])]
-    if wrong or len(by_field) == 1:
+    if wrong or not by_field:
         reason = f"column {wrong[0]} is {kinds.get(wrong[0], 'missing')}" if wrong else "it has no commands"
         raise BagError(f"{path}: is not a table of commands: {reason}; name one that eom_dynamics replay wrote")
-    return {field: sorted(by_field[field]) for field in (*COMMAND_FIELDS, "held") if field in by_field}
+    return {field: by_field[field] for field in COMMAND_FIELDS if field in by_field} | {"held": ["held"]}
 
 
 def _table_parts(path: Path, match: str) -> Iterator[MatchedRows]:

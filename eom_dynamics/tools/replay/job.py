@@ -139,13 +139,9 @@ class Report:
     bag_hash: str = ""
     robot_hash: str = ""
 
-    def as_json(self) -> dict[str, Any]:
-        """The report as JSON takes it."""
-        return asdict(self)
-
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Report:
-        """The inverse of :meth:`as_json`."""
+        """The report of a dictionary of its values."""
         refusals = Refusals(**values["refusals"])
         return cls(**{**values, "refusals": refusals, "joint_names": tuple(values["joint_names"])})
 
@@ -209,7 +205,7 @@ Manifest = dict[str, Entry]
 def add_to_manifest(job: Job, report: Report, files: dict[str, str]) -> None:
     """Add a complete output with its ``files`` as of :class:`Entry`; processes of a command share the manifest."""
     sources = {"bag": job.bag.name, "robot": job.robot}
-    entry = {"output": job.name, "sources": sources, "settings": job.settings(), "report": report.as_json()}
+    entry = {"output": job.name, "sources": sources, "settings": job.settings(), "report": asdict(report)}
     entry["files"] = files
     with job.manifest.open("a", encoding="utf-8") as file:
         fcntl.flock(file, fcntl.LOCK_EX)

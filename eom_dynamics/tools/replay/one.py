@@ -104,7 +104,7 @@ def replay_bag(job: Job, progress: Callable[[float], None] | None = None) -> Rep
                         compared += len(error)
                         squares += np.sum(error**2, axis=0)
             if not report.commands:
-                raise BagError(f"{job.bag}: no message of topic {topic.name} can be used{_why(report, bag)}")
+                raise BagError(f"{job.bag}: no message of topic {topic.name} can be used: {_why(report, bag)}")
             if job.against and not compared:
                 others = [t.name for t in bag.topics if t.type == JOINT_STATE and t != topic and not is_motor_topic(t)]
                 remedy = f"; it may be in {', '.join(others)}: --topic {others[0]}" if others else ""
@@ -157,10 +157,9 @@ def described_robot(bag: Bag, options: RobotOptions) -> Robot | None:
 
 def _why(report: Report, bag: Bag) -> str:
     if not report.refusals.reasons:
-        return f": {bag.damage[0]}" if bag.damage else ": it has none"
+        return bag.damage[0] if bag.damage else "it has none"
     (reason, count), *others = report.refusals.ranked()
-    text = report.refusals.text(reason)
-    return f": {text} ({count:,} of {report.refusals.total:,})" if others else f": {text}"
+    return report.refusals.text(reason) + (f" ({count:,} of {report.refusals.total:,})" if others else "")
 
 
 def loaded_robot_hash(source: str, options: RobotOptions) -> str:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -113,7 +114,7 @@ def _as_json(outcome: Outcome) -> dict[str, Any]:
         "error": outcome.error,
         "wall": outcome.wall,
         "done_before": outcome.done_before,
-        "report": outcome.report.as_json() if outcome.report else None,
+        "report": asdict(outcome.report) if outcome.report else None,
         **compared,
     }
 

@@ -2,5 +2,5 @@
 """Reports: one HTML page of one or several recordings.
 
 ``record`` defines the data of a recording and evaluates it, ``read`` reads it from bags and adds commands if they are
-missing, ``charts`` and ``results`` show it.
+missing, ``results`` shows it.
 """

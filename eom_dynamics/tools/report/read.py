@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -171,7 +172,8 @@ def _read_records(
         )
     of_topic = {}
     for k, topic in enumerate(wanted):
-        bag.progress = _part_of(progress, k, len(wanted))
+        if progress is not None:
+            bag.progress = partial(lambda k, share: progress((k + share) / len(wanted)), k)
         of_topic[topic] = _read_topic(bag, topic, conventions, arm, notes, unread)
     states = [
         stream
@@ -183,10 +185,10 @@ def _read_records(
     of_space: dict[str, dict[str, Any]] = {}  # streams by their names in a record
     # A command says more of motors than the topic motor_setpoint does, and comes first.
     for topic, streams in sorted(of_topic.items(), key=lambda item: item[0].type == JOINT_STATE):
-        if topic.type in (SETPOINT, COMMAND) or _is_motor_setpoint(topic):
-            present = {part: stream for part, stream in streams.items() if len(stream)}
-            if present:
-                of_space[_namespace(topic)] = present | of_space.get(_namespace(topic), {})
+        present = {part: stream for part, stream in streams.items() if len(stream)}
+        if present and (topic.type != JOINT_STATE or _is_motor_setpoint(topic)):
+            space = topic.name.rpartition("/")[0] or "/"
+            of_space[space] = present | of_space.get(space, {})
     records = []
     for space, of_one in of_space.items():
         joints = [joint for stream in of_one.values() for joint in stream.names]
@@ -199,14 +201,6 @@ def _read_records(
     return [replace(record, notes=every, unread=tuple(unread)) for record in records], unread
 
 
-def _part_of(progress: Progress | None, k: int, count: int) -> Progress | None:
-    return progress and (lambda share: progress((k + share) / count))
-
-
-def _namespace(topic: Topic) -> str:
-    return topic.name.rpartition("/")[0] or "/"
-
-
 def _is_motor_setpoint(topic: Topic) -> bool:
     return is_motor_topic(topic) and topic.name.endswith(_MOTOR_SETPOINT)
 
@@ -217,8 +211,8 @@ def _best_matching(states: Sequence[Stream], joints: Sequence[str], space: str) 
     def fit(stream: Stream) -> tuple[int, bool]:
         return len(set(stream.names) & set(joints)), stream.topic.rpartition("/")[0] == space.rstrip("/")
 
-    fitting = [stream for stream in states if fit(stream)[0]]
-    return max(fitting, key=fit) if fitting else None
+    best = max(states, key=fit, default=None)
+    return best if best and fit(best)[0] else None
 
 
 def _with_robot(record: Record, robot: Robot | None) -> Record:

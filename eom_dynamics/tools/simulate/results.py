@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -14,14 +15,19 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from ...arrays import Array
+from ...exceptions import StateError
+from ...robot import Robot
 from ...simulation.energy import EnergyAudit
-from ...simulation.feedforward_comparison import FEEDFORWARDS, Comparison
+from ...simulation.feedforward_comparison import FEEDFORWARDS, Comparison, SupportsDerivatives
+from ...simulation.reference import read_motion
 from ...terminal import printable
+from ...trajectory import paper_motion
 from ..pages.charts import CURVE_POINTS, INK, add_line, chart, color, frame, logarithmic, over_time, thinned
 from ..pages.page import html_page
 from ..quantity_text import compared, for_json, milli, number, position_units, together
 from ..results import Result, ResultSection, TextTable
 from ..writing import whole_folder
+from . import LONGEST
 
 # Legend of the feedforwards, in the order of :data:`FEEDFORWARDS`.
 _LABELS = ("no feedforward", "rigid: τ", "flatness: τ, τ̇, τ̈")
@@ -223,3 +229,33 @@ def _write_picture(path: Path, comparison: Comparison) -> None:
         text.set_color(shade)
         text.set_fontweight("bold")
     figure.savefig(path, dpi=130)
+
+
+_COSINE = "cosine"  # name of the paper's example motion
+_COSINE_DURATION = 5.0
+_RATE = 500.0
+
+
+def read_trajectory(
+    name: str, robot: Robot, duration: float | None = None, rate: float | None = None
+) -> tuple[SupportsDerivatives, Array]:
+    """Read a trajectory.
+
+    Args:
+        name: :data:`_COSINE`, or path of a file as for :func:`eom_dynamics.simulation.reference.read_motion`.
+        duration: s, at most LONGEST; None for all of a file, or 5 s of the example motion.
+        rate: Hz, of the samples of a .npz file without times.
+
+    Returns:
+        The motion, and times (T,) at 500 Hz, s.
+    """
+    if name == _COSINE:
+        motion: SupportsDerivatives = paper_motion(robot.n)
+        start, end = 0.0, duration or _COSINE_DURATION
+    else:
+        motion = samples = read_motion(Path(name), robot, rate)
+        start = float(samples.t[0])
+        end = min(float(samples.t[-1]), start + (duration or math.inf))
+    if end - start > LONGEST:
+        raise StateError(f"{name}: takes {end - start:.6g} s; select at most {LONGEST:g} of them, --duration S")
+    return motion, np.linspace(start, end, max(2, round(_RATE * (end - start)) + 1), dtype=np.float64)

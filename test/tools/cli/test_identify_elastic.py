@@ -35,9 +35,9 @@ from eom_dynamics.tools.cli.main import main
 from eom_dynamics.tools.identify import run
 from eom_dynamics.tools.identify.commands import CommandTiming, command_timing
 from eom_dynamics.tools.identify.elastic import ResonanceResult
-from eom_dynamics.tools.identify.elastic_summary import identified
 from eom_dynamics.tools.identify.outputs import robot_file
 from eom_dynamics.tools.identify.sides import TwoSidedRecording
+from eom_dynamics.tools.identify.summary import identified_numbers
 from eom_dynamics.tools.recording_options import MotorSource, Source
 from eom_dynamics.tools.recordings import Stream
 from eom_dynamics.trajectory import paper_motion
@@ -261,7 +261,7 @@ def test_figures_of_a_stiffness_that_is_not_identifiable_are_not_shown() -> None
     stiffness, band = np.array([[480.0, 2.0], [8.1e5, 3.9e5]]), (0.4, 25.0)
     fit = ResonanceFit(stiffness, one, one, one, one, None, np.array([5.0, 88.0]), np.array([9.0, 99.0]), band, 1.0, ())
     motors = MotorRecording(ROBOT.joint_names, np.arange(2.0), np.zeros((2, 2)), np.zeros((2, 2)), None, "motors")
-    shown = identified(ResonanceResult(ROBOT, fit, motors, ()))
+    shown = identified_numbers(ResonanceResult(ROBOT, fit, motors, ()))
     assert {x.name for x in shown if x.joint == "joint_1"} >= {"stiffness", "rotor inertia", "viscous", "resonance"}
     assert not [x for x in shown if x.joint == "joint_2"]
 

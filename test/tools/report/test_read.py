@@ -19,8 +19,8 @@ import bag_files
 from eom_dynamics.bags import BagError
 from eom_dynamics.tools.recording_options import Sampling
 from eom_dynamics.tools.recordings import Stream
-from eom_dynamics.tools.report.charts import heading
 from eom_dynamics.tools.report.read import read_records
+from eom_dynamics.tools.report.results import heading
 
 STREAMS = ("setpoint", "command", "motors", "measured")
 
