@@ -242,33 +242,10 @@ def test_positions_of_motors_are_replayed_only_on_request(tmp_path: Path, replay
         assert result["report"]["topic"] == topic
 
 
-def _two_topics(path: Path) -> Path:
-    messages = setpoints(NAMES, STATES[:, :3])
-    return bag(path, **{"/left/setpoint": (SETPOINT, messages), "/right/setpoint": (SETPOINT, messages)})
-
-
 def _two_bags(path: Path) -> Path:
     bag(path / "a")
     bag(path / "b")
     return path
-
-
-def _unknown_joints(path: Path) -> Path:
-    return bag(path, **{"/setpoint": (SETPOINT, setpoints(["shoulder", "elbow"], STATES[:, :3]))})
-
-
-def _numbers_only(path: Path) -> Path:
-    message = STORE.types["std_msgs/msg/Float64"](data=1.0)
-    return bag(path, **{"/number": ("std_msgs/msg/Float64", [(START, message)])})
-
-
-def _no_effort(path: Path) -> Path:
-    return bag(path, **{"/joint_states": _states(NAMES)})
-
-
-def _with_states(path: Path) -> Path:
-    topics = {name: _motion() for name in ("/joint_states", "/arm/joint_states", "/motor_states")}
-    return bag(path, **{"/setpoint": (SETPOINT, setpoints(NAMES, STATES[:, :3]))}, **topics)
 
 
 def _states(names, position=lambda t: 0.0, effort: Sequence[float] = ()):
@@ -328,12 +305,8 @@ def test_refused_messages_and_damage_are_reported_and_fail_with_strict(tmp_path:
         assert (tmp_path / "strict" / source.name).exists()
 
 
-def _of_motors(path: Path) -> Path:
-    return bag(path, **{"/motor_setpoint": _motion(), "/a/motor_states": _motion()})
-
-
-def _joint_states(*names: str):
-    return lambda path: bag(path, **{"/joint_states": _states(names)})
+def _topics(**kinds):
+    return lambda path: bag(path, **kinds)
 
 
 def _file(name: str, content: bytes):
@@ -351,6 +324,18 @@ def _truncated(path: Path) -> Path:
     return file
 
 
+SHORT = (SETPOINT, setpoints(NAMES, STATES[:, :3]))
+UNKNOWN = (SETPOINT, setpoints(["shoulder", "elbow"], STATES[:, :3]))
+NUMBER = ("std_msgs/msg/Float64", [(START, STORE.types["std_msgs/msg/Float64"](data=1.0))])
+MOVING = _motion()
+TWO_TOPICS = _topics(**{"/left/setpoint": SHORT, "/right/setpoint": SHORT})
+OF_MOTORS = _topics(**{"/motor_setpoint": MOVING, "/a/motor_states": MOVING})
+TWICE = _topics(**{"/joint_states": _states(["joint_1", "joint_2", "joint_1"])})
+WITH_STATES = _topics(
+    **{"/setpoint": SHORT, "/joint_states": MOVING, "/arm/joint_states": MOVING, "/motor_states": MOVING}
+)
+
+
 @pytest.mark.parametrize(
     ("make", "arguments", "reason"),
     [
@@ -359,12 +344,28 @@ def _truncated(path: Path) -> Path:
         (_truncated, [], "in.mcap: cannot be read: it is cut off.*; try: mcap recover"),
         (lambda path: path, [], "there is no such bag"),
         (bag, ["--topic", "/nowhere"], r"has no topic /nowhere; it has /setpoint \(eom_dynamics/msg/Joint"),
-        (_numbers_only, ["--topic", "/number"], "topic /number is of type std_msgs/msg/Float64, not one of"),
-        (_of_motors, [], r"/motor_setpoint \(.*\); /a/motor_states, /motor_setpoint: motor positions, .* --topic"),
-        (_two_topics, [], "name one of them, --topic: /left/setpoint, /right/setpoint"),
-        (_unknown_joints, [], r"can be used: joint_names\[0\]: the robot has no joint 'shoulder'"),
-        (_no_effort, ["--against", "effort"], "has no recorded effort to compare with"),
-        (_with_states, ["--against", "effort"], "in /arm/joint_states, /joint_states: --topic /arm/joint_states"),
+        (
+            _topics(**{"/number": NUMBER}),
+            ["--topic", "/number"],
+            "topic /number is of type std_msgs/msg/Float64, not one of",
+        ),
+        (
+            _topics(**{"/motor_setpoint": MOVING, "/a/motor_states": MOVING}),
+            [],
+            r"/motor_setpoint \(.*\); /a/motor_states, /motor_setpoint: motor positions, .* --topic",
+        ),
+        (
+            _topics(**{"/left/setpoint": SHORT, "/right/setpoint": SHORT}),
+            [],
+            "name one of them, --topic: /left/setpoint, /right/setpoint",
+        ),
+        (_topics(**{"/setpoint": UNKNOWN}), [], r"can be used: joint_names\[0\]: the robot has no joint 'shoulder'"),
+        (
+            _topics(**{"/joint_states": _states(NAMES)}),
+            ["--against", "effort"],
+            "has no recorded effort to compare with",
+        ),
+        (WITH_STATES, ["--against", "effort"], "in /arm/joint_states, /joint_states: --topic /arm/joint_states"),
         (bag, ["-o", "there"], "there: is not empty; name another folder, or use --force"),
         (bag, ["-o", "file/out"], "file/out: cannot be written: file is not a folder"),
         (bag, ["--compare", "nowhere"], "nowhere: there is no such bag"),
@@ -372,9 +373,13 @@ def _truncated(path: Path) -> Path:
         (bag, ["--compare", "x", "--atol", "efort=1"], "there is no field 'efort'; there are effort, "),
         (bag, ["-o", "in", "--force"], "in: is the bag to replay"),
         (_file("a\nb.mcap", b"text"), [], r"a\\nb.mcap: cannot be read: it does not begin like an MCAP"),
-        (_joint_states("joint_1", "joint_2", "joint_1"), [], r"name\[2\]: joint 'joint_1' is listed twice"),
-        (_joint_states(), [], "name: joint 'joint_1', 'joint_2' missing; list each"),
-        (_joint_states("joint_1", "joint_2"), ["--cutoff", "1e-300"], "cutoff must be from"),
+        (
+            _topics(**{"/joint_states": _states(["joint_1", "joint_2", "joint_1"])}),
+            [],
+            r"name\[2\]: joint 'joint_1' is listed twice",
+        ),
+        (_topics(**{"/joint_states": _states([])}), [], "name: joint 'joint_1', 'joint_2' missing; list each"),
+        (_topics(**{"/joint_states": _states(NAMES)}), ["--cutoff", "1e-300"], "cutoff must be from"),
         (bag, ["--compare", "in", "--format", "parquet"], "in: is not a Parquet file; compare tables with tables"),
         (bag, ["--compare", "x", "--format", "parquet"], "x: there is no such table"),
         (bag, ["--compare", "file", "--format", "parquet"], "file: cannot be read as a Parquet table"),
