@@ -44,6 +44,7 @@ from eom_dynamics.tools.replay.one import run_job
 from eom_dynamics.trajectory import paper_motion
 
 NAMES = load_robot("planar_2r").joint_names
+FLOAT = "std_msgs/msg/Float64"
 STATES = np.array(paper_motion(2).derivatives(np.arange(400) * 1e-3))
 
 
@@ -324,16 +325,14 @@ def _truncated(path: Path) -> Path:
     return file
 
 
-SHORT = (SETPOINT, setpoints(NAMES, STATES[:, :3]))
-UNKNOWN = (SETPOINT, setpoints(["shoulder", "elbow"], STATES[:, :3]))
-NUMBER = ("std_msgs/msg/Float64", [(START, STORE.types["std_msgs/msg/Float64"](data=1.0))])
-MOVING = _motion()
+SHORT, MOVING = (SETPOINT, setpoints(NAMES, STATES[:, :3])), _motion()
+JOINT_STATES = ("/joint_states", "/arm/joint_states", "/motor_states")
+WITH_STATES = _topics(**{"/setpoint": SHORT}, **dict.fromkeys(JOINT_STATES, MOVING))
 TWO_TOPICS = _topics(**{"/left/setpoint": SHORT, "/right/setpoint": SHORT})
+UNKNOWN = _topics(**{"/setpoint": (SETPOINT, setpoints(["shoulder", "elbow"], STATES[:, :3]))})
+NUMBERS = _topics(**{"/number": (FLOAT, [(START, STORE.types[FLOAT](data=1.0))])})
 OF_MOTORS = _topics(**{"/motor_setpoint": MOVING, "/a/motor_states": MOVING})
-TWICE = _topics(**{"/joint_states": _states(["joint_1", "joint_2", "joint_1"])})
-WITH_STATES = _topics(
-    **{"/setpoint": SHORT, "/joint_states": MOVING, "/arm/joint_states": MOVING, "/motor_states": MOVING}
-)
+AT_REST, NAMELESS, TWICE = (_topics(**{"/joint_states": _states(x)}) for x in (NAMES, [], [*NAMES, NAMES[0]]))
 
 
 @pytest.mark.parametrize(
@@ -344,27 +343,11 @@ WITH_STATES = _topics(
         (_truncated, [], "in.mcap: cannot be read: it is cut off.*; try: mcap recover"),
         (lambda path: path, [], "there is no such bag"),
         (bag, ["--topic", "/nowhere"], r"has no topic /nowhere; it has /setpoint \(eom_dynamics/msg/Joint"),
-        (
-            _topics(**{"/number": NUMBER}),
-            ["--topic", "/number"],
-            "topic /number is of type std_msgs/msg/Float64, not one of",
-        ),
-        (
-            _topics(**{"/motor_setpoint": MOVING, "/a/motor_states": MOVING}),
-            [],
-            r"/motor_setpoint \(.*\); /a/motor_states, /motor_setpoint: motor positions, .* --topic",
-        ),
-        (
-            _topics(**{"/left/setpoint": SHORT, "/right/setpoint": SHORT}),
-            [],
-            "name one of them, --topic: /left/setpoint, /right/setpoint",
-        ),
-        (_topics(**{"/setpoint": UNKNOWN}), [], r"can be used: joint_names\[0\]: the robot has no joint 'shoulder'"),
-        (
-            _topics(**{"/joint_states": _states(NAMES)}),
-            ["--against", "effort"],
-            "has no recorded effort to compare with",
-        ),
+        (NUMBERS, ["--topic", "/number"], "topic /number is of type std_msgs/msg/Float64, not one of"),
+        (OF_MOTORS, [], r"/motor_setpoint \(.*\); /a/motor_states, /motor_setpoint: motor positions, .* --topic"),
+        (TWO_TOPICS, [], "name one of them, --topic: /left/setpoint, /right/setpoint"),
+        (UNKNOWN, [], r"can be used: joint_names\[0\]: the robot has no joint 'shoulder'"),
+        (AT_REST, ["--against", "effort"], "has no recorded effort to compare with"),
         (WITH_STATES, ["--against", "effort"], "in /arm/joint_states, /joint_states: --topic /arm/joint_states"),
         (bag, ["-o", "there"], "there: is not empty; name another folder, or use --force"),
         (bag, ["-o", "file/out"], "file/out: cannot be written: file is not a folder"),
@@ -373,13 +356,9 @@ WITH_STATES = _topics(
         (bag, ["--compare", "x", "--atol", "efort=1"], "there is no field 'efort'; there are effort, "),
         (bag, ["-o", "in", "--force"], "in: is the bag to replay"),
         (_file("a\nb.mcap", b"text"), [], r"a\\nb.mcap: cannot be read: it does not begin like an MCAP"),
-        (
-            _topics(**{"/joint_states": _states(["joint_1", "joint_2", "joint_1"])}),
-            [],
-            r"name\[2\]: joint 'joint_1' is listed twice",
-        ),
-        (_topics(**{"/joint_states": _states([])}), [], "name: joint 'joint_1', 'joint_2' missing; list each"),
-        (_topics(**{"/joint_states": _states(NAMES)}), ["--cutoff", "1e-300"], "cutoff must be from"),
+        (TWICE, [], r"name\[2\]: joint 'joint_1' is listed twice"),
+        (NAMELESS, [], "name: joint 'joint_1', 'joint_2' missing; list each"),
+        (AT_REST, ["--cutoff", "1e-300"], "cutoff must be from"),
         (bag, ["--compare", "in", "--format", "parquet"], "in: is not a Parquet file; compare tables with tables"),
         (bag, ["--compare", "x", "--format", "parquet"], "x: there is no such table"),
         (bag, ["--compare", "file", "--format", "parquet"], "file: cannot be read as a Parquet table"),
