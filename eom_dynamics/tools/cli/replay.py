@@ -133,10 +133,8 @@ def run(options: argparse.Namespace) -> Result:
             raise EomDynamicsError(
                 f"--tolerance: robot {options.robot:.200} has no joint {unknown[0]!r}; it has {', '.join(known)}"
             )
-    golden = None
-    if checked.compare:
-        allowed = Tolerances(checked.atol, checked.rtol)
-        golden = Golden(checked.compare, allowed, checked.match or "recorded")
+    allowed = Tolerances(checked.atol, checked.rtol)
+    golden = Golden(checked.compare, allowed, checked.match or "recorded") if checked.compare else None
     with progress_bars() as bars:
         bar = bars.add_task(printable(options.bags[0].name), total=None)
         outcomes = replay(
@@ -149,10 +147,8 @@ def run(options: argparse.Namespace) -> Result:
             resume=options.resume,
             progress=lambda done, total: bars.update(bar, completed=done, total=total),
         )
-    outcomes = [
-        replace(outcome, failed_checks=checked.failures(outcome, limits_fail=options.limits == "fail"))
-        for outcome in outcomes
-    ]
+    failing = options.limits == "fail"
+    outcomes = [replace(x, failed_checks=checked.failures(x, limits_fail=failing)) for x in outcomes]
     robot = "from robot_description in each bag" if options.robot is None else f"{options.robot:.200}"
     about = {"robot": robot} | ({"compared with": str(options.compare)} if options.compare else {})
     result = replay_result(outcomes, options.compare, about, options.page)

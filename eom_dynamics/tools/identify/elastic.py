@@ -50,6 +50,7 @@ class ElasticFit:
     training_score: ElasticScore
     validation_score: ElasticScore | None
     notes: tuple[str, ...]
+    method = "from both sides of the springs"
 
     def applied_to(self, robot: Robot) -> Robot:
         """The robot with these springs and motors."""
@@ -71,6 +72,11 @@ class ResonanceResult:
     fit: ResonanceFit
     motors: Recording
     notes: tuple[str, ...]
+
+    @property
+    def method(self) -> str:
+        """Source of the identified numbers, in words."""
+        return self.fit.method
 
     def applied_to(self, robot: Robot) -> Robot:
         """The robot with these springs and motors."""

@@ -75,7 +75,13 @@ def identification_result(result: IdentificationResult, about: Mapping[str, str]
         notes=result.notes,
         failures=result.failures,
         files={} if page is None else {"page": page},
-        json=_as_json(result),
+        json={
+            "robot": result.robot.name,
+            "joints": list(result.robot.joint_names),
+            **({} if fit is None else _links_as_json(fit)),
+            "elastic": None if elastic is None else elastic_as_json(elastic),
+            "timing": None if result.timing is None else result.timing.as_json(),
+        },
         about=about,
     )
 
@@ -194,16 +200,6 @@ def _term_cell(fit: Fit, term: str, j: int) -> str:
 def _if_known(value: float, deviation: float) -> str:
     """A number and its deviation; a dash where nothing is known of it, as of a joint that was not recorded."""
     return with_deviation(value, deviation) if math.isfinite(deviation) or abs(value) > _ROUNDING else NOTHING
-
-
-def _as_json(result: IdentificationResult) -> dict[str, Any]:
-    return {
-        "robot": result.robot.name,
-        "joints": list(result.robot.joint_names),
-        **({} if result.link_fit is None else _links_as_json(result.link_fit)),
-        "elastic": None if result.elastic is None else elastic_as_json(result.elastic),
-        "timing": None if result.timing is None else result.timing.as_json(),
-    }
 
 
 def _links_as_json(fit: Fit) -> dict[str, Any]:
@@ -330,7 +326,7 @@ def elastic_section(elastic: ElasticFit | ResonanceResult, charts: Mapping[str, 
         (x.joint, x.part, x.name, x.unit, number(x.file), with_deviation(x.value, x.deviation))
         for x in identified_numbers(elastic)
     ]
-    lines = [f"springs and motors {method(elastic)}"]
+    lines = [f"springs and motors {elastic.method}"]
     tables = [TextTable(("joint", "part", "parameter", "unit", "file", "identified"), rows, text_columns=4)]
     if isinstance(elastic, ResonanceResult):
         low, high = elastic.fit.band
@@ -359,11 +355,6 @@ def _elastic_residuals(elastic: ElasticFit, score: ElasticScore, which: str) -> 
     return TextTable(header, rows, f"{which}, RMS residual", text_columns=3)
 
 
-def method(elastic: ElasticFit | ResonanceResult) -> str:
-    """Source of the identified numbers, in words."""
-    return elastic.fit.method if isinstance(elastic, ResonanceResult) else "from both sides of the springs"
-
-
 def elastic_as_json(elastic: ElasticFit | ResonanceResult) -> dict[str, Any]:
     """Return the results for JSON; SI units, unknown numbers are null."""
     joints: dict[str, Any] = {name: {} for name in elastic.robot.joint_names}
@@ -372,7 +363,7 @@ def elastic_as_json(elastic: ElasticFit | ResonanceResult) -> dict[str, Any]:
         file, value, deviation = for_json([x.file, x.value, x.deviation or np.nan])
         part = joints[x.joint].setdefault(x.part, {})
         part[x.name.replace(" ", "_")] = {"unit": x.unit, "file": file, "value": value, "deviation": deviation}
-    result: dict[str, Any] = {"method": method(elastic), "joints": joints, "notes": list(elastic.notes)}
+    result: dict[str, Any] = {"method": elastic.method, "joints": joints, "notes": list(elastic.notes)}
     if isinstance(elastic, ResonanceResult):
         return result | {"band": list(elastic.fit.band), "misfit": elastic.fit.misfit}
     for name, fit in elastic.elasticity.springs.items():

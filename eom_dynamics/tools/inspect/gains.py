@@ -55,12 +55,15 @@ def gain_facts(robot: Robot, q: Array, bandwidth: float) -> dict[str, Any]:
         loops[_OUTER] = {"refused": str(error)}
     else:
         loops[_OUTER] = _listed(law.margins)
+        # Of the links, whose velocities are differences of samples.
+        first = (law.F.shape[1] - robot.n) // 2
+        positions, rates = law.F[:, : robot.n], law.F[:, first : first + robot.n] / period
         outer = {
             "weight": law.weight,
             "frequency": law.frequency,
             "gains": law.F.tolist(),
             "noise": _NOISE,
-            "effort_noise": _effort_noise(law.F, robot.n, period),
+            "effort_noise": (_NOISE * np.sqrt(np.sum((positions + rates) ** 2 + rates**2, axis=1))).tolist(),
         }
     return {
         "bandwidth": bandwidth,
@@ -81,12 +84,6 @@ def gain_facts(robot: Robot, q: Array, bandwidth: float) -> dict[str, Any]:
             *implausible(robot, elastic_joints(robot), motor_facts(robot, poses(robot))),
         ],
     }
-
-
-def _effort_noise(F: Array, n: int, period: float) -> list[float]:
-    """Standard deviations (m,) of motor efforts by :data:`_NOISE` of the links, with velocities by differences."""
-    rate = F[:, (F.shape[1] - n) // 2 :][:, :n] / period
-    return (_NOISE * np.sqrt(np.sum((F[:, :n] + rate) ** 2 + rate**2, axis=1))).tolist()
 
 
 def _listed(margins: Margins) -> dict[str, float | None]:

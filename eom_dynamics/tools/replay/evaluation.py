@@ -155,7 +155,12 @@ class Evaluation:
         cuts.update((np.flatnonzero(np.isin(stamps, self._responses[0])) + 1).tolist())
         for start, end in pairwise(sorted(cuts)):
             while self._payloads and self._payloads[0][0] <= recorded[start]:
-                self._take_payload(*self._payloads.pop(0))
+                time, message = self._payloads.pop(0)
+                try:
+                    self._host.carry(read_payload(message), message.blend_time)
+                except Exception as error:  # as the node, which goes on without it
+                    reason = refusal_reason(error).removeprefix("payload: ")
+                    self.refusals.add(f"payload: {reason}", time)
             yield from self._answers(batch[start:end])
             yield from self._respond(self._responses[0] == stamps[end - 1])
 
@@ -169,14 +174,6 @@ class Evaluation:
             return []
         turns = f"{self.arm.robot.joint_names[k]} moves over {moved[k] / TURN:.3g} turns"
         return [f"{turns}; if that was in degrees: angles must be in rad"]
-
-    def _take_payload(self, recorded: int, message: Any) -> None:
-        """Have a tool carry a payload from the next setpoint on, unless the node refused it."""
-        try:
-            self._host.carry(read_payload(message), message.blend_time)
-        except Exception as error:
-            reason = refusal_reason(error).removeprefix("payload: ")
-            self.refusals.add(f"payload: {reason}", recorded)
 
     def _answers(self, batch: Batch) -> Iterator[Commands]:
         """The commands of setpoints between which no payload changes."""

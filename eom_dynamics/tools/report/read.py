@@ -61,7 +61,8 @@ def read_records(
         if robot is not None:
             sampling.conventions.check(robot.name, robot.joint_names)
         records, unread = _read_records(bag, sampling.conventions, arm_with_own_drives(robot), progress)
-        records = [_with_robot(record, robot) for record in records]
+        if robot is not None:
+            records = [_with_robot(record, robot) for record in records]
         planned = [topic.name for topic in bag.topics if topic.type == JOINT_TRAJECTORY]
         if not records and not (planned and robot):
             needs = ", and a trajectory needs its robot: --robot ROBOT" if planned else ""
@@ -84,11 +85,10 @@ def _completed(record: Record, bag: Bag, sampling: Sampling, *, robot_known: boo
         return record
     if record.robot is None:
         remedy = "a robot that has these joints" if robot_known else "a robot: --robot ROBOT"
-        note = f"Commands were not recorded; to compute them, name {remedy}."
-    elif record.setpoint or record.measured or any(topic.type == JOINT_TRAJECTORY for topic in bag.topics):
+        return replace(record, computed_note=f"Commands were not recorded; to compute them, name {remedy}.")
+    if record.setpoint or record.measured or any(topic.type == JOINT_TRAJECTORY for topic in bag.topics):
         return _with_commands(record, bag, sampling)
-    else:
-        note = "Neither commands nor a motion of the joints to compute them from was recorded."
+    note = "Neither commands nor a motion of the joints to compute them from was recorded."
     return replace(record, computed_note=note)
 
 
@@ -215,9 +215,7 @@ def _best_matching(states: Sequence[Stream], joints: Sequence[str], space: str) 
     return best if best and fit(best)[0] else None
 
 
-def _with_robot(record: Record, robot: Robot | None) -> Record:
-    if robot is None:
-        return record
+def _with_robot(record: Record, robot: Robot) -> Record:
     if set(robot.joint_names) & set(record.joints):
         return replace(record, robot=robot)
     names = f" ({', '.join(record.joints)})" if record.joints else ", which names none"
