@@ -143,11 +143,7 @@ def test_streams_that_are_closed_or_full(arguments: str, stream: str, code: int,
 
 
 @pytest.mark.parametrize(
-    ("command", "module"),
-    [
-        ("bin/eom_dynamics", "numpy"),
-        ("lib/eom_dynamics/dynamics_node", "rclpy"),
-    ],
+    ("command", "module"), [("bin/eom_dynamics", "numpy"), ("lib/eom_dynamics/dynamics_node", "rclpy")]
 )
 def test_an_interrupt_during_start_up_ends_without_a_traceback(command: str, module: str, tmp_path: Path) -> None:
     path = Path(sys.prefix) / command

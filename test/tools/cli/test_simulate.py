@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import importlib.util
-import io
 import json
 import os
 import re
@@ -18,7 +17,6 @@ from paths import ROOT
 from urdf_arms import urdf_arm
 
 from eom_dynamics import ElasticArm, load_robot
-from eom_dynamics.exceptions import StateError
 from eom_dynamics.robot.model import Limits
 from eom_dynamics.simulation import Comparison, compare_feedforward
 from eom_dynamics.simulation.reference import read_motion
@@ -104,20 +102,14 @@ def test_tables_are_of_each_gain_and_the_audit_of_the_highest_with_flatness(
     assert audit["work"][-1] == comparison.audit.work[-1, 5] and len(audit["t"]) == 11
 
 
-def test_an_integrator_of_fixed_steps(tmp_path: Path) -> None:
-    command = [*COMMAND, str(tmp_path), "--duration", "0.02", "--gains", "50", "--exact"]
-    assert main([*command, "--method", "rk4", "--step", "0.0005"]) == 0
-
-
 @pytest.mark.parametrize("name", ["motion.npz", "motion.csv"])
 def test_a_trajectory_from_a_file(tmp_path: Path, name: str, run) -> None:
     path = write(tmp_path / name)
     motion = read_motion(path, ROBOT)
     between = T[:-1] + 3e-4
-    for k, (actual, expected) in enumerate(
-        zip(motion.derivatives(between), paper_motion(2).derivatives(between), strict=True)
-    ):
-        assert np.max(np.abs(actual - expected)) < [1e-12, 1e-10, 1e-7, 1e-4, 1e-2][k]
+    pairs = zip(motion.derivatives(between), paper_motion(2).derivatives(between), strict=True)
+    off = [np.max(np.abs(actual - expected)) for actual, expected in pairs]
+    assert np.all(np.less(off, [1e-12, 1e-10, 1e-7, 1e-4, 1e-2]))
     if path.suffix == ".csv":
         return
     command = ["simulate", "planar_2r", str(path), *COMMAND[3:], str(tmp_path / "out")]
@@ -154,6 +146,10 @@ def test_joints_in_another_order_and_quoted_names_are_read(tmp_path: Path) -> No
         (["planar_2r", "words.csv"], "words.csv"),
         (["planar_2r", "empty.csv"], "empty.csv: has no rows of numbers"),
         (["planar_2r", "binary.csv"], "binary.csv: is not a text file"),
+        (["planar_2r", "complex.npz"], r"q must be an array \(T, n\) of real numbers, is complex128 \(201, 2\)"),
+        (["planar_2r", "text.npz"], r"t must be an array \(T,\) of real numbers, is <U3 \(\)"),
+        (["planar_2r", "object.npz"], "has an array of Python objects; write it as numbers or text"),
+        (["planar_2r", "huge.npz"], "huge.npz: "),  # more than the memory
         (["iiwa", "two.npz"], r"must have shape \(T, 7\)"),
         (["planar_2r", "cosine", "--method", "rk4", "--step", "1e-320"], "step must be so long that there are at most"),
         (["planar_2r", "cosine", "--method", "rk4"], "rk4 needs a step"),
@@ -179,6 +175,12 @@ def test_what_cannot_be_used_is_refused_on_one_line(
     np.savez("backwards.npz", t=T[::-1], **STATES)
     np.savez("long.npz", t=T * 1e4, **{name: x * 1e-4**k for k, (name, x) in enumerate(STATES.items())})
     np.savez("two.npz", t=T, **STATES)
+    np.savez("complex.npz", t=T, **{**STATES, "q": STATES["q"] + 1j})
+    np.savez("text.npz", t="now", **STATES)
+    np.savez("object.npz", t=T, **{**STATES, "qdd": np.array([{}])})
+    np.savez("huge.npz", **STATES)
+    with zipfile.ZipFile("huge.npz", "a") as archive, archive.open("t.npy", "w") as header:
+        np.lib.format.write_array_header_1_0(header, {"descr": "<f8", "fortran_order": False, "shape": (2**55,)})
     Path("words.csv").write_text("t,what\n1,x\n", encoding="utf-8")
     Path("empty.csv").touch()
     Path("binary.csv").write_bytes(b"\xcb\xff\x00")
@@ -191,9 +193,7 @@ def test_a_simulation_that_ends_early_is_named_and_the_others_are_complete(tmp_p
     command = ["simulate", "vsa_planar_2r", *COMMAND[2:], str(tmp_path), "--duration", "0.2", "--gains", "0"]
     output = run(*command, "--json", "--exact")
     (note,) = [line for line in output.err.splitlines() if line.startswith("eom_dynamics")]
-    assert re.search(
-        r"note: with no feedforward and no feedback at all, the simulation ends at 0\.07\d* s: .* goes slack$", note
-    )
+    assert re.search(r"with no feedforward and no feedback at all, .* ends at 0\.07\d* s: .* goes slack$", note)
     results = json.loads(output.out)
     assert results["endings"] == [note.partition("note: ")[2]]
     ((none, rigid, flatness),) = results["rms"]
@@ -208,39 +208,13 @@ def test_model_errors_are_simulated_unless_the_model_is_exact(tmp_path: Path, mo
     flatness = {}
     for name, options, errors in (
         ("default", [], (-0.2, 0.1)),
-        ("exact", ["--exact"], (0.0, 0.0)),
+        ("exact", ["--exact", "--method", "rk4", "--step", "0.0005"], (0.0, 0.0)),
         ("one", ["--mass-error", "0"], (-0.2, 0.0)),
     ):
         results = run(*command, str(tmp_path / name), *options).json
         assert (results["stiffness_error"], results["mass_error"]) == errors
         flatness[name] = results["rms"][0][2]
     assert flatness["default"] > 1e-5 and flatness["exact"] < 1e-9
-
-
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        ({"q": STATES["q"] + 1j}, r"q must be an array \(T, n\) of real numbers, is complex128 \(201, 2\)"),
-        ({"t": np.array("now")}, r"t must be an array \(T,\) of real numbers, is <U3 \(\)"),
-        ({"qdd": np.array([{}], dtype=object)}, "has an array of Python objects; write it as numbers or text"),
-    ],
-    ids=["complex", "text", "object"],
-)
-def test_odd_arrays_are_refused(tmp_path: Path, change: dict[str, np.ndarray], reason: str) -> None:
-    np.savez(tmp_path / "odd.npz", **{"t": T, **STATES, **change})
-    with pytest.raises(StateError, match=reason):
-        read_motion(tmp_path / "odd.npz", ROBOT)
-
-
-def test_an_array_that_claims_more_than_the_memory_is_refused(tmp_path: Path) -> None:
-    header = io.BytesIO()
-    np.lib.format.write_array_header_1_0(header, {"descr": "<f8", "fortran_order": False, "shape": (2**55,)})
-    np.savez(tmp_path / "huge.npz", **STATES)
-    with zipfile.ZipFile(tmp_path / "huge.npz", "a") as archive:
-        archive.writestr("t.npy", header.getvalue())
-    with pytest.raises(StateError, match=r"huge.npz: ") as caught:
-        read_motion(tmp_path / "huge.npz", ROBOT)
-    assert "\n" not in str(caught.value)
 
 
 def test_setpoints_of_the_demo_and_of_the_player_are_read(tmp_path: Path) -> None:

@@ -24,8 +24,7 @@ def stream(t: list[float], names: tuple[str, ...] = ("a",), **values: list[list[
 def test_deviations_are_the_known_noise_and_offset() -> None:
     found = record("panda", count=200)
     q, effort = found.position_deviation, found.effort_deviation
-    np.testing.assert_allclose(q.rms, NOISE, rtol=1e-9)
-    np.testing.assert_allclose(q.peak, NOISE, rtol=1e-9)
+    np.testing.assert_allclose([q.rms, q.peak], NOISE, rtol=1e-9)
     np.testing.assert_allclose(q.mean, 0, atol=1e-12)
     np.testing.assert_allclose(effort.mean, -OFFSET, rtol=1e-9)
 
@@ -41,13 +40,8 @@ def test_deviations_are_interpolated_linearly_but_not_in_pauses() -> None:
 def test_latency_is_between_equal_stamps() -> None:
     found = record("planar_2r", count=10)
     rows = np.array([1, 2, 3, 5, 6, 8])
-    some = replace(
-        found.command,
-        stamp=found.command.stamp[rows],
-        recorded=found.command.recorded[rows] + 1000 * rows,
-        values={field: x[rows] for field, x in found.command.values.items()},
-    )
-    result = replace(found, command=some).latency
+    some = found.command[rows]
+    result = replace(found, command=replace(some, recorded=some.recorded + 1000 * rows)).latency
     np.testing.assert_allclose(result[1], 1e-9 * (LATENCY + 1000 * rows), rtol=1e-12)
     np.testing.assert_allclose(result[0], rows / 500, rtol=1e-9)
 
