@@ -277,11 +277,9 @@ def test_no_spreadsheet_runs_a_name_in_a_csv_file(tab: browser.Tab) -> None:
 def test_measured_and_predicted_efforts_are_told_apart(tab: browser.Tab) -> None:
     joints = eom.load_robot("planar_pr").joint_names
     assert tab.charts() == ["effort_0", "effort_1", "friction_0", "friction_1"]
-    colours = (
-        "plot.data.filter(t => t.visible !== 'legendonly').map(t => (t.mode === 'markers' ? t.marker : t.line).color)"
-    )
+    shown = "plot.data.filter(t => t.visible !== 'legendonly')"
     for name in tab.charts():
-        drawn = tab.of_plot(name, colours)
+        drawn = tab.of_plot(name, f"{shown}.map(t => (t.mode === 'markers' ? t.marker : t.line).color)")
         assert len(set(drawn)) == len(drawn) and not {"black", "white"} & set(drawn), "seen on light and dark ground"
     titles = [tab.of_plot(name, "plot.layout.yaxis.title.text") for name in tab.charts()]
     units = [tab.of_plot(name, "plot.layout.xaxis.title.text") for name in tab.charts()]
