@@ -168,9 +168,7 @@ def trajectory_fields(motion: Trajectory, joint_names: Sequence[str], rate: floa
 def read_spheres(path: Path) -> dict[str, Any]:
     """Read spheres, rows x, y, z, radius in m by name of frame.
 
-    Args:
-        path: a .urdf file, whose ``collision`` elements with a ``sphere`` are read; or a YAML file of lists
-            ``link: [[x, y, z, radius], …]``.
+    They are those of ``collision`` elements of a .urdf file, or lists ``link: [[x, y, z, radius], …]`` of a YAML file.
     """
     text = read_text(path, MAX_CHARACTERS)
     spheres = _of_yaml(text, path) if format_of(str(path)) in (PARAMETER_FILE, None) else _of_urdf(text, str(path))

@@ -41,12 +41,9 @@ class MeasuredRun(NamedTuple):
 
 
 def measured_run(path: Path, robot: Robot, commanded: Correction, topic: str | None = None) -> MeasuredRun:
-    """Read a run of a motion.
+    """Read a run of a motion from a bag, whose first setpoint is at the motion's first time.
 
-    Args:
-        path: of the bag, with setpoints, the first of which is at the motion's first time.
-        commanded: the motion, of the robot's joints.
-        topic: of the positions; by default the only one of the links.
+    ``topic`` is that of the positions, by default the only one of the links.
     """
     with Bag(path) as bag:
         recording, first = read_stamped(bag, robot, Source(topic))

@@ -40,10 +40,7 @@ def read_waypoints(path: Path, joint_names: Sequence[str]) -> Array:
             ``.json`` file with ``joint_names`` and ``points`` with ``positions``, or lists of them; a ``.npz`` file
             with ``q`` (K, n), and optionally ``joint_names``; or a bag, of which the first JointTrajectory is read.
 
-    Raises:
-        StateError: the file has no waypoints of these joints.
-        BagError: the bag cannot be read.
-        OSError: the file cannot be read.
+    Raises StateError if the file has no waypoints of these joints, BagError and OSError if it cannot be read.
     """
     readers = {".csv": _csv, ".json": _json, ".npz": _npz}
     try:

@@ -98,8 +98,7 @@ class Run(ExitStack):
     def play(self, report: Callable[[int, int], None], module: str, arguments: str) -> None:
         """Start a player and report the numbers of setpoints that it prints, sent and answered, until it ends.
 
-        Raises:
-            RunError: a process fails.
+        Raises RunError if a process fails.
         """
         self.start("player", module, arguments)
         player, ended = self._nodes.pop("player"), False

@@ -88,9 +88,7 @@ def mode_of(
 ) -> tuple[str, list[str]]:
     """Resolve ``auto`` by the recordings, where the robot has springs; return the mode of :class:`.Request` and notes.
 
-    Raises:
-        IdentificationError: what was asked for was not recorded.
-        RobotDescriptionError: the robot lacks springs with a motor of their own, which were asked for.
+    Raises IdentificationError if what was asked for was not recorded, RobotDescriptionError if the robot lacks it.
     """
     if asked == "off":
         return "off", []

@@ -61,16 +61,10 @@ class NumericTable:
 
 
 def read_recording(path: Path, robot: Robot, source: Source | None = None) -> Recording:
-    """Read a recording of a robot; a joint that was not recorded is taken to be at rest at zero.
+    """Read a recording of a robot from a bag or a table; a joint that was not recorded is taken to be at rest at zero.
 
-    Args:
-        path: of a bag, or of a .csv, .parquet or .npz file.
-        source: where in the file the recording is.
-
-    Raises:
-        BagError: the bag cannot be read, or has no joint states.
-        IdentificationError: a table lacks columns, or nothing of the robot was recorded.
-        OSError: a file cannot be read.
+    Raises BagError if a bag cannot be read or has no joint states, IdentificationError if a table lacks columns or
+    nothing of the robot was recorded, OSError if a file cannot be read.
     """
     with opened(path) as file:
         return read_stamped(file, robot, source or Source())[0]
@@ -117,15 +111,9 @@ def read_topic(
     arm: ElasticArm | None = None,
     of_motors: bool = False,
 ) -> Stream:
-    """Read the messages of a topic: joint states, or commands of motors.
+    """Read the messages of a topic: joint states, or commands of motors; BagError for another type.
 
-    Args:
-        conventions: names of joints.
-        arm: whose motors are converted to SI units; None for no conversion.
-        of_motors: whether it is of motors whatever its name.
-
-    Raises:
-        BagError: it is of another type.
+    Motors of an ``arm`` are converted to SI units; ``of_motors`` says that the topic is of motors whatever its name.
     """
     if topic.type not in (JOINT_STATE, COMMAND):
         raise BagError(f"{bag.path}: topic {topic.name} is of type {topic.type}, not {JOINT_STATE} or {COMMAND}")

@@ -71,8 +71,7 @@ class IdentificationResult:
     def verified(self, written: Robot) -> IdentificationResult:
         """These results with the figures of the written and reloaded robot.
 
-        If that robot predicts worse than the one that was given, its links are as given: springs, motors and timing
-        were judged without them.
+        Its links are as given where it predicts worse: springs, motors and timing were judged without them.
         """
         if self.link_fit is None:
             return self
@@ -91,16 +90,9 @@ class IdentificationResult:
 
 
 def identify(robot: Robot, request: Request, progress: Progress) -> IdentificationResult:
-    """Identify a robot from files.
+    """Identify a robot, as its file describes it, from files; ``progress`` takes a step and the fraction of it done.
 
-    Args:
-        robot: as its file describes it.
-        request: what, and from which files.
-        progress: called with the name of the step and the fraction of it that is done.
-
-    Raises:
-        EomDynamicsError: a recording or the robot cannot be used, or options contradict each other.
-        OSError: a file cannot be read.
+    Raises EomDynamicsError if a recording or the robot cannot be used, or options contradict each other, and OSError.
     """
     asked = request.springs
     if request.link_options.side == "motor" or request.link_options.payload is not None:

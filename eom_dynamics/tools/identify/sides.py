@@ -90,12 +90,8 @@ def read_sides(
 ) -> TwoSidedRecording:
     """Read a recording of links, motors, or both, with the commands in a bag; errors as for :func:`.read_recording`.
 
-    Args:
-        path: of a bag, or of a .csv or .parquet file.
-        robot: whose joints and motors, one each, have the same names.
-        source, motors: where in the file links and motors are.
-        progress: called with the fraction read.
-        links_alone: whether motors are left out.
+    Joints and motors, one each, have the same names. ``progress`` is called with the fraction read; ``links_alone``
+    leaves out the motors.
     """
     source, motors = source or Source(), motors or MotorSource()
     motor_source = replace(

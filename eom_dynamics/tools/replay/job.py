@@ -149,8 +149,7 @@ class Report:
 def effort_failures(report: Report, tolerances: Mapping[str | None, float]) -> list[str]:
     """Return a line for each joint whose RMS effort difference exceeds its tolerance, or that the robot lacks.
 
-    Args:
-        tolerances: N m or N, by joint; None stands for all joints that are not named.
+    Tolerances are N m or N, by joint; None stands for all joints that are not named.
     """
     lines = [
         f"{report.topic}: tolerance of joint {name!r}: robot {report.robot} has no such joint; it has "

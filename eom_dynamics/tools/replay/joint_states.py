@@ -51,11 +51,7 @@ _SPAN = 4  # a position is compared with the one before, and that step with both
 
 
 def repeated_positions(position: Array) -> NDArray[np.intp]:
-    """Indices of positions that equal the ones before to the last bit, between two steps of a motion.
-
-    Args:
-        position: (N, n), rad or m.
-    """
+    """Indices of positions (N, n), rad or m, that equal the ones before to the last bit, between two steps."""
     if len(position) < _SPAN:
         return np.zeros(0, dtype=np.intp)
     step = np.abs(np.diff(position, axis=0)).max(axis=1)

@@ -71,10 +71,7 @@ class Outcome:
 
 @np.errstate(over="ignore", invalid="ignore")  # damaged messages hold any number
 def replay_bag(job: Job, progress: Callable[[float], None] | None = None) -> Report:
-    """Replay a bag.
-
-    Args:
-        progress: called with the fraction of the bag read.
+    """Replay a bag; ``progress`` is called with the fraction read.
 
     Raises:
         BagError: the bag cannot be read, has no motion to replay, or none of its messages can be used.
@@ -168,11 +165,7 @@ def loaded_robot_hash(source: str, options: RobotOptions) -> str:
 
 
 def done_before(job: Job, made: Manifest, hash_of: Callable[[str, RobotOptions], str] = loaded_robot_hash) -> Outcome:
-    """Outcome of a job whose output exists: its report, or an error if it has changed or was made from other inputs.
-
-    Args:
-        made: by earlier replays.
-    """
+    """Outcome of a job whose output exists: its report, or an error if it has changed or was made from other inputs."""
     entry = made.get(job.name)
     if entry is None:
         return Outcome(job, error=f"{job.output}: exists, but is not in {job.manifest}; remove it")

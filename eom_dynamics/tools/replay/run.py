@@ -140,10 +140,7 @@ def _jobs(bags: Sequence[Path], folder: Path, settings: Job) -> list[Job]:
 
 
 def _refused(goldens: dict[Job, Path]) -> dict[Job, str]:
-    """Return why golden bags cannot be compared with, by job, before anything is computed or written.
-
-    Bags to replay that cannot be read are left to the replay, which reports them without stopping the others.
-    """
+    """Return why golden bags cannot be compared with, by job; bags that cannot be read are left to the replay."""
     refused: dict[Job, str] = {}
     usable = False
     for job, golden in goldens.items():
@@ -181,10 +178,7 @@ def find_bags(path: Path) -> list[Path]:
     """Find the bags at a path: itself, or all in the folder and its subfolders, sorted.
 
     A folder is a bag if it has metadata.yaml, or if all its storage files are named after it, as those of a recorder
-    that was killed.
-
-    Raises:
-        BagError: there are none.
+    that was killed. Raises BagError if there are none.
     """
     if not path.is_dir() or _is_bag(path):
         return [path]

@@ -46,15 +46,12 @@ def read_records(
     robot_options: RobotOptions = _WHOLE_ROBOT,
     progress: Progress | None = None,
 ) -> list[Record]:
-    """Read the records of a bag, and compute commands if they are missing and the robot is known.
+    """Read the records of a bag, at least one, and compute commands if they are missing and the robot is known.
 
     Args:
         robot: of the recording; None for the URDF on robot_description in the bag, if any.
         sampling: of trajectories and measured positions, to compute commands.
         progress: is called with the fraction of the bag read, 0 to 1.
-
-    Returns:
-        At least one record, each with messages.
     """
     with Bag(path) as bag:
         robot = described_robot(bag, robot_options) if robot is None else robot

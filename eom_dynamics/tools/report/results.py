@@ -122,11 +122,7 @@ def position_name(record: Record) -> str:
 
 
 def sections(record: Record, points: int, group: str) -> dict[str, Charts]:
-    """Draw a record: charts by section and name, without empty ones.
-
-    Args:
-        group: of the charts over time, which zoom together.
-    """
+    """Draw a record: charts by section and name, without empty ones; those over time, a ``group``, zoom together."""
     drawing = _Drawing(record, points, group)
     charts = {
         "motion": drawing.fields("motion", record.setpoint, record.measured),

@@ -83,9 +83,7 @@ def read_efforts(path: Path, arm: ElasticArm) -> EffortSamples:
             Files of :func:`write_motion` have motor_effort in place of tau, and motor_names.
         arm: whose motors they are; without names in its order.
 
-    Raises:
-        StateError: the file has no efforts of these motors.
-        OSError: the file cannot be read.
+    Raises StateError if the file has no efforts of these motors, OSError if it cannot be read.
     """
     names = list(arm.motor_names)
     try:
@@ -143,9 +141,8 @@ def run_open_loop(
         method, step: as for :func:`eom_dynamics.simulation.simulate`; by default DOP853 without efforts, and with them
             ``rk4`` in steps from sample to sample, of at most 1 ms.
 
-    Raises:
-        StateError: the start is not finite, out of bounds or of the wrong shape, or the motion takes too long.
-        SimulationError: the integrator cannot continue.
+    Raises StateError if the start is not finite, out of bounds or of the wrong shape, or the motion takes too long, and
+    SimulationError if the integrator cannot continue.
     """
     plant = ElasticPlant(arm)
     samples = EffortSamples(np.zeros(1), np.zeros((1, len(plant.rigid)))) if efforts is None else efforts

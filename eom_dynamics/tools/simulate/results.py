@@ -239,15 +239,12 @@ _RATE = 500.0
 def read_trajectory(
     name: str, robot: Robot, duration: float | None = None, rate: float | None = None
 ) -> tuple[SupportsDerivatives, Array]:
-    """Read a trajectory.
+    """Read a trajectory; returns the motion, and times (T,) at 500 Hz, s.
 
     Args:
         name: :data:`_COSINE`, or path of a file as for :func:`eom_dynamics.simulation.reference.read_motion`.
         duration: s, at most LONGEST; None for all of a file, or 5 s of the example motion.
         rate: Hz, of the samples of a .npz file without times.
-
-    Returns:
-        The motion, and times (T,) at 500 Hz, s.
     """
     if name == _COSINE:
         motion: SupportsDerivatives = paper_motion(robot.n)
