@@ -89,7 +89,6 @@ def _gains(optimum: OptimalExcitation, parameters: int) -> TextTable:
 
 
 def _used(optimum: OptimalExcitation) -> TextTable:
-    """Share of each limit that the motion uses; empty where there is none."""
     limited = [peak for peak in optimum.verdict.peaks if np.isfinite(peak.limit)]
     ratios = {(peak.name, peak.quantity): f"{peak.ratio:.0%}" for peak in limited}
     names, quantities = (list(dict.fromkeys(entries)) for entries in zip(*ratios, strict=True))

@@ -65,7 +65,6 @@ def measured_run(path: Path, robot: Robot, commanded: Correction, topic: str | N
 
 
 def _start_of_setpoints(bag: Bag, robot: Robot, commanded: Correction) -> int:
-    """Stamp of the first setpoint, ns, if setpoints are those of the motion."""
     path, topics = bag.path, [topic for topic in bag.topics if topic.type == SETPOINT]
     if len(topics) != 1:
         raise BagError(

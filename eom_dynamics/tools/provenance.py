@@ -97,7 +97,6 @@ def file_hash(path: Path, stopped: Callable[[], bool] = lambda: False) -> str:
 
 
 def _plain(value: Any) -> list[Any]:
-    """An array, or an object with attributes, as JSON takes it."""
     if isinstance(value, np.ndarray):
         return [value.dtype.str, value.shape, value.tobytes().hex()]
     names = [entry.name for entry in fields(value) if entry.init] if is_dataclass(value) else list(vars(value))

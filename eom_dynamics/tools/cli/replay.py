@@ -162,7 +162,6 @@ def run(options: argparse.Namespace) -> Result:
 
 
 def _settings(options: argparse.Namespace, sampling: Sampling) -> Job:
-    """Settings of all replays, for which bag and output are missing."""
     from ..replay.job import Job
 
     # Failing takes the commands of warning, so that outputs of both are the same.
@@ -182,7 +181,6 @@ def _settings(options: argparse.Namespace, sampling: Sampling) -> Job:
 
 
 def _format(output: Path, given: str | None) -> str:
-    """Return the format of an output, which its name must not contradict."""
     named = {".mcap": "mcap", ".parquet": "parquet", ".db3": "sqlite3"}.get(output.suffix)
     if named == "sqlite3":
         raise EomDynamicsError(f"{output}: an sqlite3 bag is a folder; leave out .db3, and choose --format sqlite3")

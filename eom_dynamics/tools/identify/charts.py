@@ -204,7 +204,6 @@ def _low_pass(elastic: ElasticFit, k: int, part: ArmRecording) -> LowPass | None
 
 
 def _add_dots(figure: go.Figure, x: Array, y: Array, shade: str) -> None:
-    """Draw measured values, thinned, if there are any."""
     if len(x):
         step = max(1, len(x) // _DOTS)
         style = {"mode": "markers", "marker": {"size": 4, "color": shade, "opacity": 0.4}, "hoverinfo": "skip"}

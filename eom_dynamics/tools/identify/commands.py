@@ -119,7 +119,6 @@ _Commands: TypeAlias = tuple[NDArray[np.int64], list[Array]]
 
 
 def _commands(recording: TwoSidedRecording, robot: Robot, source: Source) -> _Commands | None:
-    """The commands of the motors; None where there are none; IdentificationError for several topics of them."""
     topics = recording.commands
     if len(topics) > 1:
         raise IdentificationError(f"it has {len(topics)} topics of them, {', '.join(topics)}")

@@ -80,7 +80,6 @@ def _patched(output: Path, source: str) -> bool:
 
 
 def _left_out(result: IdentificationResult) -> list[str]:
-    """A line for each property that the URDF that was read from has not."""
     fit, lines = result.link_fit, []
     passive = {"offset", LINE, SCALE, TABLE[0]} & set(() if fit is None else fit.regressor.terms)
     if fit is not None and passive and fit.options.offset == "arm":

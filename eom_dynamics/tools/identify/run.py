@@ -170,14 +170,12 @@ def _uncertainty(present: ModelUncertainty, elastic: ElasticFit, links: Fit) -> 
 
 
 def _with(robot: Robot, *found: ElasticFit | ResonanceResult | CommandTiming | None) -> Robot:
-    """The robot with springs, motors and timing, as far as they were identified."""
     for part in found:
         robot = robot if part is None else part.applied_to(robot)
     return robot
 
 
 def _without_effect(request: Request, mode: str) -> list[str]:
-    """A line on each option that has no effect on these recordings."""
     topics = {
         "--topic": request.source.topic,
         "--effort-topic": request.source.effort_topic,

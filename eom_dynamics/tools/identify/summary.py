@@ -97,7 +97,6 @@ def _lead(fit: Fit) -> list[str]:
 
 
 def _improvement(fit: Fit) -> str:
-    """Sentence on how much better the new file is than the given one; empty if that is not known."""
     score, which = _judged(fit)
     with np.errstate(invalid="ignore", divide="ignore"):
         ratio = score.after / score.before
@@ -191,7 +190,6 @@ def verdict(fit: Fit) -> list[str]:
 
 
 def _term_cell(fit: Fit, term: str, j: int) -> str:
-    """Return a term of a joint with its standard deviation, or the note that it is the file's."""
     if fit.term_of_file[term][j]:
         return "as in the file"
     return with_deviation(fit.terms[term][j], fit.term_deviations[term][j])
@@ -247,7 +245,6 @@ def failures(fit: Fit, tolerance: float) -> list[str]:
 
 
 def _judged(fit: Fit) -> tuple[Score, str]:
-    """The figures that the fit is judged by, and of what data they are."""
     return (fit.training, "training") if fit.validation is None else (fit.validation, "validation")
 
 

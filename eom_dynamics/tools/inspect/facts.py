@@ -78,7 +78,6 @@ def robot_facts(robot: Robot) -> dict[str, Any]:
 
 
 def _feedforward(robot: Robot) -> list[dict[str, Any]]:
-    """Expected errors of the feedforwards with soft, usual and stiff drives; none without uncertainty or springs."""
     if not any(robot.uncertainty):
         return []
     arm = ElasticArm(robot)

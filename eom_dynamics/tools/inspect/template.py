@@ -49,6 +49,5 @@ def completion(robot: Robot, urdf: str, options: Mapping[str, Any]) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Quote a text unless YAML reads it as such."""
     plain = re.fullmatch(r"(?!(yes|no|true|false|on|off|null)$)[a-z_/][\w./-]+", text, re.IGNORECASE)
     return text if plain else json.dumps(text)

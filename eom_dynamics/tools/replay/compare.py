@@ -280,7 +280,6 @@ def matched(
 
 
 def _before(part: MatchedRows, time: np.int64) -> int:
-    """How many messages from the first on are earlier than a time."""
     behind = part.times >= time
     return int(np.argmax(behind)) if behind.any() else len(part.times)
 

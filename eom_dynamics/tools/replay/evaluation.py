@@ -238,7 +238,6 @@ class Evaluation:
         yield self._commands(Batch(Stamps(recorded, stamps), frame, [], {}), order, results, status)
 
     def _error_of(self, message: Any) -> Exception:
-        """Why a message cannot be read."""
         try:
             self._host.read(message)
         except Exception as error:  # the node survives an internal error, too
@@ -295,7 +294,6 @@ class Evaluation:
         return given[..., : len(STATE_NAMES) * n].reshape(*given.shape[:-1], len(STATE_NAMES), n)
 
     def _exceed(self, given: Array, results: Array, over: NDArray[np.bool_]) -> None:
-        """Report limits that some commands exceed, before any clipping."""
         if over.any():
             states = list(np.moveaxis(self._states(given[over]), 1, 0))
             command = Feedforward(*np.split(results[over], self._ends[:-1], axis=1)[-len(COMMAND_FIELDS) :])

@@ -199,7 +199,6 @@ def _numbered(blocks: Iterator[_Samples]) -> Iterator[tuple[int, _Samples]]:
 def _fitted(
     blocks: Iterator[_Samples], names: list[str], cutoff: float, refusals: Refusals, figures: FitFigures
 ) -> Iterator[Batch]:
-    """The states of one motion, window by window."""
     margin = round(min(_MARGIN_PERIODS / cutoff * 1e9, 2.0**62))
     before: _Window | None = None
     held: list[_Samples] = []

@@ -121,7 +121,6 @@ def replay_bag(job: Job, progress: Callable[[float], None] | None = None) -> Rep
 
 
 def _arm(job: Job, bag: Bag) -> tuple[ElasticArm, list[str]]:
-    """The arm to compute commands for, and warnings about the robot that the bag describes."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", RobotDescriptionWarning)
         robot = described_robot(bag, job.robot_options) if job.robot is None else job.robot_options.load(job.robot)

@@ -41,7 +41,6 @@ def replay_result(
 
 
 def _index(outcomes: Sequence[Outcome]) -> TextTable:
-    """Table with a row for each bag; with the worst difference if any bag was compared."""
     compared = any(outcome.differences is not None for outcome in outcomes)
     header = ("bag", "topic", "commands", "refused", "recorded, s", "took, s", "")
     rows = []
@@ -59,7 +58,6 @@ def _index(outcomes: Sequence[Outcome]) -> TextTable:
 
 
 def _worst(outcome: Outcome) -> str:
-    """The largest difference beyond its tolerance, relative to it."""
     if not outcome.beyond:
         return ""
     worst = max(outcome.beyond, key=lambda row: row.largest / max(row.absolute, 1e-300))

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Replay of bags and folders of bags, with comparison of each output with its golden bag.
 
-Many bags are replayed on the cores of a machine or on a Dask cluster whose workers see the same files. Bags are
-independent of each other, and so are their failures. An output appears as a whole and stores its settings, so that a
-bag is done if and only if its output exists: a killed process costs no more than the bag that it was working on, which
-another one takes, and a command that is resumed does only what is missing.
+Many bags are replayed on the cores of a machine or on a Dask cluster whose workers see the same files. An output
+appears as a whole and stores its settings, so that a bag is done if and only if its output exists: a killed process
+costs no more than the bag that it was working on, and a command that is resumed does only what is missing.
 """
 
 from __future__ import annotations

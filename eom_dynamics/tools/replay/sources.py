@@ -158,7 +158,6 @@ def _trajectory_batches(bag: Bag, topic: Topic, rate: float, refusals: Refusals)
 
 
 def _planned(message: Any, recorded: int) -> _Planned:
-    """The motion of a message; StateError or TrajectoryError if it has none."""
     names, times = list(message.joint_names), read_times(message)
     order = JointOrder(names, [])
     positions = read_positions(message, order)

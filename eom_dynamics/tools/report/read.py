@@ -132,7 +132,6 @@ def _with_commands(record: Record, bag: Bag, sampling: Sampling) -> Record:
 
 
 def _findings(record: Record) -> list[str]:
-    """Return notes on measurements that repeat earlier ones, and on commands that answer no setpoint."""
     notes = []
     measured, status = record.measured, record.status
     if measured is not None and "position" in measured.values:
@@ -203,7 +202,6 @@ def _is_motor_setpoint(topic: Topic) -> bool:
 
 
 def _best_matching(states: Sequence[Stream], joints: Sequence[str], space: str) -> Stream | None:
-    """Choose the joint states that name most of the joints; of several those of the namespace."""
 
     def fit(stream: Stream) -> tuple[int, bool]:
         return len(set(stream.names) & set(joints)), stream.topic.rpartition("/")[0] == space.rstrip("/")

@@ -264,7 +264,6 @@ def _worst(values: Array, units: Sequence[str]) -> str:
 
 
 def _limits(record: Record, peaks: Sequence[Peak]) -> ResultSection:
-    """Use of limits, the highest first, with a choice of the joint."""
     if not peaks:
         reason = "the robot is unknown (--robot ROBOT)" if record.robot is None else "the file of the robot has none"
         return ResultSection("Limits", lines=[f"No limits: {reason}."])

@@ -137,7 +137,6 @@ def shown_gain(comparison: Comparison) -> int:
 
 
 def _endings(comparison: Comparison) -> list[str]:
-    """Return one line for each arm whose simulation ended early, with time and reason."""
     names = {"none": "no feedforward"}
     arms = [(gain, name) for gain in range(len(comparison.natural_frequency)) for name in FEEDFORWARDS]
     return [
@@ -169,7 +168,6 @@ def _table(comparison: Comparison) -> TextTable:
 
 
 def _over_time(comparison: Comparison) -> go.Figure:
-    """Draw the largest link error over time for each feedforward, at the highest gain."""
     t = comparison.t
     figure = over_time("Largest link error", shown_unit(comparison), t[0], t[-1], group="")
     off = 1e3 * distance(comparison)[:, shown_gain(comparison)]
