@@ -110,10 +110,7 @@ def fastest_motion_result(
     }
     path = _path(arm, samples.t, samples.q, waypoints)
     longest = sorted(motion.active, key=lambda limit: limit.start - limit.end)[:_SHOWN]
-    rows = [
-        [limit.name, limit.quantity.replace("_", " "), f"{limit.start:.3f}", f"{limit.end:.3f}"]
-        for limit in sorted(longest)
-    ]
+    rows = [[x.name, x.quantity.replace("_", " "), f"{x.start:.3f}", f"{x.end:.3f}"] for x in sorted(longest)]
     used = sorted({f"{limit.quantity} of {limit.name}" for limit in motion.active})
     active = TextTable(("joint or motor", "limit", "from [s]", "to [s]"), rows, text_columns=2, page_only=True)
     return Result(

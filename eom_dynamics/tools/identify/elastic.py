@@ -108,9 +108,7 @@ def mode_of(
             return "off", [f"springs and motors stay as in the file: {error}"]
         if all(recording.motors is None for recording in training):
             return "off", ["motors were not recorded; springs, rotors and motor friction stay as in the file"]
-    alone = [
-        recording.motors.name for recording in training if recording.links is None and recording.motors is not None
-    ]
+    alone = [x.motors.name for x in training if x.links is None and x.motors is not None]
     if asked == "resonance" or (asked == "auto" and len(alone) == len(training)):
         return "resonance", []
     if alone:
@@ -153,9 +151,8 @@ def _no_better(robot: Robot, elasticity: Elasticity, errors: EffortErrors) -> li
     """Joints whose springs explain no more of the efforts they were fitted to than the file's do, beyond chance."""
     with np.errstate(invalid="ignore", divide="ignore"):
         gain = dict(zip(robot.joint_names, np.square(errors.before / errors.after) - 1, strict=True))
-    return [
-        name for name, fit in elasticity.springs.items() if gain[name] * fit.samples <= _CHANCE * len(fit.parameters)
-    ]
+    springs = elasticity.springs.items()
+    return [name for name, fit in springs if gain[name] * fit.samples <= _CHANCE * len(fit.parameters)]
 
 
 def link_recordings(

@@ -280,9 +280,8 @@ def _in_radians(recording: Recording, robot: Robot, unit: str) -> Recording:
     turning = np.array([joint.type != "prismatic" for joint in robot.independent_joints])
     if unit == "rad" or not turning.any():
         return recording
-    lower, upper = (
-        np.array([getattr(joint.limits, end) for joint in robot.independent_joints]) for end in ("lower", "upper")
-    )
+    limits = [joint.limits for joint in robot.independent_joints]
+    lower, upper = np.array([x.lower for x in limits]), np.array([x.upper for x in limits])
     q = recording.q[np.isfinite(recording.q).all(axis=1)]
     if not len(q):
         return recording

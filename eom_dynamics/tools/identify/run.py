@@ -126,9 +126,8 @@ def identify(robot: Robot, request: Request, progress: Progress) -> Identificati
     elastic = None
     if mode == "both":
         elastic = identify_both_sides(robot, training, validation, request.elastic_options, request.motors, progress)
-    (train, filled_in), (judge, _) = (
-        link_recordings(robot, part, elastic, request.motors) for part in (training, validation)
-    )
+    train, filled_in = link_recordings(robot, training, elastic, request.motors)
+    judge, _ = link_recordings(robot, validation, elastic, request.motors)
     settings = request.link_options
     if elastic is not None:
         settings = replace(settings, side="joint", terms=_LINK_TERMS if settings.terms is None else settings.terms)

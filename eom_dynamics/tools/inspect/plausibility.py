@@ -143,10 +143,8 @@ def _size(robot: Robot) -> Iterator[str]:
     for joint in robot.joints:
         before = lengths[joint.parent] if joint.parent >= 0 else 0.0
         lengths.append(before + float(np.linalg.norm(joint.reference_pose[:3, 3])))
-    size = max(
-        length + float(np.linalg.norm(joint.center_of_mass))
-        for length, joint in zip(lengths, robot.joints, strict=True)
-    )
+    beyond = [float(np.linalg.norm(joint.center_of_mass)) for joint in robot.joints]
+    size = float(np.max(np.add(lengths, beyond)))
     mass = sum(joint.mass for joint in robot.joints)
     if size > _LONGEST:
         yield f"lengths add up to {size:.4g} m; if they are in mm, to {size / 1000:.4g} m"

@@ -142,9 +142,7 @@ class _Drawing:
         self._colors = {joint: color(i) for i, joint in enumerate(record.joints)}
         longest = sorted(record.interruptions, key=lambda phase: phase.start - phase.end)[:_MOST_SHADED]
         band = {"type": "rect", "layer": "below", "yref": "paper", "y0": 0, "y1": 1, "line": {"width": 0}}
-        self._shades = [
-            {**band, "x0": phase.start, "x1": phase.end, "fillcolor": SHADES[phase.status][1]} for phase in longest
-        ]
+        self._shades = [{**band, "x0": x.start, "x1": x.end, "fillcolor": SHADES[x.status][1]} for x in longest]
 
     def fields(self, section: str, stream: Stream | None, measured: Stream | None = None) -> Charts:
         """Draw the fields of a section that a stream or measurement has, with their limits."""
