@@ -85,16 +85,6 @@ def test_without_casadi_the_rest_is_written_unless_it_is_requested(
     assert written == (set() if requested else {"README.md", "c", "matlab", "cuda"})
 
 
-def test_a_controller_has_the_functions_that_it_calls(tmp_path: Path) -> None:
-    assert main(["codegen", "planar_2r", "-o", str(tmp_path), "--language=ros2_control"]) == 0
-    sources = {path.stem for path in tmp_path.glob("ros2_control/c/*.c")}
-    functions = ["inverse_dynamics", "motors", "drive", "feedforward", "spring_efforts", "plant"]
-    functions += ["flat_state", "linearizing_snap", "linearizing_setpoint"]
-    functions += [f"{name}_with_payload" for name in ("inverse_dynamics", "feedforward", "flat_state")]
-    functions += ["linearizing_setpoint_with_payload"]
-    assert sources == {f"planar_2r_{function}" for function in functions}
-
-
 def test_for_a_singular_mass_matrix_the_other_functions_are_named(tmp_path: Path, run) -> None:
     (tmp_path / "arm.urdf").write_text(MASSLESS_TIP)
     arguments = ["codegen", str(tmp_path / "arm.urdf"), "--language=c", "-o", str(tmp_path / "code")]
@@ -127,7 +117,6 @@ def test_one_controller_for_every_robot(tmp_path: Path, run) -> None:
         (["planar_2r", "--moving-base", "-o", "out"], "others have --functions feedforward_on_base"),
         (["planar_2r", "--functions=effort", "--language=cpp", "-o", "out"], "needs the function feedforward; export"),
         (["planar_2r", "--functions=effort", "--language=ros2_control", "-o", "out"], "needs the function feedforward"),
-        (["planar_2r", "--precision=single", "--language=matlab", "-o", "out"], "matlab has double precision only"),
     ],
 )
 def test_outputs_and_options_go_with_their_language(

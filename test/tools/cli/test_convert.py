@@ -28,9 +28,3 @@ def test_a_parameter_file_too_large_to_be_read_is_refused(tmp_path: Path, monkey
     )
     assert re.search(reason, refused("convert", "iiwa", "-o", tmp_path / "arm.yaml"))
     assert main(["convert", "iiwa", "-o", str(tmp_path / "arm.urdf")]) == 0
-
-
-def test_an_unknown_link_is_one_of_the_option(tmp_path: Path, refused) -> None:
-    for option in ("root", "tip"):
-        line = refused("convert", "panda", f"--{option}", "fer_link3", "-o", tmp_path / "arm.yaml")
-        assert f" panda.yaml: {option}: no link 'fer_link3'; " in line and "known are base, fer_joint1, " in line

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from excited import efforts, recording, true_robot
+from excited import recording, true_robot
 from paths import PANDA_BAG
 
 pytest.importorskip("rosbags", reason="rosbags is not installed")
@@ -85,21 +85,6 @@ def test_held_out_by_default(table: Path, tmp_path: Path, identify) -> None:
     assert found["validation"] is None and any("too short to hold out" in note for note in found["notes"])
 
 
-@pytest.mark.parametrize(("rest", "options"), [(2.0, ()), (4.0, ()), (4.0, ("--hold-out", "0.3"))])
-def test_rest_at_the_end(rest: float, options: tuple[str, ...], tmp_path: Path, identify) -> None:
-    """The end of the motion is held out, where joint_2 rests already; its parameters are identifiable all the same."""
-    robot, t = load_robot("sea_planar_2r"), np.arange(0.0, 10.0 + rest, 0.01)
-    stop = np.array([10.0, 6.5])
-    w, now = np.pi * np.array([7, 5]) / stop, np.minimum(t[:, np.newaxis], stop)
-    s, c = np.sin(w * now), np.cos(w * now)
-    q, qd, qdd = 0.9 * s**3, 2.7 * w * s**2 * c, 2.7 * w**2 * s * (2 * c**2 - s**2)
-    tau = efforts(true_robot(robot), q, qd, qdd) + 0.02 * np.random.default_rng(0).standard_normal(q.shape)
-    path = write(tmp_path / "run.csv", np.column_stack([t, q, tau]))
-    found = identify(path, tmp_path / "arm.yaml", *options, "--json").json
-    assert not any("does not move" in note or "motions" in note for note in found["notes"])
-    assert found["validation"]["rms_after"][0] < 0.3 * found["validation"]["rms_before"][0]
-
-
 def test_worse_files(table: Path, tmp_path: Path, identify) -> None:
     wrong = rewritten(table, tmp_path / "wrong.csv", lambda rows: rows * [1, 1, 1, 1, -1])
     output = tmp_path / "arm.yaml"
@@ -166,22 +151,14 @@ def scaled(*factors: float) -> Change:
     return lambda rows: rows * factors
 
 
-TOO_FEW = "samples with increasing times, at least 41"
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (scaled(1, 1, 1, 0, 0), "efforts are missing or the same throughout; record them"),
-        (scaled(1, 0, 0, 1, 1), "no joint moves"),
         (lambda rows: rows[:0], "has no rows of numbers; its columns are t, position.JOINT and effort.JOINT"),
-        (lambda rows: rows[:30], f"has 30 {TOO_FEW}"),
-        (lambda rows: rows[:60], "12 efforts with motion are too few for 12 parameters"),
-        (scaled(0, 1, 1, 1, 1), f"has 1 {TOO_FEW}"),
+        (scaled(0, 1, 1, 1, 1), "has 1 samples with increasing times, at least 41"),
         (scaled(1e-6, 1, 1, 1, 1), "too short for a cut-off of 8 Hz"),
         (scaled(1e3, 1, 1, 1, 1), "no joint moves with a recorded effort"),
-        (with_column(0, np.nan), f"has 0 {TOO_FEW}"),
-        (with_column(1, np.nan), f"has 0 {TOO_FEW}"),
+        (with_column(0, np.nan), "has 0 samples with increasing times, at least 41"),
     ],
 )
 def test_useless_recordings(change: Change, message: str, table: Path, tmp_path: Path, identify) -> None:
@@ -191,22 +168,14 @@ def test_useless_recordings(change: Change, message: str, table: Path, tmp_path:
     assert not (tmp_path / "arm.yaml").exists()
 
 
-STILL = "joint_2 does not move; its friction and the inertias that only its motion excites are not identifiable"
-NO_EFFORT = "joint_2 has no effort, or the same throughout; its equations are not used"
-
-
 @pytest.mark.parametrize(
     ("change", "note"),
     [
-        (with_column(2, 0.3), STILL),
-        (with_column(4, 3.0), NO_EFFORT),
-        (with_column(4, np.nan), NO_EFFORT),
+        (with_column(4, np.nan), "joint_2 has no effort, or the same throughout; its equations are not used"),
         (with_column(4, np.nan, slice(100, 300)), ""),
-        (with_column(3, np.inf, slice(100, 120)), "20 samples are not finite or far too large, and are left out"),
         (with_column(0, np.nan, slice(0, 20)), "20 messages or rows could not be read"),
         (with_column(0, 1e300, slice(100, 120)), "20 messages or rows could not be read"),
         (lambda rows: rows + [[3e9 * (k > 700), 0, 0, 0, 0] for k in range(len(rows))], "separate 2 motions"),
-        (lambda rows: np.repeat(rows, 2, axis=0), "samples have the time of another, and are left out"),
         (np.random.default_rng(0).permutation, "samples are not in the order of their times; sorted"),
         (scaled(1, 57.3, 57.3, 1, 1), "if that was in degrees: --position-unit deg"),
     ],
@@ -237,11 +206,7 @@ OPPOSITE = "have the opposite sign of the file's prediction: --effort-scale"
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (scaled(1, 1, 1, -1, -1), f"efforts of joint_1, joint_2 {OPPOSITE} -1 turns them"),
         (scaled(1, 1, 1, -1, 1), f"efforts of joint_1 {OPPOSITE} joint_1=-1 turns them"),
-        (scaled(1, 1, 1, 1e7, 1e7), "efforts are in another unit, by factors of the file's prediction of"),
-        (lambda rows: rows[:, [0, 1, 2, 4, 3]], "efforts of joint_1 and joint_2 look swapped; check the order"),
-        (lambda rows: rows[:, [0, 2, 1, 4, 3]], "joint_1 and joint_2 look swapped; check the order"),
         (lambda rows: delayed(rows, -5), "efforts are early by 50 ms; --effort-delay -0.05 moves them"),
         (with_noise, "no parameters of this robot explain the efforts of most joints; check topic and joints"),
     ],

@@ -277,17 +277,13 @@ def scaled(name: str, factor: float) -> Change:
 @pytest.mark.parametrize(
     ("change", "options", "message"),
     [
-        (scaled("motor_position", 0), [], "joint_1: the motor does not move; its spring and friction stay"),
         (without("motor_position"), [], "has columns current and motor_effort.NAME, but no motor_position.NAME"),
         (without("motor_position", "motor_effort", "current"), ["--springs", "both"], "has no motor positions; record"),
         (without("motor_effort", "current"), [], "joint_1: the effort of the motor is missing or zero throughout"),
         (without("position", "effort"), [], "does not explain it, misfit "),
-        (without("effort", "motor_effort"), [], "current and deflection alone leave the unit of effort unknown"),
         (scaled("motor_position", -1), [], "the motor of joint_1 moves -0.98"),
         (scaled("motor_position", 7), [], "gear ratio 100; check signs, or name the unit"),
-        (scaled("effort", -1), [], "joint_1: efforts fall with the deflection; check the signs"),
         (without("effort"), ["--spring-law", "table"], "only linear and cubic springs are identified without it"),
-        (dict, ["--spring-law", "joint_3=linear"], "sea_planar_2r has no joint joint_3; did you mean"),
         (dict, ["--springs", "both", "--side", "motor"], "cannot be combined with --side motor or --payload"),
     ],
 )
