@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from urdf_arms import urdf_arm
 
 from eom_dynamics import RobotDescriptionError
 from eom_dynamics.tools.robot_options import RobotOptions
@@ -88,21 +89,12 @@ def test_a_missing_library_is_named_with_its_extra(command: str, module: str, mo
     assert line.startswith(f"eom_dynamics {command}: {module} is not installed; run: make build EXTRAS={command}, or ")
 
 
-CART = (
-    '<robot name="cart"><link name="world"/><link name="cart"><inertial><mass value="2"/>'
-    '<inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="3"/></inertial></link><link name="hook"/>'
-    '<joint name="rail" type="prismatic"><parent link="world"/><child link="cart"/>'
-    '<limit lower="-1" upper="3" velocity="2" effort="5"/></joint>'
-    '<joint name="weld" type="fixed"><parent link="cart"/><child link="hook"/><origin xyz="0 4 0"/></joint></robot>'
-)
-
-
 def test_a_warning_is_one_line_on_stderr(tmp_path: Path, run) -> None:
-    (tmp_path / "cart.urdf").write_text(CART, encoding="utf-8")
-    command = [tmp_path / "cart.urdf", "--unphysical", "warn"]
+    (tmp_path / "arm.urdf").write_text(urdf_arm().replace('izz="0.05"', 'izz="9"', 1), encoding="utf-8")
+    command = [tmp_path / "arm.urdf", "--unphysical", "warn"]
     output = run("inspect", *command, "--json")
     (warning,) = output.json["warnings"]
-    assert output.err == f"eom_dynamics inspect: warning: {warning}\n" and "cart" in warning
+    assert output.err == f"eom_dynamics inspect: warning: {warning}\n"
     code = ["-o", tmp_path / "code", "--language", "c", "--functions", "effort"]
     assert run("codegen", *command, *code).err == f"eom_dynamics codegen: warning: {warning}\n"
     run("inspect", *command[:1], "--unphysical", "refuse", code=2)

@@ -21,13 +21,19 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from recorded_bags import START, record
 
+pytest.importorskip("plotly", reason="pages need plotly")
+
 import eom_dynamics as eom
-from eom_dynamics.tools.pages.charts import thinned
+from eom_dynamics.identification import Options, fit
+from eom_dynamics.tools.identify.run import IdentificationResult
+from eom_dynamics.tools.identify.summary import identification_result
+from eom_dynamics.tools.pages.charts import add_joints, add_line, chart, over_time, thinned
+from eom_dynamics.tools.pages.page import html_page
 from eom_dynamics.tools.recordings import Stream
 from eom_dynamics.tools.report.record import Record
+from eom_dynamics.tools.report.results import report_result
+from eom_dynamics.tools.results import Result, ResultSection
 from eom_dynamics.trajectory import paper_motion, paper_wrench
-
-pytest.importorskip("plotly", reason="pages need plotly")
 
 Write = Callable[[Path], None]
 
@@ -40,10 +46,6 @@ FORMULAS = ("=1+1", "+a", "-a", "@a", "a")
 
 def charted(path: Path) -> None:
     """Efforts of the paper's motion and their rates, curves that are of no joint, and a chart that is not over time."""
-    from eom_dynamics.tools.pages.charts import add_joints, add_line, chart, over_time
-    from eom_dynamics.tools.pages.page import html_page
-    from eom_dynamics.tools.results import Result, ResultSection
-
     robot, t = eom.load_robot("planar_pr"), np.arange(400) / 200.0
     wrench = paper_wrench(1).derivatives(t, order=2)
     efforts = eom.Dynamics(robot).inverse_dynamics(*paper_motion(2).derivatives(t), wrench=wrench)
@@ -60,9 +62,6 @@ def charted(path: Path) -> None:
 
 
 def report(path: Path) -> None:
-    from eom_dynamics.tools.pages.page import html_page
-    from eom_dynamics.tools.report.results import report_result
-
     stamp = START + np.arange(3) * 10**6
     position = np.array([-1.0, 2.0, 3.0])[:, np.newaxis] + 10.0 * np.arange(len(FORMULAS))
     formulas = Record("formulas", measured=Stream("/joint_states", stamp, stamp, FORMULAS, {"position": position}))
@@ -73,11 +72,6 @@ def report(path: Path) -> None:
 
 
 def identified(path: Path) -> None:
-    from eom_dynamics.identification import Options, fit
-    from eom_dynamics.tools.identify.run import IdentificationResult
-    from eom_dynamics.tools.identify.summary import identification_result
-    from eom_dynamics.tools.pages.page import html_page
-
     robot = eom.load_robot("planar_pr")
     # Names of joints and recordings are text, and no markup.
     source = replace(recording(robot, true_robot(robot), rate=100.0, duration=20.0), name="<i>run</i>")
