@@ -78,20 +78,6 @@ def test_a_bag_becomes_a_bag_and_a_row(tmp_path: Path, replay) -> None:
     assert len(read_bag(tmp_path / "out")["/feedforward"]) == 400 and output.err == ""
 
 
-@pytest.mark.parametrize("name", ["out.mcap", "out.parquet"])
-def test_a_file_is_written_under_the_name_of_a_file(tmp_path: Path, name: str, replay) -> None:
-    if name.endswith(".parquet"):
-        pytest.importorskip("pyarrow")
-    source, output = bag(tmp_path / "in"), tmp_path / "new" / name
-    replay(source, "-o", output)
-    assert output.is_file() and {path.name for path in output.parent.iterdir()} == {name, f"{name}.replayed.jsonl"}
-    assert "--force" in replay(source, "-o", output, code=2).err
-    before = output.read_bytes()
-    replay(source, "-o", output, "--force", "--cutoff", 4)
-    assert output.read_bytes() == before
-    assert "done before" in replay(source, "-o", output, "--resume", "--cutoff", 4).out
-
-
 @pytest.mark.parametrize("kind", ["mcap", "parquet"])
 def test_comparison_with_a_golden_output(tmp_path: Path, kind: str, replay) -> None:
     pytest.importorskip("pyarrow")
