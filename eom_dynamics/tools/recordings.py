@@ -116,7 +116,7 @@ def is_motor_topic(topic: Topic) -> bool:
     return topic.type == JOINT_STATE and topic.name.endswith(_MOTOR_TOPICS)
 
 
-def joint_states(bag: Bag, name: str | None = None) -> list[Topic]:
+def topics_of_states(bag: Bag, name: str | None = None) -> list[Topic]:
     """The topics of joint states, of a name if one is given; raises BagError if there are none."""
     topics = [topic for topic in (bag.topics if name is None else bag.named(name)) if topic.type == JOINT_STATE]
     if not topics:

@@ -36,9 +36,9 @@ from ..recordings import (
     in_si_units,
     is_motor_topic,
     joined,
-    joint_states,
     only_one,
     read_streams,
+    topics_of_states,
 )
 
 _ALIASES = {"q": "position", "qd": "velocity", "tau": "effort", "time": "t"}
@@ -80,7 +80,8 @@ def read_stamped(file: Bag | NumericTable, robot: Robot, source: Source) -> tupl
     source.conventions.check(robot.name, robot.joint_names)
     efforts = None
     if isinstance(file, Bag):
-        arm, of_motors, states = arm_with_own_drives(robot), source.side is not None, joint_states(file, source.topic)
+        arm, of_motors = arm_with_own_drives(robot), source.side is not None
+        states = topics_of_states(file, source.topic)
         chosen = [topic for topic in states if source.topic is not None or not is_motor_topic(topic)] or states
         topic = only_one(file, chosen, f"of type {JOINT_STATE}", "--topic")
         columns = read_topic(file, topic, source.conventions, arm, of_motors)

@@ -20,7 +20,7 @@ from ...identification import IdentificationError, Recording
 from ...identification.recording import ArmRecording, both_sides
 from ...robot import Robot
 from ..recording_options import MotorSource, Source
-from ..recordings import Stream, joint_states, only_one
+from ..recordings import Stream, only_one, topics_of_states
 from .read import NumericTable, opened, read_stamped, read_topic
 
 _MOTOR_COLUMNS = ("motor_position", "motor_velocity", "motor_effort")
@@ -245,7 +245,7 @@ def _topics(bag: Bag, links: str | None, motors: str | None) -> tuple[bool, str 
     named = [] if links is None else bag.named(links)
     found = [topic for topic in states if topic.name.endswith(_STATES) and topic not in named]
     if motors is not None:
-        found = joint_states(bag, motors)
+        found = topics_of_states(bag, motors)
     if not found:
         return True, None
     return len(states) > 1 or links is not None, only_one(bag, found, "of motors", "--motor-topic").name
