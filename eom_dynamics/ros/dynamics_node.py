@@ -244,7 +244,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
 
     def _warn_of_payload(self, text: str) -> None:
         """Warn if the tools carry a payload, which is forgotten now."""
-        if self._stream.evaluator is not None and self._stream.evaluator.payload.present:
+        if self._stream.evaluator is not None and self._stream.evaluator.payload.any():
             self.get_logger().warning(text)
 
     def _release(self) -> None:

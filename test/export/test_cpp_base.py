@@ -9,12 +9,12 @@ import pytest
 from compilation import COMPILERS
 from exported import robot
 from exported_loop import Loop
+from reference.stream_evaluator import StreamEvaluator
 
 import eom_dynamics as eom
 from eom_dynamics.arrays import Array
 from eom_dynamics.export import FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD, ON_BASE, PLANT
 from eom_dynamics.messages.joint_order import JointOrders
-from eom_dynamics.messages.setpoint_to_command import SetpointEvaluator
 from eom_dynamics.messages.spatial import base_of_rows
 
 pytestmark = pytest.mark.skipif(not (COMPILERS and shutil.which("c++")), reason="no C++ compiler is installed")
@@ -36,12 +36,12 @@ def test_the_loop_on_a_moving_base(tmp_path: Path) -> None:
     """With a lead and a payload that changes; what remains when it is switched off; free fall and linearization."""
     arm = robot("sea_planar_2r")
     elastic, loop = eom.ElasticArm(arm), Loop(arm, [FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD, ON_BASE, PLANT], tmp_path)
-    order, solver = JointOrders(elastic).of([]), SetpointEvaluator(elastic, lead=2.5e-3)
+    order, solver = JointOrders(elastic).of([]), StreamEvaluator(elastic, lead=2.5e-3)
     loop.configure(lead=2.5e-3)
     for k in range(40):
         if k == 10:
             loop.carry(0.3, [0.1, 0, 0], 0.01, 0.02)
-            solver.payload.change(eom.Payload(0.3, [0.1, 0, 0], 0.01 * np.eye(3)), 0.02)
+            solver.blend.change(eom.Payload(0.3, [0.1, 0, 0], 0.01 * np.eye(3)), 0.02)
         now, base = START + k * 10**6, base_at(k) if k != 20 else None
         solver.clock = lambda now=now: now
         given = None if base is None else base_of_rows(base)

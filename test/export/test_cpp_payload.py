@@ -10,6 +10,8 @@ import pytest
 from compilation import COMPILERS, SANITIZERS, supports
 from exported import compiled, robot, succeed, with_values
 from exported_loop import Loop
+from reference.payload_blend import PayloadBlend
+from reference.stream_evaluator import DeflectionFilter, StreamEvaluator
 from springs import with_springs
 
 import eom_dynamics as eom
@@ -17,8 +19,6 @@ from eom_dynamics.actuators import Actuator, Friction, Gear, Transmission
 from eom_dynamics.actuators.springs import DampedSpring, LinearSpring
 from eom_dynamics.export import FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD, PLANT, cpp_project
 from eom_dynamics.messages.joint_order import JointOrders
-from eom_dynamics.messages.payload_blend import PayloadBlend
-from eom_dynamics.messages.setpoint_to_command import DeflectionFilter, SetpointEvaluator
 
 pytestmark = pytest.mark.skipif(not (COMPILERS and shutil.which("c++")), reason="no C++ compiler is installed")
 
@@ -70,12 +70,12 @@ def test_the_loop_blends_as_the_node(tmp_path: Path) -> None:
     order = JointOrders(elastic).of([])
     for lead in (2.5e-3, 0.0):
         loop.configure(lead=lead)
-        solver, found, wanted = SetpointEvaluator(elastic, lead=lead), [], []
+        solver, found, wanted = StreamEvaluator(elastic, lead=lead), [], []
         for k in range(CYCLES):
             for cycle, mass, x, inertia, time in CHANGES:
                 if k == cycle:
                     loop.carry(mass, [x, 0, 0], inertia, time)
-                    solver.payload.change(eom.Payload(mass, [x, 0, 0], inertia * np.eye(3)), time)
+                    solver.blend.change(eom.Payload(mass, [x, 0, 0], inertia * np.eye(3)), time)
             now = START + (k if k < GAP_BEFORE else k + GAP) * 10**6
             y = loop.cycle(now, motion(k))
             rows = y.tau, y.taud, y.taudd, y.motor_position, y.motor_velocity, y.motor_acceleration, y.feedforward
@@ -87,7 +87,7 @@ def test_the_loop_blends_as_the_node(tmp_path: Path) -> None:
         # The blend is computed in another order of operations, by some roundings.
         assert np.max(np.abs(np.subtract(found, wanted)) / np.max(np.abs(wanted), axis=0)) < 1e-12
     # The payload matters by far more, and nothing of it is left at the end.
-    bare = SetpointEvaluator(elastic).command(order, motion(50))
+    bare = StreamEvaluator(elastic).command(order, motion(50))
     assert np.max(np.abs(found[50][:2] - bare.efforts[0])) > 0.1
     for (mass, x, inertia, time), reason in REFUSED:
         loop.carry(mass, [x, 0, 0], inertia, time)

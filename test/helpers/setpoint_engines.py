@@ -34,8 +34,8 @@ from eom_dynamics.loop.serialized import LearnedShapes
 from eom_dynamics.loop.setpoint_loop import SetpointLoop
 from eom_dynamics.loop.settings import CHECK_POLICIES, LOSS_POLICIES, Status
 from eom_dynamics.messages.fields import BASE_FIELD, STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
-from eom_dynamics.messages.payload_blend import read_payload
 from eom_dynamics.messages.setpoint_to_command import LIMIT_POLICIES, SetpointEvaluator
+from eom_dynamics.messages.spatial import read_payload
 from eom_dynamics.messages.trajectories import write_spline
 from eom_dynamics.states import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES
 from eom_dynamics.tools.recording_options import CommandOptions

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from own_drives import CIA_402
+from reference.stream_evaluator import StreamEvaluator
 from springs import EVERY_KIND, with_springs
 
 import eom_dynamics as eom
@@ -49,7 +50,7 @@ class Setup:
         self.serialize, self.deserialize = serialize_message, deserialize_message
         self.kinds = {FEEDFORWARD: FeedforwardCommand, MOTOR_SETPOINT: JointState, EFFORT_COMMAND: Float64MultiArray}
         self.robot = eom.load_robot(robot) if isinstance(robot, str) else robot
-        self.reference = SetpointEvaluator(eom.ElasticArm(self.robot))
+        self.reference = StreamEvaluator(eom.ElasticArm(self.robot))
         self.loop = SetpointLoop(SetpointEvaluator(self.reference.arm))
         self.limits("warn")
         self.commands_motors, self.now = True, 0

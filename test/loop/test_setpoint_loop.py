@@ -14,13 +14,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from own_drives import with_drives
+from reference.stream_evaluator import StreamEvaluator
 from springs import EVERY_KIND, with_springs
 
 import eom_dynamics as eom
 from eom_dynamics.actuators import Actuator, Friction
+from eom_dynamics.elastic.motor_programs import DEFLECTION
 from eom_dynamics.exceptions import LimitError, StiffnessError
 from eom_dynamics.loop.robot_table import RobotTable
 from eom_dynamics.loop.setpoint_loop import SetpointLoop
+from eom_dynamics.loop.settings import LONGEST_GAP
 from eom_dynamics.messages.fields import BASE_SHAPE, STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
 from eom_dynamics.messages.setpoint_to_command import LIMIT_POLICIES, SetpointEvaluator
 from eom_dynamics.robot.model import Limits
@@ -64,13 +67,13 @@ class Pair:
     def __init__(self, name: str, policy: str = "warn", lead: float = 0.0, *, moving_base: bool = True) -> None:
         of = table(name, moving_base)
         self.arm, self.policy, self.now = of.arm, policy, 7 * MS
-        self.reference = SetpointEvaluator(of.arm, moving_base=moving_base, lead=lead)
+        self.reference = StreamEvaluator(of.arm, moving_base=moving_base, lead=lead)
         self.reference.clock = lambda: self.now
-        self.loop = SetpointLoop(SetpointEvaluator(of.arm, moving_base=moving_base, lead=lead), of)
-        self.loop.configure(limits=policy)
+        self.loop = SetpointLoop(SetpointEvaluator(of.arm, moving_base=moving_base), of)
+        self.loop.configure(limits=policy, command_lead=lead)
 
     def carry(self, payload: eom.Payload, blend_time: float) -> None:
-        self.reference.payload.change(payload, blend_time)
+        self.reference.blend.change(payload, blend_time)
         self.loop.carry(payload, blend_time)
 
     def say(self, message: Any, stamp: int) -> bool:
@@ -262,6 +265,24 @@ def test_a_random_stream_is_answered_and_refused_as_by_the_reference(
         pair.say(random_message(pair.arm, rng), stamp if rng.random() < 0.9 else 0)
 
 
+def test_deflections_of_dampers_are_those_along_the_motion_and_settled_where_it_begins_anew() -> None:
+    """Steps of any length that is not too long, as of a stream with jitter and losses; then a gap, and no stamp."""
+    pair, rng = Pair("damped", "ignore"), np.random.default_rng(3)
+    ns = np.concatenate([[0], np.cumsum(rng.integers(100_000, 20_000_000, 200))])
+    efforts, found = [], []
+    for stamp in (*(START + ns).tolist(), START + int(ns[-1]) + LONGEST_GAP + 1, 0):
+        t = 1e-9 * (stamp - START)
+        state = [[3.0**k * np.sin(3 * t + k * np.pi / 2)] * 2 for k in range(5)]
+        assert pair.say(message(pair.arm, state), stamp)
+        efforts.append([pair.loop.loop.command[name].copy() for name in EFFORT_NAMES])
+        found.append(pair.loop.loop.setpoint[DEFLECTION].copy())
+    along = pair.arm.deflections_over_time(ns * 1e-9, np.swapaxes(efforts[:-2], 0, 1))
+    settled = [pair.arm.spring_set.settled(x) for x in efforts[-2:]]
+    # Times of the library are floats: their rounding, 4e-16 s, over the time of the filter, 0.03 s.
+    np.testing.assert_allclose(found, [*along, *settled], rtol=0, atol=1e-13 * np.abs(along).max())
+    assert np.abs(along[1:, 0]).min() > 0 and not np.any(along[:, 1])
+
+
 def test_a_payload_passes_to_the_next_one_as_in_the_reference() -> None:
     """But for the rounding of its weights."""
     pair, rng = Pair("dual_arm"), np.random.default_rng(2)
@@ -276,7 +297,7 @@ def test_a_payload_passes_to_the_next_one_as_in_the_reference() -> None:
         pair.loop.answer(setpoint, START + k * MS, pair.now)
         found = np.array([pair.loop.loop.command[name] for name in EFFORT_NAMES])
         np.testing.assert_allclose(found, expected.efforts, rtol=0, atol=1e-12 * np.abs(expected.efforts).max())
-        assert pair.loop.loop.number("blending") == pair.reference.payload.blending
+        assert pair.loop.loop.number("blending") == pair.reference.blend.blending
     with pytest.raises(eom.RobotDescriptionError, match=r"^payload: dual_arm has no frame 'nobody'"):
         pair.loop.carry(eom.Payload(1.0, tool="nobody"), 0.1)
     with pytest.raises(eom.StateError, match=r"^blend_time must be from 0 to 60 s, is 61$"):
@@ -287,10 +308,10 @@ def test_a_payload_passes_to_the_next_one_as_in_the_reference() -> None:
 def test_a_new_loop_of_the_same_arm_has_neither_payload_nor_settings() -> None:
     pair = Pair("planar_pr", "refuse", 1e-3)
     pair.carry(eom.Payload(2.0), 0.0)
-    assert pair.say(message(pair.arm), START) and pair.loop.evaluator.payload.present
+    assert pair.say(message(pair.arm), START) and pair.loop.evaluator.payload.any()
     heavy = pair.loop.loop.command["tau"].copy()
     new = pair.loop.renewed()
-    assert not new.evaluator.payload.present and new.lead == 1e-3 and "limits" not in new.loop.settings
+    assert not new.evaluator.payload.any() and not new.lead and "limits" not in new.loop.settings
     new.answer(message(pair.arm), START, pair.now)
     assert np.any(np.abs(new.loop.command["tau"] - heavy) > 1.0)
 

@@ -15,8 +15,8 @@ from ...exceptions import EomDynamicsError, StateError
 from ...loop.robot_table import RobotTable
 from ...loop.setpoint_loop import SetpointLoop
 from ...messages.fields import write
-from ...messages.payload_blend import read_payload
 from ...messages.setpoint_to_command import SetpointEvaluator, matrices, refusal_reason
+from ...messages.spatial import read_payload
 from ...terminal import printable
 from ..executors import Worker
 from ..interfaces import Payload, srv, stream_qos
@@ -95,9 +95,9 @@ class PayloadTopic:
         payload = loop.evaluator.payload
         if self._waiting:
             values["payload"] = "is compiled for the first time"
-        elif payload.present:
+        elif payload.any():
             tools = [tool.name for tool in loop.arm.robot.tools]
-            masses = zip(tools, payload.masses, strict=True)
+            masses = zip(tools, payload[:, 0], strict=True)
             text = ", ".join(f"{m:.4g} kg at {printable(tool)}" for tool, m in masses)
             values["payload"] = text + ("; changing" if loop.loop.number("blending") else "")
         if self.last_refusal:
@@ -122,7 +122,7 @@ class PayloadTopic:
         if table is self._prepared and not self._waiting:
             loop.carry(payload, message.blend_time)
             return ""
-        loop.evaluator.payload.check(payload, message.blend_time)
+        loop.check(payload, message.blend_time)
         if len(self._waiting) >= _DEPTH:
             raise StateError(f"{_DEPTH} others wait for the compilation of their code")
         self._waiting.append(message)

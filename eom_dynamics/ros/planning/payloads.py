@@ -13,8 +13,8 @@ from ...arrays import Array
 from ...dynamics import Dynamics
 from ...elastic import DriveCommand, ElasticArm, Feedforward
 from ...exceptions import StateError
-from ...messages.payload_blend import read_payload
 from ...messages.setpoint_to_command import refusal_reason
+from ...messages.spatial import read_payload
 from ...robot import Robot
 from ...robot.payload import payload_parameters, payload_shape, with_parameters
 from ...terminal import printable

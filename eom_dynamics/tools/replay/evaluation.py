@@ -33,9 +33,8 @@ from ...messages.fields import (
     WRENCH_FIELDS,
 )
 from ...messages.joint_order import JointOrder, JointOrders
-from ...messages.payload_blend import read_payload
 from ...messages.setpoint_to_command import SetpointEvaluator, is_held, refusal_reason
-from ...messages.spatial import force_is_unset
+from ...messages.spatial import force_is_unset, read_payload
 from ...states import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES
 from ..recording_options import CommandOptions, Sampling
 from .batch import Batch, Refusals
@@ -114,9 +113,9 @@ class Evaluation:
         self.arm, self.refusals, self.violations = arm, Refusals(), ExceededLimits()
         self.figures, self.held = FitFigures(arm.robot.n), 0
         self._options = options or CommandOptions()
-        self._host = SetpointLoop(SetpointEvaluator(arm, lead=lead), RobotTable(arm))
+        self._host = SetpointLoop(SetpointEvaluator(arm), RobotTable(arm))
         self._loop = loop = self._host.loop
-        self._host.configure(limits=self._options.limits, **dict(self._options.parameters))
+        self._host.configure(limits=self._options.limits, command_lead=lead, **dict(self._options.parameters))
         # What is read after each cycle: the command, what is sent for it, and the command beyond limits.
         names = (*EFFORT_NAMES, *MOTOR_NAMES)
         self._vectors = [loop.command[name] for name in names]

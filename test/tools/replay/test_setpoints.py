@@ -30,13 +30,13 @@ from bag_files import (
     wrenches,
     write_bag,
 )
+from reference.stream_evaluator import StreamEvaluator
 from urdf_arms import urdf_arm
 
 from eom_dynamics import ElasticArm, Payload, load_robot
 from eom_dynamics.bags import BagError
 from eom_dynamics.exceptions import LimitError, RobotDescriptionError, StateError, StiffnessError
 from eom_dynamics.messages.fields import COMMAND_FIELDS, WRENCH_FIELDS
-from eom_dynamics.messages.setpoint_to_command import SetpointEvaluator
 from eom_dynamics.tools.recording_options import CommandOptions, node_parameter
 from eom_dynamics.tools.replay.batch import Refusals
 from eom_dynamics.tools.replay.job import Job
@@ -67,7 +67,7 @@ def test_commands_are_those_of_the_node_at_the_recorded_stamps(tmp_path: Path, s
     report, found = replayed(tmp_path, messages, storage=storage, format=kind)
     assert set(found) == {"/arm/feedforward", "/arm/motor_setpoint", "/arm/effort_command"}
     assert report.commands == len(messages) and report.refusals.total == 0 and report.topic == "/arm/setpoint"
-    solver = SetpointEvaluator(ElasticArm(ROBOT))
+    solver = StreamEvaluator(ElasticArm(ROBOT))
     for k, (time, message) in enumerate(messages):
         expected = solver.evaluate(message).fields()
         (t, command), (t2, motor), (t3, effort) = (
@@ -102,16 +102,16 @@ def test_recorded_payloads_change_the_commands_as_in_the_node(tmp_path: Path) ->
     }
     report = replay_bag(Job(write_bag(tmp_path / "in", topics), tmp_path / "out", "planar_2r"))
     assert "payload: mass must not be negative, is -1 kg" in report.refusals.reasons
-    solver = SetpointEvaluator(ElasticArm(ROBOT))
+    solver = StreamEvaluator(ElasticArm(ROBOT))
     for k, (_, found) in enumerate(read_bag(tmp_path / "out")["/arm/feedforward"]):
         if k in changes and changes[k][0] >= 0:
-            solver.payload.change(Payload(changes[k][0], [0.1, 0, 0]), changes[k][1])
+            solver.blend.change(Payload(changes[k][0], [0.1, 0, 0]), changes[k][1])
         solver.clock = lambda k=k: k * STEP
         command = solver.evaluate(messages[k][1], stamp=START + k * STEP - 7)
         solver.commit()
         for name, values in command.fields().items():
             np.testing.assert_allclose(getattr(found, name), values, err_msg=name, **CLOSE)
-    assert not solver.payload.present
+    assert not solver.blend.present
     (shown,) = read_records(tmp_path / "in", ROBOT)
     efforts = [found.effort for _, found in read_bag(tmp_path / "out")["/arm/feedforward"]]
     assert shown.command is not None
@@ -158,7 +158,7 @@ def test_refused_setpoints_are_counted_by_the_errors_of_the_node(tmp_path: Path)
     report, found = replayed(tmp_path, messages)
     assert report.commands == len(found["/arm/feedforward"]) == len(messages) - 8
     assert report.refusals.total == 8
-    solver = SetpointEvaluator(ElasticArm(ROBOT))
+    solver = StreamEvaluator(ElasticArm(ROBOT))
     for k in (10, 20, 30, 40, 50, 51):
         with pytest.raises(StateError) as caught:
             solver.evaluate(messages[k][1])
@@ -201,7 +201,7 @@ def test_commands_for_every_kind_of_spring_are_those_of_the_node(tmp_path: Path,
     messages[100][1].stiffness[0] = -5.0
     messages[101][1].snap[0] = np.nan
     report, found = replayed(tmp_path, messages, robot=file, options=CommandOptions(limits=limits))
-    solver = SetpointEvaluator(ElasticArm(load_robot(file)))
+    solver = StreamEvaluator(ElasticArm(load_robot(file)))
     commands = iter(found["/arm/feedforward"])
     refused = exceeding = 0
     for _, message in messages:
@@ -235,7 +235,7 @@ def test_setpoints_beyond_limits_are_refused_on_request(tmp_path: Path, kind: st
     states[0, :, 0] = np.linspace(-np.pi / 2, 0.0, len(states[0]))  # from hanging to stretched out
     messages = setpoints(NAMES, states)
     report, found = replayed(tmp_path, messages, robot=file, options=CommandOptions(limits="refuse"))
-    solver, good, errors = SetpointEvaluator(ElasticArm(load_robot(file))), [], []
+    solver, good, errors = StreamEvaluator(ElasticArm(load_robot(file))), [], []
     for time, message in messages:
         try:
             solver.evaluate(message, stamp=time, limit_policy="refuse")
@@ -381,7 +381,7 @@ def test_lead_is_that_of_the_recorded_commands(tmp_path: Path) -> None:
     named, found = replayed(tmp_path, messages, options=CommandOptions(command_lead=lead))
     commands = [command for _, command in found["/arm/feedforward"]]
     assert named.command_lead == lead and {command.command_lead for command in commands} == {lead}
-    solver = SetpointEvaluator(ElasticArm(ROBOT), lead=lead)
+    solver = StreamEvaluator(ElasticArm(ROBOT), lead=lead)
     for (_, message), command in zip(messages, commands, strict=True):
         expected = solver.evaluate(message, stamp=1).fields()
         np.testing.assert_allclose(command.motor_effort, expected["motor_effort"], **CLOSE)

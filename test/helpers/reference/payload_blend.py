@@ -13,26 +13,19 @@ by Y (P_next - P_before) / f' after each change. Motor efforts depend on taudd: 
 continuously differentiable.
 """
 
-from __future__ import annotations
-
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from ..arrays import Array
-from ..exceptions import StateError
-from ..robot import Payload, Robot
-from ..robot.payload import payload_shape
-from ..trajectory.rest_to_rest import falling
-
-# Longest time of a change, s.
-LONGEST_BLEND = 60.0
+from eom_dynamics.arrays import Array
+from eom_dynamics.exceptions import StateError
+from eom_dynamics.loop.settings import LONGEST_BLEND, LONGEST_RESPONSE_STEP
+from eom_dynamics.robot import Payload, Robot
+from eom_dynamics.robot.payload import payload_shape
+from eom_dynamics.trajectory.rest_to_rest import falling
 
 # Changes that may be under way at a time; of those that wait for a setpoint, the last ones are one.
 MOST_CHANGES = 8
-
-# Longest time by which a change may be ahead of the clock, s: times of arrival vary. One command lets no more pass.
-LARGEST_LEAD = 0.02
 
 # Stamps further back than this, ns, mean that the clock was set back.
 _CLOCK_JUMP = 1_000_000_000
@@ -59,9 +52,9 @@ class PayloadBlend:
     """Payload at the tools of a robot along a stream, with smooth changes.
 
     Time is that between the stamps of setpoints, or of the clock where they have none; it never goes back. It passes
-    with commands that are sent, see :meth:`commit`, with each by LARGEST_LEAD at most: after a gap of the stream, and
-    below 50 Hz, a change takes longer and makes no step. In no change is it ahead of the clock by more than that: with
-    two publishers whose stamps differ it would run away.
+    with commands that are sent, see :meth:`commit`, with each by LONGEST_RESPONSE_STEP at most: after a gap of the
+    stream, and below 50 Hz, a change takes longer and makes no step. In no change is it ahead of the clock by more than
+    that: with two publishers whose stamps differ it would run away.
     """
 
     def __init__(self, robot: Robot) -> None:
@@ -78,11 +71,6 @@ class PayloadBlend:
     def present(self) -> bool:
         """Whether any tool carries a payload, or a change is under way."""
         return self.blending or bool(np.any(self._target))
-
-    @property
-    def masses(self) -> list[float]:
-        """Masses at the tools after all changes, kg."""
-        return self._target[:, 0].tolist()
 
     @property
     def target(self) -> list[Array]:
@@ -159,14 +147,6 @@ class PayloadBlend:
         begun = [c for c in changes if c.start is not None]
         if not begun:
             return elapsed
-        lead = round(LARGEST_LEAD * 1e9)
-        passed = min(max(stamp - before if stamp and before else clock - then, 0), lead)
-        most = min((c.start or 0) + max(clock - c.begun, 0) for c in begun) + lead
+        passed = min(max(stamp - before if stamp and before else clock - then, 0), LONGEST_RESPONSE_STEP)
+        most = min((c.start or 0) + max(clock - c.begun, 0) for c in begun) + LONGEST_RESPONSE_STEP
         return max(min(elapsed + passed, most), elapsed)
-
-
-def read_payload(message: Any) -> Payload:
-    """The payload of a message; RobotDescriptionError where no rigid body has this mass and inertia."""
-    body = message.inertia
-    inertia = (body.ixx, body.ixy, body.ixz, body.iyy, body.iyz, body.izz)
-    return Payload(body.m, (body.com.x, body.com.y, body.com.z), inertia, message.tool)
