@@ -142,13 +142,15 @@ class ShapeCall:
         rows = [row(loop.command, name, joints) for name in EFFORT_NAMES]
         rows += [row(loop.command, name, motors) for name in MOTOR_NAMES]
         command = feedforward_layout(shape.frame_id, order.names, order.motor_names, lead)
-        setpoint = motor_setpoint_layout(shape.frame_id, order.motor_names)
+        setpoint = MessageLayout().header(shape.frame_id).strings(order.motor_names)  # of a JointState
+        for name in DRIVE_NAMES:
+            setpoint.doubles(len(loop.sent[name]))
         # In the robot's order.
         sent = row(loop.sent, DRIVE_NAMES[2] if commands_motors else SENT_NAMES[0], None)
         return (
             _output(command, rows),
             _output(setpoint, [row(loop.sent, name, motors) for name in DRIVE_NAMES]),
-            _output(effort_command_layout(sent[1]), [sent]),
+            _output(MessageLayout().length(0).length(0).doubles(sent[1]), [sent]),  # a Float64MultiArray
         )
 
 
@@ -187,19 +189,6 @@ def feedforward_layout(
     for _ in MOTOR_FIELDS:
         layout.doubles(len(motor_names))
     return layout
-
-
-def motor_setpoint_layout(frame_id: str, motor_names: Sequence[str]) -> MessageLayout:
-    """Layout of a ``JointState`` with position, velocity and effort."""
-    layout = MessageLayout().header(frame_id).strings(motor_names)
-    for _ in range(3):
-        layout.doubles(len(motor_names))
-    return layout
-
-
-def effort_command_layout(count: int) -> MessageLayout:
-    """Layout of a ``Float64MultiArray`` without dimensions."""
-    return MessageLayout().length(0).length(0).doubles(count)
 
 
 def _output(layout: MessageLayout, rows: Sequence[tuple[int, int, Any]]) -> tuple[Any, ...]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..arrays import Array
 from ..codegen.floating_programs import IMU_NAMES
-from ..elastic import ElasticArm, Feedforward, LimitCheck, LimitViolation
+from ..elastic import Feedforward, LimitCheck, LimitViolation
 from ..elastic.limit_violations import summary
 from ..elastic.motor_programs import MOTOR_NAMES, STIFFNESS_NAMES
 from ..exceptions import DoubtfulSetpointError, EomDynamicsError, StateError, TrajectoryError
@@ -223,7 +223,9 @@ class SetpointLoop:
         if why.name == "far_beyond_limits":
             return _error_of(lambda: self._limits.refuse_far(loop.given["q"]))
         if why.name == "far_from_hold":
-            return self._far_from_hold()
+            error = self.far_from(loop.setpoint["q"], loop.settings["resume_distance"])
+            assert error is not None
+            return error
         if why.name == "released":
             return StateError("efforts are ramped down since setpoints were lost: deactivate and activate the node")
         if why.name == "busy":
@@ -244,20 +246,18 @@ class SetpointLoop:
         state, policy = rows(given, STATE_NAMES), self.loop.settings.get("limits", "warn")
         self.evaluator.command(self.order, state, wrench, stiffness, base, limit_policy=policy, lead=self.lead)
 
-    def _far_from_hold(self) -> StateError:
+    def far_from(self, held: Array, most: float) -> StateError | None:
+        """The error of the given setpoint if a joint is further than ``most`` from where it is held (n,), or None."""
         with np.errstate(over="ignore"):
-            away = np.abs(self.loop.given["q"] - self.loop.setpoint["q"])
-        return far_from_hold(self.arm, away, self.loop.settings["resume_distance"])
-
-
-def far_from_hold(arm: ElasticArm, away: Array, most: float) -> StateError:
-    """The error of a setpoint at distances (n,) from where the arm is held, of which one is more than ``most``."""
-    joint = int(np.argmax(away))
-    held = arm.robot.independent_joints[joint]
-    return StateError(
-        f"{held.name} is {away[joint]:.3g} {unit('position', held.type)} from where it is held since setpoints were "
-        f"lost, more than {most:g} (parameter resume_distance)"
-    )
+            away = np.abs(self.loop.given["q"] - held)
+        joint = int(np.argmax(away))
+        if away[joint] <= most:
+            return None
+        name, kind = self.arm.robot.joint_names[joint], self.arm.robot.independent_joints[joint].type
+        return StateError(
+            f"{name} is {away[joint]:.3g} {unit('position', kind)} from where it is held since setpoints were lost, "
+            f"more than {most:g} (parameter resume_distance)"
+        )
 
 
 def _error_of(call: Callable[[], object]) -> EomDynamicsError:

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any, cast
 
-import numpy as np
 from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.qos import QoSProfile
 from rclpy.subscription import Subscription
@@ -15,7 +14,7 @@ from rclpy.subscription import Subscription
 from ...elastic import LimitViolation
 from ...exceptions import StateError
 from ...loop.control_loop import Refusal
-from ...loop.setpoint_loop import SetpointLoop, far_from_hold
+from ...loop.setpoint_loop import SetpointLoop
 from ...loop.settings import Status
 from ..diagnostics import Level, StatusReport
 from ..executors import steady_timer
@@ -228,11 +227,9 @@ class Supervision:
             return
         self.require_efforts()
         if before.arm.robot.joint_names == loop.arm.robot.joint_names:
-            most = before.loop.settings["resume_distance"]
-            with np.errstate(over="ignore"):
-                away = np.abs(loop.loop.given["q"] - before.loop.setpoint["q"])
-            if np.any(away > most):
-                raise far_from_hold(loop.arm, away, most)
+            error = loop.far_from(before.loop.setpoint["q"], before.loop.settings["resume_distance"])
+            if error:
+                raise error
 
     def answered(self, loop: SetpointLoop) -> None:
         """Record a setpoint, or a sample of a trajectory, whose command has been sent."""
@@ -309,13 +306,9 @@ class Supervision:
                 "that was killed up to 20 s later; set setpoint_timeout, such as 0.02"
             )
 
-    @property
-    def _follows_trajectory(self) -> bool:
-        """Whether setpoints come from a trajectory, and not from publishers; no longer, or not yet, is not."""
-        return self._last_was_of_trajectory and self._playing()
-
     def _miss(self, cause: str) -> None:
-        if not self._follows_trajectory:
+        """Respond to a late or absent publisher, unless setpoints come from a trajectory."""
+        if not (self._last_was_of_trajectory and self._playing()):
             self._lose(cause)
 
     def _observe(self) -> None:

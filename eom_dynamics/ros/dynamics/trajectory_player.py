@@ -64,7 +64,6 @@ class TrajectoryPlayer:
             returns whether it was not refused.
 
     Attributes:
-        playing, waiting: whether a trajectory is being played, and whether one waits for its start.
         lead: time by which commands are ahead of the motion, s.
         skipped: number of commands skipped since startup because their time had passed.
         on_end: called when a trajectory ends, with whether it has reached its end, and if not, the reason.
@@ -75,11 +74,7 @@ class TrajectoryPlayer:
         self._node, self._clock, self._publish = node, clock, publish
         self._period = round(_SECOND / node.get_parameter("stream_rate").value)
         self._host: SetpointLoop | None = None
-        self.playing = self.waiting = False
-        # What is played, what waits in the loop, and what is to wait there after that.
-        self._played: _Planned | None = None
-        self._next: _Planned | None = None
-        self._later: list[_Planned] = []
+        self._forget()
         # First command of the motion, and the last one, as a number of periods since then; its last time, ns.
         self._origin = self._ends = 0
         self._last = -1
@@ -98,12 +93,26 @@ class TrajectoryPlayer:
         self._timer = node.create_timer(self._period / _SECOND, self._tick, autostart=False)
         self._watch_timer = steady_timer(node, _WATCH_PERIOD, self._observe, autostart=False)
 
+    @property
+    def playing(self) -> bool:
+        """Whether a trajectory is being played."""
+        return self._played is not None
+
+    @property
+    def waiting(self) -> bool:
+        """Whether a trajectory waits for its start."""
+        return self._next is not None
+
     def take(self, host: SetpointLoop) -> None:
         """Play by a loop from now on."""
         self._host = host
-        self.playing = self.waiting = False
-        self._played = self._next = None
-        self._later = []
+        self._forget()
+
+    def _forget(self) -> None:
+        # What is played, what waits in the loop, and what is to wait there after that.
+        self._played: _Planned | None = None
+        self._next: _Planned | None = None
+        self._later: list[_Planned] = []
 
     def play(self, motion: Spline, stamp: int, frame_id: str, judge: Judge) -> None:
         """Play a motion, or have it wait for its start while setpoints, or another motion, are followed.
@@ -125,7 +134,9 @@ class TrajectoryPlayer:
             raise TrajectoryError("there is no time on /clock yet")
         if self.playing or self.waiting:
             self._follow_clock(now)
-        self._start_waiting(self._loop_time(now))
+        if not (self.playing or self.waiting):  # from now on, the clock and that of the loop run alike
+            self._ahead = now - self._clock.now()
+        self._start_waiting(now - self._ahead)
         present = now - self._ahead
         late = (now - (stamp or now)) / _SECOND - motion.end
         if late > 0:
@@ -155,7 +166,7 @@ class TrajectoryPlayer:
 
     def _start_waiting(self, now: int) -> None:
         """Begin to play what waits if its time has come, at a time of the loop, ns; report if it is refused."""
-        if not self.waiting or self._next is None:
+        if self._next is None:
             return
         try:
             if not self.playing:
@@ -164,7 +175,7 @@ class TrajectoryPlayer:
         except Exception as error:
             reason = f"refused at its start: {printable(refusal_reason(error))}"
             self._node.get_logger().warning(f"trajectory {reason}")
-            self.waiting, self._next, self._later = False, None, []
+            self._next, self._later = None, []
             if self.playing:  # until its end, but nothing of what was accepted last will be
                 self.on_end(False, reason)
             else:
@@ -183,12 +194,6 @@ class TrajectoryPlayer:
         self._host.loop.halt()
         self._host.loop.send_trajectory(self._next.motion, self._next.origin)
         return now + late
-
-    def _loop_time(self, now: int) -> int:
-        """Time of the loop, ns, at a time of the clock: both run alike while a trajectory is played or waits."""
-        if not (self.playing or self.waiting):
-            self._ahead = now - self._clock.now()
-        return now - self._ahead
 
     def _follow_plan(self, planned: _Planned, present: int, now: int) -> None:
         """Play what the loop plans now, if it does, or have it wait; times of loop and clock, ns; errors as of play."""
@@ -214,7 +219,7 @@ class TrajectoryPlayer:
         loop.play()
         planned = planned._replace(end=max(planned.motion.end, end))
         if loop.number("waiting"):
-            self.waiting, self._next = True, planned
+            self._next = planned
         else:
             self._begin(planned, present, now)
 
@@ -222,7 +227,6 @@ class TrajectoryPlayer:
         """Record that a trajectory is played from now on; times of loop and clock, ns."""
         if self._played is None:
             self._origin, self._last = now, -1
-        self.playing, self.waiting = True, False
         self._played, self._next, self._due = planned, None, None
         # The first time at which the loop has reached it.
         last = math.ceil(planned.end * _SECOND)
@@ -266,9 +270,7 @@ class TrajectoryPlayer:
         self._watch_timer.cancel()
         if self._host is not None and (self.playing or self.waiting) and not finished:
             self._host.loop.halt()
-        self.playing = self.waiting = False
-        self._played = self._next = None
-        self._later = []
+        self._forget()
         self.on_end(finished, reason)
 
     # --- Playback -----------------------------------------------------------------------
@@ -281,7 +283,7 @@ class TrajectoryPlayer:
         if not self._follow_clock(now):
             return
         self._start_waiting(now - self._ahead)
-        if not self.playing or self._played is None:
+        if self._played is None:
             return
         number = (now - self._origin) // self._period
         if number <= self._last:
