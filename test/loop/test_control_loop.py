@@ -201,10 +201,10 @@ def test_a_robot_beyond_the_largest_size_is_refused_with_the_sizes() -> None:
         RobotTable(eom.ElasticArm(with_tools(17)))
 
 
-# --- Trajectories and payloads ----------------------------------------------------------
+# --- Trajectories -----------------------------------------------------------------------
 
 
-def test_what_cannot_be_sent_or_carried_is_refused(table: RobotTable) -> None:
+def test_what_cannot_be_sent_is_refused(table: RobotTable) -> None:
     loop = ControlLoop(table)
     moving(loop)
     short = through([0.0, 1.0], [[0.1, 0.1], [0.2, 0.3]])
@@ -216,13 +216,6 @@ def test_what_cannot_be_sent_or_carried_is_refused(table: RobotTable) -> None:
     empty.derivatives = lambda t, order=4: tuple(empty.states)  # type: ignore[method-assign]
     with pytest.raises(StateError, match=r"^has no knots$"):
         loop.send_trajectory(empty, MS)
-    for _ in range(8):
-        loop.carry(eom.Payload(1.0), 1.0)
-    moving(loop)
-    with pytest.raises(StateError, match=r"^too many changes of the payload are under way$"):
-        loop.carry(eom.Payload(1.0), 1.0)
-    with pytest.raises(StateError, match=r"^blend_time must be 0 to 60 s$"):
-        loop.carry(eom.Payload(1.0), -1.0)
 
 
 # --- Compilers --------------------------------------------------------------------------

@@ -28,7 +28,7 @@ from eom_dynamics.loop.serialized import (
     setpoint_layout,
 )
 from eom_dynamics.loop.setpoint_loop import SetpointLoop
-from eom_dynamics.messages.fields import BASE_FIELD, STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS, doubles
+from eom_dynamics.messages.fields import STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS, doubles
 from eom_dynamics.messages.setpoint_to_command import LIMIT_POLICIES, SetpointEvaluator
 from eom_dynamics.messages.spatial import wrench_messages
 from eom_dynamics.states import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES
@@ -243,77 +243,39 @@ def test_two_shapes_of_messages_in_turns():
         setup.assert_equal(calls.get(k % 2) or calls.setdefault(k % 2, setup.call()))
 
 
-class Learned(LearnedShapes):
-    """Shapes whose calls take the messages of one frame only; ``created`` counts these calls."""
+def test_shapes_are_learned_from_two_messages_in_a_row_and_the_latest_four_are_kept():
+    setup, shapes = Setup("planar_2r"), LearnedShapes()
 
-    def __init__(self):
-        super().__init__()
-        self.created = 0
+    def heard(frame):
+        setup.setpoint.header.frame_id = frame
+        return setup.serialize(setup.draw())
 
-    def call_for(self, message, shape):
-        self.created += 1
-        return SimpleNamespace(shape=shape, call=_Call(message))
-
-    def learn_frames(self, frames, stiffness=()):
-        empty = dict.fromkeys((*WRENCH_FIELDS, *STIFFNESS_FIELDS, BASE_FIELD), ())
+    def learn(frames, call_for=setup.loop.call_for):
         for frame in frames:
-            setpoint = SimpleNamespace(header=SimpleNamespace(frame_id=frame), joint_names=["a", "b"], **empty)
-            setpoint.stiffness = stiffness
-            self.learn(setpoint, frame.encode(), partial(self.call_for, frame.encode()))
+            message = heard(frame)
+            shapes.learn(setup.setpoint, message, partial(call_for, setup.setpoint, message, commands_motors=True))
 
-    def takes(self, frame):
+    def takes(frame):
         """Whether a call takes a message of a frame, which is the latest one then."""
-        answer = self.answer(frame.encode(), 5, 1)
-        assert answer is None or answer == (self.calls[0], frame.encode())
+        answer = shapes.answer(heard(frame), setup.now, EFFORT_COMMAND)
+        assert answer is None or (answer[0] is shapes.calls[0] and answer[0].call.first == EFFORT_COMMAND)
         return answer is not None
 
-
-class _Call:
-    first = 0
-
-    def __init__(self, message):
-        self._message = message
-
-    def __call__(self, message, now):
-        assert (now, self.first) == (5, 1)
-        return message if message == self._message else None
-
-
-@pytest.fixture
-def shapes():
-    return Learned()
-
-
-def test_a_shape_is_learned_from_two_messages_in_a_row(shapes):
-    shapes.learn_frames("xyx")
-    assert not shapes.calls
-    shapes.learn_frames("xxx")
-    assert shapes.calls[0].shape[0] == "x" and shapes.created == 1
-    shapes.learn_frames("xx", stiffness=(1.0, 1.0))
-    assert shapes.calls[0].shape[3] == (2, 0, 0) and shapes.created == 2
-
-
-def test_the_call_that_takes_a_message_is_the_latest_of_four(shapes):
-    shapes.learn_frames("aabbccdd")
-    assert shapes.takes("a") and shapes.calls[0].shape[0] == "a"
-    assert not shapes.takes("z") and shapes.calls[0].shape[0] == "a"
-    shapes.learn_frames("ee")  # in the place of b, the longest unused
-    assert not shapes.takes("b")
-    assert all(map(shapes.takes, "acde"))
-    shapes.forget()
-    assert not shapes.calls and not shapes.takes("a")
-    shapes.learn_frames("e")
-    assert not shapes.calls
-
-
-@pytest.mark.parametrize("error", [eom.KernelError("no plain CDR"), UnicodeEncodeError("utf-8", "x", 0, 1, "no text")])
-def test_a_shape_without_a_call_is_left_to_be_read_field_by_field(shapes, monkeypatch, error):
-    def fail(*_):
+    def fail(error, *_, **__):
         raise error
 
-    monkeypatch.setattr(shapes, "call_for", fail)
-    shapes.learn_frames("aaa")
-    assert not shapes.takes("a")
+    for error in (eom.KernelError("no plain CDR"), UnicodeEncodeError("utf-8", "x", 0, 1, "no text")):
+        learn("xx", partial(fail, error))
+    learn("yxyx")
+    assert not shapes.calls
+    learn("xaabbccdd")
+    assert [call.shape.frame_id for call in shapes.calls] == list("dcba")
+    assert takes("a") and not takes("z") and shapes.calls[0].shape.frame_id == "a"
+    learn("eea")  # in the place of b, the longest unused; a is known
+    assert not takes("b") and all(map(takes, "acde")) and len(shapes.calls) == 4
+    shapes.forget()
+    learn("e")
+    assert not shapes.calls and not takes("e")
 
 
 def replaced(entries, k, **places):

@@ -311,22 +311,3 @@ def test_the_other_policies_command_nothing(policy: str) -> None:
     assert stream.say(0.5 * np.eye(5, 2)) == refused
     stream.loop.restart()
     assert stream.say(0.5 * np.eye(5, 2)) == 0 and stream.loop.status is Status.FRESH
-
-
-@pytest.mark.parametrize("policy", ["hold", "ramp"])
-def test_returning_setpoints_are_followed_from_near_the_commanded_position_alone(policy: str) -> None:
-    stream = Stream("sea_planar_2r", on_setpoint_loss=policy, stop_duration=0.2, ramp_duration=0.4)
-    stream.say(SETPOINT)
-    stream.loop.lose()
-    state = np.zeros((5, 2))
-    for away, refusal in (([0.0, 0.11], "far_from_hold"), ([0.09, -0.09], "")):
-        held = stream.rest_of_it()[-1][1][0]
-        state[0] = held + away
-        if policy == "ramp":
-            refusal = "released"
-        assert stream.say(state) == (Refusal[refusal] if refusal else 0)
-        assert stream.loop.status is (Status.HELD if refusal else Status.FRESH)
-    assert bool(stream.number("lost")) == (policy == "ramp")
-    if policy == "hold":
-        state[0] += 0.5
-        assert stream.say(state) == 0
