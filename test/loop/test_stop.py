@@ -11,7 +11,7 @@ import pytest
 import sympy
 from hypothesis import example, given
 from hypothesis import strategies as st
-from reference.stop_polynomial import StopPolynomial
+from reference.stop import rest_after, to_rest
 
 import eom_dynamics as eom
 from eom_dynamics.elastic import BaseMotion
@@ -86,12 +86,12 @@ def test_a_stop_continues_the_command_and_ends_at_rest(data: st.DataObject, name
     _, qd, qdd, qddd, qdddd = np.abs(state)
     noise = T**3 * qddd / 84 + T**4 * qdddd / 1680 > T * qd / 2 + 3 * T**2 * qdd / 28
     begin = np.where((np.arange(5) > 2)[:, None] & noise, 0.0, state)
-    polynomial = StopPolynomial(begin, T)
+    polynomial = to_rest(begin, T)
     found = stream.rest_of_it(int(np.ceil(T * 1e9 / max(round(T / 0.02) + 1, 10))))
     for time, x in found[:: max(len(found) // 20, 1)]:
-        expected = polynomial.derivatives(min(time, T))
+        expected = polynomial(time)
         np.testing.assert_allclose(x, expected, rtol=1e-9, atol=1e-9 * (1 + np.abs(begin).max()) / min(T, 1.0) ** 4)
-    np.testing.assert_allclose(found[-1][1][0], polynomial.end, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(found[-1][1][0], rest_after(begin, T), rtol=1e-12, atol=1e-12)
     if not noise.any():  # the same efforts, but for rounding of the state
         evaluator = SetpointEvaluator(arm)
         again = evaluator.command(evaluator.own_order, found[0][1]).efforts
@@ -101,14 +101,29 @@ def test_a_stop_continues_the_command_and_ends_at_rest(data: st.DataObject, name
     assert ratio == pytest.approx(round(ratio), abs=1e-6) and -SHORTER_STOPS <= round(ratio) <= LONGER_STOPS
 
 
+def test_from_a_velocity_alone_it_slows_down_monotonically_with_the_documented_peaks() -> None:
+    """From other states it ends where the documented fractions say."""
+    v, T = 2.0, 0.4
+    stream = Stream("planar_2r", stop_duration=T)
+    stream.say(v * np.eye(5)[1][:, None] * np.ones(2))
+    stream.loop.stop()
+    q, qd, qdd, qddd, qdddd = np.array([x[:, 0] for _, x in stream.rest_of_it(MS // 10)]).T
+    # Also where it is almost at rest: there, drives see the sign of the smallest velocity.
+    assert np.all(np.diff(qd) <= 0.0) and q[-1] == pytest.approx(0.5 * T * v)
+    for rate, factor, k in ((qdd, 35 / 16, 1), (qddd, 7.513, 2), (qdddd, 52.5, 3)):
+        assert np.max(np.abs(rate)) == pytest.approx(factor * v / T**k, rel=1e-4)
+    weights = np.array([1, 1 / 2, 3 / 28, 1 / 84, 1 / 1680]) * 0.7 ** np.arange(5)
+    np.testing.assert_allclose(rest_after(SETPOINT, 0.7), weights @ SETPOINT, rtol=1e-14)
+
+
 class Motion:
     """A stop as a trajectory."""
 
     def __init__(self, state: np.ndarray, T: float) -> None:
-        self._stop, self.start, self.end, self.n = StopPolynomial(state, T), 0.0, T, state.shape[1]
+        self._stop, self.start, self.end, self.n = to_rest(state, T), 0.0, T, state.shape[1]
 
     def derivatives(self, t: Any, order: int = 4) -> tuple[np.ndarray, ...]:
-        return tuple(self._stop.derivatives(t)[: order + 1])
+        return tuple(self._stop(t)[: order + 1])
 
 
 @given(at=st.floats(0.05, 0.95), wanted=st.sampled_from((0.05, 0.3, 1.0)))
@@ -197,10 +212,10 @@ def test_a_stall_or_a_jump_of_the_clock_during_a_stop_is_no_step() -> None:
     stream.loop.lose()
     stream.wait(0)
     stream.wait(MS)
-    polynomial = StopPolynomial(SETPOINT, stream.number("stop_end"))
+    polynomial = to_rest(SETPOINT, stream.number("stop_end"))
     for jump, passed in ((5_000_000 * MS, 0.021), (-5_000_001 * MS, 0.021), (MS, 0.022)):
         stream.wait(jump)
-        np.testing.assert_allclose(stream.loop.setpoint["q"], polynomial.derivatives(passed)[0], rtol=1e-12)
+        np.testing.assert_allclose(stream.loop.setpoint["q"], polynomial(passed)[0], rtol=1e-12)
 
 
 # --- Ramps ------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import pytest
 from chains import packaged_parameters
 from node_client import refusals_at_start
 from paths import CONFIG
-from reference.stop_polynomial import StopPolynomial
+from reference.stop import rest_after
 
 import eom_dynamics as eom
 from eom_dynamics.messages.fields import COMMAND_FIELDS, WRENCH_FIELDS
@@ -215,7 +215,7 @@ ARM = eom.ElasticArm(eom.load_robot("panda"))
 MOVING = np.zeros((5, 7))
 MOVING[0] = 0.0, 0.0, 0.0, -1.5, 0.0, 1.5, 0.0
 MOVING[1], MOVING[2] = 0.3, 0.5
-END, NO_EFFORT = StopPolynomial(MOVING, 0.3).end, np.zeros(7)
+END, NO_EFFORT = rest_after(MOVING, 0.3), np.zeros(7)
 AT_REST = ARM.feedforward(END, *np.zeros((4, 7)))
 
 

@@ -8,7 +8,7 @@ from time import time as time_of_day
 import numpy as np
 import pytest
 from paths import CONFIG, ROOT
-from reference.stop_polynomial import StopPolynomial
+from reference.stop import rest_after
 from tool_messages import spline_message
 from urdf_arms import urdf_arm
 
@@ -130,7 +130,7 @@ def test_hold_brings_the_arm_to_rest_without_a_step(node, configure):
         first, second = (np.array(getattr(message, name)) for message in commands[:2])
         np.testing.assert_allclose(second, first, rtol=1e-9, atol=1e-9 * np.max(np.abs(first)))
     # By its own route: the polynomial of the duration asked for, which meets all limits.
-    end = StopPolynomial(STATE, 0.5).end
+    end = rest_after(STATE, 0.5)
     at_rest = ARM.feedforward(end, *np.zeros((4, 7)))
     for message in commands[held:]:
         # That of the first joint is the rounding of those of the others, 27 N m.
@@ -189,7 +189,7 @@ def test_ramp_fades_all_efforts_to_zero_and_waits_for_activation(node, configure
     node.publish(STATE)
     reason = "efforts are ramped down since setpoints were lost: deactivate and activate the node"
     node.wait(lambda: reason in node.process.log, "a refusal")
-    accepted, at_rest = node.process.log.count("trajectory accepted"), StopPolynomial(STATE, 0.1).end
+    accepted, at_rest = node.process.log.count("trajectory accepted"), rest_after(STATE, 0.1)
     message = spline_message(rest_to_rest(at_rest, at_rest + 0.1, 1.5), ARM.robot.joint_names)
     node.publisher(SplineTrajectory, "spline_trajectory").publish(message)
     node.wait(lambda: f"trajectory refused: {reason}" in node.process.log, "the refusal of a trajectory")
@@ -328,7 +328,7 @@ def test_a_new_robot_does_not_end_a_stop(start, describe, policy, replaced, join
     describe(after)
     node.wait_for_diagnostics(lambda *s: s[2]["robot"] == "after", "the next robot")
     assert since(node)[-1].status in (STOPPING, RAMPING)
-    end, goal = StopPolynomial(moving, 4.0).end, np.ones(len(joints))
+    end, goal = rest_after(moving, 4.0), np.ones(len(joints))
     if same or policy == "ramp":
         for delay in (0.0, 60.0):
             refusals = node.process.log.count(f"trajectory refused: {replaced}")
