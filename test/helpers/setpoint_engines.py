@@ -7,8 +7,8 @@ Where a cycle sends nothing, its row is that before; status -1 is that of a stre
 """
 
 import shutil
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -154,6 +154,21 @@ def row_of(scene: Scene, feedforward: Any, motor_setpoint: Any, effort_command: 
 
 
 # --- The node -------------------------------------------------------------------------------
+
+
+@contextmanager
+def unspun_node(space: str, **parameters: str) -> Iterator[Any]:
+    """A node in a namespace whose executor does not spin, active if it has a robot."""
+    from eom_dynamics.ros.dynamics_node import DynamicsNode
+    from eom_dynamics.ros.executors import end_workers
+
+    options = [word for name, value in parameters.items() for word in ("-p", f"{name}:={value}")]
+    stop: Any = SimpleNamespace(came=False, interrupting=nullcontext)
+    node = DynamicsNode(stop, cli_args=["--ros-args", "-r", f"__ns:={space}", *options])
+    node.start_up()
+    yield node
+    end_workers(node, 2.0)
+    node.destroy_node()
 
 
 class NodeEngine:

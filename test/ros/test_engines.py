@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -42,6 +40,7 @@ from setpoint_engines import (
     referred,
     replayed,
     time_of,
+    unspun_node,
 )
 from setpoint_engines import STOPS as STOPPED
 
@@ -525,18 +524,9 @@ SCENES = {
 
 @pytest.fixture(scope="module")
 def node(ros: Any) -> Iterator[NodeEngine]:
-    from eom_dynamics.ros.dynamics_node import DynamicsNode
-    from eom_dynamics.ros.executors import end_workers
-
     given = {"robot_file": "planar_2r", "hold_last_command": "always", "use_sim_time": "true", "moving_base": "true"}
-    given |= {"stop_duration": str(STOP)}
-    options = [word for name, value in given.items() for word in ("-p", f"{name}:={value}")]
-    stop = SimpleNamespace(came=False, interrupting=nullcontext)
-    started = DynamicsNode(stop, cli_args=["--ros-args", "-r", "__ns:=/engines", *options])
-    started.start_up()
-    yield NodeEngine(started)
-    end_workers(started, 2.0)
-    started.destroy_node()
+    with unspun_node("/engines", **given, stop_duration=str(STOP)) as node:
+        yield NodeEngine(node)
 
 
 @pytest.fixture(scope="module")

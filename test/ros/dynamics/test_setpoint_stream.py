@@ -7,9 +7,7 @@ test_engines.py agree.
 
 import re
 from array import array
-from contextlib import nullcontext
 from functools import partial
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -26,13 +24,12 @@ pytest.importorskip("rosbags")
 pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")
 
 from eom_dynamics.msg import JointTrajectorySetpoint, TaskSetpoint
-from rclpy.serialization import deserialize_message, serialize_message
+from rclpy.serialization import serialize_message
 from rclpy.time import Time
 from sensor_msgs.msg import JointState
+from setpoint_engines import Publisher, unspun_node
 
 from eom_dynamics.ros.dynamics.task_topic import _prepared
-from eom_dynamics.ros.dynamics_node import DynamicsNode
-from eom_dynamics.ros.executors import end_workers
 
 START, MS = 1_700_000_000 * 10**9, 10**6
 LIMITS = Limits(upper=0.85, velocity=3.0, acceleration=20.0, jerk=1000.0, effort=500.0)
@@ -74,24 +71,16 @@ def task(k, *, by=0, C=None, frame=""):
     return task_message(pose if C is None else C, twists, at=START + (k + by) * MS, frame=frame)
 
 
-class Recorder:
-    """In the place of a publisher: keeps the numbers and texts of messages, or fails."""
+class Recorder(Publisher):
+    """Keeps the numbers and texts of messages, or fails."""
 
     fails = False
-
-    def __init__(self, kind, sent):
-        self.kind, self.sent, self.handle, self.publish_raw = kind, sent, self, self.publish
-
-    def get_subscription_count(self):
-        return 1
-
-    def wait_for_all_acked(self, timeout):
-        return True
 
     def publish(self, message):
         if self.fails:
             raise RuntimeError("publisher is gone")
-        message = deserialize_message(message, self.kind) if isinstance(message, bytes) else message
+        super().publish(message)
+        message = self.sent.pop()
         values = [getattr(message, name) for name in message.get_fields_and_field_types()]
         self.sent.append([x.tobytes() if isinstance(x, array) else str(x) for x in values])
 
@@ -218,18 +207,12 @@ def node(ros, tmp_path_factory):
     """An active node whose executor does not spin, with the compiled calls of its robot."""
     path = tmp_path_factory.mktemp("robot") / "arm.yaml"
     path.write_text(robot_as_yaml(ROBOT).text, encoding="utf-8")
-    given = [word for name, value in PARAMETERS.items() for word in ("-p", f"{name}:={value}")]
-    arguments = ["--ros-args", "--params-file", str(path), "-r", "__ns:=/refused", *given]
-    stop = SimpleNamespace(came=False, interrupting=nullcontext)
-    node = DynamicsNode(stop, cli_args=arguments)
-    node.create_publisher(JointState, "joint_states", 1)
-    node.start_up()
-    stream = node._stream
-    stream.loop.loop.table.prepare_payload()
-    stream._tasks._trackers[ROBOT.tools[0].name] = _prepared(stream.loop.arm.robot, ROBOT.tools[0].name)
-    yield node
-    end_workers(node, 2.0)
-    node.destroy_node()
+    with unspun_node("/refused", robot_file=path, **PARAMETERS) as node:
+        node.create_publisher(JointState, "joint_states", 1)
+        stream = node._stream
+        stream.loop.loop.table.prepare_payload()
+        stream._tasks._trackers[ROBOT.tools[0].name] = _prepared(stream.loop.arm.robot, ROBOT.tools[0].name)
+        yield node
 
 
 WITHOUT_REFUSAL = {}
