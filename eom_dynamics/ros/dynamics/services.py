@@ -18,6 +18,7 @@ from ...messages.fields import write
 from ...messages.setpoint_to_command import SetpointEvaluator, matrices, refusal_reason
 from ...messages.spatial import read_payload
 from ...terminal import printable
+from ..diagnostics import payload_values
 from ..executors import Worker
 from ..interfaces import Payload, srv, stream_qos
 from ..robot_node import RobotNode
@@ -87,21 +88,16 @@ class PayloadTopic:
 
     def report(self) -> dict[str, str]:
         """Payloads at the tools, as values for diagnostics."""
-        values: dict[str, str] = {}
         try:
             loop = self._loop()
         except StateError:
-            return values
-        payload = loop.evaluator.payload
+            return {}
+        tools = [tool.name for tool in loop.arm.robot.tools]
+        values = payload_values(dict(zip(tools, loop.evaluator.payload[:, 0], strict=True)), self.last_refusal)
         if self._waiting:
             values["payload"] = "is compiled for the first time"
-        elif payload.any():
-            tools = [tool.name for tool in loop.arm.robot.tools]
-            masses = zip(tools, payload[:, 0], strict=True)
-            text = ", ".join(f"{m:.4g} kg at {printable(tool)}" for tool, m in masses)
-            values["payload"] = text + ("; changing" if loop.loop.number("blending") else "")
-        if self.last_refusal:
-            values["last refused payload"] = self.last_refusal
+        elif "payload" in values and loop.loop.number("blending"):
+            values["payload"] += "; changing"
         return values
 
     def _receive(self, message: Payload) -> None:

@@ -15,7 +15,7 @@ from ...elastic import LimitViolation
 from ...exceptions import StateError
 from ...loop.control_loop import Refusal
 from ...loop.setpoint_loop import SetpointLoop
-from ...loop.settings import Status
+from ...loop.settings import Settings, Status
 from ..diagnostics import Level, StatusReport
 from ..executors import steady_timer
 from ..robot_node import RobotNode
@@ -396,9 +396,4 @@ TRAJECTORY_SETTINGS = ("start_tolerance", "start_latency", "max_start_delay")
 """Settings of the loop that are parameters of the node, and may be set at any time."""
 
 # All of them.
-_SETTINGS = (
-    *("on_setpoint_loss", "setpoint_timeout", "stop_duration", "ramp_duration", "resume_distance"),
-    *("stamp_check", "jump_check", "consistency_check"),
-    *("consistency_tolerance", "consistency_window", "consistency_order"),
-    *TRAJECTORY_SETTINGS,
-)
+_SETTINGS = {*Settings._fields, *TRAJECTORY_SETTINGS}

@@ -78,33 +78,19 @@ class PayloadBlend:
         return [self._target.reshape(self._shape)] if np.any(self._target) else []
 
     def change(self, payload: Payload, blend_time: float) -> None:
-        """Replace the payload of a tool, from the next setpoint on.
-
-        Args:
-            payload: its mass is zero for nothing.
-            blend_time: time in which efforts pass to the new ones, s; 0 for at once.
-
-        Raises:
-            RobotDescriptionError: the robot has no such tool.
-            StateError: the time is not usable, or too many changes are under way.
-        """
-        tool, parameters = self.check(payload, blend_time)
+        """Replace the payload of a tool, from the next setpoint on, in a time, s; EomDynamicsError if it cannot."""
+        if not 0 <= blend_time <= LONGEST_BLEND:  # NaN, too
+            raise StateError(f"blend_time must be from 0 to {LONGEST_BLEND:g} s, is {blend_time:g}")
+        tool, parameters = payload.at_tool(self._robot)
+        duration, changes = round(blend_time * 1e9), self._progress.changes
+        if len(changes) == MOST_CHANGES and changes[-1].start is not None:
+            raise StateError(f"{MOST_CHANGES} changes of the payload are still under way: wait for the end of one")
         target = self._target.copy()
         target[tool] = parameters
         self._target = target
-        duration, changes = round(blend_time * 1e9), self._progress.changes
         if len(changes) == MOST_CHANGES:  # the last one has not begun: one that begins with it takes its place
             duration, changes = max(duration, changes[-1].duration), changes[:-1]
         self._progress = self._next = self._progress._replace(changes=(*changes, _Change(None, 0, duration, target)))
-
-    def check(self, payload: Payload, blend_time: float) -> tuple[int, Array]:
-        """Tool of a payload and its parameters, as :meth:`.Payload.at_tool`; errors as for :meth:`change`."""
-        if not 0 <= blend_time <= LONGEST_BLEND:  # NaN, too
-            raise StateError(f"blend_time must be from 0 to {LONGEST_BLEND:g} s, is {blend_time:g}")
-        found, changes = payload.at_tool(self._robot), self._progress.changes
-        if len(changes) == MOST_CHANGES and changes[-1].start is not None:
-            raise StateError(f"{MOST_CHANGES} changes of the payload are still under way: wait for the end of one")
-        return found
 
     def at(self, stamp: int, clock: int) -> list[Array]:
         """Parameters and their time derivatives (P, Pd, Pdd) for a command; empty for no payload.

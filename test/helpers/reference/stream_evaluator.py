@@ -24,65 +24,35 @@ class DeflectionFilter:
 
     Attributes:
         needed: whether the arm has such springs or friction.
-        memory: of the last answered setpoint (4 n + 2 m,): deflections, states of friction, tau, taud, taudd, motor
-            positions.
-        stamp: its stamp, ns (1,); 0 for none.
+        kept: of the last answered setpoint: efforts (3, n), deflections (n,), states of friction and motor positions
+            (m,).
     """
 
     def __init__(self, arm: ElasticArm) -> None:
-        self._arm, self.needed = arm, arm.has_memory
         n, m = arm.robot.n, len(arm.motor_names)
-        self.memory = np.zeros(4 * n + 2 * m)
-        self._deflections, self._friction, *self._efforts, self._position = np.split(
-            self.memory, np.cumsum([n, m, n, n, n])
-        )
-        self.stamp = np.zeros(1, dtype=np.int64)
+        self._arm, self.needed, self._stamp = arm, arm.has_memory, 0
+        self.kept: tuple[Array, ...] = np.zeros((3, n)), np.zeros(n), np.zeros(m), np.zeros(m)
 
     def command(self, stamp: int, *state: Array, **given: Any) -> tuple[Feedforward, tuple[Array, ...]]:
         """The feedforward at a stamp, ns, and what to :meth:`keep`; arguments of :meth:`ElasticArm.feedforward`."""
-        arm = self._arm
+        arm, before = self._arm, self._stamp
+        continues = stamp and before and 0 <= stamp - before <= LONGEST_GAP
+        step = (stamp - before) * 1e-9 if continues else -1.0
+        last, deflection, friction, position = self.kept
         command = arm.feedforward(*state, **given)
-        efforts, deflection, friction = np.stack(command[:3]), self._deflections, self._friction
+        efforts = np.stack(command[:3])
         if arm.damped.any():
-            deflection = self.at(stamp, efforts)
+            deflection = arm.spring_set.filtered(deflection, last, efforts, step)
             command = arm.feedforward(*state, deflection=deflection, **given)
         if arm.side.presliding.any() and np.isfinite(np.concatenate(command)).all():
-            friction = self.slide(stamp, command.motor_position, command.motor_velocity)
+            motion = command.motor_position, command.motor_velocity, np.array([step])
+            (friction,) = arm.functions("presliding", friction, position, *motion)
             command = arm.feedforward(*state, deflection=deflection, friction_state=friction, **given)
         return command, (efforts, deflection, friction, command.motor_position)
 
-    def at(self, stamp: int, efforts: Array) -> Array:
-        """Deflections (n,), rad or m, at a stamp, ns, under tau, taud, taudd (3, n); zero for undamped springs."""
-        return self._arm.spring_set.filtered(self._deflections, self._efforts, efforts, self._step(stamp))
-
-    def slide(self, stamp: int, position: Array, velocity: Array) -> Array:
-        """States of friction (m,) at a stamp, ns, and motor positions and velocities (m,); zero without presliding."""
-        step = np.array([self._step(stamp)])
-        return self._arm.functions("presliding", self._friction, self._position, position, velocity, step)[0]
-
-    def keep(
-        self,
-        stamp: int,
-        efforts: Array,
-        deflections: Array,
-        friction: Array | float = 0.0,
-        position: Array | float = 0.0,
-    ) -> None:
-        """Keep the present state as the start of the next step; call it once the setpoint has been answered."""
-        self._deflections[:], self._friction[:], self._position[:] = deflections, friction, position
-        for kept, row in zip(self._efforts, efforts, strict=True):
-            kept[:] = row
-        self.stamp[0] = stamp
-
-    def _step(self, stamp: int) -> float:
-        """Time since the last setpoint, s; negative where the filters start again."""
-        before = int(self.stamp[0])
-        continues = stamp and before and 0 <= stamp - before <= LONGEST_GAP
-        return (stamp - before) * 1e-9 if continues else -1.0
-
-    def forget(self) -> None:
-        """Restart without transient."""
-        self.stamp[0] = 0
+    def keep(self, stamp: int, *states: Array) -> None:
+        """Keep states as the start of the next step; call it once the setpoint has been answered."""
+        self._stamp, self.kept = stamp, states
 
 
 class Ahead(NamedTuple):
