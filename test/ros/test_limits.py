@@ -3,7 +3,7 @@
 
 import numpy as np
 import pytest
-from node_client import Client, assert_no_step, joint_trajectory, message_fields, status_of
+from node_client import Client, joint_trajectory, message_fields, status_of
 from paths import CONFIG
 from tool_messages import spline_message
 
@@ -197,16 +197,3 @@ def test_published_trajectories_are_played_as_fast_as_limits_allow(planning):
     motion = read_spline(received[0], NAMES)
     assert motion.end == pytest.approx(minimum_time(ARM, through(WAYPOINT_TIMES, WAYPOINTS)).end, rel=1e-6)
     assert check(ARM, motion, rate=1000.0).exceeded == ()
-
-
-def test_an_empty_trajectory_makes_no_step(start):
-    node = start(*ARGUMENTS)
-    every = node.collect(TrajectoryStatus, "trajectory_status")
-    publisher = node.publisher(SplineTrajectory, "spline_trajectory")
-    node.repeat(lambda: publisher.publish(polynomial(0.8, 4.0)), lambda: every, "the subscription")
-    node.wait(lambda: node.feedforward and node.feedforward[-1].motor_velocity[0] > 0.3, "motion")
-    publisher.publish(SplineTrajectory())
-    node.wait(lambda: every[-1].status == TrajectoryStatus.STOPPED, "the stop")
-    node.wait(lambda: np.max(np.abs(node.feedforward[-1].motor_velocity)) < 1e-9, "the last command")
-    assert "with a step" not in node.process.log
-    assert_no_step(node.feedforward)
