@@ -188,6 +188,7 @@ class NodeEngine:
 
         stream, clock = self.stream, self.node.get_clock()
         player, supervision = stream.player, stream.supervision
+        player.judge = lambda verdict: None
         stream.end()
         self.node.trigger_deactivate()
         host = SetpointLoop(SetpointEvaluator(ElasticArm(scene.robot)))
@@ -211,7 +212,7 @@ class NodeEngine:
                 stream.end_trajectory("an empty one")
             elif cycle.spline:
                 with suppress(EomDynamicsError):
-                    player.play(cycle.spline, cycle.begin or now, "", lambda verdict: None)
+                    player.play(cycle.spline, cycle.begin or now, "")
             player._tick()
             if cycle.fields is not None:
                 stream.answer_bytes(bytes(STORE.serialize_cdr(setpoint_message(scene, k), SETPOINT)))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """From the middleware's own bytes of a setpoint to those of its command, by the loop: the bits of the reference."""
 
+import struct
 from dataclasses import replace
 from functools import partial
 from itertools import cycle
@@ -28,6 +29,7 @@ from eom_dynamics.loop.serialized import (
     setpoint_layout,
 )
 from eom_dynamics.loop.setpoint_loop import SetpointLoop
+from eom_dynamics.messages.cdr import ENCAPSULATION, MessageLayout, stamp_of
 from eom_dynamics.messages.fields import STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS, doubles
 from eom_dynamics.messages.setpoint_to_command import LIMIT_POLICIES, SetpointEvaluator
 from eom_dynamics.messages.spatial import wrench_messages
@@ -276,6 +278,21 @@ def test_shapes_are_learned_from_two_messages_in_a_row_and_the_latest_four_are_k
     shapes.forget()
     learn("e")
     assert not shapes.calls and not takes("e")
+
+
+@pytest.mark.parametrize("nanoseconds", [0, 5, 999_999_999, 2**32 - 1])
+@pytest.mark.parametrize("seconds", [-2, 0, 1_700_000_000])
+def test_stamp_of_a_header(seconds, nanoseconds):
+    layout = MessageLayout().header("base")
+    message = bytearray(layout.size)
+    message[: len(ENCAPSULATION)] = ENCAPSULATION
+    struct.pack_into("<iI", message, layout.stamp, seconds, nanoseconds)
+    assert stamp_of(bytes(message)) == seconds * 1_000_000_000 + nanoseconds
+
+
+@pytest.mark.parametrize("size", range(12))
+def test_a_message_without_room_for_a_stamp_raises_nothing(size):
+    assert isinstance(stamp_of(bytes(size)), int)
 
 
 def replaced(entries, k, **places):

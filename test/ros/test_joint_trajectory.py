@@ -336,8 +336,9 @@ def test_a_check_that_takes_long_is_no_jump_of_the_clock(ros):
     player, now = TrajectoryPlayer(node, clock, lambda *_: True), node.get_clock().now().nanoseconds
     player.take(SetpointLoop(SetpointEvaluator(ARM)))
     player.on_end = lambda *end: ends.append(end)
-    player.play(motion, now, "", lambda verdict: None)
-    player.play(second, now + 8 * 10**8, "", lambda verdict: time.sleep(0.3))
+    player.play(motion, now, "")
+    player.judge = lambda verdict: time.sleep(0.3)
+    player.play(second, now + 8 * 10**8, "")
     deadline = time.monotonic() + PATIENCE
     while player.playing and time.monotonic() < deadline:
         executor.spin_once(timeout_sec=0.1)

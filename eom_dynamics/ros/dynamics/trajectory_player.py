@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 from rclpy.node import Node
@@ -27,9 +27,6 @@ _SECOND = 10**9
 # Between observations of the clock while no command is due, such as while /clock is paused, s.
 _WATCH_PERIOD = 0.02
 
-# Takes the check of limits of a transition; raises TrajectoryError to refuse it.
-Judge: TypeAlias = Callable[[Verdict], None]
-
 
 class _Planned(NamedTuple):
     """A trajectory; arguments as of :meth:`TrajectoryPlayer.play`.
@@ -42,7 +39,6 @@ class _Planned(NamedTuple):
     motion: Spline
     origin: int
     frame_id: str
-    judge: Judge
     end: float = 0.0
 
     @property
@@ -66,6 +62,7 @@ class TrajectoryPlayer:
     Attributes:
         lead: time by which commands are ahead of the motion, s.
         skipped: number of commands skipped since startup because their time had passed.
+        judge: receives the check of the transition to a trajectory; raises TrajectoryError to refuse it.
         on_end: called when a trajectory ends, with whether it has reached its end, and if not, the reason.
         on_break: called with the reason after one has ended in motion, and nothing takes over.
     """
@@ -85,6 +82,7 @@ class TrajectoryPlayer:
         self._watch = ClockWatch(max(JUMP_PERIODS * self._period, SHORTEST_JUMP))
         self.lead = 0.0
         self.skipped = 0
+        self.judge: Callable[[Verdict], None] = lambda verdict: None
         self.on_end: Callable[[bool, str], None] = lambda finished, reason: None
         self.on_break: Callable[[str], None] = lambda reason: None
         # Number of the next command; None before the first one of a trajectory, or after a jump of the clock.
@@ -114,13 +112,12 @@ class TrajectoryPlayer:
         self._next: _Planned | None = None
         self._later: list[_Planned] = []
 
-    def play(self, motion: Spline, stamp: int, frame_id: str, judge: Judge) -> None:
+    def play(self, motion: Spline, stamp: int, frame_id: str) -> None:
         """Play a motion, or have it wait for its start while setpoints, or another motion, are followed.
 
         Args:
             motion: motion of the joints in the robot's order; its time 0 is at ``stamp``.
             stamp: ns; 0 for now.
-            judge: receives the check of the transition to the motion.
 
         Raises:
             TrajectoryError: the motion has ended, starts away from the commanded position, or has left
@@ -141,7 +138,7 @@ class TrajectoryPlayer:
         late = (now - (stamp or now)) / _SECOND - motion.end
         if late > 0:
             raise TrajectoryError(f"it ended {late:.3g} s ago")
-        planned = _Planned(motion, (stamp or now) - self._ahead, frame_id, judge)
+        planned = _Planned(motion, (stamp or now) - self._ahead, frame_id)
         self._later = [other for other in self._later if other.first_knot < planned.origin]
         if self._next is not None and self._next.first_knot < planned.origin:
             self._require_near([self._next, *self._later][-1], planned)
@@ -212,7 +209,7 @@ class TrajectoryPlayer:
             if not waits and end > start:
                 states = np.stack([rows(loop.plan_from, STATE_NAMES), rows(loop.plan_to, STATE_NAMES)], axis=1)
                 transition = Spline([start, end], states)
-                planned.judge(check(self._host.arm, transition, rate=TRANSITION_SAMPLES / (end - start)))
+                self.judge(check(self._host.arm, transition, rate=TRANSITION_SAMPLES / (end - start)))
         except Exception:
             loop.drop()
             raise

@@ -17,7 +17,7 @@ from eom_dynamics.loop.settings import CHECK_POLICIES, LOSS_POLICIES
 from eom_dynamics.messages.fields import BASE_SHAPE, STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
 from eom_dynamics.messages.setpoint_to_command import LIMIT_POLICIES, SetpointEvaluator
 
-from .refusals import refused
+from .promises import refused
 
 ROBOTS = ("sea_planar_2r", "vsa_planar_2r", "planar_pr", "dual_arm")
 TOKENS = ()

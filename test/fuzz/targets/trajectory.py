@@ -20,7 +20,7 @@ from eom_dynamics.ros.planning.trajectories import tool_motion
 from eom_dynamics.trajectory import Spline, through
 from eom_dynamics.trajectory.feedforward import trajectory_feedforward
 
-from .refusals import refused
+from .promises import refused
 
 TOKENS = ()
 
