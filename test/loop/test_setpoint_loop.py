@@ -271,26 +271,6 @@ def test_deflections_of_dampers_are_those_along_the_motion_and_settled_where_it_
     assert np.abs(along[1:, 0]).min() > 0 and not np.any(along[:, 1])
 
 
-def test_a_payload_passes_to_the_next_one_as_in_the_reference() -> None:
-    """But for the rounding of its weights."""
-    pair, rng = Pair("dual_arm"), np.random.default_rng(2)
-    for k in range(200):
-        if k in (3, 60):
-            for tool in pair.arm.robot.tools[: 1 + k // 60]:
-                pair.carry(eom.Payload(1.0 + k / 60, [0.0, 0.02, 0.1], tool=tool.name), 0.1)
-        pair.now += MS
-        setpoint = message(pair.arm, rng.uniform(-1, 1, (5, pair.arm.robot.n)))
-        expected = pair.reference.evaluate(setpoint, stamp=START + k * MS)
-        pair.reference.commit()
-        pair.loop.answer(setpoint, START + k * MS, pair.now)
-        found = np.array([pair.loop.loop.command[name] for name in EFFORT_NAMES])
-        np.testing.assert_allclose(found, expected.efforts, rtol=0, atol=1e-12 * np.abs(expected.efforts).max())
-        assert pair.loop.loop.number("blending") == pair.reference.blend.blending
-    with pytest.raises(eom.StateError, match=r"^blend_time must be from 0 to 60 s, is 61$"):
-        pair.loop.carry(eom.Payload(1.0, tool=pair.arm.robot.tools[0].name), 61.0)
-    assert pair.loop.loop.command["tau"].tobytes() == found[0].tobytes()
-
-
 def test_a_new_loop_of_the_same_arm_has_neither_payload_nor_settings() -> None:
     pair = Pair("planar_pr", "refuse", 1e-3)
     pair.carry(eom.Payload(2.0), 0.0)

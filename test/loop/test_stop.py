@@ -17,7 +17,7 @@ import eom_dynamics as eom
 from eom_dynamics.elastic import BaseMotion
 from eom_dynamics.loop.control_loop import ControlLoop, Refusal, rows
 from eom_dynamics.loop.robot_table import RobotTable
-from eom_dynamics.loop.settings import LONGER_STOPS, SHORTER_STOPS, STOP_GROWTH, Status
+from eom_dynamics.loop.settings import Status
 from eom_dynamics.messages.setpoint_to_command import SetpointEvaluator
 from eom_dynamics.states import EFFORT_NAMES, STATE_NAMES
 from eom_dynamics.trajectory import check, rest_to_rest
@@ -69,36 +69,6 @@ class Stream:
 
 
 # --- Stops ------------------------------------------------------------------------------
-
-
-@given(data=st.data(), name=st.sampled_from(("panda", "sea_planar_2r", "vsa_planar_2r")), wanted=st.floats(0.05, 2.0))
-def test_a_stop_continues_the_command_and_ends_at_rest(data: st.DataObject, name: str, wanted: float) -> None:
-    stream = Stream(name, stop_duration=wanted)
-    arm = stream.arm
-    unit = data.draw(st.lists(st.floats(-1.0, 1.0), min_size=5 * arm.robot.n, max_size=5 * arm.robot.n))
-    state = np.reshape(unit, (5, -1)) * SIZES
-    state[0] += HOME if name == "panda" else 0.0
-    stream.say(state)
-    command = rows(stream.loop.command, EFFORT_NAMES)
-    stream.loop.stop()
-    T = stream.number("stop_end")
-    # Jerk and snap that would move a joint further than velocity and acceleration do are noise.
-    _, qd, qdd, qddd, qdddd = np.abs(state)
-    noise = T**3 * qddd / 84 + T**4 * qdddd / 1680 > T * qd / 2 + 3 * T**2 * qdd / 28
-    begin = np.where((np.arange(5) > 2)[:, None] & noise, 0.0, state)
-    polynomial = to_rest(begin, T)
-    found = stream.rest_of_it(int(np.ceil(T * 1e9 / max(round(T / 0.02) + 1, 10))))
-    for time, x in found[:: max(len(found) // 20, 1)]:
-        expected = polynomial(time)
-        np.testing.assert_allclose(x, expected, rtol=1e-9, atol=1e-9 * (1 + np.abs(begin).max()) / min(T, 1.0) ** 4)
-    np.testing.assert_allclose(found[-1][1][0], rest_after(begin, T), rtol=1e-12, atol=1e-12)
-    if not noise.any():  # the same efforts, but for rounding of the state
-        evaluator = SetpointEvaluator(arm)
-        again = evaluator.command(evaluator.own_order, found[0][1]).efforts
-        np.testing.assert_allclose(again, command, rtol=1e-9, atol=1e-9 * np.abs(command).max())
-    np.testing.assert_array_equal(found[-1][1][1:], 0.0)
-    ratio = np.log(T / wanted) / np.log(STOP_GROWTH)
-    assert ratio == pytest.approx(round(ratio), abs=1e-6) and -SHORTER_STOPS <= round(ratio) <= LONGER_STOPS
 
 
 def test_from_a_velocity_alone_it_slows_down_monotonically_with_the_documented_peaks() -> None:

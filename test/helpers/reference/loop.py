@@ -15,8 +15,8 @@ from eom_dynamics.loop.settings import Status
 from eom_dynamics.messages.setpoint_to_command import EvaluatedCommand
 from eom_dynamics.robot import Payload
 from eom_dynamics.trajectory import Spline
-from eom_dynamics.trajectory.rest_to_rest import falling
 from reference.checks import Checks, Settings
+from reference.payload_blend import falling
 from reference.stop import Flow, Stop, choose_stop
 from reference.stream_evaluator import Ahead, StreamEvaluator
 from reference.take_over import Plan, commanded_later, plan_from, take_over

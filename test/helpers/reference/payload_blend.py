@@ -22,7 +22,6 @@ from eom_dynamics.exceptions import StateError
 from eom_dynamics.loop.settings import LONGEST_BLEND, LONGEST_RESPONSE_STEP
 from eom_dynamics.robot import Payload, Robot
 from eom_dynamics.robot.payload import payload_shape
-from eom_dynamics.trajectory.rest_to_rest import falling
 
 # Changes that may be under way at a time; of those that wait for a setpoint, the last ones are one.
 MOST_CHANGES = 8
@@ -136,3 +135,22 @@ class PayloadBlend:
         passed = min(max(stamp - before if stamp and before else clock - then, 0), LONGEST_RESPONSE_STEP)
         most = min((c.start or 0) + max(clock - c.begun, 0) for c in begun) + LONGEST_RESPONSE_STEP
         return max(min(elapsed + passed, most), elapsed)
+
+
+def falling(s: float, duration: float) -> tuple[float, float, float]:
+    """Smooth step 1 - 10 u³ + 15 u⁴ - 6 u⁵, u = s/duration, in [0, 1], with two time derivatives, 1/s and 1/s².
+
+    Twice continuously differentiable, also at its ends.
+
+    Args:
+        s: time since the start, s.
+        duration: s; afterwards it is zero.
+    """
+    u = min(max(s / duration, 0.0), 1.0)
+    v = 1.0 - u
+    # (1 - u)³ (1 + 3 u + 6 u²), which is exactly zero at the end; near the start it may round to more than 1.
+    return (
+        min(v**3 * (1.0 + 3.0 * u + 6.0 * u * u), 1.0),
+        -30.0 * (u * v) ** 2 / duration,
+        -60.0 * u * v * (v - u) / duration**2,
+    )
