@@ -108,8 +108,8 @@ class SetpointLoop:
 
     # --- Answers ------------------------------------------------------------------------
 
-    def answer(self, message: Any, stamp: int, now: int) -> int:
-        """Answer a setpoint with a stamp, ns, 0 for none, at a time of the clock, ns; the command is the loop's.
+    def answer(self, stamp: int, now: int) -> int:
+        """Answer the setpoint that was read, with a stamp, ns, 0 for none, at a time of the clock, ns, by the loop.
 
         Returns:
             Bits of what is wrong with it all the same: EXCEEDS, SUSPECT.
@@ -117,11 +117,6 @@ class SetpointLoop:
         Raises:
             EomDynamicsError: the setpoint is refused.
         """
-        self.read(message)
-        return self.answer_given(stamp, now)
-
-    def answer_given(self, stamp: int, now: int) -> int:
-        """Answer the setpoint that is given to the loop, as :meth:`answer`."""
         self.loop.refer(stamp)
         self.remember(stamp)
         return self.accepted(self.loop.update(now))

@@ -181,7 +181,10 @@ class SetpointEvaluator:
             later, given = self._later(lead, state, given)
             command = self._feedforward(later, given)
             values = np.concatenate(command)
-            efforts, motors = self._checked(values)
+            efforts, motors = self._split(values)
+            if not np.isfinite(values).all():
+                refuse_overflow(efforts, EFFORT_FIELDS, "joint", arm.robot.joint_names)
+                refuse_overflow(motors, MOTOR_FIELDS, "motor", arm.motor_names)
             violations = self._violations(state, command, values) if limit_policy != "ignore" else ()
             if violations and limit_policy == "refuse":
                 raise violations[0].error(f"exceeds limits: {summary(violations)}")
@@ -220,15 +223,8 @@ class SetpointEvaluator:
         self._limits.refuse_far(state[0])
         return self._limits.violations(state, command)
 
-    def _checked(self, values: Array) -> tuple[Array, Array]:
-        """Efforts (3, n) and motors (4, m) of a command, finite."""
-        efforts, motors = self._split(values)
-        if not np.isfinite(values).all():
-            refuse_overflow(efforts, EFFORT_FIELDS, "joint", self.arm.robot.joint_names)
-            refuse_overflow(motors, MOTOR_FIELDS, "motor", self.arm.motor_names)
-        return efforts, motors
-
     def _split(self, values: Array) -> tuple[Array, Array]:
+        """Efforts (3, n) and motors (4, m) of a command."""
         n, m = self.arm.robot.n, len(self.arm.motor_names)
         split = len(EFFORT_FIELDS) * n
         return values[:split].reshape(-1, n), values[split:].reshape(-1, m)

@@ -54,7 +54,7 @@ class Stream:
         for name, row in zip(STATE_NAMES, state, strict=True):
             host.loop.given[name][:] = row
         self.now += MS
-        return host.suspicion() if host.answer_given(stamp, self.now) & SUSPECT else ""
+        return host.suspicion() if host.answer(stamp, self.now) & SUSPECT else ""
 
     def last(self, stamps: list[int], states: Any) -> str:
         """What was wrong with the last one."""
@@ -299,7 +299,7 @@ def test_other_settings_may_change_between_two_setpoints() -> None:
     state[0, 1] = 1.0
     assert stream.say(START + MS, state).startswith("position of elbow jumps by 1 within 0.001 s")
     state[1, 0] = 3.0
-    assert stream.host.answer_given(START + MS, stream.now) == SUSPECT
+    assert stream.host.answer(START + MS, stream.now) == SUSPECT
     stream.host.configure(limits="ignore", jump_check="ignore", stamp_check="ignore")
     state[0, 1] = -1.0
     assert stream.say(START + 2 * MS, state) == ""

@@ -76,6 +76,10 @@ class Pair:
         self.reference.blend.change(payload, blend_time)
         self.loop.carry(payload, blend_time)
 
+    def answer(self, message: Any, stamp: int) -> int:
+        self.loop.read(message)
+        return self.loop.answer(stamp, self.now)
+
     def say(self, message: Any, stamp: int) -> bool:
         """Whether both answer a setpoint, alike; if not, both refuse it with the same words."""
         self.now += MS
@@ -88,11 +92,11 @@ class Pair:
         before = self.values()
         if refused:
             with pytest.raises(eom.EomDynamicsError) as error:
-                self.loop.answer(message, stamp, self.now)
+                self.answer(message, stamp)
             assert refused == (error.type, str(error.value))
             assert self.values() == before  # a refused setpoint changes nothing
             return False
-        bits = self.loop.answer(message, stamp, self.now)
+        bits = self.answer(message, stamp)
         self.reference.commit()
         assert bits == bool(expected.violations)
         if expected.violations:
@@ -178,7 +182,7 @@ def test_a_bad_setpoint_is_refused_as_by_the_reference(case: str) -> None:
     pair = Pair(name, "refuse")
     assert pair.say(message(pair.arm), START)
     with pytest.raises(kind, match=text):
-        pair.loop.answer(message(pair.arm, **changes), START + MS, pair.now)
+        pair.answer(message(pair.arm, **changes), START + MS)
     assert not pair.say(message(pair.arm, **changes), START + MS)
     assert pair.say(message(pair.arm), START + 2 * MS)
 
@@ -187,14 +191,14 @@ def test_a_moving_base_is_refused_where_it_has_not_been_asked_for() -> None:
     pair = Pair("planar_pr", moving_base=False)
     assert not pair.say(message(pair.arm, base=[UPRIGHT]), START)
     with pytest.raises(eom.StateError, match="set the parameter moving_base to true before the robot is loaded"):
-        pair.loop.answer(message(pair.arm, base=[UPRIGHT]), START, pair.now)
+        pair.answer(message(pair.arm, base=[UPRIGHT]), START)
 
 
 def test_what_overflows_at_the_lead_alone_is_refused_by_its_name() -> None:
     pair = Pair("planar_pr", lead=0.1)
     large = message(pair.arm, snap=doubles([0.0, 1e300]))
     with pytest.raises(eom.StateError, match=r"^numbers too large: effort of joint '.*' would be "):
-        pair.loop.answer(large, START, pair.now)
+        pair.answer(large, START)
     assert not pair.say(large, START)
     still = Pair("planar_pr")
     assert still.say(large, START)
@@ -278,7 +282,8 @@ def test_a_new_loop_of_the_same_arm_has_neither_payload_nor_settings() -> None:
     heavy = pair.loop.loop.command["tau"].copy()
     new = pair.loop.renewed()
     assert not new.evaluator.payload.any() and not new.lead and "limits" not in new.loop.settings
-    new.answer(message(pair.arm), START, pair.now)
+    new.read(message(pair.arm))
+    new.answer(START, pair.now)
     assert np.any(np.abs(new.loop.command["tau"] - heavy) > 1.0)
 
 

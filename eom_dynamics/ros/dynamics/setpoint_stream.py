@@ -210,12 +210,10 @@ class SetpointStream:
         if remain == "gravity" and not loop.loop.number("final_efforts"):
             remain = "zero"
             logger.error("efforts that remain are zero, as those of gravity cannot be computed")
-        self._commands.publish_final(self._header_now(self._commands.frame_id), loop)
-        logger.info(f"last command: positions are held, velocities are zero, efforts: {remain}")
-
-    def _header_now(self, frame_id: str) -> Header:
         self.supervision.clock.now()
-        return Header(stamp=Time(nanoseconds=self.supervision.clock.reading).to_msg(), frame_id=frame_id)
+        stamp = Time(nanoseconds=self.supervision.clock.reading).to_msg()
+        self._commands.publish_final(Header(stamp=stamp, frame_id=self._commands.frame_id), loop)
+        logger.info(f"last command: positions are held, velocities are zero, efforts: {remain}")
 
     def release(self) -> None:
         """Release the robot, after the stream has ended."""
@@ -328,7 +326,7 @@ class SetpointStream:
             self.supervision.admit(loop)
             self._limit(limit_policy or self.limit_policy)
             loop.configure(command_lead=self._lead)
-            return loop.answer_given(stamp, self.supervision.clock.now())
+            return loop.answer(stamp, self.supervision.clock.now())
 
         remarks = self._sent(setpoint.header, stamp, loop, cycle, started or time.perf_counter_ns())
         self._limit(self.limit_policy)

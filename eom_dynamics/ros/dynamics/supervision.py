@@ -55,8 +55,6 @@ _MESSAGES = {
     Phase.RELEASED: (Level.ERROR, "efforts are zero: deactivate and activate the node"),
 }
 
-_RESPONDING = (Phase.STOPPING, Phase.HELD, Phase.RAMPING, Phase.RELEASED)
-
 
 class Supervision:
     """Watchdog and checks of the setpoint stream; all methods are called by the node's executor.

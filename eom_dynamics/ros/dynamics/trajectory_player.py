@@ -141,7 +141,10 @@ class TrajectoryPlayer:
         planned = _Planned(motion, (stamp or now) - self._ahead, frame_id)
         self._later = [other for other in self._later if other.first_knot < planned.origin]
         if self._next is not None and self._next.first_knot < planned.origin:
-            self._require_near([self._next, *self._later][-1], planned)
+            before = [self._next, *self._later][-1]
+            end = min((planned.first_knot - before.origin) / _SECOND, before.motion.end)
+            if error := _starts_away(self._host, motion, motion.start, *before.motion.derivatives(end, 1)):
+                raise error
             self._later.append(planned)
         else:
             self._send(planned, present, now)
@@ -230,14 +233,6 @@ class TrajectoryPlayer:
         self._ends = planned.origin + last + (last * 1e-9 < planned.end) + self._ahead
         if self._later:
             self._send(self._later.pop(0), present, now)
-
-    def _require_near(self, before: _Planned, planned: _Planned) -> None:
-        """Refuse a trajectory that starts away from where the one before it is then; raises TrajectoryError."""
-        assert self._host is not None
-        motion = before.motion
-        state = motion.derivatives(min((planned.first_knot - before.origin) / _SECOND, motion.end), 1)
-        if error := _starts_away(self._host, planned.motion, planned.motion.start, *state):
-            raise error
 
     def _explained(self, why: Refusal, motion: Spline, host: SetpointLoop) -> Exception:
         """The error of a trajectory that the loop refuses."""

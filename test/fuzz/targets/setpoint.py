@@ -41,7 +41,8 @@ def check(data: bytes) -> None:
         stamp += values.choice((1, 1, 1, 0, -1, 200, 10**9)) * 1_000_000
         sent = values.choice((stamp, stamp, stamp, 0))
         with refused():
-            host.answer(_setpoint(values, host.arm.robot), sent, stamp)
+            host.read(_setpoint(values, host.arm.robot))
+            host.answer(sent, stamp)
         _check_finite(host)
         host.suspicion()
         if values.below(8) == 7:
