@@ -3,7 +3,7 @@
 
 import numpy as np
 import pytest
-from node_client import Client, joint_trajectory, message_fields, status_of
+from node_client import joint_trajectory, message_fields, status_of
 from paths import CONFIG
 from tool_messages import spline_message
 
@@ -15,7 +15,7 @@ from eom_dynamics.trajectory import Samples, check, minimum_time, rest_to_rest, 
 pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")
 
 from eom_dynamics.msg import SplineTrajectory, TrajectoryStatus
-from eom_dynamics.srv import ComputeInverseDynamicsBatch, ComputeTrajectoryFeedforward
+from eom_dynamics.srv import ComputeInverseDynamicsBatch
 from trajectory_msgs.msg import JointTrajectory
 
 ROBOT = eom.load_robot(CONFIG / "panda.yaml")
@@ -110,7 +110,7 @@ def test_planning_services_report_or_refuse(planning):
     def batch():
         fields = {name: np.concatenate((INSIDE[name], OUTSIDE[name])) for name in STATE_FIELDS}
         request = ComputeInverseDynamicsBatch.Request(**message_fields(fields))
-        return Client.call(planning, ComputeInverseDynamicsBatch, "inverse_dynamics_batch", request)
+        return planning.call(ComputeInverseDynamicsBatch, "inverse_dynamics_batch", request)
 
     def trajectory():
         return timed(planning, [0.0, 0.04], [HOME, HOME + 0.4])
@@ -139,8 +139,7 @@ WAYPOINTS = np.array(
 
 def timed(planning, times=WAYPOINT_TIMES, positions=WAYPOINTS, **options):
     """The answer to a trajectory with a timing."""
-    request = ComputeTrajectoryFeedforward.Request(trajectory=joint_trajectory(NAMES, times, positions), **options)
-    return Client.call(planning, ComputeTrajectoryFeedforward, "trajectory_feedforward", request)
+    return planning.trajectory_feedforward(trajectory=joint_trajectory(NAMES, times, positions), **options)
 
 
 def test_the_service_finds_the_fastest_motion(planning):
