@@ -17,7 +17,7 @@ from ..exceptions import EomDynamicsError, StateError, StiffnessError
 from ..robot.payload import payload_shape, with_parameters
 from ..states import all_finite, refuse_overflow
 from .fields import COMMAND_FIELDS, EFFORT_FIELDS, MOTOR_FIELDS, WRENCH_FIELDS, read_samples, read_stiffness
-from .joint_order import JointOrder, JointOrders
+from .joint_order import JointOrder
 from .spatial import read_base_motion, read_wrenches
 
 _HELD: dict[str, tuple[type[StateError], ...]] = {"stiffness": (StiffnessError,), "always": (StateError,), "never": ()}
@@ -109,18 +109,21 @@ class SetpointEvaluator:
         """Prepare for an arm; ``moving_base`` is whether a message may have a motion of the base."""
         self.arm, self.moving_base = arm, moving_base
         self.payload = np.zeros((len(arm.robot.tools), 10))
-        self._orders = JointOrders(arm)
+        self._names: list[str] = []
+        self._order = self.own_order
         self._limits = LimitCheck(arm)
         self._limits.prepare()
 
     def order_of(self, message: Any) -> JointOrder:
         """The joint order of a message; StateError as for :meth:`evaluate`."""
-        return self._orders.of(message.joint_names)
+        if message.joint_names != self._names:  # a stream repeats them
+            self._order, self._names = JointOrder.of(self.arm, message.joint_names), message.joint_names
+        return self._order
 
     @property
     def own_order(self) -> JointOrder:
         """The robot's joint order."""
-        return self._orders.of([])
+        return JointOrder.of(self.arm, [])
 
     def require_moving_base(self) -> None:
         """Raise StateError unless a message may have a motion of the base."""

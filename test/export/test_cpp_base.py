@@ -14,7 +14,7 @@ from reference.stream_evaluator import StreamEvaluator
 import eom_dynamics as eom
 from eom_dynamics.arrays import Array
 from eom_dynamics.export import FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD, ON_BASE, PLANT
-from eom_dynamics.messages.joint_order import JointOrders
+from eom_dynamics.messages.joint_order import JointOrder
 from eom_dynamics.messages.spatial import base_of_rows
 
 pytestmark = pytest.mark.skipif(not (COMPILERS and shutil.which("c++")), reason="no C++ compiler is installed")
@@ -36,7 +36,7 @@ def test_the_loop_on_a_moving_base(tmp_path: Path) -> None:
     """With a lead and a payload that changes; what remains when it is switched off; free fall and linearization."""
     arm = robot("sea_planar_2r")
     elastic, loop = eom.ElasticArm(arm), Loop(arm, [FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD, ON_BASE, PLANT], tmp_path)
-    order, solver = JointOrders(elastic).of([]), StreamEvaluator(elastic, lead=2.5e-3)
+    order, solver = JointOrder.of(elastic, []), StreamEvaluator(elastic, lead=2.5e-3)
     loop.configure(lead=2.5e-3)
     for k in range(40):
         if k == 10:

@@ -18,7 +18,7 @@ import eom_dynamics as eom
 from eom_dynamics.actuators import Actuator, Friction, Gear, Transmission
 from eom_dynamics.actuators.springs import DampedSpring, LinearSpring
 from eom_dynamics.export import FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD, PLANT, cpp_project
-from eom_dynamics.messages.joint_order import JointOrders
+from eom_dynamics.messages.joint_order import JointOrder
 
 pytestmark = pytest.mark.skipif(not (COMPILERS and shutil.which("c++")), reason="no C++ compiler is installed")
 
@@ -67,7 +67,7 @@ REFUSED = (
 
 def test_the_loop_blends_as_the_node(tmp_path: Path) -> None:
     elastic, loop = eom.ElasticArm(DAMPED), Loop(DAMPED, WITH_PAYLOAD, tmp_path)
-    order = JointOrders(elastic).of([])
+    order = JointOrder.of(elastic, [])
     for lead in (2.5e-3, 0.0):
         loop.configure(lead=lead)
         solver, found, wanted = StreamEvaluator(elastic, lead=lead), [], []

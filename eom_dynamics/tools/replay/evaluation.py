@@ -32,7 +32,7 @@ from ...messages.fields import (
     STIFFNESS_FIELDS,
     WRENCH_FIELDS,
 )
-from ...messages.joint_order import JointOrder, JointOrders
+from ...messages.joint_order import JointOrder
 from ...messages.setpoint_to_command import SetpointEvaluator, is_held, refusal_reason
 from ...messages.spatial import force_is_unset, read_payload
 from ...states import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES
@@ -122,7 +122,6 @@ class Evaluation:
         self._vectors += [loop.sent[name] for name in (*DRIVE_NAMES, *SENT_NAMES)]
         self._vectors += [loop.exceeded[name] for name in names]
         self._ends = np.cumsum([len(vector) for vector in self._vectors])
-        self._orders = JointOrders(arm)
         self._payloads: list[tuple[int, Any]] = []
         self._limits = LimitCheck(arm)
         self._responses = np.empty((4, 0), dtype=np.int64)
@@ -252,7 +251,7 @@ class Evaluation:
         variable, loop, fields = self.arm.variable, self._loop, batch.fields
         readable = np.zeros(len(batch), dtype=bool)
         try:
-            self._host.order = order = self._orders.of(batch.names)
+            self._host.order = order = JointOrder.of(self.arm, batch.names)
         except StateError:
             return readable, [], np.empty((len(batch), 0))
         if not self._lengths_fit(batch):

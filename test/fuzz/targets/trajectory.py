@@ -13,7 +13,7 @@ import numpy as np
 from byte_values import ByteValues
 
 from eom_dynamics import ElasticArm, load_robot
-from eom_dynamics.messages.joint_order import JointOrders
+from eom_dynamics.messages.joint_order import JointOrder
 from eom_dynamics.messages.measured import JointTolerances
 from eom_dynamics.messages.trajectories import read_points, read_spline, read_times
 from eom_dynamics.ros.planning.trajectories import tool_motion
@@ -48,7 +48,7 @@ def check(data: bytes) -> None:
 
 def _of_waypoints(values: ByteValues, arm: ElasticArm) -> tuple[Any, Spline]:
     message = SimpleNamespace(joint_names=_names(values, arm), points=_points(values, arm.robot.n))
-    order = JointOrders(arm).of(message.joint_names)
+    order = JointOrder.of(arm, message.joint_names)
     times = read_times(message)
     positions, velocities, accelerations = (
         read_points(message, field, order) for field in ("positions", "velocities", "accelerations")
