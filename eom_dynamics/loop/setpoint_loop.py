@@ -237,7 +237,6 @@ class SetpointLoop:
         base = None
         if self.loop.number("given_on_base"):
             base = read_base_motion(SimpleNamespace(base=[rows(given, (*IMU_NAMES[0], *IMU_NAMES[1]))]))
-            self.evaluator.require_moving_base()
         state, policy = rows(given, STATE_NAMES), self.loop.settings.get("limits", "warn")
         self.evaluator.command(self.order, state, wrench, stiffness, base, limit_policy=policy, lead=self.lead)
 

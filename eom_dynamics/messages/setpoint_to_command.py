@@ -125,11 +125,6 @@ class SetpointEvaluator:
         """The robot's joint order."""
         return JointOrder.of(self.arm, [])
 
-    def require_moving_base(self) -> None:
-        """Raise StateError unless a message may have a motion of the base."""
-        if not self.moving_base:
-            raise StateError("base is not empty: set the parameter moving_base to true before the robot is loaded")
-
     def evaluate(self, message: Any, optional: Collection[str] = (), *, limit_policy: str = "warn") -> EvaluatedCommand:
         """Compute the command for a setpoint or request.
 
@@ -155,8 +150,8 @@ class SetpointEvaluator:
         wrench = read_wrenches(message, WRENCH_FIELDS, self.arm.robot)
         stiffness = read_stiffness(message, order, self.arm.variable)
         base = read_base_motion(message)
-        if base is not None:
-            self.require_moving_base()
+        if base is not None and not self.moving_base:
+            raise StateError("base is not empty: set the parameter moving_base to true before the robot is loaded")
         return order, state, wrench, stiffness, base
 
     def command(
