@@ -18,7 +18,8 @@ from reference.stream_evaluator import StreamEvaluator
 from springs import EVERY_KIND, with_springs
 
 import eom_dynamics as eom
-from eom_dynamics.actuators import Actuator, Friction
+from eom_dynamics.actuators import Actuator, Friction, Gear, Motor, Transmission
+from eom_dynamics.actuators.springs import CoupledSpring
 from eom_dynamics.elastic.motor_programs import DEFLECTION
 from eom_dynamics.exceptions import LimitError, StiffnessError
 from eom_dynamics.loop.robot_table import RobotTable
@@ -49,9 +50,42 @@ def _robot(name: str) -> eom.Robot:
             return with_springs(planar, *springs, rotor_inertia=0.5, actuator=RUBBING, limits=LIMITED)
         case "variable" | "pairs":
             return with_springs(planar, *(EVERY_KIND[kind] for kind in joints[name]), limits=EFFORTS)
+        case _ if name in ARMS:
+            return _arm(**ARMS[name])
         case _:
             return eom.load_robot(name)
 
+
+ACTUATOR = Actuator(Friction(0.5, 0.3, 0.5, viscous_negative=0.4, coulomb_negative=0.2), Gear(0.8))
+
+
+def _arm(kind: str = "cubic", robot: str = "planar_2r", joints: Any = None, **changes: Any) -> eom.Robot:
+    """A robot with springs of a kind, and other changes of it and of all of its joints."""
+    return replace(with_springs(eom.load_robot(robot), EVERY_KIND[kind], **(joints or {})), **changes)
+
+
+K = CoupledSpring(np.array([[500.0, 80.0], [80.0, 300.0]]))
+T = Transmission(np.array([[0.5, 0.5], [0.5, -0.5]]))
+ROTORS = {"rotor_inertia": 0.5, "gear_ratio": 10.0}
+PRESLIDING = Actuator(Friction(viscous=0.4, coulomb=0.2, static=0.3, presliding_distance=0.5), Gear(0.8, 5.0))
+UNDER_VOLTAGE = {"actuator": Actuator(motor=Motor(0.1, 0.5, torque_limit=2.0, voltage_limit=3.0)), "gear_ratio": 10.0}
+
+ARMS: dict[str, dict[str, Any]] = {f"{kind} springs": {"kind": kind} for kind in EVERY_KIND} | {
+    "friction and gear loss": {"kind": "dead_zone", "joints": {"actuator": ACTUATOR}},
+    "coupled": {"kind": "rigid", "coupled_stiffness": ((0, 1), K)},
+    "transmission": {"transmission": ((0, 1), T)},
+    "complete rotors": {"robot": "sea_planar_2r", "rotor_model": "complete"},
+    "complete rotors, damped": {"kind": "damped", "joints": ROTORS, "rotor_model": "complete"},
+    "joint friction": {"joints": {"damping": 0.3, "friction": 0.2}, "joint_friction": True},
+    "presliding, damped, complete rotors": {
+        "kind": "damped",
+        "joints": ROTORS | {"actuator": PRESLIDING},
+        "rotor_model": "complete",
+    },
+    "presliding pairs": {"kind": "antagonistic_exponential", "joints": {"actuator": PRESLIDING}},
+    "voltage": {"kind": "linear", "joints": UNDER_VOLTAGE},
+    "voltage of damped springs": {"kind": "damped", "joints": UNDER_VOLTAGE},
+}
 
 ROBOTS = ("planar_pr", "dual_arm", "complete", "drives", "damped", "variable", "pairs")
 
@@ -255,6 +289,14 @@ def test_a_random_stream_is_answered_and_refused_as_by_the_reference(
             pair.carry(eom.Payload(2.0, [0.0, 0.1, 0.2], tool=pair.arm.robot.tools[-1].name), 0.0)
         stamp += int(rng.choice([1, 1, 1, 10, 200, 0, -1])) * MS
         pair.say(random_message(pair.arm, rng), stamp if rng.random() < 0.9 else 0)
+
+
+@pytest.mark.parametrize("name", ARMS)
+def test_every_arm_is_answered_as_by_the_reference(name: str) -> None:
+    """Along a stream with gaps, on which dampers have a state; beyond limits, and with commanded stiffness."""
+    pair, rng = Pair(name, "clip" if name.startswith("voltage") else "warn"), np.random.default_rng(1)
+    answered = [pair.say(random_message(pair.arm, rng), START + (k + k // 10 * 200) * MS) for k in range(40)]
+    assert sum(answered) > 8
 
 
 def test_deflections_of_dampers_are_those_along_the_motion_and_settled_where_it_begins_anew() -> None:
