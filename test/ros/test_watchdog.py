@@ -356,17 +356,6 @@ def test_a_new_robot_does_not_end_a_stop(start, describe, policy, replaced, join
     node.wait(lambda: any(command.motor_velocity[0] > 0 for command in node.feedforward[count:]), "the trajectory")
 
 
-@pytest.mark.parametrize("policy", ["hold", "ramp"])
-def test_deactivation_is_answered_where_no_stop_is_possible(node, configure, policy):
-    """As of an acceleration with which efforts of each stop are too large to compute."""
-    configure(setpoint_timeout=0.05, on_setpoint_loss=policy)
-    beyond = STATE.copy()
-    beyond[2] = 1e100
-    node.answers_to(node.publish(beyond))
-    node.wait(lambda: "no stop is possible" in node.process.log, "the loss")
-    assert node.transition("deactivate")
-
-
 BY_CLOCK = ("-p", "use_sim_time:=true", "-r", "/clock:={namespace}/clock", "-p", "setpoint_timeout:=0.1")
 
 
