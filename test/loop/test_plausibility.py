@@ -269,25 +269,7 @@ def test_jumps_of_any_size_are_found(limit: float, size: float) -> None:
     assert text.startswith("position of elbow jumps by") == (limit > 0 and 2 * size > limit * 2e-3)
 
 
-# --- All together -----------------------------------------------------------------------
-
-
-def test_each_check_is_ignored_reported_or_refused() -> None:
-    limits = (Limits(velocity=2.0),) * 3
-    state, away = np.zeros((5, 3)), np.zeros((5, 3))
-    away[0, 1] = 1.0
-    ignored = Stream(limits, stamp_check="warn")
-    assert ignored.last([MS, 2 * MS], [state, away]) == ""
-    warned = Stream(limits, stamp_check="warn", jump_check="warn")
-    assert warned.say(MS, state) == ""
-    assert warned.say(MS, away).startswith("position of elbow jumps by 1 within 0 s")
-    assert warned.say(2 * MS, away) == ""
-    assert warned.host.suspicions == {"stamps": 1, "jumps": 1}
-    refusing = Stream(limits, jump_check="refuse")
-    refusing.say(MS, state)
-    for stamp in (2 * MS, 10**9):
-        with pytest.raises(eom.DoubtfulSetpointError, match=r"^in doubt: position of elbow jumps by 1 within"):
-            refusing.say(stamp, away)
+# --- Settings ---------------------------------------------------------------------------
 
 
 def test_other_settings_may_change_between_two_setpoints() -> None:
