@@ -7,6 +7,7 @@ The controller is a thin class around the headers of the C++ export; both have t
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import PurePath
 from xml.sax.saxutils import quoteattr
 
 import numpy as np
@@ -16,16 +17,13 @@ from ..actuators.drive_units import SI_UNITS
 from ..arrays import Array
 from ..codegen.c_functions import filled
 from ..elastic import LimitCheck
-from ..elastic.motor_programs import DEFLECTION, FRICTION_STATE, MOTOR_NAMES, STIFFNESS_NAMES
 from ..loop.headers import DEFAULTS as LOOP_DEFAULTS
-from ..loop.headers import loop_headers
+from ..loop.headers import loop_headers, source
 from ..loop.settings import DEFAULTS
 from ..spelling import unused_name
-from ..states import EFFORT_NAMES
 from . import c_project, cpp_project
-from .c_project import constant_arrays
 from .cpp_project import cpp_comment, type_name
-from .functions import DRIVE_COMMAND, FEEDFORWARD, PLANT
+from .functions import PLANT
 from .project import Project, in_ascii
 from .stored_values import StoredValues
 from .templates import template
@@ -81,7 +79,7 @@ def package_files(project: Project, stored: StoredValues) -> dict[str, str]:
         "type": type_name(project),
     }
     sources = sorted(name for name in library if name.endswith(".c"))
-    return library | _package(project, fields, sources) | _sources(project, stored, fields) | _examples(project, fields)
+    return library | _package(project, fields, sources) | _sources(project, fields) | _examples(project, fields)
 
 
 def generic_files() -> dict[str, str]:
@@ -94,7 +92,8 @@ def generic_files() -> dict[str, str]:
         "CMakeLists.txt": filled(
             template("ros2_control/CMakeLists.txt.in"),
             robot="",
-            plugins="src/feedforward_controller.cpp src/robot_loop.cpp",
+            plugins="src/feedforward_controller.cpp src/robot_loop.cpp src/loop.cpp",
+            sizes="",
             libraries="${CMAKE_DL_LIBS}",
             export_hardware="",
             descriptions="controllers.xml",
@@ -105,6 +104,7 @@ def generic_files() -> dict[str, str]:
         "README.md": filled(template("ros2_control/generic/README.md.in"), **fields),
         **_controller(fields, kernel=template("ros2_control/generic/kernel_parameters.yaml.in")),
         "src/robot_loop.cpp": filled(template("ros2_control/generic/robot_loop.cpp.in"), **fields),
+        "src/loop.cpp": source("loop.cpp"),
         "src/loop_library.hpp": template("ros2_control/generic/loop_library.hpp"),
         "config/controllers.yaml": template("ros2_control/generic/controllers.yaml"),
     }
@@ -125,7 +125,8 @@ def _package(project: Project, fields: dict[str, str], sources: Sequence[str]) -
     simulated = PLANT in project.functions
     title = in_ascii(project.robot.name)
     escaped = quoteattr(title)[1:-1].replace("--", "- -")
-    plugins = ["feedforward_controller", "robot_loop", *(["plant_system"] if simulated else [])]
+    plugins = ["feedforward_controller", "robot_loop", "loop", *(["plant_system"] if simulated else [])]
+    sizes = {"JOINTS": project.robot.n, "MOTORS": len(project.side.motor_names), "TOOLS": len(project.robot.tools)}
     hardware = "pluginlib_export_plugin_description_file(hardware_interface hardware.xml)" if simulated else ""
     texts = {
         **_manifest(fields, f"the elastic-joint arm {escaped}", _LAUNCHED),
@@ -137,6 +138,7 @@ def _package(project: Project, fields: dict[str, str], sources: Sequence[str]) -
                 **fields,
             ),
             plugins=" ".join(f"src/{name}.cpp" for name in plugins),
+            sizes="".join(f" -DEOM_{name}={size}" for name, size in sizes.items()),
             libraries=project.library,
             export_hardware=hardware,
             descriptions="controllers.xml" + (" hardware.xml" if simulated else ""),
@@ -186,49 +188,26 @@ def _controller(fields: dict[str, str], kernel: str = "") -> dict[str, str]:
             **fields,
         )
     }
-    return texts | _plugin("feedforward_controller", fields)
-
-
-def _plugin(name: str, fields: dict[str, str]) -> dict[str, str]:
     package = fields["package"]
-    guard = f"{package}_{name}_hpp".upper()
-    return {
-        f"include/{package}/{name}.hpp": filled(template(f"ros2_control/{name}.hpp.in"), guard=guard, **fields),
-        f"src/{name}.cpp": filled(template(f"ros2_control/{name}.cpp.in"), **fields),
-    }
+    guard = f"{package}_feedforward_controller_hpp".upper()
+    for path in (f"include/{package}/feedforward_controller.hpp", "src/feedforward_controller.cpp"):
+        name = f"ros2_control/{PurePath(path).name}.in"
+        texts[path] = filled(template(name), guard=guard, **fields)
+    return texts
 
 
-def _sources(project: Project, stored: StoredValues, fields: dict[str, str]) -> dict[str, str]:
+def _sources(project: Project, fields: dict[str, str]) -> dict[str, str]:
     """Sources of the plugins, and the test of the controller."""
     texts = _controller(fields) | {
-        "src/robot_loop.cpp": filled(template("ros2_control/robot_loop.cpp.in"), **fields),
-        **(_plugin("plant_system", fields | _places(project)) if PLANT in project.functions else {}),
+        "src/robot_loop.cpp": cpp_project.robot_table(
+            project, filled(template("ros2_control/robot_loop.cpp.in"), **fields)
+        ),
+        "src/loop.cpp": source("loop.cpp"),
     }
-    feedforward = project.functions[FEEDFORWARD]
-    commanded = [name for name in STIFFNESS_NAMES if name in feedforward.inputs]
-    messages = dict(zip(commanded, ("stiffness", "stiffness_rate", "stiffness_acceleration"), strict=False))
-    # Deflections of dampers and presliding friction are states, with which the stored motion of motors does not agree;
-    # nor does what is sent to drives with units of their own.
-    alone = not {DEFLECTION, FRICTION_STATE} & feedforward.inputs.keys() and DRIVE_COMMAND not in project.functions
-    arrays = {name: stored.inputs[name] for name in feedforward.inputs} | dict(stored.outputs[FEEDFORWARD])
-    used = (*feedforward.inputs, *EFFORT_NAMES, *MOTOR_NAMES)
-    compared = {"motor_effort": "i", "motor_position": "Robot::motors + i", "motor_velocity": "2 * Robot::motors + i"}
-    texts["test/test_controller.cpp"] = filled(
-        template("ros2_control/test_controller.cpp.in"),
-        states=str(stored.count),
-        tolerance=repr(stored.relative_tolerance),
-        stored=constant_arrays({name: x for name, x in arrays.items() if name in used}, rows="STATES"),
-        stiffness="".join(
-            f"            message.{field}.push_back(stored_{name}[state][i]);\n" for name, field in messages.items()
-        ),
-        motors="".join(
-            f"        EXPECT_CLOSE([this](std::size_t i) {{ return command({index}); }}, stored_{name}[state], "
-            "Robot::motors);\n"
-            for name, index in compared.items()
-            if alone
-        ),
-        **fields,
-    )
+    if PLANT in project.functions:
+        plant = template("ros2_control/plant_system.cpp.in")
+        texts["src/plant_system.cpp"] = filled(plant, **fields, **_places(project))
+    texts["test/test_controller.cpp"] = filled(template("ros2_control/test_controller.cpp.in"), **fields)
     return texts
 
 

@@ -472,96 +472,6 @@ bool is_without_step(Loop &loop, eom::LossPolicy policy, Status during, Status a
     return false;
 }
 
-/// References of a controller that writes some rows of a motion, each millisecond.
-void references_that_are_incomplete()
-{
-    constexpr double none = std::numeric_limits<double>::quiet_NaN();
-    eom::References<Robot> references;
-    std::array<double, eom::References<Robot>::capacity> values;
-    const eom::Spline<n> spline = swing();
-    std::int64_t now = MILLISECOND;
-    eom::State<n> state;
-    const auto write = [&](std::size_t rows) {
-        values.fill(none);
-        spline.evaluate(static_cast<double>(now) * 1e-9, state);
-        for (std::size_t k = 0; k < rows; ++k)
-            std::copy(state[k].begin(), state[k].end(), values.begin() + k * n);
-        now += MILLISECOND;
-        const bool complete = references.read(values.data(), now - MILLISECOND);
-        if (complete)
-            references.keep();
-        return complete;
-    };
-    const eom::Setpoint<Robot> &x = references.setpoint();
-    constexpr eom::JointVector<Robot> still{};
-    expect(write(5) && x.q == state[0] && x.qddd == state[3] && x.qdddd == state[4] && x.k == Robot::nominal_stiffness,
-           "a complete reference is taken as it is");
-    expect(std::all_of(values.begin(), values.end(), [](double value) { return std::isnan(value); }),
-           "references that were read are cleared");
-    expect(write(3) && x.qdd == state[2] && x.qddd == still && x.qdddd == still,
-           "jerk and snap that are missing are zero");
-    const auto before = x.q;
-    expect(!write(2) && x.q == before && references.missing()[2 * n] && !references.missing()[2 * n - 1],
-           "a reference without accelerations is none");
-
-    references.missing_derivatives = eom::MissingDerivatives::fit;
-    references.restart();
-    now = 300 * MILLISECOND;
-    expect(write(3) && x.qddd == still, "the first reference has no slope");
-    // A slope is that of the middle between two references.
-    const auto before_last = [&](double milliseconds) {
-        spline.evaluate(static_cast<double>(now - MILLISECOND) * 1e-9 - milliseconds * 1e-3, state);
-        return state;
-    };
-    expect(write(3) && difference(x.qddd, before_last(0.5)[3]) < 1e-4 && x.qdddd == still,
-           "the second one has that of accelerations");
-    expect(write(3) && difference(x.qddd, before_last(0.5)[3]) < 1e-4 && difference(x.qdddd, before_last(1)[4]) < 1e-4,
-           "the third one that of jerks, too");
-    now += MILLISECOND;
-    expect(write(3) && difference(x.qddd, before_last(1)[3]) < 1e-4, "a cycle without a reference makes a longer slope");
-    write(4);
-    expect(write(4) && x.qddd == state[3] && difference(x.qdddd, before_last(0.5)[4]) < 1e-4, "a jerk is taken as it is");
-    now += 200 * MILLISECOND;
-    expect(write(3) && x.qddd == still, "after a long gap there is no slope");
-    references.lead = 1e-3;
-    expect(write(5) && difference(x.q, before_last(1)[0]) < 1e-12 && difference(x.qd, before_last(1)[1]) < 1e-9,
-           "a reference that is ahead is taken back");
-}
-
-/// Slopes of references begin at those that are followed: one that is refused is as none.
-void references_that_are_refused()
-{
-    eom::LoopOf<Robot> disturbed(eom::facts_of<Robot>("")), other(eom::facts_of<Robot>(""));
-    const double zero = 0;
-    const eom::Span<const double> none(&zero, 1);
-    const double zeros[2] = {};
-    const eom::Gains gains{none, none, none, none, {zeros, 2}};
-    bool same = true;
-    for (eom::LoopOf<Robot> *loop : {&disturbed, &other}) {
-        eom::LoopSettings settings = unlimited();
-        settings.limits = eom::LimitPolicy::warn;
-        same = !loop->configure(settings, gains, eom::MissingDerivatives::fit, 1e-3, false, false) && same;
-        same = !loop->restart(0) && same;
-    }
-    for (std::int64_t i = 1; i < 100; ++i) {
-        const eom::Setpoint<Robot> x = wave(1e-3 * static_cast<double>(i));
-        for (eom::LoopOf<Robot> *loop : {&disturbed, &other}) {
-            std::array<double, eom::References<Robot>::capacity> values;
-            values.fill(nan);
-            std::copy(x.q.begin(), x.q.end(), values.begin());
-            std::copy(x.qd.begin(), x.qd.end(), values.begin() + n);
-            std::copy(x.qdd.begin(), x.qdd.end(), values.begin() + 2 * n);
-            if (i % 10 == 5)
-                values[i % 20 == 5 ? 2 * n : 0] = loop == &other ? nan : inf;
-            loop->read_references(values.data(), i * MILLISECOND);
-            loop->update(i * MILLISECOND, 1e-3);
-        }
-        same = same && std::equal(disturbed.output.tau.begin(), disturbed.output.tau.end(), other.output.tau.begin()) &&
-               std::equal(disturbed.output.taudd.begin(), disturbed.output.taudd.end(), other.output.taudd.begin());
-    }
-    expect(same && disturbed.state.counts.refused == 10, "references that are refused make no slopes");
-}
-
 void timeouts()
 {
     Loop loop;
@@ -1245,8 +1155,6 @@ int main(int count, char **arguments)
     parameters_that_cannot_be();
     plausibility();
     references();
-    references_that_are_incomplete();
-    references_that_are_refused();
     timeouts();
     restarts();
     switched_off();

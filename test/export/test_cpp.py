@@ -118,7 +118,6 @@ ERRORS = (
     ("linearization.hpp", "gains[i] = w * w * w * w;", "gains[i] = (WRONG ? 2 : 1) * w * w * w * w;"),
     ("stop.hpp", "T * from[4][i] / 1680", "T * from[4][i] / (WRONG ? 1681 : 1680)"),
     ("stop.hpp", "effort *= w;", "effort *= WRONG && u > 0.5 ? Scalar(0) : w;"),
-    ("loop_of.hpp", "if (read_ && loop_", "if (read_ && WRONG) references_.keep(); else if (read_ && loop_"),
     ("trajectory_player.hpp", "return plan_.waits || is_near", "return WRONG || plan_.waits || is_near"),
     ("trajectory_player.hpp", "origin_ += step;", "origin_ += WRONG ? 0 : step;"),
     ("trajectory_player.hpp", "(next.start() - t > ", "((WRONG ? 0 : next.start()) - t > "),

@@ -101,7 +101,7 @@ def test_package(name: str) -> None:
     for kind in ("simulated", "mock"):
         description = files[f"description/{kind}.urdf"]
         assert joints_of(description) == joints_of(description, "ros2_control/joint") == parts
-    places = re.search(r"MOTOR_AT\{(.*)\}", files[f"include/{package}/plant_system.hpp"].decode())
+    places = re.search(r"MOTOR_AT\{(.*)\}", files["src/plant_system.cpp"].decode())
     assert places and [parts[int(k)] for k in places[1].split(", ")] == given["motors"]
     launch = files["launch/control.launch.py"].decode()
     compile(launch, "control.launch.py", "exec")

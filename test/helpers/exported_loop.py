@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The exported control loop of a robot in C++, called cycle by cycle from Python."""
+"""Exported control loops of a robot: that of its type in C++, called cycle by cycle, and the table of its library."""
 
 import ctypes
 from collections.abc import Sequence
@@ -11,9 +11,11 @@ import numpy as np
 from exported import compiled, with_values
 from numpy.typing import ArrayLike
 
-from eom_dynamics import Robot
+from eom_dynamics import ElasticArm, Robot
 from eom_dynamics.arrays import Array
+from eom_dynamics.export import loop_library
 from eom_dynamics.export.cpp_project import type_name
+from eom_dynamics.loop.library import library_for
 
 DRIVER = """
 #include <memory>
@@ -165,3 +167,17 @@ class Loop:
         return SimpleNamespace(
             status=status, mass=results[0], **dict(zip((*_OF_JOINTS, *_OF_MOTORS), rows, strict=True))
         )
+
+
+class ExportedTable:
+    """The table of a robot's compiled library, as the controller of every robot loads it."""
+
+    def __init__(self, robot: Robot, *, moving_base: bool = False) -> None:
+        self.arm, path = ElasticArm(robot), loop_library(robot, moving_base=moving_base).path
+        self._robot = ctypes.CDLL(str(path))
+        self._robot.eom_robot_table.restype = ctypes.c_void_p
+        self.address = self._robot.eom_robot_table()
+        self.library = library_for(robot.n, len(self.arm.motor_names), len(robot.tools))
+
+    def prepare_payload(self) -> None:
+        """Nothing: the library has all of its code."""

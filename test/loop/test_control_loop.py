@@ -140,7 +140,7 @@ def test_a_setting_beyond_its_range_is_refused_and_leaves_those_before(table: Ro
         assert loop.settings == DEFAULTS._asdict() | {"limits": "refuse", "stop_duration": 0.5}
     loop.configure(resume_distance=0.3)
     moving(loop)
-    loop.stop()
+    loop.act("stop")
     assert loop.number("stop_end") == 0.5
 
 
@@ -185,7 +185,7 @@ def test_robots_of_each_size_have_the_bits_of_the_reference(robot: eom.Robot, si
         assert loop.update(k * MS) <= 0
         expected = evaluator.command(evaluator.own_order, state, tuple(wrench) if robot.tools else ())
         assert rows(loop.command, EFFORT_NAMES).tobytes() == expected.efforts.tobytes()
-    loop.stop()
+    loop.act("stop")
     assert loop.number("stopping") == 1.0
 
 
@@ -196,7 +196,10 @@ def test_a_robot_beyond_the_largest_size_is_refused_with_the_sizes() -> None:
         reason = rf"^a control loop is for at most \({most}\) joints, motors and tools, not \({asked}\)$"
         with pytest.raises(KernelError, match=reason):
             library_for(*sizes)
-        assert library_for(1, 1, 1).robot_make(*sizes) is None
+        smallest = library_for(1, 1, 1)
+        of = smallest.robot_make(*sizes)
+        assert smallest.loop_make(of) is None
+        smallest.robot_free(of)
     with pytest.raises(KernelError, match=r"not \(2, 2, 17\)$"):
         RobotTable(eom.ElasticArm(with_tools(17)))
 

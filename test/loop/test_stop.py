@@ -80,7 +80,7 @@ def test_a_stop_continues_the_command_and_ends_at_rest(data: st.DataObject, name
     state[0] += HOME if name == "panda" else 0.0
     stream.say(state)
     command = rows(stream.loop.command, EFFORT_NAMES)
-    stream.loop.stop()
+    stream.loop.act("stop")
     T = stream.number("stop_end")
     # Jerk and snap that would move a joint further than velocity and acceleration do are noise.
     _, qd, qdd, qddd, qdddd = np.abs(state)
@@ -119,7 +119,7 @@ def test_from_motions_within_limits_it_stays_within_limits(at: float, wanted: fl
     assert check(stream.arm, motion, rate=1000.0).ok
     state = np.stack(motion.derivatives(1.2 * at))
     stream.say(state)
-    stream.loop.stop()
+    stream.loop.act("stop")
     assert stream.number("excess") <= 1e-9
     T = stream.number("stop_end")
     verdict = check(stream.arm, Motion(state, T), rate=1000 / T)  # type: ignore[arg-type]
@@ -132,13 +132,13 @@ def test_near_the_end_of_a_range_it_is_shorter_and_where_the_wanted_one_is_rough
     state = np.zeros((5, 7))
     state[0], state[0, 0], state[1, 0] = HOME, upper - 0.06, 0.5
     stream.say(state)
-    stream.loop.stop()
+    stream.loop.act("stop")
     assert stream.number("excess") <= 1e-9 and stream.number("stop_end") < 0.3
     assert stream.rest_of_it()[-1][1][0, 0] < upper
     stream = Stream("panda", stop_duration=0.05)
     state[0, 0], state[1, 0] = 0.0, 2.1
     stream.say(state)
-    stream.loop.stop()
+    stream.loop.act("stop")
     assert stream.number("excess") <= 1e-9 and stream.number("stop_end") > 0.2
 
 
@@ -151,7 +151,7 @@ def test_wrench_stiffness_and_base_come_to_rest_too() -> None:
     for names, values in zip(IMU, base, strict=True):
         given |= dict(zip(names, values, strict=True))
     stream.say(0.1 * rng.normal(size=(5, 2)), **given)
-    stream.loop.stop()
+    stream.loop.act("stop")
     T, x = stream.number("stop_end"), stream.loop.setpoint
     stream.wait(0)
     for name, values in given.items():
@@ -169,7 +169,7 @@ def test_where_no_stop_can_be_computed_the_last_command_is_repeated() -> None:
     hanging = np.array([[-np.pi / 2, 0.0], [1.0, 0.0], *np.zeros((3, 2))])
     assert stream.say(hanging, k=[100.0, 100.0]) <= 0
     last = rows(stream.loop.command, EFFORT_NAMES)
-    stream.loop.lose()
+    stream.loop.act("lose")
     for _ in range(3):
         stream.wait(5 * MS)
         assert stream.number("lost") and not stream.number("stopping") and stream.number("excess") == np.inf
@@ -183,7 +183,7 @@ def test_where_a_stop_is_depends_on_time_alone() -> None:
     for steps in ([9 * MS] * 4, [1, 17 * MS + 3, 5 * MS, 14 * MS - 4]):
         stream = Stream("sea_planar_2r")
         stream.say(SETPOINT)
-        stream.loop.stop()
+        stream.loop.act("stop")
         stream.wait(0)
         for step in steps:
             stream.wait(step)
@@ -194,7 +194,7 @@ def test_where_a_stop_is_depends_on_time_alone() -> None:
 def test_a_stall_or_a_jump_of_the_clock_during_a_stop_is_no_step() -> None:
     stream = Stream("sea_planar_2r", on_setpoint_loss="hold", stop_duration=0.4)
     stream.say(SETPOINT)
-    stream.loop.lose()
+    stream.loop.act("lose")
     stream.wait(0)
     stream.wait(MS)
     polynomial = StopPolynomial(SETPOINT, stream.number("stop_end"))
@@ -212,7 +212,7 @@ def test_efforts_of_a_ramp_fade_by_the_documented_polynomial_with_their_derivati
     """By SymPy, for efforts of a motion that comes to rest."""
     stream = Stream("sea_planar_2r", on_setpoint_loss="ramp", ramp_duration=duration)
     stream.say(SETPOINT)
-    stream.loop.lose()
+    stream.loop.act("lose")
     stream.wait(0)
     time = round(s * 1e9)
     for k in range(100):
@@ -243,7 +243,7 @@ def test_efforts_of_a_ramp_fade_by_the_documented_polynomial_with_their_derivati
 def test_rates_of_fading_efforts_that_overflow_are_not_commanded() -> None:
     stream = Stream("planar_2r", on_setpoint_loss="ramp", ramp_duration=0.01, stop_duration=0.01)
     assert stream.say(np.zeros((5, 2)), W=[0.0, 0.0, 1e307, 0.0, 0.0, 0.0]) <= 0
-    stream.loop.lose()
+    stream.loop.act("lose")
     for _ in range(20):
         stream.wait(MS)
         for names in (stream.loop.command, stream.loop.sent):
@@ -289,7 +289,7 @@ def test_nothing_is_lost_before_the_first_setpoint_nor_after_a_restart() -> None
     for again in range(2):
         for _ in range(10):
             stream.wait(50 * MS)
-        stream.loop.lose()
+        stream.loop.act("lose")
         stream.wait(0)
         assert not stream.number("timeouts") and not stream.number("lost") and stream.loop.status is Status.WAITING
         if not again:
@@ -317,7 +317,7 @@ def test_the_other_policies_command_nothing(policy: str) -> None:
 def test_returning_setpoints_are_followed_from_near_the_commanded_position_alone(policy: str) -> None:
     stream = Stream("sea_planar_2r", on_setpoint_loss=policy, stop_duration=0.2, ramp_duration=0.4)
     stream.say(SETPOINT)
-    stream.loop.lose()
+    stream.loop.act("lose")
     state = np.zeros((5, 2))
     for away, refusal in (([0.0, 0.11], "far_from_hold"), ([0.09, -0.09], "")):
         held = stream.rest_of_it()[-1][1][0]

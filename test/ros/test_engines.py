@@ -37,7 +37,6 @@ from setpoint_engines import (
     NodeEngine,
     Scene,
     called,
-    loop_player,
     looped,
     referred,
     replayed,
@@ -550,15 +549,8 @@ def robots(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, tuple[Robot
     return found
 
 
-@pytest.fixture(scope="module")
-def player(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return loop_player(tmp_path_factory.mktemp("loops"))
-
-
 @pytest.mark.parametrize("name", SCENES)
-def test_engines_agree(
-    name: str, node: NodeEngine, robots: Mapping[str, tuple[Robot, Path]], player: Path, tmp_path: Path
-) -> None:
+def test_engines_agree(name: str, node: NodeEngine, robots: Mapping[str, tuple[Robot, Path]], tmp_path: Path) -> None:
     which, made = SCENES[name]
     arm, file = robots[which]
     scene = made(arm)
@@ -566,7 +558,7 @@ def test_engines_agree(
     hosts = {
         "node": lambda: node.play(scene, compiled=True),
         "Python": lambda: called(scene),
-        "controller": lambda: looped(scene, player, tmp_path),
+        "controller": lambda: looped(scene),
         "replay": lambda: replayed(scene, file, tmp_path),
     }
     rounded = {"reference": referred(scene)}

@@ -98,8 +98,13 @@ struct RobotTable {
     Span<const double> nominal_stiffness, largest_effort, turn, voltage_limit, joint_sides, load_weights;
     TableEnds lower, upper;
     bool transmission = false;
-    /// Lead of commands is their mean age, in periods of the drives or else of the loop, and the delay, s.
+    /// Period of the drives, 0 where it is unknown; mean age of commands when they act, in periods, without the delay, s.
     double command_period = 0, mean_age = 0, drive_delay = 0;
+    /// Lead of commands of a loop of a period, s.
+    constexpr double command_lead(double period) const noexcept
+    {
+        return mean_age * (command_period > 0 ? command_period : period) + drive_delay;
+    }
     Kernels kernels;
 };
 

@@ -214,7 +214,7 @@ class SetpointStream:
         remain = self._node.get_parameter("effort_on_deactivate").value
         logger = self._node.get_logger()
         loop.configure(effort_on_deactivate=remain)
-        loop.loop.release()
+        loop.loop.act("release")
         if remain == "gravity" and not loop.loop.number("final_efforts"):
             remain = "zero"
             logger.error("efforts that remain are zero, as those of gravity cannot be computed")

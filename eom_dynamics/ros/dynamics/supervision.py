@@ -190,7 +190,7 @@ class Supervision:
                 return
             names = ("stop_duration", "resume_distance")
             loop.configure(**{name: self._node.get_parameter(name).value for name in names})
-            loop.loop.stop()
+            loop.loop.act("stop")
             if not loop.loop.number("stopping"):
                 self._node.get_logger().error(
                     f"{cause}: the arm is not brought to rest, no stop is possible: numbers would be too large, or a "
@@ -346,7 +346,7 @@ class Supervision:
         loop = self._loop
         if loop is None or not self._watches or self.phase is not Phase.STREAMING:
             return
-        loop.loop.lose()
+        loop.loop.act("lose")
         now = self.clock.now()
         self._respond(loop, cause, now, loop.loop.update(now))
 

@@ -180,7 +180,7 @@ class TrajectoryPlayer:
             return now
         self._ahead -= late
         self._next, *self._later = (x._replace(origin=x.origin + late) for x in (waiting, *self._later))
-        self._host.loop.halt()
+        self._host.loop.act("halt")
         self._host.loop.send_trajectory(self._next.motion, self._next.origin)
         return now + late
 
@@ -209,9 +209,9 @@ class TrajectoryPlayer:
                 transition = Spline([start, end], states)
                 planned.judge(check(self._host.arm, transition, rate=TRANSITION_SAMPLES / (end - start)))
         except Exception:
-            loop.drop()
+            loop.act("drop")
             raise
-        loop.play()
+        loop.act("play")
         planned = planned._replace(end=max(planned.motion.end, end))
         if loop.number("waiting"):
             self.waiting, self._next = True, planned
@@ -265,7 +265,7 @@ class TrajectoryPlayer:
         self._timer.cancel()
         self._watch_timer.cancel()
         if self._host is not None and (self.playing or self.waiting) and not finished:
-            self._host.loop.halt()
+            self._host.loop.act("halt")
         self.playing = self.waiting = False
         self._played = self._next = None
         self._later = []

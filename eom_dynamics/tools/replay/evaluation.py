@@ -229,9 +229,9 @@ class Evaluation:
         loop, (frame, order, _) = self._loop, self._last
         if status[0] == Status.RAMPING:
             self._host.configure(on_setpoint_loss="ramp")
-            loop.lose()
+            loop.act("lose")
         else:
-            loop.stop()
+            loop.act("stop")
         results = np.empty((len(stamps), self._ends[-1]))
         for k, stamp in enumerate(stamps.tolist()):
             if -loop.update(stamp) & EXCEEDS:

@@ -45,7 +45,7 @@ def check(data: bytes) -> None:
         _check_finite(host)
         host.suspicion()
         if values.below(8) == 7:
-            host.loop.lose()
+            host.loop.act("lose")
             for k in range(values.below(4)):
                 with refused():
                     host.responded(host.loop.update(stamp + k * 20_000_000))

@@ -5,7 +5,6 @@
 #include <limits>
 #include <thread>
 
-#include <eom/feedforward.hpp>
 #include <eom_dynamics/msg/feedforward_command.hpp>
 
 #include "test_controller.cpp"
@@ -14,36 +13,23 @@ namespace {
 
 std::vector<double> filled(double value) { return std::vector<double>(Robot::joints, value); }
 
-std::vector<double> copied(eom::Span<const double> entries) { return {entries.begin(), entries.end()}; }
+std::vector<double> of_joints(const double *entries) { return {entries, entries + Robot::joints}; }
 
 TEST_F(ControllerTest, BitsOfTheFunctionByReferences)
 {
     start(true, {{"limits", "ignore"}});
-    eom::Feedforward<Robot> feedforward;
     for (std::size_t state = 0; state < STATES; ++state) {
-        eom::Setpoint<Robot> &x = feedforward.setpoint;
+        eom::Setpoint<Robot> x = setpoint_of(state);
+        x.W = x.Wd = x.Wdd = {}; // references have none
         std::vector<eom::JointVector<Robot> *> rows = {&x.q, &x.qd, &x.qdd, &x.qddd, &x.qdddd};
         if (Robot::commanded_stiffness)
             rows.insert(rows.end(), {&x.k, &x.kd, &x.kdd});
-        for (std::size_t i = 0; i < Robot::joints; ++i) {
-            x.q[i] = 0.1 * stored_q[state ? 1 : 0][i] + 0.01 * static_cast<double>(state);
-            x.qd[i] = 0.1 * stored_qd[state][i];
-        }
         for (std::size_t row = 0; row < rows.size(); ++row)
             for (std::size_t i = 0; i < Robot::joints; ++i)
                 ASSERT_TRUE(references_[row * Robot::joints + i]->set_value((*rows[row])[i]));
         ASSERT_EQ(cycle(), return_type::OK);
-        ASSERT_EQ(controller_.loop().state.status, eom::Status::fresh);
-        const auto &states = controller_.loop().output.setpoint;
-        std::copy(states.deflection.begin(), states.deflection.end(), x.deflection.begin());
-        std::copy(states.friction_state.begin(), states.friction_state.end(), x.friction_state.begin());
-        feedforward.update();
-        const eom::DriveCommand<Robot> sent = feedforward.sent();
-        for (std::size_t i = 0; i < Robot::motors; ++i) {
-            EXPECT_EQ(command(i), sent.effort[i]);
-            EXPECT_EQ(command(Robot::motors + i), sent.position[i]);
-            EXPECT_EQ(command(2 * Robot::motors + i), sent.velocity[i]);
-        }
+        ASSERT_EQ(controller_.state().status, eom::Status::fresh);
+        expect_bits(x);
     }
 }
 
@@ -82,7 +68,7 @@ TEST_F(ControllerTest, ReferencesThatStop)
     for (int i = 0; i < 3; ++i)
         cycle();
     EXPECT_EQ(cycle(), return_type::ERROR);
-    EXPECT_EQ(controller_.loop().state.status, eom::Status::lost);
+    EXPECT_EQ(controller_.state().status, eom::Status::lost);
     EXPECT_EQ(status(), 5);
 }
 
@@ -116,7 +102,7 @@ TEST_F(ControllerTest, SetpointsInDoubt)
         ASSERT_EQ(cycle(), return_type::OK);
         EXPECT_EQ(status(), expected);
     }
-    EXPECT_EQ(controller_.loop().state.finding.check, eom::Check::stamps);
+    EXPECT_EQ(controller_.state().finding.check, eom::Check::stamps);
 }
 
 TEST_F(ControllerTest, MessagesThatCannotBeUsed)
@@ -138,7 +124,7 @@ TEST_F(ControllerTest, MessagesThatCannotBeUsed)
     message.base.resize(1);
     EXPECT_TRUE(controller_.receive(message));
     EXPECT_EQ(cycle(), return_type::OK);
-    EXPECT_EQ(controller_.loop().state.refusal, eom::Refusal::moving_base);
+    EXPECT_EQ(controller_.state().refusal, eom::Refusal::moving_base);
     eom_dynamics::msg::SplineTrajectory spline;
     spline.knots = {0.0, 1.0};
     spline.degree = 1;
@@ -146,7 +132,7 @@ TEST_F(ControllerTest, MessagesThatCannotBeUsed)
     spline.coefficients.resize(2 * Robot::joints);
     EXPECT_TRUE(controller_.receive(spline));
     EXPECT_EQ(cycle(), return_type::OK);
-    EXPECT_TRUE(controller_.loop().state.playing);
+    EXPECT_TRUE(controller_.state().playing);
 }
 
 /// What remains in the interfaces of a controller that is deactivated after a setpoint.
@@ -195,11 +181,12 @@ TEST_F(ControllerTest, ReferencesWithoutJerkAndSnap)
     };
     write(0.1, 3);
     EXPECT_EQ(status(), 0);
-    EXPECT_EQ(copied(controller_.loop().reference.qdd), filled(0.1));
-    EXPECT_EQ(copied(controller_.loop().reference.qddd), filled(0));
-    EXPECT_EQ(copied(controller_.loop().reference.k), copied(Robot::nominal_stiffness));
+    const auto followed = [this](const char *name) { return of_joints(controller_.vector("setpoint", name)); };
+    EXPECT_EQ(followed("qdd"), filled(0.1));
+    EXPECT_EQ(followed("qddd"), filled(0));
+    EXPECT_EQ(followed("k"), of_joints(Robot::nominal_stiffness.data()));
     write(0.2, 2);
-    EXPECT_EQ(copied(controller_.loop().reference.q), filled(0.1));
+    EXPECT_EQ(followed("q"), filled(0.1));
 }
 
 TEST_F(ControllerTest, ParametersAreReadOnlyWhileActive)
@@ -274,7 +261,7 @@ TEST_F(ControllerTest, StateAndDiagnostics)
         executor.spin_some(std::chrono::milliseconds(10));
     }
     EXPECT_EQ(state.reference.positions, filled(0.1));
-    EXPECT_EQ(state.output.effort, copied(controller_.loop().output.sent_joint_effort));
+    EXPECT_EQ(state.output.effort, of_joints(controller_.vector("sent", "sent_effort")));
     ASSERT_EQ(diagnostics.status.size(), 1U);
     EXPECT_EQ(diagnostics.status[0].name, "feedforward_controller: feedforward");
     EXPECT_EQ(diagnostics.status[0].level, diagnostic_msgs::msg::DiagnosticStatus::OK);
