@@ -228,6 +228,19 @@ def test_what_cannot_be_sent_or_carried_is_refused(table: RobotTable) -> None:
         loop.carry(eom.Payload(1.0), -1.0)
 
 
+def test_an_arm_with_complete_rotors_has_no_moving_base_whenever_that_is_asked_for() -> None:
+    arm = eom.ElasticArm(replace(eom.load_robot("sea_planar_2r"), rotor_model="complete"))
+    of = RobotTable(arm)
+    loop = ControlLoop(of)
+    for _ in range(2):
+        of.prepare_base()
+        loop.rest(on_base=True)
+        loop.given["f"][2] = 9.81
+        loop.refer(MS)
+        assert loop.update(MS) == Refusal.moving_base  # type: ignore[attr-defined]
+        of.prepare_payload()
+
+
 # --- Compilers --------------------------------------------------------------------------
 
 

@@ -163,18 +163,29 @@ def test_wrench_stiffness_and_base_come_to_rest_too() -> None:
     assert stream.number("on_base") == 1.0
 
 
-def test_where_no_stop_can_be_computed_the_last_command_is_repeated() -> None:
-    """Its springs would be slack: at their least stiffness, they exert no efforts."""
-    stream = Stream("vsa_planar_2r", on_setpoint_loss="hold", setpoint_timeout=0.05)
+@pytest.mark.parametrize("policy", ["hold", "ramp"])
+def test_where_no_stop_can_be_computed_the_last_command_is_repeated(policy: str) -> None:
+    """Its springs would be slack: at their least stiffness, they exert no efforts. In a ramp, its efforts fade."""
+    stream = Stream("vsa_planar_2r", on_setpoint_loss=policy, setpoint_timeout=0.05, ramp_duration=0.1)
     hanging = np.array([[-np.pi / 2, 0.0], [1.0, 0.0], *np.zeros((3, 2))])
     assert stream.say(hanging, k=[100.0, 100.0]) <= 0
-    last = rows(stream.loop.command, EFFORT_NAMES)
+    last = {name: x.copy() for name, x in stream.loop.command.items()}
     stream.loop.act("lose")
-    for _ in range(3):
+    for k in range(30):
         stream.wait(5 * MS)
-        assert stream.number("lost") and not stream.number("stopping") and stream.number("excess") == np.inf
-        np.testing.assert_array_equal(rows(stream.loop.command, EFFORT_NAMES), last)
-        assert stream.loop.status is Status.HELD
+        u = min(0.05 * k, 1.0)
+        share = (1 - u) ** 3 * (1 + 3 * u + 6 * u**2) if policy == "ramp" else 1.0
+        assert stream.number("lost") and stream.number("excess") == np.inf
+        for name, x in stream.loop.command.items():
+            if name in ("tau", "motor_effort") or policy == "hold":
+                np.testing.assert_allclose(x, share * last[name], rtol=1e-12, atol=1e-15)
+        np.testing.assert_array_equal(stream.loop.command["motor_position"], last["motor_position"])
+        np.testing.assert_allclose(
+            stream.loop.sent["drive_effort"], share * last["motor_effort"], rtol=1e-12, atol=1e-15
+        )
+        fading = policy == "ramp" and k <= 20
+        assert stream.loop.status is (Status.RAMPING if fading and u < 1.0 else Status.HELD)
+    assert stream.say(hanging, k=[100.0, 100.0]) == (Refusal.released if policy == "ramp" else 0)  # type: ignore[attr-defined]
 
 
 def test_where_a_stop_is_depends_on_time_alone() -> None:
