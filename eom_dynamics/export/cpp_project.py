@@ -41,7 +41,7 @@ from .functions import (
     links_of,
 )
 from .project import Project
-from .stored_values import KNOTS, POLES, STIFFNESS_GAINS, StoredValues, loop_values
+from .stored_values import POLES, STIFFNESS_GAINS, StoredValues, loop_values
 from .templates import template
 
 # Names that types and template parameters have in the templates of the type.
@@ -307,15 +307,14 @@ def _test(project: Project, stored: StoredValues) -> str:
 
 
 def _loop_test(project: Project, stored: StoredValues) -> str:
-    values = loop_values(project, stored)
+    values, taken = loop_values(project, stored), list[str]()
     linearized = LINEARIZATION in project.functions
-    taken = []
     if linearized:
         count = len(values[REFERENCE[0]])
         rest = [name for name in project.functions[FEEDFORWARD].inputs if name not in STATE_NAMES]
         values |= {name: stored.inputs[name][:count] for name in ("q", "qd", *MOTOR_STATE, *rest)}
         places = dict(zip(STATE_NAMES, REFERENCE, strict=True)) | {name: name for name in rest}
-        taken = [f"take(x.{name}, stored_{place}[row]);" for name, place in places.items()]
+        taken = [f"eom::test::take(x.{name}, stored_{place}[row]);" for name, place in places.items()]
     linearization = filled(
         template("cpp/test/linearization.cpp.in"),
         inputs="\n".join(f"        {line}" for line in taken),
@@ -329,7 +328,6 @@ def _loop_test(project: Project, stored: StoredValues) -> str:
         notice=cpp_comment(project),
         type=type_name(project),
         name=project.name,
-        knots=", ".join(map(repr, KNOTS)),
         stored=constant_arrays(values),
     )
 

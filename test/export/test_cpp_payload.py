@@ -7,15 +7,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from compilation import COMPILERS, SANITIZERS, supports
-from exported import compiled, robot, succeed, with_values
+from compilation import COMPILERS
+from exported import robot
 from exported_loop import Loop
 from springs import with_springs
 
 import eom_dynamics as eom
 from eom_dynamics.actuators import Actuator, Friction, Gear, Transmission
 from eom_dynamics.actuators.springs import DampedSpring, LinearSpring
-from eom_dynamics.export import FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD, PLANT, cpp_project
+from eom_dynamics.export import FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD, PLANT
 from eom_dynamics.messages.joint_order import JointOrders
 from eom_dynamics.messages.payload_blend import PayloadBlend
 from eom_dynamics.messages.setpoint_to_command import DeflectionFilter, SetpointEvaluator
@@ -143,13 +143,3 @@ def test_a_blend_goes_by_the_clock(linear: Loop) -> None:
         )
         assert np.all(np.diff(masses) >= 0)
         assert np.all(masses <= earliest + 1e-12) and np.all(masses >= latest - 1e-12), offsets
-
-
-@pytest.mark.parametrize("sanitized", [False, pytest.param(True, marks=pytest.mark.soak)])
-def test_the_loop_of_payloads_passes_its_tests(sanitized: bool, tmp_path: Path) -> None:
-    """With what is refused while the payload changes; dampers and friction have states, too."""
-    flags = SANITIZERS if sanitized and supports(tmp_path, *SANITIZERS) else ()
-    program = cpp_project.cpp_files(*with_values(DAMPED, tuple(WITH_PAYLOAD)))["test/test_control_loop.cpp"]
-    compiled(DAMPED, WITH_PAYLOAD, program.replace('"checks.hpp"', '"test/checks.hpp"'), tmp_path, *flags)
-    lines = succeed([tmp_path / "built", "1000"], tmp_path).splitlines()
-    assert all(line.startswith(("ok", "none")) for line in lines), lines

@@ -288,6 +288,12 @@ def test_a_stall_a_jump_and_a_clock_that_goes_back_are_no_timeout() -> None:
     stream.say(SETPOINT)
     stream.wait(-5_000 * MS)
     assert not stream.number("timeouts") and stream.number("age") == 0.0
+    # One of less than a nanosecond is one of two.
+    shortest = Stream("sea_planar_2r", setpoint_timeout=1e-10)
+    shortest.say(SETPOINT)
+    for _ in range(3):
+        shortest.wait(1)
+    assert shortest.number("timeouts") == 1
     # Two cycles without a setpoint: half of the timeout each.
     stream.wait(4_995 * MS)
     assert not stream.number("timeouts")
