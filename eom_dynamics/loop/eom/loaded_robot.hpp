@@ -137,7 +137,6 @@ class LoadedRobot {
 
     std::size_t joint_count() const noexcept { return table_.joints; }
     std::size_t motor_count() const noexcept { return table_.motors; }
-    bool commands_stiffness() const noexcept { return table_.facts.commanded_stiffness; }
     bool filters() const noexcept { return kernels_.filtered.call; }
     bool slides() const noexcept { return kernels_.presliding.call; }
     bool couples() const noexcept { return table_.transmission; }

@@ -387,13 +387,13 @@ const char *eom_loop_act(eom_loop *loop, const char *action)
         const struct {
             const char *name;
             void (*act)(Of &of);
-        } actions[] = {{"play", [](Of &x) { x.loop.play(); }},
+        } actions[] = {{"take", [](Of &x) { x.loop.refer_to_mailbox(); }}, // first, for its cycles
+                       {"play", [](Of &x) { x.loop.play(); }},
                        {"drop", [](Of &x) { x.loop.drop(); }},
                        {"halt", [](Of &x) { x.loop.halt(); }},
                        {"stop", [](Of &x) { x.loop.stop(); }},
                        {"lose", [](Of &x) { x.loop.lose(); }},
-                       {"release", [](Of &x) { x.loop.release(x.in_si()); }},
-                       {"take", [](Of &x) { x.loop.refer_to_mailbox(); }}};
+                       {"release", [](Of &x) { x.loop.release(x.in_si()); }}};
         const auto *found = named(actions, action);
         if (found)
             found->act(of);
