@@ -20,11 +20,13 @@ from ..elastic import LimitCheck
 from ..loop.headers import DEFAULTS as LOOP_DEFAULTS
 from ..loop.headers import loop_headers, source
 from ..loop.settings import DEFAULTS
+from ..robot import load_robot
 from ..spelling import unused_name
 from . import c_project, cpp_project
 from .cpp_project import cpp_comment, type_name
 from .functions import PLANT
 from .project import Project, in_ascii
+from .project import project as traced_project
 from .stored_values import StoredValues
 from .templates import template
 
@@ -40,6 +42,8 @@ _TRAJECTORY_TIME, _GOAL_TIME, _STOPPED = 0.05, 0.01, 0.05
 
 # Configurations at which links are weighed.
 _SAMPLES = 200
+
+_EXAMPLE = "sea_planar_2r"  # of the package for every robot
 
 GENERIC_PACKAGE = "eom_feedforward_controller"
 """Name of the package for every robot."""
@@ -87,6 +91,7 @@ def generic_files() -> dict[str, str]:
     lines = _GENERIC_NOTICE.format(version=__version__).splitlines()
     slashes, hashes = ("\n".join(f"{prefix} {line}".rstrip() for line in lines) for prefix in ("//", "#"))
     fields = {"notice": slashes, "comment": hashes, "package": GENERIC_PACKAGE}
+    example = traced_project(load_robot(_EXAMPLE), ["effort"])
     return loop_headers() | {
         **_manifest(fields, "every elastic-joint arm", ("controller_manager",)),
         "CMakeLists.txt": filled(
@@ -106,7 +111,7 @@ def generic_files() -> dict[str, str]:
         "src/robot_loop.cpp": filled(template("ros2_control/generic/robot_loop.cpp.in"), **fields),
         "src/loop.cpp": source("loop.cpp"),
         "src/loop_library.hpp": template("ros2_control/generic/loop_library.hpp"),
-        "config/controllers.yaml": template("ros2_control/generic/controllers.yaml"),
+        "config/controllers.yaml": _controllers(example, fields, f"    robot_file: {_EXAMPLE}\n"),
     }
 
 
@@ -215,25 +220,11 @@ def _examples(project: Project, fields: dict[str, str]) -> dict[str, str]:
     """Configuration of a controller manager, descriptions of the hardware, and a launch file."""
     joints = project.robot.joint_names
     parts, motors = _parts(project)
-    inertia = _least_inertia(project)
-    gains = {"kp": _numbers(inertia * _FREQUENCY**2), "kd": _numbers(2 * _FREQUENCY * inertia)}
-    period = project.robot.command_period
     hardware = {"mock": _MOCK}
     if PLANT in project.functions:
-        hardware = {"simulated": [line.format(**fields, **gains) for line in _SIMULATED]} | hardware
+        hardware = {"simulated": [line.format(**fields, **_gains(project)) for line in _SIMULATED]} | hardware
     texts = {
-        "config/controllers.yaml": filled(
-            template("ros2_control/controllers.yaml.in"),
-            joints=", ".join(map(_quoted, joints)),
-            motors=", ".join(map(_quoted, motors)),
-            parts=", ".join(map(_quoted, parts)),
-            references=", ".join(_quoted(f"feedforward_controller/{name}") for name in joints),
-            **gains,
-            **_constraints(project),
-            rate=str(max(1, round(1 / period)) if period > 0 else _RATE),
-            bandwidth=f"{_FREQUENCY:g} rad/s ({_FREQUENCY / (2 * np.pi):.0f} Hz)",
-            **fields,
-        ),
+        "config/controllers.yaml": _controllers(project, fields),
         "config/moveit_controllers.yaml": filled(
             template("ros2_control/moveit_controllers.yaml.in"), joints=", ".join(map(_quoted, joints)), **fields
         ),
@@ -247,6 +238,31 @@ def _examples(project: Project, fields: dict[str, str]) -> dict[str, str]:
     for name, lines in hardware.items():
         texts[f"description/{name}.urdf"] = _description(project, parts, motors, lines)
     return texts
+
+
+def _controllers(project: Project, fields: dict[str, str], robot: str = "") -> str:
+    """Configuration of a controller manager, with lines of parameters that say which robot it is for."""
+    joints, period = project.robot.joint_names, project.robot.command_period
+    parts, motors = _parts(project)
+    return filled(
+        template("ros2_control/controllers.yaml.in"),
+        robot=robot,
+        joints=", ".join(map(_quoted, joints)),
+        motors=", ".join(map(_quoted, motors)),
+        parts=", ".join(map(_quoted, parts)),
+        references=", ".join(_quoted(f"feedforward_controller/{name}") for name in joints),
+        **_gains(project),
+        **_constraints(project),
+        rate=str(max(1, round(1 / period)) if period > 0 else _RATE),
+        bandwidth=f"{_FREQUENCY:g} rad/s ({_FREQUENCY / (2 * np.pi):.0f} Hz)",
+        **fields,
+    )
+
+
+def _gains(project: Project) -> dict[str, str]:
+    """Gains of the motors as lists in text."""
+    inertia = _least_inertia(project)
+    return {"kp": _numbers(inertia * _FREQUENCY**2), "kd": _numbers(2 * _FREQUENCY * inertia)}
 
 
 def _parts(project: Project) -> tuple[list[str], list[str]]:

@@ -149,6 +149,14 @@ def test_a_setting_beyond_its_range_is_refused_and_leaves_those_before(table: Ro
     assert loop.number("stop_end") == 0.5
 
 
+def test_a_restart_begins_a_new_stream(table: RobotTable) -> None:
+    loop = ControlLoop(table)
+    loop.configure(stamp_check="refuse")
+    assert moving(loop) <= 0 and moving(loop) == Refusal.suspect_stamp  # type: ignore[attr-defined]
+    loop.restart()
+    assert moving(loop) <= 0 and loop.number("finding") == 0
+
+
 # --- Robots -----------------------------------------------------------------------------
 
 
