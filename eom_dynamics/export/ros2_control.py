@@ -202,7 +202,7 @@ def _controller(fields: dict[str, str], kernel: str = "") -> dict[str, str]:
 
 
 def _sources(project: Project, fields: dict[str, str]) -> dict[str, str]:
-    """Sources of the plugins, and the test of the controller."""
+    """Sources of the plugins."""
     texts = _controller(fields) | {
         "src/robot_loop.cpp": cpp_project.robot_table(
             project, filled(template("ros2_control/robot_loop.cpp.in"), **fields)
@@ -212,7 +212,6 @@ def _sources(project: Project, fields: dict[str, str]) -> dict[str, str]:
     if PLANT in project.functions:
         plant = template("ros2_control/plant_system.cpp.in")
         texts["src/plant_system.cpp"] = filled(plant, **fields, **_places(project))
-    texts["test/test_controller.cpp"] = filled(template("ros2_control/test_controller.cpp.in"), **fields)
     return texts
 
 

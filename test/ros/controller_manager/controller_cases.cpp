@@ -1,19 +1,199 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases of the controller around those of the test of an exported package, in whose folder that is found.
+// The controller of a robot, or of every robot with a library of its loop, through its interfaces.
+#include <gtest/gtest.h>
+
+#include <algorithm>
 #include <chrono>
 #include <fstream>
 #include <limits>
+#include <memory>
+#include <string>
 #include <thread>
+#include <vector>
 
+#include <eom/feedforward.hpp>
 #include <eom_dynamics/msg/feedforward_command.hpp>
+#include <rclcpp/rclcpp.hpp>
 
-#include "test_controller.cpp"
+#include CONTROLLER
+#include ROBOT_HEADER
+
+#include "checks.hpp"
 
 namespace {
+
+using NAMESPACE::FeedforwardController;
+using Robot = eom::robots::ROBOT;
+using controller_interface::return_type;
+using eom_dynamics::msg::JointTrajectorySetpoint;
+
+constexpr std::size_t STATES = 20;
 
 std::vector<double> filled(double value) { return std::vector<double>(Robot::joints, value); }
 
 std::vector<double> of_joints(const double *entries) { return {entries, entries + Robot::joints}; }
+
+class ControllerTest : public testing::Test {
+  protected:
+    static void SetUpTestSuite() { rclcpp::init(0, nullptr); }
+    static void TearDownTestSuite() { rclcpp::shutdown(); }
+
+    static return_type init(FeedforwardController &controller, std::vector<rclcpp::Parameter> parameters)
+    {
+#ifdef EOM_KERNEL
+        const bool compiles = std::any_of(parameters.begin(), parameters.end(),
+                                          [](const auto &parameter) { return parameter.get_name() == "robot_file"; });
+        if (!compiles)
+            parameters.emplace_back("kernel", EOM_KERNEL);
+#endif
+        controller_interface::ControllerInterfaceParams params;
+        params.controller_name = "feedforward_controller";
+        params.update_rate = params.controller_manager_update_rate = 1000;
+        params.node_options = controller.define_custom_node_options();
+        params.node_options.parameter_overrides() = parameters;
+        return controller.init(params);
+    }
+
+    void start(bool chained, std::vector<rclcpp::Parameter> parameters = {})
+    {
+        parameters.emplace_back("commands",
+                                std::vector<std::string>{"motor_effort", "motor_position", "motor_velocity"});
+        // The function is that of the setpoint itself.
+        parameters.emplace_back("command_lead", 0.0);
+        ASSERT_EQ(init(controller_, parameters), return_type::OK);
+        ASSERT_EQ(controller_.configure().label(), "inactive");
+        references_ = controller_.export_reference_interfaces();
+        states_ = controller_.export_state_interfaces();
+        ASSERT_TRUE(controller_.set_chained_mode(chained));
+        std::vector<hardware_interface::LoanedCommandInterface> loaned;
+        for (const std::string &name : controller_.command_interface_configuration().names) {
+            const std::size_t slash = name.rfind('/');
+            commands_.push_back(std::make_shared<hardware_interface::CommandInterface>(name.substr(0, slash),
+                                                                                       name.substr(slash + 1)));
+            loaned.emplace_back(commands_.back(), nullptr);
+        }
+        controller_.assign_interfaces(std::move(loaned), {});
+        ASSERT_EQ(controller_.get_node()->activate().label(), "active");
+    }
+
+    return_type cycle()
+    {
+        now_ += rclcpp::Duration(0, 1'000'000);
+        return controller_.update(now_, rclcpp::Duration(0, 1'000'000));
+    }
+
+    /// The state interface `status`.
+    double status() const { return states_.back()->get_optional().value(); }
+
+    double command(std::size_t index) const { return commands_[index]->get_optional().value(); }
+
+    /// A setpoint with all that a message can have, near q = 0.
+    static eom::Setpoint<Robot> setpoint_of(std::size_t state)
+    {
+        eom::Setpoint<Robot> x;
+        double phase = static_cast<double>(state);
+        for (auto *row : {&x.q, &x.qd, &x.qdd, &x.qddd, &x.qdddd})
+            for (double &value : *row)
+                value = 0.1 * std::sin(phase += 0.7);
+        for (auto *row : {&x.W, &x.Wd, &x.Wdd})
+            for (double &value : *row)
+                value = std::sin(phase += 0.7);
+        for (std::size_t i = 0; i < Robot::joints && Robot::commanded_stiffness; ++i) {
+            x.k[i] *= 1 + 0.01 * std::sin(phase += 0.7);
+            x.kd[i] = 0.01 * x.k[i];
+            x.kdd[i] = 0.01 * x.k[i];
+        }
+        return x;
+    }
+
+    /// Its message, in reversed order of the joints.
+    static JointTrajectorySetpoint message_of(std::size_t state)
+    {
+        const eom::Setpoint<Robot> x = setpoint_of(state);
+        const auto reversed = [](const auto &row) { return std::vector<double>(row.rbegin(), row.rend()); };
+        JointTrajectorySetpoint message;
+        message.joint_names.assign(Robot::joint_names.rbegin(), Robot::joint_names.rend());
+        message.position = reversed(x.q);
+        message.velocity = reversed(x.qd);
+        message.acceleration = reversed(x.qdd);
+        message.jerk = reversed(x.qddd);
+        message.snap = reversed(x.qdddd);
+        if (Robot::commanded_stiffness) {
+            message.stiffness = reversed(x.k);
+            message.stiffness_rate = reversed(x.kd);
+            message.stiffness_acceleration = reversed(x.kdd);
+        }
+        for (std::size_t tool = 0; tool < Robot::tools; ++tool) {
+            message.wrench.push_back(wrench(x.W.data() + 6 * tool));
+            message.wrench_rate.push_back(wrench(x.Wd.data() + 6 * tool));
+            message.wrench_acceleration.push_back(wrench(x.Wdd.data() + 6 * tool));
+        }
+        return message;
+    }
+
+    static geometry_msgs::msg::Wrench wrench(const double *values)
+    {
+        geometry_msgs::msg::Wrench wrench;
+        wrench.torque.x = values[0];
+        wrench.torque.y = values[1];
+        wrench.torque.z = values[2];
+        wrench.force.x = values[3];
+        wrench.force.y = values[4];
+        wrench.force.z = values[5];
+        return wrench;
+    }
+
+    /// Of the function for a setpoint, with the states of dampers and of presliding friction that the loop has.
+    void expect_bits(const eom::Setpoint<Robot> &x) const
+    {
+        eom::Feedforward<Robot> feedforward;
+        feedforward.setpoint = x;
+        std::copy_n(controller_.vector("setpoint", "deflection"), Robot::joints, feedforward.setpoint.deflection.begin());
+        std::copy_n(controller_.vector("setpoint", "friction_state"), Robot::motors,
+                    feedforward.setpoint.friction_state.begin());
+        const eom::Command<Robot> &y = feedforward.update();
+        const eom::DriveCommand<Robot> sent = feedforward.sent();
+        const auto exported = [this](std::size_t index) { return states_[index]->get_optional().value(); };
+        for (std::size_t i = 0; i < Robot::joints; ++i) {
+            EXPECT_EQ(exported(i), y.tau[i]);
+            EXPECT_EQ(exported(Robot::joints + i), y.taud[i]);
+            EXPECT_EQ(exported(2 * Robot::joints + i), y.taudd[i]);
+        }
+        for (std::size_t i = 0; i < Robot::motors; ++i) {
+            EXPECT_EQ(command(i), sent.effort[i]);
+            EXPECT_EQ(command(Robot::motors + i), sent.position[i]);
+            EXPECT_EQ(command(2 * Robot::motors + i), sent.velocity[i]);
+        }
+    }
+
+    FeedforwardController controller_;
+    std::vector<hardware_interface::CommandInterface::SharedPtr> commands_, references_;
+    std::vector<hardware_interface::StateInterface::ConstSharedPtr> states_;
+    rclcpp::Time now_{1'700'000'000, 0, RCL_ROS_TIME};
+};
+
+TEST_F(ControllerTest, BitsOfTheFunctionByMessages)
+{
+    start(false, {{"limits", "ignore"}});
+    for (std::size_t state = 0; state < STATES; ++state) {
+        ASSERT_TRUE(controller_.receive(message_of(state)));
+        ASSERT_EQ(cycle(), return_type::OK);
+        expect_bits(setpoint_of(state));
+    }
+}
+
+TEST_F(ControllerTest, NoAllocationInACycle)
+{
+    start(true, {{"limits", "clip"}});
+    cycle();
+    const std::size_t before = eom::test::allocations;
+    for (int i = 0; i < 100000; ++i) {
+        for (auto &reference : references_)
+            (void)reference->set_value(1e-6 * i);
+        cycle();
+    }
+    EXPECT_EQ(eom::test::allocations, before);
+}
 
 TEST_F(ControllerTest, BitsOfTheFunctionByReferences)
 {
