@@ -316,6 +316,12 @@ void references()
     expect(!loop.restart(motors) &&
                difference(loop.update(0, 1e-3, motors).command.motor_position, motors.motor_position) < 1e-7,
            "position of the links from that of the motors");
+    eom::Measurement<Robot> lost = motors;
+    lost.motor_position[0] = inf;
+    const char *reason = loop.restart(lost);
+    expect(reason && std::strstr(reason, "no equilibrium at the measured position"), "or why there is none");
+    loop.restart(at_rest());
+    expect(eom::LoopParameters<Robot>().command_lead == Robot::command_lead(), "the lead of the robot");
 
     eom::Command<Robot> direct;
     eom::Setpoint<Robot> x = wave(0.3);
@@ -340,6 +346,14 @@ void references()
     expect(y.status == Status::held && loop.counts().refused == 2 &&
                loop.refusal() == (Robot::has_moving_base ? eom::Refusal::free_fall : eom::Refusal::moving_base),
            "so is one on a base that falls, or without code for a moving base");
+    if (Robot::has_moving_base) {
+        x.base.f = {1, 2, 3};
+        eom::Command<Robot> links, on_base;
+        Robot::inverse_dynamics(x, links);
+        Robot::feedforward(x, on_base);
+        Robot::feedforward(wave(0.3), direct);
+        expect(links.tau == on_base.tau && difference(on_base.tau, direct.tau) > 0.01, "a base is felt");
+    }
 
     loop.setpoints.draft().setpoint = wave(0.4);
     loop.setpoints.draft().stamp = 0;

@@ -27,7 +27,15 @@ from eom_dynamics import Robot
 from eom_dynamics.actuators import Actuator, Friction, Gear, Transmission
 from eom_dynamics.actuators.springs import CoupledSpring, LinearSpring, RigidSpring
 from eom_dynamics.exceptions import RobotDescriptionError
-from eom_dynamics.export import FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD, PLANT, UnavailableError, project, project_files
+from eom_dynamics.export import (
+    FEEDFORWARD,
+    FEEDFORWARD_WITH_PAYLOAD,
+    ON_BASE,
+    PLANT,
+    UnavailableError,
+    project,
+    project_files,
+)
 from eom_dynamics.export.c_project import c_files
 from eom_dynamics.export.cpp_project import headers, literal, type_name
 
@@ -55,7 +63,7 @@ test_program.__test__ = False  # type: ignore[attr-defined]
 def sea(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Exported C++ of a robot with different springs, gears and limits, with compiled C."""
     folder = tmp_path_factory.mktemp("sea")
-    export(robot("sea_planar_2r"), "cpp", folder, [PLANT, FEEDFORWARD_WITH_PAYLOAD])
+    export(robot("sea_planar_2r"), "cpp", folder, [PLANT, FEEDFORWARD_WITH_PAYLOAD, ON_BASE])
     compile_functions(folder)
     return folder
 

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The exported C++ loop on a moving base: the commands of the node's solver, and what is refused."""
+"""The loop of a robot's library on a moving base: the commands of the node's solver, and what is refused."""
 
 import shutil
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +11,6 @@ from exported_loop import Loop
 
 import eom_dynamics as eom
 from eom_dynamics.arrays import Array
-from eom_dynamics.export import FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD, ON_BASE, PLANT
 from eom_dynamics.messages.joint_order import JointOrders
 from eom_dynamics.messages.setpoint_to_command import SetpointEvaluator
 from eom_dynamics.messages.spatial import base_of_rows
@@ -20,7 +18,6 @@ from eom_dynamics.messages.spatial import base_of_rows
 pytestmark = pytest.mark.skipif(not (COMPILERS and shutil.which("c++")), reason="no C++ compiler is installed")
 
 START = 1_700_000_000_000_000_000
-MOVING_BASE, FREE_FALL = 16, 17
 
 
 def motion(k: int) -> Array:
@@ -32,10 +29,10 @@ def base_at(k: int) -> Array:
     return 0.5 * np.sin(5e-3 * k + np.arange(21.0).reshape(7, 3)) + [[0], [0], [0], [0], [9.81], [0], [0]]
 
 
-def test_the_loop_on_a_moving_base(tmp_path: Path) -> None:
+def test_the_loop_on_a_moving_base() -> None:
     """With a lead and a payload that changes; what remains when it is switched off; free fall and linearization."""
     arm = robot("sea_planar_2r")
-    elastic, loop = eom.ElasticArm(arm), Loop(arm, [FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD, ON_BASE, PLANT], tmp_path)
+    elastic, loop = eom.ElasticArm(arm), Loop(arm, moving_base=True)
     order, solver = JointOrders(elastic).of([]), SetpointEvaluator(elastic, lead=2.5e-3)
     loop.configure(lead=2.5e-3)
     for k in range(40):
@@ -57,8 +54,7 @@ def test_the_loop_on_a_moving_base(tmp_path: Path) -> None:
         np.testing.assert_allclose(y.released, held.motors[-1], rtol=1e-12)
     falling = base_at(0)
     falling[4] = 0.0
-    assert loop.cycle(now, motion(0), base=falling).status == 1
-    assert loop.refusal() == FREE_FALL
+    refused = loop.cycle(now, motion(0), base=falling)
+    assert refused.status == 1 and refused.refusal.name == "free_fall"
     loop.configure(lead=0.0, linearize=True)
-    loop.cycle(now, motion(0), base=base_at(0))
-    assert loop.refusal() == MOVING_BASE
+    assert loop.cycle(now, motion(0), base=base_at(0)).refusal.name == "moving_base"
