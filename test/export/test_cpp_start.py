@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Start of the exported C++ loop from motors alone, with soft and stiff springs, against integration of the links."""
+"""Start of the loop of a library from motors alone, with soft and stiff springs, against integration of the links."""
 
 import shutil
 from dataclasses import replace

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from eom_dynamics import ElasticArm, Robot
 from eom_dynamics.codegen.floating_programs import IMU_NAMES
 from eom_dynamics.elastic.drive_programs import DRIVE_NAMES
-from eom_dynamics.elastic.motor_programs import MOTOR_NAMES
+from eom_dynamics.elastic.motor_programs import FRICTION_STATE, MOTOR_NAMES
 from eom_dynamics.export import loop_library
 from eom_dynamics.loop.control_loop import ControlLoop, Refusal
 from eom_dynamics.loop.library import library_for
@@ -103,6 +103,6 @@ class Loop:
         found = {name: loop.setpoint[name] for name in ("q", "qd")}
         found |= {name: loop.command[name] for name in (*EFFORT_NAMES, *MOTOR_NAMES[:3])}
         found |= {"feedforward": loop.command["motor_effort"], "motor_effort": loop.sent[DRIVE_NAMES[2]]}
-        found |= {"released": loop.sent_last[DRIVE_NAMES[2]]}
+        found |= {"released": loop.sent_last[DRIVE_NAMES[2]], "friction_state": loop.setpoint[FRICTION_STATE]}
         copies = {name: row.copy() for name, row in found.items()}
         return SimpleNamespace(status=status, mass=float(self._payload[0]), refusal=Refusal(max(code, 0)), **copies)
