@@ -164,12 +164,8 @@ const char *eom_robot_set(eom_robot *robot, const char *name, const double *numb
         const char *name;
         eom::Span<const double> *span;
     } spans[] = {
-        {"nominal_stiffness", &table.nominal_stiffness},
-        {"largest_effort", &table.largest_effort},
-        {"turn", &table.turn},
-        {"voltage_limit", &table.voltage_limit},
-        {"joint_sides", &table.joint_sides},
-        {"load_weights", &table.load_weights},
+#define EOM_SPAN(name) {#name, &table.name},
+        EOM_OF_TABLE(EOM_SPAN)
 #define EOM_ENDS(name) {"lower." #name, &table.lower.name}, {"upper." #name, &table.upper.name},
         EOM_LIMITED(EOM_ENDS)};
     const auto *found = named(spans, name);

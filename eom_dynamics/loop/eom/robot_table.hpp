@@ -91,11 +91,12 @@ struct TableEnds {
     EOM_LIMITED(EOM_NUMBERS)
 };
 
+#define EOM_OF_TABLE(X) X(nominal_stiffness) X(largest_effort) X(turn) X(voltage_limit) X(joint_sides) X(load_weights)
 /// A robot: what its type in C++ has, for a type of any robot.
 struct RobotTable {
     RobotFacts facts;
     std::size_t joints = 0, motors = 0, tools = 0;
-    Span<const double> nominal_stiffness, largest_effort, turn, voltage_limit, joint_sides, load_weights;
+    EOM_OF_TABLE(EOM_NUMBERS)
     TableEnds lower, upper;
     bool transmission = false;
     /// Period of the drives, 0 where it is unknown; mean age of commands when they act, in periods, without the delay, s.
