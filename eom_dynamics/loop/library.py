@@ -49,6 +49,14 @@ _FUNCTIONS = {
     ),
     "loop_number": (ctypes.c_double, _ADDRESS, _TEXT),
     "loop_release": (None, _ADDRESS),
+    "motion_make": (_ADDRESS,),
+    "motion_configure": (_TEXT, _ADDRESS, _ADDRESS, _SIZE, _INT),
+    **dict.fromkeys(("motion_free", "motion_stop"), (None, _ADDRESS)),
+    **dict.fromkeys(("motion_rest", "motion_targets", "motion_delays"), (None, _ADDRESS, _ADDRESS)),
+    "motion_take_over": (None, _ADDRESS, _ADDRESS, _ADDRESS),
+    "motion_aim": (_TEXT, _ADDRESS, _ADDRESS, _ADDRESS, _ADDRESS),
+    "motion_step": (None, _ADDRESS, _SIZE, _ADDRESS),
+    "motion_arrived": (_INT, _ADDRESS),
 }
 
 

@@ -2,6 +2,7 @@
 // The control loop behind its interface in C, for robots of up to so many joints, motors and tools.
 #include <eom/loaded_robot.hpp>
 #include <eom/loop.h>
+#include <eom/online_trajectory.hpp>
 
 #include <cstring>
 #include <deque>
@@ -65,6 +66,10 @@ struct eom_loop {
     eom::Measurement<Robot> measured;
     eom::Setpoint<Robot> setpoint;
     eom::PayloadBlend<Robot>::Parameters payload{};
+};
+
+struct eom_motion {
+    eom::OnlineTrajectory joints;
 };
 
 extern "C" {
@@ -332,4 +337,71 @@ double eom_loop_number(const eom_loop *loop, const char *name)
 }
 
 void eom_loop_release(eom_loop *loop) { loop->loop.release(loop->measured); }
+
+eom_motion *eom_motion_make(void) { return new eom_motion; }
+
+void eom_motion_free(eom_motion *motion) { delete motion; }
+
+const char *eom_motion_configure(eom_motion *motion, const double *limits, size_t joints, int synchronised)
+{
+    std::vector<eom::MotionLimits> rows(joints);
+    std::memcpy(rows.data(), limits, joints * sizeof(eom::MotionLimits));
+    return motion->joints.configure(rows, synchronised != 0);
+}
+
+void eom_motion_rest(eom_motion *motion, const double *positions)
+{
+    for (std::size_t i = 0; i < motion->joints.size(); ++i)
+        motion->joints.joint(i).rest(positions[i]);
+}
+
+void eom_motion_take_over(eom_motion *motion, const double *states, double *excess)
+{
+    const std::size_t n = motion->joints.size();
+    for (std::size_t i = 0; i < n; ++i)
+        excess[i] = motion->joints.joint(i).take_over(
+            {states[i], states[n + i], states[2 * n + i], states[3 * n + i], states[4 * n + i]});
+}
+
+const char *eom_motion_aim(eom_motion *motion, const double *positions, const double *velocities, int *clamped)
+{
+    return motion->joints.aim(positions, velocities, clamped) ? nullptr : "targets must be finite";
+}
+
+void eom_motion_stop(eom_motion *motion)
+{
+    for (std::size_t i = 0; i < motion->joints.size(); ++i)
+        motion->joints.joint(i).stop();
+}
+
+void eom_motion_step(eom_motion *motion, size_t cycles, double *states)
+{
+    const std::size_t n = motion->joints.size();
+    for (; cycles > 0; --cycles, states += 5 * n) {
+        motion->joints.step();
+        for (std::size_t i = 0; i < n; ++i)
+            for (std::size_t k = 0; k < 5; ++k)
+                states[k * n + i] = motion->joints.joint(i).state()[k];
+    }
+}
+
+int eom_motion_arrived(const eom_motion *motion)
+{
+    for (std::size_t i = 0; i < motion->joints.size(); ++i)
+        if (!motion->joints.joint(i).arrived())
+            return 0;
+    return 1;
+}
+
+void eom_motion_targets(const eom_motion *motion, double *positions)
+{
+    for (std::size_t i = 0; i < motion->joints.size(); ++i)
+        positions[i] = motion->joints.joint(i).target();
+}
+
+void eom_motion_delays(const eom_motion *motion, double *delays)
+{
+    for (std::size_t i = 0; i < motion->joints.size(); ++i)
+        delays[i] = motion->joints.joint(i).delay();
+}
 }

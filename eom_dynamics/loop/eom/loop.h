@@ -107,6 +107,34 @@ double eom_loop_number(const eom_loop *loop, const char *name);
 /* Writes the vectors of the last command, for when the loop is switched off: "released". */
 void eom_loop_release(eom_loop *loop);
 
+/* --- Online trajectories, without a robot: eom/online_trajectory.hpp ---------------------------------------------- */
+
+typedef struct eom_motion eom_motion;
+
+eom_motion *eom_motion_make(void);
+void eom_motion_free(eom_motion *motion);
+
+/* Limits of each joint: the numbers of eom::MotionLimits. */
+const char *eom_motion_configure(eom_motion *motion, const double *limits, size_t joints, int synchronised);
+
+/* Rests at positions, or continues from states, 5 x joints, and writes the excess of each joint over limits. */
+void eom_motion_rest(eom_motion *motion, const double *positions);
+void eom_motion_take_over(eom_motion *motion, const double *states, double *excess);
+
+/* Takes targets, and writes of each whether it was clamped to limits, 0 or 1; or comes to rest. */
+const char *eom_motion_aim(eom_motion *motion, const double *positions, const double *velocities, int *clamped);
+void eom_motion_stop(eom_motion *motion);
+
+/* Runs cycles, and writes the states at the end of each, cycles x 5 x joints. */
+void eom_motion_step(eom_motion *motion, size_t cycles, double *states);
+
+/* Whether all joints rest at their targets. */
+int eom_motion_arrived(const eom_motion *motion);
+
+/* Writes the present targets, or by how much averages delay the motion, s, of each joint. */
+void eom_motion_targets(const eom_motion *motion, double *positions);
+void eom_motion_delays(const eom_motion *motion, double *delays);
+
 #ifdef __cplusplus
 }
 #endif
