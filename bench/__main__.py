@@ -51,8 +51,8 @@ RECORDINGS, MODELS = "public_recordings", "mjcf_models"
 
 JTC = "joint_trajectory_controller"
 
-ON_REQUEST = ("round_trip", JTC, "ros2_controller", RECORDINGS, MODELS)
-"""Sections that need ROS 2, ros2_control, or data that are not part of a checkout."""
+ON_REQUEST = ("round_trip", JTC, "ros2_controller", "online_motion", RECORDINGS, MODELS)
+"""Sections that need ROS 2, ros2_control, Ruckig, or data that are not part of a checkout."""
 
 # Of what sections simulate.
 sys.path += [str(DOCS.parent / "test" / "helpers"), str(DOCS.parent / "examples")]

@@ -17,8 +17,9 @@ from ..spelling import hint, listed
 from ..states import STATE_NAMES, number_or_vector, real_array
 from .library import library_for
 
-SMOOTHING = 0.03
-"""Default lengths of the second and third average, s: motions take 0.06 s longer than with limited jerk alone."""
+RAMP, SMOOTHING = 0.075, 0.02
+"""Longest default of the first average, and defaults of the others, s: streams of positions come at most 0.06 s later
+than with limited jerk alone, and steps 0.04 s (``bench/online_motion.py``)."""
 
 _CONFIGURATIONS = 64
 
@@ -61,7 +62,7 @@ def motion_limits(arm: ElasticArm, limits: Mapping[str, ArrayLike] | None = None
     """Limits of an arm's online trajectories: those given, those of the robot, or defaults.
 
     The default jerk ramps to the full acceleration A in 1/f, of the lowest frequency f of the links on their springs,
-    but not longer than velocity does: J = max(A f, A²/V). The average of that length does not pass f. The default snap
+    which the average of that length does not pass; but in :data:`RAMP` or V/A where these are shorter. The default snap
     is S = 2 J/T, with T = :data:`SMOOTHING`, which is the default smoothing, too.
 
     Args:
@@ -93,7 +94,7 @@ def motion_limits(arm: ElasticArm, limits: Mapping[str, ArrayLike] | None = None
             values[name] = np.where(missing, value, values[name])
             chosen.append(f"{name} {np.array2string(values[name], precision=4)}")
 
-    default("jerk", np.maximum(A * frequency, A**2 / V))
+    default("jerk", A * np.maximum(max(frequency, 1 / RAMP), A / V))
     default("snap", 2 * values["jerk"] / SMOOTHING)
     default("smoothing", np.full(n, SMOOTHING))
     reason = f"a lowest joint frequency of {frequency:.3g} Hz" if frequency else "no joint frequency"

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import eom_dynamics as eom
-from eom_dynamics.loop.online_trajectory import SMOOTHING, OnlineTrajectory, motion_limits
+from eom_dynamics.loop.online_trajectory import RAMP, SMOOTHING, OnlineTrajectory, motion_limits
 
 GIVEN = {"velocity": 2.0, "acceleration": 10.0}
 RATES = ("velocity", "acceleration", "jerk", "snap")
@@ -235,18 +235,22 @@ def test_a_refused_target_leaves_the_last_one(position: Any, velocity: Any, mess
 
 def test_defaults_are_chosen_by_the_lowest_frequency_and_said() -> None:
     limits = motion_limits(arm(), GIVEN)
-    masses = arm().dynamics.mass_matrix(np.zeros(7))
-    stretched = np.sqrt(np.linalg.eigvals(np.linalg.solve(masses, np.diag(arm().stiffness))).real.min()) / (2 * np.pi)
-    frequency = limits.jerk / 10
-    assert frequency == pytest.approx(stretched, rel=0.1)
+    assert limits.jerk == pytest.approx(10 / RAMP) and limits.snap == pytest.approx(2 * limits.jerk / SMOOTHING)
     assert limits.smoothing == pytest.approx(SMOOTHING)
-    assert limits.snap == pytest.approx(2 * limits.jerk / SMOOTHING)
-    assert limits.chosen.startswith("jerk [") and limits.chosen.endswith("Hz")
+    assert limits.chosen.startswith("jerk [133.3") and limits.chosen.endswith("lowest joint frequency of 9.16 Hz")
+    stiff = eom.ElasticArm(arm().robot, stiffness=10 * arm().stiffness)
+    squares = np.linalg.eigvals(np.linalg.solve(arm().dynamics.mass_matrix(np.zeros(7)), np.diag(stiff.stiffness)))
+    frequency = np.sqrt(squares.real.min()) / (2 * np.pi)
+    assert motion_limits(stiff, GIVEN).jerk == pytest.approx(10 * frequency, rel=0.1)
+    assert motion_limits(arm(), GIVEN | {"velocity": 0.5}).jerk == pytest.approx(200)
     given = {"jerk": 200.0, "snap": 5e4, "smoothing": 0.0}
     assert motion_limits(arm(), GIVEN | given).chosen == ""
     rigid = eom.ElasticArm(eom.load_robot("ur5e"), stiffness=np.inf, rotor_inertia=0.0)
     limits = motion_limits(rigid, {"acceleration": 10.0})
-    assert limits.jerk == pytest.approx(100 / limits.velocity) and "no joint frequency" in limits.chosen
+    assert (
+        limits.jerk == pytest.approx(10 * np.maximum(1 / RAMP, 10 / limits.velocity))
+        and "no joint frequency" in limits.chosen
+    )
 
 
 @pytest.mark.parametrize(

@@ -235,7 +235,7 @@ class JointMotion {
         // After which it coasts so many cycles, and brakes evenly in the fewest whole ones within a limit: exactly there.
         const auto acceleration = [&](double brake, double cycles) {
             const double g = 0.5 + cycles, N = std::ceil(std::sqrt(g * g + size / brake) - g - 1e-9);
-            return (size / (2 * g + std::max(N, 0.0)) - (y < 0 ? -u : u) / h);
+            return size / (2 * g + std::max(N, 1.0)) - (y < 0 ? -u : u) / h;
         };
         const auto &coasts = coasts_[y > 0];
         const double a = std::max({acceleration(A, coast()), std::min(acceleration(A / 2, coasts[1]), A / 2),
