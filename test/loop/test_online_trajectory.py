@@ -82,7 +82,7 @@ def wander(seed: int, changes: int, longest: float) -> None:
         states = [online.state[np.newaxis]]
         while not online.arrived:
             states.append(online.step(2000))
-            assert len(states) < 1000
+            assert len(states) < 150
         found = np.concatenate(states)
         within(online, found)
         assert online.state[0] == pytest.approx(goal, abs=1e-12) and not online.state[1:].any()
