@@ -55,6 +55,8 @@ _FUNCTIONS = {
     **dict.fromkeys(("motion_rest", "motion_targets", "motion_delays"), (None, _ADDRESS, _ADDRESS)),
     "motion_take_over": (None, _ADDRESS, _ADDRESS, _ADDRESS),
     "motion_aim": (_TEXT, _ADDRESS, _ADDRESS, _ADDRESS, _ADDRESS),
+    "motion_follow": (_TEXT, _ADDRESS, _ADDRESS, _ADDRESS, _SIZE),
+    "motion_time": (ctypes.c_double, _ADDRESS),
     "motion_step": (None, _ADDRESS, _SIZE, _ADDRESS),
     "motion_arrived": (_INT, _ADDRESS),
 }

@@ -209,6 +209,33 @@ class OnlineTrajectory:
         self._library.motion_aim(self._address, *addresses)
         return tuple(name for name, over in zip(names, clamped, strict=True) if over)
 
+    def follow(self, times: ArrayLike, positions: ArrayLike) -> None:
+        """Follow a chunk of positions from its first time on, instead of targets and of the rest of earlier chunks.
+
+        Motion goes on through the seam without rest, and ends at rest at the last position, unless a newer chunk comes
+        before. Between positions, targets move along monotone cubics; a fast motion within limits may lag behind them.
+
+        Args:
+            times: (K,) :attr:`time` of each position, s, increasing; for a latency, later by it. A first time that is
+                past joins the motion at the present time.
+            positions: (K, n); those beyond limits are clamped in passing.
+
+        Raises:
+            StateError: wrong shapes, more than 1000 positions, numbers that are not finite, or times that do not
+                increase: the chunks before stay.
+        """
+        t = np.array(real_array(times, "times"))
+        if t.ndim != 1:
+            raise StateError(f"times must have shape (K,), has {t.shape}")
+        q = np.ascontiguousarray(real_array(positions, "positions", (len(t), self.arm.robot.n)))
+        if reason := self._library.motion_follow(self._address, t.ctypes.data, q.ctypes.data, len(t)):
+            raise StateError(reason.decode())
+
+    @property
+    def time(self) -> float:
+        """Time of the cycles so far, s."""
+        return float(self._library.motion_time(self._address))
+
     def stop(self) -> None:
         """Come to rest, each joint where its acceleration and the time to change it lead."""
         self._library.motion_stop(self._address)

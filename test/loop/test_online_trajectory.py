@@ -233,6 +233,78 @@ def test_a_refused_target_leaves_the_last_one(position: Any, velocity: Any, mess
     assert online.state[0] == pytest.approx(0.2)
 
 
+def wave(t: np.ndarray) -> np.ndarray:
+    return 0.3 * np.sin(2 * np.pi * 0.4 * np.asarray(t)[:, np.newaxis] + np.arange(7))
+
+
+def test_chunks_are_followed_without_rest_or_delay_through_their_seams() -> None:
+    """Of a policy: 16 positions at 10 Hz, a new one each 0.4 s, one of which is lost, and jitter."""
+    online = OnlineTrajectory(arm(), limits=GIVEN)
+    online.reset(wave(np.zeros(1))[0])
+    draw = np.random.default_rng(0)
+    states = [online.state[np.newaxis]]
+    for k in range(12):
+        t = 0.4 * k + 0.1 * np.arange(1, 17)
+        if k != 5:
+            online.follow(t, wave(t))
+        states.append(online.step(400 + (int(draw.integers(-30, 30)) if k % 2 else 0)))
+    found = np.concatenate(states)
+    within(online, found)
+    consistent(online, found)
+    t = online.period * np.arange(len(found))
+    assert np.abs(found[1500:, 0] - wave(t)[1500:]).max() < 0.01
+    assert np.abs(found[1500:, 1]).max(axis=1).min() > 0.2
+    last = wave(np.array([0.4 * 11 + 1.6]))[0]
+    online.step(2000)
+    assert online.arrived and online.state[0] == pytest.approx(last, abs=1e-12)
+
+
+def test_a_chunk_replaces_the_rest_of_earlier_ones_from_its_first_time_on() -> None:
+    online, other = (OnlineTrajectory(arm(), limits=GIVEN) for _ in range(2))
+    t = np.linspace(0.2, 2.0, 10)
+    for motion in (online, other):
+        motion.follow(t, wave(t) - wave(t[:1]))
+    online.follow([1.4, 1.5], np.full((2, 7), 0.1))
+    assert online.time == 0
+    # The knot before the seam, at 1.2 s, has another velocity, and averages know it 0.06 s before the piece to it.
+    assert (online.step(900) == other.step(900)).all() and online.time == pytest.approx(0.9)
+    online.step(2000)
+    assert online.arrived and online.state[0] == pytest.approx(0.1)
+    other.target(np.zeros(7))
+    other.step(2000)
+    assert other.arrived and np.abs(other.state[0]).max() < 1e-12
+
+
+def test_a_chunk_does_not_overshoot_its_end_nor_start_early() -> None:
+    online = OnlineTrajectory(arm(), limits=GIVEN)
+    online.follow([0.5, 1.0, 1.5], np.outer([0.0, 0.3, 0.6], np.ones(7)))
+    states = online.step(3000)
+    assert not states[:440].any() and states[:, 0].max() <= 0.6 + 1e-3 and online.arrived
+    assert online.state[0] == pytest.approx(0.6, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("times", "positions", "message"),
+    [
+        ([1.0, 0.5], np.zeros((2, 7)), "increase"),
+        ([1.0, 1.0], np.zeros((2, 7)), "increase"),
+        ([0.0, np.nan], np.zeros((2, 7)), "times"),
+        ([0.0], np.full((1, 7), np.nan), "positions"),
+        ([0.0], np.zeros((1, 6)), "positions must have shape"),
+        ([], np.zeros((0, 7)), "1 to 1000"),
+        (np.arange(1001.0), np.zeros((1001, 7)), "1 to 1000"),
+        ([[0.0]], np.zeros((1, 7)), "times must have shape"),
+    ],
+)
+def test_a_refused_chunk_leaves_those_before(times: Any, positions: Any, message: str) -> None:
+    online = OnlineTrajectory(arm(), limits=GIVEN)
+    online.follow([0.1, 0.5], np.full((2, 7), 0.2))
+    with pytest.raises(eom.StateError, match=message):
+        online.follow(times, positions)
+    online.step(2000)
+    assert online.state[0] == pytest.approx(0.2)
+
+
 def test_defaults_are_chosen_by_the_lowest_frequency_and_said() -> None:
     limits = motion_limits(arm(), GIVEN)
     assert limits.jerk == pytest.approx(10 / RAMP) and limits.snap == pytest.approx(2 * limits.jerk / SMOOTHING)

@@ -351,6 +351,7 @@ const char *eom_motion_configure(eom_motion *motion, const double *limits, size_
 
 void eom_motion_rest(eom_motion *motion, const double *positions)
 {
+    motion->joints.leave();
     for (std::size_t i = 0; i < motion->joints.size(); ++i)
         motion->joints.joint(i).rest(positions[i]);
 }
@@ -358,6 +359,7 @@ void eom_motion_rest(eom_motion *motion, const double *positions)
 void eom_motion_take_over(eom_motion *motion, const double *states, double *excess)
 {
     const std::size_t n = motion->joints.size();
+    motion->joints.leave();
     for (std::size_t i = 0; i < n; ++i)
         excess[i] = motion->joints.joint(i).take_over(
             {states[i], states[n + i], states[2 * n + i], states[3 * n + i], states[4 * n + i]});
@@ -368,8 +370,16 @@ const char *eom_motion_aim(eom_motion *motion, const double *positions, const do
     return motion->joints.aim(positions, velocities, clamped) ? nullptr : "targets must be finite";
 }
 
+const char *eom_motion_follow(eom_motion *motion, const double *times, const double *positions, size_t knots)
+{
+    return motion->joints.follow(times, positions, knots);
+}
+
+double eom_motion_time(const eom_motion *motion) { return motion->joints.time(); }
+
 void eom_motion_stop(eom_motion *motion)
 {
+    motion->joints.leave();
     for (std::size_t i = 0; i < motion->joints.size(); ++i)
         motion->joints.joint(i).stop();
 }
@@ -387,6 +397,8 @@ void eom_motion_step(eom_motion *motion, size_t cycles, double *states)
 
 int eom_motion_arrived(const eom_motion *motion)
 {
+    if (motion->joints.following())
+        return 0;
     for (std::size_t i = 0; i < motion->joints.size(); ++i)
         if (!motion->joints.joint(i).arrived())
             return 0;

@@ -125,6 +125,12 @@ void eom_motion_take_over(eom_motion *motion, const double *states, double *exce
 const char *eom_motion_aim(eom_motion *motion, const double *positions, const double *velocities, int *clamped);
 void eom_motion_stop(eom_motion *motion);
 
+/* Takes a chunk of positions, knots x joints, at times after the cycles so far, s: OnlineTrajectory::follow. */
+const char *eom_motion_follow(eom_motion *motion, const double *times, const double *positions, size_t knots);
+
+/* Time of the cycles so far, s. */
+double eom_motion_time(const eom_motion *motion);
+
 /* Runs cycles, and writes the states at the end of each, cycles x 5 x joints. */
 void eom_motion_step(eom_motion *motion, size_t cycles, double *states);
 

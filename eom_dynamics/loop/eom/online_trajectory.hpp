@@ -12,7 +12,10 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <utility>
 #include <vector>
+
+#include "target_path.hpp"
 
 namespace eom {
 
@@ -56,6 +59,7 @@ class JointMotion {
         return nullptr;
     }
 
+    double period() const noexcept { return limits_.period; }
     /// Delay of the averages, half their length, s.
     double delay() const noexcept { return delay_; }
     const State &state() const noexcept { return state_; }
@@ -117,10 +121,16 @@ class JointMotion {
     /// Takes a target, which moves on at its velocity; returns whether it was clamped to the limits.
     bool aim(double position, double velocity) noexcept
     {
+        return aim(position, velocity, delay_);
+    }
+
+    /// Takes a target of a later time, s.
+    bool aim(double position, double velocity, double later) noexcept
+    {
         rate_ = std::clamp(velocity, -limits_.velocity, limits_.velocity);
         const double inside = std::clamp(position, limits_.lower, limits_.upper);
         // Ahead, so that averages do not lag behind.
-        target_ = std::clamp(inside + delay_ * rate_, limits_.lower, limits_.upper);
+        target_ = std::clamp(inside + later * rate_, limits_.lower, limits_.upper);
         pace_ = 2 * limits_.velocity;
         return inside != position || rate_ != velocity;
     }
@@ -392,6 +402,8 @@ class OnlineTrajectory {
                 return reason;
         joints_ = std::move(joints);
         synchronised_ = synchronised;
+        path_.configure(size());
+        time_ = 0;
         return nullptr;
     }
 
@@ -405,6 +417,7 @@ class OnlineTrajectory {
         for (std::size_t i = 0; i < size(); ++i)
             if (!std::isfinite(positions[i]) || !std::isfinite(velocities[i]))
                 return false;
+        path_.clear();
         for (std::size_t i = 0; i < size(); ++i)
             clamped[i] = joints_[i].aim(positions[i], velocities[i]);
         if (synchronised_) {
@@ -417,9 +430,36 @@ class OnlineTrajectory {
         return true;
     }
 
+    /// Takes a chunk of positions, knots by joints, at times from now on, s, see TargetPath::take. From its first time on, it
+    /// is followed instead of targets, and of the rest of the chunks before; at its end it rests.
+    const char *follow(const double *times, const double *positions, std::size_t knots) noexcept
+    {
+        return path_.take(time_, times, positions, knots);
+    }
+
+    /// Time of the path, s, and whether it is not at its end yet.
+    double time() const noexcept { return time_; }
+    bool following() const noexcept { return !path_.empty(); }
+
+    /// Ends the path; a target is to follow.
+    void leave() noexcept { path_.clear(); }
+
     /// A cycle, without allocation.
     void step() noexcept
     {
+        bool ends = !path_.empty();
+        for (std::size_t i = 0; i < size() && !path_.empty(); ++i) {
+            // Averages delay what was aimed at before.
+            const double t = time_ + joints_[i].delay();
+            ends = ends && t >= path_.end();
+            if (t < path_.begin())
+                continue;
+            const auto [position, velocity] = path_.at(t, i);
+            joints_[i].aim(position, velocity, 0);
+        }
+        if (ends)
+            path_.clear();
+        time_ += joints_.empty() ? 0 : joints_[0].period();
         for (JointMotion &joint : joints_)
             joint.step();
         if (!joints_.empty())
@@ -429,6 +469,8 @@ class OnlineTrajectory {
   private:
     std::vector<JointMotion> joints_;
     bool synchronised_ = false;
+    TargetPath path_;
+    double time_ = 0;
     // The joint that was anchored last.
     std::size_t anchored_ = 0;
 };
