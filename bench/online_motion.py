@@ -124,7 +124,7 @@ def segments(arm: ElasticArm, stream: Stream) -> Array:
         t = PERIOD * np.arange(1, end - begin + 1)
         inside = (t < T - 1e-9)[:, np.newaxis]
         for k in range(4):
-            value = path(np.minimum(t, T), k)
+            value = path(np.minimum(t, T), k) if k < 2 * order else np.zeros((len(t), arm.robot.n))
             states[begin:end, k] = np.where(inside | (k < order), value, 0.0)
         now = states[end - 1, :3]
     return states

@@ -95,6 +95,10 @@ def test_limits_hold_and_targets_are_reached_from_any_motion(seed: int) -> None:
     wander(seed, 12, 2.5)
 
 
+def test_a_joint_that_turns_back_to_arrive_with_others_does_not_creep() -> None:
+    wander(125, 100, 2.0)
+
+
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
 def test_a_million_targets() -> None:

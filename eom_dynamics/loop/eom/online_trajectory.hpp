@@ -223,9 +223,9 @@ class JointMotion {
         const double A = limits_.acceleration, e = std::fabs(target_ - x_);
         const bool side = target_ > x_;
         const double u = side ? v_ - rate_ : rate_ - v_, brakes = limits_.period * coasts_[side][0];
-        // Past the target, and back.
+        // Past the target, and back: not further than this, since the window may let it brake before.
         if (const double past = u * (brakes + u / (2 * A)); u > 0 && past > e)
-            return {past - e, 0, brakes + u / A};
+            return {past, 0, brakes + u / A};
         const double wait = limits_.period * coasts_[!side][0];
         return {std::max(e - u * wait, 0.0), u, wait};
     }
