@@ -196,7 +196,8 @@ class JointMotion {
         target_ = std::clamp(next, limits_.lower, limits_.upper);
         if (target_ != next)
             rate_ = 0;
-        advance();
+        // Exactly at rest, or at constant velocity.
+        quiet_ > window_ ? anchor() : advance();
     }
 
     /// Computes the state from the accelerations of the window, so that rounding does not add up.
