@@ -265,6 +265,7 @@ def test_chunks_are_followed_without_rest_or_delay_through_their_seams() -> None
     t = online.period * np.arange(len(found))
     assert np.abs(found[1500:, 0] - wave(t)[1500:]).max() < 0.01
     assert np.abs(found[1500:, 1]).max(axis=1).min() > 0.2
+    assert np.abs(found[1500:, 2]).max() < 5.0  # of the wave: 1.9; with a rest at each position, the limit of 10
     last = wave(np.array([0.4 * 11 + 1.6]))[0]
     online.step(2000)
     assert online.arrived and online.state[0] == pytest.approx(last, abs=1e-12)
@@ -288,7 +289,7 @@ def test_a_chunk_replaces_the_rest_of_earlier_ones_from_its_first_time_on() -> N
 
 def test_a_chunk_does_not_overshoot_its_end_nor_start_early() -> None:
     online = OnlineTrajectory(arm(), limits=GIVEN)
-    online.follow([0.5, 1.0, 1.5], np.outer([0.0, 0.3, 0.6], np.ones(7)))
+    online.follow([0.5, 1.0, 1.5], np.outer([0.1, 0.3, 0.6], np.ones(7)))
     states = online.step(3000)
     assert not states[:440].any() and states[:, 0].max() <= 0.6 + 1e-3 and online.arrived
     assert online.state[0] == pytest.approx(0.6, abs=1e-12)
