@@ -20,71 +20,53 @@ from machine_facts import machine
 from report import CONSOLE, DOCS, Section, bars_markdown, facts_markdown, write_between_marks
 from settings import FULL, QUICK
 
-SECTIONS = (
-    "one_state",
-    "equations",
-    "motors",
-    "batch",
-    "first_use",
-    "scaling",
-    "closed_form",
-    "kinematics",
-    "open_loop",
-    "benefit",
-    "differences",
-    "drives",
-    "replay",
-    "control_cycle",
-    "identification",
-    "identification_peers",
-    "identification_cases",
-    "error_bars",
-    "closed_circle",
-    "random_circle",
-    "learning",
-    "drive_timing",
-    "minimum_time",
-    "fastest_tracking",
-)
+SECTIONS = {
+    "one_state": "performance",
+    "equations": "dynamics",
+    "motors": "actuators",
+    "batch": "performance",
+    "first_use": "performance",
+    "scaling": "performance",
+    "closed_form": "recursion",
+    "kinematics": "kinematics",
+    "open_loop": "elastic_joints",
+    "benefit": "elastic_joints",
+    "differences": "elastic_joints",
+    "drives": "command_lead",
+    "replay": "replay",
+    "control_cycle": "control_loop",
+    "identification": "identification",
+    "identification_peers": "identification",
+    "identification_cases": "identification",
+    "error_bars": "identification",
+    "closed_circle": "closed_circle",
+    "random_circle": "closed_circle",
+    "learning": "learning",
+    "drive_timing": "command_lead",
+    "minimum_time": "minimum_time",
+    "fastest_tracking": "minimum_time",
+}
+"""Documents of the figures of sections."""
 
 RECORDINGS, MODELS = "public_recordings", "mjcf_models"
 
 JTC = "joint_trajectory_controller"
 
-ON_REQUEST = ("round_trip", JTC, "ros2_controller", RECORDINGS, MODELS)
-"""Sections that need ROS 2, ros2_control, or data that are not part of a checkout."""
+ON_REQUEST = {
+    "round_trip": "node",
+    JTC: "control_loop",
+    "ros2_controller": "control_loop",
+    "online_motion": "trajectory",
+    RECORDINGS: "identification",
+    MODELS: "robots",
+}
+"""Sections that need ROS 2, ros2_control, Ruckig, or data that are not part of a checkout."""
 
 # Of what sections simulate.
 sys.path += [str(DOCS.parent / "test" / "helpers"), str(DOCS.parent / "examples")]
 
-# Document of a section's figures, but for those that share the machine and the date of one run in performance.md.
-DOCUMENTS = {
-    "equations": DOCS / "dynamics.md",
-    "closed_form": DOCS / "recursion.md",
-    "motors": DOCS / "actuators.md",
-    "kinematics": DOCS / "kinematics.md",
-    "open_loop": DOCS / "elastic_joints.md",
-    "benefit": DOCS / "elastic_joints.md",
-    "differences": DOCS / "elastic_joints.md",
-    "drives": DOCS / "command_lead.md",
-    "replay": DOCS / "replay.md",
-    "control_cycle": DOCS / "control_loop.md",
-    "ros2_controller": DOCS / "control_loop.md",
-    JTC: DOCS / "control_loop.md",
-    "round_trip": DOCS / "node.md",
-    "identification": DOCS / "identification.md",
-    "identification_peers": DOCS / "identification.md",
-    "identification_cases": DOCS / "identification.md",
-    "error_bars": DOCS / "identification.md",
-    "public_recordings": DOCS / "identification.md",
-    "mjcf_models": DOCS / "robots.md",
-    "closed_circle": DOCS / "closed_circle.md",
-    "random_circle": DOCS / "closed_circle.md",
-    "learning": DOCS / "learning.md",
-    "drive_timing": DOCS / "command_lead.md",
-    "minimum_time": DOCS / "minimum_time.md",
-    "fastest_tracking": DOCS / "minimum_time.md",
-}
+# Those of performance.md share the machine and the date of one run.
+DOCUMENTS = {name: DOCS / f"{document}.md" for name, document in (SECTIONS | ON_REQUEST).items()}
 PERFORMANCE = DOCS / "performance.md"
 
 PACKAGES = ("numpy", "scipy", "pin")
@@ -97,10 +79,10 @@ def main() -> int:
     parser.add_argument(
         "--only",
         nargs="+",
-        choices=(*SECTIONS, *ON_REQUEST),
-        default=SECTIONS,
+        choices=DOCUMENTS,
+        default=list(SECTIONS),
         metavar="SECTION",
-        help=f"run only some of {', '.join((*SECTIONS, *ON_REQUEST))}; performance.md is written by its four together",
+        help=f"run only some of {', '.join(DOCUMENTS)}; performance.md is written by its four together",
     )
     parser.add_argument(
         "--recordings", metavar="FOLDER", type=Path, help=f"checkouts of public recordings, for {RECORDINGS}"
@@ -135,7 +117,7 @@ def main() -> int:
     CONSOLE.print(f"load before the run: {busy:.1f}")
     start = time.perf_counter()
     sections = []
-    for name in (*SECTIONS, *ON_REQUEST):
+    for name in DOCUMENTS:
         if name in options.only:
             CONSOLE.print(f"\n{name} …", style="dim")
             sections.append(importlib.import_module(name).run(settings))
@@ -157,7 +139,7 @@ def _write(sections: list[Section], facts: dict[str, str]) -> list[Path]:
     """Write each section to its document, those that share one only together; returns the documents."""
     written = set()
     for section in sections:
-        if path := DOCUMENTS.get(section.name):
+        if (path := DOCUMENTS[section.name]) != PERFORMANCE:
             machine = f"{facts['date']}, on {facts['processor']}, load {facts['load before the run']}"
             options = f"--only {section.name}"
             # make bench has a ROS 2 of its own, which does not mix with a workspace.
@@ -166,8 +148,8 @@ def _write(sections: list[Section], facts: dict[str, str]) -> list[Path]:
             source = f"`{command}`, {machine}."
             write_between_marks(path, section.name, f"{section.markdown()}\n\n{source}")
             written.add(path)
-    shared = [section for section in sections if section.name not in DOCUMENTS]
-    if {section.name for section in shared} == set(SECTIONS) - set(DOCUMENTS):
+    shared = [section for section in sections if DOCUMENTS[section.name] == PERFORMANCE]
+    if len(shared) == list(DOCUMENTS.values()).count(PERFORMANCE):
         write_between_marks(PERFORMANCE, "machine", facts_markdown(facts))
         write_between_marks(PERFORMANCE, "promises", bars_markdown([bar for each in shared for bar in each.bars]))
         for section in shared:

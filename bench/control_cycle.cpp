@@ -12,6 +12,7 @@
 
 #include <eom/control_loop.hpp>
 #include <eom/feedforward.hpp>
+#include <eom/loop.h>
 #include ROBOT_HEADER
 
 #include "loop_library.hpp"
@@ -115,16 +116,19 @@ int main(int, char **arguments)
     parameters.motor_kd.fill(1);
     parameters.link_kp.fill(10);
     loop.configure(parameters);
-    const std::shared_ptr<eom::AnyLoop> loaded = eom::load_loop(arguments[2], "");
-    loaded->configure(parameters, {parameters.motor_kp, parameters.motor_kd, parameters.link_kp, parameters.link_kd,
-                                   parameters.stiffness_gains},
-                      eom::MissingDerivatives::zero, 0, true, true);
+    const auto table = eom::load_table(arguments[2], "");
+    eom_loop *const loaded = eom_loop_make(table.get());
+    const double kp = 100, kd = 1, link_kp = 10, clip = static_cast<double>(eom::LimitPolicy::clip);
+    for (const auto &[name, value] : {std::pair{"motor_kp", &kp}, {"motor_kd", &kd}, {"link_kp", &link_kp}, {"limits", &clip}})
+        eom_loop_set(loaded, name, value, 1);
+    eom_loop_configure(loaded);
+    eom_loop_measure(loaded, true, true);
     parameters.linearize = eom::Linearization<Robot>::available;
     linearized.configure(parameters);
     eom::Measurement<Robot> measured;
     measured.links = measured.motors = true;
     loop.restart(measured);
-    loaded->restart(0);
+    eom_loop_restart(loaded, 0);
     linearized.restart(measured);
 
     const eom::Setpoint<Robot> first = wave(0);
@@ -158,22 +162,23 @@ int main(int, char **arguments)
             loop.refer_to_mailbox();
             loop.update(1000000 * i, 1e-3, measured);
         });
-        const auto draft = loaded->draft();
-        const std::array<const eom::JointVector<Robot> *, 5> rows = {&x.q, &x.qd, &x.qdd, &x.qddd, &x.qdddd};
-        const std::array<eom::Span<double>, 5> drafts = {draft.q, draft.qd, draft.qdd, draft.qddd, draft.qdddd};
-        for (std::size_t k = 0; k < 5; ++k)
-            std::copy(rows[k]->begin(), rows[k]->end(), drafts[k].begin());
-        std::copy(measured.q.begin(), measured.q.end(), loaded->measured.q.begin());
-        std::copy(measured.qd.begin(), measured.qd.end(), loaded->measured.qd.begin());
-        std::copy(measured.motor_position.begin(), measured.motor_position.end(), loaded->measured.motor_position.begin());
-        std::copy(measured.motor_velocity.begin(), measured.motor_velocity.end(), loaded->measured.motor_velocity.begin());
-        loaded->send(0);
+        const auto copy = [loaded](const auto &from, const char *whose, const char *name) {
+            std::copy(from.begin(), from.end(), eom_loop_vector(loaded, whose, name));
+        };
+        eom_loop_post_rest(loaded, false);
+        copy(x.q, "posted", "q"), copy(x.qd, "posted", "qd"), copy(x.qdd, "posted", "qdd");
+        copy(x.qddd, "posted", "qddd"), copy(x.qdddd, "posted", "qdddd");
+        copy(measured.q, "measured", "q"), copy(measured.qd, "measured", "qd");
+        copy(measured.motor_position, "measured", "motor_position");
+        copy(measured.motor_velocity, "measured", "motor_velocity");
+        eom_loop_post(loaded, 0);
         of_loaded.measure([&] {
-            loaded->refer_to_mailbox();
-            loaded->update(1000000 * i, 1e-3);
+            eom_loop_act(loaded, "take");
+            eom_loop_run(loaded, 1000000 * i, 1e-3);
         });
+        const double *const sent = eom_loop_vector(loaded, "sent", "drive_effort");
         for (std::size_t j = 0; j < Robot::motors; ++j)
-            difference = std::max(difference, std::fabs(loaded->output.sent_motor_effort[j] - loop.output().motor_effort[j]));
+            difference = std::max(difference, std::fabs(sent[j] - loop.output().motor_effort[j]));
         full.measure([&] {
             linearized.refer(x, 0);
             linearized.update(1000000 * i, 1e-3, measured);

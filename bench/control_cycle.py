@@ -18,6 +18,7 @@ from eom_dynamics import Robot, load_robot
 from eom_dynamics.export import FEEDFORWARD, LANGUAGES, PLANT, Project, loop_library, project, stored_values
 from eom_dynamics.export.cpp_project import type_name
 from eom_dynamics.export.templates import template
+from eom_dynamics.loop.headers import source as header_source
 
 _CYCLES, _QUICK_CYCLES = 1_000_000, 20_000
 _ROUNDING = 1e-9
@@ -93,10 +94,13 @@ def _built(robot: Robot) -> Path:
     includes += [f"-D{name}" for name in _BOOST]
     header = f'-DROBOT_HEADER="<eom/robots/{exported.name}.hpp>"'.replace('"', "")
     (folder / "loop_library.hpp").write_text(template("ros2_control/generic/loop_library.hpp"))
+    (folder / "loop.cpp").write_text(header_source("loop.cpp"))
     command = ["c++", "-std=c++17", *flags, *includes, header, f"-DROBOT_TYPE=eom::robots::{type_name(exported)}"]
     libraries = [f"-L{prefix / 'lib'}", f"-Wl,-rpath,{prefix / 'lib'}", "-lpinocchio_default", "-lm", "-ldl"]
     source = Path(__file__).with_suffix(".cpp")
-    subprocess.run([*command, source, *folder.glob("*.o"), "-o", folder / "built", *libraries], check=True)
+    subprocess.run(
+        [*command, source, folder / "loop.cpp", *folder.glob("*.o"), "-o", folder / "built", *libraries], check=True
+    )
     return folder / "built"
 
 

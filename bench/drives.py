@@ -96,7 +96,7 @@ def run(settings: Settings) -> Section:
     section = Section("drives", "drives that sample, and Coulomb friction")
     section.text = [
         f"{len(families['random 6R'].arms)} random arms 6R and {len(families['random, second joint prismatic'].arms)} "
-        "with a prismatic joint have the seeds from 1 on (`test/helpers/random_arms.py`), and springs with "
+        "with a prismatic joint have the seeds from 1 on (`bench/random_arms.py`), and springs with "
         f"{100 * DAMPING:g} % of damping that their models lack. Commands are held for {1e3 * PERIOD:g} ms, half a "
         "period ahead. Rms over time and joints, rad and m alike, from "
         f"{1e3 * SETTLING:g} ms after the start on; median / worst of the arms."

@@ -36,11 +36,13 @@ from settings import Settings
 from eom_dynamics import ElasticArm, Robot, load_robot
 from eom_dynamics.actuators import Transmission
 from eom_dynamics.arrays import Array
+from eom_dynamics.loop.control_loop import ControlLoop
+from eom_dynamics.loop.robot_table import RobotTable
 from eom_dynamics.messages.fields import COMMAND_FIELDS, STATE_FIELDS, doubles
-from eom_dynamics.messages.setpoint_to_command import DeflectionFilter
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.ros.executors import make_executor, spin_until
 from eom_dynamics.ros.interfaces import FeedforwardCommand, JointTrajectorySetpoint
+from eom_dynamics.states import STATE_NAMES
 from eom_dynamics.trajectory import paper_motion
 
 HERE = Path(__file__).parent
@@ -263,18 +265,22 @@ class _Client:
 
     def _compared(self, stamps: list[int]) -> tuple[int, int]:
         """Numbers of the answers, and how many are not those of the library to the bit."""
-        memory = DeflectionFilter(self._arm)
+        loop = ControlLoop(RobotTable(self._arm))
         wanted = [self._arm.feedforward(*state) for state in self._states.swapaxes(0, 1)]
         numbers = different = 0
         for stamp in stamps:
             if stamp not in self._answers:
-                memory.forget()
+                loop.restart()
                 continue
             k = self._sent[stamp][1]
             own = wanted[k]
-            if memory.needed:
-                own, states = memory.command(stamp, *self._states[:, k])
-                memory.keep(stamp, *states)
+            if self._arm.has_memory:
+                loop.rest()
+                for name, row in zip(STATE_NAMES, self._states[:, k], strict=True):
+                    loop.given[name][:] = row
+                loop.refer(stamp)
+                loop.update(stamp)
+                own = tuple(loop.command.values())
             answer = self._answers[stamp][1]
             for field, value in zip(COMMAND_FIELDS, own, strict=True):
                 got = np.frombuffer(getattr(answer, field))

@@ -52,6 +52,7 @@ from .robot import Joint, Payload, Robot, load_robot, packaged_robots, robot_fro
 if TYPE_CHECKING:
     from . import contacts, identification, loops, simulation, trajectory
     from . import lagrange as lagrange
+    from .loop.online_trajectory import OnlineTrajectory
 
 __version__ = "1.0.0"
 
@@ -75,6 +76,7 @@ __all__ = [
     "Kinematics",
     "LimitError",
     "MotorJet",
+    "OnlineTrajectory",
     "Payload",
     "Robot",
     "RobotDescriptionError",
@@ -108,12 +110,15 @@ __all__ = [
     "trajectory",
 ]
 
-# Imported at first access, since they import SciPy or SymPy. SymPy is optional, so that lagrange is not in __all__: a
-# star import works without it.
+# Imported at first access, since they import SciPy or SymPy, or parts of it do. SymPy is optional, so that lagrange is
+# not in __all__: a star import works without it.
 _LAZY = ("contacts", "identification", "lagrange", "learning", "loops", "simulation", "trajectory")
+_LAZY_CLASSES = {"OnlineTrajectory": ".loop.online_trajectory"}
 
 
 def __getattr__(name: str) -> object:
+    if name in _LAZY_CLASSES:
+        return getattr(import_module(_LAZY_CLASSES[name], __name__), name)
     if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return import_module(f".{name}", __name__)

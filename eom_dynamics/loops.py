@@ -22,7 +22,7 @@ from . import lie
 from .arguments import checked_pose, count
 from .arrays import AnyArray
 from .codegen.backends import require_robot
-from .constraints import FrameMotion, at_rest, body_motion, solve
+from .constraints import at_rest, body_motion, solve
 from .dynamics import Dynamics
 from .equations.system import BodyTwists, system_matrices
 from .exceptions import RobotDescriptionError, StateError
@@ -68,16 +68,12 @@ class CutJoint:
 
     def jacobian(self, body: BodyTwists, poses: list[AnyArray]) -> Jet:
         """J_c (6 - k, n) to the order of the kinematics, for poses of the bodies in the base frame."""
-        J = body.J
+        J, P = body.J, self.forbidden
         predecessor = at_rest(J[0].shape[1], len(J) - 1)
         if self.predecessor >= 0:
             predecessor = body_motion(body, poses, self.predecessor)
-        return self.rows(predecessor, body_motion(body, poses, self.successor))
-
-    def rows(self, predecessor: FrameMotion, successor: FrameMotion) -> Jet:
-        """J_c (6 - k, n), from the motion of the two bodies."""
+        successor = body_motion(body, poses, self.successor)
         relative = successor.at(self.successor_pose).relative_to(predecessor.at(self.predecessor_pose))
-        P = self.forbidden
         return Jet([P @ J for J in relative.jacobian])
 
 

@@ -13,7 +13,7 @@ from differences import derivative, deviation, gradient
 from paths import DOCS
 from scipy.linalg import expm
 from scipy.spatial.transform import Rotation
-from textbook import twist_matrix
+from textbook import twist_matrix, twist_vector
 
 import eom_dynamics as eom
 from eom_dynamics import lie
@@ -35,15 +35,11 @@ def along(page: SimpleNamespace, t: float) -> np.ndarray:
     return page.kinematics.pose(page.q + t * page.qd + t**2 / 2 * page.qdd)
 
 
-def vee(matrix: np.ndarray) -> np.ndarray:
-    return np.array([matrix[2, 1], matrix[0, 2], matrix[1, 0], *matrix[:3, 3]])
-
-
 def test_twists_by_their_definitions(page: SimpleNamespace) -> None:
     """V_b = T^-1 Td and V_s = Td T^-1 (Lynch and Park, 3.3.2), and the velocity of the tool's origin."""
     Td = derivative(lambda t: along(page, t))
-    w_s, v_s = np.split(vee(Td @ np.linalg.inv(page.C)), 2)
-    assert deviation(page.V, vee(np.linalg.inv(page.C) @ Td)) < TOLERANCE
+    w_s, v_s = np.split(twist_vector(Td @ np.linalg.inv(page.C)), 2)
+    assert deviation(page.V, twist_vector(np.linalg.inv(page.C) @ Td)) < TOLERANCE
     assert deviation(page.V_s, np.concatenate([w_s, v_s])) < TOLERANCE
     assert deviation(page.mixed, np.concatenate([w_s, Td[:3, 3]])) < TOLERANCE
     assert deviation(page.J_S @ page.qd, np.concatenate([Td[:3, 3], w_s])) < TOLERANCE

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
-from differences import derivative, deviation, polynomial_motion
+from differences import derivative, deviation, gradient, polynomial_motion
 from linkages import four_bar, four_bar_angles
 from scipy.interpolate import CubicSpline
 from urdf_arms import urdf_arm
@@ -158,15 +158,11 @@ def test_dynamics(kind: str) -> None:
         assert deviation(difference, law(kind, q), floor=scale) < ROUNDING
     tau = with_.effort(q, qd, qdd)
     assert deviation(with_.forward_dynamics(q, qd, tau), qdd, floor=scale) < ROUNDING
-    small = lambda f, x: np.stack(  # noqa: E731
-        [derivative(lambda t, e=e: f(x + t * e), 1e-3) for e in np.eye(2)], axis=-1
-    )
-    by_q = small(lambda x: with_.effort(x, qd, qdd), q)
+    by_q = gradient(lambda x: with_.effort(x, qd, qdd), q, 1e-3)
     assert deviation(with_.inverse_dynamics_derivatives(q, qd, qdd)[0], by_q) < DIFFERENCES
-    by_q = small(lambda x: with_.forward_dynamics(x, qd, tau), q)
+    by_q = gradient(lambda x: with_.forward_dynamics(x, qd, tau), q, 1e-3)
     assert deviation(with_.forward_dynamics_derivatives(q, qd, tau)[0], by_q) < DIFFERENCES
-    slope = small(lambda x: np.atleast_1d(with_.potential_energy(x)), q)
-    assert deviation(slope.ravel(), with_.gravity(q)) < DIFFERENCES
+    assert deviation(gradient(with_.potential_energy, q, 1e-3), with_.gravity(q)) < DIFFERENCES
     for name in ("kinetic_energy", "momentum"):
         np.testing.assert_array_equal(getattr(with_, name)(q, qd), getattr(without, name)(q, qd))
     Y = with_.regressor(q, qd, qdd)

@@ -304,9 +304,7 @@ class Segment:
 def split(program: Program, groups: Sequence[Sequence[int]], size: int) -> tuple[list[Segment], int]:
     """Segments of a program, of nearly equal length, and the number of slots.
 
-    Args:
-        groups: the nodes that become definitions, in order; those of a group stay together.
-        size: number of definitions that a segment has at most, but for the rest of a group.
+    Nodes that become definitions are in groups, which stay together; a segment has at most ``size`` but for one's rest.
     """
     definitions = [node for group in groups for node in group]
     count = -(-len(definitions) // size) or 1

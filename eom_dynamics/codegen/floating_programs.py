@@ -36,15 +36,13 @@ from ..states import EFFORT_NAMES, PAYLOAD_NAMES, STATE_NAMES, WRENCH_NAMES, der
 from .expressions import Scalar
 from .kinematic_programs import frame_details, pose_entries, tool_tree
 from .programs import WITH_PAYLOAD, carrying_jets
-from .recipe import Inputs, Recipe, declared, levels
+from .recipe import Inputs, Outputs, Recipe, declared, levels
 
 RATE_NAMES = ("nu", "nud", "nudd", "nuddd")
 """Twist of the base and joint rates, and their time derivatives."""
 
 IMU_NAMES = ("w", "wd", "wdd", "wddd"), ("f", "fd", "fdd")
 """Angular velocity and specific force of the base, and their time derivatives."""
-
-Outputs = Sequence[list[Scalar]]
 
 
 def efforts_on_base(*, payload: bool = False) -> Recipe:
@@ -68,22 +66,10 @@ def _efforts(robot: Robot, x: Inputs) -> Outputs:
     return _on_base(link_tree(robot), x, levels(x, "nu"), levels(x, "W"))
 
 
-def _joint_efforts(robot: Robot, x: Inputs) -> Outputs:
-    """tau, taud and taudd (n) of the joints alone, with the tool wrench."""
-    return [level[BASE:] for level in _efforts(robot, x)]
-
-
-def _bias(robot: Robot, x: Inputs) -> Outputs:
-    """tau at nud = 0, with the tool wrench."""
-    return _on_base(link_tree(robot), x, [x["nu"], [0.0] * (BASE + robot.n)], [x["W"]])
-
-
 def _at_rest(robot: Robot, x: Inputs) -> Outputs:
-    return _on_base(link_tree(robot), x, [[0.0] * (BASE + robot.n)] * 2, ())
-
-
-def _mass_matrix(robot: Robot, x: Inputs) -> Outputs:
-    return [entries(composite_mass_matrix(link_tree(robot), x["q"]))]
+    """tau at nud = 0, with the tool wrench; at rest, without both."""
+    zero = [0.0] * (BASE + robot.n)
+    return _on_base(link_tree(robot), x, [x.get("nu", zero), zero], [x["W"]] if "W" in x else ())
 
 
 def _coriolis_matrix(robot: Robot, x: Inputs) -> Outputs:
@@ -106,10 +92,6 @@ def _momentum(robot: Robot, x: Inputs) -> Outputs:
     p = [Jet([rate]) for rate in nu[3:BASE]]
     efforts, reactions = inverse_dynamics_on_base(link_tree(robot), [x["q"], zero, nu[BASE:]], w, p)
     return [[*reactions[0], *efforts[0]]]
-
-
-def _kinetic_energy(robot: Robot, x: Inputs) -> Outputs:
-    return [[0.5 * dot(x["nu"], _momentum(robot, x)[0])]]
 
 
 def _potential_energy(robot: Robot, x: Inputs) -> Outputs:
@@ -281,15 +263,20 @@ PROGRAMS: Mapping[str, tuple[Sequence[str], Sequence[str], Callable[[Robot, Inpu
         for name, inputs, outputs, compute in (
             ("effort", "pose q nu nud W", "tau", _efforts),
             ("inverse_dynamics", "pose q nu nud nudd nuddd W Wd Wdd", "tau taud taudd", _efforts),
-            ("joint_efforts", "pose q nu nud nudd nuddd W Wd Wdd", "u ud udd", _joint_efforts),
+            (
+                "joint_efforts",
+                "pose q nu nud nudd nuddd W Wd Wdd",
+                "u ud udd",
+                lambda *x: [tau[BASE:] for tau in _efforts(*x)],
+            ),
             ("imu_efforts", _FROM_IMU, "u ud udd", _efforts_on_base),
-            ("bias", "pose q nu W", "bias", _bias),
+            ("bias", "pose q nu W", "bias", _at_rest),
             ("gravity", "pose q", "Q_grav", _at_rest),
-            ("mass_matrix", "q", "M", _mass_matrix),
+            ("mass_matrix", "q", "M", lambda of, x: [entries(composite_mass_matrix(link_tree(of), x["q"]))]),
             ("coriolis_matrix", "q nu", "C", _coriolis_matrix),
             ("forward_dynamics", "pose q nu tau W", "nud", _forward_dynamics),
             ("momentum", "q nu", "p", _momentum),
-            ("kinetic_energy", "q nu", "T", _kinetic_energy),
+            ("kinetic_energy", "q nu", "T", lambda of, x: [[0.5 * dot(x["nu"], _momentum(of, x)[0])]]),
             ("potential_energy", "pose q", "U", _potential_energy),
             ("centroidal_momentum", "pose q nu", "h", _centroidal_momentum),
             ("centroidal_momentum_matrix", "pose q", "A", _centroidal_momentum_matrix),

@@ -7,6 +7,7 @@ after the other on named vectors; its call for a state or a small batch of plain
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -62,6 +63,9 @@ def outputs(shapes: Sequence[tuple[int, ...]], out: Sequence[Array] | None) -> t
             raise StateError(f"out[{i}] and out[{k}] share memory; give each result an array of its own")
     return tuple(arrays)
 
+
+# Of vectors that csrc/caller.c takes, whose places are bytes.
+_MOST_DIMENSIONS, _MOST_PLACES = 3, 255
 
 _PAYLOADS = "Payload, or of the parameters and their time derivatives, (P, Pd, …)"
 
@@ -210,11 +214,6 @@ class CompiledFunction:
 
     A vector is an input or a result of the signature, or an intermediate one. Kernels get finite numbers only, of other
     stages, too. Batches run through all stages in blocks, so that intermediate numbers stay in the cache.
-
-    Attributes:
-        signature: arguments and results.
-        stages: the kernels.
-        intermediate: names and lengths of vectors that one stage passes on to others.
     """
 
     def __init__(
@@ -242,12 +241,11 @@ class CompiledFunction:
         inputs, names = signature.inputs, [vector.name for vector in signature.results]
         if not isinstance(stages, Sequence):
             stages = [Stage(stages, [vector.name for vector in inputs if not vector.unused], names)]
-        self.signature, self.stages = signature, tuple(stages)
+        self.signature, self.stages, self.intermediate = signature, tuple(stages), dict(intermediate or {})
         self._finite_results, self._refuse = finite_results, refuse
-        sizes = {vector.name: vector.shape for vector in (*inputs, *signature.results)}
-        self.intermediate = dict(intermediate or {})
-        self._shapes = sizes | {name: (size,) for name, size in (intermediate or {}).items()}
-        if len(self._shapes) != len(inputs) + len(names) + len(intermediate or {}):
+        self._shapes = {vector.name: vector.shape for vector in (*inputs, *signature.results)}
+        self._shapes |= {name: (size,) for name, size in self.intermediate.items()}
+        if len(self._shapes) != len(inputs) + len(names) + len(self.intermediate):
             raise ValueError("two vectors of a function have the same name")
         given = {vector.name for vector in inputs}
         known, written = set(given), list[str]()
@@ -309,11 +307,10 @@ class CompiledFunction:
         """
         general = self if general is None else general
         try:
-            caller: Callable[..., Any] | None = self._caller(general)
+            return self._caller(general) or general
         except KernelError as error:
             warnings.warn(f"{error}; each call will take about 20 µs longer", KernelWarning, stacklevel=5)
             return general
-        return caller or general
 
     def _rows(self, x: Array, vector: Vector, out: Sequence[Array]) -> Array:
         """An array of one state or of a batch as (1, size) or (N, size), with contiguous, aligned rows.
@@ -335,7 +332,7 @@ class CompiledFunction:
         """Run all stages on (N, size) or (1, size) rows; whether all numbers that they read are finite."""
         if count > 1 and self._batches is not None:
             run = self._batches.batch
-            return all(in_threads(count, STATES_PER_THREAD, lambda i, k: run(i, k, rows, results)))
+            return all(in_threads(count, STATES_PER_THREAD, lambda i, k: run(i, k, (*rows, *results))))
         vectors = dict(zip(self._shapes, (*rows, *results), strict=False))
         for name, shape in self._shapes.items():
             if name not in vectors:
@@ -359,12 +356,21 @@ class CompiledFunction:
 
         It may outlive the kernels: ctypes never unloads a library.
         """
-        stages, signature, places = [], self.signature, {name: k for k, name in enumerate(self._shapes)}
-        for kernel, taken, given in self.stages:
+        signature, places = self.signature, {name: k for k, name in enumerate(self._shapes)}
+        most = _MOST_DIMENSIONS
+        if len(places) > _MOST_PLACES or any(len(shape) > most for shape in self._shapes.values()):
+            return None
+        stages, read = [], {name for stage in self.stages for name in stage.inputs}
+        for kernel, *vectors in self.stages:
             if not isinstance(kernel, NativeKernel):
                 return None
-            indices = [tuple(places[name] for name in names) for names in (taken, given)]
-            stages.append((kernel.state_address, kernel.batch_address, *indices))
+            taken, given = (bytes(places[name] for name in names) for names in vectors)
+            stages.append((kernel.state_address, kernel.batch_address, taken, given))
+        shapes = [
+            (len(shape), *shape, *[0] * (most - len(shape)), prod(shape), name in read)
+            for name, shape in self._shapes.items()
+        ]
+        results = [places[vector.name] for vector in signature.results]
         defaults = [np.zeros(vector.shape) if vector.optional else None for vector in signature.arguments]
         for keyword in signature.keywords:
             defaults += keyword.defaults or [np.zeros(vector.shape) for vector in keyword.vectors]
@@ -372,15 +378,16 @@ class CompiledFunction:
         module = extension("caller", np.get_include(), np.__version__)
         try:
             return module.Caller(
-                shapes=tuple(self._shapes.values()),
+                shapes=np.array(shapes, dtype=np.intp).tobytes(),
                 positional=len(signature.arguments),
                 inputs=len(signature.inputs),
                 outputs=len(signature.results),
-                keywords=tuple((keyword.name, len(keyword.vectors), keyword.alone) for keyword in signature.keywords),
+                keywords=tuple((sys.intern(x.name), len(x.vectors), x.alone) for x in signature.keywords),
                 defaults=tuple(defaults),
                 stages=tuple(stages),
                 result_type=signature.result_type,
                 finite_results=self._finite_results,
+                direct=len(stages) == 1 and [*taken] == [*range(len(taken))] and [*given] == results,
                 general=general,
             )
         except OverflowError:

@@ -18,9 +18,7 @@ from ..robot.task_space import moving_joints
 from ..states import derivative_names
 from .expressions import Partials, Scalar
 from .program import Program
-from .recipe import Inputs, Recipe, declared, levels
-
-Outputs = Sequence[list[Scalar]]
+from .recipe import Inputs, Outputs, Recipe, declared, levels
 
 
 def pose_program(frame: Frame) -> Recipe:
@@ -100,16 +98,14 @@ def joint_rates_program(
     return Recipe("joint_rates", traced, details, inputs, outputs)
 
 
-def center_of_mass_program(orders: int) -> Recipe:
-    """Centre of mass c with ``orders`` time derivatives."""
-    inputs, outputs = derivative_names("q", orders + 1), derivative_names("c", orders + 1)
-    return declared("center_of_mass", inputs, outputs, _center_of_mass, (str(orders),))
-
-
-def center_of_mass_jacobian_program(orders: int) -> Recipe:
-    """Jacobian J of the centre of mass with ``orders`` time derivatives, in row-major order."""
-    inputs, outputs = derivative_names("q", orders + 1), derivative_names("J", orders + 1)
-    return declared("center_of_mass_jacobian", inputs, outputs, _center_of_mass_jacobian, (str(orders),))
+def center_of_mass_program(quantity: str, orders: int) -> Recipe:
+    """``center_of_mass`` c, or ``center_of_mass_jacobian`` J in row-major order, with ``orders`` time derivatives."""
+    name, compute = {
+        "center_of_mass": ("c", _center_of_mass),
+        "center_of_mass_jacobian": ("J", _center_of_mass_jacobian),
+    }[quantity]
+    inputs, outputs = derivative_names("q", orders + 1), derivative_names(name, orders + 1)
+    return declared(quantity, inputs, outputs, compute, (str(orders),))
 
 
 def poses_and_jacobians(frames: Sequence[Frame]) -> Recipe:

@@ -7,7 +7,6 @@ import ctypes
 import importlib.machinery
 import importlib.util
 import os
-import re
 import sysconfig
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -32,8 +31,6 @@ T = TypeVar("T")
 
 STATES_PER_THREAD = 4096
 """Smallest number of states for which another thread saves time."""
-
-_OWN_HEADER = re.compile(r'^#include "(\w+\.h)"$', re.MULTILINE)
 
 
 class NativeKernel:
@@ -126,24 +123,17 @@ os.register_at_fork(after_in_child=_pool.cache_clear)
 def extension(name: str, include: str = "", version: str = "") -> ModuleType:
     """Extension module ``eom_dynamics_{name}`` of the source ``{name}.c``, for this version of Python.
 
-    Args:
-        name: of the source.
-        include: folder of headers that it takes beside Python's; "" for none.
-        version: of these headers.
-
-    Raises:
-        KernelError: it cannot be compiled or loaded.
+    It takes headers of a folder beside Python's, if one is given, of some version. Raises KernelError if it cannot be
+    compiled or loaded.
     """
     python = sysconfig.get_path("include")
+    source, suffix = csrc(f"{name}.c"), sysconfig.get_config_var("EXT_SUFFIX")
 
     def checked() -> str:
         if not (Path(python) / "Python.h").exists():
             raise KernelError(f"no Python headers in {python} (Debian: apt install python3-dev)")
         return source
 
-    # With the headers of its folder in the places that include them, so that one text, and its digest, has it all.
-    source = _OWN_HEADER.sub(lambda include: csrc(include.group(1)), csrc(f"{name}.c"))
-    suffix = sysconfig.get_config_var("EXT_SUFFIX")
     module_name, key = f"eom_dynamics_{name}", digest(name, source, suffix, version)
     includes = [f"-I{folder}" for folder in (python, include) if folder]
     with compiled(checked, key, includes) as path:

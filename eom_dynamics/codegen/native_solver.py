@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple, get_type_hints
 
 import numpy as np
 
@@ -52,15 +52,15 @@ class SolverSettings(NamedTuple):
     pull: Array
 
 
+_C_TYPES: dict[Any, Any] = {Array: ctypes.c_void_p, float: ctypes.c_double, int: ctypes.c_int32}
+
+
 class SolverTask(ctypes.Structure):
     """Settings in C: ``ik_task`` of csrc/inverse_kinematics.c.in."""
 
     _fields_ = (
-        *((name, ctypes.c_void_p) for name in ("lower", "upper", "period", "weights")),
-        *((name, ctypes.c_double) for name in ("angle", "distance", "length")),
-        *((name, ctypes.c_int32) for name in ("iterations", "attempts", "objective")),
-        *((name, ctypes.c_void_p) for name in ("starts", "preferred", "pull", "iterates", "count")),
-        ("most", ctypes.c_int64),
+        *((name, _C_TYPES[kind]) for name, kind in get_type_hints(SolverSettings).items()),
+        *(("iterates", ctypes.c_void_p), ("count", ctypes.c_void_p), ("most", ctypes.c_int64)),
     )
 
 
@@ -107,19 +107,21 @@ class NativeSolver:
 
         with compiled(source, kernel_fingerprint(robot, whole), ["-lm"]) as path:
             (self._solve,) = loaded(path, "eom_inverse_kinematics")
-        self._solve.restype, self._solve.argtypes = None, [ctypes.c_size_t, ctypes.c_void_p, *[ctypes.c_void_p] * 6]
+        self._solve.restype, self._solve.argtypes = None, [ctypes.c_size_t, *[ctypes.c_void_p] * 8]
 
-    def __call__(self, targets: Array, starts: Array, task: SolverTask) -> Solved:
-        """Solve for N targets (N, tools, 4, 4), from starts (N, n)."""
+    def __call__(self, targets: Array, starts: Array, task: SolverTask, *, near_starts: bool = False) -> Solved:
+        """Solve for N targets (N, tools, 4, 4), from starts (N, n), which may be preferred configurations, too."""
         count, address = len(starts), ctypes.addressof(task)
-        targets, q = np.ascontiguousarray(targets, dtype=float), np.array(starts, dtype=float, order="C")
+        targets, starts = (np.ascontiguousarray(x, dtype=float) for x in (targets, starts))
+        q = starts.copy()
         residuals = np.empty((count, 2))
         counts = np.empty((3, count), dtype=np.int32)
 
         def run(start: int, stop: int) -> None:
-            rows = (targets[start:], q[start:], residuals[start:], *counts[:, start:])
+            rows = (targets[start:], starts[start:], q[start:], residuals[start:], *counts[:, start:])
             # Faster than x.ctypes.data.
-            self._solve(stop - start, address, *[x.__array_interface__["data"][0] for x in rows])
+            target, near, *others = (x.__array_interface__["data"][0] for x in rows)
+            self._solve(stop - start, address, target, near if near_starts else None, *others)
 
         in_threads(count, _TARGETS_PER_THREAD, run)
         return Solved(q, residuals, *counts)

@@ -24,12 +24,10 @@ from ..recursion.scalars import Matrix, dot, entries, minus, product, transposed
 from ..robot import Robot
 from ..states import EFFORT_NAMES, PAYLOAD_NAMES, STATE_NAMES, WRENCH_NAMES, derivative_names
 from .expressions import Expression, Partials, Scalar
-from .recipe import Inputs, Recipe, declared, levels
+from .recipe import Inputs, Outputs, Recipe, declared, levels
 
 WITH_PAYLOAD = "_with_payload"
 """Ending of the names of programs that read the parameters of payloads."""
-
-Outputs = Sequence[list[Scalar]]
 
 
 def inverse_dynamics_of_order(order: int, *, payload: bool = False) -> Recipe:
@@ -85,11 +83,6 @@ def _gravity(robot: Robot, x: Inputs) -> Outputs:
     return recursion.inverse_dynamics(carrying_jets(link_tree(robot), levels(x, "P")), [x["q"], rest, rest])
 
 
-def _coriolis_matrix(robot: Robot, x: Inputs) -> Outputs:
-    """C of Christoffel symbols, in row-major order."""
-    return [entries(_coriolis(link_tree(robot), x["q"], x["qd"]))]
-
-
 def _coriolis_tensor(robot: Robot, x: Inputs) -> Outputs:
     """Christoffel symbols c_ijk in row-major order: C_ij = sum over k of c_ijk qd_k."""
     tree, n = link_tree(robot), robot.n
@@ -129,10 +122,6 @@ def _momentum(robot: Robot, x: Inputs) -> Outputs:
     return recursion.inverse_dynamics(tree, [x["q"], [0.0] * tree.n, x["qd"]])
 
 
-def _kinetic_energy(robot: Robot, x: Inputs) -> Outputs:
-    return [[0.5 * dot(x["qd"], _momentum(robot, x)[0])]]
-
-
 def _potential_energy(robot: Robot, x: Inputs) -> Outputs:
     """-g' times the first moment of the mass, zero where that is zero, and the energy of passive efforts."""
     tree = link_tree(robot, regrouped=False)
@@ -160,7 +149,7 @@ PROGRAMS: Mapping[str, Recipe] = MappingProxyType(
             ("bias", "q qd W", "bias", _bias),
             ("gravity", "q", "Q_grav", _gravity),
             ("gravity_with_payload", "q P", "Q_grav", _gravity),
-            ("coriolis_matrix", "q qd", "C", _coriolis_matrix),
+            ("coriolis_matrix", "q qd", "C", lambda of, x: [entries(_coriolis(link_tree(of), x["q"], x["qd"]))]),
             ("coriolis_tensor", "q", "c", _coriolis_tensor),
             ("forward_dynamics", "q qd tau W", "qdd", _forward_dynamics),
             ("forward_dynamics_with_added_inertia", "q qd tau added_inertia W", "qdd", _forward_dynamics),
@@ -168,7 +157,7 @@ PROGRAMS: Mapping[str, Recipe] = MappingProxyType(
             ("regressor", "q qd qdd", "Y", _regressors),
             ("regressor_derivatives", _MOTION, "Y Yd Ydd", _regressors),
             ("momentum", "q qd", "p", _momentum),
-            ("kinetic_energy", "q qd", "T", _kinetic_energy),
+            ("kinetic_energy", "q qd", "T", lambda of, x: [[0.5 * dot(x["qd"], _momentum(of, x)[0])]]),
             ("potential_energy", "q", "U", _potential_energy),
         )
     }

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 Inputs: TypeAlias = Mapping[str, list[Expression]]
 """Entries of the input vectors by name, in order."""
 
+Outputs: TypeAlias = Sequence[Sequence[Scalar]]
+"""Entries of the output vectors, in order."""
+
 
 @dataclass(frozen=True)
 class Recipe:
@@ -51,7 +54,7 @@ def declared(
     name: str,
     inputs: Iterable[str],
     outputs: Iterable[str],
-    compute: Callable[[Robot, Inputs], Sequence[Sequence[Scalar]]],
+    compute: Callable[[Robot, Inputs], Outputs],
     details: tuple[str, ...] = (),
     lengths: Mapping[str, int] | None = None,
 ) -> Recipe:

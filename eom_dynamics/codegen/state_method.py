@@ -66,10 +66,7 @@ class CompiledMethods:
         return function
 
     def _kept(self, key: Key) -> Callable[..., Any] | None:
-        """The function that is kept for a key; None if there is none, or if the key has something unhashable.
-
-        Something unhashable given as the name of a frame is refused later, by the look-up of frames.
-        """
+        """The function that is kept for a key; None if there is none, also for an unhashable name of a frame."""
         try:
             return self._calls.get(key)
         except TypeError:
@@ -114,12 +111,7 @@ class CompiledMethods:
 
 
 class _StateMethod:
-    """A method of the name of a function.
-
-    Like :func:`functools.cached_property`: the class has the plain method, each instance a compiled caller, which is
-    made at first access. The caller takes one state or a small batch of plain arrays; it passes any other arguments to
-    the method.
-    """
+    """A method of the name of a function, and in each instance a compiled caller before it, made at first access."""
 
     def __init__(self, method: Callable[..., Any]) -> None:
         self._method = method

@@ -61,12 +61,7 @@ class NodeExpressions:
     def __init__(
         self, program: Program, inputs: Sequence[str], sines: Sequence[tuple[str, str]], syntax: Syntax
     ) -> None:
-        """Name the values.
-
-        Args:
-            inputs: expressions of the entries of all inputs.
-            sines: expressions of the sine and cosine of each of the program's angles.
-        """
+        """Take expressions of the entries of all inputs, and of the sine and cosine of each of the program's angles."""
         self._program, self.syntax = program, syntax
         self._tables = {table: k for k, table in enumerate(program.constants(Op.INDEX, Op.LOOKUP))}
         self._roots = {function: k for k, function in enumerate(program.constants(Op.ROOT))}

@@ -26,21 +26,13 @@ from ..codegen.program import Program
 from ..codegen.programs import PROGRAMS, WITH_PAYLOAD, carrying_jets
 from ..codegen.recipe import Inputs, declared, levels
 from ..dynamics import Dynamics
+from ..recursion.links import axis_rotation
 from ..robot.model import Joint, Robot, RotorMount
 from ..spelling import unused_name
 from ..states import EFFORT_NAMES
 from .motor_side import MotorSide
 
 _Z = np.array([0.0, 0.0, 1.0])
-
-
-def _rotation_to(axis: Array) -> Array:
-    """A rotation matrix (3, 3) whose third column is the axis, with exact zeros and ones for an axis along z."""
-    if abs(axis @ _Z) == 1.0:
-        return np.diag([1.0, axis[2], axis[2]])
-    x = np.cross(_Z, axis)
-    x = x / np.linalg.norm(x)
-    return np.stack([x, np.cross(axis, x), axis], axis=1)
 
 
 SPIN = "spin"
@@ -63,7 +55,7 @@ class CarriedRotors:
         self.mounts: tuple[RotorMount, ...] = tuple(robot.independent_joints[joint].mount for joint in joints)
         self.gear_ratio = np.array(side.gear_ratio)[joints]
         self.inertia = np.array(side.rotor_inertia)[joints] / self.gear_ratio**2
-        self.dynamics = Dynamics(_with_rotors(robot, side, self.inertia.tolist()))
+        self.dynamics = Dynamics(rotor_robot(robot, side))
         self._n = robot.n
         self._scale = np.concatenate([np.ones(robot.n), self.gear_ratio])
 
@@ -94,12 +86,6 @@ class CarriedRotors:
         return np.concatenate([q, np.zeros((*q.shape[:-1], len(self.gear_ratio)))], axis=-1)
 
 
-def rotor_robot(robot: Robot, side: MotorSide) -> Robot:
-    """Links and rotors as bodies of one robot, whose joint variables are q and the rotor angles."""
-    inertia = [side.rotor_inertia[joint] / side.gear_ratio[joint] ** 2 for joint in side.motor_joint]
-    return _with_rotors(robot, side, inertia)
-
-
 def links_with_rotors(robot: Robot, side: MotorSide, *, payload: bool = False) -> Program:
     """tau, taud and taudd of the links with rotors locked to them, and the efforts that accelerate these rotors.
 
@@ -125,22 +111,17 @@ def _links_with_rotors(side: MotorSide, robot: Robot, x: Inputs) -> Sequence[Seq
     return [*(effort[: robot.n] for effort in efforts), spin]
 
 
-def _with_rotors(robot: Robot, side: MotorSide, inertia: Sequence[float]) -> Robot:
-    """Add a body for each rotor to a robot; the rotor angles, rad, follow the joint variables.
+def rotor_robot(robot: Robot, side: MotorSide) -> Robot:
+    """Links and rotors as bodies of one robot, whose joint variables are q and the rotor angles, rad.
 
     A rotor has inertia about its spin axis only: its mass and its transverse inertia belong to the link that carries
     it, whether or not it spins. The dynamics do not depend on the rotor angles.
-
-    Args:
-        robot: the robot.
-        side: the motors, in the order of their angles.
-        inertia: about the spin axes, on the motor side of the gears, kg m².
     """
     taken = {joint.name for joint in robot.joints}
     bodies = []
-    for name, joint, about_axis in zip(side.motor_names, side.motor_joint, inertia, strict=True):
-        mount = robot.independent_joints[joint].mount
-        screw, pose = np.array([*_Z, 0.0, 0.0, 0.0]), lie.pose(_rotation_to(mount.axis), np.zeros(3))
-        body = 0.0, np.zeros(3), np.diag(about_axis * _Z)
+    for name, joint in zip(side.motor_names, side.motor_joint, strict=True):
+        mount, inertia = robot.independent_joints[joint].mount, side.rotor_inertia[joint] / side.gear_ratio[joint] ** 2
+        screw, pose = np.array([*_Z, 0.0, 0.0, 0.0]), lie.pose(axis_rotation(mount.axis), np.zeros(3))
+        body = 0.0, np.zeros(3), np.diag(inertia * _Z)
         bodies.append(Joint(unused_name(f"{name}_rotor", taken), screw, pose, mount.carrier, *body))
     return replace(robot, joints=(*robot.joints, *bodies), coupled_stiffness=None, transmission=None)

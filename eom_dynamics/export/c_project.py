@@ -119,14 +119,13 @@ def constant_arrays(arrays: Mapping[str, Array], rows: str = "") -> str:
     """
     return "\n".join(
         f"static const double stored_{name}[{rows or len(values)}][{values.shape[1]}] = {{\n"
-        + ",\n".join(_row(row) for row in values.tolist())
+        + ",\n".join(
+            wrapped("    {" + ", ".join("NAN" if x != x else repr(x) for x in row) + "}", "     ")
+            for row in values.tolist()
+        )
         + "\n};"
         for name, values in arrays.items()
     )
-
-
-def _row(row: Sequence[float]) -> str:
-    return wrapped("    {" + ", ".join("NAN" if x != x else repr(x) for x in row) + "}", "     ")
 
 
 def call(start: str, arguments: Sequence[str], *, indent: int = 0) -> str:

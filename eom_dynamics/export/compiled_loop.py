@@ -7,34 +7,25 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-from ..codegen.c_functions import filled
 from ..codegen.cache import cache_directory, cached, digest
 from ..codegen.compiler import find_compiler, identity, run_compiler, uncached
-from ..codegen.programs import WITH_PAYLOAD
 from ..loop.headers import LARGEST_LOADED
 from ..robot import Robot
 from . import c_project, cpp_project
-from .cpp_project import cpp_comment, type_name
-from .functions import (
-    DRIVE_COMMAND,
-    DRIVE_COMMAND_WITH_PAYLOAD,
-    DRIVE_STATE,
-    FEEDFORWARD,
-    FEEDFORWARD_WITH_PAYLOAD,
-    LINEARIZATION,
-    LINEARIZATION_WITH_PAYLOAD,
-    ON_BASE,
-    ON_BASE_WITH_PAYLOAD,
-    links_of,
-    loop_functions,
-)
+from .functions import loop_functions
 from .languages import UnavailableError, language_unavailable
-from .project import Project, project
-from .templates import template
+from .project import project
 
 # As CMake compiles the exported package, so that both have the same bits; without other symbols than those of its
 # interface, since another library may have a robot of the same name.
 _FLAGS = ("-O3", "-DNDEBUG", "-fPIC", "-fvisibility=hidden", "-DEOM_EIGEN=0", "-Ic", "-Iinclude")
+
+_INTERFACE = """\
+#define EOM_EXPORTED extern "C" __attribute__((visibility("default")))
+
+EOM_EXPORTED std::uint32_t eom_robot_abi() noexcept { return eom::ROBOT_ABI; }
+
+EOM_EXPORTED const eom::RobotTable *eom_robot_table() noexcept { return &table; }"""
 
 
 class LoopLibrary(NamedTuple):
@@ -81,10 +72,7 @@ def loop_library(robot: Robot, *, moving_base: bool = False) -> LoopLibrary:
     for name in (f"robots/{exported.name}", "setpoint", "robot_table"):
         sources[f"include/eom/{name}.hpp"] = headers[f"include/eom/{name}.hpp"]
     fingerprint = digest(*(part for file in sources.items() for part in file))
-    fields = {"notice": cpp_comment(exported), "name": exported.name, "type": type_name(exported)}
-    vectors, kernels = _kernels(exported)
-    fields |= {"vectors": vectors, "kernels": kernels, "fingerprint": fingerprint}
-    sources["loop.cpp"] = filled(template("cpp/loop.cpp.in"), **fields)
+    sources["loop.cpp"] = cpp_project.robot_table(exported, _INTERFACE, fingerprint)
     c, cpp = find_compiler(), find_compiler("CXX")
     flags = [*_FLAGS, *os.environ.get("EOM_DYNAMICS_CFLAGS", "").split()]
     key = digest("loop", fingerprint, sources["loop.cpp"], *flags, *c, identity(c), *cpp, identity(cpp))
@@ -107,30 +95,3 @@ def loop_library(robot: Robot, *, moving_base: bool = False) -> LoopLibrary:
     except OSError as error:
         raise uncached("loops", error) from None
     return LoopLibrary(cache_directory() / f"{key}.so", content, fingerprint)
-
-
-def _kernels(exported: Project) -> tuple[str, str]:
-    """Lists of the vectors of the functions that a loop calls, and the functions, in the order of eom::Kernels."""
-    links = links_of(exported.robot)
-    names = (
-        *(links, links + WITH_PAYLOAD, FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD, "drive", "filtered", "presliding"),
-        *(DRIVE_COMMAND, DRIVE_COMMAND_WITH_PAYLOAD, DRIVE_STATE, LINEARIZATION, LINEARIZATION_WITH_PAYLOAD),
-        *("efforts_on_base", "efforts_on_base" + WITH_PAYLOAD, ON_BASE, ON_BASE_WITH_PAYLOAD),
-    )
-    vectors, kernels = [], []
-    for name in names:
-        function = exported.functions.get(name)
-        if function is None:
-            kernels.append("    {},")
-            continue
-        sides = {"inputs": function.inputs, "outputs": function.outputs}
-        for side, listed in sides.items():
-            members = ", ".join(f"Vector::{vector}" for vector in listed)
-            vectors.append(f"constexpr std::array<Vector, {len(listed)}> {name}_{side}{{{members}}};")
-            vectors.append(f"static_assert({name}_{side}.size() <= eom::MOST_VECTORS);")
-        arguments = [f"{side[0]}[{k}]" for side, listed in sides.items() for k in range(len(listed))]
-        called = f"{function.name}({', '.join(arguments)});"
-        kernels.append(
-            f"    {{[](const double *const *i, double *const *o) {{ {called} }}, {name}_inputs, {name}_outputs}},"
-        )
-    return "\n".join(vectors), "\n".join(kernels)

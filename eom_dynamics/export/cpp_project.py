@@ -36,11 +36,12 @@ from .functions import (
     LINEARIZATION_WITH_PAYLOAD,
     MOTOR_STATE,
     ON_BASE,
+    ON_BASE_WITH_PAYLOAD,
     PLANT,
     links_of,
 )
 from .project import Project
-from .stored_values import KNOTS, POLES, STIFFNESS_GAINS, StoredValues, loop_values
+from .stored_values import POLES, STIFFNESS_GAINS, StoredValues, loop_values
 from .templates import template
 
 # Names that types and template parameters have in the templates of the type.
@@ -306,15 +307,14 @@ def _test(project: Project, stored: StoredValues) -> str:
 
 
 def _loop_test(project: Project, stored: StoredValues) -> str:
-    values = loop_values(project, stored)
+    values, taken = loop_values(project, stored), list[str]()
     linearized = LINEARIZATION in project.functions
-    taken = []
     if linearized:
         count = len(values[REFERENCE[0]])
         rest = [name for name in project.functions[FEEDFORWARD].inputs if name not in STATE_NAMES]
         values |= {name: stored.inputs[name][:count] for name in ("q", "qd", *MOTOR_STATE, *rest)}
         places = dict(zip(STATE_NAMES, REFERENCE, strict=True)) | {name: name for name in rest}
-        taken = [f"take(x.{name}, stored_{place}[row]);" for name, place in places.items()]
+        taken = [f"eom::test::take(x.{name}, stored_{place}[row]);" for name, place in places.items()]
     linearization = filled(
         template("cpp/test/linearization.cpp.in"),
         inputs="\n".join(f"        {line}" for line in taken),
@@ -328,6 +328,41 @@ def _loop_test(project: Project, stored: StoredValues) -> str:
         notice=cpp_comment(project),
         type=type_name(project),
         name=project.name,
-        knots=", ".join(map(repr, KNOTS)),
         stored=constant_arrays(values),
+    )
+
+
+def robot_table(exported: Project, interface: str, fingerprint: str = "") -> str:
+    """Source of the table of a robot, with a text after it: eom/robot_table.hpp."""
+    links = links_of(exported.robot)
+    names = (
+        *(links, links + WITH_PAYLOAD, FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD, "drive", "filtered", "presliding"),
+        *(DRIVE_COMMAND, DRIVE_COMMAND_WITH_PAYLOAD, DRIVE_STATE, LINEARIZATION, LINEARIZATION_WITH_PAYLOAD),
+        *("efforts_on_base", "efforts_on_base" + WITH_PAYLOAD, ON_BASE, ON_BASE_WITH_PAYLOAD),
+    )
+    vectors, kernels = [], []
+    for name in names:
+        function = exported.functions.get(name)
+        if function is None:
+            kernels.append("    {},")
+            continue
+        sides = {"inputs": function.inputs, "outputs": function.outputs}
+        for side, listed in sides.items():
+            members = ", ".join(f"Vector::{vector}" for vector in listed)
+            vectors.append(f"constexpr std::array<Vector, {len(listed)}> {name}_{side}{{{members}}};")
+            vectors.append(f"static_assert({name}_{side}.size() <= eom::MOST_VECTORS);")
+        arguments = [f"{side[0]}[{k}]" for side, listed in sides.items() for k in range(len(listed))]
+        called = f"{function.name}({', '.join(arguments)});"
+        kernels.append(
+            f"    {{[](const double *const *i, double *const *o) {{ {called} }}, {name}_inputs, {name}_outputs}},"
+        )
+    return filled(
+        template("cpp/robot_table.cpp.in"),
+        notice=cpp_comment(exported),
+        name=exported.name,
+        type=type_name(exported),
+        vectors="\n".join(vectors),
+        kernels="\n".join(kernels),
+        fingerprint=fingerprint,
+        interface=interface,
     )

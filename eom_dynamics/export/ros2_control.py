@@ -7,6 +7,7 @@ The controller is a thin class around the headers of the C++ export; both have t
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import PurePath
 from xml.sax.saxutils import quoteattr
 
 import numpy as np
@@ -16,17 +17,16 @@ from ..actuators.drive_units import SI_UNITS
 from ..arrays import Array
 from ..codegen.c_functions import filled
 from ..elastic import LimitCheck
-from ..elastic.motor_programs import DEFLECTION, FRICTION_STATE, MOTOR_NAMES, STIFFNESS_NAMES
 from ..loop.headers import DEFAULTS as LOOP_DEFAULTS
-from ..loop.headers import loop_headers
+from ..loop.headers import loop_headers, source
 from ..loop.settings import DEFAULTS
+from ..robot import load_robot
 from ..spelling import unused_name
-from ..states import EFFORT_NAMES
 from . import c_project, cpp_project
-from .c_project import constant_arrays
 from .cpp_project import cpp_comment, type_name
-from .functions import DRIVE_COMMAND, FEEDFORWARD, PLANT
+from .functions import PLANT
 from .project import Project, in_ascii
+from .project import project as traced_project
 from .stored_values import StoredValues
 from .templates import template
 
@@ -42,6 +42,8 @@ _TRAJECTORY_TIME, _GOAL_TIME, _STOPPED = 0.05, 0.01, 0.05
 
 # Configurations at which links are weighed.
 _SAMPLES = 200
+
+_EXAMPLE = "sea_planar_2r"  # of the package for every robot
 
 GENERIC_PACKAGE = "eom_feedforward_controller"
 """Name of the package for every robot."""
@@ -81,7 +83,7 @@ def package_files(project: Project, stored: StoredValues) -> dict[str, str]:
         "type": type_name(project),
     }
     sources = sorted(name for name in library if name.endswith(".c"))
-    return library | _package(project, fields, sources) | _sources(project, stored, fields) | _examples(project, fields)
+    return library | _package(project, fields, sources) | _sources(project, fields) | _examples(project, fields)
 
 
 def generic_files() -> dict[str, str]:
@@ -89,12 +91,14 @@ def generic_files() -> dict[str, str]:
     lines = _GENERIC_NOTICE.format(version=__version__).splitlines()
     slashes, hashes = ("\n".join(f"{prefix} {line}".rstrip() for line in lines) for prefix in ("//", "#"))
     fields = {"notice": slashes, "comment": hashes, "package": GENERIC_PACKAGE}
+    example = traced_project(load_robot(_EXAMPLE), ["effort"])
     return loop_headers() | {
         **_manifest(fields, "every elastic-joint arm", ("controller_manager",)),
         "CMakeLists.txt": filled(
             template("ros2_control/CMakeLists.txt.in"),
             robot="",
-            plugins="src/feedforward_controller.cpp src/robot_loop.cpp",
+            plugins="src/feedforward_controller.cpp src/robot_loop.cpp src/loop.cpp",
+            sizes="",
             libraries="${CMAKE_DL_LIBS}",
             export_hardware="",
             descriptions="controllers.xml",
@@ -105,8 +109,9 @@ def generic_files() -> dict[str, str]:
         "README.md": filled(template("ros2_control/generic/README.md.in"), **fields),
         **_controller(fields, kernel=template("ros2_control/generic/kernel_parameters.yaml.in")),
         "src/robot_loop.cpp": filled(template("ros2_control/generic/robot_loop.cpp.in"), **fields),
+        "src/loop.cpp": source("loop.cpp"),
         "src/loop_library.hpp": template("ros2_control/generic/loop_library.hpp"),
-        "config/controllers.yaml": template("ros2_control/generic/controllers.yaml"),
+        "config/controllers.yaml": _controllers(example, fields, f"    robot_file: {_EXAMPLE}\n"),
     }
 
 
@@ -125,7 +130,8 @@ def _package(project: Project, fields: dict[str, str], sources: Sequence[str]) -
     simulated = PLANT in project.functions
     title = in_ascii(project.robot.name)
     escaped = quoteattr(title)[1:-1].replace("--", "- -")
-    plugins = ["feedforward_controller", "robot_loop", *(["plant_system"] if simulated else [])]
+    plugins = ["feedforward_controller", "robot_loop", "loop", *(["plant_system"] if simulated else [])]
+    sizes = {"JOINTS": project.robot.n, "MOTORS": len(project.side.motor_names), "TOOLS": len(project.robot.tools)}
     hardware = "pluginlib_export_plugin_description_file(hardware_interface hardware.xml)" if simulated else ""
     texts = {
         **_manifest(fields, f"the elastic-joint arm {escaped}", _LAUNCHED),
@@ -137,6 +143,7 @@ def _package(project: Project, fields: dict[str, str], sources: Sequence[str]) -
                 **fields,
             ),
             plugins=" ".join(f"src/{name}.cpp" for name in plugins),
+            sizes="".join(f" -DEOM_{name}={size}" for name, size in sizes.items()),
             libraries=project.library,
             export_hardware=hardware,
             descriptions="controllers.xml" + (" hardware.xml" if simulated else ""),
@@ -186,49 +193,25 @@ def _controller(fields: dict[str, str], kernel: str = "") -> dict[str, str]:
             **fields,
         )
     }
-    return texts | _plugin("feedforward_controller", fields)
-
-
-def _plugin(name: str, fields: dict[str, str]) -> dict[str, str]:
     package = fields["package"]
-    guard = f"{package}_{name}_hpp".upper()
-    return {
-        f"include/{package}/{name}.hpp": filled(template(f"ros2_control/{name}.hpp.in"), guard=guard, **fields),
-        f"src/{name}.cpp": filled(template(f"ros2_control/{name}.cpp.in"), **fields),
-    }
+    guard = f"{package}_feedforward_controller_hpp".upper()
+    for path in (f"include/{package}/feedforward_controller.hpp", "src/feedforward_controller.cpp"):
+        name = f"ros2_control/{PurePath(path).name}.in"
+        texts[path] = filled(template(name), guard=guard, **fields)
+    return texts
 
 
-def _sources(project: Project, stored: StoredValues, fields: dict[str, str]) -> dict[str, str]:
-    """Sources of the plugins, and the test of the controller."""
+def _sources(project: Project, fields: dict[str, str]) -> dict[str, str]:
+    """Sources of the plugins."""
     texts = _controller(fields) | {
-        "src/robot_loop.cpp": filled(template("ros2_control/robot_loop.cpp.in"), **fields),
-        **(_plugin("plant_system", fields | _places(project)) if PLANT in project.functions else {}),
+        "src/robot_loop.cpp": cpp_project.robot_table(
+            project, filled(template("ros2_control/robot_loop.cpp.in"), **fields)
+        ),
+        "src/loop.cpp": source("loop.cpp"),
     }
-    feedforward = project.functions[FEEDFORWARD]
-    commanded = [name for name in STIFFNESS_NAMES if name in feedforward.inputs]
-    messages = dict(zip(commanded, ("stiffness", "stiffness_rate", "stiffness_acceleration"), strict=False))
-    # Deflections of dampers and presliding friction are states, with which the stored motion of motors does not agree;
-    # nor does what is sent to drives with units of their own.
-    alone = not {DEFLECTION, FRICTION_STATE} & feedforward.inputs.keys() and DRIVE_COMMAND not in project.functions
-    arrays = {name: stored.inputs[name] for name in feedforward.inputs} | dict(stored.outputs[FEEDFORWARD])
-    used = (*feedforward.inputs, *EFFORT_NAMES, *MOTOR_NAMES)
-    compared = {"motor_effort": "i", "motor_position": "Robot::motors + i", "motor_velocity": "2 * Robot::motors + i"}
-    texts["test/test_controller.cpp"] = filled(
-        template("ros2_control/test_controller.cpp.in"),
-        states=str(stored.count),
-        tolerance=repr(stored.relative_tolerance),
-        stored=constant_arrays({name: x for name, x in arrays.items() if name in used}, rows="STATES"),
-        stiffness="".join(
-            f"            message.{field}.push_back(stored_{name}[state][i]);\n" for name, field in messages.items()
-        ),
-        motors="".join(
-            f"        EXPECT_CLOSE([this](std::size_t i) {{ return command({index}); }}, stored_{name}[state], "
-            "Robot::motors);\n"
-            for name, index in compared.items()
-            if alone
-        ),
-        **fields,
-    )
+    if PLANT in project.functions:
+        plant = template("ros2_control/plant_system.cpp.in")
+        texts["src/plant_system.cpp"] = filled(plant, **fields, **_places(project))
     return texts
 
 
@@ -236,25 +219,11 @@ def _examples(project: Project, fields: dict[str, str]) -> dict[str, str]:
     """Configuration of a controller manager, descriptions of the hardware, and a launch file."""
     joints = project.robot.joint_names
     parts, motors = _parts(project)
-    inertia = _least_inertia(project)
-    gains = {"kp": _numbers(inertia * _FREQUENCY**2), "kd": _numbers(2 * _FREQUENCY * inertia)}
-    period = project.robot.command_period
     hardware = {"mock": _MOCK}
     if PLANT in project.functions:
-        hardware = {"simulated": [line.format(**fields, **gains) for line in _SIMULATED]} | hardware
+        hardware = {"simulated": [line.format(**fields, **_gains(project)) for line in _SIMULATED]} | hardware
     texts = {
-        "config/controllers.yaml": filled(
-            template("ros2_control/controllers.yaml.in"),
-            joints=", ".join(map(_quoted, joints)),
-            motors=", ".join(map(_quoted, motors)),
-            parts=", ".join(map(_quoted, parts)),
-            references=", ".join(_quoted(f"feedforward_controller/{name}") for name in joints),
-            **gains,
-            **_constraints(project),
-            rate=str(max(1, round(1 / period)) if period > 0 else _RATE),
-            bandwidth=f"{_FREQUENCY:g} rad/s ({_FREQUENCY / (2 * np.pi):.0f} Hz)",
-            **fields,
-        ),
+        "config/controllers.yaml": _controllers(project, fields),
         "config/moveit_controllers.yaml": filled(
             template("ros2_control/moveit_controllers.yaml.in"), joints=", ".join(map(_quoted, joints)), **fields
         ),
@@ -268,6 +237,31 @@ def _examples(project: Project, fields: dict[str, str]) -> dict[str, str]:
     for name, lines in hardware.items():
         texts[f"description/{name}.urdf"] = _description(project, parts, motors, lines)
     return texts
+
+
+def _controllers(project: Project, fields: dict[str, str], robot: str = "") -> str:
+    """Configuration of a controller manager, with lines of parameters that say which robot it is for."""
+    joints, period = project.robot.joint_names, project.robot.command_period
+    parts, motors = _parts(project)
+    return filled(
+        template("ros2_control/controllers.yaml.in"),
+        robot=robot,
+        joints=", ".join(map(_quoted, joints)),
+        motors=", ".join(map(_quoted, motors)),
+        parts=", ".join(map(_quoted, parts)),
+        references=", ".join(_quoted(f"feedforward_controller/{name}") for name in joints),
+        **_gains(project),
+        **_constraints(project),
+        rate=str(max(1, round(1 / period)) if period > 0 else _RATE),
+        bandwidth=f"{_FREQUENCY:g} rad/s ({_FREQUENCY / (2 * np.pi):.0f} Hz)",
+        **fields,
+    )
+
+
+def _gains(project: Project) -> dict[str, str]:
+    """Gains of the motors as lists in text."""
+    inertia = _least_inertia(project)
+    return {"kp": _numbers(inertia * _FREQUENCY**2), "kd": _numbers(2 * _FREQUENCY * inertia)}
 
 
 def _parts(project: Project) -> tuple[list[str], list[str]]:

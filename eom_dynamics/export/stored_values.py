@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import SimpleNamespace
 
 import numpy as np
 
@@ -13,16 +12,14 @@ from ..arrays import Array
 from ..codegen.emit_python import python_function
 from ..codegen.floating_programs import IMU_NAMES
 from ..codegen.programs import WITH_PAYLOAD
-from ..elastic import LimitCheck, chain_gains, flat_state, linearizing_effort
+from ..elastic import chain_gains, flat_state, linearizing_effort
 from ..elastic.drive_programs import DRIVE_NAMES, SHARE
 from ..elastic.flat_programs import HELD, REFERENCE
 from ..elastic.motor_programs import DEFLECTION, FRICTION_STATE, MOTOR_NAMES, SETTLED, STIFFNESS_NAMES
 from ..elastic.motor_side import MotorSide
 from ..jet import Jet
-from ..messages.trajectories import read_spline, write_spline
 from ..recursion import PARAMETERS
 from ..states import EFFORT_NAMES, PAYLOAD_NAMES, STATE_NAMES, WRENCH_NAMES
-from ..trajectory import Spline
 from .functions import LINEARIZATION, MOTOR_STATE, OF_DRIVES, OF_MOTORS, PLANT, Function, Steps, links_of, traced
 from .project import Project
 
@@ -189,10 +186,7 @@ def program_results(project: Project, function: str, inputs: Values) -> dict[str
 
 
 def _commands(side: MotorSide, efforts: Sequence[Array]) -> dict[str, Array]:
-    """Commanded stiffness within the range of each spring under all efforts, deflections, and steps between setpoints.
-
-    Numbers have few digits.
-    """
+    """Stiffness within the range of each spring under all efforts, deflections, and steps; with few digits."""
     random = np.random.default_rng(2022)
     shape = efforts[0].shape
     stiffness = {name: random.uniform(-1.0, 1.0, shape) for name in STIFFNESS_NAMES}
@@ -258,57 +252,11 @@ def _drives(side: MotorSide, count: int) -> dict[str, Array]:
     return numbers | {SHARE: np.round(random.uniform(0.0, 1.0, (count, 2)), 4)}
 
 
-KNOTS = (0.0, 0.3, 0.5, 1.1)
-"""Times of the knots of the stored spline, s."""
-
-# Before the start, at knots, within both halves of pieces, and after the end, s.
-_TIMES = (-0.1, 0.0, 0.02, 0.16, 0.29, 0.3, 0.44, 0.5, 0.7, 0.9, 1.1, 1.3)
-
-# Setpoints of the check of limits: the stored states, from rest to several times their size.
-_SHARES = (0.0, 0.01, 0.03, 0.1, 0.3, 0.5, 0.7, 1.0, 2.0, 4.0)
-
-
 def loop_values(project: Project, stored: StoredValues) -> dict[str, Array]:
-    """Arrays by name, one row for each state, time or piece."""
-    return {**_spline(project), **_limits(project, stored), **_linearization(project, stored)}
+    """Motor efforts of feedback linearization for the stored states of motors and links, with a reference nearby.
 
-
-def _spline(project: Project) -> dict[str, Array]:
-    n, random = project.robot.n, np.random.default_rng(2024)
-    sizes = np.array([0.5, 1.0, 4.0, 20.0, 100.0])[:, np.newaxis, np.newaxis]
-    message = SimpleNamespace()
-    names = project.robot.joint_names
-    write_spline(message, Spline(KNOTS, np.round(sizes * random.uniform(-1.0, 1.0, (5, len(KNOTS), n)), 4)), names)
-    spline = read_spline(message, names)
-    coefficients = np.reshape(message.coefficients, (len(KNOTS) - 1, -1))
-    states = np.stack(spline.derivatives(_TIMES), axis=1).reshape(len(_TIMES), -1)
-    return {"coefficients": coefficients, "spline_times": np.array(_TIMES)[:, np.newaxis], "spline_states": states}
-
-
-def _limits(project: Project, stored: StoredValues) -> dict[str, Array]:
-    """Commands of setpoints of increasing size, whether they meet the limits, and the clipped efforts."""
-    arm = project.arm
-    shares = np.array(_SHARES)[: stored.count, np.newaxis]
-    # Not the last state, which is far from 0.
-    rows = (1 + np.arange(len(shares))) % (stored.count - 1)
-    if arm.paired.any():
-        # At nominal stiffness, which larger motions would exceed.
-        shares = 0.01 * shares
-    motion = [np.round(shares * stored.inputs[name][rows], 6) for name in STATE_NAMES]
-    command = arm.feedforward(*motion)
-    check = LimitCheck(arm)
-    row = np.concatenate([*motion, *command], axis=1)
-    clipped = check.clipped(command)
-    return {
-        **{f"limited_{name}": values for name, values in zip(STATE_NAMES, motion, strict=True)},
-        "meets": 1.0 - np.asarray(check.violated(row), dtype=float)[:, np.newaxis],
-        "clipped_tau": clipped.tau,
-        "clipped_motor_effort": clipped.motor_effort,
-    }
-
-
-def _linearization(project: Project, stored: StoredValues) -> dict[str, Array]:
-    """Motor efforts for the stored states of motors and links, with the stored motion as a reference nearby."""
+    The reference is the stored motion. Arrays by name, one row for each state; none without the function.
+    """
     arm = project.arm
     if LINEARIZATION not in project.functions:
         return {}

@@ -18,26 +18,15 @@ from ..arrays import Array
 from .recording import IdentificationError
 
 _JITTER = 0.01  # largest difference between time steps, relative to the median
-
-ORDER = 4
-"""Of the Butterworth filter; run forward and backward, its gain is 1 / (1 + (f/cutoff)^8)."""
-
-HIGHEST = 0.8
-"""Largest cut-off, relative to the Nyquist frequency; higher ones are lowered to it."""
-
-PER_PERIOD = 2.5
-"""Samples kept per period of the cut-off: two would do for a filter that stops at once."""
-
-EDGE = 1.5
-"""Periods of the cut-off at both ends of a signal, where the filter has its transients."""
-
+ORDER = 4  # of the Butterworth filter; run forward and backward, its gain is 1 / (1 + (f/cutoff)^8)
+HIGHEST = 0.8  # largest cut-off, relative to the Nyquist frequency; higher ones are lowered to it
+PER_PERIOD = 2.5  # samples kept per period of the cut-off: two would do for a filter that stops at once
+EDGE = 1.5  # periods of the cut-off at both ends of a signal, where the filter has its transients
 _LEAST_PERIODS = 24.0  # periods of the cut-off in a recording: the filter takes six where terms are nonlinear
 _NOISE_SHARE = 0.005  # share of noise in a derivative behind the filter
 _SEGMENT = 8.0  # length of segments of spectra, s
 _LEAST_CUTOFF, _MOST_CUTOFF = 0.002, 0.1  # bounds of the cut-off as shares of the sample rate
-
-LAGS = 20
-"""Autocorrelations that decide on whiteness."""
+LAGS = 20  # autocorrelations that decide on whiteness
 
 # Of white noise, 95 % of the autocorrelations are within this many standard deviations 1/sqrt(N).
 _BAND = 1.96
@@ -106,13 +95,10 @@ def decimation(period: float, cutoff: float) -> int:
 
 
 class LowPass:
-    """Zero-phase low-pass filter: Butterworth, forward and backward.
+    """Zero-phase low-pass filter: Butterworth, forward and backward, with half the gain at the cut-off, Hz.
 
-    Attributes:
-        period: sample period, s.
-        cutoff: frequency with half the gain, Hz.
-        reach: samples at both ends that have transients.
-        decimation: samples of the input for each one that the cut-off needs.
+    Samples at both ends within its ``reach`` have transients; ``decimation`` is the number of samples for each one that
+    the cut-off needs.
     """
 
     def __init__(self, period: float, cutoff: float) -> None:
@@ -147,6 +133,12 @@ def column_lengths(A: Array) -> Array:
     """Lengths (k,) of the columns of A (N, k); 1 for columns of zeros."""
     length = np.linalg.norm(A, axis=0)
     return np.where(length > 0, length, 1.0)
+
+
+def least_squares(A: Array, b: Array, dependent: float | None = None) -> Array:
+    """Solution x of A x = b by columns of length one, whose smallest singular values count as zero."""
+    length = column_lengths(A)
+    return np.asarray(np.linalg.lstsq(A / length, b, rcond=dependent)[0] / length)
 
 
 def rate_of(x: Array, period: float) -> Array:

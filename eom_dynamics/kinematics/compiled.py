@@ -144,14 +144,12 @@ class Kinematics(CompiledMethods):
 
         The rates are qd, qdd, …, in the shape of q, per s, s², …; other arguments are those of :meth:`jacobian`.
         """
-        orders = len(rates)
-        if point is not None:
-            return self._jacobians_of_point((q, *rates), point, frame, reference)
-        if not orders:
+        orders, of_point = len(rates), point is not None
+        if not orders and not of_point:
             return (self.jacobian(q, frame, reference),)
-        key = "jacobian_derivatives", frame, reference, orders
-        call = self._kept(key) or self._jacobian_caller(key, frame, reference, orders)
-        return call(q, *rates)
+        key = "jacobian_derivatives", frame, reference, orders, of_point
+        call = self._kept(key) or self._jacobian_caller(key, frame, reference, orders, of_point=of_point)
+        return call(q, *rates, point=point) if of_point else call(q, *rates)
 
     def hessian(
         self, q: ArrayLike, frame: str | None = None, reference: str = "body", *, point: ArrayLike | None = None
@@ -306,27 +304,20 @@ class Kinematics(CompiledMethods):
             call = self._keep(key, recipe, signature)
         return call(q, *inputs)
 
-    def _jacobian_caller(self, key: Key, frame: str | None, reference: str, orders: int) -> Callable[..., Any]:
-        recipe = programs.jacobian_program(*self._frame_and_reference(frame, reference), orders)
-        return self._keep(key, recipe, self.signature("jacobian_derivatives", orders))
+    def _jacobian_caller(
+        self, key: Key, frame: str | None, reference: str, orders: int, *, of_point: bool = False
+    ) -> Callable[..., Any]:
+        recipe = programs.jacobian_program(*self._frame_and_reference(frame, reference), orders, of_point=of_point)
+        signature = self.signature("jacobian_derivatives", orders)
+        if of_point:
+            of_frame = Keyword("point", (Vector("point", _POINT, "fixed to the frame, m"),), alone=True, check=_points)
+            signature = replace(signature, keywords=(of_frame,), result_type=tuple)
+        return self._keep(key, recipe, signature)
 
     def _frame_and_reference(self, frame: str | None, reference: str) -> tuple[Frame, str]:
         if isinstance(frame, str) and frame in (*REPRESENTATIONS, *SYNONYMS) and frame not in self._frames:
             return self.frame(), representation(frame)
         return self.frame(frame), representation(reference)
-
-    def _jacobians_of_point(
-        self, states: tuple[ArrayLike, ...], point: ArrayLike, frame: str | None, reference: str
-    ) -> tuple[Array, ...]:
-        orders = len(states) - 1
-        key = "jacobian_of_point", frame, reference, orders
-        call = self._kept(key)
-        if call is None:
-            recipe = programs.jacobian_program(*self._frame_and_reference(frame, reference), orders, of_point=True)
-            of_frame = Keyword("point", (Vector("point", _POINT, "fixed to the frame, m"),), alone=True, check=_points)
-            signature = self.signature("jacobian_derivatives", orders)
-            call = self._keep(key, recipe, replace(signature, keywords=(of_frame,), result_type=tuple))
-        return call(*states, point=point)
 
     def _center(self, quantity: str, states: tuple[ArrayLike, ...]) -> tuple[Array, ...]:
         orders = len(states) - 1
@@ -335,7 +326,7 @@ class Kinematics(CompiledMethods):
         if call is None:
             if not sum(joint.mass for joint in self.robot.joints):
                 raise RobotDescriptionError(f"{self.robot.name} has no mass, and thus no centre of mass")
-            recipe = getattr(programs, f"{quantity}_program")(orders)
+            recipe = programs.center_of_mass_program(quantity, orders)
             call = self._keep(key, recipe, self.signature(f"{quantity}_derivatives", orders))
         found = call(*states)
         return found if orders else (found,)

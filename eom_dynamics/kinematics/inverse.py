@@ -20,7 +20,6 @@ from ..codegen.native_solver import (
     PREFERRED,
     REASONS,
     NativeSolver,
-    Solved,
     SolverSettings,
     SolverTask,
     task_of,
@@ -174,14 +173,10 @@ def inverse_kinematics(
     if flag(iterates, "iterates"):
         if not one:
             raise StateError(f"iterates are of one target, there are {len(targets)}")
-        own = settings._replace(preferred=starts[0]) if objective == "start" else settings
-        task, configurations, number = traced_task(own, min(attempts * (iterations + 1), _MOST_ITERATES))
-        solved = problem.solver(targets, starts, task)
+        task, configurations, number = traced_task(settings, min(attempts * (iterations + 1), _MOST_ITERATES))
+    solved = problem.solver(targets, starts, task, near_starts=objective == "start")
+    if iterates:
         trace = configurations[: number.item()].copy()
-    elif objective == "start" and len(targets):
-        solved = _near_starts(problem, targets, starts)
-    else:
-        solved = problem.solver(targets, starts, task)
     if (solved.reasons == NO_POSE).any():
         raise StateError("target must be a pose: a rotation matrix, a finite translation, and a last row 0 0 0 1")
     why = _REASONS[solved.reasons]
@@ -202,15 +197,6 @@ def _names(kinematics: Kinematics, frame: str | Sequence[str] | None) -> str | t
     for name in frame:
         kinematics.frame(name)
     return tuple(frame)
-
-
-def _near_starts(problem: _Problem, targets: Array, starts: Array) -> Solved:
-    """Solutions near the start: each target has its own."""
-    found = [
-        problem.solver(targets[i : i + 1], row[None], task_of(problem.settings._replace(preferred=row)))
-        for i, row in enumerate(starts)
-    ]
-    return Solved(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
 
 
 def _why_stuck(kinematics: Kinematics, problem: _Problem, targets: Array, q: Array) -> AnyArray:
@@ -347,10 +333,7 @@ def _preference(
 
 @lru_cache(_KEPT)
 def _halton(n: int, count: int) -> Array:
-    """The first points (count, n) of the Halton sequence but its corner, as by scipy.stats.qmc.
-
-    Importing scipy.stats takes longer than a thousand solutions.
-    """
+    """First points (count, n) of the Halton sequence but its corner; importing scipy.stats would take longer."""
     points, primes = np.zeros((count, n)), list[int]()
     for candidate in itertools.takewhile(lambda _: len(primes) < n, itertools.count(2)):
         if all(candidate % prime for prime in primes):

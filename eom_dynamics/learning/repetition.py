@@ -92,18 +92,10 @@ def error_shares(
     spread = noise**2 * (4 * repeating * noise / count + 2 * noise**2 / count**2) / p
     spread += mean**2 * 2 * noise**2 / ((count - 1) * p)
     explained, F = _explained(arm, last, deviations, bandwidth, w0, inside, basis)
-    return tuple(
-        ErrorShares(
-            name,
-            float(np.sqrt(np.mean(deviations[..., i] ** 2))),
-            float(max(repeating[i], 0.0) / total[i]),
-            float(np.sqrt(spread[i]) / total[i] ** 2),
-            bool(tests[i] < _LEVEL),
-            float(explained[i]),
-            float(F[i]),
-        )
-        for i, name in enumerate(last.joint_names)
-    )
+    rms = np.sqrt(np.mean(deviations**2, axis=(0, 1)))
+    columns = (rms, repeating / total, np.sqrt(spread) / total**2, tests < _LEVEL, explained, F)
+    rows = zip(last.joint_names, *(x.tolist() for x in columns), strict=True)
+    return tuple(ErrorShares(*row) for row in rows)
 
 
 def _variances(basis: Array, runs: Array) -> tuple[Array, Array]:

@@ -47,6 +47,10 @@ _CHOICES = {
 }
 
 
+_NEVER = 2**63 - 1
+"""A time of the clock, ns, that is not known."""
+
+
 class _Handle:
     """A loop in the memory of its library, which is freed with the last of its vectors."""
 
@@ -75,7 +79,7 @@ class ControlLoop:
             be commanded where its trajectory starts.
         settings: their defaults, and those that have been set.
         command, exceeded, released: of the command, EFFORT_NAMES and MOTOR_NAMES; of the last one beyond limits, before
-            it was clipped or refused; and of the last one of :meth:`release`.
+            it was clipped or refused; and of the last one of the action ``release``.
         sent, sent_last: what drives are sent for the command, and for ``released``, DRIVE_NAMES and SENT_NAMES.
     """
 
@@ -86,7 +90,7 @@ class ControlLoop:
         self.settings: dict[str, Any] = DEFAULTS._asdict()
         self._handle = _Handle(table)
         self._library, self.address = self._handle.library, self._handle.address
-        self.size: int = self._library.loop_size()
+        self.size: int = self._library.loop_size(self.address)
         self.given_address: int = self._library.loop_rest(self.address, 0)
         n, m, tools = arm.robot.n, len(arm.motor_names), len(arm.robot.tools)
         motion = dict.fromkeys((*STATE_NAMES, *STIFFNESS_NAMES, DEFLECTION), n)
@@ -129,10 +133,11 @@ class ControlLoop:
             StateError: a setting is beyond its range.
         """
         for name, value in settings.items():
-            number = value
             if name in _CHOICES:
-                number = _CHOICES[name].index(value) if value in _CHOICES[name] else -1
-            raise_reason(self._library.loop_set(self.address, name.encode(), number), name)
+                value = _CHOICES[name].index(value) if value in _CHOICES[name] else -1
+            numbers = np.array(value, dtype=float, ndmin=1)
+            reason = self._library.loop_set(self.address, name.encode(), numbers.ctypes.data, len(numbers))
+            raise_reason(reason, name)
         if reason := self._library.loop_configure(self.address):
             raise StateError(reason.decode())
         self.settings |= settings
@@ -142,13 +147,14 @@ class ControlLoop:
         if q is not None:
             measured = self._vectors("measured", {"q": len(q), "qd": len(q)})
             measured["q"][:], measured["qd"][:] = q, 0.0
-        self._library.loop_restart(self.address, q is not None, 0)
+        self._library.loop_measure(self.address, q is not None, 0)
+        self._library.loop_restart(self.address, _NEVER)
         self._library.loop_measure(self.address, 0, 0)
 
     def rest(self, *, on_base: bool = False) -> bytes:
         """Have what is ``given`` be at rest at zero, on a base that moves or not; return a copy of its memory."""
         memory: int = self._library.loop_rest(self.address, on_base)
-        return ctypes.string_at(memory, self._library.setpoint_size())
+        return ctypes.string_at(memory, self._library.setpoint_size(self.address))
 
     def refer(self, stamp: int) -> None:
         """Take what is ``given`` as the reference of the next cycle; stamp in ns, 0 for none."""
@@ -221,35 +227,22 @@ class ControlLoop:
         """Plan the trajectory that was sent, or whose start has come, at a time, ns, for commands of a period, s.
 
         Returns:
-            0 for a plan, to be followed by :meth:`play` or :meth:`drop`; why it was refused, a :class:`Refusal`; or
+            0 for a plan, to be followed by the action ``play`` or ``drop``; why it was refused, a :class:`Refusal`; or
             None if there is nothing to plan.
         """
         found = int(self._library.loop_plan(self.address, now, period))
         return None if found < 0 else found
 
-    def play(self) -> None:
-        """Play what was planned, or have it wait for its start."""
-        self._library.loop_play(self.address)
+    def act(self, action: str) -> None:
+        """Take an action.
 
-    def drop(self) -> None:
-        """Refuse what was planned."""
-        self._library.loop_drop(self.address)
-
-    def halt(self) -> None:
-        """End what is played and what waits, with the last command."""
-        self._library.loop_halt(self.address)
-
-    def stop(self) -> None:
-        """End what is played and what waits, and bring the arm to rest in the next cycles, whatever the settings."""
-        self._library.loop_stop(self.address)
-
-    def lose(self) -> None:
-        """Begin the response to a loss of setpoints, by the settings."""
-        self._library.loop_lose(self.address)
-
-    def release(self) -> None:
-        """Write what is sent last when the loop is switched off to ``released`` and ``sent_last``."""
-        self._library.loop_release(self.address)
+        Args:
+            action: ``play`` or ``drop`` what was planned, or have it wait for its start; ``halt`` what is played and
+                what waits, with the last command; ``stop`` both, and bring the arm to rest in the next cycles, whatever
+                the settings; ``lose`` setpoints, with the response of the settings; or ``release``: write what is sent
+                last when the loop is switched off to ``released`` and ``sent_last``.
+        """
+        raise_reason(self._library.loop_act(self.address, action.encode()), action)
 
 
 def rows(vectors: dict[str, Array], names: Sequence[str]) -> Array:

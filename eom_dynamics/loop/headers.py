@@ -11,7 +11,6 @@ from ..codegen.c_functions import filled
 from ..codegen.cache import digest
 from ..elastic.bounds import TOLERANCE
 from ..elastic.motor_programs import SETTLED
-from ..messages.setpoint_to_command import LONGEST_GAP
 from . import settings
 
 LARGEST_LOADED = {"joints": 64, "motors": 128, "tools": 16}
@@ -34,7 +33,7 @@ def loop_headers() -> dict[str, str]:
     table = filled(source("robot_table.hpp"), **shared, robot_abi="")
     abi = digest("".join(re.sub(r"//.*", "", table).split()))[:8]
     constants = {name.lower(): getattr(settings, name) for name in settings.CONSTANTS}
-    constants |= {"limit_tolerance": TOLERANCE, "longest_gap": round(LONGEST_GAP * 1e9)}
+    constants["limit_tolerance"] = TOLERANCE
     fields = DEFAULTS | shared | {"robot_abi": f"0x{abi}"} | {name: _literal(x) for name, x in constants.items()}
     names = sorted(entry.name for entry in (resources.files(__package__) / "eom").iterdir() if entry.is_file())
     return {f"include/eom/{name}": filled(source(name), **fields) for name in names if name != "loop.cpp"}

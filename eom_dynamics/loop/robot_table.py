@@ -118,10 +118,10 @@ class RobotTable:
 
     def prepare_base(self) -> None:
         """Compile the code for motions of the base, or load it from the cache; loops of the table have it at once."""
-        if not self._moving_base:
+        if not self._moving_base and self.arm.rotors is None:
             self._moving_base = True
             self._add(_feedforward(self.arm, _ON_BASE, payload=False))
-            if self._carries and self.arm.rotors is None:
+            if self._carries:
                 self._add(_feedforward(self.arm, _ON_BASE, payload=True))
 
     def _add(self, kernels: Mapping[str, Sequence[Stage]]) -> None:

@@ -9,7 +9,7 @@ what is wrong with a refused one, are left to :class:`.SetpointLoop`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -93,44 +93,40 @@ class ShapeCall:
         layout = setpoint_layout(shape, loop.arm.robot.n)
         if not layout.describes(message):
             raise KernelError("the message is not in plain CDR, little-endian")
-        initial = loop.rest(on_base=shape.on_base)
         self.call = extension("stream_call").StreamCall(
             loop=loop.address,
             size=loop.size,
             given=loop.given_address,
-            initial=initial,
             refer=loop.function_address("loop_refer"),
             update=loop.function_address("loop_update"),
-            length=len(message),
-            stamp=layout.stamp,
-            constants=tuple(layout.constants),
-            inputs=self._inputs(layout, order),
+            initial=loop.rest(on_base=shape.on_base),
+            constants=_pairs((at, len(same)) for at, same in layout.constants),
+            input=(message, layout.stamp, _pairs(self._inputs(layout, order))),
             outputs=self._outputs(shape, order, lead, commands_motors=commands_motors),
         )
 
-    def _inputs(self, layout: MessageLayout, order: JointOrder) -> tuple[Any, ...]:
-        """Offsets of numbers in a message and in the given setpoint, their count and order."""
+    def _inputs(self, layout: MessageLayout, order: JointOrder) -> Iterator[tuple[int, int]]:
+        """Offset of each number in a message, and its place in the given setpoint."""
         arm, given = self._loop.arm, self._loop.given
         offsets = {name: _place(values, self._loop.given_address) for name, values in given.items()}
-        n, index, arrays = arm.robot.n, _order(order.message_index), iter(layout.numbers)
-        inputs = [(next(arrays)[0], offsets[name], n, index) for name in STATE_NAMES]
+        index, arrays = _order(order.message_index) or range(arm.robot.n), iter(layout.numbers)
+        for name in STATE_NAMES:
+            at, _ = next(arrays)
+            yield from ((at + 8 * i, offsets[name] + k) for k, i in enumerate(index))
         for name, count in zip(WRENCH_NAMES, self.shape.wrenches, strict=True):
             if count:
                 at, _ = next(arrays)
-                for k in range(0, _WRENCH_SIZE * count, _WRENCH_SIZE):
-                    inputs.append((at + 8 * k, offsets[name] + k, _WRENCH_SIZE, _MOMENT_FIRST))
+                for tool in range(0, _WRENCH_SIZE * count, _WRENCH_SIZE):
+                    yield from ((at + 8 * (tool + i), offsets[name] + tool + k) for k, i in enumerate(_MOMENT_FIRST))
         for name, count in zip(STIFFNESS_NAMES, self.shape.stiffness, strict=True):
             if count:
                 at, _ = next(arrays)
                 # Entries of other joints may be anything.
-                for joint in np.flatnonzero(arm.variable).tolist():
-                    of_message = joint if index is None else index[joint]
-                    inputs.append((at + 8 * of_message, offsets[name] + joint, 1, None))
+                yield from ((at + 8 * index[k], offsets[name] + k) for k in np.flatnonzero(arm.variable).tolist())
         if self.shape.on_base:
             at, _ = next(arrays)
-            for k, name in enumerate((*IMU_NAMES[0], *IMU_NAMES[1])):
-                inputs.append((at + 24 * k, offsets[name], 3, None))
-        return tuple(inputs)
+            for row, name in enumerate((*IMU_NAMES[0], *IMU_NAMES[1])):
+                yield from ((at + 24 * row + 8 * k, offsets[name] + k) for k in range(3))
 
     def _outputs(self, shape: Shape, order: JointOrder, lead: float, *, commands_motors: bool) -> tuple[Any, ...]:
         loop = self._loop
@@ -142,13 +138,15 @@ class ShapeCall:
         rows = [row(loop.command, name, joints) for name in EFFORT_NAMES]
         rows += [row(loop.command, name, motors) for name in MOTOR_NAMES]
         command = feedforward_layout(shape.frame_id, order.names, order.motor_names, lead)
-        setpoint = motor_setpoint_layout(shape.frame_id, order.motor_names)
+        setpoint = MessageLayout().header(shape.frame_id).strings(order.motor_names)  # of a JointState
+        for name in DRIVE_NAMES:
+            setpoint.doubles(len(loop.sent[name]))
         # In the robot's order.
         sent = row(loop.sent, DRIVE_NAMES[2] if commands_motors else SENT_NAMES[0], None)
         return (
             _output(command, rows),
             _output(setpoint, [row(loop.sent, name, motors) for name in DRIVE_NAMES]),
-            _output(effort_command_layout(sent[1]), [sent]),
+            _output(MessageLayout().length(0).length(0).doubles(sent[1]), [sent]),  # a Float64MultiArray
         )
 
 
@@ -189,26 +187,22 @@ def feedforward_layout(
     return layout
 
 
-def motor_setpoint_layout(frame_id: str, motor_names: Sequence[str]) -> MessageLayout:
-    """Layout of a ``JointState`` with position, velocity and effort."""
-    layout = MessageLayout().header(frame_id).strings(motor_names)
-    for _ in range(3):
-        layout.doubles(len(motor_names))
-    return layout
-
-
-def effort_command_layout(count: int) -> MessageLayout:
-    """Layout of a ``Float64MultiArray`` without dimensions."""
-    return MessageLayout().length(0).length(0).doubles(count)
-
-
 def _output(layout: MessageLayout, rows: Sequence[tuple[int, int, Any]]) -> tuple[Any, ...]:
     """Bytes of a message, offset of its stamp, and where its numbers are from."""
     message = bytearray(layout.size)
     for at, given in layout.constants:
         message[at : at + len(given)] = given
-    numbers = [(at, start, count, order) for (at, _), (start, count, order) in zip(layout.numbers, rows, strict=True)]
-    return bytes(message), layout.stamp, tuple(numbers)
+    numbers = (
+        (at + 8 * k, start + i)
+        for (at, _), (start, count, order) in zip(layout.numbers, rows, strict=True)
+        for k, i in enumerate(order or range(count))
+    )
+    return bytes(message), layout.stamp, _pairs(numbers)
+
+
+def _pairs(pairs: Iterable[tuple[int, int]]) -> bytes:
+    """Pairs of numbers as the compiled call takes them."""
+    return np.array(list(pairs), dtype=np.int32).tobytes()
 
 
 def _order(index: Any) -> tuple[int, ...] | None:

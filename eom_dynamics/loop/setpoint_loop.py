@@ -13,14 +13,12 @@ import numpy as np
 
 from ..arrays import Array
 from ..codegen.floating_programs import IMU_NAMES
-from ..elastic import ElasticArm, Feedforward, LimitCheck, LimitViolation
+from ..elastic import Feedforward, LimitCheck, LimitViolation
 from ..elastic.limit_violations import summary
 from ..elastic.motor_programs import MOTOR_NAMES, STIFFNESS_NAMES
 from ..exceptions import DoubtfulSetpointError, EomDynamicsError, StateError, TrajectoryError
-from ..messages.fields import WRENCH_FIELDS, read_samples, read_stiffness
-from ..messages.payload_blend import PayloadBlend
 from ..messages.setpoint_to_command import SetpointEvaluator
-from ..messages.spatial import read_base_motion, read_wrenches
+from ..messages.spatial import read_base_motion
 from ..robot import Payload
 from ..states import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES
 from ..units import unit
@@ -28,6 +26,7 @@ from . import diagnosis
 from .control_loop import EXCEEDS, ControlLoop, Refusal, rows
 from .robot_table import RobotTable
 from .serialized import Shape, ShapeCall
+from .settings import LONGEST_BLEND
 
 _IN_DOUBT = ("suspect_stamp", "jump", "inconsistent")
 
@@ -75,20 +74,23 @@ class SetpointLoop:
         # Of stamps, ns, and states (5, n); and what the last complete one was.
         self._window: deque[tuple[int, Array]] = deque()
         self._text = ""
-        self.loop.configure(command_lead=evaluator.lead)
 
     def renewed(self) -> SetpointLoop:
         """A new loop of the same arm, without payload and settings."""
-        self.evaluator.payload = PayloadBlend(self.arm.robot)
+        self.evaluator.payload[:] = 0.0
         return SetpointLoop(self.evaluator, self.loop.table)
 
     def carry(self, payload: Payload, blend_time: float) -> None:
         """Have a tool carry a payload from the next setpoint on, see :meth:`.ControlLoop.carry`."""
-        self.evaluator.payload.check(payload, blend_time)
+        tool, parameters = self.check(payload, blend_time)
         self.loop.carry(payload, blend_time)
-        self.evaluator.payload.change(payload, 0.0)
-        self.evaluator.payload.at(0, 0)
-        self.evaluator.payload.commit()
+        self.evaluator.payload[tool] = parameters
+
+    def check(self, payload: Payload, blend_time: float) -> tuple[int, Array]:
+        """Tool of a payload and its parameters, as :meth:`.Payload.at_tool`; errors as for :meth:`carry`."""
+        if not 0 <= blend_time <= LONGEST_BLEND:  # NaN, too
+            raise StateError(f"blend_time must be from 0 to {LONGEST_BLEND:g} s, is {blend_time:g}")
+        return payload.at_tool(self.arm.robot)
 
     def configure(self, **settings: Any) -> None:
         """Set settings of the loop that differ from the present ones."""
@@ -106,8 +108,8 @@ class SetpointLoop:
 
     # --- Answers ------------------------------------------------------------------------
 
-    def answer(self, message: Any, stamp: int, now: int) -> int:
-        """Answer a setpoint with a stamp, ns, 0 for none, at a time of the clock, ns; the command is the loop's.
+    def answer(self, stamp: int, now: int) -> int:
+        """Answer the setpoint that was read, with a stamp, ns, 0 for none, at a time of the clock, ns, by the loop.
 
         Returns:
             Bits of what is wrong with it all the same: EXCEEDS, SUSPECT.
@@ -115,11 +117,6 @@ class SetpointLoop:
         Raises:
             EomDynamicsError: the setpoint is refused.
         """
-        self.read(message)
-        return self.answer_given(stamp, now)
-
-    def answer_given(self, stamp: int, now: int) -> int:
-        """Answer the setpoint that is given to the loop, as :meth:`answer`."""
         self.loop.refer(stamp)
         self.remember(stamp)
         return self.accepted(self.loop.update(now))
@@ -138,21 +135,14 @@ class SetpointLoop:
 
     def read(self, message: Any) -> None:
         """Write a message into the setpoint that is given to the loop; StateError if it cannot be used."""
-        arm, given = self.arm, self.loop.given
-        self.order = order = self.evaluator.order_of(message)
-        state = read_samples(message, order)[:, 0]
-        wrench = read_wrenches(message, WRENCH_FIELDS, arm.robot)
-        stiffness = read_stiffness(message, order, arm.variable)
-        base = read_base_motion(message)
-        if base is not None:
-            self.evaluator.require_moving_base()
+        self.order, state, wrench, stiffness, base = self.evaluator.read(message)
         self.loop.rest(on_base=base is not None)
         names = (*STATE_NAMES, *WRENCH_NAMES[: len(wrench)], *STIFFNESS_NAMES[: len(stiffness)])
         values = [*state, *wrench, *stiffness]
         if base is not None:
             names, values = (*names, *IMU_NAMES[0], *IMU_NAMES[1]), [*values, *base[0], *base[1]]
         for name, row in zip(names, values, strict=True):
-            given[name][:] = row.ravel()
+            self.loop.given[name][:] = row.ravel()
 
     def call_for(self, setpoint: Any, message: bytes, shape: Shape, *, commands_motors: bool) -> ShapeCall:
         """Compiled call for messages like a valid one; arguments and errors as of :class:`.ShapeCall`."""
@@ -228,7 +218,9 @@ class SetpointLoop:
         if why.name == "far_beyond_limits":
             return _error_of(lambda: self._limits.refuse_far(loop.given["q"]))
         if why.name == "far_from_hold":
-            return self._far_from_hold()
+            error = self.far_from(loop.setpoint["q"], loop.settings["resume_distance"])
+            assert error is not None
+            return error
         if why.name == "released":
             return StateError("efforts are ramped down since setpoints were lost: deactivate and activate the node")
         if why.name == "busy":
@@ -245,24 +237,21 @@ class SetpointLoop:
         base = None
         if self.loop.number("given_on_base"):
             base = read_base_motion(SimpleNamespace(base=[rows(given, (*IMU_NAMES[0], *IMU_NAMES[1]))]))
-            self.evaluator.require_moving_base()
         state, policy = rows(given, STATE_NAMES), self.loop.settings.get("limits", "warn")
-        self.evaluator.command(self.order, state, wrench, stiffness, base, stamp=0, limit_policy=policy, lead=self.lead)
+        self.evaluator.command(self.order, state, wrench, stiffness, base, limit_policy=policy, lead=self.lead)
 
-    def _far_from_hold(self) -> StateError:
+    def far_from(self, held: Array, most: float) -> StateError | None:
+        """The error of the given setpoint if a joint is further than ``most`` from where it is held (n,), or None."""
         with np.errstate(over="ignore"):
-            away = np.abs(self.loop.given["q"] - self.loop.setpoint["q"])
-        return far_from_hold(self.arm, away, self.loop.settings["resume_distance"])
-
-
-def far_from_hold(arm: ElasticArm, away: Array, most: float) -> StateError:
-    """The error of a setpoint at distances (n,) from where the arm is held, of which one is more than ``most``."""
-    joint = int(np.argmax(away))
-    held = arm.robot.independent_joints[joint]
-    return StateError(
-        f"{held.name} is {away[joint]:.3g} {unit('position', held.type)} from where it is held since setpoints were "
-        f"lost, more than {most:g} (parameter resume_distance)"
-    )
+            away = np.abs(self.loop.given["q"] - held)
+        joint = int(np.argmax(away))
+        if away[joint] <= most:
+            return None
+        name, kind = self.arm.robot.joint_names[joint], self.arm.robot.independent_joints[joint].type
+        return StateError(
+            f"{name} is {away[joint]:.3g} {unit('position', kind)} from where it is held since setpoints were lost, "
+            f"more than {most:g} (parameter resume_distance)"
+        )
 
 
 def _error_of(call: Callable[[], object]) -> EomDynamicsError:

@@ -25,6 +25,12 @@ joint at 0.1 rad/s moves between two commands at 1 kHz. From rest, it takes a mo
 LONGEST_RESPONSE_STEP = 20_000_000
 """Longest time between two commands of a response that counts, ns: a stall or a jump of the clock makes no step."""
 
+LONGEST_GAP = 100_000_000
+"""Longest time between two setpoints of one stream, ns: those at its ends do not determine the motion over more."""
+
+LONGEST_BLEND = 60.0
+"""Longest time in which the payload changes, s."""
+
 LARGEST_CORRECTION = 100_000_000
 """Largest backward step of the clock during which a motion only pauses, ns; a larger one is a restarted simulation."""
 
@@ -40,7 +46,7 @@ STAMP_JITTER = 1e-3
 
 CONSTANTS = (
     *("STOP_GROWTH", "LONGER_STOPS", "SHORTER_STOPS", "STOP_SAMPLES", "TRANSITION_SAMPLES", "TRANSITIONS"),
-    *("SMALL_STEP", "LONGEST_RESPONSE_STEP", "LARGEST_CORRECTION", "JUMP_PERIODS", "SHORTEST_JUMP"),
+    *("SMALL_STEP", "LONGEST_RESPONSE_STEP", "LONGEST_GAP", "LARGEST_CORRECTION", "JUMP_PERIODS", "SHORTEST_JUMP"),
     *("FIELD_AT_REST", "STAMP_JITTER"),
 )
 """Those that the headers are filled in with."""

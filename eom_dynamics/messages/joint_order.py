@@ -82,6 +82,11 @@ class JointOrder:
         )
         self.motor_names = [motor_names[i] for i in self.motors_to_message(np.arange(len(motor_names)))]
 
+    @classmethod
+    def of(cls, arm: ElasticArm, names: Sequence[str]) -> JointOrder:
+        """Joint order of a message with this list of names, none for the order of an arm; StateError as above."""
+        return cls(arm.robot.joint_names, names, (arm.motor_names, arm.motor_joint))
+
     def to_robot(self, values: Array) -> Array:
         """Bring values (…, n) from the message's order into the robot's."""
         return values if self.message_index is None else values[..., self.message_index]
@@ -100,24 +105,6 @@ class JointOrder:
     def motors_to_message(self, values: NDArray[Any]) -> NDArray[Any]:
         """Bring values (…, m) of motors from the robot's order into the message's."""
         return values if self.motor_index is None else values[..., self.motor_index]
-
-
-class JointOrders:
-    """Joint orders of messages for one arm; the last one is cached, since a stream repeats it."""
-
-    def __init__(self, arm: ElasticArm) -> None:
-        self._robot_names, self._motors = arm.robot.joint_names, (arm.motor_names, arm.motor_joint)
-        self._last_names: list[str] = []
-        self._last = self._new([])
-
-    def of(self, names: list[str]) -> JointOrder:
-        """Joint order of a message with this list of names."""
-        if names != self._last_names:
-            self._last, self._last_names = self._new(names), names
-        return self._last
-
-    def _new(self, names: list[str]) -> JointOrder:
-        return JointOrder(self._robot_names, names, self._motors)
 
 
 def read_motors(names: Sequence[str], field: str, given: Sequence[str], **values: Any) -> list[Array]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Poses, twists, wrenches and the motion of the base in messages as arrays, and back.
+"""Poses, twists, wrenches, payloads and the motion of the base in messages as arrays, and back.
 
 A message has wrenches as ``geometry_msgs/Wrench``, force and torque by name. In arrays, as everywhere in the Python
 API, a wrench is (6,), moment first: [m_x, m_y, m_z, f_x, f_y, f_z] in N m and N.
@@ -18,7 +18,7 @@ from .. import lie
 from ..arrays import Array
 from ..elastic import BaseMotion
 from ..exceptions import StateError
-from ..robot import Robot
+from ..robot import Payload, Robot
 from .fields import ANGULAR_FIELDS, BASE_FIELD, FORCE_FIELDS, check_length, first_not_finite, getter
 from .joint_order import shown_name
 
@@ -113,6 +113,13 @@ def force_is_unset(values: Array) -> Any:
 def base_of_rows(values: Array) -> BaseMotion:
     """Base motion from the vectors of its fields (7, 3), or of N messages (7, N, 3)."""
     return BaseMotion(values[: len(ANGULAR_FIELDS)], values[len(ANGULAR_FIELDS) :])
+
+
+def read_payload(message: Any) -> Payload:
+    """The payload of a message; RobotDescriptionError where no rigid body has this mass and inertia."""
+    body = message.inertia
+    inertia = (body.ixx, body.ixy, body.ixz, body.iyy, body.iyz, body.izz)
+    return Payload(body.m, (body.com.x, body.com.y, body.com.z), inertia, message.tool)
 
 
 _COMPONENTS = ("torque.x", "torque.y", "torque.z", "force.x", "force.y", "force.z")

@@ -22,10 +22,10 @@ import numpy as np
 from .. import lie
 from ..arrays import Array
 from .composite import composite_inertias
-from .inverse_mass_matrix import reciprocal_pivot
+from .inverse_mass_matrix import reciprocal_pivot, solver
 from .links import Link, LinkTree, Moments
 from .passive_efforts import passive_efforts
-from .scalars import Matrix, Numbers, Scalar, cross, dot, plus, product, shifted_sincos, transposed_product
+from .scalars import Matrix, Numbers, Scalar, cross, dot, minus, plus, product, shifted_sincos, transposed_product
 
 # For the size of the entries of M.
 _CONFIGURATIONS = 4
@@ -83,7 +83,7 @@ def forward_dynamics_on_base(
     base = _with_momentum(_Body([], [], list(nu[:6]), [], _rigid(tree.base), [], []))
     bodies = _bodies(tree, q, nu[6:], wrench, base)
     _articulate(tree, bodies, q, nu[6:], tau[6:], (), base)
-    accelerated = _solved(base.inertia, [x - y for x, y in zip(tau[:6], base.p, strict=True)])
+    accelerated = solver(base.inertia)(minus(tau[:6], base.p))
     qdd = _accelerations(tree, bodies, accelerated)
     return [*accelerated[:3], *plus(accelerated[3:], gravity), *qdd]
 
@@ -156,26 +156,6 @@ def _accelerations(tree: LinkTree, bodies: list[_Body], base: Spatial) -> list[S
         result[link.coordinate] = qdd
         accelerations.append(plus(a, [x * qdd for x in _axis(link)]))
     return result
-
-
-def _solved(matrix: list[Spatial], right: Spatial) -> Spatial:
-    """Solution of a symmetric, positive definite system, by its factors L D L'."""
-    size = len(right)
-    rows = [list(row) for row in matrix]
-    x = list(right)
-    reciprocals: list[Scalar] = []
-    for k in range(size):
-        reciprocals.append(reciprocal_pivot(rows[k][k], matrix[k][k], size))
-        for i in range(k + 1, size):
-            factor = rows[i][k] * reciprocals[k]
-            x[i] = x[i] - factor * x[k]
-            for j in range(k + 1, i + 1):
-                rows[i][j] = rows[i][j] - factor * rows[j][k]
-    for k in reversed(range(size)):
-        x[k] = x[k] * reciprocals[k]
-        for i in range(k + 1, size):
-            x[k] = x[k] - rows[i][k] * reciprocals[k] * x[i]
-    return x
 
 
 @dataclass

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from .kinematics import jacobian
 from .links import LinkTree
-from .scalars import Matrix, Numbers, Scalar, product
+from .scalars import Matrix, Numbers, Scalar, minus, plus, product, transposed
 
 
 class JointRates(NamedTuple):
@@ -64,20 +64,17 @@ def joint_rates(
     for V, u in zip(twists, null_motion, strict=True):
         levels = jacobian(tree, [q, *rates], reference)
         J = [[[unit * level[j][i] * scales[j] for j in moving] for i, unit in enumerate(units)] for level in levels]
-        Jt = [[list(column) for column in zip(*level, strict=True)] for level in J]
+        Jt = [transposed(level) for level in J]
         preferred = [u[j] for j in moving]
-        rest = [unit * entry - known for unit, entry, known in zip(units, V, _known(J, x), strict=True)]
+        rest = minus([unit * entry for unit, entry in zip(units, V, strict=True)], _known(J, x))
         if wide:
-            known = [a + b for a, b in zip(preferred, _known(Jt, y), strict=True)]
-            y.append(product(inverse, [a - b for a, b in zip(rest, product(J[0], known), strict=True)]))
-            x.append([a + b for a, b in zip(known, product(Jt[0], y[-1]), strict=True)])
+            known = plus(preferred, _known(Jt, y))
+            y.append(product(inverse, minus(rest, product(J[0], known))))
+            x.append(plus(known, product(Jt[0], y[-1])))
         else:
-            right = [
-                a + b + squared_damping * c
-                for a, b, c in zip(product(Jt[0], rest), _known(Jt, missed), preferred, strict=True)
-            ]
-            x.append(product(inverse, right))
-        missed.append([a - b for a, b in zip(rest, product(J[0], x[-1]), strict=True)])
+            right = plus(product(Jt[0], rest), _known(Jt, missed))
+            x.append(product(inverse, plus(right, [squared_damping * u for u in preferred])))
+        missed.append(minus(rest, product(J[0], x[-1])))
         every = dict(enumerate(u)) | dict(zip(moving, x[-1], strict=True))
         rates.append([value * scales[j] for j, value in sorted(every.items())])
     in_si = [
@@ -91,6 +88,5 @@ def _known(matrices: Sequence[Matrix], vectors: Sequence[Numbers]) -> Numbers:
     k = len(vectors)
     total: Numbers = [0.0] * len(matrices[0])
     for j in range(1, k + 1):
-        term = product(matrices[j], vectors[k - j])
-        total = [a + comb(k, j) * b for a, b in zip(total, term, strict=True)]
+        total = plus(total, [comb(k, j) * b for b in product(matrices[j], vectors[k - j])])
     return total

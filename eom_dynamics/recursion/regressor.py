@@ -17,9 +17,10 @@ from typing import Any
 
 import numpy as np
 
+from .. import lie
 from ..arrays import Array
 from ..robot import Joint, Robot
-from .links import Link, LinkTree, Moments, link_frames, tree_in_frames, with_moments
+from .links import LinkTree, Moments, link_frames, tree_in_frames, with_moments
 from .newton_euler import inverse_dynamics
 from .scalars import Scalar
 
@@ -39,12 +40,14 @@ def regressor(robot: Robot, states: Sequence[Sequence[Scalar]]) -> list[list[lis
     """
     frames = link_frames(robot)
     tree = tree_in_frames(robot, frames, regrouped=False)
-    empty = tuple(_with_inertia(link, 0.0, np.zeros(3), np.zeros((3, 3))) for link in tree.links)
+    zero: Array = np.zeros((3, 3))
+    empty = tuple(replace(link, mass=0.0, first_moment=zero[0], second_moment=zero) for link in tree.links)
     orders = len(states) - 2
     columns: list[list[list[Scalar]]] = []
     for i, frame in enumerate(frames):
-        for parameters in np.eye(PARAMETERS):
-            links = (*empty[:i], _with_inertia(empty[i], *_in_frame(parameters, frame)), *empty[i + 1 :])
+        for parameters in np.eye(PARAMETERS).tolist():
+            alone = with_moments(empty[i], _moments_at(lie.inverse(frame), parameters))
+            links = (*empty[:i], alone, *empty[i + 1 :])
             columns.append(inverse_dynamics(replace(tree, links=links, friction=(), passive=()), states))
     return [[[column[k][row] for column in columns] for row in range(tree.n)] for k in range(orders)]
 
@@ -52,22 +55,6 @@ def regressor(robot: Robot, states: Sequence[Sequence[Scalar]]) -> list[list[lis
 def inertial_parameters(joint: Joint) -> Array:
     """Parameters pi (10,) of a body, kg, kg m, kg m²."""
     return joint.inertial.parameters
-
-
-def _in_frame(parameters: Array, frame: Array) -> tuple[float, Array, Array]:
-    """Mass, first and second moment about the origin of a frame (4, 4) in the body frame, and along its axes."""
-    m, h = float(parameters[0]), parameters[1:4]
-    inertia: Array = np.zeros((3, 3))
-    inertia[np.triu_indices(3)] = parameters[4:]
-    inertia = inertia + np.triu(inertia, 1).T
-    second = 0.5 * np.trace(inertia) * np.eye(3) - inertia
-    R, r = frame[:3, :3], frame[:3, 3]
-    moved = second - np.outer(h, r) - np.outer(r, h) + m * np.outer(r, r)
-    return m, R.T @ (h - m * r), R.T @ moved @ R
-
-
-def _with_inertia(link: Link, mass: float, first_moment: Array, second_moment: Array) -> Link:
-    return replace(link, mass=mass, first_moment=first_moment, second_moment=second_moment)
 
 
 def carrying(tree: LinkTree, payload: Sequence[Scalar]) -> LinkTree:
@@ -81,7 +68,7 @@ def carrying(tree: LinkTree, payload: Sequence[Scalar]) -> LinkTree:
     """
     links, base = list(tree.links), tree.base
     for k, (i, pose) in enumerate(tree.tools):
-        load = _at_link(pose, payload[PARAMETERS * k : PARAMETERS * (k + 1)])
+        load = _moments_at(pose, payload[PARAMETERS * k : PARAMETERS * (k + 1)])
         if i >= 0:
             links[i] = with_moments(links[i], load)
         else:
@@ -89,8 +76,8 @@ def carrying(tree: LinkTree, payload: Sequence[Scalar]) -> LinkTree:
     return replace(tree, links=tuple(links), base=base)
 
 
-def _at_link(pose: Any, parameters: Sequence[Scalar]) -> Moments:
-    """Moments in the frame of the link and about its origin.
+def _moments_at(pose: Any, parameters: Sequence[Scalar]) -> Moments:
+    """Moments of a body whose frame has this pose in that of the link, in the latter and about its origin.
 
     By the pseudo-inertia [[Z, h], [h', m]] of P. M. Wensing, S. Kim and J.-J. E. Slotine, "Linear matrix inequalities
     for physically consistent inertial parameter identification", IEEE Robot. Autom. Lett. 3 (2018), which a pose T

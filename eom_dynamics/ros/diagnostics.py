@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import IntEnum
 from typing import NamedTuple
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.node import Node
 
+from ..terminal import printable
 from .executors import steady_timer
 
 
@@ -26,6 +27,13 @@ class StatusReport(NamedTuple):
     level: Level
     message: str
     values: dict[str, str]
+
+
+def payload_values(masses: Mapping[str, float], last_refusal: str) -> dict[str, str]:
+    """Masses at tools, kg, and why the last payload was refused, as values of a status."""
+    carried = ", ".join(f"{mass:.4g} kg at {printable(tool)}" for tool, mass in masses.items() if mass)
+    values = {"payload": carried, "last refused payload": last_refusal}
+    return {key: value for key, value in values.items() if value}
 
 
 class Diagnostics:

@@ -21,7 +21,7 @@ from lifecycle_msgs.srv import ChangeState
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 
 from ..elastic import ElasticArm
-from ..exceptions import StateError, TrajectoryError
+from ..exceptions import EomDynamicsError, StateError, TrajectoryError
 from ..loop.setpoint_loop import SetpointLoop
 from ..messages.setpoint_to_command import SetpointEvaluator
 from ..terminal import printable
@@ -171,7 +171,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
         deactivate = partial(self.switch_off, "the node deactivates itself", self.trigger_deactivate)
         self._stream = SetpointStream(self, self._commands, deactivate)
         self._trajectories = SplineTopic(self, self._stream, self._arm_to_play)
-        self._payloads = PayloadTopic(self, self._loop_for_payloads)
+        self._payloads = PayloadTopic(self, lambda: self._loop_in_use("it takes payloads once it has a robot"))
         serve_inverse_dynamics(self, self._evaluator_to_answer, lambda: self._stream.limit_policy)
         self.complete(STATUS_NAME, stop)
 
@@ -244,7 +244,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
 
     def _warn_of_payload(self, text: str) -> None:
         """Warn if the tools carry a payload, which is forgotten now."""
-        if self._stream.evaluator is not None and self._stream.evaluator.payload.present:
+        if self._stream.loop is not None and self._stream.loop.evaluator.payload.any():
             self.get_logger().warning(text)
 
     def _release(self) -> None:
@@ -253,24 +253,23 @@ class DynamicsNode(LifecycleNode, RobotNode):
         self._stream.release()
         self.refused_robot = ""
 
-    def _evaluator_to_answer(self) -> SetpointEvaluator:
-        """Return the evaluator; StateError unless the node is active."""
-        if not self.active or self._stream.evaluator is None:
-            raise StateError(f"the node is {self.state}; it answers only when active")
-        return self._stream.evaluator
-
-    def _loop_for_payloads(self) -> SetpointLoop:
-        """Return the loop; StateError without a robot."""
-        if self._stream.loop is None:
-            raise StateError(f"the node is {self.state}; it takes payloads once it has a robot")
+    def _loop_in_use(
+        self, use: str, *, usable: bool = True, error: type[EomDynamicsError] = StateError
+    ) -> SetpointLoop:
+        """Return the loop; raises an error, which ends with a text on its use, without one or where it is unusable."""
+        if self._stream.loop is None or not usable:
+            state = "about to be switched off" if self.active and self._stream.closed else self.state
+            raise error(f"the node is {state}; {use}")
         return self._stream.loop
 
+    def _evaluator_to_answer(self) -> SetpointEvaluator:
+        """Return the evaluator; StateError unless the node is active."""
+        return self._loop_in_use("it answers only when active", usable=self.active).evaluator
+
     def _arm_to_play(self) -> ElasticArm:
-        """Return the arm; TrajectoryError unless the node is active."""
-        if self._stream.closed or self._stream.loop is None:
-            state = "about to be switched off" if self.active else self.state
-            raise TrajectoryError(f"the node is {state}; it plays trajectories only when active")
-        return self._stream.loop.arm
+        """Return the arm; TrajectoryError unless the node is active, and stays so."""
+        use = "it plays trajectories only when active"
+        return self._loop_in_use(use, usable=not self._stream.closed, error=TrajectoryError).arm
 
     # --- Lifecycle ----------------------------------------------------------------------
 

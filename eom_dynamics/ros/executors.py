@@ -89,13 +89,10 @@ class Worker:
         """Queue a job; return a future to await in the node's executor, where an exception of the job is raised."""
         future: Future = Future()
 
-        def run() -> None:
-            try:
-                future.set_result(job())
-            except Exception as error:
-                future.set_exception(error)
+        def complete(found: Any) -> None:
+            future.set_exception(found) if isinstance(found, Exception) else future.set_result(found)
 
-        self._jobs.put((run, _nothing))  # the task created after the job wakes the executor
+        self.submit(job, complete)
         return future
 
     def _run(self) -> None:

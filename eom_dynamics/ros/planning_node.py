@@ -19,7 +19,7 @@ from trajectory_msgs.msg import JointTrajectory, MultiDOFJointTrajectory
 
 from ..elastic import ElasticArm
 from ..exceptions import StateError, TrajectoryError
-from ..messages.joint_order import JointOrders
+from ..messages.joint_order import JointOrder
 from ..messages.setpoint_to_command import refusal_reason
 from ..messages.trajectories import RequestNames, check_waypoints, read_times, require_rest_at_the_end, write_spline
 from ..terminal import printable
@@ -163,7 +163,7 @@ class PlanningNode(RobotNode):
         check_waypoints(len(message.points), arm.robot.n)  # before the work of the fit
         if not self.get_parameter("allow_nonzero_velocity_at_trajectory_end").value:
             require_rest_at_the_end(message)
-        order = JointOrders(arm).of(list(message.joint_names))
+        order = JointOrder.of(arm, list(message.joint_names))
         return self._checked(arm, fitted(message, read_times(message), order, _FIT_OPTIONS))
 
     def _followed(self, message: MultiDOFJointTrajectory) -> _Planned:

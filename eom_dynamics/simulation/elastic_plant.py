@@ -102,12 +102,7 @@ class CarriedInertia(PlantInertia):
 
 
 class State(NamedTuple):
-    """Parts of a state, as views.
-
-    Attributes:
-        q, qd: (…, n) links, rad or m and per s.
-        theta, thetad: (…, m) motors on the link side of their gears, rad or m and per s.
-    """
+    """Views of a state: links (…, n), rad or m, motors (…, m) on the link side of their gears, and rates, per s."""
 
     q: Array
     theta: Array
@@ -279,10 +274,14 @@ class ElasticPlant:
 
         At nominal stiffness; a mechanism that changes it would add power.
         """
-        return self._powers(state, motor_effort, self._loads(state))
+        return self.rate_and_powers(state, motor_effort)[1]
 
-    def _powers(self, state: Array, motor_effort: Array, loads: _Loads) -> Array:
-        _, _, qd, thetad = self.parts(state)
+    def rate_and_powers(self, state: Array, motor_effort: Array, wrench: Array | None = None) -> tuple[Array, Array]:
+        """:meth:`rate` and :meth:`powers`, by one evaluation of springs, at nominal stiffness.
+
+        The first power includes that of the wrench.
+        """
+        loads, (_, _, qd, thetad) = self._loads(state, wrench=wrench), self.parts(state)
         robot, lost = self.arm.robot, loads.lost
         if robot.joint_friction:
             # Friction is part of the efforts of the joints.
@@ -291,15 +290,7 @@ class ElasticPlant:
         work = np.einsum("...i,...i", motor_effort, thetad)
         if np.ndim(loads.tools):
             work = work + np.einsum("...i,...i", loads.tools, qd)
-        return np.array([work, lost])
-
-    def rate_and_powers(self, state: Array, motor_effort: Array, wrench: Array | None = None) -> tuple[Array, Array]:
-        """:meth:`rate` and :meth:`powers`, by one evaluation of springs, at nominal stiffness.
-
-        The first power includes that of the wrench.
-        """
-        loads = self._loads(state, wrench=wrench)
-        return self._rate(state, motor_effort, loads), self._powers(state, motor_effort, loads)
+        return self._rate(state, motor_effort, loads), np.array([work, lost])
 
     def _loads(self, state: Array, stiffness: Array | None = None, wrench: Array | None = None) -> _Loads:
         q, theta, qd, thetad = self.parts(state)

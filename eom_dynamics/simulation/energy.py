@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -37,12 +36,8 @@ class Energy(NamedTuple):
         return self.kinetic + self.gravity + self.spring
 
 
-@dataclass(frozen=True)
-class EnergyAudit:
-    """Energy audit of a simulated plant: energy over time, against work and heat.
-
-    Motors with the efforts u do the work, friction, gears and dampers make the heat: dE/dt = qd'(u - friction). Printed
-    as a table.
+class EnergyAudit(NamedTuple):
+    """Energy audit of a simulated plant, printed as a table: energy over time, against work and heat.
 
     Attributes:
         t: (T,) s.
@@ -65,8 +60,7 @@ class EnergyAudit:
 
         Times after an early end do not count.
         """
-        terms = np.stack([self.kinetic, self.gravity, self.spring, self.work, self.heat])
-        largest = np.max(np.abs(np.nan_to_num(terms)), axis=(0, 1))
+        largest = np.max(np.abs(np.nan_to_num(self[1:-1])), axis=(0, 1))
         imbalance = np.max(np.abs(np.nan_to_num(self.imbalance)), axis=0)
         return imbalance / np.where(largest > 0, largest, 1.0)
 
@@ -80,8 +74,7 @@ class EnergyAudit:
             raise StateError("of_arm takes an arm out of an audit of N; this audit is of one arm")
         if count(arm, "arm") >= (arms := self.kinetic.shape[1]):
             raise StateError(f"arm must be below {arms}, the number of arms, is {arm}")
-        t, *columns = self._columns()
-        return EnergyAudit(t, *(column[:, arm] for column in columns))
+        return EnergyAudit(self.t, *(column[:, arm] for column in self[1:]))
 
     def thinned(self, rows: int = 11) -> EnergyAudit:
         """Audit thinned to this many evenly spread times, first and last included.
@@ -90,7 +83,7 @@ class EnergyAudit:
             StateError: ``rows`` is no integer from 2.
         """
         kept = np.unique(np.linspace(0, len(self.t) - 1, count(rows, "rows", 2)).round().astype(int))
-        return EnergyAudit(*(column[kept] for column in self._columns()))
+        return EnergyAudit(*(column[kept] for column in self))
 
     def table(self) -> str:
         """Table of one arm, a line for each time.
@@ -102,12 +95,9 @@ class EnergyAudit:
             raise StateError(f"a table is of one arm; take one of the {self.kinetic.shape[1]} by of_arm")
         titles = ("t [s]", "kinetic [J]", "gravity [J]", "spring [J]", "work [J]", "heat [J]", "imbalance [J]")
         lines = ["".join(f"{title:>15}" for title in titles)]
-        for *values, imbalance in zip(*self._columns(), strict=True):
+        for *values, imbalance in zip(*self, strict=True):
             lines.append("".join(f"{value:15.7g}" for value in values) + f"{imbalance:15.1e}")
         return "\n".join(lines)
-
-    def _columns(self) -> tuple[Array, ...]:
-        return self.t, self.kinetic, self.gravity, self.spring, self.work, self.heat, self.imbalance
 
     def __str__(self) -> str:
         """Table of one arm at up to 11 times, or a line for N arms."""

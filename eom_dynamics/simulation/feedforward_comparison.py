@@ -220,14 +220,10 @@ def _relative_error(value: float, name: str) -> float:
 def motor_references(
     known: ElasticPlant, states: Sequence[Array]
 ) -> tuple[Feedforward, Array, Array, Callable[[Array], Array]]:
-    """Motor references by flatness, and for a rigid arm.
+    """Motor references by flatness, and for a rigid arm, for states q … qdddd of the links, each (…, n).
 
-    Args:
-        states: q, qd, qdd, qddd, qdddd of the links, each (…, n).
-
-    Returns:
-        The command by flatness; positions and velocities (…, m) of motors that follow the links; and a function from
-        their velocities (…, m), for friction and gear loss, to efforts (…, m) that accelerate them with the links.
+    The command by flatness; positions and velocities (…, m) of motors that follow the links; and a function from their
+    velocities (…, m), for friction and gear loss, to efforts (…, m) that accelerate them with the links.
     """
     arm = known.arm
     q, qd, qdd = states[:3]
@@ -245,11 +241,9 @@ def motor_references(
 
 
 def motor_control(known: ElasticPlant, motion: SupportsDerivatives, natural_frequency: Array, start: float) -> Control:
-    """Control law of motor efforts (G F, m) for every gain and feedforward.
+    """Control law of motor efforts (G F, m) for every gain (G,), rad/s, and feedforward.
 
-    Args:
-        natural_frequency: (G,) of the motors' PD, rad/s.
-        start: time of the mass matrix whose diagonal the gains at rigid joints include, s.
+    Gains at rigid joints include the diagonal of the mass matrix at the start, s.
     """
     shape = (len(natural_frequency), len(FEEDFORWARDS), len(known.rigid))
     inertia = known.driven_inertia(motion.derivatives(start, order=0)[0])

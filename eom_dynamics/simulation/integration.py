@@ -37,12 +37,7 @@ _INSTANT = 1e-12
 
 @dataclass(frozen=True)
 class End:
-    """Early end of the simulation of an arm.
-
-    Attributes:
-        t: time, s.
-        reason: in words.
-    """
+    """Early end of the simulation of an arm, at a time, s, for a reason in words."""
 
     t: float
     reason: str
@@ -69,15 +64,7 @@ class Arms:
         *,
         wrench: Control | None = None,
     ) -> None:
-        """Take the state (2n + 2m,) or (N, 2n + 2m) of all arms at the start.
-
-        Args:
-            plant: links and motors.
-            control: as for :func:`eom_dynamics.simulation.simulate`.
-            start: initial state.
-            progress: is called with the time reached, s.
-            wrench: as for :func:`eom_dynamics.simulation.simulate`.
-        """
+        """Take the state (2n + 2m,) or (N, 2n + 2m) at the start, and the functions of :func:`simulate`."""
         self._plant, self._progress = plant, progress
         self._given = {"control": (control, (len(plant.rigid),)), "wrench": (wrench, plant.arm.robot.wrench_shape)}
         self._shape, self._safe = start.shape, start.reshape(-1, start.shape[-1])
@@ -122,11 +109,7 @@ class Arms:
     def end_within(self, now: float, h: float, before: Array, advanced: Callable[[float], Array]) -> Array:
         """Rows after a step of length h; arms whose margins are used up end within it.
 
-        Args:
-            now: time at its start, s.
-            h: its length, s.
-            before: rows at its start.
-            advanced: rows after a part of the step, from 0 to 1.
+        The step starts ``now`` with the rows ``before``; ``advanced`` gives those after a part of it, from 0 to 1.
         """
         from scipy.optimize import brentq  # here for its import, as in integrated()
 

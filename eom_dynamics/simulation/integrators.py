@@ -20,14 +20,9 @@ from ..states import real_array
 Rate: TypeAlias = Callable[[float, Array], Array]
 """f: rates (N, columns) of N rows at a time."""
 
-ADAPTIVE = ("DOP853", "RK45", "RK23", "Radau", "BDF", "LSODA")
-"""SciPy's integrators by name."""
-
-LONGEST = 1e7
-"""Longest simulation, s, so that each one ends."""
-
-MOST_STEPS = 10_000_000
-"""Most steps of fixed length in a simulation: some ten of them take a millisecond."""
+ADAPTIVE = ("DOP853", "RK45", "RK23", "Radau", "BDF", "LSODA")  # SciPy's integrators by name
+LONGEST = 1e7  # longest simulation, s, so that each one ends
+MOST_STEPS = 10_000_000  # most steps of fixed length in a simulation: some ten of them take a millisecond
 
 # Evaluations of the rate at one time, in all and for each entry of y, after which no progress is expected.
 _STANDING = 1000, 200
@@ -70,15 +65,10 @@ def even_steps(start: float, end: float, step: float) -> int:
 def integrated(
     robot: str, rate: Callable[[float, Array], Array], span: tuple[float, float], y: Array, **options: Any
 ) -> Any:
-    """Result of SciPy's ``solve_ivp``.
+    """Result of SciPy's ``solve_ivp`` for a rate that is NaN where the integrator shall try a shorter step.
 
-    Args:
-        robot: name of the robot, for errors.
-        rate: time derivative of y; NaN where the integrator shall try a shorter step.
-        span: first and last time, s.
-
-    Raises:
-        SimulationError: the rate at the start is not finite, or the integrator cannot continue.
+    Raises SimulationError, with the name of the robot, if the rate at the start is not finite, or the integrator cannot
+    continue.
     """
     from scipy.integrate import solve_ivp  # here for its import, which would double the start of every command
 

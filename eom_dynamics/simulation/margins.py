@@ -193,13 +193,9 @@ def _lags(places: Array) -> Array:
 
 
 class _Crossings(NamedTuple):
-    """Crossings of the imaginary axis by the poles of a loop with a delay.
+    """Crossings w (k,), rad/s, of the imaginary axis by the poles of a loop with a delay.
 
-    Attributes:
-        unstable: poles without delay.
-        w: (k,) where poles cross, rad/s.
-        lags: (k,) there, from 0 to 2 pi.
-        direction: (k,) 1 to the right, -1 to the left.
+    Lags are from 0 to 2 pi, the direction is 1 to the right and -1 to the left, and poles are unstable without delay.
     """
 
     unstable: int

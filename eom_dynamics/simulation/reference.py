@@ -54,15 +54,7 @@ class SampledMotion:
                 raise StateError(f"{STATE_NAMES[k + 1]} is not the time derivative of {STATE_NAMES[k]}")
 
     def derivatives(self, t: ArrayLike, order: int = 4) -> tuple[Array, ...]:
-        """q and its time derivatives up to ``order`` <= 4.
-
-        Args:
-            t: one time, or times (N,), s; outside the samples the polynomial of the nearest one is used.
-            order: highest derivative.
-
-        Returns:
-            ``order`` + 1 arrays, each (n,) for one time and (N, n) for N of them.
-        """
+        """Derivatives as in :class:`.Trajectory`; outside the samples those of the polynomial of the nearest one."""
         at = np.asarray(t, dtype=float)
         i = np.clip(np.searchsorted(self.t, at, side="right") - 1, 0, len(self.t) - 2)
         before, after = (at - self.t[i])[..., np.newaxis], (at - self.t[i + 1])[..., np.newaxis]

@@ -99,9 +99,8 @@ class Stepper:
         self._lapack = lapack
         self.plant, self.period = plant, positive(period, "period")
         arm = plant.arm
-        n, rigid = arm.robot.n, plant.rigid
-        m, elastic = len(rigid), np.flatnonzero(~rigid)
-        self._n, self._ends = n, (n, n + m, 2 * n + m)
+        self._n = n = arm.robot.n
+        rigid, m, elastic = plant.rigid, len(plant.rigid), np.flatnonzero(~plant.rigid)
         # From independent variables - n links, then motors at elastic joints - to all motors and deflections.
         own = np.zeros((m, n + len(elastic)))
         own[elastic, n + np.arange(len(elastic))] = 1.0
@@ -110,11 +109,8 @@ class Stepper:
         own[rigid, arm.motor_joint[rigid]] = 1.0
         self._motors = own
         self._elastic, self._zero, self._no_effort = elastic, np.zeros(n), np.zeros(m)
-        # Indices of the independent variables among links and motors, for the complete rotor model.
+        # Indices of the independent variables among links and motors.
         self._own = np.concatenate([np.arange(n), n + elastic])
-        self._inertia = np.diag(own.T @ np.where(rigid, arm.motor_inertia, 0.0))
-        self._rotors = arm.motor_inertia[elastic]
-        self._inertia[n:, n:] = np.diag(self._rotors)
         self._lossless = arm.gear.is_lossless and arm.friction.is_none
         self._constant = plant.springs.tangents(np.zeros(m)) if plant.springs.is_linear else None
         limits = (arm.motor.torque_limit, arm.motor.current_limit, arm.motor.voltage_limit)
@@ -131,7 +127,7 @@ class Stepper:
             SimulationError: the motion leaves all bounds. The given state stays unchanged.
         """
         try:
-            q, theta, qd, thetad = self._parts(state)
+            q, theta, qd, thetad = self.plant.parts(state)
             x, v = np.concatenate([q, theta[self._elastic]]), np.concatenate([qd, thetad[self._elastic]])
             with np.errstate(all="ignore"):
                 x, v = self._step(x, v, servo, wrench)
@@ -146,7 +142,7 @@ class Stepper:
 
     def motor_effort(self, state: Array, servo: Servo) -> Array:
         """Motor efforts (m,) in a state, N m or N."""
-        _, theta, _, thetad = self._parts(state)
+        _, theta, _, thetad = self.plant.parts(state)
         return self._given(servo, theta, thetad)
 
     def mean_effort(self, before: Array, after: Array, servo: Servo) -> Array:
@@ -156,8 +152,8 @@ class Stepper:
         Simpson's rule on the cubic through positions and velocities at both ends, exact for a PD within its limits.
         """
         h = self.period
-        _, theta, _, thetad = self._parts(before)
-        _, theta_end, _, thetad_end = self._parts(after)
+        _, theta, _, thetad = self.plant.parts(before)
+        _, theta_end, _, thetad_end = self.plant.parts(after)
         middle = 0.5 * (theta + theta_end) + h / 8 * (thetad - thetad_end)
         speed = 1.5 / h * (theta_end - theta) - 0.25 * (thetad + thetad_end)
         ends = self._given(servo, theta, thetad) + self._given(servo, theta_end, thetad_end)
@@ -170,7 +166,7 @@ class Stepper:
             qdd: accelerations of the links (n,), which accelerate rotors at rigid joints, rad/s² or m/s².
         """
         plant, arm = self.plant, self.plant.arm
-        q, theta, qd, thetad = self._parts(state)
+        q, theta, qd, thetad = plant.parts(state)
         spring = plant.springs.loads(plant.deflection(theta, q), plant.deflection(thetad, qd))
         rotor = arm.motor_inertia * qdd[arm.motor_joint]
         if arm.rotors is not None:
@@ -184,11 +180,6 @@ class Stepper:
         if not self._limited:
             return wanted
         return arm.motor.clipped(wanted / arm.gear_ratio, arm.gear_ratio * thetad) * arm.gear_ratio
-
-    def _parts(self, state: Array) -> tuple[Array, Array, Array, Array]:
-        """q, theta, qd, thetad, ten times as fast as :meth:`ElasticPlant.parts`, which takes many states."""
-        a, b, c = self._ends
-        return state[:a], state[a:b], state[b:c], state[c:]
 
     def _step(self, x: Array, v: Array, servo: Servo, wrench: Array | None) -> tuple[Array, Array]:
         h = self.period
@@ -209,11 +200,7 @@ class Stepper:
         return x, v + h * (1.5 * acceleration + 0.5 * second)
 
     def _mass_matrix(self, x: Array) -> Array:
-        if isinstance(inertia := self.plant.inertia, CarriedInertia):
-            return inertia.matrix(x[: self._n])[np.ix_(self._own, self._own)]
-        M = self._inertia.copy()
-        M[: self._n, : self._n] += self.plant.arm.dynamics.mass_matrix(x[: self._n])
-        return M
+        return self.plant.inertia.matrix(x[: self._n])[np.ix_(self._own, self._own)]
 
     def _forces(
         self, x: Array, v: Array, servo: Servo, wrench: Array | None, *, slopes: bool = False
@@ -243,11 +230,8 @@ class Stepper:
     def _losses(self, load: Array, thetad: Array) -> tuple[Array, Array]:
         """Losses of motors (m,) over their velocities, and factors of the gears on loads of independent variables.
 
-        Losses brake at every velocity; with the slope of the chord from rest no step reverses a motion.
-
-        Args:
-            load: spring efforts at motors of elastic joints.
-            thetad: motor velocities (m,).
+        Losses brake at every velocity; with the slope of the chord from rest no step reverses a motion. The load is
+        that of springs at motors of elastic joints.
         """
         arm, passed = self.plant.arm, np.ones(self._n + len(load))
         if self._lossless:

@@ -25,9 +25,7 @@ from .quantity_text import number
 from .results import Result, ResultSection, TextTable
 from .writing import whole_folder
 
-# Stamp of the first message, ns; a stamp of zero would stand for the present.
-_START = 1_000_000_000
-
+_START = 1_000_000_000  # stamp of the first message, ns; a stamp of zero would stand for the present
 _SECOND = 1_000_000_000
 
 
@@ -77,25 +75,20 @@ def motion_as_json(task: Excitation, optimum: OptimalExcitation) -> dict[str, An
 
 def _gains(optimum: OptimalExcitation, parameters: int) -> TextTable:
     before, after = optimum.start_information, optimum.information
-    smallest = after.smallest / before.smallest
     deviation = np.exp((before.log_det - after.log_det) / (2 * parameters))
-    rows = [
-        *(
-            (name, number(old), number(new), f"{number(old / new)} ×")
-            for name, old, new in (
-                ("condition number", before.condition, after.condition),
-                ("condition number, columns scaled", before.scaled_condition, after.scaled_condition),
-            )
-        ),
-        ("smallest singular value", number(before.smallest), number(after.smallest), f"{number(smallest)} ×"),
-        ("log det of the information", number(before.log_det), number(after.log_det), ""),
-        ("standard deviation, mean of all parameters", "1", number(deviation), f"{number(1 / deviation)} ×"),
-    ]
+    scaled = before.scaled_condition / after.scaled_condition
+    figures = (
+        ("condition number", before.condition, after.condition, before.condition / after.condition),
+        ("condition number, columns scaled", before.scaled_condition, after.scaled_condition, scaled),
+        ("smallest singular value", before.smallest, after.smallest, after.smallest / before.smallest),
+        ("standard deviation, mean of all parameters", 1.0, deviation, 1 / deviation),
+    )
+    rows = [(name, number(old), number(new), f"{number(gain)} ×") for name, old, new, gain in figures]
+    rows.append(("log det of the information", number(before.log_det), number(after.log_det), ""))
     return TextTable(("", "start", "optimised", "gain"), rows)
 
 
 def _used(optimum: OptimalExcitation) -> TextTable:
-    """Share of each limit that the motion uses; empty where there is none."""
     limited = [peak for peak in optimum.verdict.peaks if np.isfinite(peak.limit)]
     ratios = {(peak.name, peak.quantity): f"{peak.ratio:.0%}" for peak in limited}
     names, quantities = (list(dict.fromkeys(entries)) for entries in zip(*ratios, strict=True))
@@ -174,9 +167,7 @@ def trajectory_fields(motion: Trajectory, joint_names: Sequence[str], rate: floa
 def read_spheres(path: Path) -> dict[str, Any]:
     """Read spheres, rows x, y, z, radius in m by name of frame.
 
-    Args:
-        path: a .urdf file, whose ``collision`` elements with a ``sphere`` are read; or a YAML file of lists
-            ``link: [[x, y, z, radius], …]``.
+    They are those of ``collision`` elements of a .urdf file, or lists ``link: [[x, y, z, radius], …]`` of a YAML file.
     """
     text = read_text(path, MAX_CHARACTERS)
     spheres = _of_yaml(text, path) if format_of(str(path)) in (PARAMETER_FILE, None) else _of_urdf(text, str(path))

@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.interpolate import CubicSpline
@@ -23,12 +22,8 @@ from .recordings import joined, read_streams
 
 # Measurements may begin and end by this much inside the motion, s; the nearest one counts. So may setpoints end.
 _MISSING = 0.05
-
-# Setpoints may differ from their motion by this much, rad or m: numbers of 32 bits do by less.
-_SAME = 1e-6
-
-# Stamps of setpoints may be off by this many samples of the motion.
-_LATE = 2
+_SAME = 1e-6  # setpoints may differ from their motion by this much, rad or m: numbers of 32 bits do by less
+_LATE = 2  # stamps of setpoints may be off by this many samples of the motion
 
 
 class MeasuredRun(NamedTuple):
@@ -46,12 +41,9 @@ class MeasuredRun(NamedTuple):
 
 
 def measured_run(path: Path, robot: Robot, commanded: Correction, topic: str | None = None) -> MeasuredRun:
-    """Read a run of a motion.
+    """Read a run of a motion from a bag, whose first setpoint is at the motion's first time.
 
-    Args:
-        path: of the bag, with setpoints, the first of which is at the motion's first time.
-        commanded: the motion, of the robot's joints.
-        topic: of the positions; by default the only one of the links.
+    ``topic`` is that of the positions, by default the only one of the links.
     """
     with Bag(path) as bag:
         recording, first = read_stamped(bag, robot, Source(topic))
@@ -73,19 +65,15 @@ def measured_run(path: Path, robot: Robot, commanded: Correction, topic: str | N
 
 
 def _start_of_setpoints(bag: Bag, robot: Robot, commanded: Correction) -> int:
-    """Stamp of the first setpoint, ns, if setpoints are those of the motion."""
     path, topics = bag.path, [topic for topic in bag.topics if topic.type == SETPOINT]
     if len(topics) != 1:
         raise BagError(
             f"{path}: has {len(topics)} topics of type {SETPOINT}; it must have one, of the motion's setpoints"
         )
-
-    def positions(message: Any) -> list[tuple[str, Sequence[str], Sequence[str]]]:
-        return [("", message.joint_names or robot.joint_names, ("position",))]
-
-    read = read_streams(bag, topics[0], positions, lambda reason, time: None)
-    sent = joined(topics[0].name, [part for _, part in read if part.values])
-    sent = sent[sent.stamp > 0]  # players send stamps below zero until they are answered
+    streams, _ = read_streams(bag, topics[0], lambda names: names or robot.joint_names)
+    sent = streams.get("setpoint", joined("", ()))
+    known = np.isfinite(sent.values.get("position", np.empty((len(sent), 0)))).any(axis=1)
+    sent = sent[known & (sent.stamp > 0)]  # players send stamps below zero until they are answered
     if not len(sent):
         raise BagError(f"{path}: topic {topics[0].name} has no setpoints that can be read")
     if missing := [name for name in robot.joint_names if name not in sent.names]:

@@ -54,11 +54,8 @@ def cpuinfo() -> dict[str, str]:
 
 
 _PIECE = 2**20
-
 _PARTS_OF_BAGS = re.compile(r"metadata\.yaml|.*\.(db3|mcap)(\.zstd)?")
-
-# Remarks of the reader, which name files.
-_REMARKS = ("merged", "assumed")
+_REMARKS = ("merged", "assumed")  # remarks of the reader, which name files
 
 
 def robot_hash(robot: Robot) -> str:
@@ -100,7 +97,6 @@ def file_hash(path: Path, stopped: Callable[[], bool] = lambda: False) -> str:
 
 
 def _plain(value: Any) -> list[Any]:
-    """An array, or an object with attributes, as JSON takes it."""
     if isinstance(value, np.ndarray):
         return [value.dtype.str, value.shape, value.tobytes().hex()]
     names = [entry.name for entry in fields(value) if entry.init] if is_dataclass(value) else list(vars(value))

@@ -157,8 +157,7 @@ def node_parameter(text: str) -> tuple[str, Any]:
         raise ValueError(f"{name} must be a number, is {value!r}") from None
 
 
-# Of when setpoints are lost, which the recorded commands say.
-_OF_LOSSES = ("on_setpoint_loss", "setpoint_timeout")
+_OF_LOSSES = ("on_setpoint_loss", "setpoint_timeout")  # of when setpoints are lost, which the recorded commands say
 
 
 @dataclass(frozen=True)

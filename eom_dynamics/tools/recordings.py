@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,14 +12,13 @@ from numpy.typing import NDArray
 from ..arrays import Array
 from ..bags import Bag, BagError, Topic
 from ..bags.layout import read_blocks
-from ..bags.types import JOINT_STATE
+from ..bags.types import COMMAND, JOINT_STATE, SETPOINT
 from ..elastic import DriveState, ElasticArm
-from ..messages.fields import MEASURED_FIELDS
+from ..messages.fields import EFFORT_FIELDS, MEASURED_FIELDS, MOTOR_FIELDS, STATE_FIELDS
 from ..robot import Robot
 from ..spelling import listed
 
-# Both are JointStates: of the node, and of a simulated robot.
-_MOTOR_TOPICS = ("motor_setpoint", "motor_states")
+_MOTOR_TOPICS = ("motor_setpoint", "motor_states")  # both are JointStates: of the node, and of a simulated robot
 
 
 @dataclass(frozen=True)
@@ -65,27 +63,35 @@ class Stream:
         return np.multiply(self.stamp - origin, 1e-9, dtype=float)
 
 
+# By type of message and kind of stream: the field with the names of joints or motors, and fields of numbers.
+_STREAMS: Mapping[str, Mapping[str, tuple[str, Sequence[str]]]] = {
+    SETPOINT: {"setpoint": ("joint_names", STATE_FIELDS)},
+    COMMAND: {
+        "command": ("joint_names", EFFORT_FIELDS),
+        "motors": ("motor_names", MOTOR_FIELDS),
+        "status": ("", ("status",)),
+    },
+    JOINT_STATE: {"measured": ("name", MEASURED_FIELDS)},
+}
+
+
 def read_streams(
-    bag: Bag,
-    topic: Topic,
-    contents: Callable[[Any], Iterable[tuple[str, Sequence[str], Sequence[str]]]],
-    unreadable: Callable[[str, int], object],
-) -> Iterator[tuple[str, Stream]]:
-    """Read a topic in parts for :func:`joined`, each of messages that differ in numbers only.
+    bag: Bag, topic: Topic, renamed: Callable[[Sequence[str]], Sequence[str]] = tuple
+) -> tuple[dict[str, Stream], list[str]]:
+    """Read the streams of a topic by kind, without fields of another length, and why messages cannot be read.
 
-    Args:
-        contents: of a message: kinds of streams, each with the names of joints or motors, and fields of the message;
-            those with another number of entries are left out.
-        unreadable: called for each message that cannot be read, with the reason and its time of recording, ns.
-
-    Yields:
-        Kinds and parts.
+    Kinds are ``setpoint``; ``command``, ``motors`` and ``status``, of one name; or ``measured``. ``renamed`` returns
+    the names of joints or motors for recorded ones.
     """
-    for block in read_blocks(bag, topic, unreadable):
+    parts: dict[str, list[Stream]] = {}
+    unreadable: list[str] = []
+    for block in read_blocks(bag, topic, lambda reason, time: unreadable.append(reason)):
         stamps = block.stamps()
-        for kind, names, fields in contents(block.message):
+        for kind, (named, fields) in _STREAMS[topic.type].items():
+            names = tuple(renamed(getattr(block.message, named))) if named else (kind,)
             values = block.values(fields, len(names))
-            yield kind, Stream(topic.name, stamps.header, stamps.recorded, tuple(names), values)
+            parts.setdefault(kind, []).append(Stream(topic.name, stamps.header, stamps.recorded, names, values))
+    return {kind: joined(topic.name, of_kind) for kind, of_kind in parts.items()}, unreadable
 
 
 def joined(topic: str, parts: Sequence[Stream]) -> Stream:
@@ -108,6 +114,15 @@ def joined(topic: str, parts: Sequence[Stream]) -> Stream:
 def is_motor_topic(topic: Topic) -> bool:
     """Whether a topic of JointState has positions of motors rather than links, judged by its name."""
     return topic.type == JOINT_STATE and topic.name.endswith(_MOTOR_TOPICS)
+
+
+def topics_of_states(bag: Bag, name: str | None = None) -> list[Topic]:
+    """The topics of joint states, of a name if one is given; raises BagError if there are none."""
+    topics = [topic for topic in (bag.topics if name is None else bag.named(name)) if topic.type == JOINT_STATE]
+    if not topics:
+        wanted = f"topic {name}" if name else "topic"
+        raise BagError(f"{bag.path}: has no {wanted} of type {JOINT_STATE}; it has {bag.topics_in_words}")
+    return topics
 
 
 def only_one(bag: Bag, topics: Sequence[Topic], kind: str, option: str) -> Topic:

@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Result of a command, which is shown on the console, as JSON and on an HTML page.
-
-A command's ``run`` returns a :class:`Result`; :func:`.cli.console.show` prints it and gives the exit code, and
-:func:`.pages.page.html_page` makes the page of it.
-"""
+"""Result of a command, which :func:`.cli.console.show` prints, and :func:`.pages.page.html_page` makes a page of."""
 
 from __future__ import annotations
 

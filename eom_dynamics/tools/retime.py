@@ -29,8 +29,7 @@ from .pages.charts import CURVE_POINTS, add_joints, add_line, chart, color, over
 from .quantity_text import position_units, together
 from .results import Result, ResultSection, TextTable
 
-# Largest number of waypoints; dense samples of a motion are not waypoints.
-_MOST = 1000
+_MOST = 1000  # largest number of waypoints; dense samples of a motion are not waypoints
 
 
 def read_waypoints(path: Path, joint_names: Sequence[str]) -> Array:
@@ -41,10 +40,7 @@ def read_waypoints(path: Path, joint_names: Sequence[str]) -> Array:
             ``.json`` file with ``joint_names`` and ``points`` with ``positions``, or lists of them; a ``.npz`` file
             with ``q`` (K, n), and optionally ``joint_names``; or a bag, of which the first JointTrajectory is read.
 
-    Raises:
-        StateError: the file has no waypoints of these joints.
-        BagError: the bag cannot be read.
-        OSError: the file cannot be read.
+    Raises StateError if the file has no waypoints of these joints, BagError and OSError if it cannot be read.
     """
     readers = {".csv": _csv, ".json": _json, ".npz": _npz}
     try:
@@ -99,9 +95,7 @@ _RATE = 1000.0
 
 # Share of the largest rate below which the limit that is used most is not shown: at rest it is that of gravity.
 _SLOW = 0.02
-
-# Active limits in the table, the longest ones.
-_SHOWN = 40
+_SHOWN = 40  # active limits in the table, the longest ones
 
 
 def fastest_motion_result(
@@ -116,10 +110,7 @@ def fastest_motion_result(
     }
     path = _path(arm, samples.t, samples.q, waypoints)
     longest = sorted(motion.active, key=lambda limit: limit.start - limit.end)[:_SHOWN]
-    rows = [
-        [limit.name, limit.quantity.replace("_", " "), f"{limit.start:.3f}", f"{limit.end:.3f}"]
-        for limit in sorted(longest)
-    ]
+    rows = [[x.name, x.quantity.replace("_", " "), f"{x.start:.3f}", f"{x.end:.3f}"] for x in sorted(longest)]
     used = sorted({f"{limit.quantity} of {limit.name}" for limit in motion.active})
     active = TextTable(("joint or motor", "limit", "from [s]", "to [s]"), rows, text_columns=2, page_only=True)
     return Result(

@@ -19,9 +19,7 @@ from .quantities import Load, SampledLoad
 from .spline import check_times
 from .trajectory import Samples, Trajectory, sample_times
 
-CHECK_RATE = 1000.0
-"""Smallest rate at which limits are checked, Hz."""
-
+CHECK_RATE = 1000.0  # smallest rate at which limits are checked, Hz
 _CHUNK = 5000  # samples between two calls of `progress`, which take some milliseconds
 
 
@@ -100,14 +98,8 @@ def trajectory_feedforward(
 def checked(arm: ElasticArm, trajectory: Trajectory, rate: float, most: int) -> Verdict:
     """Check that no number overflows on a trajectory, and check the limits of joints and motors.
 
-    Args:
-        arm: the arm.
-        trajectory: of all its joints, with a start and an end.
-        rate: sample rate of the check, Hz.
-        most: largest number of samples at that rate; in a longer trajectory they are further apart.
-
-    Raises:
-        TrajectoryError: a number overflows; the message has the quantity, joint and time.
+    At a rate, Hz, or a lower one with the most samples. Raises TrajectoryError if a number overflows, with the
+    quantity, joint and time.
     """
     duration = trajectory.end - trajectory.start
     finest = min(rate, most / duration) if duration else rate

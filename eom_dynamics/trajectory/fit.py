@@ -24,15 +24,9 @@ from ..arrays import Array
 from ..exceptions import TrajectoryError
 from .spline import DEGREE, ORDERS, Spline, numbers
 
-_PENALISED = ORDERS
-"""Order of the penalised derivative."""
-
-_BASIS = DEGREE + 1
-"""Number of B-splines that are not zero on a piece."""
-
-_PIECES_A_PERIOD = 6
-"""Pieces of the spline in one period of the cut-off frequency."""
-
+_PENALISED = ORDERS  # order of the penalised derivative
+_BASIS = DEGREE + 1  # number of B-splines that are not zero on a piece
+_PIECES_A_PERIOD = 6  # pieces of the spline in one period of the cut-off frequency
 _FEWEST = 2 * ORDERS
 
 # With a valid cut-off there are at most three pieces for each sample; many more are due to wrong time stamps.
@@ -109,7 +103,11 @@ def fit_trajectory(
     pulsation = 2 * np.pi * cutoff
     for order, value in enumerate(values):
         system.add(rows, value, weights / pulsation ** (2 * order), order)
-    system.penalise(pulsation ** (-2 * _PENALISED))
+    # The integral of the squared fifth derivative, by Gauss-Legendre quadrature, is that of samples which are zero.
+    nodes, weights = (np.tile(x, pieces) for x in np.polynomial.legendre.leggauss(_BASIS))
+    places = t[0] + (np.repeat(np.arange(pieces), _BASIS) + (nodes + 1) / 2) * system.step
+    weights *= 0.5 * system.step * pulsation ** (-2 * _PENALISED)
+    system.add(places, np.zeros((len(places), 0)), weights, _PENALISED)
     trajectory = Spline(np.append(t[0] + np.arange(pieces) * duration / pieces, t[-1]), system.states())
     residual = trajectory.derivatives(t, order=0)[0] - y[0]
     gaps = np.flatnonzero(np.diff(t) > gap)
@@ -195,16 +193,6 @@ class _NormalEquations:
                 for joint in range(y.shape[1]):
                     sums = np.bincount(piece - low, weighted[:, a] * y[part, joint], high - low)
                     self._right[low + a : high + a, joint] += sums
-
-    def penalise(self, weight: float) -> None:
-        """Add the integral of the squared fifth derivative."""
-        nodes, weights = np.polynomial.legendre.leggauss(_BASIS)
-        values = _basis()((nodes + 1) / 2, nu=_PENALISED)
-        # Integrals (10, 10) over a piece of products of fifth derivatives of the B-splines.
-        gram = weight * self.step ** (1 - 2 * _PENALISED) * (values.T @ (values * weights[:, np.newaxis] / 2))
-        for a in range(_BASIS):
-            for b in range(a, _BASIS):
-                self._bands[b - a, a : a + self.pieces] += gram[a, b]
 
     def states(self) -> Array:
         """q … qdddd at the knots (5, pieces + 1, n)."""

@@ -17,23 +17,14 @@ from ..jet import Jet
 from .rest_to_rest import rest_to_rest
 from .spline import numbers
 
-_PAPER_AMPLITUDES = (
-    -1.2943753211777664,
-    0.7175341454355011,
-    -0.5691380764966176,
-    0.5848944158627155,
-    1.6216297151633214,
-    -0.9187855709752027,
-    0.4217605991935227,
-)
-_PAPER_FREQUENCIES = (
-    1.7073873117335832,
-    3.079992797637052,
-    2.1084514453622774,
-    3.5903916041026207,
-    1.4183262544423447,
-    2.285625793808507,
-    5.927533308659986,
+_PAPER = (  # amplitude, rad, and frequency, rad/s, of each joint
+    (-1.2943753211777664, 1.7073873117335832),
+    (0.7175341454355011, 3.079992797637052),
+    (-0.5691380764966176, 2.1084514453622774),
+    (0.5848944158627155, 3.5903916041026207),
+    (1.6216297151633214, 1.4183262544423447),
+    (-0.9187855709752027, 2.285625793808507),
+    (0.4217605991935227, 5.927533308659986),
 )
 
 
@@ -48,15 +39,7 @@ class Cosine:
         self.n, self.start, self.end = len(self.amplitude), -np.inf, np.inf
 
     def derivatives(self, t: ArrayLike, order: int = 4) -> tuple[Array, ...]:
-        """x and its time derivatives up to ``order``: the k-th is A_i w_i^k cos(w_i t + phi_i + k pi/2).
-
-        Args:
-            t: a time or times (N,), s.
-            order: of the highest derivative.
-
-        Returns:
-            ``order`` + 1 arrays, each (n,) for a time or (N, n) for N times.
-        """
+        """Derivatives as in :class:`.Trajectory`, of any order: the k-th is A_i w_i^k cos(w_i t + phi_i + k pi/2)."""
         angle = np.asarray(t, dtype=float)[..., np.newaxis] * self.frequency + self.phase
         cos, sin = np.cos(angle), np.sin(angle)
         # Each derivative shifts the phase by pi/2, here without rounding.
@@ -66,7 +49,7 @@ class Cosine:
 
 def paper_motion(n: int = 7) -> Cosine:
     """Joint motion of the paper's iiwa example, rad; for n joints, the seven components are truncated or repeated."""
-    return Cosine(np.resize(_PAPER_AMPLITUDES, n), np.resize(_PAPER_FREQUENCIES, n))
+    return Cosine(*np.resize(_PAPER, (n, 2)).T)
 
 
 def paper_wrench(tools: int = 1) -> Cosine:

@@ -198,12 +198,8 @@ def check(
             unknown.
         StateError: a state, wrench or stiffness has the wrong shape or is not finite, or a stiffness is out of range.
     """
-    if samples is None:
-        t, states_at = _sampled(arm, trajectory, rate)
-    else:
-        t, states_at = samples.t, _rows_of(samples)
-    load = SampledLoad(arm, t, states_at, wrench, commanded_stiffness)
-    return verdict_of(arm, trajectory, load, rate, limits, wrench, commanded_stiffness)
+    t, states_at = _sampled(arm, trajectory, rate) if samples is None else (samples.t, _rows_of(samples))
+    return verdict_of(arm, trajectory, SampledLoad(arm, t, states_at, wrench, commanded_stiffness), rate, limits)
 
 
 def verdict_of(
@@ -212,16 +208,11 @@ def verdict_of(
     load: SampledLoad,
     rate: float | None,
     limits: GivenLimits | None = None,
-    wrench: Sequence[ArrayLike] = (),
-    commanded_stiffness: Sequence[ArrayLike] = (),
     inspect: Callable[[Array, Load], None] = lambda t, load: None,
 ) -> Verdict:
-    """Check a load that is sampled on a trajectory.
+    """Check a load that is sampled on a trajectory; other arguments are those of :func:`check`.
 
-    Args:
-        arm, trajectory, rate, limits, wrench, commanded_stiffness: as for :func:`check`.
-        load: of the samples.
-        inspect: called with the times and the load of each part before it is checked; its exceptions end the check.
+    ``inspect`` is called with the times and the load of each part before it is checked; its exceptions end the check.
     """
     own, best = bounds(arm, limits), dict[tuple[str, str], tuple[float, Peak | None]]()
     E, e = arm.robot.coupling
@@ -249,10 +240,9 @@ def verdict_of(
         finest = rate if rate * duration <= _MOST else _MOST / duration
         t = slower.start + s * (check_times(trajectory, finest * s) - slower.start)
         # A constant wrench may have derivatives, which are slowed down with the motion.
-        own_wrench, own_stiffness = (
-            [np.asarray(x, dtype=float) / s**k for k, x in enumerate(given)] for given in (wrench, commanded_stiffness)
-        )
-        return SampledLoad(arm, t, _states_of(slower, t), own_wrench, own_stiffness)
+        constant = load.at(slice(1), np.array(s))
+        wrench, stiffness = ([x[0] for x in given] for given in constant[1:])
+        return SampledLoad(arm, t, _states_of(slower, t), wrench, stiffness)
 
     return Verdict(tuple(found), arm, load, own, slowed)
 

@@ -34,10 +34,8 @@ Selection: TypeAlias = slice | NDArray[np.intp]
 class Load(NamedTuple):
     """Samples of a motion, the tool wrench and the commanded stiffness: the arguments of an arm's feedforward.
 
-    Attributes:
-        states: q … qdddd, each (N, n).
-        wrench: at the tools, and its time derivatives, each with a leading axis of N samples.
-        stiffness: commanded, and its time derivatives, each (N, n).
+    States are q … qdddd, each (N, n); wrench and stiffness (N, n) have their time derivatives, with a leading axis of N
+    samples.
     """
 
     states: tuple[Array, ...]
@@ -67,16 +65,9 @@ class SampledLoad:
         wrench: Sequence[ArrayLike] = (),
         stiffness: Sequence[ArrayLike] = (),
     ) -> None:
-        """Sample a motion.
+        """Sample a motion at times (N,), s; ``states_at`` returns q … qdddd of selected samples.
 
-        Args:
-            arm: the arm.
-            t: times of the samples (N,), s.
-            states_at: returns q … qdddd of selected samples.
-            wrench, stiffness: constant, or with a leading axis of N samples.
-
-        Raises:
-            StateError: a wrench or stiffness has the wrong shape.
+        Wrench and stiffness are constant, or have a leading axis of N samples. Raises StateError for wrong shapes.
         """
         self.t, self._states_at = t, states_at
         self._wrench = _all_rows(wrench, "wrench", WRENCH_NAMES, (len(t), *arm.robot.wrench_shape))
@@ -113,10 +104,8 @@ def derivatives_for_limits(arm: ElasticArm, limits: Bounds) -> int:
 def quantities(arm: ElasticArm, load: Load, limits: Bounds | None = None) -> dict[str, Array]:
     """Values of quantities except the position, each (N, number of names); NaN if a motor's constant is unknown.
 
-    Args:
-        arm: the arm.
-        load: its motion, with the derivatives of :func:`derivatives_for_limits` at least.
-        limits: with which only quantities that have a limit are computed, if the others take time; by default all.
+    The load has the derivatives of :func:`derivatives_for_limits` at least. With limits, only quantities that have one
+    are computed, if the others take time.
     """
     rates = zip(("velocity", "acceleration", "jerk"), load.states[1:4], strict=False)
     of_joints = {name: all_joints(arm, x) for name, x in rates}
@@ -148,11 +137,9 @@ def joint_efforts(
 
 
 def effort_rms(arm: ElasticArm, samples: SampledLoad, s: Array | None = None) -> Array:
-    """Root mean square of the effort of each motor over all samples, on the link side of its gear (m,), N m or N.
+    """Root mean square of the effort of each motor over at least two samples, slowed down by s.
 
-    Args:
-        arm, samples: at least two samples.
-        s: factor by which the motion is slowed down.
+    On the link side of the gears (m,), N m or N.
     """
     total = np.zeros(len(arm.motor_joint))
     for part, load in samples.parts(s, overlap=1):
@@ -211,11 +198,6 @@ def least_time_scaling(arm: ElasticArm, load: SampledLoad, limits: Bounds) -> fl
     """Least s >= 1 that meets all limits except those of positions; None if there is none up to :data:`SLOWEST`.
 
     If several ranges of s meet the limits, the lowest is taken; a range narrower than 1 % may be missed.
-
-    Args:
-        arm: the arm.
-        load: the motion at s = 1.
-        limits: limits of the arm.
     """
     s = _least_for_motion(arm, load, limits)
     deciding: NDArray[np.intp] = np.zeros(0, dtype=np.intp)
@@ -238,9 +220,6 @@ def fastest_time_scaling(arm: ElasticArm, load: SampledLoad, limits: Bounds) -> 
     """Least s <= 1 that meets all limits, at least 1/:data:`SLOWEST`, for a motion that meets them at s = 1.
 
     Where limits are met at some s below one that violates them, the search by halves may find either.
-
-    Args:
-        arm, load, limits: as for :func:`least_time_scaling`.
     """
 
     def is_met(s: float) -> bool:

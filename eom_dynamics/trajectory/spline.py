@@ -13,9 +13,7 @@ from ..arrays import Array
 from ..exceptions import TrajectoryError
 from .trajectory import Scaled, Trajectory, sample_times
 
-ORDERS = 5
-"""Number of derivatives of a state: q … qdddd."""
-
+ORDERS = 5  # number of derivatives of a state: q … qdddd
 DEGREE = 2 * ORDERS - 1
 
 RATE_NAMES = ("velocity", "acceleration", "jerk", "snap")
@@ -87,15 +85,7 @@ class Spline:
         self._steps = durations(t)
 
     def derivatives(self, t: ArrayLike, order: int = 4) -> tuple[Array, ...]:
-        """q and its time derivatives up to ``order``; at rest before the start and after the end.
-
-        Args:
-            t: a time or times (N,), s.
-            order: of the highest derivative; from the fifth on, derivatives jump at knots to those of the later piece.
-
-        Returns:
-            ``order`` + 1 arrays, each (n,) for a time or (N, n) for N times.
-        """
+        """Derivatives as in :class:`.Trajectory`; from the fifth on, they jump at knots to those of the later piece."""
         at = np.asarray(t, dtype=float)
         rows = at.reshape(-1)
         result = np.empty((order + 1, len(rows), self.n))

@@ -40,18 +40,12 @@ UNSOLVED = (
 
 
 def minimum_snap(steps: Array, states: Array, m: int) -> Array:
-    """States (5, K, n) of the spline at its knots, completed from given ones.
+    """States (5, K, n) of the spline at its knots, completed from given ones, NaN if not given.
 
-    Args:
-        steps: durations of the pieces (K - 1,), s; K > 1.
-        states: q … qdddd at the knots (5, K, n), NaN if not given. All positions are given; other derivatives are given
-            for all joints or none. Given derivatives from the m-th on are returned but do not affect the spline.
-        m: order of the derivative, 2 … 5; at most the number of knots.
-
-    NumPy may warn about numbers that overflow; they are refused.
-
-    Raises:
-        TrajectoryError: the equations are singular in double precision, or overflow.
+    All positions are given; other derivatives are given for all joints or none. Those from the m-th on are returned but
+    do not affect the spline. Steps (K - 1,), K > 1, are durations of the pieces, s; m is the order of the derivative, 2
+    … 5, at most the number of knots. NumPy may warn about numbers that overflow; they are refused: raises
+    TrajectoryError if the equations overflow, or are singular in double precision.
     """
     m = min(m, len(steps) + 1)
     if not np.any(np.isnan(states[:m])):
@@ -150,26 +144,18 @@ class _System:
         return self.states[k, knot] * np.expand_dims(self.steps[piece] ** k / factorial(k), -1)
 
 
-_SIDE = ORDERS - 1
-"""Number of Bernstein coefficients of the rate that follow from one knot."""
-
-_SHARE = DEGREE / 2
-"""Largest sum of the coefficients of one knot, in Δq."""
+_SIDE = ORDERS - 1  # number of Bernstein coefficients of the rate that follow from one knot
+_SHARE = DEGREE / 2  # largest sum of the coefficients of one knot, in Δq
 
 # b_r = sum over k of comb(r, k) (8 - k)!/8! p^(k + 1)(0): Bernstein coefficients from derivatives at the end.
 _BERNSTEIN = np.array([[comb(r, k) / perm(DEGREE - 1, k) for k in range(_SIDE)] for r in range(_SIDE)])
 
 
 def without_overshoot(steps: Array, states: Array, fixed: NDArray[np.bool_]) -> Array:
-    """States (5, K, n) of a monotone spline near given ones.
+    """States (5, K, n) of a monotone spline near given ones, with pieces of these durations (K - 1,), s.
 
     The derivatives at each knot are moved along the straight line to those of a spline that is monotone, as far as
-    required.
-
-    Args:
-        steps: durations of the pieces (K - 1,), s.
-        states: q … qdddd at the knots (5, K, n).
-        fixed: (K, n), whether the derivatives at a knot stay zero.
+    required. Derivatives that are fixed (K, n) stay zero.
     """
     change = np.diff(states[0], axis=0)
     slope = change / steps[:, np.newaxis]
@@ -215,8 +201,7 @@ def without_overshoot(steps: Array, states: Array, fixed: NDArray[np.bool_]) -> 
 Ends = Literal["rest", "free"] | Mapping[str, Sequence[ArrayLike]]
 """Conditions at the first and last waypoint; see :func:`through`."""
 
-_DEGREES = {7: 4, 9: 5}
-"""Degree of a spline, and the order of the derivative whose squared integral it minimises."""
+_DEGREES = {7: 4, 9: 5}  # degree of a spline, and the order of the derivative whose squared integral it minimises
 
 # Largest overshoot between two waypoints, relative to the range of waypoints and their derivatives; where to check it.
 _LARGEST_OVERSHOOT = 10.0

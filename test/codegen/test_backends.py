@@ -132,19 +132,3 @@ class TestEachBackend:
         with ThreadPoolExecutor(8) as pool:
             assert max(pool.map(states, range(8))) < PROMISED
             list(pool.map(batch, range(8)))
-
-
-def test_large_batch_over_several_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three parts, none of which is a multiple of the number of lanes; a wrench for each state, and one for all."""
-    monkeypatch.setattr("eom_dynamics.codegen.native._processors", lambda: 3)
-    x, run = reference("iiwa"), dynamics("iiwa", "native").inverse_dynamics
-    copies = 62  # 12,400 states, of which a thread takes at least 4096
-    states, wrench = np.tile(x.states, (1, copies, 1)), np.tile(x.wrench, (1, copies, 1))
-    states[:, ::STATES] *= 0.5
-    efforts = np.array(run(*states, wrench=wrench))
-    assert efforts.shape == (3, copies * STATES, 7)
-    expected = np.array(run(*states[:, :STATES], wrench=x.wrench))
-    np.testing.assert_array_equal(efforts, np.tile(expected, (1, copies, 1)))
-    assert_promised(efforts[:, 1:STATES], x.efforts[:, 1:])
-    expected = run(*states[:, :STATES], wrench=x.wrench[:, 0])
-    np.testing.assert_array_equal(run(*states, wrench=x.wrench[:, 0]), np.tile(expected, (1, copies, 1)))

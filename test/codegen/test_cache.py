@@ -88,12 +88,6 @@ def has_ended(process: int) -> bool:
 
 
 class TestEntries:
-    def test_entries_are_built_once(self, folder: Path) -> None:
-        build = Build()
-        assert entry(KEY, build) == entry(KEY, build)
-        assert build.count == 1
-        assert len(entries(folder)) == 1
-
     def test_an_entry_that_another_process_has_just_added_is_replaced_by_a_whole_one(self, folder: Path) -> None:
         def build(path: Path) -> None:
             entry(KEY, Build())

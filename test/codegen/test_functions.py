@@ -143,11 +143,15 @@ class TestTwoStages:
         assert_same(called(fast, x), expected)
         assert_same(called(function, x), expected)
 
-    @pytest.mark.parametrize("count", [1, 9, 129, 1000, 9001])
-    def test_batch(self, function: CompiledFunction, count: int) -> None:
-        """A block, parts of blocks, and several threads: the same bits."""
+    @pytest.mark.parametrize("count", [1, 9, 129, 1000, 12_400])
+    def test_batch(self, function: CompiledFunction, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A block, parts of blocks, and three threads, also with arrays for all states: the same bits."""
+        monkeypatch.setattr("eom_dynamics.codegen.native._processors", lambda: 3)
         x = inputs(count)
         assert_same(called(function, x), one_after_the_other("native", count, x), count)
+        shared = {name: x[name][-1] for name in ("W", "Wdd", "kd", "delta")}
+        repeated = {name: np.tile(values, (count, 1)) for name, values in shared.items()}
+        assert_same(called(function, x | shared), called(function, x | repeated), count)
 
     @pytest.mark.parametrize("count", [1, 9, 128])
     def test_small_batch(self, function: CompiledFunction, fast: Call, count: int) -> None:
@@ -159,6 +163,10 @@ class TestTwoStages:
         assert_same(called(fast, columns), expected, count)
         common = x | {name: x[name][-1] for name in ("W", "Wdd", "kd", "delta")}
         assert_same(called(fast, common), called(function, common), count)
+        strided = {name: np.repeat(x[name], 2, axis=1)[:, ::2] for name in STATES}
+        for states, wrench in ((x, [x["W"]]), (strided, (x["W"],))):
+            with pytest.raises(AssertionError, match="passed on"):
+                fast(*(states[name] for name in STATES), wrench=wrench)
 
     @pytest.mark.parametrize("backend", ["casadi", "numpy"])
     def test_other_backends(self, backend: str, function: CompiledFunction) -> None:
@@ -226,7 +234,11 @@ class TestArguments:
         ((ONES,) * 2, {}, "3 to 5 arguments are required, 2 are given"),
         ((ONES,) * 6, {}, "3 to 5 arguments are required, 6 are given"),
         ((ONES,) * 3, {"force": ONES}, "there is no keyword argument force; there is wrench, stiffness, deflection"),
+        ((ONES,) * 3, {"q": ONES}, "there is no keyword argument q; there is wrench, stiffness, deflection"),
         ((ONES[:-1],) * 3, {}, "q must have shape (4,) or (N, 4), has (3,)"),
+        ((1.0, ONES, ONES), {}, "q must have shape (4,) or (N, 4), has ()"),
+        ((ONES, ONES, ONES * 1j), {}, "qdd must be real numbers, is of type complex128"),
+        ((np.ones((3, N)),) * 3, {"wrench": (np.ones((2, 6)),)}, "wrench W must have shape (3, 6), has (2, 6)"),
         ((ONES, ONES, np.ones((2, N))), {}, "qdd must have shape (4,), has (2, 4)"),
         ((ONES, None, ONES), {}, "qd must have shape (4,), has ()"),
         ((ONES,) * 3, {"wrench": (np.ones(5),)}, "wrench W must have shape (6,), has (5,)"),

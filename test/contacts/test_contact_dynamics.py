@@ -11,6 +11,7 @@ from chains import numbers
 from differences import derivative, deviation, gradient, polynomial_motion
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from textbook import twist_vector
 from trees import rotations, trees
 
 from eom_dynamics import Dynamics, Robot, lie, load_robot
@@ -68,8 +69,7 @@ def velocity_by_differences(robot: Robot, contact: Contact, motion: Callable[[fl
         return C if contact.on is None else lie.inverse(bodies[names.index(contact.on)]) @ C
 
     C, Cd = pose(0.0), derivative(pose)
-    spin = Cd[:3, :3] @ C[:3, :3].T
-    twist = np.array([[spin[2, 1], spin[0, 2], spin[1, 0]], Cd[:3, 3]])
+    twist = np.array([twist_vector(Cd @ lie.inverse(C))[:3], Cd[:3, 3]])
     axes = C[:3, :3] if contact.axes is None else contact.axes
     return (twist @ axes).ravel()[-contact.size :]
 
@@ -114,35 +114,17 @@ def pressing(name: str) -> tuple[Robot, list[Contact]]:
 @pytest.mark.parametrize("name", ["iiwa", "panda", "ur5e"])
 def test_against_pinocchio(name: str) -> None:
     pin = pytest.importorskip("pinocchio")
-    from pinocchio_contacts import PinocchioContacts
+    from pinocchio_contacts import check_contacts
     from pinocchio_model import pinocchio_model
 
     dynamics, q, v, tau = held(name)
-    robot, contacts = dynamics.robot, dynamics.contacts
+    robot = dynamics.robot
     model = pinocchio_model(robot)
     for i, joint in enumerate(robot.joints):  # the joint frames of that model have moved along the axes
         axis = pin.SE3(np.eye(3), np.cross(joint.screw[:3], joint.screw[3:]))
         if not model.existFrame(joint.name):
             model.addFrame(pin.Frame(joint.name, i + 1, 0, axis.inverse(), pin.OP_FRAME))
-    peer = PinocchioContacts(model, contacts)
-    sticking, v = v, np.linspace(-1, 1, robot.n)
-    J, bias = peer.jacobian(q), peer.bias_acceleration(q, v)
-    assert deviation(dynamics.jacobian(q), J) < 1e-13
-    assert deviation(dynamics.bias_acceleration(q, v), bias) < 1e-13
-    found = dynamics.forward_dynamics(q, v, tau)
-    forces = np.concatenate(list(found.forces.values()))
-    expected = pin.forwardDynamics(model, peer.data, q, v, tau, J, bias)
-    assert deviation(found.acceleration, expected) < 1e-8
-    assert deviation(forces, peer.data.lambda_c) < 1e-8
-    after = dynamics.touchdown(q, v, 0.3)
-    expected = pin.impulseDynamics(model, peer.data, q, v, J, 0.3)
-    assert deviation(after.rates, expected) < 1e-8
-    assert deviation(np.concatenate(list(after.impulses.values())), peer.data.impulse_c) < 1e-8
-    # Pinocchio's contact models are those of contacts that stick.
-    found = dynamics.forward_dynamics(q, sticking, tau)
-    acceleration, forces = peer.acceleration(q, sticking, tau)
-    assert deviation(found.acceleration, acceleration, floor=1.0) < 1e-8  # zero if the contacts hold all joints
-    assert deviation(np.concatenate(list(found.forces.values())), forces) < 1e-8
+    check_contacts(dynamics, model, q, v, tau)
 
 
 @cache

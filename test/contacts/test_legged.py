@@ -57,46 +57,22 @@ def standing(name: str, feet: int) -> tuple[ContactDynamics, State]:
     return dynamics, State(pose, q, nu - np.linalg.pinv(J) @ (J @ nu), tau)
 
 
-class Peer:
-    def __init__(self, name: str, contacts: tuple[Contact, ...]) -> None:
-        self.pin = pytest.importorskip("pinocchio")
-        from pinocchio_contacts import PinocchioContacts
-        from pinocchio_model import PinocchioFloating
-
-        self.model = self.pin.buildModelFromUrdf(str(example_urdf(FILES[name])), self.pin.JointModelFreeFlyer())
-        robot = floating(name).robot
-        self.model.gravity = self.pin.Motion(np.array(robot.gravity), np.zeros(3))
-        self.contacts = PinocchioContacts(self.model, contacts)
-        self.state = PinocchioFloating(self.model, robot)
-        assert self.model.nv == 6 + robot.n
-
-
 def stacked(forces: dict[str, Array]) -> Array:
     return np.concatenate(list(forces.values()))
 
 
 @STANCES
 def test_against_pinocchio(name: str, feet: int) -> None:
+    pin = pytest.importorskip("pinocchio")
+    from pinocchio_contacts import check_contacts
+    from pinocchio_model import PinocchioFloating
+
     dynamics, state = standing(name, feet)
-    peer = Peer(name, dynamics.contacts)
-    q, v = peer.state.configuration(*state.configuration), peer.state.rates(state.nu)
-    tau = peer.state.rates(np.append(np.zeros(6), state.tau))
-    J, bias = peer.contacts.jacobian(q), peer.contacts.bias_acceleration(q, v)
-    assert deviation(dynamics.jacobian(state.configuration), peer.state.back(J.T).T) < 1e-13
-    assert deviation(dynamics.bias_acceleration(state.configuration, state.nu), bias) < 1e-12
-    found = dynamics.forward_dynamics(state.configuration, state.nu, state.tau)
-    assert found.rank == dynamics.size
-    acceleration, forces = peer.contacts.acceleration(q, v, tau)
-    assert deviation(found.acceleration, peer.state.back(acceleration)) < 1e-8
-    assert deviation(stacked(found.forces), forces) < 1e-8
-    expected = peer.pin.forwardDynamics(peer.model, peer.contacts.data, q, v, tau, J, bias)
-    assert deviation(found.acceleration, peer.state.back(expected)) < 1e-8
-    assert deviation(stacked(found.forces), peer.contacts.data.lambda_c) < 1e-8
-    before = np.linspace(-1, 1, len(state.nu))
-    after = dynamics.touchdown(state.configuration, before)
-    expected = peer.pin.impulseDynamics(peer.model, peer.contacts.data, q, peer.state.rates(before), J)
-    assert deviation(after.rates, peer.state.back(expected)) < 1e-8
-    assert deviation(stacked(after.impulses), peer.contacts.data.impulse_c) < 1e-8
+    model = pin.buildModelFromUrdf(str(example_urdf(FILES[name])), pin.JointModelFreeFlyer())
+    model.gravity = pin.Motion(np.array(dynamics.robot.gravity), np.zeros(3))
+    assert model.nv == 6 + dynamics.robot.n
+    peer = PinocchioFloating(model, dynamics.robot)
+    check_contacts(dynamics, model, state.configuration, state.nu, state.tau, peer)
 
 
 @STANCES

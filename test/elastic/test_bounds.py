@@ -43,10 +43,8 @@ MIMIC = """<robot name="gripper">
 
 def planar(**changes: Any) -> ElasticArm:
     """A planar arm with limits of every kind at its first joint, and at the motor of its second."""
-    parameters = packaged_parameters("planar_2r")
-    parameters["joints"]["joint_1"]["limits"] = LIMITS
-    parameters["joints"]["joint_2"] |= {"actuator": MOTOR | changes, "gear_ratio": 20.0}
-    return ElasticArm(robot_from_parameters(parameters))
+    first, second = {"limits": LIMITS}, {"actuator": MOTOR | changes, "gear_ratio": 20.0}
+    return ElasticArm(robot_from_parameters(packaged_parameters("planar_2r", joint_1=first, joint_2=second)))
 
 
 ARMS = Lazy(lambda name: planar() if name == "planar" else ElasticArm(load_robot(MIMIC if name == "mimic" else name)))
@@ -147,9 +145,8 @@ def test_angles_beyond_their_range_by_more_than_a_turn() -> None:
         check.refuse_far(np.array([90.0, 1e3]))
     # The follower, a length, is within its range from -0.6 to 0.4 rad of the leader.
     np.testing.assert_array_equal(LimitCheck(ARMS["mimic"]).far(np.array([[6.6], [6.8]])), [[False], [True]])
-    parameters = packaged_parameters("planar_2r")
-    parameters["joints"]["joint_1"] |= {"type": "prismatic", "screw": [0.0, 0, 0, 1, 0, 0], "limits": LIMITS}
-    slider = LimitCheck(ElasticArm(robot_from_parameters(parameters)))
+    sliding = {"type": "prismatic", "screw": [0.0, 0, 0, 1, 0, 0], "limits": LIMITS}
+    slider = LimitCheck(ElasticArm(robot_from_parameters(packaged_parameters("planar_2r", joint_1=sliding))))
     assert slider.limited and not slider.far(np.array([90.0, 0.0])).any()
 
 

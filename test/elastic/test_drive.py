@@ -36,9 +36,8 @@ ACTUATOR = {
 
 
 def driven(**changes: Any) -> ElasticArm:
-    parameters = packaged_parameters("planar_2r")
-    parameters["joints"]["joint_2"] |= {"actuator": ACTUATOR | changes, "gear_ratio": 50.0}
-    return ElasticArm(robot_from_parameters(parameters))
+    second = {"actuator": ACTUATOR | changes, "gear_ratio": 50.0}
+    return ElasticArm(robot_from_parameters(packaged_parameters("planar_2r", joint_2=second)))
 
 
 @pytest.mark.parametrize("first", ["linear", "antagonistic_quadratic"])

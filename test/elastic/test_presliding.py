@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 from mujoco_arms import MujocoArm
 from recordings import recorded
+from reference.stream_evaluator import StreamEvaluator
 from scipy.integrate import solve_ivp
 from springs import EVERY_KIND, with_springs
 
 import eom_dynamics as eom
 from eom_dynamics.actuators import Actuator, Friction
+from eom_dynamics.loop.settings import LONGEST_GAP
 from eom_dynamics.messages.fields import STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
-from eom_dynamics.messages.setpoint_to_command import LONGEST_GAP, SetpointEvaluator
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.simulation import SimulatedRobot
 from eom_dynamics.tools.demo.evaluate import Plan, evaluate
@@ -45,7 +46,7 @@ def message(state: Any) -> Any:
     return SimpleNamespace(joint_names=[], **fields, **{name: [] for name in (*WRENCH_FIELDS, *STIFFNESS_FIELDS)})
 
 
-def stream(evaluator: SetpointEvaluator, states: Any, start: int = 10**18) -> Any:
+def stream(evaluator: StreamEvaluator, states: Any, start: int = 10**18) -> Any:
     """Commands for states 1 ms apart, all of which are sent."""
     commands = []
     for k, state in enumerate(states):
@@ -111,7 +112,7 @@ def test_without_history_the_law_is_the_smooth_one() -> None:
 @pytest.mark.parametrize("springs", [("linear",), ("damped", "antagonistic_quadratic")])
 def test_a_stream_and_a_trajectory_are_the_states_along_the_motion(springs: tuple[str, ...]) -> None:
     arm = arm_with(LAW, *springs)
-    found = np.array([command.motors for command in stream(SetpointEvaluator(arm), STATES.swapaxes(0, 1)[:300])])
+    found = np.array([command.motors for command in stream(StreamEvaluator(arm), STATES.swapaxes(0, 1)[:300])])
     efforts = arm.feedforward(*STATES)[:3]
     deflection = arm.deflections_over_time(T, efforts)
     command = arm.feedforward(*STATES, deflection=deflection)
@@ -134,22 +135,22 @@ def test_trajectories_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_stiction_stays_at_rest_and_a_refused_setpoint_leaves_it() -> None:
-    evaluator = SetpointEvaluator(ARM)
+    evaluator = StreamEvaluator(ARM)
     stream(evaluator, STATES.swapaxes(0, 1)[:100])
     rest = np.zeros((5, 2))
     rest[0] = STATES[0, 99]
-    kept = evaluator.deflections.memory.copy()
+    kept = evaluator.deflections.kept
     far = STATES[:, 600]
     evaluator.evaluate(message(far), stamp=10**18 + 10**8)  # which is not sent
     with pytest.raises(eom.StateError, match="velocity"):
         evaluator.evaluate(message([far[0], far[1] * np.nan, *far[2:]]), stamp=10**18 + 10**8)
-    np.testing.assert_array_equal(evaluator.deflections.memory, kept)
+    assert evaluator.deflections.kept is kept
     first, second = stream(evaluator, [rest, rest], start=10**18 + 10**8)
     np.testing.assert_array_equal(first.motors, second.motors)
     held = second.motors[3] - arm_with(Friction()).feedforward(*rest).motor_effort
     assert np.all(np.abs(held) > 0.5)
     # After a gap, and in a new stream, the motion before is not known.
-    late = evaluator.evaluate(message(rest), stamp=10**18 + 2 * 10**8 + round(LONGEST_GAP * 1e9)).motors[3]
+    late = evaluator.evaluate(message(rest), stamp=10**18 + 2 * 10**8 + LONGEST_GAP).motors[3]
     np.testing.assert_array_equal(late, second.motors[3] - held)
 
 
@@ -191,9 +192,9 @@ def test_errors_of_stiction_go_away_on_a_foreign_plant() -> None:
     for distance in (np.nan, 1e-8):
         actuators = [Actuator(replace(law, presliding_distance=distance)) for law in laws]
         joints = [replace(joint, actuator=own) for joint, own in zip(robot.joints, actuators, strict=True)]
-        evaluator = SetpointEvaluator(eom.ElasticArm(replace(robot, joints=tuple(joints))))
+        evaluator = StreamEvaluator(eom.ElasticArm(replace(robot, joints=tuple(joints))))
 
-        def command(t: float, evaluator: SetpointEvaluator = evaluator) -> tuple[Any, ...]:
+        def command(t: float, evaluator: StreamEvaluator = evaluator) -> tuple[Any, ...]:
             stamp = 10**18 + round(t * 1e9)
             motors = evaluator.evaluate(
                 message(motion.derivatives(t + 5e-4)), stamp=stamp, limit_policy="ignore"

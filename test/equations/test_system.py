@@ -6,7 +6,7 @@ import pytest
 from chains import FIXED, fixed_case
 from differences import derivative, deviation, polynomial_motion
 from scipy.linalg import block_diag
-from textbook import body_poses, twist_matrix
+from textbook import body_poses, twist_matrix, twist_vector
 
 from eom_dynamics.arrays import Array
 from eom_dynamics.equations import system_matrices
@@ -15,15 +15,11 @@ from eom_dynamics.equations import system_matrices
 def bracket(twist: Array) -> Array:
     """ad (6, 6) by commutators of the matrices (4, 4) of twists."""
     X, columns = twist_matrix(twist), [twist_matrix(unit) for unit in np.eye(6)]
-    return np.array([vector(X @ Y - Y @ X) for Y in columns]).T
+    return np.array([twist_vector(X @ Y - Y @ X) for Y in columns]).T
 
 
 def adjoint(C: Array) -> Array:
-    return np.array([vector(C @ twist_matrix(unit) @ np.linalg.inv(C)) for unit in np.eye(6)]).T
-
-
-def vector(matrix: Array) -> Array:
-    return np.array([matrix[2, 1], matrix[0, 2], matrix[1, 0], *matrix[:3, 3]])
+    return np.array([twist_vector(C @ twist_matrix(unit) @ np.linalg.inv(C)) for unit in np.eye(6)]).T
 
 
 @pytest.mark.parametrize("name", FIXED)

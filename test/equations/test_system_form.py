@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Newton-Euler in system form: against the closed form, the recursion, and Pinocchio with a floating base.
+"""Newton-Euler in system form, and sums of Jacobians: against the closed form, the recursion, and Pinocchio.
 
 The tolerances hold for 400 random trees; rounding errors are relative to terms that cancel.
 """
@@ -12,11 +12,20 @@ import pytest
 import sympy as sp
 from described_trees import random_tree
 from differences import deviation
-from hypothesis import given
+from hypothesis import given, settings
 from trees import MovingTree, moving_trees
 
 from eom_dynamics import Joint, Robot, equations_of_motion, load_robot
-from eom_dynamics.equations import RigidBody, SystemForm, system_form, system_matrices
+from eom_dynamics.equations import (
+    RigidBody,
+    SystemForm,
+    coriolis_tensor,
+    gravity_from_jacobians,
+    mass_matrix_from_jacobians,
+    system_form,
+    system_matrices,
+)
+from eom_dynamics.equations.jacobian_sums import ROUTES
 from eom_dynamics.recursion import inverse_dynamics, link_tree
 from eom_dynamics.robot import Inertial
 
@@ -49,6 +58,23 @@ def check(robot: Robot, states: np.ndarray, wrench: np.ndarray) -> SystemForm:
     return form
 
 
+def check_sums(robot: Robot, q: np.ndarray) -> None:
+    terms = equations_of_motion(robot, q, np.ones(robot.n))
+    assert deviation(mass_matrix_from_jacobians(robot, q), terms.M[0], floor=1.0) < TOLERANCE
+    assert deviation(gravity_from_jacobians(robot, q), terms.gravity[0], floor=1.0) < TOLERANCE
+    tensors = {route: coriolis_tensor(robot, q, route) for route in ROUTES}
+    for c in tensors.values():
+        assert deviation(c, tensors["kernel"], floor=1.0) < TOLERANCE
+        assert deviation(c, np.swapaxes(c, 1, 2), floor=1.0) < TOLERANCE
+        assert deviation(c @ np.ones(robot.n), terms.C[0], floor=1.0) < TOLERANCE
+
+
+@settings(max_examples=15)
+@given(moving_trees(1))
+def test_sums_of_jacobians_of_random_trees(tree: MovingTree) -> None:
+    check_sums(tree.robot, tree.states[0])
+
+
 @given(moving_trees(1))
 def test_random_trees(tree: MovingTree) -> None:
     form = check(tree.robot, tree.states, tree.wrench[0])
@@ -64,9 +90,10 @@ def test_random_trees(tree: MovingTree) -> None:
     "make", [lambda: load_robot("dual_arm"), with_mimic_joints_and_tools], ids=["dual arm", "mimic"]
 )
 def test_mimic_joints_and_several_tools(make: Callable[[], Robot]) -> None:
-    robot = make()
-    rng = np.random.default_rng(5)
-    check(robot, rng.uniform(-1, 1, (3, robot.n)), rng.uniform(-5, 5, robot.wrench_shape))
+    robot, rng = make(), np.random.default_rng(5)
+    states = rng.uniform(-1, 1, (3, robot.n))
+    check(robot, states, rng.uniform(-5, 5, robot.wrench_shape))
+    check_sums(robot, states[0])
 
 
 @given(moving_trees(1))

@@ -6,15 +6,11 @@ from pathlib import Path
 
 import pytest
 from compilation import COMPILERS, run, supports
-from exported import C_STRICT, export, replace_in, robot, succeed, used_by_cmake
+from exported import export, passes_c_test, replace_in, robot, succeed, used_by_cmake
 
 from eom_dynamics.export import FEEDFORWARD
 
 pytestmark = pytest.mark.skipif(not COMPILERS, reason="no C compiler is installed")
-
-
-def compile_all(folder: Path, *flags: str, compiler: str = "cc") -> None:
-    succeed([compiler, *C_STRICT, *sorted(folder.glob("*.c")), "-o", "built", *flags], folder)
 
 
 @pytest.mark.parametrize("flags", [["-march=native"], ["-DNO_LANES"], ["-fsanitize=address,undefined"]])
@@ -26,8 +22,7 @@ def test_batches_with_all_lanes_without_lanes_and_sanitized(flags: list[str], tm
         (tmp_path / "source_0.c").unlink()
     for file in tmp_path.glob("*_batch.c"):
         replace_in(file, "#if defined(__GNUC__)", "#if defined(__GNUC__) && !defined(NO_LANES)")
-    compile_all(tmp_path, *flags)
-    assert "BAD" not in succeed([tmp_path / "built"], tmp_path)
+    passes_c_test(tmp_path, *flags)
 
 
 @pytest.mark.skipif(not shutil.which("nm"), reason="nm is not installed")

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Start of the exported C++ loop from motors alone, with soft and stiff springs, against integration of the links."""
+"""Start of the loop of a library from motors alone, with soft and stiff springs, against integration of the links."""
 
 import shutil
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,7 +15,6 @@ from springs import with_springs
 import eom_dynamics as eom
 from eom_dynamics.actuators.springs import CubicSpring, LinearSpring
 from eom_dynamics.arrays import Array
-from eom_dynamics.export import FEEDFORWARD
 
 pytestmark = pytest.mark.skipif(not (COMPILERS and shutil.which("c++")), reason="no C++ compiler is installed")
 
@@ -42,11 +40,11 @@ def relaxed(arm: eom.ElasticArm, theta: Array) -> Array:
     ],
     ids=["400", "3", "0.5", "two soft ones", "hardening"],
 )
-def test_links_from_motors(arm: eom.Robot, motors: tuple[list[float], ...], tmp_path: Path) -> None:
+def test_links_from_motors(arm: eom.Robot, motors: tuple[list[float], ...]) -> None:
     """Motors are commanded to stay where they are, at the effort of gravity there."""
     arm = replace(arm, name="arm")
     elastic = eom.ElasticArm(arm)
-    loop = Loop(arm, [FEEDFORWARD], tmp_path)
+    loop = Loop(arm)
     for theta in np.array(motors):
         for rate in (0.0, 0.5):
             measured = [theta, np.full(arm.n, rate)]
@@ -63,11 +61,3 @@ def test_links_from_motors(arm: eom.Robot, motors: tuple[list[float], ...], tmp_
             assert rate or np.all(np.abs(effort - elastic.feedforward(*motion).tau) < 1e-7)
             motion[1] = qd
             np.testing.assert_allclose(elastic.feedforward(*motion).motor_velocity, rate, atol=0.02 * rate)
-
-
-def test_no_equilibrium(tmp_path: Path) -> None:
-    arm = replace(with_springs(robot("pendulum"), LinearSpring(3.0)), name="arm")
-    loop, measured = Loop(arm, [FEEDFORWARD], tmp_path), [[np.inf], [0.0]]
-    loop.configure()
-    reason = "gravity and springs have no equilibrium at the measured position of the motors: measure links, too"
-    assert loop.restart(motors=measured) == reason and loop.cycle(0, motors=measured).status == -1

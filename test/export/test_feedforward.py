@@ -10,7 +10,17 @@ from typing import Any
 import numpy as np
 import pytest
 from compilation import COMPILERS, SANITIZERS, run, supports
-from exported import C_STRICT, MOTOR_ROBOTS, SPRING_ROBOTS, export, replace_in, robot, succeed, with_values
+from exported import (
+    C_STRICT,
+    MOTOR_ROBOTS,
+    SPRING_ROBOTS,
+    export,
+    passes_c_test,
+    replace_in,
+    robot,
+    succeed,
+    with_values,
+)
 from linkages import four_bar
 from springs import with_springs
 
@@ -84,13 +94,7 @@ def test_feedforward_on_a_moving_base(name: str, tmp_path: Path) -> None:
     payload = [x[key] for key in PAYLOAD_NAMES]
     library_gives_stored_values(robot(name), stored, ON_BASE + "_with_payload", base=base, payload=payload)
     if COMPILERS:
-        passes_its_test(tmp_path)
-
-
-def passes_its_test(folder: Path) -> None:
-    succeed(["cc", *C_STRICT, *sorted(folder.glob("*.c")), "-o", "built", "-lm"], folder)
-    lines = succeed([folder / "built"], folder).splitlines()
-    assert lines and all(line.startswith("ok") for line in lines)
+        passes_c_test(tmp_path, "-lm")
 
 
 ERRORS = (
@@ -138,7 +142,7 @@ class BilinearSpring(MemorylessSpring):
 def test_a_new_kind_of_spring_is_exported(tmp_path: Path) -> None:
     exported, _ = export(with_springs(robot("planar_2r"), BilinearSpring(), rotor_inertia=0.1), "c", tmp_path, [PLANT])
     assert exported.programs["motors"].uses(Op.ROOT)
-    passes_its_test(tmp_path)
+    passes_c_test(tmp_path, "-lm")
 
 
 def test_only_functions_that_are_used_are_written(tmp_path: Path) -> None:

@@ -17,12 +17,12 @@ import pytest
 from closed_forms import check_closed_form
 from compilation import COMPILERS, run
 from exported import (
-    C_STRICT,
     CPP_STRICT,
     FUNCTIONS,
     MOTOR_ROBOTS,
     SPRING_ROBOTS,
     compile_functions,
+    passes_c_test,
     replace_in,
     robot,
     succeed,
@@ -130,19 +130,15 @@ def outputs(of_robot: Project) -> int:
 @pytest.mark.parametrize("compiler", COMPILERS)
 @cases(*OF_LINKS, *(case for case in OF_MOTORS if case.name not in dict(OF_PLANTS)), *OF_PLANTS, DRIVES)
 def test_c(case: Case, compiler: str, tmp_path: Path) -> None:
-    check_c(case, "double", compiler, tmp_path)
+    of_robot, _ = exported(case, "c", tmp_path)
+    assert len(passes_c_test(tmp_path, "-lm", compiler=compiler)) == 2 * outputs(of_robot)
 
 
 @pytest.mark.skipif(not COMPILERS, reason="no C compiler is installed")
 @cases(DRIVES)
 def test_c_in_single_precision(case: Case, tmp_path: Path) -> None:
-    check_c(case, "single", "cc", tmp_path)
-
-
-def check_c(case: Case, precision: str, compiler: str, folder: Path) -> None:
-    of_robot, _ = exported(case, "c", folder, precision)
-    succeed([compiler, *C_STRICT, *sorted(folder.glob("*.c")), "-o", "built", "-lm"], folder)
-    judge(succeed([folder / "built"], folder), 2 * outputs(of_robot))
+    of_robot, _ = exported(case, "c", tmp_path, "single")
+    assert len(passes_c_test(tmp_path, "-lm")) == 2 * outputs(of_robot)
 
 
 @pytest.mark.skipif(not shutil.which("c++"), reason="no C++ compiler is installed")

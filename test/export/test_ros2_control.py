@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 import yaml
-from exported import export, renamed, replace_in, robot, succeed, with_values
+from exported import export, renamed, robot, succeed, with_values
 
 from eom_dynamics import Dynamics, ElasticArm, Robot
 from eom_dynamics.actuators.drive_units import DriveUnits
@@ -101,7 +101,7 @@ def test_package(name: str) -> None:
     for kind in ("simulated", "mock"):
         description = files[f"description/{kind}.urdf"]
         assert joints_of(description) == joints_of(description, "ros2_control/joint") == parts
-    places = re.search(r"MOTOR_AT\{(.*)\}", files[f"include/{package}/plant_system.hpp"].decode())
+    places = re.search(r"MOTOR_AT\{(.*)\}", files["src/plant_system.cpp"].decode())
     assert places and [parts[int(k)] for k in places[1].split(", ")] == given["motors"]
     launch = files["launch/control.launch.py"].decode()
     compile(launch, "control.launch.py", "exec")
@@ -301,9 +301,6 @@ def test_builds_and_passes_its_tests(name: str, tmp_path: Path) -> None:
     package = tmp_path / "package"
     package.mkdir()
     export(robot(name), "ros2_control", package, [PLANT])
-    # Its own test, and more.
-    shutil.copy(Path(__file__).parents[1] / "ros/controller_manager/controller_cases.cpp", package / "test")
-    replace_in(package / "CMakeLists.txt", "test/test_controller.cpp", "test/controller_cases.cpp")
     succeed(["cmake", "-S", package, "-B", "build", f"-DCMAKE_INSTALL_PREFIX={tmp_path / 'installed'}"], tmp_path)
     succeed(["cmake", "--build", "build", "--target", "install"], tmp_path)
     assert "100% tests passed" in succeed(["ctest", "--test-dir", "build", "--output-on-failure"], tmp_path)

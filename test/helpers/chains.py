@@ -106,9 +106,12 @@ def fixed_case(name: str, derivatives: int) -> Case:
     return Case(parameters, robot, np.random.default_rng(7).uniform(-2, 2, (derivatives + 1, robot.n)))
 
 
-def packaged_parameters(name: str) -> dict[str, Any]:
-    """The ``robot`` section of a packaged file, read by PyYAML."""
-    return copy.deepcopy(_packaged(name))
+def packaged_parameters(name: str, **joints: dict[str, Any]) -> dict[str, Any]:
+    """The ``robot`` section of a packaged file, read by PyYAML, with these entries of its joints."""
+    parameters = copy.deepcopy(_packaged(name))
+    for joint, entries in joints.items():
+        parameters["joints"][joint] |= entries
+    return parameters
 
 
 def flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

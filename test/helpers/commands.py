@@ -16,6 +16,7 @@ from argparse import ArgumentParser
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr
 from functools import cache
+from itertools import groupby
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -34,6 +35,8 @@ NODES = {
     "simulated_robot": "simulated_robot_node",
 }
 """Modules of nodes by their names."""
+
+INTERFACES = (".msg", ".srv", ".action")
 
 _SHELL = {"cd", "cp", "export", "source", "eval", "mkdir", "cat", "echo", "git", "pip", "apt", "sudo", "docker"}
 _OF_ROS = {
@@ -56,23 +59,18 @@ def check(command: str) -> None:
     Raises:
         CommandError: one of them cannot work.
     """
-    words: list[str] = []
     lexer = shlex.shlex(command, posix=True, punctuation_chars=";&|")
     lexer.whitespace_split, lexer.commenters = True, ""
-    for token in [*lexer, ";"]:
-        if token not in {";", "&&", "||", "|", "&"}:
-            words.append(token)
-        elif words:
-            _check_words(words)
-            words = []
+    for separates, words in groupby(lexer, key={";", "&&", "||", "|", "&"}.__contains__):
+        if not separates:
+            _check_words([*words])
 
 
 def _check_words(words: Sequence[str]) -> None:
     while re.match(r"[A-Z_]+=", words[0]):
         words = words[1:]
     program, *rest = words
-    if program.startswith(".venv/bin/"):
-        program = program.removeprefix(".venv/bin/")
+    program = program.removeprefix(".venv/bin/")
     if program in EXECUTABLES:
         _node(program, rest)
     elif program in _PROGRAMS:
@@ -124,10 +122,11 @@ def _module(name: str, rest: Sequence[str]) -> None:
         read(self, *arguments, **named)
         raise _Read
 
-    if importlib.util.find_spec(f"{name}.__main__" if _is_package(name) else name) is None:
+    spec = importlib.util.find_spec(name)
+    main = f"{name}.__main__" if spec and spec.submodule_search_locations is not None else name
+    if importlib.util.find_spec(main) is None:
         raise CommandError(f"python -m {name}: no such module")
-    module = _imported(f"{name}.__main__" if _is_package(name) else name)
-    if module is None:
+    if (module := _imported(main)) is None:
         return
     with mock.patch.object(ArgumentParser, "parse_args", and_end), mock.patch.object(sys, "argv", [name, *rest]):
         try:
@@ -137,19 +136,13 @@ def _module(name: str, rest: Sequence[str]) -> None:
     raise CommandError(f"python -m {name}: reads no arguments")
 
 
-def _is_package(name: str) -> bool:
-    spec = importlib.util.find_spec(name)
-    return spec is not None and spec.submodule_search_locations is not None
-
-
 def _imported(name: str) -> ModuleType | None:
     """A module, or None where it needs ROS 2 and this is missing."""
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
-        if (error.name or "").startswith(("eom_dynamics.", "closing_the_loop")) and not (error.name or "").endswith(
-            (".msg", ".srv", ".action")
-        ):
+        missing = error.name or ""
+        if missing.startswith(("eom_dynamics.", "closing_the_loop")) and not missing.endswith(INTERFACES):
             raise
         return None
 
@@ -223,7 +216,7 @@ def _ros2(rest: Sequence[str]) -> None:
             raise CommandError(f"ros2 {verb}: no node {rest[2]}")
         value = {rest[3]: yaml.safe_load(rest[4]) if len(rest) > 4 else None} if len(rest) > 3 else {}
         _refuse(objections(node, value))
-    elif verb in {"lifecycle set"}:
+    elif verb == "lifecycle set":
         if rest[3] not in {"configure", "activate", "deactivate", "cleanup", "shutdown"}:
             raise CommandError(f"ros2 {verb}: no transition {rest[3]}")
     elif verb not in {"node list", "topic list", "service list", "lifecycle get", "interface show"}:
@@ -271,12 +264,8 @@ def launch_arguments(file: str) -> dict[str, Sequence[str]]:
         declared[name] = choices or ()
 
     imported = "".join(_text(each) for each in (f"launch/{file}", "eom_dynamics/ros/launch_arguments.py"))
-    names = {
-        "launch",
-        "launch.actions",
-        "launch_ros",
-        *re.findall(r"^from (launch[\w.]*) import", imported, re.MULTILINE),
-    }
+    found = re.findall(r"^from (launch[\w.]*) import", imported, re.MULTILINE)
+    names = {"launch", "launch.actions", "launch_ros", *found}
     stubs: dict[str, Any] = {name: mock.MagicMock(__path__=[]) for name in names}
     stubs["launch.actions"].DeclareLaunchArgument = declare
     # patch.dict forgets what was imported with the stubs.
@@ -346,16 +335,10 @@ def objections(executable: str, parameters: dict[str, Any]) -> list[str]:
     return found
 
 
-def _register(rest: Sequence[str]) -> None:
-    if importlib.util.find_spec("argcomplete") is None:
-        raise CommandError("register-python-argcomplete: no such program")
-
-
 _PROGRAMS: dict[str, Callable[[Sequence[str]], None]] = {
     "eom_dynamics": lambda rest: _parsed("eom_dynamics", lambda: _parser().parse_args(rest)),
     "make": _make,
     "python": _python,
     "python3": _python,
     "ros2": _ros2,
-    "register-python-argcomplete": _register,
 }

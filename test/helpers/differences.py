@@ -22,9 +22,9 @@ def derivative(function: Callable[[float], Any], step: float = 0.01) -> Array:
     return np.asarray(total / step)
 
 
-def gradient(function: Callable[[Array], Any], at: Array) -> Array:
+def gradient(function: Callable[[Array], Any], at: Array, step: float = 0.01) -> Array:
     """Partial derivatives of a function of several variables, along the last axis."""
-    return np.stack([derivative(lambda t, e=e: function(at + t * e)) for e in np.eye(len(at))], axis=-1)
+    return np.stack([derivative(lambda t, e=e: function(at + t * e), step) for e in np.eye(len(at))], axis=-1)
 
 
 def polynomial_motion(derivatives: Array) -> Callable[[float], Array]:

@@ -55,14 +55,11 @@ def true_robot(robot: Robot, side: str = "joint", seed: int = 3, deviation: floa
 
 def motion(n: int, t: Array, amplitude: float = 0.8, slowest: float = 0.1) -> tuple[Array, Array, Array]:
     """Fourier motion of five harmonics: q, qd, qdd, each (N, n)."""
-    draw = np.random.default_rng(7)
-    states = np.zeros((3, len(t), n))
-    for k in range(1, 6):
-        a, b = amplitude / k * draw.standard_normal((2, n))
-        w = 2 * np.pi * slowest * k
-        s, c = np.sin(w * t)[:, np.newaxis], np.cos(w * t)[:, np.newaxis]
-        states += [a * s + b * c, w * (a * c - b * s), -w * w * (a * s + b * c)]
-    return states[0], states[1], states[2]
+    a, b = np.moveaxis(np.random.default_rng(7).standard_normal((5, 2, n)), 1, 0)
+    k = np.arange(1, 6)[:, np.newaxis]
+    w, angle = 2 * np.pi * slowest * k, 2 * np.pi * slowest * np.multiply.outer(t, np.arange(1, 6))
+    s, c, a, b = np.sin(angle), np.cos(angle), amplitude / k * a, amplitude / k * b
+    return s @ a + c @ b, c @ (w * a) - s @ (w * b), -s @ (w**2 * a) - c @ (w**2 * b)
 
 
 def efforts(robot: Robot, q: Array, qd: Array, qdd: Array, side: str = "joint") -> Array:

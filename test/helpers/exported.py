@@ -3,7 +3,7 @@
 
 import re
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -50,21 +50,20 @@ def robot(name: str) -> Robot:
     The slider has no angles and a constant mass matrix; the scissors are a tree with a tool on each branch, and a mimic
     joint.
     """
-    described = {"slider": _slider, "scissors": _scissors}
+    made: dict[str, Callable[[], Robot]] = {
+        "slider": lambda: robot_from_parameters(_slider()),
+        "scissors": lambda: robot_from_parameters(_scissors()),
+        "shared": _shared,
+        "held": _held,
+        "drives": lambda: with_drives(load_robot("sea_planar_2r"), *COMPENSATIONS, ages=AGES),
+        "carried": lambda: replace(load_robot("sea_planar_2r"), rotor_model="complete"),
+    }
+    if name in made:
+        return replace(made[name](), name=name)
     if name.startswith("springs_"):
         return _sprung(robot_from_parameters(_planar()), name)
-    if name == "shared":
-        return _shared()
-    if name == "held":
-        return _held()
-    if name == "drives":
-        return replace(with_drives(load_robot("sea_planar_2r"), *COMPENSATIONS, ages=AGES), name=name)
-    if name == "carried":
-        return replace(load_robot("sea_planar_2r"), name=name, rotor_model="complete")
     if name.startswith(("lossy_", "carried_")):
         return _lossy(name)
-    if name in described:
-        return robot_from_parameters(described[name]())
     return fixed_case(name, 1).robot if name in FUNCTIONS else load_robot(name)
 
 
@@ -100,6 +99,14 @@ def compile_functions(folder: Path, *flags: str) -> list[Path]:
     sources = [file.name for file in sorted((folder / "c").glob("*.c")) if not re.search("_batch|^test_", file.name)]
     succeed(["cc", *C_STRICT, "-O1", *flags, "-c", *sources], folder / "c")
     return sorted((folder / "c").glob("*.o"))
+
+
+def passes_c_test(folder: Path, *flags: str, compiler: str = "cc") -> list[str]:
+    """Lines of the test of exported C, compiled with flags such as -lm; all are fine."""
+    succeed([compiler, *C_STRICT, *sorted(folder.glob("*.c")), "-o", "built", *flags], folder)
+    lines = succeed([folder / "built"], folder).splitlines()
+    assert lines and all(line.startswith("ok") for line in lines), lines
+    return lines
 
 
 def compiled(arm: Robot, functions: list[str], program: str, folder: Path, *flags: str) -> None:
@@ -169,7 +176,7 @@ def _held() -> Robot:
         replace(joint, constant_effort=-1.3, parallel_spring=spring)
         for joint, spring in zip(arm.joints, (gas, table), strict=True)
     ]
-    return replace(arm, name="held", joints=tuple(joints))
+    return replace(arm, joints=tuple(joints))
 
 
 def _shared() -> Robot:
@@ -180,7 +187,7 @@ def _shared() -> Robot:
     iiwa = with_springs(load_robot("iiwa"), *springs, EVERY_KIND["dead_zone"], rotor_inertia=0.3, actuator=actuator)
     stiffness = CoupledSpring(np.array([[2e3, 300.0], [300.0, 1.5e3]]))
     differential = Transmission([[0.5, 0.4], [0.6, -0.5]])
-    return replace(iiwa, name="shared", coupled_stiffness=((0, 2), stiffness), transmission=((4, 6), differential))
+    return replace(iiwa, coupled_stiffness=((0, 2), stiffness), transmission=((4, 6), differential))
 
 
 def _sprung(arm: Robot, name: str) -> Robot:

@@ -8,13 +8,12 @@ LOADING = {"src", "srcset", "href", "data", "action", "poster", "background", "x
 
 
 class Page(HTMLParser):
-    """References, scripts, styles, places of charts, and text of an HTML page."""
+    """References, scripts, places of charts, and text of an HTML page."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
         self.references: list[str] = []
         self.scripts: list[str] = []
-        self.styles = ""
         self.text = ""
         self.places: set[str] = set()
         self.policy = ""
@@ -38,7 +37,5 @@ class Page(HTMLParser):
     def handle_data(self, data: str) -> None:
         if self._within == "script":
             self.scripts[-1] += data
-        elif self._within == "style":
-            self.styles += data
-        else:
+        elif self._within != "style":
             self.text += data

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 from scipy.spatial.transform import Rotation
+from textbook import turning
 
 from eom_dynamics import Robot
 from eom_dynamics.arrays import Array
@@ -54,17 +55,10 @@ def _in_model(model: Any, x: Array, xd: Array, xdd: Array) -> tuple[Array, Array
             positions[at : at + 3] += start @ x[k : k + 3]
             T[dof : dof + 3, k : k + 3] = start
             at, dof, k = at + 3, dof + 3, k + 3
-        (yaw, pitch, roll), (_, pitchd, rolld) = x[k : k + 3], xd[k : k + 3]
-        turned = start @ Rotation.from_euler("ZYX", [yaw, pitch, roll]).as_matrix()
+        turned = start @ Rotation.from_euler("ZYX", x[k : k + 3]).as_matrix()
         positions[at : at + 4] = np.roll(Rotation.from_matrix(turned).as_quat(), 1)
-        (sp, cp), (sr, cr) = ((np.sin(angle), np.cos(angle)) for angle in (pitch, roll))
-        T[dof : dof + 3, k : k + 3] = [[-sp, 0, 1], [sr * cp, cr, 0], [cr * cp, -sr, 0]]
-        Td = [
-            [-cp * pitchd, 0, 0],
-            [cr * cp * rolld - sr * sp * pitchd, -sr * rolld, 0],
-            [-sr * cp * rolld - cr * sp * pitchd, -cr * rolld, 0],
-        ]
-        rest[dof : dof + 3] = np.array(Td) @ xd[k : k + 3]
+        T[dof : dof + 3, k : k + 3], Td = turning(x[k : k + 3], xd[k : k + 3])
+        rest[dof : dof + 3] = Td @ xd[k : k + 3]
         k += 3
     assert k == len(x)
     return positions, T @ xd, T @ xdd + rest, T

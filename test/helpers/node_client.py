@@ -198,6 +198,13 @@ class Client:
         self.wait(self._clients[key].service_is_ready, f"the service {name}")
         return self._clients[key]
 
+    def trajectory_feedforward(self, **fields):
+        """The answer of the planning node to a trajectory."""
+        from eom_dynamics.srv import ComputeTrajectoryFeedforward
+
+        request = ComputeTrajectoryFeedforward.Request(**fields)
+        return self.call(ComputeTrajectoryFeedforward, "trajectory_feedforward", request)
+
     def begin_transition(self, label):
         """Ask for a lifecycle transition; returns the future of the answer."""
         from lifecycle_msgs.msg import Transition

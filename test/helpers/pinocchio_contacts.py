@@ -2,12 +2,47 @@
 """Contacts in Pinocchio: Jacobians and accelerations of frames, and its own contact models."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pinocchio as pin
+from differences import deviation
+from pinocchio_model import PinocchioFloating
 
 from eom_dynamics.arrays import Array
-from eom_dynamics.contacts import Contact, SurfaceContact
+from eom_dynamics.contacts import Contact, ContactDynamics, SurfaceContact
+
+
+def check_contacts(
+    dynamics: ContactDynamics,
+    model: pin.Model,
+    configuration: Any,
+    sticking: Array,
+    tau: Array,
+    floating: PinocchioFloating | None = None,
+) -> None:
+    """Assert that Jacobians, accelerations, forces and impulses are Pinocchio's, also at rates that do not stick."""
+    peer = PinocchioContacts(model, dynamics.contacts)
+    q = floating.configuration(*configuration) if floating else configuration
+    there, back = (floating.rates, floating.back) if floating else (np.asarray, np.asarray)
+    efforts, moving = there(np.append(np.zeros(len(sticking) - len(tau)), tau)), np.linspace(-1, 1, len(sticking))
+    J, bias = peer.jacobian(q), peer.bias_acceleration(q, there(moving))
+    assert deviation(dynamics.jacobian(configuration), back(J.T).T) < 1e-13
+    assert deviation(dynamics.bias_acceleration(configuration, moving), bias) < 1e-13
+    found = dynamics.forward_dynamics(configuration, moving, tau)
+    expected = pin.forwardDynamics(model, peer.data, q, there(moving), efforts, J, bias)
+    assert found.rank == dynamics.size
+    assert deviation(found.acceleration, back(expected)) < 1e-8
+    assert deviation(np.concatenate(list(found.forces.values())), peer.data.lambda_c) < 1e-8
+    after = dynamics.touchdown(configuration, moving, 0.3)
+    expected = pin.impulseDynamics(model, peer.data, q, there(moving), J, 0.3)
+    assert deviation(after.rates, back(expected)) < 1e-8
+    assert deviation(np.concatenate(list(after.impulses.values())), peer.data.impulse_c) < 1e-8
+    # Pinocchio's contact models are those of contacts that stick.
+    found = dynamics.forward_dynamics(configuration, sticking, tau)
+    expected, forces = peer.acceleration(q, there(sticking), efforts)
+    assert deviation(found.acceleration, back(expected), floor=1.0) < 1e-8  # zero if the contacts hold all joints
+    assert deviation(np.concatenate(list(found.forces.values())), forces) < 1e-8
 
 
 class PinocchioContacts:

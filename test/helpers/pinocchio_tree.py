@@ -12,6 +12,7 @@ import numpy as np
 import pinocchio as pin
 from pinocchio_model import tool_forces
 from scipy.spatial.transform import Rotation
+from textbook import turning
 
 from eom_dynamics import Robot
 from eom_dynamics.arrays import Array
@@ -109,12 +110,7 @@ def _planar(z: Array, zd: Array) -> tuple[Sequence[float], Array, Array]:
 def _floating(z: Array, zd: Array) -> tuple[Array, Array, Array]:
     """Rz(yaw) Ry(pitch) Rx(roll); velocity: linear, then angular, both in the child's frame."""
     rotation = Rotation.from_euler("ZYX", z[3:])
-    (sp, sr), (cp, cr) = np.sin(z[4:]), np.cos(z[4:])
-    turn = np.array([[-sp, 0, 1], [cp * sr, cr, 0], [cp * cr, -sr, 0]])
-    pd, rd = zd[4], zd[5]
-    turn_rate = np.array(
-        [[-cp * pd, 0, 0], [-sp * pd * sr + cp * cr * rd, -sr * rd, 0], [-sp * pd * cr - cp * sr * rd, -cr * rd, 0]]
-    )
+    turn, turn_rate = turning(z[3:], zd[3:])
     P = np.zeros((6, 6))
     P[:3, :3], P[3:, 3:] = rotation.as_matrix().T, turn
     v = P @ zd

@@ -6,18 +6,17 @@ then taud, taudd, and what drives are sent, in the robot's order, and the number
 Where a cycle sends nothing, its row is that before; status -1 is that of a stream that has not begun.
 """
 
-import shutil
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+import ctypes
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
 from bag_files import SETPOINT, STORE, header, read_bag, wrenches, write_bag
-from exported import succeed
+from exported_loop import ExportedTable
 from reference.checks import Settings
 from reference.loop import Options, ReferenceLoop
 
@@ -27,15 +26,14 @@ from eom_dynamics.codegen.floating_programs import IMU_NAMES
 from eom_dynamics.elastic.drive_programs import DRIVE_NAMES, SENT_NAMES
 from eom_dynamics.elastic.motor_programs import STIFFNESS_NAMES
 from eom_dynamics.exceptions import EomDynamicsError
-from eom_dynamics.export import generic_files, loop_library
 from eom_dynamics.loop.control_loop import ControlLoop
 from eom_dynamics.loop.robot_table import RobotTable
 from eom_dynamics.loop.serialized import LearnedShapes
 from eom_dynamics.loop.setpoint_loop import SetpointLoop
-from eom_dynamics.loop.settings import CHECK_POLICIES, LOSS_POLICIES, Status
+from eom_dynamics.loop.settings import Status
 from eom_dynamics.messages.fields import BASE_FIELD, STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
-from eom_dynamics.messages.payload_blend import read_payload
-from eom_dynamics.messages.setpoint_to_command import LIMIT_POLICIES, SetpointEvaluator
+from eom_dynamics.messages.setpoint_to_command import SetpointEvaluator
+from eom_dynamics.messages.spatial import read_payload
 from eom_dynamics.messages.trajectories import write_spline
 from eom_dynamics.states import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES
 from eom_dynamics.tools.recording_options import CommandOptions
@@ -156,6 +154,21 @@ def row_of(scene: Scene, feedforward: Any, motor_setpoint: Any, effort_command: 
 # --- The node -------------------------------------------------------------------------------
 
 
+@contextmanager
+def unspun_node(space: str, **parameters: str) -> Iterator[Any]:
+    """A node in a namespace whose executor does not spin, active if it has a robot."""
+    from eom_dynamics.ros.dynamics_node import DynamicsNode
+    from eom_dynamics.ros.executors import end_workers
+
+    options = [word for name, value in parameters.items() for word in ("-p", f"{name}:={value}")]
+    stop: Any = SimpleNamespace(came=False, interrupting=nullcontext)
+    node = DynamicsNode(stop, cli_args=["--ros-args", "-r", f"__ns:={space}", *options])
+    node.start_up()
+    yield node
+    end_workers(node, 2.0)
+    node.destroy_node()
+
+
 class NodeEngine:
     """A node whose executor does not spin: each cycle sets its clock, and calls what subscriptions and timers call."""
 
@@ -173,6 +186,7 @@ class NodeEngine:
 
         stream, clock = self.stream, self.node.get_clock()
         player, supervision = stream.player, stream.supervision
+        player.judge = lambda verdict: None
         stream.end()
         self.node.trigger_deactivate()
         host = SetpointLoop(SetpointEvaluator(ElasticArm(scene.robot)))
@@ -196,7 +210,7 @@ class NodeEngine:
                 stream.end_trajectory("an empty one")
             elif cycle.spline:
                 with suppress(EomDynamicsError):
-                    player.play(cycle.spline, cycle.begin or now, "", lambda verdict: None)
+                    player.play(cycle.spline, cycle.begin or now, "")
             player._tick()
             if cycle.fields is not None:
                 stream.answer_bytes(bytes(STORE.serialize_cdr(setpoint_message(scene, k), SETPOINT)))
@@ -288,26 +302,35 @@ def called(scene: Scene) -> Array:
             carry(loop, cycle.payload)
         if cycle.spline is STOPS:
             loop.update(now)
-            loop.stop()
+            loop.act("stop")
         elif cycle.spline:
             loop.send_trajectory(cycle.spline, cycle.begin or now)
         if loop.plan(now, 1e-9 * PERIOD) == 0:
-            loop.play()
+            loop.act("play")
         if cycle.fields is not None:
             loop.rest(on_base=BASE_FIELD in cycle.fields)
-            for name, field_name in zip((*STATE_NAMES, *WRENCH_NAMES, *STIFFNESS_NAMES), FIELDS, strict=True):
-                if field_name in cycle.fields:
-                    loop.given[name][:] = np.ravel(cycle.fields[field_name])
-            for name, row in zip((*IMU_NAMES[0], *IMU_NAMES[1]), cycle.fields.get(BASE_FIELD, ()), strict=False):
+            for name, row in vectors_of(cycle.fields).items():
                 loop.given[name][:] = row
             loop.refer(time_of(k) if cycle.stamp is None else cycle.stamp)
         loop.update(now, 1e-9 * PERIOD)
-        counts = ("suspect_stamps", "jumps", "inconsistent", "without_stamp")
-        sent = [loop.command[name] for name in EFFORT_NAMES[1:]]
-        sent += [loop.sent[name] for name in (*DRIVE_NAMES, SENT_NAMES[0])]
-        row = [[loop.number("status")], *sent, [sum(map(loop.number, counts))]]
-        rows.append(np.concatenate(row) if loop.number("valid") else None)
+        rows.append(row_of_loop(loop))
     return filled(rows)
+
+
+def vectors_of(fields: Mapping[str, Array]) -> dict[str, Array]:
+    """Vectors of the loop by their names from the fields of a message."""
+    names = zip((*STATE_NAMES, *WRENCH_NAMES, *STIFFNESS_NAMES), FIELDS, strict=True)
+    vectors = {name: np.ravel(fields[field]) for name, field in names if field in fields}
+    return vectors | dict(zip((*IMU_NAMES[0], *IMU_NAMES[1]), fields.get(BASE_FIELD, ()), strict=False))
+
+
+def row_of_loop(loop: ControlLoop) -> Array | None:
+    """A row from the memory of a loop."""
+    counts = ("suspect_stamps", "jumps", "inconsistent", "without_stamp")
+    sent = [loop.command[name] for name in EFFORT_NAMES[1:]]
+    sent += [loop.sent[name] for name in (*DRIVE_NAMES, SENT_NAMES[0])]
+    row = [[loop.number("status")], *sent, [sum(map(loop.number, counts))]]
+    return np.concatenate(row) if loop.number("valid") else None
 
 
 # --- The reference --------------------------------------------------------------------------
@@ -360,54 +383,38 @@ def replayed(scene: Scene, file: Path, folder: Path) -> Array:
 # --- A controller ---------------------------------------------------------------------------
 
 
-@cache
-def loop_player(folder: Path) -> Path:
-    """The program that plays scenes on the loops of robots."""
-    for name, text in generic_files().items():
-        if name.endswith(".hpp") and "feedforward_controller" not in name:
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (folder / name).write_text(text)
-    shutil.copy(Path(__file__).with_name("play_scene.cpp"), folder)
-    flags = ("-std=c++17", "-O0", "-DEOM_EIGEN=0", "-Iinclude", "-Isrc")
-    succeed(["c++", *flags, "play_scene.cpp", "-o", "play_scene", "-ldl", "-pthread"], folder)
-    return folder / "play_scene"
+def looped(scene: Scene) -> Array:
+    """Rows of a scene from a loop with the library of its robot, to which messages come as to that of a controller."""
+    robot, on_base = scene.robot, any(BASE_FIELD in (cycle.fields or ()) for cycle in scene.cycles)
+    loop = ControlLoop(ExportedTable(robot, moving_base=on_base))  # type: ignore[arg-type]
+    loop.configure(**settings_of(scene), on_clock_jump=("stop", "hold").index(scene.jumps))
 
+    def call(name: str, *given: Any) -> None:
+        arrays = [np.ascontiguousarray(x) if isinstance(x, list | np.ndarray) else x for x in given]
+        converted = [ctypes.c_void_p(x.ctypes.data) if isinstance(x, np.ndarray) else x for x in arrays]
+        converted = [ctypes.c_size_t(x) if isinstance(x, int) else x for x in converted]
+        loop._library[f"eom_loop_{name}"](ctypes.c_void_p(loop.address), *converted)
 
-def looped(scene: Scene, player: Path, folder: Path) -> Array:
-    """Rows of a scene from the loop of a controller with the library of its robot."""
-    robot, numbers = scene.robot, [np.int64(len(scene.cycles)).tobytes()]
-
-    def write(*values: Any, kind: Any = np.int64) -> None:
-        numbers.append(np.concatenate([np.ravel(x) for x in values]).astype(kind).tobytes())
-
+    sizes = {name: len(x) for name, x in loop.given.items()}
+    posted, rows = loop._vectors("posted", sizes), list[Array | None]()
     for k, (cycle, now) in enumerate(zip(scene.cycles, scene.times, strict=True)):
-        write([now, cycle.payload is not None, cycle.spline is not None, cycle.fields is not None])
         if cycle.payload:
-            write(*cycle.payload, kind=float)
-        if cycle.spline is STOPS:
-            write([0, 0, 0])
-        elif cycle.spline:
-            spline = SimpleNamespace()
-            write_spline(spline, cycle.spline, robot.joint_names)
-            write([cycle.begin or now, len(spline.knots), spline.degree])
-            write(spline.knots, spline.coefficients, kind=float)
+            *body, time = np.concatenate([np.ravel(x) for x in cycle.payload]).tolist()
+            call("post_payload", 0, body, ctypes.c_double(time))
+        if cycle.spline:
+            spline = SimpleNamespace(knots=[], degree=0, coefficients=[])
+            if cycle.spline is not STOPS:
+                write_spline(spline, cycle.spline, robot.joint_names)
+            knots, numbers = (np.array(x, dtype=float) for x in (spline.knots, spline.coefficients))
+            origin, joints = ctypes.c_int64(cycle.begin or now), np.arange(robot.n, dtype=np.uint64)
+            of_message = knots, len(knots), spline.degree, numbers, len(numbers), joints, robot.n
+            call("post_spline", origin, *of_message)
         if cycle.fields is not None:
-            write([time_of(k) if cycle.stamp is None else cycle.stamp])
-            for name in FIELDS:
-                row = np.ravel(cycle.fields.get(name, ()))
-                write([len(row)])
-                write(row, kind=float)
-            base = cycle.fields.get(BASE_FIELD, ())
-            write([len(base)])
-            write(base, kind=float)
-    (folder / "scene").write_bytes(b"".join(numbers))
-    timeout = TIMEOUT if scene.loss != "none" else 0.0
-    checks = scene.checks
-    policies = LIMIT_POLICIES.index(scene.limits), LOSS_POLICIES.index(scene.loss), ("stop", "hold").index(scene.jumps)
-    settings = *policies, *map(CHECK_POLICIES.index, checks[:3]), checks.window, checks.order
-    settings += scene.lead, timeout, STOP, RAMP, checks.tolerance
-    library = loop_library(robot, moving_base=any(BASE_FIELD in (cycle.fields or ()) for cycle in scene.cycles))
-    succeed([player, library.path, folder / "scene", folder / "rows", *map(str, settings)], folder)
-    rows = np.fromfile(folder / "rows").reshape(len(scene.cycles), -1)
-    rows[rows[:, 0] == -1, 1:] = 0.0
-    return rows
+            call("post_rest", BASE_FIELD in cycle.fields)
+            for name, row in vectors_of(cycle.fields).items():
+                posted[name][:] = row
+            call("post", ctypes.c_int64(time_of(k) if cycle.stamp is None else cycle.stamp))
+            loop.act("take")
+        call("run", ctypes.c_int64(now), ctypes.c_double(1e-9 * PERIOD))
+        rows.append(row_of_loop(loop))
+    return filled(rows)

@@ -22,6 +22,19 @@ def twist_matrix(twist: Array) -> Array:
     return matrix
 
 
+def twist_vector(matrix: Array) -> Array:
+    """The twist of such a matrix."""
+    return np.array([matrix[2, 1], matrix[0, 2], matrix[1, 0], *matrix[:3, 3]])
+
+
+def turning(angles: Array, rates: Array) -> tuple[Array, Array]:
+    """Matrix (3, 3) from rates of yaw, pitch, roll, R = Rz Ry Rx, to the angular velocity in R's axes, and its rate."""
+    (sp, sr), (cp, cr), (pd, rd) = np.sin(angles[1:]), np.cos(angles[1:]), rates[1:]
+    return np.array([[-sp, 0, 1], [cp * sr, cr, 0], [cp * cr, -sr, 0]]), np.array(
+        [[-cp * pd, 0, 0], [-sp * pd * sr + cp * cr * rd, -sr * rd, 0], [-sp * pd * cr - cp * sr * rd, -cr * rd, 0]]
+    )
+
+
 def body_poses(parameters: Mapping[str, Any], q: Array) -> Array:
     joints = [parameters["joints"][name] for name in parameters["joint_names"]]
     origins = np.tile(np.eye(4), (len(joints), 1, 1))
@@ -33,12 +46,8 @@ def body_poses(parameters: Mapping[str, Any], q: Array) -> Array:
 
 def body_twists(parameters: Mapping[str, Any], q: Array, qd: Array) -> Array:
     """Body-fixed twists (n, 6) by differences of poses."""
-    poses = body_poses(parameters, q)
     rates = derivative(lambda t: body_poses(parameters, q + t * qd))
-    matrices = np.linalg.inv(poses) @ rates
-    return np.stack(
-        [*(matrices[:, i, j] for i, j in ((2, 1), (0, 2), (1, 0))), *(matrices[:, i, 3] for i in range(3))], 1
-    )
+    return np.array([twist_vector(matrix) for matrix in np.linalg.inv(body_poses(parameters, q)) @ rates])
 
 
 def kinetic_energy(parameters: Mapping[str, Any], q: Array, qd: Array) -> float:

@@ -12,9 +12,9 @@ from paths import PANDA_BAG
 
 from eom_dynamics import Robot, load_robot
 from eom_dynamics.identification import Options, Recording, Regressor
-from eom_dynamics.identification.links.checks import contradictions, lag, lag_notes
+from eom_dynamics.identification.links.checks import Contradiction, contradictions, lag, lag_notes
 from eom_dynamics.identification.links.equations import training_data
-from eom_dynamics.identification.links.filtering import Filter, default_filter
+from eom_dynamics.identification.links.filtering import default_filter
 from eom_dynamics.identification.links.parameters import vector_of_file
 from eom_dynamics.tools.identify.read import read_recording
 
@@ -35,16 +35,15 @@ def source(case: Case) -> tuple[Robot, Robot, Recording, Regressor]:
     return robot, true, recording(robot, true, side, rate=RATE), Regressor(robot, terms)
 
 
-def filter_of(case: Case) -> Filter:
-    return default_filter(source(case)[0], 5.0, motor_side=case[1] == "motor")
+def contradicting(regressor: Regressor, recorded: Recording, side: str, cutoff: float = 5.0) -> list[Contradiction]:
+    using, file = default_filter(regressor.robot, cutoff, motor_side=side == "motor"), vector_of_file(regressor, side)
+    return contradictions(regressor, training_data(regressor, file, [recorded], using).samples, file)
 
 
-def checked(case: Case, recorded: Recording) -> tuple[list, tuple[float, float]]:
-    """Contradictions, and the lag of efforts with the share of squares that is left without it."""
-    regressor, using = source(case)[3], filter_of(case)
-    file = vector_of_file(regressor, case[1])
-    samples = training_data(regressor, file, [recorded], using).samples
-    return contradictions(regressor, samples, file), lag(regressor, [recorded], using)
+def lag_of(case: Case, recorded: Recording) -> tuple[float, float]:
+    """Lag of efforts, and the share of squares that is left without it."""
+    robot, *_, regressor = source(case)
+    return lag(regressor, [recorded], default_filter(robot, 5.0, motor_side=case[1] == "motor"))
 
 
 def scaled(recorded: Recording, *factors: float) -> Recording:
@@ -54,9 +53,9 @@ def scaled(recorded: Recording, *factors: float) -> Recording:
 
 @pytest.mark.parametrize("case", CASES)
 def test_nothing_is_said_of_a_recording_as_it_should_be(case: Case) -> None:
-    found, (late, left) = checked(case, source(case)[2])
-    assert found == [] and late == 0.0
-    assert lag_notes(late, left) == ([], [])
+    _, _, recorded, regressor = source(case)
+    assert contradicting(regressor, recorded, case[1]) == []
+    assert lag_notes(*lag_of(case, recorded)) == ([], [])
 
 
 @pytest.mark.parametrize("case", [CASES[-1], pytest.param(CASES[1], marks=pytest.mark.soak)])
@@ -76,10 +75,10 @@ def test_nothing_is_said_of_a_recording_as_it_should_be(case: Case) -> None:
     ids=["all signs", "one sign", "unit", "amperes", "efforts swapped", "joints swapped"],
 )
 def test_contradictions(case: Case, change: Callable[[Recording], Recording], start: str) -> None:
-    robot, _, recorded, _ = source(case)
+    robot, _, recorded, regressor = source(case)
     names = robot.joint_names
     expected = start.format(all=", ".join(names), first=names[0], second=names[1])
-    assert checked(case, change(recorded))[0][0].words.startswith(expected)
+    assert contradicting(regressor, change(recorded), case[1])[0].words.startswith(expected)
 
 
 @pytest.mark.parametrize(("wrong", "named"), [(None, []), (0, ["shoulder_pan_joint"]), (2, ["elbow_joint"])])
@@ -90,9 +89,7 @@ def test_small_efforts_whose_sign_is_that_of_the_masses(wrong: int | None, named
     true = replace(true, joints=tuple(replace(joint, damping=0.0, friction=0.0) for joint in true.joints))
     regressor, recorded = Regressor(robot, ("offset",)), recording(robot, true, rate=50.0)
     recorded = scaled(recorded, *np.where(np.arange(robot.n) == wrong, -1.0, 1.0))
-    file = vector_of_file(regressor, "joint")
-    samples = training_data(regressor, file, [recorded], default_filter(robot, 5.0)).samples
-    assert [each.joints for each in contradictions(regressor, samples, file)] == ([tuple(named)] if named else [])
+    assert [x.joints for x in contradicting(regressor, recorded, "joint")] == ([tuple(named)] if named else [])
 
 
 @pytest.mark.skipif(not PANDA_BAG.is_file(), reason="the recording of a Panda is not beside this checkout")
@@ -104,12 +101,9 @@ def test_signs_of_a_real_arm(rows: slice) -> None:
     terms = Options(side="motor").for_robot(robot).terms
     assert terms is not None
     regressor, recorded = Regressor(robot, terms), read_recording(PANDA_BAG, robot)[rows]
-    file = vector_of_file(regressor, "motor")
 
     def named(*factors: float) -> list[tuple[str, ...]]:
-        using = default_filter(robot, 1.57, motor_side=True)
-        samples = training_data(regressor, file, [scaled(recorded, *factors)], using).samples
-        return [each.joints for each in contradictions(regressor, samples, file)]
+        return [x.joints for x in contradicting(regressor, scaled(recorded, *factors), "motor", 1.57)]
 
     names = robot.joint_names
     assert named(1.0) == [] and named(-1.0) == [names]
@@ -121,8 +115,7 @@ def test_signs_of_a_real_arm(rows: slice) -> None:
 
 @pytest.mark.parametrize(("case", "delay"), [*((case, 0.05) for case in CASES), (CASES[-1], -0.05)])
 def test_lag(case: Case, delay: float) -> None:
-    recorded = source(case)[2]
-    _, (late, left) = checked(case, recorded.without_delay(-delay))
+    late, left = lag_of(case, source(case)[2].without_delay(-delay))
     assert late == pytest.approx(delay, abs=1e-3)
     ((found,), notes) = lag_notes(late, left)
     assert f"--effort-delay {late:.2g}" in found.words and not notes

@@ -7,13 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.linalg import logm
 
-from eom_dynamics.identification.links.consistent import (
-    Prior,
-    consistent,
-    parameters_of,
-    pseudo_inertia,
-    unpacked,
-)
+from eom_dynamics.identification.links.consistent import Prior, consistent, parameters_of, pseudo_inertia, unpacked
 
 thetas = st.lists(st.floats(-1.0, 1.0), min_size=10, max_size=10).map(np.array)
 
@@ -28,38 +22,23 @@ def factor(theta: np.ndarray) -> np.ndarray:
     return C
 
 
-def positive_definite(theta: np.ndarray) -> np.ndarray:
-    return factor(theta) @ factor(theta).T
+FACTOR = factor(np.linspace(-0.8, 0.6, 10))
+FILE = parameters_of(FACTOR @ FACTOR.T)
 
 
-FILE = parameters_of(positive_definite(np.linspace(-0.8, 0.6, 10)))
+FORMULAS = {
+    "entropic": lambda X: np.trace(X) - np.log(np.linalg.det(X)) - 4,
+    "geodesic": lambda X: 0.5 * np.trace(logm(X) @ logm(X)).real,
+}
 
 
-def formula(parameters: np.ndarray, kind: str) -> float:
-    X = np.linalg.solve(pseudo_inertia(FILE), pseudo_inertia(parameters))
-    if kind == "entropic":
-        return float(np.trace(X) - np.log(np.linalg.det(X)) - 4)
-    logarithm = logm(X)
-    return 0.5 * float(np.trace(logarithm @ logarithm).real)
-
-
-def distance(prior: Prior, parameters: np.ndarray) -> float:
-    inverse = np.linalg.inv(prior.factor)
-    return prior.of_relative(inverse @ pseudo_inertia(parameters) @ inverse.T)
-
-
-@pytest.mark.parametrize("kind", ["entropic", "geodesic"])
+@pytest.mark.parametrize("kind", FORMULAS)
 @given(thetas)
-def test_distance(kind: str, theta: np.ndarray) -> None:
-    parameters = parameters_of(positive_definite(theta))
-    desired = formula(parameters, kind)
-    assert distance(Prior(FILE, kind), parameters) == pytest.approx(desired, rel=1e-8, abs=1e-10)
-
-
-@pytest.mark.parametrize("kind", ["entropic", "geodesic"])
-@given(thetas)
-def test_gradient(kind: str, theta: np.ndarray) -> None:
+def test_distance_and_its_gradient(kind: str, theta: np.ndarray) -> None:
     prior, step, C = Prior(FILE, kind), 1e-5, factor(theta)
+    P, inverse = C @ C.T, np.linalg.inv(prior.factor)
+    desired = FORMULAS[kind](np.linalg.solve(pseudo_inertia(FILE), P))
+    assert prior.of_relative(inverse @ P @ inverse.T) == pytest.approx(float(desired), rel=1e-8, abs=1e-10)
     ours = prior.gradient(C)
     size = 1 + np.abs(ours).max()
     for k, dY in enumerate(unpacked(step * np.eye(10))):
@@ -67,32 +46,25 @@ def test_gradient(kind: str, theta: np.ndarray) -> None:
         assert ours[k] == pytest.approx((ends[0] - ends[1]) / (2 * step), abs=1e-5 * size)
 
 
-def points() -> tuple[np.ndarray, np.ndarray]:
-    draw = np.random.default_rng(1)
-    return draw.uniform(0.1, 2.0, 12), draw.uniform(-0.5, 0.5, (12, 3))
-
-
-def of_points() -> np.ndarray:
-    """Inertial parameters of point masses, by the definitions of each."""
-    masses, places = points()
-    x, y, z = places.T
-    inertia = [y * y + z * z, -x * y, -x * z, x * x + z * z, -y * z, x * x + y * y]
-    return np.array([masses.sum(), *(masses @ places), *(masses @ moment for moment in inertia)])
+DRAW = np.random.default_rng(1)
+MASSES, PLACES = DRAW.uniform(0.1, 2.0, 12), DRAW.uniform(-0.5, 0.5, (12, 3))
+x, y, z = PLACES.T
+INERTIA = [y * y + z * z, -x * y, -x * z, x * x + z * z, -y * z, x * x + y * y]
+OF_POINTS = np.array([MASSES.sum(), *(MASSES @ PLACES), *(MASSES @ moment for moment in INERTIA)])
+"""Inertial parameters of point masses, by the definitions of each."""
 
 
 def test_pseudo_inertia_of_points() -> None:
-    masses, places = points()
-    one = np.column_stack([places, np.ones(len(masses))])
-    P = pseudo_inertia(of_points())
-    np.testing.assert_allclose(P, (one.T * masses) @ one, atol=1e-14)
-    np.testing.assert_allclose(parameters_of(P), of_points(), atol=1e-14)
+    one = np.column_stack([PLACES, np.ones(len(MASSES))])
+    P = pseudo_inertia(OF_POINTS)
+    np.testing.assert_allclose(P, (one.T * MASSES) @ one, atol=1e-14)
+    np.testing.assert_allclose(parameters_of(P), OF_POINTS, atol=1e-14)
 
 
 @pytest.mark.parametrize("moment", [4, 7, 9])
 def test_consistent_makes_bodies_of_others(moment: int) -> None:
     """One principal moment far beyond the sum of the others."""
-    inconsistent = of_points()
-    inconsistent[moment] += 50.0
+    inconsistent = OF_POINTS + 50.0 * (np.arange(10) == moment)
     assert np.linalg.eigvalsh(pseudo_inertia(inconsistent))[0] < 0
     found = consistent(inconsistent, 0.01)
     assert np.linalg.eigvalsh(pseudo_inertia(found))[0] > 0

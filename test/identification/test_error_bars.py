@@ -49,7 +49,6 @@ def test_inertia_of_motors_that_stick() -> None:
         assert found.parameters["coulomb"][0] == pytest.approx(C, rel=0.01)
         value, deviation = found.rotor_inertia
         scores.append((value - B) / deviation)
-    print(scores)
     assert np.sqrt(np.mean(np.square(scores))) < 1.5
 
 

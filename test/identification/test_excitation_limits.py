@@ -8,6 +8,7 @@ import pytest
 from differences import derivative
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refusals
 
 import eom_dynamics as eom
 from eom_dynamics.exceptions import TrajectoryError
@@ -80,8 +81,7 @@ def test_mimic_joints_count() -> None:
 
 
 def test_speed_limit_of_the_motor_stands_for_velocity() -> None:
-    ranges = {name: {"lower": -1.0, "upper": 1.0} for name in ("joint_1", "joint_2")}
-    of = MotionLimits(arm(limits=ranges), 0.5)
+    of = MotionLimits(arm(limits={name: {"lower": -1.0, "upper": 1.0} for name in RANGES}), 0.5)
     np.testing.assert_allclose(of.velocity, 0.5 * 500.0 / 100.0)
 
 
@@ -100,6 +100,8 @@ def test_distances() -> None:
     spheres, q = Spheres(eom.load_robot("planar_2r"), SPHERES, 0.03), np.random.default_rng(0).uniform(-3, 3, (50, 2))
     assert spheres.pairs == ("base/joint_2",) and not spheres.always
     np.testing.assert_allclose(0.28 / spheres.ratios(q)[:, 0] - 0.25, nearest(q), atol=1e-12)
+    meeting = Spheres(eom.load_robot("planar_2r"), {"base": [[0, 0, 0, 1.0]], "joint_2": [[0.2, 0, 0, 0.1]]})
+    assert meeting.always == ("base/joint_2",) and meeting.pairs == ()
 
 
 def test_of_a_tree_by_poses_of_its_bodies() -> None:
@@ -118,11 +120,6 @@ def test_of_a_tree_by_poses_of_its_bodies() -> None:
     np.testing.assert_allclose(found, slope, atol=1e-8 * np.max(np.abs(slope)))
 
 
-def test_bodies_that_always_meet_are_left_out() -> None:
-    spheres = Spheres(eom.load_robot("planar_2r"), {"base": [[0, 0, 0, 1.0]], "joint_2": [[0.2, 0, 0, 0.1]]})
-    assert spheres.always == ("base/joint_2",) and spheres.pairs == ()
-
-
 def test_optimal_motion_keeps_clear() -> None:
     options = ExcitationOptions(period=4.0, harmonics=5, limits=WIDE, spheres=SPHERES, clearance=0.05)
     task = Excitation(eom.load_robot("sea_planar_2r"), options)
@@ -135,33 +132,25 @@ def test_optimal_motion_keeps_clear() -> None:
 SEA = "sea_planar_2r"
 
 
-@pytest.mark.parametrize(
-    ("name", "limits", "message"),
-    [
-        (SEA, {"knee": {"lower": 0.0}}, "unknown joint 'knee'; .* has joint_1, joint_2"),
-        (SEA, {"joint_1": {"lower": 1.0, "upper": 1.0}}, "joint_1: lower 1 must be less than upper 1"),
-        (SEA, {"joint_1": {"velocity": 0.0}}, "joint_1: limit velocity must be positive, is 0"),
-        (SEA, {"joint_1": {"effort": -2.0}}, "joint_1: limit effort must be positive, is -2"),
-        (SEA, {"joint_2": {"upper": np.nan}}, "joint_2: limit upper"),
-        (SEA, {"joint_2": {"speed": 1.0}}, "joint_2: no limit is named 'speed'; known are lower, upper, velocity"),
-        ("iiwa", {}, "^iiwa: excite needs limits: iiwa_joint_1, .* or by --lower, --upper, --velocity$"),
-    ],
+test_wrong_limits = refusals(
+    TrajectoryError,
+    (SEA, {"knee": {"lower": 0.0}}, "unknown joint 'knee'; .* has joint_1, joint_2"),
+    (SEA, {"joint_1": {"lower": 1.0, "upper": 1.0}}, "joint_1: lower 1 must be less than upper 1"),
+    (SEA, {"joint_1": {"velocity": 0.0}}, "joint_1: limit velocity must be positive, is 0"),
+    (SEA, {"joint_1": {"effort": -2.0}}, "joint_1: limit effort must be positive, is -2"),
+    (SEA, {"joint_2": {"upper": np.nan}}, "joint_2: limit upper"),
+    (SEA, {"joint_2": {"speed": 1.0}}, "joint_2: no limit is named 'speed'; known are lower, upper, velocity"),
+    ("iiwa", {}, "^iiwa: excite needs limits: iiwa_joint_1, .* or by --lower, --upper, --velocity$"),
+    call=lambda name, limits: MotionLimits(arm(name, limits), 0.9),
 )
-def test_wrong_limits(name: str, limits: Any, message: str) -> None:
-    with pytest.raises(TrajectoryError, match=message):
-        MotionLimits(arm(name, limits), 0.9)
 
 
-@pytest.mark.parametrize(
-    ("spheres", "message"),
-    [
-        ({"hand": [[0, 0, 0, 1]]}, "unknown frame 'hand'; planar_2r has joint_1"),
-        ({"base": [[0, 0, 0]]}, "spheres of 'base' must be rows x, y, z, radius"),
-        ({"base": [[0, 0, 0, 0.0]]}, "positive radius"),
-        ({"base": "many"}, "spheres of 'base'"),
-        ({"base": []}, "spheres of 'base'"),
-    ],
+test_wrong_spheres = refusals(
+    TrajectoryError,
+    ({"hand": [[0, 0, 0, 1]]}, "unknown frame 'hand'; planar_2r has joint_1"),
+    ({"base": [[0, 0, 0]]}, "spheres of 'base' must be rows x, y, z, radius"),
+    ({"base": [[0, 0, 0, 0.0]]}, "positive radius"),
+    ({"base": "many"}, "spheres of 'base'"),
+    ({"base": []}, "spheres of 'base'"),
+    call=lambda spheres: Spheres(eom.load_robot("planar_2r"), spheres),
 )
-def test_wrong_spheres(spheres: Any, message: str) -> None:
-    with pytest.raises(TrajectoryError, match=message):
-        Spheres(eom.load_robot("planar_2r"), spheres)

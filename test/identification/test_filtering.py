@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Preparation of samples: phase, derivatives, and what is left out."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from excited import motion
+from refusals import refusals
 
 from eom_dynamics import load_robot
 from eom_dynamics.identification import IdentificationError, Recording
@@ -24,23 +24,21 @@ def recorded(count: int = 2000) -> Recording:
     return Recording(ROBOT.joint_names, t, q, 5 * np.cos(q) + 2 * qd)
 
 
-def test_low_pass() -> None:
-    """1 / (1 + (f/cutoff)^8) forward and backward, without a phase."""
-    t = np.arange(4000) / RATE
-    for f in (1.0, 4.0, 5.0, 8.0):
-        wave = np.sin(2 * np.pi * f * t)
-        inner = slice(1000, -1000)
-        ratio = (f_prewarped(f) / f_prewarped(5.0)) ** 8
-        np.testing.assert_allclose(LowPass(1 / RATE, 5.0).whole(wave)[inner], wave[inner] / (1 + ratio), atol=1e-6)
+def samples_of(source: Recording, cutoff: float = 10.0, terms: tuple[str, ...] = (), **changes: Any) -> FilteredSamples:
+    (samples,) = filter_recording(source, terms, replace(default_filter(ROBOT, cutoff), **changes))
+    return samples
 
 
-def f_prewarped(f: float) -> float:
-    """Frequency of the analog filter that the bilinear transform maps to f."""
-    return float(np.tan(np.pi * f / RATE))
+@pytest.mark.parametrize("f", [1.0, 4.0, 5.0, 8.0])
+def test_low_pass(f: float) -> None:
+    """1 / (1 + (f/cutoff)^8) forward and backward, without a phase; of frequencies of the bilinear transform."""
+    wave, inner = np.sin(2 * np.pi * f * np.arange(4000) / RATE), slice(1000, -1000)
+    ratio = (np.tan(np.pi * f / RATE) / np.tan(np.pi * 5.0 / RATE)) ** 8
+    np.testing.assert_allclose(LowPass(1 / RATE, 5.0).whole(wave)[inner], wave[inner] / (1 + ratio), atol=1e-6)
 
 
 def test_states() -> None:
-    (samples,) = filter_recording(recorded(), ("viscous", "coulomb", "offset"), default_filter(ROBOT, 10.0))
+    samples = samples_of(recorded(), terms=("viscous", "coulomb", "offset"))
     q, qd, qdd = motion(2, samples.t)
     # The motion goes to 0.5 Hz: (0.5/10)^8 = 4e-11; the spline is off by less.
     inner = slice(40, -40)
@@ -58,10 +56,9 @@ def test_states() -> None:
 
 def test_efforts_and_friction_are_filtered_alike() -> None:
     """Dry friction jumps; its filtered basis explains filtered efforts, whatever the cut-off."""
-    t = np.arange(4000) / RATE
-    q, qd, _ = motion(2, t)
-    friction = Recording(ROBOT.joint_names, t, q, 1.5 * np.tanh(qd / 0.01))
-    (samples,) = filter_recording(friction, ("coulomb",), default_filter(ROBOT, 3.0))
+    source = recorded(4000)
+    friction = replace(source, tau=1.5 * np.tanh(motion(2, source.t)[1] / 0.01))
+    samples = samples_of(friction, 3.0, ("coulomb",))
     inner = slice(5, -5)
     np.testing.assert_allclose(samples.tau[inner], 1.5 * samples.bases["coulomb"][inner], atol=0.01)
 
@@ -98,17 +95,9 @@ def test_rest_is_not_held_out(share: float, used: int) -> None:
     assert len(list(training.motions())) == training.pieces
 
 
-def samples_of(source: Recording, cutoff: float = 10.0, terms: tuple[str, ...] = (), **changes: Any) -> FilteredSamples:
-    (samples,) = filter_recording(source, terms, replace(default_filter(ROBOT, cutoff), **changes))
-    return samples
-
-
-def test_decimation() -> None:
+def test_decimation_and_measured_velocity() -> None:
     whole = samples_of(recorded(), 5.0, decimate=False)
     np.testing.assert_array_equal(samples_of(recorded(), 5.0).q, whole.q[::8])  # 100 Hz / (2.5 * 5 Hz)
-
-
-def test_measured_velocity() -> None:
     samples = samples_of(replace(recorded(), qd=np.full((2000, 2), 0.7)), 5.0, measured_velocity=True)
     np.testing.assert_allclose(samples.qd, 0.7)
     np.testing.assert_allclose(samples.qdd, 0.0, atol=1e-9)
@@ -138,20 +127,15 @@ def test_damaged_samples() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: replace(recorded(), q=np.zeros((5, 2))), r"q has the shape \(5, 2\), must have \(2000, 2\)"),
-        (lambda: replace(recorded(), tau=np.zeros(2000)), r"tau has the shape \(2000,\)"),
-        (lambda: recorded(30).period, "has 30 samples with increasing times, at least 41"),
-        (lambda: recorded(50).split(0.3), "too few to hold out"),
-        (lambda: recorded(50).held_out(0.3), "part with motion: has 50 samples, too few to hold out"),
-        *(
-            (lambda share=share: recorded(500).split(share), "share to hold out must be between 0 and 1, is")
-            for share in (3, 0, 1, -0.1, float("nan"))
-        ),
-    ],
+test_what_is_refused = refusals(
+    IdentificationError,
+    (lambda: replace(recorded(), q=np.zeros((5, 2))), r"q has the shape \(5, 2\), must have \(2000, 2\)"),
+    (lambda: replace(recorded(), tau=np.zeros(2000)), r"tau has the shape \(2000,\)"),
+    (lambda: recorded(30).period, "has 30 samples with increasing times, at least 41"),
+    (lambda: recorded(50).split(0.3), "too few to hold out"),
+    (lambda: recorded(50).held_out(0.3), "part with motion: has 50 samples, too few to hold out"),
+    *(
+        (lambda share=share: recorded(500).split(share), "share to hold out must be between 0 and 1, is")
+        for share in (3, 0, 1, -0.1, float("nan"))
+    ),
 )
-def test_what_is_refused(call: Callable[[], object], message: str) -> None:
-    with pytest.raises(IdentificationError, match=message):
-        call()

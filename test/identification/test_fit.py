@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 from excited import efforts, motion, true_robot
 from excited import recording as excited_recording
+from refusals import refusals
 from springs import with_springs
 
 from eom_dynamics import Dynamics, ElasticArm, Robot, load_robot
+from eom_dynamics.actuators.friction import Friction
 from eom_dynamics.actuators.parallel_springs import Anchors, GasLaw, ParallelSpring, SignedLinearLaw, TableLaw
 from eom_dynamics.actuators.springs import RIGID
 from eom_dynamics.actuators.transmission import Transmission
@@ -29,13 +31,7 @@ from eom_dynamics.identification import (
 )
 from eom_dynamics.identification.links.choice import unfiltered_errors
 from eom_dynamics.identification.links.consistent import pseudo_inertia as pseudo_inertia_of
-from eom_dynamics.identification.links.equations import (
-    Equations,
-    equations,
-    ordinary,
-    total,
-    weighted,
-)
+from eom_dynamics.identification.links.equations import Equations, equations, ordinary, total, weighted
 from eom_dynamics.identification.links.filtering import default_filter, filter_recording, filtered_motion
 from eom_dynamics.identification.sampling import correlation_time, root_mean_square, whiteness
 from eom_dynamics.robot.inertia import Inertial, steiner
@@ -76,6 +72,13 @@ def with_second(robot: Robot, **changes: Any) -> Robot:
     return replace(robot, joints=(robot.joints[0], replace(robot.joints[1], **changes)))
 
 
+def check_friction(found: Fit, true: Robot, side: str, rtol: float = 0.03) -> None:
+    """Viscous and Coulomb friction of the joints, or of their motors, within a share."""
+    laws = [j.friction_law if side == "joint" else j.actuator.friction for j in true.independent_joints]
+    for term in ("viscous", "coulomb"):
+        np.testing.assert_allclose(found.terms[term], [getattr(law, term) for law in laws], rtol=rtol)
+
+
 def is_possible(parameters: np.ndarray) -> bool:
     return all(np.linalg.eigvalsh(pseudo_inertia_of(pi))[0] > 0 for pi in parameters.reshape(-1, 10) if pi[0])
 
@@ -96,16 +99,13 @@ def test_progress_by_step() -> None:
 def test_parameters_of_a_planar_arm(side: str) -> None:
     _, true, _, found = arm(side)
     assert np.all(np.abs(z_scores(true, found)) < 3)
-    joints = true.independent_joints
-    laws = [j.friction_law if side == "joint" else j.actuator.friction for j in joints]
-    np.testing.assert_allclose(found.terms["viscous"], [law.viscous for law in laws], rtol=0.03)
-    np.testing.assert_allclose(found.terms["coulomb"], [law.coulomb for law in laws], rtol=0.03)
+    check_friction(found, true, side)
     assert np.all(np.abs(found.terms["offset"]) < 4 * found.term_deviations["offset"])
     assert is_possible(found.parameters)
     if side == "motor":
         # The rotor of joint 1 turns with the arm: only the sum with its inertia shows.
         assert found.term_identifiable["rotor_inertia"].tolist() == [False, True]
-        assert found.terms["rotor_inertia"][1] == pytest.approx(joints[1].rotor_inertia, rel=0.02)
+        assert found.terms["rotor_inertia"][1] == pytest.approx(true.joints[1].rotor_inertia, rel=0.02)
         assert any("rotor_inertia of joint_1 is not identifiable" in note for note in found.notes)
         sums = [r.rotor_inertia[0] + base_of(r, found)[2] for r in (true, identified_robot(found))]
         assert sums[1] == pytest.approx(sums[0], rel=0.02)
@@ -113,8 +113,7 @@ def test_parameters_of_a_planar_arm(side: str) -> None:
 
 def test_unidentifiable_terms_stay_as_in_the_file() -> None:
     """A rotor that turns with its link, of a file without it, in data without accelerations, is not made up."""
-    robot = load_robot("sea_planar_2r")
-    robot = with_springs(robot, RIGID, rotor_inertia=0.0)
+    robot = with_springs(load_robot("sea_planar_2r"), RIGID, rotor_inertia=0.0)
     source = recording(robot, true_robot(robot, "motor"), "motor")
     slow = replace(source, t=1000 * source.t)
     found = fit(robot, slow, options=replace(QUICK, side="motor", cutoff=0.008))
@@ -129,25 +128,22 @@ def test_unidentifiable_terms_stay_as_in_the_file() -> None:
 
 def test_offsets_of_sensors_and_of_the_arm() -> None:
     """A counterbalance is in the file, a bias of the sensor is not, by the option; figures are those of the file."""
-    robot = load_robot("sea_planar_2r")
-    source = recording(robot, true_robot(robot))
+    robot, _, source, _ = arm()
     biased = replace(source, tau=source.tau + np.array([0.0, 3.0]))
-    arm, sensor = (fit(robot, biased, options=replace(QUICK, offset=kind)) for kind in ("arm", "sensor"))
-    assert identified_robot(arm).joints[1].constant_effort == pytest.approx(3.0, abs=0.02)
+    of_arm, sensor = (fit(robot, biased, options=replace(QUICK, offset=kind)) for kind in ("arm", "sensor"))
+    assert identified_robot(of_arm).joints[1].constant_effort == pytest.approx(3.0, abs=0.02)
     assert identified_robot(sensor).joints[1].constant_effort == 0
     assert not_in_file(sensor)[0].startswith("offset: ")
     # The file is judged by efforts without the bias, which is named apart.
-    assert sensor.sensor_bias[1] == pytest.approx(3.0, abs=0.02) and not arm.sensor_bias.any()
-    assert sensor.training.of_fit[1] == pytest.approx(arm.training.of_fit[1], rel=0.05)
-    assert sensor.training.after[1] == pytest.approx(arm.training.after[1], rel=0.02)
-    texts = [
-        identification_result(IdentificationResult(robot, found.robot, found, None, (), ()), {}).as_text()
-        for found in (sensor, arm)
-    ]
+    assert sensor.sensor_bias[1] == pytest.approx(3.0, abs=0.02) and not of_arm.sensor_bias.any()
+    assert sensor.training.of_fit[1] == pytest.approx(of_arm.training.of_fit[1], rel=0.05)
+    assert sensor.training.after[1] == pytest.approx(of_arm.training.after[1], rel=0.02)
+    results = (IdentificationResult(robot, robot, found, None, (), ()) for found in (sensor, of_arm))
+    texts = [identification_result(result, {}).as_text() for result in results]
     assert "against efforts less the bias of the sensors: joint_1 " in texts[0] and "less the" not in texts[1]
     # Identified again from its own file, nothing changes.
-    again = fit(identified_robot(arm), biased, options=replace(QUICK, terms=("viscous", "coulomb")))
-    assert again.kept == () and again.training.after[1] == pytest.approx(arm.training.after[1], rel=0.01)
+    again = fit(identified_robot(of_arm), biased, options=replace(QUICK, terms=("viscous", "coulomb")))
+    assert again.kept == () and again.training.after[1] == pytest.approx(of_arm.training.after[1], rel=0.01)
     assert identified_robot(again).joints[1].constant_effort == pytest.approx(3.0, abs=0.02)
 
 
@@ -175,8 +171,8 @@ LINE = ("viscous", "coulomb", "parallel_spring", "offset")
 )
 def test_parallel_springs(spring: ParallelSpring, of_file: ParallelSpring | None, options: Any, constant_effort: Any):
     """A line that the file does not have, a table whose mean is an offset, and the preload of a gas spring."""
-    robot = load_robot("sea_planar_2r")
-    source = recording(robot, with_second(true_robot(robot), parallel_spring=spring))
+    robot, true, *_ = arm()
+    source = recording(robot, with_second(true, parallel_spring=spring))
     if isinstance(spring.law, GasLaw):  # beside the bias of a sensor
         source = replace(source, tau=source.tau + np.array([0.0, 1.5]))
     found = fit(with_second(robot, parallel_spring=of_file), source, options=replace(QUICK, **options))
@@ -202,13 +198,8 @@ def test_figures_are_those_of_the_file(tmp_path: Path) -> None:
     path.write_text(robot_as_yaml(identified_robot(found)).text)
     states = filtered_motion(source, found.filter, 4)
     tau = ElasticArm(load_robot(path)).feedforward(*states.states).tau
-    inner = states.inner
-    for measured, figure in (
-        (states.smooth(source.tau), found.training.after),
-        (source.tau, found.training.unfiltered),
-    ):
-        rms = np.sqrt(np.mean(np.square(tau - measured)[inner], axis=0))
-        np.testing.assert_allclose(rms, figure, rtol=1e-9)
+    errors = [root_mean_square((tau - x)[states.inner]) for x in (states.smooth(source.tau), source.tau)]
+    np.testing.assert_allclose(errors, [found.training.after, found.training.unfiltered], rtol=1e-9)
 
 
 @pytest.mark.parametrize("keep", ["joint", "file"])
@@ -235,9 +226,7 @@ def test_coupled_wrist() -> None:
     loaded = replace(true, joints=(replace(true.joints[0], constant_effort=2.0), true.joints[1]))
     source = recording(robot, loaded, "motor")
     found = fit(robot, source, options=replace(QUICK, side="motor"))
-    laws = [joint.actuator.friction for joint in true.joints]
-    np.testing.assert_allclose(found.terms["viscous"], [law.viscous for law in laws], rtol=0.05)
-    np.testing.assert_allclose(found.terms["coulomb"], [law.coulomb for law in laws], rtol=0.05)
+    check_friction(found, true, "motor", 0.05)
     assert found.kept == ()
     assert np.all(found.training.of_fit < 0.01 * found.training.spread)
     (part,) = found.prepare(source)
@@ -333,12 +322,10 @@ def test_huber_ignores_outliers() -> None:
     # Contacts: now and then a push of some 20 N m for a quarter of a second.
     pushes = np.repeat(np.where(draw.random((len(source) // 25, 2)) < 0.1, 20.0, 0.0), 25, axis=0)
     pushed = replace(source, tau=source.tau + pushes)
-    errors = {}
-    for estimator in ("weighted", "huber"):
-        found = fit(robot, pushed, options=replace(QUICK, estimator=estimator))
-        errors[estimator] = np.abs(found.estimate.x[:6] - base_of(true, found)).max()
+    fits = [fit(robot, pushed, options=replace(QUICK, estimator=x)) for x in ("huber", "weighted")]
+    huber, usual = (np.abs(found.estimate.x[:6] - base_of(true, found)).max() for found in fits)
     # Pushes are all to one side, and a tenth of all efforts: their sign is left.
-    assert errors["huber"] < 0.5 * errors["weighted"]
+    assert huber < 0.5 * usual
 
 
 @pytest.mark.parametrize("prior", ["entropic", "geodesic"])
@@ -347,10 +334,9 @@ def test_bodies_are_possible_where_efforts_have_the_wrong_sign(prior: str) -> No
     robot, _, source, _ = arm("motor")
     options = replace(QUICK, side="motor", prior=prior, prior_weight=0.1, suspect="use")
     found = fit(robot, replace(source, tau=-source.tau), options=options)
-    for body in found.parameters.reshape(-1, 10):
-        values = np.linalg.eigvalsh(pseudo_inertia_of(body))
-        # Far above the rounding errors of the largest eigenvalue.
-        assert values[0] > 1e-13 * values[-1] > 0
+    values = np.linalg.eigvalsh(pseudo_inertia_of(found.parameters.reshape(-1, 10)))
+    # Far above the rounding errors of the largest eigenvalue.
+    assert np.all(values[:, 0] > 1e-13 * values[:, -1]) and np.all(values[:, -1] > 0)
     assert "the optimiser stopped before it converged" in found.notes or prior == "geodesic"
 
 
@@ -363,7 +349,6 @@ def test_total_least_squares() -> None:
     noisy = A + sigma * draw.standard_normal(A.shape)
     system = Equations((np.linalg.qr(np.column_stack([noisy, b]), mode="r"),), np.array([count]))
     first = ordinary(system, np.zeros(3))
-    first = replace(first, sigma=np.array([sigma]))
     v = np.linalg.svd(np.column_stack([noisy, b]))[2][-1]
     unit = total(system, replace(first, sigma=np.ones(1)), [np.eye(3)]).x
     np.testing.assert_allclose(unit, -v[:3] / v[3], rtol=1e-9)
@@ -375,9 +360,8 @@ def test_weights_of_joints() -> None:
     robot, true, source, _ = arm()
     loud = source.tau + np.array([10.0, 0.0]) * np.random.default_rng(1).standard_normal(source.tau.shape)
     regressor = Regressor(robot, ("viscous", "coulomb"))
-    system = equations(
-        regressor, filter_recording(replace(source, tau=loud), regressor.terms, default_filter(robot, 8.0))
-    )
+    samples = filter_recording(replace(source, tau=loud), regressor.terms, default_filter(robot, 8.0))
+    system = equations(regressor, samples)
     file = np.append(regressor.parameters_of_file, np.zeros(4))
     truth = regressor.base(Dynamics(true, order=0).inertial_parameters)
     own = slice(3, 6)  # of joint 2, which the efforts of joint 2 depend on, too
@@ -387,12 +371,10 @@ def test_weights_of_joints() -> None:
 
 def test_stribeck() -> None:
     robot, true, *_ = arm()
-    law = {"viscous": 0.5, "coulomb": 1.0, "static": 2.0, "stribeck_velocity": 0.4}
-    source = recording(robot, true_robot(robot), duration=60.0, noise=0.2)
+    source = recording(robot, true, duration=60.0, noise=0.2)
     q, qd, qdd = motion(2, source.t)
     plain = replace(true, joints=tuple(replace(j, damping=0.0, friction=0.0) for j in true.joints))
-    dry = (law["coulomb"] + np.exp(-((qd / 0.4) ** 2))) * np.tanh(qd / 0.01)
-    tau = efforts(plain, q, qd, qdd) + 0.5 * qd + dry
+    tau = efforts(plain, q, qd, qdd) + Friction(0.5, 1.0, 2.0, stribeck_velocity=0.4).effort(qd)
     terms = ("viscous", "coulomb", "stribeck")
     found = fit(robot, replace(source, tau=tau), options=replace(QUICK, terms=terms))
     np.testing.assert_allclose(found.filter.stribeck_velocity, 0.4, rtol=0.1)
@@ -406,8 +388,7 @@ def test_friction_alone() -> None:
     pairs = zip(robot.joints, true.joints, strict=True)
     rubbing = replace(robot, joints=tuple(replace(j, damping=t.damping, friction=t.friction) for j, t in pairs))
     found = fit(robot, recording(robot, rubbing), options=replace(QUICK, inertia=False))
-    np.testing.assert_allclose(found.terms["viscous"], [j.damping for j in true.joints], rtol=0.03)
-    np.testing.assert_allclose(found.terms["coulomb"], [j.friction for j in true.joints], rtol=0.03)
+    check_friction(found, true, "joint")
     np.testing.assert_array_equal(found.parameters, Dynamics(robot, order=0).inertial_parameters)
 
 
@@ -474,35 +455,29 @@ def fit_of(**changes: Any) -> Fit:
 LONG = ParallelSpring(TableLaw(np.arange(16.0), np.zeros(16)))
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda r: fit_of(tau=0 * r.tau), "simulated: efforts are missing or the same throughout"),
-        (lambda r: fit_of(tau=np.nan * r.tau), "simulated: efforts are missing or the same throughout"),
-        (lambda r: fit_of(q=0 * r.q), "simulated: no joint moves"),
-        (lambda r: fit_of(joint_names=("a", "b")), "simulated: has the joints a, b, the robot joint_1, joint_2"),
-        (lambda r: fit_of(t=r.t[:60], q=r.q[:60], tau=r.tau[:60]), "efforts with motion are too few for 12 parameters"),
-        (
-            lambda r: Options().for_robot(with_second(arm()[0], parallel_spring=LONG)),
-            "joint_2: parallel_spring has 16 points, of which at most 15",
-        ),
-        (lambda r: Options(estimator="magic"), "estimator must be one of huber, weighted, ordinary, total, is 'magic'"),
-        (lambda r: Options(prior="flat"), "prior must be one of entropic, geodesic"),
-        (lambda r: Options(side="left"), "side must be one of joint, motor"),
-        (lambda r: Options(terms=("stiction",)), "terms must be one of viscous, .*, is 'stiction'"),
-    ],
+test_what_is_refused = refusals(
+    IdentificationError,
+    (lambda r: fit_of(tau=0 * r.tau), "simulated: efforts are missing or the same throughout"),
+    (lambda r: fit_of(tau=np.nan * r.tau), "simulated: efforts are missing or the same throughout"),
+    (lambda r: fit_of(q=0 * r.q), "simulated: no joint moves"),
+    (lambda r: fit_of(joint_names=("a", "b")), "simulated: has the joints a, b, the robot joint_1, joint_2"),
+    (lambda r: fit_of(t=r.t[:60], q=r.q[:60], tau=r.tau[:60]), "efforts with motion are too few for 12 parameters"),
+    (
+        lambda r: Options().for_robot(with_second(arm()[0], parallel_spring=LONG)),
+        "joint_2: parallel_spring has 16 points, of which at most 15",
+    ),
+    (lambda r: Options(estimator="magic"), "estimator must be one of huber, weighted, ordinary, total, is 'magic'"),
+    (lambda r: Options(prior="flat"), "prior must be one of entropic, geodesic"),
+    (lambda r: Options(side="left"), "side must be one of joint, motor"),
+    (lambda r: Options(terms=("stiction",)), "terms must be one of viscous, .*, is 'stiction'"),
+    call=lambda call: call(arm()[2]),
 )
-def test_what_is_refused(call: Callable[[Recording], object], message: str) -> None:
-    with pytest.raises(IdentificationError, match=message):
-        call(arm()[2])
 
 
 def test_default_side() -> None:
-    assert Options().for_robot(load_robot("sea_planar_2r")).side == "joint"
-    robot = load_robot("planar_2r")
-    rigid = Options().for_robot(with_springs(robot, RIGID))
-    assert rigid.side == "motor"
-    assert "rotor_inertia" in rigid.terms
+    assert Options().for_robot(arm()[0]).side == "joint"
+    rigid = Options().for_robot(with_springs(arm()[0], RIGID))
+    assert rigid.side == "motor" and "rotor_inertia" in rigid.terms
 
 
 def test_whiteness_and_correlation() -> None:

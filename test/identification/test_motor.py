@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Motors from their own side: against known rotors, friction, gears and torque constants."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 from elastic_recordings import recording
+from refusals import refusals
 
 from eom_dynamics import load_robot
 from eom_dynamics.actuators.actuator import Actuator, Gear
 from eom_dynamics.actuators.friction import Friction
-from eom_dynamics.identification.elastic.motor import (
+from eom_dynamics.identification import (
+    IdentificationError,
     MotorFit,
     MotorModel,
     fit_gear_ratio,
@@ -19,23 +20,16 @@ from eom_dynamics.identification.elastic.motor import (
     fit_motors,
     with_motors,
 )
-from eom_dynamics.identification.recording import IdentificationError
 from eom_dynamics.robot import robot_from_parameters
 from eom_dynamics.robot.writers.parameters import robot_as_parameters
+from eom_dynamics.trajectory import Cosine
 
 PERIOD = 1e-3
 T = PERIOD * np.arange(8000)
 
 
-def motion(scale: float = 1.0) -> np.ndarray:
-    rows = np.zeros((3, len(T)))
-    for amplitude, f, phase in ((0.5, 0.5, 0.3), (0.2, 1.3, 1.0), (0.05, 3.1, 2.0)):
-        for k in range(3):
-            rows[k] += amplitude * (2 * np.pi * f) ** k * np.sin(2 * np.pi * f * T + phase + k * np.pi / 2)
-    return scale * rows
-
-
-THETA, THETAD, THETADD = motion()
+WAVES = Cosine([0.5, 0.2, 0.05], 2 * np.pi * np.array([0.5, 1.3, 3.1]), np.array([0.3, 1.0, 2.0]) - np.pi / 2)
+THETA, THETAD, THETADD = (x.sum(axis=1) for x in WAVES.derivatives(T, 2))
 TAU = 8 * np.sin(2 * np.pi * 0.8 * T) + 3 * np.cos(2 * np.pi * 2.1 * T)
 
 
@@ -123,29 +117,20 @@ def test_motors_of_a_recorded_arm_and_its_robot_file() -> None:
 BOTH = {name: np.stack([TAU, TAU], axis=1) for name in ("tau", "effort")}
 
 
-def fitted(theta: np.ndarray = THETA, **arguments: Any) -> MotorFit:
-    return fit_motor(T, theta, **arguments)
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: fitted(effort=TAU), "either tau or deflection"),
-        (lambda: fitted(tau=TAU, deflection=TAU, effort=TAU), "either tau or deflection"),
-        (lambda: fitted(tau=TAU), "either effort or current"),
-        (lambda: fitted(deflection=TAU, current=TAU), "unit of effort unknown"),
-        (lambda: fitted(tau=TAU, effort=TAU, model=MotorModel(("sticky",))), "unknown: sticky"),
-        (lambda: fitted(tau=TAU, effort=TAU[:-1]), r"effort must have shape \(8000,\)"),
-        (lambda: fitted(0 * THETA, tau=TAU, effort=TAU), "the motor does not move"),
-        (lambda: fitted(tau=TAU, current=-TAU), "current falls as the effort of the spring rises"),
-        (lambda: fitted(tau=TAU, effort=TAU, cutoff=600.0), "cutoff must be between 0 and"),
-        (lambda: fitted(tau=TAU, effort=TAU, cutoff=0.5), "8000 samples are too few|too few for a cut-off"),
-        (lambda: fitted(BOTH["tau"], **BOTH), "fit_motors"),
-        (lambda: fit_motors(T, np.stack([THETA, 0 * THETA], axis=1), **BOTH), "motor 1: the motor does not move"),
-        (lambda: fit_motors(T, THETA, tau=TAU, effort=TAU), r"theta must have shape \(N, m\)"),
-        (lambda: fit_gear_ratio(THETA, 0 * THETA), "the joint does not move"),
-    ],
+test_what_is_refused = refusals(
+    IdentificationError,
+    (lambda: fit_motor(T, THETA, effort=TAU), "either tau or deflection"),
+    (lambda: fit_motor(T, THETA, tau=TAU, deflection=TAU, effort=TAU), "either tau or deflection"),
+    (lambda: fit_motor(T, THETA, tau=TAU), "either effort or current"),
+    (lambda: fit_motor(T, THETA, deflection=TAU, current=TAU), "unit of effort unknown"),
+    (lambda: fit_motor(T, THETA, tau=TAU, effort=TAU, model=MotorModel(("sticky",))), "unknown: sticky"),
+    (lambda: fit_motor(T, THETA, tau=TAU, effort=TAU[:-1]), r"effort must have shape \(8000,\)"),
+    (lambda: fit_motor(T, 0 * THETA, tau=TAU, effort=TAU), "the motor does not move"),
+    (lambda: fit_motor(T, THETA, tau=TAU, current=-TAU), "current falls as the effort of the spring rises"),
+    (lambda: fit_motor(T, THETA, tau=TAU, effort=TAU, cutoff=600.0), "cutoff must be between 0 and"),
+    (lambda: fit_motor(T, THETA, tau=TAU, effort=TAU, cutoff=0.5), "8000 samples are too few|too few for a cut-off"),
+    (lambda: fit_motor(T, BOTH["tau"], **BOTH), "fit_motors"),
+    (lambda: fit_motors(T, np.stack([THETA, 0 * THETA], axis=1), **BOTH), "motor 1: the motor does not move"),
+    (lambda: fit_motors(T, THETA, tau=TAU, effort=TAU), r"theta must have shape \(N, m\)"),
+    (lambda: fit_gear_ratio(THETA, 0 * THETA), "the joint does not move"),
 )
-def test_what_is_refused(call: Callable[[], object], message: str) -> None:
-    with pytest.raises(IdentificationError, match=message):
-        call()

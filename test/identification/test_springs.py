@@ -2,7 +2,6 @@
 """Springs from both of their sides: against known springs, SciPy's orthogonal distance, and in robot files."""
 
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 from elastic_recordings import recording
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import refusals
 
 from eom_dynamics import ElasticArm, load_robot
 from eom_dynamics.actuators.springs import (
@@ -21,14 +21,14 @@ from eom_dynamics.actuators.springs import (
     ExponentialSpring,
     TabulatedSpring,
 )
-from eom_dynamics.identification.elastic.springs import (
+from eom_dynamics.identification import (
+    IdentificationError,
     fit_coupled_spring,
     fit_spring,
     fit_springs,
     with_coupled_spring,
     with_springs,
 )
-from eom_dynamics.identification.recording import IdentificationError
 from eom_dynamics.robot import robot_from_parameters
 from eom_dynamics.robot.writers.parameters import robot_as_parameters
 
@@ -96,16 +96,12 @@ def test_tables_are_within_a_percent() -> None:
     assert np.all(np.abs(effort - true.effort(delta))[inside] < 4 * std[inside] + 1e-3 * true.effort(0.05))
 
 
-def test_tables_of_one_side_are_mirrored() -> None:
+def test_tables_of_one_side_are_mirrored_and_noisy_ones_are_monotone() -> None:
     delta = 0.025 + 0.5 * DELTA
     found = fit_spring(delta, 0.5 * DELTAD, 400 * delta, "table", offset=False)
     x = np.linspace(-0.05, 0.05, 11)
     assert found.spring.effort(x) == pytest.approx(400 * x, abs=1e-4)
-
-
-def test_noisy_tables_stay_monotone() -> None:
-    rng = np.random.default_rng(0)
-    effort = 1.0 * np.tanh(DELTA / 0.01) + 0.2 * rng.normal(size=DELTA.shape)
+    effort = np.tanh(DELTA / 0.01) + 0.2 * np.random.default_rng(0).normal(size=DELTA.shape)
     found = fit_spring(DELTA, DELTAD, effort, "table", points=31)
     assert np.min(found.spring.stiffness(np.linspace(-0.06, 0.06, 1001))) > 0
 
@@ -186,26 +182,21 @@ def test_what_the_data_do_not_tell(delta: np.ndarray, effort: np.ndarray, law: s
 EVEN = 1e-3 * np.arange(1000)
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: fit_spring(DELTA, DELTAD, 400 * DELTA, "rubber"), "law must be one of linear.*'rubber'"),
-        (lambda: fit_spring(DELTA, DELTAD, -400 * DELTA), "efforts fall with the deflection; check the signs"),
-        (lambda: fit_spring(0 * DELTA, DELTAD, DELTA), "does not deflect"),
-        (lambda: fit_spring(DELTA, DELTAD, DELTA[:-1]), "one shape"),
-        (lambda: fit_spring(np.full(1000, np.nan), DELTAD, DELTA), "deflection must be finite"),
-        (lambda: fit_spring(DELTA, DELTAD, 400 * DELTA, "dead_zone"), "next to impossible ones; choose a simpler law"),
-        (lambda: fit_spring(DELTA[:3], DELTAD[:3], DELTA[:3]), "3 samples do not determine 4 parameters"),
-        (lambda: fit_spring(DELTA, DELTAD, DELTA, "antagonistic_exponential"), r"takes deflections \(N, 2\)"),
-        (lambda: fit_springs(EVEN**2, DELTA, DELTA, DELTA), "even steps"),
-        (lambda: fit_springs(EVEN, DELTA, DELTA, DELTA), "joint 0: the spring does not deflect"),
-        (lambda: fit_springs(EVEN, DELTA, DELTA[:-1], DELTA), r"q must have shape \(1000,\)"),
-        (
-            lambda: with_springs(load_robot("planar_2r"), {"elbow": fit_spring(DELTA, DELTAD, 400 * DELTA)}),
-            "has no joint elbow; known are joint_1",
-        ),
-    ],
+test_what_is_refused = refusals(
+    IdentificationError,
+    (lambda: fit_spring(DELTA, DELTAD, 400 * DELTA, "rubber"), "law must be one of linear.*'rubber'"),
+    (lambda: fit_spring(DELTA, DELTAD, -400 * DELTA), "efforts fall with the deflection; check the signs"),
+    (lambda: fit_spring(0 * DELTA, DELTAD, DELTA), "does not deflect"),
+    (lambda: fit_spring(DELTA, DELTAD, DELTA[:-1]), "one shape"),
+    (lambda: fit_spring(np.full(1000, np.nan), DELTAD, DELTA), "deflection must be finite"),
+    (lambda: fit_spring(DELTA, DELTAD, 400 * DELTA, "dead_zone"), "next to impossible ones; choose a simpler law"),
+    (lambda: fit_spring(DELTA[:3], DELTAD[:3], DELTA[:3]), "3 samples do not determine 4 parameters"),
+    (lambda: fit_spring(DELTA, DELTAD, DELTA, "antagonistic_exponential"), r"takes deflections \(N, 2\)"),
+    (lambda: fit_springs(EVEN**2, DELTA, DELTA, DELTA), "even steps"),
+    (lambda: fit_springs(EVEN, DELTA, DELTA, DELTA), "joint 0: the spring does not deflect"),
+    (lambda: fit_springs(EVEN, DELTA, DELTA[:-1], DELTA), r"q must have shape \(1000,\)"),
+    (
+        lambda: with_springs(load_robot("planar_2r"), {"elbow": fit_spring(DELTA, DELTAD, 400 * DELTA)}),
+        "has no joint elbow; known are joint_1",
+    ),
 )
-def test_what_is_refused(call: Callable[[], object], message: str) -> None:
-    with pytest.raises(IdentificationError, match=message):
-        call()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inverse kinematics of textbooks: closed forms fed to ``pose``, Newton-Raphson, the singularity-robust inverse."""
+"""Inverse kinematics of textbooks: a biped's closed form, Newton-Raphson, the singularity-robust inverse."""
 
 from __future__ import annotations
 
@@ -18,38 +18,7 @@ from eom_dynamics.robot import Frame
 ARMS = Lazy(lambda name: Kinematics(load_robot(name), backend="numpy"))
 
 
-# --- Closed forms: the tip meets the target -----------------------------------------------------------
-
-
-@pytest.mark.parametrize("elbow", [1, -1])
-def test_planar_2r_by_lynch_and_park_6_1(elbow: int) -> None:
-    """Modern Robotics, section 6.1: θ1 = γ ∓ α, θ2 = ±(π - β) by the law of cosines, righty and lefty."""
-    L1, L2, (x, y) = 0.5, 0.4, (0.35, 0.55)
-    d2 = x**2 + y**2
-    alpha = np.arccos((d2 + L1**2 - L2**2) / (2 * L1 * np.sqrt(d2)))
-    beta = np.arccos((L1**2 + L2**2 - d2) / (2 * L1 * L2))
-    q = [np.arctan2(y, x) - elbow * alpha, elbow * (np.pi - beta)]
-    np.testing.assert_allclose(ARMS["planar_2r"].pose(q)[:3, 3], [x, y, 0], atol=1e-15)
-
-
-def test_pendulum_and_planar_pr_by_de_luca() -> None:
-    """A. De Luca, Robotics 1, inverse kinematics of one and two joints: two solutions each of the PR arm."""
-    np.testing.assert_allclose(ARMS["pendulum"].pose([np.arctan2(0.3, 0.4)])[:3, 3], [-0.3, 0, -0.4], atol=1e-15)
-    x, y, L = 0.7, 0.36, 0.6
-    for sign in (1, -1):
-        q2 = np.arctan2(y, sign * np.sqrt(L**2 - y**2))
-        np.testing.assert_allclose(ARMS["planar_pr"].pose([x - L * np.cos(q2), q2])[:3, 3], [x, y, 0], atol=1e-15)
-
-
-@pytest.mark.parametrize("knee", [1, -1])
-def test_leg_by_the_anthropomorphic_arm_of_siciliano_2_12_4(knee: int) -> None:
-    """B. Siciliano et al., Robotics, section 2.12.4, with an offset at the hip: abduction, then a planar 2R leg."""
-    offset, thigh, shank, (x, y, z) = 0.08, 0.25, 0.25, (0.1, 0.15, -0.3)
-    height = np.sqrt(y**2 + z**2 - offset**2)  # below the hip, in the plane of the leg
-    q1 = np.arctan2(z, y) + np.arctan2(height, offset)
-    q3 = knee * np.arccos((x**2 + height**2 - thigh**2 - shank**2) / (2 * thigh * shank))
-    q2 = np.arctan2(-x, height) - np.arctan2(shank * np.sin(q3), thigh + shank * np.cos(q3))
-    np.testing.assert_allclose(ARMS["leg"].pose([q1, q2, q3])[:3, 3], [x, y, z], atol=1e-15)
+# --- Closed forms -------------------------------------------------------------------------------------
 
 
 def test_biped_leg_of_the_example_and_its_singular_poses() -> None:

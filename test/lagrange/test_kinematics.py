@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import sympy as sp
 from scipy.linalg import expm
-from textbook import twist_matrix
+from textbook import twist_matrix, twist_vector
 
 import eom_dynamics as eom
 from eom_dynamics import Robot, lie
@@ -84,8 +84,7 @@ def test_jacobian_of_a_6r_arm_by_lynch_and_park_5_11(reference: str) -> None:
         C, columns = np.eye(4), []
         for axis, point, x in zip(AXES, number(sp.Matrix(POINTS), q), q, strict=True):
             screw = np.array([*axis, *np.cross(point, axis)])
-            turned = C @ twist_matrix(screw) @ np.linalg.inv(C)
-            columns.append([turned[2, 1], turned[0, 2], turned[1, 0], *turned[:3, 3]])
+            columns.append(twist_vector(C @ twist_matrix(screw) @ np.linalg.inv(C)))
             C = C @ expm(twist_matrix(screw) * x)
         pose = C @ number(sp.Matrix(HOME), q)
         np.testing.assert_allclose(number(T, q), pose, atol=1e-13)

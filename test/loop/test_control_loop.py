@@ -125,6 +125,11 @@ BAD_SETTINGS = {
     "consistency_check": (["maybe"], "consistency_check is none of its choices"),
     "consistency_tolerance": ([0.0, 1.1], "consistency_tolerance must be 1e-6 to 1"),
     "consistency_window": ([4, 1001, -3, 1e300, math.nan], "consistency_window must be 5 to 1000"),
+    **{
+        name: ([-1.0], rf"{names} must be finite, and not negative")
+        for names in ("motor_kp and motor_kd", "link_kp and link_kd", "stiffness_gains")
+        for name in names.split(" and ")
+    },
     "consistency_order": ([0, 5], "consistency_order must be 1 to 4"),
 }
 
@@ -140,8 +145,16 @@ def test_a_setting_beyond_its_range_is_refused_and_leaves_those_before(table: Ro
         assert loop.settings == DEFAULTS._asdict() | {"limits": "refuse", "stop_duration": 0.5}
     loop.configure(resume_distance=0.3)
     moving(loop)
-    loop.stop()
+    loop.act("stop")
     assert loop.number("stop_end") == 0.5
+
+
+def test_a_restart_begins_a_new_stream(table: RobotTable) -> None:
+    loop = ControlLoop(table)
+    loop.configure(stamp_check="refuse")
+    assert moving(loop) <= 0 and moving(loop) == Refusal.suspect_stamp  # type: ignore[attr-defined]
+    loop.restart()
+    assert moving(loop) <= 0 and loop.number("finding") == 0
 
 
 # --- Robots -----------------------------------------------------------------------------
@@ -185,7 +198,7 @@ def test_robots_of_each_size_have_the_bits_of_the_reference(robot: eom.Robot, si
         assert loop.update(k * MS) <= 0
         expected = evaluator.command(evaluator.own_order, state, tuple(wrench) if robot.tools else ())
         assert rows(loop.command, EFFORT_NAMES).tobytes() == expected.efforts.tobytes()
-    loop.stop()
+    loop.act("stop")
     assert loop.number("stopping") == 1.0
 
 
@@ -196,15 +209,18 @@ def test_a_robot_beyond_the_largest_size_is_refused_with_the_sizes() -> None:
         reason = rf"^a control loop is for at most \({most}\) joints, motors and tools, not \({asked}\)$"
         with pytest.raises(KernelError, match=reason):
             library_for(*sizes)
-        assert library_for(1, 1, 1).robot_make(*sizes) is None
+        smallest = library_for(1, 1, 1)
+        of = smallest.robot_make(*sizes)
+        assert smallest.loop_make(of) is None
+        smallest.robot_free(of)
     with pytest.raises(KernelError, match=r"not \(2, 2, 17\)$"):
         RobotTable(eom.ElasticArm(with_tools(17)))
 
 
-# --- Trajectories and payloads ----------------------------------------------------------
+# --- Trajectories -----------------------------------------------------------------------
 
 
-def test_what_cannot_be_sent_or_carried_is_refused(table: RobotTable) -> None:
+def test_what_cannot_be_sent_is_refused(table: RobotTable) -> None:
     loop = ControlLoop(table)
     moving(loop)
     short = through([0.0, 1.0], [[0.1, 0.1], [0.2, 0.3]])
@@ -216,13 +232,19 @@ def test_what_cannot_be_sent_or_carried_is_refused(table: RobotTable) -> None:
     empty.derivatives = lambda t, order=4: tuple(empty.states)  # type: ignore[method-assign]
     with pytest.raises(StateError, match=r"^has no knots$"):
         loop.send_trajectory(empty, MS)
-    for _ in range(8):
-        loop.carry(eom.Payload(1.0), 1.0)
-    moving(loop)
-    with pytest.raises(StateError, match=r"^too many changes of the payload are under way$"):
-        loop.carry(eom.Payload(1.0), 1.0)
-    with pytest.raises(StateError, match=r"^blend_time must be 0 to 60 s$"):
-        loop.carry(eom.Payload(1.0), -1.0)
+
+
+def test_an_arm_with_complete_rotors_has_no_moving_base_whenever_that_is_asked_for() -> None:
+    arm = eom.ElasticArm(replace(eom.load_robot("sea_planar_2r"), rotor_model="complete"))
+    of = RobotTable(arm)
+    loop = ControlLoop(of)
+    for _ in range(2):
+        of.prepare_base()
+        loop.rest(on_base=True)
+        loop.given["f"][2] = 9.81
+        loop.refer(MS)
+        assert loop.update(MS) == Refusal.moving_base  # type: ignore[attr-defined]
+        of.prepare_payload()
 
 
 # --- Compilers --------------------------------------------------------------------------
@@ -255,13 +277,13 @@ def test_a_cache_that_cannot_be_used_is_said(no_library: pytest.MonkeyPatch, tmp
         RobotTable(ARM)
 
 
-def test_an_arm_that_is_not_compiled_has_no_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_arm_that_is_not_compiled_has_no_loop(no_library: pytest.MonkeyPatch) -> None:
     """On request, or since there is no C compiler, which is said."""
     with pytest.raises(
         KernelError, match=r"^a control loop needs compiled kernels: load the robot for the backend nat"
     ):
         RobotTable(eom.ElasticArm(eom.load_robot("planar_2r"), backend="numpy"))
-    monkeypatch.setenv("CC", "/nonexistent")
+    no_library.setenv("CC", "/nonexistent")
     with pytest.warns(KernelWarning, match="no C compiler found"):
         arm = eom.ElasticArm(eom.load_robot("planar_pr"))
     with pytest.raises(KernelError, match=r"^no C compiler found \(CC=/nonexistent\); install gcc, or copy /"):

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from dataclasses import replace
 from functools import cache
@@ -10,13 +11,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from reference.checks import Checks, Settings
 
 import eom_dynamics as eom
+from eom_dynamics.elastic import LimitCheck
 from eom_dynamics.loop.control_loop import EXCEEDS
 from eom_dynamics.loop.robot_table import RobotTable
 from eom_dynamics.loop.setpoint_loop import SetpointLoop
+from eom_dynamics.loop.settings import CHECK_POLICIES
 from eom_dynamics.messages.setpoint_to_command import SetpointEvaluator
 from eom_dynamics.robot.model import Limits
 from eom_dynamics.states import STATE_NAMES
@@ -54,7 +58,7 @@ class Stream:
         for name, row in zip(STATE_NAMES, state, strict=True):
             host.loop.given[name][:] = row
         self.now += MS
-        return host.suspicion() if host.answer_given(stamp, self.now) & SUSPECT else ""
+        return host.suspicion() if host.answer(stamp, self.now) & SUSPECT else ""
 
     def last(self, stamps: list[int], states: Any) -> str:
         """What was wrong with the last one."""
@@ -269,25 +273,7 @@ def test_jumps_of_any_size_are_found(limit: float, size: float) -> None:
     assert text.startswith("position of elbow jumps by") == (limit > 0 and 2 * size > limit * 2e-3)
 
 
-# --- All together -----------------------------------------------------------------------
-
-
-def test_each_check_is_ignored_reported_or_refused() -> None:
-    limits = (Limits(velocity=2.0),) * 3
-    state, away = np.zeros((5, 3)), np.zeros((5, 3))
-    away[0, 1] = 1.0
-    ignored = Stream(limits, stamp_check="warn")
-    assert ignored.last([MS, 2 * MS], [state, away]) == ""
-    warned = Stream(limits, stamp_check="warn", jump_check="warn")
-    assert warned.say(MS, state) == ""
-    assert warned.say(MS, away).startswith("position of elbow jumps by 1 within 0 s")
-    assert warned.say(2 * MS, away) == ""
-    assert warned.host.suspicions == {"stamps": 1, "jumps": 1}
-    refusing = Stream(limits, jump_check="refuse")
-    refusing.say(MS, state)
-    for stamp in (2 * MS, 10**9):
-        with pytest.raises(eom.DoubtfulSetpointError, match=r"^in doubt: position of elbow jumps by 1 within"):
-            refusing.say(stamp, away)
+# --- Settings ---------------------------------------------------------------------------
 
 
 def test_other_settings_may_change_between_two_setpoints() -> None:
@@ -299,10 +285,87 @@ def test_other_settings_may_change_between_two_setpoints() -> None:
     state[0, 1] = 1.0
     assert stream.say(START + MS, state).startswith("position of elbow jumps by 1 within 0.001 s")
     state[1, 0] = 3.0
-    assert stream.host.answer_given(START + MS, stream.now) == SUSPECT
+    assert stream.host.answer(START + MS, stream.now) == SUSPECT
     stream.host.configure(limits="ignore", jump_check="ignore", stamp_check="ignore")
     state[0, 1] = -1.0
     assert stream.say(START + 2 * MS, state) == ""
     stream.host.configure(jump_check="warn")
     assert stream.say(START + 3 * MS, -state) == ""
     assert EXCEEDS & SUSPECT == 0
+
+
+# --- Any stream -------------------------------------------------------------------------
+
+
+FAULTS = ("none", "velocity", "sign", "swapped", "jerk", "jump", "both", "large")
+STEPS = {"repeat": 0, "back": -3 * MS, "reset": -1000 * MS, "pause": 100 * MS + 1}
+
+segment = st.tuples(st.integers(1, 25), st.sampled_from(FAULTS), st.sampled_from(("", "none", *STEPS)), st.booleans())
+
+
+def spoiled(state: np.ndarray, fault: str) -> np.ndarray:
+    state = state.copy()
+    if fault in ("velocity", "both"):
+        state[1, 0] = np.degrees(state[1, 0])
+    if fault == "sign":
+        state[2] *= -1.0
+    if fault == "swapped":
+        state[1:3] = state[2:0:-1]
+    if fault in ("jerk", "both"):
+        state[3, 1] = 0.0
+    if fault == "jump":
+        state[0, 1] += 0.3
+    if fault == "large":  # squares overflow; of an arm at rest, efforts are linear in jerk and snap
+        state[:3], state[3:] = 0.0, state[3:] * 2.0**700
+    return state
+
+
+@settings(max_examples=150)
+@given(
+    segments=st.lists(segment, min_size=1, max_size=12),
+    policies=st.tuples(*[st.sampled_from(CHECK_POLICIES)] * 2, st.sampled_from(("warn", "refuse"))),
+    tolerance=st.floats(0.02, 0.5),
+    window=st.integers(5, 12),
+    order=st.sampled_from((4, 3, 2, 1)),
+    frequency=st.floats(0.5, 40.0),
+    size=st.sampled_from((0.3, 20.0, 1e-9, 0.0)),
+)
+def test_on_any_stream_the_loop_finds_what_the_reference_finds(
+    segments: list[tuple[int, str, str, bool]],
+    policies: tuple[str, str, str],
+    tolerance: float,
+    window: int,
+    order: int,
+    frequency: float,
+    size: float,
+) -> None:
+    limits = Limits(velocity=4.0, acceleration=50.0, jerk=2000.0), Limits(velocity=6.0), Limits()
+    names = [f"{name}_check" for name in ("stamp", "jump", "consistency")]
+    consistency = {f"consistency_{k}": x for k, x in {"tolerance": tolerance, "window": window, "order": order}.items()}
+    stream = Stream(limits, **dict(zip(names, policies, strict=True)), **consistency)
+    rate_limits = LimitCheck(table(limits).arm).rate_limits
+    expected, now, k = Checks(rate_limits, Settings(*policies, tolerance, window, order)), START, 0
+    w = frequency * np.array([1.0, 1.3, 0.7])
+    for count, fault, stamps, restarts in segments:
+        for j in range(count):
+            k += 1
+            now += STEPS.get(stamps, MS) if j == 0 else MS
+            stamp = 0 if stamps == "none" else now
+            state = spoiled(
+                np.array([size * w**i * np.sin(w * 1e-3 * k + 1.0 + i * np.pi / 2) for i in range(5)]), fault
+            )
+            refused = expected.judge(stamp, state)
+            with pytest.raises(eom.DoubtfulSetpointError) if refused else contextlib.nullcontext():
+                stream.say(stamp, state)
+            if not refused:
+                expected.answered(stamp, state)
+            assert stream.host.suspicions == +expected.counts
+            found = [stream.host.loop.number(f"finding{part}") for part in FOUND]
+            np.testing.assert_allclose(found, expected.finding, rtol=1e-6, atol=1e-6)
+        if restarts:
+            stream.host.loop.restart()
+            expected = Checks(rate_limits, expected.settings)
+
+
+FOUND = ("", "_field", "_joint", "_joints", "_time", "_step", "_allowed", "_difference", "_factor")
+"""Endings of the numbers of a loop, in the order of the reference's Finding."""

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from differences import derivative, deviation, gradient, polynomial_motion
 from linkages import five_bar, five_bar_angles, four_bar, four_bar_angles, pin
+from textbook import twist_vector
 
 from eom_dynamics import Robot, StateError, lie
 from eom_dynamics.arrays import Array
@@ -31,9 +32,7 @@ def energies(robot: Robot, q: Array, qd: Array) -> tuple[float, float]:
         c = joint.center_of_mass
         offset = lie.skew(c)
         about_center = joint.inertia_about_origin - joint.mass * offset.T @ offset
-        w = C[:3, :3].T @ Cd[:3, :3]
-        w = np.array([w[2, 1], w[0, 2], w[1, 0]])
-        v = (Cd @ np.append(c, 1.0))[:3]
+        w, v = twist_vector(lie.inverse(C) @ Cd)[:3], (Cd @ np.append(c, 1.0))[:3]
         kinetic += 0.5 * joint.mass * v @ v + 0.5 * w @ about_center @ w
         potential -= joint.mass * robot.gravity @ (C @ np.append(c, 1.0))[:3]
     return kinetic, potential
@@ -55,44 +54,28 @@ def lagrange(robot: Robot, angles: Angles, motion: Callable[[float], Array]) -> 
 
 
 @MECHANISMS
-def test_closed_loops_agree_with_trigonometry(make: Make, angles: Angles, u: Array) -> None:
-    arm = make()
-    expected = angles(u[0])
+def test_motion_and_efforts(make: Make, angles: Angles, u: Array) -> None:
+    """Angles by trigonometry, efforts by Lagrange's equations, rates by differences of those below."""
+    arm, motion, expected = make(), polynomial_motion(u), angles(u[0])
     # The closure error is at most 1e-11, and the angles are about as accurate.
     np.testing.assert_allclose(arm.close(u[0], expected + 0.1), expected, atol=1e-10)
-
-
-@MECHANISMS
-def test_rates_are_derivatives_of_lower_rates(make: Make, angles: Angles, u: Array) -> None:
-    arm, motion = make(), polynomial_motion(u)
 
     def rates(t: float) -> Array:
         state = motion(t)
         return np.array(arm.motion(angles(state[0]), *state[1:])[0])
-
-    # Differences have an error of 1e-15 / 0.01; measured 1e-12.
-    assert deviation(rates(0.0)[0], derivative(lambda t: angles(motion(t)[0]))) < 1e-10
-    assert deviation(rates(0.0)[1:], derivative(rates)[:-1]) < 1e-10
-
-
-@MECHANISMS
-def test_efforts_agree_with_lagranges_equations(make: Make, angles: Angles, u: Array) -> None:
-    arm = make()
-    tau = arm.inverse_dynamics(angles(u[0]), *u[1:])[0]
-    # Three nested differences; measured 1e-9.
-    assert deviation(tau, lagrange(arm.tree, angles, polynomial_motion(u))) < 1e-7
-
-
-@MECHANISMS
-def test_effort_rates_are_derivatives_of_efforts(make: Make, angles: Angles, u: Array) -> None:
-    arm, motion = make(), polynomial_motion(u)
 
     def efforts(t: float) -> Array:
         state = motion(t)
         return np.array(arm.inverse_dynamics(angles(state[0]), *state[1:]))
 
     # Differences have an error of 1e-15 / 0.01; measured 1e-12.
+    assert deviation(rates(0.0)[0], derivative(lambda t: angles(motion(t)[0]))) < 1e-10
+    assert deviation(rates(0.0)[1:], derivative(rates)[:-1]) < 1e-10
     assert deviation(efforts(0.0)[1:], derivative(efforts)[:-1]) < 1e-10
+    # Three nested differences; measured 1e-9.
+    assert deviation(efforts(0.0)[0], lagrange(arm.tree, angles, motion)) < 1e-7
+    # Measured 4e-15.
+    assert deviation(arm.forward_dynamics(expected, u[1], efforts(0.0)[0])[0], u[2]) < 1e-13
 
 
 @MECHANISMS
@@ -107,8 +90,7 @@ def test_effort_of_a_tool_wrench_obeys_virtual_work(make: Make, angles: Angles, 
     work = []
     for direction in np.eye(len(u[0])):
         C, Cd = tool(u[0]), derivative(lambda t, d=direction: tool(u[0] + t * d))
-        twist = C[:3, :3].T @ Cd[:3, :3]
-        work.append(W @ [twist[2, 1], twist[0, 2], twist[1, 0], *(C[:3, :3].T @ Cd[:3, 3])])
+        work.append(W @ twist_vector(lie.inverse(C) @ Cd))
     assert deviation(held, work) < 1e-10
 
 
@@ -130,7 +112,7 @@ def test_singular_configuration() -> None:
 
 
 def test_inverse_dynamics_of_a_batch() -> None:
-    arm, u = four_bar(), np.array([[0.7], [1.1], [-2.0], [3.0], [5.0]])
+    arm, u = four_bar(), FOUR_BAR[2]
     q = arm.close(u[0], four_bar_angles(u[0][0]))
     rates = np.stack([u[1:], 0.5 * u[1:]], axis=1)
     efforts = arm.inverse_dynamics(np.stack([q, q]), *rates)
@@ -139,19 +121,9 @@ def test_inverse_dynamics_of_a_batch() -> None:
             np.testing.assert_array_equal(x[i], y)
 
 
-@MECHANISMS
-def test_forward_dynamics_undoes_inverse_dynamics(make: Make, angles: Angles, u: Array) -> None:
-    arm, q = make(), angles(u[0])
-    tau = arm.inverse_dynamics(q, *u[1:])[0]
-    udd, _ = arm.forward_dynamics(q, u[1], tau)
-    # Measured 4e-15.
-    assert deviation(udd, u[2]) < 1e-13
-
-
 def test_wrench_of_a_cut_joint_carries_its_successor() -> None:
     """The rocker turns about its bearing under its weight and the wrench of the pin alone."""
-    arm, u = four_bar(), np.array([[0.7], [1.1], [-2.0], [3.0], [5.0]])
-    q = four_bar_angles(0.7)
+    arm, u, q = four_bar(), FOUR_BAR[2], four_bar_angles(0.7)
     qdd = arm.motion(q, u[1], u[2])[0][1]
     _, (W,) = arm.forward_dynamics(q, u[1], arm.inverse_dynamics(q, *u[1:])[0])
     rocker = arm.tree.joints[2]

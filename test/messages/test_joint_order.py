@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import eom_dynamics as eom
 from eom_dynamics import StateError
-from eom_dynamics.messages.joint_order import JointOrder, JointOrders, places, read_motors
+from eom_dynamics.messages.joint_order import JointOrder, places, read_motors
+from eom_dynamics.messages.setpoint_to_command import SetpointEvaluator
 
 NAMES = ["a", "b", "c"]
 
@@ -33,20 +35,16 @@ def test_order_takes_values_by_name(case):
     assert order.names == list(names)
 
 
-def orders_of(names):
-    robot = SimpleNamespace(joint_names=tuple(names))
-    return JointOrders(SimpleNamespace(robot=robot, motor_names=names, motor_joint=np.arange(len(names))))
-
-
 def test_orders_of_a_stream_do_not_depend_on_what_came_before():
     """Nor on names that were refused."""
-    orders = orders_of(NAMES)
-    for names in ([], ["b", "a", "c"], ["b", "a", "c"], ["a", "b", "c"], [], ["c", "a", "b"]):
-        order, fresh = orders.of(names), JointOrder(NAMES, names)
-        assert order.names == fresh.names and order.motor_names == fresh.motor_names
-        np.testing.assert_array_equal(order.to_robot(np.arange(3.0)), fresh.to_robot(np.arange(3.0)))
+    evaluator = SetpointEvaluator(eom.ElasticArm(eom.load_robot("planar_2r")))
+    own, reverse = ["joint_1", "joint_2"], ["joint_2", "joint_1"]
+    for names in ([], reverse, reverse, own, [], reverse):
+        order, fresh = evaluator.order_of(SimpleNamespace(joint_names=names)), JointOrder(own, names)
+        assert order.names == order.motor_names == fresh.names
+        np.testing.assert_array_equal(order.to_robot(np.arange(2.0)), fresh.to_robot(np.arange(2.0)))
         with pytest.raises(StateError, match="no joint 'x'"):
-            orders.of(["a", "b", "x"])
+            evaluator.order_of(SimpleNamespace(joint_names=["joint_1", "x"]))
 
 
 @pytest.mark.parametrize(

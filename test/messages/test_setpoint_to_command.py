@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A setpoint becomes a command: refusals, damped springs along a stream, limits, and numbers that overflow."""
+"""A setpoint becomes a command: refusals, limits, and numbers that overflow."""
 
 from __future__ import annotations
 
@@ -10,16 +10,13 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from springs import with_springs
 
 import eom_dynamics as eom
-from eom_dynamics.actuators.springs import DampedSpring, ExponentialPair, LinearSpring
+from eom_dynamics.actuators.springs import ExponentialPair
 from eom_dynamics.exceptions import StateError, StiffnessError, TrajectoryError
-from eom_dynamics.jet import Jet
 from eom_dynamics.messages.fields import STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS, write
 from eom_dynamics.messages.joint_order import JointOrder
 from eom_dynamics.messages.setpoint_to_command import (
-    DeflectionFilter,
     EvaluatedCommand,
     SetpointEvaluator,
     is_held,
@@ -108,46 +105,3 @@ def test_which_refusals_are_held(error, held):
 def test_internal_errors_are_named():
     assert refusal_reason(StateError("position[0] is nan")) == "position[0] is nan"
     assert refusal_reason(ZeroDivisionError("by zero")) == "internal error: ZeroDivisionError: by zero"
-
-
-K, D = 500.0, 15.0
-ARM = eom.ElasticArm(with_springs(eom.load_robot("planar_2r"), LinearSpring(400.0), DampedSpring(K, D)))
-START = 1_700_000_000_000_000_000
-
-
-def efforts(t):
-    """tau, taud, taudd (3, …, 2) at times."""
-    t = np.asarray(t)
-    wave = [np.sin(7 * t), 7 * np.cos(7 * t), -49 * np.sin(7 * t)]
-    return np.stack([np.stack([x, 3 * x], axis=-1) for x in wave])
-
-
-def stream(deflections, nanoseconds, start=START):
-    """Deflections for the efforts at these times after the start."""
-    answers = []
-    for ns in nanoseconds:
-        tau = efforts(ns * 1e-9)
-        answers.append(deflections.at(start + ns, tau))
-        deflections.keep(start + ns, tau, answers[-1])
-    return np.array(answers)
-
-
-def test_a_stream_is_the_filter_along_the_motion():
-    # Steps of any length that is not too long, as of a stream with jitter and losses.
-    steps = np.random.default_rng(3).integers(100_000, 20_000_000, 200)
-    ns = np.concatenate([[0], np.cumsum(steps)])
-    found = stream(DeflectionFilter(ARM), [int(x) for x in ns])
-    wanted = ARM.deflections_over_time(ns * 1e-9, list(efforts(ns * 1e-9)))
-    # Times of the library are floats: their rounding, 4e-16 s, over the time of the filter, 0.03 s.
-    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-13 * np.abs(wanted).max())
-    assert not found[:, 0].any()
-
-
-@pytest.mark.parametrize("begin", [lambda d: d.forget(), lambda d: d.keep(0, efforts(0.0), np.zeros(2))])
-def test_a_new_beginning_has_no_transient(begin):
-    deflections = DeflectionFilter(ARM)
-    stream(deflections, [0, 1_000_000])
-    begin(deflections)
-    tau = efforts(0.002)
-    settled = pytest.approx(DampedSpring(K, D).settled(Jet(tau[:, 1])), rel=4.5e-16)
-    assert deflections.at(START + 2_000_000, tau)[1] == settled

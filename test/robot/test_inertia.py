@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
 import numpy as np
 import pytest
@@ -170,15 +169,9 @@ def test_a_chain_of_mimic_joints_without_leader_is_fixed_at_its_offsets() -> Non
     assert [str(w.message).split(": ")[2] for w in caught] == ["fixed at 0.3 rad", "fixed at 0.7 rad"]
 
 
-def parameters(**entries: Any) -> dict[str, Any]:
-    tree = packaged_parameters("planar_2r")
-    tree["joints"]["joint_1"].update(entries)
-    return tree
-
-
 def test_parameters_are_refused_unless_a_warning_is_asked_for(tmp_path) -> None:
     path = tmp_path / "arm.yaml"
-    wrong = parameters(inertia=[0.1, 0.0, 0.0, 0.1, 0.0, -0.5])
+    wrong = packaged_parameters("planar_2r", joint_1={"inertia": [0.1, 0.0, 0.0, 0.1, 0.0, -0.5]})
     path.write_text(yaml.safe_dump({"/**": {"ros__parameters": {"robot": wrong}}}))
     message = r"robot\.joints\.joint_1\.inertia: principal moments .*; the order is xx xy xz yy yz zz"
     with pytest.raises(RobotDescriptionError, match=message):
@@ -190,7 +183,7 @@ def test_parameters_are_refused_unless_a_warning_is_asked_for(tmp_path) -> None:
 
 
 def test_the_base_of_a_parameter_file_is_checked() -> None:
-    tree = parameters() | {
+    tree = packaged_parameters("planar_2r") | {
         "base": {"mass": 2.0, "center_of_mass": [0.0] * 3, "inertia": [1.0, 0.0, 0.0, 1.0, 0.0, 9.0]}
     }
     with pytest.raises(
@@ -209,11 +202,11 @@ def test_the_base_of_a_parameter_file_is_checked() -> None:
 
 def test_inertia_about_the_link_frame_may_be_that_of_no_body() -> None:
     """Results were published for such a table, so that there is only a warning."""
-    tree = parameters(inertia=[0.0, 0.0, 0.0, 0.1, 0.0, 0.1]) | {"inertia_reference": "link"}
-    tree["joints"]["joint_2"]["inertia"] = [0.0, 0.0, 0.0, 0.1, 0.0, 0.1]
+    rod = {"inertia": [0.0, 0.0, 0.0, 0.1, 0.0, 0.1]}
+    tree = packaged_parameters("planar_2r", joint_1=rod, joint_2=rod) | {"inertia_reference": "link"}
     with pytest.warns(RobotDescriptionWarning, match=r"^arm\.yaml: robot\.inertia_reference: .*\(joint_1, joint_2\)"):
         robot_from_parameters(tree, source="arm.yaml")
-    tree["joints"]["joint_1"]["inertia"][3] = -0.1
+    tree["joints"]["joint_1"]["inertia"] = [0.0, 0.0, 0.0, -0.1, 0.0, 0.1]
     with pytest.raises(RobotDescriptionError, match=r"joint_1\.inertia: principal moments"):
         robot_from_parameters(tree)
 

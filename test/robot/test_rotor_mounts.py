@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import numpy as np
@@ -28,9 +27,7 @@ URDF = """<robot name="two"><link name="base"/><link name="bracket"/><link name=
 
 
 def arm(**rotor: Any) -> Robot:
-    parameters = packaged_parameters("planar_2r")
-    parameters["joints"]["joint_2"]["rotor"] = rotor
-    return robot_from_parameters(parameters)
+    return robot_from_parameters(packaged_parameters("planar_2r", joint_2={"rotor": rotor}))
 
 
 def test_on_another_body_it_is_along_the_axis_of_the_arm_at_zero() -> None:
@@ -38,9 +35,8 @@ def test_on_another_body_it_is_along_the_axis_of_the_arm_at_zero() -> None:
     names = parameters["joint_names"]
     poses = body_poses(parameters, np.zeros(7))[:, :3, :3]
     for k, carrier in ((5, 3), (6, 6), (3, -1)):
-        given = copy.deepcopy(parameters)
-        given["joints"][names[k]]["rotor"] = {"carrier": names[carrier] if carrier >= 0 else "base"}
-        mount = robot_from_parameters(given).joints[k].mount
+        rotor = {"rotor": {"carrier": names[carrier] if carrier >= 0 else "base"}}
+        mount = robot_from_parameters(packaged_parameters("iiwa", **{names[k]: rotor})).joints[k].mount
         body = poses[carrier] if carrier >= 0 else np.eye(3)
         assert mount.carrier == carrier
         np.testing.assert_allclose(mount.axis, body.T @ poses[k] @ [0, 0, 1], atol=1e-12)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arms with two motors a joint and commanded stiffness in the node: names, numbers, refusals and held commands."""
+"""Arms with two motors a joint, commanded stiffness and a moving base in the node: numbers, refusals, held commands."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from node_client import frame_of
 from paths import CONFIG
 
 import eom_dynamics as eom
-from eom_dynamics.messages.fields import COMMAND_FIELDS, MOTOR_FIELDS
+from eom_dynamics.messages.fields import ANGULAR_FIELDS, COMMAND_FIELDS, FORCE_FIELDS, MOTOR_FIELDS
 
 ARM = eom.ElasticArm(eom.load_robot("vsa_planar_2r"))
 STATE = np.full((5, 2), 0.1)
@@ -17,7 +17,7 @@ GOOD = {"stiffness": np.array([300.0, 150.0])}
 @pytest.fixture(scope="module")
 def vsa(start_shared):
     """One active node with the VSA arm."""
-    return start_shared("--params-file", CONFIG / "vsa_planar_2r.yaml")
+    return start_shared("--params-file", CONFIG / "vsa_planar_2r.yaml", "-p", "moving_base:=true")
 
 
 def test_motors_of_a_joint_take_its_place_in_the_order_of_a_message(vsa, rng):
@@ -38,6 +38,29 @@ def test_motors_of_a_joint_take_its_place_in_the_order_of_a_message(vsa, rng):
     for name in ("position", "velocity", "effort"):
         np.testing.assert_array_equal(getattr(motor_setpoint, name), getattr(feedforward, f"motor_{name}"))
     np.testing.assert_array_equal(effort_command.data, command.motor_effort)
+
+
+def base_message(base):
+    from eom_dynamics.msg import BaseMotion
+    from geometry_msgs.msg import Vector3
+
+    rows = zip(ANGULAR_FIELDS + FORCE_FIELDS, np.concatenate(base), strict=True)
+    return BaseMotion(**{field: Vector3(**dict(zip("xyz", map(float, row), strict=True))) for field, row in rows})
+
+
+def test_stream_and_service_take_the_motion_of_the_base(vsa, rng):
+    """Bit by bit as the library has it; a base in free fall, and matrices of one that moves, are refused by name."""
+    base = eom.BaseMotion(rng.uniform(-1, 1, (4, 3)), rng.uniform(-1, 1, (3, 3)) - [[0, 9.81, 0], [0] * 3, [0] * 3])
+    state = rng.uniform(-0.5, 0.5, (5, 2))
+    command, *_ = vsa.answers_to(vsa.publish(state, base=[base_message(base)]))
+    answer = vsa.inverse_dynamics(state, base=[base_message(base)])
+    for name, values in zip(COMMAND_FIELDS, ARM.feedforward(*state, base=base), strict=True):
+        np.testing.assert_array_equal(getattr(command, name), values)
+        np.testing.assert_array_equal(getattr(answer, name), values)
+    falling = vsa.inverse_dynamics(state, base=[base_message(np.zeros((1, 7, 3)))])
+    matrices = vsa.inverse_dynamics(state, base=[base_message(base)], include_matrices=True)
+    assert not falling.success and falling.message.startswith("base[0].specific_force is zero, as if the base fell")
+    assert not matrices.success and matrices.message.startswith("include_matrices: the matrices are those of a base at")
 
 
 # One of each kind; test/messages has them all.

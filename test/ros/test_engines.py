@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -37,11 +35,11 @@ from setpoint_engines import (
     NodeEngine,
     Scene,
     called,
-    loop_player,
     looped,
     referred,
     replayed,
     time_of,
+    unspun_node,
 )
 from setpoint_engines import STOPS as STOPPED
 
@@ -525,18 +523,9 @@ SCENES = {
 
 @pytest.fixture(scope="module")
 def node(ros: Any) -> Iterator[NodeEngine]:
-    from eom_dynamics.ros.dynamics_node import DynamicsNode
-    from eom_dynamics.ros.executors import end_workers
-
     given = {"robot_file": "planar_2r", "hold_last_command": "always", "use_sim_time": "true", "moving_base": "true"}
-    given |= {"stop_duration": str(STOP)}
-    options = [word for name, value in given.items() for word in ("-p", f"{name}:={value}")]
-    stop = SimpleNamespace(came=False, interrupting=nullcontext)
-    started = DynamicsNode(stop, cli_args=["--ros-args", "-r", "__ns:=/engines", *options])
-    started.start_up()
-    yield NodeEngine(started)
-    end_workers(started, 2.0)
-    started.destroy_node()
+    with unspun_node("/engines", **given, stop_duration=str(STOP)) as node:
+        yield NodeEngine(node)
 
 
 @pytest.fixture(scope="module")
@@ -550,15 +539,8 @@ def robots(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, tuple[Robot
     return found
 
 
-@pytest.fixture(scope="module")
-def player(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return loop_player(tmp_path_factory.mktemp("loops"))
-
-
 @pytest.mark.parametrize("name", SCENES)
-def test_engines_agree(
-    name: str, node: NodeEngine, robots: Mapping[str, tuple[Robot, Path]], player: Path, tmp_path: Path
-) -> None:
+def test_engines_agree(name: str, node: NodeEngine, robots: Mapping[str, tuple[Robot, Path]], tmp_path: Path) -> None:
     which, made = SCENES[name]
     arm, file = robots[which]
     scene = made(arm)
@@ -566,7 +548,7 @@ def test_engines_agree(
     hosts = {
         "node": lambda: node.play(scene, compiled=True),
         "Python": lambda: called(scene),
-        "controller": lambda: looped(scene, player, tmp_path),
+        "controller": lambda: looped(scene),
         "replay": lambda: replayed(scene, file, tmp_path),
     }
     rounded = {"reference": referred(scene)}

@@ -49,7 +49,7 @@ def test_a_trajectory_leaves_no_setpoint_out(ros, events):
     player = TrajectoryPlayer(node, clock, lambda host, *_: not sent.append(host.loop.setpoint["q"][0]))
     player.take(SetpointLoop(SetpointEvaluator(eom.ElasticArm(eom.load_robot(CONFIG / "planar_2r.yaml")))))
     motion = through([0.0, 1.0], [[0.0, 0.0], [0.4, 0.2]])
-    player.play(motion, 0, "", lambda verdict: None)
+    player.play(motion, 0, "")
     advance()
     # Queued before the timer is called: the clock advances four times.
     advance(*(START + PERIOD + k for k in range(4)))

@@ -11,7 +11,7 @@ import pytest
 from chains import packaged_parameters
 from node_client import refusals_at_start
 from paths import CONFIG
-from reference.stop_polynomial import StopPolynomial
+from reference.stop import rest_after
 
 import eom_dynamics as eom
 from eom_dynamics.messages.fields import COMMAND_FIELDS, WRENCH_FIELDS
@@ -215,7 +215,7 @@ ARM = eom.ElasticArm(eom.load_robot("panda"))
 MOVING = np.zeros((5, 7))
 MOVING[0] = 0.0, 0.0, 0.0, -1.5, 0.0, 1.5, 0.0
 MOVING[1], MOVING[2] = 0.3, 0.5
-END, NO_EFFORT = StopPolynomial(MOVING, 0.3).end, np.zeros(7)
+END, NO_EFFORT = rest_after(MOVING, 0.3), np.zeros(7)
 AT_REST = ARM.feedforward(END, *np.zeros((4, 7)))
 
 
@@ -355,6 +355,24 @@ def test_the_node_answers_while_its_arm_is_stopped(activated):
     assert all(message.header.stamp.nanosec != ignored for message in client.feedforward)
 
 
+@pytest.mark.parametrize("policy", ["none", "hold", "ramp"])
+def test_where_no_stop_is_possible_the_last_command_holds_the_position(activated, policy):
+    """As of an acceleration with which efforts of each stop are too large to compute."""
+    client = activated(setpoint_timeout=0.05, on_setpoint_loss=policy)
+    logged = len(client.process.log)
+    beyond = MOVING.copy()
+    beyond[2] = 1e100
+    before = client.answers_to(client.publish(beyond))[0]
+    if policy != "none":
+        client.wait(lambda: "no stop is possible" in client.process.log[logged:], "the loss")
+    assert client.transition("deactivate")
+    last, _ = last_commands(client)
+    assert last.motor_position == before.motor_position
+    assert not any(np.any(getattr(last, name)) for name in COMMAND_FIELDS if name != "motor_position")
+    reason = "no stop is possible: numbers would be too large, or a spring slack"
+    assert reason in client.process.log[logged:]
+
+
 def test_a_second_signal_ends_the_node_at_once_and_at_rest(activated):
     """The last test of the node that these share."""
     client = activated(stop_duration=30.0)
@@ -367,18 +385,3 @@ def test_a_second_signal_ends_the_node_at_once_and_at_rest(activated):
     assert last.status == HELD and not np.any(last.effort) and not np.any(setpoint.velocity)
     away = np.subtract(last.motor_position, MOVING[0])
     assert np.min(away) > 0.05 and np.max(away) < 2.0  # of 4.5 rad
-
-
-def test_where_no_stop_is_possible_the_last_command_holds_the_position(start):
-    patch = "from eom_dynamics.loop.control_loop import ControlLoop\nControlLoop.stop = lambda self: None\n"
-    client = start(*PANDA, patch=patch)
-    in_motion(client)
-    before = client.feedforward[-1]
-    assert client.transition("deactivate")
-    last, _ = last_commands(client)
-    assert last.motor_position == before.motor_position
-    assert not any(np.any(getattr(last, name)) for name in COMMAND_FIELDS if name != "motor_position")
-    assert (
-        "the arm is not brought to rest, no stop is possible: numbers would be too large, or a spring slack"
-        in client.process.log
-    )

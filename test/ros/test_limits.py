@@ -3,7 +3,7 @@
 
 import numpy as np
 import pytest
-from node_client import Client, assert_no_step, joint_trajectory, message_fields, status_of
+from node_client import joint_trajectory, message_fields, status_of
 from paths import CONFIG
 from tool_messages import spline_message
 
@@ -15,7 +15,7 @@ from eom_dynamics.trajectory import Samples, check, minimum_time, rest_to_rest, 
 pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")
 
 from eom_dynamics.msg import SplineTrajectory, TrajectoryStatus
-from eom_dynamics.srv import ComputeInverseDynamicsBatch, ComputeTrajectoryFeedforward
+from eom_dynamics.srv import ComputeInverseDynamicsBatch
 from trajectory_msgs.msg import JointTrajectory
 
 ROBOT = eom.load_robot(CONFIG / "panda.yaml")
@@ -110,7 +110,7 @@ def test_planning_services_report_or_refuse(planning):
     def batch():
         fields = {name: np.concatenate((INSIDE[name], OUTSIDE[name])) for name in STATE_FIELDS}
         request = ComputeInverseDynamicsBatch.Request(**message_fields(fields))
-        return Client.call(planning, ComputeInverseDynamicsBatch, "inverse_dynamics_batch", request)
+        return planning.call(ComputeInverseDynamicsBatch, "inverse_dynamics_batch", request)
 
     def trajectory():
         return timed(planning, [0.0, 0.04], [HOME, HOME + 0.4])
@@ -139,8 +139,7 @@ WAYPOINTS = np.array(
 
 def timed(planning, times=WAYPOINT_TIMES, positions=WAYPOINTS, **options):
     """The answer to a trajectory with a timing."""
-    request = ComputeTrajectoryFeedforward.Request(trajectory=joint_trajectory(NAMES, times, positions), **options)
-    return Client.call(planning, ComputeTrajectoryFeedforward, "trajectory_feedforward", request)
+    return planning.trajectory_feedforward(trajectory=joint_trajectory(NAMES, times, positions), **options)
 
 
 def test_the_service_finds_the_fastest_motion(planning):
@@ -197,16 +196,3 @@ def test_published_trajectories_are_played_as_fast_as_limits_allow(planning):
     motion = read_spline(received[0], NAMES)
     assert motion.end == pytest.approx(minimum_time(ARM, through(WAYPOINT_TIMES, WAYPOINTS)).end, rel=1e-6)
     assert check(ARM, motion, rate=1000.0).exceeded == ()
-
-
-def test_an_empty_trajectory_makes_no_step(start):
-    node = start(*ARGUMENTS)
-    every = node.collect(TrajectoryStatus, "trajectory_status")
-    publisher = node.publisher(SplineTrajectory, "spline_trajectory")
-    node.repeat(lambda: publisher.publish(polynomial(0.8, 4.0)), lambda: every, "the subscription")
-    node.wait(lambda: node.feedforward and node.feedforward[-1].motor_velocity[0] > 0.3, "motion")
-    publisher.publish(SplineTrajectory())
-    node.wait(lambda: every[-1].status == TrajectoryStatus.STOPPED, "the stop")
-    node.wait(lambda: np.max(np.abs(node.feedforward[-1].motor_velocity)) < 1e-9, "the last command")
-    assert "with a step" not in node.process.log
-    assert_no_step(node.feedforward)

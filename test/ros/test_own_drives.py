@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from own_drives import AGES, with_drives
-from reference.stop_polynomial import StopPolynomial
+from reference.stop import rest_after
 from robot_client import RobotClient
 
 import eom_dynamics as eom
@@ -43,7 +43,7 @@ def test_the_last_command_is_in_the_units_of_the_drives(node, remain):
     node.wait(lambda: node.motor_setpoint[-1].header == node.feedforward[-1].header, "the last commands")
     node.spin(0.5)
     feedforward, setpoint = node.feedforward[-1], node.motor_setpoint[-1]
-    rest = [StopPolynomial(np.array(MOTION.derivatives(4e-3)), 0.3).end, *np.zeros((4, 2))]
+    rest = [rest_after(MOTION.derivatives(4e-3), 0.3), *np.zeros((4, 2))]
     command = ARM.feedforward(*rest)
     sent = ARM.drive_command(command, *rest[:3])
     np.testing.assert_allclose(feedforward.effort, command.tau * (remain != "zero"), rtol=1e-9)

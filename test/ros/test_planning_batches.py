@@ -287,23 +287,18 @@ def test_payloads_of_requests_and_of_the_topic(node, rng):
 
 def test_a_robot_without_limits_has_no_fastest_motion(node):
     from eom_dynamics.msg import TrajectoryStatus
-    from eom_dynamics.srv import ComputeTrajectoryFeedforward
     from trajectory_msgs.msg import JointTrajectory
 
     path = joint_trajectory(NAMES, [0.0, 1.0], [[0.0] * N, [0.3] * N])
 
-    def ask_for(timing):
-        request = ComputeTrajectoryFeedforward.Request(trajectory=path, timing=timing)
-        return node.call(ComputeTrajectoryFeedforward, "trajectory_feedforward", request)
-
-    answer = ask_for("fastest")
+    answer = node.trajectory_feedforward(trajectory=path, timing="fastest")
     reason = "there are no limits, hence no shortest duration; give limits of velocity and effort"
     assert (answer.success, answer.message) == (False, reason)
     assert node.set_parameter("trajectory_limits", "fastest") == ""
     publisher = node.publisher(JointTrajectory, "joint_trajectory")
     publisher.publish(path)
     node.wait(lambda: f"trajectory refused: {reason}" in node.process.log, "the refusal")
-    assert ask_for("").success
+    assert node.trajectory_feedforward(trajectory=path).success
     # At the pace that it has, it is refused, too, where there is no dynamics node.
     statuses = node.collect(TrajectoryStatus, "trajectory_status")
     assert node.set_parameter("trajectory_limits", "refuse") == ""

@@ -17,7 +17,6 @@ from eom_dynamics.trajectory import paper_motion, through
 pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")
 
 from action_msgs.msg import GoalStatus
-from eom_dynamics.srv import ComputeTrajectoryFeedforward
 from rclpy.action import ActionClient
 from rclpy.qos import QoSProfile
 
@@ -56,8 +55,7 @@ def message(
 
 
 def ask(client, trajectory, **options):
-    request = ComputeTrajectoryFeedforward.Request(trajectory=trajectory, **options)
-    return client.call(ComputeTrajectoryFeedforward, "trajectory_feedforward", request)
+    return client.trajectory_feedforward(trajectory=trajectory, **options)
 
 
 def table(values, columns=N):

@@ -6,6 +6,8 @@ import json
 import numpy as np
 import pytest
 from chains import flat, packaged_parameters
+from hypothesis import given
+from hypothesis import strategies as st
 from paths import CONFIG
 from urdf_arms import urdf_arm
 
@@ -19,6 +21,8 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.experimental.events_executor import EventsExecutor
 from rclpy.parameter import Parameter
 from robot_probe import RobotProbe
+
+from eom_dynamics.ros.node_parameters import nested
 
 IIWA = ("--params-file", CONFIG / "iiwa.yaml")
 ARM = urdf_arm("arm")
@@ -393,3 +397,30 @@ def test_a_node_with_the_results_of_compilers_needs_none(start):
     assert_computes(start("-p", "robot_file:=planar_2r"), eom.load_robot("planar_2r"))
     missing = "import os\nos.environ |= dict.fromkeys(('CC', 'CXX'), '/nonexistent')\n"
     assert_computes(start("-p", "robot_file:=planar_2r", patch=missing), eom.load_robot("planar_2r"))
+
+
+# --- Names of parameters with dots ------------------------------------------------------
+
+names = st.text(st.characters(exclude_characters=".", exclude_categories=["Cs"]), min_size=1, max_size=4)
+trees = st.dictionaries(
+    names,
+    st.recursive(
+        st.integers(), lambda children: st.dictionaries(names, children, min_size=1, max_size=3), max_leaves=8
+    ),
+    max_size=4,
+)
+
+
+@given(trees, st.randoms())
+def test_nested_is_the_inverse_of_flat_in_any_order(tree, random):
+    items = list(flat(tree).items())
+    random.shuffle(items)
+    assert nested(dict(items), "robot", "parameters") == tree
+
+
+@pytest.mark.parametrize("section", ["joints.a.mass", "joints.a.origin.xyz"])
+def test_a_name_that_is_value_and_section_is_refused(section):
+    with pytest.raises(
+        eom.RobotDescriptionError, match=rf"^/x: urdf\.joints\.a is a value, and has urdf\.{section} below it"
+    ):
+        nested({section: 1.0, "joints.a": 2.0}, "urdf", "/x")

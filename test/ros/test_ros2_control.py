@@ -43,6 +43,8 @@ pytestmark = [
     pytest.mark.timeout(1200),
 ]
 
+ROBOTS = ("sea_planar_2r", "vsa_planar_2r")
+
 TOLERANCE = 1e-12
 
 COMMAND = [sys.executable, "-m", "eom_dynamics.tools.cli.main", "codegen", "--language", "loop"]
@@ -172,9 +174,8 @@ def test_the_node_replay_and_the_controller_give_the_same_commands(name, size, s
     for got, function in zip((tau, taud, taudd, effort, *motors), (a, b, c, a, x, y, z), strict=True):
         np.testing.assert_array_equal(got, function)
 
-    # The controller of every robot passes the test of the package, and has the same bits, with a library from a file
-    # and with one that it compiles.
-    assert "PASSED" in succeed([built(name, GENERIC_PACKAGE, tmp_path) / "test_controller"], tmp_path)
+    # The controller of every robot has the same bits, with a library from a file and with one that it compiles.
+    built(name, GENERIC_PACKAGE, tmp_path)
     for given in ({"kernel": str(tmp_path / "arm.so")}, {"robot_file": name, "command": COMMAND}):
         _, *generic = played(name, bag, "ignore", tmp_path, GENERIC_PACKAGE, **given)
         for got, of_robot in zip(generic, (tau, taud, taudd, effort, *motors), strict=False):
@@ -184,6 +185,14 @@ def test_the_node_replay_and_the_controller_give_the_same_commands(name, size, s
         _, *described = played(name, bag, "ignore", tmp_path, GENERIC_PACKAGE, described=True, command=COMMAND)
         for got, of_robot in zip(described, (tau, taud, taudd, effort, *motors), strict=False):
             assert_same(got, of_robot)
+
+
+@pytest.mark.parametrize(
+    ("name", "package"), [*((name, f"{name}_control") for name in ROBOTS), ("sea_planar_2r", GENERIC_PACKAGE)]
+)
+def test_cases_of_the_controller(name, package, tmp_path):
+    program = built(name, package, tmp_path, "test_controller", CASES="ON") / "test_controller"
+    assert "PASSED" in succeed([program], tmp_path)
 
 
 def test_a_robot_with_more_joints_that_is_refused_leaves_no_reports(tmp_path):

@@ -173,7 +173,6 @@ def ended(node, statuses, frame):
 
 
 HERE = np.array([0.3, -0.2])
-AT_REST = dict.fromkeys(STATE_FIELDS, np.zeros(2))
 
 
 def test_one_of_several_that_wait_is_refused_if_it_starts_away_from_the_end_of_that_before_it(
@@ -181,38 +180,15 @@ def test_one_of_several_that_wait_is_refused_if_it_starts_away_from_the_end_of_t
 ):
     """When it comes, and those that wait are played nevertheless."""
     command(node, HERE)
-    now = time.time_ns()
-    for k, (frame, position) in enumerate((("now", HERE), ("next", HERE), ("away", HERE + 0.5), ("last", HERE))):
+    begin = time.time_ns() + 2 * 10**9  # by then a busy machine has validated all of them
+    for k, (frame, position) in enumerate((("first", HERE), ("next", HERE), ("away", HERE + 0.5), ("last", HERE))):
         message = constant(position, frame)
-        message.header.stamp.sec, message.header.stamp.nanosec = divmod(now + k * 300_000_000, 10**9)
+        message.header.stamp.sec, message.header.stamp.nanosec = divmod(begin + k * 300_000_000, 10**9)
         publisher.publish(message)
     status, reason = ended(node, statuses, "away")
     assert status == TrajectoryStatus.REFUSED
     assert reason.startswith("joint_1 starts 0.5 rad or m from its commanded position at that time")
     assert ended(node, statuses, "last") == (TrajectoryStatus.FINISHED, "")
-
-
-@pytest.mark.parametrize("bad", ["NaN", "task"])
-def test_a_refused_setpoint_leaves_the_commanded_position(node, publisher, statuses, bad):
-    """A trajectory must start at the commanded position, also after a refused setpoint: else, a step of 1.2 rad."""
-    command(node, HERE)
-    publisher.publish(constant(HERE, f"first {bad}"))
-    assert ended(node, statuses, f"first {bad}")[0] == TrajectoryStatus.FINISHED
-    before = int(node.next_diagnostics()[2]["refused"])
-    if bad == "task":
-        far_away = np.eye(4)
-        far_away[0, 3] = 10.0
-        # The first one is refused, too, while the kinematics are prepared.
-        node.publish_task(far_away, at=time.time_ns())
-    else:
-        node.publish(**AT_REST | {"position": np.array([np.nan, 0.0])})
-    node.wait_for_diagnostics(lambda *s: int(s[2]["refused"]) > before, "the refusal of the setpoint")
-    publisher.publish(constant(HERE + 1.2, bad))
-    status, reason = ended(node, statuses, bad)
-    assert status == TrajectoryStatus.REFUSED
-    assert reason.startswith(
-        "joint_1 starts 1.2 rad or m from its commanded position at that time, must be at most 0.01"
-    )
 
 
 def test_a_trajectory_may_start_anywhere_on_request_and_makes_no_step(node, publisher, statuses):

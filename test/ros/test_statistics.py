@@ -51,23 +51,27 @@ def test_figures_are_those_of_the_period(stream):
     assert values["compute time median (us)"] == values["compute time max (us)"] == ""
 
 
-def test_some_refused_warn_and_all_refused_are_an_error(stream):
-    stream.answer(1)
-    stream.turn_down("first", "second")
-    level, message, values = stream.report(1.0)
-    assert (level, message) == (Level.WARN, "2 of 3 setpoints refused, the last: second")
-    assert (values["refused"], values["last refusal"]) == ("2", "second")
-    stream.turn_down("third")
-    assert stream.report(1.0)[:2] == (Level.ERROR, "1 of 1 setpoints refused, the last: third")
-    stream.received = stream.ignored = 4
-    assert stream.report(1.0)[:2] == (Level.WARN, "4 setpoints ignored: the node is not active")
-    assert stream.report(1.0).level == Level.OK
+REFUSED = "2 of 3 setpoints refused, the last: second"
+# What happens in successive periods, and the level and message of each.
+PERIODS = {
+    "refusals": [
+        (lambda x: (x.answer(1), x.turn_down("first", "second")), Level.WARN, REFUSED),
+        (lambda x: x.turn_down("third"), Level.ERROR, "1 of 1 setpoints refused, the last: third"),
+        (lambda x: vars(x).update(received=8, ignored=4), Level.WARN, "4 setpoints ignored: the node is not active"),
+        (lambda x: None, Level.OK, "waiting for setpoints"),
+    ],
+    "time": [
+        (lambda x: x.answer(*[790_000] * 1000), Level.OK, "streaming"),
+        (lambda x: x.answer(*[810_000] * 1000), Level.WARN, "busy for 81 % of the time: setpoints queue up"),
+    ],
+}
 
 
-@pytest.mark.parametrize(("busy", "level"), [(0.79, Level.OK), (0.81, Level.WARN)])
-def test_too_little_time_warns(stream, busy, level):
-    stream.answer(*[round(busy * 1e6)] * 1000)
-    assert stream.report(1.0).level == level
+@pytest.mark.parametrize("periods", PERIODS.values(), ids=PERIODS)
+def test_levels_and_messages_are_those_of_the_period(stream, periods):
+    for happens, level, message in periods:
+        happens(stream)
+        assert stream.report(1.0)[:2] == (level, message)
 
 
 def test_a_long_period_takes_bounded_memory_and_keeps_its_maximum(stream):

@@ -16,7 +16,6 @@ from eom_dynamics.trajectory import check
 pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")
 
 from eom_dynamics.msg import SplineTrajectory
-from eom_dynamics.srv import ComputeTrajectoryFeedforward
 from geometry_msgs.msg import Quaternion, Transform, Vector3
 from sensor_msgs.msg import JointState
 from tool_messages import orientation, vector
@@ -54,11 +53,6 @@ def start_at(q, names=NAMES, count=1):
     return joint_trajectory(list(names), [0.0] * count, [[q[NAMES.index(name)] for name in names]] * count)
 
 
-def ask(client, tool, **options):
-    request = ComputeTrajectoryFeedforward.Request(tool_trajectory=tool, **options)
-    return client.call(ComputeTrajectoryFeedforward, "trajectory_feedforward", request)
-
-
 def tool_poses(q):
     tool = ROBOT.tools[0]
     return np.array(body_poses(ROBOT, q)[tool.joint]) @ tool.pose
@@ -66,7 +60,7 @@ def tool_poses(q):
 
 def test_the_service_answers_with_joint_motion_feedforward_and_verdict(node):
     names = NAMES[::-1]
-    answer = ask(node, poses(), trajectory=start_at(Q, names), sample_rate=50.0)
+    answer = node.trajectory_feedforward(tool_trajectory=poses(), trajectory=start_at(Q, names), sample_rate=50.0)
     assert answer.success, answer.message
     assert answer.joint_names == names and answer.trajectory.joint_names == names
     points = answer.trajectory.points
@@ -81,7 +75,7 @@ def test_the_service_answers_with_joint_motion_feedforward_and_verdict(node):
     for field, values in zip(COMMAND_FIELDS, command, strict=True):
         assert deviation(np.reshape(getattr(answer, field), (-1, 6))[:, ::-1], values) < 1e-11
     assert answer.time_scaling == 1.0 and not answer.exceeded
-    fast = ask(node, poses(times=(0.0, 0.1, 0.2)), trajectory=start_at(Q))
+    fast = node.trajectory_feedforward(tool_trajectory=poses(times=(0.0, 0.1, 0.2)), trajectory=start_at(Q))
     assert fast.success and fast.exceeded and fast.time_scaling > 1
 
 
@@ -106,7 +100,7 @@ REFUSED = {
 
 @pytest.mark.parametrize(("given", "times", "fields", "reason"), REFUSED.values(), ids=REFUSED)
 def test_what_cannot_be_followed_is_refused_with_the_reason(node, given, times, fields, reason):
-    answer = ask(node, poses(given, times), **fields)
+    answer = node.trajectory_feedforward(tool_trajectory=poses(given, times), **fields)
     assert not answer.success and reason in answer.message
 
 
@@ -164,6 +158,6 @@ def test_a_motion_beyond_limits_is_refused_or_slowed_down(node, topic):
 
 
 def test_joint_states_are_where_a_motion_starts(node, topic):
-    answer = ask(node, poses())
+    answer = node.trajectory_feedforward(tool_trajectory=poses())
     assert answer.success, answer.message
     np.testing.assert_allclose(answer.trajectory.points[0].positions, Q, rtol=0, atol=1e-12)

@@ -8,7 +8,7 @@ from time import time as time_of_day
 import numpy as np
 import pytest
 from paths import CONFIG, ROOT
-from reference.stop_polynomial import StopPolynomial
+from reference.stop import rest_after
 from tool_messages import spline_message
 from urdf_arms import urdf_arm
 
@@ -126,17 +126,12 @@ def test_hold_brings_the_arm_to_rest_without_a_step(node, configure):
     stopping, held = found.count(STOPPING), found.index(HELD)
     assert found == [FRESH] + [STOPPING] * stopping + [HELD] * (len(found) - 1 - stopping)
     assert [message.held for message in commands] == [status != FRESH for status in found]
-    for name in ("effort", "effort_rate", "effort_acceleration", "motor_position", "motor_velocity", "motor_effort"):
-        first, second = (np.array(getattr(message, name)) for message in commands[:2])
-        np.testing.assert_allclose(second, first, rtol=1e-9, atol=1e-9 * np.max(np.abs(first)))
     # By its own route: the polynomial of the duration asked for, which meets all limits.
-    end = StopPolynomial(STATE, 0.5).end
+    end = rest_after(STATE, 0.5)
     at_rest = ARM.feedforward(end, *np.zeros((4, 7)))
     for message in commands[held:]:
         # That of the first joint is the rounding of those of the others, 27 N m.
         np.testing.assert_allclose(message.effort, at_rest.tau, rtol=1e-12, atol=1e-15)
-        np.testing.assert_allclose(message.motor_position, at_rest.motor_position, rtol=1e-12)
-        assert not np.any(message.effort_rate) and not np.any(message.motor_velocity)
     assert stopping > 20  # none of them is later by more than 20 ms
     level, message, values = node.next_diagnostics()
     assert (level, values["watchdog"]) == (1, "held")
@@ -189,7 +184,7 @@ def test_ramp_fades_all_efforts_to_zero_and_waits_for_activation(node, configure
     node.publish(STATE)
     reason = "efforts are ramped down since setpoints were lost: deactivate and activate the node"
     node.wait(lambda: reason in node.process.log, "a refusal")
-    accepted, at_rest = node.process.log.count("trajectory accepted"), StopPolynomial(STATE, 0.1).end
+    accepted, at_rest = node.process.log.count("trajectory accepted"), rest_after(STATE, 0.1)
     message = spline_message(rest_to_rest(at_rest, at_rest + 0.1, 1.5), ARM.robot.joint_names)
     node.publisher(SplineTrajectory, "spline_trajectory").publish(message)
     node.wait(lambda: f"trajectory refused: {reason}" in node.process.log, "the refusal of a trajectory")
@@ -236,22 +231,6 @@ def test_the_last_publisher_that_goes_is_a_loss(node, configure):
     finally:
         node._setpoints = node.publisher(JointTrajectorySetpoint, "setpoint")
         node.wait(node._setpoints.get_subscription_count, "the node")
-
-
-def test_a_stop_is_no_jump_of_the_setpoints_that_resume_from_it(node, configure):
-    configure(setpoint_timeout=0.05, on_setpoint_loss="hold", jump_check="refuse")
-    fast = STATE.copy()
-    fast[1:3, 0] = 1.8, 0.0
-    publish_until_answered(node, fast)
-    node.wait(lambda: statuses(node) and ended(node), "the end of the stop")
-    still = np.zeros((5, 7))
-    still[0] = StopPolynomial(fast, 0.3).end
-    assert still[0, 0] - fast[0, 0] > 0.25  # more than the limit of velocity allows within 0.1 s
-    away = still.copy()
-    away[1, 0] = 1.8
-    node.publish(away, seconds=1_700_000_001)
-    node.wait(lambda: "in doubt: velocity of fer_joint1 jumps by 1.8 within 1 s" in node.process.log, "the refusal")
-    assert node.answers_to(node.publish(still, seconds=1_700_000_001))[0].status == FRESH
 
 
 def test_doubtful_setpoints_are_reported_or_refused_by_name(node, configure):
@@ -322,71 +301,14 @@ def test_lost_liveliness_is_a_loss(start):
     assert_lost(node, "no publisher is alive", "an expired lease")
 
 
-# The joints of the new robot, and whether setpoints are followed after the stop.
-@pytest.mark.parametrize(("policy", "joints"), [("hold", ("a", "b", "c")), ("ramp", ("shoulder", "elbow"))])
-def test_a_new_robot_does_not_end_a_stop(start, describe, policy, joints):
-    before, after = urdf_arm("before"), urdf_arm("after", joints, mass=2.0)
-    eom.ElasticArm(eom.load_robot(after))  # so that it is compiled, and taken during the stop
-    describe(before)
-    node = start(
-        *("-r", f"robot_description:={describe.topic}", "-p", f"on_setpoint_loss:={policy}"),
-        *("-p", "setpoint_timeout:=0.1", "-p", "stop_duration:=4.0", "-p", "ramp_duration:=4.0", *SLOWLY),
-    )
-    node.wait_for_diagnostics(lambda *s: s[2]["state"] == "active", "the first robot")
-    moving = np.zeros((5, 2))
-    moving[1] = 0.2
-    publish_until_answered(node, moving)
-    wait_for(node, STOPPING if policy == "hold" else RAMPING)
-    describe(after)
-    node.wait_for_diagnostics(lambda *s: s[2]["robot"] == "after", "the next robot")
-    assert since(node)[-1].status in (STOPPING, RAMPING)
-    node.publish(moving, joint_names=["shoulder", "elbow"])
-    node.wait(lambda: ended(node), "the end of the stop")
-    commands = since(node)
-    assert list(commands[-1].joint_names) == ["shoulder", "elbow"]
-    end = StopPolynomial(moving, 4.0).end
-    load = eom.ElasticArm(eom.load_robot(before)).feedforward(end, *np.zeros((4, 2))).tau
-    np.testing.assert_allclose(commands[-1].effort, load if policy == "hold" else 0.0, rtol=1e-12)
-    velocities = np.array([message.motor_velocity for message in commands])
-    assert np.all(np.diff(velocities, axis=0) <= 0.0)
-    # From its first valid setpoint on it is the new one, where the law takes setpoints.
-    still = np.zeros((5, len(joints)))
-    still[0] = end[0]
-    number = node.publish(still, joint_names=list(joints))
-    if policy == "hold":
-        assert "has no joint 'shoulder'" in node.process.log
-        answer = node.answers_to(number)[0]
-        load = eom.ElasticArm(eom.load_robot(after)).feedforward(*still).tau
-        assert answer.status == FRESH
-        np.testing.assert_allclose(answer.effort, load, rtol=1e-12)
-    else:
-        node.wait(lambda: "setpoint refused: efforts are ramped down" in node.process.log, "the refusal")
-
-
-@pytest.mark.parametrize("policy", ["hold", "ramp"])
-def test_deactivation_is_answered_where_no_stop_is_possible(node, configure, policy):
-    """As of an acceleration with which efforts of each stop are too large to compute."""
-    configure(setpoint_timeout=0.05, on_setpoint_loss=policy)
-    beyond = STATE.copy()
-    beyond[2] = 1e100
-    node.answers_to(node.publish(beyond))
-    node.wait(lambda: "no stop is possible" in node.process.log, "the loss")
-    assert node.transition("deactivate")
-
-
 @pytest.mark.parametrize(
-    ("policy", "delay", "reason"),
-    [
-        ("hold", 0.0, "the robot was replaced while the arm moved"),
-        ("hold", 60.0, "the robot was replaced while the arm moved"),
-        ("ramp", 0.0, "efforts are ramped down since setpoints were lost"),
-    ],
+    ("policy", "replaced"), [("hold", "the robot was replaced while"), ("ramp", "efforts are ramped down")]
 )
-def test_a_trajectory_for_a_new_robot_waits_until_the_arm_has_come_to_rest(start, describe, policy, delay, reason):
-    """Else it would begin with a step, at its own start, and with efforts where these are ramped down."""
-    joints, goal = ("shoulder", "elbow"), np.array([-1.0, 1.0])
-    before, after = urdf_arm("before", joints), urdf_arm("after", joints, mass=2.0)
-    eom.ElasticArm(eom.load_robot(after))  # so that it is compiled, and taken during the stop
+@pytest.mark.parametrize("joints", [("shoulder", "elbow"), ("a", "b", "c")], ids=len)
+def test_a_new_robot_does_not_end_a_stop(start, describe, policy, replaced, joints):
+    """Its trajectories would begin with a step; from its first valid setpoint on it is the new one, after a hold."""
+    before, after = urdf_arm("before"), urdf_arm("after", joints, mass=2.0)
+    arm, same = eom.ElasticArm(eom.load_robot(after)), len(joints) == 2  # so that it is taken during the stop
     describe(before)
     node = start(
         *("-r", f"robot_description:={describe.topic}", "-p", f"on_setpoint_loss:={policy}"),
@@ -400,20 +322,38 @@ def test_a_trajectory_for_a_new_robot_waits_until_the_arm_has_come_to_rest(start
     wait_for(node, STOPPING if policy == "hold" else RAMPING)
     describe(after)
     node.wait_for_diagnostics(lambda *s: s[2]["robot"] == "after", "the next robot")
-    message = spline_message(rest_to_rest(goal, 0.5 * goal, 1.0), joints)
-    if delay:
-        message.header.stamp.sec = int(time_of_day() + delay)
-    trajectories.publish(message)
-    node.wait(lambda: f"trajectory refused: {reason}" in node.process.log, "the refusal")
-    assert FRESH not in statuses(node)[statuses(node).index(STOPPING if policy == "hold" else RAMPING) :]
-    if policy == "hold":
-        node.wait(lambda: ended(node), "the end of the stop")
-        end = np.array(since(node)[-1].motor_position)
-        node.spin(0.2)
-        trajectories.publish(spline_message(rest_to_rest(StopPolynomial(moving, 4.0).end, goal, 1.0), joints))
-        node.wait(lambda: FRESH in statuses(node)[-1:], "the trajectory")
-        first = np.array(since(node)[statuses(node).index(FRESH, statuses(node).index(HELD))].motor_position)
-        np.testing.assert_allclose(first, end, atol=0.02)  # of springs that carry the mass of the new robot
+    assert since(node)[-1].status in (STOPPING, RAMPING)
+    end, goal = rest_after(moving, 4.0), np.ones(len(joints))
+    if same or policy == "ramp":
+        for delay in (0.0, 60.0):
+            refusals = node.process.log.count(f"trajectory refused: {replaced}")
+            message = spline_message(rest_to_rest(-goal, goal, 2.0), joints)
+            message.header.stamp.sec = int(time_of_day() + delay) if delay else 0
+            trajectories.publish(message)
+            node.wait(lambda n=refusals: node.process.log.count(f"trajectory refused: {replaced}") > n, "the refusal")
+    node.publish(moving + np.eye(5)[:, :1], joint_names=["shoulder", "elbow"])
+    far = "rad from where it is held" if policy == "hold" else "setpoint refused: efforts are ramped down"
+    reason = far if same else "has no joint 'shoulder'"
+    node.wait(lambda: reason in node.process.log, reason)
+    node.wait(lambda: ended(node), "the end of the stop")
+    commands = since(node)
+    assert list(commands[-1].joint_names) == ["shoulder", "elbow"]
+    assert FRESH not in [command.status for command in commands[1:]]
+    load = eom.ElasticArm(eom.load_robot(before)).feedforward(end, *np.zeros((4, 2))).tau
+    np.testing.assert_allclose(commands[-1].effort, load if policy == "hold" else 0.0, rtol=1e-12)
+    assert np.all(np.diff([message.motor_velocity for message in commands], axis=0) <= 0.0)
+    still = np.zeros((5, len(joints)))
+    still[0] = end[0]
+    number = node.publish(still, joint_names=list(joints))
+    if policy == "ramp":
+        node.wait(lambda: "setpoint refused: efforts are ramped down" in node.process.log, "the refusal")
+        return
+    answer = node.answers_to(number)[0]
+    assert answer.status == FRESH
+    np.testing.assert_allclose(answer.effort, arm.feedforward(*still).tau, rtol=1e-12)
+    count = len(node.feedforward)
+    trajectories.publish(spline_message(rest_to_rest(still[0], still[0] + 0.1, 1.0), joints))
+    node.wait(lambda: any(command.motor_velocity[0] > 0 for command in node.feedforward[count:]), "the trajectory")
 
 
 BY_CLOCK = ("-p", "use_sim_time:=true", "-r", "/clock:={namespace}/clock", "-p", "setpoint_timeout:=0.1")

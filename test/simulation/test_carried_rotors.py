@@ -23,23 +23,29 @@ ROTOR = np.array([0.02, 0.01, 0.008])
 """Rotor inertias before the gear, large enough to matter."""
 
 
+JOINTS = (
+    ([0, 0, 1], [0.0, 0.0, 0.2], 2.0, [0.05, 0.0, 0.1], {}),
+    ([1, 0, 0], [0.1, 0.2, 0.0], 1.5, [0.0, 0.15, 0.02], {"axis": [0.6, 0.0, 0.8]}),
+    ([0, 1, 0], [0.0, 0.3, 0.1], 1.0, [0.1, 0.1, 0.0], {"carrier": "joint_2", "axis": [0.48, 0.6, 0.64]}),
+)
+"""Axis, origin, mass, centre of mass, and mount of the rotor."""
+
+
 def arm_parameters() -> dict[str, Any]:
-    mounts = [{}, {"axis": [0.6, 0.0, 0.8]}, {"carrier": "joint_2", "axis": [0.48, 0.6, 0.64]}]
-    screws = [[0, 0, 1, 0, 0, 0], [1, 0, 0, 0, 0, 0], [0, 1, 0, 0, 0, 0]]
     joints = {
         f"joint_{i + 1}": {
             "type": "revolute",
-            "screw": [float(x) for x in screws[i]],
-            "origin": {"xyz": [[0.0, 0.0, 0.2], [0.1, 0.2, 0.0], [0.0, 0.3, 0.1]][i], "rpy": [0.0, 0.0, 0.0]},
-            "mass": [2.0, 1.5, 1.0][i],
-            "center_of_mass": [[0.05, 0.0, 0.1], [0.0, 0.15, 0.02], [0.1, 0.1, 0.0]][i],
+            "screw": [*map(float, axis), 0.0, 0.0, 0.0],
+            "origin": {"xyz": xyz, "rpy": [0.0, 0.0, 0.0]},
+            "mass": mass,
+            "center_of_mass": center,
             "inertia": [0.02, 0.0, 0.0, 0.03, 0.0, 0.01],
             "elasticity": {"type": "linear", "stiffness": float(STIFFNESS[i])},
             "rotor_inertia": float(ROTOR[i] * RATIO[i] ** 2),
             "gear_ratio": float(RATIO[i]),
-            "rotor": mounts[i],
+            "rotor": mount,
         }
-        for i in range(3)
+        for i, (axis, xyz, mass, center, mount) in enumerate(JOINTS)
     }
     return {
         "name": "askew",
@@ -59,11 +65,7 @@ def lagrange() -> Callable[[Array, Array], tuple[Array, Array]]:
     """
     parameters = arm_parameters()
     x, v = sp.symbols("x0:6"), sp.symbols("v0:6")
-    turns = [
-        sp.Matrix([[sp.cos(x[0]), -sp.sin(x[0]), 0], [sp.sin(x[0]), sp.cos(x[0]), 0], [0, 0, 1]]),
-        sp.Matrix([[1, 0, 0], [0, sp.cos(x[1]), -sp.sin(x[1])], [0, sp.sin(x[1]), sp.cos(x[1])]]),
-        sp.Matrix([[sp.cos(x[2]), 0, sp.sin(x[2])], [0, 1, 0], [-sp.sin(x[2]), 0, sp.cos(x[2])]]),
-    ]
+    turns = [turn(-angle) for turn, angle in zip((sp.rot_axis3, sp.rot_axis1, sp.rot_axis2), x[:3], strict=True)]
     R, p, w = sp.eye(3), sp.zeros(3, 1), sp.zeros(3, 1)
     kinetic, potential = sp.Integer(0), sp.Integer(0)
     spins = [w]  # angular velocities of base and links, each in its own frame

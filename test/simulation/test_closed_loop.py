@@ -28,15 +28,8 @@ def test_flatness_is_exact_with_an_exact_model() -> None:
 
 
 def test_flatness_with_model_errors_is_better_than_rigid_feedforward_at_stiff_motors() -> None:
-    comparison = compare_feedforward(
-        load_robot("planar_2r"),
-        paper_motion(2),
-        TIMES,
-        [10.0, 70.0],
-        stiffness_error=0.1,
-        mass_error=0.05,
-        tolerance=1e-8,
-    )
+    errors = {"stiffness_error": 0.1, "mass_error": 0.05, "tolerance": 1e-8}
+    comparison = compare_feedforward(load_robot("planar_2r"), paper_motion(2), TIMES, [10.0, 70.0], **errors)
     soft, stiff = comparison.rms
     assert stiff[RIGID] > 10 * stiff[FLATNESS]
     assert soft[RIGID] < 2 * soft[FLATNESS]
@@ -77,14 +70,8 @@ def test_an_arm_with_a_slack_spring_ends_alone() -> None:
     assert others == [None] * 5
     assert end is not None and "goes slack" in end.reason and "joint_2" in end.reason
     # The link is in equilibrium: s'' = -(30 s + 200 s²)/0.1 from s = (120 - 60)/(2 400) rad.
-    slack = solve_ivp(
-        lambda _, y: [y[1], -(30.0 * y[0] + 200.0 * y[0] ** 2) / 0.1],
-        (0.0, 0.5),
-        [0.075, 0.0],
-        events=lambda _, y: y[0],
-        rtol=1e-10,
-        atol=1e-12,
-    )
+    options = {"events": lambda _, y: y[0], "rtol": 1e-10, "atol": 1e-12}
+    slack = solve_ivp(lambda _, y: [y[1], -(30 * y[0] + 200 * y[0] ** 2) / 0.1], (0.0, 0.5), [0.075, 0.0], **options)
     assert end.t == pytest.approx(slack.t_events[0][0], rel=1e-5)
     known = comparison.t < end.t
     assert np.all(np.isfinite(comparison.error[known])) and np.all(np.isnan(comparison.error[~known, 0, NONE]))

@@ -24,10 +24,6 @@ def plant(**arguments: Any) -> ElasticPlant:
     return ElasticPlant(ElasticArm(load_robot("planar_2r"), **arguments))
 
 
-def links(state: Array) -> tuple[Array, Array]:
-    return planar_2r(packaged_parameters("planar_2r"))(state[0], state[2])
-
-
 def rate(arm: ElasticPlant, state: Array) -> Array:
     """Rates (4, 2) of q, theta, qd, thetad, of one state and as the second of two."""
     one = arm.rate(state.ravel(), EFFORT)
@@ -36,24 +32,18 @@ def rate(arm: ElasticPlant, state: Array) -> Array:
     return one.reshape(4, 2)
 
 
-def test_rates_of_links_and_motors() -> None:
-    M, forces = links(STATE)
-    spring = STIFFNESS * (STATE[1] - STATE[0])
-    expected = [STATE[2], STATE[3], np.linalg.solve(M, spring - forces), (EFFORT - spring) / ROTOR_INERTIA]
-    assert deviation(rate(plant(), STATE), expected) < 1e-13
-
-
-def test_motors_of_rigid_joints_move_with_their_links() -> None:
+@pytest.mark.parametrize("rigid", [False, True])
+def test_rates_of_links_and_motors(rigid: bool) -> None:
+    """The motor of a rigid joint moves with its link."""
     state = STATE.copy()
-    state[1::2, 0] = state[::2, 0]
-    M, forces = links(state)
-    M = M + np.diag([ROTOR_INERTIA[0], 0.0])
-    spring = STIFFNESS[1] * (state[1, 1] - state[0, 1])
-    qdd = np.linalg.solve(M, np.array([EFFORT[0], spring]) - forces)
-    rates = rate(plant(stiffness=[INF, 300.0]), state)
-    assert deviation(rates[2], qdd) < 1e-13
-    assert rates[3, 0] == rates[2, 0]
-    assert deviation(rates[3, 1], (EFFORT[1] - spring) / ROTOR_INERTIA[1]) < 1e-13
+    state[1::2, 0] = np.where(rigid, state[::2, 0], state[1::2, 0])
+    M, forces = planar_2r(packaged_parameters("planar_2r"))(state[0], state[2])
+    spring = STIFFNESS * (state[1] - state[0])
+    on_links = np.where([rigid, False], EFFORT, spring)
+    qdd = np.linalg.solve(M + np.diag([rigid * ROTOR_INERTIA[0], 0.0]), on_links - forces)
+    thetadd = np.where([rigid, False], qdd, (EFFORT - spring) / ROTOR_INERTIA)
+    rates = rate(plant(stiffness=[INF if rigid else 500.0, 300.0]), state)
+    assert deviation(rates, [state[2], state[3], qdd, thetadd]) < 1e-13
 
 
 @pytest.mark.parametrize("name", ["panda", "sea_planar_2r", "vsa_planar_2r"])

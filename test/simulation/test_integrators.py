@@ -5,25 +5,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from refusals import refusals
 from scipy.special import ellipk
 
-from eom_dynamics import ElasticArm, Robot, load_robot
+from eom_dynamics import ElasticArm, load_robot
 from eom_dynamics.arrays import Array
-from eom_dynamics.simulation import ElasticPlant, Simulation, SimulationError, energy, energy_audit, simulate
+from eom_dynamics.simulation import ElasticPlant, SimulationError, energy, energy_audit, simulate
 from eom_dynamics.simulation.integrators import integrated
 
 INF = float("inf")
 
 
-def rigid(robot: Robot | str) -> ElasticPlant:
-    loaded = load_robot(robot) if isinstance(robot, str) else robot
-    return ElasticPlant(ElasticArm(loaded, stiffness=INF, rotor_inertia=0.0))
-
-
-def drift(plant: ElasticPlant, simulation: Simulation) -> float:
-    """Largest change of the energy, relative to the largest kinetic energy."""
-    held = energy(plant, simulation.states)
-    return float(np.max(np.abs(held.total - held.total[0])) / np.max(held.kinetic))
+def rigid(name: str) -> ElasticPlant:
+    return ElasticPlant(ElasticArm(load_robot(name), stiffness=INF, rotor_inertia=0.0))
 
 
 @pytest.mark.parametrize(("method", "step", "most"), [("DOP853", None, 1e-9), ("rk4", 2e-3, 1e-7)])
@@ -31,7 +25,8 @@ def test_energy_over_seconds(method: str, step: float | None, most: float) -> No
     plant = rigid("planar_2r")
     start = plant.state([-1.2, 0.3], [0.2, -0.3])
     simulation = simulate(plant, None, np.linspace(0.0, 1.0, 21), start, method=method, step=step)
-    assert drift(plant, simulation) < most
+    held = energy(plant, simulation.states)
+    assert np.max(np.abs(held.total - held.total[0])) < most * np.max(held.kinetic)
     assert abs(energy_audit(plant, simulation).relative_imbalance) < most
 
 
@@ -50,7 +45,7 @@ def test_period_of_a_pendulum(angle: float) -> None:
 
 def test_early_ends_and_batches_with_fixed_steps() -> None:
     """An arm whose pair goes slack ends alone, and the other is as without it, to the last bit."""
-    method = "rk4"
+    options = {"method": "rk4", "step": 2e-3}
     plant = ElasticPlant(ElasticArm(load_robot("vsa_planar_2r")))
     start = plant.on_trajectory(*np.zeros((5, 2)))
     at_rest = plant.parts(start)
@@ -63,8 +58,8 @@ def test_early_ends_and_batches_with_fixed_steps() -> None:
         return held * np.array([0.0, 1.0])[:, np.newaxis] if state.ndim == 2 else held
 
     t = np.linspace(0.0, 0.12, 13)
-    both = simulate(plant, control, t, np.stack([start, start]), method=method, step=2e-3, partial=True)
-    alone = simulate(plant, control, t, start, method=method, step=2e-3)
+    both = simulate(plant, control, t, np.stack([start, start]), partial=True, **options)
+    alone = simulate(plant, control, t, start, **options)
     first, second = both.ends
     exact = simulate(plant, control, t, np.stack([start, start]), partial=True).ends[0]
     assert first is not None and exact is not None and second is None
@@ -75,15 +70,14 @@ def test_early_ends_and_batches_with_fixed_steps() -> None:
     assert np.all(np.isnan(both.work[~known, 0])) and np.all(np.isfinite(both.work[:, 1]))
     assert np.max(np.abs(both.states[:, 1] - alone.states)) < 1e-12
     with pytest.raises(SimulationError, match=r"at 0\.07\d* s the tension-only spring at joint_2_.* slack$"):
-        simulate(plant, None, t, start, method=method, step=2e-3)
+        simulate(plant, None, t, start, **options)
 
 
 def test_a_step_that_is_too_long_is_an_error() -> None:
     plant = ElasticPlant(ElasticArm(load_robot("planar_2r"), rotor_inertia=1e-4))
     start = plant.state([0.3, 0.8], [1.0, -2.0])
-    with pytest.raises(
-        SimulationError, match=r"planar_2r: at .* s (a step of 0.05 s is too long, or )?the motion leaves"
-    ):
+    words = r"planar_2r: at .* s (a step of 0.05 s is too long, or )?the motion leaves"
+    with pytest.raises(SimulationError, match=words):
         simulate(plant, None, [0.0, 10.0], start, method="euler", step=0.05)
 
 
@@ -119,20 +113,15 @@ def test_times_between_results_are_reported() -> None:
     assert reached == pytest.approx([0.0, 0.1 / 3, 0.2 / 3, 0.1, 0.14, 0.18, 0.22, 0.26])
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"method": "rk5"}, r"method must be one of DOP853, .*, rk4, is 'rk5'"),
-        ({"method": "rk4"}, r"rk4 needs a step, .* > 0, is None"),
-        ({"method": "rk4", "step": -1.0}, r"rk4 needs a step, .* > 0, is -1.0"),
-        ({"method": "rk4", "step": "fast"}, r"rk4 needs a step, .* is 'fast'"),
-        ({"step": 0.1}, r"DOP853 chooses its steps by tolerances; omit step, or use euler"),
-    ],
+test_integrators_that_are_refused = refusals(
+    ValueError,
+    ({"method": "rk5"}, r"method must be one of DOP853, .*, rk4, is 'rk5'"),
+    ({"method": "rk4"}, r"rk4 needs a step, .* > 0, is None"),
+    ({"method": "rk4", "step": -1.0}, r"rk4 needs a step, .* > 0, is -1.0"),
+    ({"method": "rk4", "step": "fast"}, r"rk4 needs a step, .* is 'fast'"),
+    ({"step": 0.1}, r"DOP853 chooses its steps by tolerances; omit step, or use euler"),
+    call=lambda given: simulate(rigid("pendulum"), None, [0.0, 1.0], [0.5, 0.5, 0.0, 0.0], **given),
 )
-def test_integrators_that_are_refused(given: Any, message: str) -> None:
-    plant = rigid("pendulum")
-    with pytest.raises(ValueError, match=message):
-        simulate(plant, None, [0.0, 1.0], plant.state([0.5], [0.0]), **given)
 
 
 def test_audit_as_a_table() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from chains import packaged_parameters
 from mujoco_arms import text
+from refusals import refusals
 from scipy.integrate import solve_ivp
 from textbook import planar_2r
 
@@ -27,9 +28,6 @@ def rigid(name: str) -> eom.Robot:
     robot = eom.load_robot(name)
     spring = LEG.joints[0].spring
     return replace(robot, joints=tuple(replace(j, spring=spring, rotor_inertia=0.0) for j in robot.joints))
-
-
-# --- Rotor inertia in Dynamics ------------------------------------------------------------------------
 
 
 def test_de_luca_single_link_has_the_inertia_of_link_and_motor_behind_its_gear() -> None:
@@ -76,9 +74,6 @@ def test_inspect_tells_where_rotors_are_left_out(capsys: pytest.CaptureFixture[s
     assert "rotor inertia of rigid joints" not in capsys.readouterr().out
 
 
-# --- Plants -------------------------------------------------------------------------------------------
-
-
 def test_2r_arm_side_by_side_under_wrenches_at_the_tip() -> None:
     """Lynch and Park, chapter 8, equations (8.9): the planar 2R arm, with J' F of the tip of chapter 5."""
     plant, equations = ElasticPlant(eom.ElasticArm(rigid("planar_2r"))), planar_2r(packaged_parameters("planar_2r"))
@@ -119,21 +114,19 @@ def test_wrench_at_the_tip_of_an_elastic_arm_is_an_effort_on_its_links() -> None
         np.testing.assert_allclose(moved, [*(-J.T @ W[2:5]), 0.0, 0.0], atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("wrench", "error", "message"),
-    [
-        (3, TypeError, "wrench must be a function of time and state, or None for none, is 3"),
-        (lambda *_: np.zeros(3), eom.StateError, r"leg: wrench must return wrenches of shape \(6,\), returns \(3,\)"),
-        (lambda *_: np.full(6, np.nan), SimulationError, "at 0 s: wrench returns wrenches that are not finite"),
-    ],
+test_bad_wrenches = refusals(
+    (TypeError, eom.StateError, SimulationError),
+    (3, "wrench must be a function of time and state, or None for none, is 3"),
+    (lambda *_: np.zeros(3), r"leg: wrench must return wrenches of shape \(6,\), returns \(3,\)"),
+    (lambda *_: np.full(6, np.nan), "at 0 s: wrench returns wrenches that are not finite"),
+    call=lambda wrench: simulate(
+        ElasticPlant(eom.ElasticArm(LEG)),
+        None,
+        [0.0, 0.1],
+        np.zeros(12),
+        wrench=wrench,  # type: ignore[arg-type]
+    ),
 )
-def test_bad_wrenches(wrench: object, error: type[Exception], message: str) -> None:
-    plant = ElasticPlant(eom.ElasticArm(LEG))
-    with pytest.raises(error, match=message):
-        simulate(plant, None, [0.0, 0.1], plant.state(np.zeros(3), np.zeros(3)), wrench=wrench)  # type: ignore[arg-type]
-
-
-# --- Command line -------------------------------------------------------------------------------------
 
 
 def _mjcf() -> str:

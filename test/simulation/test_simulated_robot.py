@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from differences import deviation
+from refusals import refusals
 from springs import with_springs
 
 from eom_dynamics import ElasticArm, RobotDescriptionError, load_robot
@@ -99,20 +100,21 @@ def test_torque_controlled_effort_is_that_of_the_links() -> None:
     np.testing.assert_allclose(readings.tau, tau, rtol=1e-12)
 
 
-BAD = {
-    "position of another length": ({"position": [0.0, 1.0]}, "initial_position: must have 1 or 7 entries, has 2"),
-    "position not finite": ({"position": np.nan}, "initial_position: must be finite, is"),
-    "gain negative": ({"drives": SimulatedDrives(kp=[-1.0])}, "kp: must not be negative, is"),
-    "gain infinite": ({"drives": SimulatedDrives(kd=np.inf)}, "kd: must be finite, is"),
-    "noise negative": ({"noise": SensorNoise(position=-1.0)}, "position_noise"),
-    "noise of another length": ({"noise": SensorNoise(effort=[1.0, 2.0])}, "effort_noise"),
-}
-
-
-@pytest.mark.parametrize(("arguments", "reason"), BAD.values(), ids=BAD)
-def test_bad_arguments_are_refused_by_name(arguments: Any, reason: str) -> None:
-    with pytest.raises(RobotDescriptionError, match=reason):
-        SimulatedRobot(ARM, **arguments)
+test_what_is_refused = refusals(
+    (RobotDescriptionError, StateError),
+    ({"position": [0.0, 1.0]}, "initial_position: must have 1 or 7 entries, has 2"),
+    ({"position": np.nan}, "initial_position: must be finite, is"),
+    ({"drives": SimulatedDrives(kp=[-1.0])}, "kp: must not be negative, is"),
+    ({"drives": SimulatedDrives(kd=np.inf)}, "kd: must be finite, is"),
+    ({"drives": SimulatedDrives(drive_delay=1.5e-3)}, "drive_delay must be a multiple of the step"),
+    (
+        {"drives": SimulatedDrives(drive_interpolation="cubic")},
+        "drive_interpolation must be one of none, linear, is",
+    ),
+    ({"noise": SensorNoise(position=-1.0)}, "position_noise"),
+    ({"noise": SensorNoise(effort=[1.0, 2.0])}, "effort_noise"),
+    call=lambda arguments: SimulatedRobot(ARM, **arguments),
+)
 
 
 def test_readings_have_the_noise_of_the_sensors() -> None:
@@ -149,8 +151,6 @@ def test_drives_hold_commands_and_act_after_a_delay() -> None:
     np.testing.assert_allclose(delayed[13:] - delayed[0], held[10:-3] - held[0], rtol=0, atol=1e-12)
     # Without the hold, one command of five is positive.
     assert np.all(held[-1] > run()[-1] + 1e-3)
-    with pytest.raises(StateError, match="drive_delay must be a multiple of the step"):
-        SimulatedRobot(arm, period=1e-3, drives=SimulatedDrives(drive_delay=1.5e-3))
 
 
 def test_drives_interpolate_commands_of_one_kind() -> None:
@@ -167,8 +167,6 @@ def test_drives_interpolate_commands_of_one_kind() -> None:
     # A command of step 4 is reached after its period and the delay.
     np.testing.assert_allclose(efforts[2:], [0, 0, 0, 0, 0.5, 1.5, 2.5, 3.5, *[4] * 8], rtol=0, atol=1e-12)
     assert efforts[0] == efforts[1] > 1
-    with pytest.raises(StateError, match="drive_interpolation must be one of none, linear, is 'cubic'"):
-        SimulatedRobot(arm, drives=SimulatedDrives(drive_interpolation="cubic"))
 
 
 def test_drives_have_the_timing_of_the_robot_file() -> None:

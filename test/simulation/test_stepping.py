@@ -146,16 +146,15 @@ def test_friction_stops_a_motor_where_its_energy_is_spent(inertia: float, coulom
 
 
 def test_motor_efforts_are_clipped_to_their_limits() -> None:
-    limited = Actuator(motor=Motor(torque_limit=0.5))
-    robot = with_springs(load_robot("planar_2r"), RigidSpring(), rotor_inertia=0.1, actuator=limited, gear_ratio=10.0)
-    arm = ElasticPlant(ElasticArm(replace(robot, gravity=np.zeros(3))))
-    servo = effort_only(np.array([40.0, -2.0]))
+    changes = {"rotor_inertia": 0.1, "actuator": Actuator(motor=Motor(torque_limit=0.5)), "gear_ratio": 10.0}
+    arm, servo = plant(RigidSpring(), gravity=np.zeros(3), **changes), effort_only(np.array([40.0, -2.0]))
     state = np.zeros(8)
     np.testing.assert_allclose(Stepper(arm, 1e-3).motor_effort(state, servo), [5.0, -2.0], rtol=1e-15)
     np.testing.assert_array_equal(Stepper(arm, 1e-3, limited=False).motor_effort(state, servo), servo.effort)
     slower = Stepper(arm, 1e-3).step(state, servo)
     assert deviation(slower, Stepper(arm, 1e-3).step(state, effort_only(np.array([5.0, -2.0])))) < 1e-15
     assert deviation(slower, Stepper(arm, 1e-3, limited=False).step(state, servo)) > 0.1
+    np.testing.assert_allclose(Stepper(arm, 1e-3).mean_effort(state, slower, servo), [5.0, -2.0], rtol=1e-12)
 
 
 def test_effort_at_a_rigid_joint_is_that_of_the_links() -> None:
@@ -198,10 +197,3 @@ def test_mean_efforts_do_the_work_that_the_energy_shows(kind: str) -> None:
     # The steps are of second order, and so is the work.
     assert imbalances[1] < 0.35 * imbalances[0] and imbalances[1] < 2e-3
     assert by_ends[1] > 10 * imbalances[1]
-
-
-def test_the_mean_effort_within_limits_is_that_of_clipped_efforts() -> None:
-    arm = plant(RigidSpring(), RigidSpring(), actuator=Actuator(motor=Motor(torque_limit=0.1)))
-    stepper, state, servo = Stepper(arm, 1e-3), start_of(arm), drives(arm)
-    far = servo._replace(position=servo.position + 10.0)
-    np.testing.assert_allclose(stepper.mean_effort(state, stepper.step(state, far), far), 0.1, rtol=1e-12)

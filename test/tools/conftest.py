@@ -1,29 +1,53 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commands that are refused."""
+"""Commands, and what they print."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import pytest
 
 from eom_dynamics.tools.cli.main import main
 
 
-@pytest.fixture
-def refused(capsys) -> Callable[..., str]:
-    """Run a command that ends with exit code 2; returns what it prints, one line on stderr."""
+class Printed(NamedTuple):
+    """Output of a command."""
 
-    def run(*arguments: object) -> str:
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+@pytest.fixture
+def run(capsys) -> Callable[..., Printed]:
+    """Run a command, which ends with an exit code, by default 0; returns what it prints."""
+
+    def run(*arguments: object, code: int = 0) -> Printed:
         capsys.readouterr()
         try:
-            code = main([*map(str, arguments)])
+            ended = main([*map(str, arguments)])
         except SystemExit as end:
-            code = end.code
-        output = capsys.readouterr()
-        assert (code, output.out) == (2, ""), output
-        (line,) = output.err.splitlines()
-        assert line.startswith(f"eom_dynamics {arguments[0]}: ")
-        return line
+            ended = end.code
+        printed = Printed(*capsys.readouterr())
+        assert ended == code, printed
+        return printed
 
     return run
+
+
+@pytest.fixture
+def refused(run) -> Callable[..., str]:
+    """Run a command that ends with exit code 2; returns what it prints, one line on stderr."""
+
+    def refuse(*arguments: object) -> str:
+        out, err = run(*arguments, code=2)
+        (line,) = err.splitlines()
+        assert out == "" and line.startswith(f"eom_dynamics {arguments[0]}: ")
+        return line
+
+    return refuse

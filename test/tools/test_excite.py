@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 
 import eom_dynamics as eom
+from eom_dynamics.exceptions import RobotDescriptionError
 from eom_dynamics.simulation.reference import read_motion
 from eom_dynamics.tools.cli.main import main
+from eom_dynamics.tools.excite import read_spheres
 from eom_dynamics.trajectory import Fourier
 
 MISSING = [name for name in ("rich", "rosbags") if importlib.util.find_spec(name) is None]
@@ -24,14 +26,10 @@ RANGE = ("--lower=-1,-2", "--upper", "1.5", "--upper", "joint_2=2", "--velocity"
 QUICK = ("--period", "2", "--harmonics", "4", "--candidates", "2", "--iterations", "3", "--rate", "500")
 
 
-def excite(*arguments: str | Path, robot: str = ROBOT) -> int:
-    return main(["excite", robot, *map(str, arguments)])
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
     place = tmp_path_factory.mktemp("excite") / "new" / "out"
-    assert excite("-o", place, *RANGE, *QUICK, "--share", "0.8", "--periods", "2") == 0
+    assert main(["excite", ROBOT, "-o", str(place), *RANGE, *QUICK, "--share", "0.8", "--periods", "2"]) == 0
     return place
 
 
@@ -59,9 +57,8 @@ def test_replay_reads_the_bag(folder: Path, motion: Fourier, topic: str, tmp_pat
     assert main([*arguments, "--rate", "500"]) == 0
     parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow missing: make build")
     table = parquet.read_table(output).to_pydict()
-    t = np.array(
-        [(stamp.replace(tzinfo=None) - datetime(1970, 1, 1, 0, 0, 1)).total_seconds() for stamp in table["stamp"]]
-    )
+    start = datetime(1970, 1, 1, 0, 0, 1)
+    t = np.array([(stamp.replace(tzinfo=None) - start).total_seconds() for stamp in table["stamp"]])
     assert len(t) == 2001
     tau = eom.ElasticArm(eom.load_robot(ROBOT)).feedforward(*motion.derivatives(t)).tau
     found = np.stack([table["effort.joint_1"], table["effort.joint_2"]], axis=1)
@@ -79,14 +76,13 @@ def test_joint_trajectory(folder: Path, motion: Fourier) -> None:
         np.testing.assert_allclose([p[field] for p in said["points"]], motion.derivatives(times)[k], atol=1e-7)
 
 
-def test_tables(tmp_path: Path, capsys) -> None:
+def test_tables(tmp_path: Path, run) -> None:
     """And the files of one seed are the same, but for archives, which hold the time of writing."""
-    assert excite("-o", tmp_path / "a", *RANGE, *QUICK) == 0
-    text = capsys.readouterr().out
+    command = ["excite", ROBOT, *RANGE, *QUICK, "-o"]
+    text = run(*command, tmp_path / "a").out
     for part in ("start  optimised", "condition number", "log det", "motor torque", "joint_2", "90% of the limits"):
         assert part in text, part
-    assert excite("-o", tmp_path / "b", *RANGE, *QUICK, "--json") == 0
-    said = json.loads(capsys.readouterr().out)
+    said = run(*command, tmp_path / "b", "--json").json
     assert said["within_limits"] and said["optimized"]["smallest"] > said["start"]["smallest"]
     assert max(each["ratio"] for each in said["limits"]) <= 0.9 * (1 + 1e-6)
     assert {abs(each["limit"]) for each in said["limits"] if each["quantity"] == "velocity"} == {3.0}
@@ -107,10 +103,6 @@ def test_tables(tmp_path: Path, capsys) -> None:
         ((*RANGE, "--term", "viscos"), "did you mean viscous?"),
         (("--velocity", "fast"), "--velocity: must be a number, is 'fast'"),
         (("--velocity", "=3"), "--velocity: must be [JOINT=]X,…, is '=3'"),
-        (("--harmonics", "2"), "--harmonics: must be within [3, 50], is 2"),
-        (("--share", "1.5"), "--share: must be within (0, 1]"),
-        (("--seed", "-1"), "--seed: must not be negative"),
-        (("--period", "0"), "--period: must be positive"),
     ],
 )
 def test_errors(arguments: tuple[str, ...], message: str, tmp_path: Path, refused) -> None:
@@ -118,7 +110,36 @@ def test_errors(arguments: tuple[str, ...], message: str, tmp_path: Path, refuse
     assert not (tmp_path / "out").exists()
 
 
-def test_folder_that_is_not_empty(folder: Path, refused) -> None:
-    before = (folder / "trajectory.csv").read_bytes()
-    assert "--force" in refused("excite", ROBOT, "-o", folder, *RANGE, *QUICK)
-    assert (folder / "trajectory.csv").read_bytes() == before
+URDF = """<robot name="r"><link name="a"><collision><origin xyz="1 2 3"/><geometry><sphere radius="0.5"/></geometry>
+</collision><collision><geometry><sphere radius="0.25"/></geometry></collision>
+<collision><geometry><box size="1 1 1"/></geometry></collision></link><link name="b"/></robot>"""
+
+
+@pytest.mark.parametrize(("name", "text"), [("r.urdf", URDF), ("r.yaml", "a: [[1, 2, 3, 0.5], [0, 0, 0, 0.25]]")])
+def test_spheres_are_read(name: str, text: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(text)
+    assert read_spheres(tmp_path / name) == {"a": [[1, 2, 3, 0.5], [0, 0, 0, 0.25]]}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("r.urdf", "<robot name='r'><link name='a'/></robot>", "has no collision spheres"),
+        ("r.urdf", "<robot", "not valid XML"),
+        ("r.urdf", URDF.replace("0.25", "wide"), "radius"),
+        ("r.yaml", "", "must hold lists of spheres"),
+        ("r.yaml", "{}", "has no collision spheres"),
+        ("r.yaml", "a: [1, 2", "not valid YAML"),
+        ("r.yaml", "[1, 2]", "must hold lists"),
+    ],
+)
+def test_files_without_spheres(name: str, text: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(RobotDescriptionError, match=message) as raised:
+        read_spheres(tmp_path / name)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_missing_file_of_spheres(tmp_path: Path) -> None:
+    with pytest.raises(RobotDescriptionError, match=r"none\.yaml"):
+        read_spheres(tmp_path / "none.yaml")

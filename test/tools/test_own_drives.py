@@ -49,13 +49,16 @@ def nanoseconds(t: float) -> int:
     return 10**9 + round(t * 1e9)
 
 
+def sent(path: Path, states: Sequence[Sequence[Array]]) -> Path:
+    """A bag of setpoints."""
+    stamps = [nanoseconds(0.005 * k) for k in range(len(states))]
+    messages = [(t, setpoint(t, ROBOT.joint_names, x)) for t, x in zip(stamps, states, strict=True)]
+    return write_bag(path, {"/setpoint": (SETPOINT, messages)})
+
+
 @pytest.fixture
 def replay(tmp_path: Path) -> list[str]:
-    names = ROBOT.joint_names
-    messages = [
-        (nanoseconds(t), setpoint(nanoseconds(t), names, [x[k] for x in X])) for k, t in enumerate(TIMES.tolist())
-    ]
-    bag = write_bag(tmp_path / "bag", {"/setpoint": (SETPOINT, messages)})
+    bag = sent(tmp_path / "bag", [*zip(*X, strict=True)])
     (tmp_path / "arm.yaml").write_text(robot_as_yaml(ROBOT).text, encoding="utf-8")
     return ["replay", str(bag), "--robot", str(tmp_path / "arm.yaml"), "--command-lead", "0"]
 
@@ -75,26 +78,19 @@ def test_replay_writes_what_the_node_sends(replay: list[str], tmp_path: Path) ->
         output = tmp_path / entries
         assert main([*replay, "--effort-command", entries, "-o", str(output)]) == 0
         found = read_bag(output)
-        for k in range(len(TIMES)):
-            (_, feedforward), (_, motors), (_, efforts) = (
-                found[topic][k] for topic in ("/feedforward", "/motor_setpoint", "/effort_command")
-            )
-            assert np.array_equal(feedforward.motor_effort, COMMAND.motor_effort[k])
-            for field in ("position", "velocity", "effort"):
-                assert np.array_equal(getattr(motors, field), getattr(SENT, field)[k]), field
-            assert np.array_equal(efforts.data, effort[k])
+        topics = {"/feedforward": {"motor_effort": COMMAND.motor_effort}, "/effort_command": {"data": effort}}
+        topics["/motor_setpoint"] = {field: getattr(SENT, field) for field in ("position", "velocity", "effort")}
+        for topic, fields in topics.items():
+            for field, values in fields.items():
+                rows = [getattr(message, field) for _, message in found[topic]]
+                np.testing.assert_array_equal(rows, values, err_msg=f"{topic} {field}")
 
 
 def test_replay_refuses_numbers_that_drives_cannot_take(replay: list[str], tmp_path: Path) -> None:
     x = [np.array([0.3, 1e305]), *np.zeros((4, 2))]
     assert np.isfinite(ARM.feedforward(*x)).all()
-    messages = [
-        (nanoseconds(0.1 * k), setpoint(nanoseconds(0.1 * k), ROBOT.joint_names, x if k == 1 else [0 * y for y in x]))
-        for k in range(3)
-    ]
-    report = replay_bag(
-        Job(write_bag(tmp_path / "huge", {"/setpoint": (SETPOINT, messages)}), tmp_path / "out", replay[3])
-    )
+    bag = sent(tmp_path / "huge", [np.zeros((5, 2)), x, np.zeros((5, 2))])
+    report = replay_bag(Job(bag, tmp_path / "out", replay[3]))
     assert report.refusals.reasons == {"numbers too large: drive_position of motor 'joint_2' would be inf": 1}
     for topic, fields in (("/motor_setpoint", ("position", "velocity", "effort")), ("/effort_command", ("data",))):
         found = [message for _, message in read_bag(tmp_path / "out")[topic]]
@@ -104,12 +100,8 @@ def test_replay_refuses_numbers_that_drives_cannot_take(replay: list[str], tmp_p
 def recorded(
     path: Path, topic: str, position: Array, velocity: Array, effort: Array, names: Sequence[str] = ROBOT.joint_names
 ) -> Path:
-    rows = zip(TIMES.tolist(), position, velocity, effort, strict=True)
-    messages = []
-    for t, q, qd, tau in rows:
-        message = joint_state(nanoseconds(t), names, q, tau)
-        message.velocity = qd
-        messages.append((nanoseconds(t), message))
+    rows = zip(map(nanoseconds, TIMES.tolist()), position, velocity, effort, strict=True)
+    messages = [(t, replace(joint_state(t, names, q, tau), velocity=qd)) for t, q, qd, tau in rows]
     return write_bag(path, {topic: (JOINT_STATE, messages)})
 
 
@@ -148,7 +140,6 @@ def test_sent_efforts_at_unknown_positions_are_unknown(tmp_path: Path) -> None:
     position = SENT.position.copy()
     position[3, 1] = np.nan
     (record,) = read_records(recorded(tmp_path / "nan", "/motor_setpoint", position, *SENT[1:3]), ROBOT)
-    assert record.motors is not None
     effort = record.motors.values["motor_effort"]
     assert np.isnan(effort[3]).all()
     effort, position = (np.delete(x, 3, axis=0) for x in (effort, record.motors.values["motor_position"]))
@@ -156,7 +147,7 @@ def test_sent_efforts_at_unknown_positions_are_unknown(tmp_path: Path) -> None:
     np.testing.assert_allclose(position, np.delete(X[0], 3, axis=0), rtol=0, atol=1e-12)
     none = np.zeros((len(TIMES), 0))
     (record,) = read_records(recorded(tmp_path / "none", "/motor_setpoint", none, none, SENT.effort), ROBOT)
-    assert record.motors is not None and np.isnan(record.motors.values["motor_effort"]).all()
+    assert np.isnan(record.motors.values["motor_effort"]).all()
     read_records(recorded(tmp_path / "empty", "/motor_setpoint", none, none, none), ROBOT)
 
 
@@ -164,7 +155,6 @@ def test_motors_of_a_named_topic_are_in_the_units_of_drives(tmp_path: Path) -> N
     """Whatever its name; currents are A, also on the topic of the motors."""
     bag = recorded(tmp_path / "bag", "/drives", *REPORTED)
     sides = read_sides(bag, ROBOT, motors=MotorSource("/drives", current_topic="/drives"))
-    assert sides.motors is not None and sides.currents is not None
     np.testing.assert_allclose(sides.motors.q, X[0], rtol=0, atol=1e-12)
     np.testing.assert_allclose(sides.motors.tau, COMMAND.motor_effort, rtol=0, atol=1e-10)
     np.testing.assert_array_equal(sides.currents.tau, REPORTED.motor_effort)

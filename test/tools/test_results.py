@@ -1,16 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One result on the console, as JSON, on a page, and as an exit code."""
+"""One result on the console, as JSON, on a page, and as an exit code; numbers and units as text."""
 
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from html_page import Page
 
+import eom_dynamics as eom
 from eom_dynamics.tools.cli.console import show
+from eom_dynamics.tools.quantity_text import (
+    effort_units,
+    microseconds,
+    milli,
+    number,
+    position_units,
+    relative,
+    together,
+)
 from eom_dynamics.tools.results import Result, ResultSection, TextTable
 
 TABLE = TextTable(("joint", "RMS"), [("a", "1.5"), ("b\n", "10")], "errors", failed={(1, 1)}, menu="Joint")
@@ -91,3 +102,35 @@ def test_the_page_has_all_of_it() -> None:
     assert '<div data-part="1" hidden>' in html and '<option value="1">two</option>' in html
     failed = html_page("command", replace(RESULT, failures=["too large"]))
     assert "Failed: too large." in failed and "all well" not in failed
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0"),
+        (1.0, "1.00"),
+        (-12.345, "-12.3"),
+        (0.0001234, "0.000123"),
+        (1234567.0, "1,230,000"),
+        (9.996, "10.0"),
+        (999.6, "1,000"),
+        (1.2345e-7, "1.23e-07"),
+        (1e9, "1.00e+09"),
+        (math.nan, "–"),
+        (math.inf, "inf"),
+    ],
+)
+def test_numbers_have_three_significant_digits(value: float, text: str) -> None:
+    assert number(value) == text
+
+
+def test_deviations_and_durations() -> None:
+    assert [relative(value) for value in (1.26e-10, 0.0, math.nan)] == ["1.3e-10", "0", "–"]
+    assert [microseconds(value) for value in (4e-4, 0.0125, math.nan)] == ["400 µs", "12.5 ms", "–"]
+
+
+def test_units_of_revolute_and_prismatic_joints() -> None:
+    robot = eom.load_robot("planar_pr")
+    assert position_units(robot) == ("m", "rad") and effort_units(robot) == ("N", "N m")
+    assert together(milli(position_units(robot))) == "mm or mrad"
+    assert together(position_units(eom.load_robot("iiwa"))) == "rad"

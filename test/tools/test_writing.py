@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from eom_dynamics.tools.writing import TEMPORARY, FolderError, check_folder, whole_file, write_folder
+from eom_dynamics.tools.writing import TEMPORARY, FolderError, check_folder, whole_file, write_file, write_folder
 
 FILES = {"README.md": b"read", "c/a.c": b"new", "c/b.c": b"also new"}
 
@@ -90,11 +90,12 @@ def test_a_full_disk_changes_nothing(before: dict[str, bytes] | None, tmp_path: 
     assert list(tmp_path.iterdir()) == ([] if before is None else [folder])
 
 
-def test_a_path_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["file/x", "file/x/y"])
+def test_a_path_that_cannot_be_written_is_named(name: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
-    for check in (check_folder, partial(write_folder, files=FILES)):
-        with pytest.raises(FolderError, match=r"file/x: cannot be written: "):
-            check(tmp_path / "file" / "x", force=False)
+    for write in (check_folder, partial(write_folder, files=FILES), partial(write_file, content=b"")):
+        with pytest.raises(FolderError, match=rf"{name}: cannot be written: .*/file is not a folder$"):
+            write(tmp_path / name, force=False)
 
 
 def test_folders_of_the_user_stay_whatever_their_names_and_age(tmp_path: Path) -> None:

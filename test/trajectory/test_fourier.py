@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cosine and excitation trajectories: against SymPy, the paper's example, and at rest at their ends."""
 
-from typing import Any
-
 import numpy as np
-import pytest
 import sympy
 from differences import derivative, deviation
+from refusals import refusals
 
 from eom_dynamics.exceptions import TrajectoryError
 from eom_dynamics.trajectory import Cosine, Fourier, paper_wrench
@@ -59,19 +57,15 @@ def test_derivatives_and_ramps() -> None:
             assert deviation(slope, motion.derivatives(at)[k + 1]) < 1e-8
 
 
-@pytest.mark.parametrize(
-    ("arguments", "options", "message"),
-    [
-        ((0.0, A, B, Q0), {}, "frequency"),
-        ((1.0, A, B[:2], Q0), {}, r"\(n, L\)"),
-        ((1.0, A, B, Q0[:2]), {}, "offset"),
-        ((1.0, A * np.nan, B, Q0), {}, "finite"),
-        ((1.0, "a", B, Q0), {}, "numbers"),
-        ((1.0, A, B, Q0), {"periods": 0}, "periods"),
-        ((1.0, A, B, Q0), {"ramp": -1}, "ramp"),
-        ((1.0, A, B, Q0), {"ramp": 0.5}, "ramp"),
-    ],
+test_errors = refusals(
+    TrajectoryError,
+    ((0.0, A, B, Q0), {}, "frequency"),
+    ((1.0, A, B[:2], Q0), {}, r"\(n, L\)"),
+    ((1.0, A, B, Q0[:2]), {}, "offset"),
+    ((1.0, A * np.nan, B, Q0), {}, "finite"),
+    ((1.0, "a", B, Q0), {}, "numbers"),
+    ((1.0, A, B, Q0), {"periods": 0}, "periods"),
+    ((1.0, A, B, Q0), {"ramp": -1}, "ramp"),
+    ((1.0, A, B, Q0), {"ramp": 0.5}, "ramp"),
+    call=lambda arguments, options: Fourier(*arguments, **options),
 )
-def test_errors(arguments: Any, options: dict[str, Any], message: str) -> None:
-    with pytest.raises(TrajectoryError, match=message):
-        Fourier(*arguments, **options)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from refusals import refusals
 from scipy.integrate import trapezoid
 
 import eom_dynamics as eom
@@ -42,28 +43,33 @@ def only(arm: eom.ElasticArm, **limits: float) -> dict[str, Limits]:
     return {joint.name: Limits(**limits) for joint in arm.robot.joints}
 
 
-def worst(
-    arm: eom.ElasticArm, motion: Trajectory, limits: dict[str, Limits] | None = None, rate: float = 10_000.0
-) -> float:
+def worst(arm: eom.ElasticArm, motion: Trajectory, limits: Any = None, rate: float = 10_000.0) -> float:
     verdict = check(arm, motion, rate=rate, limits=limits)
     return max(peak.ratio for peak in verdict.peaks if np.isfinite(peak.limit))
 
 
-# --- The optimum --------------------------------------------------------------------------
+TOP = np.sqrt(0.5 * 0.8**2 + 4.0)
 
 
-def test_a_joint_under_an_acceleration_limit_is_bang_bang() -> None:
+@pytest.mark.parametrize(
+    ("distance", "limits", "velocity", "shortest", "most"),
+    [
+        # Half of the way at full acceleration, half at full deceleration: 2 sqrt(d/a); 2 ms to start and to stop.
+        (1.0, {"acceleration": 4.0}, 0.0, 1.0, 1.004),
+        # Up to the velocity v in 2 sqrt(v/j), on average at v/2, and down again.
+        (2.0, {"velocity": 2.0, "jerk": 50.0}, 0.0, 1.0 + 2 * np.sqrt(2.0 / 50.0), 1.005),
+        (1.0, {"acceleration": 4.0}, 0.8, (TOP - 0.8) / 4.0 + TOP / 4.0, 1.004),
+    ],
+    ids=["bang-bang", "velocity and jerk", "from a given velocity"],
+)
+def test_a_joint_beside_its_known_optimum(
+    distance: float, limits: dict[str, float], velocity: float, shortest: float, most: float
+) -> None:
     arm = arm_of("pendulum")
-    motion = minimum_time(arm, [[0.0], [1.0]], limits=only(arm, acceleration=4.0))
-    # Half of the way at full acceleration, half at full deceleration: 2 sqrt(d/a); 2 ms to start and to stop.
-    assert 1.0 <= motion.duration <= 1.004
-
-
-def test_a_joint_under_a_velocity_and_a_jerk_limit() -> None:
-    arm = arm_of("pendulum")
-    motion = minimum_time(arm, [[0.0], [2.0]], limits=only(arm, velocity=2.0, jerk=50.0))
-    # Up to the velocity v in 2 sqrt(v/j), on average at v/2, and down again.
-    assert 2.0 / 2.0 + 2 * np.sqrt(2.0 / 50.0) <= motion.duration <= 1.005 * (1.0 + 2 * np.sqrt(2.0 / 50.0))
+    start = [[velocity]] if velocity else []
+    motion = minimum_time(arm, [[0.0], [distance]], limits=only(arm, **limits), start=start)
+    assert shortest <= motion.duration <= most * shortest
+    assert motion.derivatives(0.0, 1)[1] == pytest.approx([velocity], rel=1e-14)
 
 
 @pytest.mark.parametrize(("s", "length"), [(1e-3, 1.0), (1e3, 1e-3)])
@@ -92,9 +98,6 @@ def test_a_finer_problem_is_hardly_faster(monkeypatch: pytest.MonkeyPatch) -> No
     assert coarse <= 1.005 * minimum_time(arm, PLANAR, limits=limits).duration
 
 
-# --- Limits -------------------------------------------------------------------------------
-
-
 def random_path(arm: eom.ElasticArm) -> Spline:
     """With half as many instants in a piece, an effort exceeded its limit by 1.1e-4."""
     lower, upper = ([getattr(j.limits, end) for j in arm.robot.joints] for end in ("lower", "upper"))
@@ -108,6 +111,15 @@ def rubbing() -> eom.ElasticArm:
     robot = eom.load_robot("planar_2r")
     joints = tuple(replace(joint, friction=1.0) for joint in robot.joints)
     return eom.ElasticArm(replace(robot, joints=joints, joint_friction=True))
+
+
+def driven() -> eom.ElasticArm:
+    """Limits of motors alone, behind springs."""
+    robot = eom.load_robot("pendulum")
+    motor = replace(robot.joints[0].actuator.motor, torque_constant=0.05, resistance=0.5, speed_limit=200.0)
+    motor = replace(motor, voltage_limit=12.0, current_limit=8.0)
+    joint = replace(robot.joints[0], actuator=replace(robot.joints[0].actuator, motor=motor), gear_ratio=50.0)
+    return eom.ElasticArm(replace(robot, joints=(joint,)), stiffness=100.0, rotor_inertia=0.2)
 
 
 # Peaks of motors with friction that turn back are narrower than nodes are apart; 0.3009 s on any processor.
@@ -125,8 +137,9 @@ SLOW = [[-0.9, 0.7], [-0.2, -0.3], [1.0, 0.6], [0.0, -0.2]]
         (lambda: arm_of("planar_2r"), SLOW, {"velocity": 3.0, "effort_rate": 4.0}, np.inf),
         (lambda: arm_of("ur5e"), random_path, ("velocity", "effort"), np.inf),
         (rubbing, lines(TURNING_BACK, 0.1), {"effort_rate": 374.0}, 1.10),
+        (driven, [[0.0], [1.5]], None, np.inf),
     ],
-    ids=["motors", "friction of motors", "gravity", "between instants", "friction of joints"],
+    ids=["motors", "friction of motors", "gravity", "between instants", "friction of joints", "motors with springs"],
 )
 def test_all_limits_are_met_and_one_is_used_up(arm: Any, path: Any, limits: Any, duration: float) -> None:
     arm = arm()
@@ -159,17 +172,6 @@ def test_paths_of_micrometres_are_passed_in_milliseconds(waypoints: tuple[float,
     motion = minimum_time(arm, through(np.linspace(0.0, 1.0, len(path)), path, ends="free"), limits=limits)
     assert motion.duration < 0.015
     assert worst(arm, motion, limits) <= 1.0 + 1e-6
-
-
-def test_limits_of_motors_with_springs() -> None:
-    robot = eom.load_robot("pendulum")
-    motor = replace(robot.joints[0].actuator.motor, torque_constant=0.05, resistance=0.5, speed_limit=200.0)
-    motor = replace(motor, voltage_limit=12.0, current_limit=8.0)
-    joint = replace(robot.joints[0], actuator=replace(robot.joints[0].actuator, motor=motor), gear_ratio=50.0)
-    arm = eom.ElasticArm(replace(robot, joints=(joint,)), stiffness=100.0, rotor_inertia=0.2)
-    motion = minimum_time(arm, [[0.0], [1.5]])
-    assert 0.99 < worst(arm, motion) <= 1.0 + 1e-6
-    assert all(active.quantity.startswith("motor_") for active in motion.active)
 
 
 def test_peaks_between_the_instants_of_the_check_are_found() -> None:
@@ -232,19 +234,6 @@ def test_rms_efforts_of_motors_with_springs_beside_a_uniformly_slower_motion(mon
     assert sum(steps) < 220, steps
 
 
-# --- Given states at the ends -------------------------------------------------------------
-
-
-def test_from_a_given_velocity_to_rest() -> None:
-    arm = arm_of("pendulum")
-    v, a, d = 0.8, 4.0, 1.0
-    motion = minimum_time(arm, [[0.0], [d]], limits=only(arm, acceleration=a), start=[[v]])
-    top = np.sqrt(0.5 * v**2 + a * d)
-    shortest = (top - v) / a + top / a
-    assert shortest <= motion.duration <= 1.004 * shortest
-    assert motion.derivatives(0.0, 1)[1] == pytest.approx([v], rel=1e-14)
-
-
 @pytest.mark.parametrize(("moving", "given"), [(("start",), 4), (("end",), 1), (("start", "end"), 2)])
 def test_part_of_a_slower_motion_between_its_states(moving: tuple[str, ...], given: int) -> None:
     arm = arm_of("planar_2r")
@@ -271,9 +260,6 @@ def test_a_curve_through_waypoints_bends_to_the_given_states() -> None:
     np.testing.assert_allclose(motion.derivatives(0.0)[1:], states, rtol=1e-14)
     assert worst(arm, motion, limits) <= 1.0 + 1e-6
     assert np.min(np.linalg.norm(motion.derivatives(np.linspace(0, motion.end, 9999), 0)[0] - PLANAR[1], axis=1)) < 1e-3
-
-
-# --- The motion ---------------------------------------------------------------------------
 
 
 def test_the_motion_is_at_rest_at_both_ends_and_on_the_path_whose_timing_does_not_matter() -> None:
@@ -331,9 +317,6 @@ def test_many_paths_in_processes() -> None:
     assert motion.active
 
 
-# --- What is refused ----------------------------------------------------------------------
-
-
 class Part:
     """A part of a trajectory."""
 
@@ -369,58 +352,54 @@ WITHOUT = {"limits": {"joint_1": Limits(velocity=1.0), "joint_2": Limits()}}
 RISE = [[0.0, 0.0], [0.1, 0.1]]
 
 
-@pytest.mark.parametrize(
-    ("path", "options", "message"),
-    [
-        ([[0.0, 0.0]], {}, r"waypoints must have shape \(K, n\), K >= 2"),
-        ([[0.0, 0.0], [0.0, 0.0]], {}, "waypoints 0 and 1 are equal"),
-        ([[0.0, 0.0], [np.nan, 0.0]], {}, "waypoint 1 has"),
-        ([[0.0], [1.0]], {}, "the path has 1 joints, planar_2r has 2"),
-        ("path", {}, "path must be a trajectory, or waypoints"),
-        (PLANAR, _planar(), "there are no limits"),
-        (PLANAR, _planar(effort_rms=0.0), "joint_1: limit of effort_rms must be positive, is 0"),
-        (PLANAR, _planar(velocity=1.0, effort_rms=5.0), NO_SPEED),
-        (PLANAR, _planar(lower=1.0, upper=-1.0, velocity=1.0), "lower limit of position 1 exceeds the upper one -1"),
-        (PLANAR, _planar(upper=0.5, velocity=1.0), OUT_OF_RANGE),
-        (PLANAR, _planar(upper=-6.0, velocity=1.0), IN_DEGREES),
-        (PLANAR, _planar(effort=5.0), "joint_1: effort .* N m at rest at .* leaves nothing of its limit 5 N m"),
-        (PLANAR, _planar(velocity=1.0) | {"tool": ToolLimits(speed=0.0)}, "limit of the tool's speed must be positive"),
-        ([[0.0, 0.0], [0.0, 1.0]], WITHOUT, "no shortest duration"),
-        (PLANAR, {"limits": {"elbow": Limits()}}, "limits of unknown joint 'elbow'"),
-        (PLANAR, {"limits": {"joint_1": 1.0}}, r"limits of 'joint_1' must be Limits or numbers by name, .*, not float"),
-        (PLANAR, {"limits": {"joint_1": {"speed": 1.0}}}, "joint_1: no limit is named 'speed'; known are lower"),
-        (
-            Corner(),
-            _planar(velocity=1.0),
-            "the path has a corner between 0.4975 and 0.5: joint 0 .* leave out those close",
-        ),
-        (rest_to_rest([0.0, 0.0], [0.0, 0.0], 1.0), _planar(velocity=1.0), "the path does not move anywhere"),
-        (eom.trajectory.paper_motion(2), _planar(velocity=1.0), "must have a start and an end"),
-        (PLANAR, {"start": [[1.0]]}, r"start must have derivatives of shape \(2,\)"),
-        (PLANAR, {"start": ["fast"]}, "start is not made of arrays of numbers"),
-        (PLANAR, {"end": [[np.nan, 0.0]]}, "derivatives of end must be finite"),
-        (PLANAR, {"end": [[1.0, 0.0]] * 5}, r"end must be \(velocity, acceleration, jerk, snap\)"),
-        (PLANAR, {"start": [[0.0, 0.0], [1.0, 1.0]]}, "the velocity of start is zero; omit start"),
-        (lines(PLANAR, 0.1), _moving(start=[[0.8, 0.7]]), "at the start is not along the path: joint_2 has 0.7, along"),
-        (lines(PLANAR, 0.1), _moving(end=[[-0.2, -0.4]]), "at the end is against the direction"),
-        (
-            PLANAR,
-            _moving(start=[[1.2, -0.3]]),
-            r"joint_1: velocity 1.2 rad/s at the start exceeds its limit 1 rad/s by 0.2",
-        ),
-        (
-            PLANAR,
-            _moving(3.0, 60.0, start=[[1.2, -0.3], [300.0, 0.0]]),
-            "effort .* N m at the start exceeds its limit 60",
-        ),
-        (PLANAR, _moving(3.0, tool=ToolLimits(speed=0.5), start=[[1.2, -0.3]]), "at the start the tool is .* too fast"),
-        (RISE, _planar(velocity=3.0, acceleration=1.0) | {"start": [[2.0, 2.0]]}, TOO_FAST),
-        (rest_to_rest([0.0, 0.0], [1.0, 1.0], 1.0), _moving(3.0, start=[[1.0, 1.0]]), "not along the path"),
-    ],
+test_what_is_refused = refusals(
+    TrajectoryError,
+    ([[0.0, 0.0]], {}, r"waypoints must have shape \(K, n\), K >= 2"),
+    ([[0.0, 0.0], [0.0, 0.0]], {}, "waypoints 0 and 1 are equal"),
+    ([[0.0, 0.0], [np.nan, 0.0]], {}, "waypoint 1 has"),
+    ([[0.0], [1.0]], {}, "the path has 1 joints, planar_2r has 2"),
+    ("path", {}, "path must be a trajectory, or waypoints"),
+    (PLANAR, _planar(), "there are no limits"),
+    (PLANAR, _planar(effort_rms=0.0), "joint_1: limit of effort_rms must be positive, is 0"),
+    (PLANAR, _planar(velocity=1.0, effort_rms=5.0), NO_SPEED),
+    (PLANAR, _planar(lower=1.0, upper=-1.0, velocity=1.0), "lower limit of position 1 exceeds the upper one -1"),
+    (PLANAR, _planar(upper=0.5, velocity=1.0), OUT_OF_RANGE),
+    (PLANAR, _planar(upper=-6.0, velocity=1.0), IN_DEGREES),
+    (PLANAR, _planar(effort=5.0), "joint_1: effort .* N m at rest at .* leaves nothing of its limit 5 N m"),
+    (PLANAR, _planar(velocity=1.0) | {"tool": ToolLimits(speed=0.0)}, "limit of the tool's speed must be positive"),
+    ([[0.0, 0.0], [0.0, 1.0]], WITHOUT, "no shortest duration"),
+    (PLANAR, {"limits": {"elbow": Limits()}}, "limits of unknown joint 'elbow'"),
+    (PLANAR, {"limits": {"joint_1": 1.0}}, r"limits of 'joint_1' must be Limits or numbers by name, .*, not float"),
+    (PLANAR, {"limits": {"joint_1": {"speed": 1.0}}}, "joint_1: no limit is named 'speed'; known are lower"),
+    (
+        Corner(),
+        _planar(velocity=1.0),
+        "the path has a corner between 0.4975 and 0.5: joint 0 .* leave out those close",
+    ),
+    (rest_to_rest([0.0, 0.0], [0.0, 0.0], 1.0), _planar(velocity=1.0), "the path does not move anywhere"),
+    (eom.trajectory.paper_motion(2), _planar(velocity=1.0), "must have a start and an end"),
+    (PLANAR, {"start": [[1.0]]}, r"start must have derivatives of shape \(2,\)"),
+    (PLANAR, {"start": ["fast"]}, "start is not made of arrays of numbers"),
+    (PLANAR, {"end": [[np.nan, 0.0]]}, "derivatives of end must be finite"),
+    (PLANAR, {"end": [[1.0, 0.0]] * 5}, r"end must be \(velocity, acceleration, jerk, snap\)"),
+    (PLANAR, {"start": [[0.0, 0.0], [1.0, 1.0]]}, "the velocity of start is zero; omit start"),
+    (lines(PLANAR, 0.1), _moving(start=[[0.8, 0.7]]), "at the start is not along the path: joint_2 has 0.7, along"),
+    (lines(PLANAR, 0.1), _moving(end=[[-0.2, -0.4]]), "at the end is against the direction"),
+    (
+        PLANAR,
+        _moving(start=[[1.2, -0.3]]),
+        r"joint_1: velocity 1.2 rad/s at the start exceeds its limit 1 rad/s by 0.2",
+    ),
+    (
+        PLANAR,
+        _moving(3.0, 60.0, start=[[1.2, -0.3], [300.0, 0.0]]),
+        "effort .* N m at the start exceeds its limit 60",
+    ),
+    (PLANAR, _moving(3.0, tool=ToolLimits(speed=0.5), start=[[1.2, -0.3]]), "at the start the tool is .* too fast"),
+    (RISE, _planar(velocity=3.0, acceleration=1.0) | {"start": [[2.0, 2.0]]}, TOO_FAST),
+    (rest_to_rest([0.0, 0.0], [1.0, 1.0], 1.0), _moving(3.0, start=[[1.0, 1.0]]), "not along the path"),
+    call=lambda path, options: minimum_time(arm_of("planar_2r"), path, **options),
 )
-def test_what_is_refused(path: Any, options: dict[str, Any], message: str) -> None:
-    with pytest.raises(TrajectoryError, match=message):
-        minimum_time(arm_of("planar_2r"), path, **options)
 
 
 def test_springs_that_would_be_slack_are_refused() -> None:

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Motions through poses and along straight lines: they pass them as asked, and are smooth."""
 
-from collections.abc import Callable
 from itertools import accumulate, pairwise
 
 import numpy as np
 import pytest
 from differences import derivative, deviation
+from refusals import refusals
 
 from eom_dynamics import TrajectoryError, lie
 from eom_dynamics.trajectory import straight_lines
@@ -22,11 +22,19 @@ def random_poses(count, size=0.8):
 
 TIMES = np.array([0.5, 1.3, 1.9, 3.0, 3.8])
 POSES = random_poses(5)
+CORNER = 0.015
 
 
-@pytest.fixture(scope="module")
-def motion():
-    return through_poses(TIMES, POSES)
+def poses() -> np.ndarray:
+    """A corner of lines of 0.3 and 0.2 m, on which the tool turns about different axes."""
+    result = np.tile(np.eye(4), (3, 1, 1))
+    result[1, :3, :3] = lie.exp([0.5, 0.0, 0.0, 0.0, 0.0, 0.0])[:3, :3]
+    result[2, :3, :3] = result[1, :3, :3] @ lie.exp([0.0, 0.4, -0.3, 0.0, 0.0, 0.0])[:3, :3]
+    result[:, :3, 3] = [0.4, -0.1, 0.5], [0.4, 0.2, 0.5], [0.5, 0.2, 0.6732]
+    return result
+
+
+MOTION = through_poses(TIMES, POSES)
 
 
 @pytest.mark.parametrize(("count", "size"), [(2, 0.8), (5, 0.8), (40, 1.5)])
@@ -41,10 +49,10 @@ def test_it_passes_the_poses_and_rests_at_both_ends(count, size):
         assert not np.any(motion.derivatives(before)[1:])
 
 
-def test_twists_are_derivatives_of_the_pose(motion):
+def test_twists_are_derivatives_of_the_pose():
     t = np.array([0.6, 1.1, 1.6, 2.5, 3.5])
-    levels = motion.derivatives(t)
-    rates = [derivative(lambda s, k=k: motion.derivatives(t + s, k)[-1], step=0.004) for k in range(4)]
+    levels = MOTION.derivatives(t)
+    rates = [derivative(lambda s, k=k: MOTION.derivatives(t + s, k)[-1], step=0.004) for k in range(4)]
     for C, rate, V in zip(levels[0], rates[0], levels[1], strict=True):
         twist = lie.inverse(C) @ rate
         assert deviation([twist[2, 1], twist[0, 2], twist[1, 0], *twist[:3, 3]], V, floor=1.0) < 1e-10
@@ -52,13 +60,13 @@ def test_twists_are_derivatives_of_the_pose(motion):
         assert deviation(found, expected, floor=np.max(np.abs(found))) < 1e-9
 
 
-def test_all_four_derivatives_are_continuous_at_the_knots(motion):
-    largest = [np.max(np.abs(x)) for x in motion.derivatives(np.linspace(0.5, 3.8, 500))]
-    for knot in TIMES[1:-1]:
-        before, after = (motion.derivatives(knot + side * 1e-9) for side in (-1, 1))
-        for x, y, size in zip(before, after, largest, strict=True):
-            # The derivative of snap is some hundred times the snap.
-            assert np.max(np.abs(x - y)) < 1e-5 * size
+@pytest.mark.parametrize("path", [MOTION, straight_lines(poses(), CORNER)], ids=["poses", "lines"])
+def test_all_four_derivatives_are_continuous_at_the_knots(path):
+    largest = [np.max(np.abs(x)) for x in path.derivatives(np.linspace(path.start, path.end, 500))]
+    before, after = (path.derivatives(path.t[1:-1] + side * 1e-9) for side in (-1, 1))
+    for x, y, size in zip(before, after, largest, strict=True):
+        # The derivative of snap is some hundred times the snap.
+        assert np.max(np.abs(x - y)) < 1e-5 * size
 
 
 def test_given_derivatives_at_the_ends():
@@ -77,18 +85,6 @@ def test_two_poses_are_joined_by_a_screw():
     for t in np.linspace(0, 2, 7):
         way = lie.log(lie.inverse(POSES[0]) @ motion.derivatives(t)[0])
         assert deviation(way, screw * (way @ screw) / (screw @ screw), floor=1.0) < 1e-12
-
-
-CORNER = 0.015
-
-
-def poses() -> np.ndarray:
-    """A corner of lines of 0.3 and 0.2 m, on which the tool turns about different axes."""
-    result = np.tile(np.eye(4), (3, 1, 1))
-    result[1, :3, :3] = lie.exp([0.5, 0.0, 0.0, 0.0, 0.0, 0.0])[:3, :3]
-    result[2, :3, :3] = result[1, :3, :3] @ lie.exp([0.0, 0.4, -0.3, 0.0, 0.0, 0.0])[:3, :3]
-    result[:, :3, 3] = [0.4, -0.1, 0.5], [0.4, 0.2, 0.5], [0.5, 0.2, 0.6732]
-    return result
 
 
 def test_positions_are_on_the_lines_but_for_the_blend() -> None:
@@ -117,51 +113,34 @@ def test_the_tool_turns_in_proportion_to_its_way() -> None:
     assert V[:3] == pytest.approx([0.5 * 0.25 / 0.3, 0.0, 0.0], abs=1e-9)
 
 
-def test_derivatives_of_the_twist_are_continuous_and_consistent() -> None:
-    path = straight_lines(poses(), CORNER)
-    h = 1e-6
-    t = np.linspace(path.start + 0.01, path.end - 0.01, 301)
-    _, *here = path.derivatives(t)
-    _, *ahead = path.derivatives(t + h)
-    _, *behind = path.derivatives(t - h)
-    for k in range(3):
-        expected = (ahead[k] - behind[k]) / (2 * h)
-        np.testing.assert_allclose(here[k + 1], expected, rtol=1e-4, atol=1e-5 * np.max(np.abs(here[k + 1])) + 1e-7)
-
-
 HALF = lie.pose(np.diag([1.0, -1.0, -1.0]), np.zeros(3))
 TWO = POSES[:2]
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: through_poses([0.0], POSES[:1]), "K >= 2"),
-        (lambda: through_poses([0.0, 1.0], POSES[:3]), r"have \(2,\) and \(3, 4, 4\)"),
-        (lambda: through_poses([0.0, 1.0, 1.0], POSES[:3]), r"times must increase; times\[2\] = 1.0 does not"),
-        (lambda: through_poses([0.0, np.nan], TWO), "finite"),
-        (lambda: through_poses([0.0, 1e300], TWO), r"times\[1\] is 1e\+300 s after the one before, must be from 1e-20"),
-        (lambda: through_poses([-1e308, 1e308], TWO), r"times\[1\] is inf s after the one before"),
-        (lambda: through_poses([0.0, 1e-300], TWO), r"times\[1\] is 1e-300 s after the one before"),
-        (lambda: through_poses([0.0, 1e-3, 1e3], POSES[:3]), "too uneven for these poses: .* space times by distance"),
-        (lambda: through_poses([0.0, 1.0], TWO, end=[np.full(6, 1e200)]), "too large|too uneven"),
-        (
-            lambda: through_poses([0.0, 1.0], [np.eye(4), 2 * np.eye(4)]),
-            r"poses\[1\] is not a homogeneous transform: it must be a rotation matrix",
-        ),
-        (
-            lambda: through_poses([0.0, 1.0], [np.eye(4), HALF]),
-            r"between poses\[0\] and poses\[1\] there is half a turn",
-        ),
-        (lambda: through_poses([0.0, 1.0], TWO, start=np.zeros((5, 6))), "start must be"),
-        (lambda: through_poses([0.0, 1.0], TWO, end=[np.zeros(3)]), "twists of end must have six finite entries"),
-        (lambda: straight_lines(poses()[:1], 0.1), "K >= 2"),
-        (lambda: straight_lines(poses()[[0, 0, 1]], 0.1), "poses 0 and 1 have the same position"),
-        (lambda: straight_lines(poses()[[0, 1, 0]], 0.1), "turns back at waypoint 1"),
-        (lambda: straight_lines(poses(), 0.0), "corner must be a positive distance"),
-        (lambda: straight_lines(2 * poses(), 0.1), r"poses\[0\] is not a homogeneous transform"),
-    ],
+test_what_is_refused = refusals(
+    TrajectoryError,
+    (lambda: through_poses([0.0], POSES[:1]), "K >= 2"),
+    (lambda: through_poses([0.0, 1.0], POSES[:3]), r"have \(2,\) and \(3, 4, 4\)"),
+    (lambda: through_poses([0.0, 1.0, 1.0], POSES[:3]), r"times must increase; times\[2\] = 1.0 does not"),
+    (lambda: through_poses([0.0, np.nan], TWO), "finite"),
+    (lambda: through_poses([0.0, 1e300], TWO), r"times\[1\] is 1e\+300 s after the one before, must be from 1e-20"),
+    (lambda: through_poses([-1e308, 1e308], TWO), r"times\[1\] is inf s after the one before"),
+    (lambda: through_poses([0.0, 1e-300], TWO), r"times\[1\] is 1e-300 s after the one before"),
+    (lambda: through_poses([0.0, 1e-3, 1e3], POSES[:3]), "too uneven for these poses: .* space times by distance"),
+    (lambda: through_poses([0.0, 1.0], TWO, end=[np.full(6, 1e200)]), "too large|too uneven"),
+    (
+        lambda: through_poses([0.0, 1.0], [np.eye(4), 2 * np.eye(4)]),
+        r"poses\[1\] is not a homogeneous transform: it must be a rotation matrix",
+    ),
+    (
+        lambda: through_poses([0.0, 1.0], [np.eye(4), HALF]),
+        r"between poses\[0\] and poses\[1\] there is half a turn",
+    ),
+    (lambda: through_poses([0.0, 1.0], TWO, start=np.zeros((5, 6))), "start must be"),
+    (lambda: through_poses([0.0, 1.0], TWO, end=[np.zeros(3)]), "twists of end must have six finite entries"),
+    (lambda: straight_lines(poses()[:1], 0.1), "K >= 2"),
+    (lambda: straight_lines(poses()[[0, 0, 1]], 0.1), "poses 0 and 1 have the same position"),
+    (lambda: straight_lines(poses()[[0, 1, 0]], 0.1), "turns back at waypoint 1"),
+    (lambda: straight_lines(poses(), 0.0), "corner must be a positive distance"),
+    (lambda: straight_lines(2 * poses(), 0.1), r"poses\[0\] is not a homogeneous transform"),
 )
-def test_what_is_refused(call: Callable[[], object], message: str) -> None:
-    with pytest.raises(TrajectoryError, match=message):
-        call()

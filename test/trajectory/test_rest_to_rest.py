@@ -1,18 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rest-to-rest motions against the polynomial by SymPy; stops, continuous and equal to what other routes give."""
-
-from collections.abc import Callable
-from fractions import Fraction
+"""Rest-to-rest motions against the polynomial by SymPy."""
 
 import numpy as np
-import pytest
 import sympy
 from hypothesis import given
 from hypothesis import strategies as st
-from reference.stop_polynomial import StopPolynomial
+from refusals import refusals
 
 from eom_dynamics import TrajectoryError
-from eom_dynamics.trajectory import Spline, rest_to_rest, shortest_duration
+from eom_dynamics.trajectory import rest_to_rest, shortest_duration
 
 
 def test_polynomial_agrees_with_sympy() -> None:
@@ -45,79 +41,15 @@ def test_shortest_duration_meets_all_limits_and_reaches_one(end: list[float], va
     assert 1 - 1e-5 < worst < 1 + 1e-12  # the peak may be between samples
 
 
-NUMBERS = st.floats(-10.0, 10.0, allow_subnormal=False)
-DURATIONS = st.floats(0.02, 20.0)
-
-
-@st.composite
-def starts(draw: st.DrawFn, orders: tuple[int, ...] = (2, 3, 4)) -> np.ndarray:
-    m = draw(st.sampled_from(orders))
-    return np.array([[draw(NUMBERS) for _ in range(2)] for _ in range(m + 1)])
-
-
-def scale(start: np.ndarray, duration: float) -> np.ndarray:
-    """Size of the k-th derivative of terms that cancel in a stop (m + 1,)."""
-    m = len(start) - 1
-    size = max(np.max(np.abs(start[k])) * duration**k for k in range(m + 1))
-    return size * 100.0 ** np.arange(m + 1) / duration ** np.arange(m + 1)
-
-
-@given(start=starts(), duration=DURATIONS)
-def test_it_begins_with_the_state_and_ends_at_rest(start: np.ndarray, duration: float) -> None:
-    motion = StopPolynomial(start, duration)
-    # Rounding of the coefficients, up to 84 of the largest term, times those of the derivatives.
-    rounding = 1e-14 * scale(start, duration)
-    first, last = motion.derivatives(0.0), motion.derivatives(np.nextafter(duration, 0.0))
-    after = motion.derivatives([duration, 2 * duration])
-    assert np.all(np.abs(first - start) <= rounding[:, None])
-    rest = np.zeros_like(start)
-    rest[0] = motion.end
-    assert np.all(np.abs(last - rest) <= rounding[:, None])
-    np.testing.assert_array_equal(after, np.repeat(rest[:, None], 2, axis=1))
-
-
-@given(start=starts((4,)), duration=DURATIONS, u=st.floats(0.0, 1.0))
-def test_it_is_the_hermite_spline_to_its_end(start: np.ndarray, duration: float, u: float) -> None:
-    """Of degree nine by other code, and unique: its leading coefficient is zero."""
-    motion = StopPolynomial(start, duration)
-    rest = np.zeros_like(start)
-    rest[0] = motion.end
-    expected = np.stack(Spline([0.0, duration], np.stack([start, rest], axis=1)).derivatives(u * duration))
-    found = motion.derivatives(u * duration)
-    assert np.all(np.abs(found - expected) <= 1e-12 * scale(start, duration)[:, None])
-
-
-def test_the_end_is_that_of_the_documented_fractions() -> None:
-    start, T = np.array([[0.3], [1.1], [-2.0], [5.0], [-40.0]]), 0.7
-    weights = (1, Fraction(1, 2), Fraction(3, 28), Fraction(1, 84), Fraction(1, 1680))
-    expected = sum(float(w) * T**k * x[0] for k, (w, x) in enumerate(zip(weights, start, strict=True)))
-    assert StopPolynomial(start, T).end[0] == pytest.approx(expected, rel=1e-15)
-
-
-def test_from_a_velocity_alone_it_slows_down_monotonically_with_the_documented_peaks() -> None:
-    start = np.array([[0.0], [2.0], [0.0], [0.0], [0.0]])
-    T = 0.4
-    q, qd, qdd, qddd, qdddd = StopPolynomial(start, T).derivatives(np.linspace(0.0, T, 40_001))[..., 0]
-    # Also where it is almost at rest: there, drives see the sign of the smallest velocity.
-    assert np.all(np.diff(qd) <= 0.0) and q[-1] == pytest.approx(0.5 * T * 2.0)
-    for rate, factor, k in ((qdd, 35 / 16, 1), (qddd, 7.513, 2), (qdddd, 52.5, 3)):
-        assert np.max(np.abs(rate)) == pytest.approx(factor * 2.0 / T**k, rel=1e-4)
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: rest_to_rest([0.0], [1.0], 0.0), "duration"),
-        (lambda: rest_to_rest([0.0], [1.0], np.nan), "duration"),
-        (lambda: rest_to_rest([0.0], [1.0, 2.0], 1.0), "same joints"),
-        (lambda: rest_to_rest([0.0], [np.inf], 1.0), "finite"),
-        (lambda: rest_to_rest(0.0, 1.0, 1.0), r"\(n,\)"),
-        (lambda: shortest_duration([0.0], [1.0]), "has no limit"),
-        (lambda: shortest_duration([0.0], [1.0], velocity=0.0), "velocity must"),
-        (lambda: shortest_duration([0.0], [1.0], jerk=[1.0, 2.0]), "jerk must"),
-        (lambda: shortest_duration([0.0], [1.0], snap=np.nan), "snap"),
-    ],
+test_bad_input_is_refused = refusals(
+    TrajectoryError,
+    (lambda: rest_to_rest([0.0], [1.0], 0.0), "duration"),
+    (lambda: rest_to_rest([0.0], [1.0], np.nan), "duration"),
+    (lambda: rest_to_rest([0.0], [1.0, 2.0], 1.0), "same joints"),
+    (lambda: rest_to_rest([0.0], [np.inf], 1.0), "finite"),
+    (lambda: rest_to_rest(0.0, 1.0, 1.0), r"\(n,\)"),
+    (lambda: shortest_duration([0.0], [1.0]), "has no limit"),
+    (lambda: shortest_duration([0.0], [1.0], velocity=0.0), "velocity must"),
+    (lambda: shortest_duration([0.0], [1.0], jerk=[1.0, 2.0]), "jerk must"),
+    (lambda: shortest_duration([0.0], [1.0], snap=np.nan), "snap"),
 )
-def test_bad_input_is_refused(call: Callable[[], object], message: str) -> None:
-    with pytest.raises(TrajectoryError, match=message):
-        call()

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Splines of given states: against SciPy's Bernstein polynomials, at knots, beyond the ends."""
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 from differences import deviation
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refusals
 from scipy.interpolate import BPoly
 
 from eom_dynamics.exceptions import TrajectoryError
@@ -60,11 +59,13 @@ def test_within_some_of_its_pieces(parts: int) -> None:
 
 
 def test_at_rest_beyond_its_ends() -> None:
-    motion = spline(0)
-    for t, row in ((motion.start - 1e-9, 0), (motion.end + 1e-9, -1)):
-        q, *rates = motion.derivatives(t)
-        np.testing.assert_allclose(q, motion.states[0, row], rtol=0, atol=1e-13)
-        assert not np.any(rates)
+    single = Spline([2.0], np.arange(10.0).reshape(5, 1, 2))
+    np.testing.assert_array_equal(single.derivatives(2.0), single.states[:, 0])
+    for motion in (spline(0), single):
+        for t, row in ((motion.start - 1e-9, 0), (motion.end + 1e-9, -1)):
+            q, *rates = motion.derivatives(t)
+            np.testing.assert_allclose(q, motion.states[0, row], rtol=0, atol=1e-13)
+            assert not np.any(rates)
 
 
 def test_sample_times() -> None:
@@ -73,13 +74,6 @@ def test_sample_times() -> None:
     np.testing.assert_allclose(sample_times(motion, 20.0), np.linspace(1.0, 1.35, 8))
     states = sample(motion, 10.0)
     assert [x.shape for x in states] == [(5,)] + [(5, 1)] * 5
-
-
-def test_single_knot() -> None:
-    motion = Spline([2.0], np.arange(10.0).reshape(5, 1, 2))
-    np.testing.assert_array_equal(motion.derivatives(2.0), np.arange(10.0).reshape(5, 2))
-    q, *rates = motion.derivatives([1.0, 3.0])
-    assert q.tolist() == [[0, 1], [0, 1]] and not np.any(rates)
 
 
 def test_time_scaling() -> None:
@@ -95,18 +89,13 @@ def test_time_scaling() -> None:
     np.testing.assert_array_equal(slow.derivatives(slow.end)[4], motion.derivatives(motion.end)[4] / 2.5**4)
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        *((lambda s=s: spline(0).scaled(s), "positive") for s in (0.0, -1.0, np.nan, np.inf)),
-        (lambda: spline(0).scaled(None), "there is no time scaling: the trajectory violates its limits"),
-        (lambda: Spline([], np.zeros((5, 0, 1))), "K >= 1"),
-        (lambda: Spline([0.0, 1.0], np.zeros((4, 2, 1))), "shape"),
-        (lambda: Spline([0.0, 0.0], np.zeros((5, 2, 1))), r"times\[1\]"),
-        (lambda: Spline([0.0, np.nan], np.zeros((5, 2, 1))), "finite"),
-        (lambda: Spline([0.0, 1.0], np.full((5, 2, 1), np.inf)), "finite"),
-    ],
+test_what_is_refused = refusals(
+    TrajectoryError,
+    *((lambda s=s: spline(0).scaled(s), "positive") for s in (0.0, -1.0, np.nan, np.inf)),
+    (lambda: spline(0).scaled(None), "there is no time scaling: the trajectory violates its limits"),
+    (lambda: Spline([], np.zeros((5, 0, 1))), "K >= 1"),
+    (lambda: Spline([0.0, 1.0], np.zeros((4, 2, 1))), "shape"),
+    (lambda: Spline([0.0, 0.0], np.zeros((5, 2, 1))), r"times\[1\]"),
+    (lambda: Spline([0.0, np.nan], np.zeros((5, 2, 1))), "finite"),
+    (lambda: Spline([0.0, 1.0], np.full((5, 2, 1), np.inf)), "finite"),
 )
-def test_what_is_refused(call: Callable[[], object], message: str) -> None:
-    with pytest.raises(TrajectoryError, match=message):
-        call()

@@ -4,6 +4,7 @@
 import numpy as np
 import pytest
 from differences import deviation
+from refusals import refusals
 
 from eom_dynamics import Kinematics, StateError, TrajectoryError, lie, load_robot
 from eom_dynamics.trajectory import follow, through_poses
@@ -51,41 +52,18 @@ def test_knots_are_no_further_apart_than_asked_and_at_the_waypoints():
         follow(kinematics, path, UR5E, rate=0.0)
 
 
-def test_a_path_out_of_reach_is_refused_with_the_time():
-    kinematics = Kinematics(load_robot("ur5e"))
-    start = kinematics.pose(UR5E)
-    away = start.copy()
-    away[:3, 3] *= 3.0
-    with pytest.raises(
-        TrajectoryError, match=r"at \d\S* s (the tool cannot reach|the tool comes too close|\w+ would jump)"
-    ):
-        follow(kinematics, through_poses([0.0, 4.0], [start, away]), UR5E)
+ARM = Kinematics(load_robot("ur5e"))
+START = ARM.pose(UR5E)
+BEFORE, AFTER = (np.where(np.arange(6) == 4, angle, UR5E) for angle in (0.4, -0.4))  # axes 4 and 6 become parallel
+FAR, SLOW = lie.pose(START[:3, :3], 3.0 * START[:3, 3]), START @ lie.exp([0, 0, 0.1, 0, 0, 0])
+TOO_FAR = r"at \d\S* s (the tool cannot reach|the tool comes too close|\w+ would jump)"
 
-
-def test_a_path_through_a_singularity_is_refused_with_the_time():
-    """The wrist of the UR5e: its fourth and sixth axes become parallel."""
-    kinematics = Kinematics(load_robot("ur5e"))
-    before, after = UR5E.copy(), UR5E.copy()
-    before[4], after[4] = 0.4, -0.4
-    path = through_poses([0.0, 2.0], [kinematics.pose(before), kinematics.pose(after)])
-    with pytest.raises(TrajectoryError, match=r"at \d\S* s (the tool|\w+ would jump)"):
-        follow(kinematics, path, before)
-
-
-def test_very_long_paths_are_refused_before_they_are_followed():
-    kinematics = Kinematics(load_robot("ur5e"))
-    start = kinematics.pose(UR5E)
-    path = through_poses([0.0, 1e5], [start, start @ lie.exp([0, 0, 0.1, 0, 0, 0])])
-    with pytest.raises(TrajectoryError, match=r"1e\+05 s at 50 Hz are more than 20,000 knots: follow it in parts"):
-        follow(kinematics, path, UR5E)
-
-
-def test_bad_starts():
-    kinematics = Kinematics(load_robot("ur5e"))
-    path = loop(kinematics.pose(UR5E))
-    with pytest.raises(
-        TrajectoryError, match=r"the path starts 0\S* m and \S+ rad from the tool, must be at most 0.01"
-    ):
-        follow(kinematics, path, UR5E + 0.1)
-    with pytest.raises(StateError, match=r"start must have shape \(6,\), has \(1, 6\)"):
-        follow(kinematics, path, UR5E[np.newaxis])
+test_what_is_refused = refusals(
+    (TrajectoryError, StateError),
+    ([START, FAR], 4.0, UR5E, TOO_FAR),
+    ([ARM.pose(BEFORE), ARM.pose(AFTER)], 2.0, BEFORE, r"at \d\S* s (the tool|\w+ would jump)"),
+    ([START, SLOW], 1e5, UR5E, r"1e\+05 s at 50 Hz are more than 20,000 knots: follow it in parts"),
+    ([START, SLOW], 1.0, UR5E + 0.1, r"the path starts 0\S* m and \S+ rad from the tool, must be at most 0.01"),
+    ([START, SLOW], 1.0, UR5E[np.newaxis], r"start must have shape \(6,\), has \(1, 6\)"),
+    call=lambda poses, duration, start: follow(ARM, through_poses([0.0, duration], poses), start),
+)

@@ -8,8 +8,8 @@
  * callable of the same signature, which converts them, computes a large batch or raises an error.
  *
  * Kernels read and write vectors: the inputs (positional arguments, then the entries of keywords), the results, and
- * intermediate vectors that are neither. Only CompiledFunction makes callers, and checks what they are made of; here
- * are the checks of sizes that tables here have. */
+ * intermediate vectors that are neither. Only CompiledFunction makes callers, and checks what they are made of, but for
+ * the sizes of tables here. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <structmember.h>
@@ -32,19 +32,19 @@ typedef void (*state_function)(const double *const *in, double *const *out);
 typedef size_t (*batch_function)(size_t count, const double *const *in, const size_t *stride, double *const *out);
 
 typedef struct {
-    int dimensions;
-    npy_intp sizes[MOST_DIMENSIONS], length;
+    npy_intp dimensions, sizes[MOST_DIMENSIONS], length;
+    npy_intp passed_on; /* whether a stage reads what another one wrote */
 } Shape;
 
 typedef struct {
     state_function state;
     batch_function batch;
-    int inputs, outputs;
-    unsigned char in[MOST_INPUTS], out[MOST_OUTPUTS]; /* indices of vectors */
+    Py_ssize_t inputs, outputs;
+    const unsigned char *in, *out; /* indices of vectors */
 } Stage;
 
 typedef struct {
-    PyObject *name;
+    PyObject *name; /* interned, as those of calls are, so that they are the same object */
     Py_ssize_t first, count; /* its inputs */
     int alone;               /* whether the argument is the only array rather than a tuple */
 } Keyword;
@@ -52,19 +52,18 @@ typedef struct {
 typedef struct {
     PyObject_HEAD
     vectorcallfunc vectorcall;
-    Py_ssize_t positional, inputs, outputs, vectors, keywords, stages, intermediate;
+    Py_ssize_t positional, inputs, outputs, vectors, keywords, stages;
+    Py_ssize_t intermediate; /* numbers of the intermediate vectors of a state */
     Shape shapes[MOST_VECTORS];
-    char passed_on[MOST_VECTORS]; /* whether a stage reads what another one wrote */
     Stage stage[MOST_STAGES];
     Keyword keyword[MOST_KEYWORDS];
     const double *defaults[MOST_INPUTS]; /* of omitted inputs; NULL if they must be given */
-    Py_ssize_t required;                 /* number of inputs up to the last that must be given */
     int direct; /* whether the only stage reads the first inputs and writes all results in their order */
     int finite_results;
     npy_intp together; /* numbers of all results, if these are parts of one array; else 0 */
-    PyObject *default_arrays;
-    PyObject *result_type; /* tuple or a subclass; NULL to return the only result */
+    PyTypeObject *result_type; /* tuple or a subclass; NULL to return the only result */
     PyObject *general;
+    PyObject *kept; /* what has the references to the objects above */
 } Caller;
 
 typedef double eight __attribute__((vector_size(64)));
@@ -94,7 +93,7 @@ static inline __attribute__((always_inline)) const double *numbers(PyObject *obj
     if (!PyArray_CheckExact(object))
         return NULL;
     PyArrayObject *array = (PyArrayObject *)object;
-    if (PyArray_NDIM(array) != shape->dimensions || PyArray_TYPE(array) != NPY_DOUBLE || !PyArray_ISCARRAY_RO(array))
+    if (PyArray_NDIM(array) != (int)shape->dimensions || PyArray_TYPE(array) != NPY_DOUBLE || !PyArray_ISCARRAY_RO(array))
         return NULL;
     for (int i = 0; i < shape->dimensions; ++i)
         if (PyArray_DIM(array, i) != shape->sizes[i])
@@ -109,11 +108,11 @@ static const double *rows(PyObject *object, const Shape *shape, npy_intp count, 
     if (!PyArray_CheckExact(object))
         return NULL;
     PyArrayObject *array = (PyArrayObject *)object;
-    if (PyArray_NDIM(array) != shape->dimensions + 1 || PyArray_TYPE(array) != NPY_DOUBLE ||
+    if (PyArray_NDIM(array) != (int)shape->dimensions + 1 || PyArray_TYPE(array) != NPY_DOUBLE ||
         !PyArray_ISBEHAVED_RO(array) || PyArray_DIM(array, 0) != count || PyArray_STRIDE(array, 0) < 0)
         return NULL;
     npy_intp packed = sizeof(double);
-    for (int i = shape->dimensions; i > 0; packed *= shape->sizes[--i])
+    for (int i = (int)shape->dimensions; i > 0; packed *= shape->sizes[--i])
         if (PyArray_DIM(array, i) != shape->sizes[i - 1] || PyArray_STRIDE(array, i) != packed)
             return NULL;
     const double *values = PyArray_DATA(array);
@@ -170,32 +169,56 @@ static inline __attribute__((always_inline)) int plain_arguments(Caller *self, P
     for (Py_ssize_t k = 0; names && k < PyTuple_GET_SIZE(names); ++k)
         if (!keyword_arguments(self, PyTuple_GET_ITEM(names, k), args[positional + k], count, in, strides))
             return 0;
-    for (Py_ssize_t k = positional; k < self->required; ++k)
+    for (Py_ssize_t k = positional; k < self->inputs; ++k)
         if (!in[k])
             return 0;
     return 1;
 }
 
-/* Runs the stages; returns whether the numbers that they pass on are finite. */
-static __attribute__((noinline)) int run_stages(const Caller *self, double **vectors)
+/* Runs the stages on one state if `count` is 0, else on a batch; returns whether the numbers that they pass on are finite. */
+static int run_stages(const Caller *self, size_t count, double *const *vectors, const size_t *strides)
+{
+    for (Py_ssize_t s = 0; s < self->stages; ++s) {
+        const Stage *stage = &self->stage[s];
+        const double *in[MOST_INPUTS];
+        size_t stride[MOST_INPUTS];
+        double *out[MOST_OUTPUTS];
+        for (Py_ssize_t k = 0; k < stage->inputs; ++k) {
+            in[k] = vectors[stage->in[k]];
+            if (count)
+                stride[k] = strides[stage->in[k]];
+        }
+        for (Py_ssize_t k = 0; k < stage->outputs; ++k)
+            out[k] = vectors[stage->out[k]];
+        if (count) {
+            if (stage->batch(count, in, stride, out) != count)
+                return 0;
+            continue;
+        }
+        stage->state(in, out);
+        for (Py_ssize_t k = 0; k < stage->outputs; ++k)
+            if (self->shapes[stage->out[k]].passed_on && !all_finite(out[k], self->shapes[stage->out[k]].length))
+                return 0;
+    }
+    return 1;
+}
+
+/* Whether all results are finite, where that is asked for. */
+static int results_pass(const Caller *self, double *const *vectors, npy_intp states)
+{
+    for (Py_ssize_t k = self->inputs; self->finite_results && k < self->inputs + self->outputs; ++k)
+        if (!all_finite(vectors[k], states * self->shapes[k].length))
+            return 0;
+    return 1;
+}
+
+/* Runs the stages on one state, with intermediate vectors on the stack. */
+static __attribute__((noinline)) int run_through(const Caller *self, double **vectors)
 {
     double intermediate[self->intermediate + 1], *next = intermediate;
     for (Py_ssize_t k = self->inputs + self->outputs; k < self->vectors; next += self->shapes[k++].length)
         vectors[k] = next;
-    for (Py_ssize_t s = 0; s < self->stages; ++s) {
-        const Stage *stage = &self->stage[s];
-        const double *in[MOST_INPUTS];
-        double *out[MOST_OUTPUTS];
-        for (int k = 0; k < stage->inputs; ++k)
-            in[k] = vectors[stage->in[k]];
-        for (int k = 0; k < stage->outputs; ++k)
-            out[k] = vectors[stage->out[k]];
-        stage->state(in, out);
-        for (int k = 0; k < stage->outputs; ++k)
-            if (self->passed_on[stage->out[k]] && !all_finite(out[k], self->shapes[stage->out[k]].length))
-                return 0;
-    }
-    return 1;
+    return run_stages(self, 0, vectors, NULL);
 }
 
 /* Runs the kernels on one state; returns whether it is not refused. */
@@ -203,13 +226,9 @@ static inline int run_state(const Caller *self, double **vectors)
 {
     if (self->direct) /* which saves some of the time of a small kernel */
         self->stage[0].state((const double *const *)vectors, vectors + self->inputs);
-    else if (!run_stages(self, vectors))
+    else if (!run_through(self, vectors))
         return 0;
-    if (self->finite_results)
-        for (Py_ssize_t k = self->inputs; k < self->inputs + self->outputs; ++k)
-            if (!all_finite(vectors[k], self->shapes[k].length))
-                return 0;
-    return 1;
+    return results_pass(self, vectors, 1);
 }
 
 /* An array for a result: its part of the array of all results, or an array of its own. */
@@ -217,7 +236,7 @@ static inline __attribute__((always_inline)) PyObject *result_array(const Shape 
                                                                     double **next)
 {
     npy_intp sizes[MOST_DIMENSIONS + 1] = {count}, *first = count ? sizes : sizes + 1;
-    const int dimensions = shape->dimensions + (count > 0);
+    const int dimensions = (int)shape->dimensions + (count > 0);
     memcpy(sizes + 1, shape->sizes, sizeof shape->sizes);
     if (!all)
         return PyArray_SimpleNew(dimensions, first, NPY_DOUBLE);
@@ -233,7 +252,7 @@ static inline __attribute__((always_inline)) PyObject *result_array(const Shape 
 static inline __attribute__((always_inline)) PyObject *new_results(Caller *self, npy_intp count, double **vectors)
 {
     npy_intp together = count ? count * self->together : self->together;
-    PyTypeObject *type = (PyTypeObject *)self->result_type;
+    PyTypeObject *type = self->result_type;
     PyObject *results = NULL, *all = NULL;
     double *next = NULL;
     if (type) {
@@ -268,54 +287,28 @@ static inline __attribute__((always_inline)) PyObject *new_results(Caller *self,
     return results;
 }
 
-/* Runs the kernels block by block, as run_state for one state. */
-static int run_batch(const Caller *self, size_t count, size_t block, double *const *vectors, const size_t *strides,
-                     double *intermediate)
+/* Runs the kernels on a batch block by block, without the lock; returns -1 if there is no memory, else as run_state. */
+static int run_rows(const Caller *self, size_t count, double *const *vectors, size_t *strides)
 {
-    for (size_t start = 0; start < count; start += block) {
-        const size_t states = count - start < block ? count - start : block;
-        double *at[MOST_VECTORS], *next = intermediate;
-        for (Py_ssize_t k = 0; k < self->inputs + self->outputs; ++k)
-            at[k] = vectors[k] + start * strides[k];
-        for (Py_ssize_t k = self->inputs + self->outputs; k < self->vectors; ++k) {
-            at[k] = next;
-            next += block * strides[k];
-        }
-        for (Py_ssize_t s = 0; s < self->stages; ++s) {
-            const Stage *stage = &self->stage[s];
-            const double *in[MOST_INPUTS];
-            size_t stride[MOST_INPUTS];
-            double *out[MOST_OUTPUTS];
-            for (int k = 0; k < stage->inputs; ++k) {
-                in[k] = at[stage->in[k]];
-                stride[k] = strides[stage->in[k]];
-            }
-            for (int k = 0; k < stage->outputs; ++k)
-                out[k] = at[stage->out[k]];
-            if (stage->batch(states, in, stride, out) != states)
-                return 0;
-        }
-        if (self->finite_results)
-            for (Py_ssize_t k = self->inputs; k < self->inputs + self->outputs; ++k)
-                if (!all_finite(at[k], (npy_intp)states * self->shapes[k].length))
-                    return 0;
-    }
-    return 1;
-}
-
-/* Runs the kernels on the states of a batch, without the lock; returns -1 if there is no memory, else as run_batch. */
-static int run_rows(const Caller *self, size_t states, double *const *vectors, size_t *strides)
-{
-    for (Py_ssize_t k = self->inputs + self->outputs; k < self->vectors; ++k)
-        strides[k] = (size_t)self->shapes[k].length;
+    const Py_ssize_t given = self->inputs + self->outputs;
+    for (Py_ssize_t k = self->inputs; k < self->vectors; ++k)
+        strides[k] = (size_t)self->shapes[k].length; /* results are packed */
     /* Blocks have slower first and last states, and are of use only for what is read again. */
-    const size_t block = self->stages > 1 || self->intermediate || self->finite_results ? BLOCK : states;
+    const size_t block = self->stages > 1 || self->intermediate || self->finite_results ? BLOCK : count;
     double *intermediate = PyMem_RawMalloc(((size_t)self->intermediate * BLOCK + 1) * sizeof(double));
     if (!intermediate)
         return -1;
-    int finite;
+    int finite = 1;
     Py_BEGIN_ALLOW_THREADS
-    finite = run_batch(self, states, block, vectors, strides, intermediate);
+    for (size_t start = 0; finite && start < count; start += block) {
+        const size_t states = count - start < block ? count - start : block;
+        double *at[MOST_VECTORS], *next = intermediate;
+        for (Py_ssize_t k = 0; k < given; ++k)
+            at[k] = vectors[k] + start * strides[k];
+        for (Py_ssize_t k = given; k < self->vectors; next += block * strides[k++])
+            at[k] = next;
+        finite = run_stages(self, states, at, strides) && results_pass(self, at, (npy_intp)states);
+    }
     Py_END_ALLOW_THREADS
     PyMem_RawFree(intermediate);
     return finite;
@@ -327,7 +320,7 @@ static npy_intp small_batch(const Caller *self, PyObject *const *args, Py_ssize_
     if (!positional || !PyArray_CheckExact(args[0]))
         return 0;
     PyArrayObject *array = (PyArrayObject *)args[0];
-    const int leading = PyArray_NDIM(array) == self->shapes[0].dimensions + 1;
+    const int leading = PyArray_NDIM(array) == (int)self->shapes[0].dimensions + 1;
     return leading && PyArray_DIM(array, 0) <= BLOCK ? PyArray_DIM(array, 0) : 0;
 }
 
@@ -342,8 +335,6 @@ static __attribute__((noinline)) PyObject *call_batch(Caller *self, PyObject *co
         PyObject *results = new_results(self, count, vectors);
         if (!results)
             return NULL;
-        for (Py_ssize_t k = self->inputs; k < self->inputs + self->outputs; ++k)
-            strides[k] = (size_t)self->shapes[k].length;
         /* The function for one state may have other bits. */
         const int done = count == 1 ? run_state(self, vectors) : run_rows(self, (size_t)count, vectors, strides);
         if (done > 0)
@@ -370,31 +361,20 @@ static PyObject *caller_call(PyObject *object, PyObject *const *args, size_t nar
     return PyObject_Vectorcall(self->general, args, nargsf, names);
 }
 
-/* Adds arrays (states, length), or (1, length) for all states, to the vectors from `first`. */
-static void take_rows(const Caller *self, PyObject *arrays, Py_ssize_t first, double **vectors, size_t *strides)
-{
-    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(arrays); ++k) {
-        PyArrayObject *rows = (PyArrayObject *)PyTuple_GET_ITEM(arrays, k);
-        vectors[first + k] = PyArray_DATA(rows);
-        strides[first + k] = PyArray_DIM(rows, 0) == 1 ? 0 : (size_t)PyArray_STRIDE(rows, 0) / 8;
-        if (first > 0) /* results are packed */
-            strides[first + k] = (size_t)self->shapes[first + k].length;
-    }
-}
-
 static PyObject *caller_batch(PyObject *object, PyObject *args)
 {
     const Caller *self = (Caller *)object;
     Py_ssize_t start, stop;
-    PyObject *inputs, *results;
-    if (!PyArg_ParseTuple(args, "nnO!O!", &start, &stop, &PyTuple_Type, &inputs, &PyTuple_Type, &results))
+    PyObject *arrays;
+    if (!PyArg_ParseTuple(args, "nnO!", &start, &stop, &PyTuple_Type, &arrays))
         return NULL;
     double *vectors[MOST_VECTORS];
     size_t strides[MOST_VECTORS];
-    take_rows(self, inputs, 0, vectors, strides);
-    take_rows(self, results, self->inputs, vectors, strides);
-    for (Py_ssize_t k = 0; k < self->inputs + self->outputs; ++k)
-        vectors[k] += (size_t)start * strides[k];
+    for (Py_ssize_t k = 0; k < self->inputs + self->outputs; ++k) {
+        PyArrayObject *rows = (PyArrayObject *)PyTuple_GET_ITEM(arrays, k);
+        strides[k] = PyArray_DIM(rows, 0) == 1 ? 0 : (size_t)PyArray_STRIDE(rows, 0) / sizeof(double);
+        vectors[k] = (double *)PyArray_DATA(rows) + (size_t)start * strides[k];
+    }
     const int finite = run_rows(self, (size_t)(stop - start), vectors, strides);
     if (finite < 0)
         return PyErr_NoMemory();
@@ -405,8 +385,7 @@ static int caller_traverse(PyObject *object, visitproc visit, void *arg)
 {
     Caller *self = (Caller *)object;
     Py_VISIT(self->general);
-    Py_VISIT(self->result_type);
-    Py_VISIT(self->default_arrays);
+    Py_VISIT(self->kept);
     Py_VISIT(Py_TYPE(object));
     return 0;
 }
@@ -423,10 +402,7 @@ static void caller_dealloc(PyObject *object)
     PyTypeObject *type = Py_TYPE(object);
     PyObject_GC_UnTrack(object);
     Py_CLEAR(self->general);
-    Py_CLEAR(self->result_type);
-    Py_CLEAR(self->default_arrays);
-    for (Py_ssize_t k = 0; k < self->keywords; ++k)
-        Py_CLEAR(self->keyword[k].name);
+    Py_CLEAR(self->kept);
     type->tp_free(object);
     Py_DECREF(type);
 }
@@ -438,115 +414,59 @@ static int too_many(const char *what)
     return 0;
 }
 
-static int take_shape(PyObject *shape, Shape *to)
-{
-    if (PyTuple_GET_SIZE(shape) > MOST_DIMENSIONS)
-        return too_many("dimensions");
-    to->dimensions = (int)PyTuple_GET_SIZE(shape);
-    to->length = 1;
-    for (int i = 0; i < to->dimensions; ++i)
-        to->length *= to->sizes[i] = PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, i));
-    return 1;
-}
-
-/* Copies indices of vectors; returns whether there are not more than `most`. */
-static int take_indices(PyObject *indices, int most, unsigned char *to, int *size)
-{
-    *size = (int)PyTuple_GET_SIZE(indices);
-    for (int k = 0; k < *size && *size <= most; ++k)
-        to[k] = (unsigned char)PyLong_AsLong(PyTuple_GET_ITEM(indices, k));
-    return *size <= most || too_many("inputs or outputs of a stage");
-}
-
 static int take_stages(Caller *self, PyObject *stages)
 {
-    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(stages); ++k) {
+    self->stages = PyTuple_GET_SIZE(stages);
+    for (Py_ssize_t k = 0; k < self->stages; ++k) {
         Stage *stage = &self->stage[k];
         unsigned long long state, batch;
-        PyObject *in, *out;
-        if (!PyArg_ParseTuple(PyTuple_GET_ITEM(stages, k), "KKO!O!", &state, &batch, &PyTuple_Type, &in, &PyTuple_Type,
-                              &out))
+        if (!PyArg_ParseTuple(PyTuple_GET_ITEM(stages, k), "KKy#y#", &state, &batch, &stage->in, &stage->inputs,
+                              &stage->out, &stage->outputs))
             return 0;
+        if (stage->inputs > MOST_INPUTS || stage->outputs > MOST_OUTPUTS)
+            return too_many("inputs or outputs of a stage");
         stage->state = (state_function)(uintptr_t)state;
         stage->batch = (batch_function)(uintptr_t)batch;
-        if (!take_indices(in, MOST_INPUTS, stage->in, &stage->inputs) ||
-            !take_indices(out, MOST_OUTPUTS, stage->out, &stage->outputs))
-            return 0;
-        self->direct = k == 0 && self->vectors == self->inputs + self->outputs && stage->inputs <= self->inputs &&
-                     stage->outputs == self->outputs;
-        for (int i = 0; i < stage->inputs; ++i) {
-            self->direct &= stage->in[i] == i;
-            self->passed_on[stage->in[i]] = stage->in[i] >= self->inputs;
-        }
-        for (int i = 0; i < stage->outputs; ++i)
-            self->direct &= stage->out[i] == self->inputs + i;
     }
-    self->stages = PyTuple_GET_SIZE(stages);
     return 1;
 }
 
 static int take_keywords(Caller *self, PyObject *keywords)
 {
-    Py_ssize_t first = self->positional;
-    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(keywords); ++k) {
+    self->keywords = PyTuple_GET_SIZE(keywords);
+    for (Py_ssize_t k = 0, first = self->positional; k < self->keywords; first += self->keyword[k++].count) {
         Keyword *keyword = &self->keyword[k];
-        PyObject *name;
-        if (!PyArg_ParseTuple(PyTuple_GET_ITEM(keywords, k), "Unp", &name, &keyword->count, &keyword->alone))
-            return 0;
         keyword->first = first;
-        first += keyword->count;
-        Py_INCREF(name);
-        PyUnicode_InternInPlace(&name); /* as those of calls are, so that they are the same object */
-        keyword->name = name;
-        self->keywords = k + 1;
+        if (!PyArg_ParseTuple(PyTuple_GET_ITEM(keywords, k), "Unp", &keyword->name, &keyword->count, &keyword->alone))
+            return 0;
     }
     return 1;
 }
 
-static int take_defaults(Caller *self)
+static int take_defaults(Caller *self, PyObject *arrays)
 {
     for (Py_ssize_t k = 0; k < self->inputs; ++k) {
-        PyObject *array = PyTuple_GET_ITEM(self->default_arrays, k);
+        PyObject *array = PyTuple_GET_ITEM(arrays, k);
         if (array != Py_None && !(self->defaults[k] = numbers(array, &self->shapes[k]))) {
             PyErr_SetString(PyExc_ValueError, "a default must be a finite array of the shape of its input");
             return 0;
         }
-        if (array == Py_None)
-            self->required = k + 1;
     }
     return 1;
-}
-
-static int fill_caller(Caller *self, PyObject *shapes, PyObject *keywords, PyObject *stages)
-{
-    for (Py_ssize_t k = 0; k < self->vectors; ++k)
-        if (!take_shape(PyTuple_GET_ITEM(shapes, k), &self->shapes[k]))
-            return 0;
-    for (Py_ssize_t k = self->inputs + self->outputs; k < self->vectors; ++k)
-        self->intermediate += self->shapes[k].length;
-    if (self->outputs > 1) { /* an array that shares its memory takes half the time of another one */
-        for (Py_ssize_t k = self->inputs; k < self->inputs + self->outputs; ++k)
-            self->together += self->shapes[k].length;
-        if (self->together > MOST_TOGETHER)
-            self->together = 0;
-    }
-    if (self->intermediate > MOST_INTERMEDIATE)
-        return too_many("intermediate numbers");
-    return take_keywords(self, keywords) && take_defaults(self) && take_stages(self, stages);
 }
 
 static PyObject *caller_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"shapes", "positional",  "inputs",         "outputs", "keywords", "defaults",
-                            "stages", "result_type", "finite_results", "general", NULL};
+                            "stages", "result_type", "finite_results", "direct",  "general",  NULL};
     Py_ssize_t positional, inputs, outputs;
-    int finite_results;
+    int finite_results, direct;
     PyObject *shapes, *keywords, *defaults, *stages, *result_type, *general;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!nnnO!O!O!OpO", names, &PyTuple_Type, &shapes, &positional, &inputs,
-                                     &outputs, &PyTuple_Type, &keywords, &PyTuple_Type, &defaults, &PyTuple_Type,
-                                     &stages, &result_type, &finite_results, &general))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "SnnnO!O!O!OppO", names, &shapes, &positional, &inputs, &outputs,
+                                     &PyTuple_Type, &keywords, &PyTuple_Type, &defaults, &PyTuple_Type, &stages,
+                                     &result_type, &finite_results, &direct, &general))
         return NULL;
-    const Py_ssize_t vectors = PyTuple_GET_SIZE(shapes);
+    const Py_ssize_t vectors = PyBytes_GET_SIZE(shapes) / (Py_ssize_t)sizeof(Shape);
     if (inputs > MOST_INPUTS || outputs > MOST_OUTPUTS || vectors > MOST_VECTORS ||
         PyTuple_GET_SIZE(keywords) > MOST_KEYWORDS || PyTuple_GET_SIZE(stages) > MOST_STAGES) {
         too_many("inputs, outputs, keywords or stages");
@@ -561,19 +481,28 @@ static PyObject *caller_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     self->outputs = outputs;
     self->vectors = vectors;
     self->finite_results = finite_results;
-    self->default_arrays = Py_NewRef(defaults);
-    self->result_type = result_type == Py_None ? NULL : Py_NewRef(result_type);
+    self->direct = direct;
+    self->result_type = result_type == Py_None ? NULL : (PyTypeObject *)result_type;
     self->general = Py_NewRef(general);
-    if (!fill_caller(self, shapes, keywords, stages)) {
-        Py_DECREF(self);
-        return NULL;
-    }
+    self->kept = PyTuple_Pack(4, keywords, defaults, stages, result_type);
+    memcpy(self->shapes, PyBytes_AS_STRING(shapes), (size_t)PyBytes_GET_SIZE(shapes));
+    for (Py_ssize_t k = inputs + outputs; k < vectors; ++k)
+        self->intermediate += self->shapes[k].length;
+    for (Py_ssize_t k = inputs; k < inputs + outputs; ++k)
+        self->together += self->shapes[k].length;
+    /* An array that shares its memory takes half the time of another one. */
+    if (outputs == 1 || self->together > MOST_TOGETHER)
+        self->together = 0;
+    int good = self->intermediate <= MOST_INTERMEDIATE || too_many("intermediate numbers");
+    good = good && self->kept && take_keywords(self, keywords) && take_defaults(self, defaults);
+    if (!good || !take_stages(self, stages))
+        Py_CLEAR(self);
     return (PyObject *)self;
 }
 
 static PyMethodDef caller_methods[] = {
     {"batch", caller_batch, METH_VARARGS,
-     "batch(start, stop, inputs, results): run states start to stop; whether all numbers are finite."},
+     "batch(start, stop, arrays): run states start to stop of inputs and results; whether all numbers are finite."},
     {NULL, NULL, 0, NULL},
 };
 

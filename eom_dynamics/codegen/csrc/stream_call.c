@@ -1,16 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * From the bytes of a setpoint to the bytes of its command in one call, for messages of one shape: read, run a cycle of
- * the control loop, write. */
+ * the control loop, write.
+ *
+ * Messages of a shape have the same names, frame and lengths: only stamp and numbers differ, whose offsets are known. They
+ * are those of the middleware in CDR, little-endian. A message of another shape is not read beyond its length and the
+ * constant bytes that are compared; nothing in it is taken for a length or an offset. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <string.h>
 #include <structmember.h>
-#include "shaped_messages.h"
+
+enum { STAMP_SIZE = 8, NANOSECONDS = 1000000000, OUTPUTS = 3 };
 
 /* Of eom/loop.h. */
 typedef void (*refer_function)(void *loop, int64_t stamp);
 typedef int (*update_function)(void *loop, int64_t now, double period);
+
+/* Offset of a number in a message, and its place in an array; or offset and size of constant bytes. */
+typedef struct {
+    int32_t at, place;
+} Pair;
+
+typedef struct {
+    PyObject *bytes;   /* a message with other numbers */
+    PyObject *numbers; /* pairs, as bytes */
+    Py_ssize_t stamp;  /* its offset, or -1 */
+} Message;
 
 typedef struct {
     PyObject_HEAD
@@ -19,23 +35,69 @@ typedef struct {
     double *given; /* the loop's setpoint to be written */
     refer_function refer;
     update_function update;
-    PyObject *kept; /* objects whose memory is used, the first of them the given setpoint before a message is read */
-    Input input;
-    Py_ssize_t outputs;
-    Output *output;
+    PyObject *initial; /* the given setpoint before a message is read */
+    PyObject *constants; /* pairs of the input, as bytes */
+    Message input, output[OUTPUTS];
+    PyObject *kept; /* what has the references to the objects above */
     Py_ssize_t first; /* output that a call returns */
     int remarks; /* bits of what is wrong with a command that was answered all the same, of eom_loop_update() */
     char stamp_bytes[STAMP_SIZE];
     long long stamp; /* ns */
 } StreamCall;
 
-static PyObject *written(StreamCall *self, Py_ssize_t k)
+static const Pair *pairs_of(PyObject *bytes, const Pair **end)
 {
-    if (k < 0 || k >= self->outputs) {
+    const Pair *first = (const Pair *)PyBytes_AS_STRING(bytes);
+    *end = first + PyBytes_GET_SIZE(bytes) / (Py_ssize_t)sizeof(Pair);
+    return first;
+}
+
+/* Reads numbers and stamp; whether the message has the shape and its numbers are finite. The stamp is left alone if not. */
+static int read_message(StreamCall *self, PyObject *message)
+{
+    const PyObject *shape = self->input.bytes;
+    if (!PyBytes_CheckExact(message) || PyBytes_GET_SIZE(message) != PyBytes_GET_SIZE(shape))
+        return 0;
+    const char *bytes = PyBytes_AS_STRING(message), *same = PyBytes_AS_STRING(shape);
+    const Pair *end;
+    for (const Pair *pair = pairs_of(self->constants, &end); pair < end; ++pair)
+        if (memcmp(bytes + pair->at, same + pair->at, (size_t)pair->place) != 0)
+            return 0;
+    double sum = 0;
+    for (const Pair *pair = pairs_of(self->input.numbers, &end); pair < end; ++pair) {
+        double number;
+        memcpy(&number, bytes + pair->at, sizeof number);
+        self->given[pair->place] = number;
+        sum += number * 0.0; /* NaN if one of them is not finite */
+    }
+    if (sum != 0 || sum != sum)
+        return 0;
+    memcpy(self->stamp_bytes, bytes + self->input.stamp, STAMP_SIZE);
+    int32_t seconds;
+    uint32_t nanoseconds;
+    memcpy(&seconds, self->stamp_bytes, sizeof seconds);
+    memcpy(&nanoseconds, self->stamp_bytes + sizeof seconds, sizeof nanoseconds);
+    self->stamp = (long long)seconds * NANOSECONDS + nanoseconds;
+    return 1;
+}
+
+static PyObject *written(const StreamCall *self, Py_ssize_t k)
+{
+    if (k < 0 || k >= OUTPUTS) {
         PyErr_SetString(PyExc_IndexError, "no such output");
         return NULL;
     }
-    return written_message(self->output + k, self->loop, self->stamp_bytes);
+    const Message *output = self->output + k;
+    PyObject *message = PyBytes_FromStringAndSize(PyBytes_AS_STRING(output->bytes), PyBytes_GET_SIZE(output->bytes));
+    if (!message)
+        return NULL;
+    char *bytes = PyBytes_AS_STRING(message);
+    if (output->stamp >= 0)
+        memcpy(bytes + output->stamp, self->stamp_bytes, STAMP_SIZE);
+    const Pair *end;
+    for (const Pair *pair = pairs_of(output->numbers, &end); pair < end; ++pair)
+        memcpy(bytes + pair->at, (const double *)self->loop + pair->place, sizeof(double));
+    return message;
 }
 
 static PyObject *stream_call(PyObject *object, PyObject *const *args, size_t nargsf, PyObject *names)
@@ -48,11 +110,9 @@ static PyObject *stream_call(PyObject *object, PyObject *const *args, size_t nar
     const long long now = PyLong_AsLongLong(args[1]);
     if (now == -1 && PyErr_Occurred())
         return NULL;
-    PyObject *initial = PyTuple_GET_ITEM(self->kept, 0);
-    memcpy(self->given, PyBytes_AS_STRING(initial), (size_t)PyBytes_GET_SIZE(initial));
-    if (!read_message(&self->input, args[0], self->given, self->stamp_bytes))
+    memcpy(self->given, PyBytes_AS_STRING(self->initial), (size_t)PyBytes_GET_SIZE(self->initial));
+    if (!read_message(self, args[0]))
         Py_RETURN_NONE;
-    self->stamp = nanoseconds_of(self->stamp_bytes);
     self->refer(self->loop, self->stamp);
     const int refusal = self->update(self->loop, now, 0.0);
     self->remarks = refusal < 0 ? -refusal : 0;
@@ -65,21 +125,44 @@ static PyObject *stream_written(PyObject *object, PyObject *which)
     return k == -1 && PyErr_Occurred() ? NULL : written((StreamCall *)object, k);
 }
 
+/* Takes (bytes, offset of the stamp, pairs), whose numbers are of an array of some bytes; returns 0 with an error. */
+static int take_message(PyObject *given, Py_ssize_t size, Message *message)
+{
+    if (!PyArg_ParseTuple(given, "SnS", &message->bytes, &message->stamp, &message->numbers))
+        return 0;
+    const Py_ssize_t length = PyBytes_GET_SIZE(message->bytes), number = sizeof(double);
+    const char *wrong = message->stamp < -1 || message->stamp > length - STAMP_SIZE ? "a stamp lies beyond the message" : NULL;
+    const Pair *end;
+    for (const Pair *pair = pairs_of(message->numbers, &end); pair < end; ++pair)
+        if (pair->at < 0 || pair->at > length - number || pair->place < 0 || pair->place >= size / number)
+            wrong = "numbers lie beyond the message or the array";
+    if (wrong)
+        PyErr_SetString(PyExc_ValueError, wrong);
+    return !wrong;
+}
+
+static int take_constants(StreamCall *self)
+{
+    const Py_ssize_t length = PyBytes_GET_SIZE(self->input.bytes);
+    const Pair *end;
+    for (const Pair *pair = pairs_of(self->constants, &end); pair < end; ++pair)
+        if (pair->at < 0 || pair->place < 0 || pair->place > length - pair->at || self->input.stamp < 0) {
+            PyErr_SetString(PyExc_ValueError, "a constant, or the stamp, lies beyond the message");
+            return 0;
+        }
+    return 1;
+}
+
 static PyObject *stream_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"loop",   "size",  "given",     "initial", "refer",   "update",
-                            "length", "stamp", "constants", "inputs",  "outputs", NULL};
+    static char *names[] = {"loop", "size", "given", "refer", "update", "initial", "constants", "input", "outputs", NULL};
     unsigned long long loop, given, refer, update;
-    Py_ssize_t size, length, stamp;
-    PyObject *initial, *constants, *inputs, *outputs;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "KnKO!KKnnO!O!O!", names, &loop, &size, &given, &PyBytes_Type,
-                                     &initial, &refer, &update, &length, &stamp, &PyTuple_Type, &constants,
-                                     &PyTuple_Type, &inputs, &PyTuple_Type, &outputs))
+    Py_ssize_t size;
+    PyObject *initial, *constants, *input, *output[OUTPUTS];
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "KnKKKSSO!(O!O!O!)", names, &loop, &size, &given, &refer, &update,
+                                     &initial, &constants, &PyTuple_Type, &input, &PyTuple_Type, output, &PyTuple_Type,
+                                     output + 1, &PyTuple_Type, output + 2))
         return NULL;
-    if (stamp < 0 || stamp > length - STAMP_SIZE) {
-        PyErr_SetString(PyExc_ValueError, "the stamp must be within the message");
-        return NULL;
-    }
     StreamCall *self = (StreamCall *)type->tp_alloc(type, 0);
     if (!self)
         return NULL;
@@ -88,25 +171,21 @@ static PyObject *stream_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     self->given = (double *)(uintptr_t)given;
     self->refer = (refer_function)(uintptr_t)refer;
     self->update = (update_function)(uintptr_t)update;
-    self->input.length = length;
-    self->input.stamp = stamp;
-    self->kept = PyTuple_Pack(3, initial, constants, outputs);
-    const Py_ssize_t numbers = PyBytes_GET_SIZE(initial) / (Py_ssize_t)sizeof(double);
-    if (!self->kept || !take_input(constants, inputs, numbers, &self->input) ||
-        !take_outputs(outputs, size / (Py_ssize_t)sizeof(double), &self->outputs, &self->output)) {
-        Py_DECREF(self);
-        return NULL;
-    }
+    self->initial = initial;
+    self->constants = constants;
+    self->kept = PyTuple_Pack(6, initial, constants, input, output[0], output[1], output[2]);
+    int good = self->kept && take_message(input, PyBytes_GET_SIZE(initial), &self->input) && take_constants(self);
+    for (int k = 0; k < OUTPUTS; ++k)
+        good = good && take_message(output[k], size, self->output + k);
+    if (!good)
+        Py_CLEAR(self);
     return (PyObject *)self;
 }
 
 static void stream_dealloc(PyObject *object)
 {
-    StreamCall *self = (StreamCall *)object;
     PyTypeObject *type = Py_TYPE(object);
-    free_input(&self->input);
-    free_outputs(self->output, self->outputs);
-    Py_XDECREF(self->kept);
+    Py_XDECREF(((StreamCall *)object)->kept);
     type->tp_free(object);
     Py_DECREF(type);
 }

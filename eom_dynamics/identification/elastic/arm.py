@@ -28,12 +28,8 @@ from ..sampling import LowPass, cutoff_of, rate_of
 from .motor import MOTOR_TERMS, GearFit, MotorFit, MotorModel, fit_gear_ratio, fit_motor, with_motors
 from .springs import SpringFit, fit_springs, laws, with_joints, with_springs
 
-KEEP = "keep"
-"""In place of a law: the spring of the file stays."""
-
-SPRING_TERMS = ("damping", "hysteresis", "offset")
-"""Terms of :func:`.fit_spring`."""
-
+KEEP = "keep"  # in place of a law: the spring of the file stays
+SPRING_TERMS = ("damping", "hysteresis", "offset")  # of :func:`.fit_spring`
 ACTUATOR_TERMS = ("rotor_inertia", *MOTOR_TERMS, "torque_constant", "gear_ratio")
 """Rotor inertia, terms of :func:`.fit_motor`, torque constant where currents were recorded, and gear ratio by
 :func:`.fit_gear_ratio`, the positions of the shafts being those of the motors times the ratio of the file."""
@@ -115,12 +111,9 @@ def check_elastic(robot: Robot, options: ElasticOptions | None = None) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Elasticity:
-    """Identified springs and motors, by joint name; joints that are not identifiable are absent.
+    """Identified springs and motors, and gears whose ratio was to be identified, by joint name.
 
-    Attributes:
-        springs, motors: of the joints.
-        gears: of joints whose gear ratio was to be identified.
-        notes: what is not identifiable from the data, a line each.
+    Joints that are not identifiable are absent; notes say what is not identifiable from the data, a line each.
     """
 
     springs: dict[str, SpringFit]

@@ -32,22 +32,15 @@ _LAGS = 8  # length of the lag window in correlation times; at one of these, its
 _INSEPARABLE = 0.998  # correlation of errors beyond which parameters are named as inseparable
 _RANK = 1e-9  # singular value, over the largest one, of the Jacobian with columns of length 1 that is rounding
 _AT_BOUND = 1e-3  # share of a standard deviation within which a parameter is at its bound
-
-SIGNIFICANT = 3.0
-"""Standard deviations from zero from which on a parameter counts as found."""
+SIGNIFICANT = 3.0  # standard deviations from zero from which on a parameter counts as found
 
 
 @dataclass(frozen=True, eq=False)
 class CurveEstimate:
-    """Parameters with their uncertainty.
+    """Values (p,) of named parameters with their covariance (p, p), and the residual (N,) as it was minimised.
 
-    Attributes:
-        names: of the p parameters.
-        values: (p,).
-        covariance: (p, p); zero for parameters at a bound, infinite on the diagonal for those without any effect.
-        residual: (N,) as it was minimised.
-        correlation_time: of the residuals, in samples, at least 1: N over it is the number of independent ones.
-        at_bound: names of parameters that a bound stopped.
+    The covariance is zero for parameters at a bound, and infinite on the diagonal for those without any effect. N over
+    the correlation time of the residuals, in samples, is the number of independent ones.
     """
 
     names: tuple[str, ...]

@@ -40,7 +40,7 @@ from ...arrays import Array
 from ...elastic import ElasticArm
 from ...states import real_array
 from ..recording import IdentificationError
-from ..sampling import column_lengths
+from ..sampling import column_lengths, least_squares
 
 _BANDWIDTH = 12.0  # bandwidth of motions, Hz
 _LAWS, _RATE = 5.0, 40.0  # bandwidth of derivatives and laws of springs, and least sample rate, over that
@@ -54,23 +54,18 @@ _FINEST = 1e-4  # least noise over the effort
 Design = Callable[[float], tuple[Array, Array]]
 """From a delay, s, to what is fitted, y (N,), and the columns (N, k)."""
 
-LONGEST = 0.02
-"""Longest delay, and least negative one, s."""
-
-REACH = 0.48
-"""Time within which a sample counts after the low-pass, over the period of its bandwidth."""
-
+LONGEST = 0.02  # longest delay, and least negative one, s
+REACH = 0.48  # time within which a sample counts after the low-pass, over the period of its bandwidth
 _CANDIDATES = 41  # candidates over the range of delays, before the best one is refined
 
+_DEPENDENT = 1e-10  # singular values of columns of length one below which they depend on each other
 _STEP = 1e-5  # step of differences over the delay, s
 _FARTHEST, _LAST = 2e-3, 1e-9  # largest change of an iteration, and change of the last one, s
 _ITERATIONS = 30
 
 # Independent samples of white noise after the low-pass, per second and Hz of its bandwidth.
 _INDEPENDENT = float(np.sqrt(np.pi / np.log(2)))
-
-LARGEST_DEVIATION = 5e-5
-"""Standard deviation beyond which a delay is not used, s."""
+LARGEST_DEVIATION = 5e-5  # standard deviation beyond which a delay is not used, s
 
 
 class Delay(NamedTuple):
@@ -223,7 +218,7 @@ def _of_drive(
     y, columns = design(2 * band)(fit.x[-1])
     wider, inner = np.sum(np.square(y - columns @ fit.x[:-1])), np.sum(np.square(fit.residual))
     noise = float(np.sqrt(inner / max(wider - inner, _FINEST**2 * np.sum(np.square(y - np.mean(y))), 1e-300)))
-    return (_delay(fit), *(_ages(fit) if len(sent) == 3 else ())), noise
+    return (fit.delay, *(_ages(fit) if len(sent) == 3 else ())), noise
 
 
 def _instruments(t: Array, position: Array, sent: Sequence[Array], band: float) -> Array:
@@ -272,7 +267,7 @@ def _of_motion(
         columns = [smooth(t, np.column_stack(columns), band)(at), sign[rows], np.ones_like(at)]
         design = _advanced(smooth(t, effort[:, i], band), at, np.column_stack(columns))
         try:
-            found.append(_delay(fit_delay(design, causes[i][rows], len(at) * _spacing(t, band) * step, band)))
+            found.append(fit_delay(design, causes[i][rows], len(at) * _spacing(t, band) * step, band).delay)
         except IdentificationError as error:
             reason = reason or str(error)
     if not found:
@@ -282,10 +277,6 @@ def _of_motion(
 
 def _advanced(effort: CubicSpline, at: Array, columns: Array) -> Design:
     return lambda delay: (effort(at - delay), columns)
-
-
-def _delay(fit: DelayFit) -> Delay:
-    return Delay(float(fit.x[-1]), float(np.sqrt(fit.covariance[-1, -1])))
 
 
 def _inner(t: Array, band: float) -> NDArray[np.bool_]:
@@ -327,30 +318,24 @@ def period_of(stamps: ArrayLike) -> Delay:
 
 
 class DelayFit(NamedTuple):
-    """Result of a fit.
-
-    Attributes:
-        x: coefficients and delay (k + 1,).
-        covariance: (k + 1, k + 1).
-        residual: (N,).
-    """
+    """Coefficients and delay (k + 1,) of a fit, their covariance (k + 1, k + 1), and the residual (N,)."""
 
     x: Array
     covariance: Array
     residual: Array
 
+    @property
+    def delay(self) -> Delay:
+        """The delay with its standard deviation."""
+        return Delay(float(self.x[-1]), float(np.sqrt(self.covariance[-1, -1])))
+
 
 def fit_delay(design: Design, instruments: Array, seconds: float, bandwidth: float) -> DelayFit:
-    """Fit a delay and coefficients.
+    """Fit a delay and coefficients to N samples.
 
-    Args:
-        design: of N samples.
-        instruments: (N, l), at least as many as coefficients, the constant among them.
-        seconds: time with samples.
-        bandwidth: of their low-pass, Hz.
-
-    Raises:
-        IdentificationError: the signals do not determine the delay.
+    Instruments (N, l) are at least as many as coefficients, the constant among them; ``seconds`` is the time with
+    samples, ``bandwidth`` that of their low-pass, Hz. Raises IdentificationError if the signals do not determine the
+    delay.
     """
     independent = _INDEPENDENT * bandwidth * seconds
     if independent < 2 * instruments.shape[1] or len(instruments) < 2 * instruments.shape[1]:
@@ -360,17 +345,17 @@ def fit_delay(design: Design, instruments: Array, seconds: float, bandwidth: flo
     def squares(delay: float) -> float:
         y, columns = design(delay)
         y, columns = basis.T @ y, basis.T @ columns
-        return float(np.sum((y - columns @ _least(columns, y)) ** 2))
+        return float(np.sum((y - columns @ least_squares(columns, y, _DEPENDENT)) ** 2))
 
     delay = min(np.linspace(-LONGEST, LONGEST, _CANDIDATES).tolist(), key=squares)
     y, columns = design(delay)
-    x = np.append(_least(basis.T @ columns, basis.T @ y), 0.0)
+    x = np.append(least_squares(basis.T @ columns, basis.T @ y, _DEPENDENT), 0.0)
     for _ in range(_ITERATIONS):
         y, J = _linear(design, delay, x[:-1])
         lengths = column_lengths(J)
         J = J / lengths
         explained = basis.T @ J
-        scaled, _, rank, _ = np.linalg.lstsq(explained, basis.T @ y, rcond=1e-10)
+        scaled, _, rank, _ = np.linalg.lstsq(explained, basis.T @ y, rcond=_DEPENDENT)
         x = scaled / lengths
         change = float(np.clip(x[-1], -_FARTHEST, _FARTHEST))
         delay += change
@@ -388,12 +373,6 @@ def fit_delay(design: Design, instruments: Array, seconds: float, bandwidth: flo
     covariance = np.linalg.inv(explained.T @ explained) * (residual @ residual) / (independent - len(x))
     x[-1] = delay
     return DelayFit(x, covariance / np.outer(lengths, lengths), residual)
-
-
-def _least(columns: Array, y: Array) -> Array:
-    """Coefficients of least squares."""
-    lengths = column_lengths(columns)
-    return np.asarray(np.linalg.lstsq(columns / lengths, y, rcond=1e-10)[0] / lengths)
 
 
 def _linear(design: Design, delay: float, coefficients: Array) -> tuple[Array, Array]:

@@ -32,7 +32,7 @@ from ...arrays import AnyArray, Array
 from ...elastic import ElasticArm
 from ...robot import Joint, Robot
 from ..recording import IdentificationError, Recording
-from ..sampling import column_lengths, even_signals, noise_level
+from ..sampling import column_lengths, even_signals, least_squares, noise_level
 from .arm import ElasticOptions, check_elastic, measured
 from .curve_fit import SIGNIFICANT, CurveEstimate, curve_fit
 from .springs import with_joints
@@ -251,8 +251,7 @@ class _Spectra:
         weight = 1 / (self._w**2 + np.median(self._w) ** 2)
         A, right = A * weight[:, np.newaxis, np.newaxis], right * weight[:, np.newaxis]
         flat, target = (np.concatenate([x.real, x.imag]) for x in (A.reshape(-1, A.shape[2]), right.ravel()))
-        size = column_lengths(flat)
-        factors = np.linalg.lstsq(flat / size, target, rcond=None)[0] / size
+        factors = least_squares(flat, target)
         compliance, B = factors[:n], factors[4 * n : 5 * n]
         usual = np.diag(M) * np.median(self._w) ** 2
         K = np.where(compliance > 0, 1 / np.where(compliance > 0, compliance, 1.0), usual)

@@ -34,10 +34,7 @@ from .limits import MotionLimits, Spheres, smooth_maximum, with_limits
 
 # Samples in a period of the highest harmonic: in the optimisation, and in the final check at 1 kHz or more.
 _COARSE, _FINE = 16, 100
-
-CHECK_RATE = 1000.0
-"""Smallest rate at which the limits of the result are checked, Hz."""
-
+CHECK_RATE = 1000.0  # smallest rate at which the limits of the result are checked, Hz
 _BISECTIONS = 20  # bisections of the amplitude
 _ATTEMPTS = 100  # random motions that may be drawn for each that meets the limits
 

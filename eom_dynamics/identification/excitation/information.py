@@ -57,11 +57,8 @@ class Information(NamedTuple):
 class InformationModel:
     """Model of the information on a robot's base parameters and further joint terms.
 
-    Attributes:
-        regressor: of the efforts.
-        noise: (n,) standard deviation of the efforts, N m or N, up to a common factor.
-        columns: indices of the regressor's columns that are independent of each other: the rotor inertia of a joint,
-            for example, often adds to the inertia of its body.
+    The noise (n,) of efforts, N m or N, is known up to a common factor. ``columns`` are those of the regressor that are
+    independent of each other: the rotor inertia of a joint, for example, often adds to the inertia of its body.
     """
 
     def __init__(self, regressor: Regressor, noise: Array) -> None:

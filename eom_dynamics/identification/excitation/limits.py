@@ -19,9 +19,7 @@ from ...robot import Robot
 from ...robot.model import frames_by_name
 from ...trajectory.quantities import Load, quantities
 
-BASE = "base"
-"""Name of the base, where no frame of the robot has it."""
-
+BASE = "base"  # name of the base, where no frame of the robot has it
 _POSTURES = 500  # random postures that decide which spheres always meet
 
 KINEMATIC = ("position", "velocity", "acceleration", "jerk")
@@ -31,21 +29,14 @@ SHARPNESS = 100.0
 """Sharpness of the smooth maximum: above the largest of K equal values by log(K)/SHARPNESS of the limit."""
 
 _STEP = 1e-5
-
-_NOT_REALISABLE = 10.0
-"""Ratio to the limit in place of that of a motion which the springs cannot realise."""
+_NOT_REALISABLE = 10.0  # ratio to the limit in place of that of a motion which the springs cannot realise
 
 
 class Spheres:
-    """Spheres that cover the bodies of a robot.
+    """Spheres that cover the bodies of a robot, with a clearance to keep between them, m.
 
-    Each pair of bodies with spheres counts, except neighbours, which a joint connects and whose spheres may overlap.
-
-    Attributes:
-        robot: the robot.
-        clearance: distance to keep between spheres, m.
-        pairs: names of the pairs of bodies, such as ``shoulder/hand``.
-        always: pairs left out, whose spheres meet in all of many random postures, such as two bodies of a wrist.
+    Each of the ``pairs`` of bodies, such as ``shoulder/hand``, counts, except neighbours, which a joint connects and
+    whose spheres may overlap, and those that ``always`` meet in many random postures, such as two bodies of a wrist.
     """
 
     def __init__(self, robot: Robot, spheres: Mapping[str, ArrayLike], clearance: float = 0.0) -> None:
@@ -170,9 +161,8 @@ class MotionLimits:
     def __init__(self, arm: ElasticArm, share: float, spheres: Spheres | None = None) -> None:
         """Read the limits, to which spheres add that bodies must not overlap.
 
-        Raises:
-            TrajectoryError: a joint has no range of positions, or neither a limit of its velocity nor of the speed of
-                its motor.
+        Raises TrajectoryError if a joint has no range of positions, or no limit of its velocity or the speed of its
+        motor.
         """
         self.arm, self.share, own = arm, float(share), bounds(arm)
         lower, upper, largest = independent_limits(arm.robot, own)

@@ -25,10 +25,7 @@ from .solutions import held_out_vectors
 
 # The lowest cut-off that is tried, in frequencies below which half of the power of velocities is.
 _LOWEST = 2.0
-
-RATIO = 1.5
-"""Ratio of neighbouring cut-offs."""
-
+RATIO = 1.5  # ratio of neighbouring cut-offs
 _ROUGH = 1e-2  # relative change of the weights of joints that ends their iteration
 _FLAT, _NEAR = 0.003, 0.1  # logarithms of ratios of errors: no difference, and worth a closer look
 _ENDS = 0.1  # share of a motion that is left out at each end, for all candidates to be judged by the same samples

@@ -27,19 +27,15 @@ from numpy.typing import NDArray
 
 from ...arrays import Array
 from ...recursion import PARAMETERS
-from ..sampling import column_lengths
+from ..sampling import column_lengths, least_squares
 
 KINDS = ("entropic", "geodesic")
 
 _LOWER = np.tril_indices(4)
 
 _WEIGHTS = np.where(_LOWER[0] == _LOWER[1], 1.0, np.sqrt(2))
-
-ENTRIES = len(_LOWER[0])
-"""Entries of the pseudo-inertia of a body."""
-
-SMALLEST = 0.01
-"""Least radius of gyration of a body of the prior, m, also for point masses and inconsistent inertias."""
+ENTRIES = len(_LOWER[0])  # entries of the pseudo-inertia of a body
+SMALLEST = 0.01  # least radius of gyration of a body of the prior, m, also for point masses and inconsistent inertias
 
 # Least eigenvalue of X, relative to its trace. Data that contradict all masses drive bodies to the edge of the cone,
 # where rounding alone decides whether a pseudo-inertia is positive definite.
@@ -130,13 +126,7 @@ _UNITS = unpacked(np.eye(ENTRIES))
 
 @dataclass(frozen=True, eq=False)
 class Bodies:
-    """Bodies of a robot, some with inertias to identify.
-
-    Attributes:
-        parameters: of the file, of all B bodies, (10 B,), kg, kg m, kg m².
-        free: indices of the bodies.
-        priors: of the free bodies.
-    """
+    """Bodies of a robot with the parameters (10 B,) of its file, kg, kg m, kg m², and priors of those that are free."""
 
     parameters: Array
     free: tuple[int, ...]
@@ -157,14 +147,10 @@ def free_bodies(parameters: Array, kind: str = "entropic", bodies: Sequence[int]
 
 @dataclass(frozen=True, eq=False)
 class Unknowns:
-    """Unknowns of the fit: inertias, by b base parameters, and k terms.
+    """Unknowns of the fit: inertias, by base parameters K pi with combinations K (b, 10 B), and k terms.
 
-    Attributes:
-        bodies: the bodies, some of them free.
-        combinations: K (b, 10 B) of the base parameters K pi.
-        lower: lower bounds of the terms (k,), 0 or minus infinity.
-        expected: terms (k,) of the prior.
-        spread: of terms (k,), infinite without a prior, and 0 for a term that stays zero.
+    Terms have lower bounds (k,), 0 or minus infinity, and those expected by the prior with a spread (k,), which is
+    infinite without a prior, and 0 for a term that stays zero.
     """
 
     bodies: Bodies
@@ -176,14 +162,10 @@ class Unknowns:
 
 @dataclass(frozen=True, eq=False)
 class ConsistentSolution:
-    """Physically consistent solution.
+    """Physically consistent solution: inertial parameters of all bodies (10 B,), and parameters of the terms (k,).
 
-    Attributes:
-        parameters: inertial parameters of all bodies (10 B,); those of each free body are physically consistent.
-        terms: parameters of the terms (k,).
-        relative: X (bodies, 4, 4) of the free bodies.
-        converged: whether the iteration came to an end.
-        parameter_deviations, term_deviations: standard deviations, zero for bodies that are not free; empty of a draft.
+    ``relative`` are X (bodies, 4, 4) of the free bodies. Standard deviations are zero for bodies that are not free, and
+    empty of a draft.
     """
 
     parameters: Array
@@ -201,15 +183,9 @@ def consistent_solution(
 
     The distance of a term is ((x - expected)/spread)²/2. With the entropic distance, the problem is convex in the
     entries of X = L^-1 P L^-T, and its barrier keeps these positive definite. Terms, which are linear, are eliminated;
-    those that would pass their bounds stay at them.
-
-    Args:
-        unknowns: inertias and terms to find.
-        R: (rows, b + k), in units of the standard deviation.
-        right: b (rows,).
-        weight: of the distances; 1 if inertias are known to a factor of e.
-        start: X (bodies, 4, 4) to begin with; by default that of the file.
-        draft: stop early, without standard deviations.
+    those that would pass their bounds stay at them. R (rows, b + k) and b (rows,) are in units of the standard
+    deviation; the weight is 1 if inertias are known to a factor of e. The start is X (bodies, 4, 4), by default that of
+    the file; a draft stops early, without standard deviations.
     """
     bodies, K, b = unknowns.bodies, unknowns.combinations, len(unknowns.combinations)
     table = bodies.parameters.reshape(-1, PARAMETERS).copy()
@@ -231,7 +207,8 @@ def consistent_solution(
         cost = _Cost(bodies.priors, B - basis @ (basis.T @ B), right - basis @ (basis.T @ right), weight)
         X, converged = _minimum(cost, X, _DRAFT if draft else _END, near=near)
         near = True
-        terms = _terms(own, free, right - B @ packed(X).ravel())
+        terms = np.zeros(own.shape[1])
+        terms[free] = least_squares(own[:, free], right - B @ packed(X).ravel(), _DEPENDENT)
         negative = free & (terms < unknowns.lower)
         if not negative.any():
             break
@@ -326,14 +303,6 @@ def column_basis(columns: Array) -> Array:
     size = np.linalg.norm(columns, axis=0)
     U, values, _ = np.linalg.svd(columns[:, size > 0] / size[size > 0], full_matrices=False)
     return np.asarray(U[:, values > _DEPENDENT])
-
-
-def _terms(own: Array, free: NDArray[np.bool_], rest: Array) -> Array:
-    """Terms (k,) for what inertias leave; zero where they are not free."""
-    size = column_lengths(own)
-    terms = np.zeros(own.shape[1])
-    terms[free] = np.linalg.lstsq(own[:, free] / size[free], rest, rcond=_DEPENDENT)[0] / size[free]
-    return terms
 
 
 def _with_deviations(

@@ -30,10 +30,7 @@ from .regressor import Regressor
 from .terms import TERMS, Motion
 
 _CHUNK = 4096  # rows of a joint that are compressed at once: enough for speed, few enough for memory
-
 ESTIMATORS = ("huber", "weighted", "ordinary", "total")
-"""Names of the estimators."""
-
 HUBER = 3.0
 """Residual in standard deviations beyond which it counts linearly: that of outliers, not of what a model lacks."""
 
@@ -45,10 +42,7 @@ DEPENDENT = 1e-8
 
 _ITERATIONS = 30  # iterations of the weights of joints; they converge to 1e-6 in about five
 _REWEIGHTED = 3  # iterations of the weights of equations: each step is far smaller than the one before
-
-FOLDS = 4
-"""Blocks of the training data, each held out once."""
-
+FOLDS = 4  # blocks of the training data, each held out once
 _LEAST_EQUATIONS = 1.5  # equations for each parameter below which nothing is identified
 
 # Range of the Stribeck velocity, in smoothing velocities and in RMS velocities of the joint: below, the law is that of
@@ -58,12 +52,7 @@ _LOWEST, _HIGHEST = 2.0, 1.0
 
 @dataclass(frozen=True, eq=False)
 class Equations:
-    """Compressed equations of n joints in P parameters.
-
-    Attributes:
-        factors: M_j of each joint, (rows, P + 1).
-        counts: (n,) numbers of equations.
-    """
+    """Compressed equations of n joints in P parameters: factors M_j (rows, P + 1), and counts (n,) of equations."""
 
     factors: tuple[Array, ...]
     counts: Array
@@ -134,14 +123,11 @@ def _triangle(rows: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """Linear estimate of P parameters.
+    """Linear estimate x (P,) of parameters, and whether the data determine each of them (P,).
 
-    Attributes:
-        x: (P,).
-        sigma: standard deviation of the residual of each joint (n,), N m or N; NaN for joints without equations.
-        R: (rows, P), regressor of all equations in units of the standard deviation.
-        identifiable: (P,) whether the data determine the parameter.
-        common: (P, k) standard deviations by k independent errors that all samples have in common.
+    ``sigma`` are standard deviations of the residuals of the joints (n,), N m or N; NaN for joints without equations. R
+    (rows, P) is the regressor of all equations in units of these. ``common`` (P, k) are standard deviations by k
+    independent errors that all samples have in common.
     """
 
     x: Array
@@ -257,16 +243,9 @@ def scale_sensitivity(system: Equations, weights: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class TrainingData:
-    """Filtered samples and their equations A x = b.
+    """Filtered samples of recordings by motion, cut into blocks, and the equations A x = b of each block.
 
-    Attributes:
-        regressor: of base parameters and terms.
-        file: parameters x (P,) of the robot's file.
-        recordings: the samples are of these.
-        filter: of the samples.
-        samples: of each motion.
-        folds: the samples cut into blocks.
-        systems: equations of each block.
+    The regressor is that of base parameters and terms, ``file`` are the parameters x (P,) of the robot's file.
     """
 
     regressor: Regressor
@@ -297,11 +276,11 @@ def training_data(
     inertia: bool = True,
     samples: Sequence[FilteredSamples] | None = None,
 ) -> TrainingData:
-    """Filter recordings and compress their equations, of base parameters and terms.
+    """Filter recordings, unless samples are given, and compress their equations, of base parameters and terms.
 
     With the term ``stribeck``, the filter's Stribeck velocities are replaced by those of the data. Without ``inertia``,
-    the right side has the efforts of the file's base parameters, of x (P,). ``samples`` may be filtered already. Raises
-    IdentificationError for too few samples.
+    the right side has the efforts of the file's base parameters, of x (P,). Raises IdentificationError for too few
+    samples.
     """
     if samples is None:
         samples = filter_recordings(recordings, regressor, using)

@@ -32,13 +32,8 @@ _JITTER = 0.02  # relative deviation of a step from the usual one, beyond which 
 # A joint moves above this many smoothing velocities of its friction, but not above this part of its RMS velocity.
 _SMOOTHING, _SLOW = 3.0, 0.1
 _NOISE = 3.0  # standard deviations of the noise of a velocity above which a joint moves
-
-AT_LIMIT = 0.999
-"""Efforts beyond this part of their limit are saturated."""
-
-MOSTLY_BEYOND = 0.5
-"""Share of efforts at or beyond the limit from which on the limit, or the unit, is another one."""
-
+AT_LIMIT = 0.999  # efforts beyond this part of their limit are saturated
+MOSTLY_BEYOND = 0.5  # share of efforts at or beyond the limit from which on the limit, or the unit, is another one
 _EQUAL = 4  # equal extremes in a row that count as saturated, too
 
 _ARRAYS = ("t", "q", "qd", "qdd", "tau", "measured", "used")
@@ -182,14 +177,10 @@ def uniform(recording: Recording) -> tuple[Recording, NDArray[np.bool_], int]:
 
 @dataclass(frozen=True, eq=False)
 class FilteredMotion:
-    """One motion at uniform times: filtered states and recorded efforts, filter transients included.
+    """One motion at uniform times: filtered states q, qd, qdd …, each (N, n), and efforts as recorded.
 
-    Attributes:
-        recorded: the samples at uniform times.
-        states: q, qd, qdd and higher time derivatives, each (N, n), filtered.
-        low_pass: the filter.
-        near: (N,) whether a sample was measured rather than interpolated.
-        repeats: number of samples that repeat another.
+    Filter transients are included; ``near`` (N,) are samples that were measured rather than interpolated, ``repeats``
+    is the number of those that repeat another.
     """
 
     recorded: Recording

@@ -52,12 +52,9 @@ _PAYLOAD_WEIGHT = 0.1
 
 @dataclass(frozen=True, eq=False)
 class WeightedEstimate:
-    """A linear estimate with the equations that it solves in units of the standard deviation.
+    """A linear estimate of x (P,), and the equations of each block with the weights that Huber's estimator gave them.
 
-    Attributes:
-        estimate: of x (P,); its R has the weights.
-        systems: equations of each block, with the weights that Huber's estimator gave them.
-        weights: of the joints (n,), 1/(sigma_j sqrt(mean of T)), see :func:`linear_estimate`; 0 without equations.
+    Weights of the joints (n,) are 1/(sigma_j sqrt(mean of T)), see :func:`linear_estimate`; 0 without equations.
     """
 
     estimate: Estimate
@@ -128,13 +125,10 @@ def _regressor_errors(data: TrainingData) -> list[Array]:
 class Solution:
     """Parameters of a robot with standard deviations.
 
-    Attributes:
-        parameters, deviations: inertial parameters of all bodies (10 B,), physically consistent; kg, kg m, kg m².
-            Deviations are NaN but for a payload: errors of the file are unknown.
-        terms, term_deviations: parameters (k n,) of the terms, joint by joint.
-        of_file: (k n,), whether the value of a term is that of the file.
-        prior_weight: of the distance from the file; 0 without a prior.
-        notes: what else is to be known, a line each.
+    Inertial parameters of all bodies (10 B,) are physically consistent; kg, kg m, kg m². Their deviations are NaN but
+    for a payload: errors of the file are unknown. Terms (k n,) are in order of the joints; ``of_file`` are those with
+    the value of the file. The weight of the distance from the file is 0 without a prior; notes have what else is to be
+    known.
     """
 
     parameters: Array

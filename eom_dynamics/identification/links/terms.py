@@ -33,9 +33,7 @@ from ...spelling import hint
 from ..recording import IdentificationError
 
 LINE, SCALE = "parallel_spring", "spring_scale"
-
 TABLE = tuple(f"spring_table_{k}" for k in range(1, 16))
-"""Terms of tables."""
 
 
 def spring_terms(robot: Robot) -> tuple[str, ...]:

@@ -130,13 +130,10 @@ class ScoringData:
         return [feedforward_efforts(arm, motion.states, motor_side=self._motor_side) for motion in self._motions]
 
     def score(self, robot: Robot, not_in_file: Mapping[str, Array]) -> Score:
-        """Compare predictions of the robot that was given, and of another one, with recorded efforts.
+        """Compare predictions of the robot that was given, and of an identified one, with recorded efforts.
 
         They are predictions for filtered motion, beside efforts that are filtered in the same way, and unfiltered ones.
-
-        Args:
-            robot: the identified robot.
-            not_in_file: terms (n,) by name that no robot has; an offset among them is a sensor bias, which is removed.
+        An offset among terms (n,) that are not in a file, by name, is a sensor bias, which is removed.
         """
         terms = dict(not_in_file)
         bias, parts = terms.pop("offset", np.zeros(robot.n)), []

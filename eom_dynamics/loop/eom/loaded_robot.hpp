@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <limits>
-#include <memory>
 
-#include "loop_of.hpp"
+#include "linearization.hpp"
+#include "robot_table.hpp"
 
 namespace eom {
 
@@ -137,7 +137,6 @@ class LoadedRobot {
 
     std::size_t joint_count() const noexcept { return table_.joints; }
     std::size_t motor_count() const noexcept { return table_.motors; }
-    bool commands_stiffness() const noexcept { return table_.facts.commanded_stiffness; }
     bool filters() const noexcept { return kernels_.filtered.call; }
     bool slides() const noexcept { return kernels_.presliding.call; }
     bool couples() const noexcept { return table_.transmission; }
@@ -147,10 +146,6 @@ class LoadedRobot {
     bool linearizes() const noexcept { return kernels_.linearizing_setpoint.call; }
 
     static Scalar default_lead() noexcept { return 0; }
-    Scalar command_lead(Scalar period) const noexcept
-    {
-        return table_.mean_age * (table_.command_period > 0 ? table_.command_period : period) + table_.drive_delay;
-    }
 
     Setpoint<LoadedRobot> rest() const noexcept
     {
@@ -289,39 +284,6 @@ class LoadedRobot {
     const RobotTable &table_;
     const Kernels &kernels_;
 };
-
-namespace detail {
-
-template <std::size_t N, std::size_t M, std::size_t T>
-struct LoopOfTable final : LoadedRobot<N, M, T>::Numbers, LoopOf<LoadedRobot<N, M, T>> {
-    using Robot = LoadedRobot<N, M, T>;
-
-    explicit LoopOfTable(const RobotTable &table) noexcept
-        : Robot::Numbers(table), LoopOf<Robot>(table.facts, Robot(table, *this))
-    {
-    }
-
-    static std::unique_ptr<AnyLoop> make(const RobotTable &table)
-    {
-        if (table.joints > N || table.motors > M || table.tools > T)
-            return nullptr;
-        return std::make_unique<LoopOfTable>(table);
-    }
-};
-
-} // namespace detail
-
-/// The loop of a robot, whose table remains where it is; null where it has more than MOST_JOINTS and so on.
-inline std::unique_ptr<AnyLoop> make_loop(const RobotTable &table)
-{
-    // The fewer places, the shorter the cycle.
-    auto loop = detail::LoopOfTable<8, 8, 1>::make(table);
-    if (!loop)
-        loop = detail::LoopOfTable<16, 16, 2>::make(table);
-    if (!loop)
-        loop = detail::LoopOfTable<32, 32, 4>::make(table);
-    return loop ? std::move(loop) : detail::LoopOfTable<MOST_JOINTS, MOST_MOTORS, MOST_TOOLS>::make(table);
-}
 
 } // namespace eom
 

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// The control loop behind its interface in C, for robots of up to so many joints, motors and tools.
+// The control loop behind its interface in C, for robots of one size, EOM_JOINTS, EOM_MOTORS and EOM_TOOLS, or of any.
+#include <eom/control_loop.hpp>
 #include <eom/loaded_robot.hpp>
 #include <eom/loop.h>
+#include <eom/online_trajectory.hpp>
 
 #include <cstring>
 #include <deque>
+#include <tuple>
 #include <vector>
 
 namespace {
 
-using Robot = eom::LoadedRobot<EOM_JOINTS, EOM_MOTORS, EOM_TOOLS>;
 using eom::Vector;
 
 constexpr const char *UNKNOWN = "there is no such name";
@@ -42,52 +44,121 @@ struct NamedKernel {
 #define EOM_NAMED_KERNEL(name) {#name, &eom::Kernels::name},
 constexpr NamedKernel KERNELS[] = {EOM_FUNCTIONS(EOM_NAMED_KERNEL)};
 
-} // namespace
-
-struct eom_robot {
-    eom::RobotTable table;
+/// A robot that is set from outside, with the memory of its table.
+struct FilledTable : eom::RobotTable {
     std::deque<std::vector<double>> numbers;
     std::deque<std::vector<Vector>> vectors;
     std::deque<eom::Kernel> further;
-    std::vector<std::size_t> motor_joint;
+    std::vector<std::size_t> motor_joint_numbers;
 };
 
+} // namespace
+
 struct eom_loop {
-    explicit eom_loop(const eom_robot &given) : numbers(given.table), robot(given.table, numbers), loop(robot)
+    explicit eom_loop(std::size_t place) : size(place) {}
+    virtual ~eom_loop() = default;
+
+    /// Place among Sizes.
+    const std::size_t size;
+};
+
+namespace {
+
+template <std::size_t N, std::size_t M, std::size_t T>
+struct Hosted final : eom_loop {
+    using Robot = eom::LoadedRobot<N, M, T>;
+
+    Hosted(const eom::RobotTable &table, std::size_t place)
+        : eom_loop(place), numbers(table), robot(table, numbers), loop(robot), given(robot.rest()), posted(given)
     {
-        setpoint = robot.rest();
     }
 
-    const Robot::Numbers numbers;
+    static bool holds(const eom::RobotTable &table) { return table.joints <= N && table.motors <= M && table.tools <= T; }
+
+    /// What is measured, in SI units.
+    const eom::Measurement<Robot> &in_si()
+    {
+        if (measured.motors)
+            read_drives(measured, robot);
+        return measured;
+    }
+
+    int update(std::int64_t now, double period, bool hosted)
+    {
+        const auto before = loop.counts();
+        loop.update(now, period, in_si(), hosted);
+        const eom::LoopCounts &after = loop.counts();
+        const bool found = after.suspect() - after.without_stamp > before.suspect() - before.without_stamp;
+        return after.refused > before.refused ? static_cast<int>(loop.refusal())
+                                              : -((after.over_limits > before.over_limits) + 2 * found);
+    }
+
+    const typename Robot::Numbers numbers;
     const Robot robot;
     eom::ControlLoop<Robot> loop;
     eom::LoopParameters<Robot> parameters, in_effect;
     eom::Measurement<Robot> measured;
-    eom::Setpoint<Robot> setpoint;
-    eom::PayloadBlend<Robot>::Parameters payload{};
+    eom::Setpoint<Robot> given, posted;
+    /// What the tools carry, by eom_loop_carry() and by eom_loop_post_payload().
+    typename eom::PayloadBlend<Robot>::Parameters carried{};
+    eom::Payload<Robot> payload;
+};
+
+#ifdef EOM_JOINTS
+using Sizes = std::tuple<Hosted<EOM_JOINTS, EOM_MOTORS, EOM_TOOLS>>;
+#else
+// The fewer places, the shorter the cycle.
+using Sizes = std::tuple<Hosted<8, 8, 1>, Hosted<16, 16, 2>, Hosted<32, 32, 4>,
+                         Hosted<eom::MOST_JOINTS, eom::MOST_MOTORS, eom::MOST_TOOLS>>;
+#endif
+
+template <std::size_t place = 0>
+eom_loop *make(const eom::RobotTable &table)
+{
+    if constexpr (place == std::tuple_size_v<Sizes>)
+        return nullptr;
+    else if (std::tuple_element_t<place, Sizes>::holds(table))
+        return new std::tuple_element_t<place, Sizes>(table, place);
+    else
+        return make<place + 1>(table);
+}
+
+/// Calls a function with a loop as what it is.
+template <std::size_t place = 0, class Loop, class Function>
+auto on(Loop *loop, const Function &function)
+{
+    using OfSize = std::tuple_element_t<place, Sizes>;
+    if constexpr (place + 1 < std::tuple_size_v<Sizes>)
+        if (loop->size != place)
+            return on<place + 1>(loop, function);
+    return function(static_cast<std::conditional_t<std::is_const_v<Loop>, const OfSize &, OfSize &>>(*loop));
+}
+
+} // namespace
+
+struct eom_motion {
+    eom::OnlineTrajectory joints;
 };
 
 extern "C" {
 
 eom_robot *eom_robot_make(size_t joints, size_t motors, size_t tools)
 {
-    if (joints > EOM_JOINTS || motors > EOM_MOTORS || tools > EOM_TOOLS)
-        return nullptr;
-    auto *robot = new eom_robot;
-    robot->table.joints = joints;
-    robot->table.motors = motors;
-    robot->table.tools = tools;
+    auto *robot = new FilledTable;
+    robot->joints = joints;
+    robot->motors = motors;
+    robot->tools = tools;
     return robot;
 }
 
-void eom_robot_free(eom_robot *robot) { delete robot; }
+void eom_robot_free(eom_robot *robot) { delete static_cast<FilledTable *>(robot); }
 
 const char *eom_robot_set(eom_robot *robot, const char *name, const double *numbers, size_t count)
 {
-    eom::RobotTable &table = robot->table;
+    auto &table = static_cast<FilledTable &>(*robot);
     if (std::strcmp(name, "motor_joint") == 0) {
-        robot->motor_joint.assign(numbers, numbers + count);
-        table.facts.motor_joint = {robot->motor_joint.data(), count};
+        table.motor_joint_numbers.assign(numbers, numbers + count);
+        table.facts.motor_joint = table.motor_joint_numbers;
         return nullptr;
     }
     if (std::strcmp(name, "commanded_stiffness") == 0 || std::strcmp(name, "transmission") == 0) {
@@ -98,31 +169,28 @@ const char *eom_robot_set(eom_robot *robot, const char *name, const double *numb
         const char *name;
         eom::Span<const double> *span;
     } spans[] = {
-        {"nominal_stiffness", &table.nominal_stiffness},
-        {"largest_effort", &table.largest_effort},
-        {"turn", &table.turn},
-        {"voltage_limit", &table.voltage_limit},
-        {"joint_sides", &table.joint_sides},
-        {"load_weights", &table.load_weights},
+#define EOM_SPAN(name) {#name, &table.name},
+        EOM_OF_TABLE(EOM_SPAN)
 #define EOM_ENDS(name) {"lower." #name, &table.lower.name}, {"upper." #name, &table.upper.name},
         EOM_LIMITED(EOM_ENDS)};
     const auto *found = named(spans, name);
     if (!found)
         return UNKNOWN;
-    *found->span = robot->numbers.emplace_back(numbers, numbers + count);
+    *found->span = table.numbers.emplace_back(numbers, numbers + count);
     return nullptr;
 }
 
 const char *eom_robot_add(eom_robot *robot, const char *function, eom_kernel kernel, const char *const *inputs,
                           size_t input_count, const char *const *outputs, size_t output_count)
 {
+    auto &table = static_cast<FilledTable &>(*robot);
     const NamedKernel *found = named(KERNELS, function);
     if (!found)
         return UNKNOWN;
     if (input_count > eom::MOST_VECTORS || output_count > eom::MOST_VECTORS)
         return "a kernel has too many vectors";
     const auto listed = [&](const char *const *names, std::size_t count) {
-        auto &vectors = robot->vectors.emplace_back();
+        auto &vectors = table.vectors.emplace_back();
         for (std::size_t i = 0; i < count; ++i)
             vectors.push_back(static_cast<Vector>(vector_of(names[i])));
         return eom::Span<const Vector>(vectors);
@@ -131,154 +199,217 @@ const char *eom_robot_add(eom_robot *robot, const char *function, eom_kernel ker
     for (const auto &vectors : {added.inputs, added.outputs})
         if (std::find(vectors.begin(), vectors.end(), Vector::count) != vectors.end())
             return UNKNOWN;
-    eom::Kernel *last = &(robot->table.kernels.*found->kernel);
+    eom::Kernel *last = &(table.kernels.*found->kernel);
     if (!last->call) {
         *last = added;
         return nullptr;
     }
     while (last->next)
         last = const_cast<eom::Kernel *>(last->next);
-    last->next = &robot->further.emplace_back(added);
+    last->next = &table.further.emplace_back(added);
     return nullptr;
 }
 
-size_t eom_loop_size(void) { return sizeof(eom_loop); }
-
-size_t eom_setpoint_size(void) { return sizeof(eom::Setpoint<Robot>); }
-
-eom_loop *eom_loop_make(const eom_robot *robot) { return new eom_loop(*robot); }
+eom_loop *eom_loop_make(const eom_robot *robot) { return make(*robot); }
 
 void eom_loop_free(eom_loop *loop) { delete loop; }
 
-const char *eom_loop_set(eom_loop *loop, const char *setting, double value)
+size_t eom_loop_size(const eom_loop *loop)
 {
-    const eom::Setting *found = named(eom::SETTINGS, setting);
-    if (!found)
-        return UNKNOWN;
-    found->set(loop->parameters, value);
-    return nullptr;
+    return on(loop, [](const auto &of) { return sizeof of; });
+}
+
+size_t eom_setpoint_size(const eom_loop *loop)
+{
+    return on(loop, [](const auto &of) { return sizeof of.given; });
+}
+
+const char *eom_loop_set(eom_loop *loop, const char *name, const double *numbers, size_t count)
+{
+    return on(loop, [=](auto &of) -> const char * {
+        auto &parameters = of.parameters;
+        const std::size_t n = of.robot.joint_count(), m = of.robot.motor_count();
+        const struct {
+            const char *name;
+            eom::Span<double> entries;
+        } gains[] = {{"motor_kp", {parameters.motor_kp.data(), m}},
+                     {"motor_kd", {parameters.motor_kd.data(), m}},
+                     {"link_kp", {parameters.link_kp.data(), n}},
+                     {"link_kd", {parameters.link_kd.data(), n}},
+                     {"stiffness_gains", parameters.stiffness_gains}};
+        if (const auto *found = named(gains, name)) {
+            if (count != 1 && count != found->entries.size())
+                return "gains must have one entry, or one for each motor or joint";
+            for (std::size_t i = 0; i < found->entries.size(); ++i)
+                found->entries[i] = numbers[count == 1 ? 0 : i];
+            return nullptr;
+        }
+        const eom::Setting *found = named(eom::SETTINGS, name);
+        if (!found)
+            return UNKNOWN;
+        found->set(parameters, *numbers);
+        return nullptr;
+    });
 }
 
 const char *eom_loop_configure(eom_loop *loop)
 {
-    const char *reason = loop->loop.configure(loop->parameters);
-    (reason ? loop->parameters : loop->in_effect) = reason ? loop->in_effect : loop->parameters;
-    return reason;
+    return on(loop, [](auto &of) {
+        const char *reason = of.loop.configure(of.parameters);
+        (reason ? of.parameters : of.in_effect) = reason ? of.in_effect : of.parameters;
+        return reason;
+    });
 }
 
 double *eom_loop_vector(eom_loop *loop, const char *whose, const char *name)
 {
-    // Vectors that others only read, too: their memory is the loop's.
-    const auto &commander = loop->loop.commander();
-    const eom::LoopOutput<Robot> &y = commander.output;
-    const auto of = [whose](const char *group) { return std::strcmp(whose, group) == 0; };
-    const auto of_plan = [name](const eom::State<Robot::joints> &state) {
-        const std::size_t k = vector_of(name); // position to snap are the first vectors
-        return k < state.size() ? const_cast<double *>(state[k].data()) : nullptr;
-    };
-    Robot::Places places{};
-    if (of("given"))
-        places.take(loop->setpoint);
-    else if (of("setpoint"))
-        places.take(y.setpoint);
-    else if (of("command"))
-        places.take(y.command);
-    else if (of("exceeded"))
-        places.take(commander.exceeded());
-    else if (of("sent"))
-        places.take(y.sent);
-    else if (of("released"))
-        places.take(commander.final_sent()), places.take(commander.final_command());
-    else if (of("from"))
-        return of_plan(loop->loop.player().planned().from);
-    else if (of("to"))
-        return of_plan(loop->loop.player().planned().to);
-    else if (of("later"))
-        return of_plan(loop->loop.player().planned().later);
-    else if (of("measured"))
-        places.take(loop->measured);
-    else
-        return nullptr;
-    const std::size_t vector = vector_of(name);
-    return vector < static_cast<std::size_t>(Vector::count) ? const_cast<double *>(places.in(static_cast<Vector>(vector)))
-                                                            : nullptr;
+    return on(loop, [=](auto &of) -> double * {
+        // Vectors that others only read, too: their memory is the loop's.
+        const auto &commander = of.loop.commander();
+        const auto &y = commander.output;
+        const auto &plan = of.loop.player().planned();
+        const std::size_t vector = vector_of(name);
+        const auto is = [whose](const char *group) { return std::strcmp(whose, group) == 0; };
+        for (const auto &[group, state] : {std::pair{"from", &plan.from}, {"to", &plan.to}, {"later", &plan.later}})
+            if (is(group)) // position to snap are the first vectors
+                return vector < state->size() ? const_cast<double *>((*state)[vector].data()) : nullptr;
+        typename std::decay_t<decltype(of)>::Robot::Places places{};
+        if (is("given"))
+            places.take(of.given);
+        else if (is("posted"))
+            places.take(of.posted);
+        else if (is("setpoint"))
+            places.take(y.setpoint);
+        else if (is("command"))
+            places.take(y.command), places.reads(Vector::deflection, y.deflection);
+        else if (is("exceeded"))
+            places.take(commander.exceeded());
+        else if (is("sent"))
+            places.take(y.sent);
+        else if (is("released"))
+            places.take(commander.final_sent()), places.take(commander.final_command());
+        else if (is("measured"))
+            places.take(of.measured);
+        else
+            return nullptr;
+        return vector < static_cast<std::size_t>(Vector::count)
+                   ? const_cast<double *>(places.in(static_cast<Vector>(vector)))
+                   : nullptr;
+    });
 }
 
 void eom_loop_measure(eom_loop *loop, int links, int motors)
 {
-    loop->measured.links = links != 0;
-    loop->measured.motors = motors != 0;
+    on(loop, [=](auto &of) {
+        of.measured.links = links != 0;
+        of.measured.motors = motors != 0;
+    });
 }
 
-const char *eom_loop_restart(eom_loop *loop, int links, int motors)
+const char *eom_loop_restart(eom_loop *loop, int64_t now)
 {
-    eom_loop_measure(loop, links, motors);
-    return loop->loop.restart(loop->measured);
+    return on(loop, [=](auto &of) {
+        const auto &x = of.in_si();
+        const bool known = x.links ? eom::finite(x.q) : !x.motors || eom::finite(x.motor_position);
+        return of.loop.restart(known ? x : std::decay_t<decltype(x)>{}, now);
+    });
 }
 
 void *eom_loop_rest(eom_loop *loop, int on_base)
 {
-    loop->setpoint = loop->robot.rest();
-    loop->setpoint.on_base = on_base != 0;
-    return &loop->setpoint;
+    return on(loop, [=](auto &of) -> void * {
+        of.given = of.robot.rest();
+        of.given.on_base = on_base != 0;
+        return &of.given;
+    });
 }
 
-void eom_loop_refer(eom_loop *loop, int64_t stamp) { loop->loop.refer(loop->setpoint, stamp); }
+void eom_loop_refer(eom_loop *loop, int64_t stamp)
+{
+    on(loop, [=](auto &of) { of.loop.refer(of.given, stamp); });
+}
+
+void eom_loop_follow(eom_loop *loop, int64_t stamp, double ahead)
+{
+    on(loop, [=](auto &of) {
+        advance(of.given, -ahead);
+        of.loop.refer(of.given, stamp, true);
+    });
+}
 
 const char *eom_loop_carry(eom_loop *loop, size_t tool, const double *parameters, double blend_time)
 {
-    auto payload = loop->payload;
-    std::copy(parameters, parameters + 10, payload.begin() + static_cast<std::ptrdiff_t>(10 * tool));
-    const char *reason = loop->loop.carry(payload, blend_time);
-    if (!reason)
-        loop->payload = payload;
-    return reason;
+    return on(loop, [=](auto &of) {
+        auto carried = of.carried;
+        std::copy(parameters, parameters + 10, carried.begin() + static_cast<std::ptrdiff_t>(10 * tool));
+        const char *reason = of.loop.carry(carried, blend_time);
+        if (!reason)
+            of.carried = carried;
+        return reason;
+    });
 }
 
 const char *eom_loop_send(eom_loop *loop, int64_t origin, const double *knots, size_t count, const double *states)
 {
-    auto &draft = loop->loop.trajectories.draft();
-    draft.stamp = origin;
-    draft.stop = false;
-    std::vector<eom::State<Robot::joints>> at_knots(count);
-    const std::size_t n = loop->robot.joint_count();
-    for (auto &state : at_knots)
-        for (auto &row : state) {
-            std::fill(std::copy(states, states + n, row.begin()), row.end(), 0);
-            states += n;
-        }
-    const char *reason = draft.spline.assign({knots, knots + count}, at_knots);
-    if (!reason)
-        loop->loop.trajectories.send();
-    return reason;
+    const std::vector<double> times(knots, knots + count);
+    return on(loop, [&](auto &of) {
+        auto &draft = of.loop.trajectories.draft();
+        draft.stamp = origin;
+        draft.stop = false;
+        std::vector<eom::State<std::decay_t<decltype(of)>::Robot::joints>> at_knots(count);
+        const std::size_t n = of.robot.joint_count();
+        const double *numbers = states;
+        for (auto &state : at_knots)
+            for (auto &row : state) {
+                std::fill(std::copy(numbers, numbers + n, row.begin()), row.end(), 0);
+                numbers += n;
+            }
+        const char *reason = draft.spline.assign(times, at_knots);
+        if (!reason)
+            of.loop.trajectories.send();
+        return reason;
+    });
 }
 
 int eom_loop_plan(eom_loop *loop, int64_t now, double period)
 {
-    const auto refused = loop->loop.counts().refused;
-    if (loop->loop.plan(now, period))
-        return 0;
-    return loop->loop.counts().refused > refused ? static_cast<int>(loop->loop.refusal()) : -1;
+    return on(loop, [=](auto &of) {
+        const auto refused = of.loop.counts().refused;
+        if (of.loop.plan(now, period))
+            return 0;
+        return of.loop.counts().refused > refused ? static_cast<int>(of.loop.refusal()) : -1;
+    });
 }
 
-void eom_loop_play(eom_loop *loop) { loop->loop.play(); }
-
-void eom_loop_drop(eom_loop *loop) { loop->loop.drop(); }
-
-void eom_loop_halt(eom_loop *loop) { loop->loop.halt(); }
-
-void eom_loop_stop(eom_loop *loop) { loop->loop.stop(); }
-
-void eom_loop_lose(eom_loop *loop) { loop->loop.lose(); }
+const char *eom_loop_act(eom_loop *loop, const char *action)
+{
+    return on(loop, [=](auto &of) {
+        using Of = std::decay_t<decltype(of)>;
+        const struct {
+            const char *name;
+            void (*act)(Of &of);
+        } actions[] = {{"take", [](Of &x) { x.loop.refer_to_mailbox(); }}, // first, for its cycles
+                       {"play", [](Of &x) { x.loop.play(); }},
+                       {"drop", [](Of &x) { x.loop.drop(); }},
+                       {"halt", [](Of &x) { x.loop.halt(); }},
+                       {"stop", [](Of &x) { x.loop.stop(); }},
+                       {"lose", [](Of &x) { x.loop.lose(); }},
+                       {"release", [](Of &x) { x.loop.release(x.in_si()); }}};
+        const auto *found = named(actions, action);
+        if (found)
+            found->act(of);
+        return found ? nullptr : UNKNOWN;
+    });
+}
 
 int eom_loop_update(eom_loop *loop, int64_t now, double period)
 {
-    const auto before = loop->loop.counts();
-    loop->loop.update(now, period, loop->measured, true);
-    const eom::LoopCounts &after = loop->loop.counts();
-    const bool found = after.suspect() - after.without_stamp > before.suspect() - before.without_stamp;
-    return after.refused > before.refused ? static_cast<int>(loop->loop.refusal())
-                                          : -((after.over_limits > before.over_limits) + 2 * found);
+    return on(loop, [=](auto &of) { return of.update(now, period, true); });
+}
+
+int eom_loop_run(eom_loop *loop, int64_t now, double period)
+{
+    return on(loop, [=](auto &of) { return of.update(now, period, false); });
 }
 
 size_t eom_loop_answer(eom_loop *loop, size_t count, const int64_t *stamps, const int64_t *times, const eom_vector *read,
@@ -300,36 +431,178 @@ size_t eom_loop_answer(eom_loop *loop, size_t count, const int64_t *stamps, cons
 
 double eom_loop_number(const eom_loop *loop, const char *name)
 {
-    const eom::LoopCounts &counts = loop->loop.counts();
-    const auto &plan = loop->loop.player().planned();
-    const auto progress = loop->loop.watchdog().progress();
-    const eom::Finding &finding = loop->loop.finding();
-    const eom::LoopOutput<Robot> &y = loop->loop.output();
+    return on(loop, [=](const auto &of) {
+        const eom::LoopCounts &counts = of.loop.counts();
+        const auto &plan = of.loop.player().planned();
+        const auto progress = of.loop.watchdog().progress();
+        const eom::Finding &finding = of.loop.finding();
+        const auto &y = of.loop.output();
 #define EOM_NUMBERED(name, value) {name, static_cast<double>(value)}
 #define EOM_OF(object, name) {#name, static_cast<double>(object.name)}
 #define EOM_OF_PLAN(name) {"plan_" #name, static_cast<double>(plan.name)}
 #define EOM_OF_FINDING(name) {"finding_" #name, static_cast<double>(finding.name)}
-    const struct {
-        const char *name;
-        double value;
-    } numbers[] = {
-        EOM_OF(y, status), EOM_OF(y, valid), EOM_OF(y.setpoint, on_base),
-        EOM_NUMBERED("given_on_base", loop->setpoint.on_base),
-        EOM_NUMBERED("playing", loop->loop.playing()), EOM_NUMBERED("waiting", loop->loop.waiting()),
-        EOM_NUMBERED("blending", loop->loop.blending()), EOM_NUMBERED("final_efforts", loop->loop.commander().final_efforts()),
-        EOM_OF(progress, lost), EOM_OF(progress, held), EOM_OF(progress, stopping), EOM_OF(progress, fed),
-        EOM_OF(progress, age), EOM_OF(progress, stop_end), EOM_OF(progress, excess),
-        EOM_OF_PLAN(waits), EOM_OF_PLAN(begin), EOM_OF_PLAN(start), EOM_OF_PLAN(end),
-        EOM_OF(counts, cycles), EOM_OF(counts, followed), EOM_OF(counts, refused), EOM_OF(counts, over_limits),
-        EOM_OF(counts, timeouts), EOM_OF(counts, refused_payloads), EOM_OF(counts, suspect_stamps),
-        EOM_OF(counts, jumps), EOM_OF(counts, inconsistent), EOM_OF(counts, without_stamp),
-        EOM_NUMBERED("finding", finding.check), EOM_OF_FINDING(field), EOM_OF_FINDING(joint), EOM_OF_FINDING(joints),
-        EOM_OF_FINDING(time), EOM_OF_FINDING(step), EOM_OF_FINDING(allowed), EOM_OF_FINDING(difference),
-        EOM_OF_FINDING(factor),
-    };
-    const auto *found = named(numbers, name);
-    return found ? found->value : std::nan("");
+        const struct {
+            const char *name;
+            double value;
+        } numbers[] = {
+            EOM_OF(y, status), EOM_OF(y, valid), EOM_OF(y.setpoint, on_base),
+            EOM_NUMBERED("given_on_base", of.given.on_base),
+            EOM_NUMBERED("playing", of.loop.playing()), EOM_NUMBERED("waiting", of.loop.waiting()),
+            EOM_NUMBERED("blending", of.loop.blending()),
+            EOM_NUMBERED("final_efforts", of.loop.commander().final_efforts()),
+            EOM_OF(progress, lost), EOM_OF(progress, held), EOM_OF(progress, stopping), EOM_OF(progress, fed),
+            EOM_OF(progress, age), EOM_OF(progress, stop_end), EOM_OF(progress, excess),
+            EOM_OF_PLAN(waits), EOM_OF_PLAN(begin), EOM_OF_PLAN(start), EOM_OF_PLAN(end),
+            EOM_OF(counts, cycles), EOM_OF(counts, followed), EOM_OF(counts, refused), EOM_OF(counts, over_limits),
+            EOM_OF(counts, timeouts), EOM_OF(counts, refused_payloads), EOM_OF(counts, suspect_stamps),
+            EOM_OF(counts, jumps), EOM_OF(counts, inconsistent), EOM_OF(counts, without_stamp),
+            EOM_NUMBERED("finding", finding.check), EOM_OF_FINDING(field), EOM_OF_FINDING(joint), EOM_OF_FINDING(joints),
+            EOM_OF_FINDING(time), EOM_OF_FINDING(step), EOM_OF_FINDING(allowed), EOM_OF_FINDING(difference),
+            EOM_OF_FINDING(factor),
+        };
+        const auto *found = named(numbers, name);
+        return found ? found->value : std::nan("");
+    });
 }
 
-void eom_loop_release(eom_loop *loop) { loop->loop.release(loop->measured); }
+void eom_loop_post_rest(eom_loop *loop, int on_base)
+{
+    on(loop, [=](auto &of) {
+        of.posted = of.robot.rest();
+        of.posted.on_base = on_base != 0;
+    });
+}
+
+void eom_loop_post(eom_loop *loop, int64_t stamp)
+{
+    on(loop, [=](auto &of) {
+        of.loop.setpoints.draft() = {stamp, of.posted};
+        of.loop.setpoints.send();
+    });
+}
+
+const char *eom_loop_post_spline(eom_loop *loop, int64_t origin, const double *knots, size_t knot_count, size_t degree,
+                                 const double *coefficients, size_t coefficient_count, const size_t *joints,
+                                 size_t joint_count)
+{
+    using Numbers = eom::Span<const double>;
+    return on(loop, [=](auto &of) {
+        auto &draft = of.loop.trajectories.draft();
+        draft.stamp = origin;
+        draft.stop = knot_count == 0;
+        const char *reason = draft.stop ? nullptr
+                                        : draft.spline.assign(Numbers(knots, knot_count), degree,
+                                                              Numbers(coefficients, coefficient_count),
+                                                              eom::Span<const std::size_t>(joints, joint_count));
+        if (!reason)
+            of.loop.trajectories.send();
+        return reason;
+    });
+}
+
+const char *eom_loop_post_payload(eom_loop *loop, size_t tool, const double *body, double blend_time)
+{
+    return on(loop, [=](auto &of) {
+        eom::Body given;
+        given.mass = body[0];
+        std::copy(body + 1, body + 4, given.center_of_mass.begin());
+        std::copy(body + 4, body + 10, given.inertia.begin());
+        const char *reason = objection(given);
+        if (!reason) {
+            of.payload.at_tool[tool] = given;
+            of.payload.blend_time = blend_time;
+            of.loop.payloads.draft() = of.payload;
+            of.loop.payloads.send();
+        }
+        return reason;
+    });
+}
+
+eom_motion *eom_motion_make(void) { return new eom_motion; }
+
+void eom_motion_free(eom_motion *motion) { delete motion; }
+
+const char *eom_motion_configure(eom_motion *motion, const double *limits, size_t joints, int synchronised)
+{
+    std::vector<eom::MotionLimits> rows(joints);
+    std::memcpy(rows.data(), limits, joints * sizeof(eom::MotionLimits));
+    return motion->joints.configure(rows, synchronised != 0);
+}
+
+void eom_motion_rest(eom_motion *motion, const double *positions)
+{
+    motion->joints.leave();
+    for (std::size_t i = 0; i < motion->joints.size(); ++i)
+        motion->joints.joint(i).rest(positions[i]);
+}
+
+void eom_motion_take_over(eom_motion *motion, const double *states, double *excess)
+{
+    const std::size_t n = motion->joints.size();
+    motion->joints.leave();
+    for (std::size_t i = 0; i < n; ++i)
+        excess[i] = motion->joints.joint(i).take_over(
+            {states[i], states[n + i], states[2 * n + i], states[3 * n + i], states[4 * n + i]});
+}
+
+const char *eom_motion_aim(eom_motion *motion, const double *positions, const double *velocities, int *clamped)
+{
+    return motion->joints.aim(positions, velocities, clamped) ? nullptr : "targets must be finite";
+}
+
+const char *eom_motion_follow(eom_motion *motion, const double *times, const double *positions, size_t knots)
+{
+    return motion->joints.follow(times, positions, knots);
+}
+
+double eom_motion_time(const eom_motion *motion) { return motion->joints.time(); }
+
+void eom_motion_stop(eom_motion *motion)
+{
+    motion->joints.leave();
+    for (std::size_t i = 0; i < motion->joints.size(); ++i)
+        motion->joints.joint(i).stop();
+}
+
+void eom_motion_step(eom_motion *motion, size_t cycles, double *states)
+{
+    const std::size_t n = motion->joints.size();
+    for (; cycles > 0; --cycles, states += 5 * n) {
+        motion->joints.step();
+        for (std::size_t i = 0; i < n; ++i)
+            for (std::size_t k = 0; k < 5; ++k)
+                states[k * n + i] = motion->joints.joint(i).state()[k];
+    }
+}
+
+int eom_motion_arrived(const eom_motion *motion)
+{
+    if (motion->joints.following())
+        return 0;
+    for (std::size_t i = 0; i < motion->joints.size(); ++i)
+        if (!motion->joints.joint(i).arrived())
+            return 0;
+    return 1;
+}
+
+void eom_motion_targets(const eom_motion *motion, double *positions)
+{
+    for (std::size_t i = 0; i < motion->joints.size(); ++i)
+        positions[i] = motion->joints.joint(i).target();
+}
+
+void eom_motion_delays(const eom_motion *motion, double *delays)
+{
+    for (std::size_t i = 0; i < motion->joints.size(); ++i)
+        delays[i] = motion->joints.joint(i).delay();
+}
+}
+
+eom::LoopState eom::state_of(const eom_loop &loop) noexcept
+{
+    return on(&loop, [](const auto &of) -> LoopState {
+        const auto &x = of.loop;
+        return {x.output().status, x.output().valid, x.playing(),           x.waiting(),
+                x.counts(),        x.refusal(),      x.payload_refusal(), x.finding()};
+    });
 }

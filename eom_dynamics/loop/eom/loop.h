@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The control loop of any robot in C, for foreign calls: eom/control_loop.hpp, which says what it does. Robots, settings
- * and vectors are named as there. A function that returns a text says by it what is wrong, and returns null if nothing
- * is. Times are ns of one clock, quantities in SI units. No function is to be called while another one runs, but for
- * loops of their own. */
+ * The control loop of any robot, for foreign calls and for controllers: eom/control_loop.hpp, which says what it does.
+ * Robots, settings and vectors are named as there. A function that returns a text says by it what is wrong, and returns
+ * null if nothing is. Times are ns of one clock, quantities in SI units. No function is to be called while another one
+ * runs, but for loops of their own, and for those whose name has "post": one other thread may call them. */
 #ifndef EOM_LOOP_H
 #define EOM_LOOP_H
 
@@ -11,16 +11,19 @@
 #include <stdint.h>
 
 #ifdef __cplusplus
+#include "loop_parameters.hpp"
+#include "robot_table.hpp"
+typedef eom::RobotTable eom_robot;
 extern "C" {
+#else
+typedef struct eom_robot eom_robot;
 #endif
 
-typedef struct eom_robot eom_robot;
 typedef struct eom_loop eom_loop;
 typedef void (*eom_kernel)(const double *const *inputs, double *const *outputs);
 
 /* --- A robot, from its numbers and its code: eom/robot_table.hpp -------------------------------------------------- */
 
-/* Null for more joints, motors or tools than the library was compiled for. */
 eom_robot *eom_robot_make(size_t joints, size_t motors, size_t tools);
 void eom_robot_free(eom_robot *robot);
 
@@ -33,34 +36,39 @@ const char *eom_robot_add(eom_robot *robot, const char *function, eom_kernel ker
 
 /* --- Its loop, which is to be freed before the robot -------------------------------------------------------------- */
 
-/* Sizes of a loop and of its given setpoint, bytes. */
-size_t eom_loop_size(void);
-size_t eom_setpoint_size(void);
-
+/* Null for more joints, motors or tools than the library was compiled for. */
 eom_loop *eom_loop_make(const eom_robot *robot);
 void eom_loop_free(eom_loop *loop);
 
-/* A setting of eom::LoopSettings, an enumerator by its number; in effect from the next eom_loop_configure() on, which
- * leaves all settings as they were where one is beyond its range. */
-const char *eom_loop_set(eom_loop *loop, const char *setting, double value);
+/* Sizes of a loop and of its given setpoint, bytes. */
+size_t eom_loop_size(const eom_loop *loop);
+size_t eom_setpoint_size(const eom_loop *loop);
+
+/* A setting of eom::LoopSettings, an enumerator by its number; or gains of eom::LoopParameters, one number for all motors
+ * or joints, or one for each. In effect from the next eom_loop_configure() on, which leaves all as they were where one is
+ * beyond its range. */
+const char *eom_loop_set(eom_loop *loop, const char *name, const double *numbers, size_t count);
 const char *eom_loop_configure(eom_loop *loop);
 
-/* Memory of a vector, which remains where it is: of the setpoint "given", to be written, of the "setpoint" followed, of
- * its "command", of what is "sent", of the command that "exceeded" limits last, before it was clipped or refused, of what is
- * "released", of what is "measured", and of the plan the states "from", "to" and "later". Null if there is none. */
+/* Memory of a vector, which remains where it is: of the setpoint "given" and of that to be "posted", to be written; of the
+ * "setpoint" followed, of its "command", of what is "sent", of the command that "exceeded" limits last, before it was
+ * clipped or refused, of what is "released", of what is "measured", in the units of the drives, and of the plan the states
+ * "from", "to" and "later". Null if there is none. */
 double *eom_loop_vector(eom_loop *loop, const char *whose, const char *name);
 
-/* What is measured from now on. */
+/* What is measured from now on, and to be written before each restart and cycle. */
 void eom_loop_measure(eom_loop *loop, int links, int motors);
 
-/* Begins anew: from what is measured, of links, motors, or neither. */
-const char *eom_loop_restart(eom_loop *loop, int links, int motors);
+/* Begins anew at a time, INT64_MAX for an unknown one, from what is measured and finite. */
+const char *eom_loop_restart(eom_loop *loop, int64_t now);
 
 /* Writes the given setpoint: at rest at zero, on a base that moves or not; returns its memory. */
 void *eom_loop_rest(eom_loop *loop, int on_base);
 
-/* Takes the given setpoint, which has a stamp or 0, as the reference of the next cycle. */
+/* Takes the given setpoint, which has a stamp or 0, as the reference of the next cycle; or as that of a controller in
+ * front, which is ahead by a time, s. */
 void eom_loop_refer(eom_loop *loop, int64_t stamp);
+void eom_loop_follow(eom_loop *loop, int64_t stamp, double ahead);
 
 /* What a tool carries from the next setpoint on: inertial parameters P of a setpoint. */
 const char *eom_loop_carry(eom_loop *loop, size_t tool, const double *parameters, double blend_time);
@@ -71,19 +79,18 @@ const char *eom_loop_send(eom_loop *loop, int64_t origin, const double *knots, s
 /* Plans what was sent, or waits and is to begin, for commands of a period, s. Returns 0 for a plan, which is to be played
  * or dropped before the next cycle; why it was refused, an eom::Refusal; or -1 if there is nothing to plan. */
 int eom_loop_plan(eom_loop *loop, int64_t now, double period);
-void eom_loop_play(eom_loop *loop);
-void eom_loop_drop(eom_loop *loop);
 
-/* Ends what is played and what waits: with the last command; and brings the arm to rest, whatever the settings say. */
-void eom_loop_halt(eom_loop *loop);
-void eom_loop_stop(eom_loop *loop);
-
-/* Begins the response to a loss of setpoints, by the settings. */
-void eom_loop_lose(eom_loop *loop);
+/* "play" or "drop" what was planned; "halt" what is played and what waits, with the last command; "stop" it, and bring the
+ * arm to rest, whatever the settings say; "lose": begin the response to a loss of setpoints, by the settings; "release":
+ * write the vectors of the last command, for when the loop is switched off; "take" the setpoint that was posted last as the
+ * reference, if there is a new one. Returns null for these. */
+const char *eom_loop_act(eom_loop *loop, const char *action);
 
 /* A cycle; returns why its reference was refused, an eom::Refusal; 0 if it was not, or less: -1 if its command exceeds
- * limits, -2 if it is not plausible, -3 for both. Trajectories are to be planned before. */
+ * limits, -2 if it is not plausible, -3 for both. Trajectories are to be planned before; eom_loop_run() does so itself, and
+ * watches for jumps of the clock. */
 int eom_loop_update(eom_loop *loop, int64_t now, double period);
+int eom_loop_run(eom_loop *loop, int64_t now, double period);
 
 /* Numbers of a vector: where they are, and how many. */
 typedef struct {
@@ -104,11 +111,64 @@ size_t eom_loop_answer(eom_loop *loop, size_t count, const int64_t *stamps, cons
  * counts of eom::LoopCounts. */
 double eom_loop_number(const eom_loop *loop, const char *name);
 
-/* Writes the vectors of the last command, for when the loop is switched off: "released". */
-void eom_loop_release(eom_loop *loop);
+/* --- From another thread ------------------------------------------------------------------------------------------ */
+
+/* Writes the setpoint to be posted, as eom_loop_rest(), and posts it with a stamp or 0, for the action "take". */
+void eom_loop_post_rest(eom_loop *loop, int on_base);
+void eom_loop_post(eom_loop *loop, int64_t stamp);
+
+/* Posts a trajectory to be planned: polynomials of a message SplineTrajectory with the robot's joint of each of its joints;
+ * without knots it stops. */
+const char *eom_loop_post_spline(eom_loop *loop, int64_t origin, const double *knots, size_t knot_count, size_t degree,
+                                 const double *coefficients, size_t coefficient_count, const size_t *joints,
+                                 size_t joint_count);
+
+/* Posts what a tool carries from the next setpoint on: mass, centre of mass, inertia about it as in eom::Body. */
+const char *eom_loop_post_payload(eom_loop *loop, size_t tool, const double *body, double blend_time);
+
+/* --- Online trajectories, without a robot: eom/online_trajectory.hpp ---------------------------------------------- */
+
+typedef struct eom_motion eom_motion;
+
+eom_motion *eom_motion_make(void);
+void eom_motion_free(eom_motion *motion);
+
+/* Limits of each joint: the numbers of eom::MotionLimits. */
+const char *eom_motion_configure(eom_motion *motion, const double *limits, size_t joints, int synchronised);
+
+/* Rests at positions, or continues from states, 5 x joints, and writes the excess of each joint over limits. */
+void eom_motion_rest(eom_motion *motion, const double *positions);
+void eom_motion_take_over(eom_motion *motion, const double *states, double *excess);
+
+/* Takes targets, and writes of each whether it was clamped to limits, 0 or 1; or comes to rest. */
+const char *eom_motion_aim(eom_motion *motion, const double *positions, const double *velocities, int *clamped);
+void eom_motion_stop(eom_motion *motion);
+
+/* Takes a chunk of positions, knots x joints, at times after the cycles so far, s: OnlineTrajectory::follow. */
+const char *eom_motion_follow(eom_motion *motion, const double *times, const double *positions, size_t knots);
+
+/* Time of the cycles so far, s. */
+double eom_motion_time(const eom_motion *motion);
+
+/* Runs cycles, and writes the states at the end of each, cycles x 5 x joints. */
+void eom_motion_step(eom_motion *motion, size_t cycles, double *states);
+
+/* Whether all joints rest at their targets. */
+int eom_motion_arrived(const eom_motion *motion);
+
+/* Writes the present targets, or by how much averages delay the motion, s, of each joint. */
+void eom_motion_targets(const eom_motion *motion, double *positions);
+void eom_motion_delays(const eom_motion *motion, double *delays);
 
 #ifdef __cplusplus
 }
+
+namespace eom {
+
+/// What happened until a cycle.
+LoopState state_of(const eom_loop &loop) noexcept;
+
+} // namespace eom
 #endif
 
 #endif

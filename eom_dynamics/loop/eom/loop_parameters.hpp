@@ -172,6 +172,16 @@ struct LoopCounts {
     std::uint64_t suspect() const noexcept { return suspect_stamps + jumps + inconsistent + without_stamp; }
 };
 
+/// What happened until a cycle.
+struct LoopState {
+    Status status = Status::waiting;
+    bool valid = false, playing = false, waiting = false;
+    LoopCounts counts;
+    Refusal refusal = Refusal::none;
+    const char *payload_refusal = nullptr;
+    Finding finding;
+};
+
 namespace detail {
 
 /// Whether any gain is not zero.

@@ -55,7 +55,7 @@ inline const char *objection(const Body &body) noexcept
     return possible ? nullptr : "no rigid body has the inertia of a payload";
 }
 
-/// The payloads along a stream of setpoints: eom_dynamics.messages.payload_blend.
+/// The payloads along a stream of setpoints.
 ///
 /// With a weight from 1 to 0 that is twice continuously differentiable, the parameters pass from those before, which may
 /// still change, to the next. Time is that of the stamps of setpoints that are sent, or of the clock where they have

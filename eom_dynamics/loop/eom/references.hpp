@@ -4,77 +4,73 @@
 #define EOM_REFERENCES_HPP
 
 #include <algorithm>
-#include <bitset>
+#include <cmath>
 #include <cstdint>
 #include <limits>
+#include <vector>
 
-#include "setpoint.hpp"
+#include "loop.h"
 
 namespace eom {
 
-/// Jerk and snap where they are missing.
-enum class MissingDerivatives {
-    zero,
-    fit, ///< the slope of the derivative before, since the last reference
-};
-
-/// Reads setpoints from numbers, of which NaN is one that was not written.
+/// Refers a loop to numbers, of which NaN is one that was not written.
 ///
 /// The numbers are rows of all joints: position to snap, then stiffness with two derivatives where it is commanded.
 /// Stiffness that is missing is the nominal one, and its derivatives are zero.
-template <class Robot>
 class References {
   public:
-    /// Most numbers.
-    static constexpr std::size_t capacity = Robot::joints * (Robot::commanded_stiffness ? 8 : 5);
-
-    using Missing = std::bitset<capacity>;
-
-    explicit References(const Robot &robot = Robot()) noexcept
-        : robot_(robot), last_(robot.rest()), next_(last_), setpoint_(last_)
+    /// For a loop of so many joints.
+    References(eom_loop &loop, std::size_t joints, bool commanded_stiffness)
+        : missing(joints * (commanded_stiffness ? 8 : 5)), loop_(loop), joints_(joints), last_(2 * joints), next_(last_)
     {
+        for (const char *name : {"q", "qd", "qdd", "qddd", "qdddd", "k", "kd", "kdd"})
+            rows_.push_back(eom_loop_vector(&loop, "given", name));
     }
 
-    /// How many numbers there are.
-    std::size_t size() const noexcept { return robot_.joint_count() * (robot_.commands_stiffness() ? 8 : 5); }
-
-    MissingDerivatives missing_derivatives = MissingDerivatives::zero;
-    /// Time by which the numbers are ahead, s: setpoint() is for so much earlier, by the Taylor polynomial.
+    /// Whether jerk and snap that are missing are the slope of the derivative before since the last reference, or zero.
+    bool fits = false;
+    /// Time by which the numbers are ahead, s: the reference is for so much earlier, by the Taylor polynomial.
     double lead = 0;
+    /// Which numbers were missing in the last call of read().
+    std::vector<char> missing;
 
     /// Forgets what has been read.
-    void restart() noexcept { count_ = next_count_ = 0; }
+    void restart() noexcept { count_ = 0; }
 
-    /// Reads and clears the numbers of a time, ns; returns whether those are there that are required. Call keep() if the
-    /// setpoint is followed.
+    /// Reads and clears the numbers of a time, ns; returns whether those are there that are required, so that the loop
+    /// follows them. Call keep() if it does not refuse them.
     bool read(double *values, std::int64_t now) noexcept
     {
-        const std::size_t n = robot_.joint_count(), count = size();
-        Setpoint<Robot> &next = next_;
-        next = robot_.rest();
-        const std::array<JointVector<Robot> *, 8> rows = {&next.q,     &next.qd, &next.qdd, &next.qddd,
-                                                          &next.qdddd, &next.k,  &next.kd,  &next.kdd};
-        for (std::size_t k = 0; k < count; ++k) {
-            missing_[k] = std::isnan(values[k]);
-            if (!missing_[k])
-                (*rows[k / n])[k % n] = values[k];
+        eom_loop_rest(&loop_, false);
+        for (std::size_t k = 0; k < missing.size(); ++k) {
+            missing[k] = std::isnan(values[k]);
+            if (!missing[k])
+                rows_[k / joints_][k % joints_] = values[k];
             values[k] = std::numeric_limits<double>::quiet_NaN();
         }
         // Position, velocity and acceleration must be there.
-        for (std::size_t k = 0; k < 3 * n; ++k)
-            if (missing_[k])
-                return false;
+        if (std::any_of(missing.data(), missing.data() + 3 * joints_, [](char x) { return x; }))
+            return false;
         const std::int64_t gap = now - time_;
         next_count_ = gap > 0 && gap <= LONGEST_GAP ? std::min(count_ + 1, 3) : 1;
-        if (missing_derivatives == MissingDerivatives::fit)
-            fit(next, static_cast<double>(gap) * 1e-9);
-        setpoint_ = next;
-        advance(setpoint_, static_cast<typename Robot::Scalar>(-lead));
         next_time_ = now;
+        for (std::size_t i = 0; i < joints_; ++i) {
+            double &acceleration = rows_[2][i], &jerk = rows_[3][i], &snap = rows_[4][i];
+            const double time = static_cast<double>(gap) * 1e-9;
+            // One reference in a row less for each slope.
+            int count = fits ? next_count_ : 0;
+            if (missing[3 * joints_ + i] && count-- > 1)
+                jerk = (acceleration - last_[2 * i]) / time;
+            if (missing[4 * joints_ + i] && count > 1)
+                snap = (jerk - last_[2 * i + 1]) / time;
+            next_[2 * i] = acceleration;
+            next_[2 * i + 1] = jerk;
+        }
+        eom_loop_follow(&loop_, now, lead);
         return true;
     }
 
-    /// Has the slopes of later references begin at the last one, unless that was refused.
+    /// Has the slopes of later references begin at the last one.
     void keep() noexcept
     {
         last_ = next_;
@@ -82,29 +78,12 @@ class References {
         time_ = next_time_;
     }
 
-    const Setpoint<Robot> &setpoint() const noexcept { return setpoint_; }
-
-    /// Which numbers were missing in the last call.
-    const Missing &missing() const noexcept { return missing_; }
-
   private:
-    void fit(Setpoint<Robot> &next, double gap) const noexcept
-    {
-        const std::size_t n = robot_.joint_count();
-        for (std::size_t i = 0; i < n; ++i) {
-            // One reference in a row less for each slope.
-            int count = next_count_;
-            if (missing_[3 * n + i] && count-- > 1)
-                next.qddd[i] = (next.qdd[i] - last_.qdd[i]) / gap;
-            if (missing_[4 * n + i] && count > 1)
-                next.qdddd[i] = (next.qddd[i] - last_.qddd[i]) / gap;
-        }
-    }
-
-    Robot robot_;
-    // The last reference that was kept, the last one, and the same without its lead.
-    Setpoint<Robot> last_, next_, setpoint_;
-    Missing missing_;
+    eom_loop &loop_;
+    const std::size_t joints_;
+    std::vector<double *> rows_;
+    // Accelerations and jerks of the last reference that was kept, and of the last one.
+    std::vector<double> last_, next_;
     // References in a row, at most three, and their time, ns, of the one that was kept and of the last one.
     int count_ = 0, next_count_ = 0;
     std::int64_t time_ = 0, next_time_ = 0;

@@ -91,15 +91,21 @@ struct TableEnds {
     EOM_LIMITED(EOM_NUMBERS)
 };
 
+#define EOM_OF_TABLE(X) X(nominal_stiffness) X(largest_effort) X(turn) X(voltage_limit) X(joint_sides) X(load_weights)
 /// A robot: what its type in C++ has, for a type of any robot.
 struct RobotTable {
     RobotFacts facts;
     std::size_t joints = 0, motors = 0, tools = 0;
-    Span<const double> nominal_stiffness, largest_effort, turn, voltage_limit, joint_sides, load_weights;
+    EOM_OF_TABLE(EOM_NUMBERS)
     TableEnds lower, upper;
     bool transmission = false;
-    /// Lead of commands is their mean age, in periods of the drives or else of the loop, and the delay, s.
+    /// Period of the drives, 0 where it is unknown; mean age of commands when they act, in periods, without the delay, s.
     double command_period = 0, mean_age = 0, drive_delay = 0;
+    /// Lead of commands of a loop of a period, s.
+    constexpr double command_lead(double period) const noexcept
+    {
+        return mean_age * (command_period > 0 ? command_period : period) + drive_delay;
+    }
     Kernels kernels;
 };
 

@@ -92,6 +92,7 @@ class Watchdog {
             return;
         excess_ = stop_.choose(commander_, from);
         step_ = 0;
+        stays_ = false;
         // Without one that motors can realise, the last command remains.
         stopping_ = std::isfinite(excess_);
     }
@@ -154,13 +155,21 @@ class Watchdog {
         lost_ = true;
         if (policy() == LossPolicy::hold || policy() == LossPolicy::ramp)
             begin_stop(commander_.output.setpoint);
+        if (!fades() || stopping_)
+            return;
+        stopping_ = stays_ = true;
+        last_ = commander_.output.command;
+        stop_.rest(commander_.output.setpoint, commander_.stamp());
     }
 
-    /// The command of a stop, and of a ramp along it. Limits do not refuse it: a part of a stop would be a step.
+    /// The command of a stop, and of a ramp along it, or of the last command where there is no stop. Limits do not refuse
+    /// it: a part of a stop would be a step.
     bool come_to_rest() noexcept
     {
         LoopOutput<Robot> &output = commander_.output;
-        if (!commander_.accept(stop_.setpoint(), stop_.stamp(), false)) {
+        if (stays_) {
+            output.command = last_;
+        } else if (!commander_.accept(stop_.setpoint(), stop_.stamp(), false)) {
             output.status = Status::held;
             stop_.advance(-step_);
             return false;
@@ -176,8 +185,9 @@ class Watchdog {
     Commander<Robot> &commander_;
     Stop<Robot> stop_;
     bool lost_ = false, held_ = false, stopping_ = false, fed_ = false;
-    // Whether a host has begun a stop after the last cycle.
-    bool begun_ = false;
+    // Whether a host has begun a stop after the last cycle; and whether efforts fade of the last command, without a stop.
+    bool begun_ = false, stays_ = false;
+    Command<Robot> last_;
     // Time since the last valid reference, and the timeout, ns.
     std::int64_t age_ = 0, timeout_ = 0;
     // How far the stop went in the last cycle, ns, and its excess over limits.

@@ -15,9 +15,10 @@ from ...exceptions import EomDynamicsError, StateError
 from ...loop.robot_table import RobotTable
 from ...loop.setpoint_loop import SetpointLoop
 from ...messages.fields import write
-from ...messages.payload_blend import read_payload
 from ...messages.setpoint_to_command import SetpointEvaluator, matrices, refusal_reason
+from ...messages.spatial import read_payload
 from ...terminal import printable
+from ..diagnostics import payload_values
 from ..executors import Worker
 from ..interfaces import Payload, srv, stream_qos
 from ..robot_node import RobotNode
@@ -87,21 +88,16 @@ class PayloadTopic:
 
     def report(self) -> dict[str, str]:
         """Payloads at the tools, as values for diagnostics."""
-        values: dict[str, str] = {}
         try:
             loop = self._loop()
         except StateError:
-            return values
-        payload = loop.evaluator.payload
+            return {}
+        tools = [tool.name for tool in loop.arm.robot.tools]
+        values = payload_values(dict(zip(tools, loop.evaluator.payload[:, 0], strict=True)), self.last_refusal)
         if self._waiting:
             values["payload"] = "is compiled for the first time"
-        elif payload.present:
-            tools = [tool.name for tool in loop.arm.robot.tools]
-            masses = zip(tools, payload.masses, strict=True)
-            text = ", ".join(f"{m:.4g} kg at {printable(tool)}" for tool, m in masses)
-            values["payload"] = text + ("; changing" if loop.loop.number("blending") else "")
-        if self.last_refusal:
-            values["last refused payload"] = self.last_refusal
+        elif "payload" in values and loop.loop.number("blending"):
+            values["payload"] += "; changing"
         return values
 
     def _receive(self, message: Payload) -> None:
@@ -122,7 +118,7 @@ class PayloadTopic:
         if table is self._prepared and not self._waiting:
             loop.carry(payload, message.blend_time)
             return ""
-        loop.evaluator.payload.check(payload, message.blend_time)
+        loop.check(payload, message.blend_time)
         if len(self._waiting) >= _DEPTH:
             raise StateError(f"{_DEPTH} others wait for the compilation of their code")
         self._waiting.append(message)

@@ -20,7 +20,7 @@ from ...loop.serialized import LearnedShapes
 from ...loop.setpoint_loop import SetpointLoop
 from ...loop.settings import Status
 from ...messages.cdr import stamp_of
-from ...messages.setpoint_to_command import SetpointEvaluator, is_held, refusal_reason
+from ...messages.setpoint_to_command import is_held, refusal_reason
 from ...terminal import printable
 from ..diagnostics import StatusReport
 from ..interfaces import JointTrajectorySetpoint, TaskSetpoint, nanoseconds, stream_qos
@@ -81,11 +81,6 @@ class SetpointStream:
         for name in _PARAMETERS:
             self.on_parameter(name, node.get_parameter(name).value)
 
-    @property
-    def evaluator(self) -> SetpointEvaluator | None:
-        """Reference of the current robot, for requests outside the stream; None without one."""
-        return self.loop.evaluator if self.loop else None
-
     def on_parameter(self, name: str, value: Any) -> None:
         """Apply a changed parameter of the node, if it concerns the stream."""
         if name == "effort_command":
@@ -106,7 +101,7 @@ class SetpointStream:
         before, playing = self._commands.sent_of, self.player.playing
         self.player.stop("the stream begins anew")
         if before is not None and playing and before.moves:
-            self._come_to_rest(before, "the robot was replaced during a trajectory")
+            self.supervision.come_to_rest(before, "the robot was replaced during a trajectory")
         self.loop = loop
         same_joints = before is not None and before.arm.robot.joint_names == loop.arm.robot.joint_names
         held = before.loop.setpoint["q"].copy() if before is not None and same_joints and not before.moves else None
@@ -161,7 +156,7 @@ class SetpointStream:
             self.end()
             return
         self.player.stop(cause)
-        self._come_to_rest(last, cause, self.end)
+        self.supervision.come_to_rest(last, cause, self.end)
 
     def end(self) -> None:
         """End the stream, at once, with a command at rest, unless there was none; the node is no longer active."""
@@ -178,15 +173,12 @@ class SetpointStream:
         for then in afterwards:
             then()
 
-    def _come_to_rest(self, loop: SetpointLoop, cause: str, done: Callable[[], None] | None = None) -> None:
-        self.supervision.come_to_rest(loop, cause, done)
-
     def _stop_unfinished(self, cause: str) -> None:
         """Bring the arm to rest from the last command of a trajectory that has ended in motion."""
         last = self._commands.sent_of
         if self.closed or last is None or not last.moves:
             return
-        self._come_to_rest(last, f"trajectory stopped: {cause}")
+        self.supervision.come_to_rest(last, f"trajectory stopped: {cause}")
 
     def end_trajectory(self, cause: str) -> None:
         """End a trajectory that is played or waits, and bring the arm to rest."""
@@ -214,18 +206,16 @@ class SetpointStream:
         remain = self._node.get_parameter("effort_on_deactivate").value
         logger = self._node.get_logger()
         loop.configure(effort_on_deactivate=remain)
-        loop.loop.release()
+        loop.loop.act("release")
         if remain == "gravity" and not loop.loop.number("final_efforts"):
             remain = "zero, as they were ramped down"
             if self.supervision.phase not in (Phase.RAMPING, Phase.RELEASED):
                 remain = "zero, as those of gravity cannot be computed"
                 logger.error(f"efforts: {remain}: a spring is slack at this position, or numbers would be too large")
-        self._commands.publish_final(self._header_now(self._commands.frame_id), loop)
-        logger.info(f"last command: positions are held, velocities are zero, efforts: {remain}")
-
-    def _header_now(self, frame_id: str) -> Header:
         self.supervision.clock.now()
-        return Header(stamp=Time(nanoseconds=self.supervision.clock.reading).to_msg(), frame_id=frame_id)
+        stamp = Time(nanoseconds=self.supervision.clock.reading).to_msg()
+        self._commands.publish_final(Header(stamp=stamp, frame_id=self._commands.frame_id), loop)
+        logger.info(f"last command: positions are held, velocities are zero, efforts: {remain}")
 
     def release(self) -> None:
         """Release the robot, after the stream has ended."""
@@ -256,7 +246,7 @@ class SetpointStream:
             self._commands.publish_bytes(call, command, loop)
             self._answered(loop, call.call.stamp)
         except Exception as error:
-            self._refuse(deserialize_message(message, JointTrajectorySetpoint), error)
+            self._refuse(deserialize_message(message, JointTrajectorySetpoint).header, error)
         else:
             statistics.published += 1
             if call.call.remarks:
@@ -269,10 +259,10 @@ class SetpointStream:
         if self.supervision.on:
             self.supervision.answered(loop)
 
-    def _remark(self, loop: SetpointLoop, remarks: int) -> None:
+    def _remark(self, loop: SetpointLoop, remarks: int, state: Any = None) -> None:
         """Report what is wrong with a command that was sent all the same, in bits: EXCEEDS, SUSPECT."""
         if remarks & EXCEEDS:
-            self.statistics.exceed(loop.violations(), clips=self.limit_policy == "clip")
+            self.statistics.exceed(loop.violations(state), clips=self.limit_policy == "clip")
         if remarks & SUSPECT:
             self._node.warn("setpoint in doubt", printable(loop.suspicion()))
 
@@ -298,7 +288,7 @@ class SetpointStream:
                 setpoint = self._tasks.solve(task)
         except Exception as error:
             self.statistics.received += 1
-            self._refuse(task, error)
+            self._refuse(task.header, error)
         else:
             self.answer(setpoint, self._node.get_parameter("task_limits").value, started)
 
@@ -309,7 +299,7 @@ class SetpointStream:
         if not self.player.playing or self.loop is None:
             return True
         self.statistics.received += 1
-        self._refuse(setpoint, self.loop.refusal(Refusal["busy"]))
+        self._refuse(setpoint.header, self.loop.refusal(Refusal["busy"]))
         return False
 
     def _drop_if_expired(self, stamp: int) -> bool:
@@ -327,33 +317,44 @@ class SetpointStream:
             limit_policy: one of LIMIT_POLICIES; by default :attr:`limit_policy`.
             started: when its computation began, ns; by default now.
         """
-        started = started or time.perf_counter_ns()
-        statistics, loop = self.statistics, self.loop
-        statistics.received += 1
+        loop, stamp = self.loop, nanoseconds(setpoint.header.stamp)
         if self.closed or loop is None:
-            statistics.ignored += 1
+            self.statistics.received += 1
+            self.statistics.ignored += 1
             return False
-        stamp = nanoseconds(setpoint.header.stamp)
-        answered = False
-        try:
+
+        def cycle() -> int:
             loop.read(setpoint)
             self.supervision.admit(loop)
             self._limit(limit_policy or self.limit_policy)
             loop.configure(command_lead=self._lead)
-            remarks = loop.answer_given(stamp, self.supervision.clock.now())
-            self._commands.publish(setpoint.header, loop)
-            self._answered(loop, stamp)
-        except Exception as error:
-            self._refuse(setpoint, error)
-        else:
-            answered = True
-            statistics.published += 1
-            self._remark(loop, remarks)
-        self._limit(self.limit_policy)
-        statistics.add_time(time.perf_counter_ns() - started)
-        return answered
+            return loop.answer(stamp, self.supervision.clock.now())
 
-    def _refuse(self, setpoint: JointTrajectorySetpoint | TaskSetpoint, error: Exception) -> None:
+        remarks = self._sent(setpoint.header, stamp, loop, cycle, started or time.perf_counter_ns())
+        self._limit(self.limit_policy)
+        if remarks is not None:
+            self._remark(loop, remarks)
+        return remarks is not None
+
+    def _sent(
+        self, header: Header, stamp: int, loop: SetpointLoop, cycle: Callable[[], int], started: int
+    ) -> int | None:
+        """Publish the command of a cycle; return what is wrong with it all the same, or None where it was refused."""
+        statistics = self.statistics
+        statistics.received += 1
+        try:
+            remarks = cycle()
+            self._commands.publish(header, loop)
+            self._answered(loop, stamp)
+            statistics.published += 1
+            return remarks
+        except Exception as error:
+            self._refuse(header, error)
+            return None
+        finally:
+            statistics.add_time(time.perf_counter_ns() - started)
+
+    def _refuse(self, header: Header, error: Exception) -> None:
         """Report a refused setpoint, while its error is handled, and repeat the last command if it is to be held."""
         detail = "" if isinstance(error, EomDynamicsError) else traceback.format_exc()
         if detail and not self._node.context.ok():  # at shutdown the publishers are gone
@@ -361,7 +362,7 @@ class SetpointStream:
         self.supervision.notice_loss()
         held = is_held(error, self._node.get_parameter("hold_last_command").value)
         if held and self._commands.sent_of is not None and not self.supervision.responding:
-            self._commands.publish(setpoint.header, self._commands.sent_of, Status.HELD)
+            self._commands.publish(header, self._commands.sent_of, Status.HELD)
             self.statistics.held += 1
         self.statistics.refuse(refusal_reason(error), detail)
 
@@ -369,24 +370,13 @@ class SetpointStream:
 
     def _publish_played(self, loop: SetpointLoop, stamp: int, frame_id: str, code: int) -> bool:
         """Publish the command of a trajectory at a stamp, ns; return whether it was not refused."""
-        started, statistics = time.perf_counter_ns(), self.statistics
+        started = time.perf_counter_ns()
         self._shapes.forget()  # the lead is that of trajectories
-        statistics.received += 1
         header = Header(stamp=Time(nanoseconds=stamp).to_msg(), frame_id=frame_id)
-        answered = False
-        try:
-            remarks = loop.accepted(code)
-            self._commands.publish(header, loop)
-            self._answered(loop, stamp)
-        except Exception as error:
-            self._refuse(JointTrajectorySetpoint(header=header), error)
-        else:
-            answered = True
-            statistics.published += 1
-            if remarks & EXCEEDS:
-                statistics.exceed(loop.violations(loop.state), clips=self.limit_policy == "clip")
-        statistics.add_time(time.perf_counter_ns() - started)
-        return answered
+        remarks = self._sent(header, stamp, loop, lambda: loop.accepted(code), started)
+        if remarks is not None:
+            self._remark(loop, remarks, loop.state)
+        return remarks is not None
 
     def _publish_response(self, loop: SetpointLoop, violations: tuple[LimitViolation, ...]) -> None:
         """Publish a command of the response to a loss, in the joint order of the last command."""

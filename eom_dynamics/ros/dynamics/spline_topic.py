@@ -45,7 +45,7 @@ class SplineTopic:
         self._played: TrajectoryStatus | None = None
         self.last_refusal = ""
         self._status = node.create_publisher(TrajectoryStatus, "trajectory_status", **stream_qos(_DEPTH))
-        stream.player.on_end = self._ended
+        stream.player.on_end, stream.player.judge = self._ended, partial(enforce_limits, node, transition=True)
         node.create_subscription(SplineTrajectory, "spline_trajectory", self._receive, **stream_qos(_DEPTH))
 
     def stop(self, reason: str) -> None:
@@ -90,8 +90,7 @@ class SplineTopic:
                 raise TrajectoryError("the robot has been replaced")
             self._stream.require_start()
             self._require_start(found, stamp)
-            judge = partial(enforce_limits, self._node, transition=True)
-            self._stream.player.play(found, stamp, status.header.frame_id, judge)
+            self._stream.player.play(found, stamp, status.header.frame_id)
             self._ended(False, "replaced by another trajectory")
             self._played = status
             self._publish(status, TrajectoryStatus.ACCEPTED)

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum
+from math import isfinite
 from typing import Any, cast
 
-import numpy as np
 from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.qos import QoSProfile
 from rclpy.subscription import Subscription
@@ -15,8 +15,8 @@ from rclpy.subscription import Subscription
 from ...elastic import LimitViolation
 from ...exceptions import StateError
 from ...loop.control_loop import Refusal
-from ...loop.setpoint_loop import SetpointLoop, far_from_hold
-from ...loop.settings import Status
+from ...loop.setpoint_loop import SetpointLoop
+from ...loop.settings import Settings, Status
 from ..diagnostics import Level, StatusReport
 from ..executors import steady_timer
 from ..robot_node import RobotNode
@@ -55,8 +55,6 @@ _MESSAGES = {
     Phase.RAMPING: (Level.ERROR, "ramping efforts down"),
     Phase.RELEASED: (Level.ERROR, "efforts are zero: deactivate and activate the node"),
 }
-
-_RESPONDING = (Phase.STOPPING, Phase.HELD, Phase.RAMPING, Phase.RELEASED)
 
 
 class Supervision:
@@ -190,7 +188,7 @@ class Supervision:
                 return
             names = ("stop_duration", "resume_distance")
             loop.configure(**{name: self._node.get_parameter(name).value for name in names})
-            loop.loop.stop()
+            loop.loop.act("stop")
             if not loop.loop.number("stopping"):
                 self._node.get_logger().error(
                     f"{cause}: the arm is not brought to rest, no stop is possible: numbers would be too large, or a "
@@ -228,11 +226,9 @@ class Supervision:
             return
         self.require_efforts()
         if before.arm.robot.joint_names == loop.arm.robot.joint_names:
-            most = before.loop.settings["resume_distance"]
-            with np.errstate(over="ignore"):
-                away = np.abs(loop.loop.given["q"] - before.loop.setpoint["q"])
-            if np.any(away > most):
-                raise far_from_hold(loop.arm, away, most)
+            error = loop.far_from(before.loop.setpoint["q"], before.loop.settings["resume_distance"])
+            if error:
+                raise error
 
     def answered(self, loop: SetpointLoop) -> None:
         """Record a setpoint, or a sample of a trajectory, whose command has been sent."""
@@ -309,13 +305,9 @@ class Supervision:
                 "that was killed up to 20 s later; set setpoint_timeout, such as 0.02"
             )
 
-    @property
-    def _follows_trajectory(self) -> bool:
-        """Whether setpoints come from a trajectory, and not from publishers; no longer, or not yet, is not."""
-        return self._last_was_of_trajectory and self._playing()
-
     def _miss(self, cause: str) -> None:
-        if not self._follows_trajectory:
+        """Respond to a late or absent publisher, unless setpoints come from a trajectory."""
+        if not (self._last_was_of_trajectory and self._playing()):
             self._lose(cause)
 
     def _observe(self) -> None:
@@ -346,7 +338,7 @@ class Supervision:
         loop = self._loop
         if loop is None or not self._watches or self.phase is not Phase.STREAMING:
             return
-        loop.loop.lose()
+        loop.loop.act("lose")
         now = self.clock.now()
         self._respond(loop, cause, now, loop.loop.update(now))
 
@@ -392,9 +384,9 @@ class Supervision:
 
 
 def _description_of_stop(loop: SetpointLoop) -> str:
-    if not loop.loop.number("stopping"):
-        return "the last command is repeated, as no stop is possible: numbers would be too large, or a spring slack"
     excess, duration = loop.loop.number("excess"), loop.loop.number("stop_end")
+    if not loop.loop.number("stopping") or not isfinite(excess):
+        return "the last command is repeated, as no stop is possible: numbers would be too large, or a spring slack"
     beyond = f", beyond limits by {100 * excess / 2:.2g} % of their range" if excess > 0 else ""
     return f"the arm stops within {duration:.3g} s{beyond}"
 
@@ -403,9 +395,4 @@ TRAJECTORY_SETTINGS = ("start_tolerance", "start_latency", "max_start_delay")
 """Settings of the loop that are parameters of the node, and may be set at any time."""
 
 # All of them.
-_SETTINGS = (
-    *("on_setpoint_loss", "setpoint_timeout", "stop_duration", "ramp_duration", "resume_distance"),
-    *("stamp_check", "jump_check", "consistency_check"),
-    *("consistency_tolerance", "consistency_window", "consistency_order"),
-    *TRAJECTORY_SETTINGS,
-)
+_SETTINGS = {*Settings._fields, *TRAJECTORY_SETTINGS}

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 from rclpy.node import Node
@@ -27,9 +27,6 @@ _SECOND = 10**9
 # Between observations of the clock while no command is due, such as while /clock is paused, s.
 _WATCH_PERIOD = 0.02
 
-# Takes the check of limits of a transition; raises TrajectoryError to refuse it.
-Judge: TypeAlias = Callable[[Verdict], None]
-
 
 class _Planned(NamedTuple):
     """A trajectory; arguments as of :meth:`TrajectoryPlayer.play`.
@@ -42,7 +39,6 @@ class _Planned(NamedTuple):
     motion: Spline
     origin: int
     frame_id: str
-    judge: Judge
     end: float = 0.0
 
     @property
@@ -64,9 +60,9 @@ class TrajectoryPlayer:
             returns whether it was not refused.
 
     Attributes:
-        playing, waiting: whether a trajectory is being played, and whether one waits for its start.
         lead: time by which commands are ahead of the motion, s.
         skipped: number of commands skipped since startup because their time had passed.
+        judge: receives the check of the transition to a trajectory; raises TrajectoryError to refuse it.
         on_end: called when a trajectory ends, with whether it has reached its end, and if not, the reason.
         on_break: called with the reason after one has ended in motion, and nothing takes over.
     """
@@ -75,11 +71,7 @@ class TrajectoryPlayer:
         self._node, self._clock, self._publish = node, clock, publish
         self._period = round(_SECOND / node.get_parameter("stream_rate").value)
         self._host: SetpointLoop | None = None
-        self.playing = self.waiting = False
-        # What is played, what waits in the loop, and what is to wait there after that.
-        self._played: _Planned | None = None
-        self._next: _Planned | None = None
-        self._later: list[_Planned] = []
+        self._forget()
         # First command of the motion, and the last one, as a number of periods since then; its last time, ns.
         self._origin = self._ends = 0
         self._last = -1
@@ -90,6 +82,7 @@ class TrajectoryPlayer:
         self._watch = ClockWatch(max(JUMP_PERIODS * self._period, SHORTEST_JUMP))
         self.lead = 0.0
         self.skipped = 0
+        self.judge: Callable[[Verdict], None] = lambda verdict: None
         self.on_end: Callable[[bool, str], None] = lambda finished, reason: None
         self.on_break: Callable[[str], None] = lambda reason: None
         # Number of the next command; None before the first one of a trajectory, or after a jump of the clock.
@@ -98,20 +91,33 @@ class TrajectoryPlayer:
         self._timer = node.create_timer(self._period / _SECOND, self._tick, autostart=False)
         self._watch_timer = steady_timer(node, _WATCH_PERIOD, self._observe, autostart=False)
 
+    @property
+    def playing(self) -> bool:
+        """Whether a trajectory is being played."""
+        return self._played is not None
+
+    @property
+    def waiting(self) -> bool:
+        """Whether a trajectory waits for its start."""
+        return self._next is not None
+
     def take(self, host: SetpointLoop) -> None:
         """Play by a loop from now on."""
         self._host = host
-        self.playing = self.waiting = False
-        self._played = self._next = None
-        self._later = []
+        self._forget()
 
-    def play(self, motion: Spline, stamp: int, frame_id: str, judge: Judge) -> None:
+    def _forget(self) -> None:
+        # What is played, what waits in the loop, and what is to wait there after that.
+        self._played: _Planned | None = None
+        self._next: _Planned | None = None
+        self._later: list[_Planned] = []
+
+    def play(self, motion: Spline, stamp: int, frame_id: str) -> None:
         """Play a motion, or have it wait for its start while setpoints, or another motion, are followed.
 
         Args:
             motion: motion of the joints in the robot's order; its time 0 is at ``stamp``.
             stamp: ns; 0 for now.
-            judge: receives the check of the transition to the motion.
 
         Raises:
             TrajectoryError: the motion has ended, starts away from the commanded position, or has left
@@ -125,15 +131,20 @@ class TrajectoryPlayer:
             raise TrajectoryError("there is no time on /clock yet")
         if self.playing or self.waiting:
             self._follow_clock(now)
-        self._start_waiting(self._loop_time(now))
+        if not (self.playing or self.waiting):  # from now on, the clock and that of the loop run alike
+            self._ahead = now - self._clock.now()
+        self._start_waiting(now - self._ahead)
         present = now - self._ahead
         late = (now - (stamp or now)) / _SECOND - motion.end
         if late > 0:
             raise TrajectoryError(f"it ended {late:.3g} s ago")
-        planned = _Planned(motion, (stamp or now) - self._ahead, frame_id, judge)
+        planned = _Planned(motion, (stamp or now) - self._ahead, frame_id)
         self._later = [other for other in self._later if other.first_knot < planned.origin]
         if self._next is not None and self._next.first_knot < planned.origin:
-            self._require_near([self._next, *self._later][-1], planned)
+            before = [self._next, *self._later][-1]
+            end = min((planned.first_knot - before.origin) / _SECOND, before.motion.end)
+            if error := _starts_away(self._host, motion, motion.start, *before.motion.derivatives(end, 1)):
+                raise error
             self._later.append(planned)
         else:
             self._send(planned, present, now)
@@ -155,7 +166,7 @@ class TrajectoryPlayer:
 
     def _start_waiting(self, now: int) -> None:
         """Begin to play what waits if its time has come, at a time of the loop, ns; report if it is refused."""
-        if not self.waiting or self._next is None:
+        if self._next is None:
             return
         try:
             if not self.playing:
@@ -164,7 +175,7 @@ class TrajectoryPlayer:
         except Exception as error:
             reason = f"refused at its start: {printable(refusal_reason(error))}"
             self._node.get_logger().warning(f"trajectory {reason}")
-            self.waiting, self._next, self._later = False, None, []
+            self._next, self._later = None, []
             if self.playing:  # until its end, but nothing of what was accepted last will be
                 self.on_end(False, reason)
             else:
@@ -180,15 +191,9 @@ class TrajectoryPlayer:
             return now
         self._ahead -= late
         self._next, *self._later = (x._replace(origin=x.origin + late) for x in (waiting, *self._later))
-        self._host.loop.halt()
+        self._host.loop.act("halt")
         self._host.loop.send_trajectory(self._next.motion, self._next.origin)
         return now + late
-
-    def _loop_time(self, now: int) -> int:
-        """Time of the loop, ns, at a time of the clock: both run alike while a trajectory is played or waits."""
-        if not (self.playing or self.waiting):
-            self._ahead = now - self._clock.now()
-        return now - self._ahead
 
     def _follow_plan(self, planned: _Planned, present: int, now: int) -> None:
         """Play what the loop plans now, if it does, or have it wait; times of loop and clock, ns; errors as of play."""
@@ -207,14 +212,14 @@ class TrajectoryPlayer:
             if not waits and end > start:
                 states = np.stack([rows(loop.plan_from, STATE_NAMES), rows(loop.plan_to, STATE_NAMES)], axis=1)
                 transition = Spline([start, end], states)
-                planned.judge(check(self._host.arm, transition, rate=TRANSITION_SAMPLES / (end - start)))
+                self.judge(check(self._host.arm, transition, rate=TRANSITION_SAMPLES / (end - start)))
         except Exception:
-            loop.drop()
+            loop.act("drop")
             raise
-        loop.play()
+        loop.act("play")
         planned = planned._replace(end=max(planned.motion.end, end))
         if loop.number("waiting"):
-            self.waiting, self._next = True, planned
+            self._next = planned
         else:
             self._begin(planned, present, now)
 
@@ -222,21 +227,12 @@ class TrajectoryPlayer:
         """Record that a trajectory is played from now on; times of loop and clock, ns."""
         if self._played is None:
             self._origin, self._last = now, -1
-        self.playing, self.waiting = True, False
         self._played, self._next, self._due = planned, None, None
         # The first time at which the loop has reached it.
         last = math.ceil(planned.end * _SECOND)
         self._ends = planned.origin + last + (last * 1e-9 < planned.end) + self._ahead
         if self._later:
             self._send(self._later.pop(0), present, now)
-
-    def _require_near(self, before: _Planned, planned: _Planned) -> None:
-        """Refuse a trajectory that starts away from where the one before it is then; raises TrajectoryError."""
-        assert self._host is not None
-        motion = before.motion
-        state = motion.derivatives(min((planned.first_knot - before.origin) / _SECOND, motion.end), 1)
-        if error := _starts_away(self._host, planned.motion, planned.motion.start, *state):
-            raise error
 
     def _explained(self, why: Refusal, motion: Spline, host: SetpointLoop) -> Exception:
         """The error of a trajectory that the loop refuses."""
@@ -265,10 +261,8 @@ class TrajectoryPlayer:
         self._timer.cancel()
         self._watch_timer.cancel()
         if self._host is not None and (self.playing or self.waiting) and not finished:
-            self._host.loop.halt()
-        self.playing = self.waiting = False
-        self._played = self._next = None
-        self._later = []
+            self._host.loop.act("halt")
+        self._forget()
         self.on_end(finished, reason)
 
     # --- Playback -----------------------------------------------------------------------
@@ -281,7 +275,7 @@ class TrajectoryPlayer:
         if not self._follow_clock(now):
             return
         self._start_waiting(now - self._ahead)
-        if not self.playing or self._played is None:
+        if self._played is None:
             return
         number = (now - self._origin) // self._period
         if number <= self._last:

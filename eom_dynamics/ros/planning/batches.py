@@ -25,7 +25,7 @@ from ...messages.fields import (
     read_stiffness,
     write,
 )
-from ...messages.joint_order import JointOrders
+from ...messages.joint_order import JointOrder
 from ...messages.setpoint_to_command import equation_terms
 from ...messages.spatial import read_pose, read_wrenches
 from ..interfaces import srv
@@ -40,7 +40,7 @@ def inverse_dynamics_batch(
     outputs = request.outputs or request.EFFORT | request.MOTOR
     if outputs & ~(request.EFFORT | request.MOTOR):
         raise StateError(f"outputs must be EFFORT, MOTOR, their sum, or 0 for both, is {outputs}")
-    order = JointOrders(arm).of(request.joint_names)
+    order = JointOrder.of(arm, request.joint_names)
     states = read_samples(request, order, optional=("jerk", "snap"), most=request.MAX_SAMPLES)
     count = states.shape[1]
     wrench = read_wrenches(request, WRENCH_FIELDS, arm.robot, count)
@@ -66,7 +66,7 @@ def forward_dynamics_batch(
     arm: ElasticArm, request: srv.ComputeForwardDynamics.Request
 ) -> srv.ComputeForwardDynamics.Response:
     """Answer ComputeForwardDynamics."""
-    order = JointOrders(arm).of(request.joint_names)
+    order = JointOrder.of(arm, request.joint_names)
     most = request.MAX_SAMPLES_WITH_PARTIALS if request.include_partials else request.MAX_SAMPLES
     q, qd, tau = read_samples(request, order, ("position", "velocity", "effort"), most=most)
     wrench = read_wrenches(request, WRENCH_FIELDS[:1], arm.robot, len(q))
@@ -101,7 +101,7 @@ def inverse_kinematics_batch(
         raise StateError(f"pose has {count} entries, may have {request.MAX_SAMPLES}: split the request")
     if request.task >= len(_WEIGHTS):
         raise StateError(f"task must be POSE, POSITION or POINTING, is {request.task}")
-    order = JointOrders(arm).of(request.joint_names)
+    order = JointOrder.of(arm, request.joint_names)
     poses = [read_pose(pose.position, pose.orientation, f"pose[{k}]") for k, pose in enumerate(request.pose)]
     start = None
     if len(request.start):
@@ -127,7 +127,7 @@ def terms(arm: ElasticArm, request: srv.GetEquationsOfMotion.Request) -> srv.Get
         raise StateError(f"coriolis must be one of {', '.join(CORIOLIS_FORMS)}, is {coriolis!r:.60}")
     if len(request.jerk) and not len(request.acceleration):
         raise StateError("acceleration is empty, but jerk is not: give both or none")
-    order = JointOrders(arm).of(request.joint_names)
+    order = JointOrder.of(arm, request.joint_names)
     given = tuple(x for x in STATE_FIELDS[:4] if x in ("position", "velocity") or len(getattr(request, x)))
     q, *rates = read_samples(request, order, given)[:, 0]
     wrench = read_wrenches(request, WRENCH_FIELDS, arm.robot)

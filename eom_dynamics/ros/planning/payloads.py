@@ -13,11 +13,12 @@ from ...arrays import Array
 from ...dynamics import Dynamics
 from ...elastic import DriveCommand, ElasticArm, Feedforward
 from ...exceptions import StateError
-from ...messages.payload_blend import read_payload
 from ...messages.setpoint_to_command import refusal_reason
+from ...messages.spatial import read_payload
 from ...robot import Robot
 from ...robot.payload import payload_parameters, payload_shape, with_parameters
 from ...terminal import printable
+from ..diagnostics import payload_values
 from ..interfaces import Payload, stream_qos
 from ..robot_node import RobotNode
 
@@ -56,14 +57,9 @@ class CarriedPayloads:
 
     def report(self) -> dict[str, str]:
         """Payloads as values for diagnostics."""
-        masses = {tool: message.inertia.m for tool, message in self._at_tools.items() if message.inertia.m}
-        values = {}
-        if self.arm is not None and masses:
-            tools = self.arm.robot.tools
-            values["payload"] = ", ".join(f"{m:.4g} kg at {printable(tools[k].name)}" for k, m in masses.items())
-        if self.last_refusal:
-            values["last refused payload"] = self.last_refusal
-        return values
+        tools = self.arm.robot.tools if self.arm else ()
+        masses = {tools[k].name: message.inertia.m for k, message in self._at_tools.items()}
+        return payload_values(masses, self.last_refusal)
 
     def _receive(self, message: Payload) -> None:
         try:

@@ -15,7 +15,7 @@ from ...elastic import ElasticArm
 from ...exceptions import LimitError, StateError, TrajectoryError
 from ...kinematics.compiled import kinematics_of
 from ...messages.fields import EFFORT_FIELDS, MOTOR_FIELDS, STATE_FIELDS, doubles, write
-from ...messages.joint_order import JointOrder, JointOrders
+from ...messages.joint_order import JointOrder
 from ...messages.trajectories import fill_in, read_points, read_positions, read_times, read_tool_trajectory
 from ...robot import Robot
 from ...trajectory import Spline, follow, minimum_time, through
@@ -49,7 +49,7 @@ def answer_trajectory(
         raise StateError(f"outputs must be STATE, EFFORT, MOTOR, a sum of them, NONE or 0, is {request.outputs}")
     if not (math.isfinite(request.sample_rate) and request.sample_rate >= 0):
         raise StateError(f"sample_rate must be at least 0 Hz (0: waypoints only), is {request.sample_rate}")
-    order = JointOrders(arm).of(list(request.trajectory.joint_names))
+    order = JointOrder.of(arm, list(request.trajectory.joint_names))
     of_tool = bool(request.tool_trajectory.points)
     points = (request.tool_trajectory if of_tool else request.trajectory).points
     if len(points) > _Constants.MAX_SAMPLES:

@@ -43,9 +43,8 @@ def add_number(
     parser: Any, name: str, metavar: str, default: float, what: str, rule: str = "positive", kind: type = float
 ) -> None:
     """Add a number with a default, which its help names, to a parser or group; rule and kind as for :func:`numeric`."""
-    parser.add_argument(
-        name, metavar=metavar, type=numeric(rule, kind), default=default, help=f"{what}; default: %(default)g"
-    )
+    what += "; default: %(default)g"
+    parser.add_argument(name, metavar=metavar, type=numeric(rule, kind), default=default, help=what)
 
 
 def add_robot_arguments(parser: argparse.ArgumentParser, name: str = "robot", note: str = "", **keywords: Any) -> None:

@@ -92,8 +92,7 @@ def run(options: argparse.Namespace) -> Result:
         names = ", ".join(robot.joint_names)
         options.refuse(f"--pose requires {robot.n} joint variables, has {len(options.pose)}: {names}")
     texts = [str(warning.message) for warning in caught]
-    if options.pose is not None:
-        texts += _out_of_range(robot, options)
+    texts += [] if options.pose is None else _out_of_range(robot, options)
     if options.equations is not None:
         return Result(verbatim=_equations(robot, options), warnings=texts)
     result = _facts(robot, options)

@@ -23,8 +23,7 @@ from .options import add_options, options_of, path, path_with
 if TYPE_CHECKING:
     from ...learning import ErrorShares
 
-# From this share on, errors of the model are worth identifying.
-_MOSTLY = 0.5
+_MOSTLY = 0.5  # from this share on, errors of the model are worth identifying
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

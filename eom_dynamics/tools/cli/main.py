@@ -45,8 +45,7 @@ _CHOICE = re.compile(r"invalid choice: '([^']*)' \(choose from (.*)\)")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit code, or raise SystemExit after ``--help``, ``--version`` and wrong use.
 
-    Args:
-        arguments: without the program's name; None for those of the process.
+    ``arguments`` are without the program's name, by default those of the process.
     """
     prepare_streams()
     program = "eom_dynamics"

@@ -92,11 +92,6 @@ def comma_separated(value: Callable[[str], Any]) -> Callable[[str], tuple[Any, .
     return lambda text: tuple(map(value, text.split(",")))
 
 
-def some_of(names: Iterable[str]) -> Callable[[str], tuple[str, ...]]:
-    """Return a type for some of the names with commas between them, each once; ``none`` for none of them."""
-    return lambda text: () if text == "none" else tuple(dict.fromkeys(comma_separated(one_of(names))(text)))
-
-
 def shown_errors(parse: Callable[[str], _Value]) -> Callable[[str], _Value]:
     """Return a type whose ValueError the command line shows."""
 
@@ -171,7 +166,9 @@ def _keywords(entry: Field[Any], kind: Any, text: str) -> dict[str, Any]:
     read: Any = numeric(words["rule"] or "finite", leaf) if leaf in (int, float) else path if leaf is Path else str
     read = shown_errors(words["parse"]) if "parse" in words else one_of(choices) if choices else read
     if in_one:
-        read = some_of(choices) if choices else comma_separated(read)
+        values = comma_separated(read)
+        # Some of the names, each once.
+        read = (lambda text: () if text == "none" else tuple(dict.fromkeys(values(text)))) if choices else values
     keywords["type"] = named(metavar, read) if by_name else read
     if not _flag(entry).startswith("-"):
         return {"nargs": "+" if several else None} | keywords | {"help": text}

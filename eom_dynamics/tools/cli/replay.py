@@ -133,10 +133,8 @@ def run(options: argparse.Namespace) -> Result:
             raise EomDynamicsError(
                 f"--tolerance: robot {options.robot:.200} has no joint {unknown[0]!r}; it has {', '.join(known)}"
             )
-    golden = None
-    if checked.compare:
-        allowed = Tolerances(checked.atol, checked.rtol)
-        golden = Golden(checked.compare, allowed, checked.match or "recorded")
+    allowed = Tolerances(checked.atol, checked.rtol)
+    golden = Golden(checked.compare, allowed, checked.match or "recorded") if checked.compare else None
     with progress_bars() as bars:
         bar = bars.add_task(printable(options.bags[0].name), total=None)
         outcomes = replay(
@@ -149,10 +147,8 @@ def run(options: argparse.Namespace) -> Result:
             resume=options.resume,
             progress=lambda done, total: bars.update(bar, completed=done, total=total),
         )
-    outcomes = [
-        replace(outcome, failed_checks=checked.failures(outcome, limits_fail=options.limits == "fail"))
-        for outcome in outcomes
-    ]
+    failing = options.limits == "fail"
+    outcomes = [replace(x, failed_checks=checked.failures(x, limits_fail=failing)) for x in outcomes]
     robot = "from robot_description in each bag" if options.robot is None else f"{options.robot:.200}"
     about = {"robot": robot} | ({"compared with": str(options.compare)} if options.compare else {})
     result = replay_result(outcomes, options.compare, about, options.page)
@@ -166,7 +162,6 @@ def run(options: argparse.Namespace) -> Result:
 
 
 def _settings(options: argparse.Namespace, sampling: Sampling) -> Job:
-    """Settings of all replays, for which bag and output are missing."""
     from ..replay.job import Job
 
     # Failing takes the commands of warning, so that outputs of both are the same.
@@ -186,7 +181,6 @@ def _settings(options: argparse.Namespace, sampling: Sampling) -> Job:
 
 
 def _format(output: Path, given: str | None) -> str:
-    """Return the format of an output, which its name must not contradict."""
     named = {".mcap": "mcap", ".parquet": "parquet", ".db3": "sqlite3"}.get(output.suffix)
     if named == "sqlite3":
         raise EomDynamicsError(f"{output}: an sqlite3 bag is a folder; leave out .db3, and choose --format sqlite3")

@@ -17,8 +17,7 @@ from .arguments import add_json, add_number, add_output_folder, add_robot_argume
 from .console import progress_bars
 from .options import path
 
-# Largest number of samples in a file.
-_MOST_SAMPLES = 1_000_000
+_MOST_SAMPLES = 1_000_000  # largest number of samples in a file
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

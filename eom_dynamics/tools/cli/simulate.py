@@ -41,8 +41,7 @@ def run(options: argparse.Namespace) -> Result:
     from ...elastic import ElasticArm
     from ...simulation import SimulationError, compare_feedforward
     from ...simulation.integrators import check_method
-    from ..simulate.results import comparison_result, write_comparison
-    from ..simulate.trajectory import read_trajectory
+    from ..simulate.results import comparison_result, read_trajectory, write_comparison
 
     if request.method is not None or request.efforts is None:
         check_method(request.method or "DOP853", request.step)

@@ -20,8 +20,7 @@ from .arguments import add_number, add_robot_arguments, load
 from .console import complain
 from .options import add_options, options_of, path
 
-# Time between two updates of the scene, s.
-_PERIOD = 1 / 30
+_PERIOD = 1 / 30  # time between two updates of the scene, s
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Setpoints of the demo, and checks of the node's answers: counts, times, and deviations from two computations.
 
-Each answer must equal the feedforward computed in this process. The second computation is the closed form of the
-equations of motion, which shares no code with it: efforts must equal it, and motor motion and motor effort must agree
-with it by the laws of springs and rotors.
+Each answer must equal the feedforward computed in this process, and agree with the closed form of the equations of
+motion, which shares no code with it.
 """
 
 from __future__ import annotations
@@ -34,8 +33,7 @@ TOLERANCE = 1e-10
 """Largest relative deviation that passes: some hundred operations, in different orders."""
 
 
-# In place of a state of friction without presliding.
-_NO_STATE = 2.0
+_NO_STATE = 2.0  # in place of a state of friction without presliding
 
 
 class Plan:
@@ -89,7 +87,6 @@ class Plan:
         return {"t": self.t, "joint_names": np.array(self.robot.joint_names), **dict(zip(names, values, strict=True))}
 
     def _wrench(self, rows: int | slice) -> list[Array]:
-        """Wrenches of setpoints and their two time derivatives, as for :class:`Dynamics`."""
         return [W.reshape(*W.shape[:-1], *self.robot.wrench_shape) for W in self.wrench[:, rows]]
 
 

@@ -27,8 +27,7 @@ from ...robot.writers.parameters import robot_as_yaml
 from ...terminal import printable
 from .evaluate import Plan
 
-# Time that a process may take to end, and between two reports, s.
-_PATIENCE, _REPORT_PERIOD = 15.0, 0.1
+_PATIENCE, _REPORT_PERIOD = 15.0, 0.1  # time that a process may take to end, and between two reports, s
 
 # Lines of a log that may give the reason of an exit; the middleware and Python's crash report end with others.
 _TELLING = re.compile(
@@ -36,8 +35,7 @@ _TELLING = re.compile(
     r"Fatal Python error|([A-Za-z_]\w*\.)*[A-Z]\w*(Error|Exception|Interrupt|Exit)\b"
 )
 
-# Of Linux: the signal that a process gets when its parent ends, even by SIGKILL.
-_PR_SET_PDEATHSIG = 1
+_PR_SET_PDEATHSIG = 1  # of Linux: the signal that a process gets when its parent ends, even by SIGKILL
 _prctl = ctypes.CDLL(None).prctl
 
 
@@ -100,8 +98,7 @@ class Run(ExitStack):
     def play(self, report: Callable[[int, int], None], module: str, arguments: str) -> None:
         """Start a player and report the numbers of setpoints that it prints, sent and answered, until it ends.
 
-        Raises:
-            RunError: a process fails.
+        Raises RunError if a process fails.
         """
         self.start("player", module, arguments)
         player, ended = self._nodes.pop("player"), False

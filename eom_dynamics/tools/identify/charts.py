@@ -12,7 +12,6 @@ import plotly.graph_objects as go
 from ...arrays import Array
 from ...identification import Fit, Recording, frequency_response
 from ...identification.elastic.arm import measured
-from ...identification.links.filtering import FilteredSamples
 from ...identification.links.terms import TERMS, Motion
 from ...identification.recording import ArmRecording
 from ...identification.sampling import LowPass, cutoff_of, rate_of
@@ -24,15 +23,9 @@ from .elastic import ElasticFit, ResonanceResult
 
 Charts = dict[str, go.Figure]
 
-# Dots of a chart: more hide each other. Points of a curve.
-_DOTS, _CURVE = 1500, 201
-
-# Samples beyond which curves show those alone that the cut-off needs.
-_LONG = 20_000
-
-# Apart on light and on dark ground, in all charts alike.
-_MEASURED, _PREDICTED = color(0), color(1)
-
+_DOTS, _CURVE = 1500, 201  # dots of a chart: more hide each other. Points of a curve.
+_LONG = 20_000  # samples beyond which curves show those alone that the cut-off needs
+_MEASURED, _PREDICTED = color(0), color(1)  # apart on light and on dark ground, in all charts alike
 _FRICTION = ("viscous", "coulomb", "stribeck", "asymmetric")
 
 
@@ -53,7 +46,9 @@ def link_sections(fit: Fit, training: Sequence[Recording], validation: Sequence[
 
 def _efforts(fit: Fit, recordings: Sequence[Recording], which: str) -> Charts:
     """Draw measured and predicted efforts of the longest motion of the first recording that has any."""
-    samples, name = _longest(fit, recordings)
+    prepared = ((fit.prepare(x, decimate=len(x) > _LONG), x.name) for x in recordings)
+    parts, name = next((parts, name) for parts, name in prepared if parts)
+    samples = max(parts, key=len)
     predicted = fit.predict(samples)
     t = samples.t
     figures = {}
@@ -108,13 +103,6 @@ def _friction(fit: Fit, training: Sequence[Recording]) -> Charts:
 def elastic_charts(elastic: ElasticFit | ResonanceResult) -> Charts:
     """Draw responses of the motors to their efforts, or springs and motor friction."""
     return _responses(elastic) if isinstance(elastic, ResonanceResult) else _springs(elastic) | _motor_friction(elastic)
-
-
-def _longest(fit: Fit, recordings: Sequence[Recording]) -> tuple[FilteredSamples, str]:
-    for recording in recordings:
-        if samples := fit.prepare(recording, decimate=len(recording) > _LONG):
-            return max(samples, key=len), recording.name
-    raise AssertionError("a fit was judged by one of them")
 
 
 def _springs(elastic: ElasticFit) -> Charts:
@@ -216,9 +204,7 @@ def _low_pass(elastic: ElasticFit, k: int, part: ArmRecording) -> LowPass | None
 
 
 def _add_dots(figure: go.Figure, x: Array, y: Array, shade: str) -> None:
-    """Draw measured values, thinned, if there are any."""
-    if not len(x):
-        return
-    step = max(1, len(x) // _DOTS)
-    style = {"mode": "markers", "marker": {"size": 4, "color": shade, "opacity": 0.4}, "hoverinfo": "skip"}
-    figure.add_scatter(x=short(x[::step]), y=short(y[::step]), name="measured", **style)
+    if len(x):
+        step = max(1, len(x) // _DOTS)
+        style = {"mode": "markers", "marker": {"size": 4, "color": shade, "opacity": 0.4}, "hoverinfo": "skip"}
+        figure.add_scatter(x=short(x[::step]), y=short(y[::step]), name="measured", **style)

@@ -22,11 +22,8 @@ from ...robot.model import DRIVE_INTERPOLATIONS, FeedbackDelay
 from ..recording_options import MotorSource, Source
 from .sides import TwoSidedRecording, arm_recordings
 
-# Periods without a command after which the motion is that of a loss.
-_LOST = 5.0
-
-# Digits of times that are written: 0.1 µs.
-_DIGITS = 7
+_LOST = 5.0  # periods without a command after which the motion is that of a loss
+_DIGITS = 7  # digits of times that are written: 0.1 µs
 
 
 @dataclass(frozen=True)
@@ -122,7 +119,6 @@ _Commands: TypeAlias = tuple[NDArray[np.int64], list[Array]]
 
 
 def _commands(recording: TwoSidedRecording, robot: Robot, source: Source) -> _Commands | None:
-    """The commands of the motors; None where there are none; IdentificationError for several topics of them."""
     topics = recording.commands
     if len(topics) > 1:
         raise IdentificationError(f"it has {len(topics)} topics of them, {', '.join(topics)}")

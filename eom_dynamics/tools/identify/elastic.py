@@ -50,6 +50,7 @@ class ElasticFit:
     training_score: ElasticScore
     validation_score: ElasticScore | None
     notes: tuple[str, ...]
+    method = "from both sides of the springs"
 
     def applied_to(self, robot: Robot) -> Robot:
         """The robot with these springs and motors."""
@@ -72,6 +73,11 @@ class ResonanceResult:
     motors: Recording
     notes: tuple[str, ...]
 
+    @property
+    def method(self) -> str:
+        """Source of the identified numbers, in words."""
+        return self.fit.method
+
     def applied_to(self, robot: Robot) -> Robot:
         """The robot with these springs and motors."""
         return with_resonance(robot, self.fit)
@@ -82,9 +88,7 @@ def mode_of(
 ) -> tuple[str, list[str]]:
     """Resolve ``auto`` by the recordings, where the robot has springs; return the mode of :class:`.Request` and notes.
 
-    Raises:
-        IdentificationError: what was asked for was not recorded.
-        RobotDescriptionError: the robot lacks springs with a motor of their own, which were asked for.
+    Raises IdentificationError if what was asked for was not recorded, RobotDescriptionError if the robot lacks it.
     """
     if asked == "off":
         return "off", []
@@ -104,9 +108,7 @@ def mode_of(
             return "off", [f"springs and motors stay as in the file: {error}"]
         if all(recording.motors is None for recording in training):
             return "off", ["motors were not recorded; springs, rotors and motor friction stay as in the file"]
-    alone = [
-        recording.motors.name for recording in training if recording.links is None and recording.motors is not None
-    ]
+    alone = [x.motors.name for x in training if x.links is None and x.motors is not None]
     if asked == "resonance" or (asked == "auto" and len(alone) == len(training)):
         return "resonance", []
     if alone:
@@ -149,9 +151,8 @@ def _no_better(robot: Robot, elasticity: Elasticity, errors: EffortErrors) -> li
     """Joints whose springs explain no more of the efforts they were fitted to than the file's do, beyond chance."""
     with np.errstate(invalid="ignore", divide="ignore"):
         gain = dict(zip(robot.joint_names, np.square(errors.before / errors.after) - 1, strict=True))
-    return [
-        name for name, fit in elasticity.springs.items() if gain[name] * fit.samples <= _CHANCE * len(fit.parameters)
-    ]
+    springs = elasticity.springs.items()
+    return [name for name, fit in springs if gain[name] * fit.samples <= _CHANCE * len(fit.parameters)]
 
 
 def link_recordings(

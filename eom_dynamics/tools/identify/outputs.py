@@ -25,15 +25,10 @@ from .summary import identification_result
 def write_and_verify(
     path: Path, source: str, robot_options: RobotOptions, result: IdentificationResult, about: Mapping[str, str]
 ) -> tuple[IdentificationResult, tuple[str, ...]]:
-    """Write the file of an identified robot, reload it, and score it.
+    """Write the file of an identified robot, reload it, and score it; arguments and errors as of :func:`robot_file`.
 
-    Args:
-        path, source: as for :func:`robot_file`; errors, too.
-        robot_options: the part of the source that was loaded.
-        about: names and values for the comments.
-
-    Returns:
-        The results with the figures of the reloaded file, and a line for each property that is not in it.
+    Returns the results with the figures of the reloaded file, and a line for each property that is not in it.
+    ``robot_options`` are the part of the source that was loaded, ``about`` names and values for the comments.
     """
     reload_options = robot_options if _patched(path, source) else RobotOptions()
     path.write_text(robot_file(path, source, result)[0], encoding="utf-8")
@@ -61,15 +56,10 @@ def write_and_verify(
 def robot_file(
     output: Path, source: str, result: IdentificationResult, comments: str = ""
 ) -> tuple[str, tuple[str, ...]]:
-    """Write a robot; return the text, and a line for each property that is not in it.
+    """Write a robot in the format of the ending of ``output``; return the text, and a line for each property it lacks.
 
-    Args:
-        output: path of the file; its ending is the format.
-        source: what the robot was loaded from. A URDF that is to be written from a URDF is patched.
-        comments: for the head of a parameter file.
-
-    Raises:
-        RobotDescriptionError: the robot cannot be written in this format.
+    A URDF that is to be written from a URDF, the ``source``, is patched; ``comments`` are for the head of a parameter
+    file. Raises RobotDescriptionError if the robot cannot be written in this format.
     """
     robot = result.robot
     if _patched(output, source):
@@ -90,7 +80,6 @@ def _patched(output: Path, source: str) -> bool:
 
 
 def _left_out(result: IdentificationResult) -> list[str]:
-    """A line for each property that the URDF that was read from has not."""
     fit, lines = result.link_fit, []
     passive = {"offset", LINE, SCALE, TABLE[0]} & set(() if fit is None else fit.regressor.terms)
     if fit is not None and passive and fit.options.offset == "arm":
@@ -106,10 +95,7 @@ def patched_urdf(text: str, robot: Robot) -> str:
     """Write the inertias and friction of a robot into the URDF that it was read from.
 
     Links that are fixed to a link that moves are part of its body: the inertia of all is written to the link that the
-    joint moves, and the others lose theirs.
-
-    Raises:
-        RobotDescriptionError: the text is not a URDF with the joints of the robot.
+    joint moves, and the others lose theirs. Raises RobotDescriptionError unless the text is a URDF with these joints.
     """
     try:
         root = ET.fromstring(text, parser=ET.XMLParser(target=ET.TreeBuilder(insert_comments=True)))

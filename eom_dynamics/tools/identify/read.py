@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from itertools import compress
 from os.path import commonprefix
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -26,12 +25,21 @@ from ...elastic import ElasticArm
 from ...elastic.limit_violations import MANY_TURNS
 from ...extras import require
 from ...identification import IdentificationError, Recording
-from ...messages.fields import MEASURED_FIELDS, MOTOR_FIELDS, MOTOR_SETPOINT_FIELDS
+from ...messages.fields import MEASURED_FIELDS, MOTOR_SETPOINT_FIELDS
 from ...robot import Robot
 from ...simulation.number_files import read_arrays, read_table
 from ...spelling import duplicates, listed
 from ..recording_options import DEFAULT, Conventions, Source
-from ..recordings import Stream, arm_with_own_drives, in_si_units, is_motor_topic, joined, only_one, read_streams
+from ..recordings import (
+    Stream,
+    arm_with_own_drives,
+    in_si_units,
+    is_motor_topic,
+    joined,
+    only_one,
+    read_streams,
+    topics_of_states,
+)
 
 _ALIASES = {"q": "position", "qd": "velocity", "tau": "effort", "time": "t"}
 _ALIASES |= {"theta": "motor_position", "thetad": "motor_velocity"}
@@ -41,9 +49,7 @@ TABLES = (".csv", ".parquet", ".npz")
 
 # Positions may pass their limits by this much, rad, before degrees are in doubt; and radians by this factor.
 _BEYOND, _FAR = 0.2, 3.0
-
-# s: a stamp of 64 bits in ns holds no more.
-_LONGEST = 9e9
+_LONGEST = 9e9  # s: a stamp of 64 bits in ns holds no more
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,16 +61,10 @@ class NumericTable:
 
 
 def read_recording(path: Path, robot: Robot, source: Source | None = None) -> Recording:
-    """Read a recording of a robot; a joint that was not recorded is taken to be at rest at zero.
+    """Read a recording of a robot from a bag or a table; a joint that was not recorded is taken to be at rest at zero.
 
-    Args:
-        path: of a bag, or of a .csv, .parquet or .npz file.
-        source: where in the file the recording is.
-
-    Raises:
-        BagError: the bag cannot be read, or has no joint states.
-        IdentificationError: a table lacks columns, or nothing of the robot was recorded.
-        OSError: a file cannot be read.
+    Raises BagError if a bag cannot be read or has no joint states, IdentificationError if a table lacks columns or
+    nothing of the robot was recorded, OSError if a file cannot be read.
     """
     with opened(path) as file:
         return read_stamped(file, robot, source or Source())[0]
@@ -80,7 +80,10 @@ def read_stamped(file: Bag | NumericTable, robot: Robot, source: Source) -> tupl
     source.conventions.check(robot.name, robot.joint_names)
     efforts = None
     if isinstance(file, Bag):
-        arm, of_motors, topic = arm_with_own_drives(robot), source.side is not None, _topic(file, source.topic)
+        arm, of_motors = arm_with_own_drives(robot), source.side is not None
+        states = topics_of_states(file, source.topic)
+        chosen = [topic for topic in states if source.topic is not None or not is_motor_topic(topic)] or states
+        topic = only_one(file, chosen, f"of type {JOINT_STATE}", "--topic")
         columns = read_topic(file, topic, source.conventions, arm, of_motors)
         if not len(columns):
             raise BagError(f"{file.path}: topic {topic.name} has no messages that can be read")
@@ -102,15 +105,6 @@ def read_stamped(file: Bag | NumericTable, robot: Robot, source: Source) -> tupl
     return recording, origin
 
 
-def _topic(bag: Bag, name: str | None) -> Topic:
-    states = [topic for topic in (bag.topics if name is None else bag.named(name)) if topic.type == JOINT_STATE]
-    chosen = states if name is not None else [topic for topic in states if not is_motor_topic(topic)] or states
-    if not chosen:
-        wanted = f"topic {name}" if name else "topic"
-        raise BagError(f"{bag.path}: has no {wanted} of type {JOINT_STATE}; it has {bag.topics_in_words}")
-    return only_one(bag, chosen, f"of type {JOINT_STATE}", "--topic")
-
-
 def read_topic(
     bag: Bag,
     topic: Topic,
@@ -118,33 +112,22 @@ def read_topic(
     arm: ElasticArm | None = None,
     of_motors: bool = False,
 ) -> Stream:
-    """Read the messages of a topic: joint states, or commands of motors.
+    """Read the messages of a topic: joint states, or commands of motors; BagError for another type.
 
-    Args:
-        conventions: names of joints.
-        arm: whose motors are converted to SI units; None for no conversion.
-        of_motors: whether it is of motors whatever its name.
-
-    Raises:
-        BagError: it is of another type.
+    Motors of an ``arm`` are converted to SI units; ``of_motors`` says that the topic is of motors whatever its name.
     """
     if topic.type not in (JOINT_STATE, COMMAND):
         raise BagError(f"{bag.path}: topic {topic.name} is of type {topic.type}, not {JOINT_STATE} or {COMMAND}")
     command = topic.type == COMMAND
-
-    def contents(message: Any) -> list[tuple[str, Sequence[str], Sequence[str]]]:
-        return [("", message.joint_names, MOTOR_FIELDS) if command else ("", message.name, MEASURED_FIELDS)]
-
-    bad: list[str] = []
-    parts = [part for _, part in read_streams(bag, topic, contents, lambda reason, _: bad.append(reason))]
-    stream = joined(topic.name, parts)
+    streams, unreadable = read_streams(bag, topic)
+    stream = streams.get("motors" if command else "measured", joined(topic.name, ()))
     values = dict(stream.values)
     if command:
         values = {name: values[field] for name, field in MOTOR_SETPOINT_FIELDS.items() if field in values}
     elif arm is not None:
         names, _ = _matched(arm.motor_names, conventions.names(stream.names))
         values = in_si_units(arm, topic, names, values, of_motors=of_motors)
-    return replace(stream, values=values, unreadable=len(bad))
+    return replace(stream, values=values, unreadable=len(unreadable))
 
 
 def _table(table: NumericTable, columns: Sequence[str]) -> Stream:
@@ -298,9 +281,8 @@ def _in_radians(recording: Recording, robot: Robot, unit: str) -> Recording:
     turning = np.array([joint.type != "prismatic" for joint in robot.independent_joints])
     if unit == "rad" or not turning.any():
         return recording
-    lower, upper = (
-        np.array([getattr(joint.limits, end) for joint in robot.independent_joints]) for end in ("lower", "upper")
-    )
+    limits = [joint.limits for joint in robot.independent_joints]
+    lower, upper = np.array([x.lower for x in limits]), np.array([x.upper for x in limits])
     q = recording.q[np.isfinite(recording.q).all(axis=1)]
     if not len(q):
         return recording

@@ -22,11 +22,8 @@ from .sides import TwoSidedRecording, read_sides
 
 Progress = Callable[[str, float], None]
 
-# s: recordings of less in all, or half of it with motion, are not held out from unless that is asked for.
-_SHORT = 10.0
-
-# Of links whose motors are identified, too: friction is that of the motors.
-_LINK_TERMS = ("offset",)
+_SHORT = 10.0  # s: recordings of less in all, or half of it with motion, are not held out from unless that is asked for
+_LINK_TERMS = ("offset",)  # of links whose motors are identified, too: friction is that of the motors
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,8 +71,7 @@ class IdentificationResult:
     def verified(self, written: Robot) -> IdentificationResult:
         """These results with the figures of the written and reloaded robot.
 
-        If that robot predicts worse than the one that was given, its links are as given: springs, motors and timing
-        were judged without them.
+        Its links are as given where it predicts worse: springs, motors and timing were judged without them.
         """
         if self.link_fit is None:
             return self
@@ -94,16 +90,9 @@ class IdentificationResult:
 
 
 def identify(robot: Robot, request: Request, progress: Progress) -> IdentificationResult:
-    """Identify a robot from files.
+    """Identify a robot, as its file describes it, from files; ``progress`` takes a step and the fraction of it done.
 
-    Args:
-        robot: as its file describes it.
-        request: what, and from which files.
-        progress: called with the name of the step and the fraction of it that is done.
-
-    Raises:
-        EomDynamicsError: a recording or the robot cannot be used, or options contradict each other.
-        OSError: a file cannot be read.
+    Raises EomDynamicsError if a recording or the robot cannot be used, or options contradict each other, and OSError.
     """
     asked = request.springs
     if request.link_options.side == "motor" or request.link_options.payload is not None:
@@ -137,9 +126,8 @@ def identify(robot: Robot, request: Request, progress: Progress) -> Identificati
     elastic = None
     if mode == "both":
         elastic = identify_both_sides(robot, training, validation, request.elastic_options, request.motors, progress)
-    (train, filled_in), (judge, _) = (
-        link_recordings(robot, part, elastic, request.motors) for part in (training, validation)
-    )
+    train, filled_in = link_recordings(robot, training, elastic, request.motors)
+    judge, _ = link_recordings(robot, validation, elastic, request.motors)
     settings = request.link_options
     if elastic is not None:
         settings = replace(settings, side="joint", terms=_LINK_TERMS if settings.terms is None else settings.terms)
@@ -181,14 +169,12 @@ def _uncertainty(present: ModelUncertainty, elastic: ElasticFit, links: Fit) -> 
 
 
 def _with(robot: Robot, *found: ElasticFit | ResonanceResult | CommandTiming | None) -> Robot:
-    """The robot with springs, motors and timing, as far as they were identified."""
     for part in found:
         robot = robot if part is None else part.applied_to(robot)
     return robot
 
 
 def _without_effect(request: Request, mode: str) -> list[str]:
-    """A line on each option that has no effect on these recordings."""
     topics = {
         "--topic": request.source.topic,
         "--effort-topic": request.source.effort_topic,

@@ -20,21 +20,15 @@ from ...identification import IdentificationError, Recording
 from ...identification.recording import ArmRecording, both_sides
 from ...robot import Robot
 from ..recording_options import MotorSource, Source
-from ..recordings import Stream, only_one
+from ..recordings import Stream, only_one, topics_of_states
 from .read import NumericTable, opened, read_stamped, read_topic
 
 _MOTOR_COLUMNS = ("motor_position", "motor_velocity", "motor_effort")
 _CURRENT_COLUMNS = ("motor_position", "motor_velocity", "current")
-
-# Topics of measured motors, rather than of their references.
-_STATES = "motor_states"
-
-# Motion of a motor over that of its link that is one unit.
-_SAME = (0.5, 2.0)
+_STATES = "motor_states"  # topics of measured motors, rather than of their references
+_SAME = (0.5, 2.0)  # motion of a motor over that of its link that is one unit
 _CLOSE = 0.1
-
-# rad or m: less motion of a link says nothing of the unit.
-_MOTION = 1e-2
+_MOTION = 1e-2  # rad or m: less motion of a link says nothing of the unit
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,12 +90,8 @@ def read_sides(
 ) -> TwoSidedRecording:
     """Read a recording of links, motors, or both, with the commands in a bag; errors as for :func:`.read_recording`.
 
-    Args:
-        path: of a bag, or of a .csv or .parquet file.
-        robot: whose joints and motors, one each, have the same names.
-        source, motors: where in the file links and motors are.
-        progress: called with the fraction read.
-        links_alone: whether motors are left out.
+    Joints and motors, one each, have the same names. ``progress`` is called with the fraction read; ``links_alone``
+    leaves out the motors.
     """
     source, motors = source or Source(), motors or MotorSource()
     motor_source = replace(
@@ -205,7 +195,7 @@ _MEANING = {"deg": "in degrees", "shaft": "those of the shafts, before the gears
 def _in_joint_units(
     parts: Sequence[ArmRecording], robot: Robot, unit: str, name: str
 ) -> tuple[list[ArmRecording], str]:
-    known = unit if unit != "auto" else None
+    known = None if unit == "auto" else unit
     for k, joint in enumerate(robot.independent_joints):
         q, theta = (
             np.concatenate([x[:, k] - np.mean(x[:, k]) for x in (getattr(p, s) for p in parts)]) for s in ("q", "theta")
@@ -244,26 +234,18 @@ def _unit(ratio: float, gear_ratio: float, kind: str) -> str | None:
 
 def _factors(robot: Robot, unit: str) -> tuple[Array, Array]:
     """Factors (n,) of positions and of efforts to the link side of the gears."""
-    joints, one = robot.independent_joints, np.ones(robot.n)
-    if unit == "shaft":
-        ratios = np.array([joint.gear_ratio for joint in joints])
-        return 1 / ratios, ratios
-    if unit == "deg":
-        return np.array([1.0 if joint.type == "prismatic" else np.pi / 180 for joint in joints]), one
-    return one, one
+    one, ratios = np.ones(robot.n), np.array([joint.gear_ratio for joint in robot.independent_joints])
+    degrees = np.array([1.0 if joint.type == "prismatic" else np.pi / 180 for joint in robot.independent_joints])
+    return {"rad": (one, one), "shaft": (1 / ratios, ratios), "deg": (degrees, one)}[unit]
 
 
 def _topics(bag: Bag, links: str | None, motors: str | None) -> tuple[bool, str | None]:
     """Whether a bag has links, and the topic of its motors; BagError if it lacks a topic, or has several of motors."""
     states = [topic for topic in bag.topics if topic.type == JOINT_STATE]
+    named = [] if links is None else bag.named(links)
+    found = [topic for topic in states if topic.name.endswith(_STATES) and topic not in named]
     if motors is not None:
-        found = [topic for topic in bag.named(motors) if topic in states]
-        if not found:
-            listed = ", ".join(topic.name for topic in states) or "none"
-            raise BagError(f"{bag.path}: has no topic {motors} of type {JOINT_STATE}; it has {listed}")
-    else:
-        named = [] if links is None else bag.named(links)
-        found = [topic for topic in states if topic.name.endswith(_STATES) and topic not in named]
+        found = topics_of_states(bag, motors)
     if not found:
         return True, None
     return len(states) > 1 or links is not None, only_one(bag, found, "of motors", "--motor-topic").name

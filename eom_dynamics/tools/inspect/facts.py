@@ -30,12 +30,8 @@ _COUNTED = ("inverse_dynamics", "effort", "forward_dynamics", "mass_matrix", "ef
 
 # The cost of these, and of the search for the reach, grows with the square of the number of joints and more.
 _SQUARE: tuple[str, ...] = ("mass_matrix", "effort_partials")
-
-# Robots with more joints than this get operation counts of some programs only.
-_MOST_JOINTS = 20
-
-# Of soft, usual and stiff drives, rad/s.
-_NATURAL_FREQUENCIES = (20.0, 70.0, 280.0)
+_MOST_JOINTS = 20  # robots with more joints than this get operation counts of some programs only
+_NATURAL_FREQUENCIES = (20.0, 70.0, 280.0)  # of soft, usual and stiff drives, rad/s
 
 # Limits that have a column in the table of joints if any joint has one.
 _RARE_LIMITS = ("acceleration", "jerk", "effort_rate", "effort_rms")
@@ -82,7 +78,6 @@ def robot_facts(robot: Robot) -> dict[str, Any]:
 
 
 def _feedforward(robot: Robot) -> list[dict[str, Any]]:
-    """Expected errors of the feedforwards with soft, usual and stiff drives; none without uncertainty or springs."""
     if not any(robot.uncertainty):
         return []
     arm = ElasticArm(robot)

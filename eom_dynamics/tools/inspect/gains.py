@@ -25,14 +25,9 @@ _LOOPS: Mapping[str, Callable[[ElasticPlant, Array, float], LinearLoop]] = {
     "feedback linearization": link_loop,
 }
 
-# The loop of :func:`.outer_loop`, whose gains depend on the delay.
-_OUTER = "links around this PD"
-
-# Standard deviation of the links' encoders for which the noise of the efforts is shown, rad or m.
-_NOISE = 1e-5
-
-# Of the rate of the commands, that a bandwidth should not exceed.
-_LARGEST_SHARE = 0.1
+_OUTER = "links around this PD"  # the loop of :func:`.outer_loop`, whose gains depend on the delay
+_NOISE = 1e-5  # standard deviation of the links' encoders for which the noise of the efforts is shown, rad or m
+_LARGEST_SHARE = 0.1  # of the rate of the commands, that a bandwidth should not exceed
 
 
 def gain_facts(robot: Robot, q: Array, bandwidth: float) -> dict[str, Any]:
@@ -60,12 +55,15 @@ def gain_facts(robot: Robot, q: Array, bandwidth: float) -> dict[str, Any]:
         loops[_OUTER] = {"refused": str(error)}
     else:
         loops[_OUTER] = _listed(law.margins)
+        # Of the links, whose velocities are differences of samples.
+        first = (law.F.shape[1] - robot.n) // 2
+        positions, rates = law.F[:, : robot.n], law.F[:, first : first + robot.n] / period
         outer = {
             "weight": law.weight,
             "frequency": law.frequency,
             "gains": law.F.tolist(),
             "noise": _NOISE,
-            "effort_noise": _effort_noise(law.F, robot.n, period),
+            "effort_noise": (_NOISE * np.sqrt(np.sum((positions + rates) ** 2 + rates**2, axis=1))).tolist(),
         }
     return {
         "bandwidth": bandwidth,
@@ -86,12 +84,6 @@ def gain_facts(robot: Robot, q: Array, bandwidth: float) -> dict[str, Any]:
             *implausible(robot, elastic_joints(robot), motor_facts(robot, poses(robot))),
         ],
     }
-
-
-def _effort_noise(F: Array, n: int, period: float) -> list[float]:
-    """Standard deviations (m,) of motor efforts by :data:`_NOISE` of the links, with velocities by differences."""
-    rate = F[:, (F.shape[1] - n) // 2 :][:, :n] / period
-    return (_NOISE * np.sqrt(np.sum((F[:, :n] + rate) ** 2 + rate**2, axis=1))).tolist()
 
 
 def _listed(margins: Margins) -> dict[str, float | None]:

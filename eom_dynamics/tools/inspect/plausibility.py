@@ -18,8 +18,7 @@ from ...recursion.composite import composite_inertias
 from ...robot import Joint, Robot
 from ..quantity_text import for_json
 
-# Poses at which gravity is evaluated, besides zero.
-_POSES = 200
+_POSES = 200  # poses at which gravity is evaluated, besides zero
 
 # Deflection by the arm's own weight or the joint's effort limit, rad, beyond which a stiffness may be per degree.
 _LARGEST_DEFLECTION = 0.3
@@ -33,7 +32,6 @@ _LARGEST_ANGLE, _LARGEST_VELOCITY, _NO_LIMIT = 20.0, 60.0, 1000.0
 
 # Length, m, mass, kg, and mass over length cubed, kg/m³, of an arm in mm or g.
 _LONGEST, _HEAVIEST, _DENSEST = 50.0, 200.0, 500.0
-
 _DATA_SHEET = ("torque_constant", "speed_limit", "torque_limit", "current_limit", "voltage_limit")
 
 USUAL_PERIOD = 1e-3
@@ -145,10 +143,8 @@ def _size(robot: Robot) -> Iterator[str]:
     for joint in robot.joints:
         before = lengths[joint.parent] if joint.parent >= 0 else 0.0
         lengths.append(before + float(np.linalg.norm(joint.reference_pose[:3, 3])))
-    size = max(
-        length + float(np.linalg.norm(joint.center_of_mass))
-        for length, joint in zip(lengths, robot.joints, strict=True)
-    )
+    beyond = [float(np.linalg.norm(joint.center_of_mass)) for joint in robot.joints]
+    size = float(np.max(np.add(lengths, beyond)))
     mass = sum(joint.mass for joint in robot.joints)
     if size > _LONGEST:
         yield f"lengths add up to {size:.4g} m; if they are in mm, to {size / 1000:.4g} m"

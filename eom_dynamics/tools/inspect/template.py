@@ -16,7 +16,6 @@ _, TEMPLATE = resources.files(__package__).joinpath("template.yaml").read_text(e
 """Parameter file of a robot with all entries, most of them commented out."""
 
 _DRIVES = "".join(re.findall(r"^ +# (?:command|drive|compensated)_.*\n", TEMPLATE, re.MULTILINE))
-
 _ACTUATOR = TEMPLATE[TEMPLATE.index("          # actuator:") : TEMPLATE.index("        elbow:")]
 
 
@@ -50,6 +49,5 @@ def completion(robot: Robot, urdf: str, options: Mapping[str, Any]) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Quote a text unless YAML reads it as such."""
     plain = re.fullmatch(r"(?!(yes|no|true|false|on|off|null)$)[a-z_/][\w./-]+", text, re.IGNORECASE)
     return text if plain else json.dumps(text)

@@ -42,9 +42,7 @@ LIMITS = "limits"
 
 _AT_TOP_LEFT = {"font": {"size": 15}, "x": 0, "y": 1, "yanchor": "top", "pad": {"t": 8}}
 _DASHED = {"dash": "dash", "width": 1}
-
-# Durations that differ by more than this factor get a logarithmic axis.
-_WIDE = 5.0
+_WIDE = 5.0  # durations that differ by more than this factor get a logarithmic axis
 
 
 def color(joint: int) -> str:
@@ -203,12 +201,7 @@ def thinned(values: Array, points: int) -> NDArray[np.int_]:
     The samples are cut into runs of equal length. The minimum and the maximum of each run are kept, so that no peak is
     lost, and so are the first and the last sample. A run without a number leaves a gap.
 
-    Args:
-        values: (N,); NaN if unknown.
-        points: maximum number of points, at least 4.
-
-    Returns:
-        (K,) increasing indices: all N if N <= points, else K <= points.
+    Returns increasing indices (K,) of values (N,), NaN if unknown: all if N <= ``points``, else K <= points, >= 4.
     """
     count = len(values)
     if count <= points:

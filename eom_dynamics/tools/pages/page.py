@@ -23,8 +23,7 @@ _CHARTS = (
     "time, double-click to reset."
 )
 
-# More notes than these are shown on a click.
-_FEW_NOTES = 3
+_FEW_NOTES = 3  # more notes than these are shown on a click
 
 
 def html_page(command: str, result: Result) -> str:

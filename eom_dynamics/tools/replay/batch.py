@@ -14,8 +14,7 @@ from ...arrays import Array
 from ...bags.layout import Stamps
 from ...messages.fields import BASE_FIELD, STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
 
-# A damaged bag can have a reason of its own for each message.
-_MOST_REASONS = 50
+_MOST_REASONS = 50  # a damaged bag can have a reason of its own for each message
 
 # Not the digits of a name or an index, such as joint_1 and position[0].
 _NUMBER = re.compile(r"(?<![\w.\[])-?\d+(\.\d+)?(e[+-]?\d+)?(?!\w)")

@@ -20,14 +20,12 @@ from ...bags.types import COMMAND, JOINT_STATE, NUMBERS
 from ...extras import require
 from ...messages.fields import COMMAND_FIELDS, EFFORT_FIELDS, MEASURED_FIELDS, MOTOR_FIELDS
 
-# Types of the topics that are compared.
-_TYPES = (COMMAND, JOINT_STATE, NUMBERS)
+_TYPES = (COMMAND, JOINT_STATE, NUMBERS)  # types of the topics that are compared
 
 FIELDS = (*COMMAND_FIELDS, "position", "velocity", "held", "header.stamp", "data")
 """Fields of numbers of these topics."""
 
-# Default tolerance, absolute and relative: compilers and processors differ in rounding.
-_DEFAULT = 1e-9
+_DEFAULT = 1e-9  # default tolerance, absolute and relative: compilers and processors differ in rounding
 
 
 MISSING = "missing"
@@ -282,18 +280,13 @@ def matched(
 
 
 def _before(part: MatchedRows, time: np.int64) -> int:
-    """How many messages from the first on are earlier than a time."""
     behind = part.times >= time
     return int(np.argmax(behind)) if behind.any() else len(part.times)
 
 
-# Stands for a topic in the results.
-_TABLE = "table"
-
+_TABLE = "table"  # stands for a topic in the results
 _TIMES = ("recorded", "stamp")
-
-# Rows read at a time.
-_BLOCK = 4096
+_BLOCK = 4096  # rows read at a time
 
 
 def check_golden_table(golden: Path) -> None:
@@ -342,17 +335,16 @@ def _columns(path: Path, schema: Any) -> dict[str, list[str]]:
         "frame": pa.types.is_string,
         "held": pa.types.is_boolean,
     }
-    by_field: dict[str, list[str]] = {"held": ["held"]}
-    for name in kinds.keys() - wanted.keys():
-        field = name.partition(".")[0]
-        if field in COMMAND_FIELDS:
+    by_field: dict[str, list[str]] = {}
+    for name in sorted(kinds.keys() - wanted.keys()):
+        if (field := name.partition(".")[0]) in COMMAND_FIELDS:
             wanted[name] = pa.types.is_float64
             by_field.setdefault(field, []).append(name)
     wrong = [name for name, test in wanted.items() if name not in kinds or not test(kinds[name])]
-    if wrong or len(by_field) == 1:
+    if wrong or not by_field:
         reason = f"column {wrong[0]} is {kinds.get(wrong[0], 'missing')}" if wrong else "it has no commands"
         raise BagError(f"{path}: is not a table of commands: {reason}; name one that eom_dynamics replay wrote")
-    return {field: sorted(by_field[field]) for field in (*COMMAND_FIELDS, "held") if field in by_field}
+    return {field: by_field[field] for field in COMMAND_FIELDS if field in by_field} | {"held": ["held"]}
 
 
 def _table_parts(path: Path, match: str) -> Iterator[MatchedRows]:

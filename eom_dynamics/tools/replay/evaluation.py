@@ -32,10 +32,9 @@ from ...messages.fields import (
     STIFFNESS_FIELDS,
     WRENCH_FIELDS,
 )
-from ...messages.joint_order import JointOrder, JointOrders
-from ...messages.payload_blend import read_payload
+from ...messages.joint_order import JointOrder
 from ...messages.setpoint_to_command import SetpointEvaluator, is_held, refusal_reason
-from ...messages.spatial import force_is_unset
+from ...messages.spatial import force_is_unset, read_payload
 from ...states import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES
 from ..recording_options import CommandOptions, Sampling
 from .batch import Batch, Refusals
@@ -114,16 +113,15 @@ class Evaluation:
         self.arm, self.refusals, self.violations = arm, Refusals(), ExceededLimits()
         self.figures, self.held = FitFigures(arm.robot.n), 0
         self._options = options or CommandOptions()
-        self._host = SetpointLoop(SetpointEvaluator(arm, lead=lead), RobotTable(arm))
+        self._host = SetpointLoop(SetpointEvaluator(arm), RobotTable(arm))
         self._loop = loop = self._host.loop
-        self._host.configure(limits=self._options.limits, **dict(self._options.parameters))
+        self._host.configure(limits=self._options.limits, command_lead=lead, **dict(self._options.parameters))
         # What is read after each cycle: the command, what is sent for it, and the command beyond limits.
         names = (*EFFORT_NAMES, *MOTOR_NAMES)
         self._vectors = [loop.command[name] for name in names]
         self._vectors += [loop.sent[name] for name in (*DRIVE_NAMES, *SENT_NAMES)]
         self._vectors += [loop.exceeded[name] for name in names]
         self._ends = np.cumsum([len(vector) for vector in self._vectors])
-        self._orders = JointOrders(arm)
         self._payloads: list[tuple[int, Any]] = []
         self._limits = LimitCheck(arm)
         self._responses = np.empty((4, 0), dtype=np.int64)
@@ -155,7 +153,12 @@ class Evaluation:
         cuts.update((np.flatnonzero(np.isin(stamps, self._responses[0])) + 1).tolist())
         for start, end in pairwise(sorted(cuts)):
             while self._payloads and self._payloads[0][0] <= recorded[start]:
-                self._take_payload(*self._payloads.pop(0))
+                time, message = self._payloads.pop(0)
+                try:
+                    self._host.carry(read_payload(message), message.blend_time)
+                except Exception as error:  # as the node, which goes on without it
+                    reason = refusal_reason(error).removeprefix("payload: ")
+                    self.refusals.add(f"payload: {reason}", time)
             yield from self._answers(batch[start:end])
             yield from self._respond(self._responses[0] == stamps[end - 1])
 
@@ -169,14 +172,6 @@ class Evaluation:
             return []
         turns = f"{self.arm.robot.joint_names[k]} moves over {moved[k] / TURN:.3g} turns"
         return [f"{turns}; if that was in degrees: angles must be in rad"]
-
-    def _take_payload(self, recorded: int, message: Any) -> None:
-        """Have a tool carry a payload from the next setpoint on, unless the node refused it."""
-        try:
-            self._host.carry(read_payload(message), message.blend_time)
-        except Exception as error:
-            reason = refusal_reason(error).removeprefix("payload: ")
-            self.refusals.add(f"payload: {reason}", recorded)
 
     def _answers(self, batch: Batch) -> Iterator[Commands]:
         """The commands of setpoints between which no payload changes."""
@@ -229,9 +224,9 @@ class Evaluation:
         loop, (frame, order, _) = self._loop, self._last
         if status[0] == Status.RAMPING:
             self._host.configure(on_setpoint_loss="ramp")
-            loop.lose()
+            loop.act("lose")
         else:
-            loop.stop()
+            loop.act("stop")
         results = np.empty((len(stamps), self._ends[-1]))
         for k, stamp in enumerate(stamps.tolist()):
             if -loop.update(stamp) & EXCEEDS:
@@ -241,7 +236,6 @@ class Evaluation:
         yield self._commands(Batch(Stamps(recorded, stamps), frame, [], {}), order, results, status)
 
     def _error_of(self, message: Any) -> Exception:
-        """Why a message cannot be read."""
         try:
             self._host.read(message)
         except Exception as error:  # the node survives an internal error, too
@@ -253,7 +247,7 @@ class Evaluation:
         variable, loop, fields = self.arm.variable, self._loop, batch.fields
         readable = np.zeros(len(batch), dtype=bool)
         try:
-            self._host.order = order = self._orders.of(batch.names)
+            self._host.order = order = JointOrder.of(self.arm, batch.names)
         except StateError:
             return readable, [], np.empty((len(batch), 0))
         if not self._lengths_fit(batch):
@@ -298,7 +292,6 @@ class Evaluation:
         return given[..., : len(STATE_NAMES) * n].reshape(*given.shape[:-1], len(STATE_NAMES), n)
 
     def _exceed(self, given: Array, results: Array, over: NDArray[np.bool_]) -> None:
-        """Report limits that some commands exceed, before any clipping."""
         if over.any():
             states = list(np.moveaxis(self._states(given[over]), 1, 0))
             command = Feedforward(*np.split(results[over], self._ends[:-1], axis=1)[-len(COMMAND_FIELDS) :])

@@ -18,8 +18,7 @@ from ..recording_options import CommandOptions, Sampling
 from ..robot_options import RobotOptions
 from .batch import Refusals
 
-# Name of the file with what outputs were made of, a line for each.
-_MANIFEST = "replayed.jsonl"
+_MANIFEST = "replayed.jsonl"  # name of the file with what outputs were made of, a line for each
 
 
 @dataclass(frozen=True)
@@ -140,13 +139,9 @@ class Report:
     bag_hash: str = ""
     robot_hash: str = ""
 
-    def as_json(self) -> dict[str, Any]:
-        """The report as JSON takes it."""
-        return asdict(self)
-
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Report:
-        """The inverse of :meth:`as_json`."""
+        """The report of a dictionary of its values."""
         refusals = Refusals(**values["refusals"])
         return cls(**{**values, "refusals": refusals, "joint_names": tuple(values["joint_names"])})
 
@@ -154,8 +149,7 @@ class Report:
 def effort_failures(report: Report, tolerances: Mapping[str | None, float]) -> list[str]:
     """Return a line for each joint whose RMS effort difference exceeds its tolerance, or that the robot lacks.
 
-    Args:
-        tolerances: N m or N, by joint; None stands for all joints that are not named.
+    Tolerances are N m or N, by joint; None stands for all joints that are not named.
     """
     lines = [
         f"{report.topic}: tolerance of joint {name!r}: robot {report.robot} has no such joint; it has "
@@ -210,7 +204,7 @@ Manifest = dict[str, Entry]
 def add_to_manifest(job: Job, report: Report, files: dict[str, str]) -> None:
     """Add a complete output with its ``files`` as of :class:`Entry`; processes of a command share the manifest."""
     sources = {"bag": job.bag.name, "robot": job.robot}
-    entry = {"output": job.name, "sources": sources, "settings": job.settings(), "report": report.as_json()}
+    entry = {"output": job.name, "sources": sources, "settings": job.settings(), "report": asdict(report)}
     entry["files"] = files
     with job.manifest.open("a", encoding="utf-8") as file:
         fcntl.flock(file, fcntl.LOCK_EX)

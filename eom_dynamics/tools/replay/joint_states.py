@@ -29,19 +29,13 @@ from ..recording_options import Conventions, Sampling
 from ..recordings import arm_with_own_drives, in_si_units
 from .batch import Batch, Refusals
 
-# Samples in the inner part of a window.
-_WINDOW = 16384
+_WINDOW = 16384  # samples in the inner part of a window
 
 # Overlap on each side of a window, in periods of the cut-off: samples further away weigh exp(-0.31 2π 16) = 3e-14.
 _MARGIN_PERIODS = 16.0
-
-# Time between messages that separates motions, s; it must also be _PAUSE_PERIODS times the usual one.
-_PAUSE = 0.5
-
+_PAUSE = 0.5  # time between messages that separates motions, s; it must also be _PAUSE_PERIODS times the usual one
 _PAUSE_PERIODS = 20
-
-# A motion with fewer samples is not fitted.
-_LEAST_SAMPLES = 20
+_LEAST_SAMPLES = 20  # a motion with fewer samples is not fitted
 
 # Positions beyond, rad or m, come from damaged messages; a single one would spoil the fit of all others.
 _LARGEST_POSITION = 1e9
@@ -52,19 +46,12 @@ CONSEQUENCE = (
 )
 """What repeated positions during a motion mean."""
 
-# Smallest step of a moving joint, rad or m: a sensor at rest may jitter by less.
-_MOVING = 1e-4
-
-# A position is compared with the one before, and that step with both its neighbours.
-_SPAN = 4
+_MOVING = 1e-4  # smallest step of a moving joint, rad or m: a sensor at rest may jitter by less
+_SPAN = 4  # a position is compared with the one before, and that step with both its neighbours
 
 
 def repeated_positions(position: Array) -> NDArray[np.intp]:
-    """Indices of positions that equal the ones before to the last bit, between two steps of a motion.
-
-    Args:
-        position: (N, n), rad or m.
-    """
+    """Indices of positions (N, n), rad or m, that equal the ones before to the last bit, between two steps."""
     if len(position) < _SPAN:
         return np.zeros(0, dtype=np.intp)
     step = np.abs(np.diff(position, axis=0)).max(axis=1)
@@ -212,7 +199,6 @@ def _numbered(blocks: Iterator[_Samples]) -> Iterator[tuple[int, _Samples]]:
 def _fitted(
     blocks: Iterator[_Samples], names: list[str], cutoff: float, refusals: Refusals, figures: FitFigures
 ) -> Iterator[Batch]:
-    """The states of one motion, window by window."""
     margin = round(min(_MARGIN_PERIODS / cutoff * 1e9, 2.0**62))
     before: _Window | None = None
     held: list[_Samples] = []

@@ -71,10 +71,7 @@ class Outcome:
 
 @np.errstate(over="ignore", invalid="ignore")  # damaged messages hold any number
 def replay_bag(job: Job, progress: Callable[[float], None] | None = None) -> Report:
-    """Replay a bag.
-
-    Args:
-        progress: called with the fraction of the bag read.
+    """Replay a bag; ``progress`` is called with the fraction read.
 
     Raises:
         BagError: the bag cannot be read, has no motion to replay, or none of its messages can be used.
@@ -104,7 +101,7 @@ def replay_bag(job: Job, progress: Callable[[float], None] | None = None) -> Rep
                         compared += len(error)
                         squares += np.sum(error**2, axis=0)
             if not report.commands:
-                raise BagError(f"{job.bag}: no message of topic {topic.name} can be used{_why(report, bag)}")
+                raise BagError(f"{job.bag}: no message of topic {topic.name} can be used: {_why(report, bag)}")
             if job.against and not compared:
                 others = [t.name for t in bag.topics if t.type == JOINT_STATE and t != topic and not is_motor_topic(t)]
                 remedy = f"; it may be in {', '.join(others)}: --topic {others[0]}" if others else ""
@@ -124,7 +121,6 @@ def replay_bag(job: Job, progress: Callable[[float], None] | None = None) -> Rep
 
 
 def _arm(job: Job, bag: Bag) -> tuple[ElasticArm, list[str]]:
-    """The arm to compute commands for, and warnings about the robot that the bag describes."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", RobotDescriptionWarning)
         robot = described_robot(bag, job.robot_options) if job.robot is None else job.robot_options.load(job.robot)
@@ -157,10 +153,9 @@ def described_robot(bag: Bag, options: RobotOptions) -> Robot | None:
 
 def _why(report: Report, bag: Bag) -> str:
     if not report.refusals.reasons:
-        return f": {bag.damage[0]}" if bag.damage else ": it has none"
+        return bag.damage[0] if bag.damage else "it has none"
     (reason, count), *others = report.refusals.ranked()
-    text = report.refusals.text(reason)
-    return f": {text} ({count:,} of {report.refusals.total:,})" if others else f": {text}"
+    return report.refusals.text(reason) + (f" ({count:,} of {report.refusals.total:,})" if others else "")
 
 
 def loaded_robot_hash(source: str, options: RobotOptions) -> str:
@@ -169,11 +164,7 @@ def loaded_robot_hash(source: str, options: RobotOptions) -> str:
 
 
 def done_before(job: Job, made: Manifest, hash_of: Callable[[str, RobotOptions], str] = loaded_robot_hash) -> Outcome:
-    """Outcome of a job whose output exists: its report, or an error if it has changed or was made from other inputs.
-
-    Args:
-        made: by earlier replays.
-    """
+    """Outcome of a job whose output exists: its report, or an error if it has changed or was made from other inputs."""
     entry = made.get(job.name)
     if entry is None:
         return Outcome(job, error=f"{job.output}: exists, but is not in {job.manifest}; remove it")

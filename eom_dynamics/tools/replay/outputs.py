@@ -23,8 +23,7 @@ from ..writing import TEMPORARY, FolderError, whole_file, whole_folder
 from .evaluation import Commands
 from .job import Job, Report, add_to_manifest, read_manifest
 
-# The templates of so many combinations of names are kept.
-_MOST_TEMPLATES = 32
+_MOST_TEMPLATES = 32  # the templates of so many combinations of names are kept
 
 # Writes commands to an output.
 _Sink = Callable[[Commands], None]
@@ -42,13 +41,9 @@ def output_topics(namespace: str) -> dict[str, str]:
 
 @contextmanager
 def open_sink(job: Job, report: Report, robot: Robot, motor_names: tuple[str, ...]) -> Iterator[_Sink]:
-    """Begin an output; it appears, and its line in the manifest, when the context ends without an error.
+    """Begin an output; it appears, and the ``report`` in the manifest, when the context ends without an error.
 
-    Args:
-        report: on the replay, complete when the context ends.
-
-    Raises:
-        FolderError: the output cannot be written, exists, or is the user's and must not be overwritten.
+    Raises FolderError if the output cannot be written, exists, or is the user's and must not be overwritten.
     """
     if job.format == "parquet":
         require("parquet")
@@ -68,8 +63,7 @@ def open_sink(job: Job, report: Report, robot: Robot, motor_names: tuple[str, ..
 def _superseded(job: Job) -> list[Path]:
     """Return the files of an earlier replay that ``force`` removes, as the new output has others.
 
-    Raises:
-        FolderError: something is not as a replay wrote it: a recording cannot be repeated.
+    Raises FolderError if something is not as a replay wrote it: a recording cannot be repeated.
     """
     output = job.output
     if not job.force or not os.path.lexists(output):

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -15,8 +16,7 @@ from .job import Report
 from .joint_states import CONSEQUENCE
 from .one import Outcome
 
-# At most as many lines of one kind are printed per bag.
-_MOST_LINES = 8
+_MOST_LINES = 8  # at most as many lines of one kind are printed per bag
 
 
 def replay_result(
@@ -41,7 +41,6 @@ def replay_result(
 
 
 def _index(outcomes: Sequence[Outcome]) -> TextTable:
-    """Table with a row for each bag; with the worst difference if any bag was compared."""
     compared = any(outcome.differences is not None for outcome in outcomes)
     header = ("bag", "topic", "commands", "refused", "recorded, s", "took, s", "")
     rows = []
@@ -59,7 +58,6 @@ def _index(outcomes: Sequence[Outcome]) -> TextTable:
 
 
 def _worst(outcome: Outcome) -> str:
-    """The largest difference beyond its tolerance, relative to it."""
     if not outcome.beyond:
         return ""
     worst = max(outcome.beyond, key=lambda row: row.largest / max(row.absolute, 1e-300))
@@ -114,7 +112,7 @@ def _as_json(outcome: Outcome) -> dict[str, Any]:
         "error": outcome.error,
         "wall": outcome.wall,
         "done_before": outcome.done_before,
-        "report": outcome.report.as_json() if outcome.report else None,
+        "report": asdict(outcome.report) if outcome.report else None,
         **compared,
     }
 

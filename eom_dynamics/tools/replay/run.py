@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Replay of bags and folders of bags, with comparison of each output with its golden bag.
 
-Many bags are replayed on the cores of a machine or on a Dask cluster whose workers see the same files. Bags are
-independent of each other, and so are their failures. An output appears as a whole and stores its settings, so that a
-bag is done if and only if its output exists: a killed process costs no more than the bag that it was working on, which
-another one takes, and a command that is resumed does only what is missing.
+Many bags are replayed on the cores of a machine or on a Dask cluster whose workers see the same files. An output
+appears as a whole and stores its settings, so that a bag is done if and only if its output exists: a killed process
+costs no more than the bag that it was working on, and a command that is resumed does only what is missing.
 """
 
 from __future__ import annotations
@@ -140,10 +139,7 @@ def _jobs(bags: Sequence[Path], folder: Path, settings: Job) -> list[Job]:
 
 
 def _refused(goldens: dict[Job, Path]) -> dict[Job, str]:
-    """Return why golden bags cannot be compared with, by job, before anything is computed or written.
-
-    Bags to replay that cannot be read are left to the replay, which reports them without stopping the others.
-    """
+    """Return why golden bags cannot be compared with, by job; bags that cannot be read are left to the replay."""
     refused: dict[Job, str] = {}
     usable = False
     for job, golden in goldens.items():
@@ -181,10 +177,7 @@ def find_bags(path: Path) -> list[Path]:
     """Find the bags at a path: itself, or all in the folder and its subfolders, sorted.
 
     A folder is a bag if it has metadata.yaml, or if all its storage files are named after it, as those of a recorder
-    that was killed.
-
-    Raises:
-        BagError: there are none.
+    that was killed. Raises BagError if there are none.
     """
     if not path.is_dir() or _is_bag(path):
         return [path]

@@ -32,12 +32,8 @@ from .joint_states import FitFigures, joint_state_batches
 
 # Types of messages that describe a motion; the first one that a bag has is taken.
 _INPUT_TYPES = (SETPOINT, JOINT_TRAJECTORY, JOINT_STATE)
-
-# Samples of a trajectory in a batch.
-_BLOCK = 4096
-
-# A day at 1 kHz; a longer trajectory has a mistake in its times.
-_MOST_SAMPLES = 86_400_000
+_BLOCK = 4096  # samples of a trajectory in a batch
+_MOST_SAMPLES = 86_400_000  # a day at 1 kHz; a longer trajectory has a mistake in its times
 
 
 def read_setpoints(
@@ -80,8 +76,7 @@ def recorded_payloads(bag: Bag, topic: Topic, refusals: Refusals) -> list[tuple[
 def recorded_responses(bag: Bag, topic: Topic) -> NDArray[np.int64]:
     """Recorded commands in the namespace of setpoints, with stamps, that respond to a loss of them, or to a stop.
 
-    Returns:
-        (4, N): stamp of the last answer to a setpoint before, time of recording, stamp, all ns, and status.
+    Rows (4, N): stamp of the last answer to a setpoint before, time of recording, stamp, all ns, and status.
     """
     parts = [np.empty((3, 0), dtype=np.int64)]
     for other in _beside(bag, topic, COMMAND) if topic.type == SETPOINT else ():
@@ -103,14 +98,9 @@ def _beside(bag: Bag, topic: Topic, kind: str) -> list[Topic]:
 
 
 def choose_topic(bag: Bag, name: str | None = None) -> Topic:
-    """Choose the topic to replay.
+    """Choose the topic to replay: the only one of a name, or of the first type in _INPUT_TYPES, but none of motors.
 
-    Args:
-        name: of the topic; by default the only one of the first type in _INPUT_TYPES that the bag has, motor topics
-            excluded.
-
-    Raises:
-        BagError: there is no such topic, or more than one.
+    Raises BagError if there is no such topic, or more than one.
     """
     usable = [topic for topic in bag.topics if topic.type in _INPUT_TYPES]
     if name is not None:
@@ -168,7 +158,6 @@ def _trajectory_batches(bag: Bag, topic: Topic, rate: float, refusals: Refusals)
 
 
 def _planned(message: Any, recorded: int) -> _Planned:
-    """The motion of a message; StateError or TrajectoryError if it has none."""
     names, times = list(message.joint_names), read_times(message)
     order = JointOrder(names, [])
     positions = read_positions(message, order)

@@ -1,6 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reports: one HTML page of one or several recordings.
-
-``record`` defines the data of a recording and evaluates it, ``read`` reads it from bags and adds commands if they are
-missing, ``charts`` and ``results`` show it.
-"""
+"""Reports, one HTML page of recordings: ``record`` evaluates a recording, ``read`` reads it, ``results`` shows it."""

@@ -20,7 +20,7 @@ from ...bags import Bag, BagError, Topic
 from ...bags.layout import Stamps
 from ...bags.types import COMMAND, JOINT_STATE, JOINT_TRAJECTORY, SETPOINT
 from ...elastic import ElasticArm
-from ...messages.fields import EFFORT_FIELDS, MEASURED_FIELDS, MOTOR_FIELDS, MOTOR_SETPOINT_FIELDS, STATE_FIELDS
+from ...messages.fields import EFFORT_FIELDS, MOTOR_FIELDS, MOTOR_SETPOINT_FIELDS, STATE_FIELDS
 from ...robot import Robot
 from ..recording_options import Conventions, Sampling
 from ..recordings import Stream, arm_with_own_drives, in_si_units, is_motor_topic, joined, read_streams
@@ -31,12 +31,8 @@ from ..replay.sources import choose_topic, command_lead
 from ..robot_options import RobotOptions
 from .record import DOING, Record
 
-# The JointState that the node publishes: its joints are motors.
-_MOTOR_SETPOINT = "motor_setpoint"
-
-# The bag is read once for each.
-_MOST_TOPICS = 100
-
+_MOTOR_SETPOINT = "motor_setpoint"  # the JointState that the node publishes: its joints are motors
+_MOST_TOPICS = 100  # the bag is read once for each
 _SAMPLING, _WHOLE_ROBOT = Sampling(), RobotOptions()
 
 Progress = Callable[[float], None]
@@ -50,22 +46,20 @@ def read_records(
     robot_options: RobotOptions = _WHOLE_ROBOT,
     progress: Progress | None = None,
 ) -> list[Record]:
-    """Read the records of a bag, and compute commands if they are missing and the robot is known.
+    """Read the records of a bag, at least one, and compute commands if they are missing and the robot is known.
 
     Args:
         robot: of the recording; None for the URDF on robot_description in the bag, if any.
         sampling: of trajectories and measured positions, to compute commands.
         progress: is called with the fraction of the bag read, 0 to 1.
-
-    Returns:
-        At least one record, each with messages.
     """
     with Bag(path) as bag:
         robot = described_robot(bag, robot_options) if robot is None else robot
         if robot is not None:
             sampling.conventions.check(robot.name, robot.joint_names)
         records, unread = _read_records(bag, sampling.conventions, arm_with_own_drives(robot), progress)
-        records = [_with_robot(record, robot) for record in records]
+        if robot is not None:
+            records = [_with_robot(record, robot) for record in records]
         planned = [topic.name for topic in bag.topics if topic.type == JOINT_TRAJECTORY]
         if not records and not (planned and robot):
             needs = ", and a trajectory needs its robot: --robot ROBOT" if planned else ""
@@ -88,11 +82,10 @@ def _completed(record: Record, bag: Bag, sampling: Sampling, *, robot_known: boo
         return record
     if record.robot is None:
         remedy = "a robot that has these joints" if robot_known else "a robot: --robot ROBOT"
-        note = f"Commands were not recorded; to compute them, name {remedy}."
-    elif record.setpoint or record.measured or any(topic.type == JOINT_TRAJECTORY for topic in bag.topics):
+        return replace(record, computed_note=f"Commands were not recorded; to compute them, name {remedy}.")
+    if record.setpoint or record.measured or any(topic.type == JOINT_TRAJECTORY for topic in bag.topics):
         return _with_commands(record, bag, sampling)
-    else:
-        note = "Neither commands nor a motion of the joints to compute them from was recorded."
+    note = "Neither commands nor a motion of the joints to compute them from was recorded."
     return replace(record, computed_note=note)
 
 
@@ -129,15 +122,16 @@ def _with_commands(record: Record, bag: Bag, sampling: Sampling) -> Record:
     note = f"Commands were not recorded: they are computed for {arm.robot.name} from {what}."
     fitted = topic.type == JOINT_STATE
     name = f"{topic.name}, {'fit' if fitted else 'interpolated'}"
-    computed_stream = partial(_in_order, is_recorded=False)
-    setpoint = record.setpoint or computed_stream(name, parts["states"], is_fitted=fitted)
-    command, motors = (computed_stream("commands, computed", parts[kind]) for kind in ("efforts", "motors"))
+    names = {"states": name, "efforts": "commands, computed", "motors": "commands, computed"}
+    states, command, motors = (
+        _in_order(replace(joined(name, parts[kind]), is_recorded=False)) for kind, name in names.items()
+    )
+    setpoint = record.setpoint or replace(states, is_fitted=fitted)
     record = replace(record, setpoint=setpoint, command=command, motors=record.motors or motors)
     return replace(record, computed_note=note, notes=(*record.notes, *notes))
 
 
 def _findings(record: Record) -> list[str]:
-    """Return notes on measurements that repeat earlier ones, and on commands that answer no setpoint."""
     notes = []
     measured, status = record.measured, record.status
     if measured is not None and "position" in measured.values:
@@ -174,7 +168,8 @@ def _read_records(
         )
     of_topic = {}
     for k, topic in enumerate(wanted):
-        bag.progress = _part_of(progress, k, len(wanted))
+        if progress is not None:
+            bag.progress = partial(lambda k, share: progress((k + share) / len(wanted)), k)
         of_topic[topic] = _read_topic(bag, topic, conventions, arm, notes, unread)
     states = [
         stream
@@ -186,10 +181,10 @@ def _read_records(
     of_space: dict[str, dict[str, Any]] = {}  # streams by their names in a record
     # A command says more of motors than the topic motor_setpoint does, and comes first.
     for topic, streams in sorted(of_topic.items(), key=lambda item: item[0].type == JOINT_STATE):
-        if topic.type in (SETPOINT, COMMAND) or _is_motor_setpoint(topic):
-            present = {part: stream for part, stream in streams.items() if len(stream)}
-            if present:
-                of_space[_namespace(topic)] = present | of_space.get(_namespace(topic), {})
+        present = {part: stream for part, stream in streams.items() if len(stream)}
+        if present and (topic.type != JOINT_STATE or _is_motor_setpoint(topic)):
+            space = topic.name.rpartition("/")[0] or "/"
+            of_space[space] = present | of_space.get(space, {})
     records = []
     for space, of_one in of_space.items():
         joints = [joint for stream in of_one.values() for joint in stream.names]
@@ -202,31 +197,20 @@ def _read_records(
     return [replace(record, notes=every, unread=tuple(unread)) for record in records], unread
 
 
-def _part_of(progress: Progress | None, k: int, count: int) -> Progress | None:
-    return progress and (lambda share: progress((k + share) / count))
-
-
-def _namespace(topic: Topic) -> str:
-    return topic.name.rpartition("/")[0] or "/"
-
-
 def _is_motor_setpoint(topic: Topic) -> bool:
     return is_motor_topic(topic) and topic.name.endswith(_MOTOR_SETPOINT)
 
 
 def _best_matching(states: Sequence[Stream], joints: Sequence[str], space: str) -> Stream | None:
-    """Choose the joint states that name most of the joints; of several those of the namespace."""
 
     def fit(stream: Stream) -> tuple[int, bool]:
         return len(set(stream.names) & set(joints)), stream.topic.rpartition("/")[0] == space.rstrip("/")
 
-    fitting = [stream for stream in states if fit(stream)[0]]
-    return max(fitting, key=fit) if fitting else None
+    best = max(states, key=fit, default=None)
+    return best if best and fit(best)[0] else None
 
 
-def _with_robot(record: Record, robot: Robot | None) -> Record:
-    if robot is None:
-        return record
+def _with_robot(record: Record, robot: Robot) -> Record:
     if set(robot.joint_names) & set(record.joints):
         return replace(record, robot=robot)
     names = f" ({', '.join(record.joints)})" if record.joints else ", which names none"
@@ -238,37 +222,22 @@ def _read_topic(
     bag: Bag, topic: Topic, conventions: Conventions, arm: ElasticArm | None, notes: list[str], unread: list[str]
 ) -> dict[str, Stream]:
     """Streams of a topic, by their names in a record; warnings are added to ``notes`` and ``unread``."""
-    parts: dict[str, list[Stream]] = {}
-    bad: list[str] = []
-    for kind, part in read_streams(bag, topic, partial(_contents, topic), lambda reason, _: bad.append(reason)):
-        names, values = tuple(conventions.names(part.names)), dict(part.values)
-        if _is_motor_setpoint(topic):
-            values = {MOTOR_SETPOINT_FIELDS[field]: x for field, x in in_si_units(arm, topic, names, values).items()}
-        elif kind == "measured" and "effort" in values:
-            values["effort"] = conventions.efforts(names, values["effort"])
-        parts.setdefault(kind, []).append(replace(part, names=names, values=values))
+    streams, bad = read_streams(bag, topic, conventions.names)
     if bad:
         unread.append(f"{topic.name}: {len(bad):,} messages could not be read, the first: {bad[0]}")
-    if any(not any(part.stamp.any() for part in of_kind) for of_kind in parts.values()):
+    if any(stream.stamp is stream.recorded for stream in streams.values()):
         notes.append(f"{topic.name}: messages have no stamps; times of recording are used")
-    return {kind: _in_order(topic.name, of_kind) for kind, of_kind in parts.items()}
+    if "measured" in streams:
+        stream = streams.pop("measured")
+        values = dict(stream.values)
+        if _is_motor_setpoint(topic):
+            values = in_si_units(arm, topic, stream.names, values)
+            values = {MOTOR_SETPOINT_FIELDS[field]: x for field, x in values.items()}
+        elif "effort" in values:
+            values["effort"] = conventions.efforts(stream.names, values["effort"])
+        streams["motors" if _is_motor_setpoint(topic) else "measured"] = replace(stream, values=values)
+    return {kind: _in_order(stream) for kind, stream in streams.items()}
 
 
-def _in_order(topic: str, parts: Sequence[Stream], *, is_recorded: bool = True, is_fitted: bool = False) -> Stream:
-    stream = replace(joined(topic, parts), is_recorded=is_recorded, is_fitted=is_fitted)
+def _in_order(stream: Stream) -> Stream:
     return stream[np.argsort(stream.stamp, kind="stable")]
-
-
-def _contents(topic: Topic, message: Any) -> list[tuple[str, Sequence[str], Sequence[str]]]:
-    """Return the streams in a message: their names in a record, joints or motors, and fields."""
-    if topic.type == SETPOINT:
-        return [("setpoint", message.joint_names, STATE_FIELDS)]
-    if topic.type == COMMAND:
-        return [
-            ("command", message.joint_names, EFFORT_FIELDS),
-            ("motors", message.motor_names, MOTOR_FIELDS),
-            ("status", ("status",), ("status",)),
-        ]
-    if _is_motor_setpoint(topic):
-        return [("motors", message.name, MEASURED_FIELDS)]
-    return [("measured", message.name, MEASURED_FIELDS)]

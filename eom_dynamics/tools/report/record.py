@@ -23,9 +23,7 @@ from ..quantity_text import milli
 from ..recordings import Stream
 
 _MOTION = ("position", "velocity", "acceleration", "jerk")
-
-# A measured sample is compared if it is within this many usual intervals of a setpoint.
-_REACH = 5.0
+_REACH = 5.0  # a measured sample is compared if it is within this many usual intervals of a setpoint
 
 DOING = {
     Status.STOPPING: "bring the arm to rest",
@@ -123,8 +121,7 @@ class Record:
     @cached_property
     def streams(self) -> tuple[Stream, ...]:
         """The streams that have messages."""
-        everything = (self.setpoint, self.command, self.motors, self.measured)
-        return tuple(stream for stream in everything if stream)
+        return tuple(filter(None, (self.setpoint, self.command, self.motors, self.measured)))
 
     @cached_property
     def arm(self) -> ElasticArm | None:
@@ -134,14 +131,14 @@ class Record:
     @cached_property
     def is_rigid(self) -> bool:
         """Whether the robot is known and its motors move with its links."""
-        robot = self.robot
-        rigid = robot is not None and robot.coupled_stiffness is None
-        return rigid and robot is not None and all(joint.spring.is_rigid for joint in robot.joints)
+        if self.robot is None or self.robot.coupled_stiffness is not None:
+            return False
+        return all(joint.spring.is_rigid for joint in self.robot.joints)
 
     @cached_property
     def joints(self) -> tuple[str, ...]:
         """All joints named in messages: those of the robot first, in its order, then others, then motors."""
-        known = [] if self.robot is None else list(self.robot.joint_names)
+        known = () if self.robot is None else self.robot.joint_names
         named = [name for stream in self.streams for name in stream.names]
         return tuple(dict.fromkeys([name for name in known if name in named] + named))
 
@@ -180,9 +177,7 @@ class Record:
         at most h²/8 times the second derivative, for samples h apart; it is unknown outside, and within pauses.
         """
         measured = self.measured
-        if stream is None or measured is None or not len(stream) or not len(measured):
-            return None
-        if field not in stream.values or field not in measured.values:
+        if not (stream and measured and field in stream.values and field in measured.values):
             return None
         names = tuple(name for name in stream.names if name in measured.names)
         values, theirs = stream.ordered(names).values[field], measured.ordered(names).values[field]
@@ -198,9 +193,9 @@ class Record:
     @cached_property
     def spring_deflection(self) -> tuple[Array, tuple[str, ...], Array] | None:
         """Times (N,), joints (n,) and motor minus link position (N, n) at common stamps; None if there are none."""
-        if self.setpoint is None or self.motors is None:
+        if not (self.setpoint and "position" in self.setpoint.values):
             return None
-        if "position" not in self.setpoint.values or "motor_position" not in self.motors.values:
+        if not (self.motors and "motor_position" in self.motors.values):
             return None
         names = tuple(name for name in self.setpoint.names if name in self.motors.names)
         _, links, motors = np.intersect1d(self.setpoint.stamp, self.motors.stamp, return_indices=True)
@@ -213,9 +208,7 @@ class Record:
     @cached_property
     def latency(self) -> tuple[Array, Array] | None:
         """Times (N,) and recorded delays from setpoint to command (N,), s; None if either is missing."""
-        if self.setpoint is None or self.command is None:
-            return None
-        if not (self.setpoint.is_recorded and self.command.is_recorded):
+        if not (self.setpoint and self.command and self.setpoint.is_recorded and self.command.is_recorded):
             return None
         _, setpoints, commands = np.intersect1d(self.setpoint.stamp, self.command.stamp, return_indices=True)
         if not len(setpoints):

@@ -12,9 +12,7 @@ from ...exceptions import EomDynamicsError
 LONGEST = 600.0
 """Longest motion, s; a second takes about as long to compute."""
 
-# Each gain is simulated with every feedforward, all of them at once.
-_MOST_GAINS = 50
-
+_MOST_GAINS = 50  # each gain is simulated with every feedforward, all of them at once
 _GAINS = (10.0, 20.0, 32.0, 50.0, 70.0, 100.0)
 
 # No model is exact: without errors, the feedforward by flatness shows that of the integration alone.

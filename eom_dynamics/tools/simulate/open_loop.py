@@ -29,14 +29,11 @@ from . import LONGEST
 from .results import energy_failures, energy_table
 
 _RATE = 500.0
-
 _FREE = 5.0
 
 # Longest step from sample to sample of efforts, s: a method that chooses its steps halves them at each bend.
 _STEP = 1e-3
-
 _ENTRIES = ("t", "tau", "joint_names", "W")
-
 _ENERGIES = ("kinetic", "gravity", "spring", "work", "heat")
 
 
@@ -86,9 +83,7 @@ def read_efforts(path: Path, arm: ElasticArm) -> EffortSamples:
             Files of :func:`write_motion` have motor_effort in place of tau, and motor_names.
         arm: whose motors they are; without names in its order.
 
-    Raises:
-        StateError: the file has no efforts of these motors.
-        OSError: the file cannot be read.
+    Raises StateError if the file has no efforts of these motors, OSError if it cannot be read.
     """
     names = list(arm.motor_names)
     try:
@@ -146,9 +141,8 @@ def run_open_loop(
         method, step: as for :func:`eom_dynamics.simulation.simulate`; by default DOP853 without efforts, and with them
             ``rk4`` in steps from sample to sample, of at most 1 ms.
 
-    Raises:
-        StateError: the start is not finite, out of bounds or of the wrong shape, or the motion takes too long.
-        SimulationError: the integrator cannot continue.
+    Raises StateError if the start is not finite, out of bounds or of the wrong shape, or the motion takes too long, and
+    SimulationError if the integrator cannot continue.
     """
     plant = ElasticPlant(arm)
     samples = EffortSamples(np.zeros(1), np.zeros((1, len(plant.rigid)))) if efforts is None else efforts

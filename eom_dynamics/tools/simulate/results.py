@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -14,20 +14,23 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from ...arrays import Array
+from ...exceptions import StateError
+from ...robot import Robot
 from ...simulation.energy import EnergyAudit
-from ...simulation.feedforward_comparison import FEEDFORWARDS, Comparison
+from ...simulation.feedforward_comparison import FEEDFORWARDS, Comparison, SupportsDerivatives
+from ...simulation.reference import read_motion
 from ...terminal import printable
+from ...trajectory import paper_motion
 from ..pages.charts import CURVE_POINTS, INK, add_line, chart, color, frame, logarithmic, over_time, thinned
 from ..pages.page import html_page
 from ..quantity_text import compared, for_json, milli, number, position_units, together
 from ..results import Result, ResultSection, TextTable
 from ..writing import whole_folder
+from . import LONGEST
 
 # Legend of the feedforwards, in the order of :data:`FEEDFORWARDS`.
 _LABELS = ("no feedforward", "rigid: τ", "flatness: τ, τ̇, τ̈")
-
-# Colours of the feedforwards: grey, red and blue.
-_COLORS = (color(6), color(1), color(0))
+_COLORS = (color(6), color(1), color(0))  # colours of the feedforwards: grey, red and blue
 
 # Allowed relative difference between energy and work; above it the integration is not accurate.
 _ENERGY_TOLERANCE = 1e-8
@@ -72,18 +75,15 @@ def comparison_result(comparison: Comparison, page: Path, about: Mapping[str, st
         notes=endings,
         failures=failures,
         files={"page": page},
-        json=numbers | ({"audit": {name: for_json(x) for name, x in asdict(audit).items()}} if audited else {}),
+        json=numbers | ({"audit": {name: for_json(x) for name, x in audit._asdict().items()}} if audited else {}),
         about=about,
     )
 
 
 def energy_table(audit: EnergyAudit) -> TextTable:
     """Return energy, work and heat of one arm over time."""
-    header = [f"{name} [{'s' if name == 't' else 'J'}]" for name in asdict(audit)]
-    rows = [
-        (*(f"{value:.7g}" for value in values), f"{rest:.1e}")
-        for *values, rest in zip(*asdict(audit).values(), strict=True)
-    ]
+    header = [f"{name} [{'s' if name == 't' else 'J'}]" for name in audit._fields]
+    rows = [(*(f"{value:.7g}" for value in values), f"{rest:.1e}") for *values, rest in zip(*audit, strict=True)]
     return TextTable(header, rows, text_columns=0)
 
 
@@ -133,7 +133,6 @@ def shown_gain(comparison: Comparison) -> int:
 
 
 def _endings(comparison: Comparison) -> list[str]:
-    """Return one line for each arm whose simulation ended early, with time and reason."""
     names = {"none": "no feedforward"}
     arms = [(gain, name) for gain in range(len(comparison.natural_frequency)) for name in FEEDFORWARDS]
     return [
@@ -165,7 +164,6 @@ def _table(comparison: Comparison) -> TextTable:
 
 
 def _over_time(comparison: Comparison) -> go.Figure:
-    """Draw the largest link error over time for each feedforward, at the highest gain."""
     t = comparison.t
     figure = over_time("Largest link error", shown_unit(comparison), t[0], t[-1], group="")
     off = 1e3 * distance(comparison)[:, shown_gain(comparison)]
@@ -225,3 +223,30 @@ def _write_picture(path: Path, comparison: Comparison) -> None:
         text.set_color(shade)
         text.set_fontweight("bold")
     figure.savefig(path, dpi=130)
+
+
+_COSINE = "cosine"  # name of the paper's example motion
+_COSINE_DURATION = 5.0
+_RATE = 500.0
+
+
+def read_trajectory(
+    name: str, robot: Robot, duration: float | None = None, rate: float | None = None
+) -> tuple[SupportsDerivatives, Array]:
+    """Read a trajectory; returns the motion, and times (T,) at 500 Hz, s.
+
+    Args:
+        name: :data:`_COSINE`, or path of a file as for :func:`eom_dynamics.simulation.reference.read_motion`.
+        duration: s, at most LONGEST; None for all of a file, or 5 s of the example motion.
+        rate: Hz, of the samples of a .npz file without times.
+    """
+    if name == _COSINE:
+        motion: SupportsDerivatives = paper_motion(robot.n)
+        start, end = 0.0, duration or _COSINE_DURATION
+    else:
+        motion = samples = read_motion(Path(name), robot, rate)
+        start = float(samples.t[0])
+        end = min(float(samples.t[-1]), start + (duration or math.inf))
+    if end - start > LONGEST:
+        raise StateError(f"{name}: takes {end - start:.6g} s; select at most {LONGEST:g} of them, --duration S")
+    return motion, np.linspace(start, end, max(2, round(_RATE * (end - start)) + 1), dtype=np.float64)

@@ -60,14 +60,11 @@ def tool_slowdowns(arm: ElasticArm, tool: ToolLimits, states: Sequence[Array]) -
 
 
 class ConstraintRows(NamedTuple):
-    """Two-sided limits at M nodes: |value| <= bound.
+    """Two-sided limits at M nodes, |value| <= bound, both (R, M) or the bound broadcast to it.
 
-    Attributes:
-        value: (R, M).
-        bound: (R, M), or broadcast to it.
-        change: derivatives of the values by x and its first derivatives (K, R, M); none of them if not asked for.
-        bound_change: derivative of the bounds by x (R, M); None if they are constant.
-        heat: efforts over their limits of RMS (H, M), and derivatives (K, H, M) likewise.
+    ``change`` are derivatives of the values by x and its first derivatives (K, R, M), none of them if not asked for;
+    ``bound_change`` is that of the bounds by x (R, M), None if they are constant. ``heat`` are efforts over their
+    limits of RMS (H, M), and derivatives (K, H, M) likewise.
     """
 
     value: Array
@@ -78,16 +75,9 @@ class ConstraintRows(NamedTuple):
 
 
 class _Kind(NamedTuple):
-    """Limits of a quantity.
+    """Limits of a state, or of a value of a feedforward, ``name``, by the ``columns`` of its joints or motors.
 
-    Attributes:
-        name: of the state, or the value of a feedforward.
-        quantity: in words.
-        owners: names of its joints or motors.
-        columns: those with a limit.
-        limits: of these.
-        rooted: whether rows are divided by √x.
-        affine: whether they are affine then.
+    Rows may be divided by √x (rooted), and affine then.
     """
 
     name: str
@@ -98,16 +88,17 @@ class _Kind(NamedTuple):
     rooted: bool
     affine: bool
 
+    @property
+    def rows(self) -> list[tuple[str, bool]]:
+        """Name of each row, and whether it is rooted."""
+        return [(f"{self.quantity} of {self.owners[i]}", self.rooted) for i in self.columns]
+
 
 class Constraints:
-    """Limits of an arm at nodes of a path.
+    """Limits of an arm at nodes of a path, with positions q (M, n), and names of the rows and of limits of RMS efforts.
 
-    The first rows are affine; their last one is the bound of x by velocities.
-
-    Attributes:
-        q: positions at the nodes (M, n).
-        names: of the rows, and of limits of RMS efforts.
-        at_rest: shares of limits that values at rest take (R, M), 0 if unknown.
+    The first rows are affine; their last one is the bound of x by velocities. Values ``at_rest`` take shares of limits
+    (R, M), 0 if unknown.
     """
 
     def __init__(
@@ -139,16 +130,13 @@ class Constraints:
         self._steps = speed.steps
         self._general = [kind for kind in kinds if not kind.affine]
         affine = [kind for kind in kinds if kind.affine]
-        self.names = [f"{each.quantity} of {each.owners[i]}" for each in affine for i in each.columns]
-        self._velocity = len(self.names)
-        self.names += ["velocity", *(f"{x.quantity} of {x.owners[i]}" for x in self._general for i in x.columns)]
-        self.names += ["acceleration of the tool"] * (self._tool is not None)
-        self._rooted = np.zeros((len(self.names), 1), dtype=bool)
-        self._rooted[: self._velocity], first = _rooted(affine), self._velocity + 1
-        self._general_rooted = _rooted(self._general)
-        self._rooted[first : first + len(self._general_rooted)] = self._general_rooted
-        self._shares = np.ones((len(self.names), len(self.q)))
-        self.names += [f"RMS effort of {owners[i]}" for i in hot]
+        rows = [row for kind in affine for row in kind.rows]
+        self._velocity = len(rows)
+        rows += [("velocity", False), *(row for kind in self._general for row in kind.rows)]
+        rows += [("acceleration of the tool", False)] * (self._tool is not None)
+        self._rooted: NDArray[np.bool_] = np.array([[rooted] for _, rooted in rows])
+        self._shares = np.ones((len(rows), len(self.q)))
+        self.names = [*(name for name, _ in rows), *(f"RMS effort of {owners[i]}" for i in hot)]
         unit = np.zeros((4, len(self.q)))
         unit[0] = 1.0
         value, _ = self._evaluated(affine, unit, changes=False)
@@ -242,15 +230,10 @@ class Constraints:
             self._affine_heat = slopes / factors[:, np.newaxis], offset / factors[:, np.newaxis]
 
     def heat(self, x: Array, rows: ConstraintRows) -> tuple[Array, Array, Array]:
-        """Distances from the limits of RMS efforts.
+        """Distances from the limits of RMS efforts at x and its derivatives (4, M).
 
-        Args:
-            x: x and its derivatives at the nodes (4, M).
-            rows: there.
-
-        Returns:
-            1 - (RMS/limit)² (H,) times the duration, derivatives by x and its derivatives (4, H, M), and by pairs of
-            them, without those of the duration (P, H, M), in the order of :data:`.PAIRS`.
+        1 - (RMS/limit)² (H,) times the duration, derivatives by x and its derivatives (4, H, M), and by pairs of them,
+        without those of the duration (P, H, M), in the order of :data:`.PAIRS`.
         """
         f, change = rows.heat
         if not len(f):
@@ -393,12 +376,6 @@ class Constraints:
         return command
 
 
-def _rooted(kinds: Sequence[_Kind]) -> NDArray[np.bool_]:
-    """Which rows of kinds are divided by √x (R, 1)."""
-    rooted = [kind.rooted for kind in kinds for _ in kind.columns]
-    return np.array(rooted, dtype=bool).reshape(-1, 1)
-
-
 def _kinds(arm: ElasticArm, limits: Bounds) -> list[_Kind]:
     """Kinds of rows with a limit."""
     ratios = np.abs(arm.robot.coupling[0])
@@ -417,16 +394,10 @@ def _kinds(arm: ElasticArm, limits: Bounds) -> list[_Kind]:
         ("motor_effort", "motor torque", np.broadcast_to(torque, gear.shape) * gear, False, False),
         ("voltage", "motor voltage", largest["motor_voltage"], False, False),
     )
-    return [
-        _Kind(
-            name,
-            quantity,
-            arm.motor_names if name in _OF_MOTORS else arm.robot.joint_names,
-            np.flatnonzero(np.isfinite(most)),
-            most[np.isfinite(most)],
-            rooted,
-            affine,
-        )
-        for name, quantity, most, rooted, affine in rows
-        if np.any(np.isfinite(most))
-    ]
+    kinds = []
+    for name, quantity, most, rooted, affine in rows:
+        owners = arm.motor_names if name in _OF_MOTORS else arm.robot.joint_names
+        limited = np.flatnonzero(np.isfinite(most))
+        if len(limited):
+            kinds.append(_Kind(name, quantity, owners, limited, most[limited], rooted, affine))
+    return kinds

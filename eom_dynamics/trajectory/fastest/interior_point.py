@@ -39,13 +39,7 @@ _STEP_DOWN = 1e-3  # least step down in the search for the largest squared speed
 
 
 class InteriorPointSolution(NamedTuple):
-    """Result of :func:`minimise`.
-
-    Attributes:
-        c: coefficients (count,).
-        steps: number of Newton steps.
-        multipliers: of the distances from limits (D,).
-    """
+    """Coefficients c (count,), number of Newton steps, and multipliers of the distances from limits (D,)."""
 
     c: Array
     steps: int
@@ -53,15 +47,9 @@ class InteriorPointSolution(NamedTuple):
 
 
 class _Point:
-    """Coefficients, and distances from limits there with their derivatives.
+    """Coefficients c (count,), and distances (D,) from limits there with their derivatives.
 
-    Attributes:
-        c: coefficients (count,).
-        x: x and its derivatives at the nodes (4, M).
-        rows: limits there.
-        sides: number of distances from both sides of the rows, 2 R M.
-        distances: these, and those of RMS efforts (D,).
-        curvature: of the latter, see :meth:`.Constraints.heat`.
+    The first ``sides`` of them, 2 R M, are those from both sides of the rows, the others those of RMS efforts.
     """
 
     def __init__(self, speed: SquaredSpeed, constraints: Constraints, c: Array, rows: ConstraintRows, x: Array) -> None:
@@ -109,10 +97,7 @@ class _Point:
     def newton(self, weights: Array, multipliers: Array, own: Array) -> Callable[[Array], Array] | None:
         """Solver of Newton's equations for right sides (count,); None if the matrix is indefinite.
 
-        Args:
-            weights: multipliers over distances (D,).
-            multipliers: of the distances (D,).
-            own: curvature of what is minimised by x (M,).
+        Weights are multipliers over distances (D,); ``own`` is the curvature of what is minimised by x (M,).
         """
         lower, upper = self.both(weights)
         total, change = lower + upper, self.rows.change
@@ -142,13 +127,7 @@ class _Point:
 
 
 def feasible(speed: SquaredSpeed, constraints: Constraints, c: Array, inside: float = _INSIDE) -> Array | None:
-    """Scale coefficients c uniformly so that all limits are met; None if no speed does.
-
-    Args:
-        speed, constraints: the problem.
-        c: coefficients of a positive x.
-        inside: share of the largest possible scale to return.
-    """
+    """Coefficients of a positive x, scaled to a share of the largest scale that meets all limits; None if none does."""
     largest, less = constraints.largest_scale(speed.at_nodes(c)[0]), _STEP_DOWN
     while not _is_inside(speed, constraints, c * largest):
         largest, less = largest * (1 - less), min(2 * less, 0.5)
@@ -164,14 +143,10 @@ def feasible(speed: SquaredSpeed, constraints: Constraints, c: Array, inside: fl
 
 
 def meet(speed: SquaredSpeed, constraints: Constraints, c: Array) -> Array:
-    """Change the free coefficients until all limits are met, or until they are violated by the least factor.
+    """Change the free coefficients of a positive x until limits are met, or violated by the least factor.
 
     Minimises the factor t of limits t |limit| that are met, with a method like that of :func:`minimise`. Curvature is
     neglected altogether, and so are limits of RMS efforts.
-
-    Args:
-        speed, constraints: the problem.
-        c: coefficients of a positive x.
     """
     constraints.allow(1.0)
     used = constraints.used(speed.at_nodes(c))
@@ -239,17 +214,10 @@ def minimise(
     multipliers: Array | None = None,
     progress: Callable[[float], Any] = lambda fraction: None,
 ) -> InteriorPointSolution:
-    """Compute the coefficients of the fastest motion.
+    """Compute the coefficients of the fastest motion, from those of a motion within all limits.
 
-    Args:
-        speed, constraints: the problem.
-        c: coefficients of a motion within all limits.
-        gap: relative distance from the shortest duration to begin with, and to end with.
-        multipliers: of a similar problem, to begin with in place of those of this distance.
-        progress: called with the fraction that is done.
-
-    Raises:
-        TrajectoryError: c is not within the limits.
+    The gap is the relative distance from the shortest duration to begin with, and to end with; multipliers of a similar
+    problem stand for those of this distance. Raises TrajectoryError if c is not within the limits.
     """
     start = _Point.at(speed, constraints, c)
     if start is None or not start.distances.min() > 0:

@@ -154,13 +154,10 @@ def heat(arm: ElasticArm, own: Bounds, motion: Spline) -> Array:
 
 
 class ViolatedInstants(NamedTuple):
-    """Instants of a motion at which a limit is exceeded.
+    """Instants t (N,), s, of a motion at which a limit is exceeded, with the largest shares of limits (N,).
 
-    Attributes:
-        t: (N,), s.
-        used: largest shares of limits (N,).
-        quantities: indices of the quantities that use them among those with a limit and, after them, the tool's (N,).
-        pieces: of the motion in which they are.
+    Quantities are indices of those that use them among those with a limit and, after them, the tool's; pieces are those
+    of the motion in which instants are.
     """
 
     t: Array

@@ -60,23 +60,17 @@ def divided(knots: Array, counts: NDArray[np.intp]) -> Array:
 
 
 class GeometricPath:
-    """A path q(σ), σ from 0 to 1, whose derivatives up to the fourth vanish at ends at rest.
+    """A path q(σ) of n joints, σ from 0 to 1, whose derivatives up to the fourth vanish at ends at rest.
 
     Where those of the given path do not vanish, its parameter is a polynomial of σ that makes them vanish, so that any
     smooth, positive rate of σ is a C⁴ motion from rest to rest. At an end that moves, the derivatives are those given.
-
-    Attributes:
-        n: number of joints.
-        breaks: values of σ, between 0 and 1, at which a fifth derivative may jump: the inner knots of a spline.
+    A fifth derivative may jump at ``breaks``: the inner knots of a spline.
     """
 
     def __init__(self, path: Trajectory, fixed: tuple[int, int] = (0, 0)) -> None:
-        """Take the curve of a trajectory, and the numbers of derivatives given at its ends.
+        """Take the curve of a trajectory, whose timing does not matter, and numbers of derivatives given at its ends.
 
-        The timing of the trajectory does not matter.
-
-        Raises:
-            TrajectoryError: the path has no start or end, has no length, or is not smooth.
+        Raises TrajectoryError if the path has no start or end, has no length, or is not smooth.
         """
         self._path, self.n = path, path.n
         self._start, self._length = path.start, path.end - path.start
@@ -108,15 +102,9 @@ class GeometricPath:
         return q, chain(np.array(rates), self._length * phi[1:])
 
     def end_rates(self, end: int, given: Sequence[Array], names: Sequence[str]) -> Array:
-        """Derivatives (m,) of σ by time at an end at which the joints have a given velocity … snap.
+        """Derivatives (m,) of σ by time at an end, 0 or -1, at which m of velocity … snap, each (n,), are given.
 
-        Args:
-            end: 0, or -1.
-            given: m derivatives of q by time, each (n,).
-            names: of the joints.
-
-        Raises:
-            TrajectoryError: they are not along the path.
+        Raises TrajectoryError if they are not along the path.
         """
         along = self.derivatives(np.array([-float(end)]))[1]
         tangent, rates = along[0, 0], np.zeros((4, 1))
@@ -192,15 +180,10 @@ class GeometricPath:
 
 
 def path_through(path: ArrayLike, limits: Bounds, ends: Mapping[str, Sequence[Array]]) -> Spline:
-    """Smoothest path through waypoints (K, n), over a parameter that grows with the distance.
+    """Smoothest path through waypoints (K, n), rad or m, over a parameter that grows with the distance.
 
-    Args:
-        path: waypoints (K, n), rad or m.
-        limits: limits of the arm.
-        ends: velocity … snap at ``"start"`` and ``"end"``, each (n,), that the curve must have; none at an end at rest.
-
-    Raises:
-        TrajectoryError: there are fewer than two waypoints, or two consecutive ones are equal.
+    At ``"start"`` and ``"end"`` it has the velocity … snap given, each (n,), or rests. Raises TrajectoryError for fewer
+    than two waypoints, or two consecutive ones that are equal.
     """
     waypoints = numbers(path, "path must be a trajectory, or waypoints (K, n)")
     if waypoints.ndim != 2 or len(waypoints) < 2 or not waypoints.shape[1]:

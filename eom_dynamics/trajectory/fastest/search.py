@@ -124,17 +124,7 @@ def minimum_time(
 
 
 class _Task(NamedTuple):
-    """A path and the limits of a motion along it.
-
-    Attributes:
-        arm, own, tool: the arm, its limits and those of the tool.
-        ends: given derivatives at the start and the end.
-        curve: the path.
-        moving: ends that move, see :func:`.outset`.
-        fastest: bound of the squared speed.
-        fine: the speed at fine nodes.
-        everywhere: limits there.
-    """
+    """A path, the limits of a motion along it, and those at fine nodes; moving ends are those of :func:`.outset`."""
 
     arm: ElasticArm
     own: Bounds
@@ -142,7 +132,7 @@ class _Task(NamedTuple):
     ends: dict[str, list[Array]]
     curve: GeometricPath
     moving: list[tuple[int, Array, int]]
-    fastest: float
+    fastest: float  # bound of the squared speed
     fine: SquaredSpeed
     everywhere: Constraints
 
@@ -318,16 +308,10 @@ def _knots(curve: GeometricPath, moving: Sequence[tuple[int, Array, int]]) -> Ar
 
 
 def _tighten(task: _Task, nodes: _Nodes, c: Array, most: float) -> tuple[float, NDArray[np.intp]]:
-    """Reduce limits at nodes by as much as they are violated next to them.
+    """Reduce limits at nodes by as much as they are violated next to them, with the speed of coefficients c.
 
-    Args:
-        task: the path, with limits at fine nodes.
-        nodes: with limits to tighten.
-        c: coefficients of the speed.
-        most: value over its limit from which on a finer node is to be a node, too; limits around are not reduced then.
-
-    Returns:
-        The largest value over its limit, and indices of the finer nodes that are to be nodes.
+    Returns the largest value over its limit, and indices of fine nodes with more than the most, which are to be nodes;
+    limits around these are not reduced.
     """
     fine, (_, index, constraints) = task.fine, nodes
     used = task.everywhere.used(fine.at_nodes(c))
@@ -353,15 +337,8 @@ def _tighten(task: _Task, nodes: _Nodes, c: Array, most: float) -> tuple[float, 
 def _slowed(task: _Task, motion: Spline, affine: bool, most: float) -> tuple[Spline | None, ViolatedInstants, Array]:
     """The motion, slowed down if it violates limits; a motion with a given state at an end is not slowed down.
 
-    Args:
-        task: the path and its limits.
-        motion: from 0 s.
-        affine: whether limits are affine, without friction and motors.
-        most: the largest time scaling, less 1.
-
-    Returns:
-        The motion, None if it must be slowed down by more; instants of the given one at which it then violates limits;
-        and RMS efforts over their limits (m,).
+    None if it must be slowed down by more than 1 + the most; instants of the given one at which it then violates
+    limits; and RMS efforts over their limits (m,).
     """
     arm, own, tool, moving = task.arm, task.own, task.tool, bool(task.moving)
     tolerance = AT_MOVING_ENDS if moving else 0.5 * TOLERANCE
@@ -391,15 +368,7 @@ def _slowed(task: _Task, motion: Spline, affine: bool, most: float) -> tuple[Spl
 
 
 def _tighten_near(constraints: Constraints, own: Bounds, over: ViolatedInstants, times: Array, moving: bool) -> None:
-    """Reduce limits at nodes next to instants at which a motion violates them.
-
-    Args:
-        constraints: limits to reduce.
-        own: those of the arm.
-        over: the instants.
-        times: of the nodes (M,), s.
-        moving: whether an end has a given state.
-    """
+    """Reduce limits at nodes, at times (M,), s, next to instants at which a motion violates them."""
     if not len(over.t):
         return
     shares = np.ones((len(constraints.rows_of("tool")), len(times)))

@@ -24,14 +24,8 @@ from numpy.typing import NDArray
 from ...arrays import Array
 
 DEGREE = 4
-"""Degree of the spline."""
-
-NODES = 3
-"""Number of nodes in an interval between knots."""
-
-END_NODES = 16
-"""Number of nodes in the first and the last interval."""
-
+NODES = 3  # number of nodes in an interval between knots
+END_NODES = 16  # number of nodes in the first and the last interval
 _END_TIME = 2e-3  # least duration of the first and the last interval, s
 _NEAR = 0.02  # distance of a node from an end with a given state, in steps
 
@@ -64,12 +58,7 @@ class SquaredSpeed:
     def __init__(
         self, knots: Array, counts: NDArray[np.intp] | None = None, fixed: tuple[int, int] = (0, 0), finer: int = 1
     ) -> None:
-        """Set the knots, the numbers of nodes between them, and of fixed coefficients.
-
-        Args:
-            knots, counts, fixed: see the class.
-            finer: odd factor of all counts, for :meth:`thinned`.
-        """
+        """Set knots, numbers of nodes between them, times an odd factor ``finer``, and of fixed coefficients."""
         self.knots, self.fixed = knots, fixed
         self.resting = [end for end, number in zip((0, -1), fixed, strict=True) if not number]
         if counts is None:
@@ -139,22 +128,16 @@ class SquaredSpeed:
         """Values of σ that determine the coefficients (count,)."""
         return np.array([float(np.mean(self._t[i + 1 : i + 1 + DEGREE])) for i in range(self.count)])
 
-    def interpolated(self, x: Array, known: Array | None = None) -> Array:
-        """Coefficients (count,) for x at the places (count,).
-
-        Args:
-            x: there.
-            known: coefficients (count,) of which those are kept that given states fix, by default none.
-        """
+    def interpolated(self, x: Array, known: Array) -> Array:
+        """Coefficients (count,) for x at the places (count,); those that given states fix are ``known`` (count,)."""
         # Its import takes longer than that of this library.
         from scipy.linalg import solve_banded
 
         columns, values, bands = self._collocation
-        free = self.free if known is not None else slice(0, self.count)
-        c = np.zeros(self.count) if known is None else known.copy()
-        c[free] = 0.0
-        right = (x - np.sum(values * c[columns], axis=1))[free]
-        c[free] = solve_banded((DEGREE, DEGREE), bands[:, free], right)
+        c = known.copy()
+        c[self.free] = 0.0
+        right = (x - np.sum(values * c[columns], axis=1))[self.free]
+        c[self.free] = solve_banded((DEGREE, DEGREE), bands[:, self.free], right)
         return c
 
     @cached_property

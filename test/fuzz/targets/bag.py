@@ -9,7 +9,7 @@ from pathlib import Path
 from eom_dynamics.bags import Bag
 from eom_dynamics.bags.layout import read_blocks
 
-from .refusals import refused
+from .promises import refused
 
 TOKENS = (
     *("SQLite format 3\0", "\x89MCAP0\r\n", "ros2msg", "cdr", "sensor_msgs/msg/JointState"),

@@ -11,7 +11,7 @@ from rosbags.typesys.store import Typestore
 from eom_dynamics.bags import Layouts, typestore
 from eom_dynamics.messages.fields import STATE_FIELDS
 
-from .refusals import refused
+from .promises import refused
 
 TYPE = "eom_dynamics/msg/JointTrajectorySetpoint"
 TOKENS = ("\0\1\0\0", "\0\0\0\0", "\2\0\0\0", "joint_1\0")

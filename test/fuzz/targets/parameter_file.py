@@ -6,8 +6,7 @@ from __future__ import annotations
 from eom_dynamics import robot_from_parameters
 from eom_dynamics.robot.readers.parameter_file import find_robot
 
-from .refusals import refused
-from .robots import check_robot
+from .promises import check_robot, refused
 
 TOKENS = (
     *("/**:\n  ros__parameters:\n    robot:\n", "joint_names: [a, b]", "joints:", "a:", "type: revolute", "prismatic"),

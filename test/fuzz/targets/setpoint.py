@@ -17,7 +17,7 @@ from eom_dynamics.loop.settings import CHECK_POLICIES, LOSS_POLICIES
 from eom_dynamics.messages.fields import BASE_SHAPE, STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
 from eom_dynamics.messages.setpoint_to_command import LIMIT_POLICIES, SetpointEvaluator
 
-from .refusals import refused
+from .promises import refused
 
 ROBOTS = ("sea_planar_2r", "vsa_planar_2r", "planar_pr", "dual_arm")
 TOKENS = ()
@@ -41,11 +41,12 @@ def check(data: bytes) -> None:
         stamp += values.choice((1, 1, 1, 0, -1, 200, 10**9)) * 1_000_000
         sent = values.choice((stamp, stamp, stamp, 0))
         with refused():
-            host.answer(_setpoint(values, host.arm.robot), sent, stamp)
+            host.read(_setpoint(values, host.arm.robot))
+            host.answer(sent, stamp)
         _check_finite(host)
         host.suspicion()
         if values.below(8) == 7:
-            host.loop.lose()
+            host.loop.act("lose")
             for k in range(values.below(4)):
                 with refused():
                     host.responded(host.loop.update(stamp + k * 20_000_000))

@@ -13,14 +13,14 @@ import numpy as np
 from byte_values import ByteValues
 
 from eom_dynamics import ElasticArm, load_robot
-from eom_dynamics.messages.joint_order import JointOrders
+from eom_dynamics.messages.joint_order import JointOrder
 from eom_dynamics.messages.measured import JointTolerances
 from eom_dynamics.messages.trajectories import read_points, read_spline, read_times
 from eom_dynamics.ros.planning.trajectories import tool_motion
 from eom_dynamics.trajectory import Spline, through
 from eom_dynamics.trajectory.feedforward import trajectory_feedforward
 
-from .refusals import refused
+from .promises import refused
 
 TOKENS = ()
 
@@ -48,7 +48,7 @@ def check(data: bytes) -> None:
 
 def _of_waypoints(values: ByteValues, arm: ElasticArm) -> tuple[Any, Spline]:
     message = SimpleNamespace(joint_names=_names(values, arm), points=_points(values, arm.robot.n))
-    order = JointOrders(arm).of(message.joint_names)
+    order = JointOrder.of(arm, message.joint_names)
     times = read_times(message)
     positions, velocities, accelerations = (
         read_points(message, field, order) for field in ("positions", "velocities", "accelerations")

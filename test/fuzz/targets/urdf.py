@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from eom_dynamics import load_robot
 
-from .refusals import refused
-from .robots import check_robot
+from .promises import check_robot, refused
 
 TOKENS = (
     *("<robot name='r'>", "</robot>", "<link name='a'/>", "<link name='b'>", "</link>", "<inertial>", "</inertial>"),

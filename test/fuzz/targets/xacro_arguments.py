@@ -9,8 +9,7 @@ from pathlib import Path
 from eom_dynamics.robot import robot_from_urdf
 from eom_dynamics.robot.readers.xacro import expand_here
 
-from .refusals import refused
-from .robots import check_robot
+from .promises import check_robot, refused
 
 FILE = Path(__file__).with_name("arm.urdf.xacro")
 

@@ -7,10 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from eom_dynamics.arrays import Array
-from eom_dynamics.loop.settings import FIELD_AT_REST, STAMP_JITTER
-from eom_dynamics.messages.setpoint_to_command import LONGEST_GAP
-
-GAP = round(LONGEST_GAP * 1e9)
+from eom_dynamics.loop.settings import FIELD_AT_REST, LONGEST_GAP, STAMP_JITTER
 
 
 class Settings(NamedTuple):
@@ -107,7 +104,7 @@ class Checks:
         """A change that is larger than the limit of the next derivative allows."""
         assert self._state is not None
         dt = 1e-9 * (stamp - self._answered)
-        most = self._limits * (min(max(dt, 0.0), LONGEST_GAP) + STAMP_JITTER)
+        most = self._limits * (min(max(dt, 0.0), LONGEST_GAP * 1e-9) + STAMP_JITTER)
         step = np.abs(state[:3] - self._state[:3])
         with np.errstate(all="ignore"):
             ratio = np.where(step > most, step / most, 0.0)
@@ -115,7 +112,7 @@ class Checks:
         return Finding(2, k, i, 0, dt, step[k, i], most[k, i]) if ratio[k, i] > 0 else None
 
     def _follows(self, stamp: int) -> bool:
-        return bool(self._window) and 0 < stamp - self._window[-1][0] <= GAP
+        return bool(self._window) and 0 < stamp - self._window[-1][0] <= LONGEST_GAP
 
     def _completes(self, stamp: int) -> bool:
         return len(self._window) == self.settings.window and self._follows(stamp)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The control loop of an arm, cycle by cycle, around :class:`.SetpointEvaluator`."""
+"""The control loop of an arm, cycle by cycle, around :class:`.StreamEvaluator`."""
 
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -12,12 +12,13 @@ from eom_dynamics.elastic import LimitCheck
 from eom_dynamics.elastic.drive_programs import DriveCommand
 from eom_dynamics.loop import settings as law
 from eom_dynamics.loop.settings import Status
-from eom_dynamics.messages.setpoint_to_command import Ahead, EvaluatedCommand, SetpointEvaluator
+from eom_dynamics.messages.setpoint_to_command import EvaluatedCommand
 from eom_dynamics.robot import Payload
 from eom_dynamics.trajectory import Spline
-from eom_dynamics.trajectory.rest_to_rest import falling
 from reference.checks import Checks, Settings
+from reference.payload_blend import falling
 from reference.stop import Flow, Stop, choose_stop
+from reference.stream_evaluator import Ahead, StreamEvaluator
 from reference.take_over import Plan, commanded_later, plan_from, take_over
 
 
@@ -58,7 +59,7 @@ class ReferenceLoop:
 
     def __init__(self, arm: ElasticArm, options: Options) -> None:
         self.arm, self.options = arm, options
-        self.evaluator = SetpointEvaluator(arm, lead=options.lead)
+        self.evaluator = StreamEvaluator(arm, lead=options.lead)
         self.evaluator.clock = lambda: self._now
         self.checks = Checks(LimitCheck(arm).rate_limits, options.checks)
         self.command: EvaluatedCommand | None = None
@@ -77,7 +78,7 @@ class ReferenceLoop:
 
     def carry(self, payload: Payload, blend_time: float) -> None:
         """Carry a payload from the next setpoint on; EomDynamicsError where it is refused."""
-        self.evaluator.payload.change(payload, blend_time)
+        self.evaluator.blend.change(payload, blend_time)
         self.evaluator.prepare_payload()
 
     def cycle(

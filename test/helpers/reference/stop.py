@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.interpolate import BPoly
 
 from eom_dynamics import ElasticArm, StateError
@@ -29,19 +30,25 @@ class Flow(NamedTuple):
         return cls(command.state, command.wrench, command.stiffness, command.base)
 
 
-def to_rest(x: Array, T: float) -> Callable[[float], Array]:
+def to_rest(x: ArrayLike, T: float) -> Callable[[ArrayLike], Array]:
     """X and its m derivatives (m + 1, ...) at times of the motion from these to rest at T s, of degree 2m."""
+    x = np.array(x, dtype=float)
     m = len(x) - 1
     rate = BPoly.from_derivatives([0.0, T], np.stack([x[1:], np.zeros_like(x[1:])]))
     parts = [rate.antiderivative(), *(rate.derivative(k) for k in range(m))]
 
-    def at(s: float) -> Array:
-        rows = np.stack([part(min(s, T)) for part in parts])
+    def at(s: ArrayLike) -> Array:
+        rows = np.stack([part(np.minimum(s, T)) for part in parts])
         rows[0] += x[0]
-        rows[1:] *= s < T
+        rows[1:] *= np.less(s, T).reshape(*np.shape(s), *[1] * (x.ndim - 1))
         return rows
 
     return at
+
+
+def rest_after(x: ArrayLike, T: float) -> Array:
+    """Where a stop of T s ends."""
+    return to_rest(x, T)(T)[0]
 
 
 class Stop:

@@ -10,8 +10,7 @@ from eom_dynamics import ElasticArm
 from eom_dynamics.arrays import Array
 from eom_dynamics.elastic.bounds import TOLERANCE
 from eom_dynamics.kinematics.motion import predicted
-from eom_dynamics.loop.settings import DEFAULTS, SMALL_STEP, TRANSITION_SAMPLES, TRANSITIONS
-from eom_dynamics.messages.setpoint_to_command import LONGEST_GAP
+from eom_dynamics.loop.settings import DEFAULTS, LONGEST_GAP, SMALL_STEP, TRANSITION_SAMPLES, TRANSITIONS
 from eom_dynamics.trajectory import Spline
 from reference.stop import Flow, excess
 
@@ -44,7 +43,7 @@ class Plan(NamedTuple):
 
 def commanded_later(state: Array, age: int, interval: int) -> Array:
     """What is commanded some time after a setpoint, ns: it moves on for an interval; it is held after a gap."""
-    if abs(age) > LONGEST_GAP * 1e9:
+    if abs(age) > LONGEST_GAP:
         return state * (np.arange(5) == 0)[:, np.newaxis]
     step = 1e-9 * max(min(age, interval), 0)
     return np.stack([predicted(state[k:], step) for k in range(5)])

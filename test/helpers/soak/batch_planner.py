@@ -16,17 +16,17 @@ from pathlib import Path
 
 import numpy as np
 import rclpy
-from rclpy.executors import SingleThreadedExecutor
-from trajectory_msgs.msg import JointTrajectoryPoint
-
-from eom_dynamics import ElasticArm, load_robot
-from eom_dynamics.messages.fields import COMMAND_FIELDS, STATE_FIELDS, doubles
-from eom_dynamics.ros.interfaces import (
+from eom_dynamics.srv import (
     ComputeForwardDynamics,
     ComputeInverseDynamicsBatch,
     ComputeTrajectoryFeedforward,
     GetEquationsOfMotion,
 )
+from rclpy.executors import SingleThreadedExecutor
+from trajectory_msgs.msg import JointTrajectoryPoint
+
+from eom_dynamics import ElasticArm, load_robot
+from eom_dynamics.messages.fields import COMMAND_FIELDS, STATE_FIELDS, doubles
 from eom_dynamics.trajectory import paper_motion
 
 STATES, ROUNDING = 10_000, 1e-12

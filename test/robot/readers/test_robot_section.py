@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import textbook
 from chains import fixed_case, packaged_parameters
+from described_trees import DescribedJoint, DescribedTree
 from differences import deviation
 from own_drives import CIA_402, ODRIVE
 from scipy.spatial.transform import Rotation
@@ -21,6 +22,7 @@ from eom_dynamics.arrays import Array
 from eom_dynamics.kinematics import body_poses
 from eom_dynamics.robot import robot_from_urdf
 from eom_dynamics.robot.description import COMPOSITE_TYPES, JOINT_TYPES
+from eom_dynamics.robot.inertia import symmetric
 from eom_dynamics.robot.readers import robot_section
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.robot.writers.urdf import robot_as_urdf
@@ -71,25 +73,6 @@ def efforts(robot: Robot, motion: Array) -> Array:
     return np.array(equations_of_motion(robot, *motion[:-1]).efforts(motion[-1]))
 
 
-def link_and_joint(
-    i: int, name: str, kind: str, place: dict[str, Any], inertial: dict[str, Any], mass: float, moments: list[float]
-) -> str:
-    """The joint about or along z that moves the next link, in URDF."""
-    names = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
-    inertia = " ".join(f'{entry}="{value!r}"' for entry, value in zip(names, moments, strict=True))
-    return (
-        f'<link name="link_{i + 1}"><inertial>{placed(inertial)}<mass value="{mass!r}"/>'
-        f"<inertia {inertia}/></inertial></link>"
-        f'<joint name="{name}" type="{kind}"><parent link="link_{i}"/><child link="link_{i + 1}"/>'
-        f'{placed(place)}<axis xyz="0 0 1"/></joint>'
-    )
-
-
-def placed(pose: dict[str, Any]) -> str:
-    xyz, rpy = (" ".join(map(repr, map(float, pose[part]))) for part in ("xyz", "rpy"))
-    return f'<origin xyz="{xyz}" rpy="{rpy}"/>'
-
-
 UR5E_ORIGINS = (
     ([0, 0, 0.1625], [0, 0, 0]),
     ([0, 0, 0], [np.pi / 2, 0, 0]),
@@ -110,22 +93,21 @@ UR5E_INERTIALS = (
 
 def test_ur5e_is_that_of_the_manufacturers_urdf() -> None:
     """The packaged robot is a DH table; the values above are from the manufacturer's URDF, which has other frames."""
-    parameters, parts = packaged_parameters("ur5e"), []
-    rows = zip(parameters["joint_names"], UR5E_ORIGINS, UR5E_INERTIALS, strict=True)
-    for i, (name, (xyz, rpy), (center, roll)) in enumerate(rows):
-        joint, place = parameters["joints"][name], {"xyz": xyz, "rpy": rpy}
-        inertial = {"xyz": center, "rpy": [roll, 0, 0]}
-        parts.append(link_and_joint(i, name, "revolute", place, inertial, joint["mass"], joint["inertia"]))
-    text = f'<robot name="ur5e"><link name="link_0"/>{"".join(parts)}</robot>'
+    joints: list[DescribedJoint] = []
+    rows = zip(packaged_parameters("ur5e")["joints"].items(), UR5E_ORIGINS, UR5E_INERTIALS, strict=True)
+    for (name, entries), (xyz, rpy), (center, roll) in rows:
+        parent, body = joints[-1].link if joints else "base", symmetric(*entries["inertia"])
+        joint = DescribedJoint(name, "revolute", parent, xyz, rpy, np.eye(3)[2], mass=entries["mass"], inertia=body)
+        joint.inertial_xyz, joint.inertial_rpy = np.array(center), np.array([roll, 0.0, 0.0])
+        joints.append(joint)
+    text = DescribedTree(joints, []).urdf()
     states = np.random.default_rng(5).uniform(-2, 2, (5, 6))
     for ours, theirs in zip(efforts(load_robot("ur5e"), states), efforts(load_robot(text), states), strict=True):
         assert deviation(ours, theirs) < 1e-12
 
 
 def robot_with(**entries: Any):
-    parameters = packaged_parameters("planar_2r")
-    parameters["joints"]["joint_1"].update(entries)
-    return robot_from_parameters(parameters)
+    return robot_from_parameters(packaged_parameters("planar_2r", joint_1=entries))
 
 
 def test_axis_off_the_origin_is_scaled_with_its_moment() -> None:

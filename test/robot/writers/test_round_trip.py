@@ -39,7 +39,11 @@ def loaded(written: Written, robot: Robot, *, tools: bool = True) -> Robot:
 @pytest.mark.parametrize("name", ["iiwa", "ur5e", "planar_pr", "dual_arm", "leg"])
 def test_packaged_robots(name: str, write: Callable[[Robot], Written]) -> None:
     robot = load_robot(name)
-    assert_same_dynamics(robot, loaded(write(robot), robot))
+    again = loaded(write(robot), robot)
+    assert_same_dynamics(robot, again)
+    order = [robot.joint_names.index(joint) for joint in again.joint_names]
+    np.testing.assert_allclose(again.rotor_inertia, robot.rotor_inertia[order], rtol=1e-15)
+    assert [x.gear_ratio for x in again.joints] == [robot.independent_joints[i].gear_ratio for i in order]
 
 
 IN_USE = {path.stem: path for path in example_urdfs() if path.stem in EXAMPLES}

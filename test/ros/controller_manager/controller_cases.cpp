@@ -1,49 +1,215 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases of the controller around those of the test of an exported package, in whose folder that is found.
+// The controller of a robot, or of every robot with a library of its loop, through its interfaces.
+#include <gtest/gtest.h>
+
+#include <algorithm>
 #include <chrono>
 #include <fstream>
 #include <limits>
+#include <memory>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include <eom/feedforward.hpp>
 #include <eom_dynamics/msg/feedforward_command.hpp>
+#include <rclcpp/rclcpp.hpp>
 
-#include "test_controller.cpp"
+#include CONTROLLER
+#include ROBOT_HEADER
+
+#include "checks.hpp"
 
 namespace {
 
+using NAMESPACE::FeedforwardController;
+using Robot = eom::robots::ROBOT;
+using controller_interface::return_type;
+using eom_dynamics::msg::JointTrajectorySetpoint;
+
+constexpr std::size_t STATES = 20;
+
 std::vector<double> filled(double value) { return std::vector<double>(Robot::joints, value); }
 
-std::vector<double> copied(eom::Span<const double> entries) { return {entries.begin(), entries.end()}; }
+std::vector<double> of_joints(const double *entries) { return {entries, entries + Robot::joints}; }
 
-TEST_F(ControllerTest, BitsOfTheFunctionByReferences)
-{
-    start(true, {{"limits", "ignore"}});
-    eom::Feedforward<Robot> feedforward;
-    for (std::size_t state = 0; state < STATES; ++state) {
-        eom::Setpoint<Robot> &x = feedforward.setpoint;
-        std::vector<eom::JointVector<Robot> *> rows = {&x.q, &x.qd, &x.qdd, &x.qddd, &x.qdddd};
-        if (Robot::commanded_stiffness)
-            rows.insert(rows.end(), {&x.k, &x.kd, &x.kdd});
-        for (std::size_t i = 0; i < Robot::joints; ++i) {
-            x.q[i] = 0.1 * stored_q[state ? 1 : 0][i] + 0.01 * static_cast<double>(state);
-            x.qd[i] = 0.1 * stored_qd[state][i];
+class ControllerTest : public testing::Test {
+  protected:
+    static void SetUpTestSuite() { rclcpp::init(0, nullptr); }
+    static void TearDownTestSuite() { rclcpp::shutdown(); }
+
+    static return_type init(FeedforwardController &controller, std::vector<rclcpp::Parameter> parameters)
+    {
+#ifdef EOM_KERNEL
+        const bool compiles = std::any_of(parameters.begin(), parameters.end(),
+                                          [](const auto &parameter) { return parameter.get_name() == "robot_file"; });
+        if (!compiles)
+            parameters.emplace_back("kernel", EOM_KERNEL);
+#endif
+        controller_interface::ControllerInterfaceParams params;
+        params.controller_name = "feedforward_controller";
+        params.update_rate = params.controller_manager_update_rate = 1000;
+        params.node_options = controller.define_custom_node_options();
+        params.node_options.parameter_overrides() = parameters;
+        return controller.init(params);
+    }
+
+    void start(bool chained, std::vector<rclcpp::Parameter> parameters = {})
+    {
+        parameters.emplace_back("commands",
+                                std::vector<std::string>{"motor_effort", "motor_position", "motor_velocity"});
+        // The function is that of the setpoint itself.
+        parameters.emplace_back("command_lead", 0.0);
+        ASSERT_EQ(init(controller_, parameters), return_type::OK);
+        ASSERT_EQ(controller_.configure().label(), "inactive");
+        references_ = controller_.export_reference_interfaces();
+        states_ = controller_.export_state_interfaces();
+        ASSERT_TRUE(controller_.set_chained_mode(chained));
+        std::vector<hardware_interface::LoanedCommandInterface> loaned;
+        for (const std::string &name : controller_.command_interface_configuration().names) {
+            const std::size_t slash = name.rfind('/');
+            commands_.push_back(std::make_shared<hardware_interface::CommandInterface>(name.substr(0, slash),
+                                                                                       name.substr(slash + 1)));
+            loaned.emplace_back(commands_.back(), nullptr);
         }
-        for (std::size_t row = 0; row < rows.size(); ++row)
-            for (std::size_t i = 0; i < Robot::joints; ++i)
-                ASSERT_TRUE(references_[row * Robot::joints + i]->set_value((*rows[row])[i]));
-        ASSERT_EQ(cycle(), return_type::OK);
-        ASSERT_EQ(controller_.loop().state.status, eom::Status::fresh);
-        const auto &states = controller_.loop().output.setpoint;
-        std::copy(states.deflection.begin(), states.deflection.end(), x.deflection.begin());
-        std::copy(states.friction_state.begin(), states.friction_state.end(), x.friction_state.begin());
-        feedforward.update();
+        controller_.assign_interfaces(std::move(loaned), {});
+        ASSERT_EQ(controller_.get_node()->activate().label(), "active");
+    }
+
+    return_type cycle()
+    {
+        now_ += rclcpp::Duration(0, 1'000'000);
+        return controller_.update(now_, rclcpp::Duration(0, 1'000'000));
+    }
+
+    /// The state interface `status`.
+    double status() const { return states_.back()->get_optional().value(); }
+
+    double command(std::size_t index) const { return commands_[index]->get_optional().value(); }
+
+    /// A setpoint with all that a message can have, near q = 0.
+    static eom::Setpoint<Robot> setpoint_of(std::size_t state)
+    {
+        eom::Setpoint<Robot> x;
+        double phase = static_cast<double>(state);
+        for (auto *row : {&x.q, &x.qd, &x.qdd, &x.qddd, &x.qdddd})
+            for (double &value : *row)
+                value = 0.1 * std::sin(phase += 0.7);
+        for (auto *row : {&x.W, &x.Wd, &x.Wdd})
+            for (double &value : *row)
+                value = std::sin(phase += 0.7);
+        for (std::size_t i = 0; i < Robot::joints && Robot::commanded_stiffness; ++i) {
+            x.k[i] *= 1 + 0.01 * std::sin(phase += 0.7);
+            x.kd[i] = 0.01 * x.k[i];
+            x.kdd[i] = 0.01 * x.k[i];
+        }
+        return x;
+    }
+
+    /// Its message, in reversed order of the joints.
+    static JointTrajectorySetpoint message_of(std::size_t state)
+    {
+        const eom::Setpoint<Robot> x = setpoint_of(state);
+        const auto reversed = [](const auto &row) { return std::vector<double>(row.rbegin(), row.rend()); };
+        JointTrajectorySetpoint message;
+        message.joint_names.assign(Robot::joint_names.rbegin(), Robot::joint_names.rend());
+        message.position = reversed(x.q);
+        message.velocity = reversed(x.qd);
+        message.acceleration = reversed(x.qdd);
+        message.jerk = reversed(x.qddd);
+        message.snap = reversed(x.qdddd);
+        if (Robot::commanded_stiffness) {
+            message.stiffness = reversed(x.k);
+            message.stiffness_rate = reversed(x.kd);
+            message.stiffness_acceleration = reversed(x.kdd);
+        }
+        for (std::size_t tool = 0; tool < Robot::tools; ++tool) {
+            message.wrench.push_back(wrench(x.W.data() + 6 * tool));
+            message.wrench_rate.push_back(wrench(x.Wd.data() + 6 * tool));
+            message.wrench_acceleration.push_back(wrench(x.Wdd.data() + 6 * tool));
+        }
+        return message;
+    }
+
+    static geometry_msgs::msg::Wrench wrench(const double *values)
+    {
+        geometry_msgs::msg::Wrench wrench;
+        wrench.torque.x = values[0];
+        wrench.torque.y = values[1];
+        wrench.torque.z = values[2];
+        wrench.force.x = values[3];
+        wrench.force.y = values[4];
+        wrench.force.z = values[5];
+        return wrench;
+    }
+
+    /// Of the function for a setpoint, with the states of dampers and of presliding friction that the loop has.
+    void expect_bits(const eom::Setpoint<Robot> &x) const
+    {
+        eom::Feedforward<Robot> feedforward;
+        feedforward.setpoint = x;
+        std::copy_n(controller_.vector("setpoint", "deflection"), Robot::joints, feedforward.setpoint.deflection.begin());
+        std::copy_n(controller_.vector("setpoint", "friction_state"), Robot::motors,
+                    feedforward.setpoint.friction_state.begin());
+        const eom::Command<Robot> &y = feedforward.update();
         const eom::DriveCommand<Robot> sent = feedforward.sent();
+        const auto exported = [this](std::size_t index) { return states_[index]->get_optional().value(); };
+        for (std::size_t i = 0; i < Robot::joints; ++i) {
+            EXPECT_EQ(exported(i), y.tau[i]);
+            EXPECT_EQ(exported(Robot::joints + i), y.taud[i]);
+            EXPECT_EQ(exported(2 * Robot::joints + i), y.taudd[i]);
+        }
         for (std::size_t i = 0; i < Robot::motors; ++i) {
             EXPECT_EQ(command(i), sent.effort[i]);
             EXPECT_EQ(command(Robot::motors + i), sent.position[i]);
             EXPECT_EQ(command(2 * Robot::motors + i), sent.velocity[i]);
         }
+    }
+
+    FeedforwardController controller_;
+    std::vector<hardware_interface::CommandInterface::SharedPtr> commands_, references_;
+    std::vector<hardware_interface::StateInterface::ConstSharedPtr> states_;
+    rclcpp::Time now_{1'700'000'000, 0, RCL_ROS_TIME};
+};
+
+TEST_F(ControllerTest, BitsOfTheFunctionByMessages)
+{
+    start(false, {{"limits", "ignore"}});
+    for (std::size_t state = 0; state < STATES; ++state) {
+        ASSERT_TRUE(controller_.receive(message_of(state)));
+        ASSERT_EQ(cycle(), return_type::OK);
+        expect_bits(setpoint_of(state));
+    }
+}
+
+TEST_F(ControllerTest, NoAllocationInACycle)
+{
+    start(true, {{"limits", "clip"}});
+    cycle();
+    const std::size_t before = eom::test::allocations;
+    for (int i = 0; i < 100000; ++i) {
+        for (auto &reference : references_)
+            (void)reference->set_value(1e-6 * i);
+        cycle();
+    }
+    EXPECT_EQ(eom::test::allocations, before);
+}
+
+TEST_F(ControllerTest, BitsOfTheFunctionByReferences)
+{
+    start(true, {{"limits", "ignore"}});
+    for (std::size_t state = 0; state < STATES; ++state) {
+        eom::Setpoint<Robot> x = setpoint_of(state);
+        x.W = x.Wd = x.Wdd = {}; // references have none
+        std::vector<eom::JointVector<Robot> *> rows = {&x.q, &x.qd, &x.qdd, &x.qddd, &x.qdddd};
+        if (Robot::commanded_stiffness)
+            rows.insert(rows.end(), {&x.k, &x.kd, &x.kdd});
+        for (std::size_t row = 0; row < rows.size(); ++row)
+            for (std::size_t i = 0; i < Robot::joints; ++i)
+                ASSERT_TRUE(references_[row * Robot::joints + i]->set_value((*rows[row])[i]));
+        ASSERT_EQ(cycle(), return_type::OK);
+        ASSERT_EQ(controller_.state().status, eom::Status::fresh);
+        expect_bits(x);
     }
 }
 
@@ -60,7 +226,7 @@ TEST_F(ControllerTest, StatusAsInMessages)
     EXPECT_EQ(status(), 4);
     ASSERT_TRUE(controller_.receive(message_of(0)));
     std::vector<double> seen;
-    for (int i = 0; i < 30; ++i) {
+    for (int i = 0; i < 400; ++i) { // within limits, stops may last longer
         ASSERT_EQ(cycle(), return_type::OK);
         if (seen.empty() || seen.back() != status())
             seen.push_back(status());
@@ -82,7 +248,7 @@ TEST_F(ControllerTest, ReferencesThatStop)
     for (int i = 0; i < 3; ++i)
         cycle();
     EXPECT_EQ(cycle(), return_type::ERROR);
-    EXPECT_EQ(controller_.loop().state.status, eom::Status::lost);
+    EXPECT_EQ(controller_.state().status, eom::Status::lost);
     EXPECT_EQ(status(), 5);
 }
 
@@ -116,7 +282,7 @@ TEST_F(ControllerTest, SetpointsInDoubt)
         ASSERT_EQ(cycle(), return_type::OK);
         EXPECT_EQ(status(), expected);
     }
-    EXPECT_EQ(controller_.loop().state.finding.check, eom::Check::stamps);
+    EXPECT_EQ(controller_.state().finding.check, eom::Check::stamps);
 }
 
 TEST_F(ControllerTest, MessagesThatCannotBeUsed)
@@ -138,7 +304,7 @@ TEST_F(ControllerTest, MessagesThatCannotBeUsed)
     message.base.resize(1);
     EXPECT_TRUE(controller_.receive(message));
     EXPECT_EQ(cycle(), return_type::OK);
-    EXPECT_EQ(controller_.loop().state.refusal, eom::Refusal::moving_base);
+    EXPECT_EQ(controller_.state().refusal, eom::Refusal::moving_base);
     eom_dynamics::msg::SplineTrajectory spline;
     spline.knots = {0.0, 1.0};
     spline.degree = 1;
@@ -146,7 +312,7 @@ TEST_F(ControllerTest, MessagesThatCannotBeUsed)
     spline.coefficients.resize(2 * Robot::joints);
     EXPECT_TRUE(controller_.receive(spline));
     EXPECT_EQ(cycle(), return_type::OK);
-    EXPECT_TRUE(controller_.loop().state.playing);
+    EXPECT_TRUE(controller_.state().playing);
 }
 
 /// What remains in the interfaces of a controller that is deactivated after a setpoint.
@@ -195,11 +361,12 @@ TEST_F(ControllerTest, ReferencesWithoutJerkAndSnap)
     };
     write(0.1, 3);
     EXPECT_EQ(status(), 0);
-    EXPECT_EQ(copied(controller_.loop().reference.qdd), filled(0.1));
-    EXPECT_EQ(copied(controller_.loop().reference.qddd), filled(0));
-    EXPECT_EQ(copied(controller_.loop().reference.k), copied(Robot::nominal_stiffness));
+    const auto followed = [this](const char *name) { return of_joints(controller_.vector("setpoint", name)); };
+    EXPECT_EQ(followed("qdd"), filled(0.1));
+    EXPECT_EQ(followed("qddd"), filled(0));
+    EXPECT_EQ(followed("k"), of_joints(Robot::nominal_stiffness.data()));
     write(0.2, 2);
-    EXPECT_EQ(copied(controller_.loop().reference.q), filled(0.1));
+    EXPECT_EQ(followed("q"), filled(0.1));
 }
 
 TEST_F(ControllerTest, ParametersAreReadOnlyWhileActive)
@@ -274,7 +441,7 @@ TEST_F(ControllerTest, StateAndDiagnostics)
         executor.spin_some(std::chrono::milliseconds(10));
     }
     EXPECT_EQ(state.reference.positions, filled(0.1));
-    EXPECT_EQ(state.output.effort, copied(controller_.loop().output.sent_joint_effort));
+    EXPECT_EQ(state.output.effort, of_joints(controller_.vector("sent", "sent_effort")));
     ASSERT_EQ(diagnostics.status.size(), 1U);
     EXPECT_EQ(diagnostics.status[0].name, "feedforward_controller: feedforward");
     EXPECT_EQ(diagnostics.status[0].level, diagnostic_msgs::msg::DiagnosticStatus::OK);

@@ -115,21 +115,13 @@ int main(int argc, char **argv)
         std::vector<double> row;
         for (const auto &state : states)
             row.push_back(state.get_optional().value());
-        const auto &followed = controller->loop().output.setpoint;
         auto &x = feedforward.setpoint;
-        const auto copy = [](eom::Span<const double> from, auto &to) { std::copy(from.begin(), from.end(), to.begin()); };
-        copy(followed.q, x.q);
-        copy(followed.qd, x.qd);
-        copy(followed.qdd, x.qdd);
-        copy(followed.qddd, x.qddd);
-        copy(followed.qdddd, x.qdddd);
-        copy(followed.W, x.W);
-        copy(followed.Wd, x.Wd);
-        copy(followed.Wdd, x.Wdd);
-        copy(followed.k, x.k);
-        copy(followed.kd, x.kd);
-        copy(followed.kdd, x.kdd);
-        copy(followed.deflection, x.deflection);
+        const auto copy = [&](const char *name, auto &to) {
+            std::copy_n(controller->vector("setpoint", name), to.size(), to.begin());
+        };
+        copy("q", x.q), copy("qd", x.qd), copy("qdd", x.qdd), copy("qddd", x.qddd), copy("qdddd", x.qdddd);
+        copy("W", x.W), copy("Wd", x.Wd), copy("Wdd", x.Wdd);
+        copy("k", x.k), copy("kd", x.kd), copy("kdd", x.kdd), copy("deflection", x.deflection);
         const auto &y = feedforward.update();
         for (const auto *values : {&y.tau, &y.taud, &y.taudd})
             row.insert(row.end(), values->begin(), values->end());

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import processes
 import pytest
+from paths import ROOT
 
-HELPERS = Path(__file__).parents[2] / "helpers" / "soak"
+HELPERS = ROOT / "test" / "helpers" / "soak"
 
 LATENCY = Path("/dev/cpu_dma_latency")
 
@@ -59,11 +60,11 @@ def fault_row(row):
 
 @pytest.fixture
 def script(tmp_path):
-    """Start a script of test/helpers/soak with its arguments in a namespace; all of them end with the test."""
+    """Start a script of test/helpers/soak, or another folder, in a namespace; all of them end with the test."""
     with contextlib.ExitStack() as started:
 
-        def start(name, *arguments, namespace="/", **options):
-            command = [sys.executable, HELPERS / f"{name}.py", *arguments, "--ros-args", "-r", f"__ns:={namespace}"]
+        def start(name, *arguments, namespace="/", folder=HELPERS, **options):
+            command = [sys.executable, folder / f"{name}.py", *arguments, "--ros-args", "-r", f"__ns:={namespace}"]
             process = processes.popen(command, cwd=tmp_path, **options)
             started.callback(processes.end, process)
             return process

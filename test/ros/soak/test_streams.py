@@ -8,7 +8,7 @@ import numpy as np
 import processes
 import pytest
 from node_client import Client
-from paths import CONFIG
+from paths import CONFIG, ROOT
 
 IIWA = ("--params-file", CONFIG / "iiwa.yaml")
 
@@ -23,7 +23,7 @@ GROWTH, SETTLED = 1e6, 60.0
 def test_a_long_stream(start, script, row, tmp_path, monkeypatch, seconds, rate, planners):
     client = start(*IIWA, client=Client)
     space = client.process.namespace
-    script("echo_node", namespace=f"{space}/echo")
+    script("echo", namespace=f"{space}/echo", folder=ROOT / "bench")
     if planners:
         monkeypatch.delenv("FASTRTPS_DEFAULT_PROFILES_FILE")  # it has one of its own
         start.planning(*IIWA, "-p", "niceness:=10", name="planning", beside=client.process)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``eom_dynamics codegen``: files, output and errors."""
+"""``eom_dynamics codegen`` and ``convert``: files, output, warnings and errors."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from urdf_arms import MASSLESS_TIP
 
 from eom_dynamics import load_robot
 from eom_dynamics.export import LANGUAGES, STRAIGHT_LINE
+from eom_dynamics.robot import formats
 from eom_dynamics.tools.cli.main import main
 
 HEADINGS = {"cpp": "C++", "ros2_control": "ROS 2 control"}
@@ -22,23 +24,21 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_units_of_drives_are_no_operations(tmp_path: Path, capsys) -> None:
+def test_units_of_drives_are_no_operations(tmp_path: Path, run) -> None:
     """But factors of results, which are not counted: no function has 0 operations."""
     arguments = [str(ROOT / "examples/drivers/odrive_robot.yaml"), "--language", "c", "-o"]
     for functions, listed in (("drive_command,drive_state", False), ("motors,drive_command", True)):
         folder = tmp_path / functions
-        assert main(["codegen", *arguments, str(folder), "--functions", functions]) == 0
-        output = capsys.readouterr().out
+        output = run("codegen", *arguments, str(folder), "--functions", functions).out
         assert ("operations per state" in output) is listed and "odrive_arm_drive_" not in output
         header = (folder / "c/odrive_arm_dynamics.h").read_text()
         assert " 0 operations" not in header + (folder / "README.md").read_text()
         assert "No operations but factors" in header
 
 
-def test_writes_every_language_and_lists_it(tmp_path: Path, capsys) -> None:
+def test_writes_every_language_and_lists_it(tmp_path: Path, run) -> None:
     pytest.importorskip("casadi")
-    assert main(["codegen", "planar_2r", "-o", str(tmp_path / "code")]) == 0
-    output = capsys.readouterr()
+    output = run("codegen", "planar_2r", "-o", str(tmp_path / "code"))
     assert not output.err
     written = contents(tmp_path / "code")
     assert {name.partition("/")[0] for name in written} == {"README.md", *LANGUAGES}
@@ -75,56 +75,31 @@ def test_single_precision_is_of_c_and_cpp(tmp_path: Path) -> None:
     assert b"double" not in written["c/planar_2r_effort.c"]
 
 
-def test_refuses_a_folder_that_is_not_empty_unless_forced(tmp_path: Path, refused) -> None:
-    (tmp_path / "mine").write_bytes(b"mine")
-    command = ["codegen", "planar_2r", "--language=matlab", "-o", str(tmp_path)]
-    error = refused(*command)
-    assert str(tmp_path) in error and "--force" in error
-    assert contents(tmp_path) == {"mine": b"mine"}
-    assert main([*command, "--force"]) == 0
-    assert contents(tmp_path)["mine"] == b"mine"
-    assert "matlab/planar_2r_effort.m" in contents(tmp_path)
-
-
 @pytest.mark.parametrize("requested", [False, True])
 def test_without_casadi_the_rest_is_written_unless_it_is_requested(
-    requested: bool, tmp_path: Path, monkeypatch, capsys
+    requested: bool, tmp_path: Path, monkeypatch, run
 ) -> None:
     monkeypatch.setattr("eom_dynamics.export.languages.missing", lambda extra: f"{extra} is not installed")
     command = ["codegen", "planar_2r", "-o", str(tmp_path / "code"), "--functions", "effort"]
-    assert main(command + ["--language=c", "--language=casadi"] * requested) == (2 if requested else 0)
-    error = capsys.readouterr().err
+    error = run(*command, *["--language=c", "--language=casadi"] * requested, code=2 if requested else 0).err
     assert "casadi is not installed" in error and error.count("\n") == 1
     written = {path.name for path in tmp_path.glob("code/*")}
     assert written == (set() if requested else {"README.md", "c", "matlab", "cuda"})
 
 
-def test_a_controller_has_the_functions_that_it_calls(tmp_path: Path) -> None:
-    assert main(["codegen", "planar_2r", "-o", str(tmp_path), "--language=ros2_control"]) == 0
-    sources = {path.stem for path in tmp_path.glob("ros2_control/c/*.c")}
-    functions = ["inverse_dynamics", "motors", "drive", "feedforward", "spring_efforts", "plant"]
-    functions += ["flat_state", "linearizing_snap", "linearizing_setpoint"]
-    functions += [f"{name}_with_payload" for name in ("inverse_dynamics", "feedforward", "flat_state")]
-    functions += ["linearizing_setpoint_with_payload"]
-    assert sources == {f"planar_2r_{function}" for function in functions}
-
-
-def test_for_a_singular_mass_matrix_the_other_functions_are_named(tmp_path: Path, capsys) -> None:
+def test_for_a_singular_mass_matrix_the_other_functions_are_named(tmp_path: Path, run) -> None:
     (tmp_path / "arm.urdf").write_text(MASSLESS_TIP)
     arguments = ["codegen", str(tmp_path / "arm.urdf"), "--language=c", "-o", str(tmp_path / "code")]
-    assert main([*arguments, "--functions=plant"]) == 2
-    error = capsys.readouterr().err
+    error = run(*arguments, "--functions=plant", code=2).err
     assert "not positive definite" in error and "functions that can be exported: inverse_dynamics, effort, " in error
-    assert main(arguments) == 0
-    output = capsys.readouterr()
+    output = run(*arguments)
     assert "no plant: massless: the mass matrix is not positive definite" in output.err
     assert "massless_inverse_dynamics" in output.out and "plant" not in output.out
 
 
-def test_one_controller_for_every_robot(tmp_path: Path, capsys) -> None:
+def test_one_controller_for_every_robot(tmp_path: Path, run) -> None:
     command = ["codegen", "--language", "ros2_control", "--generic", "-o", str(tmp_path / "code")]
-    assert main(command) == 0
-    assert capsys.readouterr().out.splitlines()[-1].startswith(f"{tmp_path}/code/ros2_control ")
+    assert run(*command).out.splitlines()[-1].startswith(f"{tmp_path}/code/ros2_control ")
     written = contents(tmp_path / "code")
     assert {"ros2_control/package.xml", "ros2_control/src/loop_library.hpp"} <= written.keys()
     assert not [name for name in written if "/robots/" in name or name.endswith(".c")]
@@ -144,7 +119,6 @@ def test_one_controller_for_every_robot(tmp_path: Path, capsys) -> None:
         (["planar_2r", "--moving-base", "-o", "out"], "others have --functions feedforward_on_base"),
         (["planar_2r", "--functions=effort", "--language=cpp", "-o", "out"], "needs the function feedforward; export"),
         (["planar_2r", "--functions=effort", "--language=ros2_control", "-o", "out"], "needs the function feedforward"),
-        (["planar_2r", "--precision=single", "--language=matlab", "-o", "out"], "matlab has double precision only"),
     ],
 )
 def test_outputs_and_options_go_with_their_language(
@@ -152,3 +126,22 @@ def test_outputs_and_options_go_with_their_language(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert reason in refused("codegen", *arguments) and not Path("out").exists()
+
+
+def test_a_robot_becomes_a_urdf_and_a_parameter_file(tmp_path: Path, run) -> None:
+    urdf, again = tmp_path / "arm.urdf", tmp_path / "arm.yaml"
+    lines = run("convert", "iiwa", "-o", str(urdf)).err.splitlines()
+    assert lines[0].startswith("eom_dynamics convert: warning: springs (elasticity) are left out: iiwa_joint_1, ")
+    assert run("convert", urdf, "--tip", "iiwa_joint_4", "-o", again) == ("", "")
+    assert load_robot(again).joint_names == load_robot("iiwa").joint_names[:4]
+
+
+def test_a_parameter_file_too_large_to_be_read_is_refused(tmp_path: Path, monkeypatch, refused) -> None:
+    small = formats.PARAMETER_FILE._replace(largest=1000)
+    monkeypatch.setattr(formats, "FORMATS", (small, *formats.FORMATS[1:]))
+    reason = (
+        r"\S+/arm.yaml: not written: it would have \d+ bytes, and at most 1000 can be read; leave out a part of the "
+        r"robot by --tip, or write a .xml, or write a .urdf"
+    )
+    assert re.search(reason, refused("convert", "iiwa", "-o", tmp_path / "arm.yaml"))
+    assert main(["convert", "iiwa", "-o", str(tmp_path / "arm.urdf")]) == 0

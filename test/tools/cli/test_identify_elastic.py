@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``eom_dynamics identify`` of springs and motors: known truth, robot files, JSON, pages, exit codes and errors."""
+"""``eom_dynamics identify`` of springs, motors and the delay of drives: known truth, files, pages and errors."""
 
 from __future__ import annotations
 
@@ -18,18 +18,29 @@ from springs import with_springs
 
 pytest.importorskip("rosbags", reason="rosbags is not installed")
 
-from bag_files import JOINT_STATE, START, joint_state, write_bag
+from bag_files import JOINT_STATE, START, STORE, header, joint_state, write_bag
+from urdf_arms import urdf_arm
 
-from eom_dynamics import Dynamics, Robot, load_robot
+from eom_dynamics import Dynamics, ElasticArm, Robot, load_robot
 from eom_dynamics.actuators.friction import FRICTIONLESS
-from eom_dynamics.actuators.springs import LinearSpring
+from eom_dynamics.actuators.springs import RIGID, LinearSpring
 from eom_dynamics.identification import Recording as MotorRecording
 from eom_dynamics.identification import ResonanceFit
+from eom_dynamics.identification.elastic.delay import Delay, DriveDelay
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
+from eom_dynamics.simulation import SimulatedDrives, SimulatedRobot
 from eom_dynamics.simulation.feedforward_comparison import perturbed
+from eom_dynamics.simulation.simulated_robot import SensorNoise
 from eom_dynamics.tools.cli.main import main
+from eom_dynamics.tools.identify import run
+from eom_dynamics.tools.identify.commands import CommandTiming, command_timing
 from eom_dynamics.tools.identify.elastic import ResonanceResult
-from eom_dynamics.tools.identify.elastic_summary import identified
+from eom_dynamics.tools.identify.outputs import robot_file
+from eom_dynamics.tools.identify.sides import TwoSidedRecording
+from eom_dynamics.tools.identify.summary import identified_numbers
+from eom_dynamics.tools.recording_options import MotorSource, Source
+from eom_dynamics.tools.recordings import Stream
+from eom_dynamics.trajectory import paper_motion
 
 ROBOT = load_robot("sea_planar_2r")
 NAMES = ROBOT.joint_names
@@ -74,8 +85,12 @@ def write(path: Path, t: np.ndarray, values: Mapping[str, np.ndarray]) -> Path:
     return path
 
 
-def identify(path: Path, robot: str, output: Path, *others: str) -> int:
-    return main(["identify", str(path), "--robot", robot, "-o", str(output), *QUICK, *others])
+@pytest.fixture
+def identify(run) -> Callable[..., Any]:
+    def identify(path: Path, robot: str, output: Path, *others: str, code: int = 0) -> Any:
+        return run("identify", path, "--robot", robot, "-o", output, *QUICK, *others, code=code)
+
+    return identify
 
 
 def check(found: dict[str, Any], truth: Robot = ROBOT, *, skip: tuple[str, ...] = ()) -> None:
@@ -98,11 +113,10 @@ def check(found: dict[str, Any], truth: Robot = ROBOT, *, skip: tuple[str, ...] 
                 assert abs(value - true) < 5 * deviation, (joint.name, name)
 
 
-def test_both_sides(source: Recording, described: str, tmp_path: Path, capsys) -> None:
+def test_both_sides(source: Recording, described: str, tmp_path: Path, identify) -> None:
     path, output = write(tmp_path / "run.npz", source.t, columns(source)), tmp_path / "arm.yaml"
     page = tmp_path / "page.html"
-    assert identify(path, described, output, "--hold-out", "0.3", "--page", str(page), "--json") == 0
-    out, err = capsys.readouterr()
+    out, err = identify(path, described, output, "--hold-out", "0.3", "--page", str(page), "--json")
     found = json.loads(out)
     check(found)
     results = found["elastic"]
@@ -139,22 +153,21 @@ def test_both_sides(source: Recording, described: str, tmp_path: Path, capsys) -
     assert " notes</summary>" in html
 
 
-def test_springs_of_the_file_that_recordings_confirm_stay(source: Recording, tmp_path: Path) -> None:
+def test_springs_of_the_file_that_recordings_confirm_stay(source: Recording, tmp_path: Path, identify) -> None:
     """Numbers found by chance would replace them, far from them where a parameter has little effect."""
     robot, output = tmp_path / "true.yaml", tmp_path / "arm.yaml"
     robot.write_text(robot_as_yaml(ROBOT).text)
-    assert identify(write(tmp_path / "run.npz", source.t, columns(source)), str(robot), output) == 0
+    identify(write(tmp_path / "run.npz", source.t, columns(source)), str(robot), output)
     springs = [[x for x in path.read_text().splitlines() if "elasticity:" in x] for path in (output, robot)]
     assert springs[0] == springs[1]
 
 
-def test_terms_are_switched(source: Recording, described: str, tmp_path: Path, capsys) -> None:
+def test_terms_are_switched(source: Recording, described: str, tmp_path: Path, identify) -> None:
     path, output = write(tmp_path / "run.npz", source.t, columns(source)), tmp_path / "arm.yaml"
     # With springs loaded to one side alone, the offset is not identifiable beside a table.
     options = ["--spring-law", "table", "--spring-law", "joint_2=keep", "--spring-terms", "none"]
     options += ["--spring-points", "5", "--motor-terms", "viscous,coulomb,efficiency,gear_ratio", "--no-inertia"]
-    assert identify(path, described, output, *options) == 0
-    out = capsys.readouterr().out
+    out = identify(path, described, output, *options).out
     assert "effort at" in out and "hysteresis" not in out and "damping" not in out and "rotor inertia" not in out
     robot, before = load_robot(output), load_robot(described)
     assert robot.joints[0].spring.kind == "tabulated" and len(robot.joints[0].spring.delta) == 5  # mirrored in use
@@ -169,7 +182,7 @@ def test_terms_are_switched(source: Recording, described: str, tmp_path: Path, c
 
 
 def test_bag_of_both_sides_without_a_sensor_of_effort(
-    source: Recording, described: str, tmp_path: Path, capsys
+    source: Recording, described: str, tmp_path: Path, identify
 ) -> None:
     """Motors on a topic of their own that starts later, their efforts and currents on two others."""
     late = slice(200, None)
@@ -181,8 +194,7 @@ def test_bag_of_both_sides_without_a_sensor_of_effort(
     }
     bag = write_bag(tmp_path / "bag", topics)
     options = ["--motor-effort-topic", "drives", "--current-topic", "/currents", "--topic", "joint_states", "--json"]
-    assert identify(bag, described, tmp_path / "arm.yaml", *options) == 0
-    out, err = capsys.readouterr()
+    out, err = identify(bag, described, tmp_path / "arm.yaml", *options)
     found = json.loads(out)
     check(found)
     assert "efforts of the links were not recorded; those of the identified springs are used" in err
@@ -192,28 +204,26 @@ def test_bag_of_both_sides_without_a_sensor_of_effort(
 
 @pytest.mark.parametrize(("unit", "positions", "efforts"), [("deg", 180 / np.pi, 1.0), ("shaft", 100.0, 0.01)])
 def test_units_of_motors(
-    unit: str, positions: float, efforts: float, source: Recording, described: str, tmp_path: Path, capsys
+    unit: str, positions: float, efforts: float, source: Recording, described: str, tmp_path: Path, identify
 ) -> None:
     values = columns(source)
     values |= {"motor_position": positions * source.theta, "motor_effort": efforts * source.motor_effort}
     path = write(tmp_path / "run.npz", source.t, values)
-    assert identify(path, described, tmp_path / "arm.yaml", "--json") == 0
-    out, err = capsys.readouterr()
+    out, err = identify(path, described, tmp_path / "arm.yaml", "--json")
     check(json.loads(out))
     assert f"motor positions are {'in degrees' if unit == 'deg' else 'those of the shafts'}" in err
-    assert identify(path, described, tmp_path / "b.yaml", "--motor-unit", "rad") == 2
-    assert "times as far as the link, gear ratio 100; check signs, or name the unit" in capsys.readouterr().err
+    err = identify(path, described, tmp_path / "b.yaml", "--motor-unit", "rad", code=2).err
+    assert "times as far as the link, gear ratio 100; check signs, or name the unit" in err
 
 
-def test_mean_efforts_of_the_last_step(source: Recording, described: str, tmp_path: Path, capsys) -> None:
+def test_mean_efforts_of_the_last_step(source: Recording, described: str, tmp_path: Path, identify) -> None:
     late = np.vstack([source.motor_effort[:2], source.motor_effort[:-2]])
     path = write(tmp_path / "run.npz", source.t, columns(source) | {"motor_effort": late})
     options = ["--motor-delay", "0.005", "--motor-terms", "rotor_inertia,viscous,coulomb,efficiency", "--json"]
-    assert identify(path, described, tmp_path / "arm.yaml", *options) == 0
-    check(json.loads(capsys.readouterr().out), skip=("torque_constant",))
+    check(identify(path, described, tmp_path / "arm.yaml", *options).json, skip=("torque_constant",))
 
 
-def test_resonance(tmp_path: Path, capsys) -> None:
+def test_resonance(tmp_path: Path, identify) -> None:
     """A motor of 0.05 kg m² with a friction of 0.1 N m s/rad; a link without gravity on a spring of 200 N m/rad."""
     robot = replace(with_springs(load_robot("pendulum"), LinearSpring(300.0)), gravity=np.zeros(3))
     inertia = float(Dynamics(robot).mass_matrix(np.zeros(1))[0, 0])
@@ -227,8 +237,7 @@ def test_resonance(tmp_path: Path, capsys) -> None:
     described = tmp_path / "described.yaml"
     described.write_text(robot_as_yaml(robot).text)
     options = ["--motor-terms", "rotor_inertia,viscous", "--page", str(page)]
-    assert identify(path, str(described), output, *options) == 0
-    out = capsys.readouterr().out
+    out = identify(path, str(described), output, *options).out
     assert "springs and motors from the resonance of the motor side; link positions were not measured" in out
     assert "inertias of the links stay as in the file" in out
     (joint,) = load_robot(output).joints
@@ -238,8 +247,10 @@ def test_resonance(tmp_path: Path, capsys) -> None:
     assert "# springs and motors from the resonance of the motor side" in output.read_text()
     assert '"response_0"' in page.read_text()
     for option in (["--hold-out", "0.3"], ["--tolerance", "1"]):
-        assert identify(path, str(described), tmp_path / "b.yaml", *option) == 2
-        assert f"{option[0]}: links were not recorded, and nothing can be judged" in capsys.readouterr().err
+        assert (
+            f"{option[0]}: links were not recorded, and nothing can be judged"
+            in identify(path, str(described), tmp_path / "b.yaml", *option, code=2).err
+        )
 
 
 Change = Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]]
@@ -250,7 +261,7 @@ def test_figures_of_a_stiffness_that_is_not_identifiable_are_not_shown() -> None
     stiffness, band = np.array([[480.0, 2.0], [8.1e5, 3.9e5]]), (0.4, 25.0)
     fit = ResonanceFit(stiffness, one, one, one, one, None, np.array([5.0, 88.0]), np.array([9.0, 99.0]), band, 1.0, ())
     motors = MotorRecording(ROBOT.joint_names, np.arange(2.0), np.zeros((2, 2)), np.zeros((2, 2)), None, "motors")
-    shown = identified(ResonanceResult(ROBOT, fit, motors, ()))
+    shown = identified_numbers(ResonanceResult(ROBOT, fit, motors, ()))
     assert {x.name for x in shown if x.joint == "joint_1"} >= {"stiffness", "rotor inertia", "viscous", "resonance"}
     assert not [x for x in shown if x.joint == "joint_2"]
 
@@ -266,41 +277,35 @@ def scaled(name: str, factor: float) -> Change:
 @pytest.mark.parametrize(
     ("change", "options", "message"),
     [
-        (scaled("motor_position", 0), [], "joint_1: the motor does not move; its spring and friction stay"),
         (without("motor_position"), [], "has columns current and motor_effort.NAME, but no motor_position.NAME"),
         (without("motor_position", "motor_effort", "current"), ["--springs", "both"], "has no motor positions; record"),
         (without("motor_effort", "current"), [], "joint_1: the effort of the motor is missing or zero throughout"),
         (without("position", "effort"), [], "does not explain it, misfit "),
-        (without("effort", "motor_effort"), [], "current and deflection alone leave the unit of effort unknown"),
         (scaled("motor_position", -1), [], "the motor of joint_1 moves -0.98"),
         (scaled("motor_position", 7), [], "gear ratio 100; check signs, or name the unit"),
-        (scaled("effort", -1), [], "joint_1: efforts fall with the deflection; check the signs"),
         (without("effort"), ["--spring-law", "table"], "only linear and cubic springs are identified without it"),
-        (dict, ["--spring-law", "joint_3=linear"], "sea_planar_2r has no joint joint_3; did you mean"),
         (dict, ["--springs", "both", "--side", "motor"], "cannot be combined with --side motor or --payload"),
     ],
 )
 def test_bad_recordings(
-    change: Change, options: list[str], message: str, source: Recording, tmp_path: Path, capsys
+    change: Change, options: list[str], message: str, source: Recording, tmp_path: Path, identify
 ) -> None:
     short = Recording(*(x[:1600] for x in source))
     path = write(tmp_path / "run.npz", short.t, change(columns(short)))
     springs = [] if "--springs" in options else ["--springs", "auto"]
-    assert identify(path, "sea_planar_2r", tmp_path / "arm.yaml", *springs, *options) == 2
-    (line,) = capsys.readouterr().err.splitlines()
+    (line,) = identify(path, "sea_planar_2r", tmp_path / "arm.yaml", *springs, *options, code=2).err.splitlines()
     assert message in line
     assert not (tmp_path / "arm.yaml").exists()
 
 
 @pytest.mark.parametrize("factors", [(-1.0, 0.01), (-100.0, 1.0)])
 def test_motors_that_do_not_explain_their_efforts_stay_as_in_the_file(
-    factors: tuple[float, ...], source: Recording, described: str, tmp_path: Path, capsys
+    factors: tuple[float, ...], source: Recording, described: str, tmp_path: Path, identify
 ) -> None:
     values = without("current")(columns(source)) | {"motor_effort": source.motor_effort * factors}
     output, page = tmp_path / "arm.yaml", tmp_path / "page.html"
     run = write(tmp_path / "run.npz", source.t, values)
-    assert identify(run, described, output, "--page", str(page), "--json") == 0
-    out, err = capsys.readouterr()
+    out, err = identify(run, described, output, "--page", str(page), "--json")
     results, robot, given = json.loads(out)["elastic"], load_robot(output), load_robot(described)
     for k, (joint, before, true) in enumerate(zip(robot.joints, given.joints, ROBOT.joints, strict=True)):
         assert joint.spring.rest_stiffness == pytest.approx(true.spring.rest_stiffness, rel=STIFFNESS)
@@ -327,38 +332,126 @@ def bag(path: Path, source: Recording, links: slice, motors: slice, shift: float
     return write_bag(path, {"/joint_states": states(source, links, source.q, source.tau), "/motor_states": of_motors})
 
 
-def test_motors_of_another_time(source: Recording, tmp_path: Path, capsys) -> None:
+def test_motors_of_another_time(source: Recording, tmp_path: Path, identify) -> None:
     path = bag(tmp_path / "short", source, slice(0, 6000), slice(0, 4000))
-    assert identify(path, "sea_planar_2r", tmp_path / "a.yaml") == 0
-    assert "short: of 15.0 s of the links, 10.0 s have both sides of the springs" in capsys.readouterr().out
+    notes = identify(path, "sea_planar_2r", tmp_path / "a.yaml").out
+    assert "short: of 15.0 s of the links, 10.0 s have both sides of the springs" in notes
     path = bag(tmp_path / "late", source, slice(0, 1000), slice(0, 1000), shift=100.0)
-    assert identify(path, "sea_planar_2r", tmp_path / "b.yaml") == 2
-    (line,) = capsys.readouterr().err.splitlines()
+    (line,) = identify(path, "sea_planar_2r", tmp_path / "b.yaml", code=2).err.splitlines()
     assert "late: links and motors were not recorded at the same time: 0 to 2.4975 s, 100 to 102.498 s" in line
 
 
-def test_springs_off_and_links_alone(source: Recording, tmp_path: Path, capsys) -> None:
+def test_springs_off_and_links_alone(source: Recording, tmp_path: Path, identify) -> None:
     path = write(tmp_path / "run.npz", source.t, columns(source))
-    assert identify(path, "sea_planar_2r", tmp_path / "a.yaml", "--springs", "off", "--json") == 0
-    assert json.loads(capsys.readouterr().out)["elastic"] is None
-    path = write(
-        tmp_path / "links.npz", source.t, without("motor_position", "motor_effort", "current")(columns(source))
-    )
-    assert identify(path, "sea_planar_2r", tmp_path / "b.yaml") == 0
-    assert "note: motors were not recorded; springs, rotors and motor friction stay as" in capsys.readouterr().out
+    assert identify(path, "sea_planar_2r", tmp_path / "a.yaml", "--springs", "off", "--json").json["elastic"] is None
+    links = without("motor_position", "motor_effort", "current")(columns(source))
+    out = identify(write(tmp_path / "links.npz", source.t, links), "sea_planar_2r", tmp_path / "b.yaml").out
+    assert "note: motors were not recorded; springs, rotors and motor friction stay as" in out
 
 
-def test_link_encoders_on_a_part_of_the_joints(source: Recording, described: str, tmp_path: Path, capsys) -> None:
+def test_link_encoders_on_a_part_of_the_joints(source: Recording, described: str, tmp_path: Path, identify) -> None:
     values = {name: x for name, x in columns(source).items() if name not in ("position", "effort", "current")}
     header = ["t", *(f"{name}.{joint}" for name in values for joint in NAMES)]
     header += [f"position.{NAMES[0]}", f"effort.{NAMES[0]}"]
     rows = np.column_stack([source.t, *values.values(), source.q[:, 0], source.tau[:, 0]])
     path, output = tmp_path / "part.csv", tmp_path / "found.yaml"
     np.savetxt(path, rows, delimiter=",", header=",".join(header), comments="")
-    assert identify(path, described, output, "--hold-out", "0") == 0
+    notes = identify(path, described, output, "--hold-out", "0").out
     found, given = load_robot(str(output)), load_robot(described)
     known, kept = found.joints[0].spring, found.joints[1].spring
     assert known.rest_stiffness == pytest.approx(ROBOT.joints[0].spring.rest_stiffness, rel=STIFFNESS)
     assert kept.rest_stiffness == given.joints[1].spring.rest_stiffness
-    notes = capsys.readouterr().out
     assert f"positions of {NAMES[1]} were not recorded; those of their motors are used" in notes
+
+
+COMMAND = "eom_dynamics/msg/FeedforwardCommand"
+PERIOD = 2e-3
+QUICK_TIMING = [*QUICK, "--no-inertia", "--terms", "none"]
+NO_ARRAYS = ("effort", "effort_rate", "effort_acceleration", "motor_acceleration")
+
+
+def recorded(path: Path, arm: ElasticArm, delay: float, *, motors: bool = True, seconds: float = 5.0) -> Path:
+    """A bag of a simulated robot that follows commands of its motors, with noise of its sensors."""
+    motion, t = paper_motion(arm.robot.n), PERIOD * np.arange(round(seconds / PERIOD))
+    noise = SensorNoise(1e-5, 1e-3, 0.005)
+    start = motion.derivatives(0.0, 0)[0]
+    drives = SimulatedDrives(drive_delay=delay)
+    robot = SimulatedRobot(arm, period=PERIOD, position=start, drives=drives, noise=noise, seed=1)
+    y, names = arm.feedforward(*motion.derivatives(t)), list(arm.robot.joint_names)
+    rows: dict[str, list[tuple[int, Any]]] = {"links": [], "motors": [], "commands": []}
+    for k, wanted in enumerate(zip(y.motor_position, y.motor_velocity, y.motor_effort, strict=True)):
+        now, time = robot.readings(), START + round(1e9 * k * PERIOD)
+        rows["links"].append((time, joint_state(time, names, now.q, now.tau if motors else now.motor_effort)))
+        rows["motors"].append((time, joint_state(time, names, now.theta, now.motor_effort)))
+        fields = dict(zip(("motor_position", "motor_velocity", "motor_effort"), wanted, strict=True))
+        fields |= {name: np.zeros(0) for name in NO_ARRAYS}
+        about = {"status": 0, "held": False, "command_lead": 0.0, "motor_names": names}
+        message = STORE.types[COMMAND](header=header(time), joint_names=names, **about, **fields)
+        rows["commands"].append((time, message))
+        robot.follow(*wanted)
+        robot.advance()
+    topics = {"/joint_states": (JOINT_STATE, rows["links"]), "/feedforward": (COMMAND, rows["commands"])}
+    if motors:
+        topics["/motor_states"] = (JOINT_STATE, rows["motors"])
+    return write_bag(path, topics)
+
+
+@pytest.mark.parametrize("kind", ["springs", "rigid"])
+def test_delay_and_period_are_written(kind: str, tmp_path: Path, capsys) -> None:
+    robot = load_robot("planar_2r")
+    if kind == "rigid":
+        robot = replace(robot, joints=tuple(replace(x, spring=RIGID) for x in robot.joints))
+    described = tmp_path / "arm.yaml"
+    described.write_text(robot_as_yaml(robot).text)
+    bag = recorded(tmp_path / "bag", ElasticArm(robot), 4e-3, motors=kind == "springs")
+    output = tmp_path / "found.yaml"
+    late = "--motor-delay" if kind == "springs" else "--effort-delay"
+    main(["identify", str(bag), "--robot", str(described), "-o", str(output), *QUICK_TIMING, late, "0.001", "--json"])
+    timing = json.loads(capsys.readouterr().out)["timing"]
+    assert timing["delay"]["value"] == pytest.approx(4e-3 + PERIOD / 2, abs=1e-4)
+    assert timing["delay"]["standard_deviation"] < 5e-5
+    found = load_robot(output)
+    assert found.command_period == PERIOD and found.drive_delay == pytest.approx(4e-3, abs=1e-4)
+
+
+def test_a_delay_that_cannot_be_found_is_told(tmp_path: Path, capsys) -> None:
+    bag = recorded(tmp_path / "bag", ElasticArm(load_robot("planar_2r")), 0.0, motors=False, seconds=2.5)
+    output = tmp_path / "found.yaml"
+    main(["identify", str(bag), "--robot", "planar_2r", "-o", str(output), *QUICK_TIMING])
+    assert "the delay of its commands is not identified: positions of" in capsys.readouterr().out
+    assert load_robot(output).command_period == 0
+
+
+def test_an_uncertain_delay_is_not_written() -> None:
+    """The period is; ages of a certain delay need a PD, and are written with it."""
+    robot = replace(load_robot("planar_2r"), drive_delay=1e-3)
+    certain, late = Delay(3e-3, 1e-5), Delay(2e-4, 1e-5)
+    found = DriveDelay(certain, late, late, Delay(0.0, 0.0), 1.0)
+    for changed, delay, age, line in (
+        (found, 2e-3, 2e-4, "drives measure positions of an age of 0.200 ms"),
+        (found._replace(noise=5.0), 2e-3, 0.0, "drive_feedback_delay is not written: efforts are not those of a PD"),
+        (found._replace(delay=Delay(3e-3, 1e-4)), 1e-3, 0.0, "drive_delay is not written: its deviation of 0.1 ms"),
+    ):
+        timing = CommandTiming(changed, Delay(2e-3, 0.0))
+        written = timing.applied_to(robot)
+        assert (written.command_period, written.drive_feedback_delay.position) == (2e-3, age)
+        assert written.drive_delay == pytest.approx(delay) and any(line in text for text in timing.as_text())
+    interpolating = CommandTiming(found, Delay(2e-3, 0.0), "linear")
+    assert interpolating.drive_delay == pytest.approx(1e-3)
+    assert "without 100 % of the period, is 1.000 ms" in interpolating.as_text()[0]
+
+
+def test_what_a_urdf_cannot_hold_is_told(tmp_path: Path) -> None:
+    source = tmp_path / "arm.urdf"
+    source.write_text(urdf_arm())
+    robot = replace(load_robot(source), command_period=1e-3)
+    found = run.IdentificationResult(robot, robot, None, None, (), ())
+    _, not_in_file = robot_file(tmp_path / "found.urdf", str(source), found)
+    assert any("command_period and timing of the drives are left out" in line for line in not_in_file)
+
+
+def test_several_topics_of_commands_are_told() -> None:
+    none = Stream("", *np.zeros((2, 0), dtype=np.int64), (), {})
+    sides = TwoSidedRecording(None, commands=dict.fromkeys(("/left/feedforward", "/right/feedforward"), none))
+    timing, notes = command_timing(load_robot("planar_2r"), [sides], Source(), MotorSource())
+    assert timing is None and "it has 2 topics of them, /left/feedforward, /right/feedforward" in notes[0]

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -19,7 +18,6 @@ from eom_dynamics import load_robot
 from eom_dynamics.arrays import Array
 from eom_dynamics.learning import read_correction, uncorrected
 from eom_dynamics.states import STATE_NAMES
-from eom_dynamics.tools.cli.main import main
 
 NAMES = load_robot("planar_2r").joint_names
 T = 1e-3 * np.arange(801)
@@ -74,120 +72,110 @@ def run_of(
     return write_bag(folder / name, {"/setpoint": (SETPOINT, commanded), "/joint_states": (JOINT_STATE, measured)})
 
 
-def test_runs_are_learned_one_after_the_other(tmp_path: Path, capsys) -> None:
+def test_runs_are_learned_one_after_the_other(tmp_path: Path, run) -> None:
     motion = motion_file(tmp_path)
     first = run_of(tmp_path, "first", motion, 2e-3)
     command = ["learn", "--robot", "planar_2r", "--gain", "1", "--bandwidth", "5", "--json", *SURE]
-    assert main([*command, str(first), "--motion", str(motion), "-o", str(tmp_path / "second.npz")]) == 0
-    answer = json.loads(capsys.readouterr().out)
+    answer = run(*command, first, "--motion", motion, "-o", tmp_path / "second.npz").json
     rms = 2e-3 * np.sqrt(np.mean(SHAPE**2))
     assert answer["errors"] == pytest.approx([rms], rel=1e-2) and answer["contraction"]["ratio"] < 1
     second = read_correction(tmp_path / "second.npz")
     np.testing.assert_allclose(second.correction[0], np.repeat(-2e-3 * SHAPE[:, None], 2, axis=1), atol=1e-4)
     # Two repetitions of the next run, and then one that is worse.
     bags = [run_of(tmp_path, f"again_{k}", tmp_path / "second.npz", off) for k, off in enumerate((3e-4, -1e-4))]
-    arguments = [*map(str, bags), "--motion", str(tmp_path / "second.npz"), "-o", str(tmp_path / "third.npz")]
-    assert main([*command, *arguments]) == 0
-    assert json.loads(capsys.readouterr().out)["errors"][1] == pytest.approx(rms / 20, rel=0.05)
+    arguments = [*bags, "--motion", tmp_path / "second.npz", "-o", tmp_path / "third.npz"]
+    assert run(*command, *arguments).json["errors"][1] == pytest.approx(rms / 20, rel=0.05)
     worse = run_of(tmp_path, "worse", tmp_path / "third.npz", 1e-3)
-    arguments = [str(worse), "--motion", str(tmp_path / "third.npz"), "-o", str(tmp_path / "fourth.npz")]
-    assert main([*command, *arguments]) == 1
-    assert "refused: the error has grown from 4." in capsys.readouterr().err
+    arguments = [worse, "--motion", tmp_path / "third.npz", "-o", tmp_path / "fourth.npz"]
+    assert "refused: the error has grown from 4." in run(*command, *arguments, code=1).err
     assert not (tmp_path / "fourth.npz").exists()
 
 
-def test_what_repeats_is_told(tmp_path: Path, capsys) -> None:
-    motion = motion_file(tmp_path)
+@pytest.fixture
+def motion(tmp_path: Path) -> Path:
+    return motion_file(tmp_path)
+
+
+@pytest.fixture
+def learn(tmp_path: Path, motion: Path, run):
+    command = ["learn", "--robot", "planar_2r", "--bandwidth", "5", *SURE, "--force", "-o", tmp_path / "next.npz"]
+    return lambda *arguments, code=0: run(*command, "--motion", motion, *arguments, code=code)
+
+
+def test_what_repeats_is_told(tmp_path: Path, motion: Path, learn) -> None:
     offsets = {"one": 1e-3, "two": 1.1e-3, "back": -1e-3}
-    bags = {name: str(run_of(tmp_path, name, motion, off)) for name, off in offsets.items()}
-    command = ["learn", "--robot", "planar_2r", "--bandwidth", "5", "--motion", str(motion), *SURE]
-    assert main([*command, bags["one"], bags["two"], "-o", str(tmp_path / "x.npz")]) == 0
-    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("joint_")]
+    bags = {name: run_of(tmp_path, name, motion, off) for name, off in offsets.items()}
+    lines = [x for x in learn(bags["one"], bags["two"]).out.splitlines() if x.startswith("joint_")]
     assert len(lines) == 2 and all(" % of the error repeats; of this " in line for line in lines)
     # An error in proportion to the position is one of the model; the bags have no efforts.
     assert any(": eom_dynamics identify finds them in runs recorded with efforts" in line for line in lines)
-    for name in ("one", "two"):
-        bags[name] = str(run_of(tmp_path, f"{name}_effort", motion, offsets[name], effort=[1, 2]))
-    assert main([*command, bags["one"], bags["two"], "-o", str(tmp_path / "w.npz")]) == 0
-    advice = f"run eom_dynamics identify {bags['one']} {bags['two']} --robot planar_2r -o identified.yaml"
-    assert f": {advice}" in capsys.readouterr().out
-    assert main([*command, bags["one"], bags["back"], "-o", str(tmp_path / "y.npz"), "--json"]) == 0
-    shares = json.loads(capsys.readouterr().out)["shares"]
+    shares = learn(bags["one"], bags["back"], "--json").json["shares"]
     assert [x["joint"] for x in shares] == list(NAMES) and not any(x["repeats"] for x in shares)
-    assert main([*command, bags["one"], bags["back"], "-o", str(tmp_path / "z.npz")]) == 0
-    assert "joint_1: no part of the error repeats beyond its noise" in capsys.readouterr().out
+    assert "joint_1: no part of the error repeats beyond its noise" in learn(bags["one"], bags["back"]).out
+    one, two = (run_of(tmp_path, f"{name}_effort", motion, offsets[name], effort=[1, 2]) for name in ("one", "two"))
+    advice = f"run eom_dynamics identify {one} {two} --robot planar_2r -o identified.yaml"
+    assert f": {advice}" in learn(one, two).out
 
 
-def test_files_without_a_motion_are_refused_on_one_line(tmp_path: Path, refused) -> None:
-    path = tmp_path / "motion.npz"
-    command = ["learn", "--robot", "planar_2r", "--motion", str(path), "-o", str(tmp_path / "x.npz")]
-    states = dict.fromkeys(STATE_NAMES, T)
-    for content, reason in (
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
         ({"t": T, "q": np.array([{}])}, "has an array of Python objects; write it as numbers"),
         ({"t": T}, "has no q, qd, qdd, qddd, qdddd; name a motion or a correction"),
-        ({"t": T[::-1], **states}, "t must increase in equal steps"),
-    ):
-        np.savez(path, joint_names=NAMES, **content)
-        line = refused(*command, str(tmp_path / "bag"))
-        assert f"{path}: {reason}" in line
+        ({"t": T[::-1], **dict.fromkeys(STATE_NAMES, T)}, "t must increase in equal steps"),
+    ],
+    ids=["objects", "no states", "backwards"],
+)
+def test_files_without_a_motion_are_refused_on_one_line(content, reason: str, tmp_path: Path, motion, learn) -> None:
+    np.savez(motion, joint_names=NAMES, **content)
+    (line,) = learn(tmp_path / "bag", code=2).err.splitlines()
+    assert f"{motion}: {reason}" in line
 
 
-def test_setpoints_of_another_motion_are_refused(tmp_path: Path, capsys, refused) -> None:
-    motion = motion_file(tmp_path)
-    given = read_correction(motion)
+def test_setpoints_of_another_motion_are_refused(tmp_path: Path, motion: Path, learn) -> None:
     other = tmp_path / "other.npz"
     # A correction of 20 µrad at most.
-    uncorrected(NAMES, T, given.reference * (1 + 1e-4 * np.array([0.0, 1.0]))).write(other)
-    command = ["learn", "--robot", "planar_2r", "--bandwidth", "5", "--motion", str(motion), *SURE]
+    uncorrected(NAMES, T, read_correction(motion).reference * (1 + 1e-4 * np.array([0.0, 1.0]))).write(other)
     own, mixed = run_of(tmp_path, "own", motion, 1e-3), run_of(tmp_path, "mixed", other, 1e-3)
-    assert main([*command, str(own), str(mixed), "-o", str(tmp_path / "x.npz")]) == 2
-    assert (
+    assert learn(own, mixed, code=2).err.endswith(
         "mixed: plays another motion: largest difference 2e-05 rad of joint_2 at 0.4 s; name the file that this run "
-        "was commanded with" in capsys.readouterr().err
+        "was commanded with\n"
     )
     # Stamps that jitter by up to a sample and every second setpoint, after a player's probes, are of the motion.
-    late = run_of(tmp_path, "late", motion, 1e-3, jitter=900_000, stride=2, probes=3)
-    assert main([*command, str(late), "-o", str(tmp_path / "y.npz")]) == 0
-    short = run_of(tmp_path, "short", motion, 1e-3, last=700)
-    assert "setpoints span 0.7 s of the motion, which takes 0.8 s; record the whole run" in refused(
-        *command, str(short), "-o", str(tmp_path / "z.npz")
-    )
-    cut_off = run_of(tmp_path, "cut_off", motion, 1e-3, recorded_to=0.5)
-    assert "to 0.498 s of the motion, which takes 0.8 s; record the whole run" in refused(
-        *command, cut_off, "-o", tmp_path / "z.npz"
-    )
+    learn(run_of(tmp_path, "late", motion, 1e-3, jitter=900_000, stride=2, probes=3))
+    for name, part, reason in (
+        ("short", {"last": 700}, "setpoints span 0.7 s of the motion, which takes 0.8 s; record the whole run"),
+        ("cut_off", {"recorded_to": 0.5}, "to 0.498 s of the motion, which takes 0.8 s; record the whole run"),
+    ):
+        assert reason in learn(run_of(tmp_path, name, motion, 1e-3, **part), code=2).err
 
 
-def test_joint_states_in_another_order_are_sorted(tmp_path: Path, capsys, refused) -> None:
-    motion = motion_file(tmp_path)
-    command = ["learn", "--robot", "planar_2r", "--bandwidth", "5", "--motion", str(motion), *SURE]
+def test_joint_states_in_another_order_are_sorted(tmp_path: Path, motion: Path, learn) -> None:
     late = np.zeros(420, dtype=np.int64)
     late[100], late[200] = 7 * 10**6, 2 * 10**6
     bag = run_of(tmp_path, "mixed", motion, 1e-3, stamped_late=late)
-    assert main([*command, str(bag), "-o", str(tmp_path / "x.npz")]) == 0
-    notes = [line for line in capsys.readouterr().out.splitlines() if line.startswith("note: ")]
-    assert notes == [
+    assert [line for line in learn(bag).out.splitlines() if line.startswith("note: ")] == [
         f"note: {bag}: 4 samples are not in the order of their times; sorted",
         f"note: {bag}: 1 samples have the time of another, and are left out",
     ]
     late[200:] = -(10**8)
     bag = run_of(tmp_path, "set_back", motion, 1e-3, stamped_late=late)
-    assert f"{bag}: the clock was set back while positions were recorded; record the run again" in refused(
-        *command, bag, "-o", tmp_path / "y.npz"
-    )
+    error = learn(bag, code=2).err
+    assert f"{bag}: the clock was set back while positions were recorded; record the run again" in error
 
 
-def test_what_cannot_be_used_is_one_line_and_2(tmp_path: Path, capsys, refused) -> None:
-    motion = motion_file(tmp_path)
+def test_what_cannot_be_used_is_one_line_and_2(tmp_path: Path, motion: Path, learn) -> None:
     bag = run_of(tmp_path, "run", motion, 1e-3)
-    command = ["learn", str(bag), "--motion", str(motion), "-o", str(tmp_path / "next.npz"), "--robot"]
-    assert main([*command, "sea_planar_2r", "--stiffness-error", "0.9"]) == 1
-    assert "refused: learning may diverge" in capsys.readouterr().err
-    assert "has the joints joint_1, joint_2" in refused(*command, "iiwa")
+    error = learn(bag, "--robot", "sea_planar_2r", "--stiffness-error", "0.9", code=1).err
+    assert "refused: learning may diverge" in error
     (tmp_path / "arm.urdf").write_text(urdf_arm(joints=NAMES))
-    assert "joint_1, joint_2: rotor inertia is 0, but learning takes the gains of the motor's PD from it; write " in (
-        refused(*command, tmp_path / "arm.urdf")
-    )
     rows = [(START, joint_state(START, NAMES, [0, 0]))]
-    command[1] = str(write_bag(tmp_path / "states", {"/joint_states": (JOINT_STATE, rows)}))
-    assert "topics of type eom_dynamics/msg/JointTrajectorySetpoint" in refused(*command, "planar_2r")
+    states = write_bag(tmp_path / "states", {"/joint_states": (JOINT_STATE, rows)})
+    rotor = "joint_1, joint_2: rotor inertia is 0, but learning takes the gains of the motor's PD from it; write "
+    for arguments, reason in (
+        ((bag, "--robot", "iiwa"), "has the joints joint_1, joint_2"),
+        ((bag, "--robot", tmp_path / "arm.urdf"), rotor),
+        ((states,), "topics of type eom_dynamics/msg/JointTrajectorySetpoint"),
+    ):
+        (line,) = learn(*arguments, code=2).err.splitlines()
+        assert reason in line

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import shutil
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -79,23 +80,24 @@ def without_chunks(path: Path) -> Path:
     return path
 
 
-def check(capsys, *arguments: object) -> float:
-    """Run a command and return how long it took, s; fail where it does."""
-    began = time.monotonic()
-    code = main([*map(str, arguments)])
-    took = time.monotonic() - began
-    output = capsys.readouterr()
-    assert code in (0, 1, 2)
-    assert "Traceback" not in output.err + output.out and "internal error" not in output.err + output.out
-    assert all(line.startswith(f"eom_dynamics {arguments[0]}: ") for line in output.err.splitlines()), output.err
-    assert code == 0 or output.err
-    assert took < LONGEST
-    return took
+@pytest.fixture
+def check(capsys) -> Callable[..., None]:
+    """Run a command; fail where it does."""
+
+    def check(*arguments: object) -> None:
+        began = time.monotonic()
+        code = main([*map(str, arguments)])
+        assert time.monotonic() - began < LONGEST
+        output = capsys.readouterr()
+        assert code in (0, 1, 2) and (code == 0 or output.err)
+        assert "Traceback" not in output.err + output.out and "internal error" not in output.err + output.out
+        assert all(line.startswith(f"eom_dynamics {arguments[0]}: ") for line in output.err.splitlines()), output.err
+
+    return check
 
 
-def mutate_bags(bags: dict[str, list[Path]], storage: str, count: int, tmp_path: Path, capsys) -> float:
+def mutate_bags(bags: dict[str, list[Path]], storage: str, count: int, tmp_path: Path, check) -> None:
     topics = ([], ["--topic", "/joint_states", "--against", "effort"], ["--topic", "/plan"])
-    slowest = 0.0
     for seed in range(count):
         rng = np.random.default_rng(seed)
         original = bags[storage][seed % len(bags[storage])]
@@ -105,50 +107,29 @@ def mutate_bags(bags: dict[str, list[Path]], storage: str, count: int, tmp_path:
         file.write_bytes(mutated(file.read_bytes(), rng))
         robot = [] if rng.integers(2) else ["--robot", "planar_2r"]
         options = [*topics[seed % len(topics)], *robot]
-        slowest = max(
-            slowest,
-            check(capsys, "replay", bag, "-o", tmp_path / "out", "--force", *options),
-            check(capsys, "report", bag, "-o", tmp_path / "page.html", "--force", *robot),
-        )
+        check("replay", bag, "-o", tmp_path / "out", "--force", *options)
+        check("report", bag, "-o", tmp_path / "page.html", "--force", *robot)
         shutil.rmtree(bag)
         shutil.rmtree(tmp_path / "out", ignore_errors=True)
-    return slowest
 
 
-def mutate_tables(bags: dict[str, list[Path]], count: int, tmp_path: Path, capsys) -> float:
+def mutate_tables(bags: dict[str, list[Path]], storage: str, count: int, tmp_path: Path, check) -> None:
     """Mutated tables as golden ones, and as outputs to resume."""
     pytest.importorskip("pyarrow")
-    bag, slowest = bags["mcap"][0], 0.0
-    command = ["replay", bag, "--robot", "planar_2r", "--format", "parquet", "-o"]
-    check(capsys, *command, tmp_path / "original.parquet")
+    command = ["replay", bags["mcap"][0], "--robot", "planar_2r", "--format", storage, "-o"]
+    check(*command, tmp_path / "original.parquet")
     content = (tmp_path / "original.parquet").read_bytes()
     for seed in range(count):
         table = tmp_path / "table.parquet"
         table.write_bytes(mutated(content, np.random.default_rng(seed)))
-        slowest = max(
-            slowest,
-            check(capsys, *command, tmp_path / "out.parquet", "--force", "--compare", table),
-            check(capsys, *command, table, "--resume"),
-        )
-    return slowest
+        check(*command, tmp_path / "out.parquet", "--force", "--compare", table)
+        check(*command, table, "--resume")
 
 
-@pytest.mark.parametrize("storage", ["mcap", "sqlite3"])
-def test_mutated_bags_are_read_or_refused(bags, storage: str, tmp_path: Path, capsys) -> None:
-    mutate_bags(bags, storage, FEW, tmp_path, capsys)
-
-
-def test_mutated_tables_are_read_or_refused(bags, tmp_path: Path, capsys) -> None:
-    mutate_tables(bags, FEW, tmp_path, capsys)
-
-
-@pytest.mark.fuzz
-@pytest.mark.timeout(1800)
+@pytest.mark.parametrize(
+    "count", [FEW, pytest.param(MANY, marks=[pytest.mark.fuzz, pytest.mark.timeout(1800)])], ids=["few", "many"]
+)
 @pytest.mark.parametrize("kind", ["mcap", "sqlite3", "parquet"])
-def test_many_mutated_files_are_read_or_refused(bags, kind: str, tmp_path: Path, capsys) -> None:
-    if kind == "parquet":
-        slowest = mutate_tables(bags, MANY, tmp_path, capsys)
-    else:
-        slowest = mutate_bags(bags, kind, MANY, tmp_path, capsys)
-    with capsys.disabled():
-        print(f"\n{kind}: {MANY} mutated files, slowest command {slowest:.2f} s")
+def test_mutated_files_are_read_or_refused(bags, kind: str, count: int, tmp_path: Path, check) -> None:
+    mutate = mutate_tables if kind == "parquet" else mutate_bags
+    mutate(bags, kind, count, tmp_path, check)

@@ -44,6 +44,7 @@ from eom_dynamics.tools.replay.one import run_job
 from eom_dynamics.trajectory import paper_motion
 
 NAMES = load_robot("planar_2r").joint_names
+FLOAT = "std_msgs/msg/Float64"
 STATES = np.array(paper_motion(2).derivatives(np.arange(400) * 1e-3))
 
 
@@ -64,86 +65,64 @@ def in_this_process(monkeypatch) -> None:
     monkeypatch.setattr(replay_run, "_cores", one_by_one)
 
 
-def replay(*arguments) -> int:
-    return main(["replay", *map(str, arguments), "--robot", "planar_2r"])
+@pytest.fixture
+def replay(run):
+    return lambda *arguments, code=0: run("replay", *arguments, "--robot", "planar_2r", code=code)
 
 
-def test_a_bag_becomes_a_bag_and_a_row(tmp_path: Path, capsys) -> None:
-    assert replay(bag(tmp_path / "in"), "-o", tmp_path / "out") == 0
-    output = capsys.readouterr()
+def test_a_bag_becomes_a_bag_and_a_row(tmp_path: Path, replay) -> None:
+    output = replay(bag(tmp_path / "in"), "-o", tmp_path / "out")
     header, row = (line.split() for line in output.out.splitlines())
     assert header[:4] == ["bag", "topic", "commands", "refused"]
     assert row[:5] == ["in", "/setpoint", "400", "0", "0.40"] and re.fullmatch(r"\d+\.\d\d", row[5])
     assert len(read_bag(tmp_path / "out")["/feedforward"]) == 400 and output.err == ""
 
 
-@pytest.mark.parametrize("name", ["out.mcap", "out.parquet"])
-def test_a_file_is_written_under_the_name_of_a_file(tmp_path: Path, name: str, capsys) -> None:
-    if name.endswith(".parquet"):
-        pytest.importorskip("pyarrow")
-    source, output = bag(tmp_path / "in"), tmp_path / "new" / name
-    assert replay(source, "-o", output) == 0
-    assert output.is_file() and {path.name for path in output.parent.iterdir()} == {name, f"{name}.replayed.jsonl"}
-    assert replay(source, "-o", output) == 2 and "--force" in capsys.readouterr().err
-    before = output.read_bytes()
-    assert replay(source, "-o", output, "--force", "--cutoff", 4) == 0 and output.read_bytes() == before
-    capsys.readouterr()
-    assert replay(source, "-o", output, "--resume", "--cutoff", 4) == 0 and "done before" in capsys.readouterr().out
-
-
 @pytest.mark.parametrize("kind", ["mcap", "parquet"])
-def test_comparison_with_a_golden_output(tmp_path: Path, kind: str, capsys) -> None:
+def test_comparison_with_a_golden_output(tmp_path: Path, kind: str, replay) -> None:
     pytest.importorskip("pyarrow")
     ending, topic = ("", "/feedforward") if kind == "mcap" else (".parquet", "table")
     source, golden = bag(tmp_path / "in"), tmp_path / f"golden{ending}"
-    assert replay(source, "-o", golden) == 0
+    replay(source, "-o", golden)
     same = ["--format", kind, "--compare", golden, "--atol", 0, "--rtol", 0]
-    assert replay(source, "-o", tmp_path / f"same{ending}", *same) == 0
-    capsys.readouterr()
+    replay(source, "-o", tmp_path / f"same{ending}", *same)
     other = bag(tmp_path / "other", **{"/setpoint": (SETPOINT, setpoints(NAMES, STATES * (1 + 1e-4)))})
-    assert replay(other, "-o", tmp_path / f"out{ending}", *same[:4]) == 1
-    output = capsys.readouterr()
+    output = replay(other, "-o", tmp_path / f"out{ending}", *same[:4], code=1)
     assert re.search(rf"{topic} +motor_effort +400 +\S+ +joint_1 +400 +1700000000\.000000000", output.out)
     assert output.err == f"eom_dynamics replay: failed: 1 of 1 bags differ from {golden}\n"
     loose = [*same[:4], "--rtol", 0.01, "--atol", 0.01, "--atol", "effort_acceleration=1"]
-    assert replay(other, "-o", tmp_path / f"loose{ending}", *loose, "--json") == 0
-    (result,) = json.loads(capsys.readouterr().out)
+    (result,) = replay(other, "-o", tmp_path / f"loose{ending}", *loose, "--json").json
     assert result["report"]["commands"] == 400 and 0 < result["wall"] < 60
     assert max(row["largest"] for row in result["differences"] if row["field"] == "effort") > 1e-6
 
 
-def test_a_golden_bag_with_some_topics_is_compared_and_the_others_are_named(tmp_path: Path, capsys) -> None:
+def test_a_golden_bag_with_some_topics_is_compared_and_the_others_are_named(tmp_path: Path, replay) -> None:
     source = bag(tmp_path / "in")
-    assert replay(source, "-o", tmp_path / "whole") == 0
-    capsys.readouterr()
+    replay(source, "-o", tmp_path / "whole")
     kept = {"/feedforward": (COMMAND, read_bag(tmp_path / "whole")["/feedforward"])}
     command = [source, "-o", tmp_path / "out", "--force", "--compare", write_bag(tmp_path / "golden", kept)]
     told = "/motor_setpoint: not compared: the golden bag has no such topic"
     junit, page = tmp_path / "junit.xml", tmp_path / "page.html"
-    assert replay(*command, "--json", "--junit", junit, "--page", page) == 0
-    (result,) = json.loads(capsys.readouterr().out)
+    (result,) = replay(*command, "--json", "--junit", junit, "--page", page).json
     assert result["passed"] and sorted(result["missing"]) == ["/effort_command", "/motor_setpoint"]
     assert {row["topic"] for row in result["differences"]} == {"/feedforward"}
     assert told in junit.read_text() and told in page.read_text()
-    assert replay(*command, "--strict") == 1
-    printed = capsys.readouterr()
+    printed = replay(*command, "--strict", code=1)
     assert told in printed.err and told in printed.out
 
 
 @pytest.mark.usefixtures("in_this_process")
-def test_results_for_machines(tmp_path: Path, capsys) -> None:
+def test_results_for_machines(tmp_path: Path, replay) -> None:
     changed = STATES.copy()
     changed[2, 123, 1] += 0.5  # in the middle, the acceleration of the second joint
     bag(tmp_path / "golden_of/a")
     bag(tmp_path / "in/a", **{"/setpoint": (SETPOINT, setpoints(NAMES, changed))})
     bag(tmp_path / "golden_of/b")
     bag(tmp_path / "in/b")
-    assert replay(tmp_path / "golden_of", "-o", tmp_path / "golden") == 0
+    replay(tmp_path / "golden_of", "-o", tmp_path / "golden")
     (tmp_path / "in/broken.db3").write_bytes(b"")
-    capsys.readouterr()
     checks = ["--compare", tmp_path / "golden", "--atol", "1e-6", "--json", "--junit", tmp_path / "new/junit.xml"]
-    assert replay(tmp_path / "in", "-o", tmp_path / "out", *checks) == 1
-    first, second, broken = json.loads(capsys.readouterr().out)
+    first, second, broken = replay(tmp_path / "in", "-o", tmp_path / "out", *checks, code=1).json
     assert [result["passed"] for result in (first, second, broken)] == [False, True, False]
     assert "is empty" in broken["failures"][0] and second["failures"] == []
     (effort,) = [row for row in first["differences"] if (row["topic"], row["field"]) == ("/feedforward", "effort")]
@@ -158,12 +137,11 @@ def test_results_for_machines(tmp_path: Path, capsys) -> None:
     assert [suite.get(name) for name in ("tests", "failures", "errors")] == ["3", "1", "1"]
     kinds = [[child.tag for child in case] for case in suite]
     assert kinds == [["failure"], [], ["error"]] and lines[0] in suite[0][0].text
-    with pytest.raises(SystemExit):
-        replay(tmp_path / "in", "-o", tmp_path / "out", "--junit", "bag.mcap")
+    replay(tmp_path / "in", "-o", tmp_path / "out", "--junit", "bag.mcap", code=2)
 
 
 @pytest.mark.usefixtures("in_this_process")
-def test_a_page_has_an_index_of_the_bags_and_their_comparison(tmp_path: Path) -> None:
+def test_a_page_has_an_index_of_the_bags_and_their_comparison(tmp_path: Path, replay) -> None:
     pytest.importorskip("plotly")
     for name in ("<i>a", "b"):
         bag(tmp_path / "golden_of" / name)
@@ -171,10 +149,10 @@ def test_a_page_has_an_index_of_the_bags_and_their_comparison(tmp_path: Path) ->
             tmp_path / "in" / name,
             **{"/setpoint": (SETPOINT, setpoints(NAMES, STATES * (1.0 if name == "b" else 1.1)))},
         )
-    assert replay(tmp_path / "golden_of", "-o", tmp_path / "golden") == 0
+    replay(tmp_path / "golden_of", "-o", tmp_path / "golden")
     path = tmp_path / "page.html"
     command = [tmp_path / "in", "-o", tmp_path / "out", "--compare", tmp_path / "golden", "--page", path]
-    assert replay(*command) == 1
+    replay(*command, code=1)
     page = Page(path.read_text(encoding="utf-8"))
     assert "<i>a" in page.text and page.references == ["data:,"] and path.stat().st_size < 100_000
     assert path.read_text(encoding="utf-8").count('<td class="number off">failed</td>') == 1
@@ -183,13 +161,15 @@ def test_a_page_has_an_index_of_the_bags_and_their_comparison(tmp_path: Path) ->
 
 
 @pytest.mark.usefixtures("in_this_process")
-def test_an_unusable_golden_bag_is_refused_before_anything_is_done(tmp_path: Path, monkeypatch, refused) -> None:
+def test_an_unusable_golden_bag_is_refused_before_anything_is_done(
+    tmp_path: Path, monkeypatch, refused, replay
+) -> None:
     monkeypatch.chdir(tmp_path)
     bag(Path("in/a"))
     bag(Path("other/a"), **{"/arm/setpoint": (SETPOINT, setpoints(NAMES, STATES[:, :3]))})
     Path("text/a").mkdir(parents=True)
     Path("text/a/a.mcap").write_text("text")
-    assert replay("other", "-o", "of_arm") == 0
+    replay("other", "-o", "of_arm")
     for source, golden, reason in (
         ("in", "nowhere", r"nowhere.*: there is no such bag"),
         ("in", "text", r"a.mcap: "),
@@ -202,15 +182,13 @@ def test_an_unusable_golden_bag_is_refused_before_anything_is_done(tmp_path: Pat
 
 
 @pytest.mark.usefixtures("in_this_process")
-def test_a_missing_golden_bag_does_not_stop_the_others(tmp_path: Path, capsys) -> None:
+def test_a_missing_golden_bag_does_not_stop_the_others(tmp_path: Path, replay) -> None:
     bag(tmp_path / "in/a")
     bag(tmp_path / "in/b")
     command = [tmp_path / "in", "-o"]
-    assert replay(*command, tmp_path / "golden") == 0
+    replay(*command, tmp_path / "golden")
     shutil.rmtree(tmp_path / "golden/a")
-    capsys.readouterr()
-    assert replay(*command, tmp_path / "out", "--compare", tmp_path / "golden") == 1
-    output = capsys.readouterr()
+    output = replay(*command, tmp_path / "out", "--compare", tmp_path / "golden", code=1)
     assert output.err == f"eom_dynamics replay: failed: {tmp_path / 'golden/a'}: there is no such bag\n"
     assert re.search(r"\na .* failed\n", output.out) and "/feedforward" in output.out
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"b", "replayed.jsonl"}
@@ -227,58 +205,34 @@ def test_a_missing_golden_bag_does_not_stop_the_others(tmp_path: Path, capsys) -
 )
 @pytest.mark.usefixtures("in_this_process")
 def test_force_refuses_files_of_the_user_at_names_of_an_output(
-    tmp_path: Path, monkeypatch, capsys, earlier, later, files, named
+    tmp_path: Path, monkeypatch, earlier, later, files, named, replay
 ) -> None:
     monkeypatch.chdir(tmp_path)
     _two_bags(Path("in"))
-    assert replay(*earlier) == 0
+    replay(*earlier)
     shutil.rmtree("out/b", ignore_errors=True)
     for file in map(Path, files):
         file.parent.mkdir(exist_ok=True)
         file.write_text("precious", encoding="utf-8")
     before = sorted(Path().rglob("*"))
-    assert replay(*earlier, *later, "--force") == (1 if "in" in earlier else 2)
-    for line, path in zip(capsys.readouterr().err.splitlines(), named, strict=True):
+    errors = replay(*earlier, *later, "--force", code=1 if "in" in earlier else 2).err
+    for line, path in zip(errors.splitlines(), named, strict=True):
         assert f"{path}: " in line and line.endswith("name another output")
     assert sorted(Path().rglob("*")) == before and {Path(file).read_text() for file in files} == {"precious"}
 
 
-def test_positions_of_motors_are_replayed_only_on_request(tmp_path: Path, capsys) -> None:
+def test_positions_of_motors_are_replayed_only_on_request(tmp_path: Path, replay) -> None:
     topics = {"/motor_setpoint": _motion(0.5), "/joint_states": _motion(), "/motor_states": _motion(0.5)}
     source = bag(tmp_path / "in", **topics)
     for arguments, topic in (([], "/joint_states"), (["--topic", "motor_setpoint"], "/motor_setpoint")):
-        assert replay(source, "-o", tmp_path / "out", "--force", "--json", *arguments) == 0
-        (result,) = json.loads(capsys.readouterr().out)
+        (result,) = replay(source, "-o", tmp_path / "out", "--force", "--json", *arguments).json
         assert result["report"]["topic"] == topic
-
-
-def _two_topics(path: Path) -> Path:
-    messages = setpoints(NAMES, STATES[:, :3])
-    return bag(path, **{"/left/setpoint": (SETPOINT, messages), "/right/setpoint": (SETPOINT, messages)})
 
 
 def _two_bags(path: Path) -> Path:
     bag(path / "a")
     bag(path / "b")
     return path
-
-
-def _unknown_joints(path: Path) -> Path:
-    return bag(path, **{"/setpoint": (SETPOINT, setpoints(["shoulder", "elbow"], STATES[:, :3]))})
-
-
-def _numbers_only(path: Path) -> Path:
-    message = STORE.types["std_msgs/msg/Float64"](data=1.0)
-    return bag(path, **{"/number": ("std_msgs/msg/Float64", [(START, message)])})
-
-
-def _no_effort(path: Path) -> Path:
-    return bag(path, **{"/joint_states": _states(NAMES)})
-
-
-def _with_states(path: Path) -> Path:
-    topics = {name: _motion() for name in ("/joint_states", "/arm/joint_states", "/motor_states")}
-    return bag(path, **{"/setpoint": (SETPOINT, setpoints(NAMES, STATES[:, :3]))}, **topics)
 
 
 def _states(names, position=lambda t: 0.0, effort: Sequence[float] = ()):
@@ -292,106 +246,92 @@ def _motion(offset: float = 0.0):
     return _states(NAMES, lambda t: np.sin(t) + offset)
 
 
-def test_efforts_beyond_their_tolerance_fail(tmp_path: Path, capsys) -> None:
+def test_efforts_beyond_their_tolerance_fail(tmp_path: Path, replay) -> None:
     source = bag(tmp_path / "in", **{"/joint_states": _states(NAMES, effort=[3.0, 3.0])})
-    assert replay(source, "-o", tmp_path / "out", "--against", "effort", "--json") == 0
-    ((first, second),) = (result["report"]["rms"] for result in json.loads(capsys.readouterr().out))
+    (result,) = replay(source, "-o", tmp_path / "out", "--against", "effort", "--json").json
+    first, second = result["report"]["rms"]
     between, low = (first + second) / 2, "joint_1" if first < second else "joint_2"
     assert first != second
     command = [source, "-o", tmp_path / "out", "--force", "--against", "effort", "--tolerance"]
-    assert replay(*command, between) == 1
-    (line,) = capsys.readouterr().err.splitlines()
+    (line,) = replay(*command, between, code=1).err.splitlines()
     high = ({"joint_1", "joint_2"} - {low}).pop()
     assert f"RMS effort error of joint {high} is {max(first, second):.3g}, tolerance {between:g}" in line
-    assert replay(*command, between, "--tolerance", f"{high}={1.01 * max(first, second)}") == 0
-    assert replay(*command, f"{low}={0.9 * min(first, second)}") == 1
-    assert capsys.readouterr().err.count(f"joint {low} ") == 1
+    replay(*command, between, "--tolerance", f"{high}={1.01 * max(first, second)}")
+    assert replay(*command, f"{low}={0.9 * min(first, second)}", code=1).err.count(f"joint {low} ") == 1
 
 
-def test_limits_fail_is_a_gate(tmp_path: Path, capsys) -> None:
+def test_limits_fail_is_a_gate(tmp_path: Path, run, replay) -> None:
     robot = robot_file(tmp_path, {"type": "linear", "stiffness": 300.0})
     source = bag(tmp_path / "in")
     command = ["replay", str(source), "--robot", robot, "-o"]
-    assert main([*command, str(tmp_path / "warn")]) == 0
-    assert "commands exceed limits, at worst:" in capsys.readouterr().out
-    assert main([*command, str(tmp_path / "fail"), "--limits", "fail"]) == 1
-    (line,) = capsys.readouterr().err.splitlines()
+    assert "commands exceed limits, at worst:" in run(*command, str(tmp_path / "warn")).out
+    (line,) = run(*command, str(tmp_path / "fail"), "--limits", "fail", code=1).err.splitlines()
     assert re.search(r"failed: .*in: /setpoint: \d+ commands exceed limits, at worst: joint_2: torque .*, limit", line)
-    assert replay(source, "-o", tmp_path / "same", "--compare", tmp_path / "warn", "--atol", 0, "--rtol", 0) == 0
-    assert replay(source, "-o", tmp_path / "within", "--limits", "fail") == 0
+    replay(source, "-o", tmp_path / "same", "--compare", tmp_path / "warn", "--atol", 0, "--rtol", 0)
+    replay(source, "-o", tmp_path / "within", "--limits", "fail")
 
 
-def test_refused_messages_and_damage_are_reported_and_fail_with_strict(tmp_path: Path, capsys) -> None:
+def test_refused_messages_and_damage_are_reported_and_fail_with_strict(tmp_path: Path, replay) -> None:
     messages = setpoints(NAMES, STATES)
-    assert replay(bag(tmp_path / "intact"), "-o", tmp_path / "1", "--strict") == 0
+    replay(bag(tmp_path / "intact"), "-o", tmp_path / "1", "--strict")
     messages[7][1].snap[1] = np.nan
     refused = bag(tmp_path / "refused", **{"/setpoint": (SETPOINT, messages)})
     damaged = bag(tmp_path / "damaged", "sqlite3")
     (damaged / "metadata.yaml").unlink()
     file_of(damaged).rename(damaged / "damaged_0.db3")
-    capsys.readouterr()
     told = r"1 of topic /setpoint refused, the first at 1700000000\.007000000: snap\[1\] \(joint 'joint_2'\) is nan"
     missing = "(?s) damaged\n.*missing; all files of the folder are read.*ros2 bag reindex"
     for source, text, reason in (
         (refused, told, "1 messages of topic /setpoint refused: snap"),
         (damaged, missing, "damaged: .* missing"),
     ):
-        assert replay(source, "-o", tmp_path / "lenient" / source.name) == 0
-        printed = capsys.readouterr()
+        printed = replay(source, "-o", tmp_path / "lenient" / source.name)
         assert re.search(text, printed.out) and printed.err == "", printed
-        assert replay(source, "-o", tmp_path / "strict" / source.name, "--strict") == 1
-        error = capsys.readouterr().err
+        error = replay(source, "-o", tmp_path / "strict" / source.name, "--strict", code=1).err
         assert re.search(reason, error) and error.count("\n") == 1, error
         assert (tmp_path / "strict" / source.name).exists()
 
 
-def _of_motors(path: Path) -> Path:
-    return bag(path, **{"/motor_setpoint": _motion(), "/a/motor_states": _motion()})
+def _topics(**kinds):
+    return lambda path: bag(path, **kinds)
 
 
-def _joint_states(*names: str):
-    return lambda path: bag(path, **{"/joint_states": _states(names)})
+def _text(path: Path) -> Path:
+    path.mkdir()
+    (path / "a\nb.mcap").write_bytes(b"text")
+    return path / "a\nb.mcap"
 
 
-def _file(name: str, content: bytes):
-    def make(path: Path) -> Path:
-        path.mkdir()
-        (path / name).write_bytes(content)
-        return path / name
-
-    return make
-
-
-def _truncated(path: Path) -> Path:
-    file = file_of(bag(path))
-    file.write_bytes(file.read_bytes()[:500])
-    return file
+SHORT, MOVING = (SETPOINT, setpoints(NAMES, STATES[:, :3])), _motion()
+JOINT_STATES = ("/joint_states", "/arm/joint_states", "/motor_states")
+WITH_STATES = _topics(**{"/setpoint": SHORT}, **dict.fromkeys(JOINT_STATES, MOVING))
+TWO_TOPICS = _topics(**{"/left/setpoint": SHORT, "/right/setpoint": SHORT})
+UNKNOWN = _topics(**{"/setpoint": (SETPOINT, setpoints(["shoulder", "elbow"], STATES[:, :3]))})
+NUMBERS = _topics(**{"/number": (FLOAT, [(START, STORE.types[FLOAT](data=1.0))])})
+OF_MOTORS = _topics(**{"/motor_setpoint": MOVING, "/a/motor_states": MOVING})
+AT_REST, NAMELESS = (_topics(**{"/joint_states": _states(x)}) for x in (NAMES, []))
 
 
 @pytest.mark.parametrize(
     ("make", "arguments", "reason"),
     [
-        (_file("bag.mcap", b""), [], "bag.mcap: is empty"),
-        (_file("bag.txt", b"text"), [], "not a bag"),
-        (_truncated, [], "in.mcap: cannot be read: it is cut off.*; try: mcap recover"),
         (lambda path: path, [], "there is no such bag"),
         (bag, ["--topic", "/nowhere"], r"has no topic /nowhere; it has /setpoint \(eom_dynamics/msg/Joint"),
-        (_numbers_only, ["--topic", "/number"], "topic /number is of type std_msgs/msg/Float64, not one of"),
-        (_of_motors, [], r"/motor_setpoint \(.*\); /a/motor_states, /motor_setpoint: motor positions, .* --topic"),
-        (_two_topics, [], "name one of them, --topic: /left/setpoint, /right/setpoint"),
-        (_unknown_joints, [], r"can be used: joint_names\[0\]: the robot has no joint 'shoulder'"),
-        (_no_effort, ["--against", "effort"], "has no recorded effort to compare with"),
-        (_with_states, ["--against", "effort"], "in /arm/joint_states, /joint_states: --topic /arm/joint_states"),
+        (NUMBERS, ["--topic", "/number"], "topic /number is of type std_msgs/msg/Float64, not one of"),
+        (OF_MOTORS, [], r"/motor_setpoint \(.*\); /a/motor_states, /motor_setpoint: motor positions, .* --topic"),
+        (TWO_TOPICS, [], "name one of them, --topic: /left/setpoint, /right/setpoint"),
+        (UNKNOWN, [], r"can be used: joint_names\[0\]: the robot has no joint 'shoulder'"),
+        (AT_REST, ["--against", "effort"], "has no recorded effort to compare with"),
+        (WITH_STATES, ["--against", "effort"], "in /arm/joint_states, /joint_states: --topic /arm/joint_states"),
         (bag, ["-o", "there"], "there: is not empty; name another folder, or use --force"),
         (bag, ["-o", "file/out"], "file/out: cannot be written: file is not a folder"),
         (bag, ["--compare", "nowhere"], "nowhere: there is no such bag"),
         (bag, ["--compare", "out"], "golden bag out: is the output itself"),
         (bag, ["--compare", "x", "--atol", "efort=1"], "there is no field 'efort'; there are effort, "),
         (bag, ["-o", "in", "--force"], "in: is the bag to replay"),
-        (_file("a\nb.mcap", b"text"), [], r"a\\nb.mcap: cannot be read: it does not begin like an MCAP"),
-        (_joint_states("joint_1", "joint_2", "joint_1"), [], r"name\[2\]: joint 'joint_1' is listed twice"),
-        (_joint_states(), [], "name: joint 'joint_1', 'joint_2' missing; list each"),
-        (_joint_states("joint_1", "joint_2"), ["--cutoff", "1e-300"], "cutoff must be from"),
+        (_text, [], r"a\\nb.mcap: cannot be read: it does not begin like an MCAP"),
+        (NAMELESS, [], "name: joint 'joint_1', 'joint_2' missing; list each"),
+        (AT_REST, ["--cutoff", "1e-300"], "cutoff must be from"),
         (bag, ["--compare", "in", "--format", "parquet"], "in: is not a Parquet file; compare tables with tables"),
         (bag, ["--compare", "x", "--format", "parquet"], "x: there is no such table"),
         (bag, ["--compare", "file", "--format", "parquet"], "file: cannot be read as a Parquet table"),
@@ -417,7 +357,7 @@ def test_what_cannot_be_used_is_refused_on_one_line(
     assert not list(tmp_path.glob(".eom_dynamics-*")) and Path("there/file").exists()
 
 
-def test_part_of_the_robot_that_a_bag_describes(tmp_path: Path, capsys) -> None:
+def test_part_of_the_robot_that_a_bag_describes(tmp_path: Path, run) -> None:
     text = urdf_arm(joints=("joint_1", "joint_2", "hand")).replace('izz="0.05"', 'izz="9"', 1)
     description = STORE.types["std_msgs/msg/String"](data=text)
     topics = {
@@ -425,8 +365,7 @@ def test_part_of_the_robot_that_a_bag_describes(tmp_path: Path, capsys) -> None:
         "/setpoint": (SETPOINT, setpoints(NAMES, STATES[:, :3])),
     }
     part = ["--tip", "joint_2_link", "--unphysical", "warn", "--json"]
-    assert main(["replay", str(bag(tmp_path / "in", **topics)), "-o", str(tmp_path / "out"), *part]) == 0
-    output = capsys.readouterr()
+    output = run("replay", str(bag(tmp_path / "in", **topics)), "-o", str(tmp_path / "out"), *part)
     (result,) = json.loads(output.out)
     assert result["report"]["commands"] == 3 and result["report"]["joint_names"] == list(NAMES)
     (warning,) = result["report"]["warnings"]
@@ -434,7 +373,7 @@ def test_part_of_the_robot_that_a_bag_describes(tmp_path: Path, capsys) -> None:
 
 
 @pytest.mark.skipif(not PANDA_BAG.is_file(), reason="the recording of a Panda is not beside this checkout")
-def test_the_recording_of_a_panda_against_its_efforts(tmp_path: Path, capsys) -> None:
+def test_the_recording_of_a_panda_against_its_efforts(tmp_path: Path, capsys, run) -> None:
     """By another route: a zero-phase filter and cubic spline instead of the fit, and the NumPy backend."""
     command = ["replay", str(PANDA_BAG), "-o", str(tmp_path / "out"), "--robot", "panda", "--cutoff", "2.5"]
     assert main(command) == 0
@@ -443,8 +382,7 @@ def test_the_recording_of_a_panda_against_its_efforts(tmp_path: Path, capsys) ->
         r"the first at \d+\.\d{9}: measurements and stamps are not in step, .* a lower --cutoff makes smaller\n",
         capsys.readouterr().out,
     )
-    assert main([*command, "--against", "effort", "--json", "--force"]) == 0
-    (result,) = json.loads(capsys.readouterr().out)
+    (result,) = run(*command, "--against", "effort", "--json", "--force").json
     report = result["report"]
     assert report["repeated"] == 14
     assert report["commands"] == 727 and report["joint_names"][0] == "fer_joint1" and not report["damage"]

@@ -13,18 +13,15 @@ from html_page import Page
 from paths import PANDA_BAG
 from recorded_bags import record, write_bag
 
-from eom_dynamics.tools.cli.main import main
-
 MISSING = [name for name in ("rosbags", "plotly", "rich") if importlib.util.find_spec(name) is None]
 pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"{', '.join(MISSING)} missing: make build")
 
 
-def test_one_page_of_several_bags(tmp_path: Path, capsys) -> None:
+def test_one_page_of_several_bags(tmp_path: Path, run) -> None:
     write_bag(tmp_path / "bags" / "one", record("planar_2r", count=50))
     write_bag(tmp_path / "bags" / "two", record("planar_pr", count=50), without=["command", "motors"])
     output = tmp_path / "new" / "page.html"
-    assert main(["report", str(tmp_path / "bags"), "-o", str(output), "--robot", "planar_pr"]) == 1
-    out, error = capsys.readouterr()
+    out, error = run("report", str(tmp_path / "bags"), "-o", str(output), "--robot", "planar_pr", code=1)
     assert error.count("\n") == 1 and "one: robot planar_pr has none of the joints of this recording, which" in error
     assert out.splitlines()[-1] == f"page: {output}"
     assert "one: robot planar_pr is not used: it has none of the joints" in out
@@ -36,19 +33,18 @@ def test_one_page_of_several_bags(tmp_path: Path, capsys) -> None:
     assert [path.name for path in output.parent.iterdir()] == ["page.html"]
 
 
-def test_a_bad_bag_does_not_stop_the_others(tmp_path: Path, capsys) -> None:
+def test_a_bad_bag_does_not_stop_the_others(tmp_path: Path, run) -> None:
     bag = write_bag(tmp_path / "good", record("planar_2r", count=10))
     (tmp_path / "bad.db3").write_bytes(b"no bag")
     page = tmp_path / "page.html"
-    assert main(["report", str(tmp_path / "nowhere"), str(tmp_path / "bad.db3"), str(bag), "-o", str(page)]) == 1
-    out, error = capsys.readouterr()
+    out, error = run("report", str(tmp_path / "nowhere"), str(tmp_path / "bad.db3"), str(bag), "-o", str(page), code=1)
     first, second = error.splitlines()
     assert "nowhere: there is no such bag" in first and "bad.db3: cannot be read" in second
     assert out.splitlines()[-1] == f"page: {page}"
     assert {name[:2] for name in json.loads(Page(page.read_text(encoding="utf-8")).scripts[-2])} == {"0_"}
 
 
-def test_messages_that_cannot_be_read_fail(tmp_path: Path, capsys, refused) -> None:
+def test_messages_that_cannot_be_read_fail(tmp_path: Path, run, refused) -> None:
     from bag_files import JOINT_STATE, START, joint_state
     from bag_files import write_bag as messages_in
 
@@ -56,8 +52,7 @@ def test_messages_that_cannot_be_read_fail(tmp_path: Path, capsys, refused) -> N
     states[3] = (states[3][0], b"\x00\x01\x00\x00text")
     page = tmp_path / "page.html"
     bag = messages_in(tmp_path / "bag", {"/joint_states": (JOINT_STATE, states)})
-    assert main(["report", str(bag), "-o", str(page)]) == 1
-    (line,) = capsys.readouterr().err.splitlines()
+    (line,) = run("report", str(bag), "-o", str(page), code=1).err.splitlines()
     assert "bag: /joint_states: 1 messages could not be read, the first: not a message of type" in line
     assert "1 messages could not be read" in Page(page.read_text(encoding="utf-8")).text
     none = messages_in(tmp_path / "none", {"/joint_states": (JOINT_STATE, states[3:4])})
@@ -66,21 +61,9 @@ def test_messages_that_cannot_be_read_fail(tmp_path: Path, capsys, refused) -> N
     )
 
 
-def test_a_page_is_overwritten_only_with_force(tmp_path: Path, refused) -> None:
-    bag = write_bag(tmp_path / "bag", record("planar_2r", count=10))
-    page = tmp_path / "page.html"
-    page.write_text("old", encoding="utf-8")
-    assert f"{page}: exists already; name another file, or use --force" in refused("report", str(bag), "-o", str(page))
-    assert page.read_text(encoding="utf-8") == "old"
-    assert main(["report", str(bag), "-o", str(page), "--force"]) == 0
-    assert page.stat().st_size > 1e6
-    text = Page(page.read_text(encoding="utf-8")).text
-    assert "unknown: no recording has its robot_description; name the robot" in text and "in each bag" not in text
-
-
 @pytest.mark.skipif(not PANDA_BAG.is_file(), reason="the recording of a Panda is not beside this checkout")
-def test_a_recording_of_a_real_arm(tmp_path: Path, capsys) -> None:
-    assert main(["report", str(PANDA_BAG), "-o", str(tmp_path / "page.html"), "--robot", "panda"]) == 0
+def test_a_recording_of_a_real_arm(tmp_path: Path, run) -> None:
+    out = run("report", PANDA_BAG, "-o", tmp_path / "page.html", "--robot", "panda").out
     page = Page((tmp_path / "page.html").read_text(encoding="utf-8"))
     figures = json.loads(page.scripts[-2])
     assert {"0_snap", "0_effort_acceleration", "0_motor_effort", "0_effort_off", "0_position_off"} < set(figures)
@@ -89,7 +72,6 @@ def test_a_recording_of_a_real_arm(tmp_path: Path, capsys) -> None:
     assert {"fer_joint1", "fer_joint1, measured", "fer_joint1, limits"} < set(names)
     worst = re.search(r"([0-9.]+) N mRMS of τ − measured effort, worst joint", page.text)
     assert worst and 0.1 < float(worst.group(1)) < 1.5
-    out = capsys.readouterr().out
     assert "panda from a fit of the positions of /joint_states" in out
     repeats = "14 messages repeat the positions of the previous one during a motion (the first at 1.533 s)"
     assert f"/joint_states: {repeats}" in out

@@ -14,7 +14,6 @@ from paths import CONFIG
 
 import eom_dynamics as eom
 from eom_dynamics.simulation.reference import read_motion
-from eom_dynamics.tools.cli.main import main
 from eom_dynamics.trajectory import check, minimum_time, rest_to_rest
 
 MISSING = [name for name in ("plotly", "rich", "rosbags") if importlib.util.find_spec(name) is None]
@@ -27,10 +26,10 @@ LIMITS = "limits: {velocity: 2.0, effort: 10.0, effort_rate: 200.0}"
 
 
 def robot_file(folder: Path, limits: str = LIMITS) -> Path:
-    """A rigid planar arm; the second joint has its usual limits unless there are none at all."""
+    """A rigid planar arm; the second joint has its usual limits."""
     text = re.sub(r" +(elasticity|rotor_inertia): .*\n", "", (CONFIG / "planar_2r.yaml").read_text(encoding="utf-8"))
     text = text.replace("[0.0, -9.80665, 0.0]", "[0.0, 0.0, -9.80665]")
-    for name, own in zip(NAMES, (limits, limits and LIMITS), strict=True):
+    for name, own in zip(NAMES, (limits, LIMITS), strict=True):
         text = text.replace(f"{name}:\n", f"{name}:\n          {own}\n")
     file = folder / "planar.yaml"
     file.write_text(text, encoding="utf-8")
@@ -73,11 +72,10 @@ def test_reads_the_trajectory_of_a_bag(tmp_path: Path) -> None:
     np.testing.assert_array_equal(found, motion.derivatives(np.arange(11) / 10, 0)[0][:, ::-1])
 
 
-def test_writes_the_fastest_motion(robot: Path, tmp_path: Path, capsys) -> None:
+def test_writes_the_fastest_motion(robot: Path, tmp_path: Path, run) -> None:
     folder = tmp_path / "out"
     path = write(tmp_path / "path.csv")
-    assert main(["retime", str(robot), str(path), "-o", str(folder), "--json"]) == 0
-    printed = json.loads(capsys.readouterr().out)
+    printed = run("retime", str(robot), str(path), "-o", str(folder), "--json").json
     arm = eom.ElasticArm(eom.load_robot(robot))
     motion = minimum_time(arm, WAYPOINTS)
     assert printed["duration"] == pytest.approx(motion.duration, rel=1e-9)
@@ -96,17 +94,13 @@ def test_writes_the_fastest_motion(robot: Path, tmp_path: Path, capsys) -> None:
     [
         ("path.csv", "", "cannot be read as waypoints: has no rows of numbers"),
         ("path.csv", "joint_1\n0\n1\n", "lacks joint_2; it has joint_1"),
-        ("path.csv", "joint_1,joint_2\n0,x\n", "waypoints: line 2 must have numbers, separated by commas, is '0,x'"),
-        ("path.csv", "joint_1,joint_2\n0,0\n", "waypoints must have shape"),
         ("path.json", '{"points": [{"velocities": [0, 1]}]}', "cannot be read as waypoints: has no 'positions'"),
         ("path.json", "[[0, 0], [1, 1], [1, 1]]", "waypoints 1 and 2 are equal"),
         ("path.npz", "PK", "cannot be read as waypoints: is not a .npz archive"),
         ("path.mcap", "", "path.mcap"),
     ],
 )
-def test_errors_of_waypoints(
-    name: str, content: str, message: str, robot: Path, tmp_path: Path, capsys, refused
-) -> None:
+def test_errors_of_waypoints(name: str, content: str, message: str, robot: Path, tmp_path: Path, refused) -> None:
     path = tmp_path / name
     path.write_text(content, encoding="utf-8")
     assert message in refused("retime", robot, path, "-o", tmp_path / "out")
@@ -117,11 +111,7 @@ def test_errors_of_waypoints(
     ("limits", "message"),
     [
         ("limits: {velocity: 2.0, jerk: 1.0e-9}", "samples; lower --rate"),  # a motion of hours
-        ("limits: {velocity: 0.0}", "joint_1.limits.velocity: must be positive, is 0"),
-        ("limits: {velocity: .inf}", "joint_1.limits.velocity: must be finite, is inf"),
-        ("limits: {velocity: 2.0, lower: 1.0, upper: -1.0}", "joint_1.limits.lower: must not exceed upper, -1, is 1"),
         ("limits: {velocity: 2.0, upper: 1.0}", "joint_1: position 1.2 rad at "),
-        ("", "there are no limits, hence no shortest duration; give limits of velocity and effort"),
     ],
 )
 def test_limits_without_a_fastest_motion(limits: str, message: str, tmp_path: Path, refused) -> None:

@@ -3,28 +3,34 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
 import pytest
+from urdf_arms import urdf_arm
 
 from eom_dynamics import RobotDescriptionError
-from eom_dynamics.tools.cli.main import main
 from eom_dynamics.tools.robot_options import RobotOptions
 
 COMMANDS = {
     "codegen": ["codegen", "ROBOT", "-o", "out"],
     "convert": ["convert", "ROBOT", "-o", "out.yaml"],
     "demo": ["demo", "--robot", "ROBOT", "-o", "out"],
+    "excite": ["excite", "ROBOT", "-o", "out"],
+    "identify": ["identify", "bag", "--robot", "ROBOT", "-o", "out.yaml"],
     "inspect": ["inspect", "ROBOT"],
     "replay": ["replay", "bag", "-o", "out", "--robot", "ROBOT"],
     "report": ["report", "bag", "-o", "out.html", "--robot", "ROBOT"],
+    "retime": ["retime", "ROBOT", "path.csv", "-o", "out"],
     "simulate": ["simulate", "ROBOT", "cosine", "-o", "out"],
 }
 """Each command that takes a robot."""
 
-NEEDS = {"demo": ["rclpy", "plotly"], "replay": ["rosbags"], "report": ["rosbags", "plotly"], "simulate": ["plotly"]}
+NEEDS = {
+    "demo": ["rclpy", "plotly"],
+    **dict.fromkeys(("excite", "identify", "replay"), ("rosbags",)),
+    **dict.fromkeys(("report", "retime", "simulate"), ("rosbags", "plotly")),
+}
 """Libraries that a command looks for before it loads its robot."""
 
 OPTIONS = (
@@ -32,11 +38,15 @@ OPTIONS = (
 )
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_takes_the_same_options(command: str, tmp_path: Path, monkeypatch, capsys) -> None:
-    for module in NEEDS.get(command, []):
+@pytest.fixture(params=COMMANDS)
+def command(request, tmp_path: Path, monkeypatch) -> str:
+    for module in NEEDS.get(request.param, []):
         pytest.importorskip(module)
     monkeypatch.chdir(tmp_path)
+    return request.param
+
+
+def test_every_command_takes_the_same_options(command: str, monkeypatch, refused) -> None:
     loaded = []
 
     def load(options: RobotOptions, source: str) -> None:
@@ -44,24 +54,30 @@ def test_every_command_takes_the_same_options(command: str, tmp_path: Path, monk
         raise RobotDescriptionError("loaded")
 
     monkeypatch.setattr(RobotOptions, "load", load)
-    assert main([*COMMANDS[command], *OPTIONS.split()]) == 2
+    assert refused(*COMMANDS[command], *OPTIONS.split()) == f"eom_dynamics {command}: loaded"
     xacro = (("size", "2"), ("side", "l"))
     assert loaded == [("ROBOT", RobotOptions("base", ("left", "right"), ("hook",), "drop", "warn", xacro))]
-    assert capsys.readouterr().err == f"eom_dynamics {command}: loaded\n"
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_a_robot_that_cannot_be_loaded_is_one_line_and_2(command: str, tmp_path: Path, monkeypatch, capsys) -> None:
-    for module in NEEDS.get(command, []):
-        pytest.importorskip(module)
-    monkeypatch.chdir(tmp_path)
+def test_a_robot_that_cannot_be_loaded_is_one_line_and_2(command: str, refused) -> None:
     Path("broken.yaml").write_text("/**: {ros__parameters: {robot: {name: [}}", encoding="utf-8")
     for robot in ("nobody", "missing.urdf", "broken.yaml"):
-        assert main([word.replace("ROBOT", robot) for word in COMMANDS[command]]) == 2
-        output = capsys.readouterr()
-        assert not output.out
-        assert output.err.startswith(f"eom_dynamics {command}: {robot}") and output.err.count("\n") == 1
-    assert [path.name for path in tmp_path.iterdir()] == ["broken.yaml"]
+        line = refused(*(word.replace("ROBOT", robot) for word in COMMANDS[command]))
+        assert line.startswith(f"eom_dynamics {command}: {robot}")
+    assert [path.name for path in Path().iterdir()] == ["broken.yaml"]
+
+
+def test_an_output_that_exists_is_kept_without_force(command: str, refused) -> None:
+    words = [word.replace("ROBOT", "pendulum") for word in COMMANDS[command]]
+    if command in ("inspect", "replay"):
+        pytest.skip("inspect has no output, and replay compares its own with a manifest")
+    output = Path(words[words.index("-o") + 1])
+    mine = output if output.suffix else output / "mine"
+    mine.parent.mkdir(exist_ok=True)
+    mine.write_text("mine")
+    line = refused(*words)
+    assert line.startswith(f"eom_dynamics {command}: {output}: ") and "use --force to overwrite" in line
+    assert [path for path in Path().rglob("*") if path.is_file()] == [mine] and mine.read_text() == "mine"
 
 
 @pytest.mark.parametrize(
@@ -73,22 +89,12 @@ def test_a_missing_library_is_named_with_its_extra(command: str, module: str, mo
     assert line.startswith(f"eom_dynamics {command}: {module} is not installed; run: make build EXTRAS={command}, or ")
 
 
-CART = (
-    '<robot name="cart"><link name="world"/><link name="cart"><inertial><mass value="2"/>'
-    '<inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="3"/></inertial></link><link name="hook"/>'
-    '<joint name="rail" type="prismatic"><parent link="world"/><child link="cart"/>'
-    '<limit lower="-1" upper="3" velocity="2" effort="5"/></joint>'
-    '<joint name="weld" type="fixed"><parent link="cart"/><child link="hook"/><origin xyz="0 4 0"/></joint></robot>'
-)
-
-
-def test_a_warning_is_one_line_on_stderr(tmp_path: Path, capsys) -> None:
-    (tmp_path / "cart.urdf").write_text(CART, encoding="utf-8")
-    command = [str(tmp_path / "cart.urdf"), "--unphysical", "warn"]
-    assert main(["inspect", *command, "--json"]) == 0
-    output = capsys.readouterr()
-    (warning,) = json.loads(output.out)["warnings"]
-    assert output.err == f"eom_dynamics inspect: warning: {warning}\n" and "cart" in warning
-    assert main(["codegen", *command, "-o", str(tmp_path / "code"), "--language", "c", "--functions", "effort"]) == 0
-    assert capsys.readouterr().err == f"eom_dynamics codegen: warning: {warning}\n"
-    assert main(["inspect", *command[:1], "--unphysical", "refuse"]) == 2
+def test_a_warning_is_one_line_on_stderr(tmp_path: Path, run) -> None:
+    (tmp_path / "arm.urdf").write_text(urdf_arm().replace('izz="0.05"', 'izz="9"', 1), encoding="utf-8")
+    command = [tmp_path / "arm.urdf", "--unphysical", "warn"]
+    output = run("inspect", *command, "--json")
+    (warning,) = output.json["warnings"]
+    assert output.err == f"eom_dynamics inspect: warning: {warning}\n"
+    code = ["-o", tmp_path / "code", "--language", "c", "--functions", "effort"]
+    assert run("codegen", *command, *code).err == f"eom_dynamics codegen: warning: {warning}\n"
+    run("inspect", *command[:1], "--unphysical", "refuse", code=2)

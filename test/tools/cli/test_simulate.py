@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import importlib.util
-import io
 import json
 import os
 import re
@@ -18,7 +17,6 @@ from paths import ROOT
 from urdf_arms import urdf_arm
 
 from eom_dynamics import ElasticArm, load_robot
-from eom_dynamics.exceptions import StateError
 from eom_dynamics.robot.model import Limits
 from eom_dynamics.simulation import Comparison, compare_feedforward
 from eom_dynamics.simulation.reference import read_motion
@@ -59,12 +57,10 @@ def write(path: Path) -> Path:
     return path
 
 
-def test_writes_page_picture_and_data(tmp_path: Path, capsys) -> None:
+def test_writes_page_picture_and_data(tmp_path: Path, run) -> None:
     folder = tmp_path / "new" / "folder"
     command = ["simulate", "planar_2r", "cosine", "-o", str(folder), "--duration", "0.2", "--gains", "50,10"]
-    assert main([*command, "--stiffness-error", "0.1", "--mass-error", "0.05", "--json"]) == 0
-    output = capsys.readouterr()
-    results = json.loads(output.out)
+    results = run(*command, "--stiffness-error", "0.1", "--mass-error", "0.05", "--json").json
     assert results["natural_frequency"] == [10, 50] and results["failures"] == []
     assert results["energy_imbalance"] < 1e-8
     with np.load(folder / "data.npz") as data:
@@ -76,8 +72,6 @@ def test_writes_page_picture_and_data(tmp_path: Path, capsys) -> None:
     assert (folder / "tracking.png").read_bytes().startswith(b"\x89PNG")
     page = (folder / "index.html").read_text(encoding="utf-8")
     assert "springs +10%, masses +5% against the model" in page
-    assert main(command) == 2, "a folder that is not empty is kept"
-    assert "is not empty; name another folder, or use --force" in capsys.readouterr().err
     assert results["rms"] and f"{number(1e3 * rms[1, 2])} mrad" in page
     assert "$" + "figures" not in page and 'src="http' not in page
 
@@ -94,41 +88,32 @@ def test_only_springs_of_packaged_robots_are_called_example_values(tmp_path: Pat
 
 @pytest.mark.usefixtures("simulated")
 def test_tables_are_of_each_gain_and_the_audit_of_the_highest_with_flatness(
-    tmp_path: Path, comparison: Comparison, capsys
+    tmp_path: Path, comparison: Comparison, run
 ) -> None:
     command = [*COMMAND, str(tmp_path), "--audit"]
-    assert main(command) == 0
-    text = capsys.readouterr().out
+    text = run(*command).out
     assert "simulated arm: exact model" in text
     for gain in (r"20 ", "open loop "):
         assert re.findall(rf"^{gain} +(\w+)", text, re.MULTILINE) == ["none", "rigid", "flatness"]
     title, header, *lines = text.split("\n\n")[-2].splitlines()
     assert title == "Energy" and header.split()[-2:] == ["imbalance", "[J]"] and len(lines) == 11
     assert float(lines[-1].split()[4]) == pytest.approx(comparison.audit.work[-1, 5], rel=1e-6)
-    assert main([*command, "--force", "--json"]) == 0
-    audit = json.loads(capsys.readouterr().out)["audit"]
+    audit = run(*command, "--force", "--json").json["audit"]
     assert audit["work"][-1] == comparison.audit.work[-1, 5] and len(audit["t"]) == 11
 
 
-def test_an_integrator_of_fixed_steps(tmp_path: Path) -> None:
-    command = [*COMMAND, str(tmp_path), "--duration", "0.02", "--gains", "50", "--exact"]
-    assert main([*command, "--method", "rk4", "--step", "0.0005"]) == 0
-
-
 @pytest.mark.parametrize("name", ["motion.npz", "motion.csv"])
-def test_a_trajectory_from_a_file(tmp_path: Path, name: str, capsys) -> None:
+def test_a_trajectory_from_a_file(tmp_path: Path, name: str, run) -> None:
     path = write(tmp_path / name)
     motion = read_motion(path, ROBOT)
     between = T[:-1] + 3e-4
-    for k, (actual, expected) in enumerate(
-        zip(motion.derivatives(between), paper_motion(2).derivatives(between), strict=True)
-    ):
-        assert np.max(np.abs(actual - expected)) < [1e-12, 1e-10, 1e-7, 1e-4, 1e-2][k]
+    pairs = zip(motion.derivatives(between), paper_motion(2).derivatives(between), strict=True)
+    off = [np.max(np.abs(actual - expected)) for actual, expected in pairs]
+    assert np.all(np.less(off, [1e-12, 1e-10, 1e-7, 1e-4, 1e-2]))
     if path.suffix == ".csv":
         return
     command = ["simulate", "planar_2r", str(path), *COMMAND[3:], str(tmp_path / "out")]
-    assert main([*command, "--gains", "70", "--json", "--exact"]) == 0
-    results = json.loads(capsys.readouterr().out)
+    results = run(*command, "--gains", "70", "--json", "--exact").json
     assert results["peak"][0][2] < 1e-6 < 1e-3 < results["peak"][0][1]
 
 
@@ -161,18 +146,15 @@ def test_joints_in_another_order_and_quoted_names_are_read(tmp_path: Path) -> No
         (["planar_2r", "words.csv"], "words.csv"),
         (["planar_2r", "empty.csv"], "empty.csv: has no rows of numbers"),
         (["planar_2r", "binary.csv"], "binary.csv: is not a text file"),
+        (["planar_2r", "complex.npz"], r"q must be an array \(T, n\) of real numbers, is complex128 \(201, 2\)"),
+        (["planar_2r", "text.npz"], r"t must be an array \(T,\) of real numbers, is <U3 \(\)"),
+        (["planar_2r", "object.npz"], "has an array of Python objects; write it as numbers or text"),
+        (["planar_2r", "huge.npz"], "huge.npz: "),  # more than the memory
         (["iiwa", "two.npz"], r"must have shape \(T, 7\)"),
-        (["planar_2r", "cosine", "--method", "rk4", "--step", "1e-320"], "step must be so long that there are at most"),
-        (["planar_2r", "cosine", "--method", "rk4"], "rk4 needs a step"),
-        (["planar_2r", "cosine", "--method", "leapfrog"], "method must be one of DOP853"),
         (["planar_2r", "cosine", "--step", "0.1"], "DOP853 chooses its steps by tolerances"),
         (["planar_2r", "cosine", "--exact", "--mass-error", "0"], "--exact contradicts"),
         (["rigid.urdf", "cosine"], "all joints are rigid, so that there is nothing to compare"),
         (["planar_2r", "cosine", "--duration=1e9"], r"must be within \(0, 600\], is 1e\+09"),
-        (["planar_2r", "cosine", "--duration=0"], r"must be within \(0, 600\], is 0"),
-        (["planar_2r", "cosine", "--stiffness-error=1e300"], r"must be within \[-0.9, 9\], is 1e\+300"),
-        (["planar_2r", "cosine", "--mass-error=-1"], r"must be within \[-0.9, 9\], is -1"),
-        (["planar_2r", "cosine", "--gains=1e9"], r"must be within \[0, 1000\]"),
         (["planar_2r", "cosine", "--gains=1,"], "must be a number, is ''"),
     ],
     ids=str,
@@ -190,6 +172,12 @@ def test_what_cannot_be_used_is_refused_on_one_line(
     np.savez("backwards.npz", t=T[::-1], **STATES)
     np.savez("long.npz", t=T * 1e4, **{name: x * 1e-4**k for k, (name, x) in enumerate(STATES.items())})
     np.savez("two.npz", t=T, **STATES)
+    np.savez("complex.npz", t=T, **{**STATES, "q": STATES["q"] + 1j})
+    np.savez("text.npz", t="now", **STATES)
+    np.savez("object.npz", t=T, **{**STATES, "qdd": np.array([{}])})
+    np.savez("huge.npz", **STATES)
+    with zipfile.ZipFile("huge.npz", "a") as archive, archive.open("t.npy", "w") as header:
+        np.lib.format.write_array_header_1_0(header, {"descr": "<f8", "fortran_order": False, "shape": (2**55,)})
     Path("words.csv").write_text("t,what\n1,x\n", encoding="utf-8")
     Path("empty.csv").touch()
     Path("binary.csv").write_bytes(b"\xcb\xff\x00")
@@ -198,14 +186,11 @@ def test_what_cannot_be_used_is_refused_on_one_line(
     assert not Path("out").exists()
 
 
-def test_a_simulation_that_ends_early_is_named_and_the_others_are_complete(tmp_path: Path, capsys) -> None:
+def test_a_simulation_that_ends_early_is_named_and_the_others_are_complete(tmp_path: Path, run) -> None:
     command = ["simulate", "vsa_planar_2r", *COMMAND[2:], str(tmp_path), "--duration", "0.2", "--gains", "0"]
-    assert main([*command, "--json", "--exact"]) == 0
-    output = capsys.readouterr()
+    output = run(*command, "--json", "--exact")
     (note,) = [line for line in output.err.splitlines() if line.startswith("eom_dynamics")]
-    assert re.search(
-        r"note: with no feedforward and no feedback at all, the simulation ends at 0\.07\d* s: .* goes slack$", note
-    )
+    assert re.search(r"with no feedforward and no feedback at all, .* ends at 0\.07\d* s: .* goes slack$", note)
     results = json.loads(output.out)
     assert results["endings"] == [note.partition("note: ")[2]]
     ((none, rigid, flatness),) = results["rms"]
@@ -214,46 +199,19 @@ def test_a_simulation_that_ends_early_is_named_and_the_others_are_complete(tmp_p
     assert results["endings"][0] in page and "NaN" not in page.partition('id="figures"')[2]
 
 
-def test_model_errors_are_simulated_unless_the_model_is_exact(tmp_path: Path, monkeypatch, capsys) -> None:
+def test_model_errors_are_simulated_unless_the_model_is_exact(tmp_path: Path, monkeypatch, run) -> None:
     monkeypatch.setattr("eom_dynamics.tools.simulate.results._write_picture", lambda *_: None)
     command = [*COMMAND[:-1], "--duration", "0.1", "--gains", "50", "--json", "-o"]
     flatness = {}
     for name, options, errors in (
         ("default", [], (-0.2, 0.1)),
-        ("exact", ["--exact"], (0.0, 0.0)),
+        ("exact", ["--exact", "--method", "rk4", "--step", "0.0005"], (0.0, 0.0)),
         ("one", ["--mass-error", "0"], (-0.2, 0.0)),
     ):
-        assert main([*command, str(tmp_path / name), *options]) == 0
-        results = json.loads(capsys.readouterr().out)
+        results = run(*command, str(tmp_path / name), *options).json
         assert (results["stiffness_error"], results["mass_error"]) == errors
         flatness[name] = results["rms"][0][2]
     assert flatness["default"] > 1e-5 and flatness["exact"] < 1e-9
-
-
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        ({"q": STATES["q"] + 1j}, r"q must be an array \(T, n\) of real numbers, is complex128 \(201, 2\)"),
-        ({"t": np.array("now")}, r"t must be an array \(T,\) of real numbers, is <U3 \(\)"),
-        ({"qdd": np.array([{}], dtype=object)}, "has an array of Python objects; write it as numbers or text"),
-    ],
-    ids=["complex", "text", "object"],
-)
-def test_odd_arrays_are_refused(tmp_path: Path, change: dict[str, np.ndarray], reason: str) -> None:
-    np.savez(tmp_path / "odd.npz", **{"t": T, **STATES, **change})
-    with pytest.raises(StateError, match=reason):
-        read_motion(tmp_path / "odd.npz", ROBOT)
-
-
-def test_an_array_that_claims_more_than_the_memory_is_refused(tmp_path: Path) -> None:
-    header = io.BytesIO()
-    np.lib.format.write_array_header_1_0(header, {"descr": "<f8", "fortran_order": False, "shape": (2**55,)})
-    np.savez(tmp_path / "huge.npz", **STATES)
-    with zipfile.ZipFile(tmp_path / "huge.npz", "a") as archive:
-        archive.writestr("t.npy", header.getvalue())
-    with pytest.raises(StateError, match=r"huge.npz: ") as caught:
-        read_motion(tmp_path / "huge.npz", ROBOT)
-    assert "\n" not in str(caught.value)
 
 
 def test_setpoints_of_the_demo_and_of_the_player_are_read(tmp_path: Path) -> None:
@@ -267,10 +225,9 @@ def test_setpoints_of_the_demo_and_of_the_player_are_read(tmp_path: Path) -> Non
 
 
 @pytest.mark.usefixtures("simulated")
-def test_an_energy_imbalance_fails(tmp_path: Path, monkeypatch, capsys) -> None:
+def test_an_energy_imbalance_fails(tmp_path: Path, monkeypatch, run) -> None:
     monkeypatch.setattr("eom_dynamics.tools.simulate.results._ENERGY_TOLERANCE", 0.0)
-    assert main([*COMMAND, str(tmp_path)]) == 1
-    assert "energy and work differ" in capsys.readouterr().err
+    assert "energy and work differ" in run(*COMMAND, str(tmp_path), code=1).err
 
 
 def test_a_fall_ends_in_the_last_state_and_beyond_limits_is_told(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -41,22 +42,18 @@ def test_bag(tmp_path: Path) -> None:
     found = read_recording(bag(tmp_path), ROBOT)
     assert found.name == "bag" and found.notes == () and found.qd is None
     np.testing.assert_allclose(found.t, T, atol=1e-9)
-    np.testing.assert_array_equal(found.q, Q)
-    np.testing.assert_array_equal(found.tau, TAU)
+    np.testing.assert_array_equal([found.q, found.tau], [Q, TAU])
 
 
-def test_names_with_another_prefix(tmp_path: Path) -> None:
-    found = read_recording(bag(tmp_path, ["arm_2", "arm_1"], Q[:, ::-1], TAU[:, ::-1]), ROBOT)
+def test_names_of_the_robot_for_those_of_a_recording(tmp_path: Path) -> None:
+    path = bag(tmp_path, ["arm_2", "arm_1"], Q[:, ::-1], TAU[:, ::-1])
+    found = read_recording(path, ROBOT)
     np.testing.assert_array_equal(found.q, Q)
     assert found.notes == ("joints arm_… are matched to joint_…",)
-
-
-def test_renamed(tmp_path: Path) -> None:
-    conventions = Conventions(rename=(("^left_", "joint_"),), effort_scale=((None, 2.0),))
-    source = Source(conventions=conventions)
-    found = read_recording(bag(tmp_path, ["left_1", "left_2"]), ROBOT, source)
-    np.testing.assert_array_equal(found.q, Q)
-    np.testing.assert_array_equal(found.tau, 2 * TAU)
+    conventions = Conventions(rename=(("^arm_", "joint_"),), effort_scale=((None, 2.0),))
+    found = read_recording(path, ROBOT, Source(conventions=conventions))
+    np.testing.assert_array_equal([found.q, found.tau], [Q, 2 * TAU])
+    assert found.notes == ()
 
 
 def test_missing_and_other_joints(tmp_path: Path) -> None:
@@ -84,14 +81,11 @@ def test_degrees(tmp_path: Path) -> None:
 
 
 def test_efforts_of_another_topic(tmp_path: Path) -> None:
-    command = STORE.types[COMMAND]
     fields = {name: np.zeros(0) for name, _ in STORE.fielddefs[COMMAND][1]}
+    fields |= {"held": False, "status": 0, "command_lead": 0.0, "joint_names": [*NAMES], "motor_names": [*NAMES]}
 
     def message(s: int, row: np.ndarray) -> object:
-        values = {k: v for k, v in fields.items() if k in command.__dataclass_fields__}
-        own = {"header": header(s), "joint_names": list(NAMES), "motor_names": list(NAMES), "motor_effort": row}
-        own |= {name: 0 for name in ("held", "status", "command_lead") if name in values}
-        return command(**(values | own))
+        return STORE.types[COMMAND](**fields | {"header": header(s), "motor_effort": row})
 
     positions = [(s, joint_state(s, NAMES, row)) for s, row in zip(stamps(), Q, strict=True)]
     efforts = [(s, message(s, row)) for s, row in zip(stamps(), TAU, strict=True)]
@@ -122,10 +116,7 @@ def test_tables(kind: str, tmp_path: Path) -> None:
         parquet.write_table(pa.table(columns), path)
     found = read_recording(path, ROBOT)
     np.testing.assert_allclose(found.t, T, atol=1e-9)
-    np.testing.assert_allclose(found.q, Q)
-    np.testing.assert_allclose(found.tau, TAU)
-    assert found.qd is not None
-    np.testing.assert_allclose(found.qd, QD)
+    np.testing.assert_allclose([found.q, found.qd, found.tau], [Q, QD, TAU])
 
 
 SAME_NAME = r"has columns of the same name: .*; remove one of each"
@@ -135,6 +126,8 @@ SAME_NAME = r"has columns of the same name: .*; remove one of each"
     ("text", "message"),
     [
         ("position.joint_1\n1\n", "has no column t or time; it has position.joint_1"),
+        (",".join(c * 100_000 for c in "abc") + "\n1,2,3\n", "has no column t or time"),
+        ({}, "has no array t, joint_names; it has nothing"),
         ("t,q1\n0,1\n", "has no columns position.NAME; it has t, q1"),
         ("0,1\n1,2\n", "the first line must name the columns"),
         ("t,q.joint_1,q.joint_1\n0,1,1\n", SAME_NAME),
@@ -145,11 +138,12 @@ SAME_NAME = r"has columns of the same name: .*; remove one of each"
         ("t,q.other\n0,1\n", r"has none of the joints of planar_2r \(joint_1, joint_2\); it has other; rename them"),
     ],
 )
-def test_bad_tables(text: str, message: str, tmp_path: Path) -> None:
-    path = tmp_path / "run.csv"
-    path.write_text(text)
-    with pytest.raises(IdentificationError, match=message):
+def test_bad_tables(text: str | dict[str, Any], message: str, tmp_path: Path) -> None:
+    path = tmp_path / ("run.csv" if isinstance(text, str) else "run.npz")
+    path.write_text(text) if isinstance(text, str) else np.savez(path, **text)
+    with pytest.raises(IdentificationError, match=message) as error:
         read_recording(path, ROBOT)
+    assert len(str(error.value)) < 1000, "without long names"
 
 
 def test_bag_without_joint_states(tmp_path: Path) -> None:
@@ -157,10 +151,3 @@ def test_bag_without_joint_states(tmp_path: Path) -> None:
     path = write_bag(tmp_path / "bag", {"/talk": ("std_msgs/msg/String", [(START, text)])})
     with pytest.raises(EomDynamicsError, match=r"has no topic of type sensor_msgs/msg/JointState; it has /talk"):
         read_recording(path, ROBOT)
-
-
-def test_errors_do_not_repeat_long_names(tmp_path: Path) -> None:
-    (tmp_path / "table.csv").write_text(",".join(c * 100_000 for c in "abc") + "\n1,2,3\n")
-    with pytest.raises(IdentificationError, match="has no column t or time") as error:
-        read_recording(tmp_path / "table.csv", ROBOT)
-    assert len(str(error.value)) < 1000

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""HTML pages in a real browser: no requests, no errors, and every control works."""
+"""HTML pages in a real browser: no requests, no errors, every control works, and thinned curves keep every peak."""
 
 from __future__ import annotations
 
 import csv
 import io
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import pairwise
@@ -15,14 +16,24 @@ import browser
 import numpy as np
 import pytest
 from excited import recording, true_robot
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from recorded_bags import START, record
 
+pytest.importorskip("plotly", reason="pages need plotly")
+
 import eom_dynamics as eom
+from eom_dynamics.identification import Options, fit
+from eom_dynamics.tools.identify.run import IdentificationResult
+from eom_dynamics.tools.identify.summary import identification_result
+from eom_dynamics.tools.pages.charts import add_joints, add_line, chart, over_time, thinned
+from eom_dynamics.tools.pages.page import html_page
 from eom_dynamics.tools.recordings import Stream
 from eom_dynamics.tools.report.record import Record
+from eom_dynamics.tools.report.results import report_result
+from eom_dynamics.tools.results import Result, ResultSection
 from eom_dynamics.trajectory import paper_motion, paper_wrench
-
-pytest.importorskip("plotly", reason="pages need plotly")
 
 Write = Callable[[Path], None]
 
@@ -35,10 +46,6 @@ FORMULAS = ("=1+1", "+a", "-a", "@a", "a")
 
 def charted(path: Path) -> None:
     """Efforts of the paper's motion and their rates, curves that are of no joint, and a chart that is not over time."""
-    from eom_dynamics.tools.pages.charts import add_joints, add_line, chart, over_time
-    from eom_dynamics.tools.pages.page import html_page
-    from eom_dynamics.tools.results import Result, ResultSection
-
     robot, t = eom.load_robot("planar_pr"), np.arange(400) / 200.0
     wrench = paper_wrench(1).derivatives(t, order=2)
     efforts = eom.Dynamics(robot).inverse_dynamics(*paper_motion(2).derivatives(t), wrench=wrench)
@@ -55,9 +62,6 @@ def charted(path: Path) -> None:
 
 
 def report(path: Path) -> None:
-    from eom_dynamics.tools.pages.page import html_page
-    from eom_dynamics.tools.report.results import report_result
-
     stamp = START + np.arange(3) * 10**6
     position = np.array([-1.0, 2.0, 3.0])[:, np.newaxis] + 10.0 * np.arange(len(FORMULAS))
     formulas = Record("formulas", measured=Stream("/joint_states", stamp, stamp, FORMULAS, {"position": position}))
@@ -68,11 +72,6 @@ def report(path: Path) -> None:
 
 
 def identified(path: Path) -> None:
-    from eom_dynamics.identification import Options, fit
-    from eom_dynamics.tools.identify.run import IdentificationResult
-    from eom_dynamics.tools.identify.summary import identification_result
-    from eom_dynamics.tools.pages.page import html_page
-
     robot = eom.load_robot("planar_pr")
     # Names of joints and recordings are text, and no markup.
     source = replace(recording(robot, true_robot(robot), rate=100.0, duration=20.0), name="<i>run</i>")
@@ -272,11 +271,9 @@ def test_no_spreadsheet_runs_a_name_in_a_csv_file(tab: browser.Tab) -> None:
 def test_measured_and_predicted_efforts_are_told_apart(tab: browser.Tab) -> None:
     joints = eom.load_robot("planar_pr").joint_names
     assert tab.charts() == ["effort_0", "effort_1", "friction_0", "friction_1"]
-    colours = (
-        "plot.data.filter(t => t.visible !== 'legendonly').map(t => (t.mode === 'markers' ? t.marker : t.line).color)"
-    )
+    shown = "plot.data.filter(t => t.visible !== 'legendonly')"
     for name in tab.charts():
-        drawn = tab.of_plot(name, colours)
+        drawn = tab.of_plot(name, f"{shown}.map(t => (t.mode === 'markers' ? t.marker : t.line).color)")
         assert len(set(drawn)) == len(drawn) and not {"black", "white"} & set(drawn), "seen on light and dark ground"
     titles = [tab.of_plot(name, "plot.layout.yaxis.title.text") for name in tab.charts()]
     units = [tab.of_plot(name, "plot.layout.xaxis.title.text") for name in tab.charts()]
@@ -315,3 +312,37 @@ def test_fits_a_telephone(chromium: Any, pages: dict[str, Path]) -> None:
         assert tab.of_plot(first, "plot.layout.dragmode") is False, "a finger scrolls the page"
         ink, ground = tab.colours()
         assert ink > ground + 500
+
+
+SAMPLES = arrays(float, st.integers(1, 300), elements=st.floats(-1e6, 1e6) | st.just(np.nan))
+
+
+@given(SAMPLES, st.integers(4, 60))
+def test_extremes_ends_and_order_are_kept(values: np.ndarray, points: int) -> None:
+    kept = thinned(values, points)
+    assert len(kept) <= max(points, 0) or len(kept) == len(values) <= points
+    assert kept[0] == 0 and kept[-1] == len(values) - 1
+    assert np.all(np.diff(kept) > 0)
+    if not np.isnan(values).all():
+        assert np.nanmin(values[kept]) == np.nanmin(values)
+        assert np.nanmax(values[kept]) == np.nanmax(values)
+
+
+def test_the_envelope_of_the_samples_is_kept() -> None:
+    t = np.linspace(0.0, 1.0, 60_001)
+    values = np.sin(2 * np.pi * 900 * t) * np.sin(2 * np.pi * t)  # far more waves than points of a curve
+    kept = thinned(values, 1000)
+    bins = np.linspace(0.0, 1.0, 21)
+    for low, high in itertools.pairwise(bins):
+        inside, shown = (t >= low) & (t <= high), (t[kept] >= low) & (t[kept] <= high)
+        # The extremes of a run across the edge of a bin may be in the next bin.
+        assert np.max(values[kept][shown]) == pytest.approx(np.max(values[inside]), abs=0.02)
+        assert np.min(values[kept][shown]) == pytest.approx(np.min(values[inside]), abs=0.02)
+
+
+def test_gaps_are_kept() -> None:
+    values = np.arange(10_000.0)
+    values[4000:6000] = np.nan
+    kept = thinned(values, 100)
+    assert np.isnan(values[kept]).any()
+    assert np.isnan(values[kept[(kept > 4200) & (kept < 5800)]]).all()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two bags of commands, compared number by number."""
+"""Two bags or tables of commands, compared number by number."""
 
 from __future__ import annotations
 
@@ -10,19 +10,23 @@ import numpy as np
 import pytest
 
 pytest.importorskip("rosbags")
+pytest.importorskip("pyarrow")
 
+import pyarrow as pa
+import pyarrow.parquet as parquet
 from bag_files import COMMAND, SETPOINT, read_bag, setpoints, write_bag
 
 from eom_dynamics import load_robot
 from eom_dynamics.bags import BagError
-from eom_dynamics.tools.replay.compare import Tolerances, compare_bags
+from eom_dynamics.tools.replay.compare import Tolerances, compare_bags, compare_tables
 from eom_dynamics.tools.replay.job import Job
 from eom_dynamics.tools.replay.one import replay_bag
 from eom_dynamics.trajectory import paper_motion
 
 NUMBERS = "std_msgs/msg/Float64MultiArray"
 NAMES = load_robot("planar_2r").joint_names
-COUNT = 2100  # more than a block
+DEFAULT = Tolerances()
+COUNT = 4200  # more than a block
 STATES = np.array(paper_motion(2).derivatives(np.arange(COUNT) * 1e-3))
 
 
@@ -31,7 +35,13 @@ def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("compare")
     bag = write_bag(folder / "in", {"/setpoint": (SETPOINT, setpoints(NAMES, STATES))})
     replay_bag(Job(bag, folder / "out", "planar_2r"))
+    replay_bag(Job(bag, folder / "out.parquet", "planar_2r", format="parquet"))
     return folder / "out", read_bag(folder / "out")["/feedforward"]
+
+
+@pytest.fixture(scope="module")
+def table(made) -> Path:
+    return made[0].with_suffix(".parquet")
 
 
 def differing(rows):
@@ -80,7 +90,7 @@ def test_tolerances_are_absolute_and_relative_by_field(tmp_path: Path, made) -> 
 
 
 def test_messages_in_one_bag_only_are_counted_and_the_others_compared(tmp_path: Path, made) -> None:
-    other = golden(tmp_path / "golden", made[1], lambda commands: commands[:1547] + commands[1560:2000])
+    other = golden(tmp_path / "golden", made[1], lambda commands: commands[:1547] + commands[1560:-100])
     ((field, row),) = of_feedforward(made[0], other).items()
     assert (field, row.beyond, row.first) == ("messages", 13 + 100, made[1][1547][0])
     assert row.text == "113 messages are in one bag only"
@@ -136,3 +146,51 @@ def test_a_damaged_or_unrelated_golden_bag_is_refused(tmp_path: Path, made) -> N
     (broken / "metadata.yaml").unlink()
     with pytest.raises(BagError, match="a golden bag must be undamaged"):
         compare_bags(made[0], broken, Tolerances())
+
+
+def golden_table(table: Path, path: Path, change) -> Path:
+    columns = change(dict(zip((read := parquet.read_table(table)).column_names, read.columns, strict=True)))
+    parquet.write_table(pa.table(columns), path)
+    return path
+
+
+def differing_fields(table: Path, golden: Path, tolerances=DEFAULT, match: str = "recorded"):
+    return {row.field: row for row in compare_tables(table, golden, tolerances, match) if row.beyond}
+
+
+def test_equal_tables_have_no_differences(table: Path) -> None:
+    rows = compare_tables(table, table, Tolerances({None: 0.0}, {None: 0.0}))
+    assert not differing(rows) and {row.compared for row in rows if row.field != "header.stamp"} == {COUNT}
+    assert {"effort", "motor_effort", "held", "header.stamp", "messages", "layout"} <= {row.field for row in rows}
+
+
+def test_missing_rows_and_other_frames_are_differences(table: Path, tmp_path: Path) -> None:
+    less = golden_table(table, tmp_path / "less.parquet", lambda columns: {n: c.slice(10) for n, c in columns.items()})
+    assert differing_fields(table, less)["messages"].beyond == 10
+    frames = golden_table(table, tmp_path / "frames.parquet", lambda c: {**c, "frame": pa.array(["x"] * COUNT)})
+    assert differing_fields(table, frames)["layout"].beyond == COUNT
+
+
+def test_rows_are_matched_by_their_stamps_on_request(table: Path, tmp_path: Path) -> None:
+    def later(columns):
+        times = columns["recorded"].cast("int64").to_numpy() + 12345
+        return {**columns, "recorded": pa.array(times).cast(columns["recorded"].type)}
+
+    live = golden_table(table, tmp_path / "live.parquet", later)
+    assert differing_fields(table, live)["messages"].beyond
+    assert not differing_fields(table, live, match="stamp")
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda columns: {"a": pa.array([1])}, "is not a table of commands: column recorded is missing"),
+        (lambda columns: {**columns, "held": pa.array(["x"] * COUNT)}, "column held is string"),
+        (lambda columns: {k: v for k, v in columns.items() if "." not in k}, "it has no commands"),
+        (lambda columns: {**columns, "stamp": pa.nulls(COUNT, columns["stamp"].type)}, "column stamp lacks values"),
+    ],
+)
+def test_other_tables_are_refused(table: Path, tmp_path: Path, change, reason: str) -> None:
+    with pytest.raises(BagError, match=reason) as caught:
+        compare_tables(table, golden_table(table, tmp_path / "golden.parquet", change), Tolerances())
+    assert str(tmp_path / "golden.parquet") in str(caught.value) and "\n" not in str(caught.value)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Setpoints of a bag: the commands are those of the node, message by message."""
+"""Setpoints of a bag: the commands are those of the node, message by message, by the conventions of the recording."""
 
 from __future__ import annotations
 
@@ -17,11 +17,13 @@ pytest.importorskip("rosbags")
 from bag_files import (
     COMMAND,
     DEFINITIONS,
+    JOINT_STATE,
     SETPOINT,
     START,
     STEP,
     STORE,
     file_of,
+    joint_state,
     read_bag,
     robot_file,
     setpoint,
@@ -32,12 +34,12 @@ from bag_files import (
 )
 from urdf_arms import urdf_arm
 
-from eom_dynamics import ElasticArm, Payload, load_robot
+from eom_dynamics import Dynamics, ElasticArm, load_robot
 from eom_dynamics.bags import BagError
-from eom_dynamics.exceptions import LimitError, RobotDescriptionError, StateError, StiffnessError
-from eom_dynamics.messages.fields import COMMAND_FIELDS, WRENCH_FIELDS
+from eom_dynamics.exceptions import EomDynamicsError, LimitError, RobotDescriptionError, StateError
+from eom_dynamics.messages.fields import COMMAND_FIELDS
 from eom_dynamics.messages.setpoint_to_command import SetpointEvaluator
-from eom_dynamics.tools.recording_options import CommandOptions, node_parameter
+from eom_dynamics.tools.recording_options import CommandOptions, Conventions, Sampling, node_parameter
 from eom_dynamics.tools.replay.batch import Refusals
 from eom_dynamics.tools.replay.job import Job
 from eom_dynamics.tools.replay.one import replay_bag
@@ -84,56 +86,28 @@ def test_commands_are_those_of_the_node_at_the_recorded_stamps(tmp_path: Path, s
         np.testing.assert_array_equal(effort.data, command.motor_effort)
 
 
-def test_recorded_payloads_change_the_commands_as_in_the_node(tmp_path: Path) -> None:
+def test_recorded_payloads_are_those_of_the_namespace(tmp_path: Path) -> None:
+    """The arm is heavier while its tool carries one; those that the node refused, and of another arm, are not."""
     types, kind = STORE.types, "eom_dynamics/msg/Payload"
 
-    def payload(mass: float, blend_time: float) -> object:
+    def payload(mass: float) -> object:
         com = types["geometry_msgs/msg/Vector3"](x=0.1, y=0.0, z=0.0)
         body = types["geometry_msgs/msg/Inertia"](m=mass, com=com, **dict.fromkeys(INERTIA, 0.0))
-        return types[kind](tool="", inertia=body, blend_time=blend_time)
+        return types[kind](tool="", inertia=body, blend_time=0.0)
 
-    messages = setpoints(NAMES, STATES)
-    changes = {20: (0.5, 0.03), 40: (-1.0, 0.1), 90: (0.0, 0.0)}
-    recorded = [(START + k * STEP - 1, payload(*change)) for k, change in changes.items()]
+    recorded = [(START + k * STEP - 1, payload(mass)) for k, mass in {20: 0.5, 40: -1.0, 90: 0.0}.items()]
     topics = {
-        "/arm/setpoint": (SETPOINT, messages),
+        "/arm/setpoint": (SETPOINT, setpoints(NAMES, STATES)),
         "/arm/payload": (kind, recorded),
-        "/other/payload": (kind, [(START, payload(9.0, 0.0))]),
+        "/other/payload": (kind, [(START, payload(9.0))]),
     }
     report = replay_bag(Job(write_bag(tmp_path / "in", topics), tmp_path / "out", "planar_2r"))
     assert "payload: mass must not be negative, is -1 kg" in report.refusals.reasons
-    solver = SetpointEvaluator(ElasticArm(ROBOT))
-    for k, (_, found) in enumerate(read_bag(tmp_path / "out")["/arm/feedforward"]):
-        if k in changes and changes[k][0] >= 0:
-            solver.payload.change(Payload(changes[k][0], [0.1, 0, 0]), changes[k][1])
-        solver.clock = lambda k=k: k * STEP
-        command = solver.evaluate(messages[k][1], stamp=START + k * STEP - 7)
-        solver.commit()
-        for name, values in command.fields().items():
-            np.testing.assert_allclose(getattr(found, name), values, err_msg=name, **CLOSE)
-    assert not solver.payload.present
+    efforts = np.array([found.effort for _, found in read_bag(tmp_path / "out")["/arm/feedforward"]])
+    heavier = np.any(np.abs(efforts - ElasticArm(ROBOT).feedforward(*STATES).tau) > 1e-3, axis=1)
+    assert np.flatnonzero(heavier).tolist() == list(range(20, 90))
     (shown,) = read_records(tmp_path / "in", ROBOT)
-    efforts = [found.effort for _, found in read_bag(tmp_path / "out")["/arm/feedforward"]]
-    assert shown.command is not None
     np.testing.assert_array_equal(shown.command.values["effort"], efforts, err_msg="a report computes the same")
-
-
-@pytest.mark.parametrize("name", ["planar_2r", "dual_arm"])
-def test_joints_in_another_order_and_a_wrench_at_each_tool(tmp_path: Path, name: str) -> None:
-    robot = load_robot(name)
-    names, states = robot.joint_names, np.array(paper_motion(robot.n).derivatives(np.arange(3) * 0.1))
-    wrench = np.random.default_rng(3).standard_normal((3, *robot.wrench_shape))
-    turned = setpoints(names[::-1], states[..., ::-1], **dict(zip(WRENCH_FIELDS, wrench, strict=True)))
-    _, found = replayed(tmp_path, turned, robot=name, options=CommandOptions(effort_command="joint"))
-    arm = ElasticArm(robot)
-    for k in range(len(turned)):
-        expected = np.array(arm.feedforward(*states[:, k], wrench=wrench))
-        command = found["/arm/feedforward"][k][1]
-        assert command.joint_names == list(names[::-1])
-        actual = np.array([getattr(command, field) for field in COMMAND_FIELDS])
-        np.testing.assert_allclose(actual[:, ::-1], expected, **CLOSE)
-        # In the robot's order, as controllers take it.
-        np.testing.assert_allclose(found["/arm/effort_command"][k][1].data, expected[0], **CLOSE)
 
 
 def test_refused_setpoints_are_counted_by_the_errors_of_the_node(tmp_path: Path) -> None:
@@ -183,94 +157,50 @@ def test_refused_setpoints_can_be_answered_with_the_last_good_command(tmp_path: 
             np.testing.assert_array_equal(getattr(held, name), getattr(commands[0], name))
 
 
-ELASTICITIES = {
-    "damped": {"type": "damped", "stiffness": 500.0, "damping": 20.0},
-    "presliding": {"type": "linear", "stiffness": 500.0},
-    "variable": {"type": "variable", "lower": 50.0, "upper": 1e4, "nominal": 500.0},
-    "antagonistic": {"type": "antagonistic_quadratic", "stiffness": 50.0, "slope": 2e3, "nominal": 500.0},
-}
+VARIABLE = {"type": "variable", "lower": 50.0, "upper": 1e4, "nominal": 500.0}
 
 
-@pytest.mark.parametrize(
-    ("kind", "limits"), [("damped", "clip"), ("presliding", "warn"), ("variable", "warn"), ("antagonistic", "ignore")]
-)
-def test_commands_for_every_kind_of_spring_are_those_of_the_node(tmp_path: Path, kind: str, limits: str) -> None:
-    friction = {"coulomb": 0.3, "presliding_distance": 0.02} if kind == "presliding" else {}
-    file = robot_file(tmp_path, ELASTICITIES[kind], **friction)
+def test_a_setpoint_with_an_unusable_stiffness_is_answered_with_the_last_command(tmp_path: Path) -> None:
     messages = setpoints(NAMES[::-1], STATES[..., ::-1], stiffness=[600.0, np.nan], stiffness_rate=[30.0, np.nan])
     messages[100][1].stiffness[0] = -5.0
     messages[101][1].snap[0] = np.nan
-    report, found = replayed(tmp_path, messages, robot=file, options=CommandOptions(limits=limits))
-    solver = SetpointEvaluator(ElasticArm(load_robot(file)))
-    commands = iter(found["/arm/feedforward"])
-    refused = exceeding = 0
-    for _, message in messages:
-        stamp = message.header.stamp.sec * 10**9 + message.header.stamp.nanosec
-        try:
-            solution = solver.evaluate(message, stamp=stamp, limit_policy=limits)
-        except StiffnessError:
-            refused += 1
-            assert next(commands)[1].held
-        except StateError:
-            refused += 1
-        else:
-            solver.commit()
-            exceeding += bool(solution.violations)
-            command = next(commands)[1]
-            assert list(command.motor_names) == solution.order.motor_names and not command.held
-            for name, expected in solution.fields().items():
-                np.testing.assert_allclose(getattr(command, name), expected, err_msg=name, **CLOSE)
-    assert next(commands, None) is None
-    assert report.refusals.total == refused and refused == (1 if kind in ("damped", "presliding") else 2)
-    assert bool(exceeding) == (limits != "ignore")
-    assert report.exceeded[:1] == ([f"{exceeding:,} commands exceed limits, at worst:"] if exceeding else [])
-    assert report.held == refused - 1
+    report, found = replayed(tmp_path, messages, robot=robot_file(tmp_path, VARIABLE))
+    held = [command.held for _, command in found["/arm/feedforward"]]
+    assert held == [k == 100 for k in range(len(messages) - 1)] and (report.held, report.refusals.total) == (1, 2)
+    exceeding, worst, *_ = report.exceeded
+    assert re.fullmatch(r"\d+ commands exceed limits, at worst:", exceeding) and worst.startswith("joint_2: torque ")
 
 
-@pytest.mark.parametrize("kind", ["damped", "variable"])
-def test_setpoints_beyond_limits_are_refused_on_request(tmp_path: Path, kind: str) -> None:
-    """One by one and as a batch: the motor holds the arm up to some angle."""
-    file = robot_file(tmp_path, ELASTICITIES[kind])
+def test_setpoints_beyond_limits_are_refused_on_request(tmp_path: Path) -> None:
+    """The motor holds the arm up to some angle; all refusals are one reason, with the numbers of the worst."""
+    file = robot_file(tmp_path, VARIABLE)
     states = np.zeros_like(STATES)
     states[0, :, 0] = np.linspace(-np.pi / 2, 0.0, len(states[0]))  # from hanging to stretched out
     messages = setpoints(NAMES, states)
     report, found = replayed(tmp_path, messages, robot=file, options=CommandOptions(limits="refuse"))
-    solver, good, errors = SetpointEvaluator(ElasticArm(load_robot(file))), [], []
-    for time, message in messages:
-        try:
-            solver.evaluate(message, stamp=time, limit_policy="refuse")
-        except LimitError as error:
-            errors.append(error)
-        else:
-            solver.commit()
-            good.append(time)
-    assert 10 < len(good) < len(messages) - 10
-    assert [time for time, _ in found["/arm/feedforward"]] == good
+    with pytest.raises(LimitError) as worst:
+        SetpointEvaluator(ElasticArm(load_robot(file))).evaluate(messages[-1][1], limit_policy="refuse")
     reason = "exceeds limits, most of all joint_2: torque"
-    assert report.refusals.reasons == {reason: len(errors)}
-    worst = max(errors, key=lambda error: error.ratio)
-    assert re.fullmatch(r"\S+ N m, limit \S+ N m", worst.numbers)
+    assert report.refusals.reasons == {reason: (count := len(messages) - report.commands)}
+    assert 10 < count < len(messages) - 10
+    assert [time for time, _ in found["/arm/feedforward"]] == [time for time, _ in messages[:-count]]
     assert report.refusals.text(reason) == (
-        f"{reason} (at worst {worst.numbers}); --limits warn computes commands all the same"
+        f"{reason} (at worst {worst.value.numbers}); --limits warn computes commands all the same"
     )
 
 
 @pytest.mark.parametrize("limits", ["warn", "ignore"])
 def test_angles_in_degrees_are_refused_and_the_others_answered(tmp_path: Path, limits: str) -> None:
-    """One by one and as a batch; those beyond their range by less than a turn are reported."""
+    """Those beyond their range by less than a turn are reported."""
     states = np.zeros_like(STATES)
     states[0, ::2, 0], states[0, 1, 0] = 90.0, 5.0
-    messages = setpoints(NAMES, states)
-    refused = len(states[0, ::2]) if limits == "warn" else 0
-    for kind in ({"type": "linear", "stiffness": 500.0}, ELASTICITIES["damped"]):
-        folder = tmp_path / str(kind["type"])
-        folder.mkdir()
-        file = Path(robot_file(folder, kind))
-        limited = "joint_1:\n          limits: {lower: -3.0, upper: 3.0}\n"
-        file.write_text(file.read_text().replace("joint_1:\n", limited))
-        report, found = replayed(folder, messages, robot=str(file), options=CommandOptions(limits=limits))
-        assert report.refusals.total == refused
-        assert len(found["/arm/feedforward"]) == len(messages) - refused
+    file = Path(robot_file(tmp_path, {"type": "linear", "stiffness": 500.0}))
+    limited = "joint_1:\n          limits: {lower: -3.0, upper: 3.0}\n"
+    file.write_text(file.read_text().replace("joint_1:\n", limited))
+    messages, options = setpoints(NAMES, states), CommandOptions(limits=limits)
+    report, _ = replayed(tmp_path, messages, robot=str(file), options=options)
+    refused = len(messages) // 2 if limits == "warn" else 0
+    assert (report.refusals.total, report.commands) == (refused, len(messages) - refused)
 
 
 @pytest.mark.parametrize("old", ["float64[] position ", "geometry_msgs/Wrench[] wrench\n"])
@@ -342,8 +272,6 @@ def test_force_overwrites_an_output_and_keeps_other_recordings_and_notes(tmp_pat
     assert {path.name for path in job.output.iterdir()} == {"metadata.yaml", "out.mcap", "replayed.jsonl", *mine}
     assert all((job.output / name).read_text(encoding="utf-8") == name for name in mine)
     assert len(read_bag(job.output)["/feedforward"]) == len(STATES[0])
-    with pytest.raises(FolderError, match="is the bag to replay"):
-        replay_bag(replace(job, bag=job.output, topic="/motor_setpoint"))
 
 
 def test_force_refuses_what_the_user_puts_there_meanwhile(tmp_path: Path) -> None:
@@ -381,10 +309,6 @@ def test_lead_is_that_of_the_recorded_commands(tmp_path: Path) -> None:
     named, found = replayed(tmp_path, messages, options=CommandOptions(command_lead=lead))
     commands = [command for _, command in found["/arm/feedforward"]]
     assert named.command_lead == lead and {command.command_lead for command in commands} == {lead}
-    solver = SetpointEvaluator(ElasticArm(ROBOT), lead=lead)
-    for (_, message), command in zip(messages, commands, strict=True):
-        expected = solver.evaluate(message, stamp=1).fields()
-        np.testing.assert_allclose(command.motor_effort, expected["motor_effort"], **CLOSE)
     # A recording names it; without one, the robot does.
     topics = {"/arm/setpoint": (SETPOINT, messages), "/arm/feedforward": (COMMAND, found["/arm/feedforward"])}
     bag = write_bag(tmp_path / "recorded", topics)
@@ -410,12 +334,7 @@ def test_many_turns_of_a_joint_without_limits_are_noted(tmp_path: Path) -> None:
     ("check", "k", "change", "reason"),
     [
         ("stamp_check=refuse", 20, lambda m: setpoint(START + 5 * STEP, NAMES, STATES[:, 20]), "in doubt: .*stamp"),
-        (
-            "consistency_check=refuse",
-            0,
-            lambda m: replace(m, velocity=m.velocity + 3.0),
-            "in doubt: velocity of joint_",
-        ),
+        ("consistency_check=refuse", 0, lambda m: replace(m, velocity=m.velocity + 3.0), "in doubt: velocity of joint"),
     ],
 )
 def test_parameters_of_the_node_are_its_checks_of_a_suspect_stream(
@@ -450,3 +369,55 @@ def test_refusals_that_differ_in_numbers_alone_are_one() -> None:
     for k in range(100):
         refusals.add(f"damaged {'x' * k}", k)
     assert len(refusals.reasons) == 51 and refusals.reasons["other reasons"] == 53
+
+
+CONVENTIONS = ["--rename", "^left_=", "--rename", r"^j(\d)$=joint_\1"]
+EFFORTS = ["--effort-scale", "2", "--effort-scale", "joint_2=4", "--effort-offset", "joint_1=-0.5"]
+
+
+@pytest.fixture(scope="module")
+def renamed_bag(tmp_path_factory) -> Path:
+    """A motion with currents of which the efforts are 2 i - 0.5 and 4 i."""
+    t = np.arange(400) / 200.0
+    states = paper_motion(2).derivatives(t)
+    efforts = Dynamics(ROBOT).effort(*states[:3])
+    currents = np.stack([(efforts[:, 0] + 0.5) / 2, efforts[:, 1] / 4], axis=1)
+    stamps = START + np.round(t * 1e9).astype(np.int64)
+    messages = [
+        (int(stamp), joint_state(int(stamp), ["left_j2", "left_j1"], q[::-1], i[::-1]))
+        for stamp, q, i in zip(stamps, states[0], currents, strict=True)
+    ]
+    return write_bag(tmp_path_factory.mktemp("bags") / "left", {"/joint_states": (JOINT_STATE, messages)})
+
+
+def test_names_and_efforts_of_a_recording_become_those_of_the_robot(renamed_bag: Path, tmp_path: Path, run) -> None:
+    command = ["replay", renamed_bag, "-o", tmp_path / "out", "--robot", "planar_2r", "--cutoff", "20"]
+    command += ["--against", "effort", "--force", "--json"]
+    (result,) = run(*command, *CONVENTIONS, *EFFORTS).json
+    good = np.array(result["report"]["rms"])
+    assert result["report"]["commands"] == 400
+    (result,) = run(*command, *CONVENTIONS).json
+    assert np.all(good < 0.05 * np.array(result["report"]["rms"]))
+
+
+def test_a_report_uses_the_same_conventions(renamed_bag: Path) -> None:
+    options = (("^left_j", "joint_"),), ((None, 2.0), ("joint_2", 4.0)), (("joint_1", -0.5),)
+    (record,) = read_records(renamed_bag, ROBOT, Sampling(cutoff=20.0, conventions=Conventions(*options)))
+    assert record.robot is ROBOT and record.command is not None
+    measured = record.measured.ordered(ROBOT.joint_names).values["effort"]
+    (plain,) = read_records(renamed_bag)
+    assert plain.measured.names == ("left_j2", "left_j1")
+    currents = plain.measured.ordered(("left_j1", "left_j2")).values["effort"]
+    np.testing.assert_allclose(measured, currents * [2, 4] + [-0.5, 0])
+
+
+def test_what_cannot_be_meant_is_refused(renamed_bag: Path, tmp_path: Path, refused) -> None:
+    command = ["replay", str(renamed_bag), "-o", str(tmp_path / "out"), "--robot", "planar_2r"]
+    assert "--effort-scale and --effort-offset need --against" in refused(*command, "--effort-scale", "2")
+    assert "--effort-scale: robot planar_2r has no joint 'joint2'; did you mean joint_2?" in refused(
+        *command, *CONVENTIONS, "--against", "effort", "--effort-scale", "joint2=3"
+    )
+    for wrong, reason in ((["--rename", "left"], "PATTERN=REPLACEMENT"), (["--rename", "(=x"], "regular expression")):
+        assert reason in refused(*command, *wrong)
+    with pytest.raises(EomDynamicsError, match="no joint 'a'"):
+        Conventions(effort_offset=(("a", 1.0),)).check("arm", ["b"])

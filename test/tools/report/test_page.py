@@ -23,8 +23,7 @@ from eom_dynamics.tools.recordings import Stream
 from eom_dynamics.tools.report.record import Record
 from eom_dynamics.tools.report.results import report_result
 
-LARGEST = 4e6
-"""Size of a page that any browser opens at once, bytes."""
+LARGEST = 4e6  # size of a page that any browser opens at once, bytes
 
 
 def report_page(records: Sequence[Record], about: Mapping[str, str]) -> str:
@@ -58,9 +57,7 @@ def test_a_page_shows_all_recorded_quantities() -> None:
 
 def test_long_recordings_are_thinned_and_no_peak_is_lost() -> None:
     long = record("panda", count=12_000)
-    setpoint = long.setpoint
-    assert setpoint is not None
-    setpoint.values["jerk"][9_321, 2] = 1e6
+    long.setpoint.values["jerk"][9_321, 2] = 1e6
     text = report_page([long, replace(long, name="again")], {})
     assert len(text.encode()) < LARGEST
     page = Page(text)
@@ -69,12 +66,11 @@ def test_long_recordings_are_thinned_and_no_peak_is_lost() -> None:
     curve = figure["data"][2]
     x, y = numbers(curve["x"]), numbers(curve["y"])
     assert len(x) < 4000 and y.max() == 1e6
-    assert x[np.argmax(y)] == (setpoint.stamp[9_321] - START) * 1e-9, "at its time to the nanosecond"
+    assert x[np.argmax(y)] == (long.setpoint.stamp[9_321] - START) * 1e-9, "at its time to the nanosecond"
 
 
 def test_limits_have_a_section_of_their_own_with_the_worst_first() -> None:
     found = record("panda")
-    assert found.setpoint is not None
     found.setpoint.values["velocity"][7, 3] = -4.0
     page = report_page([found], {})
     assert '<td class="number off">' in page
@@ -91,7 +87,6 @@ def test_limits_have_a_section_of_their_own_with_the_worst_first() -> None:
 
 def test_a_fit_is_called_a_fit() -> None:
     commanded = record("planar_2r")
-    assert commanded.setpoint is not None
     fitted = replace(commanded, setpoint=replace(commanded.setpoint, is_recorded=False, is_fitted=True))
     for found, name, other in ((commanded, "q", "fit"), (fitted, "fit", "q")):
         page = Page(report_page([found], {}))
@@ -104,26 +99,23 @@ def test_a_fit_is_called_a_fit() -> None:
 
 def test_phases_without_a_setpoint_are_shaded() -> None:
     found = record("planar_2r")
-    command = found.command
-    assert command is not None
-    status = np.zeros((len(command), 1))
+    status = np.zeros((len(found.command), 1))
     status[100:150], status[150:200] = 2, 1
-    shaded = replace(found, status=replace(command, names=("status",), values={"status": status}))
+    shaded = replace(found, status=replace(found.command, names=("status",), values={"status": status}))
     page = Page(report_page([shaded], {}))
-    for figure in (json.loads(page.scripts[-2])[name] for name in ("0_position", "0_effort", "0_motor_effort")):
-        assert [(round(shape["x0"], 9), round(shape["x1"], 9)) for shape in figure["layout"]["shapes"]] == [
-            (0.2, 0.3),
-            (0.3, 0.4),
-        ]
+    for name in ("0_position", "0_effort", "0_motor_effort"):
+        shapes = json.loads(page.scripts[-2])[name]["layout"]["shapes"]
+        np.testing.assert_allclose(
+            [(shape["x0"], shape["x1"]) for shape in shapes], [(0.2, 0.3), (0.3, 0.4)], atol=1e-9
+        )
     assert "Shaded: orange, commands bring the arm to rest; grey, commands repeat an earlier one." in page.text
     assert "Shaded" not in Page(report_page([found], {})).text
 
 
 def test_quantities_that_are_unknown_or_of_rigid_joints_have_no_charts() -> None:
     found = record("planar_2r")
-    assert found.robot is not None and not found.is_rigid
+    assert not found.is_rigid
     rigid = replace(found.robot, joints=tuple(replace(joint, spring=RigidSpring()) for joint in found.robot.joints))
-    assert found.measured is not None
     found.measured.values["effort"][:] = np.nan
     names = set(json.loads(Page(report_page([replace(found, robot=rigid)], {})).scripts[-2]))
     assert "0_effort" in names and "0_effort_off" not in names

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Control loops of robots from libraries that `eom_dynamics codegen --language loop` compiles. Not for the cycle.
+// Robots from libraries that `eom_dynamics codegen --language loop` compiles. Not for the cycle.
 #ifndef EOM_LOOP_LIBRARY_HPP
 #define EOM_LOOP_LIBRARY_HPP
 
 #include <cerrno>
-#include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <cstdlib>
@@ -15,7 +14,6 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <dlfcn.h>
@@ -26,7 +24,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <eom/loaded_robot.hpp>
+#include <eom/robot_table.hpp>
 
 namespace eom {
 
@@ -69,10 +67,10 @@ inline std::shared_ptr<void> load_copy(const std::string &path)
 
 } // namespace detail
 
-/// The loop of a robot's library, which stays loaded while there is the loop.
+/// The robot of a library, which stays loaded while there is the robot.
 ///
 /// Throws std::runtime_error unless the library is a complete library of this ABI and, if one is given, with this fingerprint.
-inline std::shared_ptr<AnyLoop> load_loop(const std::string &path, const std::string &fingerprint)
+inline std::shared_ptr<const RobotTable> load_table(const std::string &path, const std::string &fingerprint)
 {
     const auto refused = [&path](const std::string &why) {
         return std::runtime_error(path + ": " + why +
@@ -94,12 +92,7 @@ inline std::shared_ptr<AnyLoop> load_loop(const std::string &path, const std::st
     if (!fingerprint.empty() && fingerprint != robot.fingerprint)
         throw refused("is of the robot " + std::string(robot.name) + " with fingerprint " + robot.fingerprint +
                       ", not " + fingerprint);
-    std::unique_ptr<AnyLoop> loop = make_loop(*table());
-    if (!loop)
-        throw std::runtime_error(path + ": " + robot.name + " has more than " + std::to_string(MOST_JOINTS) + " joints, " +
-                                 std::to_string(MOST_MOTORS) + " motors or " + std::to_string(MOST_TOOLS) +
-                                 " tools; generate a controller of its own: eom_dynamics codegen ROBOT --language ros2_control");
-    return {loop.release(), [library](AnyLoop *made) { delete made; }};
+    return {library, table()};
 }
 
 namespace detail {
@@ -134,18 +127,6 @@ struct Scratch {
     std::filesystem::path path;
 };
 
-/// Waits for a process until a time; returns whether it has ended.
-inline bool ended(pid_t process, std::chrono::steady_clock::time_point until, int &status)
-{
-    for (;;) {
-        if (waitpid(process, &status, WNOHANG) == process)
-            return true;
-        if (std::chrono::steady_clock::now() >= until)
-            return false;
-        std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    }
-}
-
 } // namespace detail
 
 /// The last line that a command prints, which takes at most a time, s, and is interrupted then, with its children.
@@ -153,12 +134,12 @@ inline bool ended(pid_t process, std::chrono::steady_clock::time_point until, in
 /// Throws std::runtime_error with the last line of its errors if it fails.
 inline std::string last_line_of(const std::vector<std::string> &command, double timeout)
 {
-    using Clock = std::chrono::steady_clock;
     const detail::Scratch scratch;
-    const std::string output = scratch.path / "output", errors = scratch.path / "errors";
-    std::vector<char *> arguments;
+    const std::string output = scratch.path / "output", errors = scratch.path / "errors", limit = std::to_string(timeout);
+    // Python ends its compilers on an interrupt.
+    std::vector<const char *> arguments = {"timeout", "--signal=INT", "--kill-after=2", limit.c_str()};
     for (const std::string &argument : command)
-        arguments.push_back(const_cast<char *>(argument.c_str()));
+        arguments.push_back(argument.c_str());
     arguments.push_back(nullptr);
 
     posix_spawn_file_actions_t files;
@@ -166,40 +147,29 @@ inline std::string last_line_of(const std::vector<std::string> &command, double 
     posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_addopen(&files, 1, output.c_str(), O_WRONLY | O_CREAT, 0600);
     posix_spawn_file_actions_addopen(&files, 2, errors.c_str(), O_WRONLY | O_CREAT, 0600);
-    posix_spawnattr_t attributes;
-    posix_spawnattr_init(&attributes);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
     pid_t process = 0;
-    const int failed = posix_spawnp(&process, arguments[0], &files, &attributes, arguments.data(), environ);
-    posix_spawn_file_actions_destroy(&files);
-    posix_spawnattr_destroy(&attributes);
-    if (failed)
-        throw std::runtime_error(command[0] + ": " + std::strerror(failed));
-
     int status = 0;
-    const auto limit = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(timeout));
-    if (!detail::ended(process, Clock::now() + limit, status)) {
-        // Python ends its compilers on an interrupt.
-        kill(-process, SIGINT);
-        if (!detail::ended(process, Clock::now() + std::chrono::seconds(2), status)) {
-            kill(-process, SIGKILL);
-            waitpid(process, &status, 0);
-        }
+    const int failed = posix_spawnp(&process, arguments[0], &files, nullptr, const_cast<char **>(arguments.data()), environ);
+    posix_spawn_file_actions_destroy(&files);
+    if (failed || waitpid(process, &status, 0) != process)
+        throw std::runtime_error(command[0] + ": " + std::strerror(failed ? failed : errno));
+    constexpr int TIMED_OUT = 124, KILLED = 128 + SIGKILL;
+    const int code = WIFEXITED(status) ? WEXITSTATUS(status) : KILLED;
+    if (code == TIMED_OUT || code == KILLED)
         throw std::runtime_error(command[0] + ": did not finish within its timeout");
-    }
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+    if (code != 0) {
         const std::string reason = detail::last_line(errors);
         throw std::runtime_error(reason.empty() ? command[0] + ": failed" : reason);
     }
     return detail::last_line(output);
 }
 
-/// The loop of a robot, which a command compiles, or takes from its cache.
+/// The robot of a library that a command compiles, or takes from its cache.
 ///
 /// The command gets the robot, a name or a file, or if it is empty a file with the description, and prints the path of
 /// the library. Throws std::runtime_error, with what to do.
-inline std::shared_ptr<AnyLoop> compiled_loop(std::vector<std::string> command, const std::string &robot,
-                                              const std::string &description, double timeout)
+inline std::shared_ptr<const RobotTable> compiled_table(std::vector<std::string> command, const std::string &robot,
+                                                        const std::string &description, double timeout)
 {
     const detail::Scratch scratch;
     command.push_back(robot);
@@ -217,7 +187,7 @@ inline std::shared_ptr<AnyLoop> compiled_loop(std::vector<std::string> command, 
                                  "; or set kernel to a library from another computer: "
                                  "eom_dynamics codegen ROBOT --language loop -o FILE.so");
     }
-    return load_loop(path, "");
+    return load_table(path, "");
 }
 
 } // namespace eom

@@ -13,26 +13,18 @@ by Y (P_next - P_before) / f' after each change. Motor efforts depend on taudd: 
 continuously differentiable.
 """
 
-from __future__ import annotations
-
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from ..arrays import Array
-from ..exceptions import StateError
-from ..robot import Payload, Robot
-from ..robot.payload import payload_shape
-from ..trajectory.rest_to_rest import falling
-
-# Longest time of a change, s.
-LONGEST_BLEND = 60.0
+from eom_dynamics.arrays import Array
+from eom_dynamics.exceptions import StateError
+from eom_dynamics.loop.settings import LONGEST_BLEND, LONGEST_RESPONSE_STEP
+from eom_dynamics.robot import Payload, Robot
+from eom_dynamics.robot.payload import payload_shape
 
 # Changes that may be under way at a time; of those that wait for a setpoint, the last ones are one.
 MOST_CHANGES = 8
-
-# Longest time by which a change may be ahead of the clock, s: times of arrival vary. One command lets no more pass.
-LARGEST_LEAD = 0.02
 
 # Stamps further back than this, ns, mean that the clock was set back.
 _CLOCK_JUMP = 1_000_000_000
@@ -59,9 +51,9 @@ class PayloadBlend:
     """Payload at the tools of a robot along a stream, with smooth changes.
 
     Time is that between the stamps of setpoints, or of the clock where they have none; it never goes back. It passes
-    with commands that are sent, see :meth:`commit`, with each by LARGEST_LEAD at most: after a gap of the stream, and
-    below 50 Hz, a change takes longer and makes no step. In no change is it ahead of the clock by more than that: with
-    two publishers whose stamps differ it would run away.
+    with commands that are sent, see :meth:`commit`, with each by LONGEST_RESPONSE_STEP at most: after a gap of the
+    stream, and below 50 Hz, a change takes longer and makes no step. In no change is it ahead of the clock by more than
+    that: with two publishers whose stamps differ it would run away.
     """
 
     def __init__(self, robot: Robot) -> None:
@@ -80,43 +72,24 @@ class PayloadBlend:
         return self.blending or bool(np.any(self._target))
 
     @property
-    def masses(self) -> list[float]:
-        """Masses at the tools after all changes, kg."""
-        return self._target[:, 0].tolist()
-
-    @property
     def target(self) -> list[Array]:
         """Parameters (P,) after all changes, for requests outside the stream; empty for no payload."""
         return [self._target.reshape(self._shape)] if np.any(self._target) else []
 
     def change(self, payload: Payload, blend_time: float) -> None:
-        """Replace the payload of a tool, from the next setpoint on.
-
-        Args:
-            payload: its mass is zero for nothing.
-            blend_time: time in which efforts pass to the new ones, s; 0 for at once.
-
-        Raises:
-            RobotDescriptionError: the robot has no such tool.
-            StateError: the time is not usable, or too many changes are under way.
-        """
-        tool, parameters = self.check(payload, blend_time)
+        """Replace the payload of a tool, from the next setpoint on, in a time, s; EomDynamicsError if it cannot."""
+        if not 0 <= blend_time <= LONGEST_BLEND:  # NaN, too
+            raise StateError(f"blend_time must be from 0 to {LONGEST_BLEND:g} s, is {blend_time:g}")
+        tool, parameters = payload.at_tool(self._robot)
+        duration, changes = round(blend_time * 1e9), self._progress.changes
+        if len(changes) == MOST_CHANGES and changes[-1].start is not None:
+            raise StateError(f"{MOST_CHANGES} changes of the payload are still under way: wait for the end of one")
         target = self._target.copy()
         target[tool] = parameters
         self._target = target
-        duration, changes = round(blend_time * 1e9), self._progress.changes
         if len(changes) == MOST_CHANGES:  # the last one has not begun: one that begins with it takes its place
             duration, changes = max(duration, changes[-1].duration), changes[:-1]
         self._progress = self._next = self._progress._replace(changes=(*changes, _Change(None, 0, duration, target)))
-
-    def check(self, payload: Payload, blend_time: float) -> tuple[int, Array]:
-        """Tool of a payload and its parameters, as :meth:`.Payload.at_tool`; errors as for :meth:`change`."""
-        if not 0 <= blend_time <= LONGEST_BLEND:  # NaN, too
-            raise StateError(f"blend_time must be from 0 to {LONGEST_BLEND:g} s, is {blend_time:g}")
-        found, changes = payload.at_tool(self._robot), self._progress.changes
-        if len(changes) == MOST_CHANGES and changes[-1].start is not None:
-            raise StateError(f"{MOST_CHANGES} changes of the payload are still under way: wait for the end of one")
-        return found
 
     def at(self, stamp: int, clock: int) -> list[Array]:
         """Parameters and their time derivatives (P, Pd, Pdd) for a command; empty for no payload.
@@ -159,14 +132,25 @@ class PayloadBlend:
         begun = [c for c in changes if c.start is not None]
         if not begun:
             return elapsed
-        lead = round(LARGEST_LEAD * 1e9)
-        passed = min(max(stamp - before if stamp and before else clock - then, 0), lead)
-        most = min((c.start or 0) + max(clock - c.begun, 0) for c in begun) + lead
+        passed = min(max(stamp - before if stamp and before else clock - then, 0), LONGEST_RESPONSE_STEP)
+        most = min((c.start or 0) + max(clock - c.begun, 0) for c in begun) + LONGEST_RESPONSE_STEP
         return max(min(elapsed + passed, most), elapsed)
 
 
-def read_payload(message: Any) -> Payload:
-    """The payload of a message; RobotDescriptionError where no rigid body has this mass and inertia."""
-    body = message.inertia
-    inertia = (body.ixx, body.ixy, body.ixz, body.iyy, body.iyz, body.izz)
-    return Payload(body.m, (body.com.x, body.com.y, body.com.z), inertia, message.tool)
+def falling(s: float, duration: float) -> tuple[float, float, float]:
+    """Smooth step 1 - 10 u³ + 15 u⁴ - 6 u⁵, u = s/duration, in [0, 1], with two time derivatives, 1/s and 1/s².
+
+    Twice continuously differentiable, also at its ends.
+
+    Args:
+        s: time since the start, s.
+        duration: s; afterwards it is zero.
+    """
+    u = min(max(s / duration, 0.0), 1.0)
+    v = 1.0 - u
+    # (1 - u)³ (1 + 3 u + 6 u²), which is exactly zero at the end; near the start it may round to more than 1.
+    return (
+        min(v**3 * (1.0 + 3.0 * u + 6.0 * u * u), 1.0),
+        -30.0 * (u * v) ** 2 / duration,
+        -60.0 * u * v * (v - u) / duration**2,
+    )

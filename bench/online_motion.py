@@ -1,0 +1,310 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Streams of targets on elastic arms in MuJoCo: OnlineTrajectory beside Ruckig and the segments of JTC."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from mujoco_arms import MujocoArm
+from report import CONSOLE, Bar, Section, Table
+from scipy.interpolate import BPoly
+from settings import QUICK, Settings
+
+from eom_dynamics import ElasticArm, OnlineTrajectory, load_robot
+from eom_dynamics.arrays import Array
+
+TEXT = (
+    "iiwa and sea_planar_2r in MuJoCo, springs as in the file or 10 % stiffer, commands held for 1 ms, a PD of 70 "
+    "rad/s; limits 2 rad/s, 10 rad/s², and those of jerk and snap by default, without snap for Ruckig. *Error*: rms of "
+    "the links to their own reference. *Vibration*: rms of the links about their mean in the half second after the "
+    "reference rests. *Delay*: of the reference behind the motion that was sampled. *Rigid*: inverse dynamics. *τ/K*: "
+    "the same with the deflection of the springs, *differences*: and its differenced velocity and acceleration. *JTC*: "
+    "its segments, lines between positions, cubic with velocities, and quintic steps of 0.7 s, with rigid inverse "
+    "dynamics."
+)
+
+PERIOD, STEP, REST = 1e-3, 2.5e-4, 1000
+NAMES = ("sea_planar_2r", "iiwa")
+GIVEN = {"velocity": 2.0, "acceleration": 10.0}
+
+
+class Stream(NamedTuple):
+    """Targets by the cycle of their arrival, with velocities or without, their times, and the motion behind them."""
+
+    events: dict[int, tuple[Array, Array | None]]
+    cycles: int
+    motion: Callable[[Array], Array] | None
+
+
+def sines(n: int, draw: np.random.Generator) -> Callable[[Array], tuple[Array, Array]]:
+    """Positions and velocities (N, n) of sums of sines up to 0.8 Hz, from rest at zero."""
+    w = 2 * np.pi * np.array([0.2, 0.5, 0.8])[:, np.newaxis]
+    size = np.array([0.3, 0.08, 0.03])[:, np.newaxis] * draw.choice([-1, 1], (3, n))
+
+    def motion(t: Array) -> tuple[Array, Array]:
+        t = np.maximum(t, 0.0)[..., np.newaxis, np.newaxis]
+        return (size * (1 - np.cos(w * t))).sum(axis=-2), (size * w * np.sin(w * t)).sum(axis=-2)
+
+    return motion
+
+
+def streams(n: int, seconds: float) -> dict[str, Stream]:
+    """Streams of a number of joints, which begin after a rest and end before one."""
+    draw = np.random.default_rng(n)
+    steps = {REST + 1500 * k: (draw.uniform(-0.35, 0.35, n), None) for k in range(round(seconds / 1.5))}
+    found = {"steps, 0.7 Hz": Stream(steps, REST + round(1e3 * seconds) + 2 * REST, None)}
+    for name, rate, noise, jitter, velocities in (
+        ("policy, 10 Hz, jitter 30 %", 10, 0.0, 0.3, False),
+        ("teleoperation, 50 Hz, noise 1 mrad", 50, 1e-3, 0.1, False),
+        ("Servo, 100 Hz, with velocities", 100, 0.0, 0.0, True),
+        ("500 Hz", 500, 0.0, 0.0, False),
+    ):
+        motion = sines(n, draw)
+        times = np.arange(0, seconds, 1 / rate)
+        arrive = times + jitter / rate * draw.uniform(0, 1, len(times))
+        position, velocity = motion(times)
+        position += noise * draw.normal(size=position.shape)
+        velocity[-1] = 0
+        events = {
+            REST + round(1e3 * at): (p, v if velocities else None)
+            for at, p, v in zip(arrive, position, velocity, strict=True)
+        }
+        found[name] = Stream(events, REST + round(1e3 * seconds) + 2 * REST, lambda t, f=motion: f(t)[0])
+    return found
+
+
+def ours(arm: ElasticArm, stream: Stream) -> Array:
+    """States (N, 5, n) of an OnlineTrajectory."""
+    online = OnlineTrajectory(arm, PERIOD, GIVEN, synchronised=stream.motion is None)
+    states = np.empty((stream.cycles, 5, arm.robot.n))
+    for k in range(stream.cycles):
+        if k in stream.events:
+            online.target(*stream.events[k])
+        states[k] = online.step()
+    return states
+
+
+def ruckig(arm: ElasticArm, stream: Stream) -> Array:
+    """States of Ruckig; the snap, which has impulses, is zero."""
+    from ruckig import InputParameter, OutputParameter, Ruckig, Synchronization
+
+    n, limits = arm.robot.n, OnlineTrajectory(arm, PERIOD, GIVEN).limits
+    otg, given, out = Ruckig(n, PERIOD), InputParameter(n), OutputParameter(n)
+    given.max_velocity, given.max_acceleration = list(limits.velocity), list(limits.acceleration)
+    given.max_jerk = list(limits.jerk)
+    if stream.motion is not None:
+        given.synchronization = Synchronization.No
+    states = np.zeros((stream.cycles, 5, n))
+    for k in range(stream.cycles):
+        if k in stream.events:
+            position, velocity = stream.events[k]
+            given.target_position, given.target_velocity = (
+                list(position),
+                list(np.zeros(n) if velocity is None else velocity),
+            )
+        otg.update(given, out)
+        states[k, :4] = out.new_position, out.new_velocity, out.new_acceleration, out.new_jerk
+        out.pass_to_input(given)
+    return states
+
+
+def segments(arm: ElasticArm, stream: Stream) -> Array:
+    """States of the segments of JTC, from the last state to each target by the time of the next one."""
+    states = np.zeros((stream.cycles, 5, arm.robot.n))
+    now = states[0, :3]
+    for begin, end in pairwise([*sorted(stream.events), stream.cycles]):
+        position, velocity = stream.events[begin]
+        order = 3 if stream.motion is None else 1 if velocity is None else 2
+        T = PERIOD * min(end - begin, 700)
+        goal = np.stack([position, np.zeros_like(position) if velocity is None else velocity, np.zeros_like(position)])
+        path = BPoly.from_derivatives([0, T], [now[:order], goal[:order]])
+        t = PERIOD * np.arange(1, end - begin + 1)
+        inside = (t < T - 1e-9)[:, np.newaxis]
+        for k in range(4):
+            value = path(np.minimum(t, T), k) if k < 2 * order else np.zeros((len(t), arm.robot.n))
+            states[begin:end, k] = np.where(inside | (k < order), value, 0.0)
+        now = states[end - 1, :3]
+    return states
+
+
+Sent = tuple[Array, Array, Array]
+
+
+def flat(arm: ElasticArm, states: Array) -> Sent:
+    """Motor efforts, positions and velocities by flatness, for the middle of the period."""
+    y = arm.feedforward(*np.moveaxis(states, 1, 0), lead=PERIOD / 2)
+    return y.motor_effort, y.motor_position, y.motor_velocity
+
+
+def rigid(arm: ElasticArm, states: Array, *, springs: bool = False, differences: bool = False) -> Sent:
+    """The same of motors that are the links, with the deflection of springs, and with its differences."""
+    h = PERIOD / 2
+    q, qd, qdd, qddd, _ = np.moveaxis(states, 1, 0)
+    q, qd, qdd = q + h * (qd + h / 2 * (qdd + h / 3 * qddd)), qd + h * (qdd + h / 2 * qddd), qdd + h * qddd
+    tau = arm.dynamics.effort(q, qd, qdd)
+    theta = q + springs * tau / arm.stiffness
+    thetad, thetadd = qd, qdd
+    if differences:
+        thetad = np.gradient(theta, PERIOD, axis=0)
+        thetadd = np.gradient(thetad, PERIOD, axis=0)
+    return tau + arm.rotor_inertia * thetadd, theta, thetad
+
+
+WAYS: Mapping[str, tuple[Callable[[ElasticArm, Stream], Array], Callable[..., Sent], dict[str, bool]]] = {
+    "OnlineTrajectory": (ours, flat, {}),
+    "Ruckig, rigid": (ruckig, rigid, {}),
+    "Ruckig, τ/K": (ruckig, rigid, {"springs": True}),
+    "Ruckig, differences": (ruckig, rigid, {"springs": True, "differences": True}),
+    "JTC": (segments, rigid, {}),
+}
+
+
+class Result(NamedTuple):
+    """Errors and vibrations by the stiffness, rad; largest effort and rate; delay, s; and violations of limits."""
+
+    error: tuple[float, float]
+    vibration: tuple[float, float]
+    effort: float
+    rate: float
+    delay: float
+    violations: int
+
+
+class Recorded:
+    """The initial state of a plant, as a motion."""
+
+    def __init__(self, n: int) -> None:
+        self._zero = np.zeros(n)
+
+    def derivatives(self, t: Any, order: int = 4) -> list[Array]:
+        """At rest at zero."""
+        return [self._zero] * (order + 1)
+
+
+def result(name: str, arm: ElasticArm, stream: Stream, way: str) -> Result:
+    """Follow a stream with the springs of the file, and with stiffer ones."""
+    generate, command, options = WAYS[way]
+    states = generate(arm, stream)
+    effort, position, velocity = command(arm, states, **options)
+    errors, vibrations = [], []
+    moving = np.flatnonzero(np.abs(states[:, 1]).max(axis=1) > 1e-6)[-1] + 1
+    for stiffness in (1.0, 1.1):
+        plant = MujocoArm(name, step=STEP, stiffness=stiffness)
+
+        def sent(t: float) -> Sent:
+            k = min(round(t / PERIOD), stream.cycles - 1)
+            return effort[k], position[k], velocity[k]
+
+        _, q, _ = plant.run(sent, Recorded(arm.robot.n), duration=PERIOD * stream.cycles, period=PERIOD)
+        # The state of a cycle is held from its time on.
+        links = np.vstack([np.zeros((1, arm.robot.n)), q[round(PERIOD / STEP) - 1 :: round(PERIOD / STEP)]])[:-1]
+        errors.append(float(np.sqrt(np.mean((links - states[:, 0])[REST - 100 :] ** 2))))
+        after = links[moving : moving + 500]
+        vibrations.append(float(np.sqrt(np.mean((after - after.mean(axis=0)) ** 2))))
+    limits = OnlineTrajectory(arm, PERIOD, GIVEN).limits
+    over = [
+        np.abs(states[:, k]) > getattr(limits, x) * (1 + 1e-6)
+        for k, x in ((1, "velocity"), (2, "acceleration"), (3, "jerk"))
+    ]
+    rate = np.abs(np.diff(effort[REST - 100 :], axis=0)).max() / PERIOD
+    return Result(
+        (errors[0], errors[1]),
+        (vibrations[0], vibrations[1]),
+        float(np.abs(effort).max()),
+        float(rate),
+        delay_of(stream, states),
+        int(np.any(over, axis=(0, 2)).sum()),
+    )
+
+
+def delay_of(stream: Stream, states: Array) -> float:
+    """Delay of positions behind the motion of a stream, s; NaN without one."""
+    if stream.motion is None:
+        return float("nan")
+    t = PERIOD * np.arange(stream.cycles - 3 * REST)
+    delays = PERIOD * np.arange(0, 600, 2)
+    motion = states[REST : len(states) - 2 * REST, 0]
+    return float(delays[np.argmin([np.mean((stream.motion(t - x) - motion) ** 2) for x in delays])])
+
+
+def step_times(arm: ElasticArm, stream: Stream) -> tuple[float, float]:
+    """Mean time of steps of OnlineTrajectory and Ruckig, s."""
+    found = []
+    for generate in (ours, ruckig):
+        states, times = generate(arm, stream), []
+        begins = [*sorted(stream.events), stream.cycles]
+        for begin, end in pairwise(begins):
+            away = np.abs(states[begin:end, 0] - stream.events[begin][0]).max(axis=1) > 1e-6
+            times.append(PERIOD * (np.flatnonzero(away)[-1] + 2))
+        found.append(float(np.mean(times)))
+    return found[0], found[1]
+
+
+def run(settings: Settings) -> Section:
+    """Follow all streams by all ways."""
+    quick = settings is QUICK
+    tables, bars = [], []
+    for name in NAMES:
+        arm = ElasticArm(load_robot(name))
+        for label, stream in streams(arm.robot.n, 4.5 if quick else 9.0).items():
+            table = Table(
+                f"{name}, {label}",
+                (
+                    "",
+                    "error, mrad: exact; springs +10 %",
+                    "vibration, µrad: exact; +10 %",
+                    "delay, ms",
+                    "effort, N m",
+                    "its rate, N m/s",
+                    "cycles over limits",
+                ),
+            )
+            found = {way: result(name, arm, stream, way) for way in WAYS}
+            for way, x in found.items():
+                cells = ("; ".join(f"{1e3 * e:.2g}" for e in x.error), "; ".join(f"{1e6 * e:.2g}" for e in x.vibration))
+                table.add(
+                    way,
+                    *cells,
+                    f"{1e3 * x.delay:.0f}" if x.delay == x.delay else "–",
+                    f"{x.effort:.3g}",
+                    f"{x.rate:.3g}",
+                    str(x.violations),
+                )
+            tables.append(table)
+            CONSOLE.print(table.markdown())
+            bars += judged(f"{name}, {label}", found)
+            if stream.motion is None:
+                mine, theirs = step_times(arm, stream)
+                bars.append(
+                    Bar(
+                        f"{name}: steps take at most 1.10 × Ruckig's time",
+                        f"{mine:.3f} s, {mine / theirs:.2f} ×",
+                        mine <= 1.1 * theirs,
+                    )
+                )
+            for bar in bars[-6:]:
+                CONSOLE.print(bar)
+    return Section("online_motion", "Streams of targets on elastic arms", [TEXT], tables, bars)
+
+
+def judged(label: str, found: Mapping[str, Result]) -> list[Bar]:
+    """Promises of a stream."""
+    own, springs, differences = (found[x] for x in ("OnlineTrajectory", "Ruckig, τ/K", "Ruckig, differences"))
+    ratios = (
+        own.error[0] / springs.error[0],
+        max(x / y for x, y in zip(own.vibration, springs.vibration, strict=True)),
+        own.rate / differences.rate,
+    )
+    bars = [
+        Bar(f"{label}: error at most 1/10 of Ruckig's with τ/K", f"{ratios[0]:.3f}", ratios[0] <= 0.1),
+        Bar(f"{label}: vibration at most 1/10 of it, exact and +10 %", f"{ratios[1]:.3f}", ratios[1] <= 0.1),
+        Bar(f"{label}: effort rate at most 1/20 of Ruckig's with differences", f"{ratios[2]:.3f}", ratios[2] <= 0.05),
+        Bar(f"{label}: no violation", str(own.violations), own.violations == 0),
+    ]
+    if own.delay == own.delay:
+        later = own.delay - springs.delay
+        bars.append(Bar(f"{label}: at most 60 ms later than Ruckig", f"{1e3 * later:.0f} ms", later <= 0.06))
+    return bars

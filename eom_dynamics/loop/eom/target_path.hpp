@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Chunks of positions at times, as policies send them: one path of targets, of which newer chunks replace the rest.
+#ifndef EOM_TARGET_PATH_HPP
+#define EOM_TARGET_PATH_HPP
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <vector>
+
+namespace eom {
+
+/// Cubic interpolation of positions with continuous velocity, without overshoot (F. N. Fritsch, J. Butland, 1984), at rest
+/// before its first and after its last knot.
+class TargetPath {
+  public:
+    static constexpr std::size_t MOST_KNOTS = 1000;
+
+    /// Prepares for paths of joints. Allocates.
+    void configure(std::size_t joints)
+    {
+        joints_ = joints;
+        times_.reserve(2 * MOST_KNOTS);
+        positions_.reserve(2 * MOST_KNOTS * joints);
+        clear();
+    }
+
+    bool empty() const noexcept { return times_.empty(); }
+    double begin() const noexcept { return times_.front(); }
+    double end() const noexcept { return times_.back(); }
+    void clear() noexcept
+    {
+        times_.clear();
+        positions_.clear();
+    }
+
+    /// Takes a chunk, knots by joints, in place of knots from its first time on, and forgets knots long before a time, s.
+    /// Returns what is wrong with it, or null: then the path stays. Neither allocates nor throws.
+    const char *take(double now, const double *times, const double *positions, std::size_t knots) noexcept
+    {
+        if (knots == 0 || knots > MOST_KNOTS)
+            return "a chunk must have 1 to 1000 positions";
+        for (std::size_t k = 0; k < knots; ++k)
+            if (!std::isfinite(times[k]) || (k > 0 && !(times[k] - times[k - 1] >= SHORTEST)))
+                return "times must be finite and increase by at least 0.0001 s";
+        if (!std::all_of(positions, positions + knots * joints_, [](double q) { return std::isfinite(q); }))
+            return "positions must be finite";
+        const auto first = std::lower_bound(times_.begin(), times_.end(), times[0] - SHORTEST);
+        // Two knots are kept before now, for the velocity there, and as many as there is room for.
+        const auto kept = static_cast<std::size_t>(first - times_.begin());
+        const auto passed = static_cast<std::size_t>(std::lower_bound(times_.begin(), first, now) - times_.begin());
+        const std::size_t room = kept > MOST_KNOTS ? kept - MOST_KNOTS : 0, old = std::max(passed > 2 ? passed - 2 : 0, room);
+        const auto at = [this](std::size_t k) { return positions_.begin() + static_cast<std::ptrdiff_t>(k * joints_); };
+        positions_.erase(at(kept), positions_.end());
+        positions_.erase(positions_.begin(), at(std::min(old, kept)));
+        times_.erase(first, times_.end());
+        times_.erase(times_.begin(), times_.begin() + static_cast<std::ptrdiff_t>(std::min(old, kept)));
+        times_.insert(times_.end(), times, times + knots);
+        positions_.insert(positions_.end(), positions, positions + knots * joints_);
+        return nullptr;
+    }
+
+    /// Position and velocity of a joint at a time.
+    std::array<double, 2> at(double t, std::size_t joint) const noexcept
+    {
+        const std::size_t next = static_cast<std::size_t>(std::upper_bound(times_.begin(), times_.end(), t) - times_.begin());
+        if (next == 0 || next == times_.size())
+            return {position(next == 0 ? 0 : next - 1, joint), 0};
+        const std::size_t k = next - 1;
+        const double h = times_[next] - times_[k], u = (t - times_[k]) / h, rise = position(next, joint) - position(k, joint);
+        const double left = h * velocity(k, joint), right = h * velocity(next, joint);
+        const double c = 3 * rise - 2 * left - right, d = left + right - 2 * rise;
+        return {position(k, joint) + u * (left + u * (c + u * d)), (left + u * (2 * c + u * 3 * d)) / h};
+    }
+
+  private:
+    static constexpr double SHORTEST = 1e-4;
+
+    double position(std::size_t knot, std::size_t joint) const noexcept { return positions_[knot * joints_ + joint]; }
+
+    /// The harmonic mean of the slopes on both sides, weighted by the times; zero at turns and ends.
+    double velocity(std::size_t k, std::size_t joint) const noexcept
+    {
+        if (k == 0 || k + 1 == times_.size())
+            return 0;
+        const double before = times_[k] - times_[k - 1], after = times_[k + 1] - times_[k];
+        const double a = (position(k, joint) - position(k - 1, joint)) / before;
+        const double b = (position(k + 1, joint) - position(k, joint)) / after;
+        if (!(a * b > 0))
+            return 0;
+        return 3 * (before + after) / ((2 * after + before) / a + (after + 2 * before) / b);
+    }
+
+    std::size_t joints_ = 0;
+    std::vector<double> times_, positions_;
+};
+
+} // namespace eom
+
+#endif

@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Online trajectory generation: a stream of targets becomes motion that is four times differentiable, within limits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..arguments import count, flag, positive
+from ..arrays import Array
+from ..elastic import ElasticArm
+from ..exceptions import StateError
+from ..spelling import hint, listed
+from ..states import STATE_NAMES, number_or_vector, real_array
+from .library import library_for
+
+RAMP, SMOOTHING = 0.075, 0.02
+"""Longest default of the first average, and defaults of the others, s: streams of positions come at most 0.06 s later
+than with limited jerk alone, and steps 0.04 s (``bench/online_motion.py``)."""
+
+_CONFIGURATIONS = 64
+
+
+class OnlineLimits(NamedTuple):
+    """Limits of online trajectories, each (n,), with defaults for those that neither robot nor user gives.
+
+    Attributes:
+        lower, upper: rad or m.
+        velocity, acceleration, jerk, snap: rad or m, per s … s⁴.
+        smoothing: length of the third average, s.
+        chosen: default values, and where they come from, as a sentence; empty for none.
+    """
+
+    lower: Array
+    upper: Array
+    velocity: Array
+    acceleration: Array
+    jerk: Array
+    snap: Array
+    smoothing: Array
+    chosen: str
+
+
+def _lowest_frequency(arm: ElasticArm) -> float:
+    """Hz, over random configurations within the limits of the joints; zero without springs."""
+    from ..simulation import ElasticPlant  # for defaults only, since it imports SciPy
+    from ..simulation.margins import lowest_frequency
+
+    limits = [joint.limits for joint in arm.robot.joints]
+    lower, upper = (np.clip([getattr(x, side) for x in limits], -np.pi / 2, np.pi / 2) for side in ("lower", "upper"))
+    q = np.random.default_rng(0).uniform(lower, np.maximum(lower, upper), (_CONFIGURATIONS, arm.robot.n))
+    try:
+        return lowest_frequency(ElasticPlant(arm), q) / (2 * np.pi)
+    except StateError:
+        return 0.0
+
+
+def motion_limits(arm: ElasticArm, limits: Mapping[str, ArrayLike] | None = None) -> OnlineLimits:
+    """Limits of an arm's online trajectories: those given, those of the robot, or defaults.
+
+    The default jerk ramps to the full acceleration A in 1/f, of the lowest frequency f of the links on their springs,
+    which the average of that length does not pass; but in :data:`RAMP` or V/A where these are shorter. The default snap
+    is S = 2 J/T, with T = :data:`SMOOTHING`, which is the default smoothing, too.
+
+    Args:
+        arm: the arm.
+        limits: by the names of :class:`OnlineLimits`, a number or (n,) each; in place of those of the robot.
+
+    Raises:
+        StateError: a limit is not usable, or a joint has none of velocity or acceleration.
+    """
+    names = OnlineLimits._fields[:-1]
+    joints, n = arm.robot.joint_names, arm.robot.n
+    values = {x: np.array([getattr(joint.limits, x, np.inf) for joint in arm.robot.joints]) for x in names}
+    values["smoothing"][:] = np.inf
+    for name, value in (limits or {}).items():
+        if name not in names:
+            raise StateError(f"limits has no {name}; {hint(name, names)}")
+        values[name] = np.array(number_or_vector(value, f"limits[{name!r}]", n, finite=False))
+        if np.isnan(values[name]).any() or (name not in names[:2] and not (values[name] >= 0).all()):
+            raise StateError(f"limits[{name!r}] must be positive, is {values[name]}")
+    for name in ("velocity", "acceleration"):
+        if missing := [joint for joint, x in zip(joints, values[name], strict=True) if not np.isfinite(x)]:
+            raise StateError(f"{listed(missing)}: no limit of {name}; give limits={{{name!r}: …}}")
+    V, A = values["velocity"], values["acceleration"]
+    chosen: list[str] = []
+    frequency = 0.0 if np.isfinite(values["jerk"]).all() else _lowest_frequency(arm)
+
+    def default(name: str, value: Array) -> None:
+        if (missing := ~np.isfinite(values[name])).any():
+            values[name] = np.where(missing, value, values[name])
+            chosen.append(f"{name} {np.array2string(values[name], precision=4)}")
+
+    default("jerk", A * np.maximum(max(frequency, 1 / RAMP), A / V))
+    default("snap", 2 * values["jerk"] / SMOOTHING)
+    default("smoothing", np.full(n, SMOOTHING))
+    reason = f"a lowest joint frequency of {frequency:.3g} Hz" if frequency else "no joint frequency"
+    return OnlineLimits(**values, chosen=f"{', '.join(chosen)} by default, for {reason}" if chosen else "")
+
+
+class OnlineTrajectory:
+    """Online trajectory of an arm: positions in, at any rate; motion with continuous snap out.
+
+    Each cycle goes on towards the latest target, within the limits of position, velocity, acceleration, jerk and snap
+    of each joint, and rests at a target that stays, without overshoot. A follower goes there in least time with
+    piecewise constant acceleration; averages over A/J, 2 J/S and ``smoothing`` make its motion four times
+    differentiable (L. Biagiotti, C. Melchiorri, 2012). From rest, over a distance of more than some A³/J², it takes
+    the least time under limits up to the jerk, and the last two lengths.
+
+    Attributes:
+        arm: the arm.
+        period: of a cycle, s.
+        limits: :class:`OnlineLimits`; of which ``chosen`` tells defaults.
+        delay: (n,) by which the averages delay motion, s; a target with a velocity is met without it.
+        state: q … qdddd (5, n) after the last cycle.
+    """
+
+    def __init__(
+        self,
+        arm: ElasticArm,
+        period: float = 1e-3,
+        limits: Mapping[str, ArrayLike] | None = None,
+        *,
+        synchronised: bool = False,
+    ) -> None:
+        """Rest at zero, or at the nearest position within limits.
+
+        Args:
+            arm: the arm.
+            period: of a cycle, s.
+            limits: see :func:`motion_limits`.
+            synchronised: whether all joints arrive with the slowest one, to a few cycles, at targets at rest.
+
+        Raises:
+            StateError: limits are not usable.
+            KernelError: the loop cannot be compiled.
+        """
+        self._address: int | None = None
+        self.arm, self.period = arm, positive(period, "period")
+        self.limits = motion_limits(arm, limits)
+        n = arm.robot.n
+        self._library = library_for(n, len(arm.motor_names), len(arm.robot.tools))
+        self._address = self._library.motion_make()
+        rows = np.column_stack([*self.limits[:-1], np.full(n, self.period)])
+        if reason := self._library.motion_configure(
+            self._address, rows.ctypes.data, n, flag(synchronised, "synchronised")
+        ):
+            raise StateError(reason.decode())
+        self.delay = np.empty(n)
+        self._library.motion_delays(self._address, self.delay.ctypes.data)
+        self.reset(np.clip(np.zeros(n), self.limits.lower, self.limits.upper))
+
+    def __del__(self) -> None:
+        if self._address is not None:
+            self._library.motion_free(self._address)
+
+    def reset(self, q: ArrayLike) -> None:
+        """Rest at a position (n,), which becomes the target."""
+        position = np.array(real_array(q, "q", (self.arm.robot.n,)))
+        self._library.motion_rest(self._address, position.ctypes.data)
+        self.state = np.vstack([position, np.zeros((4, len(position)))])
+
+    def take_over(self, state: ArrayLike) -> Array:
+        """Continue from any state q … qdddd (5, n), and come to rest until the next target.
+
+        The derivatives go on continuously from any values; those that no motion within the limits has, such as the
+        largest acceleration with a jerk that increases it, lead beyond them for as long as the averages.
+
+        Returns:
+            (n,) how far beyond limits, relative to them; zero where limits hold.
+        """
+        n = self.arm.robot.n
+        self.state = np.array(real_array(state, listed(STATE_NAMES), (len(STATE_NAMES), n)))
+        excess = np.empty(n)
+        self._library.motion_take_over(self._address, self.state.ctypes.data, excess.ctypes.data)
+        return excess
+
+    def target(self, position: ArrayLike | Mapping[str, float], velocity: ArrayLike | None = None) -> tuple[str, ...]:
+        """Set the target of the next cycles.
+
+        Args:
+            position: (n,), or by the name of a joint, where the others rest at their present targets.
+            velocity: (n,) with which the target moves on until the next one, or a limit; by default it rests.
+
+        Returns:
+            Joints whose targets exceeded limits, and were clamped.
+
+        Raises:
+            StateError: unknown or no joints, wrong shapes, or numbers that are not finite: the last target stays.
+        """
+        names = self.arm.robot.joint_names
+        positions = np.empty(len(names))
+        self._library.motion_targets(self._address, positions.ctypes.data)
+        if isinstance(position, Mapping):
+            if not position:
+                raise StateError("position names no joints")
+            for name, value in position.items():
+                if name not in names:
+                    raise StateError(f"position has no joint {name!r} of the robot; {hint(name, names)}")
+                positions[names.index(name)] = real_array(value, f"position[{name!r}]", ())
+        else:
+            positions[:] = real_array(position, "position", (len(names),))
+        rates = np.zeros(len(names)) if velocity is None else np.array(real_array(velocity, "velocity", (len(names),)))
+        clamped = np.empty(len(names), dtype=np.intc)
+        addresses = (x.ctypes.data for x in (positions, rates, clamped))
+        self._library.motion_aim(self._address, *addresses)
+        return tuple(name for name, over in zip(names, clamped, strict=True) if over)
+
+    def follow(self, times: ArrayLike, positions: ArrayLike) -> None:
+        """Follow a chunk of positions from its first time on, instead of targets and of the rest of earlier chunks.
+
+        Motion goes on through the seam without rest, and ends at rest at the last position, unless a newer chunk comes
+        before. Between positions, targets move along monotone cubics; a fast motion within limits may lag behind them.
+
+        Args:
+            times: (K,) :attr:`time` of each position, s, increasing; for a latency, later by it. A first time that is
+                past joins the motion at the present time.
+            positions: (K, n); those beyond limits are clamped in passing.
+
+        Raises:
+            StateError: wrong shapes, more than 1000 positions, numbers that are not finite, or times that do not
+                increase: the chunks before stay.
+        """
+        t = np.array(real_array(times, "times"))
+        if t.ndim != 1:
+            raise StateError(f"times must have shape (K,), has {t.shape}")
+        q = np.ascontiguousarray(real_array(positions, "positions", (len(t), self.arm.robot.n)))
+        if reason := self._library.motion_follow(self._address, t.ctypes.data, q.ctypes.data, len(t)):
+            raise StateError(reason.decode())
+
+    @property
+    def time(self) -> float:
+        """Time of the cycles so far, s."""
+        return float(self._library.motion_time(self._address))
+
+    def stop(self) -> None:
+        """Come to rest, each joint where its acceleration and the time to change it lead."""
+        self._library.motion_stop(self._address)
+
+    def step(self, cycles: int | None = None) -> Array:
+        """Run a cycle; returns q … qdddd (5, n) at its end, or those (cycles, 5, n) of so many cycles."""
+        states = np.empty((1 if cycles is None else count(cycles, "cycles", 1), *self.state.shape))
+        self._library.motion_step(self._address, len(states), states.ctypes.data)
+        self.state = states[-1].copy()
+        return states if cycles is not None else self.state
+
+    @property
+    def arrived(self) -> bool:
+        """Whether all joints rest at their targets."""
+        return bool(self._library.motion_arrived(self._address))

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""References of a controller that writes some rows of a motion, each millisecond: eom/references.hpp."""
+
+import ctypes
+import shutil
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from compilation import COMPILERS
+from exported import succeed
+
+from eom_dynamics.arrays import Array
+from eom_dynamics.loop.headers import loop_headers
+from eom_dynamics.trajectory import Spline
+
+pytestmark = pytest.mark.skipif(not (COMPILERS and shutil.which("c++")), reason="no C++ compiler is installed")
+
+DRIVER = """
+#include <cstring>
+#include <eom/references.hpp>
+
+static double given[8][2], followed[8][2], ahead = -1;
+
+extern "C" {
+// Of the loop, what references call.
+double *eom_loop_vector(eom_loop *, const char *, const char *name)
+{
+    const char *const names[] = {"q", "qd", "qdd", "qddd", "qdddd", "k", "kd", "kdd"};
+    std::size_t row = 0;
+    while (std::strcmp(names[row], name) != 0)
+        ++row;
+    return given[row];
+}
+void *eom_loop_rest(eom_loop *, int)
+{
+    std::memset(given, 0, sizeof given);
+    return given;
+}
+void eom_loop_follow(eom_loop *, std::int64_t, double by)
+{
+    std::memcpy(followed, given, sizeof given);
+    ahead = by;
+}
+
+static eom::References references(*reinterpret_cast<eom_loop *>(given), 2, true);
+
+void begin(int fits, double lead)
+{
+    references.fits = fits != 0;
+    references.lead = lead;
+    references.restart();
+}
+
+int refer(double *values, std::int64_t now, int keep, char *missing)
+{
+    const bool complete = references.read(values, now);
+    if (complete && keep)
+        references.keep();
+    std::copy(references.missing.begin(), references.missing.end(), missing);
+    return complete;
+}
+
+double result(double *values)
+{
+    std::memcpy(values, followed, sizeof followed);
+    return ahead;
+}
+}
+"""
+
+MOTION = Spline([0.0, 1.0, 2.0], np.array([[[0.0, 0.0], [0.2, 0.1], [0.0, 0.0]], *np.zeros((4, 3, 2))]))
+NAN = float("nan")
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    folder = tmp_path_factory.mktemp("references")
+    for name, text in loop_headers().items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    (folder / "driver.cpp").write_text(DRIVER)
+    strict = ("-std=c++17", "-O1", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror", "-DEOM_EIGEN=0")
+    succeed(["c++", *strict, "-Iinclude", "-fPIC", "-shared", "driver.cpp", "-o", "driver.so"], folder)
+    library = ctypes.CDLL(str(folder / "driver.so"))
+    library.result.restype = ctypes.c_double
+    return library
+
+
+def _pointer(x: np.ndarray) -> ctypes.c_void_p:
+    return ctypes.c_void_p(x.ctypes.data)
+
+
+def motion(milliseconds: float) -> Array:
+    return np.stack(MOTION.derivatives(1e-3 * milliseconds))
+
+
+def writer(driver: Any, *, fits: bool = False, lead: float = 0.0) -> Callable[..., Any]:
+    """Writes rows of the motion at a time, ms; returns what is followed (8, 2), or which numbers are missing."""
+    driver.begin(fits, ctypes.c_double(lead))
+
+    def write(at: float, rows: int, *, keep: bool = True) -> Array:
+        values, missing, found = np.full((8, 2), NAN), np.zeros((8, 2), dtype=np.int8), np.zeros((8, 2))
+        values[:rows] = motion(at)[:rows]
+        now = ctypes.c_int64(round(1e6 * at))
+        complete = driver.refer(_pointer(values), now, keep, _pointer(missing))
+        assert np.all(np.isnan(values))  # references that were read are cleared
+        np.testing.assert_array_equal(missing[:5] == 1, np.arange(5)[:, None] >= np.full((1, 2), rows))
+        assert complete == (rows >= 3)
+        assert driver.result(_pointer(found)) == lead
+        return found
+
+    return write
+
+
+def test_missing_jerk_and_snap_are_zero_and_a_reference_without_accelerations_is_none(driver: Any) -> None:
+    write = writer(driver, lead=1e-3)
+    np.testing.assert_array_equal(write(1, 5)[:5], motion(1))
+    followed = write(2, 3)
+    np.testing.assert_array_equal(followed[:3], motion(2)[:3])
+    np.testing.assert_array_equal(followed[3:5], 0.0)
+    np.testing.assert_array_equal(write(3, 2), followed)
+
+
+def test_missing_jerk_and_snap_are_slopes_since_the_last_references(driver: Any) -> None:
+    """A slope is that of the middle between two references; one in a row less for each."""
+    write = writer(driver, fits=True)
+
+    def close(rows: Array, *middles: tuple[int, float]) -> None:
+        for row, at in middles:
+            np.testing.assert_allclose(rows[row], motion(at)[row], rtol=1e-4)
+
+    np.testing.assert_array_equal(write(300, 3)[3:5], 0.0)
+    second = write(301, 3)
+    close(second, (3, 300.5))
+    np.testing.assert_array_equal(second[4], 0.0)
+    close(write(302, 3), (3, 301.5), (4, 301))
+    close(write(304, 3), (3, 303))  # a cycle without
+    write(305, 4)
+    taken = write(306, 4)
+    np.testing.assert_array_equal(taken[3], motion(306)[3])
+    close(taken, (4, 305.5))
+    write(306.5, 3, keep=False)  # one that is refused is as none
+    close(write(307, 3), (3, 306.5))
+    np.testing.assert_array_equal(write(508, 3)[3], 0.0)  # after a long gap

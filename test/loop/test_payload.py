@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Changes of the payload along a stream: smooth, and on the time of the stamps."""
+
+from collections.abc import Iterable
+
+import numpy as np
+import pytest
+
+import eom_dynamics as eom
+from eom_dynamics.arrays import Array
+from eom_dynamics.exceptions import RobotDescriptionError
+from eom_dynamics.loop.control_loop import ControlLoop
+from eom_dynamics.loop.robot_table import RobotTable
+from eom_dynamics.loop.settings import LONGEST_BLEND
+from eom_dynamics.robot.payload import payload_parameters
+from eom_dynamics.states import EFFORT_NAMES
+
+MS, START, G = 1_000_000, 1_700_000_000_000_000_000, 9.80665
+
+
+@pytest.fixture(scope="module")
+def tables() -> dict[str, RobotTable]:
+    return {name: RobotTable(eom.ElasticArm(eom.load_robot(name))) for name in ("planar_2r", "dual_arm")}
+
+
+class Scales:
+    """A planar arm at rest, stretched out level, whose second joint weighs a point mass at the tool."""
+
+    def __init__(self, tables: dict[str, RobotTable]) -> None:
+        self.loop = ControlLoop(tables["planar_2r"])
+        self._empty = self.weigh(START, START)
+
+    def carry(self, mass: float, time: float) -> None:
+        self.loop.carry(eom.Payload(mass), time)
+
+    def weigh(self, stamp: int, clock: int) -> Array:
+        """Mass carried and its two rates at the command of a setpoint."""
+        self.loop.rest()
+        self.loop.refer(stamp)
+        assert self.loop.update(clock) == 0
+        found = np.array([self.loop.command[name][1] for name in EFFORT_NAMES]) / (0.4 * G)
+        return found - getattr(self, "_empty", 0.0)
+
+    def along(self, milliseconds: Iterable[int]) -> Array:
+        return np.array([self.weigh(START + k * MS, START + k * MS) for k in milliseconds])
+
+
+@pytest.fixture
+def scales(tables: dict[str, RobotTable]) -> Scales:
+    return Scales(tables)
+
+
+def test_a_change_begins_with_the_next_setpoint_and_ends_in_time(scales: Scales) -> None:
+    scales.carry(3.0, 0.1)
+    rows = scales.along(range(50, 200))
+    np.testing.assert_allclose(rows[[0, 50, 100, 149], 0], [0.0, 1.5, 3.0, 3.0], atol=1e-12)
+    np.testing.assert_allclose(rows[[0, 100], 1:], 0.0, atol=1e-9)
+    assert not scales.loop.number("blending")
+    scales.carry(0.0, 0.1)
+    np.testing.assert_array_equal(scales.along(range(300, 401))[-1], 0.0)
+
+
+def test_values_and_rates_are_derivatives_of_each_other_also_of_changes_within_changes(scales: Scales) -> None:
+    parts = []
+    for first, last, mass, time in ((0, 10, 0.0, 0.0), (10, 300, 3.0, 0.4), (300, 350, 0.5, 0.3), (350, 999, 3.0, 0.2)):
+        scales.carry(mass, time)
+        parts.append(scales.along(range(first, last)))
+    P, Pd, Pdd = np.concatenate(parts).T
+    # Central differences, exact to h²/6 of the third derivative, which jumps at ends: at most 60/T³ of the change.
+    h, worst = 1e-3, 60 / 0.2**3 * 3.0 * 2
+    assert np.all(np.abs((P[2:] - P[:-2]) / (2 * h) - Pd[1:-1]) <= h * h / 2 * worst + 1e-9)
+    assert np.all(np.abs((Pd[2:] - Pd[:-2]) / (2 * h) - Pdd[1:-1]) <= h * worst + 1e-9)
+    assert np.all(np.abs(np.diff(Pdd)) <= h * worst + 1e-9)
+    assert P[-1] == pytest.approx(3.0, rel=1e-14) and P[330] > 2.5 and np.all(P > -1e-14)
+
+
+def test_time_does_not_go_back_and_overtaken_setpoints_do_not_count_twice(scales: Scales) -> None:
+    scales.carry(3.0, 0.1)
+    first, *rows = scales.along([0, 20, 10, 20, 30])[:, 0]
+    assert rows[0] == rows[1] == rows[2] < rows[3] and first == 0.0
+    # A clock that was set back: the change goes on from where it was.
+    again = [scales.weigh(k * MS, START + (30 + k) * MS)[0] for k in (5, 15)]
+    assert again[0] == rows[3] < again[1]
+
+
+STAMPS = {
+    "of two publishers 3 s apart": lambda k: START + (k - 3000 * (k % 2)) * MS,
+    "of one publisher with and one without": lambda k: (START + k * MS) * (k % 2),
+    "none": lambda k: 0,
+    "from a clock ten times too fast": lambda k: START + 10 * k * MS,
+    "once far ahead": lambda k: START + (k + 10_000 * (k == 300)) * MS,
+    "that begin anew": lambda k: (START + k * MS) if k < 400 else k * MS,
+}
+
+
+@pytest.mark.parametrize("stamp", STAMPS.values(), ids=STAMPS)
+def test_time_is_never_ahead_of_the_clock_by_more_than_its_lead(tables: dict[str, RobotTable], stamp) -> None:
+    """Nor behind by more than two setpoints; a second change begins within the first. Masses increase."""
+    found = []
+    for stamps in (stamp, lambda k: 0):
+        scales, masses = Scales(tables), []
+        for k in range(1800):
+            if k in (0, 200):
+                scales.carry(3.0 if k else 0.5, 1.0)
+            masses.append(scales.weigh(stamps(k), START + (7 + k) * MS)[0])
+        found.append(np.array(masses))
+    mine, exact = found
+    assert np.all(mine[:-20] <= exact[20:] + 1e-12) and np.all(mine[2:] >= exact[:-2] - 1e-12)
+    assert mine[-1] == exact[-1] == pytest.approx(3.0, rel=1e-14)
+    assert np.max(np.abs(np.diff(mine))) < 1.875 * 3.0 * 0.021
+
+
+def test_a_change_that_lags_behind_the_clock_does_not_catch_up_in_the_next(scales: Scales) -> None:
+    """Stamps stand still for 0.5 s of the first change; the second begins then, and is to take its time."""
+    scales.carry(0.5, 1.0)
+    for k in range(500):
+        scales.weigh(START, START + k * MS)
+    scales.carry(3.0, 0.3)
+    before, after = (scales.weigh(START + k * MS, START + (500 + k // 3000) * MS)[0] for k in (0, 3000))
+    assert abs(after - before) < 1.875 / 0.3 * 3.0 * 0.022
+
+
+@pytest.mark.parametrize("stamped", [True, False], ids=["stamped", "unstamped"])
+@pytest.mark.parametrize("frozen", [False, True], ids=["silence", "frozen stamps"])
+def test_a_gap_makes_no_step(scales: Scales, stamped: bool, frozen: bool) -> None:
+    """A gap of 0.8 s amid a change of 1 s lets 20 ms pass, as a command of a slow stream does."""
+    scales.carry(3.0, 1.0)
+    masses = []
+    for k in [*range(300), *(range(300, 1100) if frozen else ()), *range(1100, 1840)]:
+        stamp = START + (299 if 300 <= k < 1100 else k) * MS
+        masses.append(scales.weigh(stamp * stamped, START + k * MS)[0])
+    assert np.max(np.abs(np.diff(masses))) < 1.875 * 3.0 * 0.021
+    assert masses[-1] == pytest.approx(3.0, rel=1e-14)
+
+
+def test_payloads_are_taken_while_no_setpoints_come_and_of_those_under_way_eight(scales: Scales) -> None:
+    for _ in range(100):
+        scales.carry(3.0, 0.1)
+        scales.carry(0.0, 0.2)
+    scales.weigh(START, START)
+    with pytest.raises(eom.StateError, match="too many changes of the payload are under way"):
+        scales.carry(3.0, 1.0)
+    assert scales.loop.number("blending") and np.all(scales.along(range(20, 301, 20))[-1] == 0.0)
+    assert not scales.loop.number("blending")
+    for time in (-0.1, np.nan, np.inf, LONGEST_BLEND * 1.01):
+        with pytest.raises(eom.StateError, match="blend_time must be 0 to 60 s"):
+            scales.carry(3.0, time)
+
+
+def test_the_payload_of_each_tool_is_its_own(tables: dict[str, RobotTable]) -> None:
+    loop = ControlLoop(tables["dual_arm"])
+    arm = loop.arm
+    q, *rest = np.zeros((5, arm.robot.n))
+    for masses in ([1.0, 1.0], [0.0, 1.0], [0.0, 0.0]):
+        for tool, mass in zip(arm.robot.tools, masses, strict=True):
+            loop.carry(eom.Payload(mass, tool=tool.name), 0.0)
+        loop.rest()
+        loop.refer(0)
+        loop.update(START)
+        carried = [eom.Payload(mass, tool=tool.name) for tool, mass in zip(arm.robot.tools, masses, strict=True)]
+        expected = arm.feedforward(q, *rest, payload=[payload_parameters(arm.robot, carried)])
+        np.testing.assert_array_equal(loop.command["tau"], expected.tau)
+    with pytest.raises(RobotDescriptionError, match=r"^payload: dual_arm has no frame 'nobody'"):
+        loop.carry(eom.Payload(1.0, tool="nobody"), 0.1)
