@@ -171,6 +171,15 @@ def test_where_no_stop_can_be_computed_the_last_command_is_repeated(policy: str)
         fading = policy == "ramp" and k <= 20
         assert stream.loop.status is (Status.RAMPING if fading and u < 1.0 else Status.HELD)
     assert stream.say(hanging, k=[100.0, 100.0]) == (Refusal.released if policy == "ramp" else 0)  # type: ignore[attr-defined]
+    # Switched on again, the arm stays where a trajectory has brought it.
+    stream.loop.restart()
+    stream.loop.send_trajectory(rest_to_rest([0.0, 0.0], [0.1, 0.1], 0.6), stream.now)
+    assert stream.loop.plan(stream.now, 1e-3) == 0
+    stream.loop.act("play")
+    for _ in range(20):
+        assert stream.wait(40 * MS) <= 0
+    np.testing.assert_allclose(stream.loop.setpoint["q"], 0.1, rtol=1e-12)
+    assert not stream.loop.command["motor_velocity"].any()
 
 
 def test_where_a_stop_is_depends_on_time_alone() -> None:

@@ -48,7 +48,7 @@ class Watchdog {
     }
 
     /// Ends all responses.
-    void resume() noexcept { stopping_ = lost_ = held_ = false; }
+    void resume() noexcept { stopping_ = lost_ = held_ = stays_ = false; }
 
     /// Goes on with a stop under way, as if nothing was lost.
     void keep_stopping() noexcept { lost_ = held_ = false; }
