@@ -24,6 +24,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from ..exceptions import KernelError
+
 _SCRATCH = "scratch-"
 
 # Paths of copies that have been loaded, by folder and key: to read and check an entry takes longer than to load it.
@@ -49,6 +51,7 @@ def cached(key: str, build: Callable[[Path], Any]) -> bytes:
         build: writes the library to a given path.
 
     Raises:
+        KernelError: that of ``build``, with the file that is damaged.
         OSError: the cache folder cannot be created or written, or other users can write to it.
     """
     with _private_folder(cache_directory()) as folder:
@@ -57,7 +60,13 @@ def cached(key: str, build: Callable[[Path], Any]) -> bytes:
         # In the private folder: TMPDIR may be a folder where others can exchange files. A child has not this handle.
         with tempfile.TemporaryDirectory(prefix=_SCRATCH, dir=f"/proc/{os.getpid()}/fd/{folder}") as scratch:
             built = Path(scratch, "built.so")
-            build(built)
+            try:
+                build(built)
+            except KernelError as error:
+                if damaged := next((name for name in os.listdir(folder) if fnmatchcase(name, f"{key}.so")), ""):
+                    path = cache_directory() / damaged
+                    raise KernelError(f"{error}; {path} is damaged, or not a file of this user") from None
+                raise
             content = built.read_bytes()
             complete = Path(scratch, "complete")
             complete.touch(0o600)

@@ -113,7 +113,10 @@ class TestEntries:
             os.utime(entry(f"{KEY}-{name}", Build(name.encode())), (k, k))
         (folder / f"{KEY}-damaged.so").write_bytes(b"damaged")
         assert cached(f"{KEY}-*", Build()) == b"new"
-        with pytest.raises(KernelError, match="none"):
+        with pytest.raises(KernelError, match=r"^none$"):
+            cached(f"{KEY}0-*", failing(KernelError("none")))
+        (path := entry(f"{KEY}0-cut", Build())).write_bytes(b"")
+        with pytest.raises(KernelError, match=rf"^none; {path} is damaged, or not a file of this user$"):
             cached(f"{KEY}0-*", failing(KernelError("none")))
 
     def test_entry_of_another_key_is_rebuilt(self, folder: Path) -> None:
