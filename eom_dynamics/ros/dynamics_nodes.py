@@ -16,7 +16,7 @@ from rclpy.signals import SignalHandlerOptions
 
 from .dynamics_node import DynamicsNode
 from .executors import StopSignals
-from .running import run_together
+from .running import CANNOT_START, run_together
 
 _NAME, _NODE = "dynamics_nodes", "--node"
 
@@ -51,13 +51,14 @@ def _make(groups: list[list[str]], stop: StopSignals) -> list[DynamicsNode]:
     """Create the nodes."""
     rclpy.init(args=[], signal_handler_options=SignalHandlerOptions.NO)
     nodes: list[DynamicsNode] = []
-    for group in groups:
+    for number, group in enumerate(groups, 1):
+        which = f"node {number} ({' '.join([_NODE, *group])})"
         try:
             node = DynamicsNode(stop, cli_args=["--ros-args", *group], use_global_arguments=False)
-        except InvalidNamespaceException as error:
-            raise RuntimeError(str(error)) from None
         except _rclpy.UnknownROSArgsError:
-            raise RuntimeError(f"unknown arguments of a node: {' '.join(group)}; see --help") from None
+            raise RuntimeError(f"{which}: unknown arguments; see --help") from None
+        except (InvalidNamespaceException, *CANNOT_START) as error:
+            raise RuntimeError(f"{which}: {error}") from None
         name = node.get_fully_qualified_name()
         if any(name == other.get_fully_qualified_name() for other in nodes):
             raise RuntimeError(f"two nodes have the name {name}: give each a namespace, such as -r __ns:=/left")

@@ -29,6 +29,9 @@ from .robot_node import RobotNode
 
 _WIDTH = 100
 
+CANNOT_START = (RuntimeError, ParameterException, InvalidQosOverridesError)
+"""Errors of a node that cannot start; RuntimeError: from rclpy."""
+
 
 class Executable(NamedTuple):
     """Names of an executable and its node, and the help text."""
@@ -103,7 +106,7 @@ def run_together(name: str, make: Callable[[StopSignals], Sequence[RobotNode]]) 
     stop = StopSignals()
     try:
         nodes = make(stop)
-    except (RuntimeError, ParameterException, InvalidQosOverridesError) as error:  # RuntimeError: from rclpy
+    except CANNOT_START as error:
         print(f"{name}: {printable(' '.join(str(error).split()))}", file=sys.stderr)
         return 1
     first = nodes[0]

@@ -86,7 +86,9 @@ def test_the_stop_of_one_arm_leaves_the_stream_of_another_unaffected(composed):
     [
         (["-r", "__ns:=/a"], 2, "arguments of a node follow --node, but -r comes first; see --help"),
         (["--node", "--node"], 1, "two nodes have the name /eom_dynamics: give each a namespace, such as -r __ns:="),
-        (["--node", "--bad"], 1, "unknown arguments of a node: --bad; see --help"),
+        (["--node", "--node", "--bad"], 1, "node 2 (--node --bad): unknown arguments; see --help"),
+        (["--node", "-r", "__ns:=b c"], 1, "node 1 (--node -r __ns:=b c): Failed to parse ROS arguments"),
+        (["--node", "--node", "-p", "limits:=x"], 1, "node 2 (--node -p limits:=x): Invalid parameter value (x)"),
     ],
 )
 def test_wrong_arguments(ros, tmp_path, arguments, code, reason):
