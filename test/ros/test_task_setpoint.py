@@ -215,6 +215,8 @@ def test_beyond_what_the_arm_can_do_setpoints_are_refused_with_bounded_rates(ur5
 
 
 def test_limits_are_those_of_the_parameter_task_limits(ur5e):
+    """Whatever those of the joints are, in numbers and in the log."""
+    assert ur5e.transition("deactivate") and not ur5e.set_parameter("limits", "clip") and ur5e.transition("activate")
     C = UR5E.pose(BENT)
     begin(ur5e, BENT)
     stream(ur5e, through_poses([0.0, 1.0], [C, C]), TENTHS[:2])
@@ -226,4 +228,7 @@ def test_limits_are_those_of_the_parameter_task_limits(ur5e):
     count = len(ur5e.feedforward)
     ur5e.publish_task(C, fast, at=START)
     ur5e.wait(lambda: len(ur5e.feedforward) > count, "the command")
+    ur5e.wait(lambda: "command exceeds limits: " in ur5e.process.log, "the warning")
+    assert "efforts clipped" not in ur5e.process.log
     assert ur5e.set_parameter("task_limits", "refuse") == ""
+    assert ur5e.transition("deactivate") and not ur5e.set_parameter("limits", "warn") and ur5e.transition("activate")

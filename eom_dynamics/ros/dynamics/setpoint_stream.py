@@ -259,10 +259,11 @@ class SetpointStream:
         if self.supervision.on:
             self.supervision.answered(loop)
 
-    def _remark(self, loop: SetpointLoop, remarks: int, state: Any = None) -> None:
+    def _remark(self, loop: SetpointLoop, remarks: int, state: Any = None, limit_policy: str = "") -> None:
         """Report what is wrong with a command that was sent all the same, in bits: EXCEEDS, SUSPECT."""
         if remarks & EXCEEDS:
-            self.statistics.exceed(loop.violations(state), clips=self.limit_policy == "clip")
+            clips = (limit_policy or self.limit_policy) == "clip"
+            self.statistics.exceed(loop.violations(state), clips=clips)
         if remarks & SUSPECT:
             self._node.warn("setpoint in doubt", printable(loop.suspicion()))
 
@@ -333,7 +334,7 @@ class SetpointStream:
         remarks = self._sent(setpoint.header, stamp, loop, cycle, started or time.perf_counter_ns())
         self._limit(self.limit_policy)
         if remarks is not None:
-            self._remark(loop, remarks)
+            self._remark(loop, remarks, limit_policy=limit_policy)
         return remarks is not None
 
     def _sent(
