@@ -102,7 +102,7 @@ def require_compiler(variable: str = "CC") -> list[str]:
     try:
         return find_compiler(variable)
     except KernelError as error:
-        instead = f"or copy {cache_directory()} from a computer on which this robot has been run"
+        instead = f"or copy {cache_directory()} from a computer with this processor that has run this robot"
         raise KernelError(f"{error}, {instead}") from None
 
 

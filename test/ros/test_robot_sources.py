@@ -386,7 +386,7 @@ def test_without_a_compiler_and_its_results_the_node_stays_unconfigured(start, t
     """It says what to do; nothing is computed in another way."""
     settings = {variable: "/nonexistent", "EOM_DYNAMICS_CACHE": str(tmp_path / "cache")}
     client = start("-p", "robot_file:=planar_2r", patch=f"import os\nos.environ |= {settings}\n")
-    reason += f", or copy {tmp_path / 'cache'} from a computer on which this robot has been run"
+    reason += f", or copy {tmp_path / 'cache'} from a computer with this processor that has run this robot"
     client.wait(lambda: f"robot not loaded: {reason}" in client.process.log, "the error")
     assert "the node stays unconfigured: correct it and configure again" in client.process.log
     assert client.next_diagnostics()[:2] == (2, f"robot not loaded: {reason}")
