@@ -8,6 +8,7 @@ import os
 import sys
 import textwrap
 import traceback
+import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -16,6 +17,7 @@ from typing import NamedTuple
 import rclpy
 from rclpy.exceptions import ParameterException
 from rclpy.executors import Executor, ExternalShutdownException
+from rclpy.logging import get_logger
 from rclpy.parameter import Parameter
 from rclpy.qos_overriding_options import InvalidQosOverridesError
 from rclpy.signals import SignalHandlerOptions
@@ -92,6 +94,11 @@ def run(program: Executable, make: Callable[[StopSignals], RobotNode], args: lis
     return run_together(program.node, make_one)
 
 
+def _log_warning(name: str, message: Warning | str, *_: object, **__: object) -> None:
+    """Log a warning of Python, such as of a worker thread that finds no compiler, without its place in the code."""
+    get_logger(name).warning(printable(str(message)))
+
+
 def run_together(name: str, make: Callable[[StopSignals], Sequence[RobotNode]]) -> int:
     """Run nodes with the executor of the first one until SIGINT, SIGTERM or shutdown; return 1 if one cannot start.
 
@@ -104,6 +111,7 @@ def run_together(name: str, make: Callable[[StopSignals], Sequence[RobotNode]]) 
     # of the events executor, which aborts the process, or never ends it, if that takes up new entities at the time.
     # Python's default handler would raise KeyboardInterrupt at any line.
     stop = StopSignals()
+    warnings.showwarning = partial(_log_warning, name)
     try:
         nodes = make(stop)
     except CANNOT_START as error:

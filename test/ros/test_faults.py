@@ -107,6 +107,27 @@ def test_without_the_events_executor_the_node_warns_and_runs_until_signals_end_i
     assert "Traceback" not in client.process.log
 
 
+WARNS = r"""
+import warnings
+from eom_dynamics.ros.dynamics import task_topic
+def prepared(*arguments):
+    warnings.warn("no compiler\x1b here")
+    return given(*arguments)
+given, task_topic._prepared = task_topic._prepared, prepared
+"""
+
+
+def test_a_warning_of_a_thread_is_one_line_of_the_log(start):
+    from eom_dynamics.msg import TaskSetpoint
+
+    client = start(*IIWA, patch=WARNS)
+    client.publisher(TaskSetpoint, "task_setpoint")
+    client.wait(lambda: "task setpoints of" in client.process.log, "the kinematics")
+    (line,) = (line for line in client.process.log.splitlines() if "compiler" in line)
+    assert line.startswith("[WARN]") and line.endswith(r": no compiler\x1b here")
+    assert "UserWarning" not in client.process.log
+
+
 def test_without_ros_the_error_is_one_line(tmp_path):
     hide = (
         "import importlib.util, runpy, sys\n"
