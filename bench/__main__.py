@@ -56,7 +56,7 @@ ON_REQUEST = {
     "round_trip": "node",
     JTC: "control_loop",
     "ros2_controller": "control_loop",
-    "online_motion": "trajectory",
+    "online_motion": "trajectories",
     RECORDINGS: "identification",
     MODELS: "robots",
 }
