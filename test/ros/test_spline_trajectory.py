@@ -204,9 +204,10 @@ def test_a_trajectory_may_start_anywhere_on_request_and_makes_no_step(node, publ
         for get in (stamp_of, lambda command: command.motor_position, lambda command: command.motor_velocity)
     )
     assert np.max(np.abs(velocity)) > 0.1
-    steps, most = np.abs(np.diff(position, axis=0)), np.max(np.abs(velocity)) * np.diff(t)[:, np.newaxis] * 1e-9
-    assert np.all(steps <= 1.01 * most + 1e-9)
-    # A node that was held up has left out the first of them.
+    # A node that was held up has left out some of them: between others the velocity is at most 1 % larger than at both.
+    steps, period = np.abs(np.diff(position, axis=0)), np.diff(t)[:, np.newaxis] * 1e-9
+    most = 1.01 * np.maximum(np.abs(velocity[1:]), np.abs(velocity[:-1])) * period
+    assert np.all((steps <= most + 1e-9) | (period > 1.5 / RATE)) and np.any(period < 1.5 / RATE)
     np.testing.assert_allclose(position[-1] - here, 1.2, atol=0.1)
 
 
