@@ -22,6 +22,7 @@ from ..robot import Payload
 from ..states import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES
 from ..trajectory import Spline
 from .headers import source
+from .online_trajectory import OnlineLimits
 from .robot_table import RobotTable, raise_reason
 from .settings import CHECK_POLICIES, DEFAULTS, EFFORTS_ON_DEACTIVATE, LOSS_POLICIES, Status
 
@@ -222,6 +223,43 @@ class ControlLoop:
         reason = self._library.loop_send(self.address, origin, knots.ctypes.data, len(knots), states.ctypes.data)
         if reason:
             raise StateError(reason.decode())
+
+    def limit(self, limits: OnlineLimits, period: float, *, synchronised: bool = False) -> None:
+        """Set limits of the motion to targets, and the period of its cycles, s; StateError while a target leads."""
+        rows = limits.rows(period)
+        reason = self._library.loop_limit(self.address, rows.ctypes.data, len(rows), synchronised)
+        if reason:
+            raise StateError(reason.decode())
+
+    def aim(
+        self,
+        now: int,
+        positions: Array,
+        velocities: Array | None = None,
+        times: Array | None = None,
+        origin: int = 0,
+    ) -> int:
+        """Aim at a target from the cycle of a time, ns, on, in place of what leads, see :class:`.OnlineTrajectory`.
+
+        While it moves, setpoints are refused; at rest, those within ``resume_distance`` lead again.
+
+        Args:
+            positions: (n,), NaN for joints whose targets stay; of a chunk (K, n).
+            velocities: (n,) with which the target moves on.
+            times: (K,) of a chunk, s, after ``origin``, ns, 0 for now.
+
+        Returns:
+            Why it was refused, a :class:`Refusal`; 0 if it was not.
+
+        Raises:
+            StateError: numbers that are not finite, or times that do not increase.
+        """
+        given = [None if x is None else np.ascontiguousarray(x, dtype=float) for x in (times, positions, velocities)]
+        t, q, qd = (None if x is None else x.ctypes.data for x in given)
+        knots = 0 if times is None else len(times)
+        if reason := self._library.loop_post_target(self.address, origin, t, knots, q, qd):
+            raise StateError(reason.decode())
+        return int(self._library.loop_aim(self.address, now))
 
     def plan(self, now: int, period: float) -> int | None:
         """Plan the trajectory that was sent, or whose start has come, at a time, ns, for commands of a period, s.

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -43,13 +43,23 @@ class OnlineLimits(NamedTuple):
     smoothing: Array
     chosen: str
 
+    def rows(self, period: float) -> Array:
+        """Numbers of eom::MotionLimits for cycles of a period, s, by joint."""
+        return np.column_stack([*self[:-1], np.full(len(self.lower), period)])
+
+    def exceeded(self, joints: Sequence[str], positions: Array, velocities: Array | None = None) -> tuple[str, ...]:
+        """Joints whose targets, positions (…, n) and velocities (n,), are clamped to the limits."""
+        over = ((positions < self.lower) | (positions > self.upper)).reshape(-1, len(joints)).any(axis=0)
+        fast = np.abs(np.zeros(len(joints)) if velocities is None else velocities) > self.velocity
+        return tuple(name for name, clamped in zip(joints, over | fast, strict=True) if clamped)
+
 
 def _lowest_frequency(arm: ElasticArm) -> float:
     """Hz, over random configurations within the limits of the joints; zero without springs."""
     from ..simulation import ElasticPlant  # for defaults only, since it imports SciPy
     from ..simulation.margins import lowest_frequency
 
-    limits = [joint.limits for joint in arm.robot.joints]
+    limits = [joint.limits for joint in arm.robot.independent_joints]
     lower, upper = (np.clip([getattr(x, side) for x in limits], -np.pi / 2, np.pi / 2) for side in ("lower", "upper"))
     q = np.random.default_rng(0).uniform(lower, np.maximum(lower, upper), (_CONFIGURATIONS, arm.robot.n))
     try:
@@ -74,7 +84,7 @@ def motion_limits(arm: ElasticArm, limits: Mapping[str, ArrayLike] | None = None
     """
     names = OnlineLimits._fields[:-1]
     joints, n = arm.robot.joint_names, arm.robot.n
-    values = {x: np.array([getattr(joint.limits, x, np.inf) for joint in arm.robot.joints]) for x in names}
+    values = {x: np.array([getattr(joint.limits, x, np.inf) for joint in arm.robot.independent_joints]) for x in names}
     values["smoothing"][:] = np.inf
     for name, value in (limits or {}).items():
         if name not in names:
@@ -99,6 +109,35 @@ def motion_limits(arm: ElasticArm, limits: Mapping[str, ArrayLike] | None = None
     default("smoothing", np.full(n, SMOOTHING))
     reason = f"a lowest joint frequency of {frequency:.3g} Hz" if frequency else "no joint frequency"
     return OnlineLimits(**values, chosen=f"{', '.join(chosen)} by default, for {reason}" if chosen else "")
+
+
+def read_target(
+    joints: Sequence[str], position: ArrayLike | Mapping[str, float], velocity: ArrayLike | None
+) -> tuple[Array, Array]:
+    """Positions, NaN for joints that are not named, and velocities (n,); arguments and errors as of a target."""
+    positions = np.full(len(joints), np.nan)
+    if isinstance(position, Mapping):
+        if not position:
+            raise StateError("position names no joints")
+        for name, value in position.items():
+            if name not in joints:
+                raise StateError(f"position has no joint {name!r} of the robot; {hint(name, joints)}")
+            positions[joints.index(name)] = real_array(value, f"position[{name!r}]", ())
+    else:
+        positions[:] = real_array(position, "position", (len(joints),))
+    return positions, np.array(
+        real_array(np.zeros(len(joints)) if velocity is None else velocity, "velocity", (len(joints),))
+    )
+
+
+def read_chunk(n: int, times: ArrayLike, positions: ArrayLike) -> tuple[Array, Array]:
+    """Times (K,) and positions (K, n) of a chunk; StateError for other shapes."""
+    t = np.array(real_array(times, "times"))
+    if t.ndim != 1:
+        raise StateError(f"times must have shape (K,), has {t.shape}")
+    if not len(t):
+        raise StateError("a chunk must have 1 to 1000 positions")
+    return t, np.ascontiguousarray(real_array(positions, "positions", (len(t), n)))
 
 
 class OnlineTrajectory:
@@ -144,7 +183,7 @@ class OnlineTrajectory:
         n = arm.robot.n
         self._library = library_for(n, len(arm.motor_names), len(arm.robot.tools))
         self._address = self._library.motion_make()
-        rows = np.column_stack([*self.limits[:-1], np.full(n, self.period)])
+        rows = self.limits.rows(self.period)
         if reason := self._library.motion_configure(
             self._address, rows.ctypes.data, n, flag(synchronised, "synchronised")
         ):
@@ -192,22 +231,9 @@ class OnlineTrajectory:
             StateError: unknown or no joints, wrong shapes, or numbers that are not finite: the last target stays.
         """
         names = self.arm.robot.joint_names
-        positions = np.empty(len(names))
-        self._library.motion_targets(self._address, positions.ctypes.data)
-        if isinstance(position, Mapping):
-            if not position:
-                raise StateError("position names no joints")
-            for name, value in position.items():
-                if name not in names:
-                    raise StateError(f"position has no joint {name!r} of the robot; {hint(name, names)}")
-                positions[names.index(name)] = real_array(value, f"position[{name!r}]", ())
-        else:
-            positions[:] = real_array(position, "position", (len(names),))
-        rates = np.zeros(len(names)) if velocity is None else np.array(real_array(velocity, "velocity", (len(names),)))
-        clamped = np.empty(len(names), dtype=np.intc)
-        addresses = (x.ctypes.data for x in (positions, rates, clamped))
-        self._library.motion_aim(self._address, *addresses)
-        return tuple(name for name, over in zip(names, clamped, strict=True) if over)
+        positions, rates = read_target(names, position, velocity)
+        self._library.motion_aim(self._address, None, 0, positions.ctypes.data, rates.ctypes.data)
+        return self.limits.exceeded(names, positions, rates)
 
     def follow(self, times: ArrayLike, positions: ArrayLike) -> None:
         """Follow a chunk of positions from its first time on, instead of targets and of the rest of earlier chunks.
@@ -224,11 +250,8 @@ class OnlineTrajectory:
             StateError: wrong shapes, more than 1000 positions, numbers that are not finite, or times that do not
                 increase: the chunks before stay.
         """
-        t = np.array(real_array(times, "times"))
-        if t.ndim != 1:
-            raise StateError(f"times must have shape (K,), has {t.shape}")
-        q = np.ascontiguousarray(real_array(positions, "positions", (len(t), self.arm.robot.n)))
-        if reason := self._library.motion_follow(self._address, t.ctypes.data, q.ctypes.data, len(t)):
+        t, q = read_chunk(self.arm.robot.n, times, positions)
+        if reason := self._library.motion_aim(self._address, t.ctypes.data, len(t), q.ctypes.data, None):
             raise StateError(reason.decode())
 
     @property

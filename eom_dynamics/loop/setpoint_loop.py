@@ -223,6 +223,12 @@ class SetpointLoop:
             return error
         if why.name == "released":
             return StateError("efforts are ramped down since setpoints were lost: deactivate and activate the node")
+        if why.name == "busy" and loop.number("aiming"):
+            return StateError("the arm moves to a target")
+        if why.name == "from_nothing":
+            return StateError(
+                "no position is commanded yet that the motion to a target could continue from: send a setpoint"
+            )
         if why.name == "busy":
             return TrajectoryError("a trajectory is being played; an empty one stops it")
         if why.name in _IN_DOUBT:

@@ -18,7 +18,7 @@ import numpy as np
 from bag_files import SETPOINT, STORE, header, read_bag, wrenches, write_bag
 from exported_loop import ExportedTable
 from reference.checks import Settings
-from reference.loop import Options, ReferenceLoop
+from reference.loop import Options, ReferenceLoop, Target
 
 from eom_dynamics import ElasticArm, Robot
 from eom_dynamics.arrays import Array
@@ -27,6 +27,7 @@ from eom_dynamics.elastic.drive_programs import DRIVE_NAMES, SENT_NAMES
 from eom_dynamics.elastic.motor_programs import STIFFNESS_NAMES
 from eom_dynamics.exceptions import EomDynamicsError
 from eom_dynamics.loop.control_loop import ControlLoop
+from eom_dynamics.loop.online_trajectory import motion_limits
 from eom_dynamics.loop.robot_table import RobotTable
 from eom_dynamics.loop.serialized import LearnedShapes
 from eom_dynamics.loop.setpoint_loop import SetpointLoop
@@ -43,6 +44,9 @@ from eom_dynamics.trajectory import Spline
 
 START, PERIOD = 1_700_000_000_000_000_000, 1_000_000
 TIMEOUT, STOP, RAMP = 0.005, 0.15, 0.2
+
+MOTION = {"velocity": 2.0, "acceleration": 20.0, "jerk": 2000.0, "snap": 4e5, "smoothing": 0.005}
+"""Limits of motion to targets."""
 
 PAYLOAD = "eom_dynamics/msg/Payload"
 
@@ -68,6 +72,7 @@ class Cycle(NamedTuple):
         spline: that is to be played; without knots, an empty one that stops.
         begin: of its time 0, ns; None for the time of the cycle.
         jump: of the clock before the cycle, ns.
+        target: that is to be aimed at.
     """
 
     fields: Mapping[str, Array] | None = None
@@ -76,6 +81,7 @@ class Cycle(NamedTuple):
     spline: Spline | None = None
     begin: int | None = None
     jump: int = 0
+    target: Target | None = None
 
 
 STOPS = Spline.__new__(Spline)
@@ -296,6 +302,7 @@ def called(scene: Scene) -> Array:
     """Rows of a scene by calls of the loop from Python."""
     loop = ControlLoop(RobotTable(ElasticArm(scene.robot), moving_base=True))
     loop.configure(**settings_of(scene))
+    limit_motion(scene, loop)
     rows: list[Array | None] = []
     for k, (cycle, now) in enumerate(zip(scene.cycles, scene.times, strict=True)):
         if cycle.payload:
@@ -307,6 +314,9 @@ def called(scene: Scene) -> Array:
             loop.send_trajectory(cycle.spline, cycle.begin or now)
         if loop.plan(now, 1e-9 * PERIOD) == 0:
             loop.act("play")
+        if cycle.target:
+            target = cycle.target
+            loop.aim(now, target.positions, target.velocities, target.times, target.origin)
         if cycle.fields is not None:
             loop.rest(on_base=BASE_FIELD in cycle.fields)
             for name, row in vectors_of(cycle.fields).items():
@@ -315,6 +325,11 @@ def called(scene: Scene) -> Array:
         loop.update(now, 1e-9 * PERIOD)
         rows.append(row_of_loop(loop))
     return filled(rows)
+
+
+def limit_motion(scene: Scene, loop: ControlLoop) -> None:
+    if any(cycle.target for cycle in scene.cycles):
+        loop.limit(motion_limits(loop.arm, MOTION), 1e-9 * PERIOD)
 
 
 def vectors_of(fields: Mapping[str, Array]) -> dict[str, Array]:
@@ -339,7 +354,7 @@ def row_of_loop(loop: ControlLoop) -> Array | None:
 def referred(scene: Scene) -> Array:
     """Rows of a scene by the reference."""
     timeout = TIMEOUT if scene.loss != "none" else 0.0
-    options = (scene.limits, scene.lead, scene.loss, timeout, STOP, RAMP, scene.jumps, scene.checks, PERIOD)
+    options = (scene.limits, scene.lead, scene.loss, timeout, STOP, RAMP, scene.jumps, scene.checks, PERIOD, MOTION)
     reference = ReferenceLoop(ElasticArm(scene.robot), Options(*options))
     rows: list[Array | None] = []
     for k, (cycle, now) in enumerate(zip(scene.cycles, scene.times, strict=True)):
@@ -347,7 +362,7 @@ def referred(scene: Scene) -> Array:
             carry(reference, cycle.payload)
         message = None if cycle.fields is None else setpoint_message(scene, k)
         stamp = time_of(k) if cycle.stamp is None else cycle.stamp
-        reference.cycle(now, message, stamp, cycle.spline, cycle.begin or now)
+        reference.cycle(now, message, stamp, cycle.spline, cycle.begin or now, cycle.target)
         command, found = reference.command, reference.checks.counts.total()
         if command is None:
             rows.append(None)
@@ -388,6 +403,7 @@ def looped(scene: Scene) -> Array:
     robot, on_base = scene.robot, any(BASE_FIELD in (cycle.fields or ()) for cycle in scene.cycles)
     loop = ControlLoop(ExportedTable(robot, moving_base=on_base))  # type: ignore[arg-type]
     loop.configure(**settings_of(scene), on_clock_jump=("stop", "hold").index(scene.jumps))
+    limit_motion(scene, loop)
 
     def call(name: str, *given: Any) -> None:
         arrays = [np.ascontiguousarray(x) if isinstance(x, list | np.ndarray) else x for x in given]
@@ -409,6 +425,11 @@ def looped(scene: Scene) -> Array:
             origin, joints = ctypes.c_int64(cycle.begin or now), np.arange(robot.n, dtype=np.uint64)
             of_message = knots, len(knots), spline.degree, numbers, len(numbers), joints, robot.n
             call("post_spline", origin, *of_message)
+        if cycle.target:
+            target = cycle.target
+            times, velocities = (np.zeros(0) if x is None else x for x in (target.times, target.velocities))
+            of_target = times, len(times), target.positions, velocities if len(velocities) else ctypes.c_void_p()
+            call("post_target", ctypes.c_int64(target.origin), *of_target)
         if cycle.fields is not None:
             call("post_rest", BASE_FIELD in cycle.fields)
             for name, row in vectors_of(cycle.fields).items():

@@ -28,6 +28,7 @@ pytest.importorskip("rosbags")
 pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")
 
 from reference.checks import Settings
+from reference.loop import Target
 from setpoint_engines import (
     STOP,
     Carried,
@@ -49,13 +50,14 @@ COUNT = 60
 
 REPLAYS_SETPOINTS = {"replay": "a bag has the setpoints, and neither the stops nor the trajectories of the node"}
 WATCHES_NO_CLOCK = {"Python": "its caller watches the clock"}
+AIMS = REPLAYS_SETPOINTS | {"node": "it has no topic of targets"}
 STOPPED_BY_A_CLOCK = REPLAYS_SETPOINTS | WATCHES_NO_CLOCK
 IN_THE_ORDER_OF_THE_ROBOT = dict.fromkeys(("controller", "Python"), "its references have no names")
 
 # Of the reference, relative to 1 and the largest entry of a row. Kernels are the same, so that all but polynomials of
 # time have the same bits. Their derivatives, up to 1/T^4, amplify rounding: of payloads within 0.01 s, as a share of
-# the efforts; of stops within 0.15 s; and of a transition within 0.04 s.
-WEIGHTS, STOPS, SPLINES = 1e-14, 1e-11, 1e-10
+# the efforts; of stops within 0.15 s; of a transition within 0.04 s; and of averages within 0.01 s, which take over.
+WEIGHTS, STOPS, SPLINES, TARGETS = 1e-14, 1e-11, 1e-10, 1e-9
 
 
 def weak(arm: Robot, joint: int, torque: float) -> Robot:
@@ -396,6 +398,84 @@ def waiting_for_nothing(arm: Robot) -> Scene:
     return Scene(arm, given, rounding=STOPS, lacks=REPLAYS_SETPOINTS)
 
 
+def at_rest(arm: Robot, q: float) -> Cycle:
+    return Cycle({name: np.full(arm.n, q * (name == "position")) for name in STATE_FIELDS})
+
+
+def aimed(k: int, *positions: float, **others: Any) -> tuple[int, Cycle]:
+    """A cycle in which a target comes."""
+    return k, Cycle(target=Target(np.array(positions), **others))
+
+
+def scene_of_targets(arm: Robot, given: list[Cycle], *changes: tuple[int, Cycle], **options: Any) -> Scene:
+    for k, cycle in changes:
+        given[k] = cycle._replace(fields=given[k].fields) if cycle.target and given[k].fields else cycle
+    return Scene(arm, given, rounding=TARGETS, lacks=AIMS, **options)
+
+
+def target_from_rest(arm: Robot) -> Scene:
+    """The first one comes too early; one joint turns back, the other one moves on; setpoints lead again near rest."""
+    given = [Cycle(), *(at_rest(arm, 0.1) for _ in range(4)), *(Cycle() for _ in range(595))]
+    busy = [(k, at_rest(arm, 0.1)) for k in (60, 61)]
+    returns = [(k, at_rest(arm, q)) for k, q in ((520, 0.5), (530, 0.2), (531, 0.2))]
+    targets = [aimed(0, 0.2, 0.2), aimed(5, 0.3, -0.1), aimed(90, 0.2, np.nan)]
+    targets += [aimed(150, np.nan, 0.0, velocities=np.array([0.0, 0.3])), aimed(300, 0.2, 0.15)]
+    return scene_of_targets(arm, given, *targets, *busy, *returns, aimed(550, 0.3, 0.2))
+
+
+def target_amid_a_stream(arm: Robot) -> Scene:
+    """Setpoints go on, and are refused; the lead is that of the motion to the target."""
+    return scene_of_targets(arm, cycles(arm, 0.05, 300), aimed(10, *np.linspace(0.1, 0.2, arm.n)), lead=2.5e-3)
+
+
+def target_after_a_loss(arm: Robot) -> Scene:
+    """Amid the stop; a target that stays is no loss, setpoints afterwards can be lost again."""
+    given = [*cycles(arm, 0.1, 20), *(Cycle() for _ in range(580))]
+    back = [(k, at_rest(arm, 0.12)) for k in (380, 381)]
+    return scene_of_targets(arm, given, aimed(60, 0.1, 0.1), *back, loss="hold")
+
+
+def target_after_a_ramp(arm: Robot) -> Scene:
+    given = [*cycles(arm, 0.1, 20), *(Cycle() for _ in range(230))]
+    return scene_of_targets(arm, given, aimed(60, 0.1, 0.1), loss="ramp")
+
+
+def target_amid_a_trajectory(arm: Robot) -> Scene:
+    """It takes over, and a trajectory from that; the second one is ended by an empty trajectory."""
+    given = streamed(arm, 10, 740)
+    played = [(10, Cycle(spline=spline(arm, 10, [0.0, 0.3]))), (60, Cycle(spline=spline(arm, 160, [0.1, 0.3])))]
+    return scene_of_targets(
+        arm, given, *played, aimed(40, 0.05, 0.05), aimed(400, 0.3, 0.3), (440, Cycle(spline=STOPPED))
+    )
+
+
+def refused_target(arm: Robot) -> Scene:
+    """Limits refuse the command amid the motion; setpoints near the stop lead again."""
+    given = [*(at_rest(arm, 0.2) for _ in range(5)), *(Cycle() for _ in range(395))]
+    back = [(k, at_rest(arm, 0.25)) for k in (380, 381)]
+    return scene_of_targets(arm, given, aimed(5, 0.4, 0.2), *back, limits="refuse")
+
+
+def chunks(arm: Robot) -> Scene:
+    """One that joins in the middle, one that replaces its rest, one that has ended, and one too far ahead."""
+    times = 0.02 * np.arange(10)
+    rows = 0.1 + 0.1 * np.sin(np.outer(times, [8.0, 11.0]))
+    given = [*(at_rest(arm, 0.1) for _ in range(5)), *(Cycle() for _ in range(495))]
+    comes = {5: -0.01, 100: 0.05, 160: -2.0, 170: 100.0}
+    cells = [
+        (k, Cycle(target=Target(rows + 1e-3 * k, None, times, time_of(k) + round(1e9 * x)))) for k, x in comes.items()
+    ]
+    now = (230, Cycle(target=Target(rows, times=times)))
+    return scene_of_targets(arm, given, *cells, now, (250, Cycle(jump=300_000)), (251, Cycle(jump=450_000)))
+
+
+def target_after_a_stall(arm: Robot) -> Scene:
+    """Ahead, back, and by parts of a period."""
+    given = [*(at_rest(arm, 0.1) for _ in range(5)), *(Cycle() for _ in range(395))]
+    jumps = {40: 3 * 10**8, 60: -(10**8), 80: 400_000, 81: 700_000, 82: -300_000}
+    return scene_of_targets(arm, given, aimed(5, 0.3, 0.2), *((k, Cycle(jump=jump)) for k, jump in jumps.items()))
+
+
 def clock_jumps(policy: str, jump: float) -> Any:
     """Of the clock, s, amid a trajectory, and again later."""
 
@@ -506,6 +586,15 @@ SCENES = {
     "clock back, a little": ("soft", clock_jumps("stop", -0.05)),
     "clock back, replaced meanwhile": ("soft", replaced_in_a_pause),
     "clock back, twice a little": ("soft", clock_jumps("stop", -0.09)),
+    "target": ("soft", target_from_rest),
+    "target, amid a stream": ("soft", target_amid_a_stream),
+    "target, after a loss": ("soft", target_after_a_loss),
+    "target, after a ramp": ("soft", target_after_a_ramp),
+    "target, amid a trajectory": ("soft", target_amid_a_trajectory),
+    "target, damped": ("damped, coupled, sticking", target_amid_a_stream),
+    "target, refused": ("limited rates", refused_target),
+    "target, stalled": ("soft", target_after_a_stall),
+    "chunks": ("soft", chunks),
     "other order": ("soft", other_order),
     "base": ("soft", base(refusals)),
     "base, payload": ("soft", base(payload)),
@@ -544,7 +633,7 @@ def test_engines_agree(name: str, node: NodeEngine, robots: Mapping[str, tuple[R
     which, made = SCENES[name]
     arm, file = robots[which]
     scene = made(arm)
-    expected = node.play(scene, compiled=False)
+    expected = called(scene) if "node" in scene.lacks else node.play(scene, compiled=False)
     hosts = {
         "node": lambda: node.play(scene, compiled=True),
         "Python": lambda: called(scene),

@@ -7,9 +7,11 @@
 #include <cstdint>
 #include <cstdlib>
 #include <limits>
+#include <vector>
 
 #include "commander.hpp"
 #include "mailbox.hpp"
+#include "online_trajectory.hpp"
 #include "plausibility.hpp"
 #include "trajectory_player.hpp"
 #include "watchdog.hpp"
@@ -33,6 +35,8 @@ class ControlLoop {
     Mailbox<StampedSpline<Robot>, 2> trajectories;
     /// What the tools carry from the next setpoint on; a refused one is counted, see payload_refusal().
     Mailbox<Payload<Robot>> payloads;
+    /// Targets, or chunks of them, in place of what leads: see OnlineTrajectory, and limit().
+    Mailbox<Target> targets;
 
     explicit ControlLoop(const Robot &robot = Robot()) noexcept
         : commander_(robot), player_(trajectories, commander_), watchdog_(commander_), checks_(robot)
@@ -51,6 +55,17 @@ class ControlLoop {
         return nullptr;
     }
 
+    /// Takes limits of the motion to targets, for each joint; returns what is wrong with them, or null. Allocates; not while
+    /// the loop runs.
+    const char *limit(const std::vector<MotionLimits> &limits, bool synchronised = false)
+    {
+        if (aiming_)
+            return "limits of motion cannot change while a target leads";
+        if (limits.size() != commander_.robot.joint_count())
+            return "limits of motion must be those of all joints";
+        return motion_.configure(limits, synchronised);
+    }
+
     /// Forgets all references, and holds the measured position, or comes to rest from the measured motion; without a
     /// measurement, there is no command. Returns why there is none, or null.
     ///
@@ -60,13 +75,14 @@ class ControlLoop {
     {
         setpoints.take();
         trajectories.take();
+        targets.take();
         commander_.counts = {};
         commander_.refusal = Refusal::none;
         finding_ = {};
         checks_.restart();
         received_ = false;
         watchdog_.restart();
-        player_.halt();
+        halt();
         // The clock of a node may lag behind that of the manager.
         const bool recent = started_ && now != NEVER && std::abs(now - commander_.latest) < LONGEST_GAP;
         const double ago = recent ? seconds(std::max<std::int64_t>(now - commander_.latest, 0)) : 0;
@@ -139,7 +155,7 @@ class ControlLoop {
         const std::int64_t step = started_ ? std::max<std::int64_t>(now - commander_.latest, 0) : 0;
         watchdog_.pass(step);
         if (started_ && (playing() || waiting()) && !hosted && player_.ends_by_jump(now, period))
-            end_trajectory(commander_.output.setpoint);
+            playing() ? end_motion(commander_.output.setpoint) : player_.halt();
         commander_.latest = now;
         period_ = period;
         started_ = true;
@@ -147,11 +163,12 @@ class ControlLoop {
             carry(payloads.taken());
         if (!hosted && plan(now, period))
             play();
+        aim(now);
         if (playing())
             play_on(now);
-        else if (received_)
-            follow(now);
-        else
+        else if (aiming_)
+            aim_on(now);
+        else if (!received_ || !follow(now))
             wait();
         received_ = false;
         if (commander_.output.valid)
@@ -172,17 +189,14 @@ class ControlLoop {
         if (player_.stops()) {
             Setpoint<Robot> from = commander_.output.setpoint;
             State<n> present;
-            if (playing()) {
-                player_.evaluate_at(now, present);
+            if (playing() || aiming_) {
+                commanded(now, present);
                 take(present, from);
             }
-            end_trajectory(from, false);
+            end_motion(from, false);
             return nullptr;
         }
-        const Refusal barred = received_ && led_       ? Refusal::led
-                               : watchdog_.released() ? Refusal::released
-                                                      : Refusal::none;
-        return player_.plan(now, period, barred, [this](std::int64_t at, State<n> &state) { commanded(at, state); });
+        return player_.plan(now, period, barred(), [this](std::int64_t at, State<n> &state) { commanded(at, state); });
     }
 
     /// Plays what has been planned, or has it wait for its start, in place of another one that waits.
@@ -192,6 +206,31 @@ class ControlLoop {
             begin_trajectory();
     }
 
+    /// Takes the target that has arrived, if there is one, from what is commanded at a time, ns, on: as update(), before it.
+    /// Returns why it was refused, and what leads stays.
+    Refusal aim(std::int64_t now) noexcept
+    {
+        if (!targets.take())
+            return Refusal::none;
+        const Target &x = targets.taken();
+        const std::int64_t begin = x.origin != 0 ? x.origin : now;
+        const auto at = [&](double t) { return seconds(begin - now) + t; };
+        const Refusal why = motion_.size() == 0                                    ? Refusal::unlimited
+                            : !commander_.output.valid                             ? Refusal::from_nothing
+                            : x.times.empty()                                      ? barred()
+                            : at(x.times.front()) > commander_.parameters.max_start_delay ? Refusal::too_far_ahead
+                            : at(x.times.back()) < 0                               ? Refusal::ended
+                                                                                   : barred();
+        if (why != Refusal::none) {
+            commander_.refuse(why);
+            return why;
+        }
+        if (!aiming_)
+            begin_target(now);
+        motion_.take(x, motion_.time() + seconds(begin - aimed_ + left_));
+        return why;
+    }
+
     /// Refuses what has been planned.
     void drop(Refusal why = Refusal::over_limits) noexcept { player_.drop(why); }
 
@@ -199,19 +238,24 @@ class ControlLoop {
     /// a stop under way goes on. Setpoints within resume_distance end it.
     void stop() noexcept
     {
-        player_.halt();
+        halt();
         watchdog_.stop();
     }
 
     /// Begins the response to a loss of setpoints, by on_setpoint_loss, unless a trajectory is played.
     void lose() noexcept
     {
+        aiming_ = false;
         if (!playing())
             watchdog_.lose();
     }
 
-    /// Ends what is played and what waits, with the last command.
-    void halt() noexcept { player_.halt(); }
+    /// Ends what is played and what waits, and the motion to a target, with the last command.
+    void halt() noexcept
+    {
+        player_.halt();
+        aiming_ = false;
+    }
 
     /// Commands, and why they were refused; what the arm does without setpoints; and what is played, and planned.
     const Commander<Robot> &commander() const noexcept { return commander_; }
@@ -227,13 +271,17 @@ class ControlLoop {
     bool blending() const noexcept { return commander_.blending(); }
     bool playing() const noexcept { return player_.playing(); }
     bool waiting() const noexcept { return player_.waiting(); }
+    /// Whether a target leads, and whether the arm rests there, where setpoints within resume_distance lead again.
+    bool aiming() const noexcept { return aiming_; }
+    bool arrived() const noexcept { return aiming_ && motion_.arrived(); }
 
   private:
     static constexpr std::int64_t NEVER = std::numeric_limits<std::int64_t>::max();
 
     // --- References ---------------------------------------------------------------------
 
-    void follow(std::int64_t now) noexcept
+    /// Follows the reference; returns whether it was not refused. One that is refused does not keep the timeout away.
+    bool follow(std::int64_t now) noexcept
     {
         const double age = seconds(now - reference_.stamp);
         const double lifespan = commander_.parameters.setpoint_lifespan;
@@ -250,12 +298,11 @@ class ControlLoop {
             watchdog_.resume();
             interval_ = now - followed_;
             followed_ = now;
-            return;
+            return true;
         } else {
             commander_.output.status = Status::held;
         }
-        // References that are refused do not keep the timeout away.
-        wait();
+        return false;
     }
 
     /// Why the plausibility checks refuse the reference, if they do; accept() refuses what they cannot judge.
@@ -272,15 +319,28 @@ class ControlLoop {
             checks_.moved(commander_.output.setpoint);
     }
 
-    // --- Trajectories -------------------------------------------------------------------
+    // --- Trajectories and targets -------------------------------------------------------
 
-    /// What is commanded at a time, ns, where no trajectory is played.
+    /// Why neither trajectories nor targets may lead, if so.
+    Refusal barred() const noexcept
+    {
+        return received_ && led_ ? Refusal::led : watchdog_.released() ? Refusal::released : Refusal::none;
+    }
+
+    /// What is commanded at a time, ns.
     void commanded(std::int64_t at, State<n> &state) const noexcept
     {
-        if (watchdog_.stopping())
+        if (playing()) {
+            player_.evaluate_at(at, state);
+        } else if (aiming_) {
+            Setpoint<Robot> x = commander_.output.setpoint;
+            advance(x, static_cast<Scalar>(seconds(std::clamp<std::int64_t>(at - aimed_, 0, LONGEST_RESPONSE_STEP))));
+            give(x, state);
+        } else if (watchdog_.stopping()) {
             watchdog_.evaluate(seconds(at - commander_.latest), state);
-        else
+        } else {
             give(moved_on(at), state);
+        }
     }
 
     /// The setpoint of references at a time, ns: until the next one it moves on as the last one; where they have ended, it
@@ -299,17 +359,65 @@ class ControlLoop {
     /// Of what happened before, nothing matters any more.
     void begin_trajectory() noexcept
     {
+        aiming_ = false;
         watchdog_.resume();
         checks_.restart();
     }
 
-    /// Ends what is played and what waits, and brings the arm to rest from a setpoint.
-    void end_trajectory(const Setpoint<Robot> &from, bool held = true) noexcept
+    void begin_target(std::int64_t now) noexcept
     {
-        const bool played = playing();
+        State<n> from;
+        commanded(now, from);
+        for (std::size_t i = 0; i < motion_.size(); ++i)
+            motion_.joint(i).take_over({from[0][i], from[1][i], from[2][i], from[3][i], from[4][i]});
+        motion_.leave();
         player_.halt();
-        if (played)
+        begin_trajectory();
+        aiming_ = true;
+        aimed_ = now;
+        left_ = 0;
+    }
+
+    /// Ends what leads and what waits, and brings the arm to rest from a setpoint.
+    void end_motion(const Setpoint<Robot> &from, bool held = true) noexcept
+    {
+        const bool led = playing() || aiming_;
+        halt();
+        if (led)
             watchdog_.hold(from, held);
+    }
+
+    /// Goes on towards the target, by whole periods of its motion, and the polynomial of the rest. After a stall it continues
+    /// later.
+    void aim_on(std::int64_t now) noexcept
+    {
+        if (received_) {
+            if (!arrived() || !watchdog_.is_near(reference_.setpoint.q)) {
+                commander_.refuse(arrived() ? Refusal::far_from_hold : Refusal::busy);
+            } else if (follow(now)) {
+                aiming_ = false;
+                return;
+            }
+        }
+        const auto period = static_cast<std::int64_t>(std::llround(motion_.joint(0).period() * 1e9));
+        left_ += std::clamp<std::int64_t>(now - aimed_, 0, LONGEST_RESPONSE_STEP);
+        aimed_ = now;
+        for (; left_ >= period; left_ -= period)
+            motion_.step();
+        Setpoint<Robot> x = commander_.robot.rest();
+        State<n> state{};
+        for (std::size_t i = 0; i < motion_.size(); ++i)
+            for (std::size_t k = 0; k < state.size(); ++k)
+                state[k][i] = motion_.joint(i).state()[k];
+        take(state, x);
+        advance(x, static_cast<Scalar>(seconds(left_)));
+        if (commander_.accept(x, now)) {
+            watchdog_.feed();
+            return;
+        }
+        commander_.output.status = Status::held;
+        end_motion(commander_.output.setpoint);
+        wait();
     }
 
     void play_on(std::int64_t now) noexcept
@@ -324,7 +432,7 @@ class ControlLoop {
         take(state, x);
         if (!commander_.accept(x, now, true, &ahead)) {
             commander_.output.status = Status::held;
-            end_trajectory(commander_.output.setpoint);
+            end_motion(commander_.output.setpoint);
             wait();
             return;
         }
@@ -368,6 +476,10 @@ class ControlLoop {
     bool received_ = false, led_ = false, started_ = false;
     // Time of the last reference that was followed, and since the one before, ns.
     std::int64_t followed_ = 0, interval_ = 0;
+    // Motion to a target, whether it leads, and the time of its last cycle, of which it has left the rest of a period, ns.
+    OnlineTrajectory motion_;
+    bool aiming_ = false;
+    std::int64_t aimed_ = 0, left_ = 0;
     // Of the last cycle, s.
     double period_ = 0;
 };

@@ -3,7 +3,6 @@
 #include <eom/control_loop.hpp>
 #include <eom/loaded_robot.hpp>
 #include <eom/loop.h>
-#include <eom/online_trajectory.hpp>
 
 #include <cstring>
 #include <deque>
@@ -132,6 +131,14 @@ auto on(Loop *loop, const Function &function)
         if (loop->size != place)
             return on<place + 1>(loop, function);
     return function(static_cast<std::conditional_t<std::is_const_v<Loop>, const OfSize &, OfSize &>>(*loop));
+}
+
+/// Rows of limits of motion.
+std::vector<eom::MotionLimits> limits_of(const double *limits, std::size_t joints)
+{
+    std::vector<eom::MotionLimits> rows(joints);
+    std::memcpy(rows.data(), limits, joints * sizeof(eom::MotionLimits));
+    return rows;
 }
 
 } // namespace
@@ -371,6 +378,16 @@ const char *eom_loop_send(eom_loop *loop, int64_t origin, const double *knots, s
     });
 }
 
+const char *eom_loop_limit(eom_loop *loop, const double *limits, size_t joints, int synchronised)
+{
+    return on(loop, [=](auto &of) { return of.loop.limit(limits_of(limits, joints), synchronised != 0); });
+}
+
+int eom_loop_aim(eom_loop *loop, int64_t now)
+{
+    return on(loop, [=](auto &of) { return static_cast<int>(of.loop.aim(now)); });
+}
+
 int eom_loop_plan(eom_loop *loop, int64_t now, double period)
 {
     return on(loop, [=](auto &of) {
@@ -448,7 +465,8 @@ double eom_loop_number(const eom_loop *loop, const char *name)
             EOM_OF(y, status), EOM_OF(y, valid), EOM_OF(y.setpoint, on_base),
             EOM_NUMBERED("given_on_base", of.given.on_base),
             EOM_NUMBERED("playing", of.loop.playing()), EOM_NUMBERED("waiting", of.loop.waiting()),
-            EOM_NUMBERED("blending", of.loop.blending()),
+            EOM_NUMBERED("blending", of.loop.blending()), EOM_NUMBERED("aiming", of.loop.aiming()),
+            EOM_NUMBERED("arrived", of.loop.arrived()),
             EOM_NUMBERED("final_efforts", of.loop.commander().final_efforts()),
             EOM_OF(progress, lost), EOM_OF(progress, held), EOM_OF(progress, stopping), EOM_OF(progress, fed),
             EOM_OF(progress, age), EOM_OF(progress, stop_end), EOM_OF(progress, excess),
@@ -500,6 +518,18 @@ const char *eom_loop_post_spline(eom_loop *loop, int64_t origin, const double *k
     });
 }
 
+const char *eom_loop_post_target(eom_loop *loop, int64_t origin, const double *times, size_t knots, const double *positions,
+                                 const double *velocities)
+{
+    return on(loop, [=](auto &of) {
+        auto &targets = of.loop.targets;
+        const char *reason = targets.draft().assign(origin, times, knots, positions, velocities, of.robot.joint_count());
+        if (!reason)
+            targets.send();
+        return reason;
+    });
+}
+
 const char *eom_loop_post_payload(eom_loop *loop, size_t tool, const double *body, double blend_time)
 {
     return on(loop, [=](auto &of) {
@@ -524,9 +554,7 @@ void eom_motion_free(eom_motion *motion) { delete motion; }
 
 const char *eom_motion_configure(eom_motion *motion, const double *limits, size_t joints, int synchronised)
 {
-    std::vector<eom::MotionLimits> rows(joints);
-    std::memcpy(rows.data(), limits, joints * sizeof(eom::MotionLimits));
-    return motion->joints.configure(rows, synchronised != 0);
+    return motion->joints.configure(limits_of(limits, joints), synchronised != 0);
 }
 
 void eom_motion_rest(eom_motion *motion, const double *positions)
@@ -545,14 +573,14 @@ void eom_motion_take_over(eom_motion *motion, const double *states, double *exce
             {states[i], states[n + i], states[2 * n + i], states[3 * n + i], states[4 * n + i]});
 }
 
-const char *eom_motion_aim(eom_motion *motion, const double *positions, const double *velocities, int *clamped)
+const char *eom_motion_aim(eom_motion *motion, const double *times, size_t knots, const double *positions,
+                           const double *velocities)
 {
-    return motion->joints.aim(positions, velocities, clamped) ? nullptr : "targets must be finite";
-}
-
-const char *eom_motion_follow(eom_motion *motion, const double *times, const double *positions, size_t knots)
-{
-    return motion->joints.follow(times, positions, knots);
+    eom::Target x;
+    const char *reason = x.assign(0, times, knots, positions, velocities, motion->joints.size());
+    if (!reason)
+        motion->joints.take(x, 0);
+    return reason;
 }
 
 double eom_motion_time(const eom_motion *motion) { return motion->joints.time(); }
@@ -575,21 +603,7 @@ void eom_motion_step(eom_motion *motion, size_t cycles, double *states)
     }
 }
 
-int eom_motion_arrived(const eom_motion *motion)
-{
-    if (motion->joints.following())
-        return 0;
-    for (std::size_t i = 0; i < motion->joints.size(); ++i)
-        if (!motion->joints.joint(i).arrived())
-            return 0;
-    return 1;
-}
-
-void eom_motion_targets(const eom_motion *motion, double *positions)
-{
-    for (std::size_t i = 0; i < motion->joints.size(); ++i)
-        positions[i] = motion->joints.joint(i).target();
-}
+int eom_motion_arrived(const eom_motion *motion) { return motion->joints.arrived(); }
 
 void eom_motion_delays(const eom_motion *motion, double *delays)
 {

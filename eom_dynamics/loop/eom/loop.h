@@ -76,6 +76,13 @@ const char *eom_loop_carry(eom_loop *loop, size_t tool, const double *parameters
 /* Sends a trajectory to be planned: its time 0; knots, s, and at each of them position to snap of all joints. */
 const char *eom_loop_send(eom_loop *loop, int64_t origin, const double *knots, size_t count, const double *states);
 
+/* Limits of the motion to targets: for each joint the numbers of eom::MotionLimits. Not while a target leads. */
+const char *eom_loop_limit(eom_loop *loop, const double *limits, size_t joints, int synchronised);
+
+/* Takes the target that was posted last for the cycle of a time, which does so itself, too: returns why it was refused, an
+ * eom::Refusal, or 0. */
+int eom_loop_aim(eom_loop *loop, int64_t now);
+
 /* Plans what was sent, or waits and is to begin, for commands of a period, s. Returns 0 for a plan, which is to be played
  * or dropped before the next cycle; why it was refused, an eom::Refusal; or -1 if there is nothing to plan. */
 int eom_loop_plan(eom_loop *loop, int64_t now, double period);
@@ -104,7 +111,7 @@ size_t eom_loop_answer(eom_loop *loop, size_t count, const int64_t *stamps, cons
                        size_t read_count, const double *given, const eom_vector *written, size_t written_count,
                        double *results, int *codes);
 
-/* A number of the loop, NaN for another name: "status", "valid", "playing", "waiting", "blending"; whether the setpoints
+/* A number of the loop, NaN for another name: "status", "valid", "playing", "waiting", "aiming", "arrived", "blending"; whether the setpoints
  * have a moving base, "on_base" and "given_on_base"; of ControlLoop::progress() "lost", "held", "stopping", "fed", "age",
  * "stop_end", "excess"; of the plan "plan_waits", "plan_begin", "plan_start", "plan_end"; "final_efforts"; "finding" and the
  * others of eom::Finding, such as "finding_joint"; and
@@ -123,6 +130,11 @@ const char *eom_loop_post_spline(eom_loop *loop, int64_t origin, const double *k
                                  const double *coefficients, size_t coefficient_count, const size_t *joints,
                                  size_t joint_count);
 
+/* Posts a target, positions and velocities, NULL for zero, of all joints; NaN where the target of a joint stays. Or a chunk:
+ * positions, knots x joints, at times, s, after an origin, 0 for when it is taken. */
+const char *eom_loop_post_target(eom_loop *loop, int64_t origin, const double *times, size_t knots, const double *positions,
+                                 const double *velocities);
+
 /* Posts what a tool carries from the next setpoint on: mass, centre of mass, inertia about it as in eom::Body. */
 const char *eom_loop_post_payload(eom_loop *loop, size_t tool, const double *body, double blend_time);
 
@@ -140,12 +152,10 @@ const char *eom_motion_configure(eom_motion *motion, const double *limits, size_
 void eom_motion_rest(eom_motion *motion, const double *positions);
 void eom_motion_take_over(eom_motion *motion, const double *states, double *excess);
 
-/* Takes targets, and writes of each whether it was clamped to limits, 0 or 1; or comes to rest. */
-const char *eom_motion_aim(eom_motion *motion, const double *positions, const double *velocities, int *clamped);
+/* Takes a target or a chunk as eom_loop_post_target(), with times on the clock of eom_motion_time(); or comes to rest. */
+const char *eom_motion_aim(eom_motion *motion, const double *times, size_t knots, const double *positions,
+                           const double *velocities);
 void eom_motion_stop(eom_motion *motion);
-
-/* Takes a chunk of positions, knots x joints, at times after the cycles so far, s: OnlineTrajectory::follow. */
-const char *eom_motion_follow(eom_motion *motion, const double *times, const double *positions, size_t knots);
 
 /* Time of the cycles so far, s. */
 double eom_motion_time(const eom_motion *motion);
@@ -156,8 +166,7 @@ void eom_motion_step(eom_motion *motion, size_t cycles, double *states);
 /* Whether all joints rest at their targets. */
 int eom_motion_arrived(const eom_motion *motion);
 
-/* Writes the present targets, or by how much averages delay the motion, s, of each joint. */
-void eom_motion_targets(const eom_motion *motion, double *positions);
+/* Writes by how much averages delay the motion, s, of each joint. */
 void eom_motion_delays(const eom_motion *motion, double *delays);
 
 #ifdef __cplusplus

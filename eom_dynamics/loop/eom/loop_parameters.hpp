@@ -43,6 +43,8 @@ enum class Refusal {
     inconsistent,      ///< in the last window, a field is not the rate of the one before
     moving_base,       ///< there is no code for a moving base, or feedback linearization, which is for one at rest
     free_fall,         ///< the specific force of the base is exactly zero, as if it were not set
+    unlimited,         ///< a target, while no limits of its motion are set
+    from_nothing,      ///< a target, while no position is commanded that it could continue from
 };
 
 /// Checks that find a setpoint not plausible.

@@ -12,6 +12,7 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -118,21 +119,17 @@ class JointMotion {
         return excess;
     }
 
-    /// Takes a target, which moves on at its velocity; returns whether it was clamped to the limits.
-    bool aim(double position, double velocity) noexcept
-    {
-        return aim(position, velocity, delay_);
-    }
+    /// Takes a target, clamped to the limits, which moves on at its velocity.
+    void aim(double position, double velocity) noexcept { aim(position, velocity, delay_); }
 
     /// Takes a target of a later time, s.
-    bool aim(double position, double velocity, double later) noexcept
+    void aim(double position, double velocity, double later) noexcept
     {
         rate_ = std::clamp(velocity, -limits_.velocity, limits_.velocity);
         const double inside = std::clamp(position, limits_.lower, limits_.upper);
         // Ahead, so that averages do not lag behind.
         target_ = std::clamp(inside + later * rate_, limits_.lower, limits_.upper);
         pace_ = 2 * limits_.velocity;
-        return inside != position || rate_ != velocity;
     }
 
     /// Takes the position as the target where it comes to rest without haste.
@@ -391,6 +388,35 @@ class JointMotion {
     State state_{};
 };
 
+/// Targets of all joints, or a chunk of them at times.
+struct Target {
+    /// Time 0 of a chunk, ns; 0 for when it arrives.
+    std::int64_t origin = 0;
+    /// Of a chunk, s; none for a target.
+    std::vector<double> times;
+    /// Knots by joints; the target of a joint stays where it is NaN. Velocities are those of a target.
+    std::vector<double> positions, velocities;
+
+    /// Takes numbers, or returns what is wrong with them; null for velocities of zero. Allocates.
+    const char *assign(std::int64_t stamp, const double *at, std::size_t knots, const double *q, const double *qd,
+                       std::size_t joints)
+    {
+        const char *reason = knots > 0 ? TargetPath::objection(at, q, knots, joints) : nullptr;
+        for (std::size_t i = 0; i < joints && knots == 0; ++i)
+            if (std::isinf(q[i]) || (qd && !std::isfinite(qd[i])))
+                reason = "targets must be finite";
+        if (reason)
+            return reason;
+        origin = stamp;
+        times.assign(at, at + knots);
+        positions.assign(q, q + std::max<std::size_t>(knots, 1) * joints);
+        velocities.assign(joints, 0);
+        if (qd)
+            std::copy(qd, qd + joints, velocities.begin());
+        return nullptr;
+    }
+};
+
 /// Online trajectory of joints, each at its time or synchronised.
 class OnlineTrajectory {
   public:
@@ -412,15 +438,17 @@ class OnlineTrajectory {
     JointMotion &joint(std::size_t i) noexcept { return joints_[i]; }
     const JointMotion &joint(std::size_t i) const noexcept { return joints_[i]; }
 
-    /// Takes targets; `clamped` tells of each whether it was. Returns false for one that is not finite: the last one stays.
-    bool aim(const double *positions, const double *velocities, int *clamped) noexcept
+    /// Takes targets, clamped to the limits; or a chunk, its time 0 at a time(), s: from its first time on, it is followed
+    /// instead of targets, and of the rest of the chunks before; at its end it rests.
+    void take(const Target &x, double origin) noexcept
     {
-        for (std::size_t i = 0; i < size(); ++i)
-            if (!std::isfinite(positions[i]) || !std::isfinite(velocities[i]))
-                return false;
+        if (!x.times.empty()) {
+            path_.take(time_, origin, x.times.data(), x.positions.data(), x.times.size());
+            return;
+        }
         path_.clear();
         for (std::size_t i = 0; i < size(); ++i)
-            clamped[i] = joints_[i].aim(positions[i], velocities[i]);
+            joints_[i].aim(std::isnan(x.positions[i]) ? joints_[i].target() : x.positions[i], x.velocities[i]);
         if (synchronised_) {
             double longest = 0;
             for (const JointMotion &joint : joints_)
@@ -428,19 +456,17 @@ class OnlineTrajectory {
             for (JointMotion &joint : joints_)
                 joint.pace(longest);
         }
-        return true;
     }
 
-    /// Takes a chunk of positions, knots by joints, at times from now on, s, see TargetPath::take. From its first time on, it
-    /// is followed instead of targets, and of the rest of the chunks before; at its end it rests.
-    const char *follow(const double *times, const double *positions, std::size_t knots) noexcept
-    {
-        return path_.take(time_, times, positions, knots);
-    }
-
-    /// Time of the path, s, and whether it is not at its end yet.
+    /// Time of the cycles so far, s.
     double time() const noexcept { return time_; }
-    bool following() const noexcept { return !path_.empty(); }
+
+    /// Whether all joints rest at their targets.
+    bool arrived() const noexcept
+    {
+        return path_.empty() &&
+               std::all_of(joints_.begin(), joints_.end(), [](const JointMotion &joint) { return joint.arrived(); });
+    }
 
     /// Ends the path; a target is to follow.
     void leave() noexcept { path_.clear(); }

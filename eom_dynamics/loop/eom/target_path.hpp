@@ -35,18 +35,24 @@ class TargetPath {
         positions_.clear();
     }
 
-    /// Takes a chunk, knots by joints, in place of knots from its first time on, and forgets knots long before a time, s.
-    /// Returns what is wrong with it, or null: then the path stays. Neither allocates nor throws.
-    const char *take(double now, const double *times, const double *positions, std::size_t knots) noexcept
+    /// What is wrong with a chunk, or null.
+    static const char *objection(const double *times, const double *positions, std::size_t knots, std::size_t joints) noexcept
     {
         if (knots == 0 || knots > MOST_KNOTS)
             return "a chunk must have 1 to 1000 positions";
         for (std::size_t k = 0; k < knots; ++k)
             if (!std::isfinite(times[k]) || (k > 0 && !(times[k] - times[k - 1] >= SHORTEST)))
                 return "times must be finite and increase by at least 0.0001 s";
-        if (!std::all_of(positions, positions + knots * joints_, [](double q) { return std::isfinite(q); }))
+        if (!std::all_of(positions, positions + knots * joints, [](double q) { return std::isfinite(q); }))
             return "positions must be finite";
-        const auto first = std::lower_bound(times_.begin(), times_.end(), times[0] - SHORTEST);
+        return nullptr;
+    }
+
+    /// Takes a chunk, knots by joints, at times after an origin, in place of knots from its first time on, and forgets knots
+    /// long before a time, s. Neither allocates nor throws.
+    void take(double now, double origin, const double *times, const double *positions, std::size_t knots) noexcept
+    {
+        const auto first = std::lower_bound(times_.begin(), times_.end(), origin + times[0] - SHORTEST);
         // Two knots are kept before now, for the velocity there, and as many as there is room for.
         const auto kept = static_cast<std::size_t>(first - times_.begin());
         const auto passed = static_cast<std::size_t>(std::lower_bound(times_.begin(), first, now) - times_.begin());
@@ -56,9 +62,9 @@ class TargetPath {
         positions_.erase(positions_.begin(), at(std::min(old, kept)));
         times_.erase(first, times_.end());
         times_.erase(times_.begin(), times_.begin() + static_cast<std::ptrdiff_t>(std::min(old, kept)));
-        times_.insert(times_.end(), times, times + knots);
+        for (std::size_t k = 0; k < knots; ++k)
+            times_.push_back(origin + times[k]);
         positions_.insert(positions_.end(), positions, positions + knots * joints_);
-        return nullptr;
     }
 
     /// Position and velocity of a joint at a time.

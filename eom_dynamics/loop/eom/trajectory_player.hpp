@@ -162,8 +162,11 @@ class TrajectoryPlayer {
         return true;
     }
 
-    /// The state that is played at a time, ns.
-    void evaluate_at(std::int64_t now, State<n> &state) const noexcept { evaluate(seconds(now - origin_), state); }
+    /// The state that is played at a time, ns, or in a pause.
+    void evaluate_at(std::int64_t now, State<n> &state) const noexcept
+    {
+        evaluate(seconds(std::max(now, played_) - origin_), state);
+    }
 
     /// Whether the end has come, and nothing waits.
     bool has_ended() const noexcept { return seconds(played_ - origin_) >= end_ && !waiting_; }

@@ -75,13 +75,16 @@ class Watchdog {
     /// Whether a reference is followed after a loss, or after a trajectory that was ended.
     bool resumes(const JointVector<Robot> &q) const noexcept
     {
-        if (released())
-            return false;
-        if (held_ || (lost_ && policy() == LossPolicy::hold))
-            for (std::size_t i = 0; i < n; ++i)
-                if (std::fabs(static_cast<double>(q[i] - commander_.output.setpoint.q[i])) >
-                    commander_.parameters.resume_distance)
-                    return false;
+        return !released() && (!(held_ || (lost_ && policy() == LossPolicy::hold)) || is_near(q));
+    }
+
+    /// Whether a position is within resume_distance of the commanded one.
+    bool is_near(const JointVector<Robot> &q) const noexcept
+    {
+        for (std::size_t i = 0; i < n; ++i)
+            if (std::fabs(static_cast<double>(q[i] - commander_.output.setpoint.q[i])) >
+                commander_.parameters.resume_distance)
+                return false;
         return true;
     }
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The control loop of an arm, cycle by cycle, around :class:`.StreamEvaluator`."""
 
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -11,6 +12,7 @@ from eom_dynamics.arrays import Array
 from eom_dynamics.elastic import LimitCheck
 from eom_dynamics.elastic.drive_programs import DriveCommand
 from eom_dynamics.loop import settings as law
+from eom_dynamics.loop.online_trajectory import OnlineTrajectory
 from eom_dynamics.loop.settings import Status
 from eom_dynamics.messages.setpoint_to_command import EvaluatedCommand
 from eom_dynamics.robot import Payload
@@ -23,7 +25,7 @@ from reference.take_over import Plan, commanded_later, plan_from, take_over
 
 
 class Options(NamedTuple):
-    """Settings of the loop, as there; the period of trajectories in ns."""
+    """Settings of the loop, as there; the period of trajectories and targets in ns, and limits of targets."""
 
     limits: str = "ignore"
     lead: float = 0.0
@@ -34,6 +36,16 @@ class Options(NamedTuple):
     on_clock_jump: str = "stop"
     checks: Settings = Settings()
     period: int = 1_000_000
+    motion: Mapping[str, float] | None = None
+
+
+class Target(NamedTuple):
+    """A target, NaN where that of a joint stays, or a chunk (K, n) at times, s, after an origin, ns."""
+
+    positions: Array
+    velocities: Array | None = None
+    times: Array | None = None
+    origin: int = 0
 
 
 class Resting:
@@ -75,6 +87,10 @@ class ReferenceLoop:
         self._played: Plan | None = None
         self._waiting: Plan | None = None
         self._last_played = -(2**63)
+        # Motion to a target, whether it leads, its last time, and the rest of a period then, ns.
+        limits = options.motion
+        self._online = None if limits is None else OnlineTrajectory(arm, 1e-9 * options.period, limits)
+        self._aims, self._aimed, self._left = False, 0, 0
 
     def carry(self, payload: Payload, blend_time: float) -> None:
         """Carry a payload from the next setpoint on; EomDynamicsError where it is refused."""
@@ -82,9 +98,15 @@ class ReferenceLoop:
         self.evaluator.prepare_payload()
 
     def cycle(
-        self, now: int, setpoint: Any = None, stamp: int = 0, spline: Spline | None = None, begin: int = 0
+        self,
+        now: int,
+        setpoint: Any = None,
+        stamp: int = 0,
+        spline: Spline | None = None,
+        begin: int = 0,
+        target: Target | None = None,
     ) -> None:
-        """A cycle at a time, ns, with a setpoint message, and a spline that comes; one that is empty stops."""
+        """A cycle at a time, ns, with a setpoint message, a spline, which stops where it is empty, and a target."""
         step = max(now - self._now, 0) if self._started else 0
         self._age += min(step, self._timeout // 2)
         step = min(step, law.LONGEST_RESPONSE_STEP) * 1e-9
@@ -93,8 +115,8 @@ class ReferenceLoop:
             self._follow_clock(now)
         self._now, self._started = now, True
         if spline is not None and not hasattr(spline, "t"):
-            if self._played:
-                self._begin_stop(Flow(self._played.at(now)))
+            if self._played or self._aims:
+                self._begin_stop(Flow(self._commanded(now)))
             self._waiting = None
         elif spline is not None:
             self._take(spline, begin or now)
@@ -104,12 +126,17 @@ class ReferenceLoop:
                 self._play(waiting)
             else:
                 self._take(waiting.spline, waiting.origin)
+        if target is not None:
+            self._aim(target)
         if self._played:
             self._play_on(now)
-        elif setpoint is not None and self._follow(setpoint, stamp):
+        elif setpoint is not None and self._may_follow() and self._follow(setpoint, stamp):
+            self._aims = False
             self._age, self._fed = 0, True
             self._stop, self._lost, self._held = None, False, False
             self._interval, self._followed = now - self._followed, now
+        elif self._aims:
+            self._aim_on(now)
         else:
             self._wait(step)
 
@@ -120,7 +147,7 @@ class ReferenceLoop:
         before = self.status
 
         def admit(stamp: int, state: Array) -> None:
-            if (self._lost or self._held) and not self._resumes(state[0]):
+            if (self._lost or self._held or self._aims) and not self._resumes(state[0]):
                 raise _FarError
             if self.checks.judge(stamp, state):
                 raise _SuspectError
@@ -172,7 +199,7 @@ class ReferenceLoop:
 
     def _begin_stop(self, flow: Flow) -> None:
         """Begin a stop from a flow; without one that motors can realise, the last command remains."""
-        self._played = None
+        self._played, self._aims = None, False
         if self.command is not None:
             stop, excess = choose_stop(self.arm, flow, self.command.payload, self.options.stop_duration)
             self._rest_by(stop if np.isfinite(excess) else None)
@@ -220,11 +247,7 @@ class ReferenceLoop:
             plan = Plan(spline, origin, origin, planned=False)
         else:
             at = 0.0 if t < period else t
-            if self._stop:
-                present = self._stop.at(self._s + 1e-9 * ((now if at > 0 else origin) - now)).state
-            else:
-                age = (now if at > 0 else origin) - self._followed
-                present = commanded_later(command.state, age, self._interval)
+            present = self._commanded(now if at > 0 else origin)
             plan = plan_from(self.arm, spline, at, t, present, period, payload)
             plan = plan and plan._replace(origin=origin, begin=now)
         if plan is None:
@@ -234,9 +257,21 @@ class ReferenceLoop:
         else:
             self._play(plan)
 
+    def _commanded(self, at: int) -> Array:
+        """What is commanded at a time, ns."""
+        assert self.command is not None
+        if self._played:
+            return self._played.at(max(at, self._last_played))
+        if self._aims:
+            return commanded_later(self.command.state, at - self._aimed, law.LONGEST_RESPONSE_STEP)
+        if self._stop:
+            return self._stop.at(self._s + 1e-9 * (at - self._now)).state
+        return commanded_later(self.command.state, at - self._followed, self._interval)
+
     def _play(self, plan: Plan) -> None:
         if not self._played:
             self._last_played = -(2**63)
+        self._aims = False
         self._played, self._waiting, self._stop = plan, None, None
         self._lost = self._held = False
         self.checks.restart()
@@ -259,6 +294,45 @@ class ReferenceLoop:
         if 1e-9 * (now - plan.origin) >= plan.end and not self._waiting:
             self._played = None
             self._rest_by(Resting(flow))
+
+    # --- Targets ------------------------------------------------------------------------
+
+    def _aim(self, target: Target) -> None:
+        """Aim at a target from what is commanded now on, or refuse it."""
+        now, online = self._now, self._online
+        begin = target.origin or now
+        if self.command is None or online is None or (self._lost and self.options.on_loss == "ramp"):
+            return
+        if target.times is not None and not (begin - now <= 60e9 and begin + 1e9 * target.times[-1] >= now):
+            return
+        if not self._aims:
+            online.take_over(self._commanded(now))
+            self._played, self._waiting, self._stop = None, None, None
+            self._lost = self._held = False
+            self.checks.restart()
+            self._aims, self._aimed, self._left = True, now, 0
+        if target.times is not None:
+            online.follow(online.time + 1e-9 * (begin - self._aimed + self._left) + target.times, target.positions)
+        else:
+            joints = zip(self.arm.robot.joint_names, target.positions, strict=True)
+            online.target({name: q for name, q in joints if np.isfinite(q)}, target.velocities)
+
+    def _may_follow(self) -> bool:
+        return not self._aims or (self._online is not None and self._online.arrived)
+
+    def _aim_on(self, now: int) -> None:
+        assert self._online is not None and self.command is not None
+        self._left += min(max(now - self._aimed, 0), law.LONGEST_RESPONSE_STEP)
+        self._aimed = now
+        periods, self._left = divmod(self._left, self.options.period)
+        if periods:
+            self._online.step(periods)
+        state = commanded_later(self._online.state, self._left, self.options.period)
+        self._age, self._fed = 0, True
+        if not self._send_flow(Flow(state), now, refusable=True):
+            self._held = True
+            self._begin_stop(Flow.of(self.command))
+            self._wait(0.0)
 
     def _end_trajectory(self) -> None:
         self._waiting = None
