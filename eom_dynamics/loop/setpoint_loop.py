@@ -225,6 +225,8 @@ class SetpointLoop:
             return StateError("efforts are ramped down since setpoints were lost: deactivate and activate the node")
         if why.name == "busy" and loop.number("aiming"):
             return StateError("the arm moves to a target")
+        if why.name in ("ended", "too_far_ahead"):
+            return TrajectoryError("it has ended, or starts more than max_start_delay from now: check its time stamp")
         if why.name == "from_nothing":
             return StateError(
                 "no position is commanded yet that the motion to a target could continue from: send a setpoint"

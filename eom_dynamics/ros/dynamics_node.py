@@ -133,6 +133,8 @@ topics and services (relative to the namespace):
   task_setpoint        in     eom_dynamics/msg/TaskSetpoint, of a tool
   joint_states         in     sensor_msgs/msg/JointState, from which the first task setpoint is solved
   spline_trajectory    in     eom_dynamics/msg/SplineTrajectory to play, as from planning_node
+  target               in     sensor_msgs/msg/JointState to go to, of some or all joints, at any rate
+  target_trajectory    in     trajectory_msgs/msg/JointTrajectory to follow, a chunk of positions
   payload              in     eom_dynamics/msg/Payload of a tool, between two setpoints
   robot_description    in     std_msgs/msg/String, if no parameter gives the robot
   trajectory_status    out    eom_dynamics/msg/TrajectoryStatus of a trajectory
@@ -380,7 +382,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
             values["trajectory commands left out"] = str(player.skipped)
         if self._trajectories.last_refusal:
             values["last refused trajectory"] = self._trajectories.last_refusal
-        values |= self._payloads.report()
+        values |= self._stream.targets.report(self._stream.loop) | self._payloads.report()
         return self._stream.supervision.report(StatusReport(level, message, values))
 
 

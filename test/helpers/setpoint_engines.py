@@ -175,6 +175,26 @@ def unspun_node(space: str, **parameters: str) -> Iterator[Any]:
     node.destroy_node()
 
 
+def target_message(robot: Robot, target: Target) -> Any:
+    from builtin_interfaces.msg import Duration
+    from sensor_msgs.msg import JointState
+    from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+    names = np.array(robot.joint_names)
+    if target.times is None:
+        moves = np.isfinite(target.positions)
+        velocities = target.velocities if target.velocities is not None else np.zeros(0)
+        chosen = velocities[moves] if len(velocities) else velocities
+        return JointState(name=[*names[moves]], position=[*target.positions[moves]], velocity=[*chosen])
+    message = JointTrajectory(joint_names=[*names])
+    message.header.stamp.sec, message.header.stamp.nanosec = divmod(target.origin, 10**9)
+    for t, row in zip(target.times, target.positions, strict=True):
+        sec, nanosec = divmod(round(1e9 * t), 10**9)
+        point = JointTrajectoryPoint(positions=[*row], time_from_start=Duration(sec=sec, nanosec=nanosec))
+        message.points.append(point)
+    return message
+
+
 class NodeEngine:
     """A node whose executor does not spin: each cycle sets its clock, and calls what subscriptions and timers call."""
 
@@ -204,6 +224,8 @@ class NodeEngine:
         supervision._publishers = lambda: 1
         stream.take(host)
         self.node.trigger_activate()
+        stream.targets._arm = host.arm
+        stream.targets.keep(host.arm, motion_limits(host.arm, MOTION))
         rows, before = [], None
         for k, (cycle, now) in enumerate(zip(scene.cycles, scene.times, strict=True)):
             steady = time_of(k)
@@ -213,11 +235,15 @@ class NodeEngine:
                 carry(host, cycle.payload)
             if cycle.spline is STOPS:
                 player._tick()
+                stream.targets.tick()
                 stream.end_trajectory("an empty one")
             elif cycle.spline:
                 with suppress(EomDynamicsError):
                     player.play(cycle.spline, cycle.begin or now, "")
             player._tick()
+            if cycle.target:
+                stream.targets.receive(target_message(scene.robot, cycle.target))
+            stream.targets.tick()
             if cycle.fields is not None:
                 stream.answer_bytes(bytes(STORE.serialize_cdr(setpoint_message(scene, k), SETPOINT)))
             supervision._observe()

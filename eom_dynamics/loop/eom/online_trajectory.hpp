@@ -469,7 +469,11 @@ class OnlineTrajectory {
     }
 
     /// Ends the path; a target is to follow.
-    void leave() noexcept { path_.clear(); }
+    void leave() noexcept
+    {
+        path_.clear();
+        anchored_ = 0;
+    }
 
     /// A cycle, without allocation.
     void step() noexcept

@@ -28,6 +28,7 @@ from ..robot_node import RobotNode
 from .command_topics import CommandTopics
 from .statistics import StreamStatistics
 from .supervision import TRAJECTORY_SETTINGS, Phase, Supervision
+from .target_topics import TargetTopics
 from .task_topic import TaskTopic
 from .trajectory_player import TrajectoryPlayer
 
@@ -49,6 +50,7 @@ class SetpointStream:
         loop: control loop of the current robot; None without one.
         limit_policy: one of LIMIT_POLICIES, for setpoints of the joints.
         player: player of trajectories.
+        targets: topics of targets.
         supervision: watchdog and checks of the stream.
         statistics: of the setpoints.
         closed: whether setpoints are ignored: until the node is active, and from :meth:`switch_off` on.
@@ -72,11 +74,13 @@ class SetpointStream:
             self._publish_response,
             deactivate,
             lambda: setpoints.get_publisher_count() + self._tasks.publishers,
-            lambda: self.player.playing,
+            lambda: self.leads,
         )
         self._now = self.supervision.clock.now
         self.player = TrajectoryPlayer(node, self.supervision.clock, self._publish_played)
         self.player.on_break = self._stop_unfinished
+        self.targets = TargetTopics(node, self.supervision.clock, self._loop_to_aim, self._publish_played)
+        self.targets.on_start, self.targets.on_break = self.player.stop, self._stop_unfinished
         self.supervision.watch_quality(setpoints, quality["qos_profile"])
         for name in _PARAMETERS:
             self.on_parameter(name, node.get_parameter(name).value)
@@ -98,10 +102,10 @@ class SetpointStream:
 
     def take(self, loop: SetpointLoop) -> None:
         """Begin a stream for the robot of a loop."""
-        before, playing = self._commands.sent_of, self.player.playing
+        before, leads = self._commands.sent_of, self.leads
         self.player.stop("the stream begins anew")
-        if before is not None and playing and before.moves:
-            self.supervision.come_to_rest(before, "the robot was replaced during a trajectory")
+        if before is not None and leads and before.moves:
+            self.supervision.come_to_rest(before, "the robot was replaced during a trajectory, or a target")
         self.loop = loop
         same_joints = before is not None and before.arm.robot.joint_names == loop.arm.robot.joint_names
         held = before.loop.setpoint["q"].copy() if before is not None and same_joints and not before.moves else None
@@ -116,7 +120,7 @@ class SetpointStream:
             given, robot = self._node.get_parameter("command_lead").value, self.loop.arm.robot
             self._lead = given if given >= 0 else robot.command_lead
             period = 1.0 / self._node.get_parameter("stream_rate").value
-            self.player.lead = given if given >= 0 else robot.command_lead_at(period)
+            self.player.lead = self.targets.lead = given if given >= 0 else robot.command_lead_at(period)
             self.loop.configure(command_lead=self._lead)
             self._shapes.forget()
 
@@ -132,6 +136,7 @@ class SetpointStream:
         """
         self._shapes.forget()
         self._tasks.forget()
+        self.targets.forget()
         self.closed = not self._node.active
         if self.loop:
             self.loop.loop.restart(held)
@@ -143,6 +148,16 @@ class SetpointStream:
     def ending(self) -> bool:
         """Whether the arm is being brought to rest, since the stream is switched off."""
         return bool(self._afterwards)
+
+    @property
+    def leads(self) -> bool:
+        """Whether a trajectory is played, or a target leads."""
+        return self.player.playing or (self.loop is not None and self.loop.loop.number("aiming") > 0)
+
+    def _loop_to_aim(self) -> SetpointLoop:
+        if self.closed or self.loop is None:
+            raise StateError("the node takes targets only when active")
+        return self.loop
 
     def switch_off(self, cause: str, then: Callable[[], None]) -> None:
         """Bring the arm to rest, end the stream, and call ``then``: at once, or from a timer."""

@@ -260,8 +260,9 @@ class TrajectoryPlayer:
     def _end(self, *, finished: bool, reason: str = "") -> None:
         self._timer.cancel()
         self._watch_timer.cancel()
-        if self._host is not None and (self.playing or self.waiting) and not finished:
-            self._host.loop.act("halt")
+        loop = self._host.loop if self._host is not None else None
+        if loop and not finished and (loop.number("playing") or loop.number("waiting")):
+            loop.act("halt")
         self._forget()
         self.on_end(finished, reason)
 

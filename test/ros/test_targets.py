@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Topics of targets: positions of some joints, chunks, what is refused with a reason, and a publisher that dies."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")
+
+from builtin_interfaces.msg import Duration
+from sensor_msgs.msg import JointState
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+JOINTS = [f"fer_joint{k}" for k in range(1, 8)]
+REST = np.array([0.0, -0.5, 0.0, -1.5, 0.0, 1.5, 0.5])
+DEFLECTION = 3e-3  # rad, of motors from links at rest
+
+
+@pytest.fixture(scope="module")
+def node(start_shared: Any) -> Any:
+    loss = ("-p", "on_setpoint_loss:=hold", "-p", "setpoint_timeout:=0.2")
+    return start_shared("-p", "robot_file:=panda", *loss)
+
+
+@pytest.fixture
+def client(node: Any) -> Iterator[Any]:
+    """An active node at rest, which takes targets."""
+    for transition in ("deactivate", "activate"):
+        assert node.transition(transition)
+    state = np.zeros((5, 7))
+    state[0] = REST
+    node.repeat(lambda: node.publish(state), lambda: node.motor_setpoint, "a command")
+    aim(node, [JOINTS[0]], [0.0])
+    node.wait(lambda: "targets are taken" in node.process.log, "limits")
+    node.motor_setpoint.clear()
+    return node
+
+
+def aim(client: Any, names: list[str], position: list[float], **fields: Any) -> None:
+    message = JointState(name=names, position=position, **fields)
+    client.target = getattr(client, "target", None) or client.publisher(JointState, "target")
+    client.target.publish(message)
+
+
+def position(client: Any) -> np.ndarray:
+    last = client.motor_setpoint[-1]
+    return np.array([last.position[list(last.name).index(name)] for name in JOINTS])
+
+
+def test_a_subset_of_joints_moves_and_the_end_of_its_publisher_is_no_loss(client: Any) -> None:
+    for k in range(1, 6):
+        aim(client, [JOINTS[6], JOINTS[0]], [0.5 + 0.02 * k, 0.04 * k])
+        client.spin(0.1)
+    client.wait_for_diagnostics(lambda *status: status[2].get("target") == "reached", "arrival")
+    wanted = REST + np.array([0.2, 0, 0, 0, 0, 0, 0.1])
+    assert position(client) == pytest.approx(wanted, abs=DEFLECTION)
+    steps = np.diff([message.position for message in client.motor_setpoint], axis=0)
+    assert 0 < np.abs(steps).max() < 0.02
+    client.node.destroy_publisher(client.target)
+    client.target, losses = None, client.values.get("setpoints lost")
+    client.spin(0.5)
+    assert client.next_diagnostics()[2].get("setpoints lost") == losses
+    state = np.zeros((5, 7))
+    state[0] = wanted
+    before = len(client.motor_setpoint)
+    client.repeat(lambda: client.publish(state), lambda: len(client.motor_setpoint) > before, "a setpoint")
+    client.wait_for_diagnostics(lambda *status: "target" not in status[2], "setpoints that lead again")
+
+
+def test_a_chunk_of_positions_is_followed_from_its_stamp_on(client: Any) -> None:
+    now = client.node.get_clock().now().nanoseconds + 50_000_000
+    message = JointTrajectory(joint_names=JOINTS[::-1])
+    message.header.stamp.sec, message.header.stamp.nanosec = divmod(now, 10**9)
+    for k in range(1, 9):
+        row = REST + 0.03 * k * np.eye(7)[1]
+        point = JointTrajectoryPoint(positions=[*row[::-1]], time_from_start=Duration(nanosec=100_000_000 * k))
+        message.points.append(point)
+    client.publisher(JointTrajectory, "target_trajectory").publish(message)
+    client.wait_for_diagnostics(lambda *status: status[2].get("target") == "reached", "arrival")
+    assert position(client) == pytest.approx(REST + 0.24 * np.eye(7)[1], abs=DEFLECTION)
+    message.header.stamp.sec -= 1
+    client.publisher(JointTrajectory, "target_trajectory").publish(message)
+    refused(client, "its stamp is 1 s before that of the last one")
+
+
+def refused(client: Any, reason: str) -> None:
+    client.wait_for_diagnostics(lambda *status: reason in status[2].get("last refused target", ""), reason)
+
+
+@pytest.mark.parametrize(
+    ("names", "positions", "reason"),
+    [
+        ([], [], "names no joints"),
+        (["elbow"], [0.1], "no joint 'elbow'"),
+        ([JOINTS[0]] * 2, [0.1, 0.2], "each name once"),
+        ([JOINTS[0]], [np.nan], "position['fer_joint1']"),
+        ([JOINTS[0]], [], "one position for each name"),
+    ],
+)
+def test_a_refused_target_says_why_and_the_last_one_stays(
+    client: Any, names: list[str], positions: list[float], reason: str
+) -> None:
+    aim(client, [JOINTS[0]], [0.1])
+    aim(client, names, positions)
+    refused(client, reason)
+    client.wait(lambda: abs(position(client)[0] - 0.1) < DEFLECTION, "the last target")
+
+
+def test_a_target_beyond_limits_is_clamped_and_named(client: Any) -> None:
+    aim(client, [JOINTS[3], JOINTS[5]], [0.5, 1.4])
+    found = client.wait_for_diagnostics(lambda *status: status[2].get("target") == "reached", "arrival")
+    assert found[2]["clamped targets"] == JOINTS[3]
+    assert position(client)[3] < 0 and position(client)[5] == pytest.approx(1.4, abs=DEFLECTION)
