@@ -428,10 +428,11 @@ def target_amid_a_stream(arm: Robot) -> Scene:
 
 
 def target_after_a_loss(arm: Robot) -> Scene:
-    """Amid the stop; a target that stays is no loss, setpoints afterwards can be lost again."""
+    """Amid the stop; a target that stays is no loss, setpoints afterwards can be lost again, and have any stamps."""
     given = [*cycles(arm, 0.1, 20), *(Cycle() for _ in range(580))]
-    back = [(k, at_rest(arm, 0.12)) for k in (380, 381)]
-    return scene_of_targets(arm, given, aimed(60, 0.1, 0.1), *back, loss="hold")
+    back = [(k, at_rest(arm, 0.12)._replace(stamp=time_of(k - 375))) for k in (380, 381)]
+    checks = Settings(stamps="refuse")
+    return scene_of_targets(arm, given, aimed(60, 0.1, 0.1), *back, loss="hold", checks=checks)
 
 
 def target_after_a_ramp(arm: Robot) -> Scene:
