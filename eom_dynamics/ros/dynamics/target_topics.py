@@ -35,7 +35,6 @@ class TargetTopics:
     Limits of the motion are prepared in a thread for the first target; until then targets are refused.
 
     Args:
-        clock: of the loop.
         loop: returns the loop of the active node; StateError unless it is active.
         publish: publishes the command of a cycle of the loop, with stamp, ns, frame, and what the cycle has returned;
             returns whether it was not refused.
@@ -86,11 +85,7 @@ class TargetTopics:
         stamp = nanoseconds(message.header.stamp)
         if stamp and stamp < self._stamps[chunk]:
             raise StateError(f"its stamp is {(self._stamps[chunk] - stamp) * 1e-9:.3g} s before that of the last one")
-        velocities, times = None, None
-        if chunk:
-            times, positions = _read_chunk(message, joints)
-        else:
-            positions, velocities = _read_target(message, joints)
+        positions, velocities, times = (_read_chunk if chunk else _read_target)(message, joints)
         if self._limited is not loop:
             loop.loop.limit(limits, self._period)
             self._limited = loop
@@ -104,7 +99,7 @@ class TargetTopics:
         if self._clamped:
             self._node.warn("target clamped to limits", printable(", ".join(self._clamped)))
         self.on_start("a target takes over")
-        if self._timer.is_canceled():
+        if self._timer.is_canceled():  # a reset with each target would put the next cycle off
             self._timer.reset()
 
     def _limits_of(self, loop: SetpointLoop) -> OnlineLimits:
@@ -123,8 +118,7 @@ class TargetTopics:
         if arm is self._arm:
             self._limits, self._limited = limits, None
             if isinstance(limits, OnlineLimits):
-                chosen = f"; {limits.chosen}" if limits.chosen else ""
-                self._node.get_logger().info(f"targets are taken from now on{chosen}")
+                self._node.get_logger().info("; ".join(filter(None, ["targets are taken from now on", limits.chosen])))
 
     def tick(self) -> None:
         """Run a cycle of the motion, and publish its command."""
@@ -162,8 +156,8 @@ class TargetTopics:
         return {name: x for name, x in (values | {"clamped targets": ", ".join(self._clamped)}).items() if x}
 
 
-def _read_target(message: JointState, joints: tuple[str, ...]) -> tuple[Array, Array]:
-    """Positions, NaN for joints that stay, and velocities (n,)."""
+def _read_target(message: JointState, joints: tuple[str, ...]) -> tuple[Array, Array | None, Array | None]:
+    """Positions, NaN for joints that stay, and velocities (n,); no times."""
     names, velocities = list(message.name), np.zeros(len(joints))
     if len(set(names)) < len(names) or len(message.position) != len(names):
         raise StateError("it must have one position for each name, and each name once")
@@ -172,14 +166,15 @@ def _read_target(message: JointState, joints: tuple[str, ...]) -> tuple[Array, A
     for name, velocity in zip(names, message.velocity, strict=False):
         if name in joints:
             velocities[joints.index(name)] = velocity
-    return read_target(joints, dict(zip(names, message.position, strict=True)), velocities)
+    return *read_target(joints, dict(zip(names, message.position, strict=True)), velocities), None
 
 
-def _read_chunk(message: JointTrajectory, joints: tuple[str, ...]) -> tuple[Array, Array]:
-    """Times (K,) and positions (K, n), from the joints of a message in any order."""
+def _read_chunk(message: JointTrajectory, joints: tuple[str, ...]) -> tuple[Array, Array | None, Array | None]:
+    """Positions (K, n), no velocities, and times (K,), from the joints of a message in any order."""
     order = places(joints, message.joint_names, field="joint_names", kind="joint")
     if any(len(point.positions) != len(order) for point in message.points):
         raise StateError("each point must have a position for each joint")
-    times = [Duration.from_msg(point.time_from_start).nanoseconds * 1e-9 for point in message.points]
+    given = [Duration.from_msg(point.time_from_start).nanoseconds * 1e-9 for point in message.points]
     positions = np.array([point.positions for point in message.points]).reshape(-1, len(order))
-    return read_chunk(len(order), times, positions[:, order])
+    times, positions = read_chunk(len(order), given, positions[:, order])
+    return positions, None, times
