@@ -113,3 +113,13 @@ def test_a_target_beyond_limits_is_clamped_and_named(client: Any) -> None:
     found = client.wait_for_diagnostics(lambda *status: status[2].get("target") == "reached", "arrival")
     assert found[2]["clamped targets"] == JOINTS[3]
     assert position(client)[3] < 0 and position(client)[5] == pytest.approx(1.4, abs=DEFLECTION)
+
+
+def test_a_node_that_is_deactivated_amid_the_motion_brings_the_arm_to_rest(client: Any) -> None:
+    aim(client, [JOINTS[0]], [1.0])
+    client.wait(lambda: client.motor_setpoint and position(client)[0] > 0.1, "motion")
+    assert client.transition("deactivate")
+    client.spin(0.1)
+    assert 0.1 < position(client)[0] < 0.9 and not np.any(client.motor_setpoint[-1].velocity)
+    moves = np.array([message.position[0] for message in client.motor_setpoint])
+    assert np.abs(np.diff(moves)).max() < 0.05
