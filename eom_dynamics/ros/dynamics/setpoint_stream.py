@@ -103,9 +103,10 @@ class SetpointStream:
     def take(self, loop: SetpointLoop) -> None:
         """Begin a stream for the robot of a loop."""
         before, leads = self._commands.sent_of, self.leads
+        motion = "a trajectory" if self.player.playing else "the motion to a target"
         self.player.stop("the stream begins anew")
         if before is not None and leads and before.moves:
-            self.supervision.come_to_rest(before, "the robot was replaced during a trajectory, or a target")
+            self.supervision.come_to_rest(before, f"the robot was replaced during {motion}")
         self.loop = loop
         same_joints = before is not None and before.arm.robot.joint_names == loop.arm.robot.joint_names
         held = before.loop.setpoint["q"].copy() if before is not None and same_joints and not before.moves else None
