@@ -63,8 +63,8 @@ def cached(key: str, build: Callable[[Path], Any]) -> bytes:
             try:
                 build(built)
             except KernelError as error:
-                if damaged := next((name for name in os.listdir(folder) if fnmatchcase(name, f"{key}.so")), ""):
-                    path = cache_directory() / damaged
+                if damaged := _names(folder, key):
+                    path = cache_directory() / damaged[0]
                     raise KernelError(f"{error}; {path} is damaged, or not a file of this user") from None
                 raise
             content = built.read_bytes()
@@ -133,10 +133,15 @@ def _private_folder(path: Path) -> Iterator[int]:
         os.close(descriptor)
 
 
+def _names(folder: int, key: str) -> list[str]:
+    """Names of the files of a key, which may end in an asterisk."""
+    return [name for name in os.listdir(folder) if fnmatchcase(name, f"{key}.so")]
+
+
 def _content(folder: int, key: str) -> bytes | None:
     """The library of a key; None if there is none, or if its file is damaged or not one of this user."""
     if key.endswith("-*"):
-        names = [name for name in os.listdir(folder) if fnmatchcase(name, f"{key}.so")]
+        names = _names(folder, key)
         names.sort(key=lambda name: os.stat(name, dir_fd=folder, follow_symlinks=False).st_mtime_ns, reverse=True)
         return next(filter(None, (_content(folder, name.removesuffix(".so")) for name in names)), None)
     try:

@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import NamedTuple
 
 from ..codegen.cache import cache_directory, cached, digest
-from ..codegen.compiler import find_compiler, identity, run_compiler, uncached
+from ..codegen.compiler import find_compiler, identity, own_flags, run_compiler, uncached
 from ..loop.headers import LARGEST_LOADED
 from ..robot import Robot
 from . import c_project, cpp_project
@@ -74,7 +73,7 @@ def loop_library(robot: Robot, *, moving_base: bool = False) -> LoopLibrary:
     fingerprint = digest(*(part for file in sources.items() for part in file))
     sources["loop.cpp"] = cpp_project.robot_table(exported, _INTERFACE, fingerprint)
     c, cpp = find_compiler(), find_compiler("CXX")
-    flags = [*_FLAGS, *os.environ.get("EOM_DYNAMICS_CFLAGS", "").split()]
+    flags = [*_FLAGS, *own_flags()]
     key = digest("loop", fingerprint, sources["loop.cpp"], *flags, *c, identity(c), *cpp, identity(cpp))
 
     def build(output: Path) -> None:

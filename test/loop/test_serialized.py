@@ -39,7 +39,7 @@ pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")
 
 
 class Setup:
-    """A robot's loop, one that is told field by field, and messages as the middleware serialises them."""
+    """The control loop of a robot, a twin that reads setpoints field by field, and serialised messages."""
 
     def __init__(self, robot, seed=1):
         from rclpy.serialization import deserialize_message, serialize_message

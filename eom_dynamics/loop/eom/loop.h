@@ -111,11 +111,10 @@ size_t eom_loop_answer(eom_loop *loop, size_t count, const int64_t *stamps, cons
                        size_t read_count, const double *given, const eom_vector *written, size_t written_count,
                        double *results, int *codes);
 
-/* A number of the loop, NaN for another name: "status", "valid", "playing", "waiting", "aiming", "arrived", "blending"; whether the setpoints
- * have a moving base, "on_base" and "given_on_base"; of ControlLoop::progress() "lost", "held", "stopping", "fed", "age",
- * "stop_end", "excess"; of the plan "plan_waits", "plan_begin", "plan_start", "plan_end"; "final_efforts"; "finding" and the
- * others of eom::Finding, such as "finding_joint"; and
- * counts of eom::LoopCounts. */
+/* A number of the loop, NaN for another name: "status", "valid", "playing", "waiting", "aiming", "arrived", "blending";
+ * whether the setpoints have a moving base, "on_base" and "given_on_base"; of ControlLoop::progress() "lost", "held",
+ * "stopping", "fed", "age", "stop_end", "excess"; of the plan "plan_waits", "plan_begin", "plan_start", "plan_end";
+ * "final_efforts"; "finding" and the others of eom::Finding, such as "finding_joint"; and counts of eom::LoopCounts. */
 double eom_loop_number(const eom_loop *loop, const char *name);
 
 /* --- From another thread ------------------------------------------------------------------------------------------ */

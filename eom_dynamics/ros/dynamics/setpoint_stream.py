@@ -153,7 +153,7 @@ class SetpointStream:
     @property
     def leads(self) -> bool:
         """Whether a trajectory is played, or a target leads."""
-        return self.player.playing or (self.loop is not None and self.loop.loop.number("aiming") > 0)
+        return self.player.playing or self.targets.leads(self.loop)
 
     def _loop_to_aim(self) -> SetpointLoop:
         if self.closed or self.loop is None:

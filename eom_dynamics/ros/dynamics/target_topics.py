@@ -70,6 +70,10 @@ class TargetTopics:
         node.create_subscription(JointState, "target", self.receive, **stream_qos(_DEPTH))
         node.create_subscription(JointTrajectory, "target_trajectory", self.receive, **stream_qos(_DEPTH))
 
+    def leads(self, loop: SetpointLoop | None) -> bool:
+        """Whether a target leads a loop; without a call of the loop before its first target."""
+        return loop is not None and loop is self._limited and loop.loop.number("aiming") > 0
+
     def receive(self, message: JointState | JointTrajectory) -> None:
         """Aim at a target, or follow a chunk; refuse an invalid one, after which the last one stays."""
         try:
