@@ -15,10 +15,10 @@ from report import Bar, Section, Table, seconds
 from settings import QUICK, Settings
 
 from eom_dynamics import Robot, load_robot
+from eom_dynamics.control.headers import source as header_source
 from eom_dynamics.export import FEEDFORWARD, LANGUAGES, PLANT, Project, loop_library, project, stored_values
 from eom_dynamics.export.cpp_project import type_name
 from eom_dynamics.export.templates import template
-from eom_dynamics.loop.headers import source as header_source
 
 _CYCLES, _QUICK_CYCLES = 1_000_000, 20_000
 _ROUNDING = 1e-9

@@ -19,7 +19,7 @@ from settings import Settings
 from eom_dynamics import load_robot
 from eom_dynamics.bags import BagWriter, Layout, Storage, typestore
 from eom_dynamics.bags.types import JOINT_STATE, SETPOINT
-from eom_dynamics.messages.fields import STATE_FIELDS
+from eom_dynamics.control.fields import STATE_FIELDS
 from eom_dynamics.trajectory import paper_motion
 
 _RATE = 1000

@@ -36,9 +36,9 @@ from settings import Settings
 from eom_dynamics import ElasticArm, Robot, load_robot
 from eom_dynamics.actuators import Transmission
 from eom_dynamics.arrays import Array
-from eom_dynamics.loop.control_loop import ControlLoop
-from eom_dynamics.loop.robot_table import RobotTable
-from eom_dynamics.messages.fields import COMMAND_FIELDS, STATE_FIELDS, doubles
+from eom_dynamics.control.control_loop import ControlLoop
+from eom_dynamics.control.fields import COMMAND_FIELDS, STATE_FIELDS, doubles
+from eom_dynamics.control.robot_table import RobotTable
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.ros.executors import make_executor, spin_until
 from eom_dynamics.ros.interfaces import FeedforwardCommand, JointTrajectorySetpoint

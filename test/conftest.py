@@ -58,7 +58,7 @@ STARTS_ROS_PROCESSES = ("ros/", "launch/", "tools/cli/test_demo.py")
 # The next longest files, as far as no durations are known: a worker that begins with one of them last would end alone.
 LONG = (
     *("tools/pages/test_browser.py", "export/", "tools/replay/", "tools/cli/"),
-    *("identification/", "simulation/", "loop/", "test_examples.py", "trajectory/test_minimum_time.py"),
+    *("identification/", "simulation/", "control/", "test_examples.py", "trajectory/test_minimum_time.py"),
 )
 
 # Longest test of make check, s, by the least of its durations so far, which are kept in the cache of pytest. Each test

@@ -32,7 +32,7 @@ def imported(folder: Path) -> Iterator[str]:
             yield from {name.partition(".")[0] for name in names} - {"eom_dynamics", *sys.stdlib_module_names}
 
 
-@pytest.mark.parametrize("folder", ["eom_dynamics/ros", "eom_dynamics/messages", "eom_dynamics/robot", "launch"])
+@pytest.mark.parametrize("folder", ["eom_dynamics/ros", "eom_dynamics/control", "eom_dynamics/robot", "launch"])
 def test_rosdep_installs_what_nodes_and_launch_files_import(folder: str) -> None:
     needed = {KEYS.get(name, name) for name in imported(ROOT / folder)}
     assert needed

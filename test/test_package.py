@@ -72,7 +72,7 @@ ROOMS = (
     *("exceptions", "extras", "spelling", "terminal", "arrays", "number_rules", "units", "states", "arguments"),
     *("jet", "elementary", "lie", "jet_functions", "actuators", "robot", "recursion", "codegen", "kinematics"),
     *("equations", "lagrange", "constraints", "floating_base", "dynamics", "contacts", "loops", "elastic"),
-    *("trajectory", "simulation", "learning", "identification", "messages", "loop", "export", "bags"),
+    *("trajectory", "simulation", "learning", "identification", "control", "export", "bags"),
     *("ros", "tools"),
 )
 

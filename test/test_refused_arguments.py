@@ -17,6 +17,7 @@ from springs import EVERY_KIND, with_springs
 import eom_dynamics as eom
 from eom_dynamics import ElasticArm, RobotDescriptionError, StateError, lagrange
 from eom_dynamics.actuators.springs import LinearSpring
+from eom_dynamics.control.spatial import force_is_unset, read_base_motion
 from eom_dynamics.elastic import (
     SpringChain,
     SpringStage,
@@ -32,7 +33,6 @@ from eom_dynamics.equations import RigidBody
 from eom_dynamics.exceptions import EomDynamicsError
 from eom_dynamics.export import capabilities, project
 from eom_dynamics.lagrange import Lagrangian, LagrangianError
-from eom_dynamics.messages.spatial import force_is_unset, read_base_motion
 from eom_dynamics.robot.inertia import Inertial
 from eom_dynamics.robot.model import RotorMount
 from eom_dynamics.simulation import (

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ..codegen.cache import cache_directory, cached, digest
 from ..codegen.compiler import find_compiler, identity, own_flags, run_compiler, uncached
-from ..loop.headers import LARGEST_LOADED
+from ..control.headers import LARGEST_LOADED
 from ..robot import Robot
 from . import c_project, cpp_project
 from .functions import loop_functions

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Export as C++17: classes in headers over the library in C, with a test for CTest.
 
-The headers in ``loop/eom`` are the same for every robot; one more describes the robot as a type for them.
+The headers in ``control/eom`` are the same for every robot; one more describes the robot as a type for them.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from numpy.typing import ArrayLike
 from ..codegen.c_functions import REALS, filled
 from ..codegen.floating_programs import IMU_NAMES
 from ..codegen.programs import WITH_PAYLOAD
+from ..control.headers import loop_headers
+from ..control.robot_table import LIMITED, limits_of, matrices_of
 from ..elastic.carried_rotors import SPIN
 from ..elastic.drive_programs import DRIVE_NAMES, OWN_MOTORS, SENT_NAMES, SHARE
 from ..elastic.flat_programs import COMMANDED, HELD, REFERENCE, SPRING_EFFORTS, STIFFNESS
 from ..elastic.motor_programs import FRICTION_STATE, MOTOR_NAMES, SETTLED, STIFFNESS_NAMES
-from ..loop.headers import loop_headers
-from ..loop.robot_table import LIMITED, limits_of, matrices_of
 from ..robot.model import DRIVE_INTERPOLATIONS
 from ..states import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES
 from . import c_project

@@ -16,10 +16,10 @@ from .. import __version__
 from ..actuators.drive_units import SI_UNITS
 from ..arrays import Array
 from ..codegen.c_functions import filled
+from ..control.headers import DEFAULTS as LOOP_DEFAULTS
+from ..control.headers import loop_headers, source
+from ..control.settings import DEFAULTS
 from ..elastic import LimitCheck
-from ..loop.headers import DEFAULTS as LOOP_DEFAULTS
-from ..loop.headers import loop_headers, source
-from ..loop.settings import DEFAULTS
 from ..robot import load_robot
 from ..spelling import unused_name
 from . import c_project, cpp_project

@@ -20,10 +20,10 @@ from typing import Any
 from lifecycle_msgs.srv import ChangeState
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 
+from ..control.setpoint_loop import SetpointLoop
+from ..control.setpoint_to_command import SetpointEvaluator
 from ..elastic import ElasticArm
 from ..exceptions import EomDynamicsError, StateError, TrajectoryError
-from ..loop.setpoint_loop import SetpointLoop
-from ..messages.setpoint_to_command import SetpointEvaluator
 from ..terminal import printable
 from .diagnostics import Level, StatusReport
 from .dynamics.command_topics import CommandTopics

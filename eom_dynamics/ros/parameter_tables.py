@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from rclpy.parameter import Parameter
 
-from ..loop.settings import CHECK_POLICIES, DEFAULTS, EFFORTS_ON_DEACTIVATE, LOSS_POLICIES
-from ..messages.setpoint_to_command import LIMIT_POLICIES
+from ..control.setpoint_to_command import LIMIT_POLICIES
+from ..control.settings import CHECK_POLICIES, DEFAULTS, EFFORTS_ON_DEACTIVATE, LOSS_POLICIES
 from ..robot.model import DRIVE_INTERPOLATIONS
 from .node_parameters import COMMON, EXECUTOR, Definition, Table, fixed, while_inactive
 from .scheduling import HIGHEST

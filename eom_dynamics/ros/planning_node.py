@@ -17,11 +17,11 @@ import scipy.linalg  # noqa: F401 -- now, rather than with the first trajectory
 from std_msgs.msg import Header
 from trajectory_msgs.msg import JointTrajectory, MultiDOFJointTrajectory
 
+from ..control.joint_order import JointOrder
+from ..control.setpoint_to_command import refusal_reason
+from ..control.trajectories import RequestNames, check_waypoints, read_times, require_rest_at_the_end, write_spline
 from ..elastic import ElasticArm
 from ..exceptions import StateError, TrajectoryError
-from ..messages.joint_order import JointOrder
-from ..messages.setpoint_to_command import refusal_reason
-from ..messages.trajectories import RequestNames, check_waypoints, read_times, require_rest_at_the_end, write_spline
 from ..terminal import printable
 from ..trajectory import Spline
 from ..trajectory.feedforward import CHECK_RATE, checked

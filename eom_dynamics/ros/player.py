@@ -36,9 +36,9 @@ from rclpy.qos import QoSProfile
 from rclpy.utilities import remove_ros_args, try_shutdown
 
 from ..arrays import Array
+from ..control.fields import COMMAND_FIELDS, MOTOR_FIELDS, STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS, doubles
+from ..control.spatial import wrench_messages
 from ..exceptions import EomDynamicsError
-from ..messages.fields import COMMAND_FIELDS, MOTOR_FIELDS, STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS, doubles
-from ..messages.spatial import wrench_messages
 from ..number_rules import violation
 from ..states import STATE_NAMES
 from ..terminal import prepare_streams, printable

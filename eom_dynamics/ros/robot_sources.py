@@ -29,10 +29,10 @@ from rclpy.parameter import parameter_value_to_python
 from rclpy.qos import DurabilityPolicy, QoSProfile, qos_profile_parameters
 from std_msgs.msg import String
 
+from ..control.setpoint_loop import SetpointLoop
+from ..control.setpoint_to_command import SetpointEvaluator
 from ..elastic import ElasticArm
 from ..exceptions import EomDynamicsError, RobotDescriptionError
-from ..loop.setpoint_loop import SetpointLoop
-from ..messages.setpoint_to_command import SetpointEvaluator
 from ..robot.description import Description as RobotDescription
 from ..robot.readers.files import PACKAGE
 from ..robot.readers.loading import read_description

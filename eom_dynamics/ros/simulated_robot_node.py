@@ -23,10 +23,10 @@ from rclpy.time import Time
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 
+from ..control.fields import MOTOR_SETPOINT_FIELDS, doubles
+from ..control.joint_order import read_motors
 from ..elastic import DriveState, ElasticArm
 from ..exceptions import EomDynamicsError, StateError
-from ..messages.fields import MOTOR_SETPOINT_FIELDS, doubles
-from ..messages.joint_order import read_motors
 from ..simulation import SimulatedDrives, SimulatedRobot, SimulationError
 from ..simulation.simulated_robot import SensorNoise, torque_controlled
 from ..terminal import printable

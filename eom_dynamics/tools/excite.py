@@ -13,9 +13,9 @@ import yaml
 
 from ..bags import BagWriter, Layout, Storage
 from ..bags.types import JOINT_TRAJECTORY, SETPOINT, serialized
+from ..control.fields import STATE_FIELDS
 from ..exceptions import RobotDescriptionError
 from ..identification.excitation.excitation import Excitation, OptimalExcitation
-from ..messages.fields import STATE_FIELDS
 from ..robot.formats import PARAMETER_FILE, format_of
 from ..robot.readers.files import read_text
 from ..robot.readers.xml import MAX_CHARACTERS, parse

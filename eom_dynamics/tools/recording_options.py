@@ -12,10 +12,10 @@ import numpy as np
 
 from ..arguments import option
 from ..arrays import Array
+from ..control.fields import MEASURED_FIELDS
+from ..control.setpoint_to_command import LIMIT_POLICIES
+from ..control.settings import CHECK_POLICIES, DEFAULTS
 from ..exceptions import EomDynamicsError
-from ..loop.settings import CHECK_POLICIES, DEFAULTS
-from ..messages.fields import MEASURED_FIELDS
-from ..messages.setpoint_to_command import LIMIT_POLICIES
 from ..spelling import hint
 
 

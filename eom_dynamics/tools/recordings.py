@@ -13,8 +13,8 @@ from ..arrays import Array
 from ..bags import Bag, BagError, Topic
 from ..bags.layout import read_blocks
 from ..bags.types import COMMAND, JOINT_STATE, SETPOINT
+from ..control.fields import EFFORT_FIELDS, MEASURED_FIELDS, MOTOR_FIELDS, STATE_FIELDS
 from ..elastic import DriveState, ElasticArm
-from ..messages.fields import EFFORT_FIELDS, MEASURED_FIELDS, MOTOR_FIELDS, STATE_FIELDS
 from ..robot import Robot
 from ..spelling import listed
 

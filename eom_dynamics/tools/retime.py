@@ -15,11 +15,11 @@ from ..arrays import Array
 from ..bags import Bag
 from ..bags.layout import read_messages
 from ..bags.types import JOINT_TRAJECTORY
+from ..control.joint_order import JointOrder
+from ..control.trajectories import read_positions
 from ..elastic import ElasticArm
 from ..elastic.bounds import Bounds, bounds
 from ..exceptions import StateError
-from ..messages.joint_order import JointOrder
-from ..messages.trajectories import read_positions
 from ..simulation.number_files import read_arrays, read_table
 from ..spelling import listed
 from ..trajectory import FastestMotion, sample

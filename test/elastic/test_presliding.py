@@ -16,8 +16,8 @@ from springs import EVERY_KIND, with_springs
 
 import eom_dynamics as eom
 from eom_dynamics.actuators import Actuator, Friction
-from eom_dynamics.loop.settings import LONGEST_GAP
-from eom_dynamics.messages.fields import STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
+from eom_dynamics.control.fields import STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
+from eom_dynamics.control.settings import LONGEST_GAP
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.simulation import SimulatedRobot
 from eom_dynamics.tools.demo.evaluate import Plan, evaluate

@@ -16,9 +16,9 @@ from exported import robot, succeed
 from exported_loop import ExportedTable
 
 from eom_dynamics.codegen.compiler import run_compiler
+from eom_dynamics.control.control_loop import ControlLoop
 from eom_dynamics.exceptions import RobotDescriptionError
 from eom_dynamics.export import UnavailableError, compiled_loop, generic_files, loop_library
-from eom_dynamics.loop.control_loop import ControlLoop
 from eom_dynamics.states import STATE_NAMES
 from eom_dynamics.tools.cli.main import main
 

@@ -12,7 +12,7 @@ from compilation import COMPILERS
 from exported import succeed
 
 from eom_dynamics.arrays import Array
-from eom_dynamics.loop.headers import loop_headers
+from eom_dynamics.control.headers import loop_headers
 from eom_dynamics.trajectory import Spline
 
 pytestmark = pytest.mark.skipif(not (COMPILERS and shutil.which("c++")), reason="no C++ compiler is installed")

@@ -18,6 +18,9 @@ from exported import export, renamed, robot, succeed, with_values
 from eom_dynamics import Dynamics, ElasticArm, Robot
 from eom_dynamics.actuators.drive_units import DriveUnits
 from eom_dynamics.actuators.springs import RigidSpring
+from eom_dynamics.control import headers
+from eom_dynamics.control.headers import source
+from eom_dynamics.control.settings import DEFAULTS
 from eom_dynamics.elastic.bounds import bounds
 from eom_dynamics.export import (
     FEEDFORWARD,
@@ -29,9 +32,6 @@ from eom_dynamics.export import (
     project_files,
 )
 from eom_dynamics.export.ros2_control import GENERIC_PACKAGE, package_name
-from eom_dynamics.loop import headers
-from eom_dynamics.loop.headers import source
-from eom_dynamics.loop.settings import DEFAULTS
 
 ROBOTS = ("dual_arm", "vsa_planar_2r")
 MORE_ROBOTS = [pytest.param(name, marks=pytest.mark.soak) for name in ("iiwa", "sea_planar_2r", "panda", "ur5e")]

@@ -10,11 +10,11 @@ from numpy.typing import ArrayLike
 
 from eom_dynamics import ElasticArm, Robot
 from eom_dynamics.codegen.floating_programs import IMU_NAMES
+from eom_dynamics.control.control_loop import ControlLoop, Refusal
+from eom_dynamics.control.library import library_for
 from eom_dynamics.elastic.drive_programs import DRIVE_NAMES
 from eom_dynamics.elastic.motor_programs import FRICTION_STATE, MOTOR_NAMES
 from eom_dynamics.export import loop_library
-from eom_dynamics.loop.control_loop import ControlLoop, Refusal
-from eom_dynamics.loop.library import library_for
 from eom_dynamics.states import EFFORT_NAMES, STATE_NAMES
 
 NEVER = 2**63 - 1

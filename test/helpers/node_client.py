@@ -15,8 +15,8 @@ import processes
 from forks import ForkServer
 from tool_messages import task_message
 
-from eom_dynamics.messages.fields import STATE_FIELDS, WRENCH_FIELDS
-from eom_dynamics.messages.spatial import wrench_messages
+from eom_dynamics.control.fields import STATE_FIELDS, WRENCH_FIELDS
+from eom_dynamics.control.spatial import wrench_messages
 
 # A guard against waiting forever, not a measure of anything: a shared machine may stall for seconds.
 PATIENCE = 60.0

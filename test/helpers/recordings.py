@@ -3,7 +3,7 @@
 
 import numpy as np
 
-from eom_dynamics.messages.fields import COMMAND_FIELDS
+from eom_dynamics.control.fields import COMMAND_FIELDS
 from eom_dynamics.tools.demo.evaluate import Plan
 
 

@@ -23,19 +23,19 @@ from reference.loop import Options, ReferenceLoop, Target
 from eom_dynamics import ElasticArm, Robot
 from eom_dynamics.arrays import Array
 from eom_dynamics.codegen.floating_programs import IMU_NAMES
+from eom_dynamics.control.control_loop import ControlLoop
+from eom_dynamics.control.fields import BASE_FIELD, STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
+from eom_dynamics.control.online_trajectory import motion_limits
+from eom_dynamics.control.robot_table import RobotTable
+from eom_dynamics.control.serialized import LearnedShapes
+from eom_dynamics.control.setpoint_loop import SetpointLoop
+from eom_dynamics.control.setpoint_to_command import SetpointEvaluator
+from eom_dynamics.control.settings import Status
+from eom_dynamics.control.spatial import read_payload
+from eom_dynamics.control.trajectories import write_spline
 from eom_dynamics.elastic.drive_programs import DRIVE_NAMES, SENT_NAMES
 from eom_dynamics.elastic.motor_programs import STIFFNESS_NAMES
 from eom_dynamics.exceptions import EomDynamicsError
-from eom_dynamics.loop.control_loop import ControlLoop
-from eom_dynamics.loop.online_trajectory import motion_limits
-from eom_dynamics.loop.robot_table import RobotTable
-from eom_dynamics.loop.serialized import LearnedShapes
-from eom_dynamics.loop.setpoint_loop import SetpointLoop
-from eom_dynamics.loop.settings import Status
-from eom_dynamics.messages.fields import BASE_FIELD, STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
-from eom_dynamics.messages.setpoint_to_command import SetpointEvaluator
-from eom_dynamics.messages.spatial import read_payload
-from eom_dynamics.messages.trajectories import write_spline
 from eom_dynamics.states import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES
 from eom_dynamics.tools.recording_options import CommandOptions
 from eom_dynamics.tools.replay.job import Job

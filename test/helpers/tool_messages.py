@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from eom_dynamics import lie
-from eom_dynamics.messages.trajectories import write_spline
+from eom_dynamics.control.trajectories import write_spline
 
 
 def vector(values, kind=SimpleNamespace):

@@ -7,7 +7,7 @@ from node_client import frame_of
 from paths import CONFIG
 
 import eom_dynamics as eom
-from eom_dynamics.messages.fields import ANGULAR_FIELDS, COMMAND_FIELDS, FORCE_FIELDS, MOTOR_FIELDS
+from eom_dynamics.control.fields import ANGULAR_FIELDS, COMMAND_FIELDS, FORCE_FIELDS, MOTOR_FIELDS
 
 ARM = eom.ElasticArm(eom.load_robot("vsa_planar_2r"))
 STATE = np.full((5, 2), 0.1)
@@ -63,7 +63,7 @@ def test_stream_and_service_take_the_motion_of_the_base(vsa, rng):
     assert not matrices.success and matrices.message.startswith("include_matrices: the matrices are those of a base at")
 
 
-# One of each kind; test/messages has them all.
+# One of each kind; test/control has them all.
 BAD_STIFFNESS = {
     "out of range": ({"stiffness": np.array([99.0, 150.0])}, "joint_1: stiffness 99 is below "),
     "not finite": ({"stiffness": np.array([300.0, np.nan])}, "stiffness[1] (joint 'joint_2') is nan"),

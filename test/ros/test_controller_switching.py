@@ -6,8 +6,8 @@ import pytest
 from managed_arm import FEEDFORWARD, PERIOD, TRAJECTORY, ManagedArm, columns, install, missing
 
 from eom_dynamics import ElasticArm, load_robot
-from eom_dynamics.messages.fields import STATE_FIELDS
-from eom_dynamics.messages.trajectories import write_spline
+from eom_dynamics.control.fields import STATE_FIELDS
+from eom_dynamics.control.trajectories import write_spline
 from eom_dynamics.trajectory import Spline
 
 interfaces = pytest.importorskip("eom_dynamics.ros.interfaces", reason="the interfaces are not built")

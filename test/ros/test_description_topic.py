@@ -10,7 +10,7 @@ from tool_messages import spline_message
 from urdf_arms import fresh_mass, urdf_arm
 
 import eom_dynamics as eom
-from eom_dynamics.messages.fields import COMMAND_FIELDS
+from eom_dynamics.control.fields import COMMAND_FIELDS
 
 pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")
 

@@ -10,7 +10,7 @@ from node_client import StreamClient, ended
 from paths import CONFIG
 
 import eom_dynamics as eom
-from eom_dynamics.messages.fields import COMMAND_FIELDS
+from eom_dynamics.control.fields import COMMAND_FIELDS
 
 HELD, STOPPING = 1, 2
 ROBOTS = {"/composed_left": "iiwa", "/composed_right": "sea_planar_2r"}

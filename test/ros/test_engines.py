@@ -19,7 +19,7 @@ from exported import robot
 
 from eom_dynamics import ElasticArm, Robot, load_robot
 from eom_dynamics.arrays import Array
-from eom_dynamics.messages.fields import BASE_FIELD, STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
+from eom_dynamics.control.fields import BASE_FIELD, STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
 from eom_dynamics.robot.model import Limits
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.trajectory import Spline

@@ -10,8 +10,8 @@ from paths import CONFIG
 from robot_client import RobotClient
 
 import eom_dynamics as eom
-from eom_dynamics.loop.setpoint_loop import SetpointLoop
-from eom_dynamics.messages.setpoint_to_command import SetpointEvaluator
+from eom_dynamics.control.setpoint_loop import SetpointLoop
+from eom_dynamics.control.setpoint_to_command import SetpointEvaluator
 from eom_dynamics.trajectory import through
 
 pytest.importorskip("rclpy", reason="rclpy is not installed")

@@ -15,7 +15,7 @@ import pytest
 from node_client import NodeProcess, ended
 from paths import CONFIG
 
-from eom_dynamics.messages.fields import STATE_FIELDS
+from eom_dynamics.control.fields import STATE_FIELDS
 
 IIWA = ("--params-file", CONFIG / "iiwa.yaml")
 

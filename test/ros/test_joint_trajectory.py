@@ -12,9 +12,9 @@ from node_client import PATIENCE, joint_trajectory, stamp_of
 from paths import CONFIG
 
 import eom_dynamics as eom
-from eom_dynamics.loop.setpoint_loop import SetpointLoop
-from eom_dynamics.messages.fields import COMMAND_FIELDS
-from eom_dynamics.messages.setpoint_to_command import SetpointEvaluator
+from eom_dynamics.control.fields import COMMAND_FIELDS
+from eom_dynamics.control.setpoint_loop import SetpointLoop
+from eom_dynamics.control.setpoint_to_command import SetpointEvaluator
 from eom_dynamics.trajectory import through
 
 pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")

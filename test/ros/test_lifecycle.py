@@ -14,7 +14,7 @@ from paths import CONFIG
 from reference.stop import rest_after
 
 import eom_dynamics as eom
-from eom_dynamics.messages.fields import COMMAND_FIELDS, WRENCH_FIELDS
+from eom_dynamics.control.fields import COMMAND_FIELDS, WRENCH_FIELDS
 
 IIWA = ("--params-file", CONFIG / "iiwa.yaml")
 SETPOINT = np.full((5, 7), 0.1)

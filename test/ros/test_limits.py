@@ -8,8 +8,8 @@ from paths import CONFIG
 from tool_messages import spline_message
 
 import eom_dynamics as eom
-from eom_dynamics.messages.fields import STATE_FIELDS
-from eom_dynamics.messages.trajectories import read_spline
+from eom_dynamics.control.fields import STATE_FIELDS
+from eom_dynamics.control.trajectories import read_spline
 from eom_dynamics.trajectory import Samples, check, minimum_time, rest_to_rest, through
 
 pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")

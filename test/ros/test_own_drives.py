@@ -11,7 +11,7 @@ from robot_client import RobotClient
 
 import eom_dynamics as eom
 from eom_dynamics.actuators import Actuator, Motor
-from eom_dynamics.messages.fields import MOTOR_SETPOINT_FIELDS
+from eom_dynamics.control.fields import MOTOR_SETPOINT_FIELDS
 from eom_dynamics.robot.model import ModelUncertainty
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.trajectory import Cosine

@@ -7,7 +7,7 @@ from paths import CONFIG
 from tool_messages import payload_message
 
 import eom_dynamics as eom
-from eom_dynamics.messages.fields import COMMAND_FIELDS
+from eom_dynamics.control.fields import COMMAND_FIELDS
 from eom_dynamics.robot.model import frames_by_name
 
 pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")

@@ -13,7 +13,7 @@ from paths import CONFIG
 from tool_messages import orientation, payload_message, vector
 
 import eom_dynamics as eom
-from eom_dynamics.messages.fields import COMMAND_FIELDS, STATE_FIELDS, WRENCH_FIELDS
+from eom_dynamics.control.fields import COMMAND_FIELDS, STATE_FIELDS, WRENCH_FIELDS
 from eom_dynamics.robot.payload import with_payload
 
 RATES = ("", "_rate", "_acceleration")
@@ -160,7 +160,7 @@ ZEROS = np.zeros(2 * N)
 BATCH = dict.fromkeys(STATE_FIELDS, ZEROS)
 TERMS = {"position": ZEROS[:N], "velocity": ZEROS[:N]}
 STATES = {"position": ZEROS, "velocity": ZEROS, "effort": ZEROS}
-# One of each kind; test/messages has them all.
+# One of each kind; test/control has them all.
 BAD_BATCHES = [
     ({"joint_names": [*NAMES[:-1], "elbow"]}, "joint_names[6]: the robot has no joint 'elbow'"),
     ({"velocity": np.full(2 * N, 1e200)}, "numbers too large"),

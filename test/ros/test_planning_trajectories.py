@@ -11,7 +11,7 @@ from node_client import joint_trajectory
 from paths import CONFIG
 
 import eom_dynamics as eom
-from eom_dynamics.messages.fields import STATE_FIELDS
+from eom_dynamics.control.fields import STATE_FIELDS
 from eom_dynamics.trajectory import paper_motion, through
 
 pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")

@@ -15,7 +15,7 @@ from paths import CONFIG
 from played import Play
 
 import eom_dynamics as eom
-from eom_dynamics.messages.fields import COMMAND_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
+from eom_dynamics.control.fields import COMMAND_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
 from eom_dynamics.states import STATE_NAMES
 
 ROBOT = eom.load_robot(CONFIG / "iiwa.yaml")

@@ -11,7 +11,7 @@ import processes
 import pytest
 from paths import CONFIG
 
-from eom_dynamics.messages.fields import STATE_FIELDS
+from eom_dynamics.control.fields import STATE_FIELDS
 from eom_dynamics.ros.scheduling import stream_on_processors
 
 PRIORITY = 7

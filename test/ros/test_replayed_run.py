@@ -17,7 +17,7 @@ from eom_dynamics.msg import FeedforwardCommand, Payload
 from rclpy.serialization import serialize_message
 from sensor_msgs.msg import JointState
 
-from eom_dynamics.messages.fields import COMMAND_FIELDS, MEASURED_FIELDS
+from eom_dynamics.control.fields import COMMAND_FIELDS, MEASURED_FIELDS
 from eom_dynamics.tools.recording_options import CommandOptions
 from eom_dynamics.tools.replay.job import Job
 from eom_dynamics.tools.replay.one import replay_bag

@@ -12,7 +12,7 @@ from paths import CONFIG
 from urdf_arms import urdf_arm
 
 import eom_dynamics as eom
-from eom_dynamics.messages.fields import COMMAND_FIELDS
+from eom_dynamics.control.fields import COMMAND_FIELDS
 from eom_dynamics.robot import robot_from_urdf
 
 pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")

@@ -19,11 +19,11 @@ from paths import CONFIG
 from setpoint_streams import PERIOD, START, stream
 
 from eom_dynamics import ElasticArm
+from eom_dynamics.control.fields import STIFFNESS_FIELDS
+from eom_dynamics.control.settings import Status
 from eom_dynamics.export import PLANT, project
 from eom_dynamics.export.cpp_project import type_name
 from eom_dynamics.export.ros2_control import GENERIC_PACKAGE
-from eom_dynamics.loop.settings import Status
-from eom_dynamics.messages.fields import STIFFNESS_FIELDS
 from eom_dynamics.robot.writers.urdf import robot_as_urdf
 from eom_dynamics.tools.cli.main import main
 

@@ -11,7 +11,7 @@ from paths import CONFIG
 from played import Play
 
 import eom_dynamics as eom
-from eom_dynamics.messages.fields import COMMAND_FIELDS, STATE_FIELDS
+from eom_dynamics.control.fields import COMMAND_FIELDS, STATE_FIELDS
 from eom_dynamics.states import STATE_NAMES
 
 pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")
@@ -211,7 +211,7 @@ def test_a_trajectory_may_start_anywhere_on_request_and_makes_no_step(node, publ
     np.testing.assert_allclose(position[-1] - here, 1.2, atol=0.1)
 
 
-# One of each kind; test/messages has them all.
+# One of each kind; test/control has them all.
 BAD = {
     "joint": ({"joint_names": ["joint_1", "wrist"]}, "joint_names[1]: the robot has no joint 'wrist'"),
     "far": ({"knots": array("d", [100.0, 101.0])}, "it starts 100 s from now, must be at most 60"),

@@ -11,7 +11,7 @@ from node_client import ended, frame_of, message_fields, status_of
 from paths import CONFIG
 
 import eom_dynamics as eom
-from eom_dynamics.messages.fields import COMMAND_FIELDS, STATE_FIELDS, WRENCH_FIELDS
+from eom_dynamics.control.fields import COMMAND_FIELDS, STATE_FIELDS, WRENCH_FIELDS
 
 IIWA = ("--params-file", CONFIG / "iiwa.yaml")
 ARM = eom.ElasticArm(ROBOT)
@@ -229,8 +229,8 @@ def test_the_callback_allocates_nothing_that_stays_and_logs_nothing(ros, tmp_pat
 import gc, time, tracemalloc
 import numpy as np, rclpy
 from rclpy.serialization import serialize_message
-from eom_dynamics.messages.fields import STATE_FIELDS
-from eom_dynamics.messages.fields import doubles
+from eom_dynamics.control.fields import STATE_FIELDS
+from eom_dynamics.control.fields import doubles
 from eom_dynamics.ros.dynamics_node import DynamicsNode
 from eom_dynamics.ros.interfaces import JointTrajectorySetpoint
 from eom_dynamics.ros.executors import StopSignals

@@ -8,9 +8,9 @@ from node_client import joint_trajectory
 from paths import CONFIG
 
 import eom_dynamics as eom
+from eom_dynamics.control.fields import COMMAND_FIELDS, STATE_FIELDS
+from eom_dynamics.control.trajectories import read_spline
 from eom_dynamics.kinematics import body_poses
-from eom_dynamics.messages.fields import COMMAND_FIELDS, STATE_FIELDS
-from eom_dynamics.messages.trajectories import read_spline
 from eom_dynamics.trajectory import check
 
 pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")

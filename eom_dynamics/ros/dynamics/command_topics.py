@@ -15,13 +15,13 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray, Header
 
 from ...arrays import Array
+from ...control.fields import EFFORT_FIELDS, MOTOR_FIELDS, MOTOR_SETPOINT_FIELDS, doubles
+from ...control.joint_order import JointOrder
+from ...control.serialized import FEEDFORWARD, ShapeCall
+from ...control.setpoint_loop import SetpointLoop
+from ...control.settings import Status
 from ...elastic.drive_programs import DRIVE_NAMES, SENT_NAMES
 from ...elastic.motor_programs import MOTOR_NAMES
-from ...loop.serialized import FEEDFORWARD, ShapeCall
-from ...loop.setpoint_loop import SetpointLoop
-from ...loop.settings import Status
-from ...messages.fields import EFFORT_FIELDS, MOTOR_FIELDS, MOTOR_SETPOINT_FIELDS, doubles
-from ...messages.joint_order import JointOrder
 from ...states import EFFORT_NAMES
 from ..interfaces import FeedforwardCommand, stream_qos
 

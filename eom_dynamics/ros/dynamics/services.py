@@ -10,13 +10,13 @@ from typing import Any
 
 from rclpy.qos import QoSProfile
 
+from ...control.fields import write
+from ...control.robot_table import RobotTable
+from ...control.setpoint_loop import SetpointLoop
+from ...control.setpoint_to_command import SetpointEvaluator, matrices, refusal_reason
+from ...control.spatial import read_payload
 from ...elastic.limit_violations import summary
 from ...exceptions import EomDynamicsError, StateError
-from ...loop.robot_table import RobotTable
-from ...loop.setpoint_loop import SetpointLoop
-from ...messages.fields import write
-from ...messages.setpoint_to_command import SetpointEvaluator, matrices, refusal_reason
-from ...messages.spatial import read_payload
 from ...terminal import printable
 from ..diagnostics import payload_values
 from ..executors import Worker

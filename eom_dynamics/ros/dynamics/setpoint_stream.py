@@ -13,14 +13,14 @@ from rclpy.serialization import deserialize_message
 from rclpy.time import Time
 from std_msgs.msg import Header
 
+from ...control.cdr import stamp_of
+from ...control.control_loop import EXCEEDS, SUSPECT, Refusal
+from ...control.serialized import LearnedShapes
+from ...control.setpoint_loop import SetpointLoop
+from ...control.setpoint_to_command import is_held, refusal_reason
+from ...control.settings import Status
 from ...elastic import LimitViolation
 from ...exceptions import EomDynamicsError, StateError
-from ...loop.control_loop import EXCEEDS, SUSPECT, Refusal
-from ...loop.serialized import LearnedShapes
-from ...loop.setpoint_loop import SetpointLoop
-from ...loop.settings import Status
-from ...messages.cdr import stamp_of
-from ...messages.setpoint_to_command import is_held, refusal_reason
 from ...terminal import printable
 from ..diagnostics import StatusReport
 from ..interfaces import JointTrajectorySetpoint, TaskSetpoint, nanoseconds, stream_qos

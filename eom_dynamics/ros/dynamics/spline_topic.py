@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from ...control.setpoint_to_command import refusal_reason
+from ...control.trajectories import RequestNames, check_size, read_spline
 from ...elastic import ElasticArm
 from ...exceptions import EomDynamicsError, TrajectoryError
-from ...messages.setpoint_to_command import refusal_reason
-from ...messages.trajectories import RequestNames, check_size, read_spline
 from ...terminal import printable
 from ...trajectory import Spline
 from ...trajectory.feedforward import CHECK_RATE, checked

@@ -12,11 +12,11 @@ from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.qos import QoSProfile
 from rclpy.subscription import Subscription
 
+from ...control.control_loop import Refusal
+from ...control.setpoint_loop import SetpointLoop
+from ...control.settings import Settings, Status
 from ...elastic import LimitViolation
 from ...exceptions import StateError
-from ...loop.control_loop import Refusal
-from ...loop.setpoint_loop import SetpointLoop
-from ...loop.settings import Settings, Status
 from ..diagnostics import Level, StatusReport
 from ..executors import steady_timer
 from ..robot_node import RobotNode

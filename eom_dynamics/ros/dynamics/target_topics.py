@@ -12,13 +12,13 @@ from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory
 
 from ...arrays import Array
+from ...control.control_loop import Refusal
+from ...control.joint_order import places
+from ...control.online_trajectory import OnlineLimits, motion_limits, read_chunk, read_target
+from ...control.setpoint_loop import SetpointLoop
+from ...control.setpoint_to_command import refusal_reason
 from ...elastic import ElasticArm
 from ...exceptions import EomDynamicsError, StateError
-from ...loop.control_loop import Refusal
-from ...loop.online_trajectory import OnlineLimits, motion_limits, read_chunk, read_target
-from ...loop.setpoint_loop import SetpointLoop
-from ...messages.joint_order import places
-from ...messages.setpoint_to_command import refusal_reason
 from ...terminal import printable
 from ..executors import Worker, keep_pace
 from ..interfaces import nanoseconds, stream_qos

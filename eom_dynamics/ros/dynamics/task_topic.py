@@ -12,13 +12,13 @@ from sensor_msgs.msg import JointState
 
 from ... import lie
 from ...arrays import Array
+from ...control.fields import BASE_FIELD, STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS, doubles
+from ...control.measured import JointPositions
+from ...control.setpoint_to_command import refusal_reason
+from ...control.spatial import read_task_setpoint
 from ...exceptions import StateError
 from ...kinematics.compiled import kinematics_of
 from ...kinematics.motion import LARGEST_JUMP, ToolTracker, predicted
-from ...messages.fields import BASE_FIELD, STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS, doubles
-from ...messages.measured import JointPositions
-from ...messages.setpoint_to_command import refusal_reason
-from ...messages.spatial import read_task_setpoint
 from ...robot import Robot
 from ...robot.model import frames_by_name
 from ...spelling import hint

@@ -11,11 +11,11 @@ import numpy as np
 from rclpy.node import Node
 
 from ...arrays import Array
+from ...control.control_loop import Refusal, rows
+from ...control.setpoint_loop import SetpointLoop
+from ...control.setpoint_to_command import refusal_reason
+from ...control.settings import JUMP_PERIODS, LARGEST_CORRECTION, SHORTEST_JUMP, TRANSITION_SAMPLES
 from ...exceptions import StateError, TrajectoryError
-from ...loop.control_loop import Refusal, rows
-from ...loop.setpoint_loop import SetpointLoop
-from ...loop.settings import JUMP_PERIODS, LARGEST_CORRECTION, SHORTEST_JUMP, TRANSITION_SAMPLES
-from ...messages.setpoint_to_command import refusal_reason
 from ...states import STATE_NAMES
 from ...terminal import printable
 from ...trajectory import Spline, Verdict, check

@@ -7,15 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...arrays import Array
-from ...elastic import ElasticArm, LimitCheck
-from ...elastic.limit_violations import summary
-from ...equations import equations_of_motion
-from ...equations.closed_form import CORIOLIS_FORMS
-from ...exceptions import LimitError, StateError
-from ...kinematics import POINTING, POSITION, inverse_kinematics
-from ...kinematics.compiled import kinematics_of
-from ...kinematics.inverse import ALL
-from ...messages.fields import (
+from ...control.fields import (
     EFFORT_FIELDS,
     MOTOR_FIELDS,
     STATE_FIELDS,
@@ -25,9 +17,17 @@ from ...messages.fields import (
     read_stiffness,
     write,
 )
-from ...messages.joint_order import JointOrder
-from ...messages.setpoint_to_command import equation_terms
-from ...messages.spatial import read_pose, read_wrenches
+from ...control.joint_order import JointOrder
+from ...control.setpoint_to_command import equation_terms
+from ...control.spatial import read_pose, read_wrenches
+from ...elastic import ElasticArm, LimitCheck
+from ...elastic.limit_violations import summary
+from ...equations import equations_of_motion
+from ...equations.closed_form import CORIOLIS_FORMS
+from ...exceptions import LimitError, StateError
+from ...kinematics import POINTING, POSITION, inverse_kinematics
+from ...kinematics.compiled import kinematics_of
+from ...kinematics.inverse import ALL
 from ..interfaces import srv
 
 _PARTIALS = ("acceleration_by_position", "acceleration_by_velocity", "acceleration_by_effort")

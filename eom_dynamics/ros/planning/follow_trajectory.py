@@ -22,12 +22,12 @@ from std_msgs.msg import Header
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from ...arrays import Array
+from ...control.fields import doubles
+from ...control.joint_order import places
+from ...control.measured import JointTolerances
+from ...control.setpoint_to_command import refusal_reason
+from ...control.trajectories import RequestNames
 from ...exceptions import StateError, TrajectoryError
-from ...messages.fields import doubles
-from ...messages.joint_order import places
-from ...messages.measured import JointTolerances
-from ...messages.setpoint_to_command import refusal_reason
-from ...messages.trajectories import RequestNames
 from ...terminal import printable
 from ...trajectory import Spline
 from ..executors import Worker, steady_timer

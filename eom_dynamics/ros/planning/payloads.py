@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from ...arrays import Array
+from ...control.setpoint_to_command import refusal_reason
+from ...control.spatial import read_payload
 from ...dynamics import Dynamics
 from ...elastic import DriveCommand, ElasticArm, Feedforward
 from ...exceptions import StateError
-from ...messages.setpoint_to_command import refusal_reason
-from ...messages.spatial import read_payload
 from ...robot import Robot
 from ...robot.payload import payload_parameters, payload_shape, with_parameters
 from ...terminal import printable

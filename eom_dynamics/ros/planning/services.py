@@ -19,10 +19,10 @@ from rclpy.task import Future
 from sensor_msgs.msg import JointState
 
 from ...arrays import Array
+from ...control.measured import JointPositions
+from ...control.setpoint_to_command import refusal_reason
 from ...elastic import ElasticArm
 from ...exceptions import EomDynamicsError, StateError
-from ...messages.measured import JointPositions
-from ...messages.setpoint_to_command import refusal_reason
 from ...terminal import printable
 from ..executors import Worker
 from ..interfaces import ComputeTrajectoryFeedforwardAction, srv, subscribe_joint_states

@@ -11,12 +11,12 @@ import numpy as np
 from trajectory_msgs.msg import JointTrajectoryPoint
 
 from ...arrays import Array
+from ...control.fields import EFFORT_FIELDS, MOTOR_FIELDS, STATE_FIELDS, doubles, write
+from ...control.joint_order import JointOrder
+from ...control.trajectories import fill_in, read_points, read_positions, read_times, read_tool_trajectory
 from ...elastic import ElasticArm
 from ...exceptions import LimitError, StateError, TrajectoryError
 from ...kinematics.compiled import kinematics_of
-from ...messages.fields import EFFORT_FIELDS, MOTOR_FIELDS, STATE_FIELDS, doubles, write
-from ...messages.joint_order import JointOrder
-from ...messages.trajectories import fill_in, read_points, read_positions, read_times, read_tool_trajectory
 from ...robot import Robot
 from ...trajectory import Spline, follow, minimum_time, through
 from ...trajectory.feedforward import CHECK_RATE, checked, trajectory_feedforward

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...arrays import Array
+from ...control.fields import COMMAND_FIELDS, EFFORT_FIELDS, MOTOR_FIELDS, WRENCH_FIELDS
 from ...elastic import ElasticArm
 from ...equations import equations_of_motion
 from ...exceptions import StiffnessError
-from ...messages.fields import COMMAND_FIELDS, EFFORT_FIELDS, MOTOR_FIELDS, WRENCH_FIELDS
 from ...robot import Robot
 from ...states import STATE_NAMES
 from ...trajectory import paper_motion, paper_wrench

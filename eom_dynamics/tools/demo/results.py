@@ -13,7 +13,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from ...arrays import Array
-from ...messages.fields import COMMAND_FIELDS, EFFORT_FIELDS
+from ...control.fields import COMMAND_FIELDS, EFFORT_FIELDS
 from ...terminal import printable
 from ..pages.charts import CURVE_POINTS, INK, MARKERS, color, frame
 from ..pages.page import html_page

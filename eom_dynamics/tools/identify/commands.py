@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 
 from ...arrays import Array
+from ...control.fields import MEASURED_FIELDS
 from ...elastic import ElasticArm
 from ...identification import IdentificationError
 from ...identification.elastic.delay import Delay, DriveDelay, combined, drive_delay, period_of
 from ...identification.recording import both_sides
-from ...messages.fields import MEASURED_FIELDS
 from ...robot import Robot
 from ...robot.model import DRIVE_INTERPOLATIONS, FeedbackDelay
 from ..recording_options import MotorSource, Source

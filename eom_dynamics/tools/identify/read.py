@@ -21,11 +21,11 @@ import numpy as np
 from ...arrays import Array
 from ...bags import Bag, BagError, Topic
 from ...bags.types import COMMAND, JOINT_STATE
+from ...control.fields import MEASURED_FIELDS, MOTOR_SETPOINT_FIELDS
 from ...elastic import ElasticArm
 from ...elastic.limit_violations import MANY_TURNS
 from ...extras import require
 from ...identification import IdentificationError, Recording
-from ...messages.fields import MEASURED_FIELDS, MOTOR_SETPOINT_FIELDS
 from ...robot import Robot
 from ...simulation.number_files import read_arrays, read_table
 from ...spelling import duplicates, listed

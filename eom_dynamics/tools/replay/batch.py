@@ -12,7 +12,7 @@ import numpy as np
 
 from ...arrays import Array
 from ...bags.layout import Stamps
-from ...messages.fields import BASE_FIELD, STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
+from ...control.fields import BASE_FIELD, STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
 
 _MOST_REASONS = 50  # a damaged bag can have a reason of its own for each message
 

@@ -17,8 +17,8 @@ from ...arrays import Array
 from ...bags import Bag, BagError, Topic
 from ...bags.layout import read_blocks
 from ...bags.types import COMMAND, JOINT_STATE, NUMBERS
+from ...control.fields import COMMAND_FIELDS, EFFORT_FIELDS, MEASURED_FIELDS, MOTOR_FIELDS
 from ...extras import require
-from ...messages.fields import COMMAND_FIELDS, EFFORT_FIELDS, MEASURED_FIELDS, MOTOR_FIELDS
 
 _TYPES = (COMMAND, JOINT_STATE, NUMBERS)  # types of the topics that are compared
 

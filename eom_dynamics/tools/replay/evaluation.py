@@ -15,16 +15,8 @@ from ...arrays import Array
 from ...bags import Bag, Topic
 from ...bags.layout import Stamps
 from ...codegen.floating_programs import IMU_NAMES
-from ...elastic import ElasticArm, Feedforward, LimitCheck, LimitViolation
-from ...elastic.drive_programs import DRIVE_NAMES, SENT_NAMES
-from ...elastic.limit_violations import MANY_TURNS, TURN
-from ...elastic.motor_programs import MOTOR_NAMES, STIFFNESS_NAMES
-from ...exceptions import LimitError, StateError
-from ...loop.control_loop import EXCEEDS, Refusal
-from ...loop.robot_table import RobotTable
-from ...loop.setpoint_loop import SetpointLoop
-from ...loop.settings import Status
-from ...messages.fields import (
+from ...control.control_loop import EXCEEDS, Refusal
+from ...control.fields import (
     BASE_FIELD,
     COMMAND_FIELDS,
     MOTOR_SETPOINT_FIELDS,
@@ -32,9 +24,17 @@ from ...messages.fields import (
     STIFFNESS_FIELDS,
     WRENCH_FIELDS,
 )
-from ...messages.joint_order import JointOrder
-from ...messages.setpoint_to_command import SetpointEvaluator, is_held, refusal_reason
-from ...messages.spatial import force_is_unset, read_payload
+from ...control.joint_order import JointOrder
+from ...control.robot_table import RobotTable
+from ...control.setpoint_loop import SetpointLoop
+from ...control.setpoint_to_command import SetpointEvaluator, is_held, refusal_reason
+from ...control.settings import Status
+from ...control.spatial import force_is_unset, read_payload
+from ...elastic import ElasticArm, Feedforward, LimitCheck, LimitViolation
+from ...elastic.drive_programs import DRIVE_NAMES, SENT_NAMES
+from ...elastic.limit_violations import MANY_TURNS, TURN
+from ...elastic.motor_programs import MOTOR_NAMES, STIFFNESS_NAMES
+from ...exceptions import LimitError, StateError
 from ...states import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES
 from ..recording_options import CommandOptions, Sampling
 from .batch import Batch, Refusals

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from ...arrays import Array
 from ...bags import Bag, Topic
 from ...bags.layout import Stamps, read_blocks
+from ...control.fields import STATE_FIELDS
+from ...control.joint_order import places
 from ...exceptions import StateError, TrajectoryError
-from ...messages.fields import STATE_FIELDS
-from ...messages.joint_order import places
 from ...robot import Robot
 from ...trajectory import fit_trajectory
 from ..recording_options import Conventions, Sampling

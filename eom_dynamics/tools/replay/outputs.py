@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from ...bags import BagWriter, Layout, Storage
 from ...bags.layout import Bytes
 from ...bags.types import COMMAND, JOINT_STATE, NUMBERS
+from ...control.fields import COMMAND_FIELDS, EFFORT_FIELDS
 from ...extras import require
-from ...messages.fields import COMMAND_FIELDS, EFFORT_FIELDS
 from ...robot import Robot
 from ..provenance import file_hash
 from ..writing import TEMPORARY, FolderError, whole_file, whole_folder

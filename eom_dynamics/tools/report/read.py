@@ -19,8 +19,8 @@ from ...arrays import Array
 from ...bags import Bag, BagError, Topic
 from ...bags.layout import Stamps
 from ...bags.types import COMMAND, JOINT_STATE, JOINT_TRAJECTORY, SETPOINT
+from ...control.fields import EFFORT_FIELDS, MOTOR_FIELDS, MOTOR_SETPOINT_FIELDS, STATE_FIELDS
 from ...elastic import ElasticArm
-from ...messages.fields import EFFORT_FIELDS, MOTOR_FIELDS, MOTOR_SETPOINT_FIELDS, STATE_FIELDS
 from ...robot import Robot
 from ..recording_options import Conventions, Sampling
 from ..recordings import Stream, arm_with_own_drives, in_si_units, is_motor_topic, joined, read_streams

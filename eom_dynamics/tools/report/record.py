@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from ...arrays import Array
+from ...control.settings import Status
 from ...elastic import ElasticArm
 from ...elastic.bounds import Bounds, bounds
 from ...elastic.limit_violations import beyond, nearest_end, range_ratio
-from ...loop.settings import Status
 from ...robot import Robot
 from ...trajectory.limits import Peak
 from ...units import unit

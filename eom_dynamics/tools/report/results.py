@@ -12,8 +12,8 @@ import numpy as np
 import plotly.graph_objects as go
 
 from ...arrays import Array
-from ...loop.settings import Status
-from ...messages.fields import EFFORT_FIELDS, MOTOR_FIELDS, STATE_FIELDS
+from ...control.fields import EFFORT_FIELDS, MOTOR_FIELDS, STATE_FIELDS
+from ...control.settings import Status
 from ...trajectory.limits import Peak
 from ..pages.charts import add_joints, add_limits, color, over_run, over_time
 from ..quantity_text import NOTHING, microseconds, number, together

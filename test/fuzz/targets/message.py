@@ -9,7 +9,7 @@ import numpy as np
 from rosbags.typesys.store import Typestore
 
 from eom_dynamics.bags import Layouts, typestore
-from eom_dynamics.messages.fields import STATE_FIELDS
+from eom_dynamics.control.fields import STATE_FIELDS
 
 from .promises import refused
 

@@ -13,9 +13,9 @@ import numpy as np
 from byte_values import ByteValues
 
 from eom_dynamics import ElasticArm, load_robot
-from eom_dynamics.messages.joint_order import JointOrder
-from eom_dynamics.messages.measured import JointTolerances
-from eom_dynamics.messages.trajectories import read_points, read_spline, read_times
+from eom_dynamics.control.joint_order import JointOrder
+from eom_dynamics.control.measured import JointTolerances
+from eom_dynamics.control.trajectories import read_points, read_spline, read_times
 from eom_dynamics.ros.planning.trajectories import tool_motion
 from eom_dynamics.trajectory import Spline, through
 from eom_dynamics.trajectory.feedforward import trajectory_feedforward

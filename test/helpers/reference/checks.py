@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from eom_dynamics.arrays import Array
-from eom_dynamics.loop.settings import FIELD_AT_REST, LONGEST_GAP, STAMP_JITTER
+from eom_dynamics.control.settings import FIELD_AT_REST, LONGEST_GAP, STAMP_JITTER
 
 
 class Settings(NamedTuple):

@@ -9,12 +9,12 @@ import numpy as np
 
 from eom_dynamics import ElasticArm, EomDynamicsError
 from eom_dynamics.arrays import Array
+from eom_dynamics.control import settings as law
+from eom_dynamics.control.online_trajectory import OnlineTrajectory
+from eom_dynamics.control.setpoint_to_command import EvaluatedCommand
+from eom_dynamics.control.settings import Status
 from eom_dynamics.elastic import LimitCheck
 from eom_dynamics.elastic.drive_programs import DriveCommand
-from eom_dynamics.loop import settings as law
-from eom_dynamics.loop.online_trajectory import OnlineTrajectory
-from eom_dynamics.loop.settings import Status
-from eom_dynamics.messages.setpoint_to_command import EvaluatedCommand
 from eom_dynamics.robot import Payload
 from eom_dynamics.trajectory import Spline
 from reference.checks import Checks, Settings

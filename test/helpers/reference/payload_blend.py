@@ -18,8 +18,8 @@ from typing import NamedTuple
 import numpy as np
 
 from eom_dynamics.arrays import Array
+from eom_dynamics.control.settings import LONGEST_BLEND, LONGEST_RESPONSE_STEP
 from eom_dynamics.exceptions import StateError
-from eom_dynamics.loop.settings import LONGEST_BLEND, LONGEST_RESPONSE_STEP
 from eom_dynamics.robot import Payload, Robot
 from eom_dynamics.robot.payload import payload_shape
 

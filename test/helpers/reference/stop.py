@@ -10,11 +10,11 @@ from scipy.interpolate import BPoly
 
 from eom_dynamics import ElasticArm, StateError
 from eom_dynamics.arrays import Array
+from eom_dynamics.control.setpoint_to_command import EvaluatedCommand
+from eom_dynamics.control.settings import LONGER_STOPS, SHORTER_STOPS, STOP_GROWTH, STOP_SAMPLES
 from eom_dynamics.elastic import BaseMotion, LimitCheck
 from eom_dynamics.elastic.bounds import TOLERANCE
 from eom_dynamics.elastic.motor_programs import SHAFT
-from eom_dynamics.loop.settings import LONGER_STOPS, SHORTER_STOPS, STOP_GROWTH, STOP_SAMPLES
-from eom_dynamics.messages.setpoint_to_command import EvaluatedCommand
 
 
 class Flow(NamedTuple):

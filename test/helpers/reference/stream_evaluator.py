@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from eom_dynamics.arrays import Array
+from eom_dynamics.control.setpoint_to_command import EvaluatedCommand, SetpointEvaluator
+from eom_dynamics.control.settings import LONGEST_GAP
 from eom_dynamics.elastic import ElasticArm, Feedforward
-from eom_dynamics.loop.settings import LONGEST_GAP
-from eom_dynamics.messages.setpoint_to_command import EvaluatedCommand, SetpointEvaluator
 from reference.payload_blend import PayloadBlend
 
 

@@ -26,7 +26,7 @@ from rclpy.executors import SingleThreadedExecutor
 from trajectory_msgs.msg import JointTrajectoryPoint
 
 from eom_dynamics import ElasticArm, load_robot
-from eom_dynamics.messages.fields import COMMAND_FIELDS, STATE_FIELDS, doubles
+from eom_dynamics.control.fields import COMMAND_FIELDS, STATE_FIELDS, doubles
 from eom_dynamics.trajectory import paper_motion
 
 STATES, ROUNDING = 10_000, 1e-12

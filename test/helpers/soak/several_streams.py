@@ -17,7 +17,7 @@ import rclpy
 from streamer import GRACE, Side, Streamer
 
 from eom_dynamics import ElasticArm, load_robot
-from eom_dynamics.messages.fields import COMMAND_FIELDS
+from eom_dynamics.control.fields import COMMAND_FIELDS
 from eom_dynamics.ros.interfaces import JointTrajectorySetpoint
 from eom_dynamics.trajectory import paper_motion
 

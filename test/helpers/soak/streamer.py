@@ -23,7 +23,7 @@ from rclpy.node import Node
 from rclpy.qos import QoSProfile
 
 from eom_dynamics import ElasticArm, load_robot
-from eom_dynamics.messages.fields import COMMAND_FIELDS, STATE_FIELDS, doubles
+from eom_dynamics.control.fields import COMMAND_FIELDS, STATE_FIELDS, doubles
 from eom_dynamics.ros.executors import make_executor, spin_until
 from eom_dynamics.ros.interfaces import FeedforwardCommand, JointTrajectorySetpoint
 from eom_dynamics.trajectory import paper_motion

@@ -16,7 +16,7 @@ from tool_messages import task_message
 
 import eom_dynamics as eom
 from eom_dynamics.actuators.springs import DampedSpring
-from eom_dynamics.messages.fields import STATE_FIELDS, doubles
+from eom_dynamics.control.fields import STATE_FIELDS, doubles
 from eom_dynamics.robot.model import Limits
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
 

@@ -7,7 +7,7 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 
-from eom_dynamics.messages.measured import JointTolerances
+from eom_dynamics.control.measured import JointTolerances
 from eom_dynamics.trajectory import through
 
 NAMES = ("shoulder", "elbow")

@@ -11,7 +11,7 @@ from paths import CONFIG
 from played import played, swings, wrong_answers
 
 import eom_dynamics as eom
-from eom_dynamics.messages.fields import STATE_FIELDS
+from eom_dynamics.control.fields import STATE_FIELDS
 from eom_dynamics.trajectory import paper_motion
 
 IIWA = ("--params-file", CONFIG / "iiwa.yaml")

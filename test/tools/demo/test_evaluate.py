@@ -15,7 +15,7 @@ from springs import EVERY_KIND, with_springs
 import eom_dynamics as eom
 from eom_dynamics.actuators import Actuator, Friction, Gear, Transmission
 from eom_dynamics.actuators.springs import CoupledSpring
-from eom_dynamics.messages.fields import COMMAND_FIELDS
+from eom_dynamics.control.fields import COMMAND_FIELDS
 from eom_dynamics.tools.demo.evaluate import TOLERANCE, Plan, evaluate
 
 

@@ -21,8 +21,10 @@ from ..codegen.native import extension
 from ..elastic.drive_programs import DRIVE_NAMES, SENT_NAMES
 from ..elastic.motor_programs import MOTOR_NAMES, STIFFNESS_NAMES
 from ..exceptions import KernelError
-from ..messages.cdr import MessageLayout
-from ..messages.fields import (
+from ..states import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES
+from .cdr import MessageLayout
+from .control_loop import ControlLoop
+from .fields import (
     BASE_FIELD,
     BASE_SHAPE,
     EFFORT_FIELDS,
@@ -32,9 +34,7 @@ from ..messages.fields import (
     WRENCH_FIELDS,
     getter,
 )
-from ..messages.joint_order import JointOrder
-from ..states import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES
-from .control_loop import ControlLoop
+from .joint_order import JointOrder
 
 FEEDFORWARD, MOTOR_SETPOINT, EFFORT_COMMAND = range(3)
 """Indices of the published messages."""

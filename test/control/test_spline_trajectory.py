@@ -11,8 +11,8 @@ import pytest
 from numpy.polynomial import Polynomial
 
 from eom_dynamics import ElasticArm, StateError, load_robot
-from eom_dynamics.messages.fields import STATE_FIELDS
-from eom_dynamics.messages.trajectories import MAX_COEFFICIENTS, SHORTEST_PIECE, read_spline, write_spline
+from eom_dynamics.control.fields import STATE_FIELDS
+from eom_dynamics.control.trajectories import MAX_COEFFICIENTS, SHORTEST_PIECE, read_spline, write_spline
 from eom_dynamics.trajectory import Spline, through
 from eom_dynamics.trajectory.feedforward import checked
 

@@ -20,13 +20,13 @@ from springs import EVERY_KIND, with_springs
 import eom_dynamics as eom
 from eom_dynamics.actuators import Actuator, Friction, Gear, Motor, Transmission
 from eom_dynamics.actuators.springs import CoupledSpring
+from eom_dynamics.control.fields import BASE_SHAPE, STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
+from eom_dynamics.control.robot_table import RobotTable
+from eom_dynamics.control.setpoint_loop import SetpointLoop
+from eom_dynamics.control.setpoint_to_command import LIMIT_POLICIES, SetpointEvaluator
+from eom_dynamics.control.settings import LONGEST_GAP
 from eom_dynamics.elastic.motor_programs import DEFLECTION
 from eom_dynamics.exceptions import LimitError, StiffnessError
-from eom_dynamics.loop.robot_table import RobotTable
-from eom_dynamics.loop.setpoint_loop import SetpointLoop
-from eom_dynamics.loop.settings import LONGEST_GAP
-from eom_dynamics.messages.fields import BASE_SHAPE, STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
-from eom_dynamics.messages.setpoint_to_command import LIMIT_POLICIES, SetpointEvaluator
 from eom_dynamics.robot.model import Limits
 from eom_dynamics.states import EFFORT_NAMES, STATE_NAMES
 
@@ -178,7 +178,7 @@ def message(arm: eom.ElasticArm, state: Any = None, **changes: Any) -> Any:
 NAN, REST = float("nan"), np.zeros((7, 3))
 UPRIGHT = np.vstack([REST[:4], [[0.0, 0.0, 9.81]], REST[:2]])
 
-# Of those that cannot be read, one: test/messages has them all.
+# Of those that cannot be read, one: test/control has them all.
 BAD: dict[str, tuple[str, dict[str, Any], type[eom.EomDynamicsError], str]] = {
     "no names": ("planar_pr", {"joint_names": ["a", "b"]}, eom.StateError, "no joint 'a'"),
     "negative stiffness": ("variable", {"stiffness": doubles([-5.0, 1.0])}, StiffnessError, "stiffness"),

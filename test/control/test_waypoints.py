@@ -12,7 +12,7 @@ from differences import deviation
 from tool_messages import transform, twist, world_aligned
 
 from eom_dynamics import StateError, TrajectoryError, lie
-from eom_dynamics.messages.trajectories import RequestNames, checksum, read_tool_trajectory
+from eom_dynamics.control.trajectories import RequestNames, checksum, read_tool_trajectory
 
 TIMES = (0.5, 1.0, 2.5)
 POSES = [lie.exp(x) for x in np.random.default_rng(2).uniform(-0.5, 0.5, (3, 6))]

@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 
 import eom_dynamics as eom
+from eom_dynamics.control import library as libraries
+from eom_dynamics.control.control_loop import ControlLoop, Refusal, rows
+from eom_dynamics.control.library import SIZES, library, library_for
+from eom_dynamics.control.robot_table import RobotTable
+from eom_dynamics.control.setpoint_to_command import SetpointEvaluator
+from eom_dynamics.control.settings import DEFAULTS, Status
 from eom_dynamics.exceptions import KernelError, KernelWarning, StateError
-from eom_dynamics.loop import library as libraries
-from eom_dynamics.loop.control_loop import ControlLoop, Refusal, rows
-from eom_dynamics.loop.library import SIZES, library, library_for
-from eom_dynamics.loop.robot_table import RobotTable
-from eom_dynamics.loop.settings import DEFAULTS, Status
-from eom_dynamics.messages.setpoint_to_command import SetpointEvaluator
 from eom_dynamics.states import EFFORT_NAMES, STATE_NAMES
 from eom_dynamics.trajectory import Spline, through
 

@@ -15,11 +15,11 @@ from springs import EVERY_KIND, with_springs
 import eom_dynamics as eom
 from eom_dynamics.actuators import Actuator, Motor
 from eom_dynamics.actuators.drive_units import SIDES, DriveUnits
-from eom_dynamics.elastic.drive_programs import DRIVE_NAMES, SENT_NAMES
-from eom_dynamics.elastic.motor_programs import MOTOR_NAMES
-from eom_dynamics.loop import serialized
-from eom_dynamics.loop.control_loop import Refusal
-from eom_dynamics.loop.serialized import (
+from eom_dynamics.control import serialized
+from eom_dynamics.control.cdr import ENCAPSULATION, MessageLayout, stamp_of
+from eom_dynamics.control.control_loop import Refusal
+from eom_dynamics.control.fields import EFFORT_FIELDS, MOTOR_FIELDS, STATE_FIELDS, WRENCH_FIELDS, doubles
+from eom_dynamics.control.serialized import (
     EFFORT_COMMAND,
     FEEDFORWARD,
     MOTOR_SETPOINT,
@@ -27,11 +27,11 @@ from eom_dynamics.loop.serialized import (
     message_shape,
     setpoint_layout,
 )
-from eom_dynamics.loop.setpoint_loop import SetpointLoop
-from eom_dynamics.messages.cdr import ENCAPSULATION, MessageLayout, stamp_of
-from eom_dynamics.messages.fields import EFFORT_FIELDS, MOTOR_FIELDS, STATE_FIELDS, WRENCH_FIELDS, doubles
-from eom_dynamics.messages.setpoint_to_command import LIMIT_POLICIES, SetpointEvaluator
-from eom_dynamics.messages.spatial import wrench_messages
+from eom_dynamics.control.setpoint_loop import SetpointLoop
+from eom_dynamics.control.setpoint_to_command import LIMIT_POLICIES, SetpointEvaluator
+from eom_dynamics.control.spatial import wrench_messages
+from eom_dynamics.elastic.drive_programs import DRIVE_NAMES, SENT_NAMES
+from eom_dynamics.elastic.motor_programs import MOTOR_NAMES
 from eom_dynamics.states import EFFORT_NAMES
 
 pytest.importorskip("rclpy", reason="rclpy is not installed")

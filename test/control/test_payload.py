@@ -8,10 +8,10 @@ import pytest
 
 import eom_dynamics as eom
 from eom_dynamics.arrays import Array
+from eom_dynamics.control.control_loop import ControlLoop
+from eom_dynamics.control.robot_table import RobotTable
+from eom_dynamics.control.settings import LONGEST_BLEND
 from eom_dynamics.exceptions import RobotDescriptionError
-from eom_dynamics.loop.control_loop import ControlLoop
-from eom_dynamics.loop.robot_table import RobotTable
-from eom_dynamics.loop.settings import LONGEST_BLEND
 from eom_dynamics.robot.payload import payload_parameters
 from eom_dynamics.states import EFFORT_NAMES
 

@@ -17,13 +17,13 @@ from ..codegen.floating_programs import IMU_NAMES
 from ..elastic.drive_programs import DRIVE_NAMES, SENT_NAMES
 from ..elastic.motor_programs import DEFLECTION, FRICTION_STATE, MOTOR_NAMES, STIFFNESS_NAMES
 from ..exceptions import StateError
-from ..messages.setpoint_to_command import LIMIT_POLICIES
 from ..robot import Payload
 from ..states import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES
 from ..trajectory import Spline
 from .headers import source
 from .online_trajectory import OnlineLimits
 from .robot_table import RobotTable, raise_reason
+from .setpoint_to_command import LIMIT_POLICIES
 from .settings import CHECK_POLICIES, DEFAULTS, EFFORTS_ON_DEACTIVATE, LOSS_POLICIES, Status
 
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import eom_dynamics as eom
-from eom_dynamics.loop.online_trajectory import RAMP, SMOOTHING, OnlineTrajectory, motion_limits
+from eom_dynamics.control.online_trajectory import RAMP, SMOOTHING, OnlineTrajectory, motion_limits
 
 GIVEN = {"velocity": 2.0, "acceleration": 10.0}
 RATES = ("velocity", "acceleration", "jerk", "snap")

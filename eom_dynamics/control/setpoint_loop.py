@@ -17,8 +17,6 @@ from ..elastic import Feedforward, LimitCheck, LimitViolation
 from ..elastic.limit_violations import summary
 from ..elastic.motor_programs import MOTOR_NAMES, STIFFNESS_NAMES
 from ..exceptions import DoubtfulSetpointError, EomDynamicsError, StateError, TrajectoryError
-from ..messages.setpoint_to_command import SetpointEvaluator
-from ..messages.spatial import read_base_motion
 from ..robot import Payload
 from ..states import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES
 from ..units import unit
@@ -26,7 +24,9 @@ from . import diagnosis
 from .control_loop import EXCEEDS, ControlLoop, Refusal, rows
 from .robot_table import RobotTable
 from .serialized import Shape, ShapeCall
+from .setpoint_to_command import SetpointEvaluator
 from .settings import LONGEST_BLEND
+from .spatial import read_base_motion
 
 _IN_DOUBT = ("suspect_stamp", "jump", "inconsistent")
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from eom_dynamics import StateError
+from eom_dynamics.control.fields import STATE_FIELDS, STIFFNESS_FIELDS, doubles, read_samples, read_stiffness, write
+from eom_dynamics.control.joint_order import JointOrder
 from eom_dynamics.exceptions import StiffnessError
-from eom_dynamics.messages.fields import STATE_FIELDS, STIFFNESS_FIELDS, doubles, read_samples, read_stiffness, write
-from eom_dynamics.messages.joint_order import JointOrder
 
 NAMES = ["a", "b", "c"]
 ORDER, SHUFFLED = JointOrder(NAMES, []), JointOrder(NAMES, ["b", "c", "a"])

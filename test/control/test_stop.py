@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from reference.stop import rest_after, to_rest
 
 import eom_dynamics as eom
+from eom_dynamics.control.control_loop import ControlLoop, Refusal, rows
+from eom_dynamics.control.robot_table import RobotTable
+from eom_dynamics.control.setpoint_to_command import SetpointEvaluator
+from eom_dynamics.control.settings import Status
 from eom_dynamics.elastic import BaseMotion
-from eom_dynamics.loop.control_loop import ControlLoop, Refusal, rows
-from eom_dynamics.loop.robot_table import RobotTable
-from eom_dynamics.loop.settings import Status
-from eom_dynamics.messages.setpoint_to_command import SetpointEvaluator
 from eom_dynamics.states import EFFORT_NAMES, STATE_NAMES
 from eom_dynamics.trajectory import check, rest_to_rest
 

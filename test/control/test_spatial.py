@@ -10,8 +10,8 @@ from tool_messages import orientation, twist, vector, world_aligned
 
 import eom_dynamics as eom
 from eom_dynamics import StateError, lie
-from eom_dynamics.messages.fields import WRENCH_FIELDS
-from eom_dynamics.messages.spatial import read_task_setpoint, read_wrenches, wrench_messages
+from eom_dynamics.control.fields import WRENCH_FIELDS
+from eom_dynamics.control.spatial import read_task_setpoint, read_wrenches, wrench_messages
 
 C = lie.exp([0.3, -0.8, 0.5, 0.4, 0.2, -0.6])
 TWISTS = np.random.default_rng(1).uniform(-1, 1, (4, 6))

@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from reference.checks import Checks, Settings
 
 import eom_dynamics as eom
+from eom_dynamics.control.control_loop import EXCEEDS
+from eom_dynamics.control.robot_table import RobotTable
+from eom_dynamics.control.setpoint_loop import SetpointLoop
+from eom_dynamics.control.setpoint_to_command import SetpointEvaluator
+from eom_dynamics.control.settings import CHECK_POLICIES
 from eom_dynamics.elastic import LimitCheck
-from eom_dynamics.loop.control_loop import EXCEEDS
-from eom_dynamics.loop.robot_table import RobotTable
-from eom_dynamics.loop.setpoint_loop import SetpointLoop
-from eom_dynamics.loop.settings import CHECK_POLICIES
-from eom_dynamics.messages.setpoint_to_command import SetpointEvaluator
 from eom_dynamics.robot.model import Limits
 from eom_dynamics.states import STATE_NAMES
 

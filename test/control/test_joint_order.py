@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import eom_dynamics as eom
 from eom_dynamics import StateError
-from eom_dynamics.messages.joint_order import JointOrder, places, read_motors
-from eom_dynamics.messages.setpoint_to_command import SetpointEvaluator
+from eom_dynamics.control.joint_order import JointOrder, places, read_motors
+from eom_dynamics.control.setpoint_to_command import SetpointEvaluator
 
 NAMES = ["a", "b", "c"]
 

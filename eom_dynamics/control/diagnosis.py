@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import Array
-from ..messages.fields import STATE_FIELDS
+from .fields import STATE_FIELDS
 
 _DEGREES = 180.0 / np.pi
 

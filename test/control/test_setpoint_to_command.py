@@ -13,16 +13,16 @@ import pytest
 
 import eom_dynamics as eom
 from eom_dynamics.actuators.springs import ExponentialPair
-from eom_dynamics.exceptions import StateError, StiffnessError, TrajectoryError
-from eom_dynamics.messages.fields import STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS, write
-from eom_dynamics.messages.joint_order import JointOrder
-from eom_dynamics.messages.setpoint_to_command import (
+from eom_dynamics.control.fields import STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS, write
+from eom_dynamics.control.joint_order import JointOrder
+from eom_dynamics.control.setpoint_to_command import (
     EvaluatedCommand,
     SetpointEvaluator,
     is_held,
     matrices,
     refusal_reason,
 )
+from eom_dynamics.exceptions import StateError, StiffnessError, TrajectoryError
 
 ROBOT = eom.load_robot("planar_2r")
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from eom_dynamics import StateError
-from eom_dynamics.messages.measured import JointPositions, JointTolerances
+from eom_dynamics.control.measured import JointPositions, JointTolerances
 
 
 def state(**positions):

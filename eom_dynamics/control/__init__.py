@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The control loop in C++ and its Python reference; messages to arrays and back. Without ROS."""
