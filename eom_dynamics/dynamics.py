@@ -53,6 +53,7 @@ def _vectors(robot: Robot) -> dict[str, Vector]:
         {vector.name: vector for vector in motion_vectors(n, len(STATE_NAMES))}
         | vectors((n,), tau="joint efforts, N m or N", bias="joint efforts at zero acceleration, N m or N")
         | vectors((n,), Q_grav="joint efforts against gravity, N m or N", p="momenta, N m s or N s")
+        | vectors((n,), beta="C qd + Q_grav - (dM/dt) qd, N m or N")
         | vectors((n,), added_inertia="added to the diagonal of M, kg m² or kg")
         | vectors(matrix, M="mass matrix, kg m², kg m or kg", C="Coriolis matrix of Christoffel symbols")
         | vectors(matrix, dtau_dq="partial derivative of tau by q", dtau_dqd="by qd", dtau_dqdd="by qdd: M")
@@ -255,6 +256,17 @@ class Dynamics(CompiledMethods):
     def momentum(self, q: ArrayLike, qd: ArrayLike, *, out: Sequence[Array] | None = None) -> Array:
         """Momenta of the joint variables, M qd: (n,) or (N, n)."""
         return self._run("momentum", q, qd, out=out)[0]
+
+    @state_method
+    def momentum_balance(
+        self, q: ArrayLike, qd: ArrayLike, *, payload: PayloadLike | None = None, out: Sequence[Array] | None = None
+    ) -> tuple[Array, ...]:
+        """Momenta p = M qd, and beta of their rates dp/dt = tau - beta without a wrench: two arrays (n,) or (N, n).
+
+        beta = Q_grav - C' qd, of Christoffel symbols, and the friction of joints that is part of their efforts. The
+        payload is as in :meth:`inverse_dynamics`.
+        """
+        return self._run("momentum_balance", q, qd, payload=payload, out=out)
 
     @state_method
     def kinetic_energy(self, q: ArrayLike, qd: ArrayLike, *, out: Sequence[Array] | None = None) -> Array:

@@ -118,8 +118,17 @@ def _regressors(robot: Robot, x: Inputs) -> Outputs:
 
 def _momentum(robot: Robot, x: Inputs) -> Outputs:
     """M qd, the momenta of the joint variables: inertia alone, without gravity, joint friction and passive efforts."""
-    tree = replace(link_tree(robot), gravity=np.zeros(3), friction=(), passive=())
+    tree = replace(carrying_jets(link_tree(robot), levels(x, "P")), gravity=np.zeros(3), friction=(), passive=())
     return recursion.inverse_dynamics(tree, [x["q"], [0.0] * tree.n, x["qd"]])
+
+
+def _momentum_balance(robot: Robot, x: Inputs) -> Outputs:
+    """M qd, and beta = C qd + Q_grav - (dM/dt) qd of its rate tau - beta: dM/dt is C + C'."""
+    q, qd = x["q"], x["qd"]
+    (p,) = _momentum(robot, x)
+    rate = Partials(q[0], along=list(zip(q, qd, strict=True)))
+    (bias,) = recursion.inverse_dynamics(carrying_jets(link_tree(robot), levels(x, "P")), [q, qd, [0.0] * len(q)])
+    return [p, [effort - rate(momentum) for effort, momentum in zip(bias, p, strict=True)]]
 
 
 def _potential_energy(robot: Robot, x: Inputs) -> Outputs:
@@ -157,6 +166,8 @@ PROGRAMS: Mapping[str, Recipe] = MappingProxyType(
             ("regressor", "q qd qdd", "Y", _regressors),
             ("regressor_derivatives", _MOTION, "Y Yd Ydd", _regressors),
             ("momentum", "q qd", "p", _momentum),
+            ("momentum_balance", "q qd", "p beta", _momentum_balance),
+            ("momentum_balance_with_payload", "q qd P", "p beta", _momentum_balance),
             ("kinetic_energy", "q qd", "T", lambda of, x: [[0.5 * dot(x["qd"], _momentum(of, x)[0])]]),
             ("potential_energy", "q", "U", _potential_energy),
         )
