@@ -52,6 +52,7 @@ from .robot import Joint, Payload, Robot, load_robot, packaged_robots, robot_fro
 if TYPE_CHECKING:
     from . import contacts, identification, loops, simulation, trajectory
     from . import lagrange as lagrange
+    from .control.external_effort import ExternalEffortObserver
     from .control.online_trajectory import OnlineTrajectory
 
 __version__ = "1.0.0"
@@ -64,6 +65,7 @@ __all__ = [
     "ElasticArm",
     "EomDynamicsError",
     "EquationsOfMotion",
+    "ExternalEffortObserver",
     "Feedforward",
     "FlatState",
     "FloatingBase",
@@ -113,7 +115,10 @@ __all__ = [
 # Imported at first access, since they import SciPy or SymPy, or parts of it do. SymPy is optional, so that lagrange is
 # not in __all__: a star import works without it.
 _LAZY = ("contacts", "identification", "lagrange", "learning", "loops", "simulation", "trajectory")
-_LAZY_CLASSES = {"OnlineTrajectory": ".control.online_trajectory"}
+_LAZY_CLASSES = {
+    "ExternalEffortObserver": ".control.external_effort",
+    "OnlineTrajectory": ".control.online_trajectory",
+}
 
 
 def __getattr__(name: str) -> object:

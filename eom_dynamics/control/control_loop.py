@@ -52,7 +52,7 @@ _NEVER = 2**63 - 1
 """A time of the clock, ns, that is not known."""
 
 
-class _Handle:
+class LoopHandle:
     """A loop in the memory of its library, which is freed with the last of its vectors."""
 
     def __init__(self, table: RobotTable) -> None:
@@ -89,7 +89,7 @@ class ControlLoop:
         self.table, self.arm = table, table.arm
         arm = self.arm
         self.settings: dict[str, Any] = DEFAULTS._asdict()
-        self._handle = _Handle(table)
+        self._handle = LoopHandle(table)
         self._library, self.address = self._handle.library, self._handle.address
         self.size: int = self._library.loop_size(self.address)
         self.given_address: int = self._library.loop_rest(self.address, 0)

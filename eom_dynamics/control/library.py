@@ -46,6 +46,8 @@ _FUNCTIONS = {
     "loop_answer": (
         *(_SIZE, _ADDRESS, _SIZE, _ADDRESS, _ADDRESS, _ADDRESS, _SIZE, _ADDRESS, _ADDRESS, _SIZE, _ADDRESS, _ADDRESS),
     ),
+    "observer_set": (_TEXT, _ADDRESS, _TEXT, _ADDRESS, _SIZE),
+    "observer_update": (None, _ADDRESS, _SIZE, _ADDRESS, _INT, _ADDRESS, _SIZE, _ADDRESS, _ADDRESS, _ADDRESS),
     "loop_limit": (_TEXT, _ADDRESS, _ADDRESS, _SIZE, _INT),
     "loop_post_target": (_TEXT, _ADDRESS, _TIME, _ADDRESS, _SIZE, _ADDRESS, _ADDRESS),
     "loop_aim": (_INT, _ADDRESS, _TIME),

@@ -116,6 +116,13 @@ class RobotTable:
             self._add(payload_kernels_of(self.arm, moving_base=self._moving_base))
             self._carries = True
 
+    def prepare_observer(self) -> None:
+        """Compile the code of observers of external efforts, or load it from the cache; loops have it at once."""
+        motors = ("spring_loads", "motor_loads", "deflections")
+        links = ("momentum_balance", f"momentum_balance{WITH_PAYLOAD}")
+        self._add({name: self.arm.functions.function(name).stages for name in motors})
+        self._add({name: self.arm.dynamics._function(name).stages for name in links})
+
     def prepare_base(self) -> None:
         """Compile the code for motions of the base, or load it from the cache; loops of the table have it at once."""
         if not self._moving_base and self.arm.rotors is None:

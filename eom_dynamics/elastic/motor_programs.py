@@ -161,6 +161,25 @@ def _with_stiffness(side: MotorSide, inputs: Sizes) -> Sizes:
     return {**inputs, "k": len(side.springs)} if side.variable.any() else inputs
 
 
+def spring_loads(side: MotorSide) -> Program:
+    """Efforts of the springs on links and at the joint sides of motors, zero at rigid joints, from measured motion."""
+
+    def compute(x: Vectors) -> Mapping[str, Sequence[Scalar]]:
+        load = _loads(side, x, between(side, x, MOTOR_NAMES[:2]))
+        return {"on_links": _on_links(side, load), "load": load}
+
+    inputs = dict.fromkeys(STATE_NAMES[:2], len(side.springs)) | dict.fromkeys(MOTOR_NAMES[:2], len(side.motor_joint))
+    return trace("spring_loads", _with_stiffness(side, inputs), compute)
+
+
+def _on_links(side: MotorSide, load: Sequence[Scalar]) -> list[Scalar]:
+    """Efforts on the links from those at the motors."""
+    on_links: list[Scalar] = [0.0] * len(side.springs)
+    for joint, value in zip(side.motor_joint, load, strict=True):
+        on_links[joint] = on_links[joint] + value
+    return on_links
+
+
 def motor_loads(side: MotorSide) -> Program:
     """Efforts of the motors against springs of efforts ``load``, gears and friction, without those of the rotors."""
     m = len(side.motor_joint)
@@ -186,15 +205,12 @@ def plant_efforts(side: MotorSide) -> Program:
         load, velocity = _loads(side, x, delta), x["motor_velocity"]
         behind = side.motor_loads(load)
         effort = _motor_loads(side, behind, velocity)
-        on_links: list[Scalar] = [0.0] * n
-        for joint, value in zip(side.motor_joint, load, strict=True):
-            on_links[joint] = on_links[joint] + value
         lost: Scalar = 0.0
         for own, passed, speed in zip(effort, behind, velocity, strict=True):
             lost = lost + (own - passed) * speed
         for _, motors, spring in side.placed:
             lost = lost + spring.power_loss([delta[motor][1] for motor in motors])
-        return {"on_links": on_links, "effort": effort, "lost": [lost]}
+        return {"on_links": _on_links(side, load), "effort": effort, "lost": [lost]}
 
     inputs = dict.fromkeys(STATE_NAMES[:2], n) | dict.fromkeys(MOTOR_NAMES[:2], m)
     return trace("plant_efforts", _with_stiffness(side, inputs), compute)

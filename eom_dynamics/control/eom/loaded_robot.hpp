@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "linearization.hpp"
+#include "external_effort.hpp"
 #include "robot_table.hpp"
 
 namespace eom {
@@ -98,6 +98,12 @@ class LoadedRobot {
         void take(const Measurement<LoadedRobot> &x) noexcept
         {
             reads(V::q, x.q, V::qd, x.qd, V::motor_position, x.motor_position, V::motor_velocity, x.motor_velocity);
+        }
+
+        void take(const Sensed<LoadedRobot> &x) noexcept
+        {
+            take(static_cast<const Measurement<LoadedRobot> &>(x));
+            reads(V::tau, x.tau, V::k, x.k, V::motor_effort, x.motor_effort, V::P, x.P);
         }
 
         void run(const Kernel &kernel) const noexcept
@@ -246,6 +252,49 @@ class LoadedRobot {
         at.writes(V::stiffness_rate, springs[3], V::qdd, y.qdd, V::qddd, y.qddd, V::qdddd, y.qdddd);
         at.writes(V::k_commanded, y.k, V::kd_commanded, y.kd, V::kdd_commanded, y.kdd);
         at.run(x.loaded ? kernels_.linearizing_setpoint_with_payload : kernels_.linearizing_setpoint);
+    }
+
+    /// Momenta M qd, and beta of their rates tau - beta, with the payloads P where it is loaded.
+    void momentum_balance(const Sensed<LoadedRobot> &x, std::array<Scalar, N> &p, std::array<Scalar, N> &beta) const noexcept
+    {
+        Places at;
+        at.take(x);
+        at.writes(V::p, p, V::beta, beta);
+        at.run(x.loaded ? kernels_.momentum_balance_with_payload : kernels_.momentum_balance);
+    }
+
+    /// Efforts of the springs on links and at motors, zero at rigid joints.
+    void spring_loads(const Sensed<LoadedRobot> &x, std::array<Scalar, N> &on_links,
+                      std::array<Scalar, M> &load) const noexcept
+    {
+        Places at;
+        at.take(x);
+        at.writes(V::on_links, on_links, V::load, load);
+        at.run(kernels_.spring_loads);
+    }
+
+    /// Efforts of motors without acceleration, from those of the springs.
+    void motor_loads(const std::array<Scalar, M> &load, const std::array<Scalar, M> &motor_velocity,
+                     std::array<Scalar, M> &effort) const noexcept
+    {
+        Places at;
+        at.reads(V::load, load, V::motor_velocity, motor_velocity);
+        at.writes(V::effort, effort);
+        at.run(kernels_.motor_loads);
+    }
+
+    /// Deflections of the springs and their rates, without transient, under efforts and their rates.
+    void deflections(const std::array<Scalar, N> &tau, const std::array<Scalar, N> &taud, const std::array<Scalar, N> &k,
+                     std::array<Scalar, M> &delta, std::array<Scalar, M> &deltad) const noexcept
+    {
+        Places at;
+        const std::array<Scalar, N> zero{};
+        std::array<Scalar, N> settled;
+        settled.fill(SETTLED);
+        std::array<std::array<Scalar, M>, 2> rest;
+        at.reads(V::tau, tau, V::taud, taud, V::taudd, zero, V::k, k, V::kd, zero, V::kdd, zero, V::deflection, settled);
+        at.writes(V::delta, delta, V::deltad, deltad, V::deltadd, rest[0], V::load, rest[1]);
+        at.run(kernels_.deflections);
     }
 
   private:

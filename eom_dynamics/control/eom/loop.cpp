@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The control loop behind its interface in C, for robots of one size, EOM_JOINTS, EOM_MOTORS and EOM_TOOLS, or of any.
 #include <eom/control_loop.hpp>
+#include <eom/external_effort.hpp>
 #include <eom/loaded_robot.hpp>
 #include <eom/loop.h>
 
@@ -101,6 +102,8 @@ struct Hosted final : eom_loop {
     /// What the tools carry, by eom_loop_carry() and by eom_loop_post_payload().
     typename eom::PayloadBlend<Robot>::Parameters carried{};
     eom::Payload<Robot> payload;
+    eom::ExternalEffort<Robot> observer{robot};
+    eom::Sensed<Robot> sensed;
 };
 
 #ifdef EOM_JOINTS
@@ -297,6 +300,8 @@ double *eom_loop_vector(eom_loop *loop, const char *whose, const char *name)
             places.take(commander.final_sent()), places.take(commander.final_command());
         else if (is("measured"))
             places.take(of.measured);
+        else if (is("sensed"))
+            places.take(of.sensed);
         else
             return nullptr;
         return vector < static_cast<std::size_t>(Vector::count)
@@ -444,6 +449,55 @@ size_t eom_loop_answer(eom_loop *loop, size_t count, const int64_t *stamps, cons
             return k + 1;
     }
     return count;
+}
+
+const char *eom_observer_set(eom_loop *loop, const char *name, const double *numbers, size_t count)
+{
+    return on(loop, [=](auto &of) -> const char * {
+        auto &observer = of.observer;
+        observer.restart();
+        const struct {
+            const char *name;
+            eom::Span<double> entries;
+        } spans[] = {{"bandwidth", observer.links.bandwidth},   {"order", observer.links.order},
+                     {"motor_bandwidth", observer.motors.bandwidth}, {"motor_order", observer.motors.order},
+                     {"motor_inertia", observer.motor_inertia}, {"to_springs", observer.to_springs}};
+        if (const auto *found = named(spans, name))
+            std::copy(numbers, numbers + count, found->entries.begin());
+        else if (std::strcmp(name, "source") == 0)
+            for (std::size_t i = 0; i < count; ++i)
+                observer.source[i] = static_cast<eom::EffortSource>(numbers[i]);
+        else if (std::strcmp(name, "longest_gap") == 0)
+            observer.longest_gap = *numbers;
+        else if (std::strcmp(name, "restart") != 0)
+            return UNKNOWN;
+        return nullptr;
+    });
+}
+
+void eom_observer_update(eom_loop *loop, size_t count, const double *times, int sensors, const eom_vector *read,
+                         size_t read_count, const double *given, double *results, int *codes)
+{
+    on(loop, [=](auto &of) {
+        const double *row = given;
+        double *found = results;
+        auto &x = of.sensed;
+        x = {};
+        x.k = of.robot.rest().k;
+        x.links = sensors & 1, x.motors = sensors & 2, x.torque = sensors & 4, x.efforts = sensors & 8;
+        x.loaded = sensors & 16;
+        for (std::size_t k = 0; k < count; ++k) {
+            for (std::size_t i = 0; i < read_count; row += read[i++].count)
+                std::copy(row, row + read[i].count, read[i].numbers);
+            x.time = times[k];
+            const auto code = of.observer.update(x);
+            codes[k] = static_cast<int>(code) + 8 * static_cast<int>(of.observer.refused_joint());
+            const auto &links = of.observer.links.value;
+            const auto &motors = of.observer.motors.value;
+            found = std::copy_n(links.begin(), of.robot.joint_count(), found);
+            found = std::copy_n(motors.begin(), of.robot.motor_count(), found);
+        }
+    });
 }
 
 double eom_loop_number(const eom_loop *loop, const char *name)

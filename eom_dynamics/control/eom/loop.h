@@ -111,6 +111,16 @@ size_t eom_loop_answer(eom_loop *loop, size_t count, const int64_t *stamps, cons
                        size_t read_count, const double *given, const eom_vector *written, size_t written_count,
                        double *results, int *codes);
 
+/* Sets a member of eom::ExternalEffort, which starts again: "bandwidth", "order", "source" of each joint,
+ * "motor_bandwidth", "motor_order", "motor_inertia", "to_springs", "longest_gap"; "restart" sets nothing. */
+const char *eom_observer_set(eom_loop *loop, const char *name, const double *numbers, size_t count);
+
+/* Takes samples of sensors, of links 1 + motors 2 + torque 4 + motor efforts 8, with payloads 16: reads a row of numbers into
+ * vectors "sensed", and writes the external efforts of joints and the residuals of motors, and the eom::Sample plus eight
+ * times the joint. */
+void eom_observer_update(eom_loop *loop, size_t count, const double *times, int sensors, const eom_vector *read,
+                         size_t read_count, const double *given, double *results, int *codes);
+
 /* A number of the loop, NaN for another name: "status", "valid", "playing", "waiting", "aiming", "arrived", "blending";
  * whether the setpoints have a moving base, "on_base" and "given_on_base"; of ControlLoop::progress() "lost", "held",
  * "stopping", "fed", "age", "stop_end", "excess"; of the plan "plan_waits", "plan_begin", "plan_start", "plan_end";

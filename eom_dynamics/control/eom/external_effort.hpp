@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+// External efforts of an arm by its generalised momentum, on both sides of its springs.
+#ifndef EOM_EXTERNAL_EFFORT_HPP
+#define EOM_EXTERNAL_EFFORT_HPP
+
+#include <algorithm>
+
+#include "linearization.hpp"
+
+namespace eom {
+
+/// What tells the effort on the link of a joint.
+enum class EffortSource : std::uint8_t { torque, springs, motor };
+
+/// What became of a sample; only one that is taken moves the observer.
+enum class Sample : std::uint8_t { taken, started, not_finite, stale, inconsistent, too_large };
+
+/// Sensors of an arm at a time, in SI units, on the link side of the gears.
+template <class Robot>
+struct Sensed : Measurement<Robot> {
+    double time = 0; ///< s
+    JointVector<Robot> tau{}, k{};
+    MotorVector<Robot> motor_effort{};
+    std::array<double, 10 * Robot::tools> P{};
+    /// Which are measured, beside links and motors; whether the tools carry P.
+    bool torque = false, efforts = false, loaded = false;
+};
+
+/// Estimates x behind filters of the mean of a signal over each step, of any length:
+/// order 1, w/(s + w), or 2, (2 w s + w^2)/(s + w)^2, which follows a ramp without lag.
+template <std::size_t size>
+class ResidualFilter {
+  public:
+    std::array<double, size> bandwidth{}, order{}; ///< rad/s; 1 or 2
+    std::array<double, size> value{}, rate{};      ///< of the signal; that of order 2
+
+    void restart() noexcept { value = rate = {}; }
+
+    /// Exact where the signal is constant over the step.
+    void update(double step, const std::array<double, size> &signal, std::size_t count) noexcept
+    {
+        for (std::size_t i = 0; i < count; ++i) {
+            const double x = bandwidth[i] * step;
+            if (step != step_)
+                decay_[i] = std::exp(-x);
+            const double error = signal[i] - value[i];
+            if (order[i] < 2) {
+                value[i] = signal[i] - decay_[i] * error;
+                continue;
+            }
+            value[i] = signal[i] - decay_[i] * ((1 - x) * error - step * rate[i]);
+            rate[i] = decay_[i] * (bandwidth[i] * x * error + (1 + x) * rate[i]);
+        }
+        step_ = step;
+    }
+
+  private:
+    double step_ = -1;
+    std::array<double, size> decay_{};
+};
+
+/// Observer of external efforts: with p = M qd and its rate tau - beta + tau_ext, the mean of tau_ext over a step is
+/// the change of p over the step's length less the mean of tau - beta, behind a filter.
+///
+/// A. De Luca and R. Mattone, "Sensorless robot collision detection and hybrid force/motion control", IEEE Int. Conf.
+/// Robotics and Automation (2005); S. Haddadin, A. De Luca, A. Albu-Schaeffer, "Robot collisions: a survey on
+/// detection, isolation, and identification", IEEE Trans. Robotics 33 (2017). The same of each motor, B thetad with the
+/// rate tau_m - load - friction, is what its effort has beside the model: friction, current, or the sensor of the load.
+template <class Robot>
+class ExternalEffort {
+  public:
+    static constexpr std::size_t n = Robot::joints, m = Robot::motors;
+    /// Mean of position less integrated velocity is taken over this time, s, and may be as much as the largest
+    /// velocity covers in that.
+    static constexpr double MEMORY = 0.1, ALLOWED = 0.01;
+    /// Of the largest effort of a joint, beyond which no sensor can be right.
+    static constexpr double LARGEST = 2;
+
+    ResidualFilter<n> links;
+    ResidualFilter<m> motors;
+    std::array<EffortSource, n> source{};
+    MotorVector<Robot> motor_inertia{};
+    std::array<double, m * m> to_springs{}; ///< row by row, from efforts of the motors to those of the springs
+    double longest_gap = 0.1;               ///< s, after which the observer starts again
+
+    explicit ExternalEffort(const Robot &robot) noexcept : robot_(robot) {}
+
+    /// Forgets all samples.
+    void restart() noexcept { running_ = false; }
+
+    /// The joint at which the last sample was refused.
+    std::size_t refused_joint() const noexcept { return joint_; }
+
+    Sample update(const Sensed<Robot> &sensed) noexcept
+    {
+        if (!finite(sensed.q, sensed.qd, sensed.tau, sensed.k, sensed.P, sensed.motor_position, sensed.motor_velocity,
+                    sensed.motor_effort, std::array<double, 1>{sensed.time}))
+            return Sample::not_finite;
+        const double step = sensed.time - last_.sensed.time;
+        if (running_ && !(step > 0))
+            return Sample::stale;
+        const bool starts = !running_ || step > longest_gap;
+        Drift drift = starts ? Drift{} : drift_;
+        if (!starts && !consistent(sensed, step, drift))
+            return Sample::inconsistent;
+        Balance now;
+        now.sensed = sensed;
+        if (starts)
+            restart_at(sensed);
+        for (std::size_t j = 0; j < m; ++j)
+            now.load[j] = last_.load[j] + (starts ? 0 : step) * last_.load_rate[j];
+        now.load_rate = last_.load_rate;
+        find_links(now);
+        find_efforts(now);
+        for (joint_ = 0; joint_ < robot_.joint_count(); ++joint_)
+            if (std::fabs(now.effort[joint_]) > LARGEST * robot_.largest_effort[joint_])
+                return Sample::too_large;
+        find_momentum(now);
+        if (!starts) {
+            // The last momentum as that of what is carried now: a change of the payload makes no step.
+            if (sensed.loaded != last_.sensed.loaded || sensed.P != last_.sensed.P) {
+                last_.sensed.loaded = sensed.loaded;
+                last_.sensed.P = sensed.P;
+                find_momentum(last_);
+            }
+            links.update(step, external(last_.p, now.p, last_.net, now.net, step), robot_.joint_count());
+            motors.update(step, external(last_.spin, now.spin, last_.driving, now.driving, step), robot_.motor_count());
+            find_loads(now);
+        }
+        drift_ = drift;
+        last_ = now;
+        running_ = true;
+        return starts ? Sample::started : Sample::taken;
+    }
+
+  private:
+    /// Momenta, and the efforts that change them, of links and of motors; beta of the links.
+    struct Balance {
+        Sensed<Robot> sensed;
+        JointVector<Robot> effort{}, p{}, beta{}, net{};
+        MotorVector<Robot> spin{}, driving{}, load{}, load_rate{};
+    };
+
+    /// Positions less integrated velocities.
+    struct Drift {
+        JointVector<Robot> links{};
+        MotorVector<Robot> motors{};
+    };
+
+    /// Mean over a step of what changes a momentum p beside the efforts u.
+    template <class Vector>
+    static Vector external(const Vector &p0, const Vector &p1, const Vector &u0, const Vector &u1, double step) noexcept
+    {
+        Vector mean;
+        for (std::size_t i = 0; i < mean.size(); ++i)
+            mean[i] = (p1[i] - p0[i]) / step - 0.5 * (u0[i] + u1[i]);
+        return mean;
+    }
+
+    bool consistent(const Sensed<Robot> &now, double step, Drift &drift) noexcept
+    {
+        const Sensed<Robot> &last = last_.sensed;
+        const double kept = std::exp(-step / MEMORY);
+        const auto moved = [&](double &sum, double x0, double x1, double v0, double v1, double most) {
+            sum = kept * sum + (x1 - x0 - 0.5 * step * (v0 + v1));
+            return std::fabs(sum) <= ALLOWED * most;
+        };
+        for (std::size_t j = 0; now.motors && j < robot_.motor_count(); ++j) {
+            joint_ = robot_.motor_joint[j];
+            if (!moved(drift.motors[j], last.motor_position[j], now.motor_position[j], last.motor_velocity[j],
+                       now.motor_velocity[j], robot_.upper.motor_velocity[j]))
+                return false;
+        }
+        for (joint_ = 0; now.links && joint_ < robot_.joint_count(); ++joint_)
+            if (!moved(drift.links[joint_], last.q[joint_], now.q[joint_], last.qd[joint_], now.qd[joint_],
+                       robot_.upper.qd[joint_]))
+                return false;
+        return true;
+    }
+
+    bool by_motor(std::size_t motor) const noexcept { return source[robot_.motor_joint[motor]] == EffortSource::motor; }
+
+    /// Starts at a sample, with the efforts of rest where those of motors tell the springs'.
+    void restart_at(const Sensed<Robot> &sensed) noexcept
+    {
+        links.restart();
+        motors.restart();
+        last_ = Balance{};
+        const std::size_t count = robot_.motor_count();
+        for (int pass = 0; pass < 5; ++pass) {
+            last_.sensed = sensed;
+            find_links(last_);
+            last_.sensed.qd = {};
+            find_momentum(last_);
+            for (std::size_t j = 0; j < count; ++j)
+                last_.load[j] = by_motor(j) ? last_.beta[robot_.motor_joint[j]] / motors_of(robot_.motor_joint[j]) : 0;
+        }
+        for (std::size_t j = 0; j < count; ++j)
+            for (std::size_t k = 0; k < count; ++k)
+                motors.value[j] -= robot_.load_weights[j * count + k] * last_.load[k];
+    }
+
+    /// Efforts of springs by those of motors, which are the residual of motors without load.
+    void find_loads(Balance &now) const noexcept
+    {
+        const std::size_t count = robot_.motor_count();
+        for (std::size_t j = 0; j < count; ++j) {
+            if (!by_motor(j))
+                continue;
+            now.load[j] = now.load_rate[j] = 0;
+            for (std::size_t k = 0; k < count; ++k) {
+                now.load[j] -= to_springs[j * count + k] * motors.value[k];
+                now.load_rate[j] -= to_springs[j * count + k] * motors.rate[k];
+            }
+        }
+    }
+
+    double motors_of(std::size_t joint) const noexcept
+    {
+        return static_cast<double>(std::count(robot_.motor_joint.begin(), robot_.motor_joint.end(), joint));
+    }
+
+    /// Links that are not measured: motors less the deflections under the efforts of the springs.
+    void find_links(Balance &now) const noexcept
+    {
+        Sensed<Robot> &x = now.sensed;
+        if (x.links)
+            return;
+        JointVector<Robot> tau{}, taud{};
+        const std::size_t count = robot_.motor_count();
+        for (std::size_t j = 0; j < count; ++j) {
+            tau[robot_.motor_joint[j]] += now.load[j];
+            taud[robot_.motor_joint[j]] += now.load_rate[j];
+        }
+        MotorVector<Robot> delta{}, deltad{};
+        robot_.deflections(tau, taud, x.k, delta, deltad);
+        x.q = x.qd = {};
+        for (std::size_t j = 0; j < count; ++j) {
+            const std::size_t joint = robot_.motor_joint[j];
+            x.q[joint] = -delta[j];
+            x.qd[joint] = -deltad[j];
+            for (std::size_t i = 0; i < count; ++i) {
+                x.q[joint] += robot_.joint_sides[j * count + i] * x.motor_position[i];
+                x.qd[joint] += robot_.joint_sides[j * count + i] * x.motor_velocity[i];
+            }
+        }
+    }
+
+    /// Efforts on the links by their sources, and those that drive the rotors.
+    void find_efforts(Balance &now) const noexcept
+    {
+        const Sensed<Robot> &x = now.sensed;
+        const std::size_t count = robot_.motor_count();
+        const MotorVector<Robot> by_motors = now.load;
+        if (x.links && x.motors)
+            robot_.spring_loads(x, now.effort, now.load);
+        for (std::size_t j = 0; j < count; ++j)
+            if (const std::size_t i = robot_.motor_joint[j]; by_motor(j))
+                now.load[j] = by_motors[j];
+            else if (source[i] == EffortSource::torque && motors_of(i) == 1)
+                now.load[j] = x.tau[i];
+        for (std::size_t i = 0; i < n; ++i)
+            if (source[i] != EffortSource::springs)
+                now.effort[i] = source[i] == EffortSource::torque ? x.tau[i] : 0;
+        if (!x.motors || !x.efforts)
+            return;
+        MotorVector<Robot> needed{};
+        robot_.motor_loads(now.load, x.motor_velocity, needed);
+        for (std::size_t j = 0; j < count; ++j) {
+            now.spin[j] = motor_inertia[j] * x.motor_velocity[j];
+            now.driving[j] = x.motor_effort[j] - needed[j];
+            for (std::size_t k = 0; k < count; ++k)
+                if (by_motor(k))
+                    now.driving[j] += robot_.load_weights[j * count + k] * now.load[k];
+        }
+        for (std::size_t j = 0; j < count; ++j)
+            for (std::size_t k = 0; by_motor(j) && k < count; ++k)
+                now.effort[robot_.motor_joint[j]] += to_springs[j * count + k] * now.driving[k];
+    }
+
+    /// Momenta, with those of the rotors where the efforts are those of motors.
+    void find_momentum(Balance &x) const noexcept
+    {
+        robot_.momentum_balance(x.sensed, x.p, x.beta);
+        const std::size_t count = robot_.motor_count();
+        for (std::size_t j = 0; j < count; ++j)
+            for (std::size_t k = 0; by_motor(j) && k < count; ++k)
+                x.p[robot_.motor_joint[j]] += to_springs[j * count + k] * x.spin[k];
+        for (std::size_t i = 0; i < n; ++i)
+            x.net[i] = x.effort[i] - x.beta[i];
+    }
+
+    const Robot robot_;
+    Balance last_;
+    Drift drift_;
+    bool running_ = false;
+    std::size_t joint_ = 0;
+};
+
+} // namespace eom
+
+#endif

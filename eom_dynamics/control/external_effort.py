@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Observer of external efforts by the generalised momentum of an arm: eom/external_effort.hpp, called from Python."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..arguments import count, positive
+from ..arrays import Array
+from ..codegen.functions import payload_keyword
+from ..elastic import ElasticArm
+from ..exceptions import StateError
+from ..robot.payload import PayloadLike, payload_shape
+from ..spelling import hint
+from ..states import number_or_vector, real_array
+from .control_loop import LoopHandle
+from .robot_table import RobotTable, matrices_of, raise_reason
+
+SENSORS = {
+    "torque": ("q", "qd", "tau"),
+    "springs": ("q", "qd", "motor_position", "motor_velocity"),
+    "motor": ("motor_position", "motor_velocity", "motor_effort"),
+}
+"""Sources of the efforts on the links, in the order of eom::EffortSource, and what they need."""
+
+# Arguments by name, and the bit of each in the sensors of eom_observer_update().
+_BITS = {"q": 1, "qd": 1, "motor_position": 2, "motor_velocity": 2, "tau": 4, "motor_effort": 8, "k": 0, "P": 16}
+
+_TAKEN, _STARTED, _NOT_FINITE, _STALE, _INCONSISTENT, _TOO_LARGE = range(6)
+_REASONS = {
+    _NOT_FINITE: "a sensor is not finite",
+    _STALE: "time does not increase",
+    _INCONSISTENT: "position and velocity disagree: a jump, or a stale or swapped sensor",
+    _TOO_LARGE: "the effort is more than twice the joint's limit: a failed or swapped sensor",
+}
+
+# Bandwidth of the efforts of springs by those of motors, in bandwidths.
+_LOAD_BANDWIDTH = 10.0
+
+_SETTLED = {1: 5.0, 2: 6.64}  # within 1 % of a step, in 1/bandwidth
+
+
+class ObservedEfforts(NamedTuple):
+    """External efforts along a recording of K samples.
+
+    Attributes:
+        external: (K, n) efforts that the surroundings exert on the joints, N m or N; NaN at samples that are left out.
+        motor: (K, m) efforts that act on the motors beside the model, likewise; see :class:`ExternalEffortObserver`.
+        settled: (K,) whether a step before the start has no effect of more than 1 %.
+        left_out: a line for each sample that is left out, with its index.
+    """
+
+    external: Array
+    motor: Array
+    settled: NDArray[np.bool_]
+    left_out: tuple[str, ...]
+
+
+class ExternalEffortObserver:
+    """Observer of external efforts: contact, and what motors have beside their model, without accelerations.
+
+    The generalised momentum p = M qd changes by tau - beta + tau_ext, with the effort tau on the links and
+    beta = Q_grav - C' qd; the change of p over a sample less that by tau - beta is the external effort, behind a filter
+    of bandwidth w: w/(s + w), or of order 2 (2 w s + w²)/(s + w)², which follows a ramp without lag. A step is there
+    within 1 % after 5/w, or 6.64/w; white noise passes by the bandwidth w/4, or 5 w/8, Hz. Samples may be uneven or
+    missing. (A. De Luca, R. Mattone, ICRA 2005; S. Haddadin, A. De Luca, A. Albu-Schäffer, T-RO 33, 2017.)
+
+    tau comes from ``torque`` sensors behind the springs; from ``springs``, by motor and link encoders and the spring
+    laws; or from ``motor`` encoders and efforts, less rotors, friction and gear loss; where links are not measured,
+    they are the motors less the deflections under these efforts, filtered at 10 w. With the first two, motor efforts
+    give the residual of each motor, too: that of friction, gear, current, or of the sensor of tau, which contact with
+    a link does not have.
+
+    A sample is left out, and the next one continues, if it is not finite, its time does not increase, positions over
+    0.1 s are off the integrated velocities by more than 10 ms of a joint's largest velocity (a jump, a stale or swapped
+    sensor), or an effort is twice the joint's limit. Without limits the last two cannot be told.
+
+    Attributes:
+        arm: the arm.
+        sensors: one of :data:`SENSORS` for each joint.
+        bandwidth: (n,) rad/s.
+        order: of the filters.
+        external: (n,) external efforts after the last sample, N m or N; of surroundings on the robot.
+        motor_residual: (m,) of motors, on the link side of the gears, NaN where it is not observed.
+        settled: whether a step before the start has no effect of more than 1 %.
+    """
+
+    def __init__(
+        self,
+        arm: ElasticArm,
+        bandwidth: ArrayLike = 30.0,
+        sensors: str | Sequence[str] = "torque",
+        *,
+        order: int = 1,
+        longest_gap: float = 0.1,
+    ) -> None:
+        """Make an observer, which starts with its first sample.
+
+        Args:
+            arm: the arm, in the reduced rotor model.
+            bandwidth: rad/s, one number or (n,).
+            sensors: one of :data:`SENSORS`, or one for each joint.
+            order: 1 or 2.
+            longest_gap: between samples, s; after a longer one the observer starts again.
+
+        Raises:
+            StateError: an argument is not usable, or a joint has no deflection to be measured.
+            KernelError: the observer cannot be compiled.
+        """
+        n, m = arm.robot.n, len(arm.motor_names)
+        self.arm, self.order = arm, count(order, "order", 1, 2)
+        self.bandwidth = np.array(number_or_vector(bandwidth, "bandwidth", n))
+        if not (self.bandwidth > 0).all():
+            raise StateError(f"bandwidth must be positive, is {self.bandwidth}")
+        self.sensors = (sensors,) * n if isinstance(sensors, str) else tuple(sensors)
+        if len(self.sensors) != n:
+            raise StateError(f"sensors must be one, or one for each of {n} joints, are {len(self.sensors)}")
+        for joint, own, rigid in zip(arm.robot.joint_names, self.sensors, arm.rigid, strict=True):
+            if own not in SENSORS:
+                raise StateError(f"sensors has no {own!r}; {hint(own, SENSORS)}")
+            if own == "springs" and rigid:
+                raise StateError(f"{joint}: a rigid joint has no deflection to be measured; give 'torque' or 'motor'")
+        if arm.rotors is not None:
+            raise StateError("the observer has the reduced rotor model: ElasticArm(robot, rotor_model='reduced')")
+        needed = [name for own in self.sensors for name in SENSORS[own]]
+        if any(own == "motor" and pair for own, pair in zip(self.sensors, arm.paired, strict=True)):
+            needed += ("q", "qd")  # which two motors tell only with the stiffness
+        self._needed = tuple(dict.fromkeys(needed))
+        table = RobotTable(arm)
+        table.prepare_observer()
+        self._handle = LoopHandle(table)
+        by_motor = np.array([self.sensors[i] == "motor" for i in arm.motor_joint])
+        to_springs = np.linalg.inv(matrices_of(arm)["load_weights"].reshape(m, m))
+        numbers = {
+            "bandwidth": self.bandwidth,
+            "order": np.full(n, self.order),
+            "motor_bandwidth": np.where(by_motor, _LOAD_BANDWIDTH, 1) * self.bandwidth[arm.motor_joint],
+            "motor_order": np.where(by_motor, 2, self.order),
+            "motor_inertia": arm.motor_inertia,
+            "to_springs": to_springs,
+            "source": [[*SENSORS].index(own) for own in self.sensors],
+            "longest_gap": positive(longest_gap, "longest_gap"),
+        }
+        for name, values in numbers.items():
+            row = np.ascontiguousarray(values, dtype=float).ravel()
+            reason = self._handle.library.observer_set(self._handle.address, name.encode(), row.ctypes.data, len(row))
+            raise_reason(reason, name)
+        self._unobserved = by_motor
+        self._settling = _SETTLED[self.order] / float(self.bandwidth.min())
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget all samples."""
+        gap = np.array([0.0])
+        self._handle.library.observer_set(self._handle.address, b"restart", gap.ctypes.data, 0)
+        self._start = np.nan
+        self.external = np.zeros(self.arm.robot.n)
+        self.motor_residual = np.full(len(self.arm.motor_names), np.nan)
+        self.settled = False
+
+    def update(self, t: float, *motion: ArrayLike, payload: PayloadLike | None = None, **sensors: ArrayLike) -> Array:
+        """Take a sample.
+
+        Args:
+            t: time, s.
+            motion: q and qd of the links, (n,), rad or m and per s; not needed by ``motor`` sensors.
+            payload: at the tools, as of :meth:`.Dynamics.inverse_dynamics`; a change makes no step.
+            sensors: by name: ``tau`` (n,), of torque sensors; ``motor_position``, ``motor_velocity``, ``motor_effort``
+                (m,), on the link side of the gears as :class:`.Feedforward`, by :meth:`.ElasticArm.drive_state` from
+                drives; ``k`` (n,), stiffness where it is commanded.
+
+        Returns:
+            (n,) external efforts on the joints, N m or N.
+
+        Raises:
+            StateError: a sensor is missing, or the sample is left out; the observer goes on with the next one.
+        """
+        given = self._given(dict(zip(("q", "qd"), motion, strict=False)) | sensors, (), payload, finite=True)
+        values, codes = self._run(np.array([real_array(t, "t", ())]), given)
+        if codes[0] % 8 in _REASONS:
+            raise StateError(f"{self._reason(codes[0])}; the sample at t = {float(t):.6g} s is left out")
+        self._settle(np.array([float(t)]), codes)
+        n = self.arm.robot.n
+        self.external, self.motor_residual = values[0, :n], values[0, n:]
+        return self.external.copy()
+
+    def observe(
+        self, t: ArrayLike, *motion: ArrayLike, payload: PayloadLike | None = None, **sensors: ArrayLike
+    ) -> ObservedEfforts:
+        """Take the K samples of a recording, with the numbers of :meth:`update`; arrays have a leading axis K.
+
+        Samples that are left out, also for NaN, do not raise errors; see ``left_out``.
+        """
+        times = real_array(t, "t", finite=False)
+        if times.ndim != 1:
+            raise StateError(f"t must have shape (K,), has {times.shape}")
+        given = self._given(dict(zip(("q", "qd"), motion, strict=False)) | sensors, times.shape, payload, finite=False)
+        values, codes = self._run(times, given)
+        out = np.isin(codes % 8, [*_REASONS])
+        values[out] = np.nan
+        n = self.arm.robot.n
+        lines = tuple(f"sample {k}: {self._reason(codes[k])}" for k in np.flatnonzero(out).tolist())
+        settled = self._settle(times, codes) & ~out
+        if (~out).any():
+            last = values[np.flatnonzero(~out)[-1]]
+            self.external, self.motor_residual = last[:n].copy(), last[n:].copy()
+        return ObservedEfforts(values[:, :n], values[:, n:], settled, lines)
+
+    def _reason(self, code: int) -> str:
+        """Why a sample is left out."""
+        joint, kind = divmod(int(code), 8)
+        at_joint = kind in (_INCONSISTENT, _TOO_LARGE)
+        return f"{self.arm.robot.joint_names[joint]}: {_REASONS[kind]}" if at_joint else _REASONS[kind]
+
+    def _settle(self, t: Array, codes: NDArray[np.intc]) -> NDArray[np.bool_]:
+        """Whether each sample (K,) is settled; keeps the last start."""
+        started = np.where(codes % 8 == _STARTED, t, -np.inf)
+        start = np.fmax(np.maximum.accumulate(started), self._start) if len(t) else started
+        settled = t - start >= self._settling
+        if len(t):
+            self._start, self.settled = float(start[-1]), bool(settled[-1])
+        return settled
+
+    def _given(
+        self, values: dict[str, Any], samples: tuple[int, ...], payload: PayloadLike | None, *, finite: bool
+    ) -> dict[str, Array]:
+        """Vectors of the samples by name, each (…, size)."""
+        n, m = self.arm.robot.n, len(self.arm.motor_names)
+        if unknown := [name for name in values if name not in _BITS or name == "P"]:
+            raise StateError(f"sensors has no {unknown[0]}; {hint(unknown[0], [*_BITS][:-1])}")
+        if missing := [name for name in self._needed if values.get(name) is None]:
+            raise StateError(f"{missing[0]}: missing; sensors {', '.join(dict.fromkeys(self.sensors))} need it")
+        for pair in (("q", "qd"), ("motor_position", "motor_velocity")):
+            if sum(values.get(name) is not None for name in pair) == 1:
+                raise StateError(f"{' and '.join(pair)} must be given together")
+        given = {
+            name: real_array(x, name, (*samples, m if name.startswith("motor") else n), finite=finite)
+            for name, x in values.items()
+            if x is not None
+        }
+        if payload is not None:
+            P = payload_keyword(self.arm.robot, 1).arrays(payload, samples, finite=True)[0]
+            given["P"] = np.broadcast_to(P, samples + payload_shape(self.arm.robot)).reshape(*samples, -1)
+        return given
+
+    def _run(self, t: Array, given: dict[str, Array]) -> tuple[Array, NDArray[np.intc]]:
+        """External efforts and residuals (K, n + m), and codes (K,)."""
+        rows = np.concatenate([x.reshape(len(t), -1) for x in given.values()], axis=1)
+        library, address = self._handle.library, self._handle.address
+        places = [(library.loop_vector(address, b"sensed", name.encode()), x.shape[-1]) for name, x in given.items()]
+        vectors, bits = np.array(places, dtype=np.uint64), sum({_BITS[name] for name in given})
+        results = np.empty((len(t), self.arm.robot.n + len(self.arm.motor_names)))
+        codes, t = np.empty(len(t), dtype=np.intc), np.ascontiguousarray(t)
+        library.observer_update(
+            *(address, len(t), t.ctypes.data, bits, vectors.ctypes.data, len(given)),
+            *(rows.ctypes.data, results.ctypes.data, codes.ctypes.data),
+        )
+        observed = {"motor_effort", "motor_position"} <= given.keys()
+        results[:, self.arm.robot.n :][:, self._unobserved | (not observed)] = np.nan
+        return results, codes

@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Observer of external efforts: against the paper's matrices, MuJoCo, theory, and what is left out."""
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from pushed_arm import Push, PushedArm, SensorRecord
+from reference.momentum_observer import momentum_observer
+from scipy.signal import lsim
+
+import eom_dynamics as eom
+from eom_dynamics import ExternalEffortObserver
+from eom_dynamics.arrays import Array
+from eom_dynamics.trajectory import Cosine
+
+L = 30.0
+BY_SENSORS = {"torque": ("links", "torque", "motors", "efforts"), "springs": ("links", "motors", "efforts")}
+BY_SENSORS["motor"] = ("motors", "efforts")
+PUSH = np.array([3.0, -2.0, 4.0, 1.5, 1.0, -2.0])
+
+
+@cache
+def arm(name: str) -> eom.ElasticArm:
+    return eom.ElasticArm(eom.load_robot(name))
+
+
+def motion(n: int, amplitude: float) -> Cosine:
+    return Cosine(np.full(n, amplitude), 1.5 + 0.2 * np.arange(n), np.arange(float(n)))
+
+
+@cache
+def recorded(name: str, shape: str, body: int, amplitude: float = 0.4, **factors: float) -> SensorRecord:
+    """Half a second of an arm that is pushed at a body."""
+    shapes = {"none": lambda t: 0.0, "step": lambda t: float(t > 0.1005), "ramp": lambda t: 5 * max(0.0, t - 0.1)}
+    size = shapes.get(shape, lambda t: np.sin(6 * np.pi * t))
+    push: Push = lambda t: (body, size(t) * PUSH)  # noqa: E731
+    return PushedArm(name, push, **factors).record(arm(name), motion(arm(name).robot.n, amplitude), 0.5)
+
+
+def filtered(record: SensorRecord, order: int) -> Array:
+    """The efforts of the push behind the filter of the theory."""
+    transfer = ([L], [1, L]) if order == 1 else ([2 * L, L * L], [1, 2 * L, L * L])
+    return np.stack([lsim(transfer, x, record.t)[1] for x in record.external.T], axis=1)
+
+
+def observed(record: SensorRecord, name: str, sensors: str, order: int = 1) -> Any:
+    observer = ExternalEffortObserver(arm(name), L, sensors, order=order)
+    return observer.observe(record.t, **record.sensors(*BY_SENSORS[sensors]))
+
+
+PUSHED = [("iiwa", body) for body in range(7)] + [("sea_planar_2r", body) for body in range(2)]
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize(("name", "body"), PUSHED)
+@pytest.mark.parametrize("shape", ["step", "ramp", "sine"])
+def test_a_push_passes_the_filter_of_the_theory(name: str, body: int, shape: str, order: int) -> None:
+    """At every link, on a moving arm of MuJoCo, within 1 % of the largest effort."""
+    record = recorded(name, shape, body)
+    scale = np.abs(record.external).max()
+    for sensors in ("torque", "springs"):
+        found = observed(record, name, sensors, order)
+        assert not found.left_out
+        # Wrists swing at 110 Hz after a step, of which the trapezoids of 1 ms miss 4 %.
+        most = 0.012 if shape == "step" else 0.01
+        assert np.abs(found.external - filtered(record, order)).max() < most * scale, sensors
+
+
+@pytest.mark.parametrize(("name", "body"), PUSHED)
+def test_a_step_is_there_within_a_percent_after_five_time_constants(name: str, body: int) -> None:
+    """Of an arm that is told to rest; of order 2 after 6.64. A ramp is followed without lag by order 2 alone."""
+    record = recorded(name, "step", body, 0.0)
+    for order, constants in ((1, 5.0), (2, 6.64)):
+        late = record.t >= 0.1 + (constants + 0.1) / L
+        for sensors in ("torque", "springs"):
+            error = np.abs(observed(record, name, sensors, order).external - record.external)[late]
+            # An arm on its springs swings under a step, by which the effort of a constant wrench changes.
+            swing = np.abs(filtered(record, order) - record.external)[late].max()
+            assert error.max() < max(0.01 * np.abs(record.external).max(), 1.01 * swing), (order, sensors)
+    record = recorded(name, "ramp", body, 0.0)
+    one, two = (
+        np.abs(observed(record, name, "springs", order).external - record.external)[-1].max() for order in (1, 2)
+    )
+    slope = np.abs(record.external[-1]).max() / 0.4
+    assert one == pytest.approx(slope / L, rel=0.03)
+    assert two < 0.05 * one
+
+
+@pytest.mark.parametrize("name", ["iiwa", "sea_planar_2r"])
+def test_efforts_of_motors_tell_a_push(name: str) -> None:
+    """Links are motors less deflections: below the lowest resonance, a ramp after the first transient, within 2 %."""
+    record = recorded(name, "ramp", arm(name).robot.n - 1)
+    error = np.abs(observed(record, name, "motor").external - filtered(record, 1))[350:]
+    # Efforts of the drives' PD change between commands, of which a sample has the mean: 0.15 N m of the iiwa.
+    assert error.max() < 0.02 * np.abs(record.external).max() + 0.15 * (name == "iiwa")
+
+
+def test_motors_tell_friction_from_contact() -> None:
+    """Half as much friction again is in the residual of the motors alone, and a push at a link in that of links."""
+    name, n = "sea_planar_2r", 2
+    friction = [joint.actuator.friction for joint in arm(name).robot.joints]
+    record = recorded(name, "none", 0, friction=1.5)
+    found = observed(record, name, "springs")
+    law = np.stack([friction[i].effort(record.motor_velocity[:, i]) for i in range(n)], axis=1)
+    wanted = np.stack([lsim(([L], [1, L]), -0.5 * x, record.t)[1] for x in law.T], axis=1)
+    late = slice(170, None)
+    np.testing.assert_allclose(found.motor[late], wanted[late], atol=0.03 * np.abs(wanted).max())
+    assert np.abs(found.external).max() < 1e-3
+    pushed = observed(recorded(name, "step", 1), name, "springs")
+    assert np.abs(pushed.external).max() > 1.0
+    assert np.abs(pushed.motor).max() < 0.02
+
+
+UNEVEN = np.cumsum(np.random.default_rng(1).choice([1e-3, 2e-3, 9e-3], 60))
+
+
+def model_samples(name: str, t: Array, external: Array | float = 0.0, payload: Any = None) -> dict[str, Array]:
+    """Samples of q, qd and tau of a motion of the model, with external efforts."""
+    states = motion(arm(name).robot.n, 0.5).derivatives(t)
+    tau = arm(name).dynamics.effort(*states[:3], payload=payload)
+    return {"q": states[0], "qd": states[1], "tau": tau - external}
+
+
+@pytest.mark.parametrize("name", ["iiwa", "sea_planar_2r", "panda", "ur5e", "dual_arm", "planar_pr", "vsa_planar_2r"])
+def test_the_residual_is_that_of_the_papers_matrices(name: str) -> None:
+    """At uneven times; both integrate the same samples, the reference in small explicit steps."""
+    n = arm(name).robot.n
+    samples = model_samples(name, UNEVEN, np.outer(np.sin(9 * UNEVEN), 1.0 + np.arange(n)))
+    found = ExternalEffortObserver(arm(name), L).observe(UNEVEN, **samples).external
+    rows = zip(UNEVEN, *samples.values(), strict=True)
+    wanted = momentum_observer(arm(name).robot, L, rows, steps=200)
+    # Explicit steps of L h/200, h to 9 ms: 7e-4.
+    np.testing.assert_allclose(found, wanted, atol=1e-3 * np.abs(wanted).max())
+
+
+def test_batches_and_samples_have_the_same_bits() -> None:
+    record = recorded("sea_planar_2r", "sine", 1)
+    for sensors, kinds in BY_SENSORS.items():
+        for order in (1, 2):
+            observer = ExternalEffortObserver(arm("sea_planar_2r"), L, sensors, order=order)
+            whole = observer.observe(record.t, **record.sensors(*kinds))
+            observer.reset()
+            for k, t in enumerate(record.t[:150]):
+                one = observer.update(t, **{name: x[k] for name, x in record.sensors(*kinds).items()})
+                assert (one == whole.external[k]).all()
+                assert np.array_equal(observer.motor_residual, whole.motor[k], equal_nan=True)
+                assert observer.settled == whole.settled[k]
+
+
+def test_lost_samples_are_bridged() -> None:
+    """Three of four samples are missing: the residual remains within the trapezoid's error of 4 ms."""
+    record = recorded("iiwa", "sine", 6)
+    kept = np.arange(len(record.t)) % 4 == 0
+    observer = ExternalEffortObserver(arm("iiwa"), L, "springs")
+    sparse = observer.observe(record.t[kept], **{k: x[kept] for k, x in record.sensors("links", "motors").items()})
+    whole = observed(record, "iiwa", "springs").external
+    # A mean over 4 ms is 1.5 ms older than over 1 ms, in a push of 3 Hz.
+    assert np.abs(sparse.external - whole[kept]).max() < 0.04 * np.abs(whole).max()
+
+
+def test_a_change_of_the_payload_makes_no_step() -> None:
+    """From the weight of a payload that is not known to nothing, by the filter alone."""
+    name, t = "iiwa", 1e-3 * np.arange(1000)
+    payload = eom.Payload(3.0, [0.02, 0.0, 0.1], [0.01, 0.0, 0.0, 0.01, 0.0, 0.01])
+    samples = model_samples(name, t, payload=payload)
+    known = np.where((t > 0.5)[:, None], payload.parameters, 0.0)
+    found = ExternalEffortObserver(arm(name), L).observe(t, **samples, payload=[known]).external
+    weight = np.abs(samples["tau"] - model_samples(name, t)["tau"]).max()
+    assert np.abs(found[499]).max() > 5.0
+    assert np.abs(np.diff(found, axis=0)).max() < L * 1e-3 * weight
+    assert np.abs(found[-1]).max() < 1e-5 * weight
+    whole = ExternalEffortObserver(arm(name), L).observe(t, **samples, payload=payload).external
+    assert np.abs(whole).max() < 1e-4 * weight
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_noise_passes_as_the_theory_says(order: int) -> None:
+    """White noise of 1 N m at 1 kHz, trapezoid and filter: variance h times twice the bandwidth w/4 or 5 w/8."""
+    t, rng = 1e-3 * np.arange(200_000), np.random.default_rng(0)
+    q = np.zeros((len(t), 2))
+    tau = arm("planar_2r").dynamics.gravity(q) + rng.standard_normal(q.shape)
+    found = ExternalEffortObserver(arm("planar_2r"), L, order=order).observe(t, q=q, qd=q, tau=tau).external
+    wanted = 1e-3 * 2 * L * (1 / 4 if order == 1 else 5 / 8)
+    # 6,000 independent samples of each of two joints: 1 % of the variance, times 4.
+    assert found.var() == pytest.approx(wanted, rel=0.05)
+
+
+def test_samples_that_are_left_out() -> None:
+    """Each kind is named, in a stream by an error, and the next sample goes on where the last good one was."""
+    name, t = "panda", 1e-3 * np.arange(300)
+    good = model_samples(name, t)
+    wanted = ExternalEffortObserver(arm(name), L).observe(t, **good).external
+
+    def spoilt(which: str, rows: Any, value: Any) -> Any:
+        samples = {key: x.copy() for key, x in good.items()}
+        samples[which][rows] = value
+        return samples
+
+    swapped = good["q"].copy()
+    swapped[150:152] = swapped[150:152, ::-1]
+    for samples, reason in (
+        (spoilt("qd", (150, 3), np.nan), "a sensor is not finite"),
+        (spoilt("q", (150, 3), 2.0), "fer_joint4: position and velocity disagree"),
+        (good | {"q": swapped}, "fer_joint2: position and velocity disagree"),
+        (spoilt("tau", (150, 3), 1e4), "fer_joint4: the effort is more than twice"),
+    ):
+        found = ExternalEffortObserver(arm(name), L).observe(t, **samples)
+        assert reason in found.left_out[0] and found.left_out[0].startswith("sample 150: ")
+        assert len(found.left_out) <= 2
+        assert np.isnan(found.external[150]).all()
+        np.testing.assert_allclose(found.external[160:], wanted[160:], atol=1e-2)
+    observer = ExternalEffortObserver(arm(name), L)
+    rows = [{key: x[k] for key, x in good.items()} for k in range(3)]
+    observer.update(0.0, **rows[0])
+    observer.update(0.001, **rows[1])
+    with pytest.raises(eom.StateError, match=r"^time does not increase; the sample at t = 0\.001 s is left out$"):
+        observer.update(0.001, **rows[1])
+    with pytest.raises(eom.StateError, match=r"tau must be finite; entry \[2\] is nan"):
+        observer.update(0.002, **rows[2] | {"tau": [0, 0, np.nan, 0, 0, 0, 0]})
+    with pytest.raises(eom.StateError, match=r"^fer_joint3: position and velocity disagree: a jump"):
+        observer.update(0.002, **rows[2] | {"q": rows[2]["q"] + np.eye(7)[2]})
+    assert np.abs(observer.update(0.002, **rows[2]) - wanted[2]).max() < 1e-12
+
+
+def test_a_stuck_sensor_is_found() -> None:
+    """An encoder that stands still while its joint moves, within what 0.1 s of motion covers."""
+    t = 1e-3 * np.arange(1000)
+    samples = model_samples("panda", t)
+    samples["q"][300:, 5] = samples["q"][300, 5]
+    found = ExternalEffortObserver(arm("panda"), L).observe(t, **samples)
+    assert 300 < int(found.left_out[0].split(":")[0].removeprefix("sample ")) < 400
+    assert "fer_joint6: position and velocity disagree" in found.left_out[0]
+
+
+def test_a_long_gap_starts_again() -> None:
+    t = 1e-3 * np.arange(600)
+    t[300:] += 0.2
+    samples = model_samples("iiwa", t, 5.0)
+    found = ExternalEffortObserver(arm("iiwa"), L).observe(t, **samples)
+    assert (found.external[300] == 0).all() and not found.left_out
+    assert found.settled.tolist() == [299 >= k >= 167 or k >= 467 for k in range(600)]
+
+
+@pytest.mark.parametrize("sensors", ["springs", "motor"])
+def test_every_spring_at_rest_under_a_load(sensors: str) -> None:
+    """Springs of every kind, a transmission, a pair and a coupled spring: motors of the feedforward at rest."""
+    from springs import EVERY_KIND, with_springs
+
+    bare = eom.load_robot("planar_2r")
+    robots = [with_springs(bare, EVERY_KIND[x], EVERY_KIND[x], rotor_inertia=0.1) for x in EVERY_KIND if x != "rigid"]
+    arms = [eom.ElasticArm(robot) for robot in robots]
+    arms.append(eom.ElasticArm(bare, stiffness=[[300.0, 40.0], [40.0, 200.0]]))
+    arms.append(arm("vsa_planar_2r"))
+    q, rest, t = np.array([0.4, -0.7]), np.zeros(2), 1e-3 * np.arange(400)
+    for one in arms:
+        W = np.array([0.3, 0.2, 1.0, 2.0, -1.0, 0.5])
+        y = one.feedforward(q, rest, rest, wrench=[W])
+        wanted = one.dynamics.gravity(q) - y.tau  # what the surroundings exert, the robot exerts against them
+        values = {"motor_position": y.motor_position, "motor_velocity": y.motor_velocity}
+        values |= {"q": q, "qd": rest} if sensors == "springs" or one.paired.any() else {}
+        values |= {"motor_effort": y.motor_effort} if sensors == "motor" else {}
+        rows = {name: np.tile(x, (len(t), 1)) for name, x in values.items()}
+        found = ExternalEffortObserver(one, L, sensors).observe(t, **rows)
+        assert not found.left_out
+        np.testing.assert_allclose(found.external[-1], wanted, atol=1e-4 * np.abs(wanted).max())
+
+
+def test_sensors_by_joint_and_refusals() -> None:
+    one = eom.ElasticArm(eom.load_robot("planar_2r"), stiffness=[np.inf, 100.0])
+    for sensors, reason in (
+        ("springs", "joint_1: a rigid joint has no deflection to be measured; give 'torque' or 'motor'"),
+        ("torqe", "sensors has no 'torqe'; did you mean torque?"),
+        (["torque"], "sensors must be one, or one for each of 2 joints, are 1"),
+    ):
+        with pytest.raises(eom.StateError, match=reason):
+            ExternalEffortObserver(one, L, sensors)
+    with pytest.raises(eom.StateError, match="bandwidth must be positive"):
+        ExternalEffortObserver(one, 0.0)
+    observer = ExternalEffortObserver(one, L, ["torque", "motor"])
+    with pytest.raises(eom.StateError, match=r"^tau: missing; sensors torque, motor need it"):
+        observer.update(0.0, [0, 0], [0, 0], motor_position=[0, 0], motor_velocity=[0, 0], motor_effort=[0, 0])
+    with pytest.raises(eom.StateError, match="sensors has no tua"):
+        observer.update(0.0, [0, 0], [0, 0], tua=[0, 0])
+
+
+def test_times_between_samples_matter_alone() -> None:
+    """Clocks of any origin."""
+    samples = model_samples("iiwa", UNEVEN, 3.0)
+    observer = ExternalEffortObserver(arm("iiwa"), L)
+    near = observer.observe(UNEVEN, **samples).external
+    observer.reset()
+    far = observer.observe(UNEVEN + 4096.0, **samples).external
+    np.testing.assert_allclose(near, far, atol=1e-6)
