@@ -125,6 +125,7 @@ class JointProperties:
     gear_ratio: float = 1.0
     actuator: Actuator = IDEAL_ACTUATOR
     drive: DriveUnits = SI_UNITS
+    effort_spread: EffortSpread | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,6 +153,7 @@ class Joint(JointProperties):
         actuator: friction, gear loss and motor.
         rotor_mount: mounting of the rotor; None is on the parent body, along the joint's axis.
         drive: units of the drive of the motor.
+        effort_spread: spread of measured efforts about those of the model; None where it is unknown.
     """
 
     name: str
@@ -243,6 +245,24 @@ class ModelUncertainty(NamedTuple):
     stiffness: float = 0.0
     mass: float = 0.0
     rotor_inertia: float = 0.0
+
+
+class EffortSpread(NamedTuple):
+    """Spread of a joint's measured efforts about those of the model, by speed.
+
+    Attributes:
+        velocity: increasing speeds, rad/s or m/s, not negative.
+        deviation: standard deviation at each, N m or N; linear between them, constant beyond.
+        correlation_time: in which it forgets itself, exp(-t/T), s.
+    """
+
+    velocity: tuple[float, ...]
+    deviation: tuple[float, ...]
+    correlation_time: float
+
+    def at(self, velocity: Array) -> Array:
+        """Standard deviations at velocities, N m or N."""
+        return np.interp(np.abs(velocity), self.velocity, self.deviation)
 
 
 UNKNOWN = ModelUncertainty()

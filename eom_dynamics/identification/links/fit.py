@@ -311,8 +311,15 @@ def _scoring_data(
 
 
 def identified_robot(fit: Fit) -> Robot:
-    """The robot with identified inertias, friction and rotors, see :func:`.parameters.with_link_parameters`."""
-    return with_link_parameters(fit.robot, fit.options, fit.filter, fit.parameters, fit.terms, fit.kept)
+    """The robot with identified inertias, friction and rotors, see :func:`.parameters.with_link_parameters`.
+
+    The spread of its efforts is that of the validation, or of the training without one.
+    """
+    robot = with_link_parameters(fit.robot, fit.options, fit.filter, fit.parameters, fit.terms, fit.kept)
+    joints = list(robot.joints)
+    for i, spread in zip(robot.independent, (fit.validation or fit.training).spreads, strict=True):
+        joints[i] = replace(joints[i], effort_spread=spread or joints[i].effort_spread)
+    return replace(robot, joints=tuple(joints))
 
 
 def not_in_file(fit: Fit) -> list[str]:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ...arrays import Array
 from ...elastic import ElasticArm
 from ...robot import Robot
+from ...robot.model import EffortSpread
 from ..recording import IdentificationError, Recording
 from ..sampling import PER_PERIOD, correlation_time, mean_of_known, root_mean_square, whiteness
 from .filtering import Filter, filtered_motion
@@ -25,6 +26,7 @@ _SURE = 3.0  # standard deviations by which a prediction is worse than another o
 _WORSE, _NOTHING = 0.02, 1e-3  # parts of an RMS by which a prediction is worse, and that are nothing
 
 _CHUNK = 50_000  # samples that are evaluated at once: enough for speed, few enough for memory
+_SPEEDS = 4  # of the spread of efforts
 _DERIVATIVES = 4  # positions, and the time derivatives that a feedforward takes
 _PERIODS = 3  # periods of the cut-off in the shortest motion
 
@@ -66,6 +68,7 @@ class Score(EffortErrors):
         whiteness: fraction of that residual's autocorrelations within the band of white noise; 0.95 for white noise,
             0.65 to 0.95 for white noise that passed the filter.
         samples: number of them.
+        spreads: of the filtered errors of the identified robot, by speed; None without efforts.
     """
 
     before_unfiltered: Array
@@ -73,6 +76,7 @@ class Score(EffortErrors):
     of_fit: Array
     noise: Array
     whiteness: Array
+    spreads: tuple[EffortSpread | None, ...]
     samples: int
 
     @property
@@ -129,6 +133,19 @@ class ScoringData:
         arm = ElasticArm(robot)
         return [feedforward_efforts(arm, motion.states, motor_side=self._motor_side) for motion in self._motions]
 
+    def _spreads(self, errors: Sequence[Array]) -> tuple[EffortSpread | None, ...]:
+        """Of errors (N, n) of each motion, in quarters of the samples by speed."""
+        speed = np.abs(np.concatenate([motion.states[1][motion.inner] for motion in self._motions]))
+        joined, found = np.concatenate(errors), list[EffortSpread | None]()
+        time = 0.5 * self._motions[0].recorded.period * correlation_time([np.nan_to_num(x) for x in errors])
+        for v, error, T in zip(speed.T, joined.T, time, strict=True):
+            known = np.flatnonzero(np.isfinite(error))
+            parts = np.array_split(known[np.argsort(v[known], kind="stable")], _SPEEDS)
+            rows = {float(np.median(v[x])): float(np.sqrt(np.mean(error[x] ** 2))) for x in parts if len(x)}
+            usable = rows and min(rows.values()) > 0
+            found.append(EffortSpread((*rows,), (*rows.values(),), float(T)) if usable else None)
+        return tuple(found)
+
     def score(self, robot: Robot, not_in_file: Mapping[str, Array]) -> Score:
         """Compare predictions of the robot that was given, and of an identified one, with recorded efforts.
 
@@ -164,4 +181,5 @@ class ScoringData:
             noise=spread / np.sqrt(independent),
             whiteness=whiteness(spaced(part[5] for part in parts)),
             samples=len(joined[0]),
+            spreads=self._spreads([part[2] for part in parts]),
         )

@@ -34,6 +34,7 @@ from ..model import (
     DRIVE_INTERPOLATIONS,
     JOINT_FRICTION,
     ROTOR_MODELS,
+    EffortSpread,
     FeedbackDelay,
     Limits,
     ModelUncertainty,
@@ -90,6 +91,7 @@ def with_entries(joint: JointDescription, section: Section, *, actuated: bool = 
         rotor_inertia=section.not_negative("rotor_inertia", joint.rotor_inertia),
         gear_ratio=section.number("gear_ratio", joint.gear_ratio, "not zero"),
         rotor=section.part("rotor", _rotor, None),
+        effort_spread=section.part("effort_spread", _effort_spread, joint.effort_spread),
     )
     return replace(joint, drive=section.part("drive", partial(_drive, joint), joint.drive))
 
@@ -159,6 +161,15 @@ def _rotor(section: Section) -> RotorDescription:
             section.refuse("axis", "must not be zero")
         axis = axis / length
     return RotorDescription(section.name, carrier, axis)
+
+
+def _effort_spread(section: Section) -> EffortSpread:
+    velocity, deviation = (section.row(name) for name in ("velocity", "deviation"))
+    if velocity[0] < 0 or not (np.diff(velocity) > 0).all():
+        section.refuse("velocity", f"must not be negative, and must increase, is {velocity.tolist()}")
+    if len(deviation) != len(velocity) or not (deviation > 0).all():
+        section.refuse("deviation", f"must be positive, one for each velocity, is {deviation.tolist()}")
+    return EffortSpread(tuple(velocity.tolist()), tuple(deviation.tolist()), section.positive("correlation_time"))
 
 
 def _given(section: Section, *names: str, rule: str = "positive") -> dict[str, float]:

@@ -126,6 +126,10 @@ def _joint(robot: Robot, joint: Joint, lost: list[str]) -> dict[str, Any]:
         entries["elasticity"] = joint.spring.entries()
     if actuator := _actuator(joint.actuator):
         entries["actuator"] = actuator
+    if joint.effort_spread is not None:
+        spread = joint.effort_spread
+        entries["effort_spread"] = {"velocity": list(spread.velocity), "deviation": list(spread.deviation)}
+        entries["effort_spread"]["correlation_time"] = spread.correlation_time
     if joint.drive != SI_UNITS:
         entries["drive"] = joint.drive.entries()
     return entries
