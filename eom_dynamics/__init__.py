@@ -52,7 +52,9 @@ from .robot import Joint, Payload, Robot, load_robot, packaged_robots, robot_fro
 if TYPE_CHECKING:
     from . import contacts, identification, loops, simulation, trajectory
     from . import lagrange as lagrange
+    from .control.contact_thresholds import ContactThresholds
     from .control.external_effort import ExternalEffortObserver
+    from .control.observed_payload import estimate_payload
     from .control.online_trajectory import OnlineTrajectory
 
 __version__ = "1.0.0"
@@ -60,6 +62,7 @@ __version__ = "1.0.0"
 __all__ = [
     "BaseMotion",
     "ContactError",
+    "ContactThresholds",
     "DoubtfulSetpointError",
     "Dynamics",
     "ElasticArm",
@@ -93,6 +96,7 @@ __all__ = [
     "differential_inverse_kinematics",
     "equations",
     "equations_of_motion",
+    "estimate_payload",
     "flat_state",
     "floating_equations_of_motion",
     "identification",
@@ -115,15 +119,17 @@ __all__ = [
 # Imported at first access, since they import SciPy or SymPy, or parts of it do. SymPy is optional, so that lagrange is
 # not in __all__: a star import works without it.
 _LAZY = ("contacts", "identification", "lagrange", "learning", "loops", "simulation", "trajectory")
-_LAZY_CLASSES = {
+_LAZY_NAMES = {
+    "ContactThresholds": ".control.contact_thresholds",
     "ExternalEffortObserver": ".control.external_effort",
     "OnlineTrajectory": ".control.online_trajectory",
+    "estimate_payload": ".control.observed_payload",
 }
 
 
 def __getattr__(name: str) -> object:
-    if name in _LAZY_CLASSES:
-        return getattr(import_module(_LAZY_CLASSES[name], __name__), name)
+    if name in _LAZY_NAMES:
+        return getattr(import_module(_LAZY_NAMES[name], __name__), name)
     if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return import_module(f".{name}", __name__)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -149,9 +150,30 @@ class ExternalEffortObserver:
             row = np.ascontiguousarray(values, dtype=float).ravel()
             reason = self._handle.library.observer_set(self._handle.address, name.encode(), row.ctypes.data, len(row))
             raise_reason(reason, name)
-        self._unobserved = by_motor
+        self._unobserved, self._to_springs = by_motor, to_springs
+        self._motion = [self._memory(name) for name in ("q", "qd")]
         self._settling = _SETTLED[self.order] / float(self.bandwidth.min())
         self.reset()
+
+    def _memory(self, name: str) -> Array:
+        address = self._handle.library.loop_vector(self._handle.address, b"observed", name.encode())
+        memory: Any = (ctypes.c_double * self.arm.robot.n).from_address(address)
+        memory.owner = self._handle
+        return np.frombuffer(memory)
+
+    @property
+    def motion(self) -> tuple[Array, Array]:
+        """Copies of q and qd of the links, (n,), after the last sample, measured or found from the motors."""
+        q, qd = self._motion
+        return q.copy(), qd.copy()
+
+    @property
+    def spring_residual(self) -> Array:
+        """(n,) residuals of the motors as efforts of their springs, N m or N; NaN where they are not observed."""
+        found = np.zeros(self.arm.robot.n)
+        np.add.at(found, self.arm.motor_joint, self._to_springs @ np.nan_to_num(self.motor_residual))
+        found[self.arm.motor_joint[np.isnan(self.motor_residual)]] = np.nan
+        return found
 
     def reset(self) -> None:
         """Forget all samples."""

@@ -88,6 +88,9 @@ class ExternalEffort {
     /// Forgets all samples.
     void restart() noexcept { running_ = false; }
 
+    /// The last sample that was taken, with the links that were found.
+    const Sensed<Robot> &sensed() const noexcept { return last_.sensed; }
+
     /// The joint at which the last sample was refused.
     std::size_t refused_joint() const noexcept { return joint_; }
 

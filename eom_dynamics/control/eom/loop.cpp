@@ -302,6 +302,8 @@ double *eom_loop_vector(eom_loop *loop, const char *whose, const char *name)
             places.take(of.measured);
         else if (is("sensed"))
             places.take(of.sensed);
+        else if (is("observed"))
+            places.take(of.observer.sensed());
         else
             return nullptr;
         return vector < static_cast<std::size_t>(Vector::count)

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Contact by external efforts: thresholds for a rate of false alarms, the link that is touched, and causes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..arguments import positive
+from ..arrays import Array
+from ..exceptions import StateError
+from ..kinematics import Kinematics
+from ..robot.model import EffortSpread
+from ..spelling import listed
+from ..states import real_array
+from .external_effort import ExternalEffortObserver
+
+CAUSES = {
+    (True, False): "contact",
+    (False, True): "motor: friction, gear or current",
+    (True, True): "contact, and the motor",
+}
+"""By whether the residual of the link, and that of the motor, are beyond thresholds."""
+
+_LARGE = 50.0  # N or N m; a direction is not seen if efforts of so much are within thresholds
+
+SENSOR, UNKNOWN = "sensor of the spring's effort, or a gear that slips", "contact, friction, gear or sensor"
+"""Of residuals that are opposite; and where that of the motor is not observed."""
+
+
+class Contact(NamedTuple):
+    """External efforts beyond thresholds.
+
+    Attributes:
+        causes: by joint, of those whose residual is beyond its threshold: one of :data:`CAUSES`, :data:`SENSOR`, or
+            :data:`UNKNOWN`.
+        links: links on which one wrench explains all external efforts to within the thresholds, from the base on: the
+            first is the likeliest; empty where there is none, as under two contacts.
+        frame: frame of the wrench.
+        wrench: (6,) least-squares wrench that the surroundings exert there on the robot, moment first, along the axes
+            of the frame, N m and N; without parts that are not seen.
+        unseen: (k, 6) directions of wrenches there of which 50 N or N m stay within the thresholds: singular ones.
+    """
+
+    causes: dict[str, str]
+    links: tuple[str, ...]
+    frame: str
+    wrench: Array
+    unseen: Array
+
+    def __str__(self) -> str:
+        joints = "; ".join(f"{joint}: {cause}" for joint, cause in self.causes.items())
+        links = listed(self.links) if self.links else "no single link"
+        unseen = f", {len(self.unseen)} of 6 directions are not seen" if len(self.unseen) else ""
+        return f"{joints}; explained by {links}; wrench at {self.frame} {np.round(self.wrench, 2).tolist()}{unseen}"
+
+
+class ContactThresholds:
+    """Thresholds of external efforts for a number of false alarms per hour, from the spread of a robot's efforts.
+
+    Errors of the model and noise, with the spread s(v) of the robot file and its correlation time T, pass the filter of
+    the observer. The residual crosses a level of x of its standard deviations 2 f exp(-x²/2) times per second in both
+    directions together, with f the ratio of the deviations of its rate and of itself over 2 pi (S. O. Rice, Bell Syst.
+    Tech. J. 24, 1945); each of n joints has 1/n of the alarms.
+
+    Attributes:
+        observer: the observer.
+        false_alarms: per hour.
+        level: (n,) x of each joint.
+        passed: (n,) share of the spread that passes the filter.
+    """
+
+    def __init__(
+        self,
+        observer: ExternalEffortObserver,
+        false_alarms: float = 1.0,
+        *,
+        spread: Sequence[EffortSpread] | None = None,
+    ) -> None:
+        """Set thresholds.
+
+        Args:
+            observer: the observer.
+            false_alarms: per hour.
+            spread: of each joint; by default ``effort_spread`` of the robot file, which ``identify`` writes.
+
+        Raises:
+            StateError: the spread of a joint is unknown, or there cannot be so many alarms.
+        """
+        robot = observer.arm.robot
+        given = [joint.effort_spread for joint in robot.independent_joints] if spread is None else list(spread)
+        if len(given) != robot.n:
+            raise StateError(f"spread must have an entry for each of {robot.n} joints, has {len(given)}")
+        if missing := [name for name, x in zip(robot.joint_names, given, strict=True) if x is None]:
+            raise StateError(f"{listed(missing)}: no effort_spread in the file; write one by identify, or give spread")
+        self.observer, self.false_alarms = observer, positive(false_alarms, "false_alarms")
+        self.spread = tuple(x for x in given if x is not None)
+        rows = zip(self.spread, observer.bandwidth.tolist(), strict=True)
+        passed, frequency = np.transpose([_passed(x.correlation_time, w, observer.order) for x, w in rows])
+        most = 7200 * robot.n * frequency
+        if (self.false_alarms >= most).any():
+            raise StateError(f"false_alarms must be less than {most.min():.3g} per hour, is {self.false_alarms:g}")
+        self.passed, self.level = passed, np.sqrt(2 * np.log(most / self.false_alarms))
+        self._kinematics = Kinematics(robot)
+
+    def limits(self, qd: ArrayLike) -> Array:
+        """Thresholds (…, n) of external efforts at joint velocities (…, n), N m or N."""
+        v = real_array(qd, "qd")
+        spread = np.stack([x.at(v[..., i]) for i, x in enumerate(self.spread)], axis=-1)
+        return self.level * self.passed * spread
+
+    def detection_time(self, efforts: ArrayLike, qd: ArrayLike | None = None) -> float:
+        """Time in which a step of external efforts (n,) passes the first threshold, s; infinite if none does.
+
+        Velocities ``qd`` (n,) are zero by default.
+        """
+        n = self.observer.arm.robot.n
+        size = np.abs(real_array(efforts, "efforts", (n,)))
+        shares = self.limits(np.zeros(n) if qd is None else qd) / np.maximum(size, 1e-300)
+        seen = shares < 1
+        times = [
+            _reached(x, self.observer.order) / w
+            for x, w in zip(shares[seen], self.observer.bandwidth[seen], strict=True)
+        ]
+        return min(times, default=np.inf)
+
+    def contact(self, frame: str | None = None) -> Contact | None:
+        """What the last sample of the observer tells; None within thresholds, and until the observer is settled.
+
+        Thresholds of the motors' residuals are those of their joints.
+
+        Args:
+            frame: of the wrench; by default the first tool.
+        """
+        q, qd = self.observer.motion
+        limits, external, motor = self.limits(qd), self.observer.external, self.observer.spring_residual
+        beyond, by_motor = np.abs(external) > limits, np.abs(motor) > limits
+        if not self.observer.settled or not (beyond | by_motor).any():
+            return None
+        names = self.observer.arm.robot.joint_names
+        causes = {}
+        for i in np.flatnonzero(beyond | by_motor).tolist():
+            opposite = abs(external[i] + motor[i]) <= limits[i]
+            cause = SENSOR if beyond[i] and by_motor[i] and opposite else CAUSES[bool(beyond[i]), bool(by_motor[i])]
+            causes[names[i]] = UNKNOWN if np.isnan(motor[i]) else cause
+        at = self._kinematics.frame(frame).name
+        rows = self._kinematics.jacobian(q, at).T / limits[:, np.newaxis]
+        U, values, V = np.linalg.svd(rows)
+        values = np.pad(values, (0, 6 - len(values)))
+        seen = int(np.count_nonzero(values * _LARGE >= 1))
+        wrench, unseen = V[:seen].T @ (U[:, :seen].T @ (external / limits) / values[:seen]), V[seen:]
+        return Contact(causes, self._touched(q, external, limits) if beyond.any() else (), at, wrench, unseen)
+
+    def _touched(self, q: Array, external: Array, limits: Array) -> tuple[str, ...]:
+        """Links on which one wrench explains the efforts, each weighted by its threshold."""
+        robot, found = self.observer.arm.robot, []
+        links = {frame.joint: frame.name for frame in reversed(robot.frames) if frame.joint >= 0}
+        for _, link in sorted(links.items()):
+            rows = self._kinematics.jacobian(q, link).T / limits[:, np.newaxis]
+            wrench = np.linalg.lstsq(rows, external / limits, rcond=None)[0]
+            if (np.abs(rows @ wrench - external / limits) <= 1).all():
+                found.append(link)
+        return tuple(found)
+
+    def __str__(self) -> str:
+        n = self.observer.arm.robot.n
+        rest, fast = (self.limits(np.full(n, v)) for v in (0.0, 1.0))
+        lines = [f"{self.false_alarms:g} false alarms per hour; at rest, at 1 rad/s or m/s, time to detect twice that:"]
+        for i, name in enumerate(self.observer.arm.robot.joint_names):
+            late = _reached(0.5, self.observer.order) / self.observer.bandwidth[i]
+            lines.append(f"  {name}: {rest[i]:.3g}, {fast[i]:.3g}, {1e3 * late:.3g} ms")
+        return "\n".join(lines)
+
+
+def _passed(T: float, w: float, order: int) -> tuple[float, float]:
+    """Deviation behind a filter relative to that before, of noise with a correlation time; frequency of its rate, Hz.
+
+    With the states of the filter and the noise e, de/dt = -e/T + white noise, the covariance solves A P + P A' + B = 0.
+    """
+    a = 1 / T
+    second = [[-2 * w, 1, 2 * w], [-w * w, 0, w * w], [0, 0, -a]]
+    A = np.array([[-w, w], [0, -a]] if order == 1 else second)
+    n = len(A)
+    B = np.zeros((n, n))
+    B[-1, -1] = 2 * a  # so that e has the variance 1
+    eye = np.eye(n)
+    P = np.linalg.solve(np.kron(A, eye) + np.kron(eye, A), -B.ravel()).reshape(n, n)
+    rate = A[0] @ P @ A[0]
+    return float(np.sqrt(P[0, 0])), float(np.sqrt(rate / P[0, 0]) / (2 * np.pi))
+
+
+def _reached(share: float, order: int) -> float:
+    """Time in 1/w in which the response to a step reaches a share below 1 for the first time."""
+    if order == 1:
+        return float(-np.log1p(-share))
+    low, high = 0.0, 1.0  # 1 - (1 - x) exp(-x) is 1 at x = 1
+    for _ in range(60):
+        x = 0.5 * (low + high)
+        low, high = (x, high) if 1 - (1 - x) * np.exp(-x) < share else (low, x)
+    return high

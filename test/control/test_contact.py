@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Contact: thresholds for a rate of false alarms, the touched link, causes, and the payload by external efforts."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+from pushed_arm import Push, PushedArm, SensorRecord
+from scipy.signal import lfilter
+
+import eom_dynamics as eom
+from eom_dynamics import ContactThresholds, ExternalEffortObserver, robot_from_parameters
+from eom_dynamics.arrays import Array
+from eom_dynamics.control.contact_thresholds import CAUSES, SENSOR, UNKNOWN
+from eom_dynamics.robot.model import EffortSpread
+from eom_dynamics.robot.writers.parameters import robot_as_parameters
+from eom_dynamics.trajectory import Cosine
+
+L = 30.0
+PUSH = np.array([12.0, -8.0, 16.0, 0.0, 0.0, 0.0])
+SPREAD = EffortSpread((0.0, 1.0), (0.08, 0.1), 0.02)
+
+
+@cache
+def arm(name: str) -> eom.ElasticArm:
+    return eom.ElasticArm(eom.load_robot(name))
+
+
+@cache
+def recorded(name: str, body: int, friction: float = 1.0) -> SensorRecord:
+    """0.4 s of a moving arm that is pushed at a body."""
+    push: Push = lambda t: (max(body, 0), float(body >= 0 and t > 0.1) * PUSH)  # noqa: E731
+    n = arm(name).robot.n
+    motion = Cosine(np.full(n, 0.9), 0.5 + 0.1 * np.arange(n), 0.4 + np.arange(float(n)))
+    return PushedArm(name, push, friction=friction).record(arm(name), motion, 0.4)
+
+
+def watched(name: str, *sensors: str, by: str = "springs", record: SensorRecord, order: int = 1) -> ContactThresholds:
+    observer = ExternalEffortObserver(arm(name), L, by, order=order)
+    observer.observe(record.t, **record.sensors(*sensors))
+    return ContactThresholds(observer, spread=[SPREAD] * arm(name).robot.n)
+
+
+BOTH = ("links", "motors", "efforts")
+
+
+@pytest.mark.parametrize(("name", "body"), [("iiwa", body) for body in range(1, 7)] + [("sea_planar_2r", 1)])
+def test_the_link_that_is_pushed(name: str, body: int) -> None:
+    """Contact at the joints up to the link; it explains all efforts, as those before it cannot that joints show."""
+    record = recorded(name, body)
+    found = watched(name, *BOTH, record=record).contact()
+    assert found is not None
+    joints = arm(name).robot.joint_names
+    assert joints[body] in found.links
+    assert set(found.causes) <= set(joints[: body + 1])
+    assert set(found.causes.values()) == {CAUSES[True, False]}
+    assert watched(name, *BOTH, record=recorded(name, -1)).contact() is None
+
+
+def test_the_wrench_and_what_no_joint_shows() -> None:
+    """At the frame of the last link, from MuJoCo's force at its centre of mass; a planar arm has three directions."""
+    record = recorded("iiwa", 6)
+    thresholds = watched("iiwa", *BOTH, record=record, order=2)
+    found = thresholds.contact("iiwa_joint_7")
+    assert found is not None and not len(found.unseen)
+    pose = eom.Kinematics(arm("iiwa").robot).pose(record.q[-1], "iiwa_joint_7")
+    force = pose[:3, :3].T @ PUSH[:3]
+    wanted = np.r_[np.cross(arm("iiwa").robot.joints[6].center_of_mass, force), force]
+    # 9 time constants after the step, of a link that moves on.
+    np.testing.assert_allclose(found.wrench, wanted, atol=0.03 * np.abs(wanted).max())
+    assert "iiwa_joint_7" in str(found) and "contact" in str(found)
+    planar = watched("sea_planar_2r", *BOTH, record=recorded("sea_planar_2r", 1)).contact()
+    assert planar is not None and planar.unseen.shape == (4, 6)
+    q = recorded("sea_planar_2r", 1).q[-1]
+    kinematics = eom.Kinematics(arm("sea_planar_2r").robot)
+    assert np.abs([kinematics.statics(q, x) for x in planar.unseen]).max() < 1e-12
+
+
+def test_causes() -> None:
+    """Friction is the motor's; an encoder of a link that is off has opposite residuals; without motors none is told."""
+    name = "sea_planar_2r"
+    friction = watched(name, *BOTH, record=recorded(name, -1, friction=2.0)).contact()
+    assert friction is not None and set(friction.causes.values()) == {CAUSES[False, True]} and not friction.links
+    record = recorded(name, -1)
+    off = record._replace(motor_position=record.motor_position + np.array([0.0, 0.005]))
+    found = watched(name, *BOTH, record=off).contact()
+    assert found is not None and found.causes == {"joint_2": SENSOR}
+    torque = watched(name, "links", "torque", by="torque", record=recorded(name, 1)).contact()
+    assert torque is not None and set(torque.causes.values()) == {UNKNOWN}
+
+
+def noise(draw: np.random.Generator, samples: int, T: float) -> Array:
+    """Samples (K, 2) at 1 kHz of noise of deviation 1 and a correlation time."""
+    kept = np.exp(-1e-3 / T)
+    white = np.sqrt(1 - kept**2) * draw.standard_normal((samples + 5000, 2))
+    return np.asarray(lfilter([1], [1, -kept], white, axis=0))[5000:]
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("T", [0.01, 0.1])
+def test_false_alarms_come_at_their_rate(order: int, T: float) -> None:
+    """100 expected within 1000 s: between 80 and 120, the 95 % bounds of Poisson's distribution."""
+    one, samples = arm("planar_2r"), 1_000_000
+    spread = EffortSpread((0.0,), (0.5,), T)
+    observer = ExternalEffortObserver(one, L, order=order)
+    thresholds = ContactThresholds(observer, 360.0, spread=[spread] * 2)
+    q = np.zeros((samples, 2))
+    tau = one.dynamics.gravity(q[0]) + 0.5 * noise(np.random.default_rng(order), samples, T)
+    found = observer.observe(1e-3 * np.arange(samples), q, q, tau=tau).external
+    beyond = np.abs(found) > thresholds.limits(np.zeros(2))
+    assert 80 <= np.count_nonzero(beyond[1:] & ~beyond[:-1]) <= 120
+    if order == 1:
+        np.testing.assert_allclose(thresholds.passed, np.sqrt(L / (L + 1 / T)), rtol=1e-12)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_a_step_is_detected_in_the_time_that_is_told(order: int) -> None:
+    one, t = arm("planar_2r"), 1e-3 * np.arange(600)
+    observer = ExternalEffortObserver(one, L, order=order)
+    thresholds = ContactThresholds(observer, spread=[EffortSpread((0.0,), (0.5,), 0.02)] * 2)
+    q, step = np.zeros((len(t), 2)), np.array([1.0, 4.0])
+    tau = one.dynamics.gravity(q[0]) - np.where((t > 0.3)[:, None], step, 0.0)
+    found = observer.observe(t, q, q, tau=tau).external
+    first = np.argmax((np.abs(found) > thresholds.limits(np.zeros(2))).any(axis=1))
+    # The step is halfway between samples.
+    assert thresholds.detection_time(step) == pytest.approx(t[first] - 0.3005, abs=1e-3)
+    assert thresholds.detection_time([0.1, 0.1]) == np.inf
+    assert "joint_1: " in str(thresholds) and "1 false alarms per hour" in str(thresholds)
+
+
+def test_spreads_in_robot_files() -> None:
+    """They are read and written; what is wrong with them is told, and thresholds need them."""
+    bare = arm("planar_2r")
+    with pytest.raises(eom.StateError, match="joint_1, joint_2: no effort_spread in the file; write one by identify"):
+        ContactThresholds(ExternalEffortObserver(bare, L))
+    section = robot_as_parameters(bare.robot, [])
+    entry = {"velocity": [0.1, 0.5], "deviation": [0.3, 0.2], "correlation_time": 0.05}
+    for name in bare.robot.joint_names:
+        section["joints"][name]["effort_spread"] = dict(entry)
+    robot = robot_from_parameters(section)
+    assert robot.joints[0].effort_spread == EffortSpread((0.1, 0.5), (0.3, 0.2), 0.05)
+    assert robot_as_parameters(robot, [])["joints"]["joint_2"]["effort_spread"] == entry
+    thresholds = ContactThresholds(ExternalEffortObserver(eom.ElasticArm(robot), L), 0.5)
+    rest, middle, fast = thresholds.limits([[0.0, 0.0], [0.3, -0.3], [9.0, 9.0]])
+    np.testing.assert_allclose(middle, rest * 0.25 / 0.3)
+    np.testing.assert_allclose(fast, rest * 0.2 / 0.3)
+    with pytest.raises(eom.StateError, match="false_alarms must be less than"):
+        ContactThresholds(ExternalEffortObserver(eom.ElasticArm(robot), L), 1e9)
+    for wrong, reason in (
+        ({"velocity": [0.5, 0.1]}, "velocity must not be negative, and must increase"),
+        ({"deviation": [0.3]}, "deviation must be positive, one for each velocity"),
+        ({"deviation": [0.3, 0.0]}, "deviation must be positive, one for each velocity"),
+        ({"correlation_time": 0.0}, "correlation_time must be positive"),
+    ):
+        section["joints"]["joint_1"]["effort_spread"] = entry | wrong
+        with pytest.raises(eom.RobotDescriptionError, match=reason.replace(" must", ".*must", 1)):
+            robot_from_parameters(section)
+
+
+PAYLOAD = eom.Payload(2.3, [0.02, -0.01, 0.09])
+
+
+def carried(states: tuple[Array, ...], deviation: float = 0.0) -> dict[str, Array]:
+    """Samples of a panda with a payload, with noise of torque sensors."""
+    tau = arm("panda").dynamics.effort(*states[:3], payload=PAYLOAD)
+    tau = tau + deviation * np.random.default_rng(0).standard_normal(tau.shape)
+    return {"q": states[0], "qd": states[1], "tau": tau}
+
+
+@pytest.mark.parametrize("moving", [False, True])
+def test_a_payload_from_efforts(moving: bool) -> None:
+    """At rest in four poses, or along a motion: within four deviations, and 2 % under noise of 0.5 N m."""
+    if moving:
+        t = 1e-3 * np.arange(4000)
+        states = Cosine(np.full(7, 0.5), 1.0 + 0.3 * np.arange(7), np.arange(7.0)).derivatives(t)
+    else:
+        poses = np.random.default_rng(1).uniform(-1.2, 1.2, (4, 7))
+        t = (1e-3 * np.arange(600) + np.arange(4)[:, None]).ravel()
+        q = np.repeat(poses, 600, axis=0)
+        states = (q, np.zeros_like(q), np.zeros_like(q))
+    observer = ExternalEffortObserver(arm("panda"), L)
+    exact = eom.estimate_payload(observer, t, **carried(states))
+    # The trapezoids of 1 ms, and the inertia of a body that is no point.
+    assert exact.payload.mass == pytest.approx(PAYLOAD.mass, rel=5e-3 if moving else 1e-9)
+    found = eom.estimate_payload(observer, t, **carried(states, 0.5))
+    assert abs(found.payload.mass - PAYLOAD.mass) < 4 * found.mass_deviation < 0.08
+    errors = np.abs(np.asarray(found.payload.center_of_mass) - np.asarray(PAYLOAD.center_of_mass))
+    assert (errors < 4 * found.center_deviation).all() and found.center_deviation.max() < 0.004
+    assert " kg, centre x " in str(found)
+
+
+def test_payloads_that_are_not_told() -> None:
+    observer = ExternalEffortObserver(arm("panda"), L)
+    q = np.zeros((600, 7))
+    with pytest.raises(eom.StateError, match="the poses do not tell the centre of mass"):
+        eom.estimate_payload(observer, 1e-3 * np.arange(600), **carried((q, q, q)))
+    with pytest.raises(eom.StateError, match="not settled in 50 samples"):
+        eom.estimate_payload(observer, 1e-3 * np.arange(50), **carried((q[:50], q[:50], q[:50])))
+    with pytest.raises(eom.StateError, match="has no tool 'hand2'"):
+        eom.estimate_payload(observer, 1e-3 * np.arange(50), tool="hand2")
