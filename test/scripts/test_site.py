@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The documentation site, without building it: public names, parameters, pages, links; the page of a package index."""
+"""The documentation site, without building it, the page of a package index, and versions that are in several files."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ import runpy
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
+from xml.etree import ElementTree
 
 import pytest
 import reference_pages
 from paths import DOCS, ROOT
 
 import eom_dynamics as eom
+
+LOCK = ROOT / "requirements" / "lock.txt"
 
 
 @pytest.fixture(scope="module")
@@ -128,3 +131,44 @@ def test_robot_files_are_once_in_the_wheel() -> None:
     setup.read(ROOT / "setup.cfg", encoding="utf-8")
     assert ".yaml" not in " ".join(setup["options.data_files"].values())
     assert (ROOT / "eom_dynamics" / "py.typed").exists()
+
+
+def test_docstrings_have_the_shapes_of_the_results() -> None:
+    """Of all compiled methods in the reference, or refer to one that has them."""
+    pytest.importorskip("rclpy", reason="pages of the reference need rclpy")
+    owner: type = object
+    method, missing, count = "", [], 0
+    for line in reference_pages.signature_page().splitlines():
+        if line.startswith("## "):
+            owner = getattr(eom, line.removeprefix("## "))
+        elif line.startswith("### "):
+            method = line.removeprefix("### ")
+        elif found := re.match(r"\| → \w+ \| (\(.*?\)) \|", line):
+            text, count = getattr(owner, method).__doc__ or "", count + 1
+            shape = found.group(1)
+            if shape not in text and not re.search(r"as (in|for) :meth:", text):
+                missing.append(f"{owner.__name__}.{method}: {shape}")
+    assert count > 50 and not missing
+
+
+def names(text: str) -> set[str]:
+    lines = [line.split("#")[0].strip() for line in text.splitlines()]
+    return {re.split(r"[\[=<> ;]", line)[0].lower() for line in lines if line}
+
+
+def test_package_xml_and_library_agree() -> None:
+    assert ElementTree.parse(ROOT / "package.xml").findtext("version") == eom.__version__
+    assert f"\nversion: {eom.__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+
+
+def test_every_requirement_has_a_locked_version() -> None:
+    setup = configparser.ConfigParser()
+    setup.read(ROOT / "setup.cfg")
+    texts = [setup["options"]["install_requires"], *setup["options.extras_require"].values()]
+    texts += [(LOCK.parent / name).read_text() for name in ("ros.txt", "build.txt")]
+    assert names("\n".join(texts)) <= names(LOCK.read_text())
+
+
+def test_every_locked_version_is_exact() -> None:
+    for line in LOCK.read_text().splitlines():
+        assert line.startswith("#") or re.fullmatch(r'[\w.-]+==[\w.]+( ; python_version [<>=]+ "3\.\d+")?', line), line
