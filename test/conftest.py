@@ -42,6 +42,7 @@ sys.path.append(str(Path(__file__).parents[1] / "examples"))
 from compilation import forget_old
 
 from eom_dynamics.codegen.recipe import generator_fingerprint
+from eom_dynamics.extras import EXTRAS, MissingLibraryError
 
 # Compiled code of the tests and of the processes that they start stays out of the user's cache. That of another code
 # generator is of no use, and each load lists the whole folder, which takes 9 ms for ten thousand entries.
@@ -74,6 +75,9 @@ OPTIMIZED = (
     *(f"codegen/test_{name}.py" for name in ("backends", "caller", "expressions", "functions", "not_finite")),
     "test_golden.py",
 )
+
+# Libraries without which a file of tests that imports them is skipped.
+OPTIONAL = {*("lz4", "mcap", "pinocchio", "zstandard"), *(module for modules in EXTRAS.values() for module in modules)}
 
 # Patterns of skip reasons; what is not tested for lack of it; and how to get it.
 MISSING = (
@@ -226,6 +230,17 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         known = config.cache.get(DURATIONS, {})
         least = {test: min(took, known.get(test, took)) for test, took in durations.items() if took < math.inf}
         config.cache.set(DURATIONS, known | least)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, Any, Any]:
+    """Skip files that import an optional library that is not installed."""
+    report = yield
+    error = report.call.excinfo and report.call.excinfo.value.__cause__
+    if isinstance(error, MissingLibraryError) or (isinstance(error, ImportError) and error.name in OPTIONAL):
+        reason = f"{error.name} is not installed" if error.name else str(error)
+        report.outcome, report.longrepr = "skipped", (report.nodeid, 1, f"Skipped: {reason}")
+    return report
 
 
 @pytest.hookimpl(wrapper=True)

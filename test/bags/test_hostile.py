@@ -9,11 +9,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-pytest.importorskip("rosbags")
-
 import lz4.frame
+import pytest
 import zstandard
 from bag_files import (
     COMMAND,

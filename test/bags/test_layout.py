@@ -5,12 +5,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from bag_files import COMMAND, JOINT_STATE, SETPOINT, STORE, TRAJECTORY, joint_state, setpoint, trajectory
 from hypothesis import given
 from hypothesis import strategies as st
-
-pytest.importorskip("rosbags")
-
-from bag_files import COMMAND, JOINT_STATE, SETPOINT, STORE, TRAJECTORY, joint_state, setpoint, trajectory
 
 from eom_dynamics.bags import Layout, Layouts
 

@@ -11,9 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-pytest.importorskip("rosbags")
-
 import yaml
 from bag_files import COMMAND, JOINT_STATE, STORE, file_of, joint_state, read_bag
 from mcap.reader import make_reader

@@ -10,11 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from springs import with_springs
-
-pytest.importorskip("rosbags", reason="rosbags is not installed")
-
 from bag_files import JOINT_STATE, START, STEP, STORE, header
+from springs import with_springs
 
 from closing_the_loop import results as summary
 from closing_the_loop.experiment import (

@@ -7,11 +7,9 @@ import json
 import re
 from pathlib import Path
 
+import paper
 import pytest
 from html_page import Page
-
-pytest.importorskip("plotly", reason="pages need plotly")
-import paper
 
 
 @pytest.fixture(autouse=True)

@@ -14,14 +14,11 @@ import pytest
 from described_trees import random_tree
 from differences import deviation, polynomial_motion
 from example_robots import example_urdfs
+from pinocchio_tree import PinocchioTree
 
 from eom_dynamics import Robot, RobotDescriptionWarning, equations_of_motion, load_robot, robot_from_parameters
 from eom_dynamics.arrays import Array
 from eom_dynamics.recursion import inverse_dynamics, link_tree
-
-pytest.importorskip("pinocchio")
-
-from pinocchio_tree import PinocchioTree
 
 TOLERANCE = 1e-9
 

@@ -8,6 +8,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import mujoco
 import numpy as np
 import pytest
 from mujoco_reference import mujoco_dynamics
@@ -21,8 +22,6 @@ from eom_dynamics import (
     load_robot,
 )
 from eom_dynamics.actuators.springs import DampedSpring
-
-mujoco = pytest.importorskip("mujoco", reason="MuJoCo is missing: pip install mujoco")
 
 BODY = '<inertial pos=".1 .02 -.03" quat=".9 .1 .3 .2" mass="2" diaginertia=".03 .02 .015"/>'
 TIP = '<inertial pos="0 .05 .1" mass=".7" fullinertia=".004 .003 .002 1e-4 -2e-4 3e-4"/>'

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import mujoco
 import numpy as np
 import pytest
 from chains import fixed_case
@@ -22,8 +23,6 @@ from eom_dynamics.actuators.springs import CubicSpring, DampedSpring, LinearSpri
 from eom_dynamics.arrays import Array
 from eom_dynamics.robot.model import Limits
 from eom_dynamics.robot.writers.mjcf import robot_as_mjcf
-
-mujoco = pytest.importorskip("mujoco", reason="MuJoCo is missing: pip install mujoco")
 
 TRIANGLE = {"iiwa"}
 """Robots with inertia that MuJoCo refuses, and the writer therefore changes."""

@@ -14,8 +14,6 @@ import pytest
 from excited import recording, true_robot
 from paths import PANDA_BAG
 
-pytest.importorskip("rosbags", reason="rosbags is not installed")
-
 from eom_dynamics import Dynamics, load_robot
 
 QUICK = ["--cutoff", "8", "--prior-weight", "1"]

@@ -12,13 +12,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bag_files import JOINT_STATE, START, STORE, header, joint_state, write_bag
 from elastic_recordings import Recording, recording
 from page_files import record_resonance
 from springs import with_springs
-
-pytest.importorskip("rosbags", reason="rosbags is not installed")
-
-from bag_files import JOINT_STATE, START, STORE, header, joint_state, write_bag
 from urdf_arms import urdf_arm
 
 from eom_dynamics import Dynamics, ElasticArm, Robot, load_robot

@@ -8,9 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-pytest.importorskip("rosbags")
-
 from bag_files import JOINT_STATE, SETPOINT, START, joint_state, setpoint, write_bag
 from urdf_arms import urdf_arm
 

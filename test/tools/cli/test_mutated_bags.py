@@ -11,9 +11,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-pytest.importorskip("rosbags")
-pytest.importorskip("mcap")
-pytest.importorskip("plotly")
 pytest.importorskip("rich")
 
 import bag_files

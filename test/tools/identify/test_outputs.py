@@ -9,8 +9,6 @@ import numpy as np
 import pytest
 from excited import true_robot
 
-pytest.importorskip("rosbags", reason="rosbags is not installed")
-
 from eom_dynamics import Dynamics, ElasticArm, load_robot
 from eom_dynamics.arrays import Array
 from eom_dynamics.exceptions import RobotDescriptionError

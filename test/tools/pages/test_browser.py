@@ -21,8 +21,6 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from recorded_bags import START, record
 
-pytest.importorskip("plotly", reason="pages need plotly")
-
 import eom_dynamics as eom
 from eom_dynamics.identification import Options, fit
 from eom_dynamics.tools.identify.run import IdentificationResult

@@ -7,13 +7,9 @@ from copy import deepcopy
 from pathlib import Path
 
 import numpy as np
-import pytest
-
-pytest.importorskip("rosbags")
-pytest.importorskip("pyarrow")
-
 import pyarrow as pa
 import pyarrow.parquet as parquet
+import pytest
 from bag_files import COMMAND, SETPOINT, read_bag, setpoints, write_bag
 
 from eom_dynamics import load_robot

@@ -16,9 +16,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-pytest.importorskip("rosbags")
-
 from bag_files import SETPOINT, robot_file, setpoints, write_bag
 from dask_worker import run_worker
 

@@ -7,9 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-pytest.importorskip("rosbags")
-
 from bag_files import JOINT_STATE, START, TRAJECTORY, joint_state, read_bag, trajectory, write_bag
 
 from eom_dynamics import ElasticArm, load_robot

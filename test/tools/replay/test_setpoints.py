@@ -11,9 +11,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-pytest.importorskip("rosbags")
-
 from bag_files import (
     COMMAND,
     DEFINITIONS,

@@ -1,0 +1,294 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recordings from bags and tables, also of drives with units of their own: written, and read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from bag_files import COMMAND, JOINT_STATE, SETPOINT, START, STORE, header, joint_state, read_bag, setpoint, write_bag
+from excited import motion
+from own_drives import with_drives
+
+import eom_dynamics as eom
+from eom_dynamics import load_robot
+from eom_dynamics.actuators.springs import RIGID
+from eom_dynamics.arrays import Array
+from eom_dynamics.bags import Bag
+from eom_dynamics.elastic import DriveState
+from eom_dynamics.exceptions import EomDynamicsError
+from eom_dynamics.identification import IdentificationError
+from eom_dynamics.robot.writers.parameters import robot_as_yaml
+from eom_dynamics.tools.cli.main import main
+from eom_dynamics.tools.identify.read import read_recording
+from eom_dynamics.tools.identify.sides import read_sides
+from eom_dynamics.tools.recording_options import Conventions, MotorSource, Sampling, Source
+from eom_dynamics.tools.replay.batch import Refusals
+from eom_dynamics.tools.replay.job import Job
+from eom_dynamics.tools.replay.joint_states import FitFigures
+from eom_dynamics.tools.replay.one import replay_bag
+from eom_dynamics.tools.replay.sources import read_setpoints
+from eom_dynamics.tools.report.read import read_records
+from eom_dynamics.trajectory import Cosine
+
+ROBOT = load_robot("planar_2r")
+NAMES = ROBOT.joint_names
+T = np.arange(200) / 100
+Q, QD, _ = motion(2, T)
+TAU = np.cos(Q) + QD
+
+
+def stamps() -> list[int]:
+    return [START + round(1e9 * t) for t in T]
+
+
+def bag(path: Path, names: Sequence[str] = NAMES, q: np.ndarray = Q, tau: np.ndarray | None = TAU) -> Path:
+    efforts = [()] * len(T) if tau is None else tau
+    messages = [(s, joint_state(s, names, *row)) for s, *row in zip(stamps(), q, efforts, strict=True)]
+    return write_bag(path / "bag", {"/joint_states": (JOINT_STATE, messages)})
+
+
+def test_bag(tmp_path: Path) -> None:
+    found = read_recording(bag(tmp_path), ROBOT)
+    assert found.name == "bag" and found.notes == () and found.qd is None
+    np.testing.assert_allclose(found.t, T, atol=1e-9)
+    np.testing.assert_array_equal([found.q, found.tau], [Q, TAU])
+
+
+def test_names_of_the_robot_for_those_of_a_recording(tmp_path: Path) -> None:
+    path = bag(tmp_path, ["arm_2", "arm_1"], Q[:, ::-1], TAU[:, ::-1])
+    found = read_recording(path, ROBOT)
+    np.testing.assert_array_equal(found.q, Q)
+    assert found.notes == ("joints arm_… are matched to joint_…",)
+    conventions = Conventions(rename=(("^arm_", "joint_"),), effort_scale=((None, 2.0),))
+    found = read_recording(path, ROBOT, Source(conventions=conventions))
+    np.testing.assert_array_equal([found.q, found.tau], [Q, 2 * TAU])
+    assert found.notes == ()
+
+
+def test_missing_and_other_joints(tmp_path: Path) -> None:
+    found = read_recording(bag(tmp_path, ["other", NAMES[0]], Q[:, ::-1], TAU[:, ::-1]), ROBOT)
+    np.testing.assert_array_equal([found.q[:, 0], found.tau[:, 0]], [Q[:, 0], TAU[:, 0]])
+    assert found.notes == ("joint_2 was not recorded, and is taken to be at rest at 0",)
+    assert not found.q[:, 1].any() and np.isnan(found.tau[:, 1]).all()
+
+
+def test_degrees(tmp_path: Path) -> None:
+    robot = load_robot("ur5e")
+    q, _, _ = motion(6, T)
+    q = 0.5 * q
+    path = bag(tmp_path, robot.joint_names, np.degrees(q), q)
+    found = read_recording(path, robot)
+    np.testing.assert_allclose(found.q, q)
+    assert found.notes[0].startswith("positions are in degrees, since ")
+    assert found.notes[0].endswith(" are beyond their limits otherwise; converted")
+    kept = read_recording(path, robot, Source(position_unit="rad"))
+    np.testing.assert_array_equal(kept.q, np.degrees(q))
+    # Some motion beyond the limits of a file is no proof of degrees.
+    beyond = tmp_path / "beyond"
+    beyond.mkdir()
+    assert read_recording(bag(beyond, robot.joint_names, 5 * q, q), robot).notes == ()
+
+
+def test_efforts_of_another_topic(tmp_path: Path) -> None:
+    fields = {name: np.zeros(0) for name, _ in STORE.fielddefs[COMMAND][1]}
+    fields |= {"held": False, "status": 0, "command_lead": 0.0, "joint_names": [*NAMES], "motor_names": [*NAMES]}
+
+    def message(s: int, row: np.ndarray) -> object:
+        return STORE.types[COMMAND](**fields | {"header": header(s), "motor_effort": row})
+
+    positions = [(s, joint_state(s, NAMES, row)) for s, row in zip(stamps(), Q, strict=True)]
+    efforts = [(s, message(s, row)) for s, row in zip(stamps(), TAU, strict=True)]
+    path = write_bag(
+        tmp_path / "bag", {"/joint_states": (JOINT_STATE, positions), "/feedforward": (COMMAND, efforts[::2])}
+    )
+    assert np.isnan(read_recording(path, ROBOT).tau).all()
+    found = read_recording(path, ROBOT, Source(effort_topic="feedforward"))
+    np.testing.assert_allclose(found.tau[:-1], TAU[:-1], atol=2e-2)  # interpolated
+    np.testing.assert_array_equal(found.tau[::2], TAU[::2])
+    assert np.isnan(found.tau[-1]).all()  # after the last of them
+    with pytest.raises(EomDynamicsError, match="has no topic nothing; it has /feedforward"):
+        read_recording(path, ROBOT, Source(effort_topic="nothing"))
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_tables(kind: str, tmp_path: Path) -> None:
+    columns = {"time": T}
+    for k, name in enumerate(NAMES):
+        columns |= {f"position.{name}": Q[:, k], f"qd.{name}": QD[:, k], f"effort.{name}": TAU[:, k]}
+    path = tmp_path / f"run.{kind}"
+    if kind == "csv":
+        np.savetxt(path, np.column_stack(list(columns.values())), delimiter=",", header=",".join(columns), comments="")
+    else:
+        pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+        import pyarrow.parquet as parquet
+
+        parquet.write_table(pa.table(columns), path)
+    found = read_recording(path, ROBOT)
+    np.testing.assert_allclose(found.t, T, atol=1e-9)
+    np.testing.assert_allclose([found.q, found.qd, found.tau], [Q, QD, TAU])
+
+
+SAME_NAME = r"has columns of the same name: .*; remove one of each"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("position.joint_1\n1\n", "has no column t or time; it has position.joint_1"),
+        (",".join(c * 100_000 for c in "abc") + "\n1,2,3\n", "has no column t or time"),
+        ({}, "has no array t, joint_names; it has nothing"),
+        ("t,q1\n0,1\n", "has no columns position.NAME; it has t, q1"),
+        ("0,1\n1,2\n", "the first line must name the columns"),
+        ("t,q.joint_1,q.joint_1\n0,1,1\n", SAME_NAME),
+        ("t,q.joint_1,position.joint_1\n0,1,1\n", SAME_NAME),
+        ("t,q.joint_1,time\n0,1,1\n", SAME_NAME),
+        ("t,q.joint_1\n0,x\n", "line 2 must have numbers, separated by commas, is '0,x'"),
+        ("t,q.joint_1\n0\n", "the first line names 2 columns, the others have 1"),
+        ("t,q.other\n0,1\n", r"has none of the joints of planar_2r \(joint_1, joint_2\); it has other; rename them"),
+    ],
+)
+def test_bad_tables(text: str | dict[str, Any], message: str, tmp_path: Path) -> None:
+    path = tmp_path / ("run.csv" if isinstance(text, str) else "run.npz")
+    path.write_text(text) if isinstance(text, str) else np.savez(path, **text)
+    with pytest.raises(IdentificationError, match=message) as error:
+        read_recording(path, ROBOT)
+    assert len(str(error.value)) < 1000, "without long names"
+
+
+def test_bag_without_joint_states(tmp_path: Path) -> None:
+    text = STORE.types["std_msgs/msg/String"](data="x")
+    path = write_bag(tmp_path / "bag", {"/talk": ("std_msgs/msg/String", [(START, text)])})
+    with pytest.raises(EomDynamicsError, match=r"has no topic of type sensor_msgs/msg/JointState; it has /talk"):
+        read_recording(path, ROBOT)
+
+
+# Rigid: its motors are where its links are, so that what was sent is made whole without an error.
+PLANAR = eom.load_robot("planar_2r")
+JOINTS = tuple(replace(joint, spring=RIGID) for joint in PLANAR.joints)
+DRIVEN = with_drives(replace(PLANAR, joints=JOINTS), "gravity", "coriolis", "friction")
+ARM = eom.ElasticArm(DRIVEN)
+TIMES = np.arange(0.0, 0.3, 0.005)
+X = [np.ascontiguousarray(x) for x in Cosine([0.3, 0.2], [2.0, 1.7]).derivatives(TIMES, 4)]
+WANTED = ARM.feedforward(*X)
+SENT = ARM.drive_command(WANTED, *X[:3])
+REPORTED = ARM.drive_report(DriveState(WANTED.motor_position, WANTED.motor_velocity, WANTED.motor_effort))
+
+
+def nanoseconds(t: float) -> int:
+    return 10**9 + round(t * 1e9)
+
+
+def sent(path: Path, states: Sequence[Sequence[Array]]) -> Path:
+    """A bag of setpoints."""
+    stamps = [nanoseconds(0.005 * k) for k in range(len(states))]
+    messages = [(t, setpoint(t, DRIVEN.joint_names, x)) for t, x in zip(stamps, states, strict=True)]
+    return write_bag(path, {"/setpoint": (SETPOINT, messages)})
+
+
+@pytest.fixture
+def replay(tmp_path: Path) -> list[str]:
+    bag = sent(tmp_path / "bag", [*zip(*X, strict=True)])
+    (tmp_path / "arm.yaml").write_text(robot_as_yaml(DRIVEN).text, encoding="utf-8")
+    return ["replay", str(bag), "--robot", str(tmp_path / "arm.yaml"), "--command-lead", "0"]
+
+
+def test_tables_are_in_si_units(replay: list[str], tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    output = tmp_path / "table.parquet"
+    assert main([*replay, "-o", str(output)]) == 0
+    table = parquet.read_table(output)
+    for name in ("motor_position", "motor_effort"):
+        columns = [table[f"{name}.{motor}"].to_numpy() for motor in ARM.motor_names]
+        np.testing.assert_array_equal(np.transpose(columns), getattr(WANTED, name))
+
+
+def test_replay_writes_what_the_node_sends(replay: list[str], tmp_path: Path) -> None:
+    for entries, effort in (("motor", SENT.effort), ("joint", SENT.joint_effort)):
+        output = tmp_path / entries
+        assert main([*replay, "--effort-command", entries, "-o", str(output)]) == 0
+        found = read_bag(output)
+        topics = {"/feedforward": {"motor_effort": WANTED.motor_effort}, "/effort_command": {"data": effort}}
+        topics["/motor_setpoint"] = {field: getattr(SENT, field) for field in ("position", "velocity", "effort")}
+        for topic, fields in topics.items():
+            for field, values in fields.items():
+                rows = [getattr(message, field) for _, message in found[topic]]
+                np.testing.assert_array_equal(rows, values, err_msg=f"{topic} {field}")
+
+
+def test_replay_refuses_numbers_that_drives_cannot_take(replay: list[str], tmp_path: Path) -> None:
+    x = [np.array([0.3, 1e305]), *np.zeros((4, 2))]
+    assert np.isfinite(ARM.feedforward(*x)).all()
+    bag = sent(tmp_path / "huge", [np.zeros((5, 2)), x, np.zeros((5, 2))])
+    report = replay_bag(Job(bag, tmp_path / "out", replay[3]))
+    assert report.refusals.reasons == {"numbers too large: drive_position of motor 'joint_2' would be inf": 1}
+    for topic, fields in (("/motor_setpoint", ("position", "velocity", "effort")), ("/effort_command", ("data",))):
+        found = [message for _, message in read_bag(tmp_path / "out")[topic]]
+        assert len(found) == 2 and all(np.isfinite(getattr(message, x)).all() for message in found for x in fields)
+
+
+def recorded(
+    path: Path, topic: str, position: Array, velocity: Array, effort: Array, names: Sequence[str] = DRIVEN.joint_names
+) -> Path:
+    rows = zip(map(nanoseconds, TIMES.tolist()), position, velocity, effort, strict=True)
+    messages = [(t, replace(joint_state(t, names, q, tau), velocity=qd)) for t, q, qd, tau in rows]
+    return write_bag(path, {topic: (JOINT_STATE, messages)})
+
+
+@pytest.mark.parametrize("topic", ["motor_setpoint", "motor_states"])
+def test_identification_reads_whole_efforts_in_si_units(topic: str, tmp_path: Path) -> None:
+    """Those that were sent lack what the robot adds, those that were measured do not; both in the units of drives."""
+    bag = recorded(tmp_path / "bag", f"/{topic}", *(SENT[:3] if topic == "motor_setpoint" else REPORTED))
+    recording = read_recording(bag, DRIVEN, Source(f"/{topic}"))
+    np.testing.assert_allclose(recording.q, X[0], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(recording.qd, X[1], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(recording.tau, WANTED.motor_effort, rtol=0, atol=1e-10)
+
+
+def test_motors_are_replayed_in_si_units(tmp_path: Path) -> None:
+    batches = []
+    for topic, numbers in (("/motor_setpoint", SENT[:3]), ("/joint_states", WANTED[3:6])):
+        with Bag(recorded(tmp_path / topic[1:], topic, *numbers)) as bag:
+            batches += read_setpoints(bag, bag.topics[0], DRIVEN, Sampling(), Refusals(), FitFigures(2))
+    motors, links = batches
+    np.testing.assert_allclose(motors.fields["position"], links.fields["position"], rtol=0, atol=1e-12)
+
+
+def test_motors_that_are_missing_or_named_otherwise(tmp_path: Path) -> None:
+    """One of two motors, as the other at rest, and motors with another prefix, which are matched to the joints."""
+    lone = recorded(tmp_path / "lone", "/motor_states", *(x[:, 1:] for x in REPORTED), names=DRIVEN.joint_names[1:])
+    recording = read_recording(lone, DRIVEN, Source("/motor_states"))
+    np.testing.assert_allclose(recording.q, X[0] * [0.0, 1.0], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(recording.tau[:, 1], WANTED.motor_effort[:, 1], rtol=0, atol=1e-10)
+    left = recorded(tmp_path / "left", "/motor_states", *REPORTED, names=[f"left_{x}" for x in DRIVEN.joint_names])
+    recording = read_recording(left, DRIVEN, Source("/motor_states"))
+    np.testing.assert_allclose(recording.tau, WANTED.motor_effort, rtol=0, atol=1e-10)
+
+
+def test_sent_efforts_at_unknown_positions_are_unknown(tmp_path: Path) -> None:
+    """What the robot adds there is; positions of the drives have an offset, so that zero is no position either."""
+    position = SENT.position.copy()
+    position[3, 1] = np.nan
+    (record,) = read_records(recorded(tmp_path / "nan", "/motor_setpoint", position, *SENT[1:3]), DRIVEN)
+    effort = record.motors.values["motor_effort"]
+    assert np.isnan(effort[3]).all()
+    effort, position = (np.delete(x, 3, axis=0) for x in (effort, record.motors.values["motor_position"]))
+    np.testing.assert_allclose(effort, np.delete(WANTED.motor_effort, 3, axis=0), rtol=0, atol=1e-10)
+    np.testing.assert_allclose(position, np.delete(X[0], 3, axis=0), rtol=0, atol=1e-12)
+    none = np.zeros((len(TIMES), 0))
+    (record,) = read_records(recorded(tmp_path / "none", "/motor_setpoint", none, none, SENT.effort), DRIVEN)
+    assert np.isnan(record.motors.values["motor_effort"]).all()
+    read_records(recorded(tmp_path / "empty", "/motor_setpoint", none, none, none), DRIVEN)
+
+
+def test_motors_of_a_named_topic_are_in_the_units_of_drives(tmp_path: Path) -> None:
+    """Whatever its name; currents are A, also on the topic of the motors."""
+    bag = recorded(tmp_path / "bag", "/drives", *REPORTED)
+    sides = read_sides(bag, DRIVEN, motors=MotorSource("/drives", current_topic="/drives"))
+    np.testing.assert_allclose(sides.motors.q, X[0], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(sides.motors.tau, WANTED.motor_effort, rtol=0, atol=1e-10)
+    np.testing.assert_array_equal(sides.currents.tau, REPORTED.motor_effort)
