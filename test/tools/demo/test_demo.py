@@ -43,7 +43,7 @@ Answers = dict[str, np.ndarray]
 
 
 @pytest.fixture(scope="module", params=[("planar_2r", 1000.0, 0.5), ("iiwa", 200.0, 0.25)], ids=str)
-def run(request) -> tuple[Plan, Answers]:
+def answered(request) -> tuple[Plan, Answers]:
     robot, rate, duration = request.param
     plan = Plan(eom.load_robot(robot), rate=rate, duration=duration)
     return plan, recorded(plan)
@@ -56,8 +56,8 @@ def tampered(answers: Answers, field: str, row: int, change: float, motor: int =
     return {**answers, field: values}
 
 
-def test_right_answers_pass(run: tuple[Plan, Answers]) -> None:
-    plan, answers = run
+def test_right_answers_pass(answered: tuple[Plan, Answers]) -> None:
+    plan, answers = answered
     count, result = len(plan.t), evaluate(plan, answers)
     assert result.failures == [] and max(result.deviations.values()) < TOLERANCE
     assert (result.sent, result.received, result.lost, result.late) == (count, count, 0, 0)
@@ -116,8 +116,8 @@ def test_the_wrench_is_scaled_down_where_springs_would_go_slack() -> None:
     assert 0 < less.share < 1 and np.max(less.wrench[0]) == pytest.approx(10.0 * less.share)
 
 
-def test_lost_answers_fail_and_the_rest_is_compared(run: tuple[Plan, Answers]) -> None:
-    plan, answers = run
+def test_lost_answers_fail_and_the_rest_is_compared(answered: tuple[Plan, Answers]) -> None:
+    plan, answers = answered
     gone = [3, len(plan.t) // 2]
     lost = {name: answers[name].copy() for name in (*COMMAND_FIELDS, "round_trip")}
     for values in lost.values():
