@@ -11,3 +11,8 @@ SHARED = ROOT.parent / "shared"
 """Reference data, which need not be there: tests that use it skip without it."""
 
 PANDA_BAG = SHARED / "bags" / "panda_exciting_trajectory.db3"
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Files in a folder and its subfolders."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}

@@ -75,12 +75,6 @@ class PinocchioTree:
         tau = pin.rnea(self.model, self.data, motion.q, motion.v, motion.a, self.forces(wrench))
         return self._back(motion.P, tau)
 
-    def mass_matrix(self, q: Array) -> Array:
-        motion = self.motion(q, 0 * q, 0 * q)
-        M = pin.crba(self.model, self.data, motion.q)
-        full = motion.P @ self._coupling[0]
-        return full.T @ (np.triu(M) + np.triu(M, 1).T) @ full
-
     def effort_rate(self, q: Array, qd: Array, qdd: Array, qddd: Array, W: Array, Wd: Array) -> Array:
         """taud (n,) by the partial derivatives of that algorithm, for joints with one variable each."""
         motion = self.motion(q, qd, qdd)

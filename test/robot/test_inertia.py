@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -148,17 +147,15 @@ def test_a_urdf_gives_a_warning_unless_it_is_to_be_refused(text: str, warning: s
     ],
     ids=["massless sensor", "sensor", "negative sensor"],
 )
+@pytest.mark.filterwarnings("error")
 def test_bodies_are_checked_after_merging(text: str) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert load_robot(text, unphysical="refuse").n == 2
+    assert load_robot(text, unphysical="refuse").n == 2
 
 
+@pytest.mark.filterwarnings("error")
 def test_only_the_selected_part_is_checked() -> None:
     text = urdf(lower=inertial(ixx=0.5), mimic='<mimic joint="hip"/>')
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert load_robot(text, tip="upper", branches="drop").n == 1
+    assert load_robot(text, tip="upper", branches="drop").n == 1
 
 
 def test_two_rotations_about_one_axis_without_mass_between_them() -> None:
@@ -285,11 +282,10 @@ def test_of_a_parameter_file() -> None:
 
 
 @pytest.mark.parametrize("write", [robot_as_yaml, robot_as_urdf])
+@pytest.mark.filterwarnings("ignore")
 def test_written(write: Callable[[Robot], Written]) -> None:
     robot = load_robot(URDF)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        assert deviation(spatial(load_robot(write(robot).text)), spatial(robot)) < 1e-14
+    assert deviation(spatial(load_robot(write(robot).text)), spatial(robot)) < 1e-14
 
 
 def test_kept_and_shown() -> None:

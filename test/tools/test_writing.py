@@ -10,14 +10,11 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from paths import contents
 
 from eom_dynamics.tools.writing import TEMPORARY, FolderError, check_folder, whole_file, write_file, write_folder
 
 FILES = {"README.md": b"read", "c/a.c": b"new", "c/b.c": b"also new"}
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 @pytest.fixture

@@ -35,10 +35,9 @@ from eom_dynamics.tools.cli.main import main
 
 
 @pytest.mark.parametrize("name", packaged_robots())
+@pytest.mark.filterwarnings("error")
 def test_packaged_robots_load_without_a_warning_and_are_elastic_but_for_the_leg(name: str) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        robot = load_robot(name)
+    robot = load_robot(name)
     assert robot.name == name and robot.n == len(robot.joint_names) > 0
     assert np.all(np.isfinite(robot.stiffness) == (name != "leg")) and np.all(robot.rotor_inertia > 0)
 

@@ -214,6 +214,7 @@ def test_a_body_can_be_the_floating_base() -> None:
     np.testing.assert_allclose(base.mass_matrix([0.0])[-1, -1], M[-1, -1], rtol=1e-14)
 
 
+@pytest.mark.filterwarnings("error")
 def test_meshes_and_textures_that_no_inertia_needs_are_not_opened(tmp_path: Path) -> None:
     image = '<texture name="t" type="2d" file="gone.png"/><material name="m" texture="t"/>'
     asset = f'<asset>{image}<mesh name="skin" file="gone.stl"/></asset>'
@@ -221,9 +222,7 @@ def test_meshes_and_textures_that_no_inertia_needs_are_not_opened(tmp_path: Path
     (tmp_path / "arm.xml").write_text('<mujoco><include file="parts.xml"/></mujoco>')
     base = f'<body name="base">{shape}{chain(f"{shape}{TURN}", "")}</body>'
     (tmp_path / "parts.xml").write_text(f"<mujocoinclude>{asset}<worldbody>{base}</worldbody></mujocoinclude>")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        robot = load_robot(tmp_path / "arm.xml")
+    robot = load_robot(tmp_path / "arm.xml")
     assert robot.name == "arm" and robot.joints[0].mass > 2
     assert robot.assumed[0] == "bodies fixed to the world without <inertial> have no inertia: base"
 

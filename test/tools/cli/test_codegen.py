@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from paths import ROOT
+from paths import ROOT, contents
 from urdf_arms import MASSLESS_TIP
 
 from eom_dynamics import load_robot
@@ -18,10 +18,6 @@ from eom_dynamics.tools.cli.main import main
 HEADINGS = {"cpp": "C++", "ros2_control": "ROS 2 control"}
 
 WITHOUT_CASADI = [f"--language={name}" for name in LANGUAGES if name != "casadi"]
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def test_units_of_drives_are_no_operations(tmp_path: Path, run) -> None:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import re
-import warnings
 from dataclasses import asdict
 from importlib import resources
 from pathlib import Path
@@ -192,12 +191,11 @@ def template(run) -> str:
     return output.out
 
 
+@pytest.mark.filterwarnings("error")
 def test_the_template_loads_as_it_is(tmp_path: Path, run) -> None:
     path = tmp_path / "my_arm.yaml"
     path.write_text(template(run))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        robot = load_robot(path)
+    robot = load_robot(path)
     assert robot.joint_names == ("shoulder", "elbow") and [tool.name for tool in robot.tools] == ["gripper"]
 
 

@@ -73,16 +73,6 @@ def test_a_single_wrong_number_is_found(wrong: float) -> None:
     assert failure.startswith("every answer against feedforward")
 
 
-@pytest.mark.parametrize(
-    ("name", "rotor_model"),
-    [("planar_pr", "reduced"), ("vsa_planar_2r", "reduced"), ("sea_planar_2r", "complete"), ("dual_arm", "reduced")],
-)
-def test_right_answers_of_other_robots_pass(name: str, rotor_model: str) -> None:
-    robot = eom.load_robot(name)
-    plan = Plan(replace(robot, rotor_model=rotor_model), rate=200.0, duration=0.1)
-    assert evaluate(plan, recorded(plan)).failures == []
-
-
 LOSSY = Actuator(Friction(0.5, 0.4, 0.6, 0.3, 0.02), Gear(0.8))
 TWO = eom.load_robot("planar_2r")
 COUPLED = CoupledSpring([[500.0, 40.0], [40.0, 300.0]])
@@ -91,11 +81,13 @@ DRIVES = {
     **{kind: with_springs(TWO, EVERY_KIND[kind], actuator=LOSSY) for kind in KINDS},
     "coupled": replace(TWO, coupled_stiffness=((0, 1), COUPLED)),
     "differential": replace(TWO, transmission=((0, 1), Transmission([[0.5, 0.5], [0.5, -0.5]]))),
+    **{name: eom.load_robot(name) for name in ("planar_pr", "vsa_planar_2r", "dual_arm")},
+    "complete": replace(eom.load_robot("sea_planar_2r"), rotor_model="complete"),
     "geared rotors": replace(
         with_springs(TWO, EVERY_KIND["cubic"], actuator=LOSSY, gear_ratio=50.0), rotor_model="complete"
     ),
 }
-"""Arms with springs that differ in kind, gears with loss and friction, and other drives of two joints."""
+"""Arms with springs that differ in kind, gears with loss and friction, and other drives and trees."""
 
 
 @pytest.mark.parametrize("kind", DRIVES)

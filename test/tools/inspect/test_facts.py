@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import re
-import warnings as warnings_module
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
@@ -23,7 +22,6 @@ from eom_dynamics.actuators.drive_units import DriveUnits
 from eom_dynamics.actuators.friction import Friction
 from eom_dynamics.actuators.springs import RIGID, LinearSpring
 from eom_dynamics.codegen.programs import PROGRAMS
-from eom_dynamics.exceptions import RobotDescriptionWarning
 from eom_dynamics.robot import packaged_robots
 from eom_dynamics.robot.model import Limits
 from eom_dynamics.robot.task_space import reach
@@ -225,10 +223,9 @@ def test_packaged_robots_are_plausible(name: str) -> None:
 
 
 @pytest.mark.parametrize("text", [urdf_arm(), urdf_arm(mass=60.0), MASSLESS_TIP])
+@pytest.mark.filterwarnings("ignore")
 def test_urdfs_are_plausible(text: str) -> None:
-    with warnings_module.catch_warnings():
-        warnings_module.simplefilter("ignore", RobotDescriptionWarning)
-        assert lines(load_robot(text)) == []
+    assert lines(load_robot(text)) == []
 
 
 def test_limits_of_fast_joints_and_large_numbers_for_none_are_plausible() -> None:
@@ -250,6 +247,7 @@ FAULTS = [
 
 
 @pytest.mark.parametrize(("name", "pattern", "wrong", "count", "said"), FAULTS)
+@pytest.mark.filterwarnings("ignore")
 def test_a_file_with_a_fault_is_told(
     name: str, pattern: str, wrong: str, count: int, said: str, tmp_path: Path
 ) -> None:
@@ -258,9 +256,7 @@ def test_a_file_with_a_fault_is_told(
     assert replaced == count
     file = tmp_path / "arm.yaml"
     file.write_text(text, encoding="utf-8")
-    with warnings_module.catch_warnings():
-        warnings_module.simplefilter("ignore", RobotDescriptionWarning)
-        found = lines(load_robot(str(file)))
+    found = lines(load_robot(str(file)))
     # The value differs by joint.
     told = [line for line in found if re.split(": |it is |that is ", said)[0] in line]
     assert len({line.split(":")[0] for line in told}) == count

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 from bag_files import SETPOINT, robot_file, setpoints, write_bag
 from dask_worker import run_worker
+from paths import contents
 
 from eom_dynamics import load_robot
 from eom_dynamics.bags import BagError
@@ -60,10 +61,6 @@ def resumed(job: Job, *, resume: bool = True) -> Outcome:
     (outcome,) = replay_bags([job], resume=resume)
     assert (outcome.report is None) == bool(outcome.error)
     return outcome
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def outputs(folder: Path) -> list[str]:
