@@ -8,7 +8,7 @@ from collections.abc import Container, Iterable
 from itertools import islice
 
 # No robot has longer names, and hints with more names do not help. A comparison takes some 10 µs.
-_LONGEST, _MOST, _MOST_LISTED = 100, 500, 40
+_LONGEST, _MOST, _MOST_LISTED = 100, 500, 60
 _LONGEST_VALUE = 60
 
 
@@ -30,7 +30,7 @@ def close_match(name: object, known: Iterable[str], cutoff: float = 0.75) -> str
 def hint(name: object, known: Iterable[str], candidates: Iterable[str] | None = None) -> str:
     """Return the end of a message about an unknown name: a similar one of the candidates, by default all known ones.
 
-    Without a similar one, it lists at most 40 of the known names.
+    Without a similar one, it lists at most 60 of the known names.
     """
     names = list(dict.fromkeys(known))
     close = close_match(name, names if candidates is None else candidates)
@@ -40,7 +40,7 @@ def hint(name: object, known: Iterable[str], candidates: Iterable[str] | None = 
 
 
 def listed(names: Iterable[str]) -> str:
-    """Return names as a list for a message: at most 40, each cut at 100 characters."""
+    """Return names as a list for a message: at most 60, each cut at 100 characters."""
     first = [f"{name:.{_LONGEST}}" for name in islice(names, _MOST_LISTED + 1)]
     return ", ".join(first[:_MOST_LISTED]) + (", …" if len(first) > _MOST_LISTED else "")
 

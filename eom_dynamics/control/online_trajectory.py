@@ -94,7 +94,10 @@ def motion_limits(arm: ElasticArm, limits: Mapping[str, ArrayLike] | None = None
             raise StateError(f"limits[{name!r}] must be positive, is {values[name]}")
     for name in ("velocity", "acceleration"):
         if missing := [joint for joint, x in zip(joints, values[name], strict=True) if not np.isfinite(x)]:
-            raise StateError(f"{listed(missing)}: no limit of {name}; give limits={{{name!r}: …}}")
+            raise StateError(
+                f"{listed(missing)}: no limit of {name}; give it in the robot's file (limits: {{{name}: …}}), in a "
+                f"node by the parameter urdf.joints.{missing[0]}.limits.{name}, or in Python by limits={{{name!r}: …}}"
+            )
     V, A = values["velocity"], values["acceleration"]
     chosen: list[str] = []
     frequency = 0.0 if np.isfinite(values["jerk"]).all() else _lowest_frequency(arm)

@@ -209,6 +209,10 @@ class ToolTracker:
     """Solver of a tool's motion, sample by sample, each solution nearest to a prediction.
 
     Its first use compiles code for the robot.
+
+    Attributes:
+        kinematics, frame: of the tool; None for the first one.
+        few: whether fewer than six joints move it, which cannot realise any twist.
     """
 
     def __init__(self, kinematics: Kinematics, frame: str | None = None, weights: ArrayLike | None = None) -> None:
@@ -219,7 +223,7 @@ class ToolTracker:
         moving = moving_joints(kinematics.robot, kinematics.frame(frame))
         self.kinematics, self.frame, self._weights = kinematics, frame, weights
         # Fewer joints cannot realise any twist of the tool.
-        self._few = len(moving) < TWIST
+        self.few = len(moving) < TWIST
 
     def solve(self, expected: Array, poses: Array, *twists: Array, reference: str = "body") -> Tracked:
         """Joint motion for poses (N, 4, 4) and twists V, Vd, … (N, 6); raises KernelError without a C compiler.
@@ -243,7 +247,7 @@ class ToolTracker:
                 self.kinematics, q, V, frame=self.frame, reference=reference, weights=self._weights
             )
             rates[:] = np.reshape(motion.rates, rates.shape)
-            if self._few:
+            if self.few:
                 missed = np.max(np.abs(np.reshape(motion.missed, (len(twists), -1, TWIST))), axis=2)
                 beyond = missed > _MISSED * np.maximum(np.max(np.abs(twists), axis=2), 1.0)
                 for i in np.flatnonzero(np.any(beyond, axis=0) & found.success):

@@ -89,6 +89,10 @@ DYNAMICS: Table = {
     "stream_rate": fixed(
         1000.0, "commands per second while a trajectory is played, or after setpoints were lost", (1.0, 10_000.0)
     ),
+    "target_delay": Definition(
+        0.0, "time by which chunks on target_trajectory are followed after their stamps, or arrival, in s", (0.0, 60.0)
+    ),
+    "synchronised": while_inactive(False, "whether all joints arrive together at targets at rest"),
     "command_lead": while_inactive(
         -1.0,
         "time by which commands are ahead of setpoints, in s. Negative: half of the robot's command_period (all of it "

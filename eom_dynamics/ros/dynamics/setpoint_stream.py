@@ -30,6 +30,7 @@ from .statistics import StreamStatistics
 from .supervision import TRAJECTORY_SETTINGS, Phase, Supervision
 from .target_topics import TargetTopics
 from .task_topic import TaskTopic
+from .tool_kinematics import ToolKinematics
 from .trajectory_player import TrajectoryPlayer
 
 # One second of setpoints at 1 kHz, so that none is lost when the node stalls.
@@ -68,7 +69,8 @@ class SetpointStream:
         setpoints = node.create_subscription(
             JointTrajectorySetpoint, "setpoint", self.answer_bytes, raw=True, **quality
         )
-        self._tasks = TaskTopic(node, self._answer_task, _INPUT_DEPTH)
+        self._kinematics = ToolKinematics(node)
+        self._tasks = TaskTopic(node, self._kinematics, self._answer_task, _INPUT_DEPTH)
         self.supervision = Supervision(
             node,
             self._publish_response,
@@ -79,7 +81,9 @@ class SetpointStream:
         self._now = self.supervision.clock.now
         self.player = TrajectoryPlayer(node, self.supervision.clock, self._publish_played)
         self.player.on_break = self._stop_unfinished
-        self.targets = TargetTopics(node, self.supervision.clock, self._loop_to_aim, self._publish_played)
+        self.targets = TargetTopics(
+            node, self.supervision.clock, self._kinematics, self._loop_to_aim, self._publish_played
+        )
         self.targets.on_start, self.targets.on_break = self.player.stop, self._stop_unfinished
         self.supervision.watch_quality(setpoints, quality["qos_profile"])
         for name in _PARAMETERS:
@@ -113,7 +117,8 @@ class SetpointStream:
         self._take_lead()
         self._limit(self.limit_policy)
         self.begin(held)
-        self._tasks.take(loop.arm.robot)
+        if self._kinematics.take(loop.arm.robot):
+            self._tasks.take(loop.arm.robot.joint_names)
 
     def _take_lead(self) -> None:
         """Set the lead of setpoints, and of trajectories, whose period is known."""

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Topics ``target`` and ``target_trajectory``: positions at any rate, to which the control loop leads."""
+"""Topics of targets, of joints and of the tool, at any rate, to which the control loop leads."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
+from geometry_msgs.msg import PoseStamped, TwistStamped
 from rclpy.duration import Duration
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory
@@ -20,21 +22,36 @@ from ...control.setpoint_to_command import refusal_reason
 from ...elastic import ElasticArm
 from ...exceptions import EomDynamicsError, StateError
 from ...terminal import printable
-from ..executors import Worker, keep_pace
+from ..executors import Worker, keep_pace, steady_timer
 from ..interfaces import nanoseconds, stream_qos
 from ..robot_node import RobotNode
 from .clocks import WatchedClock
+from .start_positions import StartPositions
+from .tool_kinematics import PreparingError, ToolKinematics
+from .tool_targets import ToolTargets
 
 # Targets of different joints that arrive together all count.
 _DEPTH = 10
 
+# Time that targets wait for joint_states, s.
+_PATIENCE = 1.0
+
+_TOPICS = {
+    "target": JointState,
+    "target_trajectory": JointTrajectory,
+    "target_pose": PoseStamped,
+    "target_twist": TwistStamped,
+}
+
 
 class TargetTopics:
-    """Subscribers of both topics; all methods are called by the node's executor.
+    """Subscribers of the topics; all methods are called by the node's executor.
 
-    Limits of the motion are prepared in a thread for the first target; until then targets are refused.
+    What the first target requires is prepared in a thread: limits of the motion, inverse kinematics; and where nothing
+    is commanded yet, the arm is where ``joint_states`` says. Until then, targets wait.
 
     Args:
+        kinematics: of the robot's tool.
         loop: returns the loop of the active node; StateError unless it is active.
         publish: publishes the command of a cycle of the loop, with stamp, ns, frame, and what the cycle has returned;
             returns whether it was not refused.
@@ -50,16 +67,24 @@ class TargetTopics:
         self,
         node: RobotNode,
         clock: WatchedClock,
+        kinematics: ToolKinematics,
         loop: Callable[[], SetpointLoop],
         publish: Callable[[SetpointLoop, int, str, int], bool],
     ) -> None:
         self._node, self._clock, self._loop, self._publish = node, clock, loop, publish
         self._worker = Worker(node, "targets")
+        self._tool, self._measured = ToolTargets(kinematics), StartPositions(node)
+        kinematics.on_ready = self._measured.on_known = self._receive_waiting
+        # Messages that wait, and the timer that ends their waiting for joint_states.
+        self._waiting: list[Any] = []
+        self._patience = steady_timer(node, _PATIENCE, self._give_up, autostart=False)
         # Of the arm whose limits are known, or being prepared; the loop that has them.
         self._arm: ElasticArm | None = None
         self._limits: OnlineLimits | Exception | None = None
         self._limited: SetpointLoop | None = None
-        self._stamps = [0, 0]
+        self._stamps: dict[type, int] = {}
+        # Of the joints (n,), the last one.
+        self._goal = np.zeros(0)
         self._frame, self._latest = "", -1
         self._clamped: tuple[str, ...] = ()
         self.lead, self.refused, self._reason = 0.0, 0, ""
@@ -67,52 +92,115 @@ class TargetTopics:
         self.on_break: Callable[[str], None] = lambda reason: None
         self._period = 1.0 / node.get_parameter("stream_rate").value
         self._timer = node.create_timer(self._period, self.tick, autostart=False)
-        node.create_subscription(JointState, "target", self.receive, **stream_qos(_DEPTH))
-        node.create_subscription(JointTrajectory, "target_trajectory", self.receive, **stream_qos(_DEPTH))
+        for topic, kind in _TOPICS.items():
+            node.create_subscription(kind, topic, self.receive, **stream_qos(_DEPTH))
 
     def leads(self, loop: SetpointLoop | None) -> bool:
         """Whether a target leads a loop; without a call of the loop before its first target."""
         return loop is not None and loop is self._limited and loop.loop.number("aiming") > 0
 
-    def receive(self, message: JointState | JointTrajectory) -> None:
+    def receive(self, message: Any) -> None:
         """Aim at a target, or follow a chunk; refuse an invalid one, after which the last one stays."""
         try:
             self._aim(message)
+        except PreparingError as reason:
+            if not isinstance(message, TwistStamped):  # the next one comes soon, if at all
+                self._waiting = [*self._waiting, message][-_DEPTH:]
+            if self._node.is_due("targets wait"):
+                self._node.get_logger().info(f"targets wait: {reason}")
         except Exception as error:
-            self.refused += 1
-            self._reason = printable(refusal_reason(error))
-            self._node.warn("target refused", self._reason)
+            self._refuse(error)
 
-    def _aim(self, message: JointState | JointTrajectory) -> None:
-        loop, chunk = self._loop(), isinstance(message, JointTrajectory)
+    def _refuse(self, error: Exception) -> None:
+        self.refused += 1
+        self._reason = printable(refusal_reason(error))
+        self._node.warn("target refused", self._reason)
+
+    def _receive_waiting(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for message in waiting:
+            self.receive(message)
+
+    def _give_up(self) -> None:
+        """Refuse what still waits for joint_states."""
+        self._patience.cancel()
+        try:
+            nothing = self._loop().loop.number("valid") == 0
+        except EomDynamicsError:
+            nothing = False
+        if nothing:
+            self._waiting.clear()
+            self._refuse(
+                StateError(
+                    "no position is commanded yet that the motion could continue from, and joint_states has not told "
+                    f"that of all joints within {_PATIENCE:g} s: publish it, or send a setpoint"
+                )
+            )
+
+    def _aim(self, message: Any) -> None:
+        loop, kind = self._loop(), type(message)
         joints, limits = loop.arm.robot.joint_names, self._limits_of(loop)
         stamp = nanoseconds(message.header.stamp)
-        if stamp and stamp < self._stamps[chunk]:
-            raise StateError(f"its stamp is {(self._stamps[chunk] - stamp) * 1e-9:.3g} s before that of the last one")
-        positions, velocities, times = (_read_chunk if chunk else _read_target)(message, joints)
+        if stamp and stamp < (last := self._stamps.get(kind, 0)):
+            raise StateError(f"its stamp is {(last - stamp) * 1e-9:.3g} s before that of the last one")
+        self._start_measured(loop)
+        goal = self._goal if self.leads(loop) else loop.state[0]
+        now, times, origin = self._clock.now(), None, 0
+        if kind is TwistStamped:
+            if not (leads := self.leads(loop)):
+                self._tool.forget()
+            self._tool.jog(message, limits, loop.state, now)
+            if not leads and not self._tool.moves:  # of a joystick at rest, which takes nothing over
+                self._tool.forget()
+                return
+            positions, velocities = self._tool.advance(now) or (None, None)
+        elif kind is PoseStamped:
+            positions, velocities = self._tool.solve(message, goal), None
+        elif kind is JointTrajectory:
+            positions, velocities, times = _read_chunk(message, joints)
+            delay = round(self._node.get_parameter("target_delay").value * 1e9)
+            origin = (stamp - self._clock.reading if stamp else 0) + now + delay if stamp or delay else 0
+        else:
+            positions, velocities = _read_target(message, joints)
         if self._limited is not loop:
-            loop.loop.limit(limits, self._period)
+            synchronised = self._node.get_parameter("synchronised").value
+            loop.loop.limit(limits, self._period, synchronised=synchronised)
             self._limited = loop
-        now = self._clock.now()
-        origin = stamp - self._clock.reading + now if chunk and stamp else 0
-        if code := loop.loop.aim(now, positions, velocities, times, origin):
+        if positions is not None and (code := loop.loop.aim(now, positions, velocities, times, origin)):
             raise loop.refusal(Refusal(code))
-        self._stamps[chunk] = max(stamp, self._stamps[chunk])
+        self._stamps[kind] = max(stamp, self._stamps.get(kind, 0))
         self._frame = message.header.frame_id
-        self._clamped = limits.exceeded(joints, positions, velocities)
+        if positions is not None:
+            self._goal = np.where(np.isnan(positions), goal, positions) if times is None else positions[-1]
+            self._clamped = limits.exceeded(joints, positions, velocities)
+        if kind is not TwistStamped:
+            self._tool.forget()
         if self._clamped:
             self._node.warn("target clamped to limits", printable(", ".join(self._clamped)))
         self.on_start("a target takes over")
         if self._timer.is_canceled():  # a reset with each target would put the next cycle off
             self._timer.reset()
 
+    def _start_measured(self, loop: SetpointLoop) -> None:
+        """Hold the measured position where nothing is commanded yet; PreparingError until it is known."""
+        if loop.loop.number("valid"):
+            self._measured.stop()
+            return
+        try:
+            loop.loop.restart(self._measured.read())
+        except StateError as error:
+            if self._patience.is_canceled():
+                self._patience.reset()
+            raise PreparingError(str(error)) from None
+
     def _limits_of(self, loop: SetpointLoop) -> OnlineLimits:
-        """Limits of the arm; StateError while they are prepared, or where it has none."""
+        """Limits of the arm; PreparingError while they are prepared, StateError where it has none."""
         if self._arm is not loop.arm:
             self._arm, self._limits = loop.arm, None
+            self._measured.take(loop.arm.robot.joint_names)
             self._worker.submit(partial(motion_limits, loop.arm), partial(self.keep, loop.arm))
         if self._limits is None:
-            raise StateError("limits of its motion are being prepared: send it again")
+            raise PreparingError("limits of their motion are being prepared")
         if isinstance(self._limits, Exception):
             raise self._limits
         return self._limits
@@ -123,6 +211,7 @@ class TargetTopics:
             self._limits, self._limited = limits, None
             if isinstance(limits, OnlineLimits):
                 self._node.get_logger().info("; ".join(filter(None, ["targets are taken from now on", limits.chosen])))
+            self._receive_waiting()
 
     def tick(self) -> None:
         """Run a cycle of the motion, and publish its command."""
@@ -132,6 +221,7 @@ class TargetTopics:
             self._timer.cancel()
             return
         if not loop.loop.number("aiming"):
+            self._tool.forget()
             self._timer.cancel()
             return
         if not self._timer.is_canceled():
@@ -140,6 +230,7 @@ class TargetTopics:
         if now == self._latest:
             return
         self._latest = now
+        self._jog_on(loop, now)
         loop.configure(command_lead=self.lead)
         code = loop.loop.update(now)
         if not self._publish(loop, self._clock.reading, self._frame, code) or not loop.loop.number("aiming"):
@@ -148,9 +239,29 @@ class TargetTopics:
         elif loop.loop.number("arrived"):
             self._timer.cancel()
 
+    def _jog_on(self, loop: SetpointLoop, now: int) -> None:
+        """Move the target of a twist on."""
+        try:
+            if (step := self._tool.advance(now)) is None:
+                return
+            if code := loop.loop.aim(now, *step):
+                raise loop.refusal(Refusal(code))
+            self._goal = step[0]
+            if at_limit := self._tool.at_limit:
+                self._node.warn("twist stops at a limit", printable(at_limit))
+        except Exception as error:  # such as numbers that overflow: the tool stops
+            self._tool.forget()
+            loop.loop.aim(now, self._goal)
+            self._refuse(error)
+
     def forget(self) -> None:
         """Begin anew: stamps may go back."""
-        self._stamps = [0, 0]
+        self._stamps.clear()
+        self._waiting.clear()
+        self._patience.cancel()
+        self._tool.forget()
+        self._measured.stop()
+        self._limited = None
 
     def report(self, loop: SetpointLoop | None) -> dict[str, str]:
         """Values for diagnostics; none before the first target."""
@@ -160,7 +271,7 @@ class TargetTopics:
         return {name: x for name, x in (values | {"clamped targets": ", ".join(self._clamped)}).items() if x}
 
 
-def _read_target(message: JointState, joints: tuple[str, ...]) -> tuple[Array, Array | None, Array | None]:
+def _read_target(message: JointState, joints: tuple[str, ...]) -> tuple[Array, Array]:
     """Positions, NaN for joints that stay, and velocities (n,); no times."""
     names, velocities = list(message.name), np.zeros(len(joints))
     if len(set(names)) < len(names) or len(message.position) != len(names):
@@ -170,7 +281,7 @@ def _read_target(message: JointState, joints: tuple[str, ...]) -> tuple[Array, A
     for name, velocity in zip(names, message.velocity, strict=False):
         if name in joints:
             velocities[joints.index(name)] = velocity
-    return *read_target(joints, dict(zip(names, message.position, strict=True)), velocities), None
+    return read_target(joints, dict(zip(names, message.position, strict=True)), velocities)
 
 
 def _read_chunk(message: JointTrajectory, joints: tuple[str, ...]) -> tuple[Array, Array | None, Array | None]:
