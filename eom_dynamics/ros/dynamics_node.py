@@ -168,7 +168,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
         super().__init__(PROGRAM.node, allow_undeclared_parameters=True, **options)
         TransitionRequests(self)
         self._starting_up = False
-        self._scheduling_problem = self.failed_transition = ""
+        self._scheduling_problem = self.failed_transition = self._rivals = ""
         self.declare(DYNAMICS)
         # Topics exist while the node does, so that they are discovered before activation.
         self._commands = CommandTopics(self)
@@ -299,7 +299,14 @@ class DynamicsNode(LifecycleNode, RobotNode):
 
     @reported
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Start answering setpoints and requests."""
+        """Start answering setpoints and requests, unless another node commands the same motors."""
+        self.failed_transition = ""
+        if rivals := self._rivals_now():
+            self.failed_transition = (
+                f"not activated: {rivals}; end that node, remap the topics of one, or set allow_other_publishers"
+            )
+            self.get_logger().error(self.failed_transition)
+            return TransitionCallbackReturn.FAILURE
         # So that garbage collection during the stream skips the 40 000 objects of imported modules.
         gc.collect()
         gc.freeze()
@@ -341,6 +348,11 @@ class DynamicsNode(LifecycleNode, RobotNode):
         self.supply.resume()
         return super().on_error(state)
 
+    def _rivals_now(self) -> str:
+        """Other nodes that command the same motors, as a clause; empty for none, or where they are allowed."""
+        allowed = self.get_parameter("allow_other_publishers").value
+        return "" if allowed else printable(self._commands.rivals())
+
     def _end(self, reason: str) -> None:
         """Answer no more setpoints, and end a trajectory that is played."""
         self.active = False
@@ -368,8 +380,13 @@ class DynamicsNode(LifecycleNode, RobotNode):
     def report(self, seconds: float) -> StatusReport:
         """Diagnostic status of the stream."""
         level, message, figures = self._stream.report(seconds)
+        before, self._rivals = self._rivals, self._rivals_now() if self.active else ""
+        if self._rivals and self._rivals != before:
+            self.get_logger().error(f"two nodes command the same motors: {self._rivals}")
         if self.failed_transition:
             level, message = Level.ERROR, f"{self.state}: {self.failed_transition}"
+        elif self._rivals:
+            level, message = Level.ERROR, f"two nodes command the same motors: {self._rivals}"
         elif self._scheduling_problem and level == Level.OK:
             level, message = Level.WARN, self._scheduling_problem
         elif not self.active and level == Level.OK:

@@ -38,6 +38,9 @@ _TRAJECTORIES: Table = {
 
 DYNAMICS: Table = {
     "autostart": fixed(True, "configure and activate at startup; false leaves both to a lifecycle manager"),
+    "allow_other_publishers": Definition(
+        False, "whether the node activates although others publish on its command topics; both would command the motors"
+    ),
     "moving_base": fixed(False, "whether setpoints may have a motion of the base, for which code is compiled then"),
     "setpoint_lifespan": Definition(
         0.0, "largest age of a setpoint by its stamp, in s; an older one is dropped. 0 for any age", (0.0, 3600.0)

@@ -22,6 +22,7 @@ from ...control.setpoint_loop import SetpointLoop
 from ...control.settings import Status
 from ...elastic.drive_programs import DRIVE_NAMES, SENT_NAMES
 from ...elastic.motor_programs import MOTOR_NAMES
+from ...spelling import listed
 from ...states import EFFORT_NAMES
 from ..interfaces import FeedforwardCommand, stream_qos
 
@@ -40,6 +41,7 @@ class CommandTopics:
     """
 
     def __init__(self, node: LifecycleNode) -> None:
+        self._node = node
         self.commands_motors = True
         # In the order of a compiled call's messages; they are reused, since publishing copies them.
         self._messages = FeedforwardCommand(), JointState(), Float64MultiArray()
@@ -57,6 +59,21 @@ class CommandTopics:
         self.sent_of: SetpointLoop | None = None
         self.order: JointOrder | None = None
         self.frame_id = ""
+
+    def rivals(self) -> str:
+        """Other publishers of the same topics, as a clause; empty for none."""
+        own = self._node.get_fully_qualified_name()
+        topics: dict[str, list[str]] = {}
+        for publisher in self._publishers:
+            if self._node.count_publishers(publisher.topic_name) < 2:
+                continue
+            found = self._node.get_publishers_info_by_topic(publisher.topic_name)
+            nodes = [f"{x.node_namespace.rstrip('/')}/{x.node_name}" for x in found]
+            if own in nodes:
+                nodes.remove(own)
+            for name in dict.fromkeys(nodes):
+                topics.setdefault(name, []).append(publisher.topic_name)
+        return "; ".join(f"{name} publishes on {listed(x)}, too" for name, x in topics.items())
 
     def deliver(self, timeout: float) -> None:
         """Wait until subscribers have received the last command, for ``timeout`` s at most.
