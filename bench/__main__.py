@@ -17,7 +17,7 @@ from pathlib import Path
 
 from compiled import scratch
 from machine_facts import machine
-from report import CONSOLE, DOCS, Section, bars_markdown, facts_markdown, write_between_marks
+from report import CONSOLE, DOCS, Section, bars_markdown, facts_markdown, write_between_marks, write_section
 from settings import FULL, QUICK
 
 SECTIONS = {
@@ -146,14 +146,14 @@ def _write(sections: list[Section], facts: dict[str, str]) -> list[Path]:
             in_workspace = section.name in (JTC, "ros2_controller")
             command = f"python3 bench {options}" if in_workspace else f'make bench BENCH_ARGS="{options}"'
             source = f"`{command}`, {machine}."
-            write_between_marks(path, section.name, f"{section.markdown()}\n\n{source}")
+            write_section(path, section, source)
             written.add(path)
     shared = [section for section in sections if DOCUMENTS[section.name] == PERFORMANCE]
     if len(shared) == list(DOCUMENTS.values()).count(PERFORMANCE):
         write_between_marks(PERFORMANCE, "machine", facts_markdown(facts))
         write_between_marks(PERFORMANCE, "promises", bars_markdown([bar for each in shared for bar in each.bars]))
         for section in shared:
-            write_between_marks(PERFORMANCE, section.name, section.markdown())
+            write_section(PERFORMANCE, section)
         written.add(PERFORMANCE)
     return sorted(written)
 

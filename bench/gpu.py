@@ -18,7 +18,7 @@ import tempfile
 from datetime import datetime, timezone
 from pathlib import Path
 
-from report import DOCS, Section, Table, write_between_marks
+from report import DOCS, Section, Table, write_section
 
 from eom_dynamics import Robot, load_robot
 from eom_dynamics.export import project, project_files
@@ -48,7 +48,7 @@ def main() -> int:
     section.tables = [table]
     section.show()
     source = f"`bench/gpu.py {robot.name}`, {datetime.now(timezone.utc).date().isoformat()}, on one {device}."
-    write_between_marks(DOCS / "dynamics.md", section.name, f"{section.markdown()}\n\n{source}")
+    write_section(DOCS / "dynamics.md", section, source)
     return 0
 
 

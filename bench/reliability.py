@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 from machine_facts import machine
-from report import CONSOLE, DOCS, Bar, Section, Table, facts_markdown, seconds, write_between_marks
+from report import CONSOLE, DOCS, RESULTS, Bar, Section, Table, facts_markdown, seconds, write_section
 
 PAGE = DOCS / "reliability.md"
 
@@ -187,8 +187,8 @@ def main() -> int:
     tests = [test for report in reports for test in outcomes(report)]
     written = section(tests)
     written.show()
-    facts = facts_markdown(_facts(reports, tests))
-    write_between_marks(options.page, "reliability", f"{facts}\n\n{written.markdown()}")
+    results = RESULTS if options.page == PAGE else options.page.parent
+    write_section(options.page, written, facts=facts_markdown(_facts(reports, tests)), results=results)
     CONSOLE.print(f"figures written to {options.page}")
     return int(not all(bar.kept for bar in written.bars))
 

@@ -4,13 +4,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table as RichTable
 
 DOCS = Path(__file__).parents[1] / "docs"
+
+RESULTS = Path(__file__).parent / "results"
+"""Whole results of sections, of which documents have the promises, and a small table that comes first."""
+
+# Of a table that a document has, and of words below it.
+_MOST_ROWS, _MOST_WORDS = 7, 60
 
 # Text is not markup: names of tests have brackets.
 CONSOLE = Console(width=140, markup=False)
@@ -70,6 +76,12 @@ class Section:
         for bar in self.bars:
             CONSOLE.print(f"{'met   ' if bar.kept else 'MISSED'}  {bar.promise}: {bar.measured}")
 
+    def summary(self) -> str:
+        """Promises in Markdown, and the first table with its short text if it is small."""
+        small = [table for table in self.tables[:1] if len(table.rows) <= _MOST_ROWS]
+        text = [x for x in self.text if small and len(x.split()) <= _MOST_WORDS]
+        return replace(self, tables=small, text=text).markdown()
+
     def markdown(self) -> str:
         """The section in Markdown, without its title."""
         parts = [table.markdown() for table in self.tables]
@@ -103,6 +115,18 @@ def write_between_marks(path: Path, name: str, text: str) -> None:
     if not mark or not second_mark:
         raise ValueError(f"{path} has no marks {begin} and {end}")
     path.write_text(f"{head}{begin}\n\n{text}\n\n{end}{tail}", encoding="utf-8")
+
+
+def write_section(
+    document: Path, section: Section, source: str = "", *, facts: str = "", results: Path = RESULTS
+) -> None:
+    """Write the summary of a section, and where it is from, into a document, and all of it into a folder."""
+    results.mkdir(exist_ok=True)
+    whole = "\n\n".join(filter(None, [facts, section.markdown(), source]))
+    (results / f"{section.name}.md").write_text(f"# {section.title}\n\n{whole}\n", encoding="utf-8")
+    link = f"[All figures](../bench/results/{section.name}.md)"
+    text = "\n\n".join(filter(None, [section.summary(), f"{source} {link}.".strip()]))
+    write_between_marks(document, section.name, text)
 
 
 def seconds(value: float) -> str:

@@ -68,3 +68,16 @@ def test_markdown() -> None:
         "**T**\n\n| x | y |\n|---|---:|\n| 1 | 2\\|3 |\n\nText.\n\n"
         "| promised | measured | |\n|---|---|---|\n| fast | 1 s | met |\n| small | 1 MB | **missed** |"
     )
+
+
+def test_a_document_has_promises_and_a_small_first_table(tmp_path: Path) -> None:
+    document, rows = tmp_path / "page.md", [(str(k), "1") for k in range(20)]
+    document.write_text("<!-- bench a: begin -->\n<!-- bench a: end -->\n", encoding="utf-8")
+    tables = [report.Table("small", ("x", "y"), rows[:2]), report.Table("large", ("x", "y"), rows)]
+    for first in (tables, tables[::-1]):
+        section = report.Section("a", "A", ["Text."], first, [report.Bar("fast", "1 s", True)])
+        report.write_section(document, section, "`make bench`.", results=tmp_path)
+        page, whole = (path.read_text(encoding="utf-8") for path in (document, tmp_path / "a.md"))
+        assert "| fast | 1 s | met |" in page and "large" not in page and ("small" in page) is (first is tables)
+        assert "`make bench`. [All figures](../bench/results/a.md)." in page
+        assert "large" in whole and "small" in whole and "| fast | 1 s | met |" in whole
