@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from mujoco_arms import MujocoArm
-from report import CONSOLE, Bar, Section, Table
+from report import CONSOLE, DOCS, Bar, Section, Table
 from scipy.interpolate import BPoly
 from settings import QUICK, Settings
 
@@ -29,6 +30,8 @@ TEXT = (
 PERIOD, STEP, REST = 1e-3, 2.5e-4, 1000
 NAMES = ("sea_planar_2r", "iiwa")
 GIVEN = {"velocity": 2.0, "acceleration": 10.0}
+LENGTHS = np.array([0.5, 0.4])
+"""Of the links of sea_planar_2r, m."""
 
 
 class Stream(NamedTuple):
@@ -111,13 +114,16 @@ def ruckig(arm: ElasticArm, stream: Stream) -> Array:
     return states
 
 
-def segments(arm: ElasticArm, stream: Stream) -> Array:
-    """States of the segments of JTC, from the last state to each target by the time of the next one."""
+def segments(arm: ElasticArm, stream: Stream, order: int = 0) -> Array:
+    """States of the segments of JTC, from the last state to each target by the time of the next one.
+
+    Of three derivatives for steps, else of as many as a target has, or of an order that is given.
+    """
     states = np.zeros((stream.cycles, 5, arm.robot.n))
     now = states[0, :3]
     for begin, end in pairwise([*sorted(stream.events), stream.cycles]):
         position, velocity = stream.events[begin]
-        order = 3 if stream.motion is None else 1 if velocity is None else 2
+        order = order or (3 if stream.motion is None else 1 if velocity is None else 2)
         T = PERIOD * min(end - begin, 700)
         goal = np.stack([position, np.zeros_like(position) if velocity is None else velocity, np.zeros_like(position)])
         path = BPoly.from_derivatives([0, T], [now[:order], goal[:order]])
@@ -176,12 +182,26 @@ class Result(NamedTuple):
 class Recorded:
     """The initial state of a plant, as a motion."""
 
-    def __init__(self, n: int) -> None:
-        self._zero = np.zeros(n)
+    def __init__(self, q: Array) -> None:
+        self._q = q
 
     def derivatives(self, t: Any, order: int = 4) -> list[Array]:
-        """At rest at zero."""
-        return [self._zero] * (order + 1)
+        """At rest."""
+        return [self._q] + [np.zeros_like(self._q)] * order
+
+
+def followed(name: str, commands: Sent, start: Array, stiffness: float) -> Array:
+    """Positions of the links (N, n) at the times of commands, each of which is held for a period."""
+    effort, position, velocity = commands
+    plant, last = MujocoArm(name, step=STEP, stiffness=stiffness), len(effort) - 1
+
+    def sent(t: float) -> Sent:
+        k = min(round(t / PERIOD), last)
+        return effort[k], position[k], velocity[k]
+
+    _, q, _ = plant.run(sent, Recorded(start), duration=PERIOD * len(effort), period=PERIOD)
+    # The state of a cycle is held from its time on.
+    return np.vstack([start, q[round(PERIOD / STEP) - 1 :: round(PERIOD / STEP)]])[:-1]
 
 
 def result(name: str, arm: ElasticArm, stream: Stream, way: str) -> Result:
@@ -192,15 +212,7 @@ def result(name: str, arm: ElasticArm, stream: Stream, way: str) -> Result:
     errors, vibrations = [], []
     moving = np.flatnonzero(np.abs(states[:, 1]).max(axis=1) > 1e-6)[-1] + 1
     for stiffness in (1.0, 1.1):
-        plant = MujocoArm(name, step=STEP, stiffness=stiffness)
-
-        def sent(t: float) -> Sent:
-            k = min(round(t / PERIOD), stream.cycles - 1)
-            return effort[k], position[k], velocity[k]
-
-        _, q, _ = plant.run(sent, Recorded(arm.robot.n), duration=PERIOD * stream.cycles, period=PERIOD)
-        # The state of a cycle is held from its time on.
-        links = np.vstack([np.zeros((1, arm.robot.n)), q[round(PERIOD / STEP) - 1 :: round(PERIOD / STEP)]])[:-1]
+        links = followed(name, (effort, position, velocity), np.zeros(arm.robot.n), stiffness)
         errors.append(float(np.sqrt(np.mean((links - states[:, 0])[REST - 100 :] ** 2))))
         after = links[moving : moving + 500]
         vibrations.append(float(np.sqrt(np.mean((after - after.mean(axis=0)) ** 2))))
@@ -243,9 +255,76 @@ def step_times(arm: ElasticArm, stream: Stream) -> tuple[float, float]:
     return found[0], found[1]
 
 
+class Drawing(NamedTuple):
+    """A stream by hand, of the tip of sea_planar_2r: points (K, 2), m, which arrive, and joint angles at the start."""
+
+    points: Array
+    stream: Stream
+    start: Array
+
+
+def drawing() -> Drawing:
+    """Four loops of a pen, 10 Hz with 30 % of jitter, and two gaps of 0.4 and 0.3 s; joint angles relative to start."""
+    draw, t = np.random.default_rng(2), np.arange(0, 6.01, 0.1)
+    phase = 2 * np.pi * t / 1.5
+    points = np.column_stack([0.3 + 0.07 * t - 0.07 * np.sin(phase), -0.2 + 0.08 * (1 - np.cos(phase))])
+    elbow = np.arccos((np.sum(points**2, axis=1) - LENGTHS @ LENGTHS) / (2 * np.prod(LENGTHS)))
+    across, along = LENGTHS[1] * np.sin(elbow), LENGTHS[0] + LENGTHS[1] * np.cos(elbow)
+    q = np.column_stack([np.arctan2(*points.T[::-1]) - np.arctan2(across, along), elbow])
+    arrive = REST + np.round(1e3 * (t + 0.03 * draw.uniform(size=len(t)))).astype(int)
+    kept = np.setdiff1d(np.arange(len(t)), [17, 18, 19, 41, 42])
+    speeds = np.gradient(q[kept], t[kept], axis=0)
+    events = {int(arrive[k]): (q[k] - q[0], v) for k, v in zip(kept, speeds, strict=True)}
+    return Drawing(points[kept], Stream(events, REST + 7500, lambda t: t), q[0])
+
+
+def tip(q: Array) -> Array:
+    """Tip of sea_planar_2r (…, 2), m."""
+    angles = np.cumsum(q, axis=-1)
+    return np.stack([np.cos(angles) @ LENGTHS, np.sin(angles) @ LENGTHS], axis=-1)
+
+
+def write_picture(path: Path) -> None:
+    """Draw what three generators make of a stream by hand: paths of the tip, and its distance from their references."""
+    from matplotlib.figure import Figure
+
+    arm, (points, stream, start) = ElasticArm(load_robot("sea_planar_2r")), drawing()
+    positions = stream._replace(events={k: (q, None) for k, (q, _) in stream.events.items()})
+    ways = {
+        "quintic segments, as of JTC, rigid feedforward": (segments(arm, stream, order=3), rigid, {}),
+        "Ruckig, rigid inverse dynamics and τ/K": (ruckig(arm, positions), rigid, {"springs": True}),
+        "eom.OnlineTrajectory and flatness": (ours(arm, positions), flat, {}),
+    }
+    figure = Figure(figsize=(13, 6.2), layout="constrained")
+    figure.suptitle("Positions drawn by hand, 10 Hz with jitter and gaps, on an elastic arm in MuJoCo", fontsize=15)
+    above, below = figure.subplots(2, 3, sharey="row", height_ratios=[3, 2])
+    for path_axes, axes, (title, (states, command, options)) in zip(above, below, ways.items(), strict=True):
+        states[:, 0] += start
+        sent = command(arm, states, **options)
+        links = followed("sea_planar_2r", sent, start, 1.0)
+        path_axes.plot(*points.T, "o", color="0.6", ms=4, label="positions received")
+        path_axes.plot(*tip(states[REST:, 0]).T, color="#66CCEE", lw=3, label="reference made of them")
+        path_axes.plot(*tip(links[REST:]).T, color="#AA3377", lw=1.3, label="tip of the arm")
+        path_axes.set_title(title, fontsize=12.5)
+        path_axes.set_aspect("equal")
+        away = 1e3 * np.linalg.norm(tip(links) - tip(states[:, 0]), axis=1)[REST:]
+        axes.semilogy(PERIOD * np.arange(len(away)), away, color="#AA3377")
+        axes.set_title(f"rms {np.sqrt(np.mean(away**2)):.2g} mm", fontsize=12.5)
+        axes.set_xlabel("time [s]", fontsize=11)
+    above[0].set_ylabel("height [m]", fontsize=11)
+    below[0].set_ylabel("tip from its reference [mm]", fontsize=11)
+    below[0].set_ylim(1e-5, 1e2)
+    figure.legend(
+        *above[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False, fontsize=11
+    )
+    figure.savefig(path, dpi=110)
+
+
 def run(settings: Settings) -> Section:
-    """Follow all streams by all ways."""
+    """Follow all streams by all ways; a whole run writes the picture docs/online_motion.png, too."""
     quick = settings is QUICK
+    if not quick:
+        write_picture(DOCS / "online_motion.png")
     tables, bars = [], []
     for name in NAMES:
         arm = ElasticArm(load_robot(name))

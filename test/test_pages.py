@@ -24,7 +24,11 @@ ELSEWHERE = {"actuators", "notation"}
 
 PAGES = {path.relative_to(DOCS).with_suffix("").as_posix() for path in DOCS.rglob("[!_]*.md")} - ELSEWHERE | {"README"}
 
-STARTS_NODES = ("control_loop", "services", "tutorials/first_setpoint", "tutorials/planners_day", "tutorials/poses")
+STARTS_NODES = (
+    "control_loop",
+    "services",
+    *(f"tutorials/{x}" for x in ("first_setpoint", "moveit_servo", "planners_day", "policy", "poses")),
+)
 """Pages that start nodes and call rclpy.init(), which a process may do only once: each has one of its own."""
 
 NEEDS = {

@@ -14,13 +14,15 @@ from matplotlib.figure import Figure
 
 from ...arrays import Array
 from ...control.fields import COMMAND_FIELDS, EFFORT_FIELDS
+from ...exceptions import EomDynamicsError
 from ...terminal import printable
 from ..pages.charts import CURVE_POINTS, INK, MARKERS, color, frame
 from ..pages.page import html_page
 from ..provenance import machine
-from ..quantity_text import effort_units, for_json, microseconds, milli, position_units, relative, together
+from ..quantity_text import effort_units, for_json, microseconds, milli, number, position_units, relative, together
 from ..results import Result, ResultSection, TextTable
 from ..writing import whole_folder
+from .drawn_stream import drawn_stream, stream_picture
 from .evaluate import CLOSED_FORM_SAMPLES, REMEDY, TOLERANCE, Plan, RunChecks
 
 _ABOUT = (
@@ -31,10 +33,18 @@ _ABOUT = (
     "gears in this motion. Deviations are relative to the largest value."
 )
 
+_STREAM = (
+    "Positions as of a policy or a hand, with jitter and a gap, for the arm of the demo, in a simulation whose drives "
+    "hold commands for 1 ms. Segments between them, as joint_trajectory_controller makes them, step in acceleration, "
+    "and links swing on their springs. OnlineTrajectory makes of them a motion that is four times differentiable, "
+    "which motors can follow: topic target of the node. The joint that moves most, and the largest error of all."
+)
+
 
 def demo_result(plan: Plan, checks: RunChecks, png: bytes, page: Path) -> Result:
-    """Make the result, whose page shows a picture."""
-    robot, warning = plan.robot.name, note(plan, checks)
+    """Make the result, whose page shows a picture, and one of a stream of positions on a simulated arm."""
+    robot, (streamed, without) = plan.robot.name, stream_section(plan)
+    warnings = [each for each in (note(plan, checks), without) if each]
     notes = {"p50": "median", "p99": "99 % of the answers are faster", "max": "slowest answer"}
     rows = [
         ("setpoints sent", f"{checks.sent:,}", f"{checks.rate:,.1f} Hz, requested {plan.rate:,.0f} Hz"),
@@ -51,8 +61,9 @@ def demo_result(plan: Plan, checks: RunChecks, png: bytes, page: Path) -> Result
         sections=[
             ResultSection("Answers of the node", caption=_ABOUT, picture=png),
             ResultSection("Results", tables=[TextTable(("quantity", "value", "note"), rows, text_columns=3)]),
+            *streamed,
         ],
-        notes=[warning] if warning else [],
+        notes=warnings,
         failures=checks.failures,
         files={"page": page},
         json={
@@ -73,6 +84,24 @@ def demo_result(plan: Plan, checks: RunChecks, png: bytes, page: Path) -> Result
             "tool wrench": f"{10 * plan.share:g} sin(π t) in all six components at each tool, N m and N",
         },
     )
+
+
+def stream_section(plan: Plan) -> tuple[list[ResultSection], str]:
+    """Section of a stream of positions; none, with the reason, for an arm that cannot follow one."""
+    try:
+        stream = drawn_stream(plan.arm)
+    except EomDynamicsError as error:
+        return [], f"without a stream of positions: {error}"
+    units = position_units(plan.robot)
+    rows = [(name, f"{number(1e3 * x)} {together(milli(units))}") for name, x in stream.errors.items()]
+    return [
+        ResultSection(
+            "A stream of positions at 10 Hz",
+            caption=_STREAM,
+            picture=stream_picture(stream, together(units)),
+            tables=[TextTable(("stream of positions at 10 Hz, simulated arm", "rms error of links"), rows)],
+        )
+    ], ""
 
 
 def note(plan: Plan, checks: RunChecks) -> str:
