@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What each term of the feedforward is worth with held commands, a delay, and errors of the model.
 
-Plants are MuJoCo's, with drives that hold their commands. A whole run writes the picture docs/benefit.png, too.
+Plants are MuJoCo's, with drives that hold their commands. A whole run writes docs/benefit.png and docs/tip.png, too.
 
 All four feedforwards have the same PD on the motors, kp = B w², kd = 2 B w, around references of one period. The drives
 sample it, with velocities by differences of positions, and references are for the ages of these:
@@ -28,6 +28,7 @@ import numpy as np
 from mujoco_arms import DriveLoop, MujocoArm
 from report import CONSOLE, DOCS, Bar, Section, Table
 from settings import QUICK, Settings
+from tip_picture import write_tip_picture
 
 from eom_dynamics import ElasticArm, Robot, load_robot
 from eom_dynamics.arrays import Array
@@ -204,6 +205,7 @@ def run(settings: Settings) -> Section:
     bar = Bar("half a period ahead: at most 1/10 of the error without", f"{max(ratios):.2g}", max(ratios) < 0.1)
     if settings is not QUICK:
         write_picture(DOCS / "benefit.png", sweeps)
+        write_tip_picture(DOCS / "tip.png")
     return Section("benefit", "benefit of the feedforward", text, [held, wrong, fed], [bar])
 
 

@@ -268,14 +268,19 @@ def drawing() -> Drawing:
     draw, t = np.random.default_rng(2), np.arange(0, 6.01, 0.1)
     phase = 2 * np.pi * t / 1.5
     points = np.column_stack([0.3 + 0.07 * t - 0.07 * np.sin(phase), -0.2 + 0.08 * (1 - np.cos(phase))])
-    elbow = np.arccos((np.sum(points**2, axis=1) - LENGTHS @ LENGTHS) / (2 * np.prod(LENGTHS)))
-    across, along = LENGTHS[1] * np.sin(elbow), LENGTHS[0] + LENGTHS[1] * np.cos(elbow)
-    q = np.column_stack([np.arctan2(*points.T[::-1]) - np.arctan2(across, along), elbow])
+    q = angles_of(points)
     arrive = REST + np.round(1e3 * (t + 0.03 * draw.uniform(size=len(t)))).astype(int)
     kept = np.setdiff1d(np.arange(len(t)), [17, 18, 19, 41, 42])
     speeds = np.gradient(q[kept], t[kept], axis=0)
     events = {int(arrive[k]): (q[k] - q[0], v) for k, v in zip(kept, speeds, strict=True)}
     return Drawing(points[kept], Stream(events, REST + 7500, lambda t: t), q[0])
+
+
+def angles_of(points: Array) -> Array:
+    """Joint angles (K, 2) that put the tip of sea_planar_2r at points (K, 2), m, with the elbow below."""
+    elbow = np.arccos((np.sum(points**2, axis=1) - LENGTHS @ LENGTHS) / (2 * np.prod(LENGTHS)))
+    across, along = LENGTHS[1] * np.sin(elbow), LENGTHS[0] + LENGTHS[1] * np.cos(elbow)
+    return np.column_stack([np.arctan2(*points.T[::-1]) - np.arctan2(across, along), elbow])
 
 
 def tip(q: Array) -> Array:

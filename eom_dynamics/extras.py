@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Optional libraries, and the extra that installs each: ``pip install 'eom_dynamics[EXTRA]'``."""
+"""Optional libraries, and the extra that installs each: ``pip install '.[EXTRA]'`` in the sources."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def missing(extra: str) -> str | None:
     """How to install the missing libraries of an extra, a key of :data:`EXTRAS`; None if nothing is missing."""
     for module in EXTRAS[extra]:
         if not _is_installed(module):
-            return f"{module} is not installed; run: make build EXTRAS={extra}, or pip install 'eom_dynamics[{extra}]'"
+            return f"{module} is not installed; run: make build EXTRAS={extra}, or pip install '.[{extra}]' in the sources"
     return None
 
 

@@ -92,10 +92,10 @@ MISSING = (
     (r"[Rr]oot may", "files without permission", "run as another user than root"),
     (r"recording of a Panda", "a recording of a Panda", "its bag in shared/bags next to this folder"),
     (r"compiler|sanitizer|CMake|no nm", "compiled exports", "apt install g++ cmake binutils"),
-    (r"atheris", "fuzzing with coverage", "pip install 'eom_dynamics[fuzz]'"),
+    (r"atheris", "fuzzing with coverage", "pip install '.[fuzz]'"),
     (r"ros2_control", "the ros2_control package", "a workspace with ros2_control and eom_dynamics, sourced"),
-    (r"trimesh", "inertia of meshes", "pip install 'eom_dynamics[mesh]'"),
-    (r"could not import|not installed|is missing|missing:|needs|reads", "", "pip install 'eom_dynamics[dev]'"),
+    (r"trimesh", "inertia of meshes", "pip install '.[mesh]'"),
+    (r"could not import|not installed|is missing|missing:|needs|reads", "", "pip install '.[dev]'"),
 )
 
 

@@ -272,4 +272,4 @@ def test_xacro_arguments_are_for_xacro_files(source: str) -> None:
 
 def test_without_the_package_the_message_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "xacro", None)
-    assert "pip install 'eom_dynamics[xacro]'" in error_of(arm(tmp_path), load)
+    assert "pip install '.[xacro]'" in error_of(arm(tmp_path), load)
