@@ -70,7 +70,12 @@ def write_tip_picture(path: Path) -> None:
         left.plot(*found.T, color=color, lw=1.8, label=name)
         right.plot(t, away, color=color, lw=1.8)
         right.text(
-            SECONDS, away[-700:].max() + 2, f"rms {np.sqrt(np.mean(away**2)):.2g} mm", color=color, fontsize=13, ha="right"
+            SECONDS,
+            away[-700:].max() + 2,
+            f"rms {np.sqrt(np.mean(away**2)):.2g} mm",
+            color=color,
+            fontsize=13,
+            ha="right",
         )
     left.set_aspect("equal")
     left.set_xlabel("[m]", fontsize=12)

@@ -45,7 +45,9 @@ def missing(extra: str) -> str | None:
     """How to install the missing libraries of an extra, a key of :data:`EXTRAS`; None if nothing is missing."""
     for module in EXTRAS[extra]:
         if not _is_installed(module):
-            return f"{module} is not installed; run: make build EXTRAS={extra}, or pip install '.[{extra}]' in the sources"
+            return (
+                f"{module} is not installed; run: make build EXTRAS={extra}, or pip install '.[{extra}]' in the sources"
+            )
     return None
 
 

@@ -62,6 +62,7 @@ def pages() -> dict[str, str]:
         found[f"{kind}.md"] = interface_page(kind, title)
     found["signatures.md"] = signature_page()
     found["command_line.md"] = command_page()
+    found["parameters.md"] = parameter_page()
     found["robot_file.md"] = robot_file_page()
     found["examples.md"] = example_page()
     for name, path in PROJECT.items():
@@ -221,6 +222,32 @@ def command_page() -> str:
     parts = ["# Commands and options\n\n[Command line](../command_line.md) has the common rules, and examples.\n"]
     for name, parser in commands.choices.items():
         parts.append(f"## {name}\n\n```text\n{parser.format_help()}```\n")
+    return "\n".join(parts)
+
+
+NODES = {"dynamics_node": "DYNAMICS", "planning_node": "PLANNING", "simulated_robot_node": "SIMULATED_ROBOT"}
+"""Tables of parameters by the node that has them."""
+
+
+def parameter_page() -> str:
+    """Tables of the parameters of each node."""
+    tables = importlib.import_module("eom_dynamics.ros.parameter_tables")
+    parts = [
+        "# Parameters of the nodes\n\n`--help` of a node and `ros2 param describe` say the same. *When*: at startup "
+        "only, while the node is not active, or always. Robots have their own: [robot file](robot_file.md).\n"
+    ]
+    for node, table in NODES.items():
+        rows = ["| parameter | default | meaning | when |", "|---|---|---|---|"]
+        for name, one in getattr(tables, table).items():
+            default = one.default if isinstance(one.default, (bool, int, float, str)) else ""
+            values = f" One of {', '.join(one.choices)}." if one.choices else ""
+            if one.limits:
+                values = f" From {one.limits[0]:g} to {one.limits[1]:g}."
+            when = "startup" if one.read_only else "not while active" if one.while_inactive else "always"
+            about = one.description.removesuffix("; read-only while the node is active")
+            shown = str(default).lower() if isinstance(default, bool) else str(default)
+            rows.append(f"| `{name}` | {shown} | {_escaped(about)}.{values} | {when} |")
+        parts.append(f"## {node}\n\n" + "\n".join(rows) + "\n")
     return "\n".join(parts)
 
 
