@@ -15,8 +15,8 @@ DOCS = Path(__file__).parents[1] / "docs"
 RESULTS = Path(__file__).parent / "results"
 """Whole results of sections, of which documents have the promises, and a small table that comes first."""
 
-# Of a table that a document has, and of words below it.
-_MOST_ROWS, _MOST_WORDS = 7, 60
+# Of a table that a document has, of words below it, and of promises that are listed.
+_MOST_ROWS, _MOST_WORDS, _MOST_BARS = 7, 60, 6
 
 # Text is not markup: names of tests have brackets.
 CONSOLE = Console(width=140, markup=False)
@@ -80,7 +80,10 @@ class Section:
         """Promises in Markdown, and the first table with its short text if it is small."""
         small = [table for table in self.tables[:1] if len(table.rows) <= _MOST_ROWS]
         text = [x for x in self.text if small and len(x.split()) <= _MOST_WORDS]
-        return replace(self, tables=small, text=text).markdown()
+        bars = self.bars if len(self.bars) <= _MOST_BARS else [bar for bar in self.bars if not bar.kept]
+        kept = len(self.bars) - len(bars)
+        counted = [Bar(f"{kept} {'others' if bars else 'promises'}", "as promised", True)] if kept else []
+        return replace(self, tables=small, text=text, bars=[*bars, *counted]).markdown()
 
     def markdown(self) -> str:
         """The section in Markdown, without its title."""
