@@ -22,7 +22,12 @@ from pages import run_page
 ELSEWHERE = {"actuators", "notation"}
 """Pages that test_new_kind.py and test_notation.py run, for their variables."""
 
-PAGES = {path.relative_to(DOCS).with_suffix("").as_posix() for path in DOCS.rglob("[!_]*.md")} - ELSEWHERE | {"README"}
+WORKED = "../examples/worked_examples"
+
+PAGES = {path.relative_to(DOCS).with_suffix("").as_posix() for path in DOCS.rglob("[!_]*.md")} - ELSEWHERE | {
+    "README",
+    WORKED,
+}
 
 STARTS_NODES = (
     "control_loop",
@@ -44,12 +49,12 @@ NEEDS = {
     "tutorials/identify": ("matplotlib", "plotly", "rosbags"),
     "tutorials/mujoco": ("matplotlib", "mujoco"),
     "tutorials/sea_arm": ("matplotlib", "plotly"),
-    "worked_examples": ("sympy",),
+    WORKED: ("sympy",),
     **dict.fromkeys(STARTS_NODES, ("rclpy", "eom_dynamics.msg", "matplotlib")),
 }
 """Modules without which a page cannot run."""
 
-UNCOMPILED = ("contacts", "floating_base", "worked_examples")
+UNCOMPILED = ("contacts", "floating_base", WORKED)
 """Pages whose robots take longer to compile than all of their states."""
 
 
