@@ -5,7 +5,8 @@ Blocks of ``python`` share their variables. In blocks of ``console``, lines that
 shell, and the lines after one are what it prints, with ``…`` for what differs from run to run. Robots of ``yaml`` are
 loaded, and parameters compared with those of their node; blocks of ``cpp`` are compiled, all of a page together, with
 the headers in ``code/cpp/include``; ``xml`` is parsed. HTML comments of the form
-``<!--- invisible-code-block: python`` prepare what a block takes from the reader, with declarations for ``cpp``.
+``<!--- invisible-code-block: python`` check results: names that they assign are gone after them, so that a page runs as
+it is rendered. Those of ``cpp`` declare what is the reader's, such as drives.
 
 ``<!--- skip: next "reason" -->`` leaves a block out, for a reason of `SKIPPED`. What is left out is checked: Python is
 compiled, and commands must take their arguments (:mod:`commands`). So are commands that start nodes or build.
@@ -113,6 +114,17 @@ def _commands(example: Example) -> Iterator[tuple[str, str]]:
     source = re.sub(r"\\\n\s*", "", str(example.parsed))
     for command, expected in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", source + "\n", re.MULTILINE):
         yield re.sub(r"\s+#\s.*", "", command), expected
+
+
+def _run_python(example: Example) -> None:
+    """Run a block; what a hidden one assigns is forgotten."""
+    hidden = example.document.text.startswith("<!--", example.start)
+    before = dict(example.namespace)
+    PythonEvaluator()(example)
+    if hidden:
+        for name in example.namespace.keys() - before.keys():
+            del example.namespace[name]
+        example.namespace.update(before)
 
 
 def _run_commands(example: Example) -> None:
@@ -235,7 +247,7 @@ def _check_line(example: Example) -> None:
 
 _SYBIL = Sybil(
     [
-        CodeBlockParser("python", PythonEvaluator()),
+        CodeBlockParser("python", _run_python),
         CodeBlockParser("console", _run_commands),
         CodeBlockParser("yaml", _load),
         CodeBlockParser("xml", _parse_xml),

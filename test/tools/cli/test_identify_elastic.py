@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from bag_files import JOINT_STATE, START, STORE, header, joint_state, write_bag
 from elastic_recordings import Recording, recording
-from page_files import record_resonance
+from scipy.signal import StateSpace, chirp, lsim
 from springs import with_springs
 from urdf_arms import urdf_arm
 
@@ -38,6 +38,16 @@ from eom_dynamics.tools.identify.summary import identified_numbers
 from eom_dynamics.tools.recording_options import MotorSource, Source
 from eom_dynamics.tools.recordings import Stream
 from eom_dynamics.trajectory import paper_motion
+
+
+def record_resonance(link_inertia: float = 0.25) -> tuple[np.ndarray, ...]:
+    """Times, motor position and effort of two masses with a spring between them, mass matrix and gravity stiffness."""
+    K, B, J, D, t = 200.0, 0.05, link_inertia, 0.1, 2e-3 * np.arange(7000)
+    effort = 2.0 * chirp(t, 0.5, 12, 30, method="logarithmic") * np.clip(np.minimum(t, 12 - t), 0, 1)
+    A = [[0, 0, 1, 0], [0, 0, 0, 1], [-K / B, K / B, -D / B, 0], [K / J, -K / J, 0, 0]]
+    theta = lsim(StateSpace(A, [[0], [0], [1 / B], [0]], [[1, 0, 0, 0]], [[0]]), effort, t)[1]
+    return t, theta, effort, np.array([[J]]), np.zeros((1, 1))
+
 
 ROBOT = load_robot("sea_planar_2r")
 NAMES = ROBOT.joint_names
