@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: Apache-2.0
+// Online trajectory of a joint: from targets that may change in each cycle to motion with continuous snap, within limits.
+//
+// A follower of piecewise constant acceleration goes to the target in least time; three moving averages of whole cycles
+// make its motion C4. Averages keep hull, velocity and acceleration. Jerk is (a[k] - a[k - n1]) / T1, averaged, and the
+// follower keeps that difference within the acceleration limit, since T1 = A/J: as long as a[k - n1] accelerates, it coasts
+// rather than brakes. The snap is at most 2 J / T2. A sine whose period is the length of an average does not pass.
+#ifndef EOM_JOINT_MOTION_HPP
+#define EOM_JOINT_MOTION_HPP
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <vector>
+
+namespace eom {
+
+/// Limits of a joint, the shortest third average, s, and the period of cycles, s.
+struct MotionLimits {
+    double lower, upper, velocity, acceleration, jerk, snap, smoothing, period;
+};
+
+/// Online trajectory of one joint.
+class JointMotion {
+  public:
+    /// q ... qdddd
+    using State = std::array<double, 5>;
+
+    /// Most cycles of all averages together.
+    static constexpr double MOST_CYCLES = 100000;
+
+    /// Takes limits, and rests at zero; returns what is wrong with them, or null. Allocates.
+    const char *configure(const MotionLimits &limits)
+    {
+        for (const double x : {limits.velocity, limits.acceleration, limits.jerk, limits.snap, limits.period})
+            if (!(x > 0 && std::isfinite(x)))
+                return "limits of velocity to snap, and the period, must be finite and > 0";
+        if (!(limits.lower < limits.upper) || !(limits.smoothing >= 0))
+            return "the lower limit must be less than the upper one, and the smoothing >= 0";
+        const double h = limits.period, A = limits.acceleration;
+        // Allow for rounding of quotients.
+        const auto whole = [](double cycles) { return std::max(1.0, std::ceil(cycles - 1e-9)); };
+        const double n1 = whole(A / (limits.jerk * h)), n2 = whole(2 * A / (n1 * h * limits.snap * h));
+        const double n3 = whole(limits.smoothing / h);
+        if (!(n1 + n2 + n3 <= MOST_CYCLES))
+            return "limits of jerk and snap are too small for the period";
+        limits_ = limits;
+        lengths_ = {static_cast<std::size_t>(n1), static_cast<std::size_t>(n2), static_cast<std::size_t>(n3)};
+        window_ = lengths_[0] + lengths_[1] + lengths_[2];
+        per_fifth_ = 1 / (n1 * n2 * n3 * h * h * h);
+        delay_ = h * static_cast<double>(window_) / 2;
+        history_.assign(2 * (window_ + 1), 0);
+        respond();
+        rest(0);
+        return nullptr;
+    }
+
+    double period() const noexcept { return limits_.period; }
+    /// Delay of the averages, half their length, s.
+    double delay() const noexcept { return delay_; }
+    const State &state() const noexcept { return state_; }
+    double target() const noexcept { return target_ - delay_ * rate_; }
+    /// Whether it rests at its target.
+    bool arrived() const noexcept { return quiet_ > window_ && x_ == target_ && v_ == 0; }
+
+    /// Rests at a position, which becomes the target.
+    void rest(double q) noexcept
+    {
+        std::fill(history_.begin(), history_.end(), 0.0);
+        coasts_ = {};
+        quiet_ = window_ + 1;
+        x_ = target_ = q;
+        v_ = rate_ = 0;
+        pace_ = limits_.velocity;
+        state_ = {q};
+    }
+
+    /// Continues from any state, as if accelerations before had led there, within limits where there are such ones, and
+    /// comes to rest until there is a target. Returns the largest relative excess of these over limits: so much the motion
+    /// may exceed them until the averages have forgotten it. Takes as long as some hundred cycles.
+    double take_over(const State &from) noexcept
+    {
+        const double h = limits_.period, A = limits_.acceleration;
+        double *a = history_.data();
+        head_ = 0;
+        for (std::size_t i = 0; i < window_; ++i) {
+            const double t = delay_ - h * (static_cast<double>(i) + 0.5);
+            a[i] = from[2] + t * (from[3] + t / 2 * from[4]);
+        }
+        double excess = 0;
+        for (int tries = 0; tries < MOST_PROJECTIONS; ++tries) {
+            if (tries > 0)
+                clip(a);
+            meet(from, a);
+            excess = excess_of(a);
+            if (excess <= 1e-12)
+                break;
+        }
+        a[window_] = a[window_ - 1];
+        std::copy(a, a + window_ + 1, a + window_ + 1);
+        for (const int side : {0, 1})
+            for (const int level : {0, 1}) {
+                const auto strong = [&](double x) { return (side ? x : -x) > level * A / 2; };
+                const auto last = std::find_if(a, a + lengths_[0], strong) - a;
+                coasts_[side][level] = std::max(0.0, static_cast<double>(lengths_[0]) - 1 - static_cast<double>(last));
+            }
+        quiet_ = 0;
+        State sums = summed();
+        v_ = from[1] - sums[1];
+        x_ = from[0] + delay_ * v_ - sums[0];
+        state_ = from;
+        excess = std::max(excess, std::fabs(v_) / limits_.velocity - 1);
+        stop();
+        return excess;
+    }
+
+    /// Takes a target, clamped to the limits, which moves on at its velocity.
+    void aim(double position, double velocity) noexcept { aim(position, velocity, delay_); }
+
+    /// Takes a target of a later time, s.
+    void aim(double position, double velocity, double later) noexcept
+    {
+        rate_ = std::clamp(velocity, -limits_.velocity, limits_.velocity);
+        const double inside = std::clamp(position, limits_.lower, limits_.upper);
+        // Ahead, so that averages do not lag behind.
+        target_ = std::clamp(inside + later * rate_, limits_.lower, limits_.upper);
+        pace_ = 2 * limits_.velocity;
+    }
+
+    /// Takes the position as the target where it comes to rest without haste.
+    void stop() noexcept
+    {
+        const double coast = limits_.period * coasts_[v_ > 0][0];
+        aim(x_ + v_ * (coast + std::fabs(v_) / (2 * limits_.acceleration)), 0);
+    }
+
+    /// Time from now to the target, s, as fast as it can.
+    double shortest() const noexcept
+    {
+        const double A = limits_.acceleration, T1 = coast() * limits_.period;
+        const auto [e, u, wait] = ahead();
+        const double peak = A / 2 * (std::sqrt(T1 * T1 + 4 * std::max(0.0, e + u * u / (2 * A)) / A) - T1);
+        return wait + 2 * delay_ + duration(e, u, std::clamp(peak, 1e-9 * limits_.velocity, limits_.velocity));
+    }
+
+    /// Goes to the target slower, to arrive after a time, s: exactly so from rest.
+    void pace(double time) noexcept
+    {
+        const double A = limits_.acceleration;
+        const auto [e, u, wait] = ahead();
+        const double T = time - 2 * delay_ - wait, sum = T + u / A, left = e - u * u / (2 * A);
+        const double root = sum * sum - 4 * (e + u * u / (2 * A)) / A;
+        // If not already braking to be there.
+        if (left < 0.1 * e)
+            return;
+        if (left < u * (T - u / A))
+            pace_ = left / (T - u / A);
+        else if (root > 0)
+            pace_ = A / 2 * (sum - std::sqrt(root));
+    }
+
+    /// A cycle: the state at its end.
+    void step() noexcept
+    {
+        const double h = limits_.period, A = limits_.acceleration, V = limits_.velocity;
+        const double before = lag(lengths_[0] - 1), tiny = 2e-15 * (1 + std::fabs(target_));
+        double a = 0;
+        if (std::fabs(target_ - x_) <= tiny && std::fabs(v_ - rate_) * h <= tiny) {
+            x_ = target_;
+            v_ = rate_;
+        } else {
+            a = wanted(target_ - x_, v_ - rate_);
+        }
+        a = std::clamp(a, (rate_ - pace_ - v_) / h, (rate_ + pace_ - v_) / h);
+        if (rate_ != 0) {
+            // Able to stop within limits, which the target would leave.
+            if (std::isfinite(limits_.upper))
+                a = std::min(a, wanted(limits_.upper - x_, v_));
+            if (std::isfinite(limits_.lower))
+                a = std::max(a, wanted(limits_.lower - x_, v_));
+        }
+        a = std::clamp(a, (-V - v_) / h, (V - v_) / h);
+        a = std::clamp(a, std::clamp(before - A, -A, A), std::clamp(before + A, -A, A));
+        append(a);
+        x_ += h * (v_ + h * a / 2);
+        v_ += h * a;
+        const double next = target_ + h * rate_;
+        target_ = std::clamp(next, limits_.lower, limits_.upper);
+        if (target_ != next)
+            rate_ = 0;
+        // Exactly at rest, or at constant velocity.
+        quiet_ > window_ ? anchor() : advance();
+    }
+
+    /// Computes the state from the accelerations of the window, so that rounding does not add up.
+    void anchor() noexcept
+    {
+        if (quiet_ > window_) {
+            state_ = {x_ - delay_ * v_, v_};
+            return;
+        }
+        state_ = summed();
+        state_[0] += x_ - delay_ * v_;
+        state_[1] += v_;
+    }
+
+  private:
+    static constexpr int MOST_PROJECTIONS = 200;
+
+    double lag(std::size_t cycles) const noexcept { return history_[head_ + cycles]; }
+    double coast() const noexcept { return static_cast<double>(lengths_[0]); }
+
+    /// Distance, velocity in its direction, and the time until then: from where it can accelerate towards the target.
+    std::array<double, 3> ahead() const noexcept
+    {
+        const double A = limits_.acceleration, e = std::fabs(target_ - x_);
+        const bool side = target_ > x_;
+        const double u = side ? v_ - rate_ : rate_ - v_, brakes = limits_.period * coasts_[side][0];
+        // Past the target, and back: not further than this, since the window may let it brake before.
+        if (const double past = u * (brakes + u / (2 * A)); u > 0 && past > e)
+            return {past, 0, brakes + u / A};
+        const double wait = limits_.period * coasts_[!side][0];
+        return {std::max(e - u * wait, 0.0), u, wait};
+    }
+
+    /// Time to go a distance from a velocity by way of another one.
+    double duration(double e, double u, double by) const noexcept
+    {
+        const double A = limits_.acceleration, change = std::fabs(by - u);
+        return (change + by) / A + std::max(0.0, e - (change * (by + u) + by * by) / (2 * A)) / by;
+    }
+
+    /// Acceleration of the next cycle towards a point at a distance e, at a relative velocity u.
+    double wanted(double e, double u) const noexcept
+    {
+        const double h = limits_.period, A = limits_.acceleration;
+        const double y = 2 * e / h - u, size = std::fabs(y) / h;
+        // After which it coasts so many cycles, and brakes evenly in the fewest whole ones within a limit: exactly there.
+        const auto acceleration = [&](double brake, double cycles) {
+            const double g = 0.5 + cycles, N = std::ceil(std::sqrt(g * g + size / brake) - g - 1e-9);
+            return size / (2 * g + std::max(N, 1.0)) - (y < 0 ? -u : u) / h;
+        };
+        const auto &coasts = coasts_[y > 0];
+        const double a = std::max({acceleration(A, coast()), std::min(acceleration(A / 2, coasts[1]), A / 2),
+                                   std::min(acceleration(A, coasts[0]), 0.0)});
+        return y < 0 ? -a : a;
+    }
+
+    /// Adds the acceleration of a cycle to the window.
+    void append(double a) noexcept
+    {
+        head_ = (head_ > 0 ? head_ : window_ + 1) - 1;
+        history_[head_] = history_[head_ + window_ + 1] = a;
+        quiet_ = a == 0 ? std::min(quiet_ + 1, window_ + 1) : 0;
+        for (const int side : {0, 1})
+            for (const int level : {0, 1}) {
+                double &left = coasts_[side][level];
+                const bool strong = (side ? a : -a) > level * limits_.acceleration / 2;
+                left = strong ? coast() - 1 : std::max(left - 1, 0.0);
+            }
+    }
+
+    /// The state after a cycle in which the fifth derivative is constant.
+    void advance() noexcept
+    {
+        const auto [n1, n2, n3] = lengths_;
+        const double h = limits_.period, fifth = per_fifth_ * (lag(0) - lag(n1) - lag(n2) - lag(n3) + lag(n1 + n2) +
+                                                               lag(n1 + n3) + lag(n2 + n3) - lag(window_));
+        auto &[q, qd, qdd, qddd, qdddd] = state_;
+        q += h * (qd + h / 2 * (qdd + h / 3 * (qddd + h / 4 * (qdddd + h / 5 * fifth))));
+        qd += h * (qdd + h / 2 * (qddd + h / 3 * (qdddd + h / 4 * fifth)));
+        qdd += h * (qddd + h / 2 * (qdddd + h / 3 * fifth));
+        qddd += h * (qdddd + h / 2 * fifth);
+        qdddd += h * fifth;
+    }
+
+    /// What each acceleration of the window contributes to the state, beside position and velocity of the follower.
+    void respond()
+    {
+        const auto [n1, n2, n3] = lengths_;
+        responses_.assign(window_, {});
+        const long double h = limits_.period;
+        long double q = 0, qd = 0, qdd = 0, qddd = 0, qdddd = 0;
+        for (std::size_t i = 0; i < window_; ++i) {
+            int sum = i == 0;
+            for (const std::size_t edge : {n1, n2, n3})
+                sum -= i == edge;
+            for (const std::size_t edge : {n1 + n2, n1 + n3, n2 + n3})
+                sum += i == edge;
+            const long double fifth = sum * static_cast<long double>(per_fifth_);
+            q += h * (qd + h / 2 * (qdd + h / 3 * (qddd + h / 4 * (qdddd + h / 5 * fifth))));
+            qd += h * (qdd + h / 2 * (qddd + h / 3 * (qdddd + h / 4 * fifth)));
+            qdd += h * (qddd + h / 2 * (qdddd + h / 3 * fifth));
+            qddd += h * (qdddd + h / 2 * fifth);
+            qdddd += h * fifth;
+            const long double x = h * h * (static_cast<long double>(i) + 0.5L) - h * static_cast<long double>(delay_);
+            const long double entries[] = {q - x, qd - h, qdd, qddd, qdddd};
+            std::copy(entries, entries + 5, responses_[i].begin());
+        }
+        for (std::size_t r = 0; r < 3; ++r)
+            for (std::size_t c = 0; c < 3; ++c) {
+                gram_[r][c] = 0;
+                for (const State &x : responses_)
+                    gram_[r][c] += x[2 + r] * x[2 + c];
+            }
+    }
+
+    State summed() const noexcept
+    {
+        State sums{};
+        for (std::size_t i = 0; i < window_; ++i)
+            for (std::size_t k = 0; k < 5; ++k)
+                sums[k] += responses_[i][k] * history_[head_ + i];
+        return sums;
+    }
+
+    /// The least change of accelerations after which acceleration to snap are those of a state.
+    void meet(const State &from, double *a) const noexcept
+    {
+        // In doubles of very different sizes: rows are scaled, and the residual is met twice.
+        for (int pass = 0; pass < 2; ++pass) {
+            const State sums = summed();
+            double scale[3], m[3][4];
+            for (std::size_t r = 0; r < 3; ++r)
+                scale[r] = 1 / std::sqrt(gram_[r][r]);
+            for (std::size_t r = 0; r < 3; ++r) {
+                for (std::size_t c = 0; c < 3; ++c)
+                    m[r][c] = gram_[r][c] * scale[r] * scale[c];
+                m[r][3] = (from[2 + r] - sums[2 + r]) * scale[r];
+            }
+            for (std::size_t r = 0; r < 3; ++r)
+                for (std::size_t other = 0; other < 3; ++other)
+                    if (const double factor = m[other][r] / m[r][r]; other != r)
+                        for (std::size_t c = r; c < 4; ++c)
+                            m[other][c] -= factor * m[r][c];
+            for (std::size_t i = 0; i < window_; ++i)
+                for (std::size_t r = 0; r < 3; ++r)
+                    a[i] += responses_[i][2 + r] * scale[r] * m[r][3] / m[r][r];
+        }
+    }
+
+    /// Clips accelerations, and their differences over the first average.
+    void clip(double *a) const noexcept
+    {
+        const double A = limits_.acceleration;
+        for (std::size_t i = 0; i < window_; ++i)
+            a[i] = std::clamp(a[i], -A, A);
+        for (std::size_t i = lengths_[0]; i < window_; ++i) {
+            double &later = a[i - lengths_[0]];
+            const double difference = later - a[i], over = difference - std::clamp(difference, -A, A);
+            later -= over / 2;
+            a[i] += over / 2;
+        }
+    }
+
+    double excess_of(const double *a) const noexcept
+    {
+        double most = 0;
+        for (std::size_t i = 0; i < window_; ++i) {
+            most = std::max(most, std::fabs(a[i]));
+            if (i >= lengths_[0])
+                most = std::max(most, std::fabs(a[i - lengths_[0]] - a[i]));
+        }
+        return std::max(0.0, most / limits_.acceleration - 1);
+    }
+
+    MotionLimits limits_{};
+    // Cycles of each average, and of all.
+    std::array<std::size_t, 3> lengths_{1, 1, 1};
+    std::size_t window_ = 0;
+    double per_fifth_ = 0, delay_ = 0;
+    // Accelerations, the latest one first, at the head, and once more after the window.
+    std::vector<double> history_;
+    std::size_t head_ = 0;
+    // Cycles since the last acceleration.
+    std::size_t quiet_ = 0;
+    // Cycles to coast before braking with full, or half, acceleration: after positive [1] and negative [0] ones.
+    std::array<std::array<double, 2>, 2> coasts_{};
+    std::vector<State> responses_;
+    double gram_[3][3] = {};
+    // Follower and target: positions, velocities, and the largest relative velocity.
+    double x_ = 0, v_ = 0, target_ = 0, rate_ = 0, pace_ = 0;
+    State state_{};
+};
+
+} // namespace eom
+
+#endif
