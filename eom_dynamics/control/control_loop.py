@@ -48,6 +48,8 @@ _CHOICES = {
 }
 
 
+_SLOWED_BY = ("effort", "effort rate", "motor velocity", "motor effort", "motor voltage")
+
 _NEVER = 2**63 - 1
 """A time of the clock, ns, that is not known."""
 
@@ -281,6 +283,15 @@ class ControlLoop:
                 last when the loop is switched off to ``released`` and ``sent_last``.
         """
         raise_reason(self._library.loop_act(self.address, action.encode()), action)
+
+
+def slowed(loop: ControlLoop) -> str:
+    """What has slowed down the motion to a target, and its accelerations; empty for nothing."""
+    factor, limit, place = (loop.number(f"slowed_{x}") for x in ("to", "limit", "place"))
+    if factor == 1.0:
+        return ""
+    name = (loop.arm.robot.joint_names if limit < 2 else loop.arm.motor_names)[int(place)]
+    return f"to {100 * factor:.0f} % of accelerations by the limit of {_SLOWED_BY[int(limit)]} of {name}"
 
 
 def rows(vectors: dict[str, Array], names: Sequence[str]) -> Array:

@@ -54,16 +54,20 @@ class OnlineLimits(NamedTuple):
         return tuple(name for name, clamped in zip(joints, over | fast, strict=True) if clamped)
 
 
+def _configurations(arm: ElasticArm) -> Array:
+    """Random configurations (N, n) within the limits of the joints."""
+    limits = [joint.limits for joint in arm.robot.independent_joints]
+    lower, upper = (np.clip([getattr(x, side) for x in limits], -np.pi / 2, np.pi / 2) for side in ("lower", "upper"))
+    return np.random.default_rng(0).uniform(lower, np.maximum(lower, upper), (_CONFIGURATIONS, arm.robot.n))
+
+
 def _lowest_frequency(arm: ElasticArm) -> float:
-    """Hz, over random configurations within the limits of the joints; zero without springs."""
+    """Hz, over random configurations; zero without springs."""
     from ..simulation import ElasticPlant  # for defaults only, since it imports SciPy
     from ..simulation.margins import lowest_frequency
 
-    limits = [joint.limits for joint in arm.robot.independent_joints]
-    lower, upper = (np.clip([getattr(x, side) for x in limits], -np.pi / 2, np.pi / 2) for side in ("lower", "upper"))
-    q = np.random.default_rng(0).uniform(lower, np.maximum(lower, upper), (_CONFIGURATIONS, arm.robot.n))
     try:
-        return lowest_frequency(ElasticPlant(arm), q) / (2 * np.pi)
+        return lowest_frequency(ElasticPlant(arm), _configurations(arm)) / (2 * np.pi)
     except StateError:
         return 0.0
 
@@ -108,6 +112,13 @@ def motion_limits(arm: ElasticArm, limits: Mapping[str, ArrayLike] | None = None
             chosen.append(f"{name} {np.array2string(values[name], precision=4)}")
 
     default("jerk", A * np.maximum(max(frequency, 1 / RAMP), A / V))
+    effort_rates = np.array([joint.limits.effort_rate for joint in arm.robot.independent_joints])
+    if np.isfinite(effort_rates).any():
+        # Of all joints at once, the worst case, which leaves room for changes of inertia and weight.
+        rates = np.abs(arm.dynamics.mass_matrix(_configurations(arm))) @ values["jerk"]
+        if (share := float(np.min(effort_rates / rates))) < 1.0:
+            values["jerk"] *= share
+            chosen.append(f"jerk {np.array2string(values['jerk'], precision=4)} for limits of effort rates")
     default("snap", 2 * values["jerk"] / SMOOTHING)
     default("smoothing", np.full(n, SMOOTHING))
     reason = f"a lowest joint frequency of {frequency:.3g} Hz" if frequency else "no joint frequency"

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "commander.hpp"
+#include "governor.hpp"
 #include "mailbox.hpp"
-#include "online_trajectory.hpp"
 #include "plausibility.hpp"
 #include "trajectory_player.hpp"
 #include "watchdog.hpp"
@@ -39,7 +39,8 @@ class ControlLoop {
     Mailbox<Target> targets;
 
     explicit ControlLoop(const Robot &robot = Robot()) noexcept
-        : commander_(robot), player_(trajectories, commander_), watchdog_(commander_), checks_(robot)
+        : commander_(robot), player_(trajectories, commander_), watchdog_(commander_), checks_(robot),
+          governor_(commander_.robot)
     {
         reference_.setpoint = robot.rest();
     }
@@ -228,6 +229,7 @@ class ControlLoop {
         if (!aiming_)
             begin_target(now);
         motion_.take(x, motion_.time() + seconds(begin - aimed_ + left_));
+        governor_.aim();
         return why;
     }
 
@@ -274,6 +276,8 @@ class ControlLoop {
     /// Whether a target leads, and whether the arm rests there, where setpoints within resume_distance lead again.
     bool aiming() const noexcept { return aiming_; }
     bool arrived() const noexcept { return aiming_ && motion_.arrived(); }
+    /// What slows down the motion to targets.
+    const Governor<Robot> &governor() const noexcept { return governor_; }
 
   private:
     static constexpr std::int64_t NEVER = std::numeric_limits<std::int64_t>::max();
@@ -368,6 +372,7 @@ class ControlLoop {
     {
         State<n> from;
         commanded(now, from);
+        governor_.restart(motion_);
         for (std::size_t i = 0; i < motion_.size(); ++i)
             motion_.joint(i).take_over({from[0][i], from[1][i], from[2][i], from[3][i], from[4][i]});
         motion_.leave();
@@ -404,6 +409,8 @@ class ControlLoop {
         aimed_ = now;
         for (; left_ >= period; left_ -= period)
             motion_.step();
+        if (commander_.parameters.limits != LimitPolicy::ignore)
+            governor_.look(motion_, commander_.output.setpoint);
         Setpoint<Robot> x = commander_.robot.rest();
         State<n> state{};
         for (std::size_t i = 0; i < motion_.size(); ++i)
@@ -478,6 +485,7 @@ class ControlLoop {
     std::int64_t followed_ = 0, interval_ = 0;
     // Motion to a target, whether it leads, and the time of its last cycle, of which it has left the rest of a period, ns.
     OnlineTrajectory motion_;
+    Governor<Robot> governor_;
     bool aiming_ = false;
     std::int64_t aimed_ = 0, left_ = 0;
     // Of the last cycle, s.

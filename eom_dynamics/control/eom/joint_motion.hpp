@@ -12,6 +12,8 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 namespace eom {
@@ -51,7 +53,10 @@ class JointMotion {
         per_fifth_ = 1 / (n1 * n2 * n3 * h * h * h);
         delay_ = h * static_cast<double>(window_) / 2;
         history_.assign(2 * (window_ + 1), 0);
+        speeds_ = history_;
         respond();
+        acceleration_ = limits.acceleration;
+        velocity_ = limits.velocity;
         rest(0);
         return nullptr;
     }
@@ -64,10 +69,19 @@ class JointMotion {
     /// Whether it rests at its target.
     bool arrived() const noexcept { return quiet_ > window_ && x_ == target_ && v_ == 0; }
 
+    /// Scales accelerations of the follower from now on, in (0, 1], and velocities by the root, as a slower motion does.
+    void scale(double factor) noexcept
+    {
+        pace_ *= std::sqrt(factor * limits_.acceleration / acceleration_);
+        acceleration_ = factor * limits_.acceleration;
+        velocity_ = std::sqrt(factor) * limits_.velocity;
+    }
+
     /// Rests at a position, which becomes the target.
     void rest(double q) noexcept
     {
         std::fill(history_.begin(), history_.end(), 0.0);
+        std::fill(speeds_.begin(), speeds_.end(), 0.0);
         coasts_ = {};
         quiet_ = window_ + 1;
         x_ = target_ = q;
@@ -100,14 +114,19 @@ class JointMotion {
         a[window_] = a[window_ - 1];
         std::copy(a, a + window_ + 1, a + window_ + 1);
         for (const int side : {0, 1})
-            for (const int level : {0, 1}) {
-                const auto strong = [&](double x) { return (side ? x : -x) > level * A / 2; };
+            for (std::size_t level = 0; level < LEVELS.size(); ++level) {
+                const auto strong = [&](double x) { return (side ? x : -x) > LEVELS[level] * acceleration_; };
                 const auto last = std::find_if(a, a + lengths_[0], strong) - a;
                 coasts_[side][level] = std::max(0.0, static_cast<double>(lengths_[0]) - 1 - static_cast<double>(last));
             }
         quiet_ = 0;
         State sums = summed();
         v_ = from[1] - sums[1];
+        double speed = v_;
+        for (std::size_t i = 0; i <= window_; ++i) {
+            speeds_[i] = speeds_[i + window_ + 1] = speed;
+            speed -= h * a[i];
+        }
         x_ = from[0] + delay_ * v_ - sums[0];
         state_ = from;
         excess = std::max(excess, std::fabs(v_) / limits_.velocity - 1);
@@ -132,22 +151,20 @@ class JointMotion {
     void stop() noexcept
     {
         const double coast = limits_.period * coasts_[v_ > 0][0];
-        aim(x_ + v_ * (coast + std::fabs(v_) / (2 * limits_.acceleration)), 0);
+        aim(x_ + v_ * (coast + std::fabs(v_) / (2 * acceleration_)), 0);
     }
 
     /// Time from now to the target, s, as fast as it can.
     double shortest() const noexcept
     {
-        const double A = limits_.acceleration, T1 = coast() * limits_.period;
         const auto [e, u, wait] = ahead();
-        const double peak = A / 2 * (std::sqrt(T1 * T1 + 4 * std::max(0.0, e + u * u / (2 * A)) / A) - T1);
-        return wait + 2 * delay_ + duration(e, u, std::clamp(peak, 1e-9 * limits_.velocity, limits_.velocity));
+        return wait + 2 * delay_ + duration(e, u, std::clamp(peak(e, u), 1e-9 * velocity_, velocity_));
     }
 
     /// Goes to the target slower, to arrive after a time, s: exactly so from rest.
     void pace(double time) noexcept
     {
-        const double A = limits_.acceleration;
+        const double A = acceleration_;
         const auto [e, u, wait] = ahead();
         const double T = time - 2 * delay_ - wait, sum = T + u / A, left = e - u * u / (2 * A);
         const double root = sum * sum - 4 * (e + u * u / (2 * A)) / A;
@@ -170,21 +187,24 @@ class JointMotion {
             x_ = target_;
             v_ = rate_;
         } else {
-            a = wanted(target_ - x_, v_ - rate_);
+            a = wanted(target_ - x_, v_ - rate_, acceleration_);
         }
         a = std::clamp(a, (rate_ - pace_ - v_) / h, (rate_ + pace_ - v_) / h);
-        if (rate_ != 0) {
-            // Able to stop within limits, which the target would leave.
+        a = std::clamp(a, (-velocity_ - v_) / h, (velocity_ - v_) / h);
+        a = std::clamp(std::clamp(a, -acceleration_, acceleration_), before - acceleration_, before + acceleration_);
+        if (rate_ != 0 || acceleration_ < A) {
+            // Able to stop within limits, which the target, or a slower motion, would leave.
             if (std::isfinite(limits_.upper))
-                a = std::min(a, wanted(limits_.upper - x_, v_));
+                a = std::min(a, wanted(limits_.upper - x_, v_, A));
             if (std::isfinite(limits_.lower))
-                a = std::max(a, wanted(limits_.lower - x_, v_));
+                a = std::max(a, wanted(limits_.lower - x_, v_, A));
         }
         a = std::clamp(a, (-V - v_) / h, (V - v_) / h);
         a = std::clamp(a, std::clamp(before - A, -A, A), std::clamp(before + A, -A, A));
         append(a);
         x_ += h * (v_ + h * a / 2);
         v_ += h * a;
+        speeds_[head_] = speeds_[head_ + window_ + 1] = v_;
         const double next = target_ + h * rate_;
         target_ = std::clamp(next, limits_.lower, limits_.upper);
         if (target_ != next)
@@ -205,8 +225,125 @@ class JointMotion {
         state_[1] += v_;
     }
 
+    /// Time from now to the end of the motion to the target, s.
+    double left() const noexcept { return plan().end() + 2 * delay_; }
+
+    /// Predicts the state after a time, s, if the target moves on as now: differences over the first two averages of what
+    /// the follower has done and is about to do, of which the third average lies within the hull.
+    State predicted(double later) const noexcept
+    {
+        const Plan ahead = plan();
+        const double h = limits_.period, t = later - delay_;
+        const double T1 = h * static_cast<double>(lengths_[0]), T2 = h * static_cast<double>(lengths_[1]);
+        std::array<double, 3> corners[2][2];
+        for (const int i : {0, 1})
+            for (const int j : {0, 1})
+                corners[i][j] = moment(ahead, t + (i - 0.5) * T1 + (j - 0.5) * T2);
+        const auto over = [&corners](std::size_t k, int sign) {
+            return corners[1][1][k] - corners[0][1][k] + sign * (corners[1][0][k] - corners[0][0][k]);
+        };
+        const auto [q, qd, now] = moment(ahead, t);
+        const double a = over(1, 1) / (2 * T1), jerk = over(1, -1) / (T1 * T2), snap = over(2, -1) / (T1 * T2);
+        return {t < 0 ? state_[0] + (x_ - state_[0]) * (1 + t / delay_) : q, qd, a, jerk, snap};
+    }
+
   private:
     static constexpr int MOST_PROJECTIONS = 200;
+    /// Shares of the acceleration limit after which braking has to wait; none, half, and one of no effect.
+    static constexpr std::array<double, 3> LEVELS{0, 0.5, 0.05};
+    static constexpr std::size_t HALF = 1, FEW = 2;
+
+    /// What the follower is about to do: durations, and accelerations during these, then the velocity of the target.
+    struct Plan {
+        std::array<std::array<double, 2>, 6> pieces{};
+        std::size_t count = 0;
+        double x = 0, v = 0;
+
+        void add(double duration, double a) noexcept { pieces[count++] = {std::max(duration, 0.0), a}; }
+        double end() const noexcept
+        {
+            double sum = 0;
+            for (std::size_t i = 0; i < count; ++i)
+                sum += pieces[i][0];
+            return sum;
+        }
+        /// Position, velocity and acceleration at a time, s.
+        std::array<double, 3> at(double t) const noexcept
+        {
+            std::array<double, 3> state{x, v, 0};
+            for (std::size_t i = 0; i < count; ++i) {
+                const auto [duration, a] = pieces[i];
+                const double step = std::min(t, duration);
+                state = {state[0] + step * (state[1] + step * a / 2), state[1] + step * a, a};
+                if ((t -= step) <= 0)
+                    return state;
+            }
+            return {state[0] + t * state[1], state[1], 0};
+        }
+    };
+
+    Plan plan() const noexcept
+    {
+        const double A = acceleration_, h = limits_.period;
+        Plan found;
+        found.x = x_;
+        found.v = v_;
+        double side = target_ > x_ ? 1 : -1, e = std::fabs(target_ - x_), u = side * (v_ - rate_);
+        // Time until the first average has room for full acceleration in a direction, and what it has until then.
+        const auto room = [this](double direction) -> std::pair<double, double> {
+            const double cycles = coasts_[direction < 0][FEW], time = limits_.period * cycles;
+            if (cycles == 0)
+                return {0, 0};
+            const double change = speeds_[head_ + lengths_[0] - static_cast<std::size_t>(cycles)] - speeds_[head_ + lengths_[0]];
+            const double against = std::max(0.0, -direction * change / time);
+            return {time, std::max(acceleration_ - against, 0.0)};
+        };
+        auto [time, a] = room(-side);
+        time = std::min(time, u / std::max(a, 1e-9));
+        const double w = u - a * time;
+        if (u > 0 && time * (u + w) / 2 + w * w / (2 * A) > e * (1 + 1e-6)) {
+            // Past the target, and back.
+            found.add(time, -side * a);
+            found.add(w / A, -side * A);
+            e = time * (u + w) / 2 + w * w / (2 * A) - e;
+            side = -side;
+            u = 0;
+        } else if (peak(e, u) > u) {
+            std::tie(time, a) = room(side);
+            const double to = std::min({peak(e, u), pace_, velocity_}) - u;
+            time = std::min({time, u > 0 ? e / u : time, std::max(to, 0.0) / std::max(a, 1e-9)});
+            found.add(time, side * a);
+            e -= time * (u + time * a / 2);
+            u += time * a;
+        }
+        const double most = std::min({peak(e, u), pace_, velocity_});
+        if (most > u) {
+            found.add((most - u) / A, side * A);
+            found.add((e - (2 * most * most - u * u) / (2 * A)) / std::max(most, 1e-12), 0);
+            found.add(most / A, -side * A);
+        } else if (u > 0) {
+            found.add((e - u * u / (2 * A)) / u, 0);
+            found.add(u / A, -side * A);
+        }
+        return found;
+    }
+
+    /// Largest velocity on the way over a distance, from another one, s.
+    double peak(double e, double u) const noexcept
+    {
+        const double A = acceleration_, T1 = coast() * limits_.period;
+        return A / 2 * (std::sqrt(T1 * T1 + 4 * std::max(0.0, e + u * u / (2 * A)) / A) - T1);
+    }
+
+    /// Position, velocity and acceleration of the follower, past or planned.
+    std::array<double, 3> moment(const Plan &ahead, double t) const noexcept
+    {
+        if (t >= 0)
+            return ahead.at(t);
+        const double cycles = -t / limits_.period;
+        const auto k = std::min(static_cast<std::size_t>(cycles), window_ - 1);
+        return {x_, speeds_[head_ + k] - (-t - static_cast<double>(k) * limits_.period) * lag(k), lag(k)};
+    }
 
     double lag(std::size_t cycles) const noexcept { return history_[head_ + cycles]; }
     double coast() const noexcept { return static_cast<double>(lengths_[0]); }
@@ -214,7 +351,7 @@ class JointMotion {
     /// Distance, velocity in its direction, and the time until then: from where it can accelerate towards the target.
     std::array<double, 3> ahead() const noexcept
     {
-        const double A = limits_.acceleration, e = std::fabs(target_ - x_);
+        const double A = acceleration_, e = std::fabs(target_ - x_);
         const bool side = target_ > x_;
         const double u = side ? v_ - rate_ : rate_ - v_, brakes = limits_.period * coasts_[side][0];
         // Past the target, and back: not further than this, since the window may let it brake before.
@@ -227,14 +364,14 @@ class JointMotion {
     /// Time to go a distance from a velocity by way of another one.
     double duration(double e, double u, double by) const noexcept
     {
-        const double A = limits_.acceleration, change = std::fabs(by - u);
+        const double A = acceleration_, change = std::fabs(by - u);
         return (change + by) / A + std::max(0.0, e - (change * (by + u) + by * by) / (2 * A)) / by;
     }
 
-    /// Acceleration of the next cycle towards a point at a distance e, at a relative velocity u.
-    double wanted(double e, double u) const noexcept
+    /// Acceleration of the next cycle towards a point at a distance e, at a relative velocity u, by A at most.
+    double wanted(double e, double u, double A) const noexcept
     {
-        const double h = limits_.period, A = limits_.acceleration;
+        const double h = limits_.period;
         const double y = 2 * e / h - u, size = std::fabs(y) / h;
         // After which it coasts so many cycles, and brakes evenly in the fewest whole ones within a limit: exactly there.
         const auto acceleration = [&](double brake, double cycles) {
@@ -242,7 +379,7 @@ class JointMotion {
             return size / (2 * g + std::max(N, 1.0)) - (y < 0 ? -u : u) / h;
         };
         const auto &coasts = coasts_[y > 0];
-        const double a = std::max({acceleration(A, coast()), std::min(acceleration(A / 2, coasts[1]), A / 2),
+        const double a = std::max({acceleration(A, coast()), std::min(acceleration(A / 2, coasts[HALF]), A / 2),
                                    std::min(acceleration(A, coasts[0]), 0.0)});
         return y < 0 ? -a : a;
     }
@@ -254,9 +391,9 @@ class JointMotion {
         history_[head_] = history_[head_ + window_ + 1] = a;
         quiet_ = a == 0 ? std::min(quiet_ + 1, window_ + 1) : 0;
         for (const int side : {0, 1})
-            for (const int level : {0, 1}) {
+            for (std::size_t level = 0; level < LEVELS.size(); ++level) {
                 double &left = coasts_[side][level];
-                const bool strong = (side ? a : -a) > level * limits_.acceleration / 2;
+                const bool strong = (side ? a : -a) > LEVELS[level] * acceleration_;
                 left = strong ? coast() - 1 : std::max(left - 1, 0.0);
             }
     }
@@ -370,13 +507,15 @@ class JointMotion {
     std::array<std::size_t, 3> lengths_{1, 1, 1};
     std::size_t window_ = 0;
     double per_fifth_ = 0, delay_ = 0;
-    // Accelerations, the latest one first, at the head, and once more after the window.
-    std::vector<double> history_;
+    // Limits of the follower, scaled.
+    double acceleration_ = 0, velocity_ = 0;
+    // Accelerations, and velocities after these, the latest ones first, at the head, and once more after the window.
+    std::vector<double> history_, speeds_;
     std::size_t head_ = 0;
     // Cycles since the last acceleration.
     std::size_t quiet_ = 0;
-    // Cycles to coast before braking with full, or half, acceleration: after positive [1] and negative [0] ones.
-    std::array<std::array<double, 2>, 2> coasts_{};
+    // Cycles until no positive [1], or negative [0], accelerations of more than a level are in the first average.
+    std::array<std::array<double, LEVELS.size()>, 2> coasts_{};
     std::vector<State> responses_;
     double gram_[3][3] = {};
     // Follower and target: positions, velocities, and the largest relative velocity.

@@ -124,7 +124,8 @@ void eom_observer_update(eom_loop *loop, size_t count, const double *times, int 
 /* A number of the loop, NaN for another name: "status", "valid", "playing", "waiting", "aiming", "arrived", "blending";
  * whether the setpoints have a moving base, "on_base" and "given_on_base"; of ControlLoop::progress() "lost", "held",
  * "stopping", "fed", "age", "stop_end", "excess"; of the plan "plan_waits", "plan_begin", "plan_start", "plan_end";
- * "final_efforts"; "finding" and the others of eom::Finding, such as "finding_joint"; and counts of eom::LoopCounts. */
+ * "final_efforts"; of eom::Governor "slowed_to", "slowed_limit", "slowed_place"; "finding" and the others of
+ * eom::Finding, such as "finding_joint"; and counts of eom::LoopCounts. */
 double eom_loop_number(const eom_loop *loop, const char *name);
 
 /* --- From another thread ------------------------------------------------------------------------------------------ */

@@ -85,6 +85,22 @@ class OnlineTrajectory {
         }
     }
 
+    /// Scales accelerations of all joints: see JointMotion::scale.
+    void scale(double factor) noexcept
+    {
+        for (JointMotion &joint : joints_)
+            joint.scale(factor);
+    }
+
+    /// Time from now to the end of all motion, s.
+    double left() const noexcept
+    {
+        double longest = 0;
+        for (const JointMotion &joint : joints_)
+            longest = std::max(longest, joint.left());
+        return longest;
+    }
+
     /// Time of the cycles so far, s.
     double time() const noexcept { return time_; }
 

@@ -14,7 +14,7 @@ from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory
 
 from ...arrays import Array
-from ...control.control_loop import Refusal
+from ...control.control_loop import Refusal, slowed
 from ...control.joint_order import places
 from ...control.online_trajectory import OnlineLimits, motion_limits, read_chunk, read_target
 from ...control.setpoint_loop import SetpointLoop
@@ -267,7 +267,8 @@ class TargetTopics:
         """Values for diagnostics; none before the first target."""
         number = loop.loop.number if loop else lambda name: 0.0
         target = "reached" if number("arrived") else "under way" if number("aiming") else ""
-        values = {"target": target, "targets refused": str(self.refused or ""), "last refused target": self._reason}
+        values = {"target": target, "slowed": slowed(loop.loop) if loop else ""}
+        values |= {"targets refused": str(self.refused or ""), "last refused target": self._reason}
         return {name: x for name, x in (values | {"clamped targets": ", ".join(self._clamped)}).items() if x}
 
 

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Governor of online motion: efforts, their rates and motors stay within limits, since the motion slows down before."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from springs import with_springs
+
+import eom_dynamics as eom
+from eom_dynamics.actuators.springs import CubicSpring, DampedSpring, LinearSpring
+from eom_dynamics.control.control_loop import ControlLoop, slowed
+from eom_dynamics.control.online_trajectory import motion_limits
+from eom_dynamics.control.robot_table import RobotTable, limits_of
+
+PERIOD = 1_000_000
+LIMITED = ("tau", "taud", "motor_velocity", "motor_effort")
+
+
+def limited(name: str, **limits: Any) -> eom.Robot:
+    """A packaged robot with limits of its joints, a number or (n,) each."""
+    robot = eom.load_robot(name)
+    rows = {key: np.broadcast_to(value, robot.n) for key, value in limits.items()}
+    joints = (
+        replace(joint, limits=replace(joint.limits, **{key: float(row[i]) for key, row in rows.items()}))
+        for i, joint in enumerate(robot.joints)
+    )
+    return replace(robot, joints=tuple(joints))
+
+
+def elastic() -> eom.Robot:
+    """An ur5e with springs that are cubic, damped and linear, and friction."""
+    springs = CubicSpring(4e3, 2e6), DampedSpring(8e3, 40.0), LinearSpring(3e3)
+    return with_springs(eom.load_robot("ur5e"), *springs, rotor_inertia=0.3, friction=2.0, damping=1.0)
+
+
+def with_motors() -> eom.Robot:
+    """An iiwa with the motors of sea_planar_2r."""
+    motor = eom.load_robot("sea_planar_2r").joints[0].actuator
+    springs = CubicSpring(8e3, 2e6), DampedSpring(9e3, 30.0)
+    return with_springs(eom.load_robot("iiwa"), *springs, rotor_inertia=0.4, actuator=motor, gear_ratio=160.0)
+
+
+# Robot, limits of the motion, and payload in kg.
+FAMILY: Mapping[str, tuple[Any, dict[str, float], float]] = {
+    "ur5e": (lambda: eom.load_robot("ur5e"), {"acceleration": 30.0}, 0.0),
+    "ur5e with 5 kg": (lambda: eom.load_robot("ur5e"), {"acceleration": 10.0}, 5.0),
+    "panda with 2 kg": (lambda: eom.load_robot("panda"), {}, 2.0),
+    "iiwa with 3 kg": (
+        lambda: limited("iiwa", effort=[160, 160, 90, 90, 55, 20, 20]),
+        {"velocity": 2.0, "acceleration": 15.0},
+        3.0,
+    ),
+    "sea with 1 kg": (lambda: eom.load_robot("sea_planar_2r"), {"velocity": 4.9, "acceleration": 25.0}, 1.0),
+    "cubic, damped, friction, 3 kg": (elastic, {"acceleration": 15.0}, 3.0),
+    "motors of iiwa": (with_motors, {"velocity": 2.0, "acceleration": 15.0}, 0.0),
+}
+
+
+class Driven:
+    """A loop that leads an arm to random targets, and the largest shares of its limits."""
+
+    def __init__(self, name: str, **settings: Any) -> None:
+        make, limits, mass = FAMILY[name]
+        self.arm = eom.ElasticArm(make())
+        self.limits = motion_limits(self.arm, limits)
+        self.loop = ControlLoop(RobotTable(self.arm))
+        self.loop.configure(**settings)
+        if mass:
+            self.loop.carry(eom.Payload(mass), 0.0)
+        self.loop.limit(self.limits, 1e-9 * PERIOD)
+        numbers = limits_of(self.arm)
+        self.ends = {x: numbers[f"upper.{x}"] for x in LIMITED}
+        self.now, self.shares, self.states = 10**12, dict.fromkeys(LIMITED, 0.0), np.zeros((5, self.arm.robot.n))
+        self.least = 1.0
+
+    def run(self, cycles: int) -> None:
+        for _ in range(cycles):
+            self.now += PERIOD
+            assert self.loop.update(self.now, 1e-9 * PERIOD) <= 0
+            for x, most in self.ends.items():
+                self.shares[x] = max(self.shares[x], float(np.max(np.abs(self.loop.command[x]) / most)))
+            self.states = np.maximum(self.states, np.abs(self.loop.state))
+        self.least = min(self.least, self.loop.number("slowed_to"))
+
+    def wander(self, seed: int, targets: int) -> None:
+        draw, n = np.random.default_rng(seed), self.arm.robot.n
+        lower, upper = np.maximum(self.limits.lower, -2.5), np.minimum(self.limits.upper, 2.5)
+        self.loop.restart(np.clip(np.zeros(n), lower, upper))
+        for k in range(targets):
+            near = np.clip(self.loop.state[0] + 0.3 * draw.normal(size=n), lower, upper)
+            assert self.loop.aim(self.now, draw.uniform(lower, upper) if k % 2 else near) == 0
+            self.run(int(draw.uniform(20, 900)))
+
+
+@pytest.mark.parametrize("name", FAMILY)
+def test_commands_stay_within_limits(name: str) -> None:
+    """Of efforts, rates and motors, over random targets amid motion, which exceed them without a governor."""
+    driven = Driven(name)
+    driven.wander(0, 25)
+    assert max(driven.shares.values()) <= 1.0, driven.shares
+    assert driven.least < 1.0
+    for k, x in enumerate(("velocity", "acceleration", "jerk", "snap"), start=1):
+        assert (driven.states[k] <= getattr(driven.limits, x) * (1 + 1e-9)).all(), x
+    free = Driven(name, limits="ignore")
+    free.wander(0, 25)
+    assert max(free.shares.values()) > 1.0, free.shares
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("name", FAMILY)
+def test_commands_stay_within_limits_for_long(name: str) -> None:
+    for seed in range(1, 6):
+        driven = Driven(name)
+        driven.wander(seed, 400)
+        assert max(driven.shares.values()) <= 1.0, (seed, driven.shares)
+
+
+def test_what_slows_down_a_motion_is_told() -> None:
+    """With the joint and its limit; no more once a target comes at full acceleration again."""
+    driven = Driven("ur5e with 5 kg")
+    driven.loop.restart(np.zeros(6))
+    assert driven.loop.aim(driven.now, np.full(6, 0.01)) == 0
+    driven.run(500)
+    assert slowed(driven.loop) == ""
+    assert driven.loop.aim(driven.now, np.array([0.0, -1.5, 0.0, 0.0, 0.0, 0.0])) == 0
+    driven.run(2500)
+    assert re.fullmatch(
+        r"to \d\d % of accelerations by the limit of effort of shoulder_lift_joint", slowed(driven.loop)
+    )
+    assert driven.loop.number("arrived") and driven.loop.state[0, 1] == pytest.approx(-1.5, abs=1e-12)
+    assert driven.loop.aim(driven.now, np.full(6, 0.01)) == 0
+    driven.run(1)
+    assert slowed(driven.loop) == ""
