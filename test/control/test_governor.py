@@ -98,17 +98,19 @@ class Driven:
             self.run(int(draw.uniform(20, 900)))
 
 
-@pytest.mark.parametrize("name", FAMILY)
+@pytest.mark.parametrize(
+    "name", ["ur5e with 5 kg", "panda with 2 kg", "cubic, damped, friction, 3 kg", "motors of iiwa"]
+)
 def test_commands_stay_within_limits(name: str) -> None:
     """Of efforts, rates and motors, over random targets amid motion, which exceed them without a governor."""
     driven = Driven(name)
-    driven.wander(0, 25)
+    driven.wander(0, 12)
     assert max(driven.shares.values()) <= 1.0, driven.shares
     assert driven.least < 1.0
     for k, x in enumerate(("velocity", "acceleration", "jerk", "snap"), start=1):
         assert (driven.states[k] <= getattr(driven.limits, x) * (1 + 1e-9)).all(), x
     free = Driven(name, limits="ignore")
-    free.wander(0, 25)
+    free.wander(0, 12)
     assert max(free.shares.values()) > 1.0, free.shares
 
 
@@ -116,9 +118,9 @@ def test_commands_stay_within_limits(name: str) -> None:
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("name", FAMILY)
 def test_commands_stay_within_limits_for_long(name: str) -> None:
-    for seed in range(1, 6):
+    for seed in range(1, 4):
         driven = Driven(name)
-        driven.wander(seed, 400)
+        driven.wander(seed, 150)
         assert max(driven.shares.values()) <= 1.0, (seed, driven.shares)
 
 

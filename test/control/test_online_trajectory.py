@@ -156,9 +156,9 @@ def test_a_target_that_moves_is_met_without_delay_and_stops_at_the_limit() -> No
 
 
 def test_rounding_does_not_add_up() -> None:
-    """In ten minutes of targets that never rest."""
+    """In three minutes of targets that never rest."""
     online = OnlineTrajectory(arm(), limits=GIVEN)
-    for k in range(3000):
+    for k in range(900):
         phase = 0.02 * k + np.arange(7)
         online.target(0.3 * np.sin(phase), 0.3 * np.cos(phase))
         last = online.state

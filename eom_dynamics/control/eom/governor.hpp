@@ -23,9 +23,9 @@ class Governor {
   public:
     /// Share of limits that commands have, of effort rates, which change fastest, less; and the share of it below which all of
     /// a sweep are before accelerations grow.
-    static constexpr double MOST = 0.95, MOST_RATE = 0.85, CALM = 0.93;
-    /// Least factor, the least of one sample, and growth after a sweep.
-    static constexpr double LEAST = 0.02, STEEPEST = 0.5, GROWTH = 1.05;
+    static constexpr double MOST = 0.93, MOST_RATE = 0.85, CALM = 0.93;
+    /// Least factor, and of that before a sweep, in which much cannot be changed any more; and growth after a sweep.
+    static constexpr double LEAST = 0.05, STEEPEST = 0.4, GROWTH = 1.05;
     /// Samples after a new target, shares of the window of the averages, where it changes the motion most.
     static constexpr std::array<double, 4> PROBES{0.25, 0.4, 0.6, 0.85};
     /// Time between samples: the least, s, and that of a time ahead.
@@ -46,7 +46,7 @@ class Governor {
     void restart(OnlineTrajectory &motion) noexcept
     {
         time_ = end_ = 0;
-        motion.scale(factor_ = least_ = 1);
+        motion.scale(factor_ = begun_ = least_ = 1);
     }
 
     /// Takes note of a new target; the sweep goes on after its probes, and between those of many targets.
@@ -97,7 +97,7 @@ class Governor {
             return;
         x.qd = x.qdd = x.qddd = x.qdddd = {};
         compute(resting_);
-        scale(motion, std::max(LEAST, factor_ * std::max(STEEPEST, room())));
+        scale(motion, std::max({LEAST, STEEPEST * begun_, factor_ * room()}));
     }
 
   private:
@@ -146,6 +146,7 @@ class Governor {
         if (calm_)
             scale(motion, std::min(1.0, factor_ * GROWTH));
         calm_ = true;
+        begun_ = factor_;
         end_ = motion.left();
         // Sweeps look at other instants than those before.
         time_ = std::fmod(time_ + 0.618 * SHORTEST, SHORTEST);
@@ -174,7 +175,8 @@ class Governor {
 
     const Robot &robot_;
     bool limited_ = false, calm_ = false;
-    double factor_ = 1, least_ = 1;
+    // At present, at the begin of the sweep, and the least one.
+    double factor_ = 1, begun_ = 1, least_ = 1;
     std::size_t next_probe_ = PROBES.size();
     std::size_t probed_ = 0;
     std::size_t place_ = 0, limit_ = 0;

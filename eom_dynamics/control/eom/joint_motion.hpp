@@ -191,13 +191,15 @@ class JointMotion {
         }
         a = std::clamp(a, (rate_ - pace_ - v_) / h, (rate_ + pace_ - v_) / h);
         a = std::clamp(a, (-velocity_ - v_) / h, (velocity_ - v_) / h);
-        a = std::clamp(std::clamp(a, -acceleration_, acceleration_), before - acceleration_, before + acceleration_);
+        // Accelerations from before a slower motion are halved, not cut off.
+        const double change = std::max(acceleration_, std::fabs(before) / 2);
+        a = std::clamp(std::clamp(a, -acceleration_, acceleration_), before - change, before + change);
         if (rate_ != 0 || acceleration_ < A) {
             // Able to stop within limits, which the target, or a slower motion, would leave.
             if (std::isfinite(limits_.upper))
-                a = std::min(a, wanted(limits_.upper - x_, v_, A));
+                a = std::min(a, wanted(limits_.upper - x_, v_, strength(limits_.upper - x_, v_)));
             if (std::isfinite(limits_.lower))
-                a = std::max(a, wanted(limits_.lower - x_, v_, A));
+                a = std::max(a, wanted(limits_.lower - x_, v_, strength(x_ - limits_.lower, -v_)));
         }
         a = std::clamp(a, (-V - v_) / h, (V - v_) / h);
         a = std::clamp(a, std::clamp(before - A, -A, A), std::clamp(before + A, -A, A));
@@ -382,6 +384,13 @@ class JointMotion {
         const double a = std::max({acceleration(A, coast()), std::min(acceleration(A / 2, coasts[HALF]), A / 2),
                                    std::min(acceleration(A, coasts[0]), 0.0)});
         return y < 0 ? -a : a;
+    }
+
+    /// Acceleration that brakes evenly within a distance, or what a slower motion has, if it is more.
+    double strength(double e, double u) const noexcept
+    {
+        const double left = std::max(e - u * limits_.period * coasts_[v_ > 0][0], 1e-12);
+        return u > 0 ? std::clamp(1.02 * u * u / (2 * left), acceleration_, limits_.acceleration) : limits_.acceleration;
     }
 
     /// Adds the acceleration of a cycle to the window.
