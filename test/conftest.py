@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Settings of every test run: signals, threads, caches, markers, and the list of what was skipped."""
 
-from __future__ import annotations
-
 import gc
 import math
 import os

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The configurations of ``examples/drivers``: names of their drivers, and parameters that the controller has."""
 
-from __future__ import annotations
-
 import pytest
 import yaml
 from paths import DOCS, ROOT

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Inverse dynamics: published values, derivatives, batches and arguments."""
 
-from __future__ import annotations
-
 import copy
 import inspect
 import os
@@ -12,15 +10,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from chains import fixed_case
-from differences import derivative, deviation, polynomial_motion
+from differences import deviation
 from paths import ROOT
 
 from eom_dynamics import Dynamics, ElasticArm, RobotDescriptionWarning, StateError, load_robot
 from eom_dynamics.arrays import Array
 from eom_dynamics.trajectory import paper_motion, paper_wrench
 
-WRENCH = np.random.default_rng(5).uniform(-5, 5, (3, 6))
 METHODS = ("inverse_dynamics", "effort", "mass_matrix", "inverse_dynamics_derivatives")
 
 
@@ -55,17 +51,6 @@ def test_published_efforts_of_the_iiwa(published: Published) -> None:
     for effort, expected in zip(efforts, (published.tau, published.taud, published.taudd), strict=True):
         for row, expected_row in zip(effort, expected, strict=True):
             assert deviation(row, expected_row) < 1e-13
-
-
-def test_rates_agree_with_differences_of_efforts() -> None:
-    """Differences have an error of about 1e-13."""
-    case = fixed_case("mixed_chain", 4)
-    dynamics = Dynamics(case.robot)
-    motion, wrench = polynomial_motion(case.motion), polynomial_motion(WRENCH)
-    efforts = dynamics.inverse_dynamics(*case.motion, wrench=WRENCH)
-    rates = derivative(lambda t: np.array(dynamics.inverse_dynamics(*motion(t), wrench=wrench(t))[:2]))
-    assert deviation(efforts[1], rates[0]) < 1e-12
-    assert deviation(efforts[2], rates[1]) < 1e-12
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int64, np.int8, bool])

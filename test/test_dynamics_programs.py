@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Terms of the equations of motion by programs of their own: against the closed form, Pinocchio and each other."""
 
-from __future__ import annotations
-
 import pickle
 from dataclasses import replace
 
@@ -98,30 +96,6 @@ def test_each_backend(backend: str) -> None:
         many = getattr(dynamics, name)(*(np.stack([x, 2 * x]) for x in states))
         first = [x[0] for x in many] if isinstance(many, tuple) else many[0]
         assert deviation(first, one, floor=1.0) < 1e-13, name
-
-
-def test_against_pinocchio() -> None:
-    pin = pytest.importorskip("pinocchio")
-    from pinocchio_model import pinocchio_model
-
-    robot = load_robot("panda")
-    model, dynamics = pinocchio_model(robot), numpy_dynamics(robot)
-    data = model.createData()
-    q, qd, qdd, tau = np.random.default_rng(5).uniform(-1, 1, (4, robot.n))
-    assert deviation(dynamics.coriolis_matrix(q, qd), pin.computeCoriolisMatrix(model, data, q, qd)) < 1e-13
-    assert deviation(dynamics.gravity(q), pin.computeGeneralizedGravity(model, data, q)) < 1e-13
-    assert deviation(dynamics.bias(q, qd), pin.nonLinearEffects(model, data, q, qd)) < 1e-13
-    assert deviation(dynamics.forward_dynamics(q, qd, tau), pin.aba(model, data, q, qd, tau)) < 1e-11
-    assert dynamics.kinetic_energy(q, qd) == pytest.approx(pin.computeKineticEnergy(model, data, q, qd), rel=1e-13)
-    energy = [dynamics.potential_energy(x) - pin.computePotentialEnergy(model, data, x) for x in (q, qd)]
-    assert energy[0] == pytest.approx(energy[1], abs=1e-12)  # the same up to a constant
-    expected = pin.computeABADerivatives(model, data, q, qd, tau)
-    for found, wanted in zip(dynamics.forward_dynamics_derivatives(q, qd, tau), expected, strict=True):
-        assert deviation(found, wanted) < 1e-10
-    # Columns are of other parameters, about the centres of the joints.
-    Y = pin.computeJointTorqueRegressor(model, data, q, qd, qdd)
-    parameters = np.concatenate([i.toDynamicParameters() for i in model.inertias.tolist()[1:]])
-    assert deviation(dynamics.regressor(q, qd, qdd) @ dynamics.inertial_parameters, Y @ parameters) < 1e-13
 
 
 @pytest.mark.parametrize("mimic", [False, True])

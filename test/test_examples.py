@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The examples run, and print what they promise."""
 
-from __future__ import annotations
-
 import re
 import runpy
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Robots on a floating base: closed form, recursion and Pinocchio agree; derivatives are those of a motion."""
 
-from __future__ import annotations
-
 import pickle
 import warnings
 from collections.abc import Callable, Sequence

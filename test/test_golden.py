@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Golden values of every packaged robot on every backend: a change of compiler, NumPy or emitter is seen."""
 
-from __future__ import annotations
-
 import gzip
 from collections.abc import Iterator
 from functools import cache

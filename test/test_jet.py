@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Jets and elementary functions: against differences of polynomials, and roots of increasing functions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

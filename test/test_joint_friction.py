@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Joint damping and dry friction of a description as part of the efforts."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

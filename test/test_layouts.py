@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Layouts for PlotJuggler, Foxglove and RViz: every topic and field is one of the nodes' messages."""
 
-from __future__ import annotations
-
 import ast
 import json
 import re

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Learning from run to run on plants of MuJoCo with errors of the model, its refusals, and what of an error repeats."""
 
-from __future__ import annotations
-
 import functools
 import re
 from dataclasses import replace

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """``package.xml`` and docs: what rosdep installs, and what is left to pip."""
 
-from __future__ import annotations
-
 import ast
 import sys
 from collections.abc import Iterator

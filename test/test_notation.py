@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The conversions of docs/notation.md: each against the definition in the book, or Pinocchio (linear part first)."""
 
-from __future__ import annotations
-
 import re
 from operator import attrgetter
 from types import SimpleNamespace

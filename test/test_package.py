@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Public surface of the package: names, docs, doctests, imports, licenses, extras."""
 
-from __future__ import annotations
-
 import ast
 import configparser
 import doctest

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every block of code and every command of the docs runs."""
 
-from __future__ import annotations
-
 import os
 import signal
 from contextlib import suppress

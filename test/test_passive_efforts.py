@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Constant efforts and parallel springs of joints: every kind in every route, against formulas and differences."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Texts of messages: hints about misspelt names at a bounded cost, and characters escaped for terminals."""
 
-from __future__ import annotations
-
 import difflib
 from typing import Any
 

@@ -4,8 +4,6 @@
 The laws are written here once more, over mpmath's numbers, whose derivatives are mpmath's differences.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache

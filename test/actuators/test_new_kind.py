@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A new kind of spring is one class: robot files, feedforward, stream, plant and identification take it from there."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,12 +8,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from compilation import COMPILERS
 from differences import derivative, deviation
+from exported import export, passes_c_test
 from scipy.optimize import brentq
 
 from eom_dynamics import ElasticArm, load_robot
 from eom_dynamics.actuators.springs import SPRINGS, Spring
 from eom_dynamics.arrays import Array
+from eom_dynamics.codegen.expressions import Op
+from eom_dynamics.export import PLANT
 from eom_dynamics.identification.elastic.arm import ElasticOptions, check_elastic
 from eom_dynamics.identification.elastic.springs import fit_spring
 from eom_dynamics.robot import robot_from_parameters
@@ -96,6 +98,13 @@ def test_simulation(arm: ElasticArm) -> None:
     (spring,) = arm.springs
     delta = np.linspace(-0.2, 0.2, 41)
     assert deviation(derivative(lambda s: spring.energy(delta + s), 3e-4), effort(delta)) < 1e-11
+
+
+@pytest.mark.skipif(not COMPILERS, reason="no C compiler is installed")
+def test_export(arm: ElasticArm, tmp_path: Path) -> None:
+    exported, _ = export(arm.robot, "c", tmp_path, [PLANT])
+    assert exported.programs["motors"].uses(Op.ROOT)
+    passes_c_test(tmp_path, "-lm")
 
 
 def test_identification(arm: ElasticArm, bilinear: type[Spring]) -> None:

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Springs, gear loss and motors: slopes, energy, inverses of any effort; the laws are in test_laws_in_digits.py."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables that the benchmarks write, and the documents that they write them to."""
 
-from __future__ import annotations
-
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sentences on a sweep over model errors are true for errors of both signs."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

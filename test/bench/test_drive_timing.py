@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Timing of drives of an arm with Coulomb friction in MuJoCo."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

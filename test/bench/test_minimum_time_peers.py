@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Motions of other libraries, as the benchmark of fastest motions samples them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from minimum_time_peers import SteppedMotion

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The page of ``make soak``: what tests report becomes tables and goals."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from xml.etree import ElementTree

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Interleaved timing, by a clock that only the tasks move."""
 
-from __future__ import annotations
-
 import gc
 from collections.abc import Callable
 

@@ -100,15 +100,6 @@ def frequent_switches() -> Iterator[None]:
 
 @pytest.mark.parametrize("backend", KERNELS)
 class TestEachBackend:
-    @pytest.mark.parametrize("given", range(4))
-    def test_omitted_wrenches_are_zero(self, backend: str, given: int) -> None:
-        x, run = reference("iiwa"), dynamics("iiwa", backend).inverse_dynamics
-        full = x.wrench[:, :9] * (np.arange(3) < given)[:, None, None]
-        expected = run(*x.states[:, :9], wrench=full)
-        np.testing.assert_array_equal(run(*x.states[:, :9], wrench=full[:given]), expected)
-        one = run(*x.states[:, 3], wrench=tuple(full[:given, 3]))
-        assert_promised(np.array(one)[:, None], np.array(expected)[:, 3:4])
-
     @pytest.mark.parametrize("count", [None, 1, 9])
     def test_results_may_overwrite_the_arguments(self, backend: str, count: int | None) -> None:
         x, run = reference("iiwa"), dynamics("iiwa", backend).inverse_dynamics

@@ -150,7 +150,7 @@ def test_angles_beyond_their_range_by_more_than_a_turn() -> None:
     assert slider.limited and not slider.far(np.array([90.0, 0.0])).any()
 
 
-INF, NAN = float("inf"), float("nan")
+INF = float("inf")
 
 
 @pytest.mark.parametrize(

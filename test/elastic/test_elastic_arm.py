@@ -11,7 +11,7 @@ from textbook import planar_2r
 
 from eom_dynamics import ElasticArm, load_robot
 
-INF, NAN = float("inf"), float("nan")
+INF = float("inf")
 MOTION = fixed_case("planar_2r", 4).motion
 STIFFNESS, ROTOR_INERTIA = np.array([500.0, 300.0]), np.array([0.2, 0.1])
 """Stiffness and rotor inertia of the packaged 2R."""

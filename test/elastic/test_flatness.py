@@ -26,7 +26,6 @@ ELASTIC = {name: spring for name, spring in EVERY_KIND.items() if name not in ("
 MIX = [
     ELASTIC[name] for name in ("antagonistic_exponential", "cubic", "variable", "tabulated", "antagonistic_quadratic")
 ]
-VARIABLE = ("variable", "antagonistic_exponential", "antagonistic_quadratic")
 MOTION = fixed_case("planar_2r", 4).motion
 
 

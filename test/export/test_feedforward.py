@@ -22,17 +22,12 @@ from exported import (
     with_values,
 )
 from linkages import four_bar
-from springs import with_springs
 
 from eom_dynamics import ElasticArm, FloatingBase, Robot
-from eom_dynamics.actuators.springs.memoryless import MemorylessSpring
 from eom_dynamics.arrays import Array
-from eom_dynamics.codegen.expressions import Op
 from eom_dynamics.codegen.program import Program
 from eom_dynamics.elastic import BaseMotion
 from eom_dynamics.elastic.motor_programs import DEFLECTION, FRICTION_STATE, MOTOR_NAMES, SETTLED
-from eom_dynamics.elementary import select
-from eom_dynamics.exceptions import RobotDescriptionError
 from eom_dynamics.export import (
     FEEDFORWARD,
     FEEDFORWARD_WITH_PAYLOAD,
@@ -42,10 +37,7 @@ from eom_dynamics.export import (
     PLANT,
     StoredValues,
     capabilities,
-    project,
 )
-from eom_dynamics.jet import Jet
-from eom_dynamics.jet_functions import hyperbolic_tangent
 from eom_dynamics.states import PAYLOAD_NAMES, STATE_NAMES, WRENCH_NAMES
 
 OCTAVE = shutil.which("octave-cli")
@@ -123,28 +115,6 @@ def test_its_test_finds_errors(tmp_path: Path) -> None:
         changed.write_text(good)
 
 
-class BilinearSpring(MemorylessSpring):
-    """Stiffness K1 at rest and K2 far from it: tau = K2 delta + (K1 - K2) w tanh(delta/w)."""
-
-    kind = "bilinear"
-
-    def law(self, delta: Jet) -> Jet:
-        return 800.0 * delta + -300.0 * 0.02 * hyperbolic_tangent(delta * 50.0)
-
-    def energy_law(self, delta: Any) -> Any:
-        raise NotImplementedError
-
-    def bounds(self, tau: Any) -> tuple[tuple[Any, Any], Any]:
-        return (select(tau, tau / 800.0, tau / 500.0), select(tau, tau / 500.0, tau / 800.0)), tau / 500.0
-
-
-@needs_compiler
-def test_a_new_kind_of_spring_is_exported(tmp_path: Path) -> None:
-    exported, _ = export(with_springs(robot("planar_2r"), BilinearSpring(), rotor_inertia=0.1), "c", tmp_path, [PLANT])
-    assert exported.programs["motors"].uses(Op.ROOT)
-    passes_c_test(tmp_path, "-lm")
-
-
 def test_only_functions_that_are_used_are_written(tmp_path: Path) -> None:
     export(robot("planar_pr"), "c", tmp_path, [FEEDFORWARD])
     for file in tmp_path.glob("planar_pr_*.c"):
@@ -171,12 +141,6 @@ def test_capabilities() -> None:
             assert "without loops" in capability.missing[FEEDFORWARD]
     named = capabilities(replace(planar, name="\1"))
     assert "cannot have the name" in named["ros2_control"].missing[FEEDFORWARD] and not named["c"].missing.get("effort")
-
-
-@pytest.mark.parametrize("name", [PLANT, ON_BASE])
-def test_what_carried_rotors_have_not_is_refused(name: str) -> None:
-    with pytest.raises(RobotDescriptionError, match=rf"^carried: rotor_model must be reduced for code of {name}"):
-        project(robot("carried"), [name])
 
 
 def test_header_describes_motors_and_commands(tmp_path: Path) -> None:

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kinematics of frames against products of exponentials, differences, Pinocchio and the closed form."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import lru_cache
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Inverse kinematics: the poses that come back, limits, redundancy, tasks that leave something free, and refusals."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

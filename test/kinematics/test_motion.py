@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rates to snap from twists: they give the twists back, are derivatives of one motion, and follow a prediction."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

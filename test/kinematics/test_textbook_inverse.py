@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Inverse kinematics of textbooks: a biped's closed form, Newton-Raphson, the singularity-robust inverse."""
 
-from __future__ import annotations
-
 import runpy
 from dataclasses import replace
 

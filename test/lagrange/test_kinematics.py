@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Poses, Jacobians, determinants and singularities as expressions, against textbooks and products of exponentials."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np
@@ -109,15 +107,6 @@ def test_singularities_of_a_6r_arm_are_those_of_wrist_elbow_and_shoulder() -> No
     for q in np.random.default_rng(3).uniform(-3, 3, (2, 6)):
         found = number(jacobian("space"), q)
         assert number(determinant, q).item() == pytest.approx(np.linalg.det(found), rel=1e-12)
-
-
-def test_singularities_of_a_ur5e_from_its_file() -> None:
-    """sin θ3 and sin θ5, and the wrist on the first axis: the factors that are known of this arm."""
-    arm = SymbolicKinematics(eom.load_robot("ur5e"))
-    elbow_factor, wrist, shoulder = arm.singularities()
-    assert (elbow_factor, wrist) == (sp.sin(q3), sp.sin(q5))
-    expected = 0.0997 * sp.sin(q2 + q3 + q4) - 0.425 * sp.cos(q2) - 0.3922 * sp.cos(q2 + q3)
-    assert normal_form(shoulder + 10000 * expected) == 0
 
 
 def test_decimals_that_cancel_leave_no_singularities() -> None:

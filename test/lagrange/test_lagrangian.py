@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lagrangians of robots: against the closed form, the programs, Pinocchio, and the feedforward of elastic joints."""
 
-from __future__ import annotations
-
 import ctypes
 import itertools
 import re

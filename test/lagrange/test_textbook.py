@@ -4,14 +4,13 @@
 Nothing is rounded: each difference has to vanish identically.
 """
 
-from __future__ import annotations
-
 from itertools import product
 
+import numpy as np
 import pytest
 import sympy as sp
 
-from eom_dynamics import lagrange, load_robot
+from eom_dynamics import equations_of_motion, lagrange, load_robot
 
 g = sp.Symbol("g", positive=True)
 
@@ -78,34 +77,6 @@ def test_planar_pr_robot() -> None:
     assert_equal(system.C_k[1], [[0, 0], [0, 0]])
 
 
-def test_five_questions_on_the_planar_pr_robot() -> None:
-    """A. De Luca, Robotics 2, Lagrangian approach, Q1 to Q5, without gravity."""
-    system = lagrange.robot_lagrangian(load_robot("planar_pr"), symbols=True)
-    (q1, q2), (qd1, qd2), M = system.q, system.qd, system.M
-    m1, m2, d, inertia = positive("m1 m2 c_x2 I_zz2")
-    for arm in (system, lagrange.robot_lagrangian(lagrange.planar_arm(2))):  # Q1
-        assert arm.M.diff(arm.q[0]) == sp.zeros(len(arm.q))
-    assert [system.christoffel[k, 0, 1] for k in range(2)] == [0, 0]  # Q2
-    at_rest, determinant = M.inv() * sp.Matrix([1, 0]), (m1 + m2) * (inertia + m2 * d**2) - (m2 * d * sp.sin(q2)) ** 2
-    assert sp.simplify(at_rest[1] - m2 * d * sp.sin(q2) / determinant) == 0  # Q3
-    S, z = system.coriolis_matrix(), sp.Matrix(sp.symbols("z1 z2"))
-    assert_equal(S, [[0, -m2 * d * sp.cos(q2) * qd2], [0, 0]])  # Q4
-    assert_equal((S + z * sp.Matrix([[qd2, -qd1]])) * sp.Matrix([qd1, qd2]), list(system.velocity_terms))
-    for largest in (M.det(), M[0, 0] - M[0, 1] ** 2 / M[1, 1]):  # Q5: less a square of sin q2
-        lost = sp.cancel((largest.subs(q2, 0) - largest) / sp.sin(q2) ** 2)
-        assert not lost.free_symbols & {q1, q2} and lost.is_positive
-
-
-def test_coriolis_matrices_of_the_planar_2r() -> None:
-    system = lagrange.robot_lagrangian(lagrange.planar_arm(2))
-    m2, a2, L1 = positive("m2 a2 L1")
-    (_, q2), (qd1, qd2) = system.q, system.qd
-    h = m2 * L1 * a2 * sp.sin(q2)
-    assert_equal(system.coriolis_matrix(), [[-h * qd2, -h * (qd1 + qd2)], [h * qd1, 0]])
-    assert_equal(system.C_k[0], [[0, -h], [-h, -h]])
-    assert_equal(system.C_k[1], [[h, 0], [0, 0]])
-
-
 def test_planar_2r_with_motors() -> None:
     """The two-link planar arm of Siciliano et al., section 7.3.2, with geared rotors, the second on the first link."""
     arm = lagrange.robot_lagrangian(lagrange.planar_arm(2))
@@ -162,3 +133,20 @@ def test_elastic_pendulum() -> None:
     link = m * c**2 * qdd - m * g * c * sp.sin(q) + K * (q - theta)
     assert_equal(system.effort, [link, B * thetadd + K * (theta - q)])
     assert_equal(system.M, [[m * c**2, 0], [0, B]])
+
+
+def test_terms_of_the_closed_form_of_the_planar_2r() -> None:
+    """The closed form takes symbols, too: its terms and efforts, with derivatives, are those of the Lagrangian."""
+    arm = lagrange.planar_arm(2)
+    system = lagrange.robot_lagrangian(arm)
+    states = [system.q]
+    for _ in range(4):
+        states.append(tuple(map(lagrange.rate, states[-1])))
+    *below, last = map(np.array, states)
+    terms = equations_of_motion(arm, *below)
+    for name, matrix in {"M": system.M, "C": system.coriolis_matrix(), "gravity": system.gravity}.items():
+        for found in getattr(terms, name)[:3]:
+            assert_equal(sp.Matrix(found), matrix)
+            matrix = matrix.applyfunc(system.time_derivative)
+    for found, expected in zip(terms.efforts(last), system.efforts(2), strict=True):
+        assert_equal(sp.Matrix(found), expected)

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Closed loops against trigonometry and against Lagrange's equations in the independent coordinates."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

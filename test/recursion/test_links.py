@@ -64,36 +64,35 @@ def test_x_is_the_common_normal_to_the_next_axis(steps: list[tuple[np.ndarray, n
             assert np.max(np.abs(link.translation[1:])) < 1e-13
 
 
+SPECIAL = {
+    **{
+        f"nearly parallel, {name}": [(tilt(sine) @ turn_z(0.2), place) for sine in SMALL]
+        for name, place in (
+            ("common normal far away", [0.3, -0.4, 0.7]),
+            ("common normal near", [0.3, 0.4, 0.7]),
+            ("intersecting", [0.0, 0.0, 0.7]),
+        )
+    },
+    "parallel": [(turn_z(0.3), [0.6 * distance, 0.8 * distance, 0.7]) for distance in SMALL],
+    "skew": [(ASKEW, [distance, 0.0, 0.0]) for distance in SMALL],
+}
+"""Steps from the second to the third of four axes, within a small distance or angle of a special position."""
+
+
 @pytest.mark.parametrize("kind", ["revolute", "prismatic", "helical"])
-class TestSpecialPositionsOfAxes:
-    """The second and third of four axes are within a small distance or angle of a special position."""
+@pytest.mark.parametrize("position", SPECIAL)
+def test_special_positions_of_axes(position: str, kind: str) -> None:
+    for step in SPECIAL[position]:
+        before = [(ASKEW, [0.1, 0.2, 0.3]), (ASKEW, [0.3, -0.2, 0.4])]
+        assert_exact(chain([*before, step, (ASKEW.T, [0.2, 0.4, -0.1])], kind))
 
-    def check(self, kind: str, rotation: np.ndarray, translation: list[float]) -> None:
-        steps = [(ASKEW, [0.1, 0.2, 0.3]), (ASKEW, [0.3, -0.2, 0.4]), (rotation, translation)]
-        assert_exact(chain([*steps, (ASKEW.T, [0.2, 0.4, -0.1])], kind))
 
-    @pytest.mark.parametrize(
-        "translation",
-        [[0.3, -0.4, 0.7], [0.3, 0.4, 0.7], [0.0, 0.0, 0.7]],
-        ids=["common normal far away", "common normal near", "intersecting"],
-    )
-    def test_nearly_parallel(self, kind: str, translation: list[float]) -> None:
-        for sine in SMALL:
-            self.check(kind, tilt(sine) @ turn_z(0.2), translation)
-
-    def test_parallel(self, kind: str) -> None:
-        for distance in SMALL:
-            self.check(kind, turn_z(0.3), [0.6 * distance, 0.8 * distance, 0.7])
-
-    def test_skew(self, kind: str) -> None:
-        for distance in SMALL:
-            self.check(kind, ASKEW, [distance, 0.0, 0.0])
-
-    def test_right_angles(self, kind: str) -> None:
-        """Along the entire chain, so that the angles between common normals are right angles, too."""
-        for rotation in RIGHT_ANGLES:
-            steps = [(rotation, [0.0, 0.5, 0.0]), (rotation, [0.3, 0.0, 0.0]), (RIGHT_ANGLES[7], [0.0, 0.2, -0.4])]
-            assert_exact(chain([*steps, *steps], kind))
+@pytest.mark.parametrize("kind", ["revolute", "prismatic", "helical"])
+def test_right_angles(kind: str) -> None:
+    """Along the entire chain, so that the angles between common normals are right angles, too."""
+    for rotation in RIGHT_ANGLES:
+        steps = [(rotation, [0.0, 0.5, 0.0]), (rotation, [0.3, 0.0, 0.0]), (RIGHT_ANGLES[7], [0.0, 0.2, -0.4])]
+        assert_exact(chain([*steps, *steps], kind))
 
 
 @settings(max_examples=10)

@@ -44,17 +44,6 @@ def test_composite_inertias_are_the_diagonal_of_the_mass_matrix(case: MovingTree
 
 @settings(max_examples=5)
 @given(case=moving_trees(3))
-def test_omitted_wrenches_are_zero(case: MovingTree) -> None:
-    tree, states = link_tree(case.robot), case.states.tolist()
-    zeros = [[0.0] * 6] * 3
-    assert inverse_dynamics(tree, states) == inverse_dynamics(tree, states, zeros)
-    assert inverse_dynamics(tree, states, case.wrench[:1]) == inverse_dynamics(
-        tree, states, [case.wrench[0], *zeros[1:]]
-    )
-
-
-@settings(max_examples=5)
-@given(case=moving_trees(3))
 def test_batches(case: MovingTree) -> None:
     """NumPy's sines of arrays and of numbers may differ in the last bit."""
     tree, scales = link_tree(case.robot), np.array([1.0, -0.5, 0.0])

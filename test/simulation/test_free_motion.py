@@ -46,24 +46,6 @@ def test_a_thrown_body_keeps_its_momentum_on_a_parabola() -> None:
     assert np.max(np.abs(center - parabola)) < 1e-12 * np.max(np.abs(center))
 
 
-def test_symmetric_top() -> None:
-    """Body rates of the axis precess at (I3 - I1)/I1 w3; the axis at |L|/I1 about the angular momentum L."""
-    I1, I3 = 0.4, 0.7
-    w = np.array([0.6, 0.0, 2.0])
-    inertias = np.array([I1, I1, I3])
-
-    def acceleration(t: float, C: Array, q: Array, nu: Array) -> Array:
-        return np.concatenate([-np.cross(nu[:3], inertias * nu[:3]) / inertias, np.zeros(3)])
-
-    found = simulate_free_motion(acceleration, T, np.eye(4), np.concatenate([w, np.zeros(3)]))
-    rate = (I3 - I1) / I1 * w[2]
-    precessing = np.stack([0.6 * np.cos(rate * T), 0.6 * np.sin(rate * T), 2.0 + 0 * T], axis=1)
-    assert np.max(np.abs(found.nu[:, :3] - precessing)) < 1e-11
-    L = inertias * w
-    axis = np.array([Rotation.from_rotvec(t * L / I1).as_matrix()[:, 2] for t in T])
-    assert np.max(np.abs(found.pose[:, :3, 2] - axis)) < 1e-11
-
-
 @pytest.mark.parametrize(("method", "order"), [("euler", 1), ("rk4", 4)])
 def test_order_of_convergence_on_the_group(method: str, order: int) -> None:
     acceleration, end = newton_euler(GRAVITY), [0.0, 0.4]

@@ -2,51 +2,13 @@
 """Arms that add gravity and Coriolis efforts themselves, in MuJoCo and in the simulated robot: links track as well."""
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-import pytest
 from own_drives import AGES, with_drives
 
 from eom_dynamics import ElasticArm, load_robot
-from eom_dynamics.arrays import Array
 from eom_dynamics.simulation import SimulatedRobot
-from eom_dynamics.trajectory import Cosine, paper_motion
-
-
-def test_an_arm_of_mujoco_that_adds_them_tracks_as_well() -> None:
-    """Its drives add MuJoCo's bias of the links, at their present state; commands are held for 1 ms with the lead."""
-    mujoco = pytest.importorskip("mujoco", reason="MuJoCo is missing: pip install mujoco")
-    from mujoco_arms import MujocoArm
-
-    class AddsBias(MujocoArm):
-        def __init__(self, name: str) -> None:
-            super().__init__(name)
-            self.lossy, self._links = True, mujoco.MjData(self.model)
-
-        def _losses(self, _: object, data: Any) -> None:
-            links, bias = self._links, np.zeros(2 * self.n)
-            links.qpos[:], links.qvel[: self.n] = data.qpos, data.qvel[: self.n]
-            for compute in (mujoco.mj_kinematics, mujoco.mj_comPos, mujoco.mj_comVel):
-                compute(self.model, links)
-            mujoco.mj_rne(self.model, links, 0, bias)
-            data.qfrc_passive[self.n :] += bias[: self.n]
-
-    robot = load_robot("panda")
-    motion, errors = paper_motion(7), []
-    for plant, own in ((MujocoArm("panda"), ()), (AddsBias("panda"), ("gravity", "coriolis"))):
-        arm = ElasticArm(replace(robot, compensated_by_robot=own))
-
-        def command(t: float, arm: ElasticArm = arm) -> tuple[Array, Array, Array]:
-            x = motion.derivatives(t + 0.5e-3)
-            sent = arm.drive_command(arm.feedforward(*x), *x[:3])
-            return sent.effort, sent.position, sent.velocity
-
-        t, q, _ = plant.run(command, motion, duration=0.1, period=1e-3)
-        errors.append(float(np.sqrt(np.mean((q - motion.derivatives(t, 0)[0]) ** 2))))
-    whole, without = errors
-    # Gravity that is added continuously is nearer than gravity that is held; without it the arm would be off by 1e-3.
-    assert without < 1.5 * whole and whole < 1e-6
+from eom_dynamics.trajectory import Cosine
 
 
 def test_the_simulated_robot_tracks_as_well() -> None:

@@ -107,10 +107,7 @@ test_what_is_refused = refusals(
     ({"drives": SimulatedDrives(kp=[-1.0])}, "kp: must not be negative, is"),
     ({"drives": SimulatedDrives(kd=np.inf)}, "kd: must be finite, is"),
     ({"drives": SimulatedDrives(drive_delay=1.5e-3)}, "drive_delay must be a multiple of the step"),
-    (
-        {"drives": SimulatedDrives(drive_interpolation="cubic")},
-        "drive_interpolation must be one of none, linear, is",
-    ),
+    ({"drives": SimulatedDrives(drive_interpolation="cubic")}, "drive_interpolation must be one of none, linear"),
     ({"noise": SensorNoise(position=-1.0)}, "position_noise"),
     ({"noise": SensorNoise(effort=[1.0, 2.0])}, "effort_noise"),
     call=lambda arguments: SimulatedRobot(ARM, **arguments),

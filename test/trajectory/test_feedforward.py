@@ -6,8 +6,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from refusals import refusals
-from scipy.interpolate import CubicSpline
-from scipy.signal import lfilter
 from springs import EVERY_KIND, with_springs
 
 from eom_dynamics import ElasticArm, equations_of_motion, load_robot
@@ -15,7 +13,6 @@ from eom_dynamics.actuators.drive_units import DriveUnits
 from eom_dynamics.actuators.springs import DampedSpring, LinearSpring
 from eom_dynamics.exceptions import TrajectoryError
 from eom_dynamics.robot import Limits
-from eom_dynamics.simulation import ElasticPlant, simulate
 from eom_dynamics.trajectory import Scaled, check, paper_motion, rest_to_rest, through
 from eom_dynamics.trajectory import feedforward as module
 from eom_dynamics.trajectory.feedforward import checked, trajectory_feedforward
@@ -70,18 +67,6 @@ def test_limits_are_checked_at_1_khz_or_more(rate):
     assert found.verdict.time_scaling == alone.time_scaling > 1
 
 
-def test_simulated_arm_tracks_the_trajectory():
-    """By motor efforts, without feedback, from the exact initial state; the rest is the error of the integrator."""
-    motion = rest_to_rest(WAYPOINTS[0], WAYPOINTS[1], 0.25)
-    found = trajectory_feedforward(ARM, motion, [0.0, 0.25], rate=4000.0)
-    plant = ElasticPlant(ARM)
-    start = plant.on_trajectory(*motion.derivatives(0.0))
-    effort = CubicSpline(found.samples.t, found.command.motor_effort)  # relative error 1e-12
-    t = np.linspace(0.0, 0.25, 26)
-    simulation = simulate(plant, lambda t, state: effort(t), t, start)
-    np.testing.assert_allclose(plant.parts(simulation.states).q, motion.derivatives(t, 0)[0], rtol=0, atol=1e-9)
-
-
 @pytest.mark.parametrize("kind", ["damped", "variable"])
 def test_chunks_do_not_affect_the_result(kind, monkeypatch):
     arm = ElasticArm(with_springs(SMALL_ROBOT, EVERY_KIND[kind], LinearSpring(900.0)))
@@ -91,24 +76,6 @@ def test_chunks_do_not_affect_the_result(kind, monkeypatch):
     for x, y in zip(parts.command, whole.command, strict=True):
         # Batches of other lengths may use other lanes, which fuse other operations: a few roundings.
         np.testing.assert_allclose(x, y, rtol=0, atol=1e-12 * np.abs(y).max())
-
-
-def test_deflection_of_springs_with_dampers():
-    """D deltad + K delta = tau, against the exact solution for a piecewise linear tau with small steps."""
-    K, D = 400.0, 60.0
-    arm = ElasticArm(with_springs(SMALL_ROBOT, DampedSpring(K, D)))
-    coarse, fine = (trajectory_feedforward(arm, SMALL_MOTION, TIMES / 2, rate=rate) for rate in (10.0, 1000.0))
-    np.testing.assert_allclose(coarse.command.motor_position, fine.command.motor_position[::100], rtol=0, atol=1e-10)
-    t = np.linspace(0.0, 1.0, 20_001)
-    tau = arm.dynamics.inverse_dynamics(*SMALL_MOTION.derivatives(t))[0]
-    h, T = t[1], D / K
-    decay = np.exp(-h / T)
-    slope = np.diff(tau, axis=0) / h
-    settled = (tau[:-1] - slope * T) / K
-    start = fine.command.motor_position[:1] - fine.samples.q[:1]
-    # delta_(i + 1) = decay delta_i + (1 - decay) settled_i + slope_i h / K
-    delta = lfilter([1.0], [1.0, -decay], np.concatenate([start, (1 - decay) * settled + slope * h / K]), axis=0)
-    np.testing.assert_allclose(fine.command.motor_position - fine.samples.q, delta[::20], rtol=0, atol=1e-8)
 
 
 def test_rotors_that_links_carry_are_part_of_the_efforts():

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fits of recordings: gain, noise, uneven time stamps, gaps, and invalid data."""
 
-from __future__ import annotations
-
 import tracemalloc
 
 import numpy as np

