@@ -141,8 +141,8 @@ class Motor:
     @property
     def _back_emf(self) -> float | Array:
         """k_e, V s/rad."""
-        own: Array = np.where(np.isnan(self.back_emf_constant), self.torque_constant, self.back_emf_constant)
-        return own if own.ndim else float(own)
+        constant: Array = np.where(np.isnan(self.back_emf_constant), self.torque_constant, self.back_emf_constant)
+        return constant if constant.ndim else float(constant)
 
 
 IDEAL = Motor()

@@ -157,12 +157,12 @@ def working_kernel(robot: Robot, recipe: Recipe, backend: str | None) -> tuple[s
     reasons = []
     for name, kernel in KERNELS.items():
         try:
-            found = kernel(robot, recipe)
+            working = kernel(robot, recipe)
         except KernelError as error:
             reasons.append(str(error))
             continue
         if reasons:
             text = f"{robot.name}: using the slower {name} backend: {'; '.join(reasons)}"
             warnings.warn(text, KernelWarning, stacklevel=4)
-        return name, found
+        return name, working
     raise KernelError("; ".join(reasons))

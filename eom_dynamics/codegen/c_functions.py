@@ -176,7 +176,7 @@ def functions_source(program: Program, suffix: str, *, packed: bool = False) -> 
 def used_functions(program: Program) -> set[str]:
     """Names of the functions of :func:`elementary_source` that a program uses, and those of its roots."""
     roots = program.constants(Op.ROOT)
-    used = {node.op for each in (program, *(root.program for root in roots)) for node in each.nodes}
+    used = {node.op for traced in (program, *(root.program for root in roots)) for node in traced.nodes}
     return {op.value for op in used & FUNCTIONS} | ({"where", "size", "any"} if roots else set())
 
 

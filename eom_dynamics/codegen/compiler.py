@@ -66,11 +66,11 @@ def find_compiler(variable: str = "CC") -> list[str]:
     Raises:
         KernelError: no compiler was found, or the variable is not a valid command.
     """
-    given, candidates = os.environ.get(variable, ""), _CANDIDATES[variable]
+    command_line, candidates = os.environ.get(variable, ""), _CANDIDATES[variable]
     try:
-        requested = shlex.split(given)
+        requested = shlex.split(command_line)
     except ValueError as error:
-        raise KernelError(f"{variable}={given!r} is not a valid command: {error}; correct or unset it") from None
+        raise KernelError(f"{variable}={command_line!r} is not a valid command: {error}; correct or unset it") from None
     for command in [requested] if requested else [[name] for name in candidates]:
         if path := shutil.which(command[0]):
             return [path, *command[1:]]

@@ -228,7 +228,7 @@ class _GroupEmitter:
             f"    static EOM_ALIGNED const double table_{name}[] = {self._table(zip(*columns, strict=True), width)};",
             f"    lanes {name}[{width}];",
             f"    eom_lookup_rows({at}, table_{name}, {width}, {name});",
-            *(f"    const lanes {each} = {name}[{k}];" for k, each in enumerate(names)),
+            *(f"    const lanes {value} = {name}[{k}];" for k, value in enumerate(names)),
         ]
         room = 2 * _MOST_LANES
         if len(columns[0]) > room:
@@ -238,8 +238,8 @@ class _GroupEmitter:
             f"    static EOM_ALIGNED const double columns_{name}[] = {self._table(columns, room)};",
             f"    const lane_bits at_{name} = __builtin_convertvector({at}, lane_bits);",
             *(
-                f"    const lanes {each} = EOM_PERMUTED(columns_{name} + {room * k}, at_{name});"
-                for k, each in enumerate(names)
+                f"    const lanes {value} = EOM_PERMUTED(columns_{name} + {room * k}, at_{name});"
+                for k, value in enumerate(names)
             ),
             "#else",
             *rows,

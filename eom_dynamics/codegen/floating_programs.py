@@ -111,8 +111,8 @@ def _centroidal_momentum(robot: Robot, x: Inputs) -> Outputs:
 
 def _centroidal_momentum_matrix(robot: Robot, x: Inputs) -> Outputs:
     """A of the centroidal momentum A nu, in row-major order."""
-    own, rows = link_tree(robot, regrouped=False), composite_mass_matrix(link_tree(robot), x["q"])[:BASE]
-    columns = [_about_center(own, x, column) for column in zip(*rows, strict=True)]
+    tree, rows = link_tree(robot, regrouped=False), composite_mass_matrix(link_tree(robot), x["q"])[:BASE]
+    columns = [_about_center(tree, x, column) for column in zip(*rows, strict=True)]
     return [entries(zip(*columns, strict=True))]
 
 
@@ -128,18 +128,18 @@ def _center_of_mass(robot: Robot, x: Inputs) -> Outputs:
     mass, moments = first_moment(tree, [x["q"], *(rate[BASE:] for rate in rates)], with_base=True)
     center = _jets([[(1.0 / mass) * entry for entry in moment] for moment in moments])
     position = _turned_out(x["pose"], [component[0] for component in center])
-    found = [plus(_position(x["pose"]), position)]
+    motion = [plus(_position(x["pose"]), position)]
     if not rates:
-        return found
+        return motion
     twists = _jets([rate[:BASE] for rate in rates])
     w, v = twists[:3], twists[3:]
     swept = cross(w, center)
     level: Vector = [v[k] + center[k].rate + swept[k] for k in range(3)]
     for _ in rates:
-        found.append(_turned_out(x["pose"], [component[0] for component in level]))
+        motion.append(_turned_out(x["pose"], [component[0] for component in level]))
         swept = cross(w, level)
         level = plus([component.rate for component in level], swept)
-    return found
+    return motion
 
 
 def _pose(frame: Frame, robot: Robot, x: Inputs) -> Outputs:
@@ -158,8 +158,8 @@ def _jacobian(frame: Frame, representation: str, robot: Robot, x: Inputs) -> Out
     tree, rates = tool_tree(robot, frame), levels(x, "nu")
     states = [x["q"], *(rate[BASE:] for rate in rates)]
     at = base_pose(x["pose"]) if "pose" in x else None
-    found = kinematics.jacobian_on_base(tree, states, representation, [rate[:BASE] for rate in rates], at)
-    return [entries(zip(*columns, strict=True)) for columns in found]
+    jacobians = kinematics.jacobian_on_base(tree, states, representation, [rate[:BASE] for rate in rates], at)
+    return [entries(zip(*columns, strict=True)) for columns in jacobians]
 
 
 def floating_center_of_mass_program(robot: Robot, orders: int) -> Recipe:
@@ -225,9 +225,9 @@ def _on_base(
     return [[*base, *joints] for base, joints in zip(reactions, efforts, strict=True)]
 
 
-def _about_center(own: LinkTree, x: Inputs, momentum: Sequence[Scalar]) -> list[Scalar]:
+def _about_center(tree: LinkTree, x: Inputs, momentum: Sequence[Scalar]) -> list[Scalar]:
     """Momentum (6) in the base, about the centre of mass and along the inertial axes."""
-    mass, (moment,) = first_moment(own, [x["q"]], with_base=True)
+    mass, (moment,) = first_moment(tree, [x["q"]], with_base=True)
     angular, linear = momentum[:3], momentum[3:]
     lever = cross([(1.0 / mass) * entry for entry in moment], linear)
     return [*_turned_out(x["pose"], minus(angular, lever)), *_turned_out(x["pose"], linear)]

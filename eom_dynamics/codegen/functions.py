@@ -121,10 +121,10 @@ class Keyword:
             return self.check(value, samples)
         if self.alone:
             return [] if value is None else [shared_array(value, self.name, self.vectors[0].shape, samples, finite)]
-        given = sequence(value, self.name, self.of, most=len(self.vectors))
+        rows = sequence(value, self.name, self.of, most=len(self.vectors))
         return [
             shared_array(x, f"{self.name} {vector.name}", vector.shape, samples, finite)
-            for x, vector in zip(given, self.vectors, strict=False)
+            for x, vector in zip(rows, self.vectors, strict=False)
         ]
 
 
@@ -188,9 +188,9 @@ class Signature:
             else:
                 inputs.append(real_array(value, vector.name, samples + vector.shape, finite=finite))
         for keyword in self.keywords:
-            given = keyword.arrays(keywords[keyword.name], samples, finite=finite) if keyword.name in keywords else ()
+            arrays = keyword.arrays(keywords[keyword.name], samples, finite=finite) if keyword.name in keywords else ()
             defaults = keyword.defaults or [np.zeros(vector.shape) for vector in keyword.vectors]
-            inputs += [*given, *(x for x in defaults[len(given) :] if x is not None)]
+            inputs += [*arrays, *(x for x in defaults[len(arrays) :] if x is not None)]
         if len(inputs) != len(self.inputs):
             raise TypeError("a keyword argument without a default is missing")
         return inputs, samples
@@ -247,8 +247,8 @@ class CompiledFunction:
         self._shapes |= {name: (size,) for name, size in self.intermediate.items()}
         if len(self._shapes) != len(inputs) + len(names) + len(self.intermediate):
             raise ValueError("two vectors of a function have the same name")
-        given = {vector.name for vector in inputs}
-        known, written = set(given), list[str]()
+        arguments = {vector.name for vector in inputs}
+        known, written = set(arguments), list[str]()
         for stage in self.stages:
             if unknown := {*stage.inputs, *stage.outputs} - self._shapes.keys():
                 raise ValueError(f"a function has no vector {min(unknown)}")
@@ -256,7 +256,7 @@ class CompiledFunction:
                 raise ValueError(f"a stage reads what none before it writes: {min(unknown)}")
             written += stage.outputs
             known.update(stage.outputs)
-        if sorted(written) != sorted(self._shapes.keys() - given):
+        if sorted(written) != sorted(self._shapes.keys() - arguments):
             raise ValueError("each result must be written by one stage")
 
     def __call__(self, *arguments: ArrayLike | None, out: Sequence[Array] | None = None, **keywords: Any) -> Any:
@@ -338,8 +338,8 @@ class CompiledFunction:
             if name not in vectors:
                 vectors[name] = np.empty((count, *shape))
         for stage in self.stages:
-            taken, given = ([vectors[name] for name in names] for names in (stage.inputs, stage.outputs))
-            if not stage.kernel(count, taken, given):
+            read, written = ([vectors[name] for name in names] for names in (stage.inputs, stage.outputs))
+            if not stage.kernel(count, read, written):
                 return False
         return not self._finite_results or all_finite(results)
 
@@ -396,9 +396,9 @@ class CompiledFunction:
 
 def compiled_program(program: Program, backend: str) -> CompiledFunction:
     """Function of the vectors of a program that has been traced, on one of :data:`.KERNELS`."""
-    given = tuple(Vector(name, (size,), shared=True) for name, size in program.inputs.items())
-    found = tuple(Vector(name, (size,)) for name, size in program.outputs.items())
-    return CompiledFunction(Signature(given, found), kernel_of(program, backend))
+    arguments = tuple(Vector(name, (size,), shared=True) for name, size in program.inputs.items())
+    results = tuple(Vector(name, (size,)) for name, size in program.outputs.items())
+    return CompiledFunction(Signature(arguments, results), kernel_of(program, backend))
 
 
 def declared_signature(recipe: Recipe, known: Mapping[str, Vector], wrench_shape: tuple[int, ...]) -> Signature:
@@ -445,8 +445,8 @@ def wrench_keyword(shape: tuple[int, ...], used: int) -> tuple[Keyword, ...]:
         used: number of vectors that kernels read.
     """
     about = "wrench that the robot exerts at its tools, moment first, N m and N"
-    given = derivatives(WRENCH_NAMES, max(used, len(WRENCH_NAMES)), shape, about)
-    arrays = tuple(replace(vector, unused=k >= used) for k, vector in enumerate(given))
+    vectors = derivatives(WRENCH_NAMES, max(used, len(WRENCH_NAMES)), shape, about)
+    arrays = tuple(replace(vector, unused=k >= used) for k, vector in enumerate(vectors))
     return (Keyword("wrench", arrays, of=WRENCH_SEQUENCE),) if used else ()
 
 
@@ -457,11 +457,11 @@ def payload_keyword(robot: Robot, used: int) -> Keyword:
     vectors = derivatives(PAYLOAD_NAMES, max(used, len(PAYLOAD_NAMES)), shape, about)
 
     def checked(value: Any, samples: tuple[int, ...]) -> list[Array]:
-        given = [value] if isinstance(value, Payload) else sequence(value, "payload", _PAYLOADS, most=len(vectors))
-        if all(isinstance(x, Payload) for x in given):
-            return [payload_parameters(robot, given)]
+        rows = [value] if isinstance(value, Payload) else sequence(value, "payload", _PAYLOADS, most=len(vectors))
+        if all(isinstance(x, Payload) for x in rows):
+            return [payload_parameters(robot, rows)]
         return [
-            shared_array(x, f"payload {vector.name}", shape, samples) for x, vector in zip(given, vectors, strict=False)
+            shared_array(x, f"payload {vector.name}", shape, samples) for x, vector in zip(rows, vectors, strict=False)
         ]
 
     return Keyword("payload", tuple(replace(x, unused=k >= used) for k, x in enumerate(vectors)), check=checked)

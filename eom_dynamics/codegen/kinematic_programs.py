@@ -79,7 +79,7 @@ def joint_rates_program(
 
         def compute(robot: Robot, x: Inputs) -> Outputs:
             twists = levels(x, "V")
-            found = joint_rates(
+            motion = joint_rates(
                 tool_tree(robot, frame),
                 x["q"],
                 twists,
@@ -91,7 +91,7 @@ def joint_rates_program(
                 units,
                 x.get("scales", [1.0] * robot.n),
             )
-            return [*found.rates, *found.missed]
+            return [*motion.rates, *motion.missed]
 
         return declared("joint_rates", inputs, outputs, compute, (), {"inverse": rank * rank, "d2": 1})(robot)
 
@@ -135,8 +135,8 @@ def _pose(frame: Frame, robot: Robot, x: Inputs) -> Outputs:
 
 def _jacobian(frame: Frame, representation: str, robot: Robot, x: Inputs) -> Outputs:
     point = {"point": x["point"]} if "point" in x else {}
-    found = kinematics.jacobian(tool_tree(robot, frame), levels(x, "q"), representation, **point)
-    return [entries(zip(*columns, strict=True)) for columns in found]
+    jacobians = kinematics.jacobian(tool_tree(robot, frame), levels(x, "q"), representation, **point)
+    return [entries(zip(*columns, strict=True)) for columns in jacobians]
 
 
 def _center_of_mass(robot: Robot, x: Inputs) -> Outputs:

@@ -66,9 +66,9 @@ class SolverTask(ctypes.Structure):
 
 def task_of(settings: SolverSettings) -> SolverTask:
     """Convert settings to the C structure."""
-    given = settings._asdict()
-    arrays = {name: np.ascontiguousarray(x, dtype=float) for name, x in given.items() if np.ndim(x)}
-    task = SolverTask(**{**given, **{name: x.ctypes.data for name, x in arrays.items()}})
+    values = settings._asdict()
+    arrays = {name: np.ascontiguousarray(x, dtype=float) for name, x in values.items() if np.ndim(x)}
+    task = SolverTask(**{**values, **{name: x.ctypes.data for name, x in arrays.items()}})
     task.kept = arrays
     return task
 

@@ -167,10 +167,10 @@ class MonotoneFunction:
 
     def values(self, x: Scalar, parameters: Sequence[Scalar]) -> list[Scalar]:
         """f and its derivatives at scalars."""
-        given, values = [x, *parameters], list[Scalar]()
+        arguments, values = [x, *parameters], list[Scalar]()
         for node in self.program.nodes:
             operands = [values[k] for k in node.operands]
-            values.append(given[node.constant] if node.op is Op.INPUT else _OPERATIONS[node.op](*operands))
+            values.append(arguments[node.constant] if node.op is Op.INPUT else _OPERATIONS[node.op](*operands))
         return [r.factor if r.node is None else r.factor * values[r.node] for r in self.program.results]
 
 
@@ -195,18 +195,18 @@ def _root(
 
     Numbers of the function become further parameters, so that one function serves all joints with a kind of spring.
     """
-    own = len(parameters)
+    size = len(parameters)
 
     def compute(x: dict[str, list[Expression]]) -> dict[str, list[Scalar]]:
         return {"f": list(function(Jet([x["x"][0], 1.0, 0.0]), *x["p"]))}
 
-    traced, numbers = _with_numbers_as_parameters(trace("function", {"x": 1, "p": own}, compute), own)
+    traced, numbers = _with_numbers_as_parameters(trace("function", {"x": 1, "p": size}, compute), size)
     scalars = (target, *bounds, start, *parameters, *numbers)
     node = Node(Op.ROOT, tuple(map(graph.operand, scalars)), MonotoneFunction(traced))
     return Expression(graph, graph.node(node))
 
 
-def _with_numbers_as_parameters(program: Program, own: int) -> tuple[Program, list[float]]:
+def _with_numbers_as_parameters(program: Program, size: int) -> tuple[Program, list[float]]:
     numbers: dict[float, int] = {}
     nodes: list[Node] = []
     place: dict[Node, int] = {}
@@ -218,7 +218,7 @@ def _with_numbers_as_parameters(program: Program, own: int) -> tuple[Program, li
         return place[node]
 
     def parameter(number: float) -> int:
-        return add(Node(Op.INPUT, (), 1 + own + numbers.setdefault(number, len(numbers))))
+        return add(Node(Op.INPUT, (), 1 + size + numbers.setdefault(number, len(numbers))))
 
     moved: list[int] = []
     for node in program.nodes:
@@ -236,5 +236,5 @@ def _with_numbers_as_parameters(program: Program, own: int) -> tuple[Program, li
             results.append(result if result.node is None else OutputEntry(moved[result.node], result.factor))
         else:
             results.append(OutputEntry(add(Node(Op.MUL, (moved[result.node], parameter(result.factor)))), 1.0))
-    inputs = {"x": 1, "p": own + len(numbers)}
+    inputs = {"x": 1, "p": size + len(numbers)}
     return Program(program.name, inputs, program.outputs, tuple(nodes), tuple(results)), list(numbers)

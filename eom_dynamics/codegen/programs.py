@@ -92,8 +92,8 @@ def _coriolis_tensor(robot: Robot, x: Inputs) -> Outputs:
 
 def _forward_dynamics(robot: Robot, x: Inputs) -> Outputs:
     """qdd under joint efforts, with the tool wrench, and with an inertia added to the diagonal of M if it is given."""
-    given = (x[name] for name in ("q", "qd", "tau", "W", "added_inertia") if name in x)
-    return [recursion.forward_dynamics(link_tree(robot), *given)]
+    arguments = (x[name] for name in ("q", "qd", "tau", "W", "added_inertia") if name in x)
+    return [recursion.forward_dynamics(link_tree(robot), *arguments)]
 
 
 def _forward_dynamics_partials(robot: Robot, x: Inputs) -> Outputs:

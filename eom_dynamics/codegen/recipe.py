@@ -64,13 +64,13 @@ def declared(
         compute: takes the robot and the inputs, and returns the outputs in order.
         lengths: of inputs whose length does not follow from their name.
     """
-    given, found = tuple(inputs), tuple(outputs)
+    names, results = tuple(inputs), tuple(outputs)
 
     def build(robot: Robot) -> Program:
-        sizes = {vector: (lengths or {}).get(vector, _length(robot, vector)) for vector in given}
-        return trace(name, sizes, lambda x: dict(zip(found, compute(robot, x), strict=True)))
+        sizes = {vector: (lengths or {}).get(vector, _length(robot, vector)) for vector in names}
+        return trace(name, sizes, lambda x: dict(zip(results, compute(robot, x), strict=True)))
 
-    return Recipe(name, build, details, given, found)
+    return Recipe(name, build, details, names, results)
 
 
 def levels(x: Inputs, name: str) -> list[list[Expression]]:

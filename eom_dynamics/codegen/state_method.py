@@ -101,8 +101,8 @@ class CompiledMethods:
                 call = self.__dict__.get(name)
                 if call is None:
                     call = self.__dict__[name] = self._function(name).state_call()
-                found = call(*arguments, **keywords)
-                return found if isinstance(found, tuple) else (found,)
+                results = call(*arguments, **keywords)
+                return results if isinstance(results, tuple) else (results,)
         return self._function(name).results(*arguments, out=out, **keywords)
 
     def _state_call(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:

@@ -134,13 +134,13 @@ def straight_line(program: Program, inputs: Sequence[str], syntax: Syntax) -> tu
 
 def definitions(program: Program) -> list[int]:
     """Nodes that are computed: no inputs, constants, sines, cosines, nor operations that only sines and cosines use."""
-    given = Op.INPUT, Op.CONSTANT, Op.SIN, Op.COS
+    known = Op.INPUT, Op.CONSTANT, Op.SIN, Op.COS
     needed = {result.node for result in program.results if result.node is not None}
     for index in reversed(range(len(program.nodes))):
         node = program.nodes[index]
         if index in needed and node.op not in (Op.SIN, Op.COS):
             needed.update(node.operands)
-    return [index for index in sorted(needed) if program.nodes[index].op not in given]
+    return [index for index in sorted(needed) if program.nodes[index].op not in known]
 
 
 def value_name(node: int) -> str:

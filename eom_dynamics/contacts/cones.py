@@ -253,7 +253,7 @@ class WrenchCone:
         """Largest t, N, for which the wrench less t times :attr:`center_force` is in the exact cone."""
         forces = 3 * len(self.corners)
         B = second_order_rows(self.friction, len(self.corners))
-        found = minimize(
+        solution = minimize(
             np.zeros((forces + 1, forces + 1)),
             np.append(np.zeros(forces), -1.0),
             (np.column_stack([self.grasp_matrix, self.center_force]), wrench),
@@ -261,7 +261,7 @@ class WrenchCone:
             np.column_stack([B, np.zeros(len(B))]),
             "no forces at the corners sum up to this wrench",
         )
-        return float(found[-1])
+        return float(solution[-1])
 
     def _generators(self, corners: Array, faces: int) -> Array:
         edges = self._point.generators(faces)

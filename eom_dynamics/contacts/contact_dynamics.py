@@ -237,8 +237,8 @@ class ContactDynamics:
         efforts = -self._mechanism.bias(state, rates)
         efforts[self._mechanism.base :] += real_array(tau, "tau", (self.robot.n,))
         directions = D @ J if modes else None
-        found = solve(self.robot.name, self._mechanism.mass_matrix(state), efforts, P @ J, P @ target, directions)
-        return ContactSolution(found.x, self.split(D.T @ found.forces), found.rank, found.violation)
+        solution = solve(self.robot.name, self._mechanism.mass_matrix(state), efforts, P @ J, P @ target, directions)
+        return ContactSolution(solution.x, self.split(D.T @ solution.forces), solution.rank, solution.violation)
 
     def touchdown(self, configuration: Any, nu: ArrayLike, restitution: ArrayLike = 0.0) -> Impact:
         """Rates and impulses of an impact that brings all contacts to rest, or lets them bounce.
@@ -258,9 +258,9 @@ class ContactDynamics:
         if np.any(e < 0) or np.any(e > 1):
             raise StateError(f"restitution must be from 0 to 1, is {np.ravel(restitution).tolist()}")
         M, J = self._mechanism.mass_matrix(state), self._jacobian(state, [])[0]
-        found = solve(self.robot.name, M, M @ rates, J, -e * (J @ rates))
-        loss = 0.5 * float((rates - found.x) @ M @ (rates + found.x))
-        return Impact(found.x, self.split(found.forces), loss)
+        solution = solve(self.robot.name, M, M @ rates, J, -e * (J @ rates))
+        loss = 0.5 * float((rates - solution.x) @ M @ (rates + solution.x))
+        return Impact(solution.x, self.split(solution.forces), loss)
 
     def inverse_dynamics(
         self, configuration: Any, *rates: ArrayLike, forces: Mapping[str, Sequence[ArrayLike]]
@@ -323,13 +323,13 @@ class ContactDynamics:
         state, (rates, accelerations) = self._mechanism.state(configuration, nu, nud)
         (needed,) = self._mechanism.inverse_dynamics(state, rates, accelerations)
         references = _by_name(reference, "reference") if reference is not None else {}
-        given = {name: (force,) for name, force in references.items()}
+        wanted = {name: (force,) for name, force in references.items()}
         return distribute(
             self.contacts,
             self._jacobian(state, [])[0],
             needed,
             self._mechanism.base,
-            self._join(given, 1)[0],
+            self._join(wanted, 1)[0],
             cones,
             force_weights,
             effort_weights,
@@ -349,12 +349,12 @@ class ContactDynamics:
         """
         if faces is not None:
             faces = checked_faces(faces)
-        found = {}
+        margins = {}
         for name, force in _by_name(forces, "forces").items():
             contact = self._named(name)
             exact = isinstance(contact, PointContact)
-            found[name] = contact.cone.margin(force, None if exact else faces)
-        return found
+            margins[name] = contact.cone.margin(force, None if exact else faces)
+        return margins
 
     def split(self, forces: ArrayLike) -> dict[str, Array]:
         """Contact forces by name, from a vector (size,)."""
@@ -362,9 +362,9 @@ class ContactDynamics:
 
     def _join(self, forces: Mapping[str, Sequence[ArrayLike]], orders: int) -> Array:
         """Forces of all contacts with time derivatives (orders, size); zero where omitted."""
-        for name, given in _by_name(forces, "forces").items():
+        for name, levels in _by_name(forces, "forces").items():
             self._named(name)
-            sequence(given, f"force of {name}", f"derivatives, ({', '.join(_FORCES)})", most=len(_FORCES))
+            sequence(levels, f"force of {name}", f"derivatives, ({', '.join(_FORCES)})", most=len(_FORCES))
         parts = [np.zeros((orders, 0))]
         for contact in self.contacts:
             pairs = zip(forces.get(contact.name, ()), _FORCES, strict=False)
@@ -435,9 +435,9 @@ def _by_name(values: Mapping[str, T], what: str) -> Mapping[str, T]:
     return values
 
 
-def _direction(name: str, given: ArrayLike | None, velocity: Array) -> Array:
-    direction = velocity if given is None else real_array(given, f"sliding {name}", (2,))
+def _direction(name: str, start: ArrayLike | None, velocity: Array) -> Array:
+    direction = velocity if start is None else real_array(start, f"sliding {name}", (2,))
     size = float(np.hypot(*direction))
-    if size <= (_STILL if given is None else 0.0):
+    if size <= (_STILL if start is None else 0.0):
         raise StateError(f"{name} does not slide; give the direction (2,) in which it starts to")
     return direction / size

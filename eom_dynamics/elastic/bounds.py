@@ -80,22 +80,22 @@ def joint_limits(robot: Robot, limits: GivenLimits | None) -> dict[str, Limits]:
     Raises:
         TrajectoryError: a joint or a limit is unknown.
     """
-    own = {joint.name: joint.limits for joint in robot.joints}
-    for name, given in (limits or {}).items():
-        if name not in own:
-            raise TrajectoryError(f"limits of unknown joint {name!r}; {robot.name} has {', '.join(own)}")
-        if isinstance(given, Limits):
-            own[name] = given
+    by_joint = {joint.name: joint.limits for joint in robot.joints}
+    for name, entry in (limits or {}).items():
+        if name not in by_joint:
+            raise TrajectoryError(f"limits of unknown joint {name!r}; {robot.name} has {', '.join(by_joint)}")
+        if isinstance(entry, Limits):
+            by_joint[name] = entry
             continue
-        if not isinstance(given, Mapping):
+        if not isinstance(entry, Mapping):
             raise TrajectoryError(
                 f"limits of {name!r} must be Limits or numbers by name, such as {{'velocity': 1.0}}, not "
-                f"{type(given).__name__}"
+                f"{type(entry).__name__}"
             )
-        if unknown := [quantity for quantity in given if quantity not in vars(NO_LIMITS)]:
+        if unknown := [quantity for quantity in entry if quantity not in vars(NO_LIMITS)]:
             raise TrajectoryError(f"{name}: no limit is named {unknown[0]!r}; {hint(unknown[0], vars(NO_LIMITS))}")
-        own[name] = replace(own[name], **given)
-    return own
+        by_joint[name] = replace(by_joint[name], **entry)
+    return by_joint
 
 
 def bounds(arm: ElasticArm, limits: GivenLimits | None = None) -> Bounds:
@@ -105,17 +105,17 @@ def bounds(arm: ElasticArm, limits: GivenLimits | None = None) -> Bounds:
         arm: the arm.
         limits: as of :func:`joint_limits`, whose errors it raises.
     """
-    joints, own = arm.robot.joints, joint_limits(arm.robot, limits)
-    every = tuple(own)
+    joints, by_joint = arm.robot.joints, joint_limits(arm.robot, limits)
+    every = tuple(by_joint)
     names, largest = {"position": every}, {}
     limited = dict.fromkeys(_RATES, every) | dict.fromkeys(("effort", "effort_rate"), arm.robot.joint_names)
     for quantity, of in limited.items():
-        names[quantity], largest[quantity] = of, np.array([getattr(own[name], quantity) for name in of])
+        names[quantity], largest[quantity] = of, np.array([getattr(by_joint[name], quantity) for name in of])
     for quantity in ("speed", "torque", "current", "voltage"):
         names[f"motor_{quantity}"] = arm.motor_names
         limit = getattr(arm.motor, f"{quantity}_limit")
         largest[f"motor_{quantity}"] = np.broadcast_to(np.asarray(limit, dtype=float), (len(arm.motor_names),))
-    lower, upper = (np.array([getattr(own[name], side) for name in every]) for side in ("lower", "upper"))
+    lower, upper = (np.array([getattr(by_joint[name], side) for name in every]) for side in ("lower", "upper"))
     types = {joint.name: joint.type for joint in joints}
     units = {
         quantity: tuple(unit(quantity, types[name]) if quantity in _OF_JOINTS else text for name in names[quantity])
@@ -123,18 +123,18 @@ def bounds(arm: ElasticArm, limits: GivenLimits | None = None) -> Bounds:
     }
     owners = [arm.robot.joint_names[i] for i in arm.motor_joint]
     names["effort_rms"], units["effort_rms"] = arm.motor_names, tuple(unit("effort", types[name]) for name in owners)
-    return Bounds(names, units, largest, lower, upper, np.array([own[name].effort_rms for name in owners]))
+    return Bounds(names, units, largest, lower, upper, np.array([by_joint[name].effort_rms for name in owners]))
 
 
-def independent_limits(robot: Robot, own: Bounds) -> tuple[Array, Array, Array]:
+def independent_limits(robot: Robot, limits: Bounds) -> tuple[Array, Array, Array]:
     """Ends of the ranges of the independent joints (n,), and their largest velocity, acceleration and jerk (3, n).
 
     Limits of mimic joints are included, as limits of their leaders.
     """
     ratios = np.abs(robot.coupling[0])
     with np.errstate(divide="ignore"):
-        rates = np.array([np.min(own.largest[name][:, None] / ratios, axis=0) for name in _RATES])
-    return *independent_ranges(robot, own.lower, own.upper), rates
+        rates = np.array([np.min(limits.largest[name][:, None] / ratios, axis=0) for name in _RATES])
+    return *independent_ranges(robot, limits.lower, limits.upper), rates
 
 
 class LimitCheck:
@@ -206,23 +206,23 @@ class LimitCheck:
             states: q, qd, qdd, qddd and possibly more, each (n,) or (N, n).
             command: the feedforward of the states.
         """
-        own = self._bounds
+        limits = self._bounds
         E, e = self._arm.robot.coupling
-        found = limit_violations(
-            own.names["position"],
+        worst = limit_violations(
+            limits.names["position"],
             "position",
-            own.units["position"],
+            limits.units["position"],
             states[0] @ E.T + e,
-            own.lower - TOLERANCE * np.abs(own.lower),
-            own.upper + TOLERANCE * np.abs(own.upper),
+            limits.lower - TOLERANCE * np.abs(limits.lower),
+            limits.upper + TOLERANCE * np.abs(limits.upper),
         )
         values = {name: x @ E.T for name, x in zip(_RATES, states[1:4], strict=True)}
         values |= {"effort": command.tau, "effort_rate": command.taud}
         for name, x in values.items():
-            most = own.largest[name] * (1 + TOLERANCE)
-            found += limit_violations(own.names[name], name, own.units[name], x, -most, most)
-        found += self._arm.drive(command).exceeded
-        return tuple(sorted(found, key=lambda violation: -violation.ratio))
+            most = limits.largest[name] * (1 + TOLERANCE)
+            worst += limit_violations(limits.names[name], name, limits.units[name], x, -most, most)
+        worst += self._arm.drive(command).exceeded
+        return tuple(sorted(worst, key=lambda violation: -violation.ratio))
 
     def clipped(self, command: Feedforward) -> Feedforward:
         """The command with tau and tau_m clipped to the limits of effort, and of torque, current and voltage."""
@@ -236,11 +236,11 @@ class LimitCheck:
 
     def _ranges(self) -> tuple[Array, Array]:
         """Lower and upper end (8n + 4m,) for each entry of a row."""
-        arm, own = self._arm, self._bounds
+        arm, limits = self._arm, self._bounds
         n, m = arm.robot.n, len(arm.motor_names)
         upper = np.full((8, n), np.inf)
-        start, upper[0], upper[1:4] = independent_limits(arm.robot, own)
-        upper[5], upper[6] = own.largest["effort"], own.largest["effort_rate"]
+        start, upper[0], upper[1:4] = independent_limits(arm.robot, limits)
+        upper[5], upper[6] = limits.largest["effort"], limits.largest["effort_rate"]
         lower = np.vstack((start, -upper[1:]))
         motors = np.full((4, m), np.inf)
         ratio, motor = np.abs(arm.gear_ratio), arm.motor

@@ -103,11 +103,11 @@ def _links_with_rotors(side: MotorSide, robot: Robot, x: Inputs) -> Sequence[Seq
     for level in levels(x, "q"):
         motors = side.motors_of([level[joint] for joint in side.motor_joint])
         # The angles of the rotors have no effect.
-        turned = [each * y for each, y in zip(ratio, motors, strict=True)] if states else [0.0] * len(ratio)
+        turned = [factor * y for factor, y in zip(ratio, motors, strict=True)] if states else [0.0] * len(ratio)
         states.append([*level, *turned])
     tree = carrying_jets(recursion.link_tree(rotor_robot(robot, side)), levels(x, "P"))
     efforts = recursion.inverse_dynamics(tree, states, levels(x, "W"))
-    spin = [each * effort for each, effort in zip(ratio, efforts[0][robot.n :], strict=True)]
+    spin = [factor * effort for factor, effort in zip(ratio, efforts[0][robot.n :], strict=True)]
     return [*(effort[: robot.n] for effort in efforts), spin]
 
 

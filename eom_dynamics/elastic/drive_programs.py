@@ -107,12 +107,12 @@ def drive_command(robot: Robot, side: MotorSide, *, payload: bool = False) -> Pr
         position, velocity = _aged(robot, *(x[name] for name in MOTOR_NAMES[:3]))
         rows = zip(scales(robot, side), position, velocity, x[MOTOR_NAMES[3]], motors, strict=True)
         drives = [
-            [own.position * a + own.offset, own.velocity * b, own.effort * (c - share * by_robot)]
-            for own, a, b, c, by_robot in rows
+            [scale.position * a + scale.offset, scale.velocity * b, scale.effort * (c - share * by_robot)]
+            for scale, a, b, c, by_robot in rows
         ]
         tau, taud = (zip(x[name], joints, strict=True) for name in EFFORT_NAMES[:2])
-        sent = [effort - share * own for effort, own in tau]
-        sent_rate = [rate - (share * along(own) + share_rate * own) for rate, own in taud]
+        sent = [effort - share * added for effort, added in tau]
+        sent_rate = [rate - (share * along(added) + share_rate * added) for rate, added in taud]
         return dict(zip((*DRIVE_NAMES, *SENT_NAMES), (*zip(*drives, strict=True), sent, sent_rate), strict=True))
 
     return trace("drive_command" + payload * WITH_PAYLOAD, inputs, compute)
@@ -139,10 +139,10 @@ def drive_state(robot: Robot, side: MotorSide) -> Program:
     def compute(x: Vectors) -> Mapping[str, Sequence[Scalar]]:
         share, _ = x[SHARE]
         rows = list(zip(scales(robot, side), *(x[name] for name in DRIVE_NAMES), strict=True))
-        velocity = [b * (1 / own.velocity) for own, _, b, _ in rows]
+        velocity = [b * (1 / scale.velocity) for scale, _, b, _ in rows]
         _, motors = _own_efforts(robot, side, {**x, MOTOR_NAMES[1]: velocity})
-        position = [(a - own.offset) * (1 / own.position) for own, a, _, _ in rows]
-        effort = [c * (1 / own.effort) + share * by_robot for (own, *_, c), by_robot in zip(rows, motors, strict=True)]
+        position = [(a - scale.offset) * (1 / scale.position) for scale, a, _, _ in rows]
+        effort = [c * (1 / scale.effort) + share * added for (scale, *_, c), added in zip(rows, motors, strict=True)]
         return dict(zip(OWN_MOTORS, (position, velocity, effort), strict=True))
 
     return trace("drive_state", inputs, compute)
@@ -156,22 +156,22 @@ def scales(robot: Robot, side: MotorSide) -> list[DriveScales]:
 
 def _own_efforts(robot: Robot, side: MotorSide, x: Mapping[str, Sequence[Any]]) -> tuple[list[Scalar], list[Scalar]]:
     """Efforts that the robot adds at the joints, and at the motors on the link side of the gears."""
-    own, n = robot.compensated_by_robot, robot.n
+    compensated, n = robot.compensated_by_robot, robot.n
     tree, rest, zero = recursion.link_tree(robot), [0.0] * n, np.zeros(3)
     at_joints: list[Scalar] = [0.0] * n
-    if "gravity" in own or "coriolis" in own:
+    if "gravity" in compensated or "coriolis" in compensated:
         loaded = carrying_jets(tree, [x[name] for name in PAYLOAD_NAMES[:1] if name in x])
         moved = replace(loaded, friction=())
-        if "gravity" not in own:
+        if "gravity" not in compensated:
             moved = replace(moved, gravity=zero, passive=())
-        rates = x[STATE_NAMES[1]] if "coriolis" in own else rest
+        rates = x[STATE_NAMES[1]] if "coriolis" in compensated else rest
         (at_joints,) = recursion.inverse_dynamics(moved, [x[STATE_NAMES[0]], rates, rest])
-    if "friction" in own:
+    if "friction" in compensated:
         rubbing = tree.joint_friction([x[STATE_NAMES[1]]])
         at_joints = [effort + jet[0] for effort, jet in zip(at_joints, rubbing, strict=True)]
     motors_of = np.bincount(side.motor_joint, minlength=n)
     at_motors = side.motor_loads([at_joints[joint] * (1 / motors_of[joint]) for joint in side.motor_joint])
-    if "friction" in own:
+    if "friction" in compensated:
         laws = [side.actuators[joint].friction for joint in side.motor_joint]
         rows = zip(at_motors, laws, x[MOTOR_NAMES[1]], strict=True)
         at_motors = [effort + law.effort_jet(Jet([velocity]))[0] for effort, law, velocity in rows]

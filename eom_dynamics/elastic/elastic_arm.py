@@ -264,9 +264,9 @@ class ElasticArm(FeedforwardMethods):
         if np.count_nonzero(number):
             values = self.functions("drive", command.motor_velocity, command.motor_effort)
             shaft, names = dict(zip(SHAFT, values, strict=True)), self.motor_names
-            for quantity, own in SHAFT_UNITS.items():
+            for quantity, unit in SHAFT_UNITS.items():
                 most = np.asarray(getattr(self.motor, f"{quantity}_limit"), dtype=float)
-                exceeded += limit_violations(names, quantity, [own] * len(names), shaft[quantity], -most, most)
+                exceeded += limit_violations(names, quantity, [unit] * len(names), shaft[quantity], -most, most)
         return Drive._make((*shafts, tuple(exceeded)))
 
     def drive_command(
@@ -292,8 +292,8 @@ class ElasticArm(FeedforwardMethods):
             efforts = command.motor_effort, command.tau, command.taud
             return DriveCommand(command.motor_position, command.motor_velocity, *efforts)
         values = (q, qd, qdd, command.tau, command.taud, *(getattr(command, name) for name in MOTOR_NAMES), _WHOLE)
-        given = {"payload": payload} if payload is not None and self.compensates_payload else {}
-        return DriveCommand(*self._drive_call("drive_command", payload=bool(given))(*values, **given))
+        options = {"payload": payload} if payload is not None and self.compensates_payload else {}
+        return DriveCommand(*self._drive_call("drive_command", payload=bool(options))(*values, **options))
 
     def drive_state(
         self,
@@ -369,8 +369,8 @@ class ElasticArm(FeedforwardMethods):
         if t.ndim != 1 or not np.all(np.diff(t) > 0):
             raise StateError(f"t must increase and have shape (N,), has {t.shape}")
         shape = (len(t), self.robot.n)
-        given = sequence(efforts, "efforts", ", ".join(EFFORT_NAMES), least=len(EFFORT_NAMES), most=len(EFFORT_NAMES))
-        efforts = [real_array(x, name, shape) for x, name in zip(given, EFFORT_NAMES, strict=True)]
+        rows = sequence(efforts, "efforts", ", ".join(EFFORT_NAMES), least=len(EFFORT_NAMES), most=len(EFFORT_NAMES))
+        efforts = [real_array(x, name, shape) for x, name in zip(rows, EFFORT_NAMES, strict=True)]
         result = np.zeros(shape)
         if not np.any(self.damped):
             return result

@@ -122,17 +122,17 @@ class FeedforwardMethods(CompiledMethods):
             StateError: an argument has the wrong shape or is not finite, or a stiffness is out of range; or the base
                 moves in the complete rotor model; or the lead is negative.
         """
-        given: dict[str, Any] = {"wrench": wrench, "commanded_stiffness": commanded_stiffness, "payload": payload}
+        options: dict[str, Any] = {"wrench": wrench, "commanded_stiffness": commanded_stiffness, "payload": payload}
         if not_negative(lead, "lead"):
-            state, later = self.ahead(lead, q, qd, qdd, qddd, qdddd, **given, base=base)
+            state, later = self.ahead(lead, q, qd, qdd, qddd, qdddd, **options, base=base)
             return self.feedforward(*state, deflection=deflection, friction_state=friction_state, **later)
-        given |= {"deflection": deflection, "friction_state": friction_state}
+        options |= {"deflection": deflection, "friction_state": friction_state}
         motion = (q, qd, qdd, qddd, qdddd)
         if base is None:
-            return Feedforward(*self._run("feedforward", *motion, **given))
+            return Feedforward(*self._run("feedforward", *motion, **options))
         if self.rotors is not None:
             raise StateError("the complete rotor model has no moving base; the reduced one has")
-        return Feedforward(*self._run(_ON_BASE, *motion, base=base, **given))
+        return Feedforward(*self._run(_ON_BASE, *motion, base=base, **options))
 
     def ahead(
         self,
@@ -159,17 +159,17 @@ class FeedforwardMethods(CompiledMethods):
             StateError: an argument has the wrong shape or is not finite, or the lead is negative.
         """
         after = np.array([not_negative(lead, "lead")])
-        given: dict[str, Any] = {"wrench": wrench, "commanded_stiffness": commanded_stiffness}
-        given |= {name: x for name, x in (("base", base), ("payload", payload)) if x is not None}
+        options: dict[str, Any] = {"wrench": wrench, "commanded_stiffness": commanded_stiffness}
+        options |= {name: x for name, x in (("base", base), ("payload", payload)) if x is not None}
         method = method_name(on_base=base is not None, payload=payload is not None)
-        known, samples = self._checked(method, states, given)
+        known, samples = self._checked(method, states, options)
         shapes = {vector.name: (*samples, *vector.shape) for vector in self.signature(method).inputs}
 
         def later(names: Sequence[str]) -> list[Array]:
             whole = shapes[names[0]]
             rows = [np.broadcast_to(known[name], whole).reshape(*samples, -1) for name in names]
-            found = self.functions("ahead", *rows, after, count=len(rows), size=rows[0].shape[-1])
-            return [x.reshape(whole) for x in found]
+            moved = self.functions("ahead", *rows, after, count=len(rows), size=rows[0].shape[-1])
+            return [x.reshape(whole) for x in moved]
 
         others: dict[str, Any] = {}
         if len(wrench):
@@ -198,11 +198,11 @@ class FeedforwardMethods(CompiledMethods):
         n, orders, count = self.robot.n, len(STATE_NAMES), samples[0] if samples else 1
         directions = np.eye(orders * n).reshape(orders * n, 1, orders, n)
         changes = [np.broadcast_to(directions[:, :, k], (orders * n, count, n)) for k in range(orders)]
-        found = self._along(known, changes)
-        if not all(np.isfinite(x).all() for x in found):
+        partials = self._along(known, changes)
+        if not all(np.isfinite(x).all() for x in partials):
             self._refuse(known)  # raises the error of a state that the feedforward refuses
             raise StateError("numbers too large: derivatives of the feedforward would not be finite")
-        shaped = (x.reshape(orders, n, *samples, x.shape[-1]) for x in found)
+        shaped = (x.reshape(orders, n, *samples, x.shape[-1]) for x in partials)
         return Feedforward(*(np.moveaxis(x, (-1, 0, 1), (-3, -2, -1)) for x in shaped))
 
     def feedforward_along(self, states: Sequence[Array], changes: Sequence[Array]) -> Feedforward:
@@ -228,11 +228,11 @@ class FeedforwardMethods(CompiledMethods):
         return [x.reshape(*leading, -1) for x in self._directional.results(*flat)]
 
     def _checked(
-        self, method: str, motion: Sequence[ArrayLike | None], given: Mapping[str, Any]
+        self, method: str, motion: Sequence[ArrayLike | None], options: Mapping[str, Any]
     ) -> tuple[dict[str, Array], tuple[int, ...]]:
         """Finite inputs of a feedforward method by name, and their samples, () or (N,)."""
         signature = self.signature(method)
-        inputs, samples = signature.checked(tuple(motion), dict(given), finite=True)
+        inputs, samples = signature.checked(tuple(motion), dict(options), finite=True)
         return dict(zip((vector.name for vector in signature.inputs), inputs, strict=True)), samples
 
     def signature(self, method: str) -> Signature:
@@ -338,14 +338,14 @@ class FeedforwardMethods(CompiledMethods):
         self, stiffness: Sequence[ArrayLike], samples: tuple[int, ...], orders: int = len(STIFFNESS_NAMES)
     ) -> list[Array]:
         """Commanded stiffness and time derivatives, those that are given, zero at other joints."""
-        given = []
+        rows = []
         for k, x in enumerate(sequence(stiffness, "commanded_stiffness", ", ".join(STIFFNESS_NAMES), most=orders)):
             name = name_of(STIFFNESS_NAMES, k)
             array = like_joints(x, f"stiffness {name}", (*samples, self.robot.n))
             if not np.all(np.isfinite(array[..., self.variable])):
                 raise StateError(f"stiffness {name} must be finite at joints where it is commanded")
-            given.append(np.where(self.variable, array, 0.0))
-        return given
+            rows.append(np.where(self.variable, array, 0.0))
+        return rows
 
     def _given_deflection(self, deflection: ArrayLike | None, samples: tuple[int, ...]) -> Array | None:
         """:meth:`deflection_state`, that without transient at joints without a damper; None for None."""
@@ -358,17 +358,17 @@ class FeedforwardMethods(CompiledMethods):
         if state is None:
             return []
         presliding = self.side.presliding
-        given = np.where(presliding, like_joints(state, FRICTION_STATE, (*samples, len(presliding))), SETTLED)
-        if not np.all((np.abs(given) <= 1.0) | (given == SETTLED)):
+        z = np.where(presliding, like_joints(state, FRICTION_STATE, (*samples, len(presliding))), SETTLED)
+        if not np.all((np.abs(z) <= 1.0) | (z == SETTLED)):
             raise StateError(f"{FRICTION_STATE} must be from -1 to 1")
-        return [given]
+        return [z]
 
     def deflection_state(self, deflection: ArrayLike, shape: tuple[int, ...]) -> Array:
         """Deflection of damped springs as an array (n,) or (N, n); must be finite at damped joints."""
-        given = like_joints(deflection, "deflection", shape)
-        if not np.all(np.isfinite(given[..., self.damped])):
+        values = like_joints(deflection, "deflection", shape)
+        if not np.all(np.isfinite(values[..., self.damped])):
             raise StateError("deflection must be finite at damped joints")
-        return given
+        return values
 
 
 def method_name(*, on_base: bool, payload: bool) -> str:

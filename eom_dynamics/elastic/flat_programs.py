@@ -75,8 +75,8 @@ def flat_state_program(robot: Robot, held: Sequence[int], *, payload: bool = Fal
             for joint, value in zip(free, solved(right), strict=True):
                 known[joint] = value
             accelerations.append(known)
-        found = dict(zip(FLAT_STATE, (q, qd, *accelerations), strict=True))
-        return found if whole else {name: found[name] for name in FLAT_STATE[2:]}
+        state = dict(zip(FLAT_STATE, (q, qd, *accelerations), strict=True))
+        return state if whole else {name: state[name] for name in FLAT_STATE[2:]}
 
     inputs = dict.fromkeys((*STATE_NAMES[:2], *SPRING_EFFORTS), n)
     inputs |= dict.fromkeys(WRENCH_NAMES[:2], 6 * len(robot.tools)) | dict.fromkeys(HELD if held else (), n)

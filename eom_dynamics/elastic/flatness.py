@@ -108,9 +108,9 @@ def flat_state(
     """
     _require_reduced(arm)
     source, measured = "motors", (motor_position, motor_velocity)
-    for name, given in (("efforts", efforts), ("deflections", deflections)):
-        if len(given) and source == "motors":
-            source, measured = name, _pair(given, name, _MEASURED[name])
+    for name, readings in (("efforts", efforts), ("deflections", deflections)):
+        if len(readings) and source == "motors":
+            source, measured = name, _pair(readings, name, _MEASURED[name])
     keywords: dict[str, Any] = {"wrench": wrench, "commanded_stiffness": commanded_stiffness}
     if held := bool(len(rigid)):
         keywords["rigid"] = _pair(rigid, "rigid", ("qdd", "qddd"))
@@ -182,15 +182,15 @@ def linearizing_effort(
         for name in np.array(arm.robot.joint_names)[arm.damped]:
             raise StateError(f"{name}: is damped; feedback linearization needs springs without dampers")
         call = arm.calls[key] = _linearizing_effort(arm, np.ndim(gains), loaded).state_call()
-    given: dict[str, Any] = {
+    options: dict[str, Any] = {
         "wrench": wrench,
         "commanded_stiffness": commanded_stiffness,
         "stiffness_gains": stiffness_gains,
         FRICTION_STATE: friction_state,
     }
     if loaded:
-        given["payload"] = payload
-    return call(*state, *_reference(reference), gains, **given)[-1]
+        options["payload"] = payload
+    return call(*state, *_reference(reference), gains, **options)[-1]
 
 
 def linearizing_snap(state: FlatState, reference: Sequence[ArrayLike], gains: ArrayLike) -> Array:
@@ -227,10 +227,10 @@ def _require_reduced(arm: ElasticArm) -> None:
         )
 
 
-def _pair(given: Sequence[ArrayLike], name: str, of: Sequence[str]) -> tuple[ArrayLike, ArrayLike]:
-    if len(given) != 2:
-        raise StateError(f"{name} must be ({', '.join(of)}), has {len(given)} entries")
-    return given[0], given[1]
+def _pair(pair: Sequence[ArrayLike], name: str, of: Sequence[str]) -> tuple[ArrayLike, ArrayLike]:
+    if len(pair) != 2:
+        raise StateError(f"{name} must be ({', '.join(of)}), has {len(pair)} entries")
+    return pair[0], pair[1]
 
 
 def _reference(reference: Sequence[ArrayLike]) -> Sequence[ArrayLike]:
@@ -289,20 +289,20 @@ def _linearizing_effort(arm: ElasticArm, dimensions: int, loaded: bool) -> Compi
     renamed = dict(zip(STIFFNESS_NAMES, COMMANDED, strict=True))
     last = motors._replace(inputs=[renamed.get(name, name) for name in motors.inputs])
     results = (Vector(name, (len(arm.motor_joint),)) for name in MOTOR_NAMES)
-    own = Signature(
+    signature = Signature(
         (*(replace(x, shared=True) for x in (*arguments, *keywords[1].vectors)), of_pairs),
         tuple(Vector(name, (n,)) for name in program.outputs),
     )
-    commands = CompiledFunction(own, [first])
+    commands = CompiledFunction(signature, [first])
 
     def refuse(inputs: Mapping[str, Array]) -> None:
         """Raise the error of the feedforward that the state and the feedback ask for."""
-        snap, *stiffness = commands(*(inputs[vector.name] for vector in own.arguments))
+        snap, *stiffness = commands(*(inputs[vector.name] for vector in signature.arguments))
         q, qd, qdd, qddd = (inputs[name] for name in STATE_NAMES[:-1])
         payload = [inputs[name] for name in PAYLOAD_NAMES] if loaded else None
-        given: dict[str, Any] = {"wrench": [inputs[name] for name in WRENCH_NAMES], "payload": payload}
-        given |= {"commanded_stiffness": stiffness, FRICTION_STATE: inputs[FRICTION_STATE]}
-        arm.feedforward(q, qd, qdd, qddd, snap, **given)
+        options: dict[str, Any] = {"wrench": [inputs[name] for name in WRENCH_NAMES], "payload": payload}
+        options |= {"commanded_stiffness": stiffness, FRICTION_STATE: inputs[FRICTION_STATE]}
+        arm.feedforward(q, qd, qdd, qddd, snap, **options)
 
     return CompiledFunction(
         Signature(arguments, tuple(results), keywords),

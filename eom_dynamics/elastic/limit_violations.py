@@ -120,11 +120,11 @@ def limit_violations(
     else:
         columns = np.flatnonzero(outside.any(axis=0)).tolist()
         worst = np.argmax(beyond(values, lower, upper), axis=0).tolist()
-    found = []
+    violations = []
     for i in columns:
         row = worst[i]
         value = float(values[row, i])
         limit = float(upper[i] if value > upper[i] else lower[i])
         ratio = range_ratio(abs(value - limit), lower[i], upper[i])
-        found.append(LimitViolation(names[i], quantity, value, limit, units[i], ratio, row))
-    return found
+        violations.append(LimitViolation(names[i], quantity, value, limit, units[i], ratio, row))
+    return violations

@@ -130,8 +130,8 @@ def motion_and_efforts(
         raise StateError(f"motion must have q and {needed} time derivatives{why}has {max(len(motion) - 1, 0)}")
     states = joint_states(robot.n, *motion[: needed + 1])
     samples = states[0].shape[:-1]
-    given = wrench_sequence(wrench)
-    at_tools = wrenches(given, needed - 1, robot.wrench_shape, samples) if given else []
+    levels = wrench_sequence(wrench)
+    at_tools = wrenches(levels, needed - 1, robot.wrench_shape, samples) if levels else []
     columns = [list(np.moveaxis(x, -1, 0)) for x in states]
     rows = [list(np.moveaxis(W.reshape(*samples, -1), -1, 0)) for W in at_tools]
     return states, _jets(inverse_dynamics(link_tree(robot), columns, rows), samples)

@@ -74,8 +74,8 @@ def directional(links: Program, of_motors: Program) -> Program:
         links: program of the links, which takes q … qdddd and returns efforts.
         of_motors: program of the motors, of :func:`motors`.
     """
-    given = dict(links.inputs) | {name: size for name, size in of_motors.inputs.items() if name not in links.outputs}
-    changes = {f"{name}_change": given[name] for name in STATE_NAMES}
+    sizes = dict(links.inputs) | {name: size for name, size in of_motors.inputs.items() if name not in links.outputs}
+    changes = {f"{name}_change": sizes[name] for name in STATE_NAMES}
 
     def compute(x: Vectors) -> Mapping[str, Sequence[Scalar]]:
         values: dict[str, Sequence[Scalar]] = dict(x)
@@ -86,7 +86,7 @@ def directional(links: Program, of_motors: Program) -> Program:
         along = Partials(pairs[0][0], along=pairs)
         return {name: [along(value) for value in values[name]] for name in (*EFFORT_NAMES, *MOTOR_NAMES)}
 
-    return trace("directional", given | changes, compute)
+    return trace("directional", sizes | changes, compute)
 
 
 def deflections(side: MotorSide) -> Program:
@@ -138,7 +138,7 @@ def spring_names(orders: int = 2, quantity: str = "spring_effort") -> tuple[str,
 def between(side: MotorSide, x: Mapping[str, Sequence[Scalar]], motors: Sequence[str]) -> list[Jet]:
     """Deflections and their rates, from named positions and velocities of motors and links."""
     rows = zip(side.joint_sides(_jets(x, motors)), side.motor_joint, strict=True)
-    return [own - Jet([x["q"][joint], x["qd"][joint]]) for own, joint in rows]
+    return [position - Jet([x["q"][joint], x["qd"][joint]]) for position, joint in rows]
 
 
 def loads(side: MotorSide) -> Program:
@@ -206,8 +206,8 @@ def plant_efforts(side: MotorSide) -> Program:
         behind = side.motor_loads(load)
         effort = _motor_loads(side, behind, velocity)
         lost: Scalar = 0.0
-        for own, passed, speed in zip(effort, behind, velocity, strict=True):
-            lost = lost + (own - passed) * speed
+        for whole, passed, speed in zip(effort, behind, velocity, strict=True):
+            lost = lost + (whole - passed) * speed
         for _, motors, spring in side.placed:
             lost = lost + spring.power_loss([delta[motor][1] for motor in motors])
         return {"on_links": _on_links(side, load), "effort": effort, "lost": [lost]}
@@ -237,10 +237,10 @@ def energies(side: MotorSide) -> Program:
         energy: Scalar = 0.0
         loss: Scalar = 0.0
         stretch: list[Scalar] = [0.0] * m
-        for _, own, spring in side.placed:
-            delta, deltad = ([x[name][motor] for motor in own] for name in DELTA_NAMES[:2])
+        for _, motors, spring in side.placed:
+            delta, deltad = ([x[name][motor] for motor in motors] for name in DELTA_NAMES[:2])
             energy, loss = energy + spring.stored_energy(delta), loss + spring.power_loss(deltad)
-            for motor, value in zip(own, spring.stretch(delta), strict=True):
+            for motor, value in zip(motors, spring.stretch(delta), strict=True):
                 stretch[motor] = value
         return {"energy": [energy], "loss": [loss], "stretch": stretch}
 
@@ -375,13 +375,13 @@ def violations(side: MotorSide, ranges: Sequence[tuple[float, float]], voltage: 
 
     def compute(x: Vectors) -> Mapping[str, Sequence[Scalar]]:
         row = x["row"]
-        found: Scalar = 0.0
+        count: Scalar = 0.0
         for value, (low, high) in zip(row, ranges, strict=True):
-            found = found + _is_beyond(value, low, high)
+            count = count + _is_beyond(value, low, high)
         for joint, speed, effort, most in zip(side.motor_joint, row[-3 * m : -2 * m], row[-m:], voltage, strict=True):
             motor, ratio = side.actuators[joint].motor, side.gear_ratio[joint]
-            found = found + _is_beyond(motor.voltage(effort / ratio, speed * ratio), -most, most)
-        return {"violations": [found]}
+            count = count + _is_beyond(motor.voltage(effort / ratio, speed * ratio), -most, most)
+        return {"violations": [count]}
 
     return trace("violations", {"row": len(ranges)}, compute)
 
@@ -405,10 +405,10 @@ def _limited(motor: Motor, torque: Scalar, speed: Scalar) -> list[Scalar]:
 
 def _is_beyond(value: Scalar, low: float, high: float) -> Scalar:
     """One if a value is outside a range, else zero, also where it is NaN."""
-    found: Scalar = 0.0
+    beyond: Scalar = 0.0
     if low > -np.inf:
-        found = select(low - value, 1.0, found)
-    return select(value - high, 1.0, found) if high < np.inf else found
+        beyond = select(low - value, 1.0, beyond)
+    return select(value - high, 1.0, beyond) if high < np.inf else beyond
 
 
 def _commands(side: MotorSide) -> Sizes:
@@ -431,7 +431,7 @@ def _state(side: MotorSide, x: Vectors, tau: Sequence[Jet]) -> list[Scalar] | No
     """Given deflections of damped springs, or those without transient in place of :data:`SETTLED`."""
     if DEFLECTION not in x:
         return None
-    given = zip(x[DEFLECTION], side.springs, side.settled(tau), strict=True)
+    rows = zip(x[DEFLECTION], side.springs, side.settled(tau), strict=True)
     return [
-        select(value - 0.5 * SETTLED, settled, value) if spring.is_damped else 0.0 for value, spring, settled in given
+        select(value - 0.5 * SETTLED, settled, value) if spring.is_damped else 0.0 for value, spring, settled in rows
     ]

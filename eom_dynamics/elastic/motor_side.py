@@ -57,9 +57,9 @@ class MotorSide:
     def of(cls, robot: Robot, stiffness: ArrayLike | None = None, rotor_inertia: ArrayLike | None = None) -> MotorSide:
         """Motor side of a robot, or with springs and rotors of arguments as of :class:`.ElasticArm`."""
         springs, coupled = _springs(robot, stiffness)
-        given = robot.rotor_inertia if rotor_inertia is None else rotor_inertia
+        rotors = robot.rotor_inertia if rotor_inertia is None else rotor_inertia
         inertia = parameters.not_negative(
-            "rotor_inertia", parameters.repeated_parameter("rotor_inertia", given, robot.n)
+            "rotor_inertia", parameters.repeated_parameter("rotor_inertia", rotors, robot.n)
         )
         joints = robot.independent_joints
         return cls(
@@ -158,9 +158,9 @@ class MotorSide:
                 continue
             commanded = stiffness[first] if stiffness is not None and place.spring.is_variable else None
             present = state[first] if state is not None and place.spring.is_damped else None
-            found = place.spring.deflections([tau[joint] for joint in place.joints], commanded, present)
-            for motor, own, effort in zip(place.motors, *found, strict=True):
-                delta[motor], load[motor] = own, effort
+            jets = place.spring.deflections([tau[joint] for joint in place.joints], commanded, present)
+            for motor, deflection, effort in zip(place.motors, *jets, strict=True):
+                delta[motor], load[motor] = deflection, effort
         return delta, load
 
     def efforts(
@@ -181,13 +181,13 @@ class MotorSide:
         k = [Jet([0.0] * len(delta[0]))] * len(self.springs)
         for place in self.placed:
             commanded = None if stiffness is None or not place.spring.is_variable else stiffness[place.joints[0]]
-            found = place.spring.efforts([delta[motor] for motor in place.motors], commanded)
-            for joint, effort in zip(place.joints, found.links, strict=True):
+            jets = place.spring.efforts([delta[motor] for motor in place.motors], commanded)
+            for joint, effort in zip(place.joints, jets.links, strict=True):
                 links[joint] = effort
-            for motor, effort in zip(place.motors, found.motors, strict=True):
+            for motor, effort in zip(place.motors, jets.motors, strict=True):
                 motors[motor] = effort
-            if found.stiffness is not None:
-                k[place.joints[0]] = found.stiffness
+            if jets.stiffness is not None:
+                k[place.joints[0]] = jets.stiffness
         return links, motors, k
 
     def motors_of(self, x: Sequence[Any]) -> list[Any]:
@@ -245,10 +245,10 @@ class MotorSide:
         effort = []
         for motor, joint in enumerate(self.motor_joint):
             inertia = self.rotor_inertia[joint] * beyond[motor].rate.rate
-            own = inertia if spin is None else spin[motor] + inertia
-            behind, velocity = Jet(load[motor][: len(own)]), Jet(position[motor][1 : len(own) + 1])
+            acceleration = inertia if spin is None else spin[motor] + inertia
+            behind, velocity = Jet(load[motor][: len(acceleration)]), Jet(position[motor][1 : len(acceleration) + 1])
             state = None if friction is None else friction[motor]
-            effort.append(self.motor_effort(motor, behind, velocity, own, state))
+            effort.append(self.motor_effort(motor, behind, velocity, acceleration, state))
         return position, effort
 
     def settled(self, tau: Sequence[Jet]) -> list[Scalar]:
@@ -289,7 +289,7 @@ def _springs(
     """Springs of the joints, and the spring between coupled joints."""
     if stiffness is None:
         return tuple(joint.spring for joint in robot.independent_joints), robot.coupled_stiffness
-    given = parameters.parameter_array("stiffness", stiffness)
-    if robot.n > 1 and given.shape == (robot.n, robot.n):
-        return (RIGID,) * robot.n, (tuple(range(robot.n)), CoupledSpring(given))
-    return tuple(map(spring_of_stiffness, parameters.repeated_parameter("stiffness", given, robot.n))), None
+    values = parameters.parameter_array("stiffness", stiffness)
+    if robot.n > 1 and values.shape == (robot.n, robot.n):
+        return (RIGID,) * robot.n, (tuple(range(robot.n)), CoupledSpring(values))
+    return tuple(map(spring_of_stiffness, parameters.repeated_parameter("stiffness", values, robot.n))), None

@@ -114,8 +114,8 @@ class SpringChain:
         """
         needed = self.derivatives_needed(order)
         position, effort = (
-            _jet(name, given, needed, f"two for each of the {len(self.stages)} springs and {order} of the motor effort")
-            for name, given in (("q", q), ("tau", tau))
+            _jet(name, rows, needed, f"two for each of the {len(self.stages)} springs and {order} of the motor effort")
+            for name, rows in (("q", q), ("tau", tau))
         )
         positions, efforts = [], []
         for stage in self.stages:
@@ -177,11 +177,11 @@ def chain_motor_jet(
     return MotorJet(arrays_of(tau, order + 3), arrays_of(position, order + 3), arrays_of(effort, order + 1))
 
 
-def _jet(name: str, given: Sequence[ArrayLike], needed: int, why: str) -> Jet:
-    given = sequence(given, name, "a quantity and its time derivatives")
-    if len(given) <= needed:
-        raise StateError(f"{name} must have {needed} time derivatives, {why}; has {max(len(given) - 1, 0)}")
-    rows = [real_array(x, f"{name} and its derivatives").reshape(np.shape(x)) for x in given[: needed + 1]]
+def _jet(name: str, levels: Sequence[ArrayLike], needed: int, why: str) -> Jet:
+    levels = sequence(levels, name, "a quantity and its time derivatives")
+    if len(levels) <= needed:
+        raise StateError(f"{name} must have {needed} time derivatives, {why}; has {max(len(levels) - 1, 0)}")
+    rows = [real_array(x, f"{name} and its derivatives").reshape(np.shape(x)) for x in levels[: needed + 1]]
     if any(row.shape != rows[0].shape or row.ndim > 1 for row in rows):
         raise StateError(f"{name} and its derivatives must be numbers or all have shape (N,)")
     return Jet(rows)

@@ -65,13 +65,13 @@ def _of_any_states(function: CompiledFunction, *arrays: Array) -> tuple[Array, .
         for x in arrays
     ]
     if all_finite(inputs):
-        found = function(*(inputs if samples else [x[0] for x in inputs]))
+        results = function(*(inputs if samples else [x[0] for x in inputs]))
     else:
         finite = np.all([np.isfinite(x).all(axis=-1) for x in inputs], axis=0)
-        found = [np.full((len(finite), *vector.shape), np.nan) for vector in function.signature.results]
-        for whole, part in zip(found, function(*(x[finite] for x in inputs)), strict=True):
+        results = [np.full((len(finite), *vector.shape), np.nan) for vector in function.signature.results]
+        for whole, part in zip(results, function(*(x[finite] for x in inputs)), strict=True):
             whole[finite] = part
-    return tuple(x.reshape(*samples, x.shape[-1]) for x in found)
+    return tuple(x.reshape(*samples, x.shape[-1]) for x in results)
 
 
 class Deflections(NamedTuple):
@@ -136,11 +136,11 @@ class SpringSet:
 
     def commands(self, stiffness: Sequence[Array], state: Array | None, samples: tuple[int, ...]) -> list[Array]:
         """Commanded stiffness and state of damped springs, as far as the motor side takes them as inputs."""
-        given = self.commanded(stiffness, samples) if self._any_variable else []
+        values = self.commanded(stiffness, samples) if self._any_variable else []
         if self.side.damped.any():
             settled = np.full(len(self.side.springs), programs.SETTLED)
-            given.append(np.broadcast_to(settled if state is None else state, (*samples, len(settled))))
-        return given
+            values.append(np.broadcast_to(settled if state is None else state, (*samples, len(settled))))
+        return values
 
     def refuse(self, tau: Array, stiffness: Sequence[Array], results: Array) -> None:
         """Raise StiffnessError if results (…, m) under efforts (…, n) are NaN because a stiffness is out of range.
@@ -154,11 +154,11 @@ class SpringSet:
         for joint, spring in enumerate(self.side.springs):
             if not spring.is_variable:
                 continue
-            own = np.atleast_1d(k[..., joint])
-            low, high = (np.broadcast_to(x, own.shape) for x in spring.stiffness_range(np.atleast_1d(tau[..., joint])))
-            outside = ~((own >= low) & (own <= high))
+            row = np.atleast_1d(k[..., joint])
+            low, high = (np.broadcast_to(x, row.shape) for x in spring.stiffness_range(np.atleast_1d(tau[..., joint])))
+            outside = ~((row >= low) & (row <= high))
             if outside.any():
-                k0, least, most = (float(x[np.argmax(outside)]) for x in (own, low, high))
+                k0, least, most = (float(x[np.argmax(outside)]) for x in (row, low, high))
                 name = self.side.joint_names[joint]
                 if most == np.inf:
                     raise StiffnessError(
@@ -219,9 +219,9 @@ class SpringSet:
     def commanded(self, stiffness: Sequence[Array], samples: tuple[int, ...], orders: int = 3) -> list[Array]:
         """Commanded stiffness k, kd, …, each (n,) or (N, n); by default nominal and constant."""
         shape = (*samples, len(self.side.springs))
-        given = [np.where(self.side.variable, x, 0.0) for x in stiffness[:orders]] or [self.side.nominal_stiffness]
+        levels = [np.where(self.side.variable, x, 0.0) for x in stiffness[:orders]] or [self.side.nominal_stiffness]
         zero = np.zeros(shape)
-        return [np.broadcast_to(x, shape) for x in given] + [zero] * (orders - len(given))
+        return [np.broadcast_to(x, shape) for x in levels] + [zero] * (orders - len(levels))
 
     def loads(self, delta: Array, deltad: Array, stiffness: Array | None = None) -> Array:
         """Efforts of the springs at the motors (…, m), N m or N; zero at rigid joints.
@@ -244,8 +244,8 @@ class SpringSet:
     def tangents(self, delta: Array) -> tuple[Array, Array]:
         """Derivatives of :meth:`loads` with respect to delta and to deltad, each (…, m, m)."""
         m = delta.shape[-1]
-        found = self.functions("tangents", delta, np.zeros_like(delta), *self._of_one(None, delta.shape[:-1]))
-        slope, damping = (x.reshape(*delta.shape[:-1], m, m) for x in found)
+        entries = self.functions("tangents", delta, np.zeros_like(delta), *self._of_one(None, delta.shape[:-1]))
+        slope, damping = (x.reshape(*delta.shape[:-1], m, m) for x in entries)
         return slope, damping
 
     @cached_property

@@ -143,8 +143,8 @@ def of_batch(
     """Equations of motion of N states, with a leading axis N, by those of one state."""
     states = joint_vectors(robot.n, *motion, samples=(N,))
     at_tools = wrenches(wrench, None, robot.wrench_shape, (N,))
-    each = [equations(*(x[i] for x in states), wrench=[W[i] for W in at_tools]) for i in range(N)]
-    return EquationsOfMotion.stacked(each)
+    states_of = [equations(*(x[i] for x in states), wrench=[W[i] for W in at_tools]) for i in range(N)]
+    return EquationsOfMotion.stacked(states_of)
 
 
 def derivative_step(K: Jet, S: Jet) -> Jet:

@@ -102,11 +102,11 @@ def floating_equations_of_motion(
     at_tools = wrenches(wrench, len(rates), robot.wrench_shape, samples)
     if not samples:
         return _equations(robot, states[0], states[1], states[2:], at_tools, coriolis)
-    each = [
+    rows = [
         _equations(robot, states[0][i], states[1][i], [x[i] for x in states[2:]], [W[i] for W in at_tools], coriolis)
         for i in range(*samples)
     ]
-    return FloatingEquationsOfMotion.stacked(each)
+    return FloatingEquationsOfMotion.stacked(rows)
 
 
 def _equations(

@@ -328,8 +328,8 @@ class Kinematics(CompiledMethods):
                 raise RobotDescriptionError(f"{self.robot.name} has no mass, and thus no centre of mass")
             recipe = programs.center_of_mass_program(quantity, orders)
             call = self._keep(key, recipe, self.signature(f"{quantity}_derivatives", orders))
-        found = call(*states)
-        return found if orders else (found,)
+        levels = call(*states)
+        return levels if orders else (levels,)
 
     def signature(self, method: str, orders: int = 0) -> Signature:
         """Arguments and results of a method with a number of rates, as :meth:`.CompiledMethods.signature`."""

@@ -127,8 +127,8 @@ class FloatingKinematics(CompiledMethods):
 
         There are as many derivatives as rates nu, nud, …; other arguments are those of :meth:`jacobian`.
         """
-        found = self._jacobians(pose, (q, *rates), frame, reference)
-        return found if rates else (found,)
+        levels = self._jacobians(pose, (q, *rates), frame, reference)
+        return levels if rates else (levels,)
 
     def frame(self, frame: str | Frame | None = None) -> Frame:
         """The frame with this name; by default the first tool."""

@@ -101,11 +101,11 @@ def differential_inverse_kinematics(
             are so large that the rates overflow.
     """
     kinematics = kinematics_of(robot)
-    given = sequence(twists, "twists", "the twist and its time derivatives, (V, Vd, …)", least=1)
-    n, orders = kinematics.robot.n, len(given)
+    levels = sequence(twists, "twists", "the twist and its time derivatives, (V, Vd, …)", least=1)
+    n, orders = kinematics.robot.n, len(levels)
     states = joint_states(n, q)
     samples = states[0].shape[:-1]
-    twist = [real_array(V, f"twist {k}" if k else "twist", (*samples, TWIST)) for k, V in enumerate(given)]
+    twist = [real_array(V, f"twist {k}" if k else "twist", (*samples, TWIST)) for k, V in enumerate(levels)]
     others = sequence(null_motion, "null_motion", "joint rates, one for each twist, (u, ud, …)", most=orders)
     u = np.zeros((orders, *samples, n))
     for k, preferred in enumerate(others):
@@ -130,10 +130,10 @@ def differential_inverse_kinematics(
             "preferred": bool(others),
             "weighted": scales is not None,
         }
-        found = kinematics.joint_rates(states[0], inputs, orders, frame=frame, reference=reference, **details)
-    if not finite or not all_finite(found[:orders]):
+        motion = kinematics.joint_rates(states[0], inputs, orders, frame=frame, reference=reference, **details)
+    if not finite or not all_finite(motion[:orders]):
         raise StateError("the joint rates overflow: the twists or their derivatives are too large")
-    return InverseMotion(found[:orders], found[orders:], d)
+    return InverseMotion(motion[:orders], motion[orders:], d)
 
 
 def _units(task: ArrayLike, length: float) -> Array:
@@ -230,19 +230,19 @@ class ToolTracker:
 
         Joint variables ``expected`` (N, n) are predicted ones; the reference is as for :meth:`.Kinematics.jacobian`.
         """
-        found = inverse_kinematics(
+        solution = inverse_kinematics(
             self.kinematics, poses, self.frame, expected, attempts=1, tolerance=_TOLERANCE, objective=None
         )
         refusals = np.full(len(expected), "", dtype=object)
-        for i in np.flatnonzero(~found.success):
+        for i in np.flatnonzero(~solution.success):
             refusals[i] = (
                 "the tool cannot reach its pose within the ranges of the joints: it stays "
-                f"{float(found.distance[i]):.3g} m and {float(found.angle[i]):.3g} rad away"
+                f"{float(solution.distance[i]):.3g} m and {float(solution.angle[i]):.3g} rad away"
             )
         rates = np.zeros((len(twists), *expected.shape))
         if twists:
             # One state goes by the compiled caller.
-            q, V = (found.q[0], [x[0] for x in twists]) if len(expected) == 1 else (found.q, twists)
+            q, V = (solution.q[0], [x[0] for x in twists]) if len(expected) == 1 else (solution.q, twists)
             motion = differential_inverse_kinematics(
                 self.kinematics, q, V, frame=self.frame, reference=reference, weights=self._weights
             )
@@ -250,18 +250,18 @@ class ToolTracker:
             if self.few:
                 missed = np.max(np.abs(np.reshape(motion.missed, (len(twists), -1, TWIST))), axis=2)
                 beyond = missed > _MISSED * np.maximum(np.max(np.abs(twists), axis=2), 1.0)
-                for i in np.flatnonzero(np.any(beyond, axis=0) & found.success):
+                for i in np.flatnonzero(np.any(beyond, axis=0) & solution.success):
                     k = int(np.argmax(beyond[:, i]))
                     refusals[i] = f"the joints cannot give the tool its {_TWISTS[k]}: {missed[k, i]:.3g} is missing"
-            refusals[(motion.damping > 0) & found.success] = "the tool comes too close to a singularity of the arm"
-        steps = np.abs(found.q - expected)
-        for i in np.flatnonzero((np.max(steps, axis=1) > LARGEST_JUMP) & found.success):
+            refusals[(motion.damping > 0) & solution.success] = "the tool comes too close to a singularity of the arm"
+        steps = np.abs(solution.q - expected)
+        for i in np.flatnonzero((np.max(steps, axis=1) > LARGEST_JUMP) & solution.success):
             joint = int(np.argmax(steps[i]))
             refusals[i] = (
                 f"{self.kinematics.robot.joint_names[joint]} would jump by {steps[i, joint]:.3g} rad or m, more than "
                 f"{LARGEST_JUMP:g}: the tool passes a singularity of the arm, or comes from elsewhere"
             )
-        return Tracked(found.q, rates, refusals)
+        return Tracked(solution.q, rates, refusals)
 
 
 def predicted(states: Array, after: ArrayLike) -> Array:

@@ -55,9 +55,9 @@ class SymbolicKinematics:
 
     def pose(self, frame: str | None = None) -> Any:
         """Pose (4, 4) of a frame, by default the first tool, in the base frame; StateError if there is none."""
-        found = named_frame(self.robot, self._frames, frame)
-        body = symbolic_poses(self.robot, self.q)[found.joint] if found.joint >= 0 else np.eye(4, dtype=int)
-        return sp.Matrix(normal_forms(body @ exact_pose(found.pose)))
+        place = named_frame(self.robot, self._frames, frame)
+        body = symbolic_poses(self.robot, self.q)[place.joint] if place.joint >= 0 else np.eye(4, dtype=int)
+        return sp.Matrix(normal_forms(body @ exact_pose(place.pose)))
 
     def jacobian(self, frame: str | None = None, reference: str = "body") -> Any:
         """Jacobian (6, n) of a frame, by default the first tool; angular rows first.
@@ -65,10 +65,10 @@ class SymbolicKinematics:
         The reference is ``body``, ``space`` or ``world_aligned``, as for :meth:`.Kinematics.jacobian`; StateError if
         frame or reference is unknown.
         """
-        found, reference = named_frame(self.robot, self._frames, frame), representation(reference)
+        place, reference = named_frame(self.robot, self._frames, frame), representation(reference)
         J = np.zeros((_TWIST, len(self.robot.joints)), dtype=object)
         steps, bodies = joint_poses(self.robot, self.q), symbolic_poses(self.robot, self.q)
-        i, in_body = found.joint, exact_pose(found.pose)
+        i, in_body = place.joint, exact_pose(place.pose)
         while i >= 0:
             joint = self.robot.joints[i]
             if reference == "body":
@@ -105,8 +105,8 @@ class SymbolicKinematics:
         J = J.applyfunc(sp.expand_trig)
         names = {atom: sp.Dummy() for atom in J.atoms(sp.sin, sp.cos)}  # SymPy's domains of polynomials have symbols
         entries = sp.polys.matrices.DomainMatrix.from_Matrix(J.xreplace(names))
-        found = entries.domain.to_sympy(entries.charpoly()[-1]) * (-1) ** J.rows
-        return factored(found.xreplace({name: atom for atom, name in names.items()}), self.q)
+        determinant = entries.domain.to_sympy(entries.charpoly()[-1]) * (-1) ** J.rows
+        return factored(determinant.xreplace({name: atom for atom, name in names.items()}), self.q)
 
     def singularities(self, frame: str | None = None, rows: Sequence[int] = range(_TWIST)) -> tuple[Any, ...]:
         """Factors of :meth:`determinant`, by arguments of which one is zero where the arm is singular.
@@ -135,7 +135,7 @@ def factored(expression: Any, q: Sequence[Any]) -> tuple[Any, dict[Any, int]]:
     for y, x in t.items():
         halves |= {sp.sin(x): 2 * y / (1 + y**2), sp.cos(x): (1 - y**2) / (1 + y**2)}
     numerator, denominator = sp.fraction(sp.together(sp.expand_trig(rest).xreplace(halves)))
-    constant, found = sp.S.One, []
+    constant, factors = sp.S.One, []
     cosines = dict.fromkeys(t, 0)  # powers of the cosines of half angles; 1 + y² is such a power, too
     for sign, polynomial in ((1, sp.expand(numerator)), (-1, sp.expand(denominator))):
         number, parts = sp.factor_list(polynomial) if polynomial.free_symbols else (polynomial, [])
@@ -147,12 +147,12 @@ def factored(expression: Any, q: Sequence[Any]) -> tuple[Any, dict[Any, int]]:
             elif part in [1 + y**2 for y in t]:
                 cosines[next(iter(degrees))] -= 2 * sign * power
             else:
-                found.append((_of_angles(part, degrees, t), degrees, power))
+                factors.append((_of_angles(part, degrees, t), degrees, power))
                 for y, degree in degrees.items():
                     cosines[y] -= power * degree
-    found += [(sp.cos(t[y] / 2), {y: 1}, power) for y, power in cosines.items() if power]
+    factors += [(sp.cos(t[y] / 2), {y: 1}, power) for y, power in cosines.items() if power]
     powers: dict[Any, int] = defaultdict(int)
-    for whole, power in _whole(found):
+    for whole, power in _whole(factors):
         content, primitive = normal_form(whole).as_content_primitive()
         if primitive.could_extract_minus_sign():
             content, primitive = -content, -primitive
@@ -161,10 +161,10 @@ def factored(expression: Any, q: Sequence[Any]) -> tuple[Any, dict[Any, int]]:
     return constant, dict(powers)
 
 
-def _whole(found: Sequence[tuple[Any, dict[Any, int], int]]) -> list[tuple[Any, int]]:
+def _whole(factors: Sequence[tuple[Any, dict[Any, int], int]]) -> list[tuple[Any, int]]:
     """Functions of whole angles with their powers, from factors of half angles with their degrees and powers."""
     groups, whole, last = defaultdict(list), [], sp.S.One
-    for factor, degrees, power in found:
+    for factor, degrees, power in factors:
         groups[frozenset(degrees) if any(degree % 2 for degree in degrees.values()) else factor].append(
             (factor, degrees, power)
         )

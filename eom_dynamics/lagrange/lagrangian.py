@@ -82,9 +82,9 @@ def rate_symbols(variable: Any, names: Iterable[str]) -> Iterator[Any]:
 
 def rate(variable: Any) -> Any:
     """Symbol of the time derivative: qd1 of q1, qdd1 of qd1, xd of x, xd0 of x0."""
-    found = re.fullmatch(r"(.*?)(_?\d*)", variable.name)
-    assert found is not None  # the pattern takes any name
-    letters, digits = found.groups()
+    match = re.fullmatch(r"(.*?)(_?\d*)", variable.name)
+    assert match is not None  # the pattern takes any name
+    letters, digits = match.groups()
     return sp.Symbol(f"{letters}d{digits}", real=True)
 
 
@@ -154,8 +154,8 @@ class Lagrangian:
         for name in ("T", "U", "dissipation"):
             energy = _expression(getattr(self, name), name, self.qdd)
             object.__setattr__(self, name, energy)
-            if found := energy.free_symbols & set(self.inputs):
-                raise LagrangianError(f"{name} must not depend on inputs, has {', '.join(sorted(map(str, found)))}")
+            if symbols := energy.free_symbols & set(self.inputs):
+                raise LagrangianError(f"{name} must not depend on inputs, has {', '.join(sorted(map(str, symbols)))}")
         if self.forces and len(self.forces) != self.n:
             raise LagrangianError(
                 f"forces must be {self.n} expressions, one for each coordinate, or (), are {len(self.forces)}"
@@ -285,11 +285,11 @@ class Lagrangian:
 
     def with_values(self, values: Mapping[Any, Any] | None = None) -> Lagrangian:
         """The system with numbers or expressions substituted for parameters; by default its own ``values``."""
-        given = {
+        replaced = {
             sp.sympify(symbol): exact(value) for symbol, value in (self.values if values is None else values).items()
         }
-        left = {symbol: value for symbol, value in self.values.items() if symbol not in given}
-        T, U, R, *forces = (x.xreplace(given) for x in (self.T, self.U, self.dissipation, *self.forces))
+        left = {symbol: value for symbol, value in self.values.items() if symbol not in replaced}
+        T, U, R, *forces = (x.xreplace(replaced) for x in (self.T, self.U, self.dissipation, *self.forces))
         return Lagrangian(self.q, normal_form(T), normal_form(U), R, left, tuple(forces), self.inputs)
 
 
@@ -300,6 +300,6 @@ def _expression(value: Any, name: str, qdd: Sequence[Any]) -> Any:
     expression = exact(value)
     if expression.has(sp.oo, -sp.oo, sp.zoo, sp.nan):
         raise LagrangianError(f"{name} must be finite, is {expression!s:.60}")
-    if found := expression.free_symbols & set(qdd):
-        raise LagrangianError(f"{name} must not depend on accelerations, has {', '.join(sorted(map(str, found)))}")
+    if symbols := expression.free_symbols & set(qdd):
+        raise LagrangianError(f"{name} must not depend on accelerations, has {', '.join(sorted(map(str, symbols)))}")
     return expression

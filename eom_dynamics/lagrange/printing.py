@@ -37,7 +37,7 @@ def latex(system: Lagrangian, order: int = 0) -> str:
     if any(system.forces):
         terms.append(("Q", sp.ImmutableMatrix(system.forces)))
     lines = [f"{name} = {printed(value)}" for name, value in terms]
-    for dots, rows in zip((r"\tau", *(rf"\{each}{{\tau}}" for each in DOTS)), system.efforts(order), strict=False):
+    for dots, rows in zip((r"\tau", *(rf"\{accent}{{\tau}}" for accent in DOTS)), system.efforts(order), strict=False):
         lines += [f"{dots}_{{{index}}} = {printed(row)}" for index, row in zip(indices, rows, strict=True)]
     return "\n".join(f"\\[ {line} \\]" for line in lines) + "\n"
 

@@ -163,11 +163,11 @@ def read_correction(path: Path) -> Correction:
             raise ValueError(f"has no {', '.join(missing)}; name a motion or a correction, see docs/learning.md")
         motion = np.stack([data[name] for name in STATE_NAMES])
         names = [str(name) for name in data["joint_names"].ravel()]
-        found = uncorrected(names, data["t"], data.get("reference", motion))
+        whole = uncorrected(names, data["t"], data.get("reference", motion))
         errors = tuple(map(float, data.get("errors", ())))
     except ValueError as error:
         raise StateError(f"{path}: {error}") from None
-    return Correction(found.joint_names, found.t, found.reference, motion - found.reference, errors)
+    return Correction(whole.joint_names, whole.t, whole.reference, motion - whole.reference, errors)
 
 
 def learn(
@@ -218,11 +218,11 @@ def learn(
             "model, and assume smaller errors"
         )
     target = settings.forgetting * last.correction[0] - settings.gain * error
-    found = Correction(
+    correction = Correction(
         last.joint_names, last.t, last.reference, spline_fit(last.t, target, settings.bandwidth), (*last.errors, rms)
     )
-    _keep_limits(arm, last.reference, found.motion)
-    return found
+    _keep_limits(arm, last.reference, correction.motion)
+    return correction
 
 
 def contraction(
@@ -257,14 +257,14 @@ def contraction(
             "rotor_inertia of the joint into the robot's parameter file (eom_dynamics inspect my_arm.urdf --template)"
         )
     poses = q[:: max(1, len(q) // _POSES)]
-    n, own = arm.robot.n, arm.motor_joint
-    K = arm.spring_set.tangents(np.zeros(len(own)))[0]
+    n, joint_of = arm.robot.n, arm.motor_joint
+    K = arm.spring_set.tangents(np.zeros(len(joint_of)))[0]
     B = np.diag(arm.motor_inertia)
-    E = np.eye(n)[own]
+    E = np.eye(n)[joint_of]
     if arm.rigid.any():
         # Stiff for the bound: a hundred times the stiffest spring, or a frequency far above the bandwidth.
         stiff = 100 * max(float(np.max(K, initial=0.0)), float(np.max(arm.motor_inertia)) * 1e6)
-        K = K + np.diag(np.where(arm.rigid[own], stiff, 0.0))
+        K = K + np.diag(np.where(arm.rigid[joint_of], stiff, 0.0))
     masses = np.atleast_3d(arm.dynamics.mass_matrix(poses))
     steps = 1e-6 * np.eye(n)
     gravity = np.stack([(arm.dynamics.gravity(poses + h) - arm.dynamics.gravity(poses - h)) / 2e-6 for h in steps], -1)
@@ -281,7 +281,7 @@ def contraction(
         links = (1 + mass) * tau + E.T @ Kr @ E
         motors = s**2 * (1 + rotor) * B + (w0**2 + 2 * w0 * s) * B + Kr
         across = np.broadcast_to(-Kr @ E, command.shape)
-        motors = np.broadcast_to(motors, (*command.shape[:-1], len(own)))
+        motors = np.broadcast_to(motors, (*command.shape[:-1], len(joint_of)))
         left = np.block([[links, np.swapaxes(across, -1, -2)], [across, motors]])
         P = np.linalg.solve(left, np.concatenate([zero, np.exp(-s * delay) * command], axis=-2))[..., :n, :]
         change = np.linalg.norm(settings.forgetting * np.eye(n) - settings.gain * P, 2, axis=(-2, -1))
@@ -301,8 +301,8 @@ def _largest_bandwidth(
     while high > 1.02 * low:
         middle = float(f"{np.sqrt(low * high):.3g}")
         tried = replace(settings, bandwidth=middle)
-        found = contraction(arm, last.reference[0], tried, uncertainty, natural_frequency=natural_frequency)
-        low, high = (middle, high) if found.ratio < 1 else (low, middle)
+        bound = contraction(arm, last.reference[0], tried, uncertainty, natural_frequency=natural_frequency)
+        low, high = (middle, high) if bound.ratio < 1 else (low, middle)
     if low == least:
         return f"no bandwidth above {least:.3g} Hz converges with gain {settings.gain:g}"
     return f"lower the bandwidth: with gain {settings.gain:g}, up to {low:.3g} Hz converge"

@@ -136,22 +136,22 @@ def _explained(
     X /= np.linalg.norm(X, axis=1)[:, np.newaxis]
     _, sizes, directions = np.linalg.svd(X, full_matrices=False)
     directions = directions[sizes > _WEAK * sizes[0]]
-    own = len(directions) / n
-    if own >= p:
+    size = len(directions) / n
+    if size >= p:
         return unknown
     goal = (r / scale).T.ravel()
     left = ((goal - directions.T @ (directions @ goal)).reshape(n, p).T * scale) ** 2
-    rest = left.sum(axis=0) / (p - own)
-    F = (np.sum(r**2, axis=0) - left.sum(axis=0)) / own / np.maximum(rest, _LEAST_NOISE)
+    rest = left.sum(axis=0) / (p - size)
+    F = (np.sum(r**2, axis=0) - left.sum(axis=0)) / size / np.maximum(rest, _LEAST_NOISE)
     share = 1 - np.maximum(rest - noise / count, 0.0) / np.maximum(repeating, _LEAST_NOISE)
-    significant = f_distribution.sf(F, own, p - own) < _LEVEL
+    significant = f_distribution.sf(F, size, p - size) < _LEVEL
     return np.where(significant, np.clip(share, 0.0, 1.0), 0.0), F
 
 
 def _columns(arm: ElasticArm, motion: Array, kp: Array, kd: Array, step: float) -> Array:
     """Changes (parameters, n, N) of the motors' commands with parameters of the model, at a motion (5, N, n)."""
     y, B, c = arm.feedforward(*motion), arm.motor_inertia, 1 / arm.stiffness
-    each = np.eye(arm.robot.n)[:, np.newaxis]
+    joints = np.eye(arm.robot.n)[:, np.newaxis]
 
     def on_motors(Y: Array, Yd: Array, Ydd: Array) -> Array:
         """From joint efforts (..., n) and their derivatives."""
@@ -163,5 +163,5 @@ def _columns(arm: ElasticArm, motion: Array, kp: Array, kd: Array, step: float) 
     springs = np.where(arm.rigid, 0.0, B * y.taudd + kp * y.tau + kd * y.taud)
     whole = y.motor_effort + kp * y.motor_position + kd * speed
     late = np.gradient(whole, step, axis=0)[np.newaxis]
-    alone = [each * x for x in (springs, y.motor_acceleration, speed, turn)]
+    alone = [joints * x for x in (springs, y.motor_acceleration, speed, turn)]
     return np.concatenate([bodies, *alone, late]).transpose(0, 2, 1)

@@ -157,9 +157,9 @@ def jacobian_on_base(
 
 def _in_fixed_axes(levels: list[list[Numbers]], twists: list[Numbers]) -> list[list[Numbers]]:
     """For derivatives of columns y in a moving frame, those of C y in its axes at this time."""
-    found = []
+    fixed = []
     while levels:
-        found.append(levels[0])
+        fixed.append(levels[0])
         levels = [
             [
                 plus(column, leibniz_sum(twists, [level[i] for level in levels], k, _bracket))
@@ -167,7 +167,7 @@ def _in_fixed_axes(levels: list[list[Numbers]], twists: list[Numbers]) -> list[l
             ]
             for k in range(len(levels) - 1)
         ]
-    return found
+    return fixed
 
 
 def pose_on_base(tree: LinkTree, q: Sequence[Scalar], at: tuple[Matrix, Numbers]) -> tuple[Matrix, Numbers]:

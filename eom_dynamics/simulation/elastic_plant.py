@@ -173,12 +173,12 @@ class ElasticPlant:
     def checked(self, state: ArrayLike, name: str = "state") -> Array:
         """States (…, 2n + 2m) as an array; raises StateError unless they are finite and of this plant."""
         size = 2 * (self.arm.robot.n + len(self.rigid))
-        if isinstance(state, str) or np.ndim(given := real_array(state, name)) == 0 or np.shape(given)[-1] != size:
+        if isinstance(state, str) or np.ndim(array := real_array(state, name)) == 0 or np.shape(array)[-1] != size:
             raise StateError(
                 f"{name} must be finite and have shape ({size},) or (N, {size}): q, theta, qd, thetad, see "
                 f"ElasticPlant.state; has shape {np.shape(state)}"
             )
-        return given
+        return array
 
     def parts(self, state: Array) -> State:
         """q, theta, qd, thetad of a state."""

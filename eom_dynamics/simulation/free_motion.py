@@ -105,8 +105,8 @@ def simulate_free_motion(
         poses.append(C)
         rows.append(y)
     n = len(joints)
-    found = np.array(rows)
-    return FreeMotion(moments, np.array(poses), found[:, :n], found[:, n:])
+    states = np.array(rows)
+    return FreeMotion(moments, np.array(poses), states[:, :n], states[:, n:])
 
 
 class _Chart:
@@ -118,11 +118,11 @@ class _Chart:
     def rate(self, now: float, y: Array) -> Array:
         """Time derivative of y (6 + n + 6 + n,)."""
         x, q, nu = np.split(y, [6, 6 + self._n])
-        given = self._acceleration(now, self.pose(x), q, nu)
-        rate = np.asarray(given)
+        returned = self._acceleration(now, self.pose(x), q, nu)
+        rate = np.asarray(returned)
         if rate.shape != nu.shape or rate.dtype.kind not in "biuf":
-            found = rate.shape if rate.dtype.kind in "biuf" else repr(given)[:60]
-            raise StateError(f"acceleration must return shape {nu.shape}, returns {found}")
+            kind = rate.shape if rate.dtype.kind in "biuf" else repr(returned)[:60]
+            raise StateError(f"acceleration must return shape {nu.shape}, returns {kind}")
         if not np.isfinite(rate).all():
             raise SimulationError(f"at {now:.6g} s: acceleration returns rates that are not finite")
         return np.concatenate([times(lie.right_jacobian_inverse(x), nu[:6]), nu[6:], rate])

@@ -115,19 +115,19 @@ class Arms:
 
         after = advanced(1.0)
         margins = self._margins(after)
-        found = []
+        ends = []
         # False for NaN, too.
         for arm in np.flatnonzero(self.going & ~np.all(margins > 0, axis=1)).tolist():
             if np.any(np.isnan(margins[arm])):
-                found.append((arm, End(now, f"a step of {h:.3g} s is too long, or the motion leaves all bounds")))
+                ends.append((arm, End(now, f"a step of {h:.3g} s is too long, or the motion leaves all bounds")))
                 continue
 
             def margin(part: float, arm: int = arm) -> float:
                 return float(np.min(self._margins(advanced(part))[arm]))
 
             share = float(brentq(margin, 0.0, 1.0, xtol=_INSTANT))
-            found.append((arm, End(now + share * h, self._reason(self._margins(advanced(share))[arm]))))
-        for arm, end in found:
+            ends.append((arm, End(now + share * h, self._reason(self._margins(advanced(share))[arm]))))
+        for arm, end in ends:
             self._stop_arm(arm, end)
         after[~self.going] = before[~self.going]
         return after
@@ -141,12 +141,12 @@ class Arms:
         shape = (*self._shape[:-1], *size)
         if function is None:
             return np.zeros((*samples, *size))
-        given, what = function(now, state.reshape(self._shape)), "efforts" if name == "control" else "wrenches"
-        load = np.asarray(given)
+        returned, what = function(now, state.reshape(self._shape)), "efforts" if name == "control" else "wrenches"
+        load = np.asarray(returned)
         if load.shape != shape or load.dtype.kind not in "biuf":
             raise StateError(
                 f"{self.robot}: {name} must return {what} of shape {shape}, returns "
-                f"{load.shape if load.dtype.kind in 'biuf' else repr(given)[:60]}"
+                f"{load.shape if load.dtype.kind in 'biuf' else repr(returned)[:60]}"
             )
         if not np.isfinite(load).all():
             raise SimulationError(f"{self.robot}: at {now:.6g} s: {name} returns {what} that are not finite")
@@ -242,9 +242,9 @@ def simulate(
     """
     require_plant(plant)
     require_progress(progress)
-    for name, given in (("control", control), ("wrench", wrench)):
-        if given is not None and not callable(given):
-            raise TypeError(f"{name} must be a function of time and state, or None for none, is {shown(given)}")
+    for name, function in (("control", control), ("wrench", wrench)):
+        if function is not None and not callable(function):
+            raise TypeError(f"{name} must be a function of time and state, or None for none, is {shown(function)}")
     check_method(method, step, relative_tolerance=relative_tolerance, absolute_tolerance=absolute_tolerance)
     times, initial = output_times(t, step), plant.checked(start, "start")
     if initial.ndim > 2 or not initial.size:

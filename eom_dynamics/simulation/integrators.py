@@ -84,9 +84,9 @@ def integrated(
         # LSODA shortens its steps without end.
         if standing > most:
             raise SimulationError(_located(robot, now, "the motion leaves all bounds"))
-        found = rate(t, y)
+        rates = rate(t, y)
         inside = False
-        return found
+        return rates
 
     # With a rate of NaN at the start SciPy looks for a first step without end.
     if not np.all(np.isfinite(watched(span[0], y))):

@@ -93,16 +93,16 @@ class LinearLoop:
         Raises:
             StateError: the delay is negative or not finite.
         """
-        T, found = not_negative(delay, "delay"), self._unscaled
-        first = int(np.argmin(found.delays)) if len(found.delays) else None
+        T, crossings = not_negative(delay, "delay"), self._unscaled
+        first = int(np.argmin(crossings.delays)) if len(crossings.delays) else None
         largest, frequency = np.inf, 0.0
-        if found.unstable:
+        if crossings.unstable:
             largest = 0.0
         elif first is not None:
-            largest, frequency = float(found.delays[first]), float(found.w[first] / (2 * np.pi))
-        if not found.stable(T):
+            largest, frequency = float(crossings.delays[first]), float(crossings.w[first] / (2 * np.pi))
+        if not crossings.stable(T):
             return Margins(largest, frequency, 1.0, 0.0)
-        lag = np.rad2deg(np.min(np.mod(found.lags - found.w * T, 2 * np.pi), initial=np.inf))
+        lag = np.rad2deg(np.min(np.mod(crossings.lags - crossings.w * T, 2 * np.pi), initial=np.inf))
         stable, unstable = 1.0, np.inf
         for factor in _FACTORS[1:]:
             if not self._crossings(factor).stable(T):
@@ -121,11 +121,11 @@ class LinearLoop:
 
     def _gain(self, delay: float, factor: float) -> float:
         """Factor near the given one at which a pole crosses the axis with a delay, s."""
-        found = self._crossings(factor)
-        if not len(found.w):
+        crossings = self._crossings(factor)
+        if not len(crossings.w):
             return factor
-        turns = np.mod(found.lags - found.w * delay + np.pi, 2 * np.pi) - np.pi
-        w, refined = found.w[[np.argmin(np.abs(turns / found.w))]], factor
+        turns = np.mod(crossings.lags - crossings.w * delay + np.pi, 2 * np.pi) - np.pi
+        w, refined = crossings.w[[np.argmin(np.abs(turns / crossings.w))]], factor
         for _ in range(_STEPS):
             pole, slope = self._nearest(w, w * delay, refined)
             # pole + slope (delay dw - j d(log factor)) = j (w + dw)
@@ -140,22 +140,22 @@ class LinearLoop:
     def _nearest(self, w: Array, lags: Array, factor: float) -> tuple[NDArray[np.complex128], NDArray[np.complex128]]:
         """Poles (k,) nearest to jw with lags (k,), and their derivatives with respect to these."""
         poles, modes = np.linalg.eig(self._closed(lags, factor))
-        each, nearest = np.arange(len(w)), np.argmin(np.abs(poles - 1j * w[:, np.newaxis]), axis=1)
-        left = np.linalg.inv(modes)[each, nearest]
-        products = np.einsum("ki,ki->k", left @ self.B, modes[each, :, nearest] @ self.F.T)
+        row, nearest = np.arange(len(w)), np.argmin(np.abs(poles - 1j * w[:, np.newaxis]), axis=1)
+        left = np.linalg.inv(modes)[row, nearest]
+        products = np.einsum("ki,ki->k", left @ self.B, modes[row, :, nearest] @ self.F.T)
         slopes: NDArray[np.complex128] = 1j * factor * np.exp(-1j * lags) * products
-        return poles[each, nearest], slopes
+        return poles[row, nearest], slopes
 
     @cached_property
     def _unscaled(self) -> _Crossings:
         """Crossings of the loop as it is, to rounding."""
-        found = self._crossings(1.0)
-        w, lags = found.w, found.lags
+        crossings = self._crossings(1.0)
+        w, lags = crossings.w, crossings.lags
         for _ in range(_STEPS if len(w) else 0):
             pole, slope = self._nearest(w, lags, 1.0)
             step = -pole.real / slope.real
             w, lags = (pole + slope * step).imag, lags + step
-        return found._replace(w=w, lags=lags)
+        return crossings._replace(w=w, lags=lags)
 
     def _closed(self, lags: Array, factor: float) -> NDArray[np.complex128]:
         """Matrices (…, N, N) of the closed loop with lags of the feedback."""
@@ -179,8 +179,8 @@ class LinearLoop:
         roots = PPoly(curves.c.real, curves.x).roots(extrapolate=False)
         places = np.concatenate([np.zeros(0), *roots])
         pole = np.repeat(np.arange(len(roots)), [len(x) for x in roots])
-        each, at = np.arange(len(places)), _lags(places)
-        w, direction = curves(places)[each, pole].imag, np.sign(curves(places, 1)[each, pole].real)
+        row, at = np.arange(len(places)), _lags(places)
+        w, direction = curves(places)[row, pole].imag, np.sign(curves(places, 1)[row, pole].real)
         # Poles below the real axis are the conjugates of those above it at the opposite lag.
         lower = w < 0
         return _Crossings(

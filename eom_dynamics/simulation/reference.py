@@ -38,10 +38,10 @@ class SampledMotion:
                 those of q.
         """
         self.t = np.asarray(t, dtype=float)
-        given = np.asarray(states, dtype=float)
-        if self.t.ndim != 1 or len(self.t) < 2 or given.ndim != 3 or given.shape[:2] != (len(STATE_NAMES), len(self.t)):
-            raise StateError(f"t must have shape (T,), T > 1, and the states (5, T, n); {self.t.shape}, {given.shape}")
-        self._states = np.stack(joint_states(given.shape[2], *given))
+        rows = np.asarray(states, dtype=float)
+        if self.t.ndim != 1 or len(self.t) < 2 or rows.ndim != 3 or rows.shape[:2] != (len(STATE_NAMES), len(self.t)):
+            raise StateError(f"t must have shape (T,), T > 1, and the states (5, T, n); {self.t.shape}, {rows.shape}")
+        self._states = np.stack(joint_states(rows.shape[2], *rows))
         if not np.all(np.isfinite(self.t)) or np.any(np.diff(self.t) <= 0):
             raise StateError("t must increase from sample to sample")
         step = np.diff(self.t)[:, np.newaxis]
@@ -129,8 +129,8 @@ def _numbers(data: Any, name: str, dimensions: int) -> Array:
     values = data[name]
     if not isinstance(values, np.ndarray) or values.dtype.kind not in "fiu" or values.ndim != dimensions:
         shape = "(T,)" if dimensions == 1 else "(T, n)"
-        given = f"{values.dtype} {values.shape}" if isinstance(values, np.ndarray) else "none"
-        raise ValueError(f"{name} must be an array {shape} of real numbers, is {given}")
+        kind = f"{values.dtype} {values.shape}" if isinstance(values, np.ndarray) else "none"
+        raise ValueError(f"{name} must be an array {shape} of real numbers, is {kind}")
     return np.asarray(values, dtype=float)
 
 

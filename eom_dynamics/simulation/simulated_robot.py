@@ -153,8 +153,8 @@ class SimulatedRobot:
         inertia = plant.driven_inertia(q)
         own_kp, own_kd = inertia * natural_frequency**2, 2 * damping_ratio * natural_frequency * inertia
         self.kp, self.kd = (
-            own if given is None else checks.not_negative(name, checks.repeated_parameter(name, given, m))
-            for name, given, own in (("kp", drives.kp, own_kp), ("kd", drives.kd, own_kd))
+            default if value is None else checks.not_negative(name, checks.repeated_parameter(name, value, m))
+            for name, value, default in (("kp", drives.kp, own_kp), ("kd", drives.kd, own_kd))
         )
         self._hold_steps = _whole_steps(drives.command_period, arm.robot, period, "command_period", least=1)
         self._delay_steps = _whole_steps(drives.drive_delay, arm.robot, period, "drive_delay")
@@ -268,12 +268,12 @@ class SimulatedRobot:
         return Readings(*(x + scale * self._random.standard_normal(len(x)) for x, scale in pairs))
 
 
-def _whole_steps(given: float | None, robot: Robot, period: float, name: str, least: int = 0) -> int:
+def _whole_steps(wanted: float | None, robot: Robot, period: float, name: str, least: int = 0) -> int:
     """Number of steps of a time that is given, or else of the robot's own, which is rounded; s."""
-    time = not_negative(getattr(robot, name) if given is None else given, name)
+    time = not_negative(getattr(robot, name) if wanted is None else wanted, name)
     steps = max(round(time / period), least)
     if time and abs(time / period - steps) > 1e-6:
-        if given is not None:
+        if wanted is not None:
             raise StateError(f"{name} must be a multiple of the step of {period:g} s, is {time:g} s")
         warnings.warn(
             f"{robot.name}: {name} of {time:g} s is not a multiple of the step of {period:g} s; simulated as "

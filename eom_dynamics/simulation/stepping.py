@@ -102,12 +102,12 @@ class Stepper:
         self._n = n = arm.robot.n
         rigid, m, elastic = plant.rigid, len(plant.rigid), np.flatnonzero(~plant.rigid)
         # From independent variables - n links, then motors at elastic joints - to all motors and deflections.
-        own = np.zeros((m, n + len(elastic)))
-        own[elastic, n + np.arange(len(elastic))] = 1.0
+        motors = np.zeros((m, n + len(elastic)))
+        motors[elastic, n + np.arange(len(elastic))] = 1.0
         links = np.eye(n, n + len(elastic))
-        self._deflection = np.array([plant.deflection(own[:, i], links[:, i]) for i in range(own.shape[1])]).T
-        own[rigid, arm.motor_joint[rigid]] = 1.0
-        self._motors = own
+        self._deflection = np.array([plant.deflection(motors[:, i], links[:, i]) for i in range(motors.shape[1])]).T
+        motors[rigid, arm.motor_joint[rigid]] = 1.0
+        self._motors = motors
         self._elastic, self._zero, self._no_effort = elastic, np.zeros(n), np.zeros(m)
         # Indices of the independent variables among links and motors.
         self._own = np.concatenate([np.arange(n), n + elastic])

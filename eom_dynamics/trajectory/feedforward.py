@@ -141,8 +141,8 @@ def _sampled(
             command = _feedforward(arm, span, times, deflection)
             friction = arm.friction_states(command.motor_position, command.motor_velocity, start=ends[1])
             command = _feedforward(arm, span, times, deflection, friction)
-        own = slice(first - since.start, None)
-        efforts[:, part], motors[:, part] = np.stack(command[:3])[:, own], np.stack(command[3:])[:, own]
+        new = slice(first - since.start, None)
+        efforts[:, part], motors[:, part] = np.stack(command[:3])[:, new], np.stack(command[3:])[:, new]
         progress(min(first + _CHUNK, len(t)) / len(t))
     return Samples(t, *states), Feedforward(*efforts, *motors)
 

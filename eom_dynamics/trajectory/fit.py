@@ -128,8 +128,8 @@ def _cleaned(
 
     And the numbers of samples that were dropped, disordered and repeated.
     """
-    given = [positions] if velocities is None else [positions, velocities]
-    t, *values = (numbers(x, "times, positions and velocities must be arrays of numbers") for x in (times, *given))
+    columns = [positions] if velocities is None else [positions, velocities]
+    t, *values = (numbers(x, "times, positions and velocities must be arrays of numbers") for x in (times, *columns))
     shape = values[0].shape
     if t.ndim != 1 or len(shape) != 2 or not shape[1] or any(x.shape != (len(t), shape[1]) for x in values):
         shapes = ", ".join(str(x.shape) for x in (t, *values))

@@ -98,8 +98,8 @@ class Fourier:
             TrajectoryError: shapes differ, a number is not finite, frequency or periods are not positive, or the ramp
                 is negative.
         """
-        given = (numbers(x, "sine, cosine and offset must be arrays of numbers") for x in (sine, cosine, offset))
-        self.sine, self.cosine, self.offset = map(np.copy, given)
+        arrays = (numbers(x, "sine, cosine and offset must be arrays of numbers") for x in (sine, cosine, offset))
+        self.sine, self.cosine, self.offset = map(np.copy, arrays)
         if self.sine.ndim != 2 or not self.sine.size or self.cosine.shape != self.sine.shape:
             raise TrajectoryError(
                 f"sine and cosine must both have shape (n, L), have {self.sine.shape} and {self.cosine.shape}"

@@ -214,13 +214,13 @@ def verdict_of(
 
     ``inspect`` is called with the times and the load of each part before it is checked; its exceptions end the check.
     """
-    own, best = bounds(arm, limits), dict[tuple[str, str], tuple[float, Peak | None]]()
+    largest_of, best = bounds(arm, limits), dict[tuple[str, str], tuple[float, Peak | None]]()
     E, e = arm.robot.coupling
     for part, values in load.parts():
         t = load.t[part]
         inspect(t, values)
-        of_part = _position_peaks(own, values.states[0] @ E.T + e, t, part.start)
-        others = (_peaks(quantity, own, x, t, part.start) for quantity, x in quantities(arm, values).items())
+        of_part = _position_peaks(largest_of, values.states[0] @ E.T + e, t, part.start)
+        others = (_peaks(quantity, largest_of, x, t, part.start) for quantity, x in quantities(arm, values).items())
         for key, size, peak in chain(of_part, *others):
             largest, before = best.get(key, (-np.inf, peak))
             # Of equal sizes, the first; nothing of what is unknown at a sample.
@@ -228,11 +228,11 @@ def verdict_of(
                 best[key] = np.inf, None
             elif size > largest or key not in best:
                 best[key] = size, peak
-    found = [peak for _, peak in best.values() if peak is not None]
-    if len(load.t) > 1 and np.any(np.isfinite(own.effort_rms)):
-        found += _rms_peaks(own, effort_rms(arm, load), load.t)
+    peaks = [peak for _, peak in best.values() if peak is not None]
+    if len(load.t) > 1 and np.any(np.isfinite(largest_of.effort_rms)):
+        peaks += _rms_peaks(largest_of, effort_rms(arm, load), load.t)
     if isinstance(trajectory, Samples) or rate is None or not load.is_constant:
-        return Verdict(tuple(found), arm, load, own, None)
+        return Verdict(tuple(peaks), arm, load, largest_of, None)
 
     def slowed(s: float) -> SampledLoad:
         slower = Scaled(trajectory, s)
@@ -241,10 +241,10 @@ def verdict_of(
         t = slower.start + s * (check_times(trajectory, finest * s) - slower.start)
         # A constant wrench may have derivatives, which are slowed down with the motion.
         constant = load.at(slice(1), np.array(s))
-        wrench, stiffness = ([x[0] for x in given] for given in constant[1:])
+        wrench, stiffness = ([x[0] for x in rows] for rows in constant[1:])
         return SampledLoad(arm, t, _states_of(slower, t), wrench, stiffness)
 
-    return Verdict(tuple(found), arm, load, own, slowed)
+    return Verdict(tuple(peaks), arm, load, largest_of, slowed)
 
 
 def _sampled(

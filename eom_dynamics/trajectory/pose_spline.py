@@ -197,10 +197,10 @@ def steps_between(poses: Array) -> Array:
     return steps
 
 
-def _end(given: Sequence[ArrayLike], name: str) -> tuple[Array, ...]:
-    if len(given) > ORDERS - 1:
-        raise TrajectoryError(f"{name} must be (V, Vd, Vdd, Vddd) or the first of them, has {len(given)}")
-    twists = [np.asarray(x, dtype=float) for x in given] + [np.zeros(6)] * (ORDERS - 1 - len(given))
+def _end(values: Sequence[ArrayLike], name: str) -> tuple[Array, ...]:
+    if len(values) > ORDERS - 1:
+        raise TrajectoryError(f"{name} must be (V, Vd, Vdd, Vddd) or the first of them, has {len(values)}")
+    twists = [np.asarray(x, dtype=float) for x in values] + [np.zeros(6)] * (ORDERS - 1 - len(values))
     if any(twist.shape != (6,) or not np.all(np.isfinite(twist)) for twist in twists):
         raise TrajectoryError(f"twists of {name} must have six finite entries")
     return tuple(twists)
@@ -258,7 +258,7 @@ def straight_lines(poses: ArrayLike, corner: float) -> PoseSpline:
         q, *p = way.derivatives(at)
         t.append(at)
         frames.append(lie.pose(R, q))
-        twists.append(_twists(x, [np.einsum("nji,nj->ni", R, each) for each in p]))
+        twists.append(_twists(x, [np.einsum("nji,nj->ni", R, rate) for rate in p]))
     return PoseSpline(np.concatenate(t), np.concatenate(frames), np.concatenate(twists, axis=1))
 
 
@@ -267,7 +267,7 @@ def _twists(x: Array, p: list[Array]) -> Array:
 
     The latter in the frame of the tool, each (N, 3).
     """
-    w = [V[:, :3] for V in twists_of_coordinates([np.concatenate([each, 0 * each], axis=1) for each in x])]
+    w = [V[:, :3] for V in twists_of_coordinates([np.concatenate([level, 0 * level], axis=1) for level in x])]
 
     def derivative(i: int, k: int) -> Array:
         """k-th derivative of p_i, by d/dt (Rᵀ a) = Rᵀ da/dt - w × Rᵀ a."""

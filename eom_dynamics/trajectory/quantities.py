@@ -73,19 +73,19 @@ class SampledLoad:
         self._wrench = _all_rows(wrench, "wrench", WRENCH_NAMES, (len(t), *arm.robot.wrench_shape))
         self._stiffness = _all_rows(stiffness, "stiffness", STIFFNESS_NAMES, (len(t), arm.robot.n))
         rows = zip((*wrench, *stiffness), (*self._wrench, *self._stiffness), strict=True)
-        self.is_constant = all(np.ndim(value) < each.ndim for value, each in rows)
+        self.is_constant = all(np.ndim(value) < whole.ndim for value, whole in rows)
         if len(t) <= _PART:  # one part, which is asked for many times
             states = tuple(states_at(slice(None)))
             self._states_at = lambda samples: [x[samples] for x in states]
 
     def at(self, samples: Selection, s: Array | None = None) -> Load:
         """Load at selected samples, slowed down by s, as :meth:`Load.slowed`."""
-        found = Load(
+        load = Load(
             tuple(self._states_at(samples)),
             tuple(x[samples] for x in self._wrench),
             tuple(x[samples] for x in self._stiffness),
         )
-        return found if s is None else found.slowed(s)
+        return load if s is None else load.slowed(s)
 
     def parts(self, s: Array | None = None, overlap: int = 0) -> Iterator[tuple[slice, Load]]:
         """Yield the load of consecutive samples; a part repeats the last ``overlap`` samples of the one before."""
@@ -174,13 +174,13 @@ def _all_rows(
     if len(values) > len(names):
         raise StateError(f"{name} must be ({', '.join(names)}) or the first of them, has {len(values)} entries")
     rows = []
-    for value, each in zip(values, names, strict=False):
+    for value, derivative in zip(values, names, strict=False):
         try:
             array = np.asarray(value, dtype=float)
         except (TypeError, ValueError):
-            raise StateError(f"{name} {each} is not an array of numbers") from None
+            raise StateError(f"{name} {derivative} is not an array of numbers") from None
         if array.shape not in (shape, shape[1:]):
-            raise StateError(f"{name} {each} must have shape {shape} or {shape[1:]}, has {array.shape}")
+            raise StateError(f"{name} {derivative} must have shape {shape} or {shape[1:]}, has {array.shape}")
         rows.append(np.broadcast_to(array, shape))
     return tuple(rows)
 
@@ -206,10 +206,10 @@ def least_time_scaling(arm: ElasticArm, load: SampledLoad, limits: Bounds) -> fl
         over = largest > 1 + TOLERANCE
         if not np.any(over):
             return s
-        found = np.union1d(deciding, worst[over])
-        if len(found) == len(deciding):
+        more = np.union1d(deciding, worst[over])
+        if len(more) == len(deciding):
             return s  # at the limit, where rounding errors of few and all samples differ
-        deciding = found
+        deciding = more
         least = _least_for(arm, load, limits, deciding, s)
         if least is None:
             return None
@@ -248,12 +248,12 @@ def _largest(arm: ElasticArm, load: SampledLoad, limits: Bounds, s: float) -> tu
     largest, worst = np.zeros(0), np.zeros(0, dtype=np.intp)
     for part, slower in load.parts(np.array(s)):
         sizes = ratios(quantities(arm, slower, limits), limits)
-        found, rows = np.max(sizes, axis=0), part.start + np.argmax(sizes, axis=0)
+        peaks, rows = np.max(sizes, axis=0), part.start + np.argmax(sizes, axis=0)
         if part.start == 0:
-            largest, worst = found, rows
+            largest, worst = peaks, rows
         else:
-            worst = np.where(found > largest, rows, worst)
-            largest = np.maximum(largest, found)
+            worst = np.where(peaks > largest, rows, worst)
+            largest = np.maximum(largest, peaks)
     return largest, worst
 
 
@@ -274,9 +274,9 @@ def ratios(values: dict[str, Array], limits: Bounds) -> Array:
     columns = [np.abs(values[name]) / limits.largest[name] for name in limits.quantities]
     if not columns:
         return np.zeros((len(values["velocity"]), 1))
-    found = np.concatenate(columns, axis=1)
-    found[np.isnan(found)] = 0.0
-    return found
+    whole = np.concatenate(columns, axis=1)
+    whole[np.isnan(whole)] = 0.0
+    return whole
 
 
 def _least_for(arm: ElasticArm, load: SampledLoad, limits: Bounds, samples: NDArray[np.intp], s: float) -> float | None:
@@ -298,7 +298,7 @@ def _least_for(arm: ElasticArm, load: SampledLoad, limits: Bounds, samples: NDAr
 
 def _good(arm: ElasticArm, load: SampledLoad, limits: Bounds, samples: NDArray[np.intp], tried: Array) -> int | None:
     """Index of the first scaling that meets all limits for some samples."""
-    each = load.at(np.tile(samples, len(tried)), np.repeat(tried, len(samples)))
-    worst = ratios(quantities(arm, each, limits), limits).reshape(len(tried), -1).max(axis=1)
+    slower = load.at(np.tile(samples, len(tried)), np.repeat(tried, len(samples)))
+    worst = ratios(quantities(arm, slower, limits), limits).reshape(len(tried), -1).max(axis=1)
     good = np.flatnonzero(worst <= 1 + TOLERANCE)
     return int(good[0]) if len(good) else None

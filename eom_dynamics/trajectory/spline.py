@@ -109,17 +109,17 @@ class Spline:
         """
         u = np.arange(parts + 1)[:, np.newaxis] / parts
         j = np.arange(DEGREE + 1)
-        found = np.empty((order + 1, parts + 1, len(pieces), self.n))
+        states = np.empty((order + 1, parts + 1, len(pieces), self.n))
         for rows, columns in ((u[:, 0] <= 0.5, pieces), (u[:, 0] > 0.5, pieces + len(self._steps))):
             from_end = u[rows] - (columns is not pieces)
             c = self._coefficients[:, :, columns].reshape(DEGREE + 1, -1)
             factor = np.ones(DEGREE + 1)
             for k in range(order + 1):
                 values = (factor * from_end ** np.maximum(j - k, 0)) @ c
-                found[k, rows] = values.reshape(-1, self.n, len(pieces)).transpose(0, 2, 1)
+                states[k, rows] = values.reshape(-1, self.n, len(pieces)).transpose(0, 2, 1)
                 factor *= j - k
-        found /= (self._steps[pieces] ** np.arange(order + 1)[:, np.newaxis])[:, np.newaxis, :, np.newaxis]
-        return self.t[pieces] + u * self._steps[pieces], tuple(found)
+        states /= (self._steps[pieces] ** np.arange(order + 1)[:, np.newaxis])[:, np.newaxis, :, np.newaxis]
+        return self.t[pieces] + u * self._steps[pieces], tuple(states)
 
     def scaled(self, s: float | None) -> Scaled:
         """The trajectory slowed down by the factor s; see :class:`.Scaled`."""
@@ -128,11 +128,11 @@ class Spline:
     def stretched(self, s: float) -> Spline:
         """The same path in s times the time from its start, as a spline."""
         powers = float(s) ** np.arange(ORDERS)[:, np.newaxis, np.newaxis]
-        found = Spline.__new__(Spline)
-        found._set(self.start + s * (self.t - self.start), self.states / powers)
+        slower = Spline.__new__(Spline)
+        slower._set(self.start + s * (self.t - self.start), self.states / powers)
         # They are those of the relative time in a piece.
-        found._coefficients = self._coefficients
-        return found
+        slower._coefficients = self._coefficients
+        return slower
 
     def _evaluate(self, t: Array, out: Array) -> None:
         outside = (t < self.start) | (t > self.end)
@@ -176,8 +176,8 @@ def _coefficients(steps: Array, states: Array) -> Array:
         scale = (h**orders / _FACTORIALS[:, np.newaxis])[..., np.newaxis]
         left, right = (states[:, at : at + len(h)] * scale for at in (first, first + 1))
         mirrored = _from_left(right * backwards[:ORDERS], left * backwards[:ORDERS]) * backwards
-        for at, found in ((first, _from_left(left, right)), (len(steps) + first, mirrored)):
-            result[:, :, at : at + len(h)] = np.moveaxis(found, 1, 2)
+        for at, half in ((first, _from_left(left, right)), (len(steps) + first, mirrored)):
+            result[:, :, at : at + len(h)] = np.moveaxis(half, 1, 2)
     return result
 
 
@@ -212,7 +212,7 @@ def check_times(trajectory: Trajectory, rate: float) -> Array:
     within = np.multiply.outer(steps[short], np.arange(PER_PIECE) / PER_PIECE)
     within += starts[short, np.newaxis]
     # As np.union1d, with fewer copies: there may be millions of instants.
-    found = np.concatenate([t, within.ravel()])
+    instants = np.concatenate([t, within.ravel()])
     del within
-    found.sort()
-    return found[np.append(True, found[1:] != found[:-1])]
+    instants.sort()
+    return instants[np.append(True, instants[1:] != instants[:-1])]

@@ -116,15 +116,15 @@ def follow(
         here = [x[i : i + 1] for x in wanted]
         step = times[i] - times[i - 1]
         expected = predicted(states[:, i - 1 : i], step) if i else q[np.newaxis]
-        found = tracker.solve(expected, *here)
+        answer = tracker.solve(expected, *here)
         for _ in range(_MOST_CORRECTIONS if i and n > TWIST else 0):
             # The tool does not determine the joints: they are where their rates have brought them.
-            before = found.q
-            found = tracker.solve(states[0, i - 1 : i] + _integral(states[1:, i - 1 : i], found.rates, step), *here)
-            if np.max(np.abs(found.q - before)) < _SETTLED:
+            before = answer.q
+            answer = tracker.solve(states[0, i - 1 : i] + _integral(states[1:, i - 1 : i], answer.rates, step), *here)
+            if np.max(np.abs(answer.q - before)) < _SETTLED:
                 break
-        _require(times[i:], found.refusals)
-        states[0, i], states[1:, i] = found.q[0], found.rates[:, 0]
+        _require(times[i:], answer.refusals)
+        states[0, i], states[1:, i] = answer.q[0], answer.rates[:, 0]
     motion = ToolMotion(tracker, path, times, states)
     motion.derivatives(0.5 * (times[1:] + times[:-1]))  # refuses what happens between knots
     return motion

@@ -81,11 +81,11 @@ class _System:
         unknowns = self.size * len(steps)
         self._bands = np.zeros((2 * self._width + 1, unknowns))
         self._right = np.zeros((unknowns, states.shape[2]))
-        given = ~np.isnan(states[:m, :, 0])
+        fixed = ~np.isnan(states[:m, :, 0])
         for k in range(m):
-            self._start(k, bool(given[k, 0]))
-            self._inside(k, given[k, 1:-1])
-            self._end(k, bool(given[k, -1]))
+            self._start(k, bool(fixed[k, 0]))
+            self._inside(k, fixed[k, 1:-1])
+            self._end(k, bool(fixed[k, -1]))
 
     def solution(self) -> Array:
         """Taylor coefficients (K - 1, 2m, n) of all pieces."""
@@ -98,34 +98,34 @@ class _System:
         x[:, 0] = self.states[0, :-1]
         return x
 
-    def _start(self, k: int, given: bool) -> None:
-        order = k if given else self.size - 1 - k
+    def _start(self, k: int, fixed: bool) -> None:
+        order = k if fixed else self.size - 1 - k
         self._put(np.array([k]), np.array([0]), order, 1.0)
-        if given and k:
+        if fixed and k:
             self._right[k] = self._scaled(k, 0, 0)
 
-    def _end(self, k: int, given: bool) -> None:
+    def _end(self, k: int, fixed: bool) -> None:
         row, piece = len(self._right) - self.m + k, len(self.steps) - 1
-        self._expand(np.array([row]), np.array([piece]), k if given else self.size - 1 - k, np.ones(1))
-        if given:
+        self._expand(np.array([row]), np.array([piece]), k if fixed else self.size - 1 - k, np.ones(1))
+        if fixed:
             self._right[row] = self._change(piece) if k == 0 else self._scaled(k, -1, -1)
 
-    def _inside(self, k: int, given: NDArray[np.bool_]) -> None:
+    def _inside(self, k: int, fixed: NDArray[np.bool_]) -> None:
         before = np.arange(len(self.steps) - 1)
         first = self.m + self.size * before + k
-        known, open_ = before[given], before[~given]
-        for order, rows in ((k, first[~given]), (self.size - 1 - k, first[~given] + self.m)):
+        known, open_ = before[fixed], before[~fixed]
+        for order, rows in ((k, first[~fixed]), (self.size - 1 - k, first[~fixed] + self.m)):
             # Scaled by the longer of the two steps, so that pivots can be compared.
             unit = np.maximum(self.steps[open_], self.steps[open_ + 1])
             self._expand(rows, open_, order, (unit / self.steps[open_]) ** order)
             self._put(rows, open_ + 1, order, -((unit / self.steps[open_ + 1]) ** order))
-        self._expand(first[given], known, k, np.ones(len(known)))
-        self._put(first[given] + self.m, known + 1, k, 1.0)
+        self._expand(first[fixed], known, k, np.ones(len(known)))
+        self._put(first[fixed] + self.m, known + 1, k, 1.0)
         if k == 0:
-            self._right[first[given]] = self._change(known)
+            self._right[first[fixed]] = self._change(known)
         else:
-            self._right[first[given]] = self._scaled(k, known + 1, known)
-            self._right[first[given] + self.m] = self._scaled(k, known + 1, known + 1)
+            self._right[first[fixed]] = self._scaled(k, known + 1, known)
+            self._right[first[fixed] + self.m] = self._scaled(k, known + 1, known + 1)
 
     def _put(self, rows: NDArray[np.intp], pieces: NDArray[np.intp], order: int, values: Array | float) -> None:
         columns = self.size * pieces + order
@@ -278,7 +278,7 @@ def through(
     return spline
 
 
-def _check_overshoot(spline: Spline, given: Array) -> None:
+def _check_overshoot(spline: Spline, states: Array) -> None:
     """Raise an error if a spline overshoots excessively, compared with its given states (5, K, n)."""
     steps, q = np.diff(spline.t), spline.states[0]
     between = (spline.t[:-1, np.newaxis] + steps[:, np.newaxis] * _CHECKED).ravel()
@@ -287,7 +287,7 @@ def _check_overshoot(spline: Spline, given: Array) -> None:
     longest = np.maximum(np.append(0.0, steps), np.append(steps, 0.0))[:, np.newaxis]
     expected = np.ptp(q, axis=0) + 1e-9
     for k in range(1, ORDERS):
-        expected = expected + np.max(np.nan_to_num(np.abs(given[k])) * longest**k, axis=0)
+        expected = expected + np.max(np.nan_to_num(np.abs(states[k])) * longest**k, axis=0)
     if np.any(farthest > _LARGEST_OVERSHOOT * expected):
         piece, joint = np.argwhere(farthest > _LARGEST_OVERSHOOT * expected)[0]
         raise TrajectoryError(

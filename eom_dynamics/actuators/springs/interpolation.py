@@ -75,8 +75,8 @@ def monotone_quintic(x: Array, y: Array) -> tuple[Array, Array]:
             # In units of the secant the program is well scaled.
             rows.append(-coefficients / secant[i])
             limits.append((value - least) / secant[i])
-    found = linprog(-np.ones(len(x)), A_ub=np.array(rows), b_ub=np.array(limits), bounds=(0, 1)).x
+    solution = linprog(-np.ones(len(x)), A_ub=np.array(rows), b_ub=np.array(limits), bounds=(0, 1)).x
     # Slopes may differ by so many powers of ten that no solution is found.
-    share = np.zeros(len(x)) if found is None else found
+    share = np.zeros(len(x)) if solution is None else solution
     slope, bend = np.where(share < 1, safe + np.clip(share, 0, 1) * step, wished)
     return slope, bend

@@ -371,8 +371,8 @@ class Constraints:
         """The command with the voltage of the motors, a linear function of velocity and effort behind the gears."""
         if np.any(np.isfinite(self._arm.motor.voltage_limit)):
             ratio = self._arm.gear_ratio
-            found: Any = self._arm.motor.voltage(command["motor_effort"] / ratio, command["motor_velocity"] * ratio)
-            command["voltage"] = np.asarray(found)
+            voltage: Any = self._arm.motor.voltage(command["motor_effort"] / ratio, command["motor_velocity"] * ratio)
+            command["voltage"] = np.asarray(voltage)
         return command
 
 

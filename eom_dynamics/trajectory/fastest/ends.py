@@ -37,12 +37,12 @@ _UNLIMITED = 1e-10  # change of shares of limits from there to the largest speed
 _ORDERS = {"velocity": 1, "acceleration": 2, "effort": 2, "jerk": 3, "effort_rate": 3}
 
 
-def end_states(name: str, given: Sequence[ArrayLike]) -> list[Array]:
+def end_states(name: str, rates: Sequence[ArrayLike]) -> list[Array]:
     """Derivatives at an end, each finite (n,)."""
-    states = [numbers(x, f"{name} is not made of arrays of numbers") for x in given]
+    states = [numbers(x, f"{name} is not made of arrays of numbers") for x in rates]
     if len(states) >= ORDERS:
         raise TrajectoryError(f"{name} must be (velocity, acceleration, jerk, snap) or the first of them")
-    if not all(each.ndim == 1 and np.all(np.isfinite(each)) for each in states):
+    if not all(rate.ndim == 1 and np.all(np.isfinite(rate)) for rate in states):
         raise TrajectoryError(f"derivatives of {name} must be finite, one number for each joint")
     if states and not np.any(states[0]):
         raise TrajectoryError(f"the velocity of {name} is zero; omit {name} for a motion from or to rest")
@@ -53,33 +53,33 @@ def outset(
     curve: GeometricPath, ends: Mapping[str, Sequence[Array]], names: Sequence[str]
 ) -> list[tuple[int, Array, int]]:
     """Ends that move: 0 or -1, x … x''' there, zero if not given, and how many of them are given."""
-    found = []
-    for end, given in zip((0, -1), ends.values(), strict=True):
-        if given:
-            a, b, c, d = np.append(curve.end_rates(end, given, names), np.zeros(ORDERS - 1 - len(given)))
-            found.append((end, np.array([a * a, 2 * b, 2 * c / a, (d - b * c / a) * 2 / a**2]), len(given)))
-    return found
+    moving = []
+    for end, rates in zip((0, -1), ends.values(), strict=True):
+        if rates:
+            a, b, c, d = np.append(curve.end_rates(end, rates, names), np.zeros(ORDERS - 1 - len(rates)))
+            moving.append((end, np.array([a * a, 2 * b, 2 * c / a, (d - b * c / a) * 2 / a**2]), len(rates)))
+    return moving
 
 
 def positive_limits(arm: ElasticArm, limits: GivenLimits | None) -> Bounds:
     """Limits of an arm; raises TrajectoryError unless they are positive, and ranges of positions have a lower end."""
-    own = bounds(arm, limits)
-    for quantity, largest in (*own.largest.items(), ("effort_rms", own.effort_rms)):
-        for name, most in zip(own.names[quantity], largest, strict=True):
+    checked = bounds(arm, limits)
+    for quantity, largest in (*checked.largest.items(), ("effort_rms", checked.effort_rms)):
+        for name, most in zip(checked.names[quantity], largest, strict=True):
             if not most > 0:
                 raise TrajectoryError(f"{name}: limit of {quantity} must be positive, is {most:g}")
-    for name, lower, upper in zip(own.names["position"], own.lower, own.upper, strict=True):
+    for name, lower, upper in zip(checked.names["position"], checked.lower, checked.upper, strict=True):
         if not lower <= upper:
             raise TrajectoryError(f"{name}: lower limit of position {lower:g} exceeds the upper one {upper:g}")
-    return own
+    return checked
 
 
-def require_limits(own: Bounds, tool: ToolLimits) -> None:
+def require_limits(limits: Bounds, tool: ToolLimits) -> None:
     """Raise an error where there are no limits, or those of the tool are not positive."""
     for value, name in ((tool.speed, "speed"), (tool.acceleration, "acceleration")):
         if not value > 0:
             raise TrajectoryError(f"limit of the tool's {name} must be positive, is {value:g}")
-    limited = any(np.any(np.isfinite(largest)) for largest in (*own.largest.values(), own.effort_rms))
+    limited = any(np.any(np.isfinite(largest)) for largest in (*limits.largest.values(), limits.effort_rms))
     if not limited and not np.isfinite(min(tool[:2])):
         raise TrajectoryError("there are no limits, hence no shortest duration; give limits of velocity and effort")
 
@@ -96,63 +96,63 @@ def require_limits_everywhere(curve: GeometricPath, speed: SquaredSpeed, slow: A
         raise TrajectoryError(f"the motion has no shortest duration: the path is without limits at {place:.4g} % of it")
 
 
-def require_positions(arm: ElasticArm, own: Bounds, q: Array, percent: Array) -> None:
+def require_positions(arm: ElasticArm, limits: Bounds, q: Array, percent: Array) -> None:
     """Raise an error where positions (M, n), at these places on the path in per cent, are out of their ranges."""
     E, e = arm.robot.coupling
     q = q @ E.T + e
-    scale = np.maximum(np.abs(own.lower), np.abs(own.upper))
-    distance = beyond(q, own.lower, own.upper) - TOLERANCE * np.where(np.isfinite(scale), scale, 1.0)
+    scale = np.maximum(np.abs(limits.lower), np.abs(limits.upper))
+    distance = beyond(q, limits.lower, limits.upper) - TOLERANCE * np.where(np.isfinite(scale), scale, 1.0)
     if np.max(distance) > 0:
         k, joint = np.unravel_index(int(np.argmax(distance)), distance.shape)
-        unit = own.units["position"][joint]
+        unit = limits.units["position"][joint]
         remedy = f", {IN_DEGREES}" if unit == "rad" and distance[k, joint] > TURN else "; change the path"
         raise TrajectoryError(
-            f"{own.names['position'][joint]}: position {q[k, joint]:.6g} {unit} at {percent[k]:.4g} % of "
-            f"the path is out of its range, {own.lower[joint]:g} to {own.upper[joint]:g}{remedy}"
+            f"{limits.names['position'][joint]}: position {q[k, joint]:.6g} {unit} at {percent[k]:.4g} % of "
+            f"the path is out of its range, {limits.lower[joint]:g} to {limits.upper[joint]:g}{remedy}"
         )
 
 
-def require_statics(arm: ElasticArm, own: Bounds, q: Array, percent: Array) -> None:
+def require_statics(arm: ElasticArm, limits: Bounds, q: Array, percent: Array) -> None:
     """Raise an error where an effort at rest exceeds its limit."""
     try:
-        values = quantities(arm, Load((q, *[np.zeros_like(q)] * (ORDERS - 1))), own)
+        values = quantities(arm, Load((q, *[np.zeros_like(q)] * (ORDERS - 1))), limits)
     except StateError as error:
         raise TrajectoryError(f"the springs cannot hold the arm at rest on the path: {error}") from error
     for quantity, value in values.items():
-        used = np.nan_to_num(np.abs(value) / own.largest[quantity], nan=0.0)
+        used = np.nan_to_num(np.abs(value) / limits.largest[quantity], nan=0.0)
         if np.max(used) >= 1:
             k, i = np.unravel_index(int(np.argmax(used)), used.shape)
-            unit = own.units[quantity][i]
+            unit = limits.units[quantity][i]
             raise TrajectoryError(
-                f"{own.names[quantity][i]}: {quantity} {value[k, i]:.6g} {unit} at rest at "
-                f"{percent[k]:.4g} % of the path leaves nothing of its limit {own.largest[quantity][i]:g} "
+                f"{limits.names[quantity][i]}: {quantity} {value[k, i]:.6g} {unit} at rest at "
+                f"{percent[k]:.4g} % of the path leaves nothing of its limit {limits.largest[quantity][i]:g} "
                 f"{unit} for motion; change the path, the payload or the limit"
             )
 
 
 def require_ends(
-    arm: ElasticArm, own: Bounds, tool: ToolLimits, curve: GeometricPath, ends: Mapping[str, Sequence[Array]]
+    arm: ElasticArm, limits: Bounds, tool: ToolLimits, curve: GeometricPath, ends: Mapping[str, Sequence[Array]]
 ) -> None:
     """Raise an error where a given state at an end exceeds a limit."""
-    for (name, given), sigma in zip(ends.items(), (0.0, 1.0), strict=True):
-        if not given:
+    for (name, rates), sigma in zip(ends.items(), (0.0, 1.0), strict=True):
+        if not rates:
             continue
         q = curve.derivatives(np.array([sigma]))[0]
-        load = Load((q, *[x[np.newaxis] for x in given], *[np.zeros_like(q)] * (ORDERS - 1 - len(given))))
+        load = Load((q, *[x[np.newaxis] for x in rates], *[np.zeros_like(q)] * (ORDERS - 1 - len(rates))))
         try:
             values = quantities(arm, load)
         except StateError as error:
             raise TrajectoryError(f"the springs cannot follow at the {name}: {error}") from error
         for quantity, value in values.items():
-            used = np.nan_to_num(np.abs(value[0]) / own.largest[quantity], nan=0.0)
+            used = np.nan_to_num(np.abs(value[0]) / limits.largest[quantity], nan=0.0)
             i = int(np.argmax(used))
-            if used[i] > 1 + AT_MOVING_ENDS and _ORDERS.get(quantity, ORDERS - 1) <= len(given):
-                unit, most = own.units[quantity][i], own.largest[quantity][i]
+            if used[i] > 1 + AT_MOVING_ENDS and _ORDERS.get(quantity, ORDERS - 1) <= len(rates):
+                unit, most = limits.units[quantity][i], limits.largest[quantity][i]
                 raise TrajectoryError(
-                    f"{own.names[quantity][i]}: {quantity} {value[0, i]:.6g} {unit} at the {name} exceeds its limit "
+                    f"{limits.names[quantity][i]}: {quantity} {value[0, i]:.6g} {unit} at the {name} exceeds its limit "
                     f"{most:g} {unit} by {abs(value[0, i]) - most:.3g} {unit}"
                 )
-        slower = ToolLimits(tool.speed, tool.acceleration if len(given) > 1 else np.inf, tool.frame)
+        slower = ToolLimits(tool.speed, tool.acceleration if len(rates) > 1 else np.inf, tool.frame)
         factor = tool_slowdowns(arm, slower, load.states)[0]
         if factor > 1 + AT_MOVING_ENDS:
             raise TrajectoryError(f"at the {name} the tool is {factor:.4g} times too fast for its limits")
@@ -165,8 +165,8 @@ def motion_between(speed: SquaredSpeed, constraints: Constraints, moving: Sequen
     """
     sigma = np.linspace(0.0, 1.0, 20 * len(speed.knots))
     known = np.zeros(speed.count)
-    for end, x, given in moving:
-        known[slice(0, given) if end == 0 else slice(-given, None)] = speed.end_coefficients(end, x[:given])
+    for end, x, count in moving:
+        known[slice(0, count) if end == 0 else slice(-count, None)] = speed.end_coefficients(end, x[:count])
     places, least, best = speed.places, np.inf, known
     fastest = max(x[0] for _, x, _ in moving)
     for power, fading, length, level in product(_POWERS, _FADING, _LENGTHS, _LEVELS):
@@ -178,8 +178,8 @@ def motion_between(speed: SquaredSpeed, constraints: Constraints, moving: Sequen
             rates = x[1:] / x[0]
             slope = (rates[0] + (rates[1] - rates[0] ** 2) * away) * _fade(away / fading)
             change = np.append(0.0, np.cumsum(0.5 * (slope[1:] + slope[:-1]) * np.diff(sigma)))
-            own = np.log(x[0]) + change - change[end]
-            logarithm += _fade(away / length) * (own - logarithm)
+            near = np.log(x[0]) + change - change[end]
+            logarithm += _fade(away / length) * (near - logarithm)
         x = np.exp(np.interp(places, sigma, np.clip(logarithm, -200.0, 200.0)))
         c = speed.interpolated(x, known)
         at_nodes = speed.at_nodes(c)

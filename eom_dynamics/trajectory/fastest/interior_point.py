@@ -80,24 +80,24 @@ class _Point:
         pull = np.einsum("rm,krm->km", upper - lower, self.rows.change)
         if self.rows.bound_change is not None:
             pull[0] += ((lower + upper) * self.rows.bound_change).sum(axis=0)
-        found = self._speed.gradient(pull)
-        return found + multipliers[self.sides :] @ self.by_c if len(self.by_c) else found
+        gradient = self._speed.gradient(pull)
+        return gradient + multipliers[self.sides :] @ self.by_c if len(self.by_c) else gradient
 
     def changes(self, step: Array) -> tuple[Array, Array]:
         """Changes of the distances (D,) and of x (M,) with those of the coefficients (count,)."""
-        change, found = self._speed.at_nodes(step), np.empty_like(self.distances)
-        lower, upper = self.both(found)
+        change, distances = self._speed.at_nodes(step), np.empty_like(self.distances)
+        lower, upper = self.both(distances)
         value = np.einsum("krm,km->rm", self.rows.change, change[: len(self.rows.change)])
         bound = 0.0 if self.rows.bound_change is None else self.rows.bound_change * change[0]
         np.subtract(bound, value, out=lower)
         np.add(bound, value, out=upper)
-        found[self.sides :] = self.by_c @ step
-        return found, change[0]
+        distances[self.sides :] = self.by_c @ step
+        return distances, change[0]
 
-    def newton(self, weights: Array, multipliers: Array, own: Array) -> Callable[[Array], Array] | None:
+    def newton(self, weights: Array, multipliers: Array, curved: Array) -> Callable[[Array], Array] | None:
         """Solver of Newton's equations for right sides (count,); None if the matrix is indefinite.
 
-        Weights are multipliers over distances (D,); ``own`` is the curvature of what is minimised by x (M,).
+        Weights are multipliers over distances (D,); ``curved`` is the curvature of what is minimised by x (M,).
         """
         lower, upper = self.both(weights)
         total, change = lower + upper, self.rows.change
@@ -111,8 +111,10 @@ class _Point:
                 if m == 0:
                     K[p] += mixed[k]
             # The second derivative of 1/√x is -1.5/x times the first.
-            own = np.maximum(own + 1.5 / self.x[0] * (self.both(multipliers).sum(axis=0) * bound).sum(axis=0), 0.0)
-        K[0] += own
+            curved = np.maximum(
+                curved + 1.5 / self.x[0] * (self.both(multipliers).sum(axis=0) * bound).sum(axis=0), 0.0
+            )
+        K[0] += curved
         if not len(self.by_c):
             return _factored(self._speed, K)
         K -= multipliers[self.sides :] @ self.curvature
@@ -123,7 +125,7 @@ class _Point:
         beside = solve(by_c.T)
         W = np.diag(weights[self.sides :])
         small = np.linalg.solve(np.eye(len(W)) + W @ by_c @ beside, W @ by_c)
-        return lambda right: (found := solve(right)) - beside @ (small @ found)
+        return lambda right: (x := solve(right)) - beside @ (small @ x)
 
 
 def feasible(speed: SquaredSpeed, constraints: Constraints, c: Array, inside: float = _INSIDE) -> Array | None:

@@ -79,8 +79,7 @@ class FastestMotion(Spline):
 
     def times_at(self, parameters: ArrayLike) -> Array:
         """Times at which the motion passes parameters of the given path; exact at the knots of a given spline, s."""
-        found: Array = np.interp(np.asarray(parameters, dtype=float), self.parameters, self.t)
-        return found
+        return np.asarray(np.interp(np.asarray(parameters, dtype=float), self.parameters, self.t))
 
     @cached_property
     def active(self) -> tuple[ActiveLimit, ...]:
@@ -88,17 +87,17 @@ class FastestMotion(Spline):
         samples = sample(self, motion_rate(self, _RATE))
         names = [(quantity, name) for quantity in self._limits.quantities for name in self._limits.names[quantity]]
         used = ratios(quantities(self._arm, Load(samples[1:]), self._limits), self._limits) >= _ACTIVE
-        found = []
+        spans = []
         for column, (quantity, name) in enumerate(names):
             edges = np.diff(np.concatenate([[0], used[:, column].astype(int), [0]]))
             for first, after in zip(np.flatnonzero(edges > 0), np.flatnonzero(edges < 0), strict=True):
-                found.append(ActiveLimit(float(samples.t[first]), float(samples.t[after - 1]), quantity, name))
+                spans.append(ActiveLimit(float(samples.t[first]), float(samples.t[after - 1]), quantity, name))
         if np.any(np.isfinite(self._limits.effort_rms)):
             load = SampledLoad(self._arm, samples.t, lambda selection: [x[selection] for x in samples[1:]])
             hot = effort_rms(self._arm, load) >= _ACTIVE * self._limits.effort_rms
             names = [("effort_rms", self._limits.names["effort_rms"][i]) for i in np.flatnonzero(hot)]
-            found += [ActiveLimit(self.start, self.end, *each) for each in names]
-        return tuple(sorted(found))
+            spans += [ActiveLimit(self.start, self.end, *pair) for pair in names]
+        return tuple(sorted(spans))
 
 
 def motion_rate(motion: Trajectory, rate: float) -> float:
@@ -145,12 +144,12 @@ def _apart(times: Array, least: float) -> list[int]:
     return [*kept, len(times) - 1]
 
 
-def heat(arm: ElasticArm, own: Bounds, motion: Spline) -> Array:
+def heat(arm: ElasticArm, limits: Bounds, motion: Spline) -> Array:
     """RMS efforts over their limits, 0 without a limit (m,)."""
-    if not np.any(np.isfinite(own.effort_rms)):
-        return np.zeros(len(own.effort_rms))
+    if not np.any(np.isfinite(limits.effort_rms)):
+        return np.zeros(len(limits.effort_rms))
     t = check_times(motion, motion_rate(motion, CHECK_RATE))
-    return effort_rms(arm, SampledLoad(arm, t, lambda selection: motion.derivatives(t[selection]))) / own.effort_rms
+    return effort_rms(arm, SampledLoad(arm, t, lambda selection: motion.derivatives(t[selection]))) / limits.effort_rms
 
 
 class ViolatedInstants(NamedTuple):
@@ -167,15 +166,15 @@ class ViolatedInstants(NamedTuple):
 
 
 def violated_instants(
-    arm: ElasticArm, own: Bounds, tool: ToolLimits, motion: Spline, rate: float, pieces: NDArray[np.intp], most: float
+    arm: ElasticArm, bound: Bounds, tool: ToolLimits, motion: Spline, rate: float, pieces: NDArray[np.intp], most: float
 ) -> ViolatedInstants:
     """Instants in pieces of a motion, at a rate and at least so many, that use a larger share of limits than the most.
 
     Shares between these instants are those of parabolas through three of them; where parabolas may miss a violation,
     the instants are closer.
     """
-    order, found = derivatives_for_limits(arm, own), []
-    columns = [i for i, name in enumerate(own.quantities) for _ in own.names[name]] or [0]
+    order, violated = derivatives_for_limits(arm, bound), []
+    columns = [i for i, name in enumerate(bound.quantities) for _ in bound.names[name]] or [0]
     # Few different numbers, each a power of two times the least one.
     steps = np.diff(motion.t)[pieces]
     counts = PER_PIECE * 2 ** np.ceil(np.log2(np.maximum(steps * rate / PER_PIECE, 1.0))).astype(int)
@@ -184,7 +183,7 @@ def violated_instants(
         t, states = motion.in_pieces(parts, order, some)
         load = Load(tuple(x.reshape(t.size, -1) for x in states))
         try:
-            values = ratios(quantities(arm, load, own), own)
+            values = ratios(quantities(arm, load, bound), bound)
         except StateError as error:
             raise TrajectoryError(f"the springs cannot follow: {error}; reduce the limits of effort") from error
         of_tool = tool_slowdowns(arm, tool, load.states)
@@ -200,10 +199,10 @@ def violated_instants(
             pending.append((_CLOSER * parts, some[unsure]))
         k, piece = np.nonzero(used > most)
         sample = k * len(some) + piece
-        largest = values[sample]
+        shares = values[sample]
         worst = np.where(
-            np.max(largest, axis=1) < of_tool[sample], len(own.quantities), np.take(columns, np.argmax(largest, axis=1))
+            np.max(shares, axis=1) < of_tool[sample], len(bound.quantities), np.take(columns, np.argmax(shares, axis=1))
         )
-        found.append(ViolatedInstants(t[k, piece], used[k, piece], worst, some[piece]))
-    t, used, quantity, over = (np.concatenate(each) for each in zip(*found, strict=True))
+        violated.append(ViolatedInstants(t[k, piece], used[k, piece], worst, some[piece]))
+    t, used, quantity, over = (np.concatenate(column) for column in zip(*violated, strict=True))
     return ViolatedInstants(t, used, quantity, np.unique(over))

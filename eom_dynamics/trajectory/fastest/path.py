@@ -43,13 +43,13 @@ def chain(outer: Array, inner: Array) -> Array:
     """Derivatives of p(f(u)), Faà di Bruno's formula, from those of p by f (4, N, n) and the first of f by u (K, N)."""
     p1, p2, p3, p4 = outer
     a, b, *others = inner[..., np.newaxis]
-    found = [p1 * a, p2 * a**2 + p1 * b]
+    rates = [p1 * a, p2 * a**2 + p1 * b]
     if others:
-        found.append(p3 * a**3 + 3 * p2 * a * b + p1 * others[0])
+        rates.append(p3 * a**3 + 3 * p2 * a * b + p1 * others[0])
     if len(others) > 1:
         c, d = others
-        found.append(p4 * a**4 + 6 * p3 * a**2 * b + p2 * (3 * b**2 + 4 * a * c) + p1 * d)
-    return np.array(found)
+        rates.append(p4 * a**4 + 6 * p3 * a**2 * b + p2 * (3 * b**2 + 4 * a * c) + p1 * d)
+    return np.array(rates)
 
 
 def divided(knots: Array, counts: NDArray[np.intp]) -> Array:
@@ -101,7 +101,7 @@ class GeometricPath:
         q, *rates = self._evaluated(self._parameter(phi[0]), 4)
         return q, chain(np.array(rates), self._length * phi[1:])
 
-    def end_rates(self, end: int, given: Sequence[Array], names: Sequence[str]) -> Array:
+    def end_rates(self, end: int, states: Sequence[Array], names: Sequence[str]) -> Array:
         """Derivatives (m,) of σ by time at an end, 0 or -1, at which m of velocity … snap, each (n,), are given.
 
         Raises TrajectoryError if they are not along the path.
@@ -110,7 +110,7 @@ class GeometricPath:
         tangent, rates = along[0, 0], np.zeros((4, 1))
         size = max(float(tangent @ tangent), np.finfo(float).tiny)
         where = "start" if end == 0 else "end"
-        for k, derivative in enumerate(given):
+        for k, derivative in enumerate(states):
             # The k-th derivative of q is the tangent times that of σ, and terms of lower ones.
             rest = chain(along, rates)[k, 0]
             rates[k] = tangent @ (derivative - rest) / size
@@ -123,7 +123,7 @@ class GeometricPath:
                 )
             if k == 0 and rates[0] <= 0:
                 raise TrajectoryError(f"the velocity at the {where} is against the direction of the path")
-        return rates[: len(given), 0]
+        return rates[: len(states), 0]
 
     def percent(self, sigma: Array) -> Array:
         """Share of the parameter of the given path up to σ (N,), in per cent."""
@@ -132,8 +132,7 @@ class GeometricPath:
 
     def parameter(self, sigma: Array) -> Array:
         """Parameters of the given path at σ, in the shape of σ."""
-        found: Array = self._start + self._length * self._phi[0](sigma)
-        return found
+        return np.asarray(self._start + self._length * self._phi[0](sigma))
 
     def _parameter(self, phi: Array) -> Array:
         return np.clip(self._start + self._length * phi, self._start, self._start + self._length)
@@ -200,8 +199,8 @@ def path_through(path: ArrayLike, limits: Bounds, ends: Mapping[str, Sequence[Ar
     weights = np.where(np.isfinite(velocity), velocity, np.max(velocity[np.isfinite(velocity)], initial=1.0))
     lengths = np.max(np.abs(steps) / weights, axis=1)
     bent = {}
-    for end, given in ends.items():
-        if given and all(len(each) == len(weights) for each in given):
-            pace = np.max(np.abs(given[0]) / weights)
-            bent[end] = [each / pace ** (k + 1) for k, each in enumerate(given)]
+    for end, rates in ends.items():
+        if rates and all(len(rate) == len(weights) for rate in rates):
+            pace = np.max(np.abs(rates[0]) / weights)
+            bent[end] = [rate / pace ** (k + 1) for k, rate in enumerate(rates)]
     return through(np.append(0.0, np.cumsum(lengths)), waypoints, ends=bent)

@@ -116,18 +116,18 @@ def minimum_time(
             there are no limits. The message has the place on the path.
     """
     begin = time.perf_counter()
-    own = positive_limits(arm, limits)
-    task = _task(arm, own, tool or ToolLimits(), path, {"start": start, "end": end})
-    found, parameters = _searched(task, progress)
+    bounds_of_arm = positive_limits(arm, limits)
+    task = _task(arm, bounds_of_arm, tool or ToolLimits(), path, {"start": start, "end": end})
+    motion, parameters = _searched(task, progress)
     progress(1.0)
-    return FastestMotion(arm, own, found, parameters, time.perf_counter() - begin)
+    return FastestMotion(arm, bounds_of_arm, motion, parameters, time.perf_counter() - begin)
 
 
 class _Task(NamedTuple):
     """A path, the limits of a motion along it, and those at fine nodes; moving ends are those of :func:`.outset`."""
 
     arm: ElasticArm
-    own: Bounds
+    limits: Bounds
     tool: ToolLimits
     ends: dict[str, list[Array]]
     curve: GeometricPath
@@ -147,37 +147,37 @@ class _Nodes(NamedTuple):
 
 def _task(
     arm: ElasticArm,
-    own: Bounds,
+    limits: Bounds,
     tool: ToolLimits,
     path: Trajectory | ArrayLike,
     states: Mapping[str, Sequence[ArrayLike]],
 ) -> _Task:
-    ends = {name: end_states(name, given) for name, given in states.items()}
-    given = cast("Trajectory", path) if hasattr(path, "derivatives") else path_through(path, own, ends)
-    if given.n != arm.robot.n:
-        raise TrajectoryError(f"the path has {given.n} joints, {arm.robot.name} has {arm.robot.n}")
+    ends = {name: end_states(name, trajectory) for name, trajectory in states.items()}
+    trajectory = cast("Trajectory", path) if hasattr(path, "derivatives") else path_through(path, limits, ends)
+    if trajectory.n != arm.robot.n:
+        raise TrajectoryError(f"the path has {trajectory.n} joints, {arm.robot.name} has {arm.robot.n}")
     for name, derivatives in ends.items():
-        if any(each.shape != (given.n,) for each in derivatives):
-            raise TrajectoryError(f"{name} must have derivatives of shape ({given.n},), one number for each joint")
+        if any(rate.shape != (trajectory.n,) for rate in derivatives):
+            raise TrajectoryError(f"{name} must have derivatives of shape ({trajectory.n},), one number for each joint")
     fixed = len(ends["start"]), len(ends["end"])
-    curve = GeometricPath(given, fixed)
+    curve = GeometricPath(trajectory, fixed)
     moving = outset(curve, ends, arm.robot.joint_names)
-    require_limits(own, tool)
-    require_ends(arm, own, tool, curve, ends)
-    finer = _FINE_OF_RATES if own.limited("jerk", "effort_rate") else _FINE
-    finer = _FINE_OF_MOTORS if own.of_motors or arm.robot.joint_friction else finer
+    require_limits(limits, tool)
+    require_ends(arm, limits, tool, curve, ends)
+    finer = _FINE_OF_RATES if limits.limited("jerk", "effort_rate") else _FINE
+    finer = _FINE_OF_MOTORS if limits.of_motors or arm.robot.joint_friction else finer
     fine = SquaredSpeed(_knots(curve, moving), fixed=fixed, finer=finer)
     places = np.append(fine.nodes[fine.finer // 2 :: fine.finer], [0.0, 1.0])
     q = curve.positions(places)
-    require_positions(arm, own, q, curve.percent(places))
-    require_statics(arm, own, q, curve.percent(places))
-    everywhere = Constraints(arm, curve, fine, own, tool)
+    require_positions(arm, limits, q, curve.percent(places))
+    require_statics(arm, limits, q, curve.percent(places))
+    everywhere = Constraints(arm, curve, fine, limits, tool)
     fastest = max([_SHORTEST_MOTION**-2, *(4 * x[0] for _, x, _ in moving)])
     slow, fast = (everywhere.used(np.full((4, len(fine.nodes)), x)) for x in (SLOW * fastest, fastest))
     if slow is not None:
         everywhere.at_rest = slow[: len(slow) - len(everywhere.heat_limits)]
         require_limits_everywhere(curve, fine, slow, fast)
-    return _Task(arm, own, tool, ends, curve, moving, fastest, fine, everywhere)
+    return _Task(arm, limits, tool, ends, curve, moving, fastest, fine, everywhere)
 
 
 def _searched(task: _Task, progress: Callable[[float], Any]) -> tuple[Spline, Array]:
@@ -219,12 +219,12 @@ def _searched(task: _Task, progress: Callable[[float], Any]) -> tuple[Spline, Ar
             for row, exact in zip((0, -1), task.ends.values(), strict=True):
                 states[1 : len(exact) + 1, row] = np.reshape(exact, (len(exact), task.arm.robot.n))
             motion, affine = Spline(times, states), nodes.constraints.affine
-            found, over, hot = _slowed(task, motion, affine, _SCALED)
-            final = found is not None
+            slower, over, hot = _slowed(task, motion, affine, _SCALED)
+            final = slower is not None
             if not final and (late or not affine):
-                found, *_ = _slowed(task, motion, affine, _SLOWEST)
-            if found is not None:
-                motions.append((found, task.curve.parameter(sigma)))
+                slower, *_ = _slowed(task, motion, affine, _SLOWEST)
+            if slower is not None:
+                motions.append((slower, task.curve.parameter(sigma)))
             if final and (affine or motions[-1][0].end < _NEARLY * least):
                 break
             if final:
@@ -233,12 +233,12 @@ def _searched(task: _Task, progress: Callable[[float], Any]) -> tuple[Spline, Ar
                 if not affine:
                     more = np.searchsorted(task.fine.nodes[:-1], np.interp(over.t, times, sigma))
                     nodes, multipliers = _with_more(task, nodes, more), None
-                hot = np.where(hot > 1, hot * (1 + _BETWEEN), 1.0)[np.isfinite(task.own.effort_rms)]
+                hot = np.where(hot > 1, hot * (1 + _BETWEEN), 1.0)[np.isfinite(task.limits.effort_rms)]
                 nodes.constraints.tighten_heat(1 / hot)
                 times = np.interp(nodes.speed.nodes, sigma, times)
-                _tighten_near(nodes.constraints, task.own, over, times, bool(task.moving))
+                _tighten_near(nodes.constraints, task.limits, over, times, bool(task.moving))
         c = entered(task.curve, nodes.speed, nodes.constraints, first) if task.moving else _inside(nodes, c, _INSIDE)
-    best = min(motions, key=lambda each: each[0].end, default=None)
+    best = min(motions, key=lambda pair: pair[0].end, default=None)
     if best is None or best[0].end > _MOST_SLOWED * shortest:
         raise TrajectoryError("the fastest motion was not found: between nodes it violates limits; smooth the path")
     return best
@@ -254,15 +254,15 @@ def _nodes(task: _Task, more: NDArray[np.intp]) -> _Nodes:
 
 def _with_more(task: _Task, nodes: _Nodes, more: NDArray[np.intp]) -> _Nodes:
     """Nodes and more of the fine ones, with limits tightened as they were."""
-    found = _nodes(task, np.union1d(nodes.places, more))
-    found.constraints.follow(nodes.constraints, np.searchsorted(found.places, nodes.places))
-    return found
+    finer = _nodes(task, np.union1d(nodes.places, more))
+    finer.constraints.follow(nodes.constraints, np.searchsorted(finer.places, nodes.places))
+    return finer
 
 
-def _positive(task: _Task, speed: SquaredSpeed, found: Array, c: Array, places: tuple[Array, Array]) -> Array:
+def _positive(task: _Task, speed: SquaredSpeed, better: Array, c: Array, places: tuple[Array, Array]) -> Array:
     """Coefficients found if x is positive between nodes, too, else c."""
     checked = np.concatenate([task.fine.nodes, *map(np.ravel, places)])
-    for tried in (found, c):
+    for tried in (better, c):
         # Not negative where all coefficients are positive.
         if np.min(tried) > 0:
             return tried
@@ -278,14 +278,14 @@ def _positive(task: _Task, speed: SquaredSpeed, found: Array, c: Array, places: 
 def _inside(nodes: _Nodes, c: Array, share: float) -> Array:
     """Coefficients scaled to this share of the largest squared speed within the limits."""
     speed, _, constraints = nodes
-    found = feasible(speed, constraints, c, share)
-    if found is None:
+    scaled = feasible(speed, constraints, c, share)
+    if scaled is None:
         used = constraints.used(speed.at_nodes(c * 1e-20))
         i = -1 if used is None else int(np.argmax(np.max(used, axis=1)))
         most = 0.0 if used is None else float(np.max(used))
         why = f": in a slow motion, {constraints.names[i]} is {most:.4g} times its limit" if most > 1 else ""
         raise TrajectoryError(f"no speed along the path meets the limits{why}")
-    return found
+    return scaled
 
 
 def _knots(curve: GeometricPath, moving: Sequence[tuple[int, Array, int]]) -> Array:
@@ -303,8 +303,7 @@ def _knots(curve: GeometricPath, moving: Sequence[tuple[int, Array, int]]) -> Ar
         outer[end] = np.append(0.0, _GRADED[shortest < _GRADED])
     first, last = outer[0], passed[-1] - outer[-1][::-1]
     inner = np.linspace(first[-1], last[0], count - 1)
-    found: Array = np.interp(np.concatenate([first[:-1], inner, last[1:]]), passed, edges)
-    return found
+    return np.asarray(np.interp(np.concatenate([first[:-1], inner, last[1:]]), passed, edges))
 
 
 def _tighten(task: _Task, nodes: _Nodes, c: Array, most: float) -> tuple[float, NDArray[np.intp]]:
@@ -340,16 +339,16 @@ def _slowed(task: _Task, motion: Spline, affine: bool, most: float) -> tuple[Spl
     None if it must be slowed down by more than 1 + the most; instants of the given one at which it then violates
     limits; and RMS efforts over their limits (m,).
     """
-    arm, own, tool, moving = task.arm, task.own, task.tool, bool(task.moving)
+    arm, limits, tool, moving = task.arm, task.limits, task.tool, bool(task.moving)
     tolerance = AT_MOVING_ENDS if moving else 0.5 * TOLERANCE
     every = pieces = np.arange(len(motion.t) - 1)
-    given, cold = motion.end, np.zeros(len(own.effort_rms))
-    for repeat in range(2 if own.of_motors and most <= _SCALED else _ATTEMPTS):
+    duration, cold = motion.end, np.zeros(len(limits.effort_rms))
+    for repeat in range(2 if limits.of_motors and most <= _SCALED else _ATTEMPTS):
         # Friction changes efforts within a millisecond.
         rate = 0.0 if affine else motion_rate(motion, CHECK_RATE)
-        over = violated_instants(arm, own, tool, motion, rate, pieces, 1 + tolerance)
+        over = violated_instants(arm, limits, tool, motion, rate, pieces, 1 + tolerance)
         if not len(over.t):
-            hot = heat(arm, own, motion)
+            hot = heat(arm, limits, motion)
             if np.any(hot > 1 + tolerance):
                 return None, over, hot
             # Peaks between samples at a lower rate are higher.
@@ -357,17 +356,17 @@ def _slowed(task: _Task, motion: Spline, affine: bool, most: float) -> tuple[Spl
         if moving:
             break
         # Efforts decrease with the square of the duration, velocities with the duration, and gravity not at all.
-        scaling = 1 + 2.0 ** (repeat - (not own.of_motors)) * (float(np.max(over.used)) - 1 + _MARGIN)
+        scaling = 1 + 2.0 ** (repeat - (not limits.of_motors)) * (float(np.max(over.used)) - 1 + _MARGIN)
         if scaling > 1 + most:
             break
         # Elsewhere, other quantities of joints decrease with a longer duration, or meet those at rest. In effort rates,
         # those of gravity and friction decrease less than those of inertia, which they may balance.
-        pieces = over.pieces if affine and not own.limited("effort_rate") else every
+        pieces = over.pieces if affine and not limits.limited("effort_rate") else every
         motion = motion.stretched(scaling)
-    return None, over._replace(t=over.t * (given / motion.end)), cold
+    return None, over._replace(t=over.t * (duration / motion.end)), cold
 
 
-def _tighten_near(constraints: Constraints, own: Bounds, over: ViolatedInstants, times: Array, moving: bool) -> None:
+def _tighten_near(constraints: Constraints, limits: Bounds, over: ViolatedInstants, times: Array, moving: bool) -> None:
     """Reduce limits at nodes, at times (M,), s, next to instants at which a motion violates them."""
     if not len(over.t):
         return
@@ -376,7 +375,7 @@ def _tighten_near(constraints: Constraints, own: Bounds, over: ViolatedInstants,
         # The peaks between nodes would move on; states at the ends may be at a limit.
         shares[:, _AT_ENDS:-_AT_ENDS] /= min(float(np.max(over.used)), 1 + _BETWEEN) ** 2
     nearest, factors = np.searchsorted(times, over.t), 1 / (over.used * (1 + _BETWEEN))
-    for index, name in enumerate([*own.quantities, "tool"]):
+    for index, name in enumerate([*limits.quantities, "tool"]):
         # Other limits may leave little more than values at rest.
         chosen = over.quantities == index
         of_nodes = np.ones(len(times))
@@ -409,12 +408,12 @@ def minimum_times(
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
 
-    workers, given, own = workers or os.cpu_count() or 1, list(paths), bounds(arm, options.get("limits"))
+    workers, listed, limits = workers or os.cpu_count() or 1, list(paths), bounds(arm, options.get("limits"))
     find = partial(_found, arm, options)
     with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
         # The arm goes along with each chunk.
-        found = list(pool.map(find, given, chunksize=-(-len(given) // (_CHUNKS * workers)) or 1))
-    return [x if isinstance(x, TrajectoryError) else FastestMotion(arm, own, *x) for x in found]
+        motions = list(pool.map(find, listed, chunksize=-(-len(listed) // (_CHUNKS * workers)) or 1))
+    return [x if isinstance(x, TrajectoryError) else FastestMotion(arm, limits, *x) for x in motions]
 
 
 def _found(arm: ElasticArm, options: Mapping[str, Any], path: Trajectory | ArrayLike) -> _Found | TrajectoryError:

@@ -105,8 +105,7 @@ class SquaredSpeed:
 
     def at_nodes(self, c: Array) -> Array:
         """x and its derivatives 1 … 3 at the nodes (4, M)."""
-        found: Array = np.einsum("kdm,dm->km", self.rows, c[self._columns])
-        return found
+        return np.asarray(np.einsum("kdm,dm->km", self.rows, c[self._columns]))
 
     def capped(self, largest: Array) -> Array:
         """Upper bounds of x at the nodes (M,), reduced in the intervals next to the ends.
@@ -155,8 +154,7 @@ class SquaredSpeed:
         row = self._rows(self.knots[[end]], np.array([end % (len(self.knots) - 1)]), len(x))[:, 0]
         # The k-th derivative is determined by the k + 1 outer coefficients.
         columns = slice(0, len(x)) if end == 0 else slice(-len(x), None)
-        found: Array = np.linalg.solve(row[:, columns], x).astype(float)
-        return found
+        return np.asarray(np.linalg.solve(row[:, columns], x), dtype=float)
 
     def gradient(self, by_values: Array) -> Array:
         """Derivatives of a number by the coefficients (count,), from those by x … at the nodes (K, M), K <= 4."""
