@@ -211,17 +211,3 @@ def test_drift_is_corrected() -> None:
     wanted = np.array([0.5, -0.2, 0.1])
     found = arm.forward_dynamics(q, v, tau, acceleration=wanted)
     assert arm.velocity(q, v, found.acceleration)[1] == pytest.approx(wanted, abs=1e-12)
-
-
-def test_a_closed_loop_is_a_contact_with_itself() -> None:
-    """The pin of a four-bar linkage as a point of its coupler on its rocker."""
-    from linkages import four_bar, four_bar_angles
-
-    arm, q = four_bar(), four_bar_angles(0.7)
-    (qd,), _ = arm.motion(q, [1.1])
-    udd, (W,) = arm.forward_dynamics(q, [1.1], [5.0])
-    pin = PointContact("pin", "rocker", 1.0, lie.pose(np.eye(3), [0.6, 0, 0]), axes=None, on="coupler")
-    found = in_contact(arm.tree, pin).forward_dynamics(q, qd, [5.0, 0.0, 0.0])
-    assert found.rank == 2
-    assert found.acceleration[:1] == pytest.approx(udd, rel=1e-12)
-    assert found.forces["pin"] == pytest.approx(W[3:], rel=1e-11, abs=1e-12)

@@ -35,7 +35,6 @@ def error(
     delay: float,
     lead: float,
     *,
-    spline: bool = False,
     interpolates: bool = False,
 ) -> float:
     """Root mean square error of the links, rad."""
@@ -43,21 +42,11 @@ def error(
     motion = paper_motion(arm.robot.n)
 
     def command(t: float) -> tuple[Array, Array, Array]:
-        state = motion.derivatives(t)
-        y = arm.feedforward(*motion.derivatives(t + lead)) if spline else arm.feedforward(*state, lead=lead)
+        y = arm.feedforward(*motion.derivatives(t), lead=lead)
         return y.motor_effort, y.motor_position, y.motor_velocity
 
     t, q, _ = plant.run(command, motion, duration=DURATION, period=period, delay=delay, interpolates=interpolates)
     return float(np.sqrt(np.mean((q - motion.derivatives(t, 0)[0]) ** 2)))
-
-
-@pytest.mark.parametrize("name", ROBOTS)
-def test_half_a_period_ahead_the_error_of_the_hold_is_gone(name: str) -> None:
-    before = error(name, PERIOD, 0.0, 0.0)
-    assert before > 3e-4
-    # Measured: 1/1,500 and less; the Taylor polynomial of setpoints is as good as the motion itself.
-    assert error(name, PERIOD, 0.0, PERIOD / 2) < before / 1000
-    assert error(name, PERIOD, 0.0, PERIOD / 2, spline=True) < before / 1000
 
 
 @pytest.mark.parametrize("name", ROBOTS)
@@ -69,6 +58,7 @@ def test_order_is_two_in_the_period(name: str) -> None:
     assert orders[0] > 1.9 and orders[1] == pytest.approx(2.0, abs=0.15)
     without = [error(name, T, 0.0, 0.0) for T in periods[1:]]
     assert np.log2(without[0] / without[1]) == pytest.approx(1.0, abs=0.1)
+    assert errors[2] < without[1] / 1000 > 3e-7  # measured: 1/1,500 and less
 
 
 def test_drives_that_interpolate_need_a_whole_period() -> None:

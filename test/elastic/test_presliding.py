@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Presliding friction: Dahl's equation along a motion, in streams, trajectories, and on a plant with stiction."""
+"""Presliding friction: Dahl's equation along a motion, in streams and trajectories; ``make bench`` has plants."""
 
 from dataclasses import replace
-from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-from mujoco_arms import MujocoArm
 from recordings import recorded
 from reference.stream_evaluator import StreamEvaluator
 from scipy.integrate import solve_ivp
@@ -176,37 +174,6 @@ def test_a_simulated_robot_warns_that_it_is_smooth() -> None:
 
 def test_robot_files_keep_the_distance() -> None:
     assert robot_as_yaml(ARM.robot).text.count(f"presliding_distance: {X_P}") == 2
-
-
-def test_errors_of_stiction_go_away_on_a_foreign_plant() -> None:
-    """MuJoCo's frictionloss, nearly rigid, under a PD: motions that start, turn and end at rest."""
-    robot = eom.load_robot("panda")
-    points = np.array([0.0, 0.3, 0.1])[:, np.newaxis] * [1, -0.7, 0.5, -1.2, 0.9, 0.8, -1]
-    moves = [eom.trajectory.rest_to_rest(a, b, 0.25) for a, b in pairwise(points)]
-    motion = SimpleNamespace(
-        derivatives=lambda t, order=4: moves[int(t >= 0.25)].derivatives(t - 0.25 * (t >= 0.25), order)
-    )
-    dry = np.array([4.0, 4.0, 3.0, 3.0, 1.0, 1.0, 1.0])
-    laws = [Friction(coulomb=x, static=x) for x in dry]
-    errors = []
-    for distance in (np.nan, 1e-8):
-        actuators = [Actuator(replace(law, presliding_distance=distance)) for law in laws]
-        joints = [replace(joint, actuator=own) for joint, own in zip(robot.joints, actuators, strict=True)]
-        evaluator = StreamEvaluator(eom.ElasticArm(replace(robot, joints=tuple(joints))))
-
-        def command(t: float, evaluator: StreamEvaluator = evaluator) -> tuple[Any, ...]:
-            stamp = 10**18 + round(t * 1e9)
-            motors = evaluator.evaluate(
-                message(motion.derivatives(t + 5e-4)), stamp=stamp, limit_policy="ignore"
-            ).motors
-            evaluator.commit()
-            return motors[3], motors[0], motors[1]
-
-        plant = MujocoArm("panda", natural_frequency=70.0, stiction=dry)
-        t, links, _ = plant.run(command, motion, duration=0.5, period=1e-3)
-        wanted = np.array([motion.derivatives(x, 0)[0] for x in t])
-        errors.append(1e3 * np.sqrt(np.mean((links - wanted) ** 2)))
-    assert errors[1] < errors[0] / 20, errors  # what is left is that of holding commands without friction
 
 
 @pytest.mark.parametrize("z", [[0.0, 1.1], [np.nan, 0.0], [0.0], "ab"])

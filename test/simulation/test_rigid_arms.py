@@ -10,13 +10,10 @@ import pytest
 from chains import packaged_parameters
 from mujoco_arms import text
 from refusals import refusals
-from scipy.integrate import solve_ivp
-from textbook import planar_2r
 
 import eom_dynamics as eom
-from eom_dynamics.arrays import Array
 from eom_dynamics.robot.inertia import Inertial
-from eom_dynamics.simulation import ElasticPlant, SimulationError, energy_audit, simulate
+from eom_dynamics.simulation import ElasticPlant, SimulationError, simulate
 from eom_dynamics.tools.cli.main import main
 from eom_dynamics.tools.simulate.open_loop import read_efforts
 
@@ -72,34 +69,6 @@ def test_inspect_tells_where_rotors_are_left_out(capsys: pytest.CaptureFixture[s
     assert "rotor inertia of rigid joints: all joints; part of motor efforts, not of" in capsys.readouterr().out
     assert main(["inspect", "planar_2r"]) == 0
     assert "rotor inertia of rigid joints" not in capsys.readouterr().out
-
-
-def test_2r_arm_side_by_side_under_wrenches_at_the_tip() -> None:
-    """Lynch and Park, chapter 8, equations (8.9): the planar 2R arm, with J' F of the tip of chapter 5."""
-    plant, equations = ElasticPlant(eom.ElasticArm(rigid("planar_2r"))), planar_2r(packaged_parameters("planar_2r"))
-    forces, t = np.array([[3.0, -1.0], [-2.0, 4.0]]), np.linspace(0.0, 0.5, 6)
-
-    def wrench(_: float, states: Array) -> Array:
-        W = np.zeros((2, 6))
-        for k, (row, F) in enumerate(zip(states, forces, strict=True)):
-            angle = row[0] + row[1]
-            W[k, 3:5] = -np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]]) @ F
-        return W
-
-    start = plant.state([[0.3, 0.8], [1.0, -0.5]], [[1.0, -2.0], [0.0, 0.5]])
-    found = simulate(plant, None, t, start, wrench=wrench)
-    assert np.all(energy_audit(plant, found).relative_imbalance < 1e-10)
-    for k, F in enumerate(forces):
-
-        def rate(_: float, y: Array, F: Array = F) -> Array:
-            M, bias = equations(y[:2], y[2:])
-            (s1, s12), (c1, c12) = (f([y[0], y[0] + y[1]]) for f in (np.sin, np.cos))
-            J = np.array([[-0.5 * s1 - 0.4 * s12, -0.4 * s12], [0.5 * c1 + 0.4 * c12, 0.4 * c12]])
-            return np.array([*y[2:], *np.linalg.solve(M, J.T @ F - bias)])
-
-        q, _, qd, _ = plant.parts(found.states[:, k])
-        y = solve_ivp(rate, (0.0, 0.5), np.array([*q[0], *qd[0]]), "DOP853", t, rtol=1e-12, atol=1e-12).y
-        np.testing.assert_allclose(np.hstack([q, qd]).T, y, atol=1e-9)
 
 
 def test_wrench_at_the_tip_of_an_elastic_arm_is_an_effort_on_its_links() -> None:

@@ -43,8 +43,8 @@ def only(arm: eom.ElasticArm, **limits: float) -> dict[str, Limits]:
     return {joint.name: Limits(**limits) for joint in arm.robot.joints}
 
 
-def worst(arm: eom.ElasticArm, motion: Trajectory, limits: Any = None, rate: float = 10_000.0) -> float:
-    verdict = check(arm, motion, rate=rate, limits=limits)
+def worst(arm: eom.ElasticArm, motion: Trajectory, limits: Any = None) -> float:
+    verdict = check(arm, motion, rate=10_000.0, limits=limits)
     return max(peak.ratio for peak in verdict.peaks if np.isfinite(peak.limit))
 
 
