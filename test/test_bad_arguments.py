@@ -13,21 +13,7 @@ import pytest
 import sympy as sp
 from linkages import four_bar, four_bar_angles
 
-from eom_dynamics import (
-    Dynamics,
-    ElasticArm,
-    FloatingBase,
-    Kinematics,
-    Payload,
-    RobotDescriptionError,
-    StateError,
-    differential_inverse_kinematics,
-    equations_of_motion,
-    floating_equations_of_motion,
-    inverse_kinematics,
-    lagrange,
-    load_robot,
-)
+import eom_dynamics as eom
 from eom_dynamics.codegen.backends import KERNELS
 from eom_dynamics.equations import (
     RigidBody,
@@ -52,31 +38,31 @@ SHORT, SCREW, INF, NAN = np.zeros(3), np.zeros(6), float("inf"), float("nan")
 RAGGED = [[1, 2], [3]]
 MASKED = np.ma.array(Q, mask=[True, False])  # type: ignore[no-untyped-call]
 NONE = [1, 2, 3, 4, 5, None]
-ROBOT = load_robot("planar_2r")
+ROBOT = eom.load_robot("planar_2r")
 
 
 @cache
-def arm(backend: str | None = None) -> Dynamics:
-    return Dynamics(ROBOT, backend=backend)
+def arm(backend: str | None = None) -> eom.Dynamics:
+    return eom.Dynamics(ROBOT, backend=backend)
 
 
 @cache
-def floating(backend: str | None = None) -> FloatingBase:
-    return FloatingBase(ROBOT, backend=backend)
+def floating(backend: str | None = None) -> eom.FloatingBase:
+    return eom.FloatingBase(ROBOT, backend=backend)
 
 
 @cache
-def kinematics() -> Kinematics:
-    return Kinematics(ROBOT)
+def kinematics() -> eom.Kinematics:
+    return eom.Kinematics(ROBOT)
 
 
-def mimicking() -> Dynamics:
+def mimicking() -> eom.Dynamics:
     first, second = ROBOT.joints
-    return Dynamics(replace(ROBOT, joints=(first, replace(second, mimic=Mimic(0, 0.5)))), backend="numpy")
+    return eom.Dynamics(replace(ROBOT, joints=(first, replace(second, mimic=Mimic(0, 0.5)))), backend="numpy")
 
 
-def on_base(*body: Any) -> FloatingBase:
-    return FloatingBase(replace(ROBOT, base=Inertial(*body)))
+def on_base(*body: Any) -> eom.FloatingBase:
+    return eom.FloatingBase(replace(ROBOT, base=Inertial(*body)))
 
 
 def shifted() -> list[np.ndarray]:
@@ -99,13 +85,16 @@ def test_wrenches_that_are_no_numbers(backend: str, wrench: Any, count: int | No
         lambda: arm(backend).forward_dynamics(*states(Q, Z, Z), wrench=(wrench,)),
         lambda: floating(backend).effort(*states(POSE, Q, NU, NU), wrench=(wrench,)),
     ):
-        with pytest.raises(StateError, match="wrench W must be real numbers, is of type object"):
+        with pytest.raises(eom.StateError, match="wrench W must be real numbers, is of type object"):
             call()
 
 
 DYNAMICS: Rows = (
     (lambda: arm().effort(Q, Z, Z, wrench={}), "wrench must be a sequence of the wrench"),
-    (lambda: arm().effort(Q, Z, Z, payload=Payload(1.0, tool="hand")), "has no frame 'hand'; known are joint_1, joint"),
+    (
+        lambda: arm().effort(Q, Z, Z, payload=eom.Payload(1.0, tool="hand")),
+        "has no frame 'hand'; known are joint_1, joint",
+    ),
     (lambda: arm().effort(Q, Z, Z, payload=[Z]), r"payload P must have shape \(10,\)"),
     (lambda: arm().effort(Q, Z, Z, payload=3.0), "payload must be a sequence of Payload"),
     (lambda: arm().effort(MASKED, Z, Z), "q has masked entries"),
@@ -117,9 +106,9 @@ DYNAMICS: Rows = (
     (lambda: mimicking().forward_dynamics([0.1], [0.0], [NAN]), r"tau must be finite; entry \[0\] is nan"),
     (lambda: arm().forward_dynamics(Q, Z, Z, added_inertia=[1.0, -1.0]), "added_inertia must not be negative"),
     (lambda: arm().forward_dynamics_derivatives(Q, Z, Z, added_inertia=-1e-9), "must not be negative, is -1e-09"),
-    (lambda: Dynamics(ROBOT, backend=["native"]), "backend must be one of native"),
-    (lambda: Dynamics(ROBOT, friction="no"), "friction must be True, False"),
-    *((lambda x=x: Dynamics(ROBOT, order=x), "order must be an integer from 0 to 10") for x in (True, -1, "2", 11)),
+    (lambda: eom.Dynamics(ROBOT, backend=["native"]), "backend must be one of native"),
+    (lambda: eom.Dynamics(ROBOT, friction="no"), "friction must be True, False"),
+    *((lambda x=x: eom.Dynamics(ROBOT, order=x), "order must be an integer from 0 to 10") for x in (True, -1, "2", 11)),
     (lambda: Frame("x", 0, RAGGED), "pose of the frame 'x' is not an array"),
 )
 
@@ -145,8 +134,8 @@ FLOATING: Rows = (
         for force in ((), 3.0, [0.0, 0.0, 9.8])
     ),
     (lambda: floating().imu_efforts(Q, Q, Q, angular_velocity=[Z], specific_force=[W[:3]]), "^w must have shape"),
-    (lambda: FloatingBase(ROBOT, friction="no"), "friction must be True, False"),
-    (lambda: FloatingBase(replace(ROBOT, base=None)), "must be an Inertial"),
+    (lambda: eom.FloatingBase(ROBOT, friction="no"), "friction must be True, False"),
+    (lambda: eom.FloatingBase(replace(ROBOT, base=None)), "must be an Inertial"),
     (lambda: on_base(NAN, SHORT, np.eye(3)), "mass must be finite"),
     (lambda: on_base(1.0, SHORT, np.full((3, 3), NAN)), "planar_2r: base: about_origin must be finite"),
     (lambda: on_base(1.0, None, np.eye(3)), "base: center_of_mass must have shape"),
@@ -157,11 +146,11 @@ FLOATING: Rows = (
 
 
 def reach(target: Any, *arguments: Any, **options: Any) -> Any:
-    return inverse_kinematics(kinematics(), target, *arguments, **options)
+    return eom.inverse_kinematics(kinematics(), target, *arguments, **options)
 
 
 def rates(twists: Any = (W,), **options: Any) -> Any:
-    return differential_inverse_kinematics(kinematics(), Q, twists, **options)
+    return eom.differential_inverse_kinematics(kinematics(), Q, twists, **options)
 
 
 def newton(target: Any = (0.0, 0.0, 0.0), **options: Any) -> Any:
@@ -226,13 +215,16 @@ BODY = RigidBody(Inertial.about_center(2.0, SHORT, np.eye(3)))
 EQUATIONS: Rows = (
     *(
         (lambda use=use: use(ROBOT, Z), f"^{use.__name__} needs at least q and qd")
-        for use in (equations_of_motion, spatial_equations_of_motion, system_matrices)
+        for use in (eom.equations_of_motion, spatial_equations_of_motion, system_matrices)
     ),
-    (lambda: equations_of_motion(ROBOT, Z, Z, coriolis="Paper"), r"^coriolis must be one of christoffel, skew, paper"),
-    (lambda: equations_of_motion(ROBOT, Z, Z).efforts(SHORT), r"^next_rate \(qdd\) must have shape"),
-    (lambda: equations_of_motion(ROBOT, Z, Z, wrench=None), "wrench must be a sequence"),
-    (lambda: equations_of_motion(ROBOT, *np.zeros((2, 0, 2))), r"^q has no states: its shape is \(0, 2\)"),
-    (lambda: equations_of_motion(ROBOT, np.zeros((3, 2)), Z), r"^qd must have shape \(3, 2\), has \(2,\)"),
+    (
+        lambda: eom.equations_of_motion(ROBOT, Z, Z, coriolis="Paper"),
+        r"^coriolis must be one of christoffel, skew, paper",
+    ),
+    (lambda: eom.equations_of_motion(ROBOT, Z, Z).efforts(SHORT), r"^next_rate \(qdd\) must have shape"),
+    (lambda: eom.equations_of_motion(ROBOT, Z, Z, wrench=None), "wrench must be a sequence"),
+    (lambda: eom.equations_of_motion(ROBOT, *np.zeros((2, 0, 2))), r"^q has no states: its shape is \(0, 2\)"),
+    (lambda: eom.equations_of_motion(ROBOT, np.zeros((3, 2)), Z), r"^qd must have shape \(3, 2\), has \(2,\)"),
     (lambda: spatial_equations_of_motion(ROBOT, Z, SHORT), r"^qd must have shape \(2,\), has \(3,\)"),
     (lambda: system_matrices(ROBOT, Z, SHORT), r"^qd must have shape \(2,\), has \(3,\)"),
     (lambda: system_form(ROBOT, np.zeros((3, 2))), r"^q must have shape \(2,\), has \(3, 2\)"),
@@ -243,10 +235,10 @@ EQUATIONS: Rows = (
     (lambda: coriolis_tensor(ROBOT, Z, "Kernel"), "^route must be one of kernel, mass_matrix, jacobians, is 'Kernel'"),
     (lambda: coriolis_tensor(ROBOT, np.zeros((1, 2))), r"^q must have shape \(2,\), has \(1, 2\)"),
     (lambda: mass_matrix_from_jacobians(ROBOT, [NAN, 0]), "^q must be finite"),
-    (lambda: floating_equations_of_motion(ROBOT, POSE, Q), "needs at least pose, q and nu"),
-    (lambda: floating_equations_of_motion(ROBOT, POSE, Q, Q), "^nu must have shape"),
-    (lambda: floating_equations_of_motion(ROBOT, POSE, Q, NU).efforts(Q), r"^next_rate \(nud\) must have shape"),
-    (lambda: floating_equations_of_motion(ROBOT, *(x[None][:0] for x in (POSE, Q, NU))), "pose has no states"),
+    (lambda: eom.floating_equations_of_motion(ROBOT, POSE, Q), "needs at least pose, q and nu"),
+    (lambda: eom.floating_equations_of_motion(ROBOT, POSE, Q, Q), "^nu must have shape"),
+    (lambda: eom.floating_equations_of_motion(ROBOT, POSE, Q, NU).efforts(Q), r"^next_rate \(nud\) must have shape"),
+    (lambda: eom.floating_equations_of_motion(ROBOT, *(x[None][:0] for x in (POSE, Q, NU))), "pose has no states"),
     (lambda: BODY.momentum(np.zeros(5)), r"^V must have shape \(6,\) or \(…, 6\), has \(5,\)"),
     (lambda: BODY.wrench(SCREW, [0, 0, NAN, 0, 0, 0]), r"^Vd must be finite; entry \[2\] is nan"),
     (lambda: BODY.wrench(np.zeros((3, 6)), np.zeros((2, 6))), r"V and Vd must have as many states, .*\(3, 6\) and"),
@@ -290,7 +282,7 @@ LOOPS: Rows = (
 
 @pytest.mark.parametrize(("call", "message"), [*DYNAMICS, *FLOATING, *KINEMATICS, *EQUATIONS, *LOOPS])
 def test_bad_arguments_are_named(call: Call, message: str) -> None:
-    with pytest.raises((StateError, RobotDescriptionError), match=message) as caught:
+    with pytest.raises((eom.StateError, eom.RobotDescriptionError), match=message) as caught:
         call()
     assert "\n" not in str(caught.value)
 
@@ -298,9 +290,9 @@ def test_bad_arguments_are_named(call: Call, message: str) -> None:
 @pytest.mark.parametrize("robot", [None, "planar_2r"])
 def test_robots_that_are_none(robot: Any) -> None:
     for use in (
-        *(Dynamics, ElasticArm, FloatingBase, lagrange.robot_lagrangian),
-        *(lambda x, f=f: f(x, Q, Z) for f in (equations_of_motion, system_matrices, system_form, coriolis_tensor)),
-        lambda x: floating_equations_of_motion(x, POSE, Q, NU),
+        *(eom.Dynamics, eom.ElasticArm, eom.FloatingBase, eom.lagrange.robot_lagrangian),
+        *(lambda x, f=f: f(x, Q, Z) for f in (eom.equations_of_motion, system_matrices, system_form, coriolis_tensor)),
+        lambda x: eom.floating_equations_of_motion(x, POSE, Q, NU),
         lambda x: looped(tree=x),
     ):
         with pytest.raises(TypeError, match=r"^robot must be a Robot, as returned by load_robot"):
@@ -322,7 +314,7 @@ def test_too_many_and_too_few_independent_joints() -> None:
         (lambda: every.motion(q, np.zeros(3)), "1 degree of freedom here, but 3 independent joints"),
         (lambda: every.close(q + 0.1, q), "1 degree of freedom here, but 3 independent joints"),
     ):
-        with pytest.raises(StateError, match=message):
+        with pytest.raises(eom.StateError, match=message):
             call()
     np.testing.assert_allclose(bad.close(q[[0, 2]], q), q, atol=1e-9)
 
@@ -339,7 +331,7 @@ def test_too_many_and_too_few_independent_joints() -> None:
 def test_open_loops_are_refused(call: Callable[[Any], Any]) -> None:
     call(CLOSED + 1e-8)
     for away in (1e-5, 0.1):
-        with pytest.raises(StateError, match=r"four_bar: q does not close the loops, by .*: take"):
+        with pytest.raises(eom.StateError, match=r"four_bar: q does not close the loops, by .*: take"):
             call(CLOSED + away)
 
 
@@ -357,13 +349,13 @@ def test_tensor_of_no_states() -> None:
 
 @pytest.mark.parametrize("backend", ["native", "numpy"])
 def test_wrenches_of_several_tools_have_one_shape(backend: str) -> None:
-    dual = Dynamics(load_robot("dual_arm"), backend=backend)
+    dual = eom.Dynamics(eom.load_robot("dual_arm"), backend=backend)
     q = np.zeros(dual.robot.n)
     wrench = np.arange(12.0).reshape(2, 6)
     one = dual.effort(q, q, q, wrench=(wrench,))
     np.testing.assert_allclose(one, dual.effort([q], [q], [q], wrench=(wrench,))[0], rtol=1e-13, atol=1e-13)
     for states in ([q] * 3, [[q]] * 3):
-        with pytest.raises(StateError, match=r"wrench W must have shape"):
+        with pytest.raises(eom.StateError, match=r"wrench W must have shape"):
             dual.effort(*states, wrench=(wrench.ravel(),))
 
 
@@ -412,6 +404,6 @@ WRENCHES = [
     ids=lambda x: x if isinstance(x, str) else "",
 )
 def test_errors(check: Callable[[], object], message: str) -> None:
-    with pytest.raises(StateError) as error:
+    with pytest.raises(eom.StateError) as error:
         check()
     assert str(error.value) == message

@@ -12,15 +12,7 @@ from hypothesis import given, settings
 from trees import MovingTree, moving_trees
 from urdf_arms import MASSLESS_TIP
 
-from eom_dynamics import (
-    Dynamics,
-    ElasticArm,
-    Robot,
-    RobotDescriptionError,
-    StateError,
-    equations_of_motion,
-    load_robot,
-)
+import eom_dynamics as eom
 from eom_dynamics.codegen.backends import KERNELS
 from eom_dynamics.codegen.programs import PROGRAMS
 from eom_dynamics.recursion.inverse_mass_matrix import solve_mass_matrix
@@ -29,15 +21,15 @@ from eom_dynamics.simulation import ElasticPlant
 from eom_dynamics.simulation.feedforward_comparison import perturbed
 
 
-def numpy_dynamics(robot: Robot) -> Dynamics:
+def numpy_dynamics(robot: eom.Robot) -> eom.Dynamics:
     """The programs that the compiled code comes from; compiling them takes longer than all of their states here."""
-    return Dynamics(robot, backend="numpy")
+    return eom.Dynamics(robot, backend="numpy")
 
 
-def compare(robot: Robot, states: np.ndarray, tau: np.ndarray) -> None:
+def compare(robot: eom.Robot, states: np.ndarray, tau: np.ndarray) -> None:
     dynamics = numpy_dynamics(robot)
     q, qd, qdd, *_ = states
-    equations = equations_of_motion(robot, q, qd)
+    equations = eom.equations_of_motion(robot, q, qd)
     M, C = equations.M[0], equations.C[0]
     scale = float(np.max(np.abs(M))) + 1e-300
     assert deviation(dynamics.coriolis_matrix(q, qd), C, floor=scale) < 1e-12
@@ -74,7 +66,7 @@ def test_each_backend(backend: str) -> None:
     if backend == "casadi":
         pytest.importorskip("casadi")
     case = fixed_case("planar_2r", 4)
-    dynamics, expected = Dynamics(case.robot, backend=backend), numpy_dynamics(case.robot)
+    dynamics, expected = eom.Dynamics(case.robot, backend=backend), numpy_dynamics(case.robot)
     q, qd, qdd, qddd, qdddd = case.motion
     tau = np.array([1.0, -2.0])
     calls = {
@@ -121,9 +113,9 @@ def test_partial_derivatives_of_forward_dynamics(mimic: bool) -> None:
 @pytest.mark.parametrize(("order", "backend"), [(0, "native"), (3, "native"), (1, "numpy"), (6, "numpy")])
 def test_efforts_of_any_order(order: int, backend: str) -> None:
     case = fixed_case("mixed_chain", order + 2)
-    dynamics = Dynamics(case.robot, order=order, backend=backend)
+    dynamics = eom.Dynamics(case.robot, order=order, backend=backend)
     wrench = np.random.default_rng(order).uniform(-5, 5, (order + 1, 6))
-    expected = equations_of_motion(case.robot, *case.motion[:-1], wrench=wrench).efforts(case.motion[-1])
+    expected = eom.equations_of_motion(case.robot, *case.motion[:-1], wrench=wrench).efforts(case.motion[-1])
     found = dynamics.inverse_dynamics(*case.motion, wrench=wrench)
     assert len(found) == order + 1
     for k, (tau, wanted) in enumerate(zip(found, expected, strict=True)):
@@ -137,18 +129,18 @@ def test_efforts_of_any_order(order: int, backend: str) -> None:
     assert all(np.array_equal(a, b) for a, b in zip(short, full, strict=True))
     copied = pickle.loads(pickle.dumps(dynamics))
     assert copied.order == order
-    with pytest.raises(StateError, match=f"to order {order} depend on q and {order + 2} time derivatives"):
+    with pytest.raises(eom.StateError, match=f"to order {order} depend on q and {order + 2} time derivatives"):
         dynamics.inverse_dynamics(*case.motion, np.zeros(4))
 
 
 @pytest.mark.parametrize("rotor_model", ["reduced", "complete"])
 def test_an_indefinite_mass_matrix_is_refused(rotor_model: str) -> None:
-    arm = ElasticArm(perturbed(load_robot("planar_2r"), mass=-2.0), rotor_model=rotor_model)
+    arm = eom.ElasticArm(perturbed(eom.load_robot("planar_2r"), mass=-2.0), rotor_model=rotor_model)
     for call in (
         lambda: ElasticPlant(arm).rate(np.zeros(8), np.zeros(2)),
         lambda: arm.dynamics.forward_dynamics(*np.zeros((3, 2))),
     ):
-        with pytest.raises(RobotDescriptionError, match=r"^planar_2r: the mass matrix is not positive definite"):
+        with pytest.raises(eom.RobotDescriptionError, match=r"^planar_2r: the mass matrix is not positive definite"):
             call()
 
 
@@ -166,19 +158,19 @@ def massless_on_one_axis() -> str:
 def test_a_mass_matrix_that_is_singular_but_for_rounding_is_refused() -> None:
     """In each of 500 states, alone: rounding makes some of them positive definite."""
     with pytest.warns(UserWarning, match="singular"):
-        robot = load_robot(massless_on_one_axis())
-    dynamics = Dynamics(robot)
+        robot = eom.load_robot(massless_on_one_axis())
+    dynamics = eom.Dynamics(robot)
     for q, qd, tau in np.random.default_rng(3).uniform(-3, 3, (500, 3, 2)):
-        with pytest.raises(RobotDescriptionError, match="not positive definite"):
+        with pytest.raises(eom.RobotDescriptionError, match="not positive definite"):
             dynamics.forward_dynamics(q, qd, tau)
     # With rotors, it is one like others.
     qdd = dynamics.forward_dynamics(np.zeros(2), np.zeros(2), np.ones(2), added_inertia=1e-3)
     assert np.all(np.isfinite(qdd))
 
 
-def point_mass_on_two_links() -> Robot:
+def point_mass_on_two_links() -> eom.Robot:
     """A point mass on two links of equal length without mass: at q_2 = 0 and pi no effort tells the joints apart."""
-    robot = load_robot("planar_2r")
+    robot = eom.load_robot("planar_2r")
     inner, outer = robot.joints
     reach = np.array([1.0, 0.0, 0.0])
     inner = replace(inner, mass=0.0, inertia_about_origin=np.zeros((3, 3)))
@@ -191,20 +183,20 @@ def point_mass_on_two_links() -> Robot:
 @pytest.mark.parametrize("q_2", [0.0, np.pi, -np.pi, 1e-9])
 def test_a_configuration_in_which_the_mass_matrix_is_singular_is_refused(q_2: float) -> None:
     """On the articulated-body path, too, which compiled code takes for robots of independent joints."""
-    dynamics = Dynamics(point_mass_on_two_links())
+    dynamics = eom.Dynamics(point_mass_on_two_links())
     rate, tau = np.zeros(2), np.ones(2)
     beside = dynamics.forward_dynamics([0.3, q_2 + 0.1], rate, tau)
     np.testing.assert_allclose(dynamics.effort([0.3, q_2 + 0.1], rate, beside), tau, atol=1e-9)
     for method in (dynamics.forward_dynamics, dynamics.forward_dynamics_derivatives):
-        with pytest.raises(RobotDescriptionError, match="not positive definite"):
+        with pytest.raises(eom.RobotDescriptionError, match="not positive definite"):
             method([0.3, q_2], rate, tau)
-        with pytest.raises(RobotDescriptionError, match="not positive definite"):
+        with pytest.raises(eom.RobotDescriptionError, match="not positive definite"):
             method(np.array([[0.3, 1.0], [0.3, q_2]]), np.zeros((2, 2)), np.ones((2, 2)))
 
 
 def test_large_arguments_are_not_called_singular() -> None:
-    dynamics = Dynamics(load_robot("planar_2r"))
-    with pytest.raises(StateError, match="numbers too large: qdd would not be finite"):
+    dynamics = eom.Dynamics(eom.load_robot("planar_2r"))
+    with pytest.raises(eom.StateError, match="numbers too large: qdd would not be finite"):
         dynamics.forward_dynamics([0.3, 0.2], [1e200, 1e200], [0.0, 0.0])
 
 
@@ -216,6 +208,6 @@ def test_light_links_on_heavy_ones_are_not_singular() -> None:
 @pytest.mark.parametrize("name", ["forward_dynamics", "forward_dynamics_partials"])
 def test_a_joint_that_moves_no_mass_is_an_error_of_the_description(name: str) -> None:
     with pytest.warns(UserWarning, match="singular"):
-        robot = load_robot(MASSLESS_TIP)
-    with pytest.raises(RobotDescriptionError, match="a joint moves no mass"):
+        robot = eom.load_robot(MASSLESS_TIP)
+    with pytest.raises(eom.RobotDescriptionError, match="a joint moves no mass"):
         PROGRAMS[name](robot)

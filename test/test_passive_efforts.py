@@ -14,18 +14,7 @@ from linkages import four_bar, four_bar_angles
 from scipy.interpolate import CubicSpline
 from urdf_arms import urdf_arm
 
-from eom_dynamics import (
-    Dynamics,
-    ElasticArm,
-    FloatingBase,
-    Robot,
-    RobotDescriptionError,
-    contacts,
-    equations_of_motion,
-    lagrange,
-    load_robot,
-    robot_from_parameters,
-)
+import eom_dynamics as eom
 from eom_dynamics.actuators.parallel_springs import (
     PARALLEL_LAWS,
     Anchors,
@@ -117,7 +106,7 @@ FEW_KINDS = pytest.mark.parametrize("kind", ["table of a length", "gas, adiabati
 ROUNDING, DIFFERENCES = 1e-12, 1e-7
 
 
-def held(robot: Robot, kind: str) -> Robot:
+def held(robot: eom.Robot, kind: str) -> eom.Robot:
     first, second, *others = robot.joints
     first, second = replace(first, constant_effort=CONSTANT), replace(second, parallel_spring=KINDS[kind][0])
     return replace(robot, joints=(first, second, *others))
@@ -139,9 +128,9 @@ def test_every_law_is_tested() -> None:
 
 @EVERY_KIND
 def test_dynamics(kind: str) -> None:
-    plain = load_robot("planar_2r")
+    plain = eom.load_robot("planar_2r")
     robot = held(plain, kind)
-    with_, without = (Dynamics(x, backend="numpy") for x in (robot, plain))
+    with_, without = (eom.Dynamics(x, backend="numpy") for x in (robot, plain))
     motion = drawn(5, 2)
     q, qd, qdd = motion[:3]
     along = polynomial_motion(motion)
@@ -171,11 +160,11 @@ def test_dynamics(kind: str) -> None:
 def test_compiled_code(backend: str) -> None:
     if backend == "casadi":
         pytest.importorskip("casadi")
-    iiwa = load_robot("iiwa")
+    iiwa = eom.load_robot("iiwa")
     kinds = ("coil", "table", "gas, adiabatic", "gas traction", "polynomial", "exponential", "dead zone")
     joints = [replace(joint, parallel_spring=KINDS[k][0]) for joint, k in zip(iiwa.joints, kinds, strict=True)]
     robot = replace(iiwa, joints=tuple(joints))
-    compiled, plain = Dynamics(robot, backend=backend), Dynamics(robot, backend="numpy")
+    compiled, plain = eom.Dynamics(robot, backend=backend), eom.Dynamics(robot, backend="numpy")
     motion = drawn(5, 9, 7)
     for count in (9, 1):
         states = motion[:, :count] if count > 1 else motion[:, 0]
@@ -186,11 +175,11 @@ def test_compiled_code(backend: str) -> None:
 
 @FEW_KINDS
 def test_closed_forms(kind: str) -> None:
-    robot = held(load_robot("planar_2r"), kind)
-    dynamics = Dynamics(robot, backend="numpy")
+    robot = held(eom.load_robot("planar_2r"), kind)
+    dynamics = eom.Dynamics(robot, backend="numpy")
     q, qd, qdd, qddd, qdddd = drawn(5, 2)
     efforts = dynamics.inverse_dynamics(q, qd, qdd, qddd, qdddd)
-    for closed_form in (equations_of_motion, spatial_equations_of_motion):
+    for closed_form in (eom.equations_of_motion, spatial_equations_of_motion):
         for x, y in zip(closed_form(robot, q, qd, qdd, qddd).efforts(qdddd), efforts, strict=True):
             assert deviation(x, y, floor=np.max(np.abs(efforts))) < ROUNDING
     assert deviation(system_form(robot, q, qd, qdd).tau, efforts[0]) < ROUNDING
@@ -199,18 +188,18 @@ def test_closed_forms(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["table", "gas, adiabatic", "exponential"])
 def test_lagrange(kind: str) -> None:
-    robot = held(load_robot("planar_2r"), kind)
-    system = lagrange.robot_lagrangian(robot)
+    robot = held(eom.load_robot("planar_2r"), kind)
+    system = eom.lagrange.robot_lagrangian(robot)
     q = drawn(2)
     found = system.gravity.subs(dict(zip(system.q, q.tolist(), strict=True))).evalf()
-    assert deviation(np.array(found, dtype=float).ravel(), Dynamics(robot, backend="numpy").gravity(q)) < 1e-9
+    assert deviation(np.array(found, dtype=float).ravel(), eom.Dynamics(robot, backend="numpy").gravity(q)) < 1e-9
 
 
 @FEW_KINDS
 def test_floating_base(kind: str) -> None:
-    plain = load_robot("planar_2r")
+    plain = eom.load_robot("planar_2r")
     robot = held(plain, kind)
-    with_, without = (FloatingBase(x, backend="numpy") for x in (robot, plain))
+    with_, without = (eom.FloatingBase(x, backend="numpy") for x in (robot, plain))
     pose, q, nu, nud = np.eye(4), drawn(2), drawn(8), drawn(8)[::-1]
     tau, own = with_.effort(pose, q, nu, nud), np.append(np.zeros(6), law(kind, q))
     assert deviation(tau - without.effort(pose, q, nu, nud), own, floor=np.max(np.abs(tau))) < ROUNDING
@@ -222,11 +211,11 @@ def test_floating_base(kind: str) -> None:
 
 
 def test_contacts_and_loops() -> None:
-    plain = load_robot("planar_2r")
+    plain = eom.load_robot("planar_2r")
     q, qd, tau = drawn(3, 2)
-    touch = contacts.PointContact("tip", plain.tools[0].name, friction=0.5)
+    touch = eom.contacts.PointContact("tip", plain.tools[0].name, friction=0.5)
     with_, without = (
-        contacts.ContactDynamics(Dynamics(x, backend="numpy"), [touch]) for x in (held(plain, "gas"), plain)
+        eom.contacts.ContactDynamics(eom.Dynamics(x, backend="numpy"), [touch]) for x in (held(plain, "gas"), plain)
     )
     found = with_.forward_dynamics(q, qd, tau + law("gas", q))
     desired = without.forward_dynamics(q, qd, tau)
@@ -243,8 +232,8 @@ def test_contacts_and_loops() -> None:
 
 @pytest.mark.parametrize("kind", ["coil", "gas, adiabatic"])
 def test_simulation_conserves_energy(kind: str) -> None:
-    robot = held(load_robot("sea_planar_2r"), kind)
-    plant = ElasticPlant(ElasticArm(robot))
+    robot = held(eom.load_robot("sea_planar_2r"), kind)
+    plant = ElasticPlant(eom.ElasticArm(robot))
     simulation = simulate(plant, None, np.linspace(0.0, 0.1, 3), plant.state([0.3, 0.8], [1.0, -2.0]))
     audit = energy_audit(plant, simulation)
     assert audit.relative_imbalance < 1e-8
@@ -252,24 +241,24 @@ def test_simulation_conserves_energy(kind: str) -> None:
 
 
 def test_feedforward() -> None:
-    plain = replace(load_robot("sea_planar_2r"), rotor_model="complete")
+    plain = replace(eom.load_robot("sea_planar_2r"), rotor_model="complete")
     robot = held(plain, "gas")
     q, zero = drawn(2), np.zeros(2)
-    with_, without = (ElasticArm(x).feedforward(q, zero, zero, zero, zero) for x in (robot, plain))
+    with_, without = (eom.ElasticArm(x).feedforward(q, zero, zero, zero, zero) for x in (robot, plain))
     assert deviation(with_.tau - without.tau, law("gas", q)) < ROUNDING
-    (deflection, *_) = ElasticArm(robot).deflections(with_.tau, zero, zero)
+    (deflection, *_) = eom.ElasticArm(robot).deflections(with_.tau, zero, zero)
     assert deviation(with_.motor_position - q, deflection) < ROUNDING
     assert deviation(with_.motor_effort, with_.tau) < ROUNDING
 
 
 def test_mimic_joints() -> None:
-    plain = load_robot("planar_2r")
+    plain = eom.load_robot("planar_2r")
     follower = replace(plain.joints[1], mimic=Mimic(0, -1.5, 0.3))
     bare = replace(plain, joints=(plain.joints[0], follower))
     robot, q = held(bare, "table"), np.array([0.4])
     own = law("table", np.array([q[0], -1.5 * q[0] + 0.3]))
-    dynamics = Dynamics(robot, backend="numpy")
-    found = dynamics.gravity(q) - Dynamics(bare, backend="numpy").gravity(q)
+    dynamics = eom.Dynamics(robot, backend="numpy")
+    found = dynamics.gravity(q) - eom.Dynamics(bare, backend="numpy").gravity(q)
     assert deviation(found, np.array([own[0] - 1.5 * own[1]])) < ROUNDING
     slope = np.atleast_1d(derivative(lambda t: dynamics.potential_energy(q + t), 1e-3))
     assert deviation(slope.ravel(), dynamics.gravity(q)) < DIFFERENCES
@@ -277,21 +266,21 @@ def test_mimic_joints() -> None:
 
 @EVERY_KIND
 def test_files(kind: str, tmp_path: Path) -> None:
-    robot = held(load_robot("sea_planar_2r"), kind)
+    robot = held(eom.load_robot("sea_planar_2r"), kind)
     (tmp_path / "arm.yaml").write_text(text := robot_as_yaml(robot).text)
     parameters = yaml.safe_load(text)["/**"]["ros__parameters"]["robot"]
-    for again in (load_robot(tmp_path / "arm.yaml"), robot_from_parameters(parameters)):
+    for again in (eom.load_robot(tmp_path / "arm.yaml"), eom.robot_from_parameters(parameters)):
         assert robot_as_yaml(again).text == text
         assert again.joints[0].constant_effort == CONSTANT
     assert any("parallel springs are left out: joint_2" in line for line in robot_as_urdf(robot).lost)
 
 
-def hip(folder: Path, entries: str, kind: str = "continuous") -> Robot:
+def hip(folder: Path, entries: str, kind: str = "continuous") -> eom.Robot:
     (folder / "arm.urdf").write_text(urdf_arm(joints=("hip",)).replace('type="revolute"', f'type="{kind}"'))
     (folder / "arm.yaml").write_text(
         f"/**: {{ros__parameters: {{robot: {{urdf: arm.urdf, joints: {{hip: {{{entries}}}}}}}}}}}"
     )
-    return load_robot(folder / "arm.yaml")
+    return eom.load_robot(folder / "arm.yaml")
 
 
 ANCHORED = "anchors: {parent: 0.5, link: 0.2, aligned_position: 0.1, rest_length: 0.6}"
@@ -323,7 +312,7 @@ def test_urdf_with_additions(tmp_path: Path) -> None:
     ],
 )
 def test_refused(entries: str, kind: str, reason: str, tmp_path: Path) -> None:
-    with pytest.raises(RobotDescriptionError, match=reason.replace("{", r"\{")):
+    with pytest.raises(eom.RobotDescriptionError, match=reason.replace("{", r"\{")):
         hip(tmp_path, f"parallel_spring: {entries}", kind)
 
 

@@ -16,18 +16,7 @@ from springs import with_springs
 
 from eom_dynamics import ElasticArm, load_robot
 from eom_dynamics.actuators import Actuator, Friction, Gear
-from eom_dynamics.actuators.springs import (
-    CubicSpring,
-    DampedSpring,
-    DeadZoneSpring,
-    ExponentialPair,
-    ExponentialSpring,
-    LinearSpring,
-    MemorylessSpring,
-    PolynomialSpring,
-    QuadraticPair,
-    TabulatedSpring,
-)
+from eom_dynamics.actuators import springs as kinds
 from eom_dynamics.arrays import Array
 from eom_dynamics.elastic.spring_set import MotorFunctions
 from eom_dynamics.jet import Jet
@@ -56,7 +45,7 @@ class Case(NamedTuple):
         bend: magnitude of the terms of f'', where these cancel.
     """
 
-    spring: MemorylessSpring
+    spring: kinds.MemorylessSpring
     law: Law
     reach: float
     edges: tuple[float, ...] = ()
@@ -111,25 +100,28 @@ TABLE = [round(0.01 * k, 2) for k in range(21)]
 EFFORTS = [25 * float(np.sinh(38 * x)) for x in TABLE]
 
 CASES = {
-    "linear": Case(LinearSpring(500.0), lambda x: 500 * x, 1e3),
-    "cubic": Case(CubicSpring(300.0, 5e4), lambda x: 300 * x + 50000 * x**3, 1.5),
+    "linear": Case(kinds.LinearSpring(500.0), lambda x: 500 * x, 1e3),
+    "cubic": Case(kinds.CubicSpring(300.0, 5e4), lambda x: 300 * x + 50000 * x**3, 1.5),
     "polynomial": Case(
-        PolynomialSpring(POLYNOMIAL),
+        kinds.PolynomialSpring(POLYNOMIAL),
         polynomial(POLYNOMIAL),
         1.0,
         bend=lambda x: sum(
             k * (k - 1) * mpf(c) * abs(x) ** (k - 2) for k, c in enumerate(POLYNOMIAL, start=1) if k > 1
         ),
     ),
-    "exponential": Case(ExponentialSpring(300.0, 12.0), lambda x: 25 * mpmath.sinh(12 * x), 7.7 / 12),
+    "exponential": Case(kinds.ExponentialSpring(300.0, 12.0), lambda x: 25 * mpmath.sinh(12 * x), 7.7 / 12),
     "dead_zone": Case(
-        DeadZoneSpring(8e4, 80.0, 0.01, 0.004), dead_zone(8e4, 80.0, 0.01, 0.004), 1.0, (0.01, 0.004, 0.006, 0.014)
+        kinds.DeadZoneSpring(8e4, 80.0, 0.01, 0.004),
+        dead_zone(8e4, 80.0, 0.01, 0.004),
+        1.0,
+        (0.01, 0.004, 0.006, 0.014),
     ),
     "sharp_dead_zone": Case(
-        DeadZoneSpring(8e4, 80.0, 0.01, 1e-5), dead_zone(8e4, 80.0, 0.01, 1e-5), 1.0, (0.01, 0.00999, 0.01001)
+        kinds.DeadZoneSpring(8e4, 80.0, 0.01, 1e-5), dead_zone(8e4, 80.0, 0.01, 1e-5), 1.0, (0.01, 0.00999, 0.01001)
     ),
     "tabulated": Case(
-        TabulatedSpring(TABLE, EFFORTS),
+        kinds.TabulatedSpring(TABLE, EFFORTS),
         natural_spline([-x for x in TABLE[:0:-1]] + TABLE, [-y for y in EFFORTS[:0:-1]] + EFFORTS),
         0.4,
         tuple(TABLE[1:]),
@@ -310,7 +302,7 @@ def test_compiled_losses(functions: MotorFunctions) -> None:
 
 def test_pairs() -> None:
     """Stretches and tensions along tau + 3 t - t² and sigma + 50 t + 20 t², relative to those of the tighter spring."""
-    pairs = ExponentialPair(50.0, 6.0, 500.0), QuadraticPair(50.0, 4e3, 500.0)
+    pairs = kinds.ExponentialPair(50.0, 6.0, 500.0), kinds.QuadraticPair(50.0, 4e3, 500.0)
     arm = ElasticArm(with_springs(load_robot("planar_2r"), *pairs))
     tau = np.array([sign * x for x in (0.0, *np.geomspace(1e-12, 5e3, 12)) for sign in (1.0, -1.0)] * 3)
     least = np.stack([pair.least_stiffness(tau) for pair in pairs], axis=1)
@@ -348,7 +340,7 @@ def test_pairs() -> None:
 @pytest.mark.parametrize("route", ["arrays", "compiled"])
 def test_damped_steps(route: str) -> None:
     """The filter's exact solution for the quintic between both efforts, by the integral of exp(-z (1 - s)) P(s)."""
-    spring = DampedSpring(500.0, 15.0)
+    spring = kinds.DampedSpring(500.0, 15.0)
     dt = np.geomspace(1e-9, 1e3, 25)
     before, after, start = np.array([2.0, 1.0, 0.3]), np.array([3.0, -0.5, 0.2]), 0.01
     # Rates per step, so that all steps see an effort of the same shape.

@@ -13,24 +13,8 @@ from springs import EVERY_KIND, MEMORYLESS, with_springs
 
 from eom_dynamics import ElasticArm, RobotDescriptionError, StateError, load_robot
 from eom_dynamics.actuators import Gear, Motor, Transmission
+from eom_dynamics.actuators import springs as kinds
 from eom_dynamics.actuators.parallel_springs import GasLaw, TableLaw
-from eom_dynamics.actuators.springs import (
-    AntagonisticPair,
-    CoupledSpring,
-    CubicSpring,
-    DampedSpring,
-    DeadZoneSpring,
-    ExponentialPair,
-    ExponentialSpring,
-    LinearSpring,
-    MemorylessSpring,
-    PolynomialSpring,
-    QuadraticPair,
-    RigidSpring,
-    Spring,
-    TabulatedSpring,
-    VariableSpring,
-)
 from eom_dynamics.jet import Jet
 
 KINDS = pytest.mark.parametrize("spring", MEMORYLESS.values(), ids=MEMORYLESS)
@@ -38,7 +22,7 @@ DELTA = np.concatenate([np.linspace(-0.3, 0.3, 401), [1e-9, -1e-9, 1e-4, -1e-4]]
 
 
 @KINDS
-def test_third_derivatives_of_the_effort(spring: MemorylessSpring) -> None:
+def test_third_derivatives_of_the_effort(spring: kinds.MemorylessSpring) -> None:
     """Those up to the second are in test_laws_in_digits.py; from the third on, the one of a table jumps."""
     delta, zero = DELTA[::7], np.zeros_like(DELTA[::7])
     _, *slopes = (zero + x for x in spring.law(Jet([delta, zero + 1, zero, zero])))
@@ -49,7 +33,7 @@ def test_third_derivatives_of_the_effort(spring: MemorylessSpring) -> None:
 
 
 @KINDS
-def test_energy_is_the_integral_of_the_effort(spring: MemorylessSpring) -> None:
+def test_energy_is_the_integral_of_the_effort(spring: kinds.MemorylessSpring) -> None:
     assert float(spring.energy(np.zeros(()))) == 0
     for x in (-0.25, -0.02, 0.015, 0.13, 0.27):
         work = quad(lambda s: float(spring.effort(np.array(s))), 0, x, limit=200, epsabs=1e-13, epsrel=1e-12)[0]
@@ -58,7 +42,7 @@ def test_energy_is_the_integral_of_the_effort(spring: MemorylessSpring) -> None:
 
 @KINDS
 @given(tau=st.lists(st.floats(-1e6, 1e6), min_size=20, max_size=20))
-def test_inverse_of_any_effort(spring: MemorylessSpring, tau: list[float]) -> None:
+def test_inverse_of_any_effort(spring: kinds.MemorylessSpring, tau: list[float]) -> None:
     np.testing.assert_allclose(spring.effort(spring.inverse(np.array(tau))), tau, rtol=1e-12, atol=1e-12)
 
 
@@ -70,7 +54,7 @@ def test_inverse_of_any_effort(spring: MemorylessSpring, tau: list[float]) -> No
     tau=st.floats(-500, 500),
 )
 def test_inverse_of_any_dead_zone(outer: float, ratio: float, gap: float, width: float, tau: float) -> None:
-    spring = DeadZoneSpring(outer, outer * ratio, gap, gap * width)
+    spring = kinds.DeadZoneSpring(outer, outer * ratio, gap, gap * width)
     found = spring.inverse(np.array(tau))
     rounding = 4e-16 * (abs(found) + gap) * float(spring.stiffness(found))
     assert abs(float(spring.effort(found)) - tau) <= 1e-12 * abs(tau) + rounding
@@ -82,7 +66,7 @@ def test_inverse_of_any_dead_zone(outer: float, ratio: float, gap: float, width:
 )
 def test_curve_through_any_table_is_monotone(steps: list[tuple[float, float]], at: list[float]) -> None:
     x, y = np.cumsum(np.array([(0.0, 0.0), *steps]), axis=0).T
-    spring = TabulatedSpring(x, y)
+    spring = kinds.TabulatedSpring(x, y)
     assert deviation(spring.effort(x), y) < 1e-12
     assert deviation(spring.effort(-x), -y) < 1e-12
     assert np.all(spring.stiffness(np.linspace(-1.2 * x[-1], 1.2 * x[-1], 2000)) > 0)
@@ -92,7 +76,7 @@ def test_curve_through_any_table_is_monotone(steps: list[tuple[float, float]], a
 
 
 @pytest.mark.parametrize("spring", [EVERY_KIND[kind] for kind in EVERY_KIND if kind != "rigid"], ids=lambda s: s.kind)
-def test_scaled_springs_have_as_much_more_effort(spring: Spring) -> None:
+def test_scaled_springs_have_as_much_more_effort(spring: kinds.Spring) -> None:
     delta = np.array([0.03, -0.02]) if len(spring.motors) == 2 else np.array(0.03)
     stiffer = spring.scaled(1.1)
     assert type(stiffer) is type(spring)
@@ -104,10 +88,10 @@ def test_scaled_springs_have_as_much_more_effort(spring: Spring) -> None:
 
 
 def test_deflection_of_a_rigid_joint_does_not_determine_its_effort() -> None:
-    assert RigidSpring().scaled(1.1).rest_stiffness == np.inf
-    (link,), (motor,), stiffness = RigidSpring().efforts([Jet([0.0, 0.0])])
+    assert kinds.RigidSpring().scaled(1.1).rest_stiffness == np.inf
+    (link,), (motor,), stiffness = kinds.RigidSpring().efforts([Jet([0.0, 0.0])])
     assert np.all(np.isnan(list(link))) and list(motor) == [0.0, 0.0] and stiffness is None
-    arm = ElasticArm(with_springs(load_robot("pendulum"), RigidSpring()))
+    arm = ElasticArm(with_springs(load_robot("pendulum"), kinds.RigidSpring()))
     with pytest.raises(StateError, match="a rigid joint does not determine the effort"):
         arm.efforts_of_deflections([0.0], [0.0])
 
@@ -116,7 +100,7 @@ def test_deflection_of_a_rigid_joint_does_not_determine_its_effort() -> None:
 
 
 def test_damped_deflection_obeys_its_equation() -> None:
-    spring = DampedSpring(500.0, 15.0)
+    spring = kinds.DampedSpring(500.0, 15.0)
     efforts = [7.0, -3.0, 2.0]
     ((delta, deltad, deltadd),), (load,) = spring.deflections([Jet(efforts)], state=0.02)
     assert delta == 0.02 and list(load) == efforts
@@ -129,12 +113,16 @@ def test_damped_deflection_obeys_its_equation() -> None:
 # Commanded stiffness.
 
 
-COMMANDED = (VariableSpring(50.0, 2e3, 400.0), ExponentialPair(50.0, 6.0, 500.0), QuadraticPair(50.0, 4e3, 500.0))
+COMMANDED = (
+    kinds.VariableSpring(50.0, 2e3, 400.0),
+    kinds.ExponentialPair(50.0, 6.0, 500.0),
+    kinds.QuadraticPair(50.0, 4e3, 500.0),
+)
 
 
 @pytest.fixture(scope="module")
 def arm() -> ElasticArm:
-    return ElasticArm(with_springs(load_robot("iiwa"), *COMMANDED, *[RigidSpring()] * 4))
+    return ElasticArm(with_springs(load_robot("iiwa"), *COMMANDED, *[kinds.RigidSpring()] * 4))
 
 
 @pytest.mark.parametrize("k", [49.9, 2001.0, -100.0, float("nan")])
@@ -152,7 +140,7 @@ PAIRS = pytest.mark.parametrize("pair", COMMANDED[1:], ids=lambda pair: pair.kin
 
 
 @PAIRS
-def test_pair_has_the_commanded_effort_and_stiffness(pair: AntagonisticPair) -> None:
+def test_pair_has_the_commanded_effort_and_stiffness(pair: kinds.AntagonisticPair) -> None:
     rng = np.random.default_rng(0)
     tau, k = rng.uniform(-20, 20, 50), rng.uniform(700, 1500, 50)
     deflections, loads = pair.deflections([Jet([tau])], Jet([k]))
@@ -169,7 +157,7 @@ def test_pair_has_the_commanded_effort_and_stiffness(pair: AntagonisticPair) -> 
 
 
 @PAIRS
-def test_energy_of_a_pair_is_the_work_of_its_motors(pair: AntagonisticPair) -> None:
+def test_energy_of_a_pair_is_the_work_of_its_motors(pair: kinds.AntagonisticPair) -> None:
     delta = np.array([0.08, -0.05])
 
     def load(i: int, at: float) -> float:
@@ -180,7 +168,7 @@ def test_energy_of_a_pair_is_the_work_of_its_motors(pair: AntagonisticPair) -> N
 
 
 @PAIRS
-def test_a_slack_pair_is_refused(arm: ElasticArm, pair: AntagonisticPair) -> None:
+def test_a_slack_pair_is_refused(arm: ElasticArm, pair: kinds.AntagonisticPair) -> None:
     joint = COMMANDED.index(pair)
     tau, (least,) = 20.0 * np.eye(7)[joint], [float(pair.least_stiffness(20.0))]
     still, other = np.zeros(7), np.array([400.0, 500.0, 500.0, 0.0, 0.0, 0.0, 0.0])
@@ -197,7 +185,7 @@ def test_a_slack_pair_is_refused(arm: ElasticArm, pair: AntagonisticPair) -> Non
 
 def test_coupled_spring() -> None:
     K = np.array([[300.0, 40.0, -20.0], [40.0, 200.0, 10.0], [-20.0, 10.0, 100.0]])
-    spring, tau = CoupledSpring(K), np.random.default_rng(1).uniform(-9, 9, (3, 3, 5))
+    spring, tau = kinds.CoupledSpring(K), np.random.default_rng(1).uniform(-9, 9, (3, 3, 5))
     delta, load = spring.deflections([Jet(x) for x in tau])
     np.testing.assert_array_equal([list(x) for x in load], tau)
     for jets in spring.efforts(delta)[:2]:
@@ -212,24 +200,24 @@ def test_coupled_spring() -> None:
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: CubicSpring(-1.0, 0.0),
-        lambda: CoupledSpring([[1.0, 2.0]]),
-        lambda: CoupledSpring(np.eye(2) * 1e-320),
-        lambda: PolynomialSpring([]),
-        lambda: PolynomialSpring([1.0] + [0.0] * 99 + [1.0]),
-        lambda: PolynomialSpring([300.0, 200.0, 4000.0, 0.0, 1e-308]),
-        lambda: PolynomialSpring([1.0, 0.0, 1e308]),
-        lambda: TabulatedSpring([0.0, 1e-320], [0.0, 1.0]),
-        lambda: TabulatedSpring([0.0, 1.0], [0.0, 5e-324]),
-        lambda: TabulatedSpring(np.arange(1001.0), np.arange(1001.0)),
+        lambda: kinds.CubicSpring(-1.0, 0.0),
+        lambda: kinds.CoupledSpring([[1.0, 2.0]]),
+        lambda: kinds.CoupledSpring(np.eye(2) * 1e-320),
+        lambda: kinds.PolynomialSpring([]),
+        lambda: kinds.PolynomialSpring([1.0] + [0.0] * 99 + [1.0]),
+        lambda: kinds.PolynomialSpring([300.0, 200.0, 4000.0, 0.0, 1e-308]),
+        lambda: kinds.PolynomialSpring([1.0, 0.0, 1e308]),
+        lambda: kinds.TabulatedSpring([0.0, 1e-320], [0.0, 1.0]),
+        lambda: kinds.TabulatedSpring([0.0, 1.0], [0.0, 5e-324]),
+        lambda: kinds.TabulatedSpring(np.arange(1001.0), np.arange(1001.0)),
         lambda: Transmission(np.eye(2) * 1e-320),
-        lambda: LinearSpring(5e-324),
-        lambda: CubicSpring(1.0, 1.7e308),
-        lambda: DampedSpring(5e-324, 1.0),
-        lambda: ExponentialSpring(1e-50, 1e100),
-        lambda: DeadZoneSpring(1e160, 1.0, 0.1, 0.1),
-        lambda: PolynomialSpring([5e-324, 0.0, 1.0]),
-        lambda: QuadraticPair(1e200, 1.0, 1e300),
+        lambda: kinds.LinearSpring(5e-324),
+        lambda: kinds.CubicSpring(1.0, 1.7e308),
+        lambda: kinds.DampedSpring(5e-324, 1.0),
+        lambda: kinds.ExponentialSpring(1e-50, 1e100),
+        lambda: kinds.DeadZoneSpring(1e160, 1.0, 0.1, 0.1),
+        lambda: kinds.PolynomialSpring([5e-324, 0.0, 1.0]),
+        lambda: kinds.QuadraticPair(1e200, 1.0, 1e300),
         lambda: GasLaw(100.0, 0.1, 2.0, 1e20),
         lambda: TableLaw([0.0, 5e-324], [0.0, 1.0]),
     ],
@@ -242,7 +230,7 @@ def test_impossible_springs_are_refused(make: Any) -> None:
 @pytest.mark.parametrize("delta", [[0.0, 1.0, 2.0], [0.0, 1.0, 1.0 + 4e-16, 2.0]])
 def test_tables_whose_slopes_differ_by_any_factor_have_a_curve(delta: list[float]) -> None:
     """Also where the linear program of the curve fails."""
-    spring = TabulatedSpring(delta, [0.0, 1e-12, *np.geomspace(1.0, 1e12, len(delta) - 2)])
+    spring = kinds.TabulatedSpring(delta, [0.0, 1e-12, *np.geomspace(1.0, 1e12, len(delta) - 2)])
     tau = np.array([1e-13, 0.5, 0.7e12])
     np.testing.assert_allclose(spring.effort(spring.inverse(tau[:1])), tau[:1], rtol=1e-12)
     assert np.all(spring.stiffness(np.linspace(-3, 3, 1001)) > 0)
@@ -251,7 +239,7 @@ def test_tables_whose_slopes_differ_by_any_factor_have_a_curve(delta: list[float
 @pytest.mark.parametrize("damping", [1e-3, 1e-6, 1e-12])
 def test_a_small_damper_divides_no_rounding_errors(damping: float) -> None:
     """Its spring is as good as linear, also with the deflection of the filter, which is rounded."""
-    spring, motion = DampedSpring(1e4, damping), Jet([7.0, -300.0, 2e4])
+    spring, motion = kinds.DampedSpring(1e4, damping), Jet([7.0, -300.0, 2e4])
     for state in (None, spring.settled(motion), spring.settled(motion) * (1 + 4e-15)):
         (found,), _ = spring.deflections([motion], state=state)
         T = damping / 1e4

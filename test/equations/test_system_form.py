@@ -15,16 +15,7 @@ from differences import deviation
 from hypothesis import given, settings
 from trees import MovingTree, moving_trees
 
-from eom_dynamics import Joint, Robot, equations_of_motion, load_robot
-from eom_dynamics.equations import (
-    RigidBody,
-    SystemForm,
-    coriolis_tensor,
-    gravity_from_jacobians,
-    mass_matrix_from_jacobians,
-    system_form,
-    system_matrices,
-)
+from eom_dynamics import Joint, Robot, equations, equations_of_motion, load_robot
 from eom_dynamics.equations.jacobian_sums import ROUTES
 from eom_dynamics.recursion import inverse_dynamics, link_tree
 from eom_dynamics.robot import Inertial
@@ -43,9 +34,9 @@ def with_mimic_joints_and_tools() -> Robot:
     raise AssertionError("the first 100 trees have no mimic joint and several tools")
 
 
-def check(robot: Robot, states: np.ndarray, wrench: np.ndarray) -> SystemForm:
+def check(robot: Robot, states: np.ndarray, wrench: np.ndarray) -> equations.SystemForm:
     q, qd, qdd = states
-    form = system_form(robot, q, qd, qdd, wrench=(wrench,))
+    form = equations.system_form(robot, q, qd, qdd, wrench=(wrench,))
     terms = equations_of_motion(robot, q, qd, wrench=(wrench,))
     assert deviation(form.M, terms.M[0], floor=1.0) < TOLERANCE
     assert deviation(form.c, terms.C[0] @ qd, floor=1.0) < TOLERANCE
@@ -60,9 +51,9 @@ def check(robot: Robot, states: np.ndarray, wrench: np.ndarray) -> SystemForm:
 
 def check_sums(robot: Robot, q: np.ndarray) -> None:
     terms = equations_of_motion(robot, q, np.ones(robot.n))
-    assert deviation(mass_matrix_from_jacobians(robot, q), terms.M[0], floor=1.0) < TOLERANCE
-    assert deviation(gravity_from_jacobians(robot, q), terms.gravity[0], floor=1.0) < TOLERANCE
-    tensors = {route: coriolis_tensor(robot, q, route) for route in ROUTES}
+    assert deviation(equations.mass_matrix_from_jacobians(robot, q), terms.M[0], floor=1.0) < TOLERANCE
+    assert deviation(equations.gravity_from_jacobians(robot, q), terms.gravity[0], floor=1.0) < TOLERANCE
+    tensors = {route: equations.coriolis_tensor(robot, q, route) for route in ROUTES}
     for c in tensors.values():
         assert deviation(c, tensors["kernel"], floor=1.0) < TOLERANCE
         assert deviation(c, np.swapaxes(c, 1, 2), floor=1.0) < TOLERANCE
@@ -80,7 +71,7 @@ def test_random_trees(tree: MovingTree) -> None:
     form = check(tree.robot, tree.states, tree.wrench[0])
     identity = np.eye(len(form.W))
     assert deviation((identity - form.W) @ form.L, identity) < 1e-13
-    body = system_matrices(tree.robot, *tree.states[:2])
+    body = equations.system_matrices(tree.robot, *tree.states[:2])
     assert deviation(form.L @ form.A, body.J[0], floor=1.0) < 1e-13
     assert all(map(np.array_equal, (form.L, form.A, form.W), (body.A[0], body.X, body.D)))
     assert deviation(form.V, body.V[0], floor=1.0) < 1e-13
@@ -105,7 +96,7 @@ def test_a_moving_base_is_a_chain_of_six_more_joints(tree: MovingTree) -> None:
     (q, qd, qdd), wrench = tree.states, tree.wrench[:1]
     named = [replace(joint, name=f"joint_{i}") for i, joint in enumerate(tree.robot.joints)]
     robot = replace(tree.robot, joints=tuple(named))
-    form = system_form(robot, q, qd, qdd, base_twist=BASE[0], base_acceleration=BASE[1], wrench=wrench)
+    form = equations.system_form(robot, q, qd, qdd, base_twist=BASE[0], base_acceleration=BASE[1], wrench=wrench)
     fixed, floating = pinocchio_model(robot), pin.Model()
     floating.addJoint(0, pin.JointModelFreeFlyer(), pin.SE3.Identity(), "base")
     floating.addFrame(pin.Frame("base", 1, 0, pin.SE3.Identity(), pin.BODY))
@@ -126,10 +117,10 @@ def test_the_wrenches_between_bodies_balance() -> None:
     """The wrench on a body is what its parent gives minus what its children take: that of its momentum and gravity."""
     robot = load_robot("dual_arm")
     q, qd, qdd = np.random.default_rng(1).uniform(-1, 1, (3, robot.n))
-    form = system_form(robot, q, qd, qdd)
+    form = equations.system_form(robot, q, qd, qdd)
     on_bodies = (form.F - form.W.T @ form.F).reshape(-1, 6)
     for i, joint in enumerate(robot.joints):
-        body = RigidBody(Inertial(joint.mass, joint.center_of_mass, joint.inertia_about_origin))
+        body = equations.RigidBody(Inertial(joint.mass, joint.center_of_mass, joint.inertia_about_origin))
         V, Vd = (x.reshape(-1, 6)[i] for x in (form.V, form.Vd))
         assert deviation(on_bodies[i], body.wrench(V, Vd), floor=100.0) < 1e-13
 
@@ -145,5 +136,5 @@ def test_symbols() -> None:
         np.array([0, 0, -L]),
         m * np.diag([L**2, L**2, 0]),
     )
-    form = system_form(Robot("p", (hinge,), np.array([0, 0, -g])), *(np.array([s]) for s in (x, xd, xdd)))
+    form = equations.system_form(Robot("p", (hinge,), np.array([0, 0, -g])), *(np.array([s]) for s in (x, xd, xdd)))
     assert sp.simplify(form.tau[0] - m * L**2 * xdd - m * g * L * sp.sin(x)) == 0

@@ -23,19 +23,11 @@ from exported import (
     write,
 )
 
+import eom_dynamics.export as code
 from eom_dynamics import Robot
 from eom_dynamics.actuators import Actuator, Friction, Gear, Transmission
 from eom_dynamics.actuators.springs import CoupledSpring, LinearSpring, RigidSpring
 from eom_dynamics.exceptions import RobotDescriptionError
-from eom_dynamics.export import (
-    FEEDFORWARD,
-    FEEDFORWARD_WITH_PAYLOAD,
-    ON_BASE,
-    PLANT,
-    UnavailableError,
-    project,
-    project_files,
-)
 from eom_dynamics.export.c_project import c_files
 from eom_dynamics.export.cpp_project import headers, literal, type_name
 
@@ -63,7 +55,7 @@ test_program.__test__ = False  # type: ignore[attr-defined]
 def sea(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Exported C++ of a robot with different springs, gears and limits, with compiled C."""
     folder = tmp_path_factory.mktemp("sea")
-    export(robot("sea_planar_2r"), "cpp", folder, [PLANT, FEEDFORWARD_WITH_PAYLOAD, ON_BASE])
+    export(robot("sea_planar_2r"), "cpp", folder, [code.PLANT, code.FEEDFORWARD_WITH_PAYLOAD, code.ON_BASE])
     compile_functions(folder)
     return folder
 
@@ -113,7 +105,7 @@ def steep_friction() -> Robot:
 def test_the_loop_of_other_robots(make: Callable[[], Robot], linear: bool, sanitized: bool, tmp_path: Path) -> None:
     """The loop passes its test; damped springs have no feedback linearization."""
     flags = SANITIZERS if sanitized and supports(tmp_path, *SANITIZERS) else ()
-    export(make(), "cpp", tmp_path, [PLANT])
+    export(make(), "cpp", tmp_path, [code.PLANT])
     compile_functions(tmp_path, *flags)
     lines = results(test_program(tmp_path, "loop_cycles", "-O0", *flags), "1000")
     assert any("linearization" in line for line in lines) == linear
@@ -180,7 +172,7 @@ def test_allocations_and_system_calls_are_found(wrong: Path, monkeypatch: pytest
 )
 def test_springs_and_plant_in_single_precision(name: str, tmp_path: Path) -> None:
     """Every kind of spring, under deflections, and all other functions; test_languages.py has double precision."""
-    exported, _ = export(robot(name), "c", tmp_path, [PLANT], "single")
+    exported, _ = export(robot(name), "c", tmp_path, [code.PLANT], "single")
     for file in tmp_path.glob("*_batch.c"):
         file.unlink()
     test = tmp_path / f"test_{exported.library}.c"
@@ -206,11 +198,11 @@ def test_a_robot_without_a_plant_is_refused(change: dict[str, object], error: st
     sea = robot("sea_planar_2r")
     joints = (sea.joints[0], replace(sea.joints[1], actuator=Actuator(gear=Gear(0.9)), **change))
     with pytest.raises(RobotDescriptionError, match=f"^joint_2: {error}"):
-        project(replace(sea, joints=joints), [PLANT])
+        code.project(replace(sea, joints=joints), [code.PLANT])
 
 
 def test_single_precision_is_single_throughout(tmp_path: Path) -> None:
-    export(robot("springs_1"), "cpp", tmp_path, [PLANT], "single")
+    export(robot("springs_1"), "cpp", tmp_path, [code.PLANT], "single")
     flags = ["-std=c99", "-Wdouble-promotion", "-Wfloat-conversion", "-Werror", "-c"]
     sources = [file for file in (tmp_path / "c").glob("*.c") if not file.name.startswith("test_")]
     succeed(["cc", *flags, *sources], tmp_path / "c")
@@ -234,7 +226,7 @@ def test_single_precision_is_single_throughout(tmp_path: Path) -> None:
 
 def test_any_names(tmp_path: Path) -> None:
     joints = ('a "quoted" \\ ??/ joint', "Gelenk_\N{LATIN SMALL LETTER A WITH DIAERESIS}\n1")
-    export(renamed("class", *joints), "cpp", tmp_path, [FEEDFORWARD])
+    export(renamed("class", *joints), "cpp", tmp_path, [code.FEEDFORWARD])
     compile_functions(tmp_path)
     (tmp_path / "main.cpp").write_text(
         "#include <cstdio>\n#include <eom/feedforward.hpp>\n#include <eom/robots/class.hpp>\n"
@@ -262,9 +254,9 @@ def test_names_that_are_taken(tmp_path: Path) -> None:
     standard = ("assert", "errno", "float", "limits", "math", "signal", "stdio", "stdlib", "string", "time")
     lines = {file: [f"#include <{header}.h>" for header in standard] for file in "ab"}
     includes, units = [], []
-    _, stored = with_values(robot("pendulum"), (PLANT,))  # which do not depend on its name
+    _, stored = with_values(robot("pendulum"), (code.PLANT,))  # which do not depend on its name
     for name in TAKEN:
-        exported = project(replace(robot("pendulum"), name=name), [PLANT])
+        exported = code.project(replace(robot("pendulum"), name=name), [code.PLANT])
         write(headers(exported), tmp_path / name)
         write(c_files(exported, stored), tmp_path / name / "c")
         includes += [f"-I{name}/include", f"-I{name}/c"]
@@ -300,18 +292,18 @@ def test_names_that_are_taken(tmp_path: Path) -> None:
     ],
 )
 def test_name_of_the_type(name: str, expected: str) -> None:
-    assert type_name(project(renamed(name, "first", "second"), [FEEDFORWARD])) == expected
+    assert type_name(code.project(renamed(name, "first", "second"), [code.FEEDFORWARD])) == expected
 
 
 def test_without_a_feedforward_it_is_refused() -> None:
-    with pytest.raises(UnavailableError, match=r"needs the function feedforward"):
-        project_files(project(robot("planar_2r"), ["effort"]), ["cpp"])
+    with pytest.raises(code.UnavailableError, match=r"needs the function feedforward"):
+        code.project_files(code.project(robot("planar_2r"), ["effort"]), ["cpp"])
 
 
 @pytest.mark.skipif(not shutil.which("cmake"), reason="CMake is not installed")
 def test_cmake_package(tmp_path: Path) -> None:
     """Built, tested with Eigen where that is installed, installed, and used by name, without functions of the plant."""
-    export(robot("planar_2r"), "cpp", tmp_path / "library", [FEEDFORWARD])
+    export(robot("planar_2r"), "cpp", tmp_path / "library", [code.FEEDFORWARD])
     main = (
         "#include <eom/feedforward.hpp>\n#include <eom/robots/planar_2r.hpp>\n"
         "int main() { eom::Feedforward<eom::robots::Planar2r> f; return !eom::finite(f.update()); }\n"

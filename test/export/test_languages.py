@@ -31,19 +31,9 @@ from exported import (
 )
 from springs import EVERY_KIND, with_springs
 
+import eom_dynamics.export as code
 from eom_dynamics import Robot, load_robot, packaged_robots
 from eom_dynamics.actuators import Actuator, Friction, Gear
-from eom_dynamics.export import (
-    FEEDFORWARD,
-    LANGUAGES,
-    PLANT,
-    STRAIGHT_LINE,
-    Project,
-    StoredValues,
-    capabilities,
-    project,
-    stored_values,
-)
 from eom_dynamics.export.functions import OF_DRIVES
 
 STATES = 1000
@@ -75,8 +65,8 @@ class Case(NamedTuple):
 
 
 OF_LINKS = [Case(name, tuple(functions)) for name, functions in FUNCTIONS.items()]
-OF_MOTORS = [Case(name, (FEEDFORWARD,)) for name in MOTOR_ROBOTS]
-OF_PLANTS = [Case(name, (PLANT,)) for name in ("lossy_0", "lossy_1", "shared")]
+OF_MOTORS = [Case(name, (code.FEEDFORWARD,)) for name in MOTOR_ROBOTS]
+OF_PLANTS = [Case(name, (code.PLANT,)) for name in ("lossy_0", "lossy_1", "shared")]
 DRIVES = Case("drives", tuple(OF_DRIVES))
 
 
@@ -87,32 +77,34 @@ def cases(*quick: Case) -> Any:
     return pytest.mark.parametrize("case", [*soak, *chosen], scope="module")
 
 
-LINKS = set(STRAIGHT_LINE) - {"inverse_dynamics", "inverse_dynamics_with_payload"}
+LINKS = set(code.STRAIGHT_LINE) - {"inverse_dynamics", "inverse_dynamics_with_payload"}
 """Functions of the links that no other function needs: the same for arms that differ in springs only."""
 
 
 def functions_of(name: str, language: str) -> tuple[str, ...]:
     """All that the robot has in a language, but for the functions of links that another arm has, too."""
-    able = capabilities(ARMS[name])[language].functions
+    able = code.capabilities(ARMS[name])[language].functions
     return able if name in (*packaged_robots(), "linear_lossy") else tuple(x for x in able if x not in LINKS)
 
 
 @lru_cache(maxsize=2)
-def values(name: str, functions: tuple[str, ...], precision: str) -> tuple[Project, StoredValues]:
+def values(name: str, functions: tuple[str, ...], precision: str) -> tuple[code.Project, code.StoredValues]:
     """Values of the library for some functions of a robot, which agrees with the closed form."""
-    of_robot = project(ARMS[name], functions, precision=precision)
-    check_closed_form(of_robot, stored_values(of_robot))
-    return of_robot, stored_values(of_robot, STATES)
+    of_robot = code.project(ARMS[name], functions, precision=precision)
+    check_closed_form(of_robot, code.stored_values(of_robot))
+    return of_robot, code.stored_values(of_robot, STATES)
 
 
-def exported(case: Case, language: str, folder: Path, precision: str = "double") -> tuple[Project, StoredValues]:
+def exported(
+    case: Case, language: str, folder: Path, precision: str = "double"
+) -> tuple[code.Project, code.StoredValues]:
     if case.functions:
         of_robot, stored = with_values(robot(case.name), case.functions, precision)
     else:
         functions = functions_of(case.name, language)
         assert functions
         of_robot, stored = values(case.name, functions, precision)
-    write(LANGUAGES[language].files(of_robot, stored), folder)
+    write(code.LANGUAGES[language].files(of_robot, stored), folder)
     return of_robot, stored
 
 
@@ -122,7 +114,7 @@ def judge(output: str, count: int) -> None:
     assert len(lines) == count and all(line.startswith("ok") for line in lines)
 
 
-def outputs(of_robot: Project) -> int:
+def outputs(of_robot: code.Project) -> int:
     return sum(len(function.outputs) for function in of_robot.functions.values())
 
 
@@ -167,7 +159,7 @@ def test_matlab(case: Case, tmp_path: Path) -> None:
 ALL_SPRINGS = ("carried_0", *SPRING_ROBOTS[1:])
 """Those of springs_0 are in carried_0, too."""
 
-MORE_MOTORS = [Case(x, (FEEDFORWARD, "spring_efforts")) for x in ("sea_planar_2r", *ALL_SPRINGS)]
+MORE_MOTORS = [Case(x, (code.FEEDFORWARD, "spring_efforts")) for x in ("sea_planar_2r", *ALL_SPRINGS)]
 
 
 @cases(*OF_LINKS, *MORE_MOTORS, DRIVES)
@@ -187,7 +179,7 @@ def test_casadi(case: Case, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not shutil.which("g++"), reason="g++ is not installed")
-@cases(*(Case(name, (FEEDFORWARD,)) for name in SPRING_ROBOTS[1:]))
+@cases(*(Case(name, (code.FEEDFORWARD,)) for name in SPRING_ROBOTS[1:]))
 def test_cuda_on_the_processor(case: Case, tmp_path: Path) -> None:
     of_robot, _ = exported(case, "cuda", tmp_path)
     cuda_on_host.adapt(tmp_path)

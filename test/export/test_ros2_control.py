@@ -15,6 +15,7 @@ import pytest
 import yaml
 from exported import export, renamed, robot, succeed, with_values
 
+import eom_dynamics.export as code
 from eom_dynamics import Dynamics, ElasticArm, Robot
 from eom_dynamics.actuators.drive_units import DriveUnits
 from eom_dynamics.actuators.springs import RigidSpring
@@ -22,15 +23,6 @@ from eom_dynamics.control import headers
 from eom_dynamics.control.headers import source
 from eom_dynamics.control.settings import DEFAULTS
 from eom_dynamics.elastic.bounds import bounds
-from eom_dynamics.export import (
-    FEEDFORWARD,
-    LANGUAGES,
-    PLANT,
-    UnavailableError,
-    generic_files,
-    project,
-    project_files,
-)
 from eom_dynamics.export.ros2_control import GENERIC_PACKAGE, package_name
 
 ROBOTS = ("dual_arm", "vsa_planar_2r")
@@ -40,8 +32,8 @@ MORE_ROBOTS = [pytest.param(name, marks=pytest.mark.soak) for name in ("iiwa", "
 SPEEDS = dict.fromkeys(("sea_planar_2r", "vsa_planar_2r"), 500.0 / 100.0)
 
 
-def contents(subject: Robot, functions: str = PLANT) -> dict[str, bytes]:
-    return LANGUAGES["ros2_control"].files(*with_values(subject, (functions,)))
+def contents(subject: Robot, functions: str = code.PLANT) -> dict[str, bytes]:
+    return code.LANGUAGES["ros2_control"].files(*with_values(subject, (functions,)))
 
 
 def joints_of(description: bytes, path: str = "joint") -> list[str]:
@@ -125,7 +117,7 @@ def test_motors_that_are_no_joints() -> None:
     first, second = (replace(joint, spring=RigidSpring()) for joint in robot("planar_2r").joints)
     backwards = replace(robot("planar_2r"), joints=(first, replace(second, drive=DriveUnits(sign=-1))))
     for subject, shared in ((robot("shared"), []), (backwards, [first.name])):
-        configured = yaml.safe_load(contents(subject, FEEDFORWARD)["config/controllers.yaml"])
+        configured = yaml.safe_load(contents(subject, code.FEEDFORWARD)["config/controllers.yaml"])
         given = configured["feedforward_controller"]["ros__parameters"]
         assert [name for name in given["motors"] if name in given["joints"]] == shared
 
@@ -149,7 +141,7 @@ def test_names_of_any_robot(name: str, package: str, names: tuple[str, str]) -> 
     """Names survive XML, YAML and C++, and stay out of identifiers and of what templates fill in."""
     subject = renamed(name, *names)
     files = contents(subject)
-    assert package_name(project(subject, ["effort"])) == package
+    assert package_name(code.project(subject, ["effort"])) == package
     for file, content in files.items():
         content.decode("ascii")
         if file.endswith((".xml", ".urdf")):
@@ -172,12 +164,12 @@ def test_all_functions_for_one_state_and_nothing_else_is_compiled(name: str) -> 
 @pytest.mark.parametrize("name", ["a\0b", "\ud800", "\x01", "\uffff"])
 def test_names_that_cannot_be_written(name: str) -> None:
     for subject in (renamed(name, "a", "b"), renamed("arm", "a", name)):
-        with pytest.raises(UnavailableError, match=rf"cannot have the name {re.escape(repr(name))}: rename it"):
-            project_files(project(subject, [FEEDFORWARD]), ["ros2_control"])
+        with pytest.raises(code.UnavailableError, match=rf"cannot have the name {re.escape(repr(name))}: rename it"):
+            code.project_files(code.project(subject, [code.FEEDFORWARD]), ["ros2_control"])
 
 
 def test_without_a_plant_there_is_no_simulation() -> None:
-    files = contents(robot("sea_planar_2r"), FEEDFORWARD)
+    files = contents(robot("sea_planar_2r"), code.FEEDFORWARD)
     assert not [name for name in files if "plant" in Path(name).name and not name.startswith("include/eom/")]
     assert "hardware.xml" not in files["CMakeLists.txt"].decode()
     assert 'default_value="mock", choices=["mock"]' in files["launch/control.launch.py"].decode()
@@ -206,7 +198,7 @@ def test_parameters_are_described_and_checked() -> None:
 
 @pytest.mark.parametrize(("period", "rate"), [(0.0, 1000), (0.004, 250), (0.0003, 3333)])
 def test_the_manager_of_the_example_runs_once_in_a_period_of_the_drives(period: float, rate: int) -> None:
-    files = contents(replace(robot("planar_2r"), command_period=period), FEEDFORWARD)
+    files = contents(replace(robot("planar_2r"), command_period=period), code.FEEDFORWARD)
     configured = yaml.safe_load(files["config/controllers.yaml"])["controller_manager"]["ros__parameters"]
     assert configured["update_rate"] == rate
 
@@ -216,7 +208,7 @@ def test_the_gains_hold_a_rigid_arm_without_rotors(name: str) -> None:
     """Under a tenth of its weight that the feedforward does not know, at 1 kHz with a delay of a cycle."""
     joints = (replace(joint, spring=RigidSpring(), rotor_inertia=0.0) for joint in robot(name).joints)
     arm = replace(robot(name), name="rigid", joints=tuple(joints))
-    files = LANGUAGES["ros2_control"].files(*with_values(arm, (FEEDFORWARD,)))
+    files = code.LANGUAGES["ros2_control"].files(*with_values(arm, (code.FEEDFORWARD,)))
     text = files["config/controllers.yaml"].decode()
     given = yaml.safe_load(text)["feedforward_controller"]["ros__parameters"]
     kp, kd = np.array(given["motor_kp"]), np.array(given["motor_kd"])
@@ -242,7 +234,7 @@ def _parameters(declared: dict[str, Any]) -> Iterator[tuple[str, Any]]:
 
 def test_the_controller_of_every_robot_is_that_of_one() -> None:
     """But for names, and where its loop comes from."""
-    own, generic = contents(robot("planar_2r")), generic_files()
+    own, generic = contents(robot("planar_2r")), code.generic_files()
     assert GENERIC_PACKAGE not in own
     for name in ("src/feedforward_controller.cpp", "include/{}/feedforward_controller.hpp"):
         same = own[name.format("planar_2r_control")].decode().partition("#")[2]
@@ -282,8 +274,8 @@ def test_the_interface_of_loops_has_a_digest_of_its_code(monkeypatch: pytest.Mon
 
 
 def test_single_precision_is_refused() -> None:
-    with pytest.raises(UnavailableError, match="double precision only"):
-        project_files(project(robot("planar_2r"), [PLANT], precision="single"), ["ros2_control"])
+    with pytest.raises(code.UnavailableError, match="double precision only"):
+        code.project_files(code.project(robot("planar_2r"), [code.PLANT], precision="single"), ["ros2_control"])
 
 
 def _installed(package: str) -> bool:
@@ -300,7 +292,7 @@ def _installed(package: str) -> bool:
 def test_builds_and_passes_its_tests(name: str, tmp_path: Path) -> None:
     package = tmp_path / "package"
     package.mkdir()
-    export(robot(name), "ros2_control", package, [PLANT])
+    export(robot(name), "ros2_control", package, [code.PLANT])
     succeed(["cmake", "-S", package, "-B", "build", f"-DCMAKE_INSTALL_PREFIX={tmp_path / 'installed'}"], tmp_path)
     succeed(["cmake", "--build", "build", "--target", "install"], tmp_path)
     assert "100% tests passed" in succeed(["ctest", "--test-dir", "build", "--output-on-failure"], tmp_path)

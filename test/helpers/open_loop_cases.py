@@ -15,20 +15,7 @@ from scipy.integrate import DOP853
 
 from eom_dynamics import ElasticArm, Robot, load_robot
 from eom_dynamics.actuators import Actuator, Friction, Transmission
-from eom_dynamics.actuators.springs import (
-    CoupledSpring,
-    CubicSpring,
-    DampedSpring,
-    DeadZoneSpring,
-    ExponentialPair,
-    ExponentialSpring,
-    LinearSpring,
-    PolynomialSpring,
-    QuadraticPair,
-    RigidSpring,
-    TabulatedSpring,
-    VariableSpring,
-)
+from eom_dynamics.actuators import springs as kinds
 from eom_dynamics.arrays import Array
 from eom_dynamics.jet import Jet
 from eom_dynamics.trajectory import paper_motion
@@ -136,7 +123,7 @@ def _damped() -> Case:
     # Softer than the others: dampers make the motion of the lightest link fast.
     stiffness, D = 5e3, 3.0
     return one_kind(
-        DampedSpring(stiffness, D),
+        kinds.DampedSpring(stiffness, D),
         lambda t, d, dd: stiffness * d + D * dd,
         filter=(np.full(7, stiffness), np.full(7, D)),
     )
@@ -144,28 +131,31 @@ def _damped() -> Case:
 
 def _coupled() -> Case:
     matrix = np.diag(K) + 0.1 * np.sqrt(np.outer(K, K)) * (np.eye(7, k=1) + np.eye(7, k=-1))
-    robot = with_spring(load_robot("iiwa"), RigidSpring())
-    arm = ElasticArm(replace(robot, coupled_stiffness=(tuple(range(7)), CoupledSpring(matrix))))
+    robot = with_spring(load_robot("iiwa"), kinds.RigidSpring())
+    arm = ElasticArm(replace(robot, coupled_stiffness=(tuple(range(7)), kinds.CoupledSpring(matrix))))
     return Case(arm, lambda t, d, _: matrix @ d)
 
 
 def _geared() -> Case:
     """Linear springs, coupled springs, pairs, a differential, and friction in one arm."""
     robot = load_robot("iiwa")
-    pairs = {1: ExponentialPair(2e3, 150.0, 2.5e4), 3: QuadraticPair(2e3, 1e6, 2e4)}
+    pairs = {1: kinds.ExponentialPair(2e3, 150.0, 2.5e4), 3: kinds.QuadraticPair(2e3, 1e6, 2e4)}
     coupled = np.array([[2e4, 3e3], [3e3, 1.5e4]])
     friction = Friction(viscous=0.8, coulomb=0.3, static=0.5, stribeck_velocity=0.3, smoothing_velocity=0.2)
     joints = tuple(
         replace(
             joint,
-            spring=pairs.get(i, RigidSpring() if i in (0, 2) else LinearSpring(K[i])),
+            spring=pairs.get(i, kinds.RigidSpring() if i in (0, 2) else kinds.LinearSpring(K[i])),
             actuator=Actuator(friction=friction),
         )
         for i, joint in enumerate(robot.joints)
     )
     differential = Transmission([[0.5, 0.5], [0.5, -0.5]])
     whole = replace(
-        robot, joints=joints, coupled_stiffness=((0, 2), CoupledSpring(coupled)), transmission=((5, 6), differential)
+        robot,
+        joints=joints,
+        coupled_stiffness=((0, 2), kinds.CoupledSpring(coupled)),
+        transmission=((5, 6), differential),
     )
 
     def law(t: float, delta: Array, _: Array) -> Array:
@@ -204,32 +194,32 @@ def all_memoryless() -> Case:
 
 def _tabulated() -> Case:
     table = np.array([[0.0, 0.0], [1e-3, 8.0], [2e-3, 18.0], [4e-3, 45.0], [8e-3, 120.0]]).T
-    spring = TabulatedSpring(*table)
+    spring = kinds.TabulatedSpring(*table)
     # The law between the points of the table is the spring's own. At these points the curve is only C², where the
     # integrator underestimates its error.
     return one_kind(spring, lambda t, d, _: np.asarray(spring.effort(d)), tolerance=(1e-13, 1e-15))
 
 
 CASES: dict[str, Callable[[], Case]] = {
-    "linear": lambda: one_kind(lambda i: LinearSpring(K[i]), lambda t, d, _: K * d),
-    "cubic": lambda: one_kind(CubicSpring(1.5e4, 2e9), lambda t, d, _: 1.5e4 * d + 2e9 * d**3),
+    "linear": lambda: one_kind(lambda i: kinds.LinearSpring(K[i]), lambda t, d, _: K * d),
+    "cubic": lambda: one_kind(kinds.CubicSpring(1.5e4, 2e9), lambda t, d, _: 1.5e4 * d + 2e9 * d**3),
     "polynomial": lambda: one_kind(
-        PolynomialSpring([1.5e4, 1e5, 1e9]), lambda t, d, _: 1.5e4 * d + 1e5 * d**2 + 1e9 * d**3
+        kinds.PolynomialSpring([1.5e4, 1e5, 1e9]), lambda t, d, _: 1.5e4 * d + 1e5 * d**2 + 1e9 * d**3
     ),
     "exponential": lambda: one_kind(
-        ExponentialSpring(1.5e4, 300.0), lambda t, d, _: 1.5e4 / 300.0 * np.sinh(300.0 * d)
+        kinds.ExponentialSpring(1.5e4, 300.0), lambda t, d, _: 1.5e4 / 300.0 * np.sinh(300.0 * d)
     ),
-    "dead_zone": lambda: one_kind(DeadZoneSpring(1.5e4, 3e3, 5e-4, 2e-4), _dead_zone),
+    "dead_zone": lambda: one_kind(kinds.DeadZoneSpring(1.5e4, 3e3, 5e-4, 2e-4), _dead_zone),
     "tabulated": _tabulated,
     "damped": _damped,
     "variable": lambda: one_kind(
-        VariableSpring(3e3, 3e4, 8e3), lambda t, d, _: _stiffness(t)[0] * d, stiffness=_stiffness
+        kinds.VariableSpring(3e3, 3e4, 8e3), lambda t, d, _: _stiffness(t)[0] * d, stiffness=_stiffness
     ),
     "antagonistic_exponential": lambda: one_kind(
-        ExponentialPair(2e3, 150.0, 5e4), _exponential_pair, stiffness=_pair_stiffness
+        kinds.ExponentialPair(2e3, 150.0, 5e4), _exponential_pair, stiffness=_pair_stiffness
     ),
     "antagonistic_quadratic": lambda: one_kind(
-        QuadraticPair(2e3, 4e6, 5e4), _quadratic_pair, stiffness=_pair_stiffness
+        kinds.QuadraticPair(2e3, 4e6, 5e4), _quadratic_pair, stiffness=_pair_stiffness
     ),
     "coupled": _coupled,
     "pairs, coupled springs, differential, friction": _geared,

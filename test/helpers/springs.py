@@ -5,51 +5,37 @@ from dataclasses import replace
 from typing import Any
 
 from eom_dynamics import Robot
-from eom_dynamics.actuators.springs import (
-    SPRINGS,
-    CubicSpring,
-    DampedSpring,
-    DeadZoneSpring,
-    ExponentialPair,
-    ExponentialSpring,
-    LinearSpring,
-    MemorylessSpring,
-    PolynomialSpring,
-    QuadraticPair,
-    RigidSpring,
-    TabulatedSpring,
-    VariableSpring,
-)
+from eom_dynamics.actuators import springs as kinds
 
 MEMORYLESS: dict[str, Any] = {
-    "linear": LinearSpring(500.0),
-    "cubic": CubicSpring(300.0, 5e4),
-    "cubic_linear": CubicSpring(300.0, 0.0),
-    "polynomial": PolynomialSpring([300.0, 200.0, 4e3, 0.0, 1e5]),
-    "exponential": ExponentialSpring(300.0, 12.0),
-    "dead_zone": DeadZoneSpring(800.0, 40.0, 0.01, 0.004),
-    "tabulated": TabulatedSpring([0.0, 0.01, 0.03, 0.08, 0.2], [0.0, 2.0, 9.0, 40.0, 130.0]),
-    "tabulated_one_sided": TabulatedSpring([-0.2, -0.05, 0.0, 0.1], [-90.0, -20.0, 0.0, 30.0]),
+    "linear": kinds.LinearSpring(500.0),
+    "cubic": kinds.CubicSpring(300.0, 5e4),
+    "cubic_linear": kinds.CubicSpring(300.0, 0.0),
+    "polynomial": kinds.PolynomialSpring([300.0, 200.0, 4e3, 0.0, 1e5]),
+    "exponential": kinds.ExponentialSpring(300.0, 12.0),
+    "dead_zone": kinds.DeadZoneSpring(800.0, 40.0, 0.01, 0.004),
+    "tabulated": kinds.TabulatedSpring([0.0, 0.01, 0.03, 0.08, 0.2], [0.0, 2.0, 9.0, 40.0, 130.0]),
+    "tabulated_one_sided": kinds.TabulatedSpring([-0.2, -0.05, 0.0, 0.1], [-90.0, -20.0, 0.0, 30.0]),
 }
 """Springs tau = f(delta)."""
 
 # A kind without an example above has the one from which identification starts.
 MEMORYLESS |= {
     kind: spring(**spring.first_values(400.0, 0.05))
-    for kind, spring in SPRINGS.items()
-    if issubclass(spring, MemorylessSpring) and kind not in {x.kind for x in MEMORYLESS.values()}
+    for kind, spring in kinds.SPRINGS.items()
+    if issubclass(spring, kinds.MemorylessSpring) and kind not in {x.kind for x in MEMORYLESS.values()}
 }
 
 EVERY_KIND = MEMORYLESS | {
-    "rigid": RigidSpring(),
-    "damped": DampedSpring(500.0, 15.0),
-    "variable": VariableSpring(50.0, 2e3, 400.0),
-    "antagonistic_exponential": ExponentialPair(50.0, 6.0, 1500.0),
-    "antagonistic_quadratic": QuadraticPair(50.0, 4e3, 1500.0),
+    "rigid": kinds.RigidSpring(),
+    "damped": kinds.DampedSpring(500.0, 15.0),
+    "variable": kinds.VariableSpring(50.0, 2e3, 400.0),
+    "antagonistic_exponential": kinds.ExponentialPair(50.0, 6.0, 1500.0),
+    "antagonistic_quadratic": kinds.QuadraticPair(50.0, 4e3, 1500.0),
 }
 """All springs."""
 
-assert {spring.kind for spring in EVERY_KIND.values()} == set(SPRINGS), "a kind of spring has no example here"
+assert {spring.kind for spring in EVERY_KIND.values()} == set(kinds.SPRINGS), "a kind of spring has no example here"
 
 
 def with_springs(robot: Robot, *springs: Any, **changes: Any) -> Robot:

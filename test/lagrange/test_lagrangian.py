@@ -17,17 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from trees import MovingTree, moving_trees
 
-from eom_dynamics import (
-    Dynamics,
-    ElasticArm,
-    Robot,
-    RobotDescriptionError,
-    derivatives_needed,
-    equations_of_motion,
-    lagrange,
-    load_robot,
-    motor_jet,
-)
+import eom_dynamics as eom
 from eom_dynamics.actuators.springs import RIGID, CubicSpring
 from eom_dynamics.equations import coriolis_tensor
 from eom_dynamics.lagrange import normal_form, rate, variables
@@ -37,7 +27,7 @@ TOLERANCE = 1e-10
 """Rounding errors of oblique axes, which SymPy squares and adds, relative to terms that cancel."""
 
 
-def number(system: lagrange.Lagrangian, expression: Any, *states: np.ndarray) -> np.ndarray:
+def number(system: eom.lagrange.Lagrangian, expression: Any, *states: np.ndarray) -> np.ndarray:
     """Value of a scalar, matrix, array or vector for q, qd, … and the numbers of the system's parameters.
 
     SymPy's columns (n, 1) with n > 1 become vectors (n,).
@@ -45,7 +35,7 @@ def number(system: lagrange.Lagrangian, expression: Any, *states: np.ndarray) ->
     symbols, vector = [], system.q
     for _ in states:
         symbols += vector
-        vector = tuple(map(lagrange.rate, vector))
+        vector = tuple(map(eom.lagrange.rate, vector))
     values = [float(x) for vector in states for x in vector]
     array = np.array(expression.tolist() if hasattr(expression, "tolist") else expression, dtype=object)
     known = list(system.values)
@@ -55,9 +45,9 @@ def number(system: lagrange.Lagrangian, expression: Any, *states: np.ndarray) ->
     return np.array(numbers, dtype=float).reshape(shape)
 
 
-def check(robot: Robot, system: lagrange.Lagrangian, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray) -> None:
-    terms = equations_of_motion(robot, q, qd)
-    dynamics = Dynamics(robot, backend="numpy")
+def check(robot: eom.Robot, system: eom.lagrange.Lagrangian, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray) -> None:
+    terms = eom.equations_of_motion(robot, q, qd)
+    dynamics = eom.Dynamics(robot, backend="numpy")
     assert deviation(number(system, system.M, q), terms.M[0], floor=1.0) < TOLERANCE
     assert deviation(number(system, system.gravity, q).ravel(), terms.gravity[0], floor=1.0) < TOLERANCE
     assert deviation(number(system, system.velocity_terms, q, qd).ravel(), terms.C[0] @ qd, floor=1.0) < TOLERANCE
@@ -74,7 +64,7 @@ def check(robot: Robot, system: lagrange.Lagrangian, q: np.ndarray, qd: np.ndarr
 @settings(max_examples=3)
 @given(moving_trees(1, max_joints=2))
 def test_random_trees(tree: MovingTree) -> None:
-    check(tree.robot, lagrange.robot_lagrangian(tree.robot), *tree.states)
+    check(tree.robot, eom.lagrange.robot_lagrangian(tree.robot), *tree.states)
 
 
 @pytest.mark.parametrize(
@@ -82,47 +72,47 @@ def test_random_trees(tree: MovingTree) -> None:
     [("planar_2r", True), ("planar_pr", False), pytest.param("panda", True, marks=pytest.mark.soak)],
 )
 def test_packaged_robots(name: str, symbols: bool) -> None:
-    robot = load_robot(name)
+    robot = eom.load_robot(name)
     robot = replace(robot, joints=robot.joints[:3], tools=()) if robot.n > 3 else robot
     states = np.random.default_rng(5).uniform(-1, 1, (3, robot.n))
-    check(robot, lagrange.robot_lagrangian(robot, symbols=symbols), *states)
+    check(robot, eom.lagrange.robot_lagrangian(robot, symbols=symbols), *states)
 
 
 def test_mimic_joints() -> None:
-    robot = load_robot("planar_2r")
+    robot = eom.load_robot("planar_2r")
     robot = replace(robot, joints=(robot.joints[0], replace(robot.joints[1], mimic=Mimic(0, -0.5, 0.3))))
-    check(robot, lagrange.robot_lagrangian(robot), *np.array([[0.4], [1.2], [-0.7]]))
+    check(robot, eom.lagrange.robot_lagrangian(robot), *np.array([[0.4], [1.2], [-0.7]]))
 
 
 def test_factorisations_of_the_velocity_terms() -> None:
     """All have the same S qd; dM/dt - 2 S is skew-symmetric for that of the Christoffel symbols alone."""
-    system = lagrange.robot_lagrangian(lagrange.planar_arm(2))
+    system = eom.lagrange.robot_lagrangian(eom.lagrange.planar_arm(2))
     qd = sp.Matrix(system.qd)
-    for form in lagrange.FORMS:
+    for form in eom.lagrange.FORMS:
         S = system.coriolis_matrix(form)
-        assert (S * qd - system.velocity_terms).applyfunc(lagrange.normal_form) == sp.zeros(2, 1)
-        N = (system.mass_rate - 2 * S).applyfunc(lagrange.normal_form)
-        assert ((N + N.T).applyfunc(lagrange.normal_form) == sp.zeros(2)) == (form == "christoffel")
+        assert (S * qd - system.velocity_terms).applyfunc(eom.lagrange.normal_form) == sp.zeros(2, 1)
+        N = (system.mass_rate - 2 * S).applyfunc(eom.lagrange.normal_form)
+        assert ((N + N.T).applyfunc(eom.lagrange.normal_form) == sp.zeros(2)) == (form == "christoffel")
         # The power of the velocity terms is that of the changing mass matrix, whatever the form.
-        assert lagrange.normal_form((qd.T * N * qd)[0]) == 0
+        assert eom.lagrange.normal_form((qd.T * N * qd)[0]) == 0
     S, c = system.coriolis_matrix(), system.christoffel
     for i, j in itertools.product(range(2), repeat=2):
-        assert lagrange.normal_form(S[i, j] - sum(c[i, j, k] * qd[k] for k in range(2))) == 0
+        assert eom.lagrange.normal_form(S[i, j] - sum(c[i, j, k] * qd[k] for k in range(2))) == 0
         assert system.C_k[i].is_symmetric()
 
 
 @pytest.mark.parametrize("model", ["reduced", "complete"])
 def test_motors_against_the_feedforward_of_elastic_joints(model: str) -> None:
     """The feedforward is a motion of the Lagrangian: with its motor effort on the motors, and none on the links."""
-    robot = load_robot("planar_2r")
+    robot = eom.load_robot("planar_2r")
     joints = [replace(joint, gear_ratio=ratio) for joint, ratio in zip(robot.joints, (50.0, -30.0), strict=True)]
     robot = replace(robot, joints=tuple(joints), rotor_model=model)
-    system = lagrange.robot_lagrangian(robot, motors=True, symbols=True)
+    system = eom.lagrange.robot_lagrangian(robot, motors=True, symbols=True)
     assert [*map(str, system.q)] == ["q1", "q2", "theta1", "theta2"]
-    arm = ElasticArm(robot)
+    arm = eom.ElasticArm(robot)
     order = 2 if model == "reduced" else 0
-    motion = np.random.default_rng(2).uniform(-1, 1, (derivatives_needed(arm) + 1 + order, 2))
-    command = motor_jet(arm, motion, order)
+    motion = np.random.default_rng(2).uniform(-1, 1, (eom.derivatives_needed(arm) + 1 + order, 2))
+    command = eom.motor_jet(arm, motion, order)
     states = [np.concatenate(both) for both in zip(motion, command.motor_position, strict=False)]
     for k, effort in enumerate(system.efforts(order)):
         found = number(system, effort, *states[: k + 3])
@@ -130,33 +120,37 @@ def test_motors_against_the_feedforward_of_elastic_joints(model: str) -> None:
 
 
 def test_time_derivatives_of_any_order_and_of_signs() -> None:
-    (q,), (qd,) = lagrange.variables("q")
-    qdd, qddd, qdddd = system_rates = (lagrange.rate(qd), sp.Symbol("qddd", real=True), sp.Symbol("qdddd", real=True))
+    (q,), (qd,) = eom.lagrange.variables("q")
+    qdd, qddd, qdddd = system_rates = (
+        eom.lagrange.rate(qd),
+        sp.Symbol("qddd", real=True),
+        sp.Symbol("qdddd", real=True),
+    )
     f, m = sp.symbols("f m", positive=True)
-    system = lagrange.Lagrangian((q,), m * qd**2 / 2, dissipation=f * sp.Abs(qd))
+    system = eom.lagrange.Lagrangian((q,), m * qd**2 / 2, dissipation=f * sp.Abs(qd))
     assert sp.expand(system.time_derivative(q * qdd + qddd) - qd * qdd - q * qddd - qdddd) == 0
     assert [effort[0] for effort in system.efforts(2)] == [m * qdd + f * sp.sign(qd), m * qddd, m * qdddd]
-    assert system.efforts(3)[3].free_symbols == {m, lagrange.rate(system_rates[-1])}
+    assert system.efforts(3)[3].free_symbols == {m, eom.lagrange.rate(system_rates[-1])}
 
 
 def test_rigid_joints_carry_their_rotors() -> None:
     elastic = body(2.0, 0.0, 0.1)
-    assert lagrange.robot_lagrangian(elastic, motors=True).n == 2
+    assert eom.lagrange.robot_lagrangian(elastic, motors=True).n == 2
     joint = replace(elastic.joints[0], spring=RIGID, rotor_inertia=0.05, damping=0.3, friction=0.2)
     stiff = replace(elastic, joints=(joint,))
-    system = lagrange.robot_lagrangian(stiff, motors=True, friction=True)
+    system = eom.lagrange.robot_lagrangian(stiff, motors=True, friction=True)
     assert system.M[0] == sp.Rational(15, 100)
     assert system.friction == sp.Matrix([sp.Rational(3, 10) * system.qd[0] + sp.sign(system.qd[0]) / 5])
-    named = lagrange.robot_lagrangian(stiff, motors=True, friction=True, symbols=True)
+    named = eom.lagrange.robot_lagrangian(stiff, motors=True, friction=True, symbols=True)
     assert {str(s): x for s, x in named.values.items()} == {"I_yy1": 0.1, "B1": 0.05, "d1": 0.3, "f1": 0.2}
     assert named.with_values().M == system.M
     assert not named.with_values().values
 
 
 def test_python_code(tmp_path: Path) -> None:
-    system = lagrange.robot_lagrangian(load_robot("planar_2r"), symbols=True)
+    system = eom.lagrange.robot_lagrangian(eom.load_robot("planar_2r"), symbols=True)
     functions: dict[str, object] = {}
-    exec(lagrange.code(system, order=2), functions)
+    exec(eom.lagrange.code(system, order=2), functions)
     q, qd, qdd, qddd, qdddd = np.random.default_rng(4).uniform(-1, 1, (5, 2))
     values = {str(s): x for s, x in system.values.items()}
     arguments = {"mass_matrix": (q,), "velocity_terms": (q, qd), "gravity": (q,), "effort": (q, qd, qdd)}
@@ -172,11 +166,11 @@ def test_python_code(tmp_path: Path) -> None:
 @pytest.mark.skipif("gcc" not in COMPILERS, reason="no C compiler gcc")
 def test_c_code(tmp_path: Path) -> None:
     """With a variable that has the name of a vector, and one that is a reserved word."""
-    (q, phi), (qd, phid) = lagrange.variables("q phi")
+    (q, phi), (qd, phid) = eom.lagrange.variables("q phi")
     J, out, double = sp.symbols("J out double", positive=True)
     T = J * qd**2 / 2 + out * phid**2 * sp.cos(q) ** 2 / 3
-    system = lagrange.Lagrangian((q, phi), T, double * sp.sin(q), values={J: 2.0, out: 3.0, double: 5.0})
-    source = lagrange.code(system, "c")
+    system = eom.lagrange.Lagrangian((q, phi), T, double * sp.sin(q), values={J: 2.0, out: 3.0, double: 5.0})
+    source = eom.lagrange.code(system, "c")
     built = compile_c([source], tmp_path, "-shared", "-fPIC", "-std=c99", *STRICT, compiler="gcc")
     assert built.returncode == 0, built.stderr
     effort = ctypes.CDLL(str(tmp_path / "built")).effort
@@ -188,40 +182,40 @@ def test_c_code(tmp_path: Path) -> None:
 
 
 def test_latex() -> None:
-    text = lagrange.latex(lagrange.robot_lagrangian(load_robot("planar_pr"), symbols=True))
+    text = eom.lagrange.latex(eom.lagrange.robot_lagrangian(eom.load_robot("planar_pr"), symbols=True))
     assert r"\[ M = \left[\begin{matrix}m_{1} + m_{2} & - c_{x2} m_{2} \sin{\left(q_{2} \right)}" in text
     assert r"c_{x2} m_{2} \dot{q}_{2}^{2} \cos" in text and r"\ddot{q}_{1}" in text
-    pendulum = lagrange.robot_lagrangian(load_robot("pendulum"), motors=True)
-    assert r"\ddot{\tau}_{\theta_{1}} = " in lagrange.latex(pendulum, 2)
-    assert "4.4129925" in lagrange.latex(lagrange.robot_lagrangian(load_robot("planar_pr")))  # m2 g d
+    pendulum = eom.lagrange.robot_lagrangian(eom.load_robot("pendulum"), motors=True)
+    assert r"\ddot{\tau}_{\theta_{1}} = " in eom.lagrange.latex(pendulum, 2)
+    assert "4.4129925" in eom.lagrange.latex(eom.lagrange.robot_lagrangian(eom.load_robot("planar_pr")))  # m2 g d
 
 
 def test_latex_numbers_efforts_by_joint() -> None:
-    robot = load_robot("planar_2r")
+    robot = eom.load_robot("planar_2r")
     first, second = robot.joints
     for joints, motors in (
         ((first, replace(second, spring=RIGID)), (1,)),
         ((replace(first, spring=RIGID), second), (2,)),
         ((first, second), (1, 2)),
     ):
-        text = lagrange.latex(lagrange.robot_lagrangian(replace(robot, joints=joints), motors=True))
+        text = eom.lagrange.latex(eom.lagrange.robot_lagrangian(replace(robot, joints=joints), motors=True))
         indices = re.findall(r"\\tau_\{(.*?)\} = ", text)
         assert indices == ["1", "2", *(rf"\theta_{{{k}}}" for k in motors)]
 
 
 def test_wrong_use() -> None:
-    (q,), (qd,) = lagrange.variables(1)
+    (q,), (qd,) = eom.lagrange.variables(1)
     for order in (-1, 3, 1.0):
         with pytest.raises(ValueError, match="order must be an integer from 0 to 2"):
-            lagrange.code(lagrange.Lagrangian((q,), qd**2), order=order)
-    robot = load_robot("pendulum")
+            eom.lagrange.code(eom.lagrange.Lagrangian((q,), qd**2), order=order)
+    robot = eom.load_robot("pendulum")
     cubic = replace(robot, joints=(replace(robot.joints[0], spring=CubicSpring(1.0, 2.0)),))
-    with pytest.raises(RobotDescriptionError, match=r"hinge: .* linear springs, this one is cubic"):
-        lagrange.robot_lagrangian(cubic, motors=True)
+    with pytest.raises(eom.RobotDescriptionError, match=r"hinge: .* linear springs, this one is cubic"):
+        eom.lagrange.robot_lagrangian(cubic, motors=True)
 
 
-def body(mass: float, center: float, inertia: float) -> Robot:
-    robot = load_robot("pendulum")
+def body(mass: float, center: float, inertia: float) -> eom.Robot:
+    robot = eom.load_robot("pendulum")
     c = np.array([0.0, 0.0, -center])
     about_origin = inertia * np.eye(3) + mass * (c @ c * np.eye(3) - np.outer(c, c))
     joint = replace(robot.joints[0], mass=mass, center_of_mass=c, inertia_about_origin=about_origin)
@@ -235,21 +229,21 @@ def test_numbers_are_those_of_the_file(mass: float, center: float, inertia: floa
     robot = body(mass, center, inertia)
     m, c, about = (sp.Rational(repr(x)) for x in (mass, center, inertia))
     # The shift to the origin is exact to the 15 digits of its sum.
-    assert abs(lagrange.robot_lagrangian(robot).M[0, 0] - (about + m * c**2)) < sp.Rational(1, 10**14)
-    named = lagrange.robot_lagrangian(robot, symbols=True)
+    assert abs(eom.lagrange.robot_lagrangian(robot).M[0, 0] - (about + m * c**2)) < sp.Rational(1, 10**14)
+    named = eom.lagrange.robot_lagrangian(robot, symbols=True)
     assert {str(x): value for x, value in named.values.items() if str(x)[0] in "mIc"} == {
         name: value for name, value in (("m1", mass), ("c_z1", -center), ("I_yy1", inertia)) if name
     }
     if mass == 2.0:  # a sum in floating point becomes a short fraction
-        assert lagrange.robot_lagrangian(robot).M[0, 0] == sp.Rational(17, 50)
+        assert eom.lagrange.robot_lagrangian(robot).M[0, 0] == sp.Rational(17, 50)
 
 
 @pytest.mark.parametrize("language", ["python", "c"])
 def test_code_has_other_names_than_the_parameters(language: str) -> None:
-    (q,), (qd,) = lagrange.variables("q")
+    (q,), (qd,) = eom.lagrange.variables("q")
     x0 = sp.Symbol("x0", positive=True)
-    system = lagrange.Lagrangian((q,), x0 * (2 + sp.sin(q)) ** 2 * qd**2, x0 * sp.sin(q) ** 3)
-    text = lagrange.code(system, language)
+    system = eom.lagrange.Lagrangian((q,), x0 * (2 + sp.sin(q)) ** 2 * qd**2, x0 * sp.sin(q) ** 3)
+    text = eom.lagrange.code(system, language)
     assert "x1 = " in text and "x0 = " not in text
 
 
