@@ -1,15 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The compiled caller: keyword arguments, memory of results, and life of callers; test_functions.py has the rest."""
+"""The compiled callers of methods: results, lifetimes, and declared arguments, which are those of the methods."""
 
 import gc
+import inspect
 import sys
 import weakref
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from chains import fixed_case
 
-from eom_dynamics import Dynamics
+from eom_dynamics import Dynamics, FloatingBase, StateError
+from eom_dynamics.codegen.programs import WITH_PAYLOAD
+from eom_dynamics.codegen.state_method import _StateMethod
+from eom_dynamics.robot import Inertial
 
 MOTION = fixed_case("iiwa", 4).motion
 
@@ -56,3 +61,62 @@ def test_extension_modules_name_no_file(native: Dynamics) -> None:
     """They were loaded by a descriptor, whose number is later that of another file, such as a pipe."""
     own = [module for name, module in sys.modules.items() if name.startswith("eom_dynamics_")]
     assert own and not any(hasattr(module, "__file__") for module in own)
+
+
+ROBOT = replace(fixed_case("planar_2r", 0).robot, base=Inertial(5.0, np.zeros(3), np.eye(3)))
+POSE = np.eye(4)
+
+Array = np.ndarray
+
+
+def numbers(*shape: int) -> Array:
+    return np.random.default_rng(0).uniform(-1, 1, shape)
+
+
+@pytest.mark.parametrize("owner", [Dynamics, FloatingBase])
+def test_declared_arguments_are_those_of_the_methods(owner: type) -> None:
+    subject = owner(ROBOT)
+    for name in [name for name, method in vars(owner).items() if isinstance(method, _StateMethod)]:
+        signature, parameters = subject.signature(name), inspect.signature(getattr(owner, name)).parameters
+        by_position = [x for x in parameters.values() if x.kind is x.POSITIONAL_OR_KEYWORD][1:]
+        assert [x.name for x in by_position] == [vector.name for vector in signature.arguments]
+        assert [x.default is None for x in by_position] == [vector.optional for vector in signature.arguments]
+        by_keyword = {x.name for x in parameters.values() if x.kind is x.KEYWORD_ONLY}
+        # With a payload, it is another program.
+        whole = subject.signature(name + WITH_PAYLOAD) if "payload" in by_keyword else signature
+        assert by_keyword - {"out", "added_inertia"} == {keyword.name for keyword in whole.keywords}
+        assert all(about for _, _, about in whole.table())
+
+
+@pytest.mark.parametrize("owner", [Dynamics, FloatingBase])
+def test_declared_results_are_those_of_the_methods(owner: type) -> None:
+    """For one state, by the compiled caller and without, and for a batch."""
+    subject = owner(ROBOT)
+    for name in [name for name, method in vars(owner).items() if isinstance(method, _StateMethod)]:
+        signature = subject.signature(name)
+        options = {"specific_force": (np.ones(3),)} if name == "imu_efforts" else {}
+        for samples in ((), (3,)):
+            arguments = [
+                np.tile(POSE, (*samples, 1, 1)) if x.name == "pose" else numbers(*samples, *x.shape)
+                for x in signature.arguments
+            ]
+            batch = {key: [np.tile(x, (*samples, 1)) for x in value] for key, value in options.items()}
+            for convert in (list, lambda values: [x.tolist() for x in values]):
+                found = getattr(subject, name)(*convert(arguments), **(batch if samples else options))
+                found = found if isinstance(found, tuple) else (found,)
+                assert [x.shape for x in found] == [(*samples, *x.shape) for x in signature.results]
+
+
+def test_a_specific_force_is_required_by_the_compiled_caller_too() -> None:
+    """Zero would be free fall."""
+    floating, states = FloatingBase(ROBOT), numbers(3, 2)
+    for given in ((), None):
+        with pytest.raises(StateError, match="specific_force must be a sequence of vectors"):
+            floating.imu_efforts(*states, specific_force=given)
+    force = (np.array([0.0, 0.0, 9.8]),)
+    for found, expected in zip(
+        floating.imu_efforts(*states, specific_force=force),
+        floating.imu_efforts(*states, specific_force=list(force)),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(found, expected)

@@ -1,16 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Splines of given states: against SciPy's Bernstein polynomials, at knots, beyond the ends."""
+"""Motions with derivatives: splines, from rest to rest, cosines and Fourier series, against SciPy and SymPy."""
 
 import numpy as np
 import pytest
-from differences import deviation
+import sympy
+from differences import derivative, deviation
 from hypothesis import given
 from hypothesis import strategies as st
 from refusals import refusals
 from scipy.interpolate import BPoly
 
 from eom_dynamics.exceptions import TrajectoryError
-from eom_dynamics.trajectory import Spline, sample, sample_times
+from eom_dynamics.trajectory import (
+    Cosine,
+    Fourier,
+    Spline,
+    paper_wrench,
+    rest_to_rest,
+    sample,
+    sample_times,
+    shortest_duration,
+)
 
 
 def spline(seed: int, knots: int = 6, n: int = 3) -> Spline:
@@ -98,4 +108,110 @@ test_what_is_refused = refusals(
     (lambda: Spline([0.0, 0.0], np.zeros((5, 2, 1))), r"times\[1\]"),
     (lambda: Spline([0.0, np.nan], np.zeros((5, 2, 1))), "finite"),
     (lambda: Spline([0.0, 1.0], np.full((5, 2, 1), np.inf)), "finite"),
+)
+
+
+def test_polynomial_agrees_with_sympy() -> None:
+    t, c = sympy.Symbol("t"), sympy.symbols("c:10")
+    p = sum(c[j] * t**j for j in range(10))
+    conditions = [sympy.diff(p, t, k).subs(t, end) - int(end == 2 and k == 0) for k in range(5) for end in (0, 2)]
+    p = p.subs(sympy.solve(conditions, c))
+    times = np.linspace(0, 2, 41)
+    motion = rest_to_rest([1.0, -1.0], [1.5, 2.0], 2.0, start_time=3.0)
+    for k, actual in enumerate(motion.derivatives(3.0 + times)):
+        shape = sympy.lambdify(t, sympy.diff(p, t, k) + 0 * t)(times)
+        expected = (k == 0) * np.array([1.0, -1.0]) + np.outer(shape, [0.5, 3.0])
+        np.testing.assert_allclose(actual, expected, atol=1e-11)
+
+
+@given(
+    st.lists(st.floats(-3, 3), min_size=2, max_size=2),
+    st.lists(st.floats(0.1, 100), min_size=4, max_size=4),
+    st.integers(1, 15),
+)
+def test_shortest_duration_meets_all_limits_and_reaches_one(end: list[float], values: list[float], which: int) -> None:
+    names = ("velocity", "acceleration", "jerk", "snap")
+    limits = {name: value for i, (name, value) in enumerate(zip(names, values, strict=True)) if which >> i & 1}
+    duration = shortest_duration([0.0, 0.0], end, **limits)
+    if not np.any(np.abs(end) > 1e-9):
+        return
+    motion = rest_to_rest([0.0, 0.0], end, duration)
+    peaks = [np.max(np.abs(x)) for x in motion.derivatives(duration * np.linspace(0, 1, 4001))]
+    worst = max(peaks[1 + names.index(name)] / limit for name, limit in limits.items())
+    assert 1 - 1e-5 < worst < 1 + 1e-12  # the peak may be between samples
+
+
+test_bad_input_is_refused = refusals(
+    TrajectoryError,
+    (lambda: rest_to_rest([0.0], [1.0], 0.0), "duration"),
+    (lambda: rest_to_rest([0.0], [1.0], np.nan), "duration"),
+    (lambda: rest_to_rest([0.0], [1.0, 2.0], 1.0), "same joints"),
+    (lambda: rest_to_rest([0.0], [np.inf], 1.0), "finite"),
+    (lambda: rest_to_rest(0.0, 1.0, 1.0), r"\(n,\)"),
+    (lambda: shortest_duration([0.0], [1.0]), "has no limit"),
+    (lambda: shortest_duration([0.0], [1.0], velocity=0.0), "velocity must"),
+    (lambda: shortest_duration([0.0], [1.0], jerk=[1.0, 2.0]), "jerk must"),
+    (lambda: shortest_duration([0.0], [1.0], snap=np.nan), "snap"),
+)
+
+
+TIMES = np.linspace(0.0, 5.0, 41)
+
+
+def test_derivatives_of_cosines_agree_with_sympy() -> None:
+    amplitude, frequency, phase = [-1.3, 0.7], [1.7, 3.1], [0.0, 0.4]
+    motion = Cosine(amplitude, frequency, phase)
+    t = sympy.Symbol("t")
+    for i in range(2):
+        x = amplitude[i] * sympy.cos(frequency[i] * t + phase[i])
+        for k, values in enumerate(motion.derivatives(TIMES, order=6)):
+            expected = sympy.lambdify(t, sympy.diff(x, t, k))(TIMES)
+            np.testing.assert_allclose(values[:, i], expected, rtol=0, atol=1e-11)  # 1e-14 of the largest, 1000
+
+
+def test_wrench_of_the_paper() -> None:
+    t = 1.7
+    W, Wd, Wdd = paper_wrench().derivatives(t, order=2)
+    np.testing.assert_allclose(W, np.full(6, 10 * np.sin(np.pi * t)), atol=1e-13)
+    np.testing.assert_allclose(Wd, np.full(6, 10 * np.pi * np.cos(np.pi * t)), atol=1e-12)
+    np.testing.assert_allclose(Wdd, np.full(6, -10 * np.pi**2 * np.sin(np.pi * t)), atol=1e-12)
+
+
+RNG = np.random.default_rng(0)
+A, B, Q0 = RNG.normal(size=(3, 5)), RNG.normal(size=(3, 5)), RNG.normal(size=3)
+
+
+def test_derivatives_and_ramps() -> None:
+    """Velocities are sums of cosines and sines of multiples of the frequency, by ``A`` and ``B``."""
+    motion, plain = Fourier(0.5, A, B, Q0, periods=2, ramp=1), Fourier(0.5, A, B, Q0)
+    assert motion.end == 8.0 and motion.n == 3
+    times, w = np.linspace(0.0, 1.99, 31), np.pi * np.arange(1, 6)
+    q, qd = plain.derivatives(times, order=1)
+    waves = np.sin(np.multiply.outer(times, w)), np.cos(np.multiply.outer(times, w))
+    np.testing.assert_allclose(qd, waves[1] @ A.T + waves[0] @ B.T, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(q, Q0 + waves[0] @ (A / w).T - waves[1] @ (B / w).T, rtol=0, atol=1e-12)
+    for t in (0.0, 8.0, -1.0, 9.0):
+        q, *rates = motion.derivatives(t)
+        np.testing.assert_array_equal(q, Q0)
+        assert np.max(np.abs(rates)) < 1e-12
+    inside = np.linspace(2.001, 5.999, 50)
+    for a, b in zip(motion.derivatives(inside), plain.derivatives(inside % 2.0), strict=True):
+        assert deviation(a, b) < 1e-12
+    for at in (0.7, 1.9, 6.3, 7.5):
+        for k in range(4):
+            slope = derivative(lambda h, at=at, k=k: motion.derivatives(at + h)[k])
+            assert deviation(slope, motion.derivatives(at)[k + 1]) < 1e-8
+
+
+test_errors = refusals(
+    TrajectoryError,
+    ((0.0, A, B, Q0), {}, "frequency"),
+    ((1.0, A, B[:2], Q0), {}, r"\(n, L\)"),
+    ((1.0, A, B, Q0[:2]), {}, "offset"),
+    ((1.0, A * np.nan, B, Q0), {}, "finite"),
+    ((1.0, "a", B, Q0), {}, "numbers"),
+    ((1.0, A, B, Q0), {"periods": 0}, "periods"),
+    ((1.0, A, B, Q0), {"ramp": -1}, "ramp"),
+    ((1.0, A, B, Q0), {"ramp": 0.5}, "ramp"),
+    call=lambda arguments, options: Fourier(*arguments, **options),
 )
