@@ -2,7 +2,6 @@
 """Robots on a floating base: closed form, recursion and Pinocchio agree; derivatives are those of a motion."""
 
 import pickle
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -12,7 +11,6 @@ import numpy as np
 import pytest
 from chains import fixed_case, inertias, numbers
 from differences import derivative, deviation
-from example_robots import example_urdf
 from floating_motion import FloatingState, floating_motion
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -136,20 +134,6 @@ def compare(robot: Robot, model: Any, motion: Any, wrench: Array, tolerance: flo
     for kind, reference in (("body", pin.LOCAL), ("space", pin.WORLD), ("world_aligned", pin.LOCAL_WORLD_ALIGNED)):
         J = pin.computeFrameJacobian(model, data, x, index, reference)[linear_first]
         assert agree(floating.jacobian(pose, q, reference=kind), pinocchio.back(J.T).T)
-
-
-def test_a_legged_robot_against_pinocchio() -> None:
-    pin = pytest.importorskip("pinocchio")
-    path = example_urdf("anymal.urdf")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        robot = load_robot(path)
-    assert robot.base.mass > 10
-    model = pin.buildModelFromUrdf(str(path), pin.JointModelFreeFlyer())
-    model.gravity = pin.Motion(np.array(robot.gravity), np.zeros(3))
-    derivatives = np.random.default_rng(1).uniform(-1, 1, (5, 6 + robot.n))
-    wrench = np.random.default_rng(2).uniform(-5, 5, robot.wrench_shape)
-    compare(robot, model, floating_motion(derivatives), wrench, 1e-12)
 
 
 def rate(motion: Any, quantity: Callable[..., Any]) -> Array:

@@ -300,43 +300,6 @@ def test_compiled_losses(functions: MotorFunctions) -> None:
 # Springs with a command or a state.
 
 
-def test_pairs() -> None:
-    """Stretches and tensions along tau + 3 t - t² and sigma + 50 t + 20 t², relative to those of the tighter spring."""
-    pairs = kinds.ExponentialPair(50.0, 6.0, 500.0), kinds.QuadraticPair(50.0, 4e3, 500.0)
-    arm = ElasticArm(with_springs(load_robot("planar_2r"), *pairs))
-    tau = np.array([sign * x for x in (0.0, *np.geomspace(1e-12, 5e3, 12)) for sign in (1.0, -1.0)] * 3)
-    least = np.stack([pair.least_stiffness(tau) for pair in pairs], axis=1)
-    sigma = least * np.repeat([1 + 1e-9, 1.2, 300.0], len(tau) // 3)[:, np.newaxis]
-    both = np.stack([tau, tau], axis=1)
-    zero = np.zeros_like(both)
-    rates = (zero + 3, zero - 2), (zero + 50, zero + 40)
-    found = arm.deflections(both, *rates[0], commanded_stiffness=(sigma, *rates[1]))
-
-    def exponential(tau: Any, sigma: Any) -> tuple[Any, Any]:
-        stretch = mpmath.log((sigma + 6 * tau) / 100) / 6
-        return stretch, 50 * mpmath.expm1(6 * stretch) / 6
-
-    def quadratic(tau: Any, sigma: Any) -> tuple[Any, Any]:
-        stretch = (sigma - 100) / 8000 + tau / sigma
-        return stretch, 50 * stretch + 2000 * stretch**2
-
-    for joint, law in enumerate((exponential, quadratic)):
-        own = slice(2 * joint, 2 * joint + 2)
-        for i, (a, k) in enumerate(zip(tau, sigma[:, joint], strict=True)):
-            exact: Any = [[], [], [], []]
-            for sign in (1, -1):
-
-                def along(t: Any, part: int, a: Any = a, k: Any = k, sign: int = sign) -> Any:
-                    effort, stiffness = mpf(a) + 3 * t - t * t, mpf(k) + 50 * t + 20 * t * t
-                    return sign * law(sign * effort, stiffness)[part]  # noqa: B023
-
-                for order in range(3):
-                    exact[order].append(mpmath.diff(lambda t: along(t, 0), 0, order))
-                exact[3].append(along(mpf(0), 1))
-            terms = [[max(map(abs, row))] * 2 for row in exact]
-            check([x[i, own] for x in found], exact, terms)
-
-
 @pytest.mark.parametrize("route", ["arrays", "compiled"])
 def test_damped_steps(route: str) -> None:
     """The filter's exact solution for the quintic between both efforts, by the integral of exp(-z (1 - s)) P(s)."""
