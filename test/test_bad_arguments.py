@@ -125,6 +125,7 @@ FLOATING: Rows = (
     (lambda: floating().jacobian(None, Q, reference="tool"), "^reference must be one of body, .*, is 'tool'"),
     (lambda: floating().jacobian(None, Q, None, ["a"]), "reference must be one of"),
     (lambda: floating().pose(POSE, Q, Frame("far", 7, POSE)), "^planar_2r has no body 7 for the frame 'far'"),
+    (lambda: floating().pose(POSE, Q, Frame("low", -2, POSE)), "^planar_2r has no body -2 for the frame 'low'"),
     (lambda: floating().pose(POSE, Q, Frame("odd", 0, POSE[:3])), r"^pose of the frame 'odd' must .*, has \(3, 4\)"),
     (lambda: floating().pose(POSE, Q, Frame("x", 0.5, POSE)), "joint of the frame 'x' must be an index, is 0.5"),
     (lambda: floating().forward_dynamics(POSE, Q, NU, Z), r"\(8,\), has \(2,\): .* u @ floating.selection"),
