@@ -295,6 +295,8 @@ class NoShapes(LearnedShapes):
 class Publisher:
     """In the place of a publisher: keeps messages."""
 
+    topic_name = "/kept"
+
     def __init__(self, kind: Any, sent: list[Any]) -> None:
         self.kind, self.sent, self.handle, self.publish_raw = kind, sent, self, self.publish
 
