@@ -61,8 +61,8 @@ class Contact(NamedTuple):
 class ContactThresholds:
     """Thresholds of external efforts for a number of false alarms per hour, from the spread of a robot's efforts.
 
-    Errors of the model and noise, with the spread s(v) of the robot file and its correlation time T, pass the filter of
-    the observer. The residual crosses a level of x of its standard deviations 2 f exp(-x²/2) times per second in both
+    Errors of the model and noise, the spread of the robot file with correlation times, pass the filter of the observer.
+    The residual crosses a level of x of its standard deviations 2 f exp(-x²/2) times per second in both
     directions together, with f the ratio of the deviations of its rate and of itself over 2 pi (S. O. Rice, Bell Syst.
     Tech. J. 24, 1945); each of n joints has 1/n of the alarms.
 
@@ -70,7 +70,7 @@ class ContactThresholds:
         observer: the observer.
         false_alarms: per hour.
         level: (n,) x of each joint.
-        passed: (n,) share of the spread that passes the filter.
+        passed: (n, 2) shares of the deviations of errors and of noise that pass the filter.
     """
 
     def __init__(
@@ -99,18 +99,23 @@ class ContactThresholds:
         self.observer, self.false_alarms = observer, positive(false_alarms, "false_alarms")
         self.spread = tuple(x for x in given if x is not None)
         rows = zip(self.spread, observer.bandwidth.tolist(), strict=True)
-        passed, frequency = np.transpose([_passed(x.correlation_time, w, observer.order) for x, w in rows])
-        most = 7200 * robot.n * frequency
+        times = [(x.correlation_time, x.noise_time, w) for x, w in rows]
+        parts = np.array([[_passed(T, w, observer.order) for T in row] for *row, w in times])
+        self.passed = parts[..., 0]
+        sizes = np.array([[np.sqrt(np.mean(np.square(x.deviation))), x.noise] for x in self.spread])
+        rate, variance = (np.sum(np.square(sizes * parts[..., k]), axis=1) for k in (1, 0))
+        most = 7200 * robot.n * np.sqrt(rate / variance) / (2 * np.pi)
         if (self.false_alarms >= most).any():
             raise StateError(f"false_alarms must be less than {most.min():.3g} per hour, is {self.false_alarms:g}")
-        self.passed, self.level = passed, np.sqrt(2 * np.log(most / self.false_alarms))
+        self.level = np.sqrt(2 * np.log(most / self.false_alarms))
         self._kinematics = Kinematics(robot)
 
     def limits(self, qd: ArrayLike) -> Array:
         """Thresholds (…, n) of external efforts at joint velocities (…, n), N m or N."""
         v = real_array(qd, "qd")
-        spread = np.stack([x.at(v[..., i]) for i, x in enumerate(self.spread)], axis=-1)
-        return self.level * self.passed * spread
+        errors = np.stack([x.at(v[..., i]) for i, x in enumerate(self.spread)], axis=-1)
+        noise = np.array([x.noise for x in self.spread])
+        return self.level * np.hypot(self.passed[:, 0] * errors, self.passed[:, 1] * noise)
 
     def detection_time(self, efforts: ArrayLike, qd: ArrayLike | None = None) -> float:
         """Time in which a step of external efforts (n,) passes the first threshold, s; infinite if none does.
@@ -176,7 +181,7 @@ class ContactThresholds:
 
 
 def _passed(T: float, w: float, order: int) -> tuple[float, float]:
-    """Deviation behind a filter relative to that before, of noise with a correlation time; frequency of its rate, Hz.
+    """Deviations behind a filter, and of its rate, relative to that of noise with a correlation time before it.
 
     With the states of the filter and the noise e, de/dt = -e/T + white noise, the covariance solves A P + P A' + B = 0.
     """
@@ -188,8 +193,7 @@ def _passed(T: float, w: float, order: int) -> tuple[float, float]:
     B[-1, -1] = 2 * a  # so that e has the variance 1
     eye = np.eye(n)
     P = np.linalg.solve(np.kron(A, eye) + np.kron(eye, A), -B.ravel()).reshape(n, n)
-    rate = A[0] @ P @ A[0]
-    return float(np.sqrt(P[0, 0])), float(np.sqrt(rate / P[0, 0]) / (2 * np.pi))
+    return float(np.sqrt(P[0, 0])), float(np.sqrt(A[0] @ P @ A[0]))
 
 
 def _reached(share: float, order: int) -> float:

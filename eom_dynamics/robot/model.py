@@ -248,20 +248,24 @@ class ModelUncertainty(NamedTuple):
 
 
 class EffortSpread(NamedTuple):
-    """Spread of a joint's measured efforts about those of the model, by speed.
+    """Spread of a joint's measured efforts about those of the model: errors by speed, and noise beside them.
 
     Attributes:
         velocity: increasing speeds, rad/s or m/s, not negative.
-        deviation: standard deviation at each, N m or N; linear between them, constant beyond.
-        correlation_time: in which it forgets itself, exp(-t/T), s.
+        deviation: standard deviation of errors at each, N m or N; linear between them, constant beyond.
+        correlation_time: in which errors forget themselves, exp(-t/T), s.
+        noise: standard deviation of noise at any speed, N m or N.
+        noise_time: its correlation time, s.
     """
 
     velocity: tuple[float, ...]
     deviation: tuple[float, ...]
     correlation_time: float
+    noise: float = 0.0
+    noise_time: float = 1e-3
 
     def at(self, velocity: Array) -> Array:
-        """Standard deviations at velocities, N m or N."""
+        """Standard deviations of errors at velocities, N m or N."""
         return np.interp(np.abs(velocity), self.velocity, self.deviation)
 
 

@@ -99,18 +99,18 @@ def noise(draw: np.random.Generator, samples: int, T: float) -> Array:
 @pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize("T", [0.01, 0.1])
 def test_false_alarms_come_at_their_rate(order: int, T: float) -> None:
-    """100 expected within 1000 s: between 80 and 120, the 95 % bounds of Poisson's distribution."""
+    """100 expected within 1000 s: between 75 and 125, the 95 % bounds of Poisson's distribution for four runs."""
     one, samples = arm("planar_2r"), 1_000_000
-    spread = EffortSpread((0.0,), (0.5,), T)
+    spread = EffortSpread((0.0,), (0.5,), T, 0.6, 0.005)
     observer = ExternalEffortObserver(one, L, order=order)
     thresholds = ContactThresholds(observer, 360.0, spread=[spread] * 2)
-    q = np.zeros((samples, 2))
-    tau = one.dynamics.gravity(q[0]) + 0.5 * noise(np.random.default_rng(order), samples, T)
+    q, draw = np.zeros((samples, 2)), np.random.default_rng(order)
+    tau = one.dynamics.gravity(q[0]) + 0.5 * noise(draw, samples, T) + 0.6 * noise(draw, samples, 0.005)
     found = observer.observe(1e-3 * np.arange(samples), q, q, tau=tau).external
     beyond = np.abs(found) > thresholds.limits(np.zeros(2))
-    assert 80 <= np.count_nonzero(beyond[1:] & ~beyond[:-1]) <= 120
+    assert 75 <= np.count_nonzero(beyond[1:] & ~beyond[:-1]) <= 125
     if order == 1:
-        np.testing.assert_allclose(thresholds.passed, np.sqrt(L / (L + 1 / T)), rtol=1e-12)
+        np.testing.assert_allclose(thresholds.passed[:, 0], np.sqrt(L / (L + 1 / T)), rtol=1e-12)
 
 
 @pytest.mark.parametrize("order", [1, 2])
@@ -139,7 +139,8 @@ def test_spreads_in_robot_files() -> None:
         section["joints"][name]["effort_spread"] = dict(entry)
     robot = robot_from_parameters(section)
     assert robot.joints[0].effort_spread == EffortSpread((0.1, 0.5), (0.3, 0.2), 0.05)
-    assert robot_as_parameters(robot, [])["joints"]["joint_2"]["effort_spread"] == entry
+    written = robot_as_parameters(robot, [])["joints"]["joint_2"]["effort_spread"]
+    assert written == entry | {"noise": 0.0, "noise_time": 1e-3}
     thresholds = ContactThresholds(ExternalEffortObserver(eom.ElasticArm(robot), L), 0.5)
     rest, middle, fast = thresholds.limits([[0.0, 0.0], [0.3, -0.3], [9.0, 9.0]])
     np.testing.assert_allclose(middle, rest * 0.25 / 0.3)

@@ -6,13 +6,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from paths import PANDA_BAG
 from pushed_arm import Push, PushedArm, SensorRecord
 from reference.momentum_observer import momentum_observer
-from scipy.signal import lsim
+from scipy.interpolate import CubicSpline
+from scipy.signal import butter, filtfilt, lsim
 
 import eom_dynamics as eom
 from eom_dynamics import ExternalEffortObserver
 from eom_dynamics.arrays import Array
+from eom_dynamics.tools.identify.read import read_recording
 from eom_dynamics.trajectory import Cosine
 
 L = 30.0
@@ -283,6 +286,22 @@ def test_sensors_by_joint_and_refusals() -> None:
         observer.update(0.0, [0, 0], [0, 0], motor_position=[0, 0], motor_velocity=[0, 0], motor_effort=[0, 0])
     with pytest.raises(eom.StateError, match="sensors has no tua"):
         observer.update(0.0, [0, 0], [0, 0], tua=[0, 0])
+
+
+@pytest.mark.skipif(not PANDA_BAG.is_file(), reason="the recording of a Panda is not beside this checkout")
+def test_a_panda_without_contact() -> None:
+    """External efforts are within what its model leaves, behind the filter of the observer."""
+    recording = read_recording(PANDA_BAG, arm("panda").robot)
+    t, tau = recording.t, recording.tau
+    low_pass = butter(4, 2.5, fs=1 / np.median(np.diff(t)))  # above it positions are noise
+    smooth = CubicSpline(t, filtfilt(*low_pass, recording.q, axis=0))
+    q, qd, qdd = (smooth(t, order) for order in range(3))
+    left = np.sqrt(np.mean((arm("panda").dynamics.effort(q, qd, qdd) - tau)[20:-20] ** 2, axis=0))
+    for bandwidth in (5.0, 20.0):
+        found = ExternalEffortObserver(arm("panda"), bandwidth).observe(t, q, qd, tau=tau)
+        assert not found.left_out
+        external = found.external[found.settled][:-20]
+        assert np.all(np.sqrt(np.mean(external**2, axis=0)) < 1.02 * left), bandwidth
 
 
 def test_times_between_samples_matter_alone() -> None:

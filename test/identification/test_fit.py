@@ -202,6 +202,8 @@ def test_figures_are_those_of_the_file(tmp_path: Path) -> None:
     assert spread == found.training.spreads[1] and spread is not None and len(spread.deviation) == 4
     # Of quarters of the samples by speed.
     np.testing.assert_allclose(root_mean_square(np.array(spread.deviation)), found.training.after[1], rtol=1e-3)
+    whole = np.hypot(root_mean_square(np.array(spread.deviation)), spread.noise)
+    np.testing.assert_allclose(whole, max(found.training.unfiltered[1], found.training.after[1]), rtol=1e-3)
     assert (np.diff(spread.velocity) > 0).all() and 0 < spread.correlation_time < 1
     errors = [root_mean_square((tau - x)[states.inner]) for x in (states.smooth(source.tau), source.tau)]
     np.testing.assert_allclose(errors, [found.training.after, found.training.unfiltered], rtol=1e-9)

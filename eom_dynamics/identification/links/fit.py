@@ -313,11 +313,13 @@ def _scoring_data(
 def identified_robot(fit: Fit) -> Robot:
     """The robot with identified inertias, friction and rotors, see :func:`.parameters.with_link_parameters`.
 
-    The spread of its efforts is that of the validation, or of the training without one.
+    The spread of the efforts of a joint is that of training or validation, the larger one.
     """
     robot = with_link_parameters(fit.robot, fit.options, fit.filter, fit.parameters, fit.terms, fit.kept)
-    joints = list(robot.joints)
-    for i, spread in zip(robot.independent, (fit.validation or fit.training).spreads, strict=True):
+    joints, scores = list(robot.joints), [score for score in (fit.training, fit.validation) if score is not None]
+    for k, i in enumerate(robot.independent):
+        sizes = [float(np.nan_to_num(score.unfiltered[k])) for score in scores]
+        spread = scores[int(np.argmax(sizes))].spreads[k]
         joints[i] = replace(joints[i], effort_spread=spread or joints[i].effort_spread)
     return replace(robot, joints=tuple(joints))
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.signal import lfilter
 
 from ...arrays import Array
 from ...elastic import ElasticArm
@@ -68,7 +69,7 @@ class Score(EffortErrors):
         whiteness: fraction of that residual's autocorrelations within the band of white noise; 0.95 for white noise,
             0.65 to 0.95 for white noise that passed the filter.
         samples: number of them.
-        spreads: of the filtered errors of the identified robot, by speed; None without efforts.
+        spreads: of the errors of the identified robot by speed, and noise of unfiltered ones; None without efforts.
     """
 
     before_unfiltered: Array
@@ -133,17 +134,30 @@ class ScoringData:
         arm = ElasticArm(robot)
         return [feedforward_efforts(arm, motion.states, motor_side=self._motor_side) for motion in self._motions]
 
-    def _spreads(self, errors: Sequence[Array]) -> tuple[EffortSpread | None, ...]:
-        """Of errors (N, n) of each motion, in quarters of the samples by speed."""
+    def _spreads(self, errors: Sequence[Array], raw: Sequence[Array]) -> tuple[EffortSpread | None, ...]:
+        """Of errors (N, n) of each motion, in quarters of the samples by speed, and of what was filtered from raw ones.
+
+        That noise has the correlation time with which as much of it passes a first-order filter of the cut-off.
+        """
         speed = np.abs(np.concatenate([motion.states[1][motion.inner] for motion in self._motions]))
         joined, found = np.concatenate(errors), list[EffortSpread | None]()
-        time = 0.5 * self._motions[0].recorded.period * correlation_time([np.nan_to_num(x) for x in errors])
-        for v, error, T in zip(speed.T, joined.T, time, strict=True):
+        fast = [np.nan_to_num(x - y) for x, y in zip(raw, errors, strict=True)]
+        period, w = self._motions[0].recorded.period, 2 * np.pi * self._using.cutoff
+        kept = np.exp(-w * period)
+        passed = np.concatenate([lfilter([1 - kept], [1, -kept], x, axis=0) for x in fast])
+        through = root_mean_square(passed) / np.maximum(root_mean_square(np.concatenate(fast)), 1e-300)
+        share = np.clip(through, 1e-3, 0.99) ** 2
+        # Filters may also add to errors, by friction that is not smooth.
+        more = np.square(root_mean_square(np.concatenate(raw))) - np.square(root_mean_square(joined))
+        noise = np.sqrt(np.maximum(np.nan_to_num(more), 0.0))
+        slow = 0.5 * period * correlation_time([np.nan_to_num(x) for x in errors])
+        times = np.column_stack([slow, share / (w * (1 - share))])
+        for v, error, (T, T_noise), size in zip(speed.T, joined.T, times.tolist(), noise.tolist(), strict=True):
             known = np.flatnonzero(np.isfinite(error))
             parts = np.array_split(known[np.argsort(v[known], kind="stable")], _SPEEDS)
             rows = {float(np.median(v[x])): float(np.sqrt(np.mean(error[x] ** 2))) for x in parts if len(x)}
             usable = rows and min(rows.values()) > 0
-            found.append(EffortSpread((*rows,), (*rows.values(),), float(T)) if usable else None)
+            found.append(EffortSpread((*rows,), (*rows.values(),), T, size, T_noise) if usable else None)
         return tuple(found)
 
     def score(self, robot: Robot, not_in_file: Mapping[str, Array]) -> Score:
@@ -181,5 +195,5 @@ class ScoringData:
             noise=spread / np.sqrt(independent),
             whiteness=whiteness(spaced(part[5] for part in parts)),
             samples=len(joined[0]),
-            spreads=self._spreads([part[2] for part in parts]),
+            spreads=self._spreads([part[2] for part in parts], [part[4] for part in parts]),
         )

@@ -169,7 +169,9 @@ def _effort_spread(section: Section) -> EffortSpread:
         section.refuse("velocity", f"must not be negative, and must increase, is {velocity.tolist()}")
     if len(deviation) != len(velocity) or not (deviation > 0).all():
         section.refuse("deviation", f"must be positive, one for each velocity, is {deviation.tolist()}")
-    return EffortSpread(tuple(velocity.tolist()), tuple(deviation.tolist()), section.positive("correlation_time"))
+    rows, time = (tuple(velocity.tolist()), tuple(deviation.tolist())), section.positive("correlation_time")
+    noise = section.not_negative("noise", 0.0), section.number("noise_time", 1e-3, "positive")
+    return EffortSpread(*rows, time, *noise)
 
 
 def _given(section: Section, *names: str, rule: str = "positive") -> dict[str, float]:

@@ -127,9 +127,8 @@ def _joint(robot: Robot, joint: Joint, lost: list[str]) -> dict[str, Any]:
     if actuator := _actuator(joint.actuator):
         entries["actuator"] = actuator
     if joint.effort_spread is not None:
-        spread = joint.effort_spread
-        entries["effort_spread"] = {"velocity": list(spread.velocity), "deviation": list(spread.deviation)}
-        entries["effort_spread"]["correlation_time"] = spread.correlation_time
+        spread = joint.effort_spread._asdict()
+        entries["effort_spread"] = {name: list(x) if isinstance(x, tuple) else x for name, x in spread.items()}
     if joint.drive != SI_UNITS:
         entries["drive"] = joint.drive.entries()
     return entries
