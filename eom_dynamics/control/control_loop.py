@@ -263,6 +263,18 @@ class ControlLoop:
             raise StateError(reason.decode())
         return int(self._library.loop_aim(self.address, now))
 
+    def speed(self, factor: float) -> None:
+        """Scale the speed of motions that are played, 0 to 1.5, on their paths and within limits, from now on.
+
+        Each change is the shortest within limits of joints and motors, at least ``stop_duration`` from 1 to 0. Where
+        they do not allow it yet, it comes later, and above 1 a part of it may: see :meth:`number` ``pace_limited``.
+
+        Raises:
+            StateError: the factor is out of range.
+        """
+        if reason := self._library.loop_post_speed(self.address, factor):
+            raise StateError(f"{reason.decode()}, is {factor:g}")
+
     def plan(self, now: int, period: float) -> int | None:
         """Plan the trajectory that was sent, or whose start has come, at a time, ns, for commands of a period, s.
 
@@ -279,8 +291,9 @@ class ControlLoop:
         Args:
             action: ``play`` or ``drop`` what was planned, or have it wait for its start; ``halt`` what is played and
                 what waits, with the last command; ``stop`` both, and bring the arm to rest in the next cycles, whatever
-                the settings; ``lose`` setpoints, with the response of the settings; or ``release``: write what is sent
-                last when the loop is switched off to ``released`` and ``sent_last``.
+                the settings, on the path of a motion that is played, where limits allow it; ``pause`` motions on their
+                paths, and ``resume`` them; ``lose`` setpoints, with the response of the settings; or ``release``: write
+                what is sent last when the loop is switched off to ``released`` and ``sent_last``.
         """
         raise_reason(self._library.loop_act(self.address, action.encode()), action)
 

@@ -41,13 +41,31 @@ FIELD_AT_REST = 1e-6
 """Mean change from setpoint to setpoint below which a field rests, relative to its size or 1: single precision resolves
 it only just."""
 
+FASTEST_PACE = 1.5
+"""Largest factor of the speed of a motion that is played."""
+
+PACE_SAMPLES, PACE_PLACES, PACE_CHECKS = 6, 200, 400
+"""Instants in each of the seven sections of a change of pace at which limits are checked; places of the rest of the
+path at which a pace above 1 is checked; and how many setpoints are checked at most in a cycle."""
+
+PACE_GROWTH, PACE_DURATIONS, PACE_WAITS, PACE_GAIN = 1.5, 14, 4, 5e-3
+"""Changes of pace that are tried: each longer by a factor than the one before, how many, after how many waits; and the
+share by which a better one must be shorter."""
+
+PACE_MARGIN = 0.01
+"""Distance of a change of pace from limits, of half their range, for the instants between those that are checked."""
+
+PACE_RETRY = 20_000_000
+"""Time until a change of pace is tried again that limits do not allow, ns."""
+
 STAMP_JITTER = 1e-3
 """Added to the time between two stamps, s, which a planner may take from its clock."""
 
 CONSTANTS = (
     *("STOP_GROWTH", "LONGER_STOPS", "SHORTER_STOPS", "STOP_SAMPLES", "TRANSITION_SAMPLES", "TRANSITIONS"),
     *("SMALL_STEP", "LONGEST_RESPONSE_STEP", "LONGEST_GAP", "LARGEST_CORRECTION", "JUMP_PERIODS", "SHORTEST_JUMP"),
-    *("FIELD_AT_REST", "STAMP_JITTER"),
+    *("FIELD_AT_REST", "STAMP_JITTER", "FASTEST_PACE", "PACE_SAMPLES", "PACE_PLACES", "PACE_CHECKS", "PACE_GROWTH"),
+    *("PACE_DURATIONS", "PACE_WAITS", "PACE_GAIN", "PACE_MARGIN", "PACE_RETRY"),
 )
 """Those that the headers are filled in with."""
 

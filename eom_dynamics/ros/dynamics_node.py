@@ -133,6 +133,7 @@ topics and services (relative to the namespace):
   task_setpoint        in     eom_dynamics/msg/TaskSetpoint, of a tool
   joint_states         in     sensor_msgs/msg/JointState, from which the first task setpoint or target starts
   spline_trajectory    in     eom_dynamics/msg/SplineTrajectory to play, as from planning_node
+  speed_scaling        in     std_msgs/msg/Float64, factor of the speed of what is played, 0 to 1.5
   target               in     sensor_msgs/msg/JointState to go to, of some or all joints, at any rate
   target_trajectory    in     trajectory_msgs/msg/JointTrajectory to follow, a chunk of positions
   target_pose          in     geometry_msgs/msg/PoseStamped of the tool to go to, in the frame of its header
@@ -146,6 +147,7 @@ topics and services (relative to the namespace):
   /diagnostics         out    diagnostic_msgs/msg/DiagnosticArray
   ~/inverse_dynamics   serves eom_dynamics/srv/ComputeInverseDynamics
   ~/set_payload        serves eom_dynamics/srv/SetPayload
+  ~/pause, ~/resume    serve  std_srvs/srv/Trigger, for what is played
 """,
     DYNAMICS,
 )

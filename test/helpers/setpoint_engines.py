@@ -73,6 +73,8 @@ class Cycle(NamedTuple):
         begin: of its time 0, ns; None for the time of the cycle.
         jump: of the clock before the cycle, ns.
         target: that is to be aimed at.
+        speed: scaling of motions that are played, from then on.
+        pauses: whether they pause, from then on.
     """
 
     fields: Mapping[str, Array] | None = None
@@ -82,6 +84,8 @@ class Cycle(NamedTuple):
     begin: int | None = None
     jump: int = 0
     target: Target | None = None
+    speed: float | None = None
+    pauses: bool | None = None
 
 
 STOPS = Spline.__new__(Spline)
@@ -213,6 +217,7 @@ class NodeEngine:
         stream, clock = self.stream, self.node.get_clock()
         player, supervision = stream.player, stream.supervision
         player.judge = lambda verdict: None
+        player.scale_speed(1.0)
         stream.end()
         self.node.trigger_deactivate()
         host = SetpointLoop(SetpointEvaluator(ElasticArm(scene.robot)))
@@ -233,6 +238,10 @@ class NodeEngine:
             self.sent.clear()
             if cycle.payload:
                 carry(host, cycle.payload)
+            if cycle.speed is not None:
+                player.scale_speed(cycle.speed)
+            if cycle.pauses is not None:
+                player.pause(cycle.pauses)
             if cycle.spline is STOPS:
                 player._tick()
                 stream.targets.tick()
@@ -335,6 +344,7 @@ def called(scene: Scene) -> Array:
     for k, (cycle, now) in enumerate(zip(scene.cycles, scene.times, strict=True)):
         if cycle.payload:
             carry(loop, cycle.payload)
+        change_pace(loop, cycle)
         if cycle.spline is STOPS:
             loop.update(now)
             loop.act("stop")
@@ -358,6 +368,13 @@ def called(scene: Scene) -> Array:
 def limit_motion(scene: Scene, loop: ControlLoop) -> None:
     if any(cycle.target for cycle in scene.cycles):
         loop.limit(motion_limits(loop.arm, MOTION), 1e-9 * PERIOD)
+
+
+def change_pace(loop: ControlLoop, cycle: Cycle) -> None:
+    if cycle.speed is not None:
+        loop.speed(cycle.speed)
+    if cycle.pauses is not None:
+        loop.act("pause" if cycle.pauses else "resume")
 
 
 def vectors_of(fields: Mapping[str, Array]) -> dict[str, Array]:
@@ -388,6 +405,10 @@ def referred(scene: Scene) -> Array:
     for k, (cycle, now) in enumerate(zip(scene.cycles, scene.times, strict=True)):
         if cycle.payload:
             carry(reference, cycle.payload)
+        if cycle.speed is not None:
+            reference.speed_scaling = cycle.speed
+        if cycle.pauses is not None:
+            reference.paused = cycle.pauses
         message = None if cycle.fields is None else setpoint_message(scene, k)
         stamp = time_of(k) if cycle.stamp is None else cycle.stamp
         reference.cycle(now, message, stamp, cycle.spline, cycle.begin or now, cycle.target)
@@ -445,6 +466,7 @@ def looped(scene: Scene) -> Array:
         if cycle.payload:
             *body, time = np.concatenate([np.ravel(x) for x in cycle.payload]).tolist()
             call("post_payload", 0, body, ctypes.c_double(time))
+        change_pace(loop, cycle)
         if cycle.spline:
             spline = SimpleNamespace(knots=[], degree=0, coefficients=[])
             if cycle.spline is not STOPS:

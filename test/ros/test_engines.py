@@ -57,6 +57,7 @@ IN_THE_ORDER_OF_THE_ROBOT = dict.fromkeys(("controller", "Python"), "its referen
 # time have the same bits. Their derivatives, up to 1/T^4, amplify rounding: of payloads within 0.01 s, as a share of
 # the efforts; of stops within 0.15 s; of a transition within 0.04 s; and of averages within 0.01 s, which take over.
 WEIGHTS, STOPS, SPLINES, TARGETS = 1e-14, 1e-11, 1e-10, 1e-9
+PACES, LED = 1e-9, 1e-8
 
 
 def weak(arm: Robot, joint: int, torque: float) -> Robot:
@@ -440,6 +441,65 @@ def target_after_a_ramp(arm: Robot) -> Scene:
     return scene_of_targets(arm, given, aimed(60, 0.1, 0.1), loss="ramp")
 
 
+def paced(arm: Robot, *changes: tuple[int, Cycle], silent: int = 490, end: float = 0.6, **options: Any) -> Scene:
+    """A trajectory from setpoints, amid which its pace changes, and which has not ended at last."""
+    given = streamed(arm, 10, silent)
+    given[10] = Cycle(spline=spline(arm, 10, [0.0, 0.04, end]))
+    for k, cycle in changes:
+        given[k] = cycle
+    return Scene(arm, given, **{"rounding": PACES, "lacks": REPLAYS_SETPOINTS, **options})
+
+
+def override(arm: Robot) -> Scene:
+    """Amid the transition, amid a change before, above the pace 1, where limits may allow a part, and to rest."""
+    steps = {15: 0.5, 120: 0.8, 150: 0.6, 250: 1.5, 350: 1.0, 400: 0.0}
+    return paced(arm, *((k, Cycle(speed=factor)) for k, factor in steps.items()))
+
+
+def pause(arm: Robot) -> Scene:
+    """And resume, where setpoints in the pause are refused; again, with another speed after it, and resumed amid it."""
+    steps = [(40, Cycle(pauses=True)), (260, Cycle(motion(arm.n, 20, 0.05))), (300, Cycle(pauses=False))]
+    again = [(400, Cycle(pauses=True)), (420, Cycle(speed=0.7)), (440, Cycle(pauses=False))]
+    return paced(arm, *steps, *again, silent=590)
+
+
+def begun_in_a_pause(arm: Robot) -> Scene:
+    """A trajectory that waits meanwhile is planned anew, and one that begins in the pause stays at its start."""
+    waits = (30, Cycle(spline=spline(arm, 10, [0.0, 0.3], 2e-3), begin=time_of(200)))
+    return paced(arm, waits, (60, Cycle(pauses=True)), (420, Cycle(pauses=False)))
+
+
+def stop_on_the_path(k: int) -> Any:
+    """From there on, an empty trajectory stops; one after it, amid the stop, continues."""
+
+    def scene(arm: Robot) -> Scene:
+        return paced(arm, (k, Cycle(spline=STOPPED)), (k + 40, Cycle(spline=spline(arm, 60, [0.0, 0.3], 3e-3))))
+
+    return scene
+
+
+def stop_in_a_pause(arm: Robot) -> Scene:
+    """Amid the change to it, and a stop amid the change to another speed."""
+    return paced(arm, (60, Cycle(pauses=True)), (100, Cycle(spline=STOPPED)))
+
+
+def stop_of_an_override(arm: Robot) -> Scene:
+    return paced(arm, (60, Cycle(speed=0.5)), (90, Cycle(spline=STOPPED)))
+
+
+def refused_on_the_path(arm: Robot) -> Scene:
+    """Limits of velocity refuse a command: the arm comes to rest on the path, as where a trajectory is cancelled."""
+    states = np.zeros((5, 3, arm.n))
+    states[0] = spline(arm, 10, [0.0]).derivatives(0.0, 0)[0]
+    states[0, 2] += 0.3
+    return paced(arm, (10, Cycle(spline=Spline([0.0, 0.1, 0.5], states))), limits="refuse")
+
+
+def led(scene: Any) -> Any:
+    """With commands ahead of the motion."""
+    return lambda arm: replace(scene(arm), lead=2.5e-3, rounding=LED)
+
+
 def target_amid_a_trajectory(arm: Robot) -> Scene:
     """It takes over, and a trajectory from that; the second one is ended by an empty trajectory."""
     given = streamed(arm, 10, 740)
@@ -586,6 +646,20 @@ SCENES = {
     "clock back, a little": ("soft", clock_jumps("stop", -0.05)),
     "clock back, replaced meanwhile": ("soft", replaced_in_a_pause),
     "clock back, twice a little": ("soft", clock_jumps("stop", -0.09)),
+    "override": ("soft", override),
+    "override, limited": ("slow", override),
+    "override, damped": ("damped, coupled, sticking", override),
+    "override, lead": ("soft", led(override)),
+    "pause": ("slow", pause),
+    "pause, lead": ("slow", led(pause)),
+    "pause, own drives": ("own drives", pause),
+    "pause, before a trajectory": ("soft", begun_in_a_pause),
+    "stop on the path": ("slow", stop_on_the_path(100)),
+    "stop on the path, late": ("soft", stop_on_the_path(230)),
+    "stop on the path, lead": ("slow", led(stop_on_the_path(100))),
+    "stop amid a pause": ("slow", stop_in_a_pause),
+    "stop amid an override": ("slow", stop_of_an_override),
+    "refused on the path": ("limited rates", refused_on_the_path),
     "target": ("soft", target_from_rest),
     "target, amid a stream": ("soft", target_amid_a_stream),
     "target, after a loss": ("soft", target_after_a_loss),

@@ -161,23 +161,40 @@ class Commander {
     double excess_of(const Motion &motion, std::size_t samples, double least) noexcept
     {
         Limits<Robot> limits(robot);
-        Shafts<Robot> shafts;
         double most = 0;
         for (std::size_t k = 0; k <= samples && most < least; ++k) {
             motion(static_cast<double>(k) / static_cast<double>(samples), candidate_);
-            candidate_.Pd = candidate_.Pdd = {};
-            candidate_.deflection.fill(Robot::settled);
-            candidate_.friction_state = Robot::settled_friction;
-            robot.feedforward(candidate_, result_);
-            if (!finite(result_))
-                return std::numeric_limits<double>::infinity();
-            robot.drive(result_, shafts);
-            if (k == 0)
-                limits.widen(candidate_, result_, shafts);
-            else
-                most = std::max(most, limits.excess(candidate_, result_, shafts));
+            most = std::max(most, excess_at(candidate_, limits, k == 0));
         }
         return most;
+    }
+
+    /// The setpoint of a state, at rest otherwise, with the present payload.
+    void move(const State<n> &state, Setpoint<Robot> &x) const noexcept
+    {
+        x = robot.rest();
+        take(state, x);
+        x.P = output.setpoint.P;
+        x.loaded = output.setpoint.loaded;
+    }
+
+    /// Excess of one setpoint over limits, or over those less a margin; the start of a motion widens them instead.
+    double excess_at(const Setpoint<Robot> &x, Limits<Robot> &limits, bool widens, double margin = 0) noexcept
+    {
+        if (&x != &candidate_)
+            candidate_ = x;
+        candidate_.Pd = candidate_.Pdd = {};
+        candidate_.deflection.fill(Robot::settled);
+        candidate_.friction_state = Robot::settled_friction;
+        robot.feedforward(candidate_, result_);
+        if (!finite(result_))
+            return std::numeric_limits<double>::infinity();
+        Shafts<Robot> shafts;
+        robot.drive(result_, shafts);
+        if (!widens)
+            return limits.excess(candidate_, result_, shafts, margin);
+        limits.widen(candidate_, result_, shafts);
+        return 0;
     }
 
     /// Adds feedback, and what is sent, to the output.

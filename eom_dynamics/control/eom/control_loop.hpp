@@ -4,6 +4,7 @@
 #define EOM_CONTROL_LOOP_HPP
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <limits>
@@ -37,9 +38,12 @@ class ControlLoop {
     Mailbox<Payload<Robot>> payloads;
     /// Targets, or chunks of them, in place of what leads: see OnlineTrajectory, and limit().
     Mailbox<Target> targets;
+    /// Pace of motions that are played, 0 to FASTEST_PACE, and whether they pause, on their paths.
+    std::atomic<double> speed_scaling{1};
+    std::atomic<bool> paused{false};
 
     explicit ControlLoop(const Robot &robot = Robot()) noexcept
-        : commander_(robot), player_(trajectories, commander_), watchdog_(commander_), checks_(robot),
+        : commander_(robot), player_(trajectories, commander_), watchdog_(commander_, player_), checks_(robot),
           governor_(commander_.robot)
     {
         reference_.setpoint = robot.rest();
@@ -77,6 +81,7 @@ class ControlLoop {
         setpoints.take();
         trajectories.take();
         targets.take();
+        paused = false;
         commander_.counts = {};
         commander_.refusal = Refusal::none;
         finding_ = {};
@@ -194,7 +199,7 @@ class ControlLoop {
                 commanded(now, present);
                 take(present, from);
             }
-            end_motion(from, false);
+            end_motion(from, false, now);
             return nullptr;
         }
         return player_.plan(now, period, barred(), [this](std::int64_t at, State<n> &state) { commanded(at, state); });
@@ -384,12 +389,11 @@ class ControlLoop {
     }
 
     /// Ends what leads and what waits, and brings the arm to rest from a setpoint.
-    void end_motion(const Setpoint<Robot> &from, bool held = true) noexcept
+    void end_motion(const Setpoint<Robot> &from, bool held = true, std::int64_t now = 0) noexcept
     {
-        const bool led = playing() || aiming_;
+        if (playing() || aiming_)
+            watchdog_.hold(from, held, now);
         halt();
-        if (led)
-            watchdog_.hold(from, held);
     }
 
     /// Goes on towards the target, by whole periods of its motion, and the polynomial of the rest. After a stall it continues
@@ -432,6 +436,7 @@ class ControlLoop {
         if (received_)
             commander_.refuse(Refusal::busy);
         watchdog_.keep_away();
+        player_.keep_pace(paused ? 0.0 : speed_scaling.load(), now);
         State<n> state, ahead;
         if (!player_.advance(now, state, ahead))
             return;
@@ -444,6 +449,7 @@ class ControlLoop {
             return;
         }
         watchdog_.feed();
+        player_.command();
         if (player_.has_ended()) {
             player_.halt();
             watchdog_.rest(x, now);

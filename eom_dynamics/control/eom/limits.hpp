@@ -39,17 +39,17 @@ void widen(std::array<Scalar, n> &lower, std::array<Scalar, n> &upper, const std
 }
 
 /// Largest distance of values beyond a range, relative to half the range, or in its unit where the range has only one
-/// end; a NaN is ignored.
+/// end; a NaN is ignored. A margin, relative too, narrows ranges with two ends.
 template <class Scalar, std::size_t n>
 void add_excess(double &most, const std::array<Scalar, n> &values, const std::array<Scalar, n> &lower,
-                const std::array<Scalar, n> &upper) noexcept
+                const std::array<Scalar, n> &upper, double margin = 0) noexcept
 {
     for (std::size_t i = 0; i < n; ++i) {
         const double low = lower[i], high = upper[i], beyond = std::max(values[i] - high, low - values[i]);
-        if (!(beyond > 0))
-            continue;
         const double half = 0.5 * (high - low);
-        most = std::max(most, std::isfinite(half) && half > 0 ? beyond / half : beyond);
+        const bool bounded = std::isfinite(half) && half > 0;
+        if (beyond > (bounded ? -margin * half : 0))
+            most = std::max(most, bounded ? beyond / half + margin : beyond);
     }
 }
 
@@ -101,22 +101,24 @@ struct Limits {
             voltage_[i] = std::fmax(voltage_[i], std::fabs(shafts.voltage[i]));
     }
 
-    /// Largest relative distance of a setpoint and its command beyond the ranges: zero within them.
-    double excess(const Setpoint<Robot> &x, const Command<Robot> &y, const Shafts<Robot> &shafts) const noexcept
+    /// Largest relative distance of a setpoint and its command beyond the ranges, which a margin narrows but for
+    /// positions: zero within them.
+    double excess(const Setpoint<Robot> &x, const Command<Robot> &y, const Shafts<Robot> &shafts,
+                  double margin = 0) const noexcept
     {
         double most = 0;
         detail::add_excess(most, x.q, lower_.q, upper_.q);
-        detail::add_excess(most, x.qd, lower_.qd, upper_.qd);
-        detail::add_excess(most, x.qdd, lower_.qdd, upper_.qdd);
-        detail::add_excess(most, x.qddd, lower_.qddd, upper_.qddd);
-        detail::add_excess(most, y.tau, lower_.tau, upper_.tau);
-        detail::add_excess(most, y.taud, lower_.taud, upper_.taud);
-        detail::add_excess(most, y.motor_velocity, lower_.motor_velocity, upper_.motor_velocity);
-        detail::add_excess(most, y.motor_effort, lower_.motor_effort, upper_.motor_effort);
+        detail::add_excess(most, x.qd, lower_.qd, upper_.qd, margin);
+        detail::add_excess(most, x.qdd, lower_.qdd, upper_.qdd, margin);
+        detail::add_excess(most, x.qddd, lower_.qddd, upper_.qddd, margin);
+        detail::add_excess(most, y.tau, lower_.tau, upper_.tau, margin);
+        detail::add_excess(most, y.taud, lower_.taud, upper_.taud, margin);
+        detail::add_excess(most, y.motor_velocity, lower_.motor_velocity, upper_.motor_velocity, margin);
+        detail::add_excess(most, y.motor_effort, lower_.motor_effort, upper_.motor_effort, margin);
         MotorVector<Robot> least;
         for (std::size_t i = 0; i < Robot::motors; ++i)
             least[i] = -voltage_[i];
-        detail::add_excess(most, shafts.voltage, least, voltage_);
+        detail::add_excess(most, shafts.voltage, least, voltage_, margin);
         return most;
     }
 

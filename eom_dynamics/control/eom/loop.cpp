@@ -418,12 +418,22 @@ const char *eom_loop_act(eom_loop *loop, const char *action)
                        {"halt", [](Of &x) { x.loop.halt(); }},
                        {"stop", [](Of &x) { x.loop.stop(); }},
                        {"lose", [](Of &x) { x.loop.lose(); }},
+                       {"pause", [](Of &x) { x.loop.paused = true; }},
+                       {"resume", [](Of &x) { x.loop.paused = false; }},
                        {"release", [](Of &x) { x.loop.release(x.in_si()); }}};
         const auto *found = named(actions, action);
         if (found)
             found->act(of);
         return found ? nullptr : UNKNOWN;
     });
+}
+
+const char *eom_loop_post_speed(eom_loop *loop, double factor)
+{
+    if (!(factor >= 0 && factor <= eom::FASTEST_PACE))
+        return "speed scaling must be 0 to 1.5";
+    on(loop, [=](auto &of) { of.loop.speed_scaling = factor; });
+    return nullptr;
 }
 
 int eom_loop_update(eom_loop *loop, int64_t now, double period)
@@ -508,6 +518,7 @@ double eom_loop_number(const eom_loop *loop, const char *name)
         const eom::LoopCounts &counts = of.loop.counts();
         const auto &plan = of.loop.player().planned();
         const auto progress = of.loop.watchdog().progress();
+        const eom::PathState path = of.loop.player().path_state();
         const eom::Finding &finding = of.loop.finding();
         const auto &y = of.loop.output();
 #define EOM_NUMBERED(name, value) {name, static_cast<double>(value)}
@@ -527,7 +538,9 @@ double eom_loop_number(const eom_loop *loop, const char *name)
             EOM_NUMBERED("slowed_place", of.loop.governor().place()),
             EOM_NUMBERED("final_efforts", of.loop.commander().final_efforts()),
             EOM_OF(progress, lost), EOM_OF(progress, held), EOM_OF(progress, stopping), EOM_OF(progress, fed),
-            EOM_OF(progress, age), EOM_OF(progress, stop_end), EOM_OF(progress, excess),
+            EOM_OF(progress, age), EOM_OF(progress, stop_end), EOM_OF(progress, excess), EOM_OF(progress, on_path),
+            EOM_OF(of.loop, paused), EOM_OF(of.loop, speed_scaling), EOM_NUMBERED("pace_limited", of.loop.player().limited()),
+            EOM_NUMBERED("path_time", path[0]), EOM_NUMBERED("pace", path[1]),
             EOM_OF_PLAN(waits), EOM_OF_PLAN(begin), EOM_OF_PLAN(start), EOM_OF_PLAN(end),
             EOM_OF(counts, cycles), EOM_OF(counts, followed), EOM_OF(counts, refused), EOM_OF(counts, over_limits),
             EOM_OF(counts, timeouts), EOM_OF(counts, refused_payloads), EOM_OF(counts, suspect_stamps),

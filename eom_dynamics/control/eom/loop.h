@@ -88,9 +88,10 @@ int eom_loop_aim(eom_loop *loop, int64_t now);
 int eom_loop_plan(eom_loop *loop, int64_t now, double period);
 
 /* "play" or "drop" what was planned; "halt" what is played and what waits, with the last command; "stop" it, and bring the
- * arm to rest, whatever the settings say; "lose": begin the response to a loss of setpoints, by the settings; "release":
- * write the vectors of the last command, for when the loop is switched off; "take" the setpoint that was posted last as the
- * reference, if there is a new one. Returns null for these. */
+ * arm to rest, whatever the settings say; "lose": begin the response to a loss of setpoints, by the settings; "pause" motions
+ * that are played, on their paths, and "resume" them, from any thread; "release": write the vectors of the last command, for
+ * when the loop is switched off; "take" the setpoint that was posted last as the reference, if there is a new one. Returns
+ * null for these. */
 const char *eom_loop_act(eom_loop *loop, const char *action);
 
 /* A cycle; returns why its reference was refused, an eom::Refusal; 0 if it was not, or less: -1 if its command exceeds
@@ -123,9 +124,10 @@ void eom_observer_update(eom_loop *loop, size_t count, const double *times, int 
 
 /* A number of the loop, NaN for another name: "status", "valid", "playing", "waiting", "aiming", "arrived", "blending";
  * whether the setpoints have a moving base, "on_base" and "given_on_base"; of ControlLoop::progress() "lost", "held",
- * "stopping", "fed", "age", "stop_end", "excess"; of the plan "plan_waits", "plan_begin", "plan_start", "plan_end";
- * "final_efforts"; of eom::Governor "slowed_to", "slowed_limit", "slowed_place"; "finding" and the others of
- * eom::Finding, such as "finding_joint"; and counts of eom::LoopCounts. */
+ * "stopping", "fed", "age", "stop_end", "excess", "on_path"; of the motion that is played "speed_scaling", "paused",
+ * "path_time", s, its rate "pace", and whether limits do not allow the pace that is wanted, "pace_limited"; of the plan
+ * "plan_waits", "plan_begin", "plan_start", "plan_end"; "final_efforts"; of eom::Governor "slowed_to", "slowed_limit",
+ * "slowed_place"; "finding" and the others of eom::Finding, such as "finding_joint"; and counts of eom::LoopCounts. */
 double eom_loop_number(const eom_loop *loop, const char *name);
 
 /* --- From another thread ------------------------------------------------------------------------------------------ */
@@ -133,6 +135,9 @@ double eom_loop_number(const eom_loop *loop, const char *name);
 /* Writes the setpoint to be posted, as eom_loop_rest(), and posts it with a stamp or 0, for the action "take". */
 void eom_loop_post_rest(eom_loop *loop, int on_base);
 void eom_loop_post(eom_loop *loop, int64_t stamp);
+
+/* Posts the pace of motions that are played, 0 to 1.5 of theirs, on their paths. */
+const char *eom_loop_post_speed(eom_loop *loop, double factor);
 
 /* Posts a trajectory to be planned: polynomials of a message SplineTrajectory with the robot's joint of each of its joints;
  * without knots it stops. */

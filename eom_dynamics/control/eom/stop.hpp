@@ -7,10 +7,14 @@
 #include <cmath>
 #include <cstdint>
 
+#include "path_time.hpp"
 #include "setpoint.hpp"
 #include "spline.hpp"
 
 namespace eom {
+
+template <class Robot>
+class TrajectoryPlayer;
 
 /// The motion of a setpoint as a state.
 template <class Robot>
@@ -83,6 +87,23 @@ class Stop {
         return least;
     }
 
+    /// Begins the shortest stop on the path of a player from a time on, ns, with a setpoint there; returns whether limits
+    /// allow one.
+    bool choose(TrajectoryPlayer<Robot> &player, const Setpoint<Robot> &from, std::int64_t stamp, std::int64_t now) noexcept
+    {
+        const double duration = player.find_stop(now, time_);
+        if (!std::isfinite(duration))
+            return false;
+        rest(from, stamp);
+        path_ = &player;
+        begin_ = now;
+        duration_ = duration;
+        return true;
+    }
+
+    /// Whether the stop stays on a path.
+    bool on_path() const noexcept { return path_ != nullptr; }
+
     /// At rest at once.
     void rest(const Setpoint<Robot> &setpoint, std::int64_t stamp) noexcept
     {
@@ -101,13 +122,19 @@ class Stop {
 
     /// Time since its start, and at its end, s.
     double time() const noexcept { return s_; }
-    double end() const noexcept { return piece_.end(); }
+    double end() const noexcept { return path_ ? duration_ : piece_.end(); }
 
     /// Stamp of now, ns: dampers go on from the last setpoint, as the motion does. 0 if that had none.
     std::int64_t stamp() const noexcept { return stamp_ ? stamp_ + ns_ : 0; }
 
     /// The state some time later, s.
-    void evaluate(State<n> &state, double later = 0) const noexcept { piece_.evaluate(s_ + later, state); }
+    void evaluate(State<n> &state, double later = 0) const noexcept
+    {
+        if (path_)
+            path_->follow(time_, begin_ + ns_, later, state);
+        else
+            piece_.evaluate(s_ + later, state);
+    }
 
     Setpoint<Robot> setpoint() const noexcept
     {
@@ -154,6 +181,7 @@ class Stop {
         piece_ = piece;
         from_ = from;
         stamp_ = stamp;
+        path_ = nullptr;
         s_ = 0;
         ns_ = 0;
     }
@@ -162,7 +190,7 @@ class Stop {
     template <class Values>
     void settle(Values &x, Values &xd, Values &xdd) const noexcept
     {
-        const double T = std::max(piece_.end(), 0.0), u = T > 0 ? std::min(s_ / T, 1.0) : 1;
+        const double T = std::max(end(), 0.0), u = T > 0 ? std::min(s_ / T, 1.0) : 1;
         for (std::size_t i = 0; i < x.size(); ++i) {
             const double v = static_cast<double>(xd[i]), a = static_cast<double>(xdd[i]);
             const double of_rate = u * (1 - u * u * (1 - u / 2)), of_second = u * u * (0.5 - u * (2.0 / 3 - u / 4));
@@ -176,7 +204,7 @@ class Stop {
     template <class Values>
     void settle(Values &x, Values &xd, Values &xdd, Values &xddd) const noexcept
     {
-        const double T = std::max(piece_.end(), 0.0), u = T > 0 ? std::min(s_ / T, 1.0) : 1, r = 1 - u;
+        const double T = std::max(end(), 0.0), u = T > 0 ? std::min(s_ / T, 1.0) : 1, r = 1 - u;
         for (std::size_t i = 0; i < x.size(); ++i) {
             const double v = static_cast<double>(xd[i]), a = T * static_cast<double>(xdd[i]);
             const double j = T * T / 2 * static_cast<double>(xddd[i]);
@@ -197,6 +225,11 @@ class Stop {
     }
 
     Piece<n> piece_;
+    // Of a stop on a path: its player, its time, its begin, ns, and its duration, s.
+    const TrajectoryPlayer<Robot> *path_ = nullptr;
+    PathTime time_;
+    std::int64_t begin_ = 0;
+    double duration_ = 0;
     Setpoint<Robot> from_;
     // Of the setpoint, and time since the start, ns.
     std::int64_t stamp_ = 0, ns_ = 0;

@@ -9,6 +9,7 @@
 
 #include "commander.hpp"
 #include "mailbox.hpp"
+#include "pace_limits.hpp"
 #include "spline.hpp"
 
 namespace eom {
@@ -24,6 +25,9 @@ constexpr double SMALL_STEP = @small_step@;
 /// and in ns.
 constexpr std::int64_t LARGEST_CORRECTION = @largest_correction@, SHORTEST_JUMP = @shortest_jump@;
 constexpr int JUMP_PERIODS = @jump_periods@;
+
+/// Time until a change that limits do not allow is tried again, ns.
+constexpr std::int64_t PACE_RETRY = @pace_retry@;
 
 /// How a trajectory takes over. Its times, s, count from its origin, ns, since a float cannot resolve the time of day.
 template <std::size_t n>
@@ -63,7 +67,7 @@ class TrajectoryPlayer {
     using Trajectories = Mailbox<StampedSpline<Robot>, 2>;
 
     TrajectoryPlayer(Trajectories &trajectories, Commander<Robot> &commander) noexcept
-        : trajectories_(trajectories), commander_(commander)
+        : trajectories_(trajectories), commander_(commander), pace_limits_(commander)
     {
     }
 
@@ -143,7 +147,7 @@ class TrajectoryPlayer {
         if (back || commander_.parameters.on_clock_jump == JumpPolicy::stop)
             return true;
         // The rest would be a step.
-        origin_ += step;
+        time_.delay(step);
         next_.origin += step;
         next_.begin += step;
         return false;
@@ -156,20 +160,93 @@ class TrajectoryPlayer {
         if (now <= played_)
             return false;
         played_ = now;
-        const double t = seconds(now - origin_);
-        evaluate(t, state);
-        evaluate(std::min(t + commander_.parameters.command_lead, std::max(t, end_)), ahead);
+        evaluate_at(now, state);
+        follow(time_, played_, commander_.parameters.command_lead, ahead);
         return true;
     }
+
+    /// Notes that what advance() has written is commanded.
+    void command() noexcept { commanded_ = played_; }
+    /// Time of the last command that is on the path, ns, and whether the last command was.
+    std::int64_t commanded() const noexcept { return commanded_; }
+    bool on_path() const noexcept { return commanded_ != NEVER && (playing_ || commanded_ == commander_.latest); }
 
     /// The state that is played at a time, ns, or in a pause.
     void evaluate_at(std::int64_t now, State<n> &state) const noexcept
     {
-        evaluate(seconds(std::max(now, played_) - origin_), state);
+        state = on_path(time_.at(std::max(now, played_)));
     }
 
-    /// Whether the end has come, and nothing waits.
-    bool has_ended() const noexcept { return seconds(played_ - origin_) >= end_ && !waiting_; }
+    /// The state on the path by its time at an instant, ns, and a lead later, s, at most at the end.
+    void follow(const PathTime &time, std::int64_t now, double lead, State<n> &state) const noexcept
+    {
+        PathState s = time.at(now, lead);
+        s[0] = std::min(s[0], std::max(time.at(now)[0], end_));
+        state = on_path(s);
+    }
+
+    /// Whether the end has come, but for rounding, and nothing waits.
+    bool has_ended() const noexcept { return time_.at(played_)[0] >= end_ - 1e-12 && !waiting_; }
+
+    // --- Pace ---------------------------------------------------------------------------
+
+    /// The path parameter of the last command, and whether the pace that is wanted is not reached, for lack of limits.
+    PathState path_state() const noexcept { return played_ == NEVER ? PathState{} : time_.at(played_); }
+    bool limited() const noexcept { return limited_; }
+
+    /// Leads to a pace by the shortest change within limits, if none leads there yet, from what is commanded already on.
+    /// Above the pace 1, the rest of the path must meet limits, too, or else a part of the change may.
+    void keep_pace(double wanted, std::int64_t now) noexcept
+    {
+        const double before = time_.last().pace();
+        if (before == wanted || now < time_.begin() || (limited_ && wanted == wanted_ && now < retry_))
+            return;
+        const std::int64_t begin = now + ahead();
+        const PathState from = time_.at(begin);
+        const auto path = [this](const PathState &at) { return on_path(at); };
+        const auto keeps = [&](const PaceChange &x) { return pace_limits_.meets(path, x); };
+        pace_limits_.begin();
+        limited_ = true;
+        for (int i = 0; i < 4 && limited_ && (i == 0 || wanted > 1); ++i) {
+            const double pace = before + (1 - 0.3 * i) * (wanted - before);
+            PaceChange change;
+            if ((pace > 1 && !pace_limits_.meets(path, from[0], end_, pace)) ||
+                !find_change(from, pace, shortest(pace - from[1]), (end_ - from[0]) / std::max(from[1], SLOWEST),
+                             keeps, change))
+                continue;
+            time_.change(begin, change);
+            next_.waits = true;
+            limited_ = i > 0;
+            break;
+        }
+        wanted_ = wanted;
+        retry_ = now + PACE_RETRY;
+    }
+
+    /// Finds the shortest stop on the path within limits from a time on, ns, be it the end of the motion, and writes its
+    /// time; returns its duration, s, infinite if there is none.
+    double find_stop(std::int64_t now, PathTime &time) noexcept
+    {
+        constexpr double NONE = std::numeric_limits<double>::infinity();
+        if (!on_path())
+            return NONE;
+        time = time_;
+        const std::int64_t begin = std::max(now + ahead(), time_.begin());
+        const PathState from = time_.at(begin);
+        // Without another change.
+        const double left = std::max(seconds(time_.begin() - begin) + time_.last().duration(), 0.0);
+        const double pace = time_.last().pace(), rest = end_ - time_.at(begin, left)[0];
+        double least = pace == 0 ? left : !ends_at_rest() ? NONE : left + std::max(rest, 0.0) / pace;
+        PaceChange change;
+        const auto path = [this](const PathState &at) { return on_path(at); };
+        const auto keeps = [&](const PaceChange &x) { return pace_limits_.meets(path, x); };
+        pace_limits_.begin();
+        if (find_change(from, 0, shortest(from[1]), least, keeps, change)) {
+            time.change(begin, change);
+            least = change.duration();
+        }
+        return seconds(begin - now) + least;
+    }
 
   private:
     /// Slots of trajectories.
@@ -195,9 +272,9 @@ class TrajectoryPlayer {
         State<n> from, later;
         if (playing_) {
             // The motion that is played goes on until then.
-            const double at = std::max(t, 0.0), present = seconds(now - origin_) + (at - t);
-            evaluate(present, from);
-            evaluate(present + std::max(next.start() - at, 0.0), later);
+            const double at = std::max(t, 0.0);
+            from = on_path(time_.at(now, at - t));
+            later = on_path(time_.at(now, at - t + std::max(next.start() - at, 0.0)));
             return plan_transition(next, at, from, later, period);
         }
         if (!commander_.output.valid) {
@@ -258,10 +335,7 @@ class TrajectoryPlayer {
                 [&](double share, Setpoint<Robot> &x) {
                     State<n> state;
                     tried.evaluate(at + (end - at) * share, state);
-                    x = commander_.robot.rest();
-                    take(state, x);
-                    x.P = commander_.output.setpoint.P;
-                    x.loaded = commander_.output.setpoint.loaded;
+                    commander_.move(state, x);
                 },
                 TRANSITION_SAMPLES, plan_.excess);
             if (excess < plan_.excess) {
@@ -309,11 +383,13 @@ class TrajectoryPlayer {
     void begin(const Plan<n> &plan, std::size_t slot) noexcept
     {
         trajectories_.exchange(PLAYED, slot);
-        origin_ = plan.origin;
+        time_.start(plan.origin);
+        limited_ = false;
         transition_ = plan.transition;
         end_ = std::max(trajectories_.taken(PLAYED).spline.end(), plan.end);
         if (!playing_)
-            played_ = std::numeric_limits<std::int64_t>::min();
+            played_ = NEVER;
+        commanded_ = NEVER;
         playing_ = true;
         waiting_ = false;
     }
@@ -326,12 +402,50 @@ class TrajectoryPlayer {
             trajectories_.taken(PLAYED).spline.evaluate(t, state);
     }
 
+    /// By how much commands are ahead, ns.
+    std::int64_t ahead() const noexcept { return std::llround(commander_.parameters.command_lead * 1e9); }
+
+    /// Whether the motion ends at rest, but for rounding of a message.
+    bool ends_at_rest() const noexcept
+    {
+        State<n> last;
+        evaluate(end_, last);
+        for (std::size_t i = 0; i < n; ++i)
+            if (std::fabs(last[1][i]) > 1e-6 || std::fabs(last[2][i]) > 1e-6)
+                return false;
+        return true;
+    }
+
+    State<n> on_path(const PathState &at) const noexcept
+    {
+        State<n> state;
+        evaluate(at[0], state);
+        along(state, at);
+        return state;
+    }
+
+    /// Shortest duration of a change of the pace, s: that of a stop for a change from 1 to 0.
+    double shortest(double change) const noexcept
+    {
+        return std::max(commander_.parameters.stop_duration * std::fabs(change), SHORTEST_CHANGE);
+    }
+
+    /// Shortest change of pace, s, and pace below which the motion is as if at rest.
+    static constexpr double SHORTEST_CHANGE = 0.01, SLOWEST = 0.01;
+    static constexpr std::int64_t NEVER = std::numeric_limits<std::int64_t>::min();
+
     Trajectories &trajectories_;
     Commander<Robot> &commander_;
     bool playing_ = false, waiting_ = false;
     Piece<n> transition_;
-    // Time of t = 0, and of the last cycle that was played, ns.
-    std::int64_t origin_ = 0, played_ = 0;
+    // Path parameter; times of the last cycle that was played, and of the last one whose command was sent, ns.
+    PathTime time_;
+    std::int64_t played_ = NEVER, commanded_ = NEVER;
+    // The pace that is wanted, whether limits do not allow it, and when it is tried again, ns.
+    double wanted_ = 1;
+    bool limited_ = false;
+    std::int64_t retry_ = 0;
+    PaceLimits<Robot> pace_limits_;
     double end_ = 0;
     // What was planned, the slot of its spline, whether it begins later, and the plan of what waits.
     Plan<n> plan_, next_;

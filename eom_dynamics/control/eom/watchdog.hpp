@@ -8,6 +8,7 @@
 
 #include "commander.hpp"
 #include "stop.hpp"
+#include "trajectory_player.hpp"
 
 namespace eom {
 
@@ -17,7 +18,9 @@ class Watchdog {
   public:
     static constexpr std::size_t n = Robot::joints;
 
-    explicit Watchdog(Commander<Robot> &commander) noexcept : commander_(commander) {}
+    Watchdog(Commander<Robot> &commander, TrajectoryPlayer<Robot> &player) noexcept : commander_(commander), player_(player)
+    {
+    }
 
     void configure(double timeout) noexcept
     {
@@ -28,12 +31,17 @@ class Watchdog {
     }
 
     /// Whether setpoints are lost, or a trajectory was ended, whether the arm comes to rest, or is at rest, and whether there
-    /// was a setpoint at all; time since the last valid one, and the stop: its end, s, and its excess over limits.
+    /// was a setpoint at all; time since the last valid one, and the stop: its end, s, its excess over limits, and whether
+    /// it stays on the path.
     struct Progress {
         bool lost, held, stopping, fed;
         double age, stop_end, excess;
+        bool on_path;
     };
-    Progress progress() const noexcept { return {lost_, held_, stopping_, fed_, seconds(age_), stop_.end(), excess_}; }
+    Progress progress() const noexcept
+    {
+        return {lost_, held_, stopping_, fed_, seconds(age_), stop_.end(), excess_, stop_.on_path()};
+    }
     bool stopping() const noexcept { return stopping_; }
     /// Whether efforts fade, or have faded.
     bool fades() const noexcept { return lost_ && policy() == LossPolicy::ramp; }
@@ -88,12 +96,14 @@ class Watchdog {
         return true;
     }
 
-    void begin_stop(const Setpoint<Robot> &from) noexcept
+    /// From a setpoint: on the path of a motion that is played, where limits allow it, from the last command or a time, ns.
+    void begin_stop(const Setpoint<Robot> &from, std::int64_t now = 0) noexcept
     {
         // Nothing has been commanded that could be stopped.
         if (!commander_.output.valid)
             return;
-        excess_ = stop_.choose(commander_, from);
+        const bool stays = player_.on_path() && stop_.choose(player_, from, commander_.stamp(), now ? now : player_.commanded());
+        excess_ = stays ? 0 : stop_.choose(commander_, from);
         step_ = 0;
         stays_ = false;
         // Without one that motors can realise, the last command remains.
@@ -101,10 +111,10 @@ class Watchdog {
     }
 
     /// Brings the arm to rest at the end of a trajectory, after which setpoints near it are followed.
-    void hold(const Setpoint<Robot> &from, bool held) noexcept
+    void hold(const Setpoint<Robot> &from, bool held, std::int64_t now = 0) noexcept
     {
         held_ = held && commander_.output.valid;
-        begin_stop(from);
+        begin_stop(from, now);
     }
 
     /// At rest, which needs no more references.
@@ -172,10 +182,15 @@ class Watchdog {
         LoopOutput<Robot> &output = commander_.output;
         if (stays_) {
             output.command = last_;
-        } else if (!commander_.accept(stop_.setpoint(), stop_.stamp(), false)) {
-            output.status = Status::held;
-            stop_.advance(-step_);
-            return false;
+        } else {
+            State<n> ahead;
+            if (stop_.on_path())
+                stop_.evaluate(ahead, commander_.parameters.command_lead);
+            if (!commander_.accept(stop_.setpoint(), stop_.stamp(), false, stop_.on_path() ? &ahead : nullptr)) {
+                output.status = Status::held;
+                stop_.advance(-step_);
+                return false;
+            }
         }
         const double ramp = commander_.parameters.ramp_duration;
         const double end = fades() ? std::max(stop_.end(), ramp) : stop_.end();
@@ -186,6 +201,7 @@ class Watchdog {
     }
 
     Commander<Robot> &commander_;
+    TrajectoryPlayer<Robot> &player_;
     Stop<Robot> stop_;
     bool lost_ = false, held_ = false, stopping_ = false, fed_ = false;
     // Whether a host has begun a stop after the last cycle; and whether efforts fade of the last command, without a stop.

@@ -5,16 +5,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from rclpy.node import Node
+from std_msgs.msg import Float64
+from std_srvs.srv import Trigger
 
 from ...arrays import Array
 from ...control.control_loop import Refusal, rows
 from ...control.setpoint_loop import SetpointLoop
 from ...control.setpoint_to_command import refusal_reason
-from ...control.settings import JUMP_PERIODS, LARGEST_CORRECTION, SHORTEST_JUMP, TRANSITION_SAMPLES
+from ...control.settings import FASTEST_PACE, JUMP_PERIODS, LARGEST_CORRECTION, SHORTEST_JUMP, TRANSITION_SAMPLES
 from ...exceptions import StateError, TrajectoryError
 from ...states import STATE_NAMES
 from ...terminal import printable
@@ -87,6 +90,11 @@ class TrajectoryPlayer:
         self.on_break: Callable[[str], None] = lambda reason: None
         # Number of the next command; None before the first one of a trajectory, or after a jump of the clock.
         self._due: int | None = None
+        # Whether what is played keeps its own speed, so that its end is known, and the speed wanted.
+        self._even, self._scaling = True, 1.0
+        node.create_subscription(Float64, "speed_scaling", self._on_scaling, 1)
+        for name, pauses in (("pause", True), ("resume", False)):
+            node.create_service(Trigger, f"~/{name}", partial(self._answer, pauses))
         # On the node's clock, so that the motion pauses with /clock.
         self._timer = node.create_timer(self._period / _SECOND, self._tick, autostart=False)
         self._watch_timer = steady_timer(node, _WATCH_PERIOD, self._observe, autostart=False)
@@ -105,6 +113,32 @@ class TrajectoryPlayer:
         """Play by a loop from now on."""
         self._host = host
         self._forget()
+        host.loop.speed(self._scaling)
+
+    def scale_speed(self, factor: float) -> None:
+        """Play motions at a factor of their speed, 0 to 1.5, on their paths; others are reported, and ignored."""
+        if not 0 <= factor <= FASTEST_PACE:
+            self._node.get_logger().warning(f"speed_scaling must be 0 to {FASTEST_PACE:g}, is {factor:g}: ignored")
+            return
+        self._scaling, self._even = factor, False
+        if self._host is not None:
+            self._host.loop.speed(factor)
+
+    def _on_scaling(self, message: Float64) -> None:
+        self.scale_speed(message.data)
+
+    def pause(self, pauses: bool) -> None:
+        """Pause motions on their paths, or resume them."""
+        self._even = False
+        if self._host is not None:
+            self._host.loop.act("pause" if pauses else "resume")
+
+    def _answer(self, pauses: bool, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        """Service pause or resume: what becomes of the motion."""
+        response.success = self._host is not None
+        response.message = "" if self._host else "there is no robot yet: load one first"
+        self.pause(pauses)
+        return response
 
     def _forget(self) -> None:
         # What is played, what waits in the loop, and what is to wait there after that.
@@ -228,6 +262,10 @@ class TrajectoryPlayer:
         if self._played is None:
             self._origin, self._last = now, -1
         self._played, self._next, self._due = planned, None, None
+        assert self._host is not None
+        number = self._host.loop.number
+        self._even = number("speed_scaling") == 1 and not number("paused")
+        self._host.configure(stop_duration=self._node.get_parameter("stop_duration").value)
         # The first time at which the loop has reached it.
         last = math.ceil(planned.end * _SECOND)
         self._ends = planned.origin + last + (last * 1e-9 < planned.end) + self._ahead
@@ -284,7 +322,8 @@ class TrajectoryPlayer:
         if self._due is not None:
             self.skipped += number - self._due
         self._last, self._due = number, number + 1
-        host, at = self._host, min(self._origin + number * self._period, self._ends)
+        host, at = self._host, self._origin + number * self._period
+        at = min(at, self._ends) if self._even else at
         if host.lead != self.lead:
             host.configure(command_lead=self.lead)
         code = host.loop.update(at - self._ahead)

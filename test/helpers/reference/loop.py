@@ -18,6 +18,7 @@ from eom_dynamics.elastic.drive_programs import DriveCommand
 from eom_dynamics.robot import Payload
 from eom_dynamics.trajectory import Spline
 from reference.checks import Checks, Settings
+from reference.path_time import SHORTEST_CHANGE, SLOWEST, PathTime, Search, chain
 from reference.payload_blend import falling
 from reference.stop import Flow, Stop, choose_stop
 from reference.stream_evaluator import Ahead, StreamEvaluator
@@ -60,6 +61,24 @@ class Resting:
         return self._flow
 
 
+class StopOnPath:
+    """A stop of a motion that is played, on its path from a time of the clock, ns."""
+
+    def __init__(self, plan: Plan, time: PathTime, now: int, duration: float) -> None:
+        self.plan, self.time, self.duration, self._now = plan, time, duration, now
+
+    def at(self, s: float, later: float = 0.0) -> Flow:
+        return Flow(on_path(self.plan, self.time, self._now + round(1e9 * s), later))
+
+
+def on_path(plan: Plan, time: PathTime, now: int, later: float = 0.0) -> Array:
+    """State on the path of a plan at a time of the clock, ns, and a lead later, s, at most at its end."""
+    s = time.at(now, later)
+    if later:
+        s[0] = min(s[0], max(time.at(now)[0], plan.end))
+    return chain(plan.state(s[0]), s)
+
+
 class ReferenceLoop:
     """Commands for setpoints and trajectories, and what is commanded without.
 
@@ -67,7 +86,10 @@ class ReferenceLoop:
         command: what is commanded; None before the first setpoint.
         status: of the command.
         checks: plausibility checks.
+        speed_scaling, paused: pace of motions that are played, and whether they pause.
     """
+
+    speed_scaling, paused = 1.0, False
 
     def __init__(self, arm: ElasticArm, options: Options) -> None:
         self.arm, self.options = arm, options
@@ -82,11 +104,15 @@ class ReferenceLoop:
         self._stamp = self._followed = self._interval = 0
         # Whether setpoints are lost, or a trajectory was ended.
         self._lost = self._held = False
-        self._stop: Stop | Resting | None = None
+        self._stop: Stop | Resting | StopOnPath | None = None
         self._s, self._from_stamp = 0.0, 0
         self._played: Plan | None = None
         self._waiting: Plan | None = None
         self._last_played = -(2**63)
+        # Path parameter of what is played; time of the last command on its path; the pace that is wanted, whether
+        # limits do not allow it, and when it is tried again, ns.
+        self._path, self._commanded_at = PathTime(0), -(2**63)
+        self._wanted, self._limited, self._retry = 1.0, False, 0
         # Motion to a target, whether it leads, its last time, and the rest of a period then, ns.
         limits = options.motion
         self._online = None if limits is None else OnlineTrajectory(arm, 1e-9 * options.period, limits)
@@ -116,7 +142,7 @@ class ReferenceLoop:
         self._now, self._started = now, True
         if spline is not None and not hasattr(spline, "t"):
             if self._played or self._aims:
-                self._begin_stop(Flow(self._commanded(now)))
+                self._begin_stop(Flow(self._commanded(now)), now)
             self._waiting = None
         elif spline is not None:
             self._take(spline, begin or now)
@@ -197,20 +223,24 @@ class ReferenceLoop:
         elif self._lost:
             self.status = Status.HELD
 
-    def _begin_stop(self, flow: Flow) -> None:
+    def _begin_stop(self, flow: Flow, now: int = 0) -> None:
         """Begin a stop from a flow; without one that motors can realise, the last command remains."""
+        stays = self._stop_on_path(now or self._commanded_at) if self._played else None
         self._played, self._aims = None, False
-        if self.command is not None:
+        if stays:
+            self._rest_by(stays)
+        elif self.command is not None:
             stop, excess = choose_stop(self.arm, flow, self.command.payload, self.options.stop_duration)
             self._rest_by(stop if np.isfinite(excess) else None)
 
-    def _rest_by(self, stop: Stop | Resting | None) -> None:
+    def _rest_by(self, stop: Stop | Resting | StopOnPath | None) -> None:
         self._stop, self._s, self._from_stamp = stop, 0.0, self._stamp
 
-    def _come_to_rest(self, stop: Stop | Resting, step: float) -> None:
-        flow = stop.at(self._s)
+    def _come_to_rest(self, stop: Stop | Resting | StopOnPath, step: float) -> None:
+        flow, lead = stop.at(self._s), self.options.lead
         stamp = self._from_stamp + round(self._s * 1e9) if self._from_stamp else 0
-        if not self._send_flow(flow, stamp, refusable=False):
+        ahead = Ahead(lead, stop.at(self._s, lead).state) if isinstance(stop, StopOnPath) else None
+        if not self._send_flow(flow, stamp, refusable=False, ahead=ahead):
             self._s -= step
             return
         assert self.command is not None
@@ -233,9 +263,11 @@ class ReferenceLoop:
         plan: Plan | None
         if self._played:
             at = max(t, 0.0)
-            then = now + round(1e9 * (at - t))
-            late = self._played.at(then + round(1e9 * max(spline.start - at, 0.0)))
-            plan = take_over(self.arm, spline, at, self._played.at(then), late, period, payload)
+            then, late = (
+                chain(self._played.state(s[0]), s)
+                for s in (self._path.at(now, at - t + later) for later in (0.0, max(spline.start - at, 0.0)))
+            )
+            plan = take_over(self.arm, spline, at, then, late, period, payload)
             plan = plan and plan._replace(origin=origin, begin=max(origin, now))
         elif command is None:
             plan = Plan(spline, origin, max(now, origin + round(1e9 * max(spline.start, 0.0))))
@@ -261,7 +293,7 @@ class ReferenceLoop:
         """What is commanded at a time, ns."""
         assert self.command is not None
         if self._played:
-            return self._played.at(max(at, self._last_played))
+            return on_path(self._played, self._path, max(at, self._last_played))
         if self._aims:
             return commanded_later(self.command.state, at - self._aimed, law.LONGEST_RESPONSE_STEP)
         if self._stop:
@@ -272,6 +304,7 @@ class ReferenceLoop:
         if not self._played:
             self._last_played = -(2**63)
         self._aims = False
+        self._path, self._commanded_at, self._limited = PathTime(plan.origin), -(2**63), False
         self._played, self._waiting, self._stop = plan, None, None
         self._lost = self._held = False
         self.checks.restart()
@@ -280,20 +313,66 @@ class ReferenceLoop:
         plan = self._played
         assert plan is not None
         self._age = 0
+        self._keep_pace(plan, now)
         if now <= self._last_played:  # a pause while the clock goes back a little
             return
         self._last_played = now
-        end = plan.origin + round(1e9 * plan.end)
-        ahead = Ahead(self.options.lead, plan.at(min(now + round(1e9 * self.options.lead), max(now, end))))
-        flow = Flow(plan.at(now))
+        lead = self.options.lead
+        ahead = Ahead(lead, on_path(plan, self._path, now, lead))
+        flow = Flow(on_path(plan, self._path, now))
         if not self._send_flow(flow, now, refusable=True, ahead=ahead):
             self._end_trajectory()
             self._wait(0.0)
             return
-        self._fed = True
-        if 1e-9 * (now - plan.origin) >= plan.end and not self._waiting:
+        self._fed, self._commanded_at = True, now
+        if self._path.at(now)[0] >= plan.end - 1e-12 and not self._waiting:
             self._played = None
             self._rest_by(Resting(flow))
+
+    def _search(self, plan: Plan) -> Search:
+        return Search(self.arm, plan.state, self.command.payload if self.command else ())
+
+    def _shortest(self, change: float) -> float:
+        """Duration of the shortest change of pace, s."""
+        return max(self.options.stop_duration * abs(change), SHORTEST_CHANGE)
+
+    def _keep_pace(self, plan: Plan, now: int) -> None:
+        """Lead to the pace that is wanted by the shortest change within limits, or a part of the change above 1."""
+        wanted = 0.0 if self.paused else self.speed_scaling
+        before, begin = self._path.last[1].pace, now + round(1e9 * self.options.lead)
+        waits = self._limited and wanted == self._wanted and now < self._retry
+        if before == wanted or now < self._path.last[0] or waits:
+            return
+        start, search = self._path.at(begin), self._search(plan)
+        self._wanted, self._retry, self._limited = wanted, now + law.PACE_RETRY, True
+        for i in range(4 if wanted > 1 else 1):
+            pace = before + (1 - 0.3 * i) * (wanted - before)
+            if pace > 1 and not search.keeps_on(start[0], plan.end, pace):
+                continue
+            less = (plan.end - start[0]) / max(start[1], SLOWEST)
+            if change := search.find(start, pace, self._shortest(pace - start[1]), less):
+                self._path.changes.append((begin, change))
+                self._limited = i > 0
+                if self._waiting:
+                    self._waiting = self._waiting._replace(planned=False)
+                return
+
+    def _stop_on_path(self, now: int) -> StopOnPath | None:
+        """The shortest stop on the path within limits, be it the end of the motion; None if there is none."""
+        plan = self._played
+        if plan is None or self._commanded_at < 0:
+            return None
+        since, last = self._path.last
+        begin = max(now + round(1e9 * self.options.lead), since)
+        start, left = self._path.at(begin), max(1e-9 * (since - begin) + last.duration, 0.0)
+        least, time = left, self._path.copy()
+        if last.pace:
+            rest = max(plan.end - self._path.at(begin, left)[0], 0.0)
+            least = np.inf if np.abs(plan.state(plan.end)[1:3]).max() > 1e-6 else left + rest / last.pace
+        if change := self._search(plan).find(start, 0.0, self._shortest(start[1]), least):
+            time.changes.append((begin, change))
+            least = change.duration
+        return StopOnPath(plan, time, now, 1e-9 * (begin - now) + least) if np.isfinite(least) else None
 
     # --- Targets ------------------------------------------------------------------------
 
@@ -352,6 +431,7 @@ class ReferenceLoop:
         if back or self.options.on_clock_jump == "stop":
             self._end_trajectory()
             return
+        self._path.delay(step)
         self._played, self._waiting = (
             plan and plan._replace(origin=plan.origin + step, begin=plan.begin + step)
             for plan in (self._played, self._waiting)

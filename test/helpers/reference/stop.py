@@ -74,29 +74,53 @@ class Stop:
         return self.at(share * self.duration)
 
 
-def excess(arm: ElasticArm, motion: Callable[[float], Flow], samples: int, payload: Sequence[Array]) -> float:
-    """Largest excess of a motion over limits that its start meets; infinite where motors cannot realise it."""
-    limits, rows = LimitCheck(arm), []
-    with np.errstate(all="ignore"):
-        for share in np.linspace(0.0, 1.0, samples + 1):
-            state, wrench, stiffness, base = motion(share)
+class Ranges:
+    """Limits of an arm that carries a payload, which the start of a motion widens."""
+
+    def __init__(self, arm: ElasticArm, payload: Sequence[Array]) -> None:
+        self._arm, self._payload = arm, tuple(payload[:1]) or None
+        limits = LimitCheck(arm)
+        most = limits.voltage * (1 + TOLERANCE)
+        self.lower, self.upper = np.append(limits.lower, -most), np.append(limits.upper, most)
+
+    def row(self, flow: Flow) -> Array | None:
+        """State, efforts, motors and voltages of a flow; None where motors cannot realise it."""
+        arm = self._arm
+        state, wrench, stiffness, base = flow
+        with np.errstate(all="ignore"):
             try:
                 command = arm.feedforward(
-                    *state, wrench=wrench, commanded_stiffness=stiffness, base=base, payload=tuple(payload[:1]) or None
+                    *state, wrench=wrench, commanded_stiffness=stiffness, base=base, payload=self._payload
                 )
             except StateError:
-                return np.inf
+                return None
             m, values = len(arm.motor_names), np.concatenate((*state, *command))
             if not np.isfinite(values).all():
-                return np.inf
+                return None
             shaft = arm.functions("drive", values[-3 * m : -2 * m], values[-m:])
-            rows.append(np.concatenate((values, np.nan_to_num(shaft[SHAFT.index("voltage")]))))
-        most = limits.voltage * (1 + TOLERANCE)
-        lower, upper = np.append(limits.lower, -most), np.append(limits.upper, most)
-        lower, upper = np.minimum(lower, rows[0]), np.maximum(upper, rows[0])
-        half = 0.5 * (upper - lower)
-        beyond = np.maximum(rows - upper, lower - rows) / np.where(np.isfinite(half) & (half > 0), half, 1.0)
-        return max(float(np.max(np.nan_to_num(beyond, neginf=-1.0))), 0.0)
+        return np.concatenate((values, np.nan_to_num(shaft[SHAFT.index("voltage")])))
+
+    def widen(self, row: Array) -> None:
+        self.lower, self.upper = np.minimum(self.lower, row), np.maximum(self.upper, row)
+
+    def beyond(self, rows: Array, margin: float = 0.0) -> float:
+        """Largest excess of rows, relative to half of each range, less a margin but of positions."""
+        with np.errstate(all="ignore"):
+            half = 0.5 * (self.upper - self.lower)
+            bounded = np.isfinite(half) & (half > 0)
+            narrower = margin * bounded * (np.arange(len(half)) >= self._arm.robot.n)
+            found = np.maximum(rows - self.upper, self.lower - rows) / np.where(bounded, half, 1.0) + narrower
+            return max(float(np.max(np.nan_to_num(found, neginf=-1.0))), 0.0)
+
+
+def excess(arm: ElasticArm, motion: Callable[[float], Flow], samples: int, payload: Sequence[Array]) -> float:
+    """Largest excess of a motion over limits that its start meets; infinite where motors cannot realise it."""
+    ranges = Ranges(arm, payload)
+    rows = [ranges.row(motion(share)) for share in np.linspace(0.0, 1.0, samples + 1)]
+    if any(row is None for row in rows):
+        return np.inf
+    ranges.widen(rows[0])
+    return ranges.beyond(np.array(rows))
 
 
 def choose_stop(arm: ElasticArm, flow: Flow, payload: Sequence[Array], wanted: float) -> tuple[Stop, float]:

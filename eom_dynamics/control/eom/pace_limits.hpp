@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Check of changes of pace along a path by the limits of joints and motors, of a bounded number of setpoints.
+#ifndef EOM_PACE_LIMITS_HPP
+#define EOM_PACE_LIMITS_HPP
+
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "commander.hpp"
+#include "path_time.hpp"
+
+namespace eom {
+
+/// Instants of a section of a change of pace, places of the rest of the path, and setpoints in all, that are checked.
+constexpr int PACE_SAMPLES = @pace_samples@, PACE_PLACES = @pace_places@, PACE_CHECKS = @pace_checks@;
+/// Distance from limits for the instants between, of half their range.
+constexpr double PACE_MARGIN = @pace_margin@;
+
+/// Limits of one search for a change of pace; paths are functions from a state of the path to that of the joints.
+template <class Robot>
+class PaceLimits {
+  public:
+    explicit PaceLimits(Commander<Robot> &commander) noexcept : commander_(commander) {}
+
+    /// Begins a search.
+    void begin() noexcept
+    {
+        checks_ = 0;
+        worst_ = {0, 1};
+    }
+
+    /// Whether a change keeps limits that its start meets, less a margin that begins with it. The instant that has exceeded
+    /// them last comes first.
+    template <class Path>
+    bool meets(const Path &path, const PaceChange &change) noexcept
+    {
+        const auto sections = change.sections();
+        Limits<Robot> limits(commander_.robot);
+        const auto meets_at = [&](std::size_t section, int k) {
+            const double share = static_cast<double>(k) / PACE_SAMPLES;
+            const double t = sections[section] + share * (sections[section + 1] - sections[section]);
+            const double margin = PACE_MARGIN * (section > 0 ? 1 : share);
+            return checks_ < PACE_CHECKS && excess(path(change.at(t)), limits, false, margin) <= LIMIT_TOLERANCE;
+        };
+        if (checks_ >= PACE_CHECKS || !std::isfinite(excess(path(change.at(sections[0])), limits, true, 0)))
+            return false;
+        if (!meets_at(worst_.first, worst_.second))
+            return false;
+        for (std::size_t i = 0; i < PaceChange::SECTIONS; ++i)
+            for (int k = 1; k <= PACE_SAMPLES && sections[i + 1] > sections[i]; ++k)
+                if (!meets_at(i, k)) {
+                    worst_ = {i, k};
+                    return false;
+                }
+        return true;
+    }
+
+    /// Whether the path between two places meets limits at a pace.
+    template <class Path>
+    bool meets(const Path &path, double s, double end, double pace) noexcept
+    {
+        Limits<Robot> limits(commander_.robot);
+        for (int k = 0; k <= PACE_PLACES && s < end; ++k)
+            if (excess(path({s + (end - s) * k / PACE_PLACES, pace, 0, 0, 0}), limits, false, PACE_MARGIN) > LIMIT_TOLERANCE)
+                return false;
+        return true;
+    }
+
+  private:
+    double excess(const State<Robot::joints> &state, Limits<Robot> &limits, bool widens, double margin) noexcept
+    {
+        ++checks_;
+        commander_.move(state, setpoint_);
+        return commander_.excess_at(setpoint_, limits, widens, margin);
+    }
+
+    Commander<Robot> &commander_;
+    Setpoint<Robot> setpoint_;
+    // Setpoints checked so far, and section and instant where limits were exceeded last.
+    int checks_ = 0;
+    std::pair<std::size_t, int> worst_{0, 1};
+};
+
+} // namespace eom
+
+#endif

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Path parameter of a motion that is played, and the shortest change of its pace within limits."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from scipy.interpolate import BPoly, PPoly
+
+from eom_dynamics import ElasticArm
+from eom_dynamics.arrays import Array
+from eom_dynamics.control import settings as law
+from eom_dynamics.elastic.bounds import TOLERANCE
+from reference.stop import Flow, Ranges
+
+SHORTEST_CHANGE, SLOWEST = 0.01, 0.01
+"""Duration of the shortest change of pace, s, and pace below which the motion is as if at rest."""
+
+# Steps of wait, rise, hold and fall, and of the edge.
+_DIRECTIONS = np.array(
+    [
+        *((0, -1, 0, -1, 0), (-1, 0, 0, 0, 0), (0, -1, 0, 0, 0), (0, 0, -1, 0, 0), (0, 0, 0, -1, 0)),
+        *((0, -1, 1, -1, 0), (0, -1, 0.75, 0, 0), (0, 0, 0.75, -1, 0), (0, 0.75, -1, 0, 0), (0, 0, -1, 0.75, 0)),
+        *((0, -1, 0, 0.75, 0), (0, 0.75, 0, -1, 0), (0, -1, 0, -1, -2), (0, -1, 0, -1, 2), (0, -0.5, -0.5, -0.5, -2)),
+        *((-1, 0.75, 0, 0, 0), (0.75, -1, 0, -1, 0)),
+    ]
+)
+
+
+def chain(path: Array, s: Array) -> Array:
+    """State (5, n) of q(s(t)) from that of q(s), and s with four derivatives: Faa di Bruno's formula."""
+    q, v, a, j, k = path, *s[1:]
+    return np.stack(
+        [
+            q[0],
+            q[1] * v,
+            q[2] * v**2 + q[1] * a,
+            q[3] * v**3 + 3 * q[2] * v * a + q[1] * j,
+            q[4] * v**4 + 6 * q[3] * v**2 * a + q[2] * (3 * a**2 + 4 * v * j) + q[1] * k,
+        ]
+    )
+
+
+class Shape(NamedTuple):
+    """Durations of a change of pace, s, and the share of rise and fall in which the jerk rises, and falls."""
+
+    wait: float = 0.0
+    rise: float = 0.0
+    hold: float = 0.0
+    fall: float = 0.0
+    edge: float = 0.5
+
+    @property
+    def total(self) -> float:
+        return self.wait + self.rise + self.hold + self.fall
+
+
+class Change:
+    """Path parameter from a state to a pace, which stays after ``duration``; by default the pace 1 from 0."""
+
+    def __init__(self, start: Array | None = None, pace: float = 1.0, shape: Shape | None = None) -> None:
+        self.pace, self.shape, self._parts = pace, shape or Shape(), ()
+        self.duration, self._end = self.shape.total, 0.0
+        if start is None:
+            return
+        wait, rise, hold, fall, edge = self.shape
+        fading = BPoly.from_derivatives([0.0, rise], [start[2:], np.zeros(3)])
+        most = (pace - start[1] - fading.antiderivative()(rise)) / (hold + 0.5 * (rise + fall))
+        lengths = [edge * rise, (1 - 2 * edge) * rise, edge * rise, hold]
+        lengths += [edge * fall, (1 - 2 * edge) * fall, edge * fall]
+        self.sections = wait + np.concatenate([[0.0], np.cumsum(lengths)])
+        up, down = most / (rise - edge * rise), most / (fall - edge * fall)
+        jerks = np.array([0, up, up, 0, 0, -down, -down, 0])
+        kept = np.append(True, np.diff(self.sections) > 1e-12)
+        rows = np.stack([jerks, np.zeros(8)], axis=1)[kept]
+        trapezoid = PPoly.from_bernstein_basis(BPoly.from_derivatives(self.sections[kept] - wait, rows))
+        self._start = start
+        self._parts = tuple((trapezoid.antiderivative(3 - i), _nth(fading, 2 - i)) for i in range(5))
+        self._end = self.at(np.nextafter(self.duration, 0.0))[0]
+
+    def at(self, t: float) -> Array:
+        """Path parameter with four derivatives."""
+        if not self._parts or t >= self.duration:
+            return np.array([self._end + self.pace * (t - self.duration), self.pace, 0, 0, 0])
+        x, T = t - self.shape.wait, self.shape.rise
+        s = np.array([self._start[0] + self._start[1] * t, self._start[1], 0, 0, 0])
+        if x >= 0:
+            s += [float(trapezoid(x)) for trapezoid, _ in self._parts]
+            faded = [float(fading(min(x, T))) for _, fading in self._parts]
+            faded[0] += faded[1] * max(x - T, 0.0)
+            s += faded if x < T else [*faded[:2], 0, 0, 0]
+        return s
+
+
+def _nth(curve: BPoly, integrals: int) -> BPoly:
+    return curve.antiderivative(integrals) if integrals > 0 else curve.derivative(-integrals) if integrals else curve
+
+
+class PathTime:
+    """Path parameter over the clock."""
+
+    def __init__(self, origin: int) -> None:
+        self.changes = [(origin, Change())]
+
+    def copy(self) -> "PathTime":
+        other = PathTime(0)
+        other.changes = [*self.changes]
+        return other
+
+    @property
+    def last(self) -> tuple[int, Change]:
+        return self.changes[-1]
+
+    def delay(self, step: int) -> None:
+        self.changes = [(begin + step, change) for begin, change in self.changes]
+
+    def at(self, now: int, later: float = 0.0) -> Array:
+        """At a time, ns, and some time later, s."""
+        times = [(1e-9 * (now - begin) + later, change) for begin, change in self.changes]
+        t, change = next((x for x in times[::-1] if x[0] >= 0), times[0])
+        return change.at(t)
+
+
+class Search:
+    """The shortest change of pace of a path, a function of s, within limits."""
+
+    def __init__(self, arm: ElasticArm, path: Callable[[float], Array], payload: tuple[Array, ...]) -> None:
+        self._arm, self._path, self._payload = arm, path, payload
+        self._checks, self._worst = 0, (0, 1)
+
+    def find(self, start: Array, pace: float, shortest: float, less: float) -> Change | None:
+        """A change of less than a duration, s; None if limits allow none."""
+        best: Change | None = None
+        steady, spare = not start[2:].any(), less
+
+        def attempt(shape: Shape) -> bool:
+            nonlocal best, less
+            if not shortest <= shape.total < less or min(shape.rise, shape.fall) <= 0:
+                return False
+            change = Change(start, pace, shape)
+            if not self._keeps(change):
+                return False
+            best, less = change, shape.total
+            return True
+
+        for i in range((law.PACE_WAITS if steady and np.isfinite(less) else 0) + 1):
+            for k in range(law.PACE_DURATIONS):
+                T = shortest * law.PACE_GROWTH**k
+                if attempt(Shape(spare * i / (law.PACE_WAITS + 1) if i else 0.0, T / 2, 0, T / 2)):
+                    break
+        step = 0.25
+        while best is not None and step > 0.02:
+            improved = False
+            for d in _DIRECTIONS:
+                shape = best.shape
+                size = step * (shape.total - shape.wait)
+                wait, rise, hold, fall = np.array(shape[:4]) + size * d[:4]
+                edge = np.clip(shape.edge * (1 + d[4] * (0.25 if d[4] < 0 else 0.5)), 0.05, 0.5)
+                shape = Shape(max(wait, 0.0) if steady else 0.0, rise, max(hold, 0.0), fall, edge)
+                if shape.total < less * (1 - law.PACE_GAIN):
+                    improved = attempt(shape) or improved
+            step = step if improved else step / 2
+        return best
+
+    def keeps_on(self, s: float, end: float, pace: float) -> bool:
+        """Whether the path from a place on meets limits at a pace."""
+        ranges = Ranges(self._arm, self._payload)
+        places = [s + (end - s) * k / law.PACE_PLACES for k in range(law.PACE_PLACES + 1)] if s < end else []
+        return all(self._meets(ranges, np.array([x, pace, 0, 0, 0]), law.PACE_MARGIN) for x in places)
+
+    def _meets(self, ranges: Ranges, s: Array, margin: float) -> bool:
+        self._checks += 1
+        row = ranges.row(Flow(chain(self._path(s[0]), s)))
+        return row is not None and ranges.beyond(row, margin) <= TOLERANCE
+
+    def _keeps(self, change: Change) -> bool:
+        if self._checks >= law.PACE_CHECKS:
+            return False
+        ranges, times = Ranges(self._arm, self._payload), change.sections
+        self._checks += 1
+        s = change.at(times[0])
+        row = ranges.row(Flow(chain(self._path(s[0]), s)))
+        if row is None:
+            return False
+        ranges.widen(row)
+
+        def meets(section: int, k: int) -> bool:
+            share = k / law.PACE_SAMPLES
+            s = change.at(times[section] + share * (times[section + 1] - times[section]))
+            margin = law.PACE_MARGIN * (1.0 if section else share)
+            return self._checks < law.PACE_CHECKS and self._meets(ranges, s, margin)
+
+        if not meets(*self._worst):
+            return False
+        for section in range(7):
+            for k in range(1, law.PACE_SAMPLES + 1):
+                if times[section + 1] > times[section] and not meets(section, k):
+                    self._worst = section, k
+                    return False
+        return True
