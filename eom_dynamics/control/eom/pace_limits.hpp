@@ -56,13 +56,13 @@ class PaceLimits {
         return true;
     }
 
-    /// Whether the path between two places meets limits at a pace.
+    /// Whether the path between two places meets limits, less a margin, at a pace.
     template <class Path>
-    bool meets(const Path &path, double s, double end, double pace) noexcept
+    bool meets(const Path &path, double s, double end, double pace, double margin = PACE_MARGIN) noexcept
     {
         Limits<Robot> limits(commander_.robot);
         for (int k = 0; k <= PACE_PLACES && s < end; ++k)
-            if (excess(path({s + (end - s) * k / PACE_PLACES, pace, 0, 0, 0}), limits, false, PACE_MARGIN) > LIMIT_TOLERANCE)
+            if (excess(path({s + (end - s) * k / PACE_PLACES, pace, 0, 0, 0}), limits, false, margin) > LIMIT_TOLERANCE)
                 return false;
         return true;
     }

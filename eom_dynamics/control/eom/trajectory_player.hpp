@@ -236,7 +236,7 @@ class TrajectoryPlayer {
         // Without another change.
         const double left = std::max(seconds(time_.begin() - begin) + time_.last().duration(), 0.0);
         const double pace = time_.last().pace(), rest = end_ - time_.at(begin, left)[0];
-        double least = pace == 0 ? left : !ends_at_rest() ? NONE : left + std::max(rest, 0.0) / pace;
+        double least = pace == 0 ? left : left + std::max(rest, 0.0) / pace;
         PaceChange change;
         const auto path = [this](const PathState &at) { return on_path(at); };
         const auto keeps = [&](const PaceChange &x) { return pace_limits_.meets(path, x); };
@@ -244,6 +244,9 @@ class TrajectoryPlayer {
         if (find_change(from, 0, shortest(from[1]), least, keeps, change)) {
             time.change(begin, change);
             least = change.duration();
+        } else if (pace > 0) {
+            if (!ends_at_rest() || !pace_limits_.meets(path, from[0], end_, pace, -PACE_MARGIN))
+                return NONE;
         }
         return seconds(begin - now) + least;
     }

@@ -66,8 +66,8 @@ class Watchdog {
     {
         // After a stall, the references that wait are taken before the timeout is over.
         age_ += std::min(step, timeout_ / 2);
-        // The first command of a stop that a host has begun repeats the last one.
-        step_ = stopping_ && !begun_ ? std::min(step, LONGEST_RESPONSE_STEP) : 0;
+        // The first command of a stop that a host has begun repeats the last one, but on a path, where time goes on.
+        step_ = stopping_ && (!begun_ || stop_.on_path()) ? std::min(step, LONGEST_RESPONSE_STEP) : 0;
         begun_ = false;
         stop_.advance(step_);
     }

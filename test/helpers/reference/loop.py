@@ -368,10 +368,15 @@ class ReferenceLoop:
         least, time = left, self._path.copy()
         if last.pace:
             rest = max(plan.end - self._path.at(begin, left)[0], 0.0)
-            least = np.inf if np.abs(plan.state(plan.end)[1:3]).max() > 1e-6 else left + rest / last.pace
-        if change := self._search(plan).find(start, 0.0, self._shortest(start[1]), least):
+            least = left + rest / last.pace
+        search = self._search(plan)
+        if change := search.find(start, 0.0, self._shortest(start[1]), least):
             time.changes.append((begin, change))
             least = change.duration
+        elif last.pace:
+            moves = np.abs(plan.state(plan.end)[1:3]).max() > 1e-6
+            if moves or not search.keeps_on(start[0], plan.end, last.pace, -law.PACE_MARGIN):
+                return None
         return StopOnPath(plan, time, now, 1e-9 * (begin - now) + least) if np.isfinite(least) else None
 
     # --- Targets ------------------------------------------------------------------------

@@ -162,11 +162,11 @@ class Search:
             step = step if improved else step / 2
         return best
 
-    def keeps_on(self, s: float, end: float, pace: float) -> bool:
+    def keeps_on(self, s: float, end: float, pace: float, margin: float = law.PACE_MARGIN) -> bool:
         """Whether the path from a place on meets limits at a pace."""
         ranges = Ranges(self._arm, self._payload)
         places = [s + (end - s) * k / law.PACE_PLACES for k in range(law.PACE_PLACES + 1)] if s < end else []
-        return all(self._meets(ranges, np.array([x, pace, 0, 0, 0]), law.PACE_MARGIN) for x in places)
+        return all(self._meets(ranges, np.array([x, pace, 0, 0, 0]), margin) for x in places)
 
     def _meets(self, ranges: Ranges, s: Array, margin: float) -> bool:
         self._checks += 1

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Motions whose pace changes: on their paths, within limits, C4; and what planners are told of it."""
+
+import numpy as np
+import pytest
+from compilation import COMPILERS
+
+import eom_dynamics as eom
+from eom_dynamics.control.control_loop import ControlLoop
+from eom_dynamics.control.robot_table import RobotTable
+from eom_dynamics.trajectory import Samples, Spline, check, through
+
+pytestmark = pytest.mark.skipif(not COMPILERS, reason="no C++ compiler is installed")
+
+# A tenth of the period of a cycle, ns, so that limits are seen between cycles, too.
+STEP, START = 100_000, 10**18
+
+
+def fast(arm, seed):
+    """A random motion through four waypoints, 3 % slower than its limits allow."""
+    rng = np.random.default_rng(seed)
+    middle = np.array([0, 0, 0, -1.5, 0, 1.5, 0]) if arm.robot.n == 7 else np.zeros(arm.robot.n)
+    positions = middle + np.cumsum(rng.uniform(-0.4, 0.4, (4, arm.robot.n)), axis=0)
+    times = np.append(0.0, np.cumsum(rng.uniform(0.7, 1.3, 3)))
+    found = check(arm, through(times, positions), rate=1000.0)
+    return through(1.03 * (found.margin or found.time_scaling) * times, positions)
+
+
+@pytest.fixture(scope="module", params=["sea_planar_2r", "panda"])
+def arm(request):
+    return eom.ElasticArm(eom.load_robot(request.param))
+
+
+def played(arm, motion, events, seconds):
+    """States (N, 5, n), path parameters and paces of cycles, with actions or speeds at times, s."""
+    loop = ControlLoop(RobotTable(arm))
+    loop.configure(limits="warn", stop_duration=0.01)
+    loop.send_trajectory(motion, START)
+    rows, steps = [], {round(1e9 * t / STEP): event for t, event in events}
+    for k in range(round(1e9 * seconds / STEP)):
+        if loop.plan(START + k * STEP, 1e-3) == 0:
+            loop.act("play")
+        if k in steps:
+            loop.act(steps[k]) if isinstance(steps[k], str) else loop.speed(steps[k])
+        loop.update(START + k * STEP, 1e-3)
+        rows.append((loop.state.copy(), loop.number("path_time"), loop.number("pace")))
+    return [np.array(x) for x in zip(*rows, strict=True)], loop
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_path_and_its_limits_are_kept(arm, seed):
+    motion, rng = fast(arm, seed), np.random.default_rng(seed)
+    T, choices = motion.end, ["pause", "resume", 0.3, 0.8, 1.5, "resume", 1.0]
+    times = np.sort(rng.uniform(0.05, 1.0, 6)) * T
+    events = [(t, choices[int(rng.integers(len(choices)))]) for t in times] + [
+        (1.1 * T, "resume"),
+        (1.1 * T + 0.05, "stop"),
+    ]
+    (states, s, pace), loop = played(arm, motion, events, 1.1 * T + 0.6)
+    # The nearest place of the path, by Newton's method from the loop's parameter.
+    near = np.clip(s, motion.start, motion.end)
+    for _ in range(20):
+        q, qd, *_ = motion.derivatives(near)
+        step = np.sum((states[:, 0] - q) * qd, axis=1) / np.maximum(np.sum(qd * qd, axis=1), 1e-12)
+        near = np.clip(near + np.clip(step, -0.05, 0.05), motion.start, motion.end)
+    assert np.max(np.abs(states[:, 0] - motion.derivatives(near, 0)[0])) <= 1e-9
+    assert not states[-1, 1:].any() and loop.number("over_limits") == 0
+    found = check(arm, Samples(1e-9 * STEP * np.arange(len(states)), *np.moveaxis(states, 1, 0)))
+    assert found.ok, str(found)
+    # Each derivative is the slope of the one before, to the next one's own change within a step.
+    for order in range(4):
+        slope = np.diff(states[:, order], axis=0) / (1e-9 * STEP)
+        mean = 0.5 * (states[1:, order + 1] + states[:-1, order + 1])
+        changes = np.abs(np.diff(states[:, order + 1], axis=0)).max()
+        assert np.max(np.abs(slope - mean)) <= 0.3 * changes + 1e-6
+
+
+def test_a_pause_resumes_what_was(arm):
+    motion = fast(arm, 7)
+    T = motion.end
+    events = [(0.3 * T, "pause"), (1.5 * T, "resume")]
+    (states, _, pace), loop = played(arm, motion, events, 3 * T)
+    assert pace[round(1.5e9 * T / STEP) - 1] == 0 and pace.max() <= 1 + 1e-12
+    np.testing.assert_allclose(states[-1, 0], motion.derivatives(T, 0)[0], rtol=0, atol=1e-15)
+    assert loop.number("over_limits") == 0 and not loop.number("playing")
+
+
+def test_planners_are_told_what_a_stop_takes(arm):
+    motion = fast(arm, 3)
+    path, T = eom.PathTime(motion, arm), motion.end
+    found = path.stop(0.4 * T)
+    assert found.on_path and found.excess == 0 and 0.01 <= found.duration <= 0.6 * T
+    (states, _, _), _ = played(arm, motion, [(0.4 * T, "stop")], 0.4 * T + found.duration + 2e-3)
+    at = round(1e9 * (0.4 * T + found.duration) / STEP)
+    assert states[at - 20, 1].any() and not states[at + 2, 1:].any()
+    with pytest.raises(eom.TrajectoryError, match="within the motion"):
+        path.stop(2 * T)
+
+
+def test_the_fastest_pace_meets_limits_and_a_faster_one_does_not(arm):
+    motion = fast(arm, 5)
+    t = np.linspace(0.1, 0.9, 9) * motion.end
+    paces = eom.PathTime(motion, arm).fastest(t, 20.0)
+    rows = np.stack(motion.derivatives(t))
+    assert paces.min() >= 1.0
+    for i, pace in enumerate(paces):
+        for factor, ok in ((1 - 1e-6, True), (1 + 1e-3, pace >= 20.0)):
+            states = rows[:, i] * (factor * pace) ** np.arange(5.0)[:, np.newaxis]
+            assert check(arm, Samples(np.zeros(1), *states[:, np.newaxis])).ok == ok
+
+
+def test_where_no_change_of_pace_meets_limits_the_joints_stop():
+    """A motion that ends at a velocity cannot stop on its path shortly before: the joints move on beyond its end."""
+    arm = eom.ElasticArm(eom.load_robot("sea_planar_2r"))
+    states = np.zeros((5, 2, 2))
+    states[0, 1], states[1, 1] = 0.3, 1.0
+    path = eom.PathTime(Spline([0.0, 0.6], states), arm)
+    assert path.stop(0.2).on_path
+    found = path.stop(0.595)
+    assert not found.on_path and np.isfinite(found.excess)
