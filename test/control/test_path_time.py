@@ -56,7 +56,7 @@ def test_the_path_and_its_limits_are_kept(arm, seed):
         (1.1 * T, "resume"),
         (1.1 * T + 0.05, "stop"),
     ]
-    (states, s, pace), loop = played(arm, motion, events, 1.1 * T + 0.6)
+    (states, s, _), loop = played(arm, motion, events, 1.1 * T + 0.6)
     # The nearest place of the path, by Newton's method from the loop's parameter.
     near = np.clip(s, motion.start, motion.end)
     for _ in range(20):

@@ -66,8 +66,10 @@ class Watchdog {
     {
         // After a stall, the references that wait are taken before the timeout is over.
         age_ += std::min(step, timeout_ / 2);
-        // The first command of a stop that a host has begun repeats the last one, but on a path, where time goes on.
-        step_ = stopping_ && (!begun_ || stop_.on_path()) ? std::min(step, LONGEST_RESPONSE_STEP) : 0;
+        // The first command of a stop that a host has begun repeats the last one, but on a path, where time goes on, if it
+        // has not jumped.
+        const bool goes_on = !begun_ || (stop_.on_path() && step <= LONGEST_RESPONSE_STEP);
+        step_ = stopping_ && goes_on ? std::min(step, LONGEST_RESPONSE_STEP) : 0;
         begun_ = false;
         stop_.advance(step_);
     }
