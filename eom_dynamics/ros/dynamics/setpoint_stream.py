@@ -119,6 +119,7 @@ class SetpointStream:
         self.begin(held)
         if self._kinematics.take(loop.arm.robot):
             self._tasks.take(loop.arm.robot.joint_names)
+            self.targets.take(loop.arm.robot.joint_names)
 
     def _take_lead(self) -> None:
         """Set the lead of setpoints, and of trajectories, whose period is known."""

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -94,6 +94,10 @@ class TargetTopics:
         self._timer = node.create_timer(self._period, self.tick, autostart=False)
         for topic, kind in _TOPICS.items():
             node.create_subscription(kind, topic, self.receive, **stream_qos(_DEPTH))
+
+    def take(self, joints: Sequence[str]) -> None:
+        """Measure the joints of another robot from now on."""
+        self._measured.take(joints)
 
     def leads(self, loop: SetpointLoop | None) -> bool:
         """Whether a target leads a loop; without a call of the loop before its first target."""
@@ -197,7 +201,6 @@ class TargetTopics:
         """Limits of the arm; PreparingError while they are prepared, StateError where it has none."""
         if self._arm is not loop.arm:
             self._arm, self._limits = loop.arm, None
-            self._measured.take(loop.arm.robot.joint_names)
             self._worker.submit(partial(motion_limits, loop.arm), partial(self.keep, loop.arm))
         if self._limits is None:
             raise PreparingError("limits of their motion are being prepared")
