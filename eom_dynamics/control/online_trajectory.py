@@ -11,14 +11,17 @@ from numpy.typing import ArrayLike
 
 from ..arguments import count, flag, positive
 from ..arrays import Array
+from ..dynamics import Dynamics
 from ..elastic import ElasticArm
+from ..elastic.frequencies import lowest_frequency
 from ..exceptions import StateError
 from ..spelling import hint, listed
 from ..states import STATE_NAMES, number_or_vector, real_array
 from .library import library_for
+from .settings import SMOOTHING
 
-RAMP, SMOOTHING = 0.075, 0.02
-"""Longest default of the first average, and defaults of the others, s: streams of positions come at most 0.06 s later
+RAMP = 0.075
+"""Longest default of the first average, s: with SMOOTHING, streams of positions come at most 0.06 s later
 than with limited jerk alone, and steps 0.04 s (``bench/online_motion.py``)."""
 
 _CONFIGURATIONS = 64
@@ -54,22 +57,29 @@ class OnlineLimits(NamedTuple):
         return tuple(name for name, clamped in zip(joints, over | fast, strict=True) if clamped)
 
 
-def _configurations(arm: ElasticArm) -> Array:
-    """Random configurations (N, n) within the limits of the joints."""
+def limits_of_joints(arm: ElasticArm) -> list[Array]:
+    """Lower, upper, velocity, acceleration and jerk (n,), infinite where a joint has no limit."""
+    return [
+        np.array([getattr(joint.limits, name) for joint in arm.robot.independent_joints])
+        for name in OnlineLimits._fields[:5]
+    ]
+
+
+def inertia_and_frequency(arm: ElasticArm) -> tuple[Array, float]:
+    """Largest magnitudes of the mass matrix (n, n), and the lowest joint frequency, Hz, zero without springs.
+
+    Over random configurations within the limits of the joints, to six and three digits, alike on all computers; without
+    compiled code.
+    """
     limits = [joint.limits for joint in arm.robot.independent_joints]
     lower, upper = (np.clip([getattr(x, side) for x in limits], -np.pi / 2, np.pi / 2) for side in ("lower", "upper"))
-    return np.random.default_rng(0).uniform(lower, np.maximum(lower, upper), (_CONFIGURATIONS, arm.robot.n))
-
-
-def _lowest_frequency(arm: ElasticArm) -> float:
-    """Hz, over random configurations; zero without springs."""
-    from ..simulation import ElasticPlant  # for defaults only, since it imports SciPy
-    from ..simulation.margins import lowest_frequency
-
+    q = np.random.default_rng(0).uniform(lower, np.maximum(lower, upper), (_CONFIGURATIONS, arm.robot.n))
+    M = Dynamics(arm.robot, backend="numpy").mass_matrix(q)
+    largest = np.array([[float(f"{x:.6g}") for x in row] for row in np.abs(M).max(axis=0)])
     try:
-        return lowest_frequency(ElasticPlant(arm), _configurations(arm)) / (2 * np.pi)
+        return largest, float(f"{lowest_frequency(arm, M) / (2 * np.pi):.3g}")
     except StateError:
-        return 0.0
+        return largest, 0.0
 
 
 def motion_limits(arm: ElasticArm, limits: Mapping[str, ArrayLike] | None = None) -> OnlineLimits:
@@ -88,8 +98,7 @@ def motion_limits(arm: ElasticArm, limits: Mapping[str, ArrayLike] | None = None
     """
     names = OnlineLimits._fields[:-1]
     joints, n = arm.robot.joint_names, arm.robot.n
-    values = {x: np.array([getattr(joint.limits, x, np.inf) for joint in arm.robot.independent_joints]) for x in names}
-    values["smoothing"][:] = np.inf
+    values = dict(zip(names, (*limits_of_joints(arm), *np.full((2, n), np.inf)), strict=True))
     for name, value in (limits or {}).items():
         if name not in names:
             raise StateError(f"limits has no {name}; {hint(name, names)}")
@@ -104,7 +113,7 @@ def motion_limits(arm: ElasticArm, limits: Mapping[str, ArrayLike] | None = None
             )
     V, A = values["velocity"], values["acceleration"]
     chosen: list[str] = []
-    frequency = 0.0 if np.isfinite(values["jerk"]).all() else _lowest_frequency(arm)
+    inertia, frequency = inertia_and_frequency(arm)
 
     def default(name: str, value: Array) -> None:
         if (missing := ~np.isfinite(values[name])).any():
@@ -113,12 +122,10 @@ def motion_limits(arm: ElasticArm, limits: Mapping[str, ArrayLike] | None = None
 
     default("jerk", A * np.maximum(max(frequency, 1 / RAMP), A / V))
     effort_rates = np.array([joint.limits.effort_rate for joint in arm.robot.independent_joints])
-    if np.isfinite(effort_rates).any():
-        # Of all joints at once, the worst case, which leaves room for changes of inertia and weight.
-        rates = np.abs(arm.dynamics.mass_matrix(_configurations(arm))) @ values["jerk"]
-        if (share := float(np.min(effort_rates / rates))) < 1.0:
-            values["jerk"] *= share
-            chosen.append(f"jerk {np.array2string(values['jerk'], precision=4)} for limits of effort rates")
+    # Of all joints at once, the worst case, which leaves room for changes of inertia and weight.
+    if (share := float(np.min(effort_rates / (inertia @ values["jerk"])))) < 1.0:
+        values["jerk"] *= share
+        chosen.append(f"jerk {np.array2string(values['jerk'], precision=4)} for limits of effort rates")
     default("snap", 2 * values["jerk"] / SMOOTHING)
     default("smoothing", np.full(n, SMOOTHING))
     reason = f"a lowest joint frequency of {frequency:.3g} Hz" if frequency else "no joint frequency"

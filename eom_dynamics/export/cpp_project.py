@@ -16,6 +16,7 @@ from ..codegen.c_functions import REALS, filled
 from ..codegen.floating_programs import IMU_NAMES
 from ..codegen.programs import WITH_PAYLOAD
 from ..control.headers import loop_headers
+from ..control.online_trajectory import RAMP, inertia_and_frequency, limits_of_joints
 from ..control.robot_table import LIMITED, limits_of, matrices_of
 from ..elastic.carried_rotors import SPIN
 from ..elastic.drive_programs import DRIVE_NAMES, OWN_MOTORS, SENT_NAMES, SHARE
@@ -105,6 +106,7 @@ def robot_header(project: Project) -> str:
 
 def _constants(project: Project) -> str:
     arm = project.arm
+    inertia, frequency = inertia_and_frequency(arm)
     numbers = {name: _numbers(project, values) for name, values in (limits_of(arm) | matrices_of(arm)).items()}
     return filled(
         template("cpp/robot_constants.hpp.in"),
@@ -118,6 +120,9 @@ def _constants(project: Project) -> str:
         drive_delay=_number(project, project.robot.drive_delay),
         drive_feedback_delay=_number(project, project.robot.drive_feedback_delay.position),
         mean_age=_number(project, DRIVE_INTERPOLATIONS[project.robot.drive_interpolation]),
+        motion=_numbers(project, np.stack(limits_of_joints(arm), axis=1)),
+        inertia=_numbers(project, inertia),
+        ramp=_number(project, 1 / max(frequency, 1 / RAMP)),
         transmission=_boolean(arm.transmission is not None),
     )
 

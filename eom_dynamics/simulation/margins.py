@@ -30,6 +30,7 @@ from ..actuators.friction import Friction
 from ..arguments import not_negative, positive
 from ..arrays import Array
 from ..elastic import ElasticArm, chain_gains, flat_state, linearizing_effort
+from ..elastic.frequencies import lowest_frequency
 from ..exceptions import StateError
 from ..states import STATE_NAMES, joint_states
 from .elastic_plant import ElasticPlant, State
@@ -359,7 +360,8 @@ def outer_loop(plant: ElasticPlant, q: ArrayLike, natural_frequency: float, dela
     """
     T, n = not_negative(delay, "delay"), plant.arm.robot.n
     kp, _ = motor_gains(plant, q, natural_frequency)
-    inner, w = motor_loop(plant, q, natural_frequency), lowest_frequency(plant, q)
+    inner = motor_loop(plant, q, natural_frequency)
+    w = lowest_frequency(plant.arm, plant.arm.dynamics.mass_matrix(joint_states(n, q)[0]))
     A = inner.A - inner.B @ inner.F
     links = np.eye(n, len(A))
     # With the integrals z of the links, and motor efforts as shifts of the PD's reference.
@@ -377,21 +379,3 @@ def outer_loop(plant: ElasticPlant, q: ArrayLike, natural_frequency: float, dela
         f"delay of {1e3 * T:g} ms is too long for feedback of the links: it leaves no gain and delay margins of "
         f"{_LEAST:g}; shorten it, or use feedforward and the PD of the motors alone"
     )
-
-
-def lowest_frequency(plant: ElasticPlant, q: ArrayLike) -> float:
-    """Lowest frequency of the links at q (..., n) on unloaded springs, with motors at rest, rad/s.
-
-    Raises:
-        StateError: the arm has no springs, or none with stiffness at rest.
-    """
-    (at,) = joint_states(plant.arm.robot.n, q)
-    M, E = plant.arm.dynamics.mass_matrix(at), plant.joints
-    K = E.T @ plant.springs.tangents(np.zeros(len(E)))[0] @ E
-    # NumPy 1 takes a matrix beside a stack of them for a stack of vectors.
-    squares = np.linalg.eigvals(np.linalg.solve(M, np.broadcast_to(K, M.shape))).real
-    # Links on rigid joints have none.
-    elastic = squares[squares > 1e-9 * np.max(squares)]
-    if not elastic.size:
-        raise StateError(f"{plant.arm.robot.name} has no springs with stiffness at rest, so no feedback of links")
-    return float(np.sqrt(np.min(elastic)))

@@ -14,10 +14,14 @@ import pytest
 from compilation import COMPILERS, run
 from exported import robot, succeed
 from exported_loop import ExportedTable
+from springs import with_springs
 
+from eom_dynamics import ElasticArm
+from eom_dynamics.actuators.springs import LinearSpring
 from eom_dynamics.codegen.compiler import run_compiler
 from eom_dynamics.control.control_loop import ControlLoop
-from eom_dynamics.exceptions import RobotDescriptionError
+from eom_dynamics.control.online_trajectory import motion_limits
+from eom_dynamics.exceptions import RobotDescriptionError, StateError
 from eom_dynamics.export import UnavailableError, compiled_loop, generic_files, loop_library
 from eom_dynamics.states import STATE_NAMES
 from eom_dynamics.tools.cli.main import main
@@ -25,6 +29,8 @@ from eom_dynamics.tools.cli.main import main
 pytestmark = pytest.mark.skipif(not (COMPILERS and shutil.which("c++")), reason="no C++ compiler is installed")
 
 NAME = "sea_planar_2r"
+
+STATE_LIMITS = ("velocity", "acceleration", "jerk", "snap")
 
 LOOP = [sys.executable, "-m", "eom_dynamics.tools.cli.main", "codegen", "--language", "loop"]
 
@@ -81,6 +87,27 @@ def test_numbers_of_the_library(loader: Path, name: str) -> None:
     assert loop.update(0) == 0
     for row, values in loop.arm.feedforward(*motion)._asdict().items():
         np.testing.assert_allclose(loop.command[row], values, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["panda", NAME, "stiff", "slow"])
+def test_limits_of_the_motion_to_targets(loader: Path, name: str) -> None:
+    """Those of the robot, those that are given, and defaults; one line where there are none."""
+    model = robot("panda" if name == "panda" else NAME)
+    if name == "stiff":  # whose lowest frequency shortens the default
+        model = with_springs(model, LinearSpring(1e5), LinearSpring(1e5))
+    if name == "slow":  # in its efforts
+        first, second = model.joints
+        model = replace(model, joints=(first, replace(second, limits=replace(second.limits, effort_rate=50.0))))
+    arm, path = ElasticArm(model), loop_library(model).path
+    for values in ((), ("2", "20"), ("0", "20", "0", "1e6"), ("3", "20", "2000", "5e5")):
+        done = loaded(loader, "limits", path, *values)
+        given = {x: float(value) for x, value in zip(STATE_LIMITS, values, strict=False) if value != "0"}
+        try:
+            wanted = motion_limits(arm, given).rows(1e-3)
+        except StateError:
+            assert done.returncode == 1 and "has no limit of velocity" in done.stdout
+        else:
+            np.testing.assert_allclose(np.loadtxt(done.stdout.splitlines(), ndmin=2), wanted, rtol=1e-14)
 
 
 def test_libraries_that_are_refused(loader: Path, kernel: Path, tmp_path: Path) -> None:

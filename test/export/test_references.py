@@ -22,6 +22,7 @@ DRIVER = """
 #include <eom/references.hpp>
 
 static double given[8][2], followed[8][2], ahead = -1;
+static int pursued = 0;
 
 extern "C" {
 // Of the loop, what references call.
@@ -44,11 +45,17 @@ void eom_loop_follow(eom_loop *, std::int64_t, double by)
     ahead = by;
 }
 
+void eom_loop_pursue(eom_loop *)
+{
+    std::memcpy(followed, given, sizeof given);
+    ++pursued;
+}
+
 static eom::References references(*reinterpret_cast<eom_loop *>(given), 2, true);
 
-void begin(int fits, double lead)
+void begin(int derivatives, double lead)
 {
-    references.fits = fits != 0;
+    references.derivatives = static_cast<eom::References::Missing>(derivatives);
     references.lead = lead;
     references.restart();
 }
@@ -61,6 +68,8 @@ int refer(double *values, std::int64_t now, int keep, char *missing)
     std::copy(references.missing.begin(), references.missing.end(), missing);
     return complete;
 }
+
+int pursuits() { return pursued; }
 
 double result(double *values)
 {
@@ -144,3 +153,24 @@ def test_missing_jerk_and_snap_are_slopes_since_the_last_references(driver: Any)
     write(306.5, 3, keep=False)  # one that is refused is as none
     close(write(307, 3), (3, 306.5))
     np.testing.assert_array_equal(write(508, 3)[3], 0.0)  # after a long gap
+
+
+def test_positions_and_velocities_are_targets_of_the_joints_that_have_some(driver: Any) -> None:
+    driver.begin(2, ctypes.c_double(0.0))
+    missing, found = np.zeros((8, 2), dtype=np.int8), np.zeros((8, 2))
+    before = driver.pursuits()
+    cases = [
+        ([[0.1, NAN], [NAN, NAN]], [0.0, 0.0]),
+        ([[0.1, 0.2], [NAN, 0.3]], [0.0, 0.3]),
+        ([[NAN] * 2, [1.0, 1.0]], None),
+    ]
+    for rows, velocities in cases:
+        values = np.full((8, 2), NAN)
+        values[:2] = rows
+        complete = driver.refer(_pointer(values), ctypes.c_int64(10**9), 0, _pointer(missing))
+        assert complete == (velocities is not None) and np.all(np.isnan(values))
+        np.testing.assert_array_equal(missing, np.isnan([rows[0], *np.zeros((7, 2))]))
+        if velocities is not None:
+            driver.result(_pointer(found))
+            np.testing.assert_array_equal(found[:2], [rows[0], velocities])
+    assert driver.pursuits() == before + 2

@@ -105,6 +105,7 @@ class Scene:
         reverse: whether messages have the joints in reverse order.
         rounding: by which numbers of the reference may differ, and of hosts whose polynomials are compiled otherwise.
         lacks: hosts that have no such scene, with the reason.
+        in_front: whether its targets may also be those that a controller in front writes.
     """
 
     robot: Robot
@@ -117,6 +118,7 @@ class Scene:
     reverse: bool = False
     rounding: float = 0.0
     lacks: Mapping[str, str] = field(default_factory=dict)
+    in_front: bool = False
 
     @property
     def times(self) -> list[int]:
@@ -230,6 +232,7 @@ class NodeEngine:
         stream.take(host)
         self.node.trigger_activate()
         stream.targets._arm = host.arm
+        stream.targets._measured.take(scene.robot.joint_names)
         stream.targets.keep(host.arm, motion_limits(host.arm, MOTION))
         rows, before = [], None
         for k, (cycle, now) in enumerate(zip(scene.cycles, scene.times, strict=True)):
@@ -447,8 +450,11 @@ def replayed(scene: Scene, file: Path, folder: Path) -> Array:
 # --- A controller ---------------------------------------------------------------------------
 
 
-def looped(scene: Scene) -> Array:
-    """Rows of a scene from a loop with the library of its robot, to which messages come as to that of a controller."""
+def looped(scene: Scene, *, in_front: bool = False) -> Array:
+    """Rows of a scene from a loop with the library of its robot, to which messages come as to that of a controller.
+
+    Targets may be those of a controller in front, which writes the last one in each cycle; others then are refused.
+    """
     robot, on_base = scene.robot, any(BASE_FIELD in (cycle.fields or ()) for cycle in scene.cycles)
     loop = ControlLoop(ExportedTable(robot, moving_base=on_base))  # type: ignore[arg-type]
     loop.configure(**settings_of(scene), on_clock_jump=("stop", "hold").index(scene.jumps))
@@ -462,6 +468,7 @@ def looped(scene: Scene) -> Array:
 
     sizes = {name: len(x) for name, x in loop.given.items()}
     posted, rows = loop._vectors("posted", sizes), list[Array | None]()
+    written = np.full(robot.n, np.nan)
     for k, (cycle, now) in enumerate(zip(scene.cycles, scene.times, strict=True)):
         if cycle.payload:
             *body, time = np.concatenate([np.ravel(x) for x in cycle.payload]).tolist()
@@ -475,7 +482,10 @@ def looped(scene: Scene) -> Array:
             origin, joints = ctypes.c_int64(cycle.begin or now), np.arange(robot.n, dtype=np.uint64)
             of_message = knots, len(knots), spline.degree, numbers, len(numbers), joints, robot.n
             call("post_spline", origin, *of_message)
-        if cycle.target:
+        if cycle.target and in_front:
+            written = np.where(np.isnan(cycle.target.positions), written, cycle.target.positions)
+            rates = np.zeros(robot.n) if cycle.target.velocities is None else cycle.target.velocities
+        elif cycle.target:
             target = cycle.target
             times, velocities = (np.zeros(0) if x is None else x for x in (target.times, target.velocities))
             of_target = times, len(times), target.positions, velocities if len(velocities) else ctypes.c_void_p()
@@ -486,6 +496,12 @@ def looped(scene: Scene) -> Array:
                 posted[name][:] = row
             call("post", ctypes.c_int64(time_of(k) if cycle.stamp is None else cycle.stamp))
             loop.act("take")
+        if np.isfinite(written).any():
+            loop.rest()
+            loop.given["q"][:], loop.given["qd"][:] = written, rates
+            call("pursue")
+            if k % 50 == 0:
+                call("post_target", ctypes.c_int64(0), np.zeros(0), 0, np.ones(robot.n), ctypes.c_void_p())
         call("run", ctypes.c_int64(now), ctypes.c_double(1e-9 * PERIOD))
         rows.append(row_of_loop(loop))
     return filled(rows)

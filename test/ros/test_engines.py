@@ -436,9 +436,17 @@ def target_after_a_loss(arm: Robot) -> Scene:
     return scene_of_targets(arm, given, aimed(60, 0.1, 0.1), *back, loss="hold", checks=checks)
 
 
+def targets_of_a_controller(arm: Robot) -> Scene:
+    """Amid a stop; one joint turns back, the other one moves on."""
+    given = [*cycles(arm, 0.1, 20), *(Cycle() for _ in range(480))]
+    targets = [aimed(60, 0.3, -0.1), aimed(90, 0.2, np.nan), aimed(300, 0.2, 0.15)]
+    targets += [aimed(150, 0.2, 0.0, velocities=np.array([0.0, 0.3]))]
+    return scene_of_targets(arm, given, *targets, loss="hold", in_front=True)
+
+
 def target_after_a_ramp(arm: Robot) -> Scene:
     given = [*cycles(arm, 0.1, 20), *(Cycle() for _ in range(230))]
-    return scene_of_targets(arm, given, aimed(60, 0.1, 0.1), loss="ramp")
+    return scene_of_targets(arm, given, aimed(60, 0.1, 0.1), loss="ramp", in_front=True)
 
 
 def paced(arm: Robot, *changes: tuple[int, Cycle], silent: int = 490, end: float = 0.6, **options: Any) -> Scene:
@@ -663,6 +671,7 @@ SCENES = {
     "target": ("soft", target_from_rest),
     "target, amid a stream": ("soft", target_amid_a_stream),
     "target, after a loss": ("soft", target_after_a_loss),
+    "targets of a controller in front": ("soft", targets_of_a_controller),
     "target, after a ramp": ("soft", target_after_a_ramp),
     "target, amid a trajectory": ("soft", target_amid_a_trajectory),
     "target, damped": ("damped, coupled, sticking", target_amid_a_stream),
@@ -714,6 +723,8 @@ def test_engines_agree(name: str, node: NodeEngine, robots: Mapping[str, tuple[R
         "controller": lambda: looped(scene),
         "replay": lambda: replayed(scene, file, tmp_path),
     }
+    if scene.in_front:
+        hosts["controller in front"] = lambda: looped(scene, in_front=True)
     rounded = {"reference": referred(scene)}
     # A message has coefficients of a trajectory, which the node and Python have computed from its knots.
     by_message = any(cycle.spline for cycle in scene.cycles)

@@ -68,6 +68,9 @@ class ControlLoop {
             return "limits of motion cannot change while a target leads";
         if (limits.size() != commander_.robot.joint_count())
             return "limits of motion must be those of all joints";
+        pursued_.positions.resize(limits.size());
+        pursued_.velocities.resize(limits.size());
+        forget_pursued();
         return motion_.configure(limits, synchronised);
     }
 
@@ -87,6 +90,7 @@ class ControlLoop {
         finding_ = {};
         checks_.restart();
         received_ = false;
+        forget_pursued();
         watchdog_.restart();
         halt();
         // The clock of a node may lag behind that of the manager.
@@ -128,6 +132,15 @@ class ControlLoop {
         reference_.stamp = stamp;
         received_ = true;
         led_ = of_controller;
+        pursues_ = false;
+    }
+
+    /// Takes position and velocity of a setpoint as the target of the next cycle, of a controller in front: NaN where the
+    /// target of a joint stays. One that repeats is that of the cycles before.
+    void pursue(const Setpoint<Robot> &target) noexcept
+    {
+        refer(target, 0, true);
+        pursues_ = true;
     }
 
     /// Takes the latest setpoint of the mailbox as the reference, if there is a new one; returns whether there was.
@@ -170,6 +183,8 @@ class ControlLoop {
         if (!hosted && plan(now, period))
             play();
         aim(now);
+        if (received_ && pursues_)
+            pursue(now);
         if (playing())
             play_on(now);
         else if (aiming_)
@@ -216,26 +231,7 @@ class ControlLoop {
     /// Returns why it was refused, and what leads stays.
     Refusal aim(std::int64_t now) noexcept
     {
-        if (!targets.take())
-            return Refusal::none;
-        const Target &x = targets.taken();
-        const std::int64_t begin = x.origin != 0 ? x.origin : now;
-        const auto at = [&](double t) { return seconds(begin - now) + t; };
-        const Refusal why = motion_.size() == 0                                    ? Refusal::unlimited
-                            : !commander_.output.valid                             ? Refusal::from_nothing
-                            : x.times.empty()                                      ? barred()
-                            : at(x.times.front()) > commander_.parameters.max_start_delay ? Refusal::too_far_ahead
-                            : at(x.times.back()) < 0                               ? Refusal::ended
-                                                                                   : barred();
-        if (why != Refusal::none) {
-            commander_.refuse(why);
-            return why;
-        }
-        if (!aiming_)
-            begin_target(now);
-        motion_.take(x, motion_.time() + seconds(begin - aimed_ + left_));
-        governor_.aim();
-        return why;
+        return targets.take() ? aim(targets.taken(), now, barred()) : Refusal::none;
     }
 
     /// Refuses what has been planned.
@@ -373,6 +369,54 @@ class ControlLoop {
         checks_.restart();
     }
 
+    /// Aims at a target unless something bars it; returns why it was refused.
+    Refusal aim(const Target &x, std::int64_t now, Refusal bar) noexcept
+    {
+        const std::int64_t begin = x.origin != 0 ? x.origin : now;
+        const auto at = [&](double t) { return seconds(begin - now) + t; };
+        const Refusal why = motion_.size() == 0                                    ? Refusal::unlimited
+                            : !commander_.output.valid                             ? Refusal::from_nothing
+                            : x.times.empty()                                      ? bar
+                            : at(x.times.front()) > commander_.parameters.max_start_delay ? Refusal::too_far_ahead
+                            : at(x.times.back()) < 0                               ? Refusal::ended
+                                                                                   : bar;
+        if (why != Refusal::none) {
+            commander_.refuse(why);
+            return why;
+        }
+        if (!aiming_)
+            begin_target(now);
+        motion_.take(x, motion_.time() + seconds(begin - aimed_ + left_));
+        governor_.aim();
+        return why;
+    }
+
+    /// Aims at the target of the controller in front, if it has changed.
+    void pursue(std::int64_t now) noexcept
+    {
+        received_ = false;
+        bool changed = motion_.size() == 0, usable = true;
+        const auto take = [&](std::vector<double> &target, const JointVector<Robot> &given) {
+            for (std::size_t i = 0; i < target.size(); ++i) {
+                const auto x = static_cast<double>(given[i]);
+                usable = usable && !std::isinf(x);
+                changed = changed || !(target[i] == x || (std::isnan(target[i]) && std::isnan(x)));
+                target[i] = x;
+            }
+        };
+        take(pursued_.positions, reference_.setpoint.q);
+        take(pursued_.velocities, reference_.setpoint.qd);
+        const Refusal bar = !usable ? Refusal::not_finite : watchdog_.released() ? Refusal::released : Refusal::none;
+        if (changed && aim(pursued_, now, bar) != Refusal::none)
+            forget_pursued();
+    }
+
+    /// Has the next target of a controller in front count, whatever it is.
+    void forget_pursued() noexcept
+    {
+        std::fill(pursued_.positions.begin(), pursued_.positions.end(), std::numeric_limits<double>::infinity());
+    }
+
     void begin_target(std::int64_t now) noexcept
     {
         State<n> from;
@@ -487,6 +531,9 @@ class ControlLoop {
     StampedSetpoint<Robot> reference_;
     // Whether there is a reference in this cycle, of a controller in front, and whether there was a cycle.
     bool received_ = false, led_ = false, started_ = false;
+    // Whether that reference is a target, and the one that was taken last.
+    bool pursues_ = false;
+    Target pursued_;
     // Time of the last reference that was followed, and since the one before, ns.
     std::int64_t followed_ = 0, interval_ = 0;
     // Motion to a target, whether it leads, and the time of its last cycle, of which it has left the rest of a period, ns.

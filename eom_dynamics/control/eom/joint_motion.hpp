@@ -95,7 +95,7 @@ class JointMotion {
     /// may exceed them until the averages have forgotten it. Takes as long as some hundred cycles.
     double take_over(const State &from) noexcept
     {
-        const double h = limits_.period, A = limits_.acceleration;
+        const double h = limits_.period;
         double *a = history_.data();
         head_ = 0;
         for (std::size_t i = 0; i < window_; ++i) {
@@ -286,7 +286,7 @@ class JointMotion {
 
     Plan plan() const noexcept
     {
-        const double A = acceleration_, h = limits_.period;
+        const double A = acceleration_;
         Plan found;
         found.x = x_;
         found.v = v_;

@@ -104,6 +104,8 @@ struct Hosted final : eom_loop {
     eom::Payload<Robot> payload;
     eom::ExternalEffort<Robot> observer{robot};
     eom::Sensed<Robot> sensed;
+    /// The target that was posted last.
+    eom::Target target;
 };
 
 #ifdef EOM_JOINTS
@@ -351,6 +353,11 @@ void eom_loop_follow(eom_loop *loop, int64_t stamp, double ahead)
     });
 }
 
+void eom_loop_pursue(eom_loop *loop)
+{
+    on(loop, [](auto &of) { of.loop.pursue(of.given); });
+}
+
 const char *eom_loop_carry(eom_loop *loop, size_t tool, const double *parameters, double blend_time)
 {
     return on(loop, [=](auto &of) {
@@ -594,9 +601,18 @@ const char *eom_loop_post_target(eom_loop *loop, int64_t origin, const double *t
 {
     return on(loop, [=](auto &of) {
         auto &targets = of.loop.targets;
-        const char *reason = targets.draft().assign(origin, times, knots, positions, velocities, of.robot.joint_count());
-        if (!reason)
-            targets.send();
+        eom::Target &next = targets.draft(), &last = of.target;
+        const char *reason = next.assign(origin, times, knots, positions, velocities, of.robot.joint_count());
+        if (reason)
+            return reason;
+        // Targets of other joints that wait count, too.
+        for (std::size_t i = 0; i < last.velocities.size() && targets.waiting() && knots == 0; ++i)
+            if (std::isnan(next.positions[i]) && last.times.empty()) {
+                next.positions[i] = last.positions[i];
+                next.velocities[i] = last.velocities[i];
+            }
+        last = next;
+        targets.send();
         return reason;
     });
 }
@@ -688,6 +704,7 @@ eom::LoopState eom::state_of(const eom_loop &loop) noexcept
     return on(&loop, [](const auto &of) -> LoopState {
         const auto &x = of.loop;
         return {x.output().status, x.output().valid, x.playing(),           x.waiting(),
-                x.counts(),        x.refusal(),      x.payload_refusal(), x.finding()};
+                x.aiming(),        x.arrived(),      x.counts(),          x.refusal(),
+                x.payload_refusal(), x.finding()};
     });
 }

@@ -70,6 +70,10 @@ void *eom_loop_rest(eom_loop *loop, int on_base);
 void eom_loop_refer(eom_loop *loop, int64_t stamp);
 void eom_loop_follow(eom_loop *loop, int64_t stamp, double ahead);
 
+/* Takes position and velocity of the given setpoint as the target of a controller in front, in the next cycle: NaN where the
+ * target of a joint stays. */
+void eom_loop_pursue(eom_loop *loop);
+
 /* What a tool carries from the next setpoint on: inertial parameters P of a setpoint. */
 const char *eom_loop_carry(eom_loop *loop, size_t tool, const double *parameters, double blend_time);
 

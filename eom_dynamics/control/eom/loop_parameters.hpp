@@ -37,7 +37,7 @@ enum class Refusal {
     under_way,         ///< has left its first knot, while no position is commanded
     too_far_ahead,     ///< starts later than max_start_delay
     far_beyond_limits, ///< an angle more than a turn beyond its limit: in degrees
-    led,               ///< a trajectory, while a controller in front writes references
+    led,               ///< a trajectory or target, while a controller in front writes references
     suspect_stamp,     ///< its stamp repeats or goes back
     jump,              ///< further from the last command than limits of velocity, acceleration and jerk allow
     inconsistent,      ///< in the last window, a field is not the rate of the one before
@@ -177,7 +177,7 @@ struct LoopCounts {
 /// What happened until a cycle.
 struct LoopState {
     Status status = Status::waiting;
-    bool valid = false, playing = false, waiting = false;
+    bool valid = false, playing = false, waiting = false, aiming = false, arrived = false;
     LoopCounts counts;
     Refusal refusal = Refusal::none;
     const char *payload_refusal = nullptr;

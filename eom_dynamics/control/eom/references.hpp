@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// References that another controller writes in each cycle, of which it may leave jerk and snap out.
+// References that another controller writes in each cycle, of which it may leave jerk and snap out, or all but positions.
 #ifndef EOM_REFERENCES_HPP
 #define EOM_REFERENCES_HPP
 
@@ -27,8 +27,9 @@ class References {
             rows_.push_back(eom_loop_vector(&loop, "given", name));
     }
 
-    /// Whether jerk and snap that are missing are the slope of the derivative before since the last reference, or zero.
-    bool fits = false;
+    /// What becomes of derivatives that are missing: jerk and snap are zero, or the slope of the derivative before since the
+    /// last reference; or position and velocity are a target, whose other derivatives are those of the motion to it.
+    enum class Missing { zero, fit, target } derivatives = Missing::zero;
     /// Time by which the numbers are ahead, s: the reference is for so much earlier, by the Taylor polynomial.
     double lead = 0;
     /// Which numbers were missing in the last call of read().
@@ -37,8 +38,11 @@ class References {
     /// Forgets what has been read.
     void restart() noexcept { count_ = 0; }
 
-    /// Reads and clears the numbers of a time, ns; returns whether those are there that are required, so that the loop
-    /// follows them. Call keep() if it does not refuse them.
+    /// Rows that are required: position, velocity and acceleration, or position.
+    std::size_t required() const noexcept { return derivatives == Missing::target ? 1 : 3; }
+
+    /// Reads and clears the numbers of a time, ns; returns whether those are there that are required, of any joint for a
+    /// target, so that the loop follows them. Call keep() if it does not refuse them.
     bool read(double *values, std::int64_t now) noexcept
     {
         eom_loop_rest(&loop_, false);
@@ -48,8 +52,19 @@ class References {
                 rows_[k / joints_][k % joints_] = values[k];
             values[k] = std::numeric_limits<double>::quiet_NaN();
         }
-        // Position, velocity and acceleration must be there.
-        if (std::any_of(missing.data(), missing.data() + 3 * joints_, [](char x) { return x; }))
+        const auto is_missing = [](char x) { return x != 0; };
+        const auto *begin = missing.data(), *end = begin + required() * joints_;
+        if (derivatives == Missing::target) {
+            std::fill(missing.begin() + static_cast<std::ptrdiff_t>(joints_), missing.end(), char{});
+            if (std::all_of(begin, end, is_missing))
+                return false;
+            for (std::size_t i = 0; i < joints_; ++i)
+                if (missing[i])
+                    rows_[0][i] = std::numeric_limits<double>::quiet_NaN();
+            eom_loop_pursue(&loop_);
+            return true;
+        }
+        if (std::any_of(begin, end, is_missing))
             return false;
         const std::int64_t gap = now - time_;
         next_count_ = gap > 0 && gap <= LONGEST_GAP ? std::min(count_ + 1, 3) : 1;
@@ -58,7 +73,7 @@ class References {
             double &acceleration = rows_[2][i], &jerk = rows_[3][i], &snap = rows_[4][i];
             const double time = static_cast<double>(gap) * 1e-9;
             // One reference in a row less for each slope.
-            int count = fits ? next_count_ : 0;
+            int count = derivatives == Missing::fit ? next_count_ : 0;
             if (missing[3 * joints_ + i] && count-- > 1)
                 jerk = (acceleration - last_[2 * i]) / time;
             if (missing[4 * joints_ + i] && count > 1)

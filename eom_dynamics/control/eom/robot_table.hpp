@@ -103,6 +103,10 @@ struct RobotTable {
     bool transmission = false;
     /// Period of the drives, 0 where it is unknown; mean age of commands when they act, in periods, without the delay, s.
     double command_period = 0, mean_age = 0, drive_delay = 0;
+    /// Lower, upper, velocity, acceleration and jerk of each joint, infinite where it has no limit; largest magnitudes of the
+    /// mass matrix; and the longest time in which the acceleration of targets rises by default, s.
+    Span<const double> motion, inertia;
+    double ramp = 0;
     /// Lead of commands of a loop of a period, s.
     constexpr double command_lead(double period) const noexcept
     {
@@ -129,7 +133,7 @@ constexpr RobotTable table_of(const char *fingerprint, const Kernels &kernels) n
     return {facts_of<Robot>(fingerprint), Robot::joints, Robot::motors, Robot::tools, Robot::nominal_stiffness,
             Robot::largest_effort, Robot::turn, Robot::voltage_limit, Robot::joint_sides, Robot::load_weights,
             ends(Robot::lower), ends(Robot::upper), Robot::transmission, Robot::command_period, Robot::mean_age,
-            Robot::drive_delay, kernels};
+            Robot::drive_delay, Robot::motion, Robot::inertia, Robot::ramp, kernels};
 }
 
 } // namespace eom
