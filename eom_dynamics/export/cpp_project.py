@@ -42,7 +42,7 @@ from .functions import (
     links_of,
 )
 from .project import Project
-from .stored_values import POLES, STIFFNESS_GAINS, StoredValues, loop_values
+from .stored_values import StoredValues
 from .templates import template
 
 # Names that types and template parameters have in the templates of the type.
@@ -269,7 +269,8 @@ def headers_and_tests(project: Project, stored: StoredValues) -> dict[str, str]:
     """Headers and tests by path, for a project with the motor feedforward."""
     texts = headers(project) | {"test/test_feedforward.cpp": _test(project, stored)}
     if project.precision == "double":
-        texts["test/test_control_loop.cpp"] = _loop_test(project, stored)
+        fields = {"notice": cpp_comment(project), "type": type_name(project), "name": project.name}
+        texts["test/test_control_loop.cpp"] = filled(template("cpp/test/test_control_loop.cpp.in"), **fields)
     texts["test/checks.hpp"] = template("cpp/test/checks.hpp")
     return texts
 
@@ -308,32 +309,6 @@ def _test(project: Project, stored: StoredValues) -> str:
         errors="\n".join(f"        {line}" for line in errors),
         names=", ".join(f'"{name}"' for name in outputs),
         call=call(feedforward.name, arguments, indent=8) + ";",
-    )
-
-
-def _loop_test(project: Project, stored: StoredValues) -> str:
-    values, taken = loop_values(project, stored), list[str]()
-    linearized = LINEARIZATION in project.functions
-    if linearized:
-        count = len(values[REFERENCE[0]])
-        rest = [name for name in project.functions[FEEDFORWARD].inputs if name not in STATE_NAMES]
-        values |= {name: stored.inputs[name][:count] for name in ("q", "qd", *MOTOR_STATE, *rest)}
-        places = dict(zip(STATE_NAMES, REFERENCE, strict=True)) | {name: name for name in rest}
-        taken = [f"eom::test::take(x.{name}, stored_{place}[row]);" for name, place in places.items()]
-    linearization = filled(
-        template("cpp/test/linearization.cpp.in"),
-        inputs="\n".join(f"        {line}" for line in taken),
-        poles=repr(POLES),
-        stiffness_gains=", ".join(map(repr, STIFFNESS_GAINS)),
-    )
-    return filled(
-        template("cpp/test/test_control_loop.cpp.in"),
-        linearization=linearization if linearized else "",
-        calls="    linearization();" if linearized else "",
-        notice=cpp_comment(project),
-        type=type_name(project),
-        name=project.name,
-        stored=constant_arrays(values),
     )
 
 

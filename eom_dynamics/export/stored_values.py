@@ -12,7 +12,7 @@ from ..arrays import Array
 from ..codegen.emit_python import python_function
 from ..codegen.floating_programs import IMU_NAMES
 from ..codegen.programs import WITH_PAYLOAD
-from ..elastic import chain_gains, flat_state, linearizing_effort
+from ..elastic import chain_gains
 from ..elastic.drive_programs import DRIVE_NAMES, SHARE
 from ..elastic.flat_programs import HELD, REFERENCE
 from ..elastic.motor_programs import DEFLECTION, FRICTION_STATE, MOTOR_NAMES, SETTLED, STIFFNESS_NAMES
@@ -20,7 +20,7 @@ from ..elastic.motor_side import MotorSide
 from ..jet import Jet
 from ..recursion import PARAMETERS
 from ..states import EFFORT_NAMES, PAYLOAD_NAMES, STATE_NAMES, WRENCH_NAMES
-from .functions import LINEARIZATION, MOTOR_STATE, OF_DRIVES, OF_MOTORS, PLANT, Function, Steps, links_of, traced
+from .functions import OF_DRIVES, OF_MOTORS, PLANT, Function, Steps, links_of, traced
 from .project import Project
 
 TOLERANCE = 1e-11
@@ -250,39 +250,3 @@ def _drives(side: MotorSide, count: int) -> dict[str, Array]:
     shape = count, len(side.motor_joint)
     numbers = {name: np.round(random.uniform(-20.0, 20.0, shape), 4) for name in (*MOTOR_NAMES, *DRIVE_NAMES)}
     return numbers | {SHARE: np.round(random.uniform(0.0, 1.0, (count, 2)), 4)}
-
-
-def loop_values(project: Project, stored: StoredValues) -> dict[str, Array]:
-    """Motor efforts of feedback linearization for the stored states of motors and links, with a reference nearby.
-
-    The reference is the stored motion. Arrays by name, one row for each state; none without the function.
-    """
-    arm = project.arm
-    if LINEARIZATION not in project.functions:
-        return {}
-    count = stored.count - 1  # without the last state, which is far from 0
-    q, qd, theta, thetad = (stored.inputs[name][:count] for name in ("q", "qd", *MOTOR_STATE))
-    reference = [stored.inputs[name][:count] for name in REFERENCE]
-    wrench = [np.reshape(stored.inputs[name][:count], (count, *arm.robot.wrench_shape)) for name in WRENCH_NAMES]
-    stiffness = [stored.inputs[name][:count] for name in STIFFNESS_NAMES if name in stored.inputs]
-    state = flat_state(
-        arm,
-        theta,
-        thetad,
-        q,
-        qd,
-        wrench=wrench[:2],
-        commanded_stiffness=stiffness[:2],
-        rigid=reference[2:4] if arm.rigid.any() else (),
-    )
-    effort = linearizing_effort(
-        arm,
-        state,
-        reference,
-        chain_gains(POLES),
-        commanded_stiffness=stiffness,
-        stiffness_gains=STIFFNESS_GAINS,
-        wrench=wrench,
-        friction_state=stored.inputs[FRICTION_STATE][:count],
-    )
-    return dict(zip(REFERENCE, reference, strict=True)) | {f"linearizing_{MOTOR_NAMES[-1]}": effort}

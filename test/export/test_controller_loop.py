@@ -14,7 +14,7 @@ from springs import with_springs
 
 import eom_dynamics as eom
 from eom_dynamics.actuators import Actuator, Friction, Gear
-from eom_dynamics.actuators.springs import CubicSpring, LinearSpring
+from eom_dynamics.actuators.springs import CubicSpring, LinearSpring, RigidSpring
 from eom_dynamics.arrays import Array
 
 pytestmark = pytest.mark.skipif(not (COMPILERS and shutil.which("c++")), reason="no C++ compiler is installed")
@@ -51,6 +51,40 @@ def test_feedback_linearization_takes_the_payload_and_the_state_of_friction(loop
         np.testing.assert_allclose(found.motor_effort, wanted, rtol=1e-9)
         assert np.max(np.abs(eom.linearizing_effort(*of_motion, **given) - wanted)) > 1e-3
     assert np.max(np.abs(efforts[1] - efforts[0])) > 0.1 and loop.number("refused_payloads") == 0
+
+
+@pytest.mark.parametrize("name", ["paired", "iiwa", "scissors"])
+def test_feedback_linearization_is_that_of_the_library(name: str) -> None:
+    """With wrenches; with commanded stiffness, and beside it a rigid joint, whose motor has integrators."""
+    vsa = robot("vsa_planar_2r")
+    arm = vsa if name == "paired" else robot(name)
+    if name == "paired":
+        sticking = Actuator(Friction(0.8, 0.3, 0.5, 0.3, 0.2, presliding_distance=0.3))
+        paired, other = (replace(joint, actuator=sticking) for joint in vsa.joints)
+        arm = replace(vsa, joints=(paired, replace(other, spring=RigidSpring())), name="paired")
+    elastic, loop = eom.ElasticArm(arm), Loop(arm)
+    n, random = arm.n, np.random.default_rng(0)
+    loop.configure(linearize=True)
+    loop._loop.configure(stiffness_gains=(100.0, 20.0))
+    reference = random.uniform(-0.3, 0.3, (5, n))
+    links, motors = reference[:2] + 0.01, random.uniform(-0.3, 0.3, (2, len(elastic.motor_names)))
+    wrench = random.uniform(-1.0, 1.0, (3, *arm.wrench_shape))
+    others = dict(zip(("W", "Wd", "Wdd"), wrench, strict=True))
+    stiffness = elastic.side.nominal_stiffness * np.array([[1.01], [0.02], [0.03]])
+    if elastic.variable.any():
+        others |= dict(zip(("k", "kd", "kdd"), stiffness, strict=True))
+    found = loop.cycle(START, reference, links=links, motors=motors, **others)
+    commanded = [*stiffness] if elastic.variable.any() else []
+    rigid = np.zeros((2, n)) if elastic.rigid.any() else ()
+    state = eom.flat_state(elastic, *motors, *links, wrench=wrench[:2], commanded_stiffness=commanded[:2], rigid=rigid)
+    wanted = eom.linearizing_effort(
+        *(elastic, state, reference, eom.chain_gains(20.0)),
+        commanded_stiffness=commanded,
+        stiffness_gains=(100.0, 20.0),
+        wrench=wrench,
+        friction_state=found.friction_state,
+    )
+    np.testing.assert_allclose(found.motor_effort, wanted, rtol=1e-9, atol=1e-9 * np.max(np.abs(wanted)))
 
 
 @pytest.mark.parametrize(

@@ -93,28 +93,25 @@ def steep_friction() -> Robot:
 
 
 @pytest.mark.parametrize(
-    ("make", "linear"),
+    "make",
     [
-        (paired_and_rigid, True),
-        pytest.param(soft_and_stiff, True, marks=pytest.mark.soak),
-        pytest.param(steep_friction, True, marks=pytest.mark.soak),
-        pytest.param(lambda: robot("shared"), False, marks=pytest.mark.soak, id="shared"),
+        paired_and_rigid,
+        pytest.param(soft_and_stiff, marks=pytest.mark.soak),
+        pytest.param(steep_friction, marks=pytest.mark.soak),
+        pytest.param(lambda: robot("shared"), marks=pytest.mark.soak, id="shared"),
     ],
 )
 @pytest.mark.parametrize("sanitized", [False, pytest.param(True, marks=pytest.mark.soak)])
-def test_the_loop_of_other_robots(make: Callable[[], Robot], linear: bool, sanitized: bool, tmp_path: Path) -> None:
-    """The loop passes its test; damped springs have no feedback linearization."""
+def test_the_loop_of_other_robots(make: Callable[[], Robot], sanitized: bool, tmp_path: Path) -> None:
     flags = SANITIZERS if sanitized and supports(tmp_path, *SANITIZERS) else ()
     export(make(), "cpp", tmp_path, [code.PLANT])
     compile_functions(tmp_path, *flags)
     lines = results(test_program(tmp_path, "loop_cycles", "-O0", *flags), "1000")
-    assert any("linearization" in line for line in lines) == linear
     assert all(line.startswith(("ok", "none")) for line in lines), lines
 
 
 ERRORS = (
     ("spline.hpp", "reason = objection(times)", "reason = WRONG ? nullptr : objection(times)"),
-    ("linearization.hpp", "gains[i] = w * w * w * w;", "gains[i] = (WRONG ? 2 : 1) * w * w * w * w;"),
     ("stop.hpp", "T * from[4][i] / 1680", "T * from[4][i] / (WRONG ? 1681 : 1680)"),
     ("trajectory_player.hpp", "return plan_.waits || is_near", "return WRONG || plan_.waits || is_near"),
     ("trajectory_player.hpp", "(next.start() - t > ", "((WRONG ? 0 : next.start()) - t > "),

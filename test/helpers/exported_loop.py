@@ -86,14 +86,20 @@ class Loop:
         stamp: int | None = None,
         links: ArrayLike | None = None,
         motors: ArrayLike | None = None,
+        **others: ArrayLike,
     ) -> SimpleNamespace:
-        """Results of a cycle at a time, ns, with its status, -1 without a command, and the mass at the first tool."""
+        """Results of a cycle at a time, ns, with its status, -1 without a command, and the mass at the first tool.
+
+        Others are vectors of the reference, such as ``W``.
+        """
         loop = self._loop
         if reference is not None:
             loop.rest(on_base=base is not None)
             rows = [*np.asarray(reference), *([] if base is None else np.asarray(base))]
             for name, row in zip((*STATE_NAMES, *IMU_NAMES[0], *IMU_NAMES[1]), rows, strict=False):
                 loop.given[name][:] = row
+            for name, values in others.items():
+                loop.given[name][:] = np.ravel(values)
             loop.refer(now if stamp is None else stamp)
         self._measure(links, motors)
         code = loop.update(now, 1e-3)
