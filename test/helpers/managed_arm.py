@@ -16,6 +16,7 @@ from pathlib import Path
 import domains
 import numpy as np
 import processes
+import pytest
 import yaml
 from exported import export, robot, succeed
 
@@ -35,10 +36,19 @@ _PATIENCE = 60.0
 
 def missing():
     """Why no manager can be started, or an empty text."""
-    prefixes = [Path(prefix) for prefix in os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep)]
-    absent = [name for name in NEEDED if not any((prefix / "share" / name / "cmake").is_dir() for prefix in prefixes)]
-    absent += [name for name in ("cmake",) if not shutil.which(name)]
-    return f"ros2_control needs a workspace that is sourced, with {', '.join(absent)}" if absent else ""
+    lacking = [name for name in NEEDED if not _installed(name)]
+    lacking += [name for name in ("cmake",) if not shutil.which(name)]
+    return f"ros2_control needs a workspace that is sourced, with {', '.join(lacking)}" if lacking else ""
+
+
+def absent(name):
+    """A mark that skips a test without a package."""
+    return pytest.mark.skipif(not _installed(name), reason=f"{name} is not installed")
+
+
+def _installed(name):
+    prefixes = os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep)
+    return any((Path(prefix) / "share" / name / "cmake").is_dir() for prefix in prefixes)
 
 
 def install(name, folder):

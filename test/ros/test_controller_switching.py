@@ -3,7 +3,7 @@
 
 import numpy as np
 import pytest
-from managed_arm import FEEDFORWARD, PERIOD, TRAJECTORY, ManagedArm, columns, install, missing
+from managed_arm import FEEDFORWARD, PERIOD, TRAJECTORY, ManagedArm, absent, columns, install, missing
 
 from eom_dynamics import ElasticArm, load_robot
 from eom_dynamics.control.fields import STATE_FIELDS
@@ -13,6 +13,7 @@ from eom_dynamics.trajectory import Spline
 interfaces = pytest.importorskip("eom_dynamics.ros.interfaces", reason="the interfaces are not built")
 JointTrajectorySetpoint, SplineTrajectory = interfaces.JointTrajectorySetpoint, interfaces.SplineTrajectory
 FollowJointTrajectory = pytest.importorskip("control_msgs.action", reason="no control_msgs").FollowJointTrajectory
+Float64MultiArray = pytest.importorskip("std_msgs.msg").Float64MultiArray
 GoalStatus = pytest.importorskip("action_msgs.msg").GoalStatus
 JointTrajectoryControllerState = pytest.importorskip("control_msgs.msg").JointTrajectoryControllerState
 
@@ -114,11 +115,38 @@ def test_a_trajectory_is_refused_while_the_controller_in_front_is_active(start):
     write_spline(message, Spline([0.0, 1.0], states), arm.joints)
     publisher.publish(message)
     arm.run(1.2)
-    assert steps(arm) < 1e-9 and "the controller in front writes references: send the trajectory to it" in arm.log
+    assert steps(arm) < 1e-9 and "the controller in front writes references: send motions to it" in arm.log
     arm.switch(deactivate=[TRAJECTORY])
     publisher.publish(message)
     arm.run(1.5)
     np.testing.assert_allclose(arm.rows[-1][1], 0.3, atol=1e-3)
+
+
+FORWARD = "forward_command_controller"
+
+
+@pytest.mark.parametrize("front", [TRAJECTORY, pytest.param(FORWARD, marks=absent(FORWARD))])
+def test_positions_of_a_controller_in_front_are_targets(start, front):
+    """It steps by 0.3 rad, or moves without derivatives; the arm gets there with efforts that make no step."""
+
+    def change(parameters):
+        given = parameters[FEEDFORWARD]["ros__parameters"]
+        given |= {"missing_derivatives": "target", "target_limits": {"velocity": [1.0], "acceleration": [5.0]}}
+        trajectory = parameters[TRAJECTORY]["ros__parameters"]
+        trajectory["command_interfaces"] = ["position"]
+        parameters["controller_manager"]["ros__parameters"][FORWARD] = {"type": f"{FORWARD}/ForwardCommandController"}
+        forwarded = {"joints": trajectory["command_joints"], "interface_name": "position"}
+        parameters[FORWARD] = {"ros__parameters": forwarded}
+
+    arm = start(FEEDFORWARD, front, change=change)
+    now = len(arm.rows)
+    publisher = arm.node.create_publisher(Float64MultiArray, f"/{FORWARD}/commands", 1)
+    if front == TRAJECTORY:
+        arm.follow([0.0, 1.0], [0.0, 0.3])
+    arm.run(2.0, lambda: publisher.publish(Float64MultiArray(data=[0.3, 0.3])))
+    assert steps(arm, now) < 0.7  # with these limits, the motion itself changes efforts by 0.66 N m a cycle
+    np.testing.assert_allclose(arm.rows[-1][1], 0.3, atol=1e-3)
+    assert "joint_1: velocity 1, acceleration 5, jerk 66.67, snap 6667" in arm.log
 
 
 def test_in_motion_both_are_switched_off(start):

@@ -235,6 +235,105 @@ TEST_F(ControllerTest, StatusAsInMessages)
                                          FeedforwardCommand::STATUS_HELD}));
 }
 
+/// Targets by both topics, and of a controller in front that writes positions, take over from a trajectory, and are reached.
+class TargetTest : public ControllerTest, public testing::WithParamInterface<const char *> {};
+
+TEST_P(TargetTest, IsReached)
+{
+    const std::string way = GetParam();
+    start(way == "in front", {{"limits", "ignore"},
+                              {"missing_derivatives", "target"},
+                              {"setpoint_timeout", 0.01},
+                              {"on_setpoint_loss", "hold"},
+                              {"target_limits.velocity", std::vector<double>{1.0}},
+                              {"target_limits.acceleration", std::vector<double>{5.0}}});
+    eom_dynamics::msg::SplineTrajectory rest;
+    rest.knots = {0.0, 1.0};
+    rest.degree = 1;
+    rest.coefficients.resize(2 * Robot::joints);
+    ASSERT_TRUE(controller_.receive(rest));
+    ASSERT_EQ(cycle(), return_type::OK);
+    ASSERT_TRUE(controller_.state().playing);
+    const std::vector<double> target = filled(0.02);
+    sensor_msgs::msg::JointState one;
+    trajectory_msgs::msg::JointTrajectory chunk;
+    chunk.points.resize(2);
+    chunk.points[0].positions = filled(0.01);
+    chunk.points[1].positions = target;
+    chunk.points[1].time_from_start.nanosec = 200'000'000;
+    for (std::size_t i = 0; i < Robot::joints && way != "target_trajectory"; ++i) {
+        one.name = {Robot::joint_names[i]};
+        one.position = {target[i]};
+        if (way == "in front")
+            ASSERT_TRUE(references_[i]->set_value(target[i]));
+        else
+            ASSERT_TRUE(controller_.receive(one));
+    }
+    if (way == "target_trajectory")
+        ASSERT_TRUE(controller_.receive(chunk));
+    ASSERT_EQ(cycle(), return_type::OK);
+    EXPECT_TRUE(controller_.state().aiming);
+    if (way == "in front") {
+        one.position = {-0.5};
+        EXPECT_TRUE(controller_.receive(one));
+        for (std::size_t i = 0; i < Robot::joints; ++i)
+            ASSERT_TRUE(references_[i]->set_value(target[i]));
+        cycle();
+        EXPECT_EQ(controller_.state().refusal, eom::Refusal::led);
+    }
+    for (int i = 0; i < 2000; ++i)
+        ASSERT_EQ(cycle(), return_type::OK);
+    EXPECT_TRUE(controller_.state().arrived);
+    EXPECT_EQ(status(), 0);
+    EXPECT_EQ(of_joints(controller_.vector("setpoint", "q")), target);
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, TargetTest, testing::Values("target", "target_trajectory", "in front"));
+
+TEST_F(ControllerTest, TargetsThatCannotBeUsed)
+{
+    start(false, {{"target_limits.velocity", std::vector<double>{1.0}},
+                  {"target_limits.acceleration", std::vector<double>{5.0}}});
+    const auto message_of_target = [] {
+        sensor_msgs::msg::JointState message;
+        message.name = {Robot::joint_names[0]};
+        message.position = {0.1};
+        return message;
+    };
+    auto message = message_of_target();
+    EXPECT_TRUE(controller_.receive(message));
+    cycle();
+    EXPECT_EQ(controller_.state().refusal, eom::Refusal::from_nothing);
+    message.header.stamp.sec = 2;
+    EXPECT_TRUE(controller_.receive(message));
+    message.header.stamp.sec = 1;
+    EXPECT_FALSE(controller_.receive(message));
+    EXPECT_FALSE(controller_.receive(sensor_msgs::msg::JointState()));
+    for (const double value : {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
+        message = message_of_target();
+        message.position = {value};
+        EXPECT_FALSE(controller_.receive(message));
+        message = message_of_target();
+        message.velocity = {value};
+        EXPECT_FALSE(controller_.receive(message));
+    }
+    message = message_of_target();
+    message.name = {"elsewhere"};
+    EXPECT_FALSE(controller_.receive(message));
+    message.name = {Robot::joint_names[0], Robot::joint_names[0]};
+    message.position = {0.1, 0.1};
+    EXPECT_FALSE(controller_.receive(message));
+    trajectory_msgs::msg::JointTrajectory chunk;
+    EXPECT_FALSE(controller_.receive(chunk));
+    chunk.points.resize(2);
+    chunk.points[0].positions = chunk.points[1].positions = filled(0.1);
+    EXPECT_FALSE(controller_.receive(chunk)); // times do not increase
+    chunk.points[1].time_from_start.sec = 1;
+    EXPECT_TRUE(controller_.receive(chunk));
+    chunk.points[1].positions.pop_back();
+    EXPECT_FALSE(controller_.receive(chunk));
+}
+
 TEST_F(ControllerTest, ReferencesThatStop)
 {
     start(true, {{"limits", "ignore"}, {"setpoint_timeout", 0.01}, {"on_setpoint_loss", "deactivate"}});
