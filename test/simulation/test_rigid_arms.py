@@ -12,7 +12,6 @@ from mujoco_arms import text
 from refusals import refusals
 
 import eom_dynamics as eom
-from eom_dynamics.robot.inertia import Inertial
 from eom_dynamics.simulation import ElasticPlant, SimulationError, simulate
 from eom_dynamics.tools.cli.main import main
 from eom_dynamics.tools.simulate.open_loop import read_efforts
@@ -21,39 +20,19 @@ G = 9.80665
 LEG = eom.load_robot("leg")
 
 
-def rigid(name: str) -> eom.Robot:
-    robot = eom.load_robot(name)
-    spring = LEG.joints[0].spring
-    return replace(robot, joints=tuple(replace(j, spring=spring, rotor_inertia=0.0) for j in robot.joints))
-
-
-def test_de_luca_single_link_has_the_inertia_of_link_and_motor_behind_its_gear() -> None:
-    """A. De Luca, Robotics 2, dynamics of an actuated pendulum: (I_l + m d² + n² I_m) q̈ + m g d sin q = τ."""
-    m, d, I_l, n, I_m = 1.3, 0.4, 0.07, 50.0, 2e-5
-    link = replace(
-        rigid("pendulum")
-        .joints[0]
-        .with_inertial(Inertial.about_center(m, np.array([0, 0, -d]), np.diag([I_l, I_l, 0.01]))),
-        gear_ratio=n,
-        rotor_inertia=n**2 * I_m,
-    )
-    robot = replace(rigid("pendulum"), joints=(link,))
-    dynamics = eom.Dynamics(robot, rotor_inertia=True, backend="numpy")
-    q, qd, qdd, qddd, qdddd = ([x] for x in (0.7, -1.1, 2.0, 3.0, -5.0))
-    inertia = I_l + m * d**2 + n**2 * I_m
-    assert dynamics.mass_matrix(q) == pytest.approx(inertia, rel=1e-14)
-    tau, taud, taudd = dynamics.inverse_dynamics(q, qd, qdd, qddd, qdddd)
-    s, c = np.sin(0.7), np.cos(0.7)
-    assert tau == pytest.approx(inertia * 2.0 + m * G * d * s, rel=1e-13)
-    assert taud == pytest.approx(inertia * 3.0 - m * G * d * c * 1.1, rel=1e-13)
-    assert taudd == pytest.approx(inertia * -5.0 + m * G * d * (c * 2.0 - s * 1.1**2), rel=1e-13)
-    assert dynamics.forward_dynamics(q, qd, tau) == pytest.approx(2.0, rel=1e-13)
-    assert dynamics.kinetic_energy(q, qd) == pytest.approx(inertia * 1.1**2 / 2, rel=1e-13)
-    without = eom.Dynamics(robot, backend="numpy")
-    assert without.mass_matrix(q) == pytest.approx(I_l + m * d**2, rel=1e-14)
-    # Elsewhere the rotors count once: on the side of the motors.
-    motor = eom.ElasticArm(dynamics.robot, backend="numpy").feedforward(q, qd, qdd, qddd, qdddd).motor_effort
-    assert motor == pytest.approx(tau, rel=1e-13)
+def test_rotors_behind_gears_add_their_inertia_to_that_of_the_links() -> None:
+    """A rotor inertia is n² I_m of A. De Luca, Robotics 2; elsewhere it counts once, on the side of the motor."""
+    robot = replace(LEG, joints=tuple(replace(joint, gear_ratio=50.0) for joint in LEG.joints))
+    dynamics, links = (eom.Dynamics(robot, rotor_inertia=x, backend="numpy") for x in (True, False))
+    q, qd, *rates = motion = np.random.default_rng(1).uniform(-2, 2, (5, 3))
+    tau = dynamics.inverse_dynamics(*motion)
+    np.testing.assert_allclose(np.subtract(tau, links.inverse_dynamics(*motion)), 0.02 * np.array(rates), atol=1e-13)
+    np.testing.assert_allclose(dynamics.mass_matrix(q) - links.mass_matrix(q), 0.02 * np.eye(3), atol=1e-14)
+    np.testing.assert_allclose(dynamics.forward_dynamics(q, qd, tau[0]), rates[0], rtol=1e-11)
+    energy = links.kinetic_energy(q, qd) + 0.01 * qd @ qd
+    np.testing.assert_allclose(dynamics.kinetic_energy(q, qd), energy, rtol=1e-13)
+    motor = eom.ElasticArm(dynamics.robot, backend="numpy").feedforward(*motion).motor_effort
+    np.testing.assert_allclose(motor, tau[0], rtol=1e-12)
 
 
 def test_rotors_of_elastic_joints_and_coupled_ones_are_not_added() -> None:
