@@ -159,5 +159,5 @@ def test_unusable_meshes(tmp_path: Path, name: str, scale: Any, message: str) ->
 
 def test_a_mesh_needs_trimesh(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "trimesh", None)
-    with pytest.raises(MissingLibraryError, match=r"trimesh is not installed.*eom_dynamics\[mesh\]"):
+    with pytest.raises(MissingLibraryError, match=r"trimesh is not installed; run: make build EXTRAS=mesh, or"):
         solids.mesh("part.stl", mass=1)
