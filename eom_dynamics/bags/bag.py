@@ -250,8 +250,8 @@ class _File:
         except Exception as error:  # it takes bytes, texts and numbers apart unchecked
             if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
                 raise
-            said = str(error).replace(str(self._read_from), str(self._path))
-            reason = " ".join(said.split()) or type(error).__name__
+            text = str(error).replace(str(self._read_from), str(self._path))
+            reason = " ".join(text.split()) or type(error).__name__
             raise BagError(f"{self._path}: cannot be read: {reason:.300}; {self._remedy}") from None
 
 

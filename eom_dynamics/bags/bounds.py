@@ -98,7 +98,7 @@ def chunks_in(path: Path) -> list[tuple[int, str, int, int]]:
         HostileError: they unpack to more than allowed.
         EOFError: the file is cut off, or its records do not end at its footer.
     """
-    found = []
+    chunks = []
     end = path.stat().st_size - len(_MAGIC)
     with path.open("rb") as file:
         at, code = len(_MAGIC), 0
@@ -112,16 +112,16 @@ def chunks_in(path: Path) -> list[tuple[int, str, int, int]]:
             if code == _CHUNK_CODE:
                 *_, unpacked, _, name = _CHUNK.unpack(file.read(_CHUNK.size))
                 compression = file.read(min(name, length)).decode()
-                found.append((at, compression, int.from_bytes(file.read(8), "little"), unpacked))
+                chunks.append((at, compression, int.from_bytes(file.read(8), "little"), unpacked))
             at += _RECORD.size + length
             file.seek(at)
     if at != end:
         raise EOFError(f"it goes on after its footer, at byte {at}")
-    if max((unpacked for *_, unpacked in found), default=0) > LARGEST:
+    if max((unpacked for *_, unpacked in chunks), default=0) > LARGEST:
         raise HostileError(f"a chunk says that it unpacks to more than {LARGEST:,} bytes")
-    if sum(unpacked for _, compression, _, unpacked in found if compression) > most_bytes(path):
+    if sum(unpacked for _, compression, _, unpacked in chunks if compression) > most_bytes(path):
         raise HostileError(f"the file says that it unpacks to more than {most_bytes(path):,} bytes")
-    return found
+    return chunks
 
 
 def check_index(chunks: list[Any], there: list[tuple[int, str, int, int]]) -> None:

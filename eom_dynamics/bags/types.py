@@ -97,8 +97,8 @@ def _filled(store: Typestore, description: Any, value: Any) -> Any:
     """The value of a field, zero or empty where it is None."""
     kind, what = description
     if kind == Nodetype.NAME:
-        given = value or {}
-        return store.types[what](**{name: _filled(store, of, given.get(name)) for name, of in store.fielddefs[what][1]})
+        parts = value or {}
+        return store.types[what](**{name: _filled(store, of, parts.get(name)) for name, of in store.fielddefs[what][1]})
     if kind == Nodetype.BASE:
         return value if value is not None else "" if what[0] == "string" else 0
     (element, of), length = what

@@ -127,10 +127,10 @@ class Recording:
         tau = np.full_like(clean.tau, np.nan)
         for rows in np.split(np.arange(len(clean)), clean._cuts()):
             t = clean.t[rows]
-            for own, recorded in zip(tau.T, clean.tau.T, strict=True):
+            for column, recorded in zip(tau.T, clean.tau.T, strict=True):
                 known = np.isfinite(recorded[rows])
                 if known.any():
-                    own[rows] = np.interp(t + delay, t[known], recorded[rows][known], np.nan, np.nan)
+                    column[rows] = np.interp(t + delay, t[known], recorded[rows][known], np.nan, np.nan)
         return replace(clean, tau=tau)
 
     def cleaned(self) -> Recording:

@@ -182,11 +182,11 @@ def _autocorrelations(residuals: Sequence[Array], lags: int) -> Array:
     n = residuals[0].shape[1]
     products, counts = np.zeros((lags + 1, n)), np.zeros((lags + 1, 1))
     for part in residuals:
-        own = min(lags + 1, len(part))
+        count = min(lags + 1, len(part))
         # The power spectrum of a series followed by zeros is that of its products with itself (Wiener and Khinchin).
-        size = next_fast_len(len(part) + own, real=True)
-        products[:own] += irfft(np.square(np.abs(rfft(part, size, axis=0))), size, axis=0)[:own]
-        counts[:own, 0] += len(part) - np.arange(own)
+        size = next_fast_len(len(part) + count, real=True)
+        products[:count] += irfft(np.square(np.abs(rfft(part, size, axis=0))), size, axis=0)[:count]
+        counts[:count, 0] += len(part) - np.arange(count)
     products /= np.maximum(counts, 1)
     with np.errstate(invalid="ignore", divide="ignore"):
         return products / products[0]
@@ -195,9 +195,9 @@ def _autocorrelations(residuals: Sequence[Array], lags: int) -> Array:
 def whiteness(residuals: Sequence[Array]) -> Array:
     """Fraction (n,) of the first autocorrelations within the white-noise band; NaN without residuals."""
     total = sum(len(part) for part in residuals)
-    found = _autocorrelations([part - np.mean(part, axis=0) for part in residuals], LAGS)[1:]
-    share = np.mean(np.abs(found) <= _BAND / np.sqrt(max(1, total)), axis=0)
-    return np.where(np.isnan(found).any(axis=0), np.nan, share)
+    correlations = _autocorrelations([part - np.mean(part, axis=0) for part in residuals], LAGS)[1:]
+    share = np.mean(np.abs(correlations) <= _BAND / np.sqrt(max(1, total)), axis=0)
+    return np.where(np.isnan(correlations).any(axis=0), np.nan, share)
 
 
 def correlation_time(residuals: Sequence[Array]) -> Array:
@@ -205,6 +205,6 @@ def correlation_time(residuals: Sequence[Array]) -> Array:
 
     The sum ends with the first that is not positive (C. Geyer, Statistical Science 7, 1992).
     """
-    found = _autocorrelations(residuals, max(1, max(map(len, residuals)) // 4))
-    counted = np.logical_and.accumulate(found > 0, axis=0)
-    return np.asarray(1 + 2 * np.sum(found[1:], axis=0, where=counted[1:]))
+    correlations = _autocorrelations(residuals, max(1, max(map(len, residuals)) // 4))
+    counted = np.logical_and.accumulate(correlations > 0, axis=0)
+    return np.asarray(1 + 2 * np.sum(correlations[1:], axis=0, where=counted[1:]))

@@ -67,8 +67,8 @@ class Conventions:
 
     def check(self, robot: str, joints: Sequence[str]) -> None:
         """Raise EomDynamicsError if an effort is given for a joint that the robot does not have."""
-        for flag, given in (("--effort-scale", self.effort_scale), ("--effort-offset", self.effort_offset)):
-            for joint, _ in given:
+        for flag, values in (("--effort-scale", self.effort_scale), ("--effort-offset", self.effort_offset)):
+            for joint, _ in values:
                 if joint is not None and joint not in joints:
                     raise EomDynamicsError(f"{flag}: robot {robot} has no joint {joint!r}; {hint(joint, joints)}")
 

@@ -156,12 +156,12 @@ def _speed(arm: ElasticArm, limits: Bounds, motion: FastestMotion) -> go.Figure:
     moving = rate > _SLOW * np.max(rate)
     figure = chart("Rate of the path's parameter", "parameter of the path", "1/s")
     for k, quantity in enumerate(shares):
-        own = used == k
-        if np.any(own & moving):
+        active = used == k
+        if np.any(active & moving):
             # Up to the first point of the next colour, so that the curve has no gaps.
-            own[1:] |= own[:-1]
+            active[1:] |= active[:-1]
             label = quantity.replace("_", " ")
-            add_line(figure, short(parameter), np.where(own, rate, np.nan), label, {"color": color(k), "width": 3})
+            add_line(figure, short(parameter), np.where(active, rate, np.nan), label, {"color": color(k), "width": 3})
     if "velocity" in shares:
         most = np.where(moving, rate / np.max(shares["velocity"], axis=1), np.nan)
         style = {"color": color(list(shares).index("velocity")), "width": 1, "dash": "dash"}

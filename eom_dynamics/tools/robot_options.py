@@ -54,5 +54,5 @@ class RobotOptions:
 
     def urdf_section(self) -> dict[str, Any]:
         """Return these options as the ``urdf`` section of a parameter file, without the xacro arguments."""
-        given = {name: x for name, x in vars(self).items() if x and name != "xacro_arguments"}
-        return {name: list(x) if isinstance(x, tuple) else x for name, x in given.items()}
+        chosen = {name: x for name, x in vars(self).items() if x and name != "xacro_arguments"}
+        return {name: list(x) if isinstance(x, tuple) else x for name, x in chosen.items()}

@@ -83,8 +83,8 @@ class ElasticOptions:
 
     def law(self, joint: Joint) -> str:
         """Name of the law of a joint's spring, whether it can be identified or, like ``rigid``, cannot."""
-        given, kind = self.laws.get(joint.name, self.laws.get(None)), joint.spring.kind
-        return given or next((law for law, own in laws().items() if own is SPRINGS[kind]), kind)
+        chosen, kind = self.laws.get(joint.name, self.laws.get(None)), joint.spring.kind
+        return chosen or next((law for law, spring in laws().items() if spring is SPRINGS[kind]), kind)
 
     def terms(self, robot: Robot) -> tuple[str, ...]:
         """Motor terms to identify; the default depends on the robot."""
@@ -183,9 +183,9 @@ def identify_arm(
         return [with_spring_efforts(robot, elasticity, part).links(robot, name) for part in parts]
 
     links = links or Options(side="joint", terms=("offset",))
-    found = fit(robot, of_links(training, "training"), of_links(validation, "validation"), links, progress=progress)
-    identified, springs, motors = elasticity.applied_to(identified_robot(found)), elasticity.springs, elasticity.motors
-    return ArmFit(identified, found, tuple(springs.values()), tuple(motors.values()), elasticity.notes)
+    arm_fit = fit(robot, of_links(training, "training"), of_links(validation, "validation"), links, progress=progress)
+    springs, motors = tuple(elasticity.springs.values()), tuple(elasticity.motors.values())
+    return ArmFit(elasticity.applied_to(identified_robot(arm_fit)), arm_fit, springs, motors, elasticity.notes)
 
 
 def identify_elasticity(
@@ -231,8 +231,8 @@ def identify_elasticity(
         notes += [f"{joint.name}: {doubt}"] if doubt else []
         springs |= {} if spring is None else {joint.name: spring}
         motors |= {} if motor is None else {joint.name: motor}
-        for part, found in (("spring", spring), ("motor", motor), ("gear", gears.get(joint.name))):
-            notes += [f"{joint.name}, {part}: {line}" for line in (() if found is None else found.undetermined)]
+        for part, part_fit in (("spring", spring), ("motor", motor), ("gear", gears.get(joint.name))):
+            notes += [f"{joint.name}, {part}: {line}" for line in (() if part_fit is None else part_fit.undetermined)]
     if not (springs or motors):
         raise IdentificationError(notes[0])
     gears = {name: gear for name, gear in gears.items() if name in springs or name in motors}
@@ -281,11 +281,11 @@ def _gear(joint: Joint, x: _Columns, law: str) -> tuple[GearFit, _Columns]:
     """Gear ratio, and the signals with it in place of that of the file."""
     if x.tau is None:
         raise IdentificationError("gear_ratio: not identifiable, since the effort of the spring was not recorded")
-    found = fit_gear_ratio(joint.gear_ratio * x.theta, x.q, x.tau, hardening=law not in _LINES)
-    factor = found.ratio[0] / joint.gear_ratio
+    gear = fit_gear_ratio(joint.gear_ratio * x.theta, x.q, x.tau, hardening=law not in _LINES)
+    factor = gear.ratio[0] / joint.gear_ratio
     if not factor > 0:
-        raise IdentificationError(f"gear_ratio: {found.ratio[0]:.4g} and that of the file differ in sign; check signs")
-    return found, replace(x, theta=x.theta / factor, effort=None if x.effort is None else factor * x.effort)
+        raise IdentificationError(f"gear_ratio: {gear.ratio[0]:.4g} and that of the file differ in sign; check signs")
+    return gear, replace(x, theta=x.theta / factor, effort=None if x.effort is None else factor * x.effort)
 
 
 def _identify_joint(
@@ -384,33 +384,33 @@ def elastic_score(robot: Robot, elasticity: Elasticity, recordings: Sequence[Arm
     for k, (before, after) in enumerate(joints):
         parts = [_residuals(before, after, k, *pair, elasticity) for pair in zip(recordings, known, strict=True)]
         for side, rows in errors.items():
-            if own := [part[side] for part in parts if side in part]:
-                given, identified, efforts = (np.concatenate(x) for x in zip(*own, strict=True))
-                rows[:, k] = np.sqrt(np.mean(given**2)), np.sqrt(np.mean(identified**2)), np.std(efforts)
+            if residuals := [part[side] for part in parts if side in part]:
+                described, identified, efforts = (np.concatenate(x) for x in zip(*residuals, strict=True))
+                rows[:, k] = np.sqrt(np.mean(described**2)), np.sqrt(np.mean(identified**2)), np.std(efforts)
     springs, motors = (EffortErrors(before=x[0], after=x[1], spread=x[2]) for x in errors.values())
     return ElasticScore(springs, motors)
 
 
 def _residuals(
-    before: Joint, after: Joint, k: int, sensed: ArmRecording, given: ArmRecording, elasticity: Elasticity
+    before: Joint, after: Joint, k: int, sensed: ArmRecording, recorded: ArmRecording, elasticity: Elasticity
 ) -> dict[str, tuple[Array, Array, Array]]:
     """Residuals before and after, and the efforts, of each side that was recorded."""
     motor, spring = elasticity.motors.get(before.name), elasticity.springs.get(before.name)
     if motor is None and spring is None:
         return {}
-    period = (given.t[-1] - given.t[0]) / (len(given.t) - 1)
-    low_pass = LowPass(period, cutoff_of(period, given.theta[:, k], 2) if motor is None else motor.cutoff)
-    if len(given.t) <= 8 * low_pass.reach + 16:
+    period = (recorded.t[-1] - recorded.t[0]) / (len(recorded.t) - 1)
+    low_pass = LowPass(period, cutoff_of(period, recorded.theta[:, k], 2) if motor is None else motor.cutoff)
+    if len(recorded.t) <= 8 * low_pass.reach + 16:
         return {}
-    x, tau = _Columns.of(sensed, k), given.tau[:, k]
-    delta, velocity, found = x.theta - x.q, rate_of(x.theta, period), {}
+    x, tau = _Columns.of(sensed, k), recorded.tau[:, k]
+    delta, velocity, residuals_of = x.theta - x.q, rate_of(x.theta, period), {}
     if spring is not None and x.tau is not None:
         rate, value = rate_of(delta, period), low_pass(tau[2:-2])
         loads = [
             np.full_like(value, np.nan) if joint.spring.is_rigid else low_pass(joint.spring.load(delta[2:-2], rate))
             for joint in (before, after)
         ]
-        found["springs"] = (value - loads[0], value - loads[1], value)
+        residuals_of["springs"] = (value - loads[0], value - loads[1], value)
     if motor is not None and x.effort is not None:
         acceleration, v, effort = rate_of(velocity, period), low_pass(velocity[2:-2]), x.effort[4:-4]
         inner, load = slice(low_pass.reach, -low_pass.reach), low_pass(tau[4:-4])
@@ -421,5 +421,5 @@ def _residuals(
             - low_pass(joint.actuator.friction.effort(v) + joint.actuator.gear.load(load, v) - load)
             for joint in (before, after)
         ]
-        found["motors"] = (residuals[0], residuals[1], low_pass(low_pass(effort)))
-    return found
+        residuals_of["motors"] = (residuals[0], residuals[1], low_pass(low_pass(effort)))
+    return residuals_of

@@ -188,7 +188,7 @@ def drive_delay(
             f"the time at which recorded motor efforts act is not determined away from reversals: {reason}, or give "
             "that time, --motor-delay (--effort-delay of rigid joints)"
         )
-    delay, *ages = (combined(each).after(motion) for each in zip(*(delays for delays, _ in drives), strict=True))
+    delay, *ages = (combined(x).after(motion) for x in zip(*(delays for delays, _ in drives), strict=True))
     position, velocity = ages or (None, None)
     return DriveDelay(delay, position, velocity, motion, max(noise for _, noise in drives))
 
@@ -257,7 +257,7 @@ def _of_motion(
     load = np.where(measured, tau, np.where(arm.rigid, modelled, law))[:, arm.motor_joint]
     efficiency = np.broadcast_to(arm.gear.efficiency, (m,))
     step = t[1] - t[0]
-    reach, found, reason = 2 * round(REACH / band / step) + 1, [], ""
+    reach, delays, reason = 2 * round(REACH / band / step) + 1, [], ""
     for i in range(m):
         v = smooth(t, theta[:, i], band)(t, 1)
         steady = (np.abs(v) > _SLOW * np.sqrt(np.mean(v**2))).astype(int)
@@ -267,12 +267,12 @@ def _of_motion(
         columns = [smooth(t, np.column_stack(columns), band)(at), sign[rows], np.ones_like(at)]
         design = _advanced(smooth(t, effort[:, i], band), at, np.column_stack(columns))
         try:
-            found.append(fit_delay(design, causes[i][rows], len(at) * _spacing(t, band) * step, band).delay)
+            delays.append(fit_delay(design, causes[i][rows], len(at) * _spacing(t, band) * step, band).delay)
         except IdentificationError as error:
             reason = reason or str(error)
-    if not found:
+    if not delays:
         return None, reason
-    return combined(found).after(Delay(0.0, 0.0 if measured[arm.motor_joint].all() else _DAMPING)), ""
+    return combined(delays).after(Delay(0.0, 0.0 if measured[arm.motor_joint].all() else _DAMPING)), ""
 
 
 def _advanced(effort: CubicSpline, at: Array, columns: Array) -> Design:
@@ -298,9 +298,9 @@ def combined(delays: Sequence[Delay]) -> Delay:
     values, deviations = np.array(delays).T
     weights = 1 / np.maximum(deviations, 1e-9) ** 2
     mean = float(weights @ values / weights.sum())
-    own = float(1 / np.sqrt(weights.sum()))
+    deviation = float(1 / np.sqrt(weights.sum()))
     scatter = float(np.sqrt(weights @ (values - mean) ** 2 / weights.sum() / max(len(delays) - 1, 1)))
-    return Delay(mean, max(own, scatter))
+    return Delay(mean, max(deviation, scatter))
 
 
 def period_of(stamps: ArrayLike) -> Delay:

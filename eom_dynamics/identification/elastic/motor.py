@@ -143,8 +143,8 @@ def fit_motor(
         raise IdentificationError("current and deflection alone leave the unit of effort unknown; give tau or effort")
     if unknown := sorted(set(model.terms) - set(MOTOR_TERMS)):
         raise IdentificationError(f"terms must be among {', '.join(MOTOR_TERMS)}; unknown: {', '.join(unknown)}")
-    given = {"theta": theta, "tau": tau, "deflection": deflection, "effort": effort, "current": current}
-    period, signals = even_signals(t, {name: x for name, x in given.items() if x is not None})
+    recorded = {"theta": theta, "tau": tau, "deflection": deflection, "effort": effort, "current": current}
+    period, signals = even_signals(t, {name: x for name, x in recorded.items() if x is not None})
     if signals["theta"].ndim != 1:
         raise IdentificationError(f"theta must be of one joint, (N,), has {signals['theta'].shape}; see fit_motors")
     part = longest(len(signals["theta"]), starts)
@@ -165,17 +165,17 @@ def fit_motors(
     **options: Any,
 ) -> tuple[MotorFit, ...]:
     """:func:`fit_motor` of the m motors of a recording, all arrays (N, m); errors have the number of the motor."""
-    given = {"theta": theta, "tau": tau, "deflection": deflection, "effort": effort, "current": current}
-    _, signals = even_signals(t, {name: x for name, x in given.items() if x is not None})
+    recorded = {"theta": theta, "tau": tau, "deflection": deflection, "effort": effort, "current": current}
+    _, signals = even_signals(t, {name: x for name, x in recorded.items() if x is not None})
     if signals["theta"].ndim != 2:
         raise IdentificationError(f"theta must have shape (N, m), has {signals['theta'].shape}")
     m = signals["theta"].shape[1]
     ratios = np.broadcast_to(np.asarray(gear_ratio, dtype=float), (m,))
     fits = []
     for k in range(m):
-        own: dict[str, Any] = {name: x[:, k] for name, x in signals.items()}
+        columns: dict[str, Any] = {name: x[:, k] for name, x in signals.items()}
         try:
-            fits.append(fit_motor(t, own.pop("theta"), gear_ratio=float(ratios[k]), **own, **options))
+            fits.append(fit_motor(t, columns.pop("theta"), gear_ratio=float(ratios[k]), **columns, **options))
         except IdentificationError as error:
             raise IdentificationError(f"motor {k}: {error}") from None
     return tuple(fits)
@@ -211,8 +211,8 @@ def fit_gear_ratio(
     Raises:
         IdentificationError: shapes differ, a number is not finite, or the joint does not move.
     """
-    given = {"shaft_position": shaft_position, "q": q} | ({} if tau is None else {"tau": tau})
-    _, signals = even_signals(np.arange(np.shape(q)[0]), given)
+    recorded = {"shaft_position": shaft_position, "q": q} | ({} if tau is None else {"tau": tau})
+    _, signals = even_signals(np.arange(np.shape(q)[0]), recorded)
     phi, link = signals["shaft_position"], signals["q"]
     if not np.ptp(link) > 0:
         raise IdentificationError("the joint does not move in this recording")
@@ -302,14 +302,14 @@ class _Equation:
             model = self._model(dict(zip(values, p, strict=True)) | {"smoothing_velocity": v_0})
             return np.asarray((self._target - model)[away])
 
-        found = curve_fit(residual, values, bounds)
-        place, rest = first.names.index("smoothing_velocity"), [first.names.index(name) for name in found.names]
+        again = curve_fit(residual, values, bounds)
+        place, rest = first.names.index("smoothing_velocity"), [first.names.index(name) for name in again.names]
         covariance = np.zeros_like(first.covariance)
-        covariance[place, place], covariance[np.ix_(rest, rest)] = first.covariance[place, place], found.covariance
-        all_values = np.insert(found.values, place, v_0)
+        covariance[place, place], covariance[np.ix_(rest, rest)] = first.covariance[place, place], again.covariance
+        all_values = np.insert(again.values, place, v_0)
         stopped = tuple(name for name in first.at_bound if name == "smoothing_velocity")
         return replace(
-            found, names=first.names, values=all_values, covariance=covariance, at_bound=(*found.at_bound, *stopped)
+            again, names=first.names, values=all_values, covariance=covariance, at_bound=(*again.at_bound, *stopped)
         )
 
     @property
@@ -364,10 +364,10 @@ class _Equation:
 
 
 def _result(estimate: CurveEstimate, equation: _Equation, cutoff: float, gear_ratio: float) -> MotorFit:
-    found, default = estimate.by_name(), Friction()
+    estimates, default = estimate.by_name(), Friction()
     value = {"stribeck_velocity": default.stribeck_velocity, "smoothing_velocity": default.smoothing_velocity}
     value |= dict.fromkeys(("viscous", "asymmetry", "coulomb", "stribeck"), 0.0) | {"efficiency": 1.0}
-    value |= {name: x for name, (x, _) in found.items()}
+    value |= {name: x for name, (x, _) in estimates.items()}
     half = value["asymmetry"]
     # E |v| beside D v; a direction in which the motor would be driven by its friction has none.
     friction = Friction(
@@ -380,17 +380,17 @@ def _result(estimate: CurveEstimate, equation: _Equation, cutoff: float, gear_ra
     )
     constant, lines = None, list(estimate.undetermined)
     if equation.of_current:
-        gain, std = found["torque_per_current"]
+        gain, std = estimates["torque_per_current"]
         constant = gain / abs(gear_ratio), std / abs(gear_ratio)
         lines.append("torque_constant: only k_t N is measured; k_t is that over the gear ratio given")
-    if "coulomb" in found and "offset" in found:
+    if "coulomb" in estimates and "offset" in estimates:
         lines.append("offset: the sum of sensor offset and direction-dependent dry friction")
     return MotorFit(
-        found["rotor_inertia"] if (known := equation.model.rotor_inertia) is None else (known, 0.0),
+        estimates["rotor_inertia"] if (known := equation.model.rotor_inertia) is None else (known, 0.0),
         friction,
         Gear(value["efficiency"], equation.model.smoothing_power),
         constant,
-        found,
+        estimates,
         cutoff,
         float(np.sqrt(np.mean(estimate.residual**2))),
         float(np.std(estimate.residual) / equation.spread),

@@ -402,7 +402,7 @@ def identify_resonance(
         q = mean - arm.dynamics.effort(q, zero, zero) / stiffness
     one = robot.n == 1
     friction = [joint.actuator.friction for joint in robot.independent_joints]
-    found = fit_resonance(
+    resonance = fit_resonance(
         t,
         motion.q,
         motion.tau,
@@ -411,22 +411,22 @@ def identify_resonance(
         coulomb="coulomb" in options.terms(robot),
         smoothing_velocity=np.array([float(law.smoothing_velocity) for law in friction]),
     )
-    if found.misfit > _MISFIT:
+    if resonance.misfit > _MISFIT:
         raise IdentificationError(
             f"{motors.name}: the linear model of motors, springs and links does not explain it, misfit "
-            f"{found.misfit:.3g} times the noise; record a chirp or multisine around a position that is held"
+            f"{resonance.misfit:.3g} times the noise; record a chirp or multisine around a position that is held"
         )
-    if not found.identifiable.any():
+    if not resonance.identifiable.any():
         raise IdentificationError(f"{motors.name}: the stiffness of no joint is identifiable; excite the resonances")
     kept = "its stiffness is not identifiable from the resonance; its spring and rotor stay as in the file"
-    notes += [f"{name}: {kept}" for name in compress(robot.joint_names, ~found.identifiable)]
-    if found.misfit > _DOUBTFUL:
-        notes.append(f"misfit {found.misfit:.3g}: standard deviations are too small; the model is incomplete")
+    notes += [f"{name}: {kept}" for name in compress(robot.joint_names, ~resonance.identifiable)]
+    if resonance.misfit > _DOUBTFUL:
+        notes.append(f"misfit {resonance.misfit:.3g}: standard deviations are too small; the model is incomplete")
     if not one:
         notes.append("link inertias and gravity at the mean position are those of the file")
-    refused = [f"[{k}]" for k in np.flatnonzero(~found.identifiable)]
-    lines = [x for x in found.undetermined if not any(place in x.partition(":")[0] for place in refused)]
-    return found, (*notes, *lines)
+    refused = [f"[{k}]" for k in np.flatnonzero(~resonance.identifiable)]
+    lines = [x for x in resonance.undetermined if not any(place in x.partition(":")[0] for place in refused)]
+    return resonance, (*notes, *lines)
 
 
 def with_resonance(robot: Robot, fit: ResonanceFit) -> Robot:
@@ -444,14 +444,14 @@ def with_resonance(robot: Robot, fit: ResonanceFit) -> Robot:
     def change(joint: Joint, k: int) -> Joint:
         stiffness, damping = float(fit.stiffness[k, 0]), float(fit.damping[k, 0])
         damped = isinstance(joint.spring, DampedSpring) and damping > 0
-        own = {"viscous": float(fit.viscous[k, 0])}
+        friction = {"viscous": float(fit.viscous[k, 0])}
         if np.any(fit.coulomb):
-            own |= dict.fromkeys(("coulomb", "static"), float(fit.coulomb[k, 0]))
+            friction |= dict.fromkeys(("coulomb", "static"), float(fit.coulomb[k, 0]))
         return replace(
             joint,
             spring=DampedSpring(stiffness, damping) if damped else LinearSpring(stiffness),
             rotor_inertia=float(fit.rotor_inertia[k, 0]),
-            actuator=replace(joint.actuator, friction=replace(joint.actuator.friction, **own)),
+            actuator=replace(joint.actuator, friction=replace(joint.actuator.friction, **friction)),
         )
 
     return with_joints(robot, {name: k for k, name in enumerate(robot.joint_names) if fit.identifiable[k]}, change)

@@ -93,11 +93,11 @@ class _Pair(DeclaredLaw):
 
     def spring(self, p: Array) -> Spring:
         """The pair, at least so stiff that neither spring is slack without load."""
-        given = dict(zip(self._attributes, p, strict=True))
+        numbers = dict(zip(self._attributes, p, strict=True))
         # The efforts of deflections do not depend on the nominal stiffness.
-        pair = self._kind(**given, nominal=LARGEST)
+        pair = self._kind(**numbers, nominal=LARGEST)
         stiffness = float(np.mean(np.sum(pair.tangent(self._delta), axis=-1)))
-        return self._kind(**given, nominal=max(float(pair.least_stiffness(0.0)), stiffness))
+        return self._kind(**numbers, nominal=max(float(pair.least_stiffness(0.0)), stiffness))
 
 
 class Table:
@@ -282,7 +282,7 @@ def fit_spring(
     if points < 3:
         raise IdentificationError(f"points must be at least 3, is {points}")
     curve = law_of(law, delta, tau, points)
-    own = len(curve.start)
+    count = len(curve.start)
     extra = {"offset": np.ones_like(tau)} if offset else {}
     speed = float(np.sqrt(np.mean(deltad**2))) if delta.ndim == 1 else 0.0
     if speed > 0:
@@ -291,17 +291,17 @@ def fit_spring(
     columns = np.stack(list(extra.values()), axis=-1) if extra else np.zeros((len(tau), 0))
 
     def residual(p: Array) -> Array:
-        return tau - curve.effort(p[:own]) - columns @ p[own:]
+        return tau - curve.effort(p[:count]) - columns @ p[count:]
 
     def weighted(p: Array) -> Array:
         if noise is None:
             return residual(p)
         # Relative to the standard deviation of the effort.
-        return residual(p) / np.asarray(np.sqrt(1 + np.square(curve.slope(p[:own]) * noise[0] / noise[1])))
+        return residual(p) / np.asarray(np.sqrt(1 + np.square(curve.slope(p[:count]) * noise[0] / noise[1])))
 
     bounds = curve.bounds | dict.fromkeys(("damping", _WIDTH), (0.0, np.inf))
     estimate = curve_fit(weighted, curve.start | dict.fromkeys(extra, 0.0), bounds)
-    p, parameters, errors = estimate.values[:own], estimate.by_name(), residual(estimate.values)
+    p, parameters, errors = estimate.values[:count], estimate.by_name(), residual(estimate.values)
     width = parameters.pop(_WIDTH, (0.0, 0.0))
     spring, (damper, _) = curve.spring(p), parameters.get("damping", (0.0, 0.0))
     return SpringFit(
@@ -309,7 +309,7 @@ def fit_spring(
         law,
         parameters,
         width,
-        curve.table(p, estimate.covariance[:own, :own]) if isinstance(curve, Table) else None,
+        curve.table(p, estimate.covariance[:count, :count]) if isinstance(curve, Table) else None,
         float(np.sqrt(np.mean(errors**2))),
         float(np.std(errors) / np.std(tau)),
         int(len(tau) / estimate.correlation_time),

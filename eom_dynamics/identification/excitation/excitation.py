@@ -228,13 +228,13 @@ class Excitation:
         begun = self._within(first, self._fine)
         if begun is None:
             raise TrajectoryError(f"{self.robot.name}: the start of the optimisation exceeds the limits")
-        found, before = begun, self.information(self.trajectory(begun))
+        best, before = begun, self.information(self.trajectory(begun))
         after = before
         for x in (kept, answer.x):
             z = self._within(task.parameters(x), self._fine)
             if z is not None and self.cost(reached := self.information(self.trajectory(z))) < self.cost(after):
-                found, after = z, reached
-        motion, verdict = self.trajectory(found), check(self.arm, self.trajectory(found), rate=CHECK_RATE)
+                best, after = z, reached
+        motion, verdict = self.trajectory(best), check(self.arm, self.trajectory(best), rate=CHECK_RATE)
         iterations, message = int(answer.nit), str(answer.message)
         return OptimalExcitation(motion, self.trajectory(begun), after, before, verdict, iterations, message)
 
@@ -309,11 +309,11 @@ def _scaled(z: Array, share: float) -> Array:
     return np.concatenate([z[:, :1], share * z[:, 1:]], axis=1)
 
 
-def _noise(arm: ElasticArm, given: ArrayLike | None) -> Array:
+def _noise(arm: ElasticArm, values: ArrayLike | None) -> Array:
     """Standard deviations of efforts, up to a factor: given, or the limits of efforts where all joints have one."""
     n = arm.robot.n
-    if given is not None:
-        noise = np.asarray(given, dtype=float)
+    if values is not None:
+        noise = np.asarray(values, dtype=float)
         if noise.shape not in ((), (n,)) or not np.all(np.isfinite(noise) & (noise > 0)):
             raise TrajectoryError(f"noise must be one positive number or {n}, in N m or N")
         return np.broadcast_to(noise, (n,))

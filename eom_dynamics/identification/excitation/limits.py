@@ -120,9 +120,9 @@ class Spheres:
         return BASE if body < 0 else self.robot.joints[body].name
 
 
-def _rows(name: str, given: ArrayLike) -> Array:
+def _rows(name: str, values: ArrayLike) -> Array:
     try:
-        rows = np.array(given, dtype=float)
+        rows = np.array(values, dtype=float)
     except (TypeError, ValueError):
         rows = np.zeros(0)
     if rows.ndim != 2 or rows.shape[1] != 4 or not len(rows) or not np.isfinite(rows).all() or np.any(rows[:, 3] <= 0):
@@ -136,14 +136,14 @@ def with_limits(robot: Robot, limits: GivenLimits) -> Robot:
     Raises:
         TrajectoryError: a limit is not a positive number, or a range is empty.
     """
-    own = joint_limits(robot, limits)
-    for name, new in own.items():
+    of_joints = joint_limits(robot, limits)
+    for name, new in of_joints.items():
         for quantity, value in vars(new).items():
             if np.isnan(value) or (quantity not in ("lower", "upper") and value <= 0):
                 raise TrajectoryError(f"{name}: limit {quantity} must be positive, is {value:g}")
         if new.lower >= new.upper:
             raise TrajectoryError(f"{name}: lower {new.lower:g} must be less than upper {new.upper:g}")
-    return replace(robot, joints=tuple(replace(joint, limits=own[joint.name]) for joint in robot.joints))
+    return replace(robot, joints=tuple(replace(joint, limits=of_joints[joint.name]) for joint in robot.joints))
 
 
 class MotionLimits:
@@ -191,9 +191,9 @@ class MotionLimits:
     @property
     def velocity(self) -> Array:
         """(n,) velocity limit, from the motor where the joint has none, rad/s or m/s."""
-        found = self.largest[0].copy()
-        np.minimum.at(found, self.arm.motor_joint, self.share * self.arm.motor.speed_limit / abs(self.arm.gear_ratio))
-        return found
+        limits = self.largest[0].copy()
+        np.minimum.at(limits, self.arm.motor_joint, self.share * self.arm.motor.speed_limit / abs(self.arm.gear_ratio))
+        return limits
 
     def ratios(self, states: Array) -> Array:
         """Values over limits (K, number of limits), signed, of q … qdddd (5, K, n); NaN where a value is unknown."""
@@ -223,8 +223,8 @@ class MotionLimits:
             for j in range(n):
                 shifted[k, 2 * j, :, j] += step
                 shifted[k, 2 * j + 1, :, j] -= step
-            found = self._effort_ratios(shifted.reshape(orders, -1, n)).reshape(n, 2, samples, size)
-            result[:, k] = np.transpose((found[:, 0] - found[:, 1]) / (2 * step), (2, 1, 0))
+            ratios = self._effort_ratios(shifted.reshape(orders, -1, n)).reshape(n, 2, samples, size)
+            result[:, k] = np.transpose((ratios[:, 0] - ratios[:, 1]) / (2 * step), (2, 1, 0))
         return np.nan_to_num(result)
 
     def partials(self, states: Array) -> Array:

@@ -57,7 +57,7 @@ def contradictions(regressor: Regressor, samples: Sequence[FilteredSamples], fil
         return []
     signs = check.signs_and_units()
     # A wrong sign everywhere may look like swapped joints, too.
-    if any(len(each.joints) == regressor.robot.n and "sign" in each.words for each in signs):
+    if any(len(sign.joints) == regressor.robot.n and "sign" in sign.words for sign in signs):
         return signs
     return check.swapped() or signs
 
@@ -97,11 +97,11 @@ class _Check:
                     return [Contradiction((names[j], names[k]), words)]
         return []
 
-    def _squares(self, j: int, predicted: Array, measured: int, own: int) -> float:
+    def _squares(self, j: int, predicted: Array, measured: int, terms: int) -> float:
         """Sum of squares that predictions (N, n) of joint j and terms of ``own`` leave of efforts ``measured``."""
         rest = self._part.tau[:, measured] - predicted[:, j]
         rows = self._part.used[:, j]
-        return _square(_project_out(self._own[rows, own], rest[rows]))
+        return _square(_project_out(self._own[rows, terms], rest[rows]))
 
     def signs_and_units(self) -> list[Contradiction]:
         """Factors of the efforts that are negative, or far from one."""
@@ -166,12 +166,12 @@ class _Check:
         friction = [k for k, name in enumerate(self._terms) if name in ("viscous", "coulomb")]
         if not friction:
             return 0.0
-        rows, own, position, weight = self._of_joint(j)
-        others = np.column_stack([self._columns[rows, j], position, np.delete(own, friction, axis=1)])
-        A = _project_out(others, own[:, friction])
-        A[:, column_lengths(A) < _ROUNDING * column_lengths(own[:, friction])] = 0.0
+        rows, terms, position, weight = self._of_joint(j)
+        others = np.column_stack([self._columns[rows, j], position, np.delete(terms, friction, axis=1)])
+        A = _project_out(others, terms[:, friction])
+        A[:, column_lengths(A) < _ROUNDING * column_lengths(terms[:, friction])] = 0.0
         inverse = np.linalg.pinv(A.T @ A)
-        power = np.mean(own[:, friction] * self._part.qd[rows, j, np.newaxis], axis=0)
+        power = np.mean(terms[:, friction] * self._part.qd[rows, j, np.newaxis], axis=0)
         taken, deviation = float(power @ inverse @ A.T @ self._part.tau[rows, j]), np.sqrt(power @ inverse @ power)
         return weight * taken / float(deviation) if deviation > 0 else 0.0
 
@@ -181,19 +181,19 @@ class _Check:
         That is one of physically consistent inertias, with the distance from those of the file, friction that does not
         drive it, and a spring beside the motor.
         """
-        rows, own, position, weight = self._of_joint(j)
-        equations = weight * np.column_stack([self._columns[rows, j], own, position, self._part.tau[rows, j]])
+        rows, terms, position, weight = self._of_joint(j)
+        equations = weight * np.column_stack([self._columns[rows, j], terms, position, self._part.tau[rows, j]])
         upper = np.asarray(np.linalg.qr(equations, mode="r"))
-        K, k = self._regressor.base.combinations, own.shape[1] + position.shape[1]
+        K, k = self._regressor.base.combinations, terms.shape[1] + position.shape[1]
         lower = np.full(k, -np.inf)
         lower[[name != "offset" for name in self._terms] + position.shape[1] * [False]] = 0.0
         unknowns = Unknowns(self._bodies, K, lower, np.zeros(k), np.full(k, np.inf))
         costs = []
         for scale in scales:
             R, tau = scale * upper[:, :-1], upper[:, -1]
-            found = consistent_solution(unknowns, R, tau, 1.0, draft=True)
-            left = _square(R @ np.append(K @ found.parameters, found.terms) - tau)
-            pairs = zip(self._bodies.priors, found.relative, strict=True)
+            solution = consistent_solution(unknowns, R, tau, 1.0, draft=True)
+            left = _square(R @ np.append(K @ solution.parameters, solution.terms) - tau)
+            pairs = zip(self._bodies.priors, solution.relative, strict=True)
             costs.append(0.5 * left + sum(prior.of_relative(X) for prior, X in pairs))
         return costs
 
@@ -204,16 +204,16 @@ class _Check:
         they leave nothing to tell it by.
         """
         rows = self._part.used[:, j]
-        own, tau, q = (x[rows, j] for x in (self._own, self._part.tau, self._part.q))
+        terms, tau, q = (x[rows, j] for x in (self._own, self._part.tau, self._part.q))
         low, high = np.min(q), np.max(q)
         position = chebvander((2 * q - low - high) / max(high - low, 1e-9), _DEGREE)[:, 1:]
-        basis = column_basis(np.column_stack([own, position, self._columns[rows, j]]))
+        basis = column_basis(np.column_stack([terms, position, self._columns[rows, j]]))
         free = len(tau) - basis.shape[1]
         if free < _LEAST_FREE * len(tau):
-            return rows, own, position, 0.0
+            return rows, terms, position, 0.0
         noise = tau - basis @ (basis.T @ tau)
         size = max(float(np.sqrt(_square(noise) / free)), _FINEST * float(np.std(tau)))
-        return rows, own, position, 1 / (size * float(np.sqrt(correlation_time([noise[:, np.newaxis]])[0])))
+        return rows, terms, position, 1 / (size * float(np.sqrt(correlation_time([noise[:, np.newaxis]])[0])))
 
     def _factor(self, j: int) -> tuple[float, float]:
         """Factor of the file's prediction in the efforts of a joint, and its standard deviation."""
@@ -230,7 +230,7 @@ class _Check:
 
 def too_short(training: Sequence[Recording], validation: Sequence[Recording]) -> list[Contradiction]:
     """A contradiction if there is too little motion to judge a fit by."""
-    duration = sum(each.cleaned().duration for each in training)
+    duration = sum(recording.cleaned().duration for recording in training)
     if validation or duration >= _SHORTEST:
         return []
     return [Contradiction((), f"{duration:.2g} s of motion are too little to judge a fit by; record for longer")]
@@ -276,11 +276,11 @@ def lag(regressor: Regressor, recordings: Sequence[Recording], using: Filter) ->
     squares = np.zeros(len(steps))
     for j in range(regressor.robot.n):
         used = part.used[rows, j]
-        own = rows[used]
-        b = np.column_stack([part.tau[own + step, j] for step in steps])
+        at = rows[used]
+        b = np.column_stack([part.tau[at + step, j] for step in steps])
         if used.sum() < 2 * Y.shape[-1] or np.isnan(b).any():
             continue
-        rest = _project_out(np.column_stack([Y[used, j], *(part.bases[name][own, j] for name in regressor.terms)]), b)
+        rest = _project_out(np.column_stack([Y[used, j], *(part.bases[name][at, j] for name in regressor.terms)]), b)
         squares += np.sum(np.square(rest), axis=0) / np.sum(np.square(b - b.mean(axis=0)), axis=0).mean()
     best, now = int(np.argmin(squares)), int(np.argmin(np.abs(steps)))
     if not 0 < best < len(steps) - 1 or squares[best] > _WITHOUT_LAG * squares[now]:
@@ -291,9 +291,9 @@ def lag(regressor: Regressor, recordings: Sequence[Recording], using: Filter) ->
     return (late, float(squares[best] / squares[now])) if abs(late) > _LEAST_LAG else nothing
 
 
-def _project_out(own: Array, columns: Array) -> Array:
+def _project_out(known: Array, columns: Array) -> Array:
     """Columns (N,) or (N, k) less their projections on others (N, m)."""
-    basis = column_basis(own)
+    basis = column_basis(known)
     return np.asarray(columns - basis @ (basis.T @ columns))
 
 

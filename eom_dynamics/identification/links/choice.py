@@ -162,13 +162,13 @@ def _trial(
     if len(data.folds) < FOLDS or data.system.counts.sum() < _LEAST_EQUATIONS * data.system.parameters:
         return nothing
     if prior is None:
-        found = [weighted(others(data.systems, k), file, _ROUGH).x for k in range(FOLDS)]
+        vectors = [weighted(others(data.systems, k), file, _ROUGH).x for k in range(FOLDS)]
     else:
-        found = held_out_vectors(data, weighted(data.system, file, _ROUGH), prior, _WEIGHT)
+        vectors = held_out_vectors(data, weighted(data.system, file, _ROUGH), prior, _WEIGHT)
     # Of all candidates the same samples, and more than those that a low cut-off leaves.
     step = max(1, sum(map(len, whole)) // _JUDGING)
     held_out = [FilteredSamples.joined(fold) for fold in blocks([part[::step] for part in whole])]
-    errors = [unfiltered_errors(regressor, fold, using, x) for fold, x in zip(held_out, found, strict=True)]
+    errors = [unfiltered_errors(regressor, fold, using, x) for fold, x in zip(held_out, vectors, strict=True)]
     error, *by_block = (_log_rms(x) for x in (np.concatenate(errors), *errors))
     return Trial(using.cutoff, using.measured_velocity, error, tuple(by_block))
 

@@ -94,8 +94,8 @@ class Prior:
         x = np.linalg.eigvalsh(X)
         with np.errstate(divide="ignore", invalid="ignore"):
             logarithm = np.log(x)
-            each = x - 1 - logarithm if self._entropic else 0.5 * np.square(logarithm)
-        return float(np.sum(each)) if x[0] > 0 else np.inf
+            terms = x - 1 - logarithm if self._entropic else 0.5 * np.square(logarithm)
+        return float(np.sum(terms)) if x[0] > 0 else np.inf
 
     def gradient(self, C: Array) -> Array:
         """Derivatives (10,) at Y = 1 of the distance of X = C Y C^T for the entries of Y, see :func:`packed`.
@@ -215,8 +215,8 @@ def consistent_solution(
         free = free & ~negative
     table[list(bodies.free)] = [m @ entries for m, entries in zip(bodies.maps, packed(X), strict=True)]
     none = np.zeros(0)
-    found = ConsistentSolution(table.ravel(), np.maximum(terms, unknowns.lower), X, converged, none, none)
-    return found if draft else _with_deviations(found, bodies, B, own, weight)
+    solution = ConsistentSolution(table.ravel(), np.maximum(terms, unknowns.lower), X, converged, none, none)
+    return solution if draft else _with_deviations(solution, bodies, B, own, weight)
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,7 +230,7 @@ class _Cost:
 
     def value(self, X: Array) -> float:
         residual = self.B @ packed(X).ravel() - self.right
-        distance = sum(prior.of_relative(each) for prior, each in zip(self.priors, X, strict=True))
+        distance = sum(prior.of_relative(relative) for prior, relative in zip(self.priors, X, strict=True))
         return float(0.5 * residual @ residual + self.weight * distance)
 
     def quadratic(self, X: Array, C: Array) -> tuple[Array, Array, Array]:
@@ -240,7 +240,7 @@ class _Cost:
         directions (L. Vandenberghe, S. Boyd, SIAM Review 38, 1996).
         """
         root = _in_coordinates(self.B, C)
-        distances = np.concatenate([prior.gradient(each) for prior, each in zip(self.priors, C, strict=True)])
+        distances = np.concatenate([prior.gradient(factor) for prior, factor in zip(self.priors, C, strict=True)])
         gradient = root.T @ (self.B @ packed(X).ravel() - self.right) + self.weight * distances
         # Of the singular values of B, which is stiff, rather than of its square.
         _, values, V = np.linalg.svd(root)
@@ -294,7 +294,7 @@ def _newton(cost: _Cost, X: Array, tolerance: float) -> tuple[Array, bool]:
 def _in_coordinates(B: Array, C: Array) -> Array:
     """Columns B (rows, 10 bodies) for entries of Y, X = C Y C^T, from those for entries of X."""
     moved = packed(C[:, np.newaxis] @ _UNITS @ np.swapaxes(C, -1, -2)[:, np.newaxis])
-    parts = [B[:, ENTRIES * k : ENTRIES * (k + 1)] @ each.T for k, each in enumerate(moved)]
+    parts = [B[:, ENTRIES * k : ENTRIES * (k + 1)] @ matrices.T for k, matrices in enumerate(moved)]
     return np.concatenate(parts, axis=1)
 
 
@@ -306,17 +306,17 @@ def column_basis(columns: Array) -> Array:
 
 
 def _with_deviations(
-    found: ConsistentSolution, bodies: Bodies, B: Array, own: Array, weight: float
+    solution: ConsistentSolution, bodies: Bodies, B: Array, own: Array, weight: float
 ) -> ConsistentSolution:
     """The solution with standard deviations by the curvature there."""
-    C = np.asarray(np.linalg.cholesky(found.relative), dtype=float)
+    C = np.asarray(np.linalg.cholesky(solution.relative), dtype=float)
     count = B.shape[1]
     J = np.block([[_in_coordinates(B, C), own], [np.sqrt(weight) * np.eye(count), np.zeros((count, own.shape[1]))]])
     size = column_lengths(J)
     covariance = np.linalg.pinv((J / size).T @ (J / size), hermitian=True) / np.outer(size, size)
-    variances = np.zeros((len(found.parameters) // PARAMETERS, PARAMETERS))
+    variances = np.zeros((len(solution.parameters) // PARAMETERS, PARAMETERS))
     for k, (i, m) in enumerate(zip(bodies.free, bodies.maps, strict=True)):
         entries, moved = slice(ENTRIES * k, ENTRIES * (k + 1)), _in_coordinates(m, C[k : k + 1])
         variances[i] = np.diag(moved @ covariance[entries, entries] @ moved.T)
     of_parameters, of_terms = (np.sqrt(np.maximum(x, 0.0)) for x in (variances.ravel(), np.diag(covariance)[count:]))
-    return replace(found, parameter_deviations=of_parameters, term_deviations=of_terms)
+    return replace(solution, parameter_deviations=of_parameters, term_deviations=of_terms)

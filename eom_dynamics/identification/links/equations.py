@@ -91,8 +91,8 @@ def equations(
                 used = part.used[rows, j]
                 if not used.any():
                     continue
-                own = [part.bases[term][rows, j] for term in regressor.terms]
-                block = np.column_stack([inertial[:, j], *own, part.tau[rows, j]])[used]
+                terms = [part.bases[term][rows, j] for term in regressor.terms]
+                block = np.column_stack([inertial[:, j], *terms, part.tau[rows, j]])[used]
                 if weights is not None:
                     block = block * weights[k][rows, j][used, np.newaxis]
                 columns = [*range(regressor.inertial), *(regressor.column(term, j) for term in regressor.terms), P]
@@ -334,8 +334,8 @@ def _stribeck_velocity(terms: Sequence[str], part: FilteredSamples, rest: Array,
     motion = Motion(qd, np.zeros_like(qd), smoothing_velocity=float(using.smoothing_velocity[j]))
 
     def error(log_velocity: float) -> float:
-        own = TERMS["stribeck"].basis(replace(motion, stribeck_velocity=float(np.exp(log_velocity))))
-        A = np.column_stack([*fixed, own])
+        stribeck = TERMS["stribeck"].basis(replace(motion, stribeck_velocity=float(np.exp(log_velocity))))
+        A = np.column_stack([*fixed, stribeck])
         solution = np.linalg.lstsq(A, efforts, rcond=None)[0]
         return float(np.sum(np.square(A @ solution - efforts)))
 

@@ -218,14 +218,14 @@ def fit(
     return replace(found, trials=trials, contradictions=tuple(x.words for x in wrong), notes=tuple(notes))
 
 
-def _notes(found: Fit) -> list[str]:
+def _notes(links: Fit) -> list[str]:
     """Notes of the solution, on joints that stay as in the file, and on what is not identifiable."""
-    lines = list(found.notes)
-    if found.rejected is not None and not found.rejected.surely_worse.any():
-        lines.insert(0, f"{', '.join(found.kept)}: as in the file, whose predictions are as good; record more to tell")
-    if found.options.payload is None and not found.refused:
-        lines += base_parameters_without_data(found.regressor, found.base_deviations) if found.options.inertia else []
-        lines += doubtful_terms(found.robot, found.terms, found.term_deviations, found.term_of_file)
+    lines = list(links.notes)
+    if links.rejected is not None and not links.rejected.surely_worse.any():
+        lines.insert(0, f"{', '.join(links.kept)}: as in the file, whose predictions are as good; record more to tell")
+    if links.options.payload is None and not links.refused:
+        lines += base_parameters_without_data(links.regressor, links.base_deviations) if links.options.inertia else []
+        lines += doubtful_terms(links.robot, links.terms, links.term_deviations, links.term_of_file)
     return lines
 
 

@@ -192,13 +192,13 @@ def with_link_parameters(
         if joints[i].name in kept:
             joints[i] = robot.joints[i]
             continue
-        own = {name: float(x[k]) for name, x in terms.items()}
+        of_joint = {name: float(x[k]) for name, x in terms.items()}
         velocities = float(using.smoothing_velocity[k]), float(using.stribeck_velocity[k])
         joint = joints[i]
         if options.payload is None:
-            joint = _with_terms(joint, own, velocities, on_joints=on_joints)
+            joint = _with_terms(joint, of_joint, velocities, on_joints=on_joints)
         # A constant effort, and a spring with the rest position of the file.
-        passive = {name: x for name, x in own.items() if name not in terms_not_in_file(options)}
+        passive = {name: x for name, x in of_joint.items() if name not in terms_not_in_file(options)}
         spring = with_spring_values(joint.parallel_spring, passive)
         offset = passive.get("offset", joint.constant_effort + constant_part(joint.parallel_spring))
         joints[i] = replace(joint, parallel_spring=spring, constant_effort=offset - constant_part(spring))
@@ -236,11 +236,11 @@ def without_known_efforts(regressor: Regressor, recording: Recording) -> Recordi
     among = np.zeros(robot.n, dtype=bool) if T is None else coupled(T)
     known = np.zeros_like(recording.q)
     for joint, row, shift in zip(robot.joints, *robot.coupling, strict=True):
-        own, spring, x = joint.mimic is None, joint.parallel_spring, recording.q @ row + shift
+        leads, spring, x = joint.mimic is None, joint.parallel_spring, recording.q @ row + shift
         held = np.zeros_like(x)
-        if spring is not None and (not own or np.any(row[among]) or not set(spring_values(spring)) <= set(terms)):
+        if spring is not None and (not leads or np.any(row[among]) or not set(spring_values(spring)) <= set(terms)):
             held += spring_effort(spring, x) - constant_part(spring)
-        if not (own and "offset" in terms):
+        if not (leads and "offset" in terms):
             held += joint.constant_effort + constant_part(spring)
         known += held[:, np.newaxis] * row
     return replace(recording, tau=recording.tau - regressor.at_motors(known)) if np.any(known) else recording

@@ -88,8 +88,8 @@ def linear_estimate(data: TrainingData, options: Options) -> WeightedEstimate:
     mean = np.mean(times[weights > 0]) if weights.any() else 1.0
     scales = [recording.scale_deviation for recording in data.recordings if recording.scale_deviation is not None]
     if np.any(scales):
-        own = np.sign(weights) if options.estimator == "ordinary" else weights
-        common = scale_sensitivity(reduce(add, systems), own) * np.max(scales, axis=0)
+        relative_weights = np.sign(weights) if options.estimator == "ordinary" else weights
+        common = scale_sensitivity(reduce(add, systems), relative_weights) * np.max(scales, axis=0)
         # Without inertias, the efforts in the equations are not those that were recorded.
         estimate = replace(estimate, common=common if options.inertia else np.full_like(common, np.nan))
     return WeightedEstimate(replace(estimate, R=R), systems, weights / np.sqrt(mean))
@@ -183,15 +183,15 @@ def find_solution(
     file = np.where(fixed, terms_in_effect(regressor, data.file, options.side), file)
     right = right - R[:, k:][:, fixed] @ file[fixed]
     unknowns = replace(unknowns, expected=file, spread=np.where(fixed, 0.0, spread))
-    found = consistent_solution(unknowns, R, right, weight)
+    solution = consistent_solution(unknowns, R, right, weight)
     of_file |= fixed
     common = np.linalg.norm(linear.estimate.common[k:], axis=1)
-    deviations = np.where(identifiable, np.hypot(found.term_deviations, common), np.inf)
-    terms = np.where(of_file, file, found.terms)
+    deviations = np.where(identifiable, np.hypot(solution.term_deviations, common), np.inf)
+    terms = np.where(of_file, file, solution.terms)
     deviations = np.where(fixed, 0.0, deviations)
-    notes = () if found.converged else ("the optimiser stopped before it converged",)
-    unknown = np.full_like(found.parameters, np.nan)
-    return Solution(found.parameters, unknown, terms, deviations, of_file, weight, notes)
+    notes = () if solution.converged else ("the optimiser stopped before it converged",)
+    unknown = np.full_like(solution.parameters, np.nan)
+    return Solution(solution.parameters, unknown, terms, deviations, of_file, weight, notes)
 
 
 def held_out_vectors(data: TrainingData, estimate: Estimate, prior: str, weight: float) -> list[Array]:
@@ -203,9 +203,9 @@ def held_out_vectors(data: TrainingData, estimate: Estimate, prior: str, weight:
     weights = np.nan_to_num(1 / estimate.sigma)
     for fold in range(len(data.folds)):
         R, right = others(data.systems, fold).weighted(weights)
-        found = consistent_solution(unknowns, R, right, weight, start, draft=True)
-        start = found.relative
-        found_x.append(np.append(K @ found.parameters, found.terms))
+        solution = consistent_solution(unknowns, R, right, weight, start, draft=True)
+        start = solution.relative
+        found_x.append(np.append(K @ solution.parameters, solution.terms))
     return found_x
 
 
@@ -260,9 +260,9 @@ def _prior_weight(linear: WeightedEstimate, unknowns: Unknowns, progress: Callab
         R, right = others(systems, fold).weighted(linear.weights)
         start = None
         for w in reversed(range(len(WEIGHTS))):  # from the file to the data, each step from the last solution
-            found = consistent_solution(unknowns, R, right, WEIGHTS[w], start, draft=True)
-            start = found.relative
-            x = np.append(unknowns.combinations @ found.parameters, found.terms)
+            solution = consistent_solution(unknowns, R, right, WEIGHTS[w], start, draft=True)
+            start = solution.relative
+            x = np.append(unknowns.combinations @ solution.parameters, solution.terms)
             errors[w] += float(np.sum(np.square(linear.weights) * held_out.squares(x)))
             progress((fold * len(WEIGHTS) + len(WEIGHTS) - w) / (FOLDS * len(WEIGHTS) + 1))
     return WEIGHTS[int(np.argmin(errors))] if errors.any() else 1.0
@@ -313,8 +313,9 @@ def _payload_alone(data: TrainingData, joint: str) -> Solution:
         f"payload on {joint}: mass {pi[0]:.4g} ± {s[0]:.2g} kg, centre of mass [{center}] m, inertia about the origin "
         f"of the body [{inertia}] kg m²"
     )
-    found, own = _as_in_file(data), np.array(offsets, dtype=int) - k
-    found.parameters[body] += pi
-    found.deviations[body] = s
-    found.terms[own], found.term_deviations[own], found.of_file[own] = payload.terms, payload.term_deviations, False
-    return replace(found, notes=(words,))
+    result, rows = _as_in_file(data), np.array(offsets, dtype=int) - k
+    result.parameters[body] += pi
+    result.deviations[body] = s
+    result.terms[rows], result.term_deviations[rows] = payload.terms, payload.term_deviations
+    result.of_file[rows] = False
+    return replace(result, notes=(words,))

@@ -494,4 +494,4 @@ def _parallel_spring(stiffness: Any, rest_position: Any) -> ParallelSpring | Non
 
 
 def _lines(names: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    return tuple(f"{what}: {listed(given)}" for what, given in names.items())
+    return tuple(f"{what}: {listed(ignored)}" for what, ignored in names.items())

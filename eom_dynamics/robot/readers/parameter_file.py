@@ -55,7 +55,7 @@ def _reason(error: Exception) -> str:
 
 
 def _only_robot(document: Any, label: str) -> tuple[str, dict[str, Any]]:
-    found: list[tuple[str, Any]] = []
+    sections: list[tuple[str, Any]] = []
     meant: list[str] = []
 
     def search(node: Any, *names: str) -> None:
@@ -67,16 +67,16 @@ def _only_robot(document: Any, label: str) -> tuple[str, dict[str, Any]]:
             meant.append(f"; is {close} a misspelling of {wanted}?")
         for key, value in node.items():
             if key == "ros__parameters" and isinstance(value, dict) and "robot" in value:
-                found.append(("/".join(names), value))
+                sections.append(("/".join(names), value))
             else:
                 search(value, *names, key)
 
     search(document)
-    if not found:
+    if not sections:
         raise RobotDescriptionError(f"{label}: no ros__parameters section has an entry robot{''.join(meant[:1])}")
-    if len(found) > 1:
-        raise RobotDescriptionError(f"{label}: {len(found)} robots; a file must describe one")
-    node, parameters = found[0]
+    if len(sections) > 1:
+        raise RobotDescriptionError(f"{label}: {len(sections)} robots; a file must describe one")
+    node, parameters = sections[0]
     robot = parameters["robot"]
     if not isinstance(robot, dict):
         raise RobotDescriptionError(f"{label}: robot: must be a section, is {robot!r:.60}")

@@ -66,7 +66,7 @@ class Section:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, failure: BaseException | None, *_: object) -> None:
-        given = failure
+        original = failure
         if isinstance(failure, ParameterError):  # one that follows from earlier errors adds nothing
             failure = RobotDescriptionError() if self.has_errors else self._error(failure.name, failure.reason)
         if failure is None and self._is_complete:
@@ -78,7 +78,7 @@ class Section:
             if isinstance(failure, RobotDescriptionError):
                 self._errors.add(failure)
             raise self._errors.joined() from None
-        if failure is not None and failure is not given:
+        if failure is not None and failure is not original:
             raise failure from None
 
     def __contains__(self, key: str) -> bool:

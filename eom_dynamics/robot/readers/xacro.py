@@ -247,8 +247,8 @@ def _reason(error: Exception, path: Path, xacro: ModuleType, unused: Sequence[st
         cause = cause.exc
     kind = type(cause).__name__
     if kind == "ArgException":
-        if given := close_match(cause, unused):
-            return f"argument {str(cause)!r} has no value; is {given} a misspelling of it?"
+        if misspelled := close_match(cause, unused):
+            return f"argument {str(cause)!r} has no value; is {misspelled} a misspelling of it?"
         return f"argument {str(cause)!r} has no value; set it in xacro_arguments (command line: --xacro {cause}:=…)"
     if isinstance(cause, ModuleNotFoundError):
         return f"needs the Python module {cause.name}, which is not installed"

@@ -128,8 +128,8 @@ class _Writer:
         add_losses(moved, joint)
         if joint.mimic is not None:
             leader = self.robot.joints[joint.mimic.joint].name
-            given = {"multiplier": word(joint.mimic.ratio), "offset": word(joint.mimic.offset)}
-            ET.SubElement(moved, "mimic", {"joint": leader, **given})
+            relation = {"multiplier": word(joint.mimic.ratio), "offset": word(joint.mimic.offset)}
+            ET.SubElement(moved, "mimic", {"joint": leader, **relation})
         elif joint.gear_ratio != 1 or joint.rotor_inertia:
             self._transmission(joint)
 
@@ -145,7 +145,7 @@ class _Writer:
         rods = [end - link.pose[:3, 3] for end in ends]
         if body >= 0 and not np.any(rods):
             rods = [joints[body].center_of_mass - link.pose[:3, 3]]
-        element = next(each for each in self.root.iter("link") if each.get("name") == link.name)
+        element = next(node for node in self.root.iter("link") if node.get("name") == link.name)
         for rod in rods:
             if length := float(np.linalg.norm(rod)):
                 visual = ET.SubElement(element, "visual")
@@ -176,12 +176,12 @@ class _Writer:
 
 
 def _limit(joint: ET.Element, limits: Limits, kind: str) -> None:
-    given = {name: getattr(limits, name) for name in ("velocity", "effort")}
+    bounds = {name: getattr(limits, name) for name in ("velocity", "effort")}
     if kind != "continuous":
-        given = {"lower": limits.lower, "upper": limits.upper, **given}
-    elif not any(map(np.isfinite, given.values())):
+        bounds = {"lower": limits.lower, "upper": limits.upper, **bounds}
+    elif not any(map(np.isfinite, bounds.values())):
         return
-    bounded = {name: float(np.clip(value, -_UNLIMITED, _UNLIMITED)) for name, value in given.items()}
+    bounded = {name: float(np.clip(value, -_UNLIMITED, _UNLIMITED)) for name, value in bounds.items()}
     ET.SubElement(joint, "limit", {name: word(value) for name, value in bounded.items()})
 
 

@@ -75,8 +75,8 @@ LOST: Mapping[str, Callable[[Joint], object]] = {
 
 def left_out(robot: Robot, lost: Mapping[str, Callable[[Joint], object]] = LOST) -> list[str]:
     """Return a line for each property that a format cannot express: those of joints, ``lost``, and of the robot."""
-    found = {what: [joint.name for joint in robot.joints if is_lost(joint)] for what, is_lost in lost.items()}
-    lines = [f"{what} are left out: {', '.join(names)}" for what, names in found.items() if names]
+    joints_by_loss = {what: [joint.name for joint in robot.joints if is_lost(joint)] for what, is_lost in lost.items()}
+    lines = [f"{what} are left out: {', '.join(names)}" for what, names in joints_by_loss.items() if names]
     for what, shared in (("coupled_stiffness", robot.coupled_stiffness), ("transmission", robot.transmission)):
         if shared is not None:
             lines.append(f"{what} is left out: {', '.join(robot.joint_names[i] for i in shared[0])}")

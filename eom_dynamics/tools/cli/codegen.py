@@ -75,8 +75,8 @@ def run(options: argparse.Namespace) -> Result:
     is_loop = LOOP in (options.language or ())
     if options.generic and (options.language != ["ros2_control"] or options.robot is not None):
         options.refuse("--generic is for --language ros2_control alone, and for every robot: leave out ROBOT")
-    for name, given in (("ROBOT", options.robot or options.generic), ("-o/--output", options.output or is_loop)):
-        if not given:
+    for name, value in (("ROBOT", options.robot or options.generic), ("-o/--output", options.output or is_loop)):
+        if not value:
             options.refuse(f"the following arguments are required: {name}")
     if options.moving_base and not is_loop:
         options.refuse(f"--moving-base is for --language {LOOP}; others have --functions {ON_BASE}")
@@ -132,5 +132,5 @@ def _sizes(files: dict[str, bytes], folder: Path) -> TextTable:
     sizes: dict[str, list[int]] = {}
     for name, content in files.items():
         sizes.setdefault(name.partition("/")[0], []).append(len(content))
-    rows = [(str(folder / name), str(len(each)), f"{sum(each) / 1000:,.0f} kB") for name, each in sizes.items()]
+    rows = [(str(folder / name), str(len(counts)), f"{sum(counts) / 1000:,.0f} kB") for name, counts in sizes.items()]
     return TextTable(("", "files", "size"), rows)

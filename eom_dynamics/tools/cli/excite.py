@@ -119,10 +119,10 @@ def run(options: argparse.Namespace) -> Result:
     return excitation_result(task, optimum, options.output)
 
 
-def _by_joint(robot: Robot, flag: str, given: _Values) -> dict[str, float]:
+def _by_joint(robot: Robot, flag: str, arguments: _Values) -> dict[str, float]:
     names = robot.joint_names
     result: dict[str, float] = {}
-    for name, values in given:
+    for name, values in arguments:
         if name not in (None, *names):
             raise EomDynamicsError(f"{flag}: {robot.name} has no joint {name!r}; it has {', '.join(names)}")
         joints = names if name is None else (name,)

@@ -180,10 +180,10 @@ def _settings(options: argparse.Namespace, sampling: Sampling) -> Job:
     )
 
 
-def _format(output: Path, given: str | None) -> str:
+def _format(output: Path, option: str | None) -> str:
     named = {".mcap": "mcap", ".parquet": "parquet", ".db3": "sqlite3"}.get(output.suffix)
     if named == "sqlite3":
         raise EomDynamicsError(f"{output}: an sqlite3 bag is a folder; leave out .db3, and choose --format sqlite3")
-    if named and given and named != given:
-        raise EomDynamicsError(f"{output}: contradicts --format {given}; name another output, or leave out --format")
-    return given or named or "mcap"
+    if named and option and named != option:
+        raise EomDynamicsError(f"{output}: contradicts --format {option}; name another output, or leave out --format")
+    return option or named or "mcap"

@@ -64,28 +64,28 @@ class CommandTiming:
 
     def as_text(self) -> list[str]:
         """Lines for the notes."""
-        found = self.found
-        line = f"commands act after {_in_ms(found.delay)} and come every {_in_ms(self.period)}"
-        if found.uncertain:
+        timing = self.found
+        line = f"commands act after {_in_ms(timing.delay)} and come every {_in_ms(self.period)}"
+        if timing.uncertain:
             return [
-                f"{line}: drive_delay is not written: {found.uncertain}; tell when recorded motor efforts act, "
+                f"{line}: drive_delay is not written: {timing.uncertain}; tell when recorded motor efforts act, "
                 "--motor-delay (--effort-delay of rigid joints), or record efforts of springs, or a longer motion"
             ]
         held = 100 * DRIVE_INTERPOLATIONS[self.interpolation]
         lines = [f"{line}: drive_delay, without {held:g} % of the period, is {1e3 * self.drive_delay:.3f} ms"]
         if self.ages is None:
-            return [*lines, f"drive_feedback_delay is not written: {found.ages_unknown}"]
-        position, velocity = (_in_ms(age) for age in (found.position_age, found.velocity_age) if age is not None)
+            return [*lines, f"drive_feedback_delay is not written: {timing.ages_unknown}"]
+        position, velocity = (_in_ms(age) for age in (timing.position_age, timing.velocity_age) if age is not None)
         return [*lines, f"drives measure positions of an age of {position}, velocities of {velocity}"]
 
     def as_json(self) -> dict[str, Any]:
         """Values and standard deviations, s; ages that are unknown are null."""
-        found = self.found
+        timing = self.found
         return {
-            "delay": found.delay._asdict(),
+            "delay": timing.delay._asdict(),
             "period": self.period._asdict(),
-            "drive_delay": None if found.uncertain else self.drive_delay,
-            "drive_feedback_delay": None if found.uncertain or self.ages is None else self.ages._asdict(),
+            "drive_delay": None if timing.uncertain else self.drive_delay,
+            "drive_feedback_delay": None if timing.uncertain or self.ages is None else self.ages._asdict(),
         }
 
 
@@ -100,17 +100,17 @@ def command_timing(
 
     Of the identified robot, only the shapes of the laws of its springs count.
     """
-    found, notes = [], []
+    timings, notes = [], []
     for recording in recordings:
         try:
             commands = _commands(recording, robot, source)
             if commands is not None:
-                found.append(_of_one(ElasticArm(robot), recording, source, motors, commands))
+                timings.append(_of_one(ElasticArm(robot), recording, source, motors, commands))
         except IdentificationError as error:
             notes.append(f"{recording.name}: the delay of its commands is not identified: {error}")
-    if not found:
+    if not timings:
         return None, notes
-    delays, periods = zip(*found, strict=True)
+    delays, periods = zip(*timings, strict=True)
     return CommandTiming(DriveDelay.of_all(delays), combined(periods), robot.drive_interpolation), notes
 
 
@@ -158,8 +158,8 @@ def _of_one(
     # The longest time of one motion with commands.
     lost = np.flatnonzero(np.diff(times) > _LOST * period.value) + 1
     spans = [(run[0], run[-1]) for run in np.split(times, lost)]
-    found = max(((part, (part.t >= a) & (part.t <= b)) for part in parts for a, b in spans), key=lambda x: x[1].sum())
-    part, now = found
+    longest = max(((part, (part.t >= a) & (part.t <= b)) for part in parts for a, b in spans), key=lambda x: x[1].sum())
+    part, now = longest
     if now.sum() < 2:
         raise IdentificationError("there are no commands while the arm was recorded")
     if not np.isfinite(part.motor_effort[now]).all():
@@ -167,8 +167,8 @@ def _of_one(
     t = part.t[now]
     # Drives were sent references for the times at which they measure, by this file.
     ages = (0.0, *arm.robot.drive_feedback_delay)
-    given = [CubicSpline(times, x)(t - age) for x, age in zip(fields, ages, strict=False)]
+    references = [CubicSpline(times, x)(t - age) for x, age in zip(fields, ages, strict=False)]
     motion = part.q[now], part.theta[now], part.motor_effort[now]
     # Efforts are at the times at which they act, if those are known.
     early = None if late is None else 0.0
-    return drive_delay(arm, t, *motion, given, spring_effort=part.tau[now], early=early), period
+    return drive_delay(arm, t, *motion, references, spring_effort=part.tau[now], early=early), period

@@ -129,8 +129,8 @@ def identify_both_sides(
     judged, more = arm_recordings(validation, robot, source)
     elasticity = identify_elasticity(robot, parts, options, progress=progress)
 
-    def scores(found: Elasticity) -> tuple[ElasticScore, ElasticScore | None]:
-        return elastic_score(robot, found, parts), elastic_score(robot, found, judged) if judged else None
+    def scores(fitted: Elasticity) -> tuple[ElasticScore, ElasticScore | None]:
+        return elastic_score(robot, fitted, parts), elastic_score(robot, fitted, judged) if judged else None
 
     score, judgement = scores(elasticity)
     figures = judgement or score
@@ -187,5 +187,5 @@ def identify_motor_side(
     assert recording.motors is not None
     motors = motors_in_joint_units(recording.motors, robot, source.unit)
     fit, notes = identify_resonance(robot, motors, options)
-    told = f"springs, rotors and motor friction are {fit.method}; inertias of the links stay as in the file"
-    return ResonanceResult(robot, fit, motors, (told, *(f"{motors.name}: {line}" for line in motors.notes), *notes))
+    summary = f"springs, rotors and motor friction are {fit.method}; inertias of the links stay as in the file"
+    return ResonanceResult(robot, fit, motors, (summary, *(f"{motors.name}: {line}" for line in motors.notes), *notes))

@@ -56,8 +56,8 @@ class IdentificationResult:
         """Whether all parameters are those of the robot that was given."""
         if self.link_fit is None or not self.link_fit.refused or self.timing is not None:
             return False
-        found = self.elastic.elasticity if isinstance(self.elastic, ElasticFit) else None
-        return found is None or not (found.springs or found.motors)
+        elasticity = self.elastic.elasticity if isinstance(self.elastic, ElasticFit) else None
+        return elasticity is None or not (elasticity.springs or elasticity.motors)
 
     @property
     def failures(self) -> tuple[str, ...]:
@@ -132,17 +132,17 @@ def identify(robot: Robot, request: Request, progress: Progress) -> Identificati
     if elastic is not None:
         settings = replace(settings, side="joint", terms=_LINK_TERMS if settings.terms is None else settings.terms)
     links = fit(robot, train, judge, settings, progress=progress)
-    found = _with(robot if links.refused else identified_robot(links), elastic)
+    identified = _with(robot if links.refused else identified_robot(links), elastic)
     if elastic is not None:
-        found = replace(found, uncertainty=_uncertainty(found.uncertainty, elastic, links))
-    timing, more = command_timing(found, complete, request.source, request.motors)
+        identified = replace(identified, uncertainty=_uncertainty(identified.uncertainty, elastic, links))
+    timing, more = command_timing(identified, complete, request.source, request.motors)
     wrong = links.contradictions
     if request.source.conventions.effort_scale:
         wrong = tuple(f"{x}; multiply the present scale by it" if "--effort-scale" in x else x for x in wrong)
     links = replace(links, notes=(*links.notes, *notes, *filled_in, *more), contradictions=wrong)
     return IdentificationResult(
         robot,
-        _with(found, timing),
+        _with(identified, timing),
         links,
         elastic,
         tuple(train),
@@ -156,8 +156,8 @@ def identify(robot: Robot, request: Request, progress: Progress) -> Identificati
 def _uncertainty(present: ModelUncertainty, elastic: ElasticFit, links: Fit) -> ModelUncertainty:
     """Relative deviations: of springs and rotors, root mean squares; of masses, the residual over the efforts."""
 
-    def relative(found: Iterable[tuple[float, float] | None], otherwise: float) -> float:
-        shares = [deviation / value for value, deviation in filter(None, found) if 0 < deviation < abs(value)]
+    def relative(estimates: Iterable[tuple[float, float] | None], otherwise: float) -> float:
+        shares = [deviation / value for value, deviation in filter(None, estimates) if 0 < deviation < abs(value)]
         return float(np.sqrt(np.mean(np.square(shares)))) if shares else otherwise
 
     score = links.validation or links.training
@@ -168,8 +168,8 @@ def _uncertainty(present: ModelUncertainty, elastic: ElasticFit, links: Fit) -> 
     )
 
 
-def _with(robot: Robot, *found: ElasticFit | ResonanceResult | CommandTiming | None) -> Robot:
-    for part in found:
+def _with(robot: Robot, *parts: ElasticFit | ResonanceResult | CommandTiming | None) -> Robot:
+    for part in parts:
         robot = robot if part is None else part.applied_to(robot)
     return robot
 
@@ -184,7 +184,7 @@ def _without_effect(request: Request, mode: str) -> list[str]:
     }
     lines = []
     if all(file.suffix in TABLES for file in (*request.training, *request.validation)):
-        lines += [f"{option} has no effect: a table has no topics" for option, given in topics.items() if given]
+        lines += [f"{option} has no effect: a table has no topics" for option, topic in topics.items() if topic]
     if request.elastic_options.laws and mode != "both":
         reason = {"off": "no springs are identified", "resonance": "a resonance identifies linear springs"}[mode]
         lines.append(f"--spring-law has no effect: {reason}")
@@ -215,12 +215,12 @@ def _from_motors(
     robot: Robot, request: Request, training: Sequence[TwoSidedRecording], notes: Sequence[str]
 ) -> IdentificationResult:
     judged = {"--hold-out": request.hold_out, "--validate": request.validation, "--tolerance": request.tolerance}
-    for option, given in judged.items():
-        if given:
+    for option, value in judged.items():
+        if value:
             raise IdentificationError(
                 f"{option}: links were not recorded, and nothing can be judged; a resonance is identified from one "
                 "recording of motors"
             )
-    found = identify_motor_side(robot, training, request.elastic_options, request.motors)
-    found = replace(found, notes=(*found.notes, *notes))
-    return IdentificationResult(robot, found.applied_to(robot), None, found, (), ())
+    resonance = identify_motor_side(robot, training, request.elastic_options, request.motors)
+    resonance = replace(resonance, notes=(*resonance.notes, *notes))
+    return IdentificationResult(robot, resonance.applied_to(robot), None, resonance, (), ())

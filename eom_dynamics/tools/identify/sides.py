@@ -119,26 +119,26 @@ def read_sides(
                 sources["currents"] = replace(current_source, topic=topic, effort_topic=motors.current_topic)
         elif isinstance(file, NumericTable) and not links_alone:
             names = {name.partition(".")[0] for name in file.values}
-            given = names & {"motor_effort", "current"}
+            efforts = names & {"motor_effort", "current"}
             if "motor_position" in names:
                 sources = sources if "position" in names else {}
                 sources["motors"] = motor_source
-            elif given:
+            elif efforts:
                 raise IdentificationError(
-                    f"{path}: has columns {' and '.join(sorted(given))}.NAME, but no motor_position.NAME"
+                    f"{path}: has columns {' and '.join(sorted(efforts))}.NAME, but no motor_position.NAME"
                 )
             if "current" in names:
                 sources["currents"] = current_source
-        found: dict[str, Recording] = {}
+        recordings: dict[str, Recording] = {}
         origin = None
         for side, where in sources.items():
             recording, start = read_stamped(file, robot, where)
             origin = start if origin is None else origin
-            found[side] = replace(recording, t=recording.t + (start - origin) * 1e-9)
+            recordings[side] = replace(recording, t=recording.t + (start - origin) * 1e-9)
         commands = {}
         if isinstance(file, Bag):
             commands = {topic.name: read_topic(file, topic) for topic in file.topics if topic.type == COMMAND}
-    return TwoSidedRecording(**found, origin=origin or 0, commands=commands)
+    return TwoSidedRecording(**recordings, origin=origin or 0, commands=commands)
 
 
 def arm_recordings(
@@ -154,15 +154,15 @@ def arm_recordings(
             continue
         period = period or max(x.links.period for x in sides if x.links is not None)
         notes += [f"{recording.motors.name}, motors: {line}" for line in recording.motors.notes]
-        own = both_sides(recording.links, recording.motors, recording.currents, period=period)
-        common = sum(part.t[-1] - part.t[0] for part in own)
+        common_parts = both_sides(recording.links, recording.motors, recording.currents, period=period)
+        common = sum(part.t[-1] - part.t[0] for part in common_parts)
         for side, what in ((recording.links, "links"), (recording.motors, "motors")):
             if common < (1 - _CLOSE) * side.duration:
                 notes.append(
                     f"{side.name}: of {side.duration:.1f} s of the {what}, {common:.1f} s have both sides of the "
                     "springs, and are used to identify them"
                 )
-        converted, unit = _in_joint_units(own, robot, source.unit, recording.motors.name)
+        converted, unit = _in_joint_units(common_parts, robot, source.unit, recording.motors.name)
         if unit != "rad" and source.unit == "auto":
             notes.append(f"{recording.motors.name}: motor positions are {_MEANING[unit]}; converted")
         if filled := motors_alone(recording):
@@ -203,13 +203,13 @@ def _in_joint_units(
         if not (np.ptp(q) > _MOTION and np.ptp(theta) > 0):
             continue
         ratio = float(q @ theta / (q @ q))
-        if unit == "auto" and (own := _unit(ratio, joint.gear_ratio, joint.type)) is not None:
-            if known not in (None, own):
+        if unit == "auto" and (guessed := _unit(ratio, joint.gear_ratio, joint.type)) is not None:
+            if known not in (None, guessed):
                 raise IdentificationError(
                     f"{name}: motor positions of {joint.name} are in another unit than those before; "
                     "name the unit, --motor-unit"
                 )
-            known = own
+            known = guessed
         scale = float(_factors(robot, known or "rad")[0][k])
         if not _SAME[0] < scale * ratio < _SAME[1]:
             raise IdentificationError(
@@ -243,9 +243,9 @@ def _topics(bag: Bag, links: str | None, motors: str | None) -> tuple[bool, str 
     """Whether a bag has links, and the topic of its motors; BagError if it lacks a topic, or has several of motors."""
     states = [topic for topic in bag.topics if topic.type == JOINT_STATE]
     named = [] if links is None else bag.named(links)
-    found = [topic for topic in states if topic.name.endswith(_STATES) and topic not in named]
+    topics = [topic for topic in states if topic.name.endswith(_STATES) and topic not in named]
     if motors is not None:
-        found = topics_of_states(bag, motors)
-    if not found:
+        topics = topics_of_states(bag, motors)
+    if not topics:
         return True, None
-    return len(states) > 1 or links is not None, only_one(bag, found, "of motors", "--motor-topic").name
+    return len(states) > 1 or links is not None, only_one(bag, topics, "of motors", "--motor-topic").name

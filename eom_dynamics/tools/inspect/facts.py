@@ -199,7 +199,7 @@ def _commands(facts: Mapping[str, Any]) -> str:
         f"command_period {period}, drive_delay {facts['drive_delay']:g} s, drive_interpolation "
         f"{facts['drive_interpolation']}: command lead {facts['command_lead']:g} s"
         + (f"; feedback of the drives {ages['position']:g} s old, of velocities {ages['velocity']:g} s" if aged else "")
-        + (f"; not sent, the robot adds: {', '.join(own)}" if (own := facts["compensated_by_robot"]) else "")
+        + (f"; not sent, the robot adds: {', '.join(added)}" if (added := facts["compensated_by_robot"]) else "")
     )
 
 

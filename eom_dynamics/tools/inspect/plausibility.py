@@ -110,7 +110,7 @@ def motor_facts(robot: Robot, poses: Array) -> list[dict[str, Any]]:
 def _at_rest(side: MotorSide, q: Array, tau: Array) -> tuple[Array, ...]:
     """Quantities of SHAFT of the motors (N, m) that hold joint efforts (N, n) at rest in poses (N, n)."""
     functions = MotorFunctions(side, "numpy")
-    given: dict[str, Any] = {
+    inputs: dict[str, Any] = {
         "q": q,
         "tau": tau,
         "k": side.nominal_stiffness,
@@ -118,7 +118,7 @@ def _at_rest(side: MotorSide, q: Array, tau: Array) -> tuple[Array, ...]:
         FRICTION_STATE: SETTLED,
     }
     sizes = functions.program("motors").inputs.items()
-    motors = functions("motors", *(np.broadcast_to(given.get(name, 0.0), (len(q), size)) for name, size in sizes))
+    motors = functions("motors", *(np.broadcast_to(inputs.get(name, 0.0), (len(q), size)) for name, size in sizes))
     return functions("drive", motors[1], motors[3])
 
 

@@ -177,7 +177,7 @@ class Evaluation:
         """The commands of setpoints between which no payload changes."""
         count, (recorded, stamps) = len(batch), (batch.stamps.recorded, batch.stamps.header)
         times = np.stack([stamps, np.maximum(recorded, self._responded)])
-        readable, names, given = self._read(batch)
+        readable, names, rows_of_setpoints = self._read(batch)
         results = np.empty((count, self._ends[-1]))
         good, held = np.zeros((2, count), dtype=bool)
         ends, start = np.append(np.flatnonzero(~readable), count), 0
@@ -187,12 +187,12 @@ class Evaluation:
                 end, error = start + 1, self._error_of(batch.message(start))
             else:
                 rows = slice(start, end)
-                codes = self._loop.answer(times[:, rows], names, given[rows], self._vectors, results[rows])
+                codes = self._loop.answer(times[:, rows], names, rows_of_setpoints[rows], self._vectors, results[rows])
                 end = start + len(codes)
                 good[start:end] = codes <= 0
                 for k in range(start, end) if self._host.checks_consistency else ():
-                    self._host.remember(int(stamps[k]), self._states(given[k]))
-                self._exceed(given[start:end], results[start:end], (codes < 0) & (-codes & EXCEEDS > 0))
+                    self._host.remember(int(stamps[k]), self._states(rows_of_setpoints[k]))
+                self._exceed(rows_of_setpoints[start:end], results[start:end], (codes < 0) & (-codes & EXCEEDS > 0))
                 error = self._host.refusal(Refusal(codes[-1])) if codes[-1] > 0 else None
             if error is not None:
                 reason = self._limits_reason(error) if isinstance(error, LimitError) else refusal_reason(error)
@@ -286,14 +286,14 @@ class Evaluation:
             and (batch.entries("stiffness") == n or stiffness == {0})
         )
 
-    def _states(self, given: Array) -> Array:
+    def _states(self, setpoints: Array) -> Array:
         """q to qdddd (…, 5, n) of rows of vectors."""
         n = self.arm.robot.n
-        return given[..., : len(STATE_NAMES) * n].reshape(*given.shape[:-1], len(STATE_NAMES), n)
+        return setpoints[..., : len(STATE_NAMES) * n].reshape(*setpoints.shape[:-1], len(STATE_NAMES), n)
 
-    def _exceed(self, given: Array, results: Array, over: NDArray[np.bool_]) -> None:
+    def _exceed(self, setpoints: Array, results: Array, over: NDArray[np.bool_]) -> None:
         if over.any():
-            states = list(np.moveaxis(self._states(given[over]), 1, 0))
+            states = list(np.moveaxis(self._states(setpoints[over]), 1, 0))
             command = Feedforward(*np.split(results[over], self._ends[:-1], axis=1)[-len(COMMAND_FIELDS) :])
             self.violations.add(self._limits.violations(states, command), int(over.sum()))
 

@@ -92,7 +92,7 @@ class Job:
             "rate": self.sampling.rate,
             "against": self.against,
             **({"robot_options": options} if (options := self.robot_options.as_json()) else {}),
-            **({"conventions": given} if (given := self.sampling.conventions.as_json()) else {}),
+            **({"conventions": conventions} if (conventions := self.sampling.conventions.as_json()) else {}),
         }
 
 

@@ -182,12 +182,12 @@ class Record:
         names = tuple(name for name in stream.names if name in measured.names)
         values, theirs = stream.ordered(names).values[field], measured.ordered(names).values[field]
         t, wanted = self.t(stream), self.t(measured)
-        found = np.column_stack([np.interp(wanted, t, x, left=np.nan, right=np.nan) for x in values.T])
+        interpolated = np.column_stack([np.interp(wanted, t, x, left=np.nan, right=np.nan) for x in values.T])
         if len(t) > 1:
             after = np.clip(np.searchsorted(t, wanted), 1, len(t) - 1)
             pause = t[after] - t[after - 1] > _REACH * np.median(np.diff(t))
-            found[pause & (wanted != t[after]) & (wanted != t[after - 1])] = np.nan
-        difference = found - theirs
+            interpolated[pause & (wanted != t[after]) & (wanted != t[after - 1])] = np.nan
+        difference = interpolated - theirs
         return None if np.isnan(difference).all() else Deviation(wanted, names, difference)
 
     @cached_property
@@ -227,14 +227,14 @@ class Record:
             return []
         t, status = self.t(self.status), self.status.values["status"][:, 0]
         cuts = [0, *(np.flatnonzero(np.diff(status)) + 1).tolist(), len(status)]
-        found: list[Interruption] = []
+        phases_of_loss: list[Interruption] = []
         for unanswered, group in groupby(pairwise(cuts), key=lambda phase: status[phase[0]] in _ANSWERING_NONE):
             phases = list(group) if unanswered else []  # without a fresh command between them
             lost = any(status[start] != Status.HELD.value for start, _ in phases)
             for k, (start, end) in enumerate(phases):
                 what, until = Status(int(status[start])), float(t[min(end, len(t) - 1)])
-                found.append(Interruption(what, float(t[start]), until, end - start, lost, lost and k == 0))
-        return found
+                phases_of_loss.append(Interruption(what, float(t[start]), until, end - start, lost, lost and k == 0))
+        return phases_of_loss
 
     @cached_property
     def duration(self) -> float:

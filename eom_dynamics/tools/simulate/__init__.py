@@ -78,5 +78,5 @@ class SimulationRequest:
     @property
     def model_errors(self) -> dict[str, float]:
         """Relative errors of the simulated springs and bodies, as arguments of the comparison."""
-        given = {name: getattr(self, name) for name in _MODEL_ERRORS}
-        return {name: 0.0 if self.exact else _MODEL_ERRORS[name] if x is None else x for name, x in given.items()}
+        errors = {name: getattr(self, name) for name in _MODEL_ERRORS}
+        return {name: 0.0 if self.exact else _MODEL_ERRORS[name] if x is None else x for name, x in errors.items()}

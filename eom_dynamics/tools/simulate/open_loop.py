@@ -91,8 +91,8 @@ def read_efforts(path: Path, arm: ElasticArm) -> EffortSamples:
         entry, named = ("motor_effort", "motor_names") if "motor_effort" in entries else ("tau", "joint_names")
         order = [str(name) for name in entries.get(named, names)]
         if sorted(order) != sorted(names):
-            given = listed(order) or "no joint (columns tau.NAME)"
-            raise ValueError(f"has efforts of {given}; {arm.robot.name} has {listed(names)}")
+            recorded = listed(order) or "no joint (columns tau.NAME)"
+            raise ValueError(f"has efforts of {recorded}; {arm.robot.name} has {listed(names)}")
         t = output_times(entries["t"])
         tau = real_array(entries[entry], entry, (len(t), len(names)))[:, [order.index(name) for name in names]]
         shape = (len(t), *arm.robot.wrench_shape)
