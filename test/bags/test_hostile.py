@@ -26,6 +26,7 @@ from bag_files import (
 )
 from mcap.records import Channel, Chunk, ChunkIndex, DataEnd, Footer, Header, Schema
 from mcap.writer import MCAP0_MAGIC, RecordBuilder
+from refusals import refusals
 from rosbags.rosbag2 import CompressionMode
 
 from eom_dynamics.bags import Bag, BagError, bounds, typestore
@@ -232,11 +233,7 @@ DEFINITIONS |= {
 }
 
 
-@pytest.mark.parametrize(("kind", "definition", "reason"), DEFINITIONS.values(), ids=DEFINITIONS)
-def test_definitions_of_other_fields_are_refused(kind: str, definition: str, reason: str) -> None:
-    with pytest.raises(BagError, match=reason) as caught:
-        typestore(kind, definition)
-    assert "\n" not in str(caught.value)
+test_definitions_of_other_fields_are_refused = refusals(BagError, *DEFINITIONS.values(), call=typestore)
 
 
 @pytest.mark.parametrize("command", ["report", "replay"])

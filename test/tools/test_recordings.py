@@ -92,6 +92,8 @@ def test_degrees(tmp_path: Path) -> None:
     beyond = tmp_path / "beyond"
     beyond.mkdir()
     assert read_recording(bag(beyond, robot.joint_names, 5 * q, q), robot).notes == ()
+    (note,) = read_recording(bag(tmp_path / "far", robot.joint_names, 2e3 * q, q), robot).notes
+    assert note.endswith("moves far beyond its limits; check its unit and the robot's file")
 
 
 def test_efforts_of_another_topic(tmp_path: Path) -> None:

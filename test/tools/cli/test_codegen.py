@@ -54,13 +54,16 @@ def test_writes_every_language_and_lists_it(tmp_path: Path, run) -> None:
         assert f"## {HEADINGS.get(language, language)}".lower() in written["README.md"].decode().lower()
 
 
-def test_only_the_requested_languages_and_functions(tmp_path: Path) -> None:
+def test_only_the_requested_languages_and_functions(tmp_path: Path, refused) -> None:
     command = ["codegen", "planar_2r", "-o", str(tmp_path), "--language", "c", "--functions", "effort,mass_matrix"]
     assert main(command) == 0
     written = contents(tmp_path)
     assert {name.partition("/")[0] for name in written} == {"README.md", "c"}
     assert "c/planar_2r_effort.c" in written and "c/planar_2r_inverse_dynamics.c" not in written
     assert b"inverse_dynamics" not in b"".join(written.values())
+    for language in ("cpp", "ros2_control"):
+        other = ["--functions=effort", f"--language={language}", "-o", tmp_path / "none"]
+        assert "needs the function feedforward; export" in refused("codegen", "planar_2r", *other)
 
 
 def test_single_precision_is_of_c_and_cpp(tmp_path: Path) -> None:
@@ -99,29 +102,6 @@ def test_one_controller_for_every_robot(tmp_path: Path, run) -> None:
     written = contents(tmp_path / "code")
     assert {"ros2_control/package.xml", "ros2_control/src/loop_library.hpp"} <= written.keys()
     assert not [name for name in written if "/robots/" in name or name.endswith(".c")]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "reason"),
-    [
-        (["planar_2r", "--language=loop", "--language=c"], "--language loop is for itself"),
-        (["planar_2r", "--language=loop", "--precision=single"], "--language loop is for itself"),
-        (["planar_2r", "--language=loop", "-o", "out"], "must end in .so with --language loop, is 'out'"),
-        (["--language=loop"], "the following arguments are required: ROBOT"),
-        (["planar_2r"], "the following arguments are required: -o/--output"),
-        (["-o", "out"], "the following arguments are required: ROBOT"),
-        (["iiwa", "--language=ros2_control", "--generic", "-o", "out"], "leave out ROBOT"),
-        (["--generic", "-o", "out"], "leave out ROBOT"),
-        (["planar_2r", "--moving-base", "-o", "out"], "others have --functions feedforward_on_base"),
-        (["planar_2r", "--functions=effort", "--language=cpp", "-o", "out"], "needs the function feedforward; export"),
-        (["planar_2r", "--functions=effort", "--language=ros2_control", "-o", "out"], "needs the function feedforward"),
-    ],
-)
-def test_outputs_and_options_go_with_their_language(
-    arguments: list[str], reason: str, tmp_path: Path, monkeypatch, refused
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert reason in refused("codegen", *arguments) and not Path("out").exists()
 
 
 def test_a_robot_becomes_a_urdf_and_a_parameter_file(tmp_path: Path, run) -> None:

@@ -113,19 +113,6 @@ def test_urdf(table: Path, tmp_path: Path, identify) -> None:
     assert "constant efforts are left out" in err
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--terms", "viscous,stiction"], "invalid choice: 'stiction' (choose from viscous, coulomb"),
-        (["--hold-out", "0.3", "--validate", "x"], "not allowed with argument"),
-        (["-o", "arm.sdf"], "must end in .yaml, .yml, .xml, .mjcf, .urdf"),
-        (["--page", "page.png"], "must end in .html, is 'page.png'"),
-    ],
-)
-def test_wrong_use(arguments: list[str], message: str, table: Path, tmp_path: Path, identify) -> None:
-    assert message in identify(table, tmp_path / "arm.yaml", *arguments, code=2).err
-
-
 def rewritten(table: Path, path: Path, change: Change) -> Path:
     """Write a table with other rows."""
     return write(path, change(np.loadtxt(table, delimiter=",", skiprows=1)))

@@ -162,22 +162,6 @@ def test_equations_of_motion(run) -> None:
     assert "4.5" in run("inspect", "planar_pr", "--equations").out  # the mass of both bodies
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ("", "ROBOT or --template"),
-        ("iiwa --template", "--template goes with a .urdf or another file"),
-        ("planar_2r --pose 0.1", "--pose requires 2 joint variables, has 1: joint_1, joint_2"),
-        ("panda --uncertainty 2 --gains 5", "--uncertainty goes with none of"),
-        ("iiwa --equations c", "--equations takes at most 5 joints, iiwa has 7"),
-        ("planar_pr --equations c --json", "--equations goes with none of --json, --pose and --gains"),
-        ("planar_pr --symbols", "--symbols goes with --equations"),
-    ],
-)
-def test_wrong_use(arguments: str, message: str, refused) -> None:
-    assert message in refused("inspect", *arguments.split())
-
-
 def test_a_massless_last_link_is_shown_with_a_warning(tmp_path: Path, run) -> None:
     (tmp_path / "arm.urdf").write_text(MASSLESS_TIP)
     output = run("inspect", str(tmp_path / "arm.urdf"))

@@ -34,7 +34,7 @@ def test_version_and_help(run) -> None:
     [
         ("", "COMMAND"),
         ("dance", "dance"),
-        ("inspect", "ROBOT"),
+        ("inspect", "ROBOT or --template"),
         ("inspect iiwa --quiet", r"^eom_dynamics inspect: .* --quiet \(see eom_dynamics inspect --help\)$"),
         ("replay in -o out --compair golden", r"--compair golden; did you mean --compare\? \(see eom_dynamics replay"),
         ("replya in", r"invalid choice: 'replya' .*; did you mean replay\? \(see eom_dynamics --help\)"),
@@ -47,13 +47,33 @@ def test_version_and_help(run) -> None:
         ("demo --rate 10", r"--rate: must be within \[100, 10000\], is 10 "),
         ("inspect arm.xacro --xacro name=value", "--xacro: must be NAME:=VALUE, is 'name=value'"),
         ("report bag -o page.db3", "must end in .html"),
+        ("inspect iiwa --template", "--template goes with a .urdf or another file"),
+        ("inspect planar_2r --pose 0.1", "--pose requires 2 joint variables, has 1: joint_1, joint_2"),
+        ("inspect panda --uncertainty 2 --gains 5", "--uncertainty goes with none of"),
+        ("inspect iiwa --equations c", "--equations takes at most 5 joints, iiwa has 7"),
+        ("inspect planar_pr --equations c --json", "--equations goes with none of --json, --pose and --gains"),
+        ("inspect planar_pr --symbols", "--symbols goes with --equations"),
+        ("codegen planar_2r --language=loop --language=c", "--language loop is for itself"),
+        ("codegen planar_2r --language=loop --precision=single", "--language loop is for itself"),
+        ("codegen planar_2r --language=loop -o out", "must end in .so with --language loop, is 'out'"),
+        ("codegen --language=loop", "the following arguments are required: ROBOT"),
+        ("codegen planar_2r", "the following arguments are required: -o/--output"),
+        ("codegen -o out", "the following arguments are required: ROBOT"),
+        ("codegen iiwa --language=ros2_control --generic -o out", "leave out ROBOT"),
+        ("codegen --generic -o out", "leave out ROBOT"),
+        ("codegen planar_2r --moving-base -o out", "others have --functions feedforward_on_base"),
+        ("identify x -o a.yaml --robot iiwa --terms viscous,stiction", r"'stiction' \(choose from viscous, coulomb"),
+        ("identify x -o a.yaml --robot iiwa --hold-out 0.3 --validate x", "not allowed with argument"),
+        ("identify x -o a.sdf --robot iiwa", "must end in .yaml, .yml, .xml, .mjcf, .urdf"),
+        ("identify x -o a.yaml --robot iiwa --page page.png", "must end in .html, is 'page.png'"),
     ],
     ids=str,
 )
-def test_wrong_use_is_one_line_and_2(arguments: str | list[str], reason: str, run) -> None:
+def test_wrong_use_is_one_line_and_2(arguments: str | list[str], reason: str, tmp_path: Path, monkeypatch, run) -> None:
+    monkeypatch.chdir(tmp_path)
     output = run(*(arguments.split() if isinstance(arguments, str) else arguments), code=2)
     assert re.search(reason, output.err) and "--help" in output.err
-    assert output.err.count("\n") == 1 and not output.out
+    assert output.err.count("\n") == 1 and not output.out and not list(tmp_path.iterdir())
 
 
 def test_help_imports_no_optional_library() -> None:

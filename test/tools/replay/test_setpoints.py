@@ -92,7 +92,7 @@ def test_recorded_payloads_are_those_of_the_namespace(tmp_path: Path) -> None:
         body = types["geometry_msgs/msg/Inertia"](m=mass, com=com, **dict.fromkeys(INERTIA, 0.0))
         return types[kind](tool="", inertia=body, blend_time=0.0)
 
-    recorded = [(START + k * STEP - 1, payload(mass)) for k, mass in {20: 0.5, 40: -1.0, 90: 0.0}.items()]
+    recorded = [(START + k * STEP, payload(mass)) for k, mass in {20: 0.5, 40: -1.0, 90: 0.0}.items()]
     topics = {
         "/arm/setpoint": (SETPOINT, setpoints(NAMES, STATES)),
         "/arm/payload": (kind, recorded),
