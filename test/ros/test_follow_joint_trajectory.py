@@ -18,6 +18,7 @@ from control_msgs.msg import JointTolerance
 from eom_dynamics.msg import TrajectoryStatus
 from rclpy.action import ActionClient
 from sensor_msgs.msg import JointState
+from std_srvs.srv import Trigger
 
 ROBOT = eom.load_robot(CONFIG / "panda.yaml")
 NAMES = list(ROBOT.joint_names)
@@ -135,6 +136,24 @@ def test_a_goal_is_followed_with_feedback(at_home):
     )
     if hasattr(middle, "index"):  # since control_msgs 6
         assert {point.index for point in at_home.feedback} >= {0, 1}
+
+
+def test_a_goal_that_is_paused_is_finished_within_tolerances(at_home):
+    client_node, at_home_node = at_home.node.node, at_home.node
+    calls = {x: client_node.create_client(Trigger, f"{at_home_node.process.name}/{x}") for x in ("pause", "resume")}
+    for client in calls.values():
+        at_home_node.wait(client.service_is_ready, "the service")
+    handle = at_home.send([0.0, 0.5, 2.0], [HOME, HOME + 0.1, TARGET], path=0.1, goal=0.02)
+    at_home_node.wait(lambda: len(at_home.feedback) > 10, "feedback")
+    for name, seconds in (("pause", 10.0), ("resume", 0.0)):
+        future = calls[name].call_async(Trigger.Request())
+        at_home_node.wait(future.done, "the answer")
+        assert future.result().success
+        at_home_node.spin(seconds)
+    assert at_home.result(handle) == (SUCCEEDED, 0, "")
+    t = [x.desired.time_from_start.sec + 1e-9 * x.desired.time_from_start.nanosec for x in at_home.feedback]
+    assert np.max(np.abs([x.error.positions for x in at_home.feedback])) < 0.1
+    assert sum(np.diff(t) < 1e-3) > 100 and 2.0 - 0.2 < max(t) < 2.5
 
 
 def test_a_deviation_stops_the_motion_at_rest(at_home):

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 from rclpy.node import Node
+from sensor_msgs.msg import TimeReference
 from std_msgs.msg import Float64
 from std_srvs.srv import Trigger
 
@@ -23,12 +24,16 @@ from ...states import STATE_NAMES
 from ...terminal import printable
 from ...trajectory import Spline, Verdict, check
 from ..executors import keep_pace, steady_timer
+from ..interfaces import set_stamp
 from .clocks import ClockWatch, WatchedClock
 
 _SECOND = 10**9
 
 # Between observations of the clock while no command is due, such as while /clock is paused, s.
 _WATCH_PERIOD = 0.02
+
+# Period of reports on the time of a motion whose speed is scaled, ns.
+_REPORT_PERIOD = 20_000_000
 
 
 class _Planned(NamedTuple):
@@ -91,7 +96,8 @@ class TrajectoryPlayer:
         # Number of the next command; None before the first one of a trajectory, or after a jump of the clock.
         self._due: int | None = None
         # Whether what is played keeps its own speed, so that its end is known, and the speed wanted.
-        self._even, self._scaling = True, 1.0
+        self._even, self._scaling, self._reported = True, 1.0, 0
+        self._path_time = node.create_publisher(TimeReference, "path_time", 10)
         node.create_subscription(Float64, "speed_scaling", self._on_scaling, 1)
         for name, pauses in (("pause", True), ("resume", False)):
             node.create_service(Trigger, f"~/{name}", partial(self._answer, pauses))
@@ -327,6 +333,8 @@ class TrajectoryPlayer:
         if host.lead != self.lead:
             host.configure(command_lead=self.lead)
         code = host.loop.update(at - self._ahead)
+        if not (self._even or 0 <= at - self._reported < _REPORT_PERIOD):
+            self._report(at, host.loop.number("path_time"))
         sent = self._publish(host, at, self._played.frame_id, code)
         if not sent and self._node.context.ok():
             reason = f"{(at - self._origin) / _SECOND:.3g} s after its start: setpoint refused"
@@ -336,6 +344,13 @@ class TrajectoryPlayer:
         elif not host.loop.number("playing"):
             # The next trajectory takes over from here.
             self._end(finished=True)
+
+    def _report(self, at: int, s: float) -> None:
+        """Publish the time of the motion, s, at a time of the clock, ns."""
+        self._reported, message = at, TimeReference()
+        set_stamp(message.header.stamp, at)
+        set_stamp(message.time_ref, max(round(s * _SECOND), 0))
+        self._path_time.publish(message)
 
     def _observe(self) -> None:
         if self.playing or self.waiting:

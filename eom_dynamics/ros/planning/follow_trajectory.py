@@ -17,7 +17,7 @@ import numpy as np
 from rclpy.action.server import ActionServer, CancelResponse, GoalResponse, ServerGoalHandle
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.task import Future
-from sensor_msgs.msg import JointState
+from sensor_msgs.msg import JointState, TimeReference
 from std_msgs.msg import Header
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
@@ -26,6 +26,7 @@ from ...control.fields import doubles
 from ...control.joint_order import places
 from ...control.measured import JointTolerances
 from ...control.setpoint_to_command import refusal_reason
+from ...control.settings import FASTEST_PACE
 from ...control.trajectories import RequestNames
 from ...exceptions import StateError, TrajectoryError
 from ...terminal import printable
@@ -40,6 +41,9 @@ _SECOND = 10**9
 
 # Period of feedback and of the check of tolerances, s.
 _PERIOD = 0.05
+
+# Longest time for which the last pace of a motion counts, whose speed is scaled, s.
+_LONGEST_GAP = 0.1
 
 # Time within which the dynamics node must answer, a joint state arrive, and the client take the acceptance, s.
 _PATIENCE = 1.0
@@ -217,16 +221,23 @@ class _Execution:
         self._state: JointState | None = None
         self._known: Future = Future()
         self._states = node.create_subscription(JointState, "joint_states", self._on_state, 1)
+        self._path_times = node.create_subscription(TimeReference, "path_time", self._on_path_time, 10)
+        self._reference: _PathTime | None = None
         self._timer = steady_timer(node, _PERIOD, self._tick)
 
     @property
     def elapsed(self) -> float:
-        """Time of the motion, s."""
-        return float(self._node.get_clock().now().nanoseconds - self._begin) / _SECOND
+        """Time of the motion, s: where its speed is scaled, as the dynamics node reports it."""
+        now = self._node.get_clock().now().nanoseconds
+        if (last := self._reference) is None:
+            return float(now - self._begin) / _SECOND
+        since = max(now - last.stamp, 0) / _SECOND
+        return last.time + last.pace * (since if self._finished else min(since, _LONGEST_GAP))
 
     def close(self) -> None:
         self._node.destroy_timer(self._timer)
         self._node.destroy_subscription(self._states)
+        self._node.destroy_subscription(self._path_times)
 
     @property
     def is_under_way(self) -> bool:
@@ -272,6 +283,8 @@ class _Execution:
         if self.accepted.done():
             self.is_playing = False
             self._finished = status.status == status.FINISHED
+            if self._reference is not None:  # from now on, as far as the time for the goal
+                self._reference = _PathTime(self._node.get_clock().now().nanoseconds, self.plan.motion.end, 1.0)
             if not self._finished:
                 self.end(self._kind.Result.INVALID_GOAL, status.message)
         elif status.status == status.ACCEPTED:
@@ -281,6 +294,13 @@ class _Execution:
             self.accepted.set_result(None)
         else:
             self.accepted.set_exception(_RefusedByPlayerError(status.message))
+
+    def _on_path_time(self, message: TimeReference) -> None:
+        stamp, t, last = nanoseconds(message.header.stamp), nanoseconds(message.time_ref) / _SECOND, self._reference
+        if not self.is_playing or stamp <= max(self._begin, last.stamp if last else 0):
+            return
+        pace = (t - last.time) * _SECOND / (stamp - last.stamp) if last else 1.0
+        self._reference = _PathTime(stamp, t, min(max(pace, 0.0), FASTEST_PACE))
 
     def _on_state(self, state: JointState) -> None:
         self._state, self._state_since = state, time.monotonic()
@@ -311,7 +331,9 @@ class _Execution:
         """Send feedback, and check tolerances."""
         plan, codes = self.plan, self._kind.Result
         t = self.elapsed
-        desired = plan.motion.derivatives(float(np.clip(t, plan.motion.start, plan.motion.end)), 2)
+        pace = self._reference.pace if self._reference else 1.0
+        place = float(np.clip(t, plan.motion.start, plan.motion.end))
+        desired = [x * pace**k for k, x in enumerate(plan.motion.derivatives(place, 2))]
         try:
             actual = self._measured()
         except StateError as error:
@@ -357,6 +379,12 @@ class _Execution:
         if hasattr(feedback, "index"):  # since control_msgs 6; not in Jazzy
             feedback.index = int(np.searchsorted(self.plan.motion.t, t, side="right")) - 1
         return feedback
+
+
+class _PathTime(NamedTuple):
+    stamp: int  # of the clock, ns
+    time: float  # of the motion, s
+    pace: float  # its rate
 
 
 class _Measured(NamedTuple):
