@@ -141,6 +141,7 @@ topics and services (relative to the namespace):
   payload              in     eom_dynamics/msg/Payload of a tool, between two setpoints
   robot_description    in     std_msgs/msg/String, if no parameter gives the robot
   trajectory_status    out    eom_dynamics/msg/TrajectoryStatus of a trajectory
+  path_time            out    sensor_msgs/msg/TimeReference, time of one whose speed is scaled
   feedforward          out    eom_dynamics/msg/FeedforwardCommand
   motor_setpoint       out    sensor_msgs/msg/JointState
   effort_command       out    std_msgs/msg/Float64MultiArray
