@@ -42,10 +42,7 @@ def test_a_simulated_chain_follows_the_motion() -> None:
         return [qd, xd, thetad, qdd, (second - first - 0.2 * xd) / 0.03, (float(effort(now)) - second) / 0.05]
 
     start = [x[0] for x in motion.derivatives(0.0, order=needed - 2)]
-    tau = [
-        x[0, 0] for x in chain_motor_jet(load_robot("pendulum"), [chain], motion.derivatives(t, order=needed), 2).tau
-    ]
-    (between, motor), _ = chain.jet(start[:5], tau[:5])
+    (between, motor), _ = chain.jet(start[:5], [x[0, 0] for x in command.tau[:5]])
     initial = [start[0], between[0], motor[0], start[1], between[1], motor[1]]
     found = solve_ivp(rate, (0.0, 1.0), initial, method="DOP853", t_eval=t, rtol=1e-12, atol=1e-13)
     # The commanded effort is interpolated with an error of 1e-14, which the chain amplifies.
