@@ -2,13 +2,14 @@
 """Every block of code and every command of the docs runs."""
 
 import os
+import re
 import signal
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 import pytest
-from paths import DOCS
+from paths import DOCS, ROOT
 
 import eom_dynamics
 from eom_dynamics.extras import EXTRAS
@@ -102,6 +103,16 @@ def test_a_wrong_command_is_found(command: str) -> None:
         pytest.importorskip("eom_dynamics.msg", reason="eom_dynamics.msg is missing")
     with pytest.raises(CommandError):
         check(command)
+
+
+@pytest.mark.parametrize("page", sorted(page for page in PAGES if "reference/" not in page))
+def test_commands_of_ros_have_a_form_for_the_environment_of_make(page: str) -> None:
+    """In the same block, or the page says before it that they need ROS 2."""
+    text = ((ROOT if page == "README" else DOCS) / f"{page}.md").read_text(encoding="utf-8")
+    for block in re.finditer(r"^```console\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+        if re.search(r"^\$ ros2 ", block[1], re.MULTILINE):
+            before = text[max(0, block.start() - 400) : block.start()]
+            assert ".venv/bin/python -m" in block[1] or "ROS 2" in before or "ros2_control" in before, block[0]
 
 
 @pytest.mark.ros

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Make an environment smaller: tests and help of installed packages, programs without a use here, equal files twice.
+
+slim.py FOLDER    removes what no import and no build of .venv needs, and makes equal files links to one.
+"""
+
+import hashlib
+import os
+import shutil
+import sys
+from pathlib import Path
+
+LEAST = 32_768
+"""Size of files that are compared, bytes."""
+
+TESTED = ("numpy", "scipy", "matplotlib", "mpl_toolkits")
+"""Packages whose folders ``tests`` are removed."""
+
+UNUSED = ("cmake/data/bin/ctest", "cmake/data/bin/cpack", "cmake/data/share/cmake-*/Help", "plotly/labextension")
+"""Below site-packages."""
+
+
+def main():
+    """Clean the environment of the command line."""
+    root = Path(sys.argv[1])
+    packages = next(root.glob("lib/python3.*/site-packages"))
+    found = [path for name in TESTED for path in (packages / name).rglob("tests") if path.is_dir()]
+    found += [path for pattern in UNUSED for path in packages.glob(pattern)]
+    for path in found:
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    same = {}
+    for path in root.rglob("*"):
+        # Programs may differ by their own place.
+        if path.is_symlink() or not path.is_file() or path.stat().st_size < LEAST or path.is_relative_to(root / "bin"):
+            continue
+        content = path.stat().st_size, hashlib.sha256(path.read_bytes()).digest()
+        first = same.setdefault(content, path)
+        if first is not path and not first.samefile(path):
+            copy = path.with_name(f".{path.name}.link")
+            os.link(first, copy)
+            copy.replace(path)
+
+
+if __name__ == "__main__":
+    main()
