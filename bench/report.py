@@ -16,7 +16,7 @@ RESULTS = Path(__file__).parent / "results"
 """Whole results of sections, of which documents have the promises, and a small table that comes first."""
 
 # Of a table that a document has, of words below it, and of promises that are listed.
-_MOST_ROWS, _MOST_WORDS, _MOST_BARS = 5, 60, 3
+_MOST_ROWS, _MOST_COLUMNS, _MOST_WORDS, _MOST_BARS = 5, 9, 60, 3
 
 # Text is not markup: names of tests have brackets.
 CONSOLE = Console(width=140, markup=False)
@@ -78,7 +78,8 @@ class Section:
 
     def summary(self) -> str:
         """Promises in Markdown, and the first table with its short text if it is small."""
-        small = [table for table in self.tables[:1] if len(table.rows) <= _MOST_ROWS]
+        size = (_MOST_ROWS, _MOST_COLUMNS)
+        small = [x for x in self.tables[:1] if len(x.rows) <= size[0] and len(x.columns) <= size[1]]
         text = [x for x in self.text if small and len(x.split()) <= _MOST_WORDS]
         bars = self.bars if len(self.bars) <= _MOST_BARS else [bar for bar in self.bars if not bar.kept]
         kept = len(self.bars) - len(bars)

@@ -101,7 +101,7 @@ def test_every_page_is_in_the_navigation() -> None:
         for entry in part.split()
     }
     missing = {path.relative_to(DOCS).with_suffix("").as_posix() for path in written()} - listed - {"index"}
-    assert not missing, "add them to docs/tutorials.md, howto.md, reference.md, explanation.md or measurements.md"
+    assert not missing, "add them to docs/index.md, tutorials.md, reference.md, explanation.md or measurements.md"
 
 
 def test_links_and_pictures_on_a_package_index_are_absolute(monkeypatch) -> None:
