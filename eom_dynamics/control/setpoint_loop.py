@@ -173,10 +173,10 @@ class SetpointLoop:
         """Limits that the last command beyond limits exceeds, before any clipping, the worst first.
 
         Args:
-            state: q … qdddd (5, n) of its setpoint, by default of that which is given.
+            state: q … qdddd (5, n) of its setpoint, by default as it is followed.
         """
         command = Feedforward(*(self.loop.exceeded[name].copy() for name in (*EFFORT_NAMES, *MOTOR_NAMES)))
-        return self._limits.violations(rows(self.loop.given, STATE_NAMES) if state is None else state, command)
+        return self._limits.violations(rows(self.loop.exceeded, STATE_NAMES) if state is None else state, command)
 
     @property
     def suspicions(self) -> Counter[str]:

@@ -21,6 +21,7 @@ import eom_dynamics as eom
 from eom_dynamics.actuators import Actuator, Friction, Gear, Motor, Transmission
 from eom_dynamics.actuators.springs import CoupledSpring
 from eom_dynamics.control.fields import BASE_SHAPE, STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
+from eom_dynamics.control.online_trajectory import motion_limits
 from eom_dynamics.control.robot_table import RobotTable
 from eom_dynamics.control.setpoint_loop import SetpointLoop
 from eom_dynamics.control.setpoint_to_command import LIMIT_POLICIES, SetpointEvaluator
@@ -327,6 +328,19 @@ def test_a_new_loop_of_the_same_arm_has_neither_payload_nor_settings() -> None:
     new.read(message(pair.arm))
     new.answer(START, pair.now)
     assert np.any(np.abs(new.loop.command["tau"] - heavy) > 1.0)
+
+
+def test_a_target_that_limits_refuse_is_refused_by_its_own_motion() -> None:
+    first, *others = eom.load_robot("planar_2r").joints
+    robot = replace(eom.load_robot("planar_2r"), joints=(replace(first, limits=Limits(velocity=0.1)), *others))
+    host = SetpointLoop(SetpointEvaluator(eom.ElasticArm(robot)))
+    host.configure(limits="refuse")
+    host.loop.restart(np.zeros(2))
+    host.loop.limit(motion_limits(host.arm, {"velocity": 1.0, "acceleration": 5.0}), 1e-3)
+    host.loop.aim(START, np.array([0.5, 0.5]))
+    code = next(filter(None, (host.loop.update(START + k * MS) for k in range(500))))
+    with pytest.raises(LimitError, match=f"{first.name}: velocity"):
+        host.accepted(code)
 
 
 def test_motion_and_limits_of_what_is_followed() -> None:

@@ -100,6 +100,7 @@ class Commander {
         if (parameters.limits != LimitPolicy::ignore && !Limits<Robot>::meets(robot, own, result_, shafts)) {
             ++counts.over_limits;
             exceeded_ = result_;
+            exceeding_ = own;
             if (refusable && Limits<Robot>::far(robot, own.q)) {
                 refuse(Refusal::far_beyond_limits);
                 return false;
@@ -315,6 +316,8 @@ class Commander {
     bool final_efforts() const noexcept { return final_efforts_; }
     /// The command that exceeded limits last, before it was clipped or refused.
     const Command<Robot> &exceeded() const noexcept { return exceeded_; }
+    /// The setpoint of that command.
+    const Setpoint<Robot> &exceeding() const noexcept { return exceeding_; }
     /// Stamp of the last setpoint, ns.
     std::int64_t stamp() const noexcept { return stamp_; }
     /// Why the last payload was refused, or null.
@@ -381,6 +384,7 @@ class Commander {
     const char *payload_refusal_ = nullptr;
     DriveCommand<Robot> released_;
     Command<Robot> released_command_, exceeded_;
+    Setpoint<Robot> exceeding_;
     bool final_efforts_ = false;
     std::int64_t stamp_ = 0;
     // The setpoint that the command is for, where what is sent depends on it.

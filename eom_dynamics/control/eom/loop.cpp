@@ -295,7 +295,7 @@ double *eom_loop_vector(eom_loop *loop, const char *whose, const char *name)
         else if (is("command"))
             places.take(y.command), places.reads(Vector::deflection, y.deflection);
         else if (is("exceeded"))
-            places.take(commander.exceeded());
+            places.take(commander.exceeded()), places.take(commander.exceeding());
         else if (is("sent"))
             places.take(y.sent);
         else if (is("released"))
