@@ -88,11 +88,20 @@ def limited_rates(arm: Robot) -> Robot:
     return replace(arm, joints=(replace(first, limits=Limits(velocity=0.7, acceleration=20.0)), second))
 
 
+def strong(arm: Robot) -> Robot:
+    """With motors without limits, so that targets are not slowed down for them."""
+    unlimited = dict.fromkeys(("torque_limit", "speed_limit", "current_limit", "voltage_limit"), np.inf)
+    actuators = [replace(x.actuator, motor=replace(x.actuator.motor, **unlimited)) for x in arm.joints]
+    joints = (replace(joint, actuator=x) for joint, x in zip(arm.joints, actuators, strict=True))
+    return replace(arm, joints=tuple(joints))
+
+
 ROBOTS = {
     "soft": lambda: robot("sea_planar_2r"),
     "limited rates": lambda: limited_rates(robot("sea_planar_2r")),
     "limited": lambda: limited(robot("sea_planar_2r")),
     "weak": lambda: weak(robot("sea_planar_2r"), 0, 0.15),
+    "limited velocity": lambda: strong(limited_rates(robot("sea_planar_2r"))),
     "slow": lambda: slow(robot("sea_planar_2r")),
     "variable": lambda: robot("vsa_planar_2r"),
     "damped, coupled, sticking": lambda: robot("shared"),
@@ -675,7 +684,7 @@ SCENES = {
     "target, after a ramp": ("soft", target_after_a_ramp),
     "target, amid a trajectory": ("soft", target_amid_a_trajectory),
     "target, damped": ("damped, coupled, sticking", target_amid_a_stream),
-    "target, refused": ("limited rates", refused_target),
+    "target, refused": ("limited velocity", refused_target),
     "target, stalled": ("soft", target_after_a_stall),
     "chunks": ("soft", chunks),
     "other order": ("soft", other_order),
