@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Streams of targets for online trajectories: never a violation of limits; chunks of a recorded motion."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+import pytest
+from paths import PANDA_BAG
+
+import eom_dynamics as eom
+from eom_dynamics.control.control_loop import ControlLoop
+from eom_dynamics.control.online_trajectory import OnlineTrajectory, motion_limits
+from eom_dynamics.control.robot_table import RobotTable, limits_of
+
+PERIOD, H = 1_000_000, 1e-3
+RATES = ("velocity", "acceleration", "jerk", "snap")
+GIVEN = {"velocity": 2.0, "acceleration": 10.0, "lower": -1.0, "upper": 1.0}
+
+# Rate of targets, Hz; jitter, of their interval; noise, rad; and whether they have velocities.
+STREAMS = {
+    "steps": (0.7, 0.5, 0.5, False),
+    "10 Hz, jitter 30 %": (10.0, 0.3, 0.0, False),
+    "50 Hz, noise": (50.0, 0.1, 2e-3, False),
+    "100 Hz, velocities": (100.0, 0.0, 0.0, True),
+    "500 Hz": (500.0, 0.0, 0.0, False),
+}
+
+
+def arm_of(name: str) -> eom.ElasticArm:
+    return eom.ElasticArm(eom.load_robot(name))
+
+
+def targets(
+    name: str, seconds: float, draw: np.random.Generator
+) -> Iterator[tuple[int, np.ndarray, np.ndarray | None]]:
+    """Cycles until the next target, its position and velocity, of motions that exceed all limits now and then."""
+    rate, jitter, noise, velocities = STREAMS[name]
+    w, phase = 2 * np.pi * draw.uniform(0.02, 0.8, (3, 7)), draw.uniform(0, 6, (3, 7))
+    size = draw.uniform(0.05, 0.5, (3, 7))
+    now = 0
+    for k in range(round(seconds * rate)):
+        angle = w * k / rate + phase
+        q = (size * np.sin(angle)).sum(axis=0) + noise * draw.normal(size=7)
+        qd = (size * w * np.cos(angle)).sum(axis=0) if velocities else None
+        then = round(1e3 * (k + 1 + jitter * draw.random()) / rate)
+        yield max(then - now, 1), q, qd
+        now = max(then, now + 1)
+
+
+def violations(online: OnlineTrajectory, states: np.ndarray) -> int:
+    """Cycles beyond limits by more than 1e-9, or not the Taylor polynomial of the cycle before to 1e-9."""
+    limits, bad = online.limits, np.zeros(len(states), dtype=bool)
+    bad |= ((states[:, 0] > limits.upper + 1e-9) | (states[:, 0] < limits.lower - 1e-9)).any(axis=1)
+    for k, name in enumerate(RATES, start=1):
+        bad |= ~(np.abs(states[:, k]) <= getattr(limits, name) * (1 + 1e-9)).all(axis=1)
+    before, after = states[:-1], states[1:]
+    fifth, scales = (after[:, 4] - before[:, 4]) / H, [1.0, *(getattr(limits, name) for name in RATES)]
+    for k in range(4):
+        value, power = before[:, k].copy(), 1.0
+        for j in range(k + 1, 6):
+            power *= H / (j - k)
+            value += power * (before[:, j] if j < 5 else fifth)
+        bad[1:] |= ~(np.abs(after[:, k] - value) <= 1e-9 * scales[k]).all(axis=1)
+    return int(bad.sum())
+
+
+def stream(name: str, seconds: float, seed: int) -> None:
+    online, draw = OnlineTrajectory(arm_of("iiwa"), H, GIVEN), np.random.default_rng(seed)
+    parts, cycles = [online.state[np.newaxis]], 0
+    for cycles_to_next, q, qd in targets(name, seconds, draw):
+        online.target(q, qd)
+        parts.append(online.step(cycles_to_next))
+        cycles += cycles_to_next
+        if cycles > 10_000:
+            found = np.concatenate(parts)
+            assert violations(online, found) == 0
+            parts, cycles = [found[-1:]], 0
+    assert violations(online, np.concatenate(parts)) == 0
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_streams_keep_limits(name: str) -> None:
+    stream(name, 6.0, 0)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("name", STREAMS)
+def test_streams_keep_limits_for_two_hours(name: str) -> None:
+    stream(name, 7200.0, 1)
+
+
+def chunks(rows: slice) -> tuple[np.ndarray, Iterator[tuple[float, np.ndarray, np.ndarray]]]:
+    """Start of a Panda's recorded motion; times of arrival of its chunks of 16 at 10 Hz, their times and positions."""
+    from eom_dynamics.tools.identify.read import read_recording
+
+    recorded = read_recording(PANDA_BAG, eom.load_robot("panda"))[rows]
+    t, draw = recorded.t - recorded.t[0], np.random.default_rng(0)
+    at = partial(np.interp, xp=t)
+    sampled = np.column_stack([at(np.arange(0, t[-1], 0.1), fp=q) for q in recorded.q.T])
+
+    def sent() -> Iterator[tuple[float, np.ndarray, np.ndarray]]:
+        for k in range(len(sampled) - 16):
+            arrival, lost = 0.1 * (k + 0.3 * draw.random()), draw.random() < 0.05
+            if not lost:
+                yield arrival, 0.1 * np.arange(k + 1, k + 17), sampled[k + 1 : k + 17]
+
+    return sampled[0], sent()
+
+
+@pytest.mark.skipif(not PANDA_BAG.is_file(), reason="the recording of a Panda is not beside this checkout")
+def test_chunks_of_a_recorded_motion() -> None:
+    """With jitter and lost ones, in the control loop: limits of motion, efforts and their rates hold; it is on time."""
+    pytest.importorskip("rosbags")
+    arm = arm_of("panda")
+    loop, limits, numbers = ControlLoop(RobotTable(arm)), motion_limits(arm), limits_of(arm)
+    loop.limit(limits, H)
+    start, sent = chunks(slice(0, 110))
+    loop.restart(start)
+    now, begin, states, shares, aimed = PERIOD, PERIOD, [], [], []
+    for arrival, times, positions in sent:
+        while (now - begin) * 1e-9 < arrival:
+            now += PERIOD
+            loop.update(now, H)
+            states.append(loop.state.copy())
+            shares.append([np.max(np.abs(loop.command[x]) / numbers[f"upper.{x}"]) for x in ("tau", "taud")])
+        assert loop.aim(now, positions, times=times, origin=begin) == 0
+        aimed.append((times[0], positions[0]))
+    found = np.array(states)
+    assert np.max(shares) <= 1.0
+    for k, name in enumerate(RATES, start=1):
+        assert (np.abs(found[:, k]) <= getattr(limits, name) * (1 + 1e-9)).all(), name
+    errors = np.array([found[round(1e3 * t) - 1, 0] - q for t, q in aimed if 0.5 < t < 1e-3 * len(found)])
+    assert np.abs(errors).max() < 0.003  # 1.6 mrad where the motion turns, which averages cut
