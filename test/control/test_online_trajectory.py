@@ -126,10 +126,10 @@ def test_a_step_takes_the_least_time_of_limited_jerk_and_two_averages(distance: 
     within(online, states)
 
 
-@pytest.mark.parametrize("cycles", [3000, 450])
-def test_synchronised_joints_arrive_together(cycles: int) -> None:
-    """With the slowest one, from rest; from motion no later, but for the time that reversals take."""
-    draw = np.random.default_rng(cycles)
+@pytest.mark.parametrize(("cycles", "apart"), [(3000, 0.004), (450, 0.004), (150, 0.1)])
+def test_synchronised_joints_arrive_together(cycles: int, apart: float) -> None:
+    """With the slowest one, from rest and from motion, unless a joint brakes at its target already."""
+    draw, spread = np.random.default_rng(cycles), []
     for _ in range(20):
         online, free = (OnlineTrajectory(arm(), limits=GIVEN, synchronised=x) for x in (True, False))
         first, goal = draw.uniform(-1, 1, (2, 7))
@@ -140,8 +140,9 @@ def test_synchronised_joints_arrive_together(cycles: int) -> None:
         for motion in (online, free):
             motion.target(goal)
         ours, fastest = (5000 - np.argmax(np.abs(x.step(5000)[::-1, 0] - goal) > 1e-6, axis=0) for x in (online, free))
-        assert ours.max() <= 1.02 * fastest.max() + 4 if cycles == 3000 else 1.3 * fastest.max()
-        assert cycles < 3000 or np.ptp(ours) <= 0.02 * ours.max() + 2
+        assert ours.max() <= (1.01 if cycles > 150 else 1.2) * fastest.max() + 4
+        spread.append(np.ptp(ours) / ours.max())
+    assert np.quantile(spread, 0.8) <= apart
 
 
 def test_a_target_that_moves_is_met_without_delay_and_stops_at_the_limit() -> None:

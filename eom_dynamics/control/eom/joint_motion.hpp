@@ -16,6 +16,8 @@
 #include <utility>
 #include <vector>
 
+#include "follower_plan.hpp"
+
 namespace eom {
 
 /// Limits of a joint, the shortest third average, s, and the period of cycles, s.
@@ -154,27 +156,36 @@ class JointMotion {
         aim(x_ + v_ * (coast + std::fabs(v_) / (2 * acceleration_)), 0);
     }
 
-    /// Time from now to the target, s, as fast as it can.
-    double shortest() const noexcept
-    {
-        const auto [e, u, wait] = ahead();
-        return wait + 2 * delay_ + duration(e, u, std::clamp(peak(e, u), 1e-9 * velocity_, velocity_));
-    }
+    /// Time from now to the end of the motion to the target, s.
+    double left() const noexcept { return plan().end() + 2 * delay_; }
 
-    /// Goes to the target slower, to arrive after a time, s: exactly so from rest.
+    /// Goes to the target slower, to arrive after a time, s.
     void pace(double time) noexcept
     {
-        const double A = acceleration_;
-        const auto [e, u, wait] = ahead();
-        const double T = time - 2 * delay_ - wait, sum = T + u / A, left = e - u * u / (2 * A);
-        const double root = sum * sum - 4 * (e + u * u / (2 * A)) / A;
-        // If not already braking to be there.
-        if (left < 0.1 * e)
-            return;
-        if (left < u * (T - u / A))
-            pace_ = left / (T - u / A);
-        else if (root > 0)
-            pace_ = A / 2 * (sum - std::sqrt(root));
+        // The time is almost linear in the inverse of the largest velocity: regula falsi, as by Illinois.
+        const auto late = [this, time](double inverse) {
+            pace_ = 1 / inverse;
+            return left() - time;
+        };
+        double fast = 1 / velocity_, slow = fast, early = late(fast), over = early;
+        for (int i = 0; i < MOST_HALVINGS && over < 0; ++i)
+            over = late(slow *= 4);
+        if (early >= 0 || over < 0)
+            late(fast);
+        for (int i = 0; i < MOST_HALVINGS && early < 0 && over > 0; ++i) {
+            const double inverse = fast - early * (slow - fast) / (over - early), x = late(inverse);
+            if (std::fabs(x) < limits_.period / 8)
+                return;
+            if (x < 0) {
+                fast = inverse;
+                early = x;
+                over /= 2;
+            } else {
+                slow = inverse;
+                over = x;
+                early /= 2;
+            }
+        }
     }
 
     /// A cycle: the state at its end.
@@ -227,14 +238,11 @@ class JointMotion {
         state_[1] += v_;
     }
 
-    /// Time from now to the end of the motion to the target, s.
-    double left() const noexcept { return plan().end() + 2 * delay_; }
-
     /// Predicts the state after a time, s, if the target moves on as now: differences over the first two averages of what
     /// the follower has done and is about to do, of which the third average lies within the hull.
     State predicted(double later) const noexcept
     {
-        const Plan ahead = plan();
+        const FollowerPlan ahead = plan();
         const double h = limits_.period, t = later - delay_;
         const double T1 = h * static_cast<double>(lengths_[0]), T2 = h * static_cast<double>(lengths_[1]);
         std::array<double, 3> corners[2][2];
@@ -250,44 +258,15 @@ class JointMotion {
     }
 
   private:
-    static constexpr int MOST_PROJECTIONS = 200;
+    static constexpr int MOST_PROJECTIONS = 200, MOST_HALVINGS = 8;
     /// Shares of the acceleration limit after which braking has to wait; none, half, and one of no effect.
     static constexpr std::array<double, 3> LEVELS{0, 0.5, 0.05};
     static constexpr std::size_t HALF = 1, FEW = 2;
 
-    /// What the follower is about to do: durations, and accelerations during these, then the velocity of the target.
-    struct Plan {
-        std::array<std::array<double, 2>, 6> pieces{};
-        std::size_t count = 0;
-        double x = 0, v = 0;
-
-        void add(double duration, double a) noexcept { pieces[count++] = {std::max(duration, 0.0), a}; }
-        double end() const noexcept
-        {
-            double sum = 0;
-            for (std::size_t i = 0; i < count; ++i)
-                sum += pieces[i][0];
-            return sum;
-        }
-        /// Position, velocity and acceleration at a time, s.
-        std::array<double, 3> at(double t) const noexcept
-        {
-            std::array<double, 3> state{x, v, 0};
-            for (std::size_t i = 0; i < count; ++i) {
-                const auto [duration, a] = pieces[i];
-                const double step = std::min(t, duration);
-                state = {state[0] + step * (state[1] + step * a / 2), state[1] + step * a, a};
-                if ((t -= step) <= 0)
-                    return state;
-            }
-            return {state[0] + t * state[1], state[1], 0};
-        }
-    };
-
-    Plan plan() const noexcept
+    FollowerPlan plan() const noexcept
     {
         const double A = acceleration_;
-        Plan found;
+        FollowerPlan found;
         found.x = x_;
         found.v = v_;
         double side = target_ > x_ ? 1 : -1, e = std::fabs(target_ - x_), u = side * (v_ - rate_);
@@ -324,8 +303,12 @@ class JointMotion {
             found.add((e - (2 * most * most - u * u) / (2 * A)) / std::max(most, 1e-12), 0);
             found.add(most / A, -side * A);
         } else if (u > 0) {
-            found.add((e - u * u / (2 * A)) / u, 0);
-            found.add(u / A, -side * A);
+            // Slows down where a pace is less.
+            const double slow = std::min({u, pace_, velocity_}), wait = slow < u ? room(-side).first : 0;
+            found.add(wait, 0);
+            found.add((u - slow) / A, -side * A);
+            found.add((e - u * (wait + u / (2 * A))) / std::max(slow, 1e-12), 0);
+            found.add(slow / A, -side * A);
         }
         return found;
     }
@@ -338,7 +321,7 @@ class JointMotion {
     }
 
     /// Position, velocity and acceleration of the follower, past or planned.
-    std::array<double, 3> moment(const Plan &ahead, double t) const noexcept
+    std::array<double, 3> moment(const FollowerPlan &ahead, double t) const noexcept
     {
         if (t >= 0)
             return ahead.at(t);
@@ -349,26 +332,6 @@ class JointMotion {
 
     double lag(std::size_t cycles) const noexcept { return history_[head_ + cycles]; }
     double coast() const noexcept { return static_cast<double>(lengths_[0]); }
-
-    /// Distance, velocity in its direction, and the time until then: from where it can accelerate towards the target.
-    std::array<double, 3> ahead() const noexcept
-    {
-        const double A = acceleration_, e = std::fabs(target_ - x_);
-        const bool side = target_ > x_;
-        const double u = side ? v_ - rate_ : rate_ - v_, brakes = limits_.period * coasts_[side][0];
-        // Past the target, and back: not further than this, since the window may let it brake before.
-        if (const double past = u * (brakes + u / (2 * A)); u > 0 && past > e)
-            return {past, 0, brakes + u / A};
-        const double wait = limits_.period * coasts_[!side][0];
-        return {std::max(e - u * wait, 0.0), u, wait};
-    }
-
-    /// Time to go a distance from a velocity by way of another one.
-    double duration(double e, double u, double by) const noexcept
-    {
-        const double A = acceleration_, change = std::fabs(by - u);
-        return (change + by) / A + std::max(0.0, e - (change * (by + u) + by * by) / (2 * A)) / by;
-    }
 
     /// Acceleration of the next cycle towards a point at a distance e, at a relative velocity u, by A at most.
     double wanted(double e, double u, double A) const noexcept

@@ -77,9 +77,7 @@ class OnlineTrajectory {
         for (std::size_t i = 0; i < size(); ++i)
             joints_[i].aim(std::isnan(x.positions[i]) ? joints_[i].target() : x.positions[i], x.velocities[i]);
         if (synchronised_) {
-            double longest = 0;
-            for (const JointMotion &joint : joints_)
-                longest = std::max(longest, joint.shortest());
+            const double longest = left();
             for (JointMotion &joint : joints_)
                 joint.pace(longest);
         }
