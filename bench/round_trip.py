@@ -156,7 +156,15 @@ def measure(robot: Robot, rates: tuple[float, ...], rounds: int) -> list[Figures
     with tempfile.TemporaryDirectory() as folder:
         config = Path(folder) / "robot.yaml"
         config.write_text(robot_as_yaml(robot).text, encoding="utf-8")
-        node = ["-m", "eom_dynamics.ros.dynamics_node", "--ros-args", "--params-file", config]
+        node = [
+            "-m",
+            "eom_dynamics.ros.dynamics_node",
+            "--ros-args",
+            "--params-file",
+            config,
+            "-p",
+            "safety:=permissive",
+        ]
         with _started("echo", HERE / "echo.py", "--ros-args"), _started("ours", *node):
             client = _Client(load_robot(config))
             try:

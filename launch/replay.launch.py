@@ -100,6 +100,7 @@ def start(context: LaunchContext) -> list:
         executable="dynamics_node",
         name="eom_dynamics",
         parameters=[
+            {"safety": "permissive"},  # as recorded, unless a file says otherwise
             *robot(context),
             *files(context, "params_file"),
             # The launch file activates it, in order to play from then on. Last, so that no file overrules it.

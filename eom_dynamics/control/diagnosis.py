@@ -36,8 +36,8 @@ def stamp_text(back: float) -> str:
 def jump_text(name: str, field: int, step: float, allowed: float, dt: float) -> str:
     """What is wrong with a jump of a field of a joint, by ``step`` within ``dt`` s."""
     return (
-        f"{STATE_FIELDS[field]} of {name} jumps by {step:.3g} within {dt:.3g} s, the limit of "
-        f"{STATE_FIELDS[field + 1]} allows {allowed:.3g}: start from the commanded state, or deactivate and "
+        f"{STATE_FIELDS[field]} of {name} jumps by {step:.3g} within {dt:.3g} s, limits allow "
+        f"{allowed:.3g}: start from the commanded state, or deactivate and "
         "activate the node"
     )
 

@@ -84,6 +84,22 @@ CHECK_POLICIES = ("ignore", "warn", "refuse")
 """What to do with a setpoint that is not plausible: no check; answer and report it; refuse it."""
 
 
+SAFETY: dict[str, dict[str, object]] = {
+    "strict": {
+        "limits": "refuse",
+        "setpoint_lifespan": 0.5,
+        "setpoint_timeout": 0.1,
+        "on_setpoint_loss": "hold",
+        "resume_distance": 0.01,
+        "stamp_check": "refuse",
+        "jump_check": "refuse",
+    },
+    "permissive": {},
+    "off": dict.fromkeys(("limits", "task_limits", "trajectory_limits"), "ignore"),
+}
+"""Defaults of the node's parameters that its parameter safety changes, by its value."""
+
+
 class Status(IntEnum):
     """What a command answers: eom::Status, of which the first four are those of a FeedforwardCommand."""
 

@@ -32,7 +32,8 @@ from .dynamics.setpoint_stream import SetpointStream
 from .dynamics.spline_topic import SplineTopic
 from .dynamics.statistics import STATUS_NAME
 from .executors import StopSignals
-from .parameter_tables import DYNAMICS
+from .node_parameters import start_value
+from .parameter_tables import DYNAMICS, dynamics_parameters
 from .robot_node import RobotNode
 from .robot_sources import LoadedRobot
 from .running import Executable, run
@@ -172,7 +173,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
         TransitionRequests(self)
         self._starting_up = False
         self._scheduling_problem = self.failed_transition = self._rivals = ""
-        self.declare(DYNAMICS)
+        self.declare(dynamics_parameters(start_value(self, "safety")))
         # Topics exist while the node does, so that they are discovered before activation.
         self._commands = CommandTopics(self)
         deactivate = partial(self.switch_off, "the node deactivates itself", self.trigger_deactivate)

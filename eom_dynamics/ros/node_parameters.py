@@ -118,8 +118,11 @@ def declare(node: Node, table: Table) -> None:
     Raises:
         rclpy.exceptions.ParameterException: a value has the wrong type or is not allowed.
     """
+    given = {parameter.name: parameter.value for parameter in _start_values(node)}
     for name, definition in table.items():
-        parameter = node.declare_parameter(name, definition.default, definition.descriptor())
+        value = _as_meant(given.get(name), definition)
+        found = definition.default if value is None else value
+        parameter = node.declare_parameter(name, found, definition.descriptor(), ignore_override=value is not None)
         if reason := _objection_to_value(parameter, definition):
             raise InvalidParameterValueException(name, parameter.value, reason)
     for parameter in _start_values(node):
@@ -131,6 +134,16 @@ def declare(node: Node, table: Table) -> None:
                 read_only=parameter.name.startswith(_PROGRAMS),
             )
             node.declare_parameter(parameter.name, parameter.value, descriptor)
+
+
+def _as_meant(value: object, definition: Definition) -> float | str | None:
+    """A start value of another type that can have one meaning alone: 500 for 500.0, 9 for "9", or false for "off"."""
+    if isinstance(value, bool):
+        spellings = ("on", "yes", "true") if value else ("off", "no", "false")
+        return next((choice for choice in definition.choices if choice in spellings), None)
+    if isinstance(value, int) and isinstance(definition.default, float):
+        return float(value)
+    return str(value) if isinstance(value, int) and isinstance(definition.default, str) else None
 
 
 def unknown(node: Node, table: Table) -> dict[str, str]:

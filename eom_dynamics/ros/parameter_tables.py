@@ -8,7 +8,7 @@ from dataclasses import replace
 from rclpy.parameter import Parameter
 
 from ..control.setpoint_to_command import LIMIT_POLICIES
-from ..control.settings import CHECK_POLICIES, DEFAULTS, EFFORTS_ON_DEACTIVATE, LOSS_POLICIES
+from ..control.settings import CHECK_POLICIES, DEFAULTS, EFFORTS_ON_DEACTIVATE, LOSS_POLICIES, SAFETY
 from ..robot.model import DRIVE_INTERPOLATIONS
 from .node_parameters import COMMON, EXECUTOR, Definition, Table, fixed, while_inactive
 from .scheduling import HIGHEST
@@ -36,14 +36,22 @@ _TRAJECTORIES: Table = {
     ),
 }
 
-DYNAMICS: Table = {
+_PERMISSIVE: Table = {
+    "safety": fixed(
+        "strict",
+        "defaults of other parameters. strict: refuse setpoints beyond limits, jumps, and stamps that are older or "
+        "further ahead than setpoint_lifespan; stop when setpoints are lost. permissive: report limits. off: no checks",
+        choices=tuple(SAFETY),
+    ),
     "autostart": fixed(True, "configure and activate at startup; false leaves both to a lifecycle manager"),
     "allow_other_publishers": Definition(
         False, "whether the node activates although others publish on its command topics; both would command the motors"
     ),
     "moving_base": fixed(False, "whether setpoints may have a motion of the base, for which code is compiled then"),
     "setpoint_lifespan": Definition(
-        0.0, "largest age of a setpoint by its stamp, in s; an older one is dropped. 0 for any age", (0.0, 3600.0)
+        0.0,
+        "largest age of a setpoint by its stamp, in s, and how far that may be ahead; others are dropped. 0 for any",
+        (0.0, 3600.0),
     ),
     "setpoint_timeout": while_inactive(
         0.0, "time without a valid setpoint after which setpoints are lost, in s; 0 for never", (0.0, 3600.0)
@@ -142,6 +150,15 @@ DYNAMICS: Table = {
     "executor": EXECUTOR,
     **COMMON,
 }
+
+
+def dynamics_parameters(safety: object) -> Table:
+    """Parameters of the dynamics node, with the defaults of a level of safety; of an unknown one those of strict."""
+    defaults = SAFETY.get("off" if safety is False else str(safety), SAFETY["strict"])  # YAML reads off as false
+    return {name: replace(x, default=defaults.get(name, x.default)) for name, x in _PERMISSIVE.items()}
+
+
+DYNAMICS = dynamics_parameters("strict")
 
 PLANNING: Table = {
     "allow_nonzero_velocity_at_trajectory_end": Definition(

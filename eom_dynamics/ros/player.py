@@ -121,6 +121,7 @@ class Player(Node):
         self._executor = make_executor(events=True)
         self._executor.add_node(self)
         self._index_of_stamp: dict[int, int] = {}
+        self._probe_of_stamp: dict[int, int] = {}
         self._answers: dict[int, Any] = {}
         self._probes = self._answered_probe = self._out_of_order = self._last = 0
         self._backend = ""
@@ -169,7 +170,9 @@ class Player(Node):
                     raise PlayerError(f"after {timeout:g} s {missing} {topic}: {remedy}")
                 if heard:
                     self._probes += 1
-                    self._send(0, -self._probes)
+                    stamp = self.get_clock().now().nanoseconds
+                    self._probe_of_stamp[stamp] = self._probes
+                    self._send(0, stamp)
             spin_until(self._executor, time.monotonic() + _PROBE_PERIOD)
 
     def _record(self, stamps: Any) -> dict[str, Any]:
@@ -189,7 +192,7 @@ class Player(Node):
         stamp = nanoseconds(answer.header.stamp)
         index = self._index_of_stamp.get(stamp)
         if index is None:
-            self._answered_probe = max(self._answered_probe, -stamp)
+            self._answered_probe = max(self._answered_probe, self._probe_of_stamp.get(stamp, 0))
         elif not answer.held and index not in self._answers:  # held: the setpoint was refused
             self._answers[index], self._received[index] = answer, now
             self._out_of_order += index < self._last

@@ -48,7 +48,11 @@ def over_ros(
         with Run() as run:
             _write_inputs(run.folder, task, robot, motion)
             run.environment["PYTHONPATH"] = os.pathsep.join(map(str, _path()))
-            run.start("the dynamics node", "eom_dynamics.ros.dynamics_node", "--ros-args --params-file model.yaml")
+            run.start(
+                "the dynamics node",
+                "eom_dynamics.ros.dynamics_node",
+                "--ros-args --params-file model.yaml -p safety:=permissive",
+            )
             run.start(
                 "the simulated robot",
                 "eom_dynamics.ros.simulated_robot_node",

@@ -16,7 +16,7 @@ class Composed:
         command = []
         for space, words in arguments.items():
             command += ["--node", "-r", f"__ns:={space}", "-r", f"/diagnostics:={space}/diagnostics"]
-            command += ["-p", "diagnostic_period:=0.1", *words]
+            command += ["-p", "diagnostic_period:=0.1", "-p", "safety:=permissive", *words]
         self.process = fork_server("eom_dynamics.ros.dynamics_nodes").start(command, folder, self._log)
         self.nodes = {
             space: SimpleNamespace(namespace=space, name="eom_dynamics", process=self.process, log="see composed.log")

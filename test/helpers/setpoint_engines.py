@@ -174,7 +174,7 @@ def unspun_node(space: str, **parameters: str) -> Iterator[Any]:
 
     options = [word for name, value in parameters.items() for word in ("-p", f"{name}:={value}")]
     stop: Any = SimpleNamespace(came=False, interrupting=nullcontext)
-    node = DynamicsNode(stop, cli_args=["--ros-args", "-r", f"__ns:={space}", *options])
+    node = DynamicsNode(stop, cli_args=["--ros-args", "-r", f"__ns:={space}", "-p", "safety:=permissive", *options])
     node.start_up()
     yield node
     end_workers(node, 2.0)

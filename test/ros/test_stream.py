@@ -234,7 +234,8 @@ from eom_dynamics.control.fields import doubles
 from eom_dynamics.ros.dynamics_node import DynamicsNode
 from eom_dynamics.ros.interfaces import JointTrajectorySetpoint
 from eom_dynamics.ros.executors import StopSignals
-rclpy.init(args=["--ros-args", "--params-file", {str(CONFIG / "iiwa.yaml")!r}, "-p", "setpoint_timeout:=0.5"])
+rclpy.init(args=["--ros-args", "--params-file", {str(CONFIG / "iiwa.yaml")!r}, "-p", "setpoint_timeout:=0.5",
+    "-p", "safety:=permissive"])
 node = DynamicsNode(StopSignals())
 node.start_up()
 stream = node._stream

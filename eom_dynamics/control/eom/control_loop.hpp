@@ -290,7 +290,7 @@ class ControlLoop {
     {
         const double age = seconds(now - reference_.stamp);
         const double lifespan = commander_.parameters.setpoint_lifespan;
-        if (lifespan > 0 && reference_.stamp != 0 && age > lifespan) {
+        if (lifespan > 0 && reference_.stamp != 0 && std::fabs(age) > lifespan) {
             commander_.refuse(Refusal::too_old);
         } else if (!watchdog_.resumes(reference_.setpoint.q)) {
             commander_.refuse(watchdog_.released() ? Refusal::released : Refusal::far_from_hold);

@@ -266,7 +266,8 @@ class PlausibilityChecks {
   private:
     static bool checks(CheckPolicy policy) noexcept { return policy != CheckPolicy::ignore; }
 
-    /// Whether a state differs by more from the last one than limits of velocity, acceleration and jerk allow.
+    /// Whether a state differs by more from the last one than limits of velocity, acceleration and jerk allow, or from where
+    /// that one leads than those of the derivative after the next; after a pause, it may lead anywhere up to LONGEST_GAP.
     ///
     /// The time counts up to LONGEST_GAP: drives hold the last command, and a step after a pause is one nevertheless.
     bool jumps(std::int64_t stamp, const State<n> &x, Finding &found) const noexcept
@@ -274,20 +275,28 @@ class PlausibilityChecks {
         const double dt = static_cast<double>(stamp - answered_) * 1e-9;
         const double time = std::min(std::max(dt, 0.0), static_cast<double>(LONGEST_GAP) / 1e9) + @stamp_jitter@;
         const JointVector<Robot> *const limits[] = {&robot_.upper.qd, &robot_.upper.qdd, &robot_.upper.qddd};
+        const bool leads = dt > 0 && stamp - answered_ <= LONGEST_GAP;
         double worst = 0;
+        const auto compare = [&](std::size_t k, std::size_t i, double step, double most) {
+            if (!(step > most && step / most > worst))
+                return;
+            worst = step / most;
+            found = {};
+            found.check = Check::jumps;
+            found.field = k;
+            found.joint = i;
+            found.time = dt;
+            found.step = step;
+            found.allowed = most;
+        };
         for (std::size_t k = 0; k < std::size(limits); ++k)
             for (std::size_t i = 0; i < robot_.joint_count(); ++i) {
-                const double most = static_cast<double>((*limits[k])[i]) * time, step = std::fabs(x[k][i] - before_[k][i]);
-                if (!(step > most && step / most > worst))
-                    continue;
-                worst = step / most;
-                found = {};
-                found.check = Check::jumps;
-                found.field = k;
-                found.joint = i;
-                found.time = dt;
-                found.step = step;
-                found.allowed = most;
+                const double step = x[k][i] - before_[k][i], rate = before_[k + 1][i];
+                compare(k, i, std::fabs(step), static_cast<double>((*limits[k])[i]) * time);
+                if (k + 1 < std::size(limits))
+                    compare(k, i, std::fabs(leads ? step - rate * dt : step),
+                            static_cast<double>((*limits[k + 1])[i]) * time * time / 2 +
+                                std::fabs(rate) * (leads ? @stamp_jitter@ : time));
             }
         return worst > 0;
     }

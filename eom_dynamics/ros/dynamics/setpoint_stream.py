@@ -252,8 +252,12 @@ class SetpointStream:
         if loop is None or not self._shapes.calls or self.player.playing or self.supervision.successor is not None:
             self._answer_serialised(message)
             return
-        if self._lifespan and self._drop_if_expired(stamp_of(message)):
-            return
+        if self._lifespan:
+            if not (stamp := stamp_of(message)):
+                self._answer_serialised(message)
+                return
+            if self._drop_if_expired(stamp):
+                return
         answer = self._shapes.answer(message, self._now(), self._commands.first)
         if answer is None:
             self._answer_serialised(message)
@@ -317,7 +321,8 @@ class SetpointStream:
 
     def _accept(self, setpoint: JointTrajectorySetpoint | TaskSetpoint) -> bool:
         """Refuse a setpoint that is too old or comes during a trajectory; return whether to answer it."""
-        if self._lifespan and self._node.active and self._drop_if_expired(nanoseconds(setpoint.header.stamp)):
+        stamp = nanoseconds(setpoint.header.stamp)
+        if self._lifespan and stamp and self._node.active and self._drop_if_expired(stamp):
             return False
         if not self.player.playing or self.loop is None:
             return True
@@ -326,9 +331,9 @@ class SetpointStream:
         return False
 
     def _drop_if_expired(self, stamp: int) -> bool:
-        """Count and log a setpoint whose stamp, ns, is older than its lifespan; return whether it is."""
+        """Count and log a setpoint whose stamp, ns, is further than its lifespan from now; return whether it is."""
         age = self._node.get_clock().now().nanoseconds - stamp
-        if age <= self._lifespan:
+        if abs(age) <= self._lifespan:
             return False
         self.statistics.expire(age, self._lifespan)
         return True
@@ -348,6 +353,7 @@ class SetpointStream:
 
         def cycle() -> int:
             loop.read(setpoint)
+            self._require_near(loop, stamp)
             self.supervision.admit(loop)
             self._limit(limit_policy or self.limit_policy)
             loop.configure(command_lead=self._lead)
@@ -358,6 +364,18 @@ class SetpointStream:
         if remarks is not None:
             self._remark(loop, remarks, limit_policy=limit_policy)
         return remarks is not None
+
+    def _require_near(self, loop: SetpointLoop, stamp: int) -> None:
+        """Refuse the given setpoint if it has no stamp, by which jumps are known, and is far from the last command."""
+        settings = loop.loop.settings
+        checked = self._lifespan and settings["jump_check"] == "refuse" and loop.loop.number("valid")
+        if stamp or not checked:
+            return
+        if loop.far_from(loop.loop.setpoint["q"], settings["resume_distance"]) is not None:
+            raise StateError(
+                f"without a stamp, and more than {settings['resume_distance']:g} rad or m (resume_distance) from the "
+                "last command, a jump cannot be told from motion: write the time of the motion to header.stamp"
+            )
 
     def _sent(
         self, header: Header, stamp: int, loop: SetpointLoop, cycle: Callable[[], int], started: int

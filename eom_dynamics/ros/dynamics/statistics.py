@@ -60,7 +60,8 @@ class StreamStatistics:
         self.received += 1
         self.expired += 1
         at_most = f"must be at most {lifespan * 1e-9:g} s (parameter setpoint_lifespan)"
-        self._node.warn("setpoint dropped", f"it is {age * 1e-9:.3g} s old, {at_most}")
+        what = f"{age * 1e-9:.3g} s old" if age > 0 else f"stamped {age * -1e-9:.3g} s ahead of the node's clock"
+        self._node.warn("setpoint dropped", f"it is {what}, {at_most}")
 
     def exceed(self, violations: tuple[LimitViolation, ...], *, clips: bool) -> None:
         """Count and log a command that exceeds limits, if any, the worst first; ``clips``: efforts were clipped."""

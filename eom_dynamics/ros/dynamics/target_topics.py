@@ -147,6 +147,11 @@ class TargetTopics:
         stamp = nanoseconds(message.header.stamp)
         if stamp and stamp < (last := self._stamps.get(kind, 0)):
             raise StateError(f"its stamp is {(last - stamp) * 1e-9:.3g} s before that of the last one")
+        lifespan = 0.0 if kind is JointTrajectory else self._node.get_parameter("setpoint_lifespan").value
+        age = (self._node.get_clock().now().nanoseconds - stamp) * 1e-9
+        if lifespan and stamp and abs(age) > lifespan:
+            when = f"{age:.3g} s old" if age > 0 else f"{-age:.3g} s ahead"
+            raise StateError(f"its stamp is {when}, must be at most {lifespan:g} s (parameter setpoint_lifespan)")
         self._start_measured(loop)
         goal = self._goal if self.leads(loop) else loop.state[0]
         now, times, origin = self._clock.now(), None, 0

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Strict settings: clean motions of many robots pass unrefused."""
+
+import numpy as np
+import pytest
+
+import eom_dynamics as eom
+from eom_dynamics.control.control_loop import ControlLoop
+from eom_dynamics.control.robot_table import RobotTable
+from eom_dynamics.control.settings import SAFETY
+from eom_dynamics.states import STATE_NAMES
+from eom_dynamics.trajectory import check, rest_to_rest
+
+RATE = 1000.0
+
+
+def clean_motion(arm: eom.ElasticArm, rng: np.random.Generator) -> np.ndarray:
+    """States (N, 5, n) at 1 kHz of a motion from rest to rest within all limits."""
+    limits = [joint.limits for joint in arm.robot.independent_joints]
+    lower, upper = (np.clip([getattr(x, side) for x in limits], -2.5, 2.5) for side in ("lower", "upper"))
+    start, end = rng.uniform(0.9 * lower + 0.1 * upper, 0.1 * lower + 0.9 * upper, (2, arm.robot.n))
+    motion = rest_to_rest(start, end, 1.0)
+    verdict = check(arm, motion, rate=RATE)
+    motion = motion.scaled(rng.uniform(1.01, 2.0) * verdict.time_scaling)
+    t = np.arange(motion.start, motion.end, 1 / RATE)
+    return np.ascontiguousarray(np.swapaxes(np.stack(motion.derivatives(t)), 0, 1))
+
+
+def refusals(name: str, motions: int, rng: np.random.Generator) -> tuple[int, int]:
+    """Setpoints of clean motions with jitter of their arrival, and how many the strict loop refuses or doubts."""
+    arm = eom.ElasticArm(eom.load_robot(name))
+    loop, now, sent, wrong = ControlLoop(RobotTable(arm)), 10**12, 0, 0
+    loop.configure(**SAFETY["strict"])
+    while motions:
+        try:
+            states = clean_motion(arm, rng)
+        except (eom.TrajectoryError, eom.StateError):  # no duration meets all limits, such as of springs that go slack
+            continue
+        motions -= 1
+        loop.restart()
+        stamps = now + np.arange(1, len(states) + 1) * 10**6
+        now = int(stamps[-1]) + 10**9
+        arrival = np.maximum.accumulate(stamps + rng.integers(0, 20 * 10**6, len(states)))
+        codes = loop.answer(
+            np.array([stamps, arrival]), STATE_NAMES, states, [loop.setpoint["q"]], np.empty((len(states), arm.robot.n))
+        )
+        sent += len(states)
+        wrong += len(states) - int(np.sum(codes == 0))
+    return sent, wrong
+
+
+@pytest.mark.parametrize("name", ["panda", "iiwa", "ur5e", "sea_planar_2r", "vsa_planar_2r"])
+def test_clean_motions_pass_strict_settings(name: str) -> None:
+    sent, wrong = refusals(name, 2, np.random.default_rng(0))
+    assert sent > 0 and wrong == 0
