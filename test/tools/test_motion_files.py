@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 from datetime import datetime
@@ -20,9 +19,6 @@ from eom_dynamics.tools.cli.main import main
 from eom_dynamics.tools.excite import read_spheres, write_trajectory
 from eom_dynamics.tools.retime import read_waypoints
 from eom_dynamics.trajectory import Fourier, check, minimum_time, rest_to_rest
-
-MISSING = [name for name in ("plotly", "rich", "rosbags") if importlib.util.find_spec(name) is None]
-pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"{', '.join(MISSING)} missing: make build")
 
 ROBOT = "sea_planar_2r"
 RANGE = ("--lower=-1,-2", "--upper", "1.5", "--upper", "joint_2=2", "--velocity", "3")

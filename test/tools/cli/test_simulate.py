@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import re
@@ -26,9 +25,6 @@ from eom_dynamics.tools.demo.evaluate import Plan
 from eom_dynamics.tools.quantity_text import number
 from eom_dynamics.tools.simulate.open_loop import open_loop_result, run_open_loop
 from eom_dynamics.trajectory import paper_motion
-
-MISSING = [name for name in ("matplotlib", "plotly", "rich") if importlib.util.find_spec(name) is None]
-pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"{', '.join(MISSING)} missing: make build")
 
 T = np.linspace(0.0, 0.2, 201)
 STATES = dict(zip(STATE_NAMES, paper_motion(2).derivatives(T), strict=True))

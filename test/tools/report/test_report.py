@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import base64
-import importlib.util
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -130,10 +129,6 @@ def test_markup_in_names_is_escaped() -> None:
     page = Page(text)
     assert page.references == ["data:,"] and nasty in page.text and "<u>" not in text
     assert "<" not in page.scripts[-2]
-
-
-MISSING = [name for name in ("rosbags", "plotly", "rich") if importlib.util.find_spec(name) is None]
-pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"{', '.join(MISSING)} missing: make build")
 
 
 def test_one_page_of_several_bags(tmp_path: Path, run) -> None:
