@@ -327,7 +327,7 @@ def both_sides(
 
     groups: list[tuple[Recording, ...]] = [()]
     for side in sides:
-        extended = [(*group, own) for group in groups for own in side.motions()]
+        extended = [(*group, piece) for group in groups for piece in side.motions()]
         groups = [group for group in extended if overlap(group) >= LEAST_SAMPLES * step]
     if not groups:
         ranges = ", ".join(f"{side.t[0]:.6g} to {side.t[-1]:.6g} s" for side in sides if len(side))

@@ -351,14 +351,14 @@ def fit_springs(
     if len(laws) != n:
         raise IdentificationError(f"law must be one, or one of each of {n} joints, has {len(laws)}")
     fits, part = [], longest(count, starts)
-    for joint, (motor, link, effort, own) in enumerate(zip(*columns, laws, strict=True)):
+    for joint, (motor, link, effort, law_of_joint) in enumerate(zip(*columns, laws, strict=True)):
         raw = motor - link
         low_pass = LowPass(period, cutoff_of(period, raw[part], 1) if cutoff is None else cutoff)
         rows = of_one_motion(len(raw), starts, low_pass.reach + 2, low_pass.decimation)
         delta, deltad, tau = (low_pass.thinned(x)[rows] for x in (raw[2:-2], rate_of(raw, period), effort[2:-2]))
         noise = (noise_level(raw[part]), noise_level(effort[part]))
         try:
-            fits.append(fit_spring(delta, deltad, tau, own, noise=noise if noise[1] > 0 else None, **options))
+            fits.append(fit_spring(delta, deltad, tau, law_of_joint, noise=noise if noise[1] > 0 else None, **options))
         except IdentificationError as error:
             raise IdentificationError(f"joint {joint}: {error}") from None
     return tuple(fits)

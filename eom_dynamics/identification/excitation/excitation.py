@@ -345,8 +345,8 @@ class RestSeries:
     def __init__(self, frequency: float, harmonics: int, scale: Array) -> None:
         """Set the attributes."""
         self.frequency, self.harmonics, self.scale = float(frequency), harmonics, scale
-        each = np.arange(1, self.harmonics + 1, dtype=float)
-        self._sine, self._cosine = _complement(each**0, each**2), _complement(each, each**3)
+        orders = np.arange(1, self.harmonics + 1, dtype=float)
+        self._sine, self._cosine = _complement(orders**0, orders**2), _complement(orders, orders**3)
 
     @property
     def shape(self) -> tuple[int, int]:

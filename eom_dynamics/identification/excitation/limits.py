@@ -89,9 +89,9 @@ class Spheres:
             apart = centers[i][0][:, :, np.newaxis] - centers[j][0][:, np.newaxis]
             reach = self._spheres[i][:, np.newaxis, 3] + self._spheres[j][:, 3] + self.clearance
             distance = np.maximum(np.linalg.norm(apart, axis=-1), 1e-9)
-            each = (reach / distance).reshape(len(q), -1)
-            worst = np.argmax(each, axis=1)
-            ratios[:, c] = each[rows, worst]
+            shares = (reach / distance).reshape(len(q), -1)
+            worst = np.argmax(shares, axis=1)
+            ratios[:, c] = shares[rows, worst]
             if not partials:
                 continue
             a, b = np.divmod(worst, len(self._spheres[j]))
@@ -164,10 +164,10 @@ class MotionLimits:
         Raises TrajectoryError if a joint has no range of positions, or no limit of its velocity or the speed of its
         motor.
         """
-        self.arm, self.share, own = arm, float(share), bounds(arm)
-        lower, upper, largest = independent_limits(arm.robot, own)
+        self.arm, self.share, limits = arm, float(share), bounds(arm)
+        lower, upper, largest = independent_limits(arm.robot, limits)
         self._speed_limited = np.zeros(arm.robot.n, dtype=bool)
-        self._speed_limited[arm.motor_joint[np.isfinite(own.largest["motor_speed"])]] = True
+        self._speed_limited[arm.motor_joint[np.isfinite(limits.largest["motor_speed"])]] = True
         if arm.transmission is not None:
             joints = list(arm.transmission[0])
             self._speed_limited[joints] = np.all(self._speed_limited[joints])
@@ -176,7 +176,7 @@ class MotionLimits:
         self.largest = share * largest
         self._efforts = {
             name: (np.flatnonzero(np.isfinite(most)), share * most[np.isfinite(most)])
-            for name, most in own.largest.items()
+            for name, most in limits.largest.items()
             if name not in KINEMATIC and np.isfinite(most).any()
         }
         self._effort_count = sum(len(most) for _, most in self._efforts.values())
@@ -184,7 +184,7 @@ class MotionLimits:
         self._limits = np.vstack([self.half, self.largest])
         self._kinematic = np.nonzero(self._limits < np.inf)
         kinematic = [(KINEMATIC[k], arm.robot.joint_names[i]) for k, i in zip(*self._kinematic, strict=True)]
-        efforts = [(name, own.names[name][i]) for name, (which, _) in self._efforts.items() for i in which]
+        efforts = [(name, limits.names[name][i]) for name, (which, _) in self._efforts.items() for i in which]
         self.spheres = spheres
         self.names = (*kinematic, *efforts, *(("distance", pair) for pair in (spheres.pairs if spheres else ())))
 

@@ -92,9 +92,9 @@ class _Writer:
         # Not those on a body without mass.
         kinds = dict.fromkeys(self._bodies, "body") | dict.fromkeys(self._sites, "site")
         if tools := [tool.name for tool in robot.tools if tool.name in kinds]:
-            given = ET.SubElement(ET.SubElement(self.root, "custom"), "tuple", name="tools")
+            tools_of_file = ET.SubElement(ET.SubElement(self.root, "custom"), "tuple", name="tools")
             for name in tools:
-                ET.SubElement(given, "element", objtype=kinds[name], objname=name)
+                ET.SubElement(tools_of_file, "element", objtype=kinds[name], objname=name)
         for section in (self._tendons, self._equalities, self._actuators):
             if not len(section):
                 self.root.remove(section)
@@ -133,8 +133,8 @@ class _Writer:
             if names := dict.fromkeys(frame.name for frame in frames if frame.joint == i):
                 self.lost.append(f"frames of a body without mass are left out: {', '.join(names)}")
             return self._add(parent, self._children[i][0], pose, chain)
-        own = [f.name for f in self._robot.frames if f.joint == i and np.array_equal(f.pose, np.eye(4))]
-        body = self._body(parent, own[0] if own else joint.name, pose, joint.inertial)
+        at_joint = [f.name for f in self._robot.frames if f.joint == i and np.array_equal(f.pose, np.eye(4))]
+        body = self._body(parent, at_joint[0] if at_joint else joint.name, pose, joint.inertial)
         before = len(body)
         for k, screw in chain:
             self._joint(body, k, screw)

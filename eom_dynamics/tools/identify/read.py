@@ -146,8 +146,8 @@ def _table(table: NumericTable, columns: Sequence[str]) -> Stream:
     start = t[np.argmax(known)] if known.any() else 0.0
     known &= np.abs(t - start) < _LONGEST
     fields: dict[str, Array] = {}
-    for field, given in zip(MEASURED_FIELDS, columns, strict=True):
-        there = [named.get(f"{given}.{joint}") for joint in joints]
+    for field, source in zip(MEASURED_FIELDS, columns, strict=True):
+        there = [named.get(f"{source}.{joint}") for joint in joints]
         if any(column is not None for column in there):
             fields[field] = np.column_stack([np.full(len(t), np.nan) if c is None else c for c in there])[known]
     stamp = np.round(1e9 * (t[known] - start)).astype(np.int64)
