@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
@@ -13,10 +14,11 @@ from ..arguments import positive
 from ..arrays import Array
 from ..exceptions import StateError
 from ..kinematics import Kinematics
+from ..robot import Robot
 from ..robot.model import EffortSpread
 from ..spelling import listed
 from ..states import real_array
-from .external_effort import ExternalEffortObserver
+from .external_effort import ExternalEffortObserver, ObservedEfforts
 
 CAUSES = {
     (True, False): "contact",
@@ -25,6 +27,7 @@ CAUSES = {
 }
 """By whether the residual of the link, and that of the motor, are beyond thresholds."""
 
+_FEWEST = 1000  # samples of a motion without contact
 _LARGE = 50.0  # N or N m; a direction is not seen if efforts of so much are within thresholds
 
 SENSOR, UNKNOWN = "sensor of the spring's effort, or a gear that slips", "contact, friction, gear or sensor"
@@ -79,35 +82,42 @@ class ContactThresholds:
         false_alarms: float = 1.0,
         *,
         spread: Sequence[EffortSpread] | None = None,
+        quiet: tuple[ObservedEfforts, ArrayLike] | None = None,
     ) -> None:
         """Set thresholds.
 
         Args:
             observer: the observer.
             false_alarms: per hour.
-            spread: of each joint; by default ``effort_spread`` of the robot file, which ``identify`` writes.
+            spread: of each joint; by default ``effort_spread`` of the robot file, which ``identify`` writes. It is that
+                of efforts: noise of velocities, w M times it, is not part of it.
+            quiet: instead, what the observer told of a motion without contact, and its velocities (K, n): all noise
+                and errors, and how often they cross zero. Of noise in single samples there are up to half the alarms.
 
         Raises:
             StateError: the spread of a joint is unknown, or there cannot be so many alarms.
         """
         robot = observer.arm.robot
-        given = [joint.effort_spread for joint in robot.independent_joints] if spread is None else list(spread)
-        if len(given) != robot.n:
-            raise StateError(f"spread must have an entry for each of {robot.n} joints, has {len(given)}")
-        if missing := [name for name, x in zip(robot.joint_names, given, strict=True) if x is None]:
-            raise StateError(f"{listed(missing)}: no effort_spread in the file; write one by identify, or give spread")
         self.observer, self.false_alarms = observer, positive(false_alarms, "false_alarms")
-        self.spread = tuple(x for x in given if x is not None)
-        rows = zip(self.spread, observer.bandwidth.tolist(), strict=True)
-        times = [(x.correlation_time, x.noise_time, w) for x, w in rows]
-        parts = np.array([[_passed(T, w, observer.order) for T in row] for *row, w in times])
-        self.passed = parts[..., 0]
-        sizes = np.array([[np.sqrt(np.mean(np.square(x.deviation))), x.noise] for x in self.spread])
-        rate, variance = (np.sum(np.square(sizes * parts[..., k]), axis=1) for k in (1, 0))
-        most = 7200 * robot.n * np.sqrt(rate / variance) / (2 * np.pi)
+        if quiet is None:
+            self.spread = _spread(robot, spread)
+            rows = zip(self.spread, observer.bandwidth.tolist(), strict=True)
+            times = [(x.correlation_time, x.noise_time, w) for x, w in rows]
+            parts = np.array([[_passed(T, w, observer.order) for T in row] for *row, w in times])
+            sizes = np.array([[np.sqrt(np.mean(np.square(x.deviation))), x.noise] for x in self.spread])
+            rate, variance = (np.sum(np.square(sizes * parts[..., k]), axis=1) for k in (1, 0))
+            self.passed, crossings = parts[..., 0], np.sqrt(rate / variance) / (2 * np.pi)
+        else:
+            self.spread, crossings = _observed(quiet[0], real_array(quiet[1], "quiet qd", quiet[0].external.shape))
+            self.passed = np.tile([1.0, 0.0], (robot.n, 1))
+        most = 7200 * robot.n * crossings
         if (self.false_alarms >= most).any():
             raise StateError(f"false_alarms must be less than {most.min():.3g} per hour, is {self.false_alarms:g}")
         self.level = np.sqrt(2 * np.log(most / self.false_alarms))
+        if quiet is not None:
+            # Samples of white noise are beyond a level one by one, and more seldom than crossings of zero tell.
+            single = NormalDist().inv_cdf(1 - self.false_alarms * quiet[0].period / (7200 * robot.n))
+            self.level = np.minimum(self.level, single)
         self._kinematics = Kinematics(robot)
 
     def limits(self, qd: ArrayLike) -> Array:
@@ -178,6 +188,30 @@ class ContactThresholds:
             late = _reached(0.5, self.observer.order) / self.observer.bandwidth[i]
             lines.append(f"  {name}: {rest[i]:.3g}, {fast[i]:.3g}, {1e3 * late:.3g} ms")
         return "\n".join(lines)
+
+
+def _spread(robot: Robot, given: Sequence[EffortSpread] | None) -> tuple[EffortSpread, ...]:
+    """Spread of all joints, given or of the robot."""
+    found = [joint.effort_spread for joint in robot.independent_joints] if given is None else list(given)
+    if len(found) != robot.n:
+        raise StateError(f"spread must have an entry for each of {robot.n} joints, has {len(found)}")
+    if missing := [name for name, x in zip(robot.joint_names, found, strict=True) if x is None]:
+        raise StateError(f"{listed(missing)}: no effort_spread in the file; write one by identify, or give spread")
+    return tuple(x for x in found if x is not None)
+
+
+def _observed(found: ObservedEfforts, qd: Array) -> tuple[tuple[EffortSpread, ...], Array]:
+    """Spread of external efforts in quarters of the samples by speed, and upward crossings of zero (n,), Hz."""
+    external, speed = found.external[found.settled], np.abs(qd[found.settled])
+    if len(external) < _FEWEST:
+        raise StateError(f"quiet must have {_FEWEST} settled samples, has {len(external)}")
+    spreads = []
+    for v, x in zip(speed.T, external.T, strict=True):
+        parts = np.array_split(np.argsort(v, kind="stable"), 4)
+        rows = {float(np.median(v[k])): max(float(np.sqrt(np.mean(x[k] ** 2))), 1e-300) for k in parts}
+        spreads.append(EffortSpread((*rows,), (*rows.values(),), 1.0))
+    up = np.count_nonzero((external[1:] > 0) & (external[:-1] <= 0), axis=0)
+    return tuple(spreads), np.maximum(up, 1) / (len(external) * found.period)
 
 
 def _passed(T: float, w: float, order: int) -> tuple[float, float]:

@@ -53,12 +53,14 @@ class ObservedEfforts(NamedTuple):
         motor: (K, m) efforts that act on the motors beside the model, likewise; see :class:`ExternalEffortObserver`.
         settled: (K,) whether a step before the start has no effect of more than 1 %.
         left_out: a line for each sample that is left out, with its index.
+        period: median time between samples, s.
     """
 
     external: Array
     motor: Array
     settled: NDArray[np.bool_]
     left_out: tuple[str, ...]
+    period: float
 
 
 class ExternalEffortObserver:
@@ -227,10 +229,11 @@ class ExternalEffortObserver:
         n = self.arm.robot.n
         lines = tuple(f"sample {k}: {self._reason(codes[k])}" for k in np.flatnonzero(out).tolist())
         settled = self._settle(times, codes) & ~out
+        period = float(np.median(np.diff(times))) if len(times) > 1 else 0.0
         if (~out).any():
             last = values[np.flatnonzero(~out)[-1]]
             self.external, self.motor_residual = last[:n].copy(), last[n:].copy()
-        return ObservedEfforts(values[:, :n], values[:, n:], settled, lines)
+        return ObservedEfforts(values[:, :n], values[:, n:], settled, lines, period)
 
     def _reason(self, code: int) -> str:
         """Why a sample is left out."""

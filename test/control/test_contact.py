@@ -114,6 +114,24 @@ def test_false_alarms_come_at_their_rate(order: int, T: float) -> None:
 
 
 @pytest.mark.parametrize("order", [1, 2])
+def test_thresholds_by_a_motion_without_contact(order: int) -> None:
+    """Noise of velocities counts, too: 200 s tell thresholds of which at most 100 alarms are expected in 800 s more."""
+    one, samples, draw = arm("planar_2r"), 1_000_000, np.random.default_rng(5)
+    q, qd = np.zeros((samples, 2)), 0.003 * draw.standard_normal((samples, 2))
+    tau = one.dynamics.gravity(q[0]) + 0.1 * noise(draw, samples, 0.05)
+    observer = ExternalEffortObserver(one, L, order=order)
+    first, rest = slice(0, 200_000), slice(200_000, None)
+    found = observer.observe(1e-3 * np.arange(samples)[first], q[first], qd[first], tau=tau[first])
+    thresholds = ContactThresholds(observer, 450.0, quiet=(found, qd[first]))
+    external = observer.observe(1e-3 * np.arange(samples)[rest], q[rest], qd[rest], tau=tau[rest]).external
+    beyond = np.abs(external) > thresholds.limits(qd[rest])
+    # Noise of single samples crosses zero more often than a level: half of the alarms at least are there.
+    assert 40 <= np.count_nonzero(beyond[1:] & ~beyond[:-1]) <= 125
+    with pytest.raises(eom.StateError, match="quiet must have 1000 settled samples"):
+        ContactThresholds(observer, quiet=(observer.observe([0.0], q[:1], qd[:1], tau=tau[:1]), qd[:1]))
+
+
+@pytest.mark.parametrize("order", [1, 2])
 def test_a_step_is_detected_in_the_time_that_is_told(order: int) -> None:
     one, t = arm("planar_2r"), 1e-3 * np.arange(600)
     observer = ExternalEffortObserver(one, L, order=order)
