@@ -57,10 +57,11 @@ ON_REQUEST = {
     JTC: "control_loop",
     "ros2_controller": "control_loop",
     "online_motion": "trajectories",
+    "external_effort": "external_efforts",
     RECORDINGS: "identification",
     MODELS: "robots",
 }
-"""Sections that need ROS 2, ros2_control, Ruckig, or data that are not part of a checkout."""
+"""Sections that need ROS 2, ros2_control, Ruckig, an hour, or data that are not part of a checkout."""
 
 # Of what sections simulate.
 sys.path += [str(DOCS.parent / "test" / "helpers"), str(DOCS.parent / "examples")]
