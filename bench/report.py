@@ -76,7 +76,7 @@ class Section:
         for bar in self.bars:
             CONSOLE.print(f"{'met   ' if bar.kept else 'MISSED'}  {bar.promise}: {bar.measured}")
 
-    def summary(self) -> str:
+    def summary(self, *, promises: bool = True) -> str:
         """Promises in Markdown, and the first table with its short text if it is small."""
         size = (_MOST_ROWS, _MOST_COLUMNS)
         small = [x for x in self.tables[:1] if len(x.rows) <= size[0] and len(x.columns) <= size[1]]
@@ -84,7 +84,7 @@ class Section:
         bars = self.bars if len(self.bars) <= _MOST_BARS else [bar for bar in self.bars if not bar.kept]
         kept = len(self.bars) - len(bars)
         counted = [Bar(f"{kept} {'others' if bars else 'promises'}", "as promised", True)] if kept else []
-        return replace(self, tables=small, text=text, bars=[*bars, *counted]).markdown()
+        return replace(self, tables=small, text=text, bars=[*bars, *counted] if promises else []).markdown()
 
     def markdown(self) -> str:
         """The section in Markdown, without its title."""
@@ -122,14 +122,20 @@ def write_between_marks(path: Path, name: str, text: str) -> None:
 
 
 def write_section(
-    document: Path, section: Section, source: str = "", *, facts: str = "", results: Path = RESULTS
+    document: Path,
+    section: Section,
+    source: str = "",
+    *,
+    facts: str = "",
+    results: Path = RESULTS,
+    promises: bool = True,
 ) -> None:
     """Write the summary of a section, and where it is from, into a document, and all of it into a folder."""
     results.mkdir(exist_ok=True)
     whole = "\n\n".join(filter(None, [facts, section.markdown(), source]))
     (results / f"{section.name}.md").write_text(f"# {section.title}\n\n{whole}\n", encoding="utf-8")
     link = f"[All figures](../bench/results/{section.name}.md)"
-    text = "\n\n".join(filter(None, [section.summary(), f"{source} {link}.".strip()]))
+    text = "\n\n".join(filter(None, [section.summary(promises=promises), f"{source} {link}.".strip()]))
     write_between_marks(document, section.name, text)
 
 
