@@ -28,6 +28,9 @@ from .setpoint_to_command import SetpointEvaluator
 from .settings import LONGEST_BLEND
 from .spatial import read_base_motion
 
+# Two turns, rad.
+_FAR = 4 * np.pi
+
 _IN_DOUBT = ("suspect_stamp", "jump", "inconsistent")
 
 # Counts of the loop.
@@ -236,6 +239,16 @@ class SetpointLoop:
         if why.name in _IN_DOUBT:
             return DoubtfulSetpointError(f"in doubt: {self.suspicion()}")
         return _error_of(self._evaluate)
+
+    def require_radians(self, q: Array) -> None:
+        """Refuse a first position (n,) of which a joint without limits is so far from zero as if it was in degrees."""
+        for x, name, joint in zip(q, self.arm.robot.joint_names, self.arm.robot.independent_joints, strict=True):
+            unlimited = not (np.isfinite(joint.limits.lower) and np.isfinite(joint.limits.upper))
+            if joint.type != "prismatic" and unlimited and abs(x) > _FAR:
+                raise StateError(
+                    f"{name} starts at {x:.4g} rad, {abs(x) / (2 * np.pi):.3g} turns from zero: was that in degrees? "
+                    "Angles are in rad; if it is right, give the joint limits, or set safety to permissive"
+                )
 
     def _evaluate(self) -> None:
         """Raise the error of the reference for the setpoint that is given."""

@@ -138,3 +138,19 @@ def test_a_clean_stream_is_answered_in_full(client: Any) -> None:
     client.wait(lambda: len(client.motor_setpoint) >= 200, "answers")
     after = client.next_diagnostics()[2]
     assert after["refused"] == before["refused"] and after["dropped as too old"] == before["dropped as too old"]
+
+
+def test_a_first_setpoint_in_degrees_of_a_joint_without_limits_is_asked_for_its_unit(start: Any) -> None:
+    client = start("-p", "robot_file:=planar_2r", "-p", "safety:=strict")
+    assert not np.isfinite(eom.load_robot("planar_2r").joints[0].limits.upper)
+    state = np.zeros((5, 2))
+    state[0] = [45.0, 0.0]
+    client.repeat(
+        lambda: send(client, state, client.node.get_clock().now().nanoseconds),
+        lambda: client.values["last refusal"],
+        "a refusal",
+    )
+    assert "joint_1 starts at 45 rad, 7.16 turns from zero: was that in degrees?" in client.values["last refusal"]
+    assert not client.motor_setpoint
+    send(client, np.radians(state), client.node.get_clock().now().nanoseconds)
+    client.wait(lambda: client.motor_setpoint, "a command")

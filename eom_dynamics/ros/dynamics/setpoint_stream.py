@@ -13,6 +13,7 @@ from rclpy.serialization import deserialize_message
 from rclpy.time import Time
 from std_msgs.msg import Header
 
+from ...arrays import Array
 from ...control.cdr import stamp_of
 from ...control.control_loop import EXCEEDS, SUSPECT, Refusal
 from ...control.serialized import LearnedShapes
@@ -354,6 +355,7 @@ class SetpointStream:
         def cycle() -> int:
             loop.read(setpoint)
             self._require_near(loop, stamp)
+            self.require_radians(loop.loop.given["q"])
             self.supervision.admit(loop)
             self._limit(limit_policy or self.limit_policy)
             loop.configure(command_lead=self._lead)
@@ -364,6 +366,12 @@ class SetpointStream:
         if remarks is not None:
             self._remark(loop, remarks, limit_policy=limit_policy)
         return remarks is not None
+
+    def require_radians(self, q: Array) -> None:
+        """Refuse a first position (n,) that seems to be in degrees; only with ``safety: strict``."""
+        strict = self._node.get_parameter("safety").value == "strict"
+        if strict and self.loop is not None and not self.loop.loop.number("valid"):
+            self.loop.require_radians(q)
 
     def _require_near(self, loop: SetpointLoop, stamp: int) -> None:
         """Refuse the given setpoint if it has no stamp, by which jumps are known, and is far from the last command."""
