@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 import textwrap
 import traceback
@@ -94,6 +95,14 @@ def run(program: Executable, make: Callable[[StopSignals], RobotNode], args: lis
     return run_together(program.node, make_one)
 
 
+def _reason(error: Exception) -> str:
+    """Why a node cannot start, in one line; of a parameter file that is missing without places in rcl."""
+    text = " ".join(str(error).split())
+    if missing := re.search(r"'--params-file ([^']*)'. Error: Error opening", text):
+        return f"--params-file {missing[1]}: no such file in {os.getcwd()}: give the path of a parameter file"
+    return text
+
+
 def _log_warning(name: str, message: Warning | str, *_: object, **__: object) -> None:
     """Log a warning of Python, such as of a worker thread that finds no compiler, without its place in the code."""
     get_logger(name).warning(printable(str(message)))
@@ -115,7 +124,7 @@ def run_together(name: str, make: Callable[[StopSignals], Sequence[RobotNode]]) 
     try:
         nodes = make(stop)
     except CANNOT_START as error:
-        print(f"{name}: {printable(' '.join(str(error).split()))}", file=sys.stderr)
+        print(f"{name}: {printable(_reason(error))}", file=sys.stderr)
         return 1
     first = nodes[0]
     events = first.has_parameter("executor") and first.get_parameter("executor").value == "events"

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import processes
 import pytest
-from node_client import NodeProcess, ended
+from node_client import NodeProcess, ended, refusals_at_start
 from paths import CONFIG
 
 from eom_dynamics.control.fields import STATE_FIELDS
@@ -216,3 +216,16 @@ def test_a_signal_leaves_nothing_in_shared_memory(ros, tmp_path, node):
     used = set().union(*(files_in_shared_memory(path.name) for path in Path("/proc").glob("[0-9]*")))
     left = [file for name in names - used for file in (name, f"{name}_el") if Path("/dev/shm", file).exists()]
     assert names and not set(left) - before
+
+
+def test_a_parameter_file_that_is_missing_is_named_with_the_remedy(tmp_path):
+    ((code, log, reason),) = refusals_at_start(tmp_path, [(("--params-file", "nope.yaml"), "give the path")])
+    assert code == 1 and reason in log and log.count("\n") <= 1
+    assert f"--params-file nope.yaml: no such file in {tmp_path}" in log
+
+
+@pytest.mark.parametrize(
+    ("given", "value"), [("stream_rate:=500", 500.0), ("cpu_affinity:=0", "0"), ("safety:=off", "off")]
+)
+def test_values_of_another_type_are_taken_as_they_are_meant(start, given, value):
+    assert start(*IIWA, "-p", given).get_parameter(given.partition(":")[0]) == value
