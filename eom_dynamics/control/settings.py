@@ -44,7 +44,7 @@ it only just."""
 FASTEST_PACE = 1.5
 """Largest factor of the speed of a motion that is played."""
 
-PACE_SAMPLES, PACE_PLACES, PACE_CHECKS = 6, 200, 400
+PACE_SAMPLES, PACE_PLACES, PACE_CHECKS = 8, 200, 500
 """Instants in each of the seven sections of a change of pace at which limits are checked; places of the rest of the
 path at which a pace above 1 is checked; and how many setpoints are checked at most in a cycle."""
 
@@ -52,7 +52,7 @@ PACE_GROWTH, PACE_DURATIONS, PACE_WAITS, PACE_GAIN = 1.5, 14, 4, 5e-3
 """Changes of pace that are tried: each longer by a factor than the one before, how many, after how many waits; and the
 share by which a better one must be shorter."""
 
-PACE_MARGIN = 0.01
+PACE_MARGIN = 0.03
 """Distance of a change of pace from limits, of half their range, for the instants between those that are checked."""
 
 PACE_RETRY = 20_000_000

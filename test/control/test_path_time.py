@@ -47,6 +47,17 @@ def played(arm, motion, events, seconds):
     return [np.array(x) for x in zip(*rows, strict=True)], loop
 
 
+def test_a_change_amid_another_one_does_not_go_back(arm):
+    """The deceleration of a pause that is resumed must not fade so slowly that the motion reverses."""
+    motion = fast(arm, 11)
+    for share in (0.1, 0.2, 0.3, 0.5):
+        events = [
+            (share * motion.end + 1e-3 * k, x) for k, x in ((0, "pause"), (12, 1.2), (14, "resume"), (30, "pause"))
+        ]
+        (_, s, pace), loop = played(arm, motion, events, motion.end)
+        assert pace.min() >= -1e-9 and np.min(np.diff(s)) >= -1e-12 and loop.number("over_limits") == 0
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_the_path_and_its_limits_are_kept(arm, seed):
     motion, rng = fast(arm, seed), np.random.default_rng(seed)

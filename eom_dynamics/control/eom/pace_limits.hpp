@@ -41,7 +41,9 @@ class PaceLimits {
             const double share = static_cast<double>(k) / PACE_SAMPLES;
             const double t = sections[section] + share * (sections[section + 1] - sections[section]);
             const double margin = PACE_MARGIN * (section > 0 ? 1 : share);
-            return checks_ < PACE_CHECKS && excess(path(change.at(t)), limits, false, margin) <= LIMIT_TOLERANCE;
+            const PathState at = change.at(t);
+            // Not back, where an acceleration at the start fades slowly.
+            return at[1] >= -1e-9 && checks_ < PACE_CHECKS && excess(path(at), limits, false, margin) <= LIMIT_TOLERANCE;
         };
         if (checks_ >= PACE_CHECKS || !std::isfinite(excess(path(change.at(sections[0])), limits, true, 0)))
             return false;

@@ -188,7 +188,7 @@ class Search:
             share = k / law.PACE_SAMPLES
             s = change.at(times[section] + share * (times[section + 1] - times[section]))
             margin = law.PACE_MARGIN * (1.0 if section else share)
-            return self._checks < law.PACE_CHECKS and self._meets(ranges, s, margin)
+            return bool(s[1] >= -1e-9) and self._checks < law.PACE_CHECKS and self._meets(ranges, s, margin)
 
         if not meets(*self._worst):
             return False
