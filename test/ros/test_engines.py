@@ -447,8 +447,8 @@ def target_after_a_loss(arm: Robot) -> Scene:
 
 def targets_of_a_controller(arm: Robot) -> Scene:
     """Amid a stop; one joint turns back, the other one moves on."""
-    given = [*cycles(arm, 0.1, 20), *(Cycle() for _ in range(480))]
-    targets = [aimed(60, 0.3, -0.1), aimed(90, 0.2, np.nan), aimed(300, 0.2, 0.15)]
+    given = [*cycles(arm, 0.1, 20), *(Cycle() for _ in range(580))]
+    targets = [aimed(60, 0.3, -0.1), aimed(90, 0.2, np.nan), aimed(420, 0.2, 0.15)]
     targets += [aimed(150, 0.2, 0.0, velocities=np.array([0.0, 0.3]))]
     return scene_of_targets(arm, given, *targets, loss="hold", in_front=True)
 
