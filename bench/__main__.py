@@ -57,6 +57,7 @@ ON_REQUEST = {
     JTC: "control_loop",
     "ros2_controller": "control_loop",
     "online_motion": "trajectories",
+    "path_time": "trajectories",
     "external_effort": "external_efforts",
     RECORDINGS: "identification",
     MODELS: "robots",

@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Speed override, pause and stop on the path: deviation, limits between cycles, and stops beside their optimum."""
+
+from __future__ import annotations
+
+import time
+from typing import NamedTuple
+
+import numpy as np
+from report import CONSOLE, Bar, Section, Table
+from scipy.interpolate import BSpline
+from scipy.optimize import linprog
+from settings import QUICK, Settings
+
+from eom_dynamics import ElasticArm, PathTime, StateError, load_robot
+from eom_dynamics.arrays import Array
+from eom_dynamics.control.control_loop import ControlLoop
+from eom_dynamics.control.robot_table import RobotTable
+from eom_dynamics.elastic import LimitCheck
+from eom_dynamics.trajectory import Spline, check, minimum_time, through
+
+TEXT = (
+    "Random motions through four waypoints, 3 % slower than limits allow, and minimum-time motions, with random steps "
+    "of the speed, pauses, resumes and a stop, in cycles of 0.1 ms. *Deviation*: of the reference from the nearest "
+    "place of the path. *Violations*: samples over a limit of joints or motors, by the check of the library. *Stop*: "
+    "its time over that of the fastest one, by a sequence of linear programs over 14 coefficients of the pace."
+)
+
+NAMES = ("sea_planar_2r", "panda")
+STEP, START, SHORTEST = 100_000, 10**18, 0.01
+
+
+class Played(NamedTuple):
+    """Cycles of a motion with triggers."""
+
+    deviation: float
+    violations: int
+    triggers: int
+    cycles: int
+
+
+def motion_of(arm: ElasticArm, rng: np.random.Generator, fastest: bool) -> Spline:
+    """A random motion, or the fastest one along its path."""
+    n = arm.robot.n
+    middle = np.array([0, 0, 0, -1.5, 0, 1.5, 0]) if n == 7 else np.zeros(n)
+    positions = middle + np.cumsum(rng.uniform(-0.4, 0.4, (4, n)), axis=0)
+    times = np.append(0.0, np.cumsum(rng.uniform(0.7, 1.3, 3)))
+    if fastest:
+        return minimum_time(arm, positions)
+    found = check(arm, through(times, positions), rate=1000.0)
+    return through(1.03 * float(found.margin or found.time_scaling or 1.0) * times, positions)
+
+
+def play(arm: ElasticArm, loop: ControlLoop, motion: Spline, rng: np.random.Generator) -> Played:
+    """Play a motion with random triggers, 5 to 30 in its time."""
+    T = motion.end - motion.start
+    count = int(rng.integers(5, 30))
+    steps = dict.fromkeys(np.sort(rng.integers(0, round(1e9 * T / STEP), count)).tolist(), "")
+    loop.restart()
+    loop.speed(1.0)
+    loop.send_trajectory(motion, START - round(1e9 * motion.start))
+    states, s, k, stopped = [], [], 0, 0
+    while not (stopped and not loop.state[1:].any() and k > stopped + 2):
+        now = START + k * STEP
+        if loop.plan(now, 1e-3) == 0:
+            loop.act("play")
+        if k in steps:
+            kind = int(rng.integers(3))
+            loop.speed(float(rng.uniform(0.1, 1.5))) if kind == 0 else loop.act(("pause", "resume")[kind - 1])
+        if k == round(1e9 * T / STEP):
+            loop.act("stop")
+            stopped = k
+        loop.update(now, 1e-3)
+        states.append(loop.state.copy())
+        s.append(loop.number("path_time"))
+        k += 1
+    rows = np.array(states)
+    # Along a stop, the loop's parameter stays at its begin: the nearest of many places, then Newton's method.
+    grid = np.linspace(motion.start, motion.end, 2001)
+    path = motion.derivatives(grid, 0)[0]
+    near = np.clip(s, motion.start, motion.end)
+    near[stopped:] = [grid[np.argmin(np.sum((path - q) ** 2, axis=1))] for q in rows[stopped:, 0]]
+    for _ in range(20):
+        q, qd, *_ = motion.derivatives(near)
+        move = np.sum((rows[:, 0] - q) * qd, axis=1) / np.maximum(np.sum(qd * qd, axis=1), 1e-12)
+        near = np.clip(near + np.clip(move, -0.05, 0.05), motion.start, motion.end)
+    away = float(np.max(np.abs(rows[:, 0] - motion.derivatives(near, 0)[0])))
+    return Played(away, int(np.sum(excesses(arm, rows) > 1e-9)), count + 1, k)
+
+
+def excesses(arm: ElasticArm, rows: Array) -> Array:
+    """Largest excess (N,) of states (N, 5, n) over limits of joints and motors, relative to half their ranges."""
+    return constraints(arm, rows).max(axis=1)
+
+
+def constraints(arm: ElasticArm, rows: Array) -> Array:
+    """Excesses of all quantities, negative within limits (N, 2 C)."""
+    limits = LimitCheck(arm)
+    states = list(np.moveaxis(rows, 1, 0))
+    values = np.concatenate((*states, *arm.feedforward(*states)), axis=-1)
+    known = np.isfinite(limits.lower) & np.isfinite(limits.upper) & (limits.upper > limits.lower)
+    half = 0.5 * (limits.upper - limits.lower)[known]
+    x = values[:, known]
+    return np.concatenate(((x - limits.upper[known]) / half, (limits.lower[known] - x) / half), axis=1)
+
+
+def along(motion: Spline, s: Array) -> Array:
+    """States (N, 5, n) of q(s(t)) from s with four derivatives (5, N)."""
+    q, a, b, c, d = motion.derivatives(np.clip(s[0], motion.start, motion.end))
+    v, w, j, k = (x[:, np.newaxis] for x in s[1:])
+    third = c * v**3 + 3 * b * v * w + a * j
+    fourth = d * v**4 + 6 * c * v**2 * w + b * (3 * w**2 + 4 * v * j) + a * k
+    return np.stack([q, a * v, b * v**2 + a * w, third, fourth], axis=1)
+
+
+def fastest_stop(arm: ElasticArm, motion: Spline, t: float, guess: float) -> float:
+    """Duration of the fastest stop on the path from a time of the motion, s, at the pace 1: by bisection.
+
+    The pace is a spline of degree five with fixed ends; for each duration, linear programs reduce the largest excess.
+    """
+    low, high = 0.3 * guess, guess
+    for _ in range(7):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if can_stop(arm, motion, t, middle) else (middle, high)
+    return high
+
+
+def can_stop(arm: ElasticArm, motion: Spline, t: float, T: float, free: int = 14) -> bool:
+    """Whether linear programs find a stop of a duration within limits that its start meets."""
+    knots = np.concatenate([np.zeros(5), np.linspace(0, T, free + 4), np.full(5, T)])
+    size = len(knots) - 6
+    grid = np.linspace(0, T, 80)
+    basis = BSpline(knots, np.eye(size), 5)
+    rows = [basis.antiderivative()(grid), *(basis.derivative(i)(grid) if i else basis(grid) for i in range(4))]
+    c = np.concatenate([np.ones(4), np.linspace(1, 0, size - 8 + 2)[1:-1], np.zeros(4)])
+    inner, trust = slice(4, size - 4), 0.3
+
+    def excess_of(c: Array) -> Array:
+        s = np.stack([row @ c for row in rows])
+        s[0] += t
+        return constraints(arm, along(motion, s))
+
+    start = np.maximum(excess_of(c)[0], 0.0)
+    best = excess_of(c) - start
+    for _ in range(25):
+        if best.max() <= 1e-6:
+            return True
+        columns = np.arange(inner.start, inner.stop)
+        moved = [excess_of(c + 1e-6 * (np.arange(size) == i)) - start for i in columns]
+        slopes = np.stack([(x - best).ravel() / 1e-6 for x in moved], axis=1)
+        near = best.ravel() > best.max() - 1.5
+        A = np.column_stack([slopes[near], -np.ones(near.sum())])
+        found = linprog(
+            np.append(np.zeros(len(columns)), 1.0),
+            A_ub=A,
+            b_ub=-best.ravel()[near],
+            bounds=[(-trust, trust)] * len(columns) + [(None, None)],
+        )
+        if not found.success:
+            return False
+        tried = c.copy()
+        tried[inner] += found.x[:-1]
+        after = excess_of(tried) - start
+        if after.max() < best.max() - 1e-9:
+            c, best = tried, after
+            trust = min(1.5 * trust, 0.5)
+        else:
+            trust /= 3
+            if trust < 1e-4:
+                return False
+    return bool(best.max() <= 1e-6)
+
+
+def cycle_ratio(arm: ElasticArm, motion: Spline) -> tuple[float, float]:
+    """Median cycle at the pace 0.7 over that at 1, and the longest cycle of a change, s."""
+    found = []
+    for pace in (1.0, 0.7):
+        loop = ControlLoop(RobotTable(arm))
+        loop.configure(limits="warn", stop_duration=SHORTEST)
+        loop.send_trajectory(motion, START)
+        loop.plan(START, 1e-3)
+        loop.act("play")
+        times = []
+        for k in range(round(1e4 * motion.end * 0.9)):
+            if k == 1:
+                loop.speed(pace)
+            now, begin = START + k * STEP, time.perf_counter()
+            loop.update(now, 1e-3)
+            times.append(time.perf_counter() - begin)
+        found.append((np.median(times[200:]), max(times[1:100])))
+    return float(found[1][0] / found[0][0]), float(found[1][1])
+
+
+def run(settings: Settings) -> Section:
+    """Play motions with triggers, and compare stops."""
+    quick = settings is QUICK
+    motions, stops, least = (8, 6, 2) if quick else (100, 40, 10)
+    table = Table("Motions whose speed changes", ("", "motions", "triggers", "cycles", "deviation, rad", "violations"))
+    times = Table("Stops beside the fastest", ("", "stops", "median", "95 %", "worst"))
+    bars = []
+    for name in NAMES:
+        arm = ElasticArm(load_robot(name))
+        loop = ControlLoop(RobotTable(arm))
+        loop.configure(limits="ignore", stop_duration=SHORTEST)
+        for label, fastest, count in (("random", False, motions), ("minimum time", True, least)):
+            rng = np.random.default_rng(1)
+            given = [motion_of(arm, rng, fastest) for _ in range(count)]
+            played = [play(arm, loop, motion, rng) for motion in given]
+            away = max(x.deviation for x in played)
+            violations, triggers, cycles = (sum(x[i] for x in played) for i in (1, 2, 3))
+            table.add(f"{name}, {label}", str(count), str(triggers), str(cycles), f"{away:.1e}", str(violations))
+            bars.append(Bar(f"{name}, {label}: deviation at most 1e-9 rad", f"{away:.1e}", away <= 1e-9))
+            bars.append(Bar(f"{name}, {label}: no violation", str(violations), violations == 0))
+            ratios = []
+            for motion in given[: stops if not fastest else stops // 4]:
+                path = PathTime(motion, arm, shortest=SHORTEST)
+                t = motion.start + float(rng.uniform(0.1, 0.8)) * (motion.end - motion.start)
+                stop = path.stop(t)
+                try:
+                    ratios.append(stop.duration / fastest_stop(arm, motion, t, stop.duration))
+                except StateError:
+                    continue
+            low, high, worst = np.quantile(ratios, (0.5, 0.95, 1.0))
+            times.add(f"{name}, {label}", str(len(ratios)), f"{low:.2f}", f"{high:.2f}", f"{worst:.2f}")
+            bars.append(Bar(f"{name}, {label}: stops take at most 1.15 × the fastest", f"{worst:.2f}", worst <= 1.15))
+            for bar in bars[-3:]:
+                CONSOLE.print(bar)
+        ratio, longest = cycle_ratio(arm, given[0])
+        bars.append(Bar(f"{name}: a cycle at most 1.5 × that of a spline", f"{ratio:.2f} ×", ratio <= 1.5))
+        CONSOLE.print(bars[-1], f"longest cycle of a change {1e6 * longest:.0f} us")
+    for found in (table, times):
+        CONSOLE.print(found.markdown())
+    return Section("path_time", "Speed on the path", [TEXT], [table, times], bars)
