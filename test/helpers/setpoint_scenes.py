@@ -1,0 +1,287 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scenes of setpoints: refusals, limits, leads, payloads, losses and checks, also on a moving base."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from reference.checks import Settings
+from setpoint_engines import STOP, Carried, Cycle, Scene, time_of
+
+from eom_dynamics import ElasticArm, Robot
+from eom_dynamics.arrays import Array
+from eom_dynamics.control.fields import BASE_FIELD, STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
+
+COUNT = 60
+
+REPLAYS_SETPOINTS = {"replay": "a bag has the setpoints, and neither the stops nor the trajectories of the node"}
+IN_THE_ORDER_OF_THE_ROBOT = dict.fromkeys(("controller", "Python"), "its references have no names")
+
+# Of the reference, relative to 1 and the largest entry of a row. Kernels are the same, so that all but polynomials of
+# time have the same bits. Their derivatives, up to 1/T^4, amplify rounding: of payloads within 0.01 s, as a share of
+# the efforts, and of stops within 0.15 s.
+WEIGHTS, STOPS = 1e-14, 1e-11
+
+
+def motion(n: int, k: int, size: float) -> dict[str, Array]:
+    """Fields of a setpoint of a smooth motion."""
+    w, phase = 4.0 + 0.3 * np.arange(n), 1.3 * np.arange(n)
+    t = 1e-3 * k
+    return {name: size * w**i * np.sin(w * t + phase + i * np.pi / 2) for i, name in enumerate(STATE_FIELDS)}
+
+
+def wrenches(arm: Robot, k: int) -> dict[str, Array]:
+    tools = len(arm.tools)
+    phase = 0.7 * np.arange(6 * tools)
+    rows = (3.0 * 5.0**i * np.sin(5e-3 * k + phase + i * np.pi / 2) for i in range(3))
+    return {name: row.reshape(tools, 6) for name, row in zip(WRENCH_FIELDS, rows, strict=True)}
+
+
+def stiffness(arm: Robot, k: int) -> dict[str, Array]:
+    rest = ElasticArm(arm).stiffness
+    rows = (rest * (i == 0) + 0.1 * rest * 2.0**i * np.sin(2e-3 * k + i * np.pi / 2) for i in range(3))
+    return dict(zip(STIFFNESS_FIELDS, rows, strict=True))
+
+
+def cycles(arm: Robot, size: float = 0.2, count: int = COUNT) -> list[Cycle]:
+    return [Cycle(motion(arm.n, k, size)) for k in range(count)]
+
+
+def spoiled(given: list[Cycle], changes: Mapping[int, Mapping[str, float]]) -> list[Cycle]:
+    """With an entry of fields of some setpoints replaced by a number."""
+    for k, fields in changes.items():
+        of_message = dict(given[k].fields)
+        for name, value in fields.items():
+            of_message[name] = of_message[name].copy()
+            of_message[name].flat[-1] = value
+        given[k] = given[k]._replace(fields=of_message)
+    return given
+
+
+REFUSED = {0: {"position": np.nan}, 20: {"jerk": np.inf}, 21: {"snap": 1e300}, 40: {"velocity": np.nan}}
+
+
+def refusals(arm: Robot) -> Scene:
+    """Not finite, and too large; the first one has no command before it."""
+    return Scene(arm, spoiled(cycles(arm), REFUSED))
+
+
+def stamps(arm: Robot) -> Scene:
+    """That go back, jump ahead, are repeated, and are missing, with dampers and bristles, and refused setpoints."""
+    given = spoiled(cycles(arm, 0.05), REFUSED)
+    for k, stamp in {10: 0, 25: time_of(20), 30: time_of(30 + 500), 31: time_of(31 + 500), 45: time_of(44)}.items():
+        given[k] = given[k]._replace(stamp=stamp)
+    return Scene(arm, given)
+
+
+def limits(policy: str) -> Any:
+    """Beyond efforts of joint and motor, both ways; at an end of a range, and beyond by less and more than a turn."""
+    end = 0.3 * (1 + 1e-9)  # the check's, which allows for rounding
+
+    def scene(arm: Robot) -> Scene:
+        given = spoiled(cycles(arm, 0.4), REFUSED)
+        for k, q in {48: end, 49: np.nextafter(end, 1.0), 50: 6.5, 51: 6.6, 52: -6.5, 53: -6.6, 54: 3.1}.items():
+            given[k].fields["position"][0] = q
+        return Scene(arm, given, limits=policy, rounding=1e-15)
+
+    return scene
+
+
+def lead(arm: Robot) -> Scene:
+    """Commands for a motion 2.5 ms later."""
+    return Scene(arm, spoiled(cycles(arm, 0.05), REFUSED), lead=2.5e-3)
+
+
+def lead_of_wrenches(arm: Robot) -> Scene:
+    return Scene(arm, [x._replace(fields=x.fields | wrenches(arm, k)) for k, x in enumerate(cycles(arm))], lead=2.5e-3)
+
+
+def lead_with_drives(arm: Robot) -> Scene:
+    return Scene(arm, cycles(arm, 0.1), limits="clip", lead=2.5e-3, rounding=1e-15)
+
+
+def wrenches_that_come_and_go(arm: Robot) -> Scene:
+    given = cycles(arm, 0.1)
+    given = [x._replace(fields=x.fields | (wrenches(arm, k) if k % 30 >= 10 else {})) for k, x in enumerate(given)]
+    return Scene(arm, spoiled(given, {25: {"wrench_rate": np.nan}}))
+
+
+def commanded_stiffness(arm: Robot) -> Scene:
+    """Also none, and such that no spring has."""
+    given = [x._replace(fields=x.fields | stiffness(arm, k)) for k, x in enumerate(cycles(arm, 0.05))]
+    given = spoiled(given, {20: {"stiffness": -1.0}, 30: {"stiffness_rate": np.nan}, 40: {"stiffness": 0.0}})
+    return Scene(arm, given)
+
+
+def payload(arm: Robot) -> Scene:
+    """One that comes, another one amid its blend, with refused setpoints, an impossible one, and none."""
+    given = spoiled(cycles(arm, 0.1), {0: {"position": np.nan}, 8: {"jerk": np.nan}, 25: {"snap": 1e300}})
+    for k, carried in {
+        5: Carried(0.3, (0.1, 0.0, 0.0), (0.01, 0.0, 0.0, 0.01, 0.0, 0.01), 0.02),
+        15: Carried(0.1, blend_time=0.03),
+        30: Carried(-1.0),
+        45: Carried(0.0, blend_time=0.01),
+    }.items():
+        given[k] = given[k]._replace(payload=carried)
+    return Scene(arm, given, rounding=WEIGHTS)
+
+
+def loss(policy: str, limits: str = "ignore") -> Any:
+    """Setpoints end in motion, or are refused, which is no better: at the loss, and one during the stop."""
+
+    def scene(arm: Robot) -> Scene:
+        given = [*cycles(arm, 0.1, 20), *(Cycle() for _ in range(230))]
+        for k in (*range(20, 27), 60, 61):
+            spoiled = {"jerk": np.full(arm.n, np.nan)} if k % 2 else {"velocity": np.full(arm.n, 1e200)}
+            given[k] = Cycle(motion(arm.n, k, 0.1) | spoiled)
+        return Scene(arm, given, limits=limits, loss=policy, rounding=STOPS, lacks=REPLAYS_SETPOINTS)
+
+    return scene
+
+
+def noisy_loss(arm: Robot) -> Scene:
+    """The last snap of the first joint is a little too large to be that of its motion, of others not quite."""
+    scene = loss("hold")(arm)
+    x = scene.cycles[19].fields
+    move = np.abs(x["velocity"]) / 2 + STOP * 3 * np.abs(x["acceleration"]) / 28
+    x["snap"][:] = 1680 / STOP**3 * np.where(np.arange(arm.n), 0.9, 1.1) * move
+    x["jerk"][:] = 0.0
+    return scene
+
+
+def return_amid_a_stop(arm: Robot) -> Scene:
+    """Setpoints are lost for 15 ms, while a payload changes, and come back."""
+    given = cycles(arm, 0.1)
+    given[18] = given[18]._replace(payload=Carried(0.3, blend_time=0.03))
+    given[20:35] = [Cycle()] * 15
+    return Scene(arm, given, loss="hold", rounding=STOPS, lacks=REPLAYS_SETPOINTS)
+
+
+def suspect_stamps(arm: Robot) -> Scene:
+    """Repeated, going back once and by a clock that was set back, and missing."""
+    given = cycles(arm)
+    for k, stamp in {10: time_of(9), 20: time_of(15), 30: 0, 31: time_of(29)}.items():
+        given[k] = given[k]._replace(stamp=stamp)
+    given[40:] = [x._replace(stamp=time_of(k - 1000)) for k, x in enumerate(given[40:], 40)]
+    return Scene(arm, given, checks=Settings(stamps="refuse", jumps="warn"), lacks=REPLAYS_SETPOINTS)
+
+
+def jumps(policy: str) -> Any:
+    """Of position, and of velocity, for one setpoint and for long; the motion then returns."""
+
+    def scene(arm: Robot) -> Scene:
+        given = cycles(arm)
+        for k in (10, *range(20, 25), 40):
+            given[k].fields["position" if k < 40 else "velocity"][0] += 0.1
+        return Scene(arm, given, checks=Settings(jumps=policy), lacks=REPLAYS_SETPOINTS)
+
+    return scene
+
+
+def return_far_from_the_stop(arm: Robot) -> Scene:
+    """Setpoints are lost and come back near the last one, which is too far from where the arm is held, then closer."""
+    given = [*cycles(arm, 0.1, 20), *(Cycle() for _ in range(230)), *cycles(arm, 0.0, 40)]
+    for k in range(250, 290):
+        given[k].fields["position"] += motion(arm.n, 19, 0.1)["position"]
+        given[k].fields["position"][0] += -0.06 if k < 270 else 0.02
+    checks = Settings(jumps="refuse", consistency="warn", window=5)
+    return Scene(arm, given, loss="hold", checks=checks, rounding=STOPS, lacks=REPLAYS_SETPOINTS)
+
+
+def inconsistent(policy: str) -> Any:
+    """In degrees per second over three windows, consistent again, and without jerk and snap for a while."""
+
+    def scene(arm: Robot) -> Scene:
+        given = cycles(arm, count=140)
+        for k in range(20, 65):
+            given[k].fields["velocity"] = np.degrees(given[k].fields["velocity"])
+        for k in range(90, 120):
+            given[k].fields["jerk"][1] = 0.0
+        checks = Settings(consistency=policy, window=12, order=3)
+        return Scene(arm, given, checks=checks, lacks=REPLAYS_SETPOINTS)
+
+    return scene
+
+
+def other_order(arm: Robot) -> Scene:
+    return Scene(arm, cycles(arm, 0.1), reverse=True, lacks=IN_THE_ORDER_OF_THE_ROBOT)
+
+
+def on_a_base(scene: Scene) -> Scene:
+    """The setpoints of a scene, but for some, on a base that turns and accelerates.
+
+    A specific force of exactly zero is refused, and so are numbers that are not finite.
+    """
+    given = list(scene.cycles)
+    for k, x in enumerate(given):
+        rows = 0.1 * np.sin(5e-3 * k + np.arange(21.0).reshape(7, 3))
+        rows[4] += (0.0, 9.81, 0.0)
+        rows[4] *= k not in (12, 50)
+        if k == 11:
+            rows[3, 1] = np.inf
+        if x.fields is not None and k not in (28, 29, 53):
+            given[k] = x._replace(fields=x.fields | {BASE_FIELD: rows})
+    return replace(scene, cycles=given)
+
+
+def base(scene: Any) -> Any:
+    return lambda arm: on_a_base(scene(arm))
+
+
+def base_in_doubt(arm: Robot) -> Scene:
+    """Jumps, one of them with a specific force of zero, which is no jump but refused."""
+    scene = jumps("warn")(arm)
+    scene.cycles[12].fields["position"][0] += 0.1
+    return on_a_base(scene)
+
+
+def free_fall(arm: Robot) -> Scene:
+    """A stop at whose end the specific force is exactly zero, f + T fd / 2, which is no reason not to stop."""
+    scene = on_a_base(loss("hold")(arm))
+    rows = np.zeros((7, 3))
+    rows[4:6, 1] = STOP * 4.0, -8.0
+    scene.cycles[19].fields[BASE_FIELD][:] = rows
+    return scene
+
+
+SETPOINTS: dict[str, tuple[str, Any]] = {
+    "refusals": ("soft", refusals),
+    "limits, ignore": ("limited", limits("ignore")),
+    "limits, warn": ("limited", limits("warn")),
+    "limits, refuse": ("limited", limits("refuse")),
+    "limits, clip": ("limited", limits("clip")),
+    "stamps": ("damped, coupled, sticking", stamps),
+    "lead": ("damped, coupled, sticking", lead),
+    "lead of wrenches": ("soft", lead_of_wrenches),
+    "lead of own drives": ("own drives", lead_with_drives),
+    "wrenches that come and go": ("soft", wrenches_that_come_and_go),
+    "wrenches at two tools": ("two tools", wrenches_that_come_and_go),
+    "commanded stiffness": ("variable", commanded_stiffness),
+    "payload": ("soft", payload),
+    "payload, damped": ("damped, coupled, sticking", payload),
+    "loss, hold": ("soft", loss("hold")),
+    "loss, hold, noisy": ("soft", noisy_loss),
+    "loss, ramp": ("own drives", loss("ramp")),
+    "loss, ramp, clipped": ("weak", loss("ramp", "clip")),
+    "loss, hold, longer": ("slow", loss("hold", "warn")),
+    "loss, hold, damped": ("damped, coupled, sticking", loss("hold")),
+    "return amid a stop": ("soft", return_amid_a_stop),
+    "suspect stamps": ("limited rates", suspect_stamps),
+    "jumps, warn": ("limited rates", jumps("warn")),
+    "jumps, refuse": ("limited rates", jumps("refuse")),
+    "return far from the stop": ("limited rates", return_far_from_the_stop),
+    "inconsistent, warn": ("soft", inconsistent("warn")),
+    "inconsistent, refuse": ("soft", inconsistent("refuse")),
+    "other order": ("soft", other_order),
+    "base": ("soft", base(refusals)),
+    "base, payload": ("soft", base(payload)),
+    "base, lead": ("soft", base(lead_of_wrenches)),
+    "base, lead, damped": ("damped, coupled, sticking", base(lead)),
+    "base, loss, hold": ("soft", base(loss("hold"))),
+    "base, loss, ramp": ("own drives", base(loss("ramp"))),
+    "base, loss, hold, longer": ("slow", base(loss("hold", "warn"))),
+    "base, loss, free fall": ("soft", free_fall),
+    "base, return amid a stop": ("soft", base(return_amid_a_stop)),
+    "base, jumps": ("limited rates", base_in_doubt),
+}

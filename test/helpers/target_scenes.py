@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scenes of targets, and of chunks of them."""
+
+from typing import Any
+
+import numpy as np
+from reference.checks import Settings
+from reference.loop import Target
+from setpoint_engines import STOPS as STOPPED
+from setpoint_engines import Cycle, Scene, time_of
+from setpoint_scenes import REPLAYS_SETPOINTS, cycles
+from trajectory_scenes import spline, streamed
+
+from eom_dynamics import Robot
+from eom_dynamics.control.fields import STATE_FIELDS
+
+# Relative, as in setpoint_scenes.py: averages within 0.01 s, which take over, amplify rounding.
+ROUNDING = 1e-9
+
+
+def at_rest(arm: Robot, q: float) -> Cycle:
+    return Cycle({name: np.full(arm.n, q * (name == "position")) for name in STATE_FIELDS})
+
+
+def aimed(k: int, *positions: float, **others: Any) -> tuple[int, Cycle]:
+    """A cycle in which a target comes."""
+    return k, Cycle(target=Target(np.array(positions), **others))
+
+
+def scene_of_targets(arm: Robot, given: list[Cycle], *changes: tuple[int, Cycle], **options: Any) -> Scene:
+    for k, cycle in changes:
+        given[k] = cycle._replace(fields=given[k].fields) if cycle.target and given[k].fields else cycle
+    return Scene(arm, given, rounding=ROUNDING, lacks=REPLAYS_SETPOINTS, **options)
+
+
+def target_from_rest(arm: Robot) -> Scene:
+    """The first one comes too early; one joint turns back, the other one moves on; setpoints lead again near rest."""
+    given = [Cycle(), *(at_rest(arm, 0.1) for _ in range(4)), *(Cycle() for _ in range(595))]
+    busy = [(k, at_rest(arm, 0.1)) for k in (60, 61)]
+    returns = [(k, at_rest(arm, q)) for k, q in ((520, 0.5), (530, 0.2), (531, 0.2))]
+    targets = [aimed(0, 0.2, 0.2), aimed(5, 0.3, -0.1), aimed(90, 0.2, np.nan)]
+    targets += [aimed(150, np.nan, 0.0, velocities=np.array([0.0, 0.3])), aimed(300, 0.2, 0.15)]
+    return scene_of_targets(arm, given, *targets, *busy, *returns, aimed(550, 0.3, 0.2))
+
+
+def target_amid_a_stream(arm: Robot) -> Scene:
+    """Setpoints go on, and are refused; the lead is that of the motion to the target."""
+    return scene_of_targets(arm, cycles(arm, 0.05, 300), aimed(10, *np.linspace(0.1, 0.2, arm.n)), lead=2.5e-3)
+
+
+def target_after_a_loss(arm: Robot) -> Scene:
+    """Amid the stop; a target that stays is no loss, setpoints afterwards can be lost again, and have any stamps."""
+    given = [*cycles(arm, 0.1, 20), *(Cycle() for _ in range(580))]
+    back = [(k, at_rest(arm, 0.12)._replace(stamp=time_of(k - 375))) for k in (380, 381)]
+    checks = Settings(stamps="refuse")
+    return scene_of_targets(arm, given, aimed(60, 0.1, 0.1), *back, loss="hold", checks=checks)
+
+
+def targets_of_a_controller(arm: Robot) -> Scene:
+    """Amid a stop; one joint turns back, the other one moves on."""
+    given = [*cycles(arm, 0.1, 20), *(Cycle() for _ in range(580))]
+    targets = [aimed(60, 0.3, -0.1), aimed(90, 0.2, np.nan), aimed(420, 0.2, 0.15)]
+    targets += [aimed(150, 0.2, 0.0, velocities=np.array([0.0, 0.3]))]
+    return scene_of_targets(arm, given, *targets, loss="hold", in_front=True)
+
+
+def target_after_a_ramp(arm: Robot) -> Scene:
+    given = [*cycles(arm, 0.1, 20), *(Cycle() for _ in range(230))]
+    return scene_of_targets(arm, given, aimed(60, 0.1, 0.1), loss="ramp", in_front=True)
+
+
+def target_amid_a_trajectory(arm: Robot) -> Scene:
+    """It takes over, and a trajectory from that; the second one is ended by an empty trajectory."""
+    given = streamed(arm, 10, 740)
+    played = [(10, Cycle(spline=spline(arm, 10, [0.0, 0.3]))), (60, Cycle(spline=spline(arm, 160, [0.1, 0.3])))]
+    return scene_of_targets(
+        arm, given, *played, aimed(40, 0.05, 0.05), aimed(340, 0.3, 0.3), (380, Cycle(spline=STOPPED))
+    )
+
+
+def refused_target(arm: Robot) -> Scene:
+    """Limits refuse the command amid the motion; setpoints near the stop lead again."""
+    given = [*(at_rest(arm, 0.2) for _ in range(5)), *(Cycle() for _ in range(395))]
+    back = [(k, at_rest(arm, 0.25)) for k in (380, 381)]
+    return scene_of_targets(arm, given, aimed(5, 0.4, 0.2), *back, limits="refuse")
+
+
+def chunks(arm: Robot) -> Scene:
+    """One that joins in the middle, one that replaces its rest, one that has ended, and one too far ahead."""
+    times = 1e-9 * (20_000_000 * np.arange(10))  # as of a message
+    rows = 0.1 + 0.1 * np.sin(np.outer(times, [8.0, 11.0]))
+    given = [*(at_rest(arm, 0.1) for _ in range(5)), *(Cycle() for _ in range(495))]
+    comes = {5: -0.01, 100: 0.05, 160: -2.0, 170: 100.0}
+    cells = [
+        (k, Cycle(target=Target(rows + 1e-3 * k, None, times, time_of(k) + round(1e9 * x)))) for k, x in comes.items()
+    ]
+    now = (230, Cycle(target=Target(rows, times=times)))
+    return scene_of_targets(arm, given, *cells, now, (250, Cycle(jump=300_000)), (251, Cycle(jump=450_000)))
+
+
+def target_after_a_stall(arm: Robot) -> Scene:
+    """Ahead, back, and by parts of a period."""
+    given = [*(at_rest(arm, 0.1) for _ in range(5)), *(Cycle() for _ in range(395))]
+    jumps = {40: 3 * 10**8, 60: -(10**8), 80: 400_000, 81: 700_000, 82: -300_000}
+    return scene_of_targets(arm, given, aimed(5, 0.3, 0.2), *((k, Cycle(jump=jump)) for k, jump in jumps.items()))
+
+
+TARGETS: dict[str, tuple[str, Any]] = {
+    "target": ("soft", target_from_rest),
+    "target, amid a stream": ("soft", target_amid_a_stream),
+    "target, after a loss": ("soft", target_after_a_loss),
+    "targets of a controller in front": ("soft", targets_of_a_controller),
+    "target, after a ramp": ("soft", target_after_a_ramp),
+    "target, amid a trajectory": ("soft", target_amid_a_trajectory),
+    "target, damped": ("damped, coupled, sticking", target_amid_a_stream),
+    "target, refused": ("limited velocity", refused_target),
+    "target, stalled": ("soft", target_after_a_stall),
+    "chunks": ("soft", chunks),
+}

@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scenes of trajectories: their start, pace, pause, stop, and jumps of the clock amid them."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from reference.checks import Settings
+from setpoint_engines import STOPS as STOPPED
+from setpoint_engines import Cycle, Scene, time_of
+from setpoint_scenes import REPLAYS_SETPOINTS, STOPS, base, cycles, motion
+
+from eom_dynamics import Robot
+from eom_dynamics.control.fields import STATE_FIELDS
+from eom_dynamics.trajectory import Spline
+
+WATCHES_NO_CLOCK = {"Python": "its caller watches the clock"}
+STOPPED_BY_A_CLOCK = REPLAYS_SETPOINTS | WATCHES_NO_CLOCK
+
+# Relative, as in setpoint_scenes.py: a transition within 0.04 s amplifies rounding.
+SPLINES, PACES, LED = 1e-10, 1e-9, 1e-8
+
+
+def streamed(arm: Robot, count: int, silent: int) -> list[Cycle]:
+    """Setpoints, and cycles without."""
+    return [*cycles(arm, 0.05, count), *(Cycle() for _ in range(silent))]
+
+
+def spline(arm: Robot, start: int, times: list[float], away: float = 0.0, rest: bool = True) -> Spline:
+    """Through states of the motion of setpoints, some distance away; by default at rest at its end."""
+    rows = [motion(arm.n, start + round(1e3 * t), 0.05) for t in times]
+    states = np.array([[row[name] for row in rows] for name in STATE_FIELDS])
+    states[1:, -1] *= not rest
+    states[0] += away
+    return Spline(times, states)
+
+
+def trajectory(arm: Robot) -> Scene:
+    """From a stream to a trajectory, which another one replaces; setpoints meanwhile are refused."""
+
+    given = streamed(arm, 10, 60)
+    given[10] = Cycle(spline=spline(arm, 10, [0.0, 0.04, 0.3], rest=False))
+    given[20] = Cycle(motion(arm.n, 20, 0.05))
+    given[25] = Cycle(spline=spline(arm, 25, [0.0, 0.2, 0.3]))
+    return Scene(arm, given, rounding=SPLINES, lacks=REPLAYS_SETPOINTS)
+
+
+def lead_of_a_trajectory(arm: Robot) -> Scene:
+    """Commands for its motion 2.5 ms later, up to its end, where polynomials of a message round most."""
+    return replace(trajectory(arm), cycles=[*trajectory(arm).cycles, *[Cycle()] * 256], lead=2.5e-3, rounding=1e-8)
+
+
+def checked_trajectory(arm: Robot) -> Scene:
+    """Setpoints that jump from the end of a trajectory are followed, as nothing was expected any more."""
+    scene = trajectory(arm)
+    given = [*scene.cycles, *(Cycle() for _ in range(326 - len(scene.cycles))), *cycles(arm, 0.05, 20)]
+    checks = Settings("refuse", "refuse", "refuse", window=5)
+    return replace(scene, cycles=given, checks=checks)
+
+
+def return_after_a_trajectory(arm: Robot) -> Scene:
+    """Setpoints come back where a jump of the clock has ended a trajectory: too far away, then closer."""
+    given = [Cycle() for _ in range(310)]
+    states = np.zeros((5, 2, arm.n))
+    states[0, 1], states[1] = 5e-4, 1e-3
+    given[3] = Cycle(spline=Spline([0.0, 0.5], states))
+    given[50] = Cycle(jump=3 * 10**8)
+    for k, away in ((0, 0.0), (290, 0.2), (300, 0.08)):
+        given[k] = Cycle({name: np.full(arm.n, away * (name == "position")) for name in STATE_FIELDS})
+    return Scene(arm, given, checks=Settings(jumps="warn"), rounding=STOPS, lacks=STOPPED_BY_A_CLOCK)
+
+
+def slowed_transition(arm: Robot) -> Scene:
+    """To a trajectory that starts 4 mrad away, and one that replaces it, with knots soon."""
+    given = streamed(arm, 10, 540)
+    given[10] = Cycle(spline=spline(arm, 10, [0.0, 0.02, 0.4], 4e-3))
+    given[60] = Cycle(spline=spline(arm, 60, [0.0, 0.01, 0.5], 9e-3))
+    return Scene(arm, given, rounding=SPLINES, lacks=REPLAYS_SETPOINTS)
+
+
+def refused_trajectories(arm: Robot) -> Scene:
+    """While another one is played: one that starts elsewhere, and one that has ended."""
+    given = streamed(arm, 10, 90)
+    given[10] = Cycle(spline=spline(arm, 10, [0.0, 0.3]))
+    given[30] = Cycle(spline=spline(arm, 30, [0.0, 0.3], 0.05))
+    given[40] = Cycle(spline=spline(arm, 40, [0.0, 0.3]), begin=time_of(-500))
+    return Scene(arm, given, rounding=SPLINES, lacks=REPLAYS_SETPOINTS)
+
+
+def start_tolerances(arm: Robot) -> Scene:
+    """Trajectories behind a moving arm: within its latency, and beyond; and beyond, but later."""
+    given = streamed(arm, 10, 190)
+    behind = 0.01 + 0.1 * np.abs(given[9].fields["velocity"]).min()
+    given[10] = Cycle(spline=spline(arm, 10, [0.0, 0.3], behind + 0.02))
+    given[11] = Cycle(spline=spline(arm, 11, [0.0, 0.3], behind - 1e-3))
+    given[40] = Cycle(spline=spline(arm, 40, [0.02, 0.3], 0.05))
+    return Scene(arm, given, rounding=SPLINES, lacks=REPLAYS_SETPOINTS)
+
+
+def a_little_late(arm: Robot) -> Scene:
+    """By a part of a period, in motion."""
+    given = streamed(arm, 10, 190)
+    given[10] = Cycle(spline=spline(arm, 10, [0.0, 0.1, 0.3], 2e-3), begin=time_of(10) - 400_000)
+    return Scene(arm, given, rounding=SPLINES, lacks=REPLAYS_SETPOINTS)
+
+
+def late_starts(late: float) -> Any:
+    """From rest, by a time in s: a little, and too much for a start as if on time."""
+
+    def scene(arm: Robot) -> Scene:
+        rest = {name: np.full(arm.n, 0.2 * (name == "position")) for name in STATE_FIELDS}
+        states = np.zeros((5, 3, arm.n))
+        states[0] = [[0.2], [0.21], [0.3]]
+        given = [*(Cycle(rest) for _ in range(10)), *(Cycle() for _ in range(240))]
+        given[10] = Cycle(spline=Spline([0.0, 0.2, 0.5], states), begin=time_of(10) - round(1e9 * late))
+        return Scene(arm, given, rounding=SPLINES, lacks=REPLAYS_SETPOINTS)
+
+    return scene
+
+
+def waiting_starts(arm: Robot) -> Scene:
+    """Setpoints are answered until a trajectory starts; an earlier one replaces it; one takes over later from that."""
+    given = streamed(arm, 30, 195)
+    given[5] = given[5]._replace(spline=spline(arm, 40, [0.0, 0.3]), begin=time_of(40))
+    given[8] = given[8]._replace(spline=spline(arm, 30, [0.06, 0.12]), begin=time_of(30))
+    given[20] = given[20]._replace(spline=spline(arm, 20, [0.0, 0.3], 0.05))
+    given[35] = Cycle(spline=spline(arm, 150, [0.0, 0.07], 4e-3), begin=time_of(160))
+    given[60] = Cycle(spline=spline(arm, 60, [0.0, 0.3], 0.05))
+    given[155] = Cycle(motion(arm.n, 155, 0.05))  # between the two
+    return Scene(arm, given, rounding=SPLINES, lacks=REPLAYS_SETPOINTS)
+
+
+def waiting_for_nothing(arm: Robot) -> Scene:
+    """Without a command before, it is played from its first knot; setpoints come back after an empty one."""
+    given = [Cycle() for _ in range(250)]
+    given[3] = Cycle(spline=spline(arm, 10, [0.01, 0.3]), begin=time_of(10))
+    given[80] = Cycle(spline=STOPPED)
+    return Scene(arm, given, rounding=STOPS, lacks=REPLAYS_SETPOINTS)
+
+
+def paced(arm: Robot, *changes: tuple[int, Cycle], silent: int = 490, end: float = 0.6, **options: Any) -> Scene:
+    """A trajectory from setpoints, amid which its pace changes, and which has not ended at last."""
+    given = streamed(arm, 10, silent)
+    given[10] = Cycle(spline=spline(arm, 10, [0.0, 0.04, end]))
+    for k, cycle in changes:
+        given[k] = cycle
+    return Scene(arm, given, **{"rounding": PACES, "lacks": REPLAYS_SETPOINTS, **options})
+
+
+def override(arm: Robot) -> Scene:
+    """Amid the transition, amid a change before, above the pace 1, where limits may allow a part, and to rest."""
+    steps = {15: 0.5, 120: 0.8, 150: 0.6, 250: 1.5, 350: 1.0, 400: 0.0}
+    return paced(arm, *((k, Cycle(speed=factor)) for k, factor in steps.items()))
+
+
+def pause(arm: Robot) -> Scene:
+    """And resume, where setpoints in the pause are refused; again, with another speed after it, and resumed amid it."""
+    steps = [(40, Cycle(pauses=True)), (260, Cycle(motion(arm.n, 20, 0.05))), (300, Cycle(pauses=False))]
+    again = [(400, Cycle(pauses=True)), (420, Cycle(speed=0.7)), (440, Cycle(pauses=False))]
+    return paced(arm, *steps, *again, silent=590)
+
+
+def begun_in_a_pause(arm: Robot) -> Scene:
+    """A trajectory that waits meanwhile is planned anew, and one that begins in the pause stays at its start."""
+    waits = (30, Cycle(spline=spline(arm, 10, [0.0, 0.3], 2e-3), begin=time_of(200)))
+    return paced(arm, waits, (60, Cycle(pauses=True)), (420, Cycle(pauses=False)))
+
+
+def stop_on_the_path(k: int) -> Any:
+    """From there on, an empty trajectory stops; one after it, amid the stop, continues."""
+
+    def scene(arm: Robot) -> Scene:
+        return paced(arm, (k, Cycle(spline=STOPPED)), (k + 40, Cycle(spline=spline(arm, 60, [0.0, 0.3], 3e-3))))
+
+    return scene
+
+
+def stop_in_a_pause(arm: Robot) -> Scene:
+    """Amid the change to it, and a stop amid the change to another speed."""
+    return paced(arm, (60, Cycle(pauses=True)), (100, Cycle(spline=STOPPED)))
+
+
+def stop_of_an_override(arm: Robot) -> Scene:
+    return paced(arm, (60, Cycle(speed=0.5)), (90, Cycle(spline=STOPPED)))
+
+
+def refused_on_the_path(arm: Robot) -> Scene:
+    """Limits of velocity refuse a command: the arm comes to rest on the path, as where a trajectory is cancelled."""
+    states = np.zeros((5, 3, arm.n))
+    states[0] = spline(arm, 10, [0.0]).derivatives(0.0, 0)[0]
+    states[0, 2] += 0.3
+    return paced(arm, (10, Cycle(spline=Spline([0.0, 0.1, 0.5], states))), limits="refuse")
+
+
+def led(scene: Any) -> Any:
+    """With commands ahead of the motion."""
+    return lambda arm: replace(scene(arm), lead=2.5e-3, rounding=LED)
+
+
+def clock_jumps(policy: str, jump: float) -> Any:
+    """Of the clock, s, amid a trajectory, and again later."""
+
+    def scene(arm: Robot) -> Scene:
+        given = streamed(arm, 10, 195)
+        given[10] = Cycle(spline=spline(arm, 10, [0.0, 0.3]))
+        for k in (50, 120):
+            given[k] = Cycle(jump=round(1e9 * jump))
+        return Scene(arm, given, jumps=policy, rounding=STOPS, lacks=STOPPED_BY_A_CLOCK)
+
+    return scene
+
+
+def replaced_in_a_pause(arm: Robot) -> Scene:
+    """While the clock catches up with where it was."""
+    given = streamed(arm, 10, 190)
+    given[10] = Cycle(spline=spline(arm, 10, [0.0, 0.3]))
+    given[50] = Cycle(jump=-(10**7) * 5)
+    given[70] = Cycle(spline=spline(arm, 20, [0.0, 0.1, 0.3], 2e-3))
+    return Scene(arm, given, rounding=SPLINES, lacks=REPLAYS_SETPOINTS)
+
+
+TRAJECTORIES: dict[str, tuple[str, Any]] = {
+    "trajectory": ("soft", trajectory),
+    "trajectory, lead": ("soft", lead_of_a_trajectory),
+    "trajectory, checked": ("limited rates", checked_trajectory),
+    "trajectory, stopped, checked": ("limited rates", return_after_a_trajectory),
+    "transition, slowed": ("slow", slowed_transition),
+    "trajectories, refused": ("soft", refused_trajectories),
+    "trajectories, away": ("soft", start_tolerances),
+    "trajectory, a part of a period late": ("soft", a_little_late),
+    "trajectory, late": ("soft", late_starts(0.02)),
+    "trajectory, too late": ("soft", late_starts(0.12)),
+    "trajectories, waiting": ("soft", waiting_starts),
+    "trajectory, from nothing, stopped": ("soft", waiting_for_nothing),
+    "clock ahead, stop": ("soft", clock_jumps("stop", 0.3)),
+    "clock ahead, hold": ("soft", clock_jumps("hold", 0.3)),
+    "clock ahead, a little": ("soft", clock_jumps("stop", 0.05)),
+    "clock back": ("soft", clock_jumps("hold", -0.3)),
+    "clock back, a little": ("soft", clock_jumps("stop", -0.05)),
+    "clock back, replaced meanwhile": ("soft", replaced_in_a_pause),
+    "clock back, twice a little": ("soft", clock_jumps("stop", -0.09)),
+    "override": ("soft", override),
+    "override, limited": ("slow", override),
+    "override, damped": ("damped, coupled, sticking", override),
+    "override, lead": ("soft", led(override)),
+    "pause": ("slow", pause),
+    "pause, lead": ("slow", led(pause)),
+    "pause, own drives": ("own drives", pause),
+    "pause, before a trajectory": ("soft", begun_in_a_pause),
+    "stop on the path": ("slow", stop_on_the_path(100)),
+    "stop on the path, late": ("soft", stop_on_the_path(230)),
+    "stop on the path, lead": ("slow", led(stop_on_the_path(100))),
+    "stop amid a pause": ("slow", stop_in_a_pause),
+    "stop amid an override": ("slow", stop_of_an_override),
+    "refused on the path": ("limited rates", refused_on_the_path),
+    "base, trajectory": ("soft", base(trajectory)),
+}
