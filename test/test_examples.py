@@ -100,6 +100,7 @@ def ros() -> Any:
 def test_every_example_is_tested() -> None:
     assert {path.stem for path in EXAMPLES.glob("*.py")} == {
         *OUTPUTS,
+        "example_data",  # test/test_pages.py
         "paper",  # test/examples/test_paper.py
         "retime_planned",
         "stream_setpoints",

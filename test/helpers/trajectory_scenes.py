@@ -170,7 +170,7 @@ def stop_on_the_path(k: int) -> Any:
     """From there on, an empty trajectory stops; one after it, amid the stop, continues."""
 
     def scene(arm: Robot) -> Scene:
-        return paced(arm, (k, Cycle(spline=STOPPED)), (k + 40, Cycle(spline=spline(arm, 60, [0.0, 0.3], 3e-3))))
+        return paced(arm, (k, Cycle(spline=STOPPED)), (k + 40, Cycle(spline=spline(arm, 60, [0.0, 0.45], 3e-3))))
 
     return scene
 

@@ -99,8 +99,8 @@ class TrajectoryPlayer:
         self._even, self._scaling, self._reported = True, 1.0, 0
         self._path_time = node.create_publisher(TimeReference, "path_time", 10)
         node.create_subscription(Float64, "speed_scaling", self._on_scaling, 1)
-        for name, pauses in (("pause", True), ("resume", False)):
-            node.create_service(Trigger, f"~/{name}", partial(self._answer, pauses))
+        node.create_service(Trigger, "~/pause", partial(self._answer, True))
+        node.create_service(Trigger, "~/resume", partial(self._answer, False))
         # On the node's clock, so that the motion pauses with /clock.
         self._timer = node.create_timer(self._period / _SECOND, self._tick, autostart=False)
         self._watch_timer = steady_timer(node, _WATCH_PERIOD, self._observe, autostart=False)
