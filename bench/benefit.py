@@ -32,11 +32,11 @@ from tip_picture import write_tip_picture
 
 from eom_dynamics import ElasticArm, Robot, load_robot
 from eom_dynamics.arrays import Array
+from eom_dynamics.elastic.frequencies import lowest_frequency
 from eom_dynamics.robot.model import NO_FEEDBACK_DELAY, FeedbackDelay
 from eom_dynamics.simulation import outer_loop
 from eom_dynamics.simulation.elastic_plant import ElasticPlant
 from eom_dynamics.simulation.feedforward_comparison import motor_references
-from eom_dynamics.simulation.margins import lowest_frequency
 from eom_dynamics.tools.quantity_text import compared, number
 from eom_dynamics.trajectory import Trajectory, paper_motion
 
@@ -224,7 +224,7 @@ def sweep(name: str, errors: Sequence[ModelError], duration: float, *, outer: Ar
     q = motion.derivatives(np.linspace(0.0, duration, 50), 0)[0]
     frequency = float(np.max(np.sqrt(np.mean(qdd**2, axis=0) / np.mean(qd**2, axis=0))))
     rms = [_errors(name, Timing(lead=PERIOD / 2 - error.delay), duration, error, outer) for error in errors]
-    resonance = lowest_frequency(known, q)
+    resonance = lowest_frequency(known.arm, known.arm.dynamics.mass_matrix(q))
     return Sweep(robot, tuple(errors), np.array(rms), PERIOD, NATURAL_FREQUENCY, frequency, resonance)
 
 

@@ -149,7 +149,8 @@ topics and services (relative to the namespace):
   /diagnostics         out    diagnostic_msgs/msg/DiagnosticArray
   ~/inverse_dynamics   serves eom_dynamics/srv/ComputeInverseDynamics
   ~/set_payload        serves eom_dynamics/srv/SetPayload
-  ~/pause, ~/resume    serve  std_srvs/srv/Trigger, for what is played
+  ~/pause              serves std_srvs/srv/Trigger: what is played pauses on its path
+  ~/resume             serves std_srvs/srv/Trigger, which ends the pause
 """,
     DYNAMICS,
 )

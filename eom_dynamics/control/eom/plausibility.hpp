@@ -266,8 +266,8 @@ class PlausibilityChecks {
   private:
     static bool checks(CheckPolicy policy) noexcept { return policy != CheckPolicy::ignore; }
 
-    /// Whether a state differs by more from the last one than limits of velocity, acceleration and jerk allow, or from where
-    /// that one leads than those of the derivative after the next; after a pause, it may lead anywhere up to LONGEST_GAP.
+    /// Whether a state differs by more from the last one than limits of velocity, acceleration and jerk allow, or in position
+    /// from where that one leads than those of acceleration; after a pause, it may lead anywhere up to LONGEST_GAP.
     ///
     /// The time counts up to LONGEST_GAP: drives hold the last command, and a step after a pause is one nevertheless.
     bool jumps(std::int64_t stamp, const State<n> &x, Finding &found) const noexcept
@@ -290,14 +290,14 @@ class PlausibilityChecks {
             found.allowed = most;
         };
         for (std::size_t k = 0; k < std::size(limits); ++k)
-            for (std::size_t i = 0; i < robot_.joint_count(); ++i) {
-                const double step = x[k][i] - before_[k][i], rate = before_[k + 1][i];
-                compare(k, i, std::fabs(step), static_cast<double>((*limits[k])[i]) * time);
-                if (k + 1 < std::size(limits))
-                    compare(k, i, std::fabs(leads ? step - rate * dt : step),
-                            static_cast<double>((*limits[k + 1])[i]) * time * time / 2 +
-                                std::fabs(rate) * (leads ? @stamp_jitter@ : time));
-            }
+            for (std::size_t i = 0; i < robot_.joint_count(); ++i)
+                compare(k, i, std::fabs(x[k][i] - before_[k][i]), static_cast<double>((*limits[k])[i]) * time);
+        for (std::size_t i = 0; i < robot_.joint_count(); ++i) {
+            const double step = x[0][i] - before_[0][i], rate = before_[1][i];
+            compare(0, i, std::fabs(leads ? step - rate * dt : step),
+                    static_cast<double>(robot_.upper.qdd[i]) * time * time / 2 +
+                        std::fabs(rate) * (leads ? @stamp_jitter@ : time));
+        }
         return worst > 0;
     }
 

@@ -101,21 +101,19 @@ class Checks:
         return None if back and stamp > back else Finding(1, time=1e-9 * (self._stamp - stamp))
 
     def _jump(self, stamp: int, state: Array) -> Finding | None:
-        """A change beyond the limit of the next derivative, or beyond that after the next from where the last leads."""
+        """A change beyond the limit of the next derivative, or of a position from where the last one leads."""
         assert self._state is not None
         dt = 1e-9 * (stamp - self._answered)
         time = min(max(dt, 0.0), LONGEST_GAP * 1e-9) + STAMP_JITTER
-        step, rates = state[:3] - self._state[:3], self._state[1:3]
+        step, rate = state[:3] - self._state[:3], self._state[1]
         leads = 0 < stamp - self._answered <= LONGEST_GAP
         with np.errstate(all="ignore"):
-            away = np.abs(step[:2] - rates * dt if leads else step[:2])
-            reach = self._limits[1:] * time**2 / 2 + np.abs(rates) * (STAMP_JITTER if leads else time)
-            step = np.stack([np.abs(step), np.vstack([away, np.zeros_like(step[:1])])])
-            most = np.stack([self._limits * time, np.vstack([reach, np.ones_like(step[0, :1])])])
+            away = step[0] - rate * dt if leads else step[0]
+            reach = self._limits[1] * time**2 / 2 + np.abs(rate) * (STAMP_JITTER if leads else time)
+            step, most = np.abs([*step, away]), np.vstack([self._limits * time, reach])
             ratio = np.where(step > most, step / most, 0.0)
-        law, k, i = np.unravel_index(int(np.argmax(ratio)), ratio.shape)
-        found = Finding(2, int(k), int(i), 0, dt, step[law, k, i], most[law, k, i])
-        return found if ratio[law, k, i] > 0 else None
+        k, i = divmod(int(np.argmax(ratio)), ratio.shape[1])
+        return Finding(2, k % 3, i, 0, dt, step[k, i], most[k, i]) if ratio[k, i] > 0 else None
 
     def _follows(self, stamp: int) -> bool:
         return bool(self._window) and 0 < stamp - self._window[-1][0] <= LONGEST_GAP

@@ -29,7 +29,7 @@ from rclpy.time import Time
 from sensor_msgs.msg import JointState
 from setpoint_engines import Publisher, unspun_node
 
-from eom_dynamics.ros.dynamics.task_topic import _prepared
+from eom_dynamics.ros.dynamics.tool_kinematics import _prepared
 
 START, MS = 1_700_000_000 * 10**9, 10**6
 LIMITS = Limits(upper=0.85, velocity=3.0, acceleration=20.0, jerk=1000.0, effort=500.0)
@@ -211,7 +211,7 @@ def node(ros, tmp_path_factory):
         node.create_publisher(JointState, "joint_states", 1)
         stream = node._stream
         stream.loop.loop.table.prepare_payload()
-        stream._tasks._trackers[ROBOT.tools[0].name] = _prepared(stream.loop.arm.robot, ROBOT.tools[0].name)
+        stream._kinematics._trackers[ROBOT.tools[0].name] = _prepared(stream.loop.arm.robot, ROBOT.tools[0].name)
         yield node
 
 
