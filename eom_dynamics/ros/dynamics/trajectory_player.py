@@ -271,7 +271,6 @@ class TrajectoryPlayer:
         assert self._host is not None
         number = self._host.loop.number
         self._even = number("speed_scaling") == 1 and not number("paused")
-        self._host.configure(stop_duration=self._node.get_parameter("stop_duration").value)
         # The first time at which the loop has reached it.
         last = math.ceil(planned.end * _SECOND)
         self._ends = planned.origin + last + (last * 1e-9 < planned.end) + self._ahead
