@@ -109,11 +109,11 @@ def test_without_the_events_executor_the_node_warns_and_runs_until_signals_end_i
 
 WARNS = r"""
 import warnings
-from eom_dynamics.ros.dynamics import task_topic
+from eom_dynamics.ros.dynamics import tool_kinematics
 def prepared(*arguments):
     warnings.warn("no compiler\x1b here")
     return given(*arguments)
-given, task_topic._prepared = task_topic._prepared, prepared
+given, tool_kinematics._prepared = tool_kinematics._prepared, prepared
 """
 
 
