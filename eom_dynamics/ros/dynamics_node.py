@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 import gc
 import sys
+import time
 import traceback
 from collections.abc import Callable
 from functools import partial
@@ -26,7 +27,7 @@ from ..elastic import ElasticArm
 from ..exceptions import EomDynamicsError, StateError, TrajectoryError
 from ..terminal import printable
 from .diagnostics import Level, StatusReport
-from .dynamics.command_topics import CommandTopics
+from .dynamics.command_topics import UNKNOWN, CommandTopics
 from .dynamics.services import PayloadTopic, serve_inverse_dynamics
 from .dynamics.setpoint_stream import SetpointStream
 from .dynamics.spline_topic import SplineTopic
@@ -38,6 +39,9 @@ from .robot_node import RobotNode
 from .robot_sources import LoadedRobot
 from .running import Executable, run
 from .scheduling import schedule
+
+# Time from the start of a node until others on this machine, and it, know of each other, s: nearly always.
+_DISCOVERY = 0.5
 
 _Callback = Callable[[Any, LifecycleState], TransitionCallbackReturn]
 
@@ -176,7 +180,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
         self._scheduling_problem = self.failed_transition = self._rivals = ""
         self.declare(dynamics_parameters(start_value(self, "safety")))
         # Topics exist while the node does, so that they are discovered before activation.
-        self._commands = CommandTopics(self)
+        self._commands, self._since = CommandTopics(self), time.monotonic()
         deactivate = partial(self.switch_off, "the node deactivates itself", self.trigger_deactivate)
         self._stream = SetpointStream(self, self._commands, deactivate)
         self._trajectories = SplineTopic(self, self._stream, self._arm_to_play)
@@ -306,7 +310,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Start answering setpoints and requests, unless another node commands the same motors."""
         self.failed_transition = ""
-        if rivals := self._rivals_now():
+        if rivals := self._rivals_at_start():
             self.failed_transition = (
                 f"not activated: {rivals}; end that node, remap the topics of one, or set allow_other_publishers"
             )
@@ -357,6 +361,15 @@ class DynamicsNode(LifecycleNode, RobotNode):
         """Other nodes that command the same motors, as a clause; empty for none, or where they are allowed."""
         allowed = self.get_parameter("allow_other_publishers").value
         return "" if allowed else printable(self._commands.rivals())
+
+    def _rivals_at_start(self) -> str:
+        """The same, once a node that has just started has discovered others, and their names."""
+        while not (rivals := self._rivals_now()) or UNKNOWN in rivals:
+            settled = self.get_parameter("allow_other_publishers").value
+            if settled or time.monotonic() > self._since + _DISCOVERY:
+                break
+            time.sleep(0.01)
+        return rivals
 
     def _end(self, reason: str) -> None:
         """Answer no more setpoints, and end a trajectory that is played."""

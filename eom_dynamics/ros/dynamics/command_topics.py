@@ -30,6 +30,10 @@ from ..interfaces import FeedforwardCommand, stream_qos
 _DEPTH = 1
 
 
+UNKNOWN = "a node of unknown name"
+"""What publishes before the middleware knows the name of its node, or that of another middleware."""
+
+
 class CommandTopics:
     """Publishers of feedforward, motor setpoint and effort command.
 
@@ -71,6 +75,7 @@ class CommandTopics:
             nodes = [f"{x.node_namespace.rstrip('/')}/{x.node_name}" for x in found]
             if own in nodes:
                 nodes.remove(own)
+            nodes = [UNKNOWN if "_UNKNOWN_" in x else x for x in nodes]
             for name in dict.fromkeys(nodes):
                 topics.setdefault(name, []).append(publisher.topic_name)
         return "; ".join(f"{name} publishes on {listed(x)}, too" for name, x in topics.items())
