@@ -12,12 +12,12 @@ from scipy.interpolate import BSpline
 from scipy.optimize import linprog
 from settings import QUICK, Settings
 
-from eom_dynamics import ElasticArm, PathTime, StateError, load_robot
+from eom_dynamics import ElasticArm, StateError, load_robot
 from eom_dynamics.arrays import Array
 from eom_dynamics.control.control_loop import ControlLoop
 from eom_dynamics.control.robot_table import RobotTable
 from eom_dynamics.elastic import LimitCheck
-from eom_dynamics.trajectory import Spline, check, minimum_time, through
+from eom_dynamics.trajectory import PathTime, Spline, check, minimum_time, through
 
 TEXT = (
     "Random motions through four waypoints, 3 % slower than limits allow, and minimum-time motions, with random steps "

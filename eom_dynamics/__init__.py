@@ -56,7 +56,6 @@ if TYPE_CHECKING:
     from .control.external_effort import ExternalEffortObserver
     from .control.observed_payload import estimate_payload
     from .control.online_trajectory import OnlineTrajectory
-    from .control.path_time import PathTime
 
 __version__ = "1.0.0"
 
@@ -83,7 +82,6 @@ __all__ = [
     "LimitError",
     "MotorJet",
     "OnlineTrajectory",
-    "PathTime",
     "Payload",
     "Robot",
     "RobotDescriptionError",
@@ -125,7 +123,6 @@ _LAZY_NAMES = {
     "ContactThresholds": ".control.contact_thresholds",
     "ExternalEffortObserver": ".control.external_effort",
     "OnlineTrajectory": ".control.online_trajectory",
-    "PathTime": ".control.path_time",
     "estimate_payload": ".control.observed_payload",
 }
 

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trajectories of joints and tools with four continuous time derivatives: interpolation, fitting, checks of limits."""
 
+from importlib import import_module
+from typing import Any
+
 from ..elastic.bounds import UNITS
 from .fastest import ActiveLimit, FastestMotion, ToolLimits, minimum_time, minimum_times
 from .fit import TrajectoryFit, fit_trajectory
@@ -19,6 +22,7 @@ __all__ = [
     "Cosine",
     "FastestMotion",
     "Fourier",
+    "PathTime",
     "Peak",
     "PoseSpline",
     "Samples",
@@ -44,3 +48,10 @@ __all__ = [
     "through",
     "through_poses",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # It runs the control loop, which has motions of this room.
+    if name == "PathTime":
+        return import_module("..control.path_time", __name__).PathTime
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

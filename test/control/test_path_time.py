@@ -98,7 +98,7 @@ def test_a_pause_resumes_what_was(arm):
 
 def test_planners_are_told_what_a_stop_takes(arm):
     motion = fast(arm, 3)
-    path, T = eom.PathTime(motion, arm), motion.end
+    path, T = eom.trajectory.PathTime(motion, arm), motion.end
     found = path.stop(0.4 * T)
     assert found.on_path and found.excess == 0 and 0.01 <= found.duration <= 0.6 * T
     (states, _, _), _ = played(arm, motion, [(0.4 * T, "stop")], 0.4 * T + found.duration + 2e-3)
@@ -111,7 +111,7 @@ def test_planners_are_told_what_a_stop_takes(arm):
 def test_the_fastest_pace_meets_limits_and_a_faster_one_does_not(arm):
     motion = fast(arm, 5)
     t = np.linspace(0.1, 0.9, 9) * motion.end
-    paces = eom.PathTime(motion, arm).fastest(t, 20.0)
+    paces = eom.trajectory.PathTime(motion, arm).fastest(t, 20.0)
     rows = np.stack(motion.derivatives(t))
     assert paces.min() >= 1.0
     for i, pace in enumerate(paces):
@@ -125,7 +125,7 @@ def test_where_no_change_of_pace_meets_limits_the_joints_stop():
     arm = eom.ElasticArm(eom.load_robot("sea_planar_2r"))
     states = np.zeros((5, 2, 2))
     states[0, 1], states[1, 1] = 0.3, 1.0
-    path = eom.PathTime(Spline([0.0, 0.6], states), arm)
+    path = eom.trajectory.PathTime(Spline([0.0, 0.6], states), arm)
     assert path.stop(0.2).on_path
     found = path.stop(0.595)
     assert not found.on_path and np.isfinite(found.excess)
