@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "commander.hpp"
-#include "governor.hpp"
 #include "mailbox.hpp"
 #include "plausibility.hpp"
+#include "target_motion.hpp"
 #include "trajectory_player.hpp"
 #include "watchdog.hpp"
 
@@ -44,7 +44,7 @@ class ControlLoop {
 
     explicit ControlLoop(const Robot &robot = Robot()) noexcept
         : commander_(robot), player_(trajectories, commander_), watchdog_(commander_, player_), checks_(robot),
-          governor_(commander_.robot)
+          motion_(commander_.robot)
     {
         reference_.setpoint = robot.rest();
     }
@@ -64,13 +64,6 @@ class ControlLoop {
     /// the loop runs.
     const char *limit(const std::vector<MotionLimits> &limits, bool synchronised = false)
     {
-        if (aiming_)
-            return "limits of motion cannot change while a target leads";
-        if (limits.size() != commander_.robot.joint_count())
-            return "limits of motion must be those of all joints";
-        pursued_.positions.resize(limits.size());
-        pursued_.velocities.resize(limits.size());
-        forget_pursued();
         return motion_.configure(limits, synchronised);
     }
 
@@ -90,7 +83,7 @@ class ControlLoop {
         finding_ = {};
         checks_.restart();
         received_ = false;
-        forget_pursued();
+        motion_.forget_pursued();
         watchdog_.restart();
         halt();
         // The clock of a node may lag behind that of the manager.
@@ -187,7 +180,7 @@ class ControlLoop {
             pursue(now);
         if (playing())
             play_on(now);
-        else if (aiming_)
+        else if (aiming())
             aim_on(now);
         else if (!received_ || !follow(now))
             wait();
@@ -210,7 +203,7 @@ class ControlLoop {
         if (player_.stops()) {
             Setpoint<Robot> from = commander_.output.setpoint;
             State<n> present;
-            if (playing() || aiming_) {
+            if (playing() || aiming()) {
                 commanded(now, present);
                 take(present, from);
             }
@@ -248,7 +241,7 @@ class ControlLoop {
     /// Begins the response to a loss of setpoints, by on_setpoint_loss, unless a trajectory is played.
     void lose() noexcept
     {
-        aiming_ = false;
+        motion_.halt();
         if (!playing())
             watchdog_.lose();
     }
@@ -257,7 +250,7 @@ class ControlLoop {
     void halt() noexcept
     {
         player_.halt();
-        aiming_ = false;
+        motion_.halt();
     }
 
     /// Commands, and why they were refused; what the arm does without setpoints; and what is played, and planned.
@@ -275,10 +268,10 @@ class ControlLoop {
     bool playing() const noexcept { return player_.playing(); }
     bool waiting() const noexcept { return player_.waiting(); }
     /// Whether a target leads, and whether the arm rests there, where setpoints within resume_distance lead again.
-    bool aiming() const noexcept { return aiming_; }
-    bool arrived() const noexcept { return aiming_ && motion_.arrived(); }
+    bool aiming() const noexcept { return motion_.leads(); }
+    bool arrived() const noexcept { return motion_.arrived(); }
     /// What slows down the motion to targets.
-    const Governor<Robot> &governor() const noexcept { return governor_; }
+    const Governor<Robot> &governor() const noexcept { return motion_.governor(); }
 
   private:
     static constexpr std::int64_t NEVER = std::numeric_limits<std::int64_t>::max();
@@ -337,10 +330,8 @@ class ControlLoop {
     {
         if (playing()) {
             player_.evaluate_at(at, state);
-        } else if (aiming_) {
-            Setpoint<Robot> x = commander_.output.setpoint;
-            advance(x, static_cast<Scalar>(seconds(std::clamp<std::int64_t>(at - aimed_, 0, LONGEST_RESPONSE_STEP))));
-            give(x, state);
+        } else if (aiming()) {
+            give(motion_.moved_on(commander_.output.setpoint, at), state);
         } else if (watchdog_.stopping()) {
             watchdog_.evaluate(seconds(at - commander_.latest), state);
         } else {
@@ -364,7 +355,7 @@ class ControlLoop {
     /// Of what happened before, nothing matters any more.
     void begin_trajectory() noexcept
     {
-        aiming_ = false;
+        motion_.halt();
         watchdog_.resume();
         checks_.restart();
     }
@@ -374,7 +365,7 @@ class ControlLoop {
     {
         const std::int64_t begin = x.origin != 0 ? x.origin : now;
         const auto at = [&](double t) { return seconds(begin - now) + t; };
-        const Refusal why = motion_.size() == 0                                    ? Refusal::unlimited
+        const Refusal why = !motion_.limited()                                     ? Refusal::unlimited
                             : !commander_.output.valid                             ? Refusal::from_nothing
                             : x.times.empty()                                      ? bar
                             : at(x.times.front()) > commander_.parameters.max_start_delay ? Refusal::too_far_ahead
@@ -384,10 +375,9 @@ class ControlLoop {
             commander_.refuse(why);
             return why;
         }
-        if (!aiming_)
+        if (!aiming())
             begin_target(now);
-        motion_.take(x, motion_.time() + seconds(begin - aimed_ + left_));
-        governor_.aim();
+        motion_.take(x, begin);
         return why;
     }
 
@@ -395,77 +385,42 @@ class ControlLoop {
     void pursue(std::int64_t now) noexcept
     {
         received_ = false;
-        bool changed = motion_.size() == 0, usable = true;
-        const auto take = [&](std::vector<double> &target, const JointVector<Robot> &given) {
-            for (std::size_t i = 0; i < target.size(); ++i) {
-                const auto x = static_cast<double>(given[i]);
-                usable = usable && !std::isinf(x);
-                changed = changed || !(target[i] == x || (std::isnan(target[i]) && std::isnan(x)));
-                target[i] = x;
-            }
-        };
-        take(pursued_.positions, reference_.setpoint.q);
-        take(pursued_.velocities, reference_.setpoint.qd);
-        const Refusal bar = !usable ? Refusal::not_finite : watchdog_.released() ? Refusal::released : Refusal::none;
-        if (changed && aim(pursued_, now, bar) != Refusal::none)
-            forget_pursued();
-    }
-
-    /// Has the next target of a controller in front count, whatever it is.
-    void forget_pursued() noexcept
-    {
-        std::fill(pursued_.positions.begin(), pursued_.positions.end(), std::numeric_limits<double>::infinity());
+        const bool changed = motion_.changes(reference_.setpoint);
+        const Refusal bar = !motion_.usable() ? Refusal::not_finite : watchdog_.released() ? Refusal::released : Refusal::none;
+        if (changed && aim(motion_.pursued(), now, bar) != Refusal::none)
+            motion_.forget_pursued();
     }
 
     void begin_target(std::int64_t now) noexcept
     {
         State<n> from;
         commanded(now, from);
-        governor_.restart(motion_);
-        for (std::size_t i = 0; i < motion_.size(); ++i)
-            motion_.joint(i).take_over({from[0][i], from[1][i], from[2][i], from[3][i], from[4][i]});
-        motion_.leave();
         player_.halt();
         begin_trajectory();
-        aiming_ = true;
-        aimed_ = now;
-        left_ = 0;
+        motion_.begin(from, now);
     }
 
     /// Ends what leads and what waits, and brings the arm to rest from a setpoint.
     void end_motion(const Setpoint<Robot> &from, bool held = true, std::int64_t now = 0) noexcept
     {
-        if (playing() || aiming_)
+        if (playing() || aiming())
             watchdog_.hold(from, held, now);
         halt();
     }
 
-    /// Goes on towards the target, by whole periods of its motion, and the polynomial of the rest. After a stall it continues
-    /// later.
+    /// Goes on towards the target.
     void aim_on(std::int64_t now) noexcept
     {
         if (received_) {
             if (!arrived() || !watchdog_.is_near(reference_.setpoint.q)) {
                 commander_.refuse(arrived() ? Refusal::far_from_hold : Refusal::busy);
             } else if (follow(now)) {
-                aiming_ = false;
+                motion_.halt();
                 return;
             }
         }
-        const auto period = static_cast<std::int64_t>(std::llround(motion_.joint(0).period() * 1e9));
-        left_ += std::clamp<std::int64_t>(now - aimed_, 0, LONGEST_RESPONSE_STEP);
-        aimed_ = now;
-        for (; left_ >= period; left_ -= period)
-            motion_.step();
-        if (commander_.parameters.limits != LimitPolicy::ignore)
-            governor_.look(motion_, commander_.output.setpoint);
-        Setpoint<Robot> x = commander_.robot.rest();
-        State<n> state{};
-        for (std::size_t i = 0; i < motion_.size(); ++i)
-            for (std::size_t k = 0; k < state.size(); ++k)
-                state[k][i] = motion_.joint(i).state()[k];
-        take(state, x);
-        advance(x, static_cast<Scalar>(seconds(left_)));
+        const bool governed = commander_.parameters.limits != LimitPolicy::ignore;
+        const Setpoint<Robot> x = motion_.go_on(now, governed, commander_.output.setpoint);
         if (commander_.accept(x, now)) {
             watchdog_.feed();
             return;
@@ -531,16 +486,11 @@ class ControlLoop {
     StampedSetpoint<Robot> reference_;
     // Whether there is a reference in this cycle, of a controller in front, and whether there was a cycle.
     bool received_ = false, led_ = false, started_ = false;
-    // Whether that reference is a target, and the one that was taken last.
+    // Whether that reference is a target.
     bool pursues_ = false;
-    Target pursued_;
     // Time of the last reference that was followed, and since the one before, ns.
     std::int64_t followed_ = 0, interval_ = 0;
-    // Motion to a target, whether it leads, and the time of its last cycle, of which it has left the rest of a period, ns.
-    OnlineTrajectory motion_;
-    Governor<Robot> governor_;
-    bool aiming_ = false;
-    std::int64_t aimed_ = 0, left_ = 0;
+    TargetMotion<Robot> motion_;
     // Of the last cycle, s.
     double period_ = 0;
 };

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// Motion of a control loop to targets: online trajectory, governor, and the time of its cycles.
+#ifndef EOM_TARGET_MOTION_HPP
+#define EOM_TARGET_MOTION_HPP
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "governor.hpp"
+#include "online_trajectory.hpp"
+#include "setpoint.hpp"
+#include "stop.hpp"
+
+namespace eom {
+
+/// Motion to the latest target, by whole periods of its own, in cycles of any length. After a stall it continues later.
+template <class Robot>
+class TargetMotion {
+  public:
+    static constexpr std::size_t n = Robot::joints;
+
+    explicit TargetMotion(const Robot &robot) noexcept : robot_(robot), governor_(robot) {}
+
+    /// Takes limits of each joint; returns what is wrong with them, or null. Allocates.
+    const char *configure(const std::vector<MotionLimits> &limits, bool synchronised)
+    {
+        if (leads_)
+            return "limits of motion cannot change while a target leads";
+        if (limits.size() != robot_.joint_count())
+            return "limits of motion must be those of all joints";
+        pursued_.positions.resize(limits.size());
+        pursued_.velocities.resize(limits.size());
+        forget_pursued();
+        return motion_.configure(limits, synchronised);
+    }
+
+    /// Whether there are limits, whether a target leads, and whether the arm rests there.
+    bool limited() const noexcept { return motion_.size() > 0; }
+    bool leads() const noexcept { return leads_; }
+    bool arrived() const noexcept { return leads_ && motion_.arrived(); }
+    const Governor<Robot> &governor() const noexcept { return governor_; }
+
+    /// Begins at a state that is commanded at a time, ns; a target is to follow.
+    void begin(const State<n> &from, std::int64_t now) noexcept
+    {
+        governor_.restart(motion_);
+        for (std::size_t i = 0; i < motion_.size(); ++i)
+            motion_.joint(i).take_over({from[0][i], from[1][i], from[2][i], from[3][i], from[4][i]});
+        motion_.leave();
+        leads_ = true;
+        time_ = now;
+        left_ = 0;
+    }
+
+    /// Takes a target, whose time 0 is a time, ns.
+    void take(const Target &x, std::int64_t origin) noexcept
+    {
+        motion_.take(x, motion_.time() + seconds(origin - time_ + left_));
+        governor_.aim();
+    }
+
+    void halt() noexcept { leads_ = false; }
+
+    /// The present setpoint, moved on to a time, ns.
+    Setpoint<Robot> moved_on(Setpoint<Robot> present, std::int64_t now) const noexcept
+    {
+        advance(present, static_cast<Scalar>(seconds(std::clamp<std::int64_t>(now - time_, 0, LONGEST_RESPONSE_STEP))));
+        return present;
+    }
+
+    /// Goes on to a time, ns, by whole periods and the polynomial of the rest; returns the setpoint there. The governor
+    /// predicts with wrench, stiffness and payload of the present one.
+    Setpoint<Robot> go_on(std::int64_t now, bool governed, const Setpoint<Robot> &present) noexcept
+    {
+        const auto period = static_cast<std::int64_t>(std::llround(motion_.joint(0).period() * 1e9));
+        left_ += std::clamp<std::int64_t>(now - time_, 0, LONGEST_RESPONSE_STEP);
+        time_ = now;
+        for (; left_ >= period; left_ -= period)
+            motion_.step();
+        if (governed)
+            governor_.look(motion_, present);
+        Setpoint<Robot> x = robot_.rest();
+        State<n> state{};
+        for (std::size_t i = 0; i < motion_.size(); ++i)
+            for (std::size_t k = 0; k < state.size(); ++k)
+                state[k][i] = motion_.joint(i).state()[k];
+        eom::take(state, x);
+        advance(x, static_cast<Scalar>(seconds(left_)));
+        return x;
+    }
+
+    // --- Targets of a controller in front, which repeats them ---------------------------
+
+    /// Notes position and velocity of a setpoint as the target pursued; returns whether there is one that has changed.
+    /// Whether none is infinite is usable().
+    bool changes(const Setpoint<Robot> &given) noexcept
+    {
+        usable_ = true;
+        const bool position = note(given.q, pursued_.positions), velocity = note(given.qd, pursued_.velocities);
+        return !limited() || position || velocity;
+    }
+
+    bool usable() const noexcept { return usable_; }
+    const Target &pursued() const noexcept { return pursued_; }
+
+    /// Has the next one count, whatever it is.
+    void forget_pursued() noexcept
+    {
+        std::fill(pursued_.positions.begin(), pursued_.positions.end(), std::numeric_limits<double>::infinity());
+    }
+
+  private:
+    using Scalar = typename Robot::Scalar;
+
+    bool note(const JointVector<Robot> &given, std::vector<double> &target) noexcept
+    {
+        bool changed = false;
+        for (std::size_t i = 0; i < target.size(); ++i) {
+            const auto x = static_cast<double>(given[i]);
+            usable_ = usable_ && !std::isinf(x);
+            changed = changed || !(target[i] == x || (std::isnan(target[i]) && std::isnan(x)));
+            target[i] = x;
+        }
+        return changed;
+    }
+
+    const Robot &robot_;
+    OnlineTrajectory motion_;
+    Governor<Robot> governor_;
+    bool leads_ = false, usable_ = true;
+    // Target of a controller in front that was taken last.
+    Target pursued_;
+    // Time of the last cycle, of which it has left the rest of a period, ns.
+    std::int64_t time_ = 0, left_ = 0;
+};
+
+} // namespace eom
+
+#endif
