@@ -236,7 +236,8 @@ def test_the_controller_of_every_robot_is_that_of_one() -> None:
     """But for names, and where its loop comes from."""
     own, generic = contents(robot("planar_2r")), code.generic_files()
     assert GENERIC_PACKAGE not in own
-    for name in ("src/feedforward_controller.cpp", "include/{}/feedforward_controller.hpp"):
+    header = "include/{}/feedforward_controller.hpp"
+    for name in (header, "src/feedforward_controller.cpp", "src/feedforward_controller_messages.cpp"):
         same = own[name.format("planar_2r_control")].decode().partition("#")[2]
         renamed = generic[name.format(GENERIC_PACKAGE)].partition("#")[2]
         same = same.replace("planar_2r_control", GENERIC_PACKAGE).replace("PLANAR_2R_CONTROL", GENERIC_PACKAGE.upper())
