@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from loop_scene import STOP, Carried, Cycle, Scene, time_of
 from reference.checks import Settings
-from setpoint_engines import STOP, Carried, Cycle, Scene, time_of
 
 from eom_dynamics import ElasticArm, Robot
 from eom_dynamics.arrays import Array

@@ -4,10 +4,10 @@
 from typing import Any
 
 import numpy as np
+from loop_scene import STOPS as STOPPED
+from loop_scene import Cycle, Scene, time_of
 from reference.checks import Settings
 from reference.loop import Target
-from setpoint_engines import STOPS as STOPPED
-from setpoint_engines import Cycle, Scene, time_of
 from setpoint_scenes import REPLAYS_SETPOINTS, cycles
 from trajectory_scenes import spline, streamed
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from loop_scene import STOPS as STOPPED
+from loop_scene import Cycle, Scene, time_of
 from reference.checks import Settings
-from setpoint_engines import STOPS as STOPPED
-from setpoint_engines import Cycle, Scene, time_of
 from setpoint_scenes import REPLAYS_SETPOINTS, STOPS, base, cycles, motion
 
 from eom_dynamics import Robot

@@ -24,7 +24,8 @@ from eom_dynamics.robot.writers.parameters import robot_as_yaml
 pytest.importorskip("rosbags")
 pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")
 
-from setpoint_engines import STOP, NodeEngine, called, looped, referred, replayed, unspun_node
+from loop_scene import STOP
+from setpoint_engines import NodeEngine, called, looped, referred, replayed, unspun_node
 from setpoint_scenes import SETPOINTS
 from target_scenes import TARGETS
 from trajectory_scenes import TRAJECTORIES

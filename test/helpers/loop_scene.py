@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scene of setpoints: what comes in each cycle of a control loop, and with which parameters."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from reference.checks import Settings
+from reference.loop import Target
+
+from eom_dynamics import Robot
+from eom_dynamics.arrays import Array
+from eom_dynamics.trajectory import Spline
+
+START, PERIOD = 1_700_000_000_000_000_000, 1_000_000
+TIMEOUT, STOP, RAMP = 0.005, 0.15, 0.2
+
+
+class Carried(NamedTuple):
+    """A body at the only tool: mass, centre of mass, xx xy xz yy yz zz about it, and the blend time, s."""
+
+    mass: float
+    center_of_mass: Sequence[float] = (0.0, 0.0, 0.0)
+    inertia: Sequence[float] = (0.0,) * 6
+    blend_time: float = 0.03
+
+
+class Cycle(NamedTuple):
+    """What comes in one millisecond.
+
+    Attributes:
+        fields: of the setpoint, in the robot's order; None where none comes.
+        stamp: of the setpoint, ns; None for the time of the cycle.
+        payload: that the tool carries from then on.
+        spline: that is to be played; without knots, an empty one that stops.
+        begin: of its time 0, ns; None for the time of the cycle.
+        jump: of the clock before the cycle, ns.
+        target: that is to be aimed at.
+        speed: scaling of motions that are played, from then on.
+        pauses: whether they pause, from then on.
+    """
+
+    fields: Mapping[str, Array] | None = None
+    stamp: int | None = None
+    payload: Carried | None = None
+    spline: Spline | None = None
+    begin: int | None = None
+    jump: int = 0
+    target: Target | None = None
+    speed: float | None = None
+    pauses: bool | None = None
+
+
+STOPS = Spline.__new__(Spline)
+"""The spline of an empty trajectory, which stops."""
+
+
+NO_CHECKS = Settings()
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Cycles for a robot.
+
+    Attributes:
+        limits, lead, loss, jumps: parameters of the node: limits, command_lead, on_setpoint_loss, on_clock_jump.
+        checks: plausibility checks of the stream.
+        reverse: whether messages have the joints in reverse order.
+        rounding: by which numbers of the reference may differ, and of hosts whose polynomials are compiled otherwise.
+        lacks: hosts that have no such scene, with the reason.
+        in_front: whether its targets may also be those that a controller in front writes.
+    """
+
+    robot: Robot
+    cycles: Sequence[Cycle]
+    limits: str = "ignore"
+    lead: float = 0.0
+    loss: str = "none"
+    jumps: str = "stop"
+    checks: Settings = NO_CHECKS
+    reverse: bool = False
+    rounding: float = 0.0
+    lacks: Mapping[str, str] = field(default_factory=dict)
+    in_front: bool = False
+
+    @property
+    def times(self) -> list[int]:
+        """Times of the cycles, ns."""
+        return [time_of(k) + int(jump) for k, jump in enumerate(np.cumsum([cycle.jump for cycle in self.cycles]))]
+
+
+def time_of(k: int) -> int:
+    return START + k * PERIOD
