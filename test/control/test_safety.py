@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Strict settings: clean motions of many robots pass unrefused."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import eom_dynamics as eom
-from eom_dynamics.control.control_loop import ControlLoop
+from eom_dynamics.control.control_loop import ControlLoop, Refusal
 from eom_dynamics.control.robot_table import RobotTable
 from eom_dynamics.control.settings import SAFETY
+from eom_dynamics.robot import Limits
 from eom_dynamics.states import STATE_NAMES
 from eom_dynamics.trajectory import check, rest_to_rest
 
@@ -53,3 +56,22 @@ def refusals(name: str, motions: int, rng: np.random.Generator) -> tuple[int, in
 def test_clean_motions_pass_strict_settings(name: str) -> None:
     sent, wrong = refusals(name, 2, np.random.default_rng(0))
     assert sent > 0 and wrong == 0
+
+
+@pytest.mark.parametrize(("away", "refusal"), [(0.0099, 0), (0.0101, Refusal["far_from_hold"])])
+def test_publishers_return_within_resume_distance_however_slow_the_robot(away: float, refusal: int) -> None:
+    robot = eom.load_robot("planar_2r")
+    limits = Limits(velocity=0.05, acceleration=0.1, jerk=1.0)
+    arm = eom.ElasticArm(replace(robot, joints=tuple(replace(joint, limits=limits) for joint in robot.joints)))
+    loop, now = ControlLoop(RobotTable(arm)), 10**12
+    loop.configure(**SAFETY["strict"])
+    loop.rest()
+    loop.refer(now)
+    assert loop.update(now) == 0
+    for _ in range(100):
+        now += 10**7
+        loop.update(now)
+    assert loop.number("timeouts") == 1
+    loop.given["q"][:] = away
+    loop.refer(now)
+    assert loop.update(now) == refusal

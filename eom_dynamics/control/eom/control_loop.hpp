@@ -308,7 +308,8 @@ class ControlLoop {
     {
         if (!checks_.on() || commander_.objection(reference_.setpoint) != Refusal::none)
             return Refusal::none;
-        return checks_.judge(reference_.stamp, reference_.setpoint, commander_.counts, finding_);
+        const bool is_near = watchdog_.holds() || aiming_; // it was checked before
+        return checks_.judge(reference_.stamp, reference_.setpoint, is_near, commander_.counts, finding_);
     }
 
     void wait() noexcept

@@ -206,8 +206,9 @@ class PlausibilityChecks {
     /// Whether there are any.
     bool on() const noexcept { return on_; }
 
-    /// Judges a finite setpoint with a stamp, ns, 0 for none: counts what is found, and says why it is refused, if it is.
-    Refusal judge(std::int64_t stamp, const Setpoint<Robot> &x, LoopCounts &counts, Finding &found) noexcept
+    /// Judges a finite setpoint with a stamp, ns, 0 for none, whose position is known to be near, or not: counts what is
+    /// found, and says why it is refused, if it is.
+    Refusal judge(std::int64_t stamp, const Setpoint<Robot> &x, bool is_near, LoopCounts &counts, Finding &found) noexcept
     {
         State<n> state;
         give(x, state);
@@ -226,7 +227,7 @@ class PlausibilityChecks {
             }
             return Refusal::none;
         }
-        if (checks(settings_.jump_check) && answered_ != 0 && jumps(stamp, state, found) &&
+        if (checks(settings_.jump_check) && answered_ != 0 && jumps(stamp, state, is_near, found) &&
             refuses(counts.jumps, settings_.jump_check))
             return Refusal::jump;
         if (!checks(settings_.consistency_check))
@@ -268,9 +269,10 @@ class PlausibilityChecks {
 
     /// Whether a state differs by more from the last one than limits of velocity, acceleration and jerk allow, or in position
     /// from where that one leads than those of acceleration; after a pause, it may lead anywhere up to LONGEST_GAP.
+    /// Where the arm is held, resume_distance is the law of positions.
     ///
     /// The time counts up to LONGEST_GAP: drives hold the last command, and a step after a pause is one nevertheless.
-    bool jumps(std::int64_t stamp, const State<n> &x, Finding &found) const noexcept
+    bool jumps(std::int64_t stamp, const State<n> &x, bool is_near, Finding &found) const noexcept
     {
         const double dt = static_cast<double>(stamp - answered_) * 1e-9;
         const double time = std::min(std::max(dt, 0.0), static_cast<double>(LONGEST_GAP) / 1e9) + @stamp_jitter@;
@@ -289,10 +291,10 @@ class PlausibilityChecks {
             found.step = step;
             found.allowed = most;
         };
-        for (std::size_t k = 0; k < std::size(limits); ++k)
+        for (std::size_t k = is_near ? 1 : 0; k < std::size(limits); ++k)
             for (std::size_t i = 0; i < robot_.joint_count(); ++i)
                 compare(k, i, std::fabs(x[k][i] - before_[k][i]), static_cast<double>((*limits[k])[i]) * time);
-        for (std::size_t i = 0; i < robot_.joint_count(); ++i) {
+        for (std::size_t i = 0; i < (is_near ? 0 : robot_.joint_count()); ++i) {
             const double step = x[0][i] - before_[0][i], rate = before_[1][i];
             compare(0, i, std::fabs(leads ? step - rate * dt : step),
                     static_cast<double>(robot_.upper.qdd[i]) * time * time / 2 +

@@ -85,8 +85,11 @@ class Watchdog {
     /// Whether a reference is followed after a loss, or after a trajectory that was ended.
     bool resumes(const JointVector<Robot> &q) const noexcept
     {
-        return !released() && (!(held_ || (lost_ && policy() == LossPolicy::hold)) || is_near(q));
+        return !released() && (!holds() || is_near(q));
     }
+
+    /// Whether the arm is held, so that references must be near.
+    bool holds() const noexcept { return held_ || (lost_ && policy() == LossPolicy::hold); }
 
     /// Whether a position is within resume_distance of the commanded one.
     bool is_near(const JointVector<Robot> &q) const noexcept

@@ -56,8 +56,11 @@ class Checks:
         self._window: list[tuple[int, Array]] = []
         self._verdict = Finding()
 
-    def judge(self, stamp: int, state: Array) -> str:
-        """Count what is wrong with a setpoint with a stamp, ns, 0 for none; the check that refuses it, or nothing."""
+    def judge(self, stamp: int, state: Array, *, held: bool = False) -> str:
+        """Count what is wrong with a setpoint with a stamp, ns, 0 for none; the check that refuses it, or nothing.
+
+        Where the arm is held, the position is near.
+        """
         settings = self.settings
         found = self._back_in_time(stamp) if settings.stamps != "ignore" else None
         if found and self._count("stamps", settings.stamps, found):
@@ -66,7 +69,7 @@ class Checks:
             if (settings.jumps, settings.consistency) != ("ignore", "ignore"):
                 self._count("without stamp", "warn", Finding(4))
             return ""
-        found = self._jump(stamp, state) if settings.jumps != "ignore" and self._answered else None
+        found = self._jump(stamp, state, held) if settings.jumps != "ignore" and self._answered else None
         if found and self._count("jumps", settings.jumps, found):
             return "jumps"
         if settings.consistency != "ignore":
@@ -100,7 +103,7 @@ class Checks:
         back, self._back = self._back, stamp
         return None if back and stamp > back else Finding(1, time=1e-9 * (self._stamp - stamp))
 
-    def _jump(self, stamp: int, state: Array) -> Finding | None:
+    def _jump(self, stamp: int, state: Array, held: bool) -> Finding | None:
         """A change beyond the limit of the next derivative, or of a position from where the last one leads."""
         assert self._state is not None
         dt = 1e-9 * (stamp - self._answered)
@@ -112,6 +115,8 @@ class Checks:
             reach = self._limits[1] * time**2 / 2 + np.abs(rate) * (STAMP_JITTER if leads else time)
             step, most = np.abs([*step, away]), np.vstack([self._limits * time, reach])
             ratio = np.where(step > most, step / most, 0.0)
+        if held:
+            ratio[[0, 3]] = 0.0
         k, i = divmod(int(np.argmax(ratio)), ratio.shape[1])
         return Finding(2, k % 3, i, 0, dt, step[k, i], most[k, i]) if ratio[k, i] > 0 else None
 

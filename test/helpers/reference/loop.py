@@ -173,9 +173,10 @@ class ReferenceLoop:
         before = self.status
 
         def admit(stamp: int, state: Array) -> None:
-            if (self._lost or self._held or self._aims) and not self._resumes(state[0]):
+            held = self._lost or self._held or self._aims
+            if held and not self._resumes(state[0]):
                 raise _FarError
-            if self.checks.judge(stamp, state):
+            if self.checks.judge(stamp, state, held=held):
                 raise _SuspectError
 
         policy = self.options.limits
