@@ -21,8 +21,8 @@ from eom_dynamics.trajectory import PathTime, Spline, check, minimum_time, throu
 
 TEXT = (
     "Random motions through four waypoints, 3 % slower than limits allow, and minimum-time motions, with random steps "
-    "of the speed, pauses, resumes and a stop, in cycles of 0.1 ms. *Deviation*: of the reference from the nearest "
-    "place of the path. *Violations*: samples over a limit of joints or motors, by the check of the library. *Stop*: "
+    "of the speed, pauses, resumes and a stop, in cycles of 0.1 ms. *Deviation*: of the reference from the path "
+    "at the loop's parameter. *Violations*: samples over a limit of joints or motors, by the check of the library. *Stop*: "
     "its time over that of the fastest one, by a sequence of linear programs over 14 coefficients of the pace."
 )
 
@@ -74,17 +74,8 @@ def play(arm: ElasticArm, loop: ControlLoop, motion: Spline, rng: np.random.Gene
         states.append(loop.state.copy())
         s.append(loop.number("path_time"))
         k += 1
-    rows = np.array(states)
-    # Along a stop, the loop's parameter stays at its begin: the nearest of many places, then Newton's method.
-    grid = np.linspace(motion.start, motion.end, 2001)
-    path = motion.derivatives(grid, 0)[0]
-    near = np.clip(s, motion.start, motion.end)
-    near[stopped:] = [grid[np.argmin(np.sum((path - q) ** 2, axis=1))] for q in rows[stopped:, 0]]
-    for _ in range(20):
-        q, qd, *_ = motion.derivatives(near)
-        move = np.sum((rows[:, 0] - q) * qd, axis=1) / np.maximum(np.sum(qd * qd, axis=1), 1e-12)
-        near = np.clip(near + np.clip(move, -0.05, 0.05), motion.start, motion.end)
-    away = float(np.max(np.abs(rows[:, 0] - motion.derivatives(near, 0)[0])))
+    rows, places = np.array(states), np.clip(s, motion.start, motion.end)
+    away = float(np.max(np.abs(rows[:, 0] - motion.derivatives(places, 0)[0])))
     return Played(away, int(np.sum(excesses(arm, rows) > 1e-9)), count + 1, k)
 
 

@@ -525,7 +525,7 @@ double eom_loop_number(const eom_loop *loop, const char *name)
         const eom::LoopCounts &counts = of.loop.counts();
         const auto &plan = of.loop.player().planned();
         const auto progress = of.loop.watchdog().progress();
-        const eom::PathState path = of.loop.player().path_state();
+        const eom::PathState path = of.loop.watchdog().path_state();
         const eom::Finding &finding = of.loop.finding();
         const auto &y = of.loop.output();
 #define EOM_NUMBERED(name, value) {name, static_cast<double>(value)}

@@ -103,6 +103,7 @@ class Stop {
 
     /// Whether the stop stays on a path.
     bool on_path() const noexcept { return path_ != nullptr; }
+    PathState path_state() const noexcept { return time_.at(begin_ + ns_); }
 
     /// At rest at once.
     void rest(const Setpoint<Robot> &setpoint, std::int64_t stamp) noexcept

@@ -190,7 +190,7 @@ class TrajectoryPlayer {
 
     // --- Pace ---------------------------------------------------------------------------
 
-    /// The path parameter of the last command, and whether the pace that is wanted is not reached, for lack of limits.
+    /// The path parameter of the last command that was played, and whether the pace that is wanted is not reached, for lack of limits.
     PathState path_state() const noexcept { return played_ == NEVER ? PathState{} : time_.at(played_); }
     bool limited() const noexcept { return limited_; }
 

@@ -43,6 +43,11 @@ class Watchdog {
         return {lost_, held_, stopping_, fed_, seconds(age_), stop_.end(), excess_, stop_.on_path()};
     }
     bool stopping() const noexcept { return stopping_; }
+    /// The path parameter of the last command.
+    PathState path_state() const noexcept
+    {
+        return stopping_ && stop_.on_path() ? stop_.path_state() : player_.path_state();
+    }
     /// Whether efforts fade, or have faded.
     bool fades() const noexcept { return lost_ && policy() == LossPolicy::ramp; }
     /// Whether nobody knows where the arm is, since setpoints were lost: no reference is followed before a restart.
