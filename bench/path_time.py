@@ -21,8 +21,8 @@ from eom_dynamics.trajectory import PathTime, Spline, check, minimum_time, throu
 
 TEXT = (
     "Random motions through four waypoints, 3 % slower than limits allow, and minimum-time motions, with random steps "
-    "of the speed, pauses, resumes and a stop, in cycles of 0.1 ms. *Deviation*: of the reference from the path "
-    "at the loop's parameter. *Violations*: samples over a limit of joints or motors, by the check of the library. *Stop*: "
+    "of the speed, pauses, resumes and a stop, in cycles of 0.1 ms. *Deviation*: of the reference from the path at the "
+    "loop's parameter. *Violations*: samples over a limit of joints or motors, by the check of the library. *Stop*: "
     "its time over that of the fastest one, by a sequence of linear programs over 14 coefficients of the pace."
 )
 

@@ -44,9 +44,9 @@ it only just."""
 FASTEST_PACE = 1.5
 """Largest factor of the speed of a motion that is played."""
 
-PACE_SAMPLES, PACE_PLACES, PACE_CHECKS = 8, 200, 500
-"""Instants in each of the seven sections of a change of pace at which limits are checked; places of the rest of the
-path at which a pace above 1 is checked; and how many setpoints are checked at most in a cycle."""
+PACE_SAMPLES, PACE_PLACES, PACE_CHECKS = 40, 200, 500
+"""Instants of a change of pace at which limits are checked, evenly in time, beside two of each section; places of the
+rest of the path at which a pace above 1 is checked; and how many setpoints are checked at most in a cycle."""
 
 PACE_GROWTH, PACE_DURATIONS, PACE_WAITS, PACE_GAIN = 1.5, 14, 4, 5e-3
 """Changes of pace that are tried: each longer by a factor than the one before, how many, after how many waits; and the

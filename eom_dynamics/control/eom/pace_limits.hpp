@@ -12,7 +12,7 @@
 
 namespace eom {
 
-/// Instants of a section of a change of pace, places of the rest of the path, and setpoints in all, that are checked.
+/// Instants of a change of pace, evenly in time, beside two of each section, places of the rest of the path, and setpoints in all, that are checked.
 constexpr int PACE_SAMPLES = @pace_samples@, PACE_PLACES = @pace_places@, PACE_CHECKS = @pace_checks@;
 /// Distance from limits for the instants between, of half their range.
 constexpr double PACE_MARGIN = @pace_margin@;
@@ -37,8 +37,7 @@ class PaceLimits {
     {
         const auto sections = change.sections();
         Limits<Robot> limits(commander_.robot);
-        const auto meets_at = [&](std::size_t section, int k) {
-            const double share = static_cast<double>(k) / PACE_SAMPLES;
+        const auto meets_at = [&](std::size_t section, double share) {
             const double t = sections[section] + share * (sections[section + 1] - sections[section]);
             const double margin = PACE_MARGIN * (section > 0 ? 1 : share);
             const PathState at = change.at(t);
@@ -49,12 +48,15 @@ class PaceLimits {
             return false;
         if (!meets_at(worst_.first, worst_.second))
             return false;
-        for (std::size_t i = 0; i < PaceChange::SECTIONS; ++i)
-            for (int k = 1; k <= PACE_SAMPLES && sections[i + 1] > sections[i]; ++k)
-                if (!meets_at(i, k)) {
-                    worst_ = {i, k};
+        const double rate = PACE_SAMPLES / (sections.back() - sections[0]);
+        for (std::size_t i = 0; i < PaceChange::SECTIONS; ++i) {
+            const int count = static_cast<int>(2.8 + rate * (sections[i + 1] - sections[i]));
+            for (int k = 1; k <= count && sections[i + 1] > sections[i]; ++k)
+                if (!meets_at(i, static_cast<double>(k) / count)) {
+                    worst_ = {i, static_cast<double>(k) / count};
                     return false;
                 }
+        }
         return true;
     }
 
@@ -81,7 +83,7 @@ class PaceLimits {
     Setpoint<Robot> setpoint_;
     // Setpoints checked so far, and section and instant where limits were exceeded last.
     int checks_ = 0;
-    std::pair<std::size_t, int> worst_{0, 1};
+    std::pair<std::size_t, double> worst_{0, 1};
 };
 
 } // namespace eom

@@ -126,7 +126,7 @@ class Search:
 
     def __init__(self, arm: ElasticArm, path: Callable[[float], Array], payload: tuple[Array, ...]) -> None:
         self._arm, self._path, self._payload = arm, path, payload
-        self._checks, self._worst = 0, (0, 1)
+        self._checks, self._worst = 0, (0, 1.0)
 
     def find(self, start: Array, pace: float, shortest: float, less: float) -> Change | None:
         """A change of less than a duration, s; None if limits allow none."""
@@ -184,17 +184,17 @@ class Search:
             return False
         ranges.widen(row)
 
-        def meets(section: int, k: int) -> bool:
-            share = k / law.PACE_SAMPLES
+        def meets(section: int, share: float) -> bool:
             s = change.at(times[section] + share * (times[section + 1] - times[section]))
             margin = law.PACE_MARGIN * (1.0 if section else share)
             return bool(s[1] >= -1e-9) and self._checks < law.PACE_CHECKS and self._meets(ranges, s, margin)
 
         if not meets(*self._worst):
             return False
-        for section in range(7):
-            for k in range(1, law.PACE_SAMPLES + 1):
-                if times[section + 1] > times[section] and not meets(section, k):
-                    self._worst = section, k
+        counts = (2.8 + law.PACE_SAMPLES / (times[-1] - times[0]) * np.diff(times)).astype(int)
+        for section, count in enumerate(counts):
+            for share in np.arange(1, count + 1) / count:
+                if times[section + 1] > times[section] and not meets(section, share):
+                    self._worst = section, share
                     return False
         return True
