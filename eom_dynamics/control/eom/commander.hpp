@@ -179,8 +179,10 @@ class Commander {
         x.loaded = output.setpoint.loaded;
     }
 
-    /// Excess of one setpoint over limits, or over those less a margin; the start of a motion widens them instead.
-    double excess_at(const Setpoint<Robot> &x, Limits<Robot> &limits, bool widens, double margin = 0) noexcept
+    /// Excess of one setpoint over limits, or over those less a margin, at least a number; the start of a motion widens
+    /// them instead.
+    double excess_at(const Setpoint<Robot> &x, Limits<Robot> &limits, bool widens, double margin = 0,
+                     double least = 0) noexcept
     {
         if (&x != &candidate_)
             candidate_ = x;
@@ -193,7 +195,7 @@ class Commander {
         Shafts<Robot> shafts;
         robot.drive(result_, shafts);
         if (!widens)
-            return limits.excess(candidate_, result_, shafts, margin);
+            return limits.excess(candidate_, result_, shafts, margin, least);
         limits.widen(candidate_, result_, shafts);
         return 0;
     }

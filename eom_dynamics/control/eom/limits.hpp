@@ -48,7 +48,7 @@ void add_excess(double &most, const std::array<Scalar, n> &values, const std::ar
         const double low = lower[i], high = upper[i], beyond = std::max(values[i] - high, low - values[i]);
         const double half = 0.5 * (high - low);
         const bool bounded = std::isfinite(half) && half > 0;
-        if (beyond > (bounded ? -margin * half : 0))
+        if (beyond > (bounded ? (most - margin) * half : most))
             most = std::max(most, bounded ? beyond / half + margin : beyond);
     }
 }
@@ -102,11 +102,10 @@ struct Limits {
     }
 
     /// Largest relative distance of a setpoint and its command beyond the ranges, which a margin narrows but for
-    /// positions: zero within them.
-    double excess(const Setpoint<Robot> &x, const Command<Robot> &y, const Shafts<Robot> &shafts,
-                  double margin = 0) const noexcept
+    /// positions: at least a number, by default zero within them.
+    double excess(const Setpoint<Robot> &x, const Command<Robot> &y, const Shafts<Robot> &shafts, double margin = 0,
+                  double most = 0) const noexcept
     {
-        double most = 0;
         detail::add_excess(most, x.q, lower_.q, upper_.q);
         detail::add_excess(most, x.qd, lower_.qd, upper_.qd, margin);
         detail::add_excess(most, x.qdd, lower_.qdd, upper_.qdd, margin);

@@ -30,24 +30,39 @@ class PaceLimits {
         worst_ = {0, 1};
     }
 
-    /// Whether a change keeps limits that its start meets, less a margin that begins with it. The instant that has exceeded
+    /// Whether a change keeps limits that its start meets, less a margin that begins with it, at instants and at peaks of
+    /// parabolas through three. The instant that has exceeded
     /// them last comes first.
     template <class Path>
     bool meets(const Path &path, const PaceChange &change) noexcept
     {
         const auto sections = change.sections();
         Limits<Robot> limits(commander_.robot);
+        // Times and excesses of the last two instants, between which a parabola has its peak.
+        double before = 0, last = 0, e_before = 0, e_last = 0;
+        int known = 0;
         const auto meets_at = [&](std::size_t section, double share) {
             const double t = sections[section] + share * (sections[section + 1] - sections[section]);
             const double margin = PACE_MARGIN * (section > 0 ? 1 : share);
             const PathState at = change.at(t);
             // Not back, where an acceleration at the start fades slowly.
-            return at[1] >= -1e-9 && checks_ < PACE_CHECKS && excess(path(at), limits, false, margin) <= LIMIT_TOLERANCE;
+            if (at[1] < -1e-9 || checks_ >= PACE_CHECKS)
+                return false;
+            const double e = excess(path(at), limits, false, margin);
+            const double rise = (e_last - e_before) / (last - before), fall = (e - e_last) / (t - last);
+            const double slope = (rise * (t - last) + fall * (last - before)) / (t - before);
+            const bool peaks = known >= 2 && rise > 0 && fall < 0;
+            const double peak = peaks ? e_last + slope * slope * (t - before) / (4 * (rise - fall)) : e;
+            before = std::exchange(last, t);
+            e_before = std::exchange(e_last, e);
+            ++known;
+            return e <= LIMIT_TOLERANCE && peak <= LIMIT_TOLERANCE;
         };
         if (checks_ >= PACE_CHECKS || !std::isfinite(excess(path(change.at(sections[0])), limits, true, 0)))
             return false;
         if (!meets_at(worst_.first, worst_.second))
             return false;
+        known = 0;
         const double rate = PACE_SAMPLES / (sections.back() - sections[0]);
         for (std::size_t i = 0; i < PaceChange::SECTIONS; ++i) {
             const int count = static_cast<int>(2.8 + rate * (sections[i + 1] - sections[i]));
@@ -76,7 +91,7 @@ class PaceLimits {
     {
         ++checks_;
         commander_.move(state, setpoint_);
-        return commander_.excess_at(setpoint_, limits, widens, margin);
+        return commander_.excess_at(setpoint_, limits, widens, margin, -1);
     }
 
     Commander<Robot> &commander_;

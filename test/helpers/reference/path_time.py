@@ -166,12 +166,12 @@ class Search:
         """Whether the path from a place on meets limits at a pace."""
         ranges = Ranges(self._arm, self._payload)
         places = [s + (end - s) * k / law.PACE_PLACES for k in range(law.PACE_PLACES + 1)] if s < end else []
-        return all(self._meets(ranges, np.array([x, pace, 0, 0, 0]), margin) for x in places)
+        return all(self._excess(ranges, np.array([x, pace, 0, 0, 0]), margin) <= TOLERANCE for x in places)
 
-    def _meets(self, ranges: Ranges, s: Array, margin: float) -> bool:
+    def _excess(self, ranges: Ranges, s: Array, margin: float) -> float:
         self._checks += 1
         row = ranges.row(Flow(chain(self._path(s[0]), s)))
-        return row is not None and ranges.beyond(row, margin) <= TOLERANCE
+        return np.inf if row is None else ranges.beyond(row, margin, -1.0)
 
     def _keeps(self, change: Change) -> bool:
         if self._checks >= law.PACE_CHECKS:
@@ -184,13 +184,25 @@ class Search:
             return False
         ranges.widen(row)
 
+        seen: list[tuple[float, float]] = []
+
         def meets(section: int, share: float) -> bool:
-            s = change.at(times[section] + share * (times[section + 1] - times[section]))
+            t = times[section] + share * (times[section + 1] - times[section])
+            s = change.at(t)
             margin = law.PACE_MARGIN * (1.0 if section else share)
-            return bool(s[1] >= -1e-9) and self._checks < law.PACE_CHECKS and self._meets(ranges, s, margin)
+            if s[1] < -1e-9 or self._checks >= law.PACE_CHECKS:
+                return False
+            seen.append((t, self._excess(ranges, s, margin)))
+            t, e = np.array(seen[-3:]).T
+            if len(e) < 3 or not e[0] < e[1] > e[2]:
+                return bool(e[-1] <= TOLERANCE)
+            # The peak of a parabola through the last three.
+            a, b, c = np.polyfit(t - t[1], e, 2)
+            return bool(max(e[-1], c - b * b / (4 * a)) <= TOLERANCE)
 
         if not meets(*self._worst):
             return False
+        seen.clear()
         counts = (2.8 + law.PACE_SAMPLES / (times[-1] - times[0]) * np.diff(times)).astype(int)
         for section, count in enumerate(counts):
             for share in np.arange(1, count + 1) / count:

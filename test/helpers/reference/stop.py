@@ -103,14 +103,14 @@ class Ranges:
     def widen(self, row: Array) -> None:
         self.lower, self.upper = np.minimum(self.lower, row), np.maximum(self.upper, row)
 
-    def beyond(self, rows: Array, margin: float = 0.0) -> float:
+    def beyond(self, rows: Array, margin: float = 0.0, least: float = 0.0) -> float:
         """Largest excess of rows, relative to half of each range, less a margin but of positions."""
         with np.errstate(all="ignore"):
             half = 0.5 * (self.upper - self.lower)
             bounded = np.isfinite(half) & (half > 0)
             narrower = margin * bounded * (np.arange(len(half)) >= self._arm.robot.n)
             found = np.maximum(rows - self.upper, self.lower - rows) / np.where(bounded, half, 1.0) + narrower
-            return max(float(np.max(np.nan_to_num(found, neginf=-1.0))), 0.0)
+            return max(float(np.max(np.nan_to_num(found, neginf=-1.0))), least)
 
 
 def excess(arm: ElasticArm, motion: Callable[[float], Flow], samples: int, payload: Sequence[Array]) -> float:
