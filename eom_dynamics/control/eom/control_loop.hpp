@@ -308,7 +308,7 @@ class ControlLoop {
     {
         if (!checks_.on() || commander_.objection(reference_.setpoint) != Refusal::none)
             return Refusal::none;
-        const bool is_near = watchdog_.holds() || aiming_; // it was checked before
+        const bool is_near = watchdog_.holds() || aiming(); // it was checked before
         return checks_.judge(reference_.stamp, reference_.setpoint, is_near, commander_.counts, finding_);
     }
 
