@@ -124,7 +124,8 @@ class TrajectoryPlayer:
     def scale_speed(self, factor: float) -> None:
         """Play motions at a factor of their speed, 0 to 1.5, on their paths; others are reported, and ignored."""
         if not 0 <= factor <= FASTEST_PACE:
-            self._node.get_logger().warning(f"speed_scaling must be 0 to {FASTEST_PACE:g}, is {factor:g}: ignored")
+            text = f"speed_scaling must be 0 to {FASTEST_PACE:g}, is {factor:g}: ignored"
+            self._node.get_logger().warning(text, throttle_duration_sec=1.0)
             return
         self._scaling, self._even = factor, False
         if self._host is not None:
