@@ -61,14 +61,18 @@ PACE_RETRY = 20_000_000
 STAMP_JITTER = 1e-3
 """Added to the time between two stamps, s, which a planner may take from its clock."""
 
+RESUMING = 0.01
+"""From rest, in which an arm that is held may accelerate to its next setpoint, s."""
+
 SMOOTHING = 0.02
 """Default length of the third average of the motion to targets, s."""
 
 CONSTANTS = (
     *("STOP_GROWTH", "LONGER_STOPS", "SHORTER_STOPS", "STOP_SAMPLES", "TRANSITION_SAMPLES", "TRANSITIONS"),
     *("SMALL_STEP", "LONGEST_RESPONSE_STEP", "LONGEST_GAP", "LARGEST_CORRECTION", "JUMP_PERIODS", "SHORTEST_JUMP"),
-    *("FIELD_AT_REST", "STAMP_JITTER", "FASTEST_PACE", "PACE_SAMPLES", "PACE_PLACES", "PACE_CHECKS", "PACE_GROWTH"),
-    *("PACE_DURATIONS", "PACE_WAITS", "PACE_GAIN", "PACE_MARGIN", "PACE_RETRY", "SMOOTHING"),
+    *("FIELD_AT_REST", "STAMP_JITTER", "RESUMING", "FASTEST_PACE"),
+    *("PACE_SAMPLES", "PACE_PLACES", "PACE_CHECKS"),
+    *("PACE_GROWTH", "PACE_DURATIONS", "PACE_WAITS", "PACE_GAIN", "PACE_MARGIN", "PACE_RETRY", "SMOOTHING"),
 )
 """Those that the headers are filled in with."""
 

@@ -9,7 +9,7 @@ import pytest
 import eom_dynamics as eom
 from eom_dynamics.control.control_loop import ControlLoop, Refusal
 from eom_dynamics.control.robot_table import RobotTable
-from eom_dynamics.control.settings import SAFETY
+from eom_dynamics.control.settings import SAFETY, Status
 from eom_dynamics.robot import Limits
 from eom_dynamics.states import STATE_NAMES
 from eom_dynamics.trajectory import check, rest_to_rest
@@ -75,3 +75,26 @@ def test_publishers_return_within_resume_distance_however_slow_the_robot(away: f
     loop.given["q"][:] = away
     loop.refer(now)
     assert loop.update(now) == refusal
+
+
+def test_a_held_arm_is_not_taken_along_by_a_stream_that_passes() -> None:
+    """After a loss, a setpoint at the held position with a velocity is refused, and one at rest there is followed."""
+    loop, now = ControlLoop(RobotTable(eom.ElasticArm(eom.load_robot("panda")))), 10**12
+    loop.configure(**SAFETY["strict"])
+    q = np.array([0.0, -0.5, 0.0, -2.0, 0.0, 1.6, 0.8])
+
+    def answer(velocity: float, step: int) -> bool:
+        nonlocal now
+        now += step
+        loop.rest()
+        loop.given["q"][:], loop.given["qd"][:] = q, 0.0
+        loop.given["qd"][0] = velocity
+        loop.refer(now)
+        return loop.update(now, 1e-3) == 0
+
+    assert answer(0.0, 0)
+    for _ in range(600):
+        now += 10**6
+        loop.update(now, 1e-3)
+    assert loop.number("status") == Status.HELD
+    assert not answer(0.6, 10**6) and answer(0.0, 10**6) and answer(0.1, 10**7)

@@ -269,13 +269,14 @@ class PlausibilityChecks {
 
     /// Whether a state differs by more from the last one than limits of velocity, acceleration and jerk allow, or in position
     /// from where that one leads than those of acceleration; after a pause, it may lead anywhere up to LONGEST_GAP.
-    /// Where the arm is held, resume_distance is the law of positions.
     ///
-    /// The time counts up to LONGEST_GAP: drives hold the last command, and a step after a pause is one nevertheless.
+    /// The time counts up to LONGEST_GAP: drives hold the last command, and a step after a pause is one nevertheless. Where
+    /// the arm is held, a stream begins, near its rest, and resume_distance is the law of positions.
     bool jumps(std::int64_t stamp, const State<n> &x, bool is_near, Finding &found) const noexcept
     {
         const double dt = static_cast<double>(stamp - answered_) * 1e-9;
-        const double time = std::min(std::max(dt, 0.0), static_cast<double>(LONGEST_GAP) / 1e9) + @stamp_jitter@;
+        const double longest = is_near ? @resuming@ : static_cast<double>(LONGEST_GAP) / 1e9;
+        const double time = std::min(std::max(dt, 0.0), longest) + @stamp_jitter@;
         const JointVector<Robot> *const limits[] = {&robot_.upper.qd, &robot_.upper.qdd, &robot_.upper.qddd};
         const bool leads = dt > 0 && stamp - answered_ <= LONGEST_GAP;
         double worst = 0;

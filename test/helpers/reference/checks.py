@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from eom_dynamics.arrays import Array
-from eom_dynamics.control.settings import FIELD_AT_REST, LONGEST_GAP, STAMP_JITTER
+from eom_dynamics.control.settings import FIELD_AT_REST, LONGEST_GAP, RESUMING, STAMP_JITTER
 
 
 class Settings(NamedTuple):
@@ -107,7 +107,7 @@ class Checks:
         """A change beyond the limit of the next derivative, or of a position from where the last one leads."""
         assert self._state is not None
         dt = 1e-9 * (stamp - self._answered)
-        time = min(max(dt, 0.0), LONGEST_GAP * 1e-9) + STAMP_JITTER
+        time = min(max(dt, 0.0), RESUMING if held else LONGEST_GAP * 1e-9) + STAMP_JITTER
         step, rate = state[:3] - self._state[:3], self._state[1]
         leads = 0 < stamp - self._answered <= LONGEST_GAP
         with np.errstate(all="ignore"):
