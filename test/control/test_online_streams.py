@@ -135,3 +135,32 @@ def test_chunks_of_a_recorded_motion() -> None:
         assert (np.abs(found[:, k]) <= getattr(limits, name) * (1 + 1e-9)).all(), name
     errors = np.array([found[round(1e3 * t) - 1, 0] - q for t, q in aimed if 0.5 < t < 1e-3 * len(found)])
     assert np.abs(errors).max() < 0.003  # 1.6 mrad where the motion turns, which averages cut
+
+
+def test_limits_hold_in_late_cycles_and_a_chunk_after_a_pause_is_on_time() -> None:
+    """Cycles of a busy machine; nothing runs while the arm rests for seconds between the two."""
+    arm = arm_of("panda")
+    loop, limits, draw = ControlLoop(RobotTable(arm)), motion_limits(arm), np.random.default_rng(0)
+    loop.limit(limits, 4 * H)
+    loop.configure(limits="refuse")
+    start = np.array([0.0, -0.5, 0.0, -2.0, 0.0, 1.6, 0.8])
+    loop.restart(start)
+    now = 10**12
+    for swing in range(6):
+        assert loop.aim(now, start + 0.8 * (-1) ** swing * (np.arange(7) == 0)) == 0
+        end = now + 15 * 10**8
+        while now < end:
+            now += 4 * PERIOD + (draw.random() < 0.2) * int(draw.integers(0, 6 * PERIOD))
+            assert loop.update(now, 4 * H) == 0
+            for k, name in enumerate(RATES, start=1):
+                # Between the ends of periods, snap counts as constant: 1e-4 of a limit.
+                assert (np.abs(loop.state[k]) <= getattr(limits, name) * (1 + 1e-4)).all(), name
+    assert loop.number("arrived")
+    now += 2 * 10**9
+    last = loop.state[0].copy()
+    times = np.array([0.1, 0.2])
+    assert loop.aim(now, np.stack([last + 0.02, last + 0.04]), times=times, origin=now) == 0
+    for _ in range(150):
+        now += 4 * PERIOD
+        loop.update(now, 4 * H)
+    np.testing.assert_allclose(loop.state[0], last + 0.04, atol=1e-9)

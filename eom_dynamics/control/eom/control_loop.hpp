@@ -378,7 +378,7 @@ class ControlLoop {
         }
         if (!aiming())
             begin_target(now);
-        motion_.take(x, begin);
+        motion_.take(x, begin, now);
         return why;
     }
 

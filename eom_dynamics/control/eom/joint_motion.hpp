@@ -67,6 +67,13 @@ class JointMotion {
     /// Delay of the averages, half their length, s.
     double delay() const noexcept { return delay_; }
     const State &state() const noexcept { return state_; }
+    /// The state within the last cycle, by a time back from its end, s, at most 0.
+    State state(double back) const noexcept
+    {
+        State x = state_;
+        move(x, back);
+        return x;
+    }
     double target() const noexcept { return target_ - delay_ * rate_; }
     /// Whether it rests at its target.
     bool arrived() const noexcept { return quiet_ > window_ && x_ == target_ && v_ == 0; }
@@ -231,6 +238,7 @@ class JointMotion {
     {
         if (quiet_ > window_) {
             state_ = {x_ - delay_ * v_, v_};
+            fifth_ = 0;
             return;
         }
         state_ = summed();
@@ -374,14 +382,18 @@ class JointMotion {
     void advance() noexcept
     {
         const auto [n1, n2, n3] = lengths_;
-        const double h = limits_.period, fifth = per_fifth_ * (lag(0) - lag(n1) - lag(n2) - lag(n3) + lag(n1 + n2) +
-                                                               lag(n1 + n3) + lag(n2 + n3) - lag(window_));
-        auto &[q, qd, qdd, qddd, qdddd] = state_;
-        q += h * (qd + h / 2 * (qdd + h / 3 * (qddd + h / 4 * (qdddd + h / 5 * fifth))));
-        qd += h * (qdd + h / 2 * (qddd + h / 3 * (qdddd + h / 4 * fifth)));
-        qdd += h * (qddd + h / 2 * (qdddd + h / 3 * fifth));
-        qddd += h * (qdddd + h / 2 * fifth);
-        qdddd += h * fifth;
+        fifth_ = per_fifth_ * (lag(0) - lag(n1) - lag(n2) - lag(n3) + lag(n1 + n2) + lag(n1 + n3) + lag(n2 + n3) - lag(window_));
+        move(state_, limits_.period);
+    }
+
+    void move(State &state, double h) const noexcept
+    {
+        auto &[q, qd, qdd, qddd, qdddd] = state;
+        q += h * (qd + h / 2 * (qdd + h / 3 * (qddd + h / 4 * (qdddd + h / 5 * fifth_))));
+        qd += h * (qdd + h / 2 * (qddd + h / 3 * (qdddd + h / 4 * fifth_)));
+        qdd += h * (qddd + h / 2 * (qdddd + h / 3 * fifth_));
+        qddd += h * (qdddd + h / 2 * fifth_);
+        qdddd += h * fifth_;
     }
 
     /// What each acceleration of the window contributes to the state, beside position and velocity of the follower.
@@ -493,6 +505,7 @@ class JointMotion {
     // Follower and target: positions, velocities, and the largest relative velocity.
     double x_ = 0, v_ = 0, target_ = 0, rate_ = 0, pace_ = 0;
     State state_{};
+    double fifth_ = 0; ///< derivative, in the last cycle
 };
 
 } // namespace eom

@@ -55,9 +55,10 @@ class TargetMotion {
         left_ = 0;
     }
 
-    /// Takes a target, whose time 0 is a time, ns.
-    void take(const Target &x, std::int64_t origin) noexcept
+    /// Takes a target at a time, ns, whose time 0 is another one. A pause before is left out, as it is in going on.
+    void take(const Target &x, std::int64_t origin, std::int64_t now) noexcept
     {
+        time_ = std::max(time_, now - LONGEST_RESPONSE_STEP);
         motion_.take(x, motion_.time() + seconds(origin - time_ + left_));
         governor_.aim();
     }
@@ -71,24 +72,25 @@ class TargetMotion {
         return present;
     }
 
-    /// Goes on to a time, ns, by whole periods and the polynomial of the rest; returns the setpoint there. The governor
-    /// predicts with wrench, stiffness and payload of the present one.
+    /// Goes on to a time, ns, by whole periods, and back from the end of the last one, within which limits hold; returns the
+    /// setpoint there. The governor predicts with wrench, stiffness and payload of the present one.
     Setpoint<Robot> go_on(std::int64_t now, bool governed, const Setpoint<Robot> &present) noexcept
     {
         const auto period = static_cast<std::int64_t>(std::llround(motion_.joint(0).period() * 1e9));
         left_ += std::clamp<std::int64_t>(now - time_, 0, LONGEST_RESPONSE_STEP);
         time_ = now;
-        for (; left_ >= period; left_ -= period)
+        for (; left_ > 0; left_ -= period)
             motion_.step();
         if (governed)
             governor_.look(motion_, present);
         Setpoint<Robot> x = robot_.rest();
         State<n> state{};
-        for (std::size_t i = 0; i < motion_.size(); ++i)
+        for (std::size_t i = 0; i < motion_.size(); ++i) {
+            const auto joint = motion_.joint(i).state(seconds(left_));
             for (std::size_t k = 0; k < state.size(); ++k)
-                state[k][i] = motion_.joint(i).state()[k];
+                state[k][i] = joint[k];
+        }
         eom::take(state, x);
-        advance(x, static_cast<Scalar>(seconds(left_)));
         return x;
     }
 
@@ -133,7 +135,7 @@ class TargetMotion {
     bool leads_ = false, usable_ = true;
     // Target of a controller in front that was taken last.
     Target pursued_;
-    // Time of the last cycle, of which it has left the rest of a period, ns.
+    // Time of the last cycle, and that less the time of the motion, which is at the end of a period, ns.
     std::int64_t time_ = 0, left_ = 0;
 };
 

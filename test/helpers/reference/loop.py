@@ -15,6 +15,7 @@ from eom_dynamics.control.setpoint_to_command import EvaluatedCommand
 from eom_dynamics.control.settings import Status
 from eom_dynamics.elastic import LimitCheck
 from eom_dynamics.elastic.drive_programs import DriveCommand
+from eom_dynamics.kinematics.motion import predicted
 from eom_dynamics.robot import Payload
 from eom_dynamics.trajectory import Spline
 from reference.checks import Checks, Settings
@@ -395,7 +396,8 @@ class ReferenceLoop:
             self._played, self._waiting, self._stop = None, None, None
             self._lost = self._held = False
             self.checks.restart()
-            self._aims, self._aimed, self._left = True, now, 0
+            self._aims, self._aimed, self._left, self._fifth = True, now, 0, np.zeros(self.arm.robot.n)
+        self._aimed = max(self._aimed, now - law.LONGEST_RESPONSE_STEP)
         if target.times is not None:
             online.follow(online.time + 1e-9 * (begin - self._aimed + self._left) + target.times, target.positions)
         else:
@@ -409,10 +411,13 @@ class ReferenceLoop:
         assert self._online is not None and self.command is not None
         self._left += min(max(now - self._aimed, 0), law.LONGEST_RESPONSE_STEP)
         self._aimed = now
-        periods, self._left = divmod(self._left, self.options.period)
+        periods = max(-(-self._left // self.options.period), 0)
+        self._left -= periods * self.options.period
         if periods:
-            self._online.step(periods)
-        state = commanded_later(self._online.state, self._left, self.options.period)
+            states = [self._online.state, *self._online.step(periods)]
+            self._fifth = (states[-1][4] - states[-2][4]) / (1e-9 * self.options.period)
+        rows = np.stack([*self._online.state, self._fifth])
+        state = np.stack([predicted(rows[k:], 1e-9 * self._left) for k in range(5)])
         self._age, self._fed = 0, True
         if not self._send_flow(Flow(state), now, refusable=True):
             self._held = True
