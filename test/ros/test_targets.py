@@ -11,6 +11,7 @@ pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")
 
 from builtin_interfaces.msg import Duration
 from sensor_msgs.msg import JointState
+from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 JOINTS = [f"fer_joint{k}" for k in range(1, 8)]
@@ -113,6 +114,17 @@ def test_a_target_beyond_limits_is_clamped_and_named(client: Any) -> None:
     found = client.wait_for_diagnostics(lambda *status: status[2].get("target") == "reached", "arrival")
     assert found[2]["clamped targets"] == JOINTS[3]
     assert position(client)[3] < 0 and position(client)[5] == pytest.approx(1.4, abs=DEFLECTION)
+
+
+def test_a_pause_says_that_it_is_for_trajectories(client: Any) -> None:
+    aim(client, [JOINTS[0]], [1.0])
+    client.wait(lambda: client.motor_setpoint and position(client)[0] > 0.1, "motion")
+    answer = client.call(Trigger, "pause", Trigger.Request())
+    assert not answer.success and "target does not pause" in answer.message
+    client.wait_for_diagnostics(lambda *status: status[2].get("target") == "reached", "arrival")
+    answer = client.call(Trigger, "pause", Trigger.Request())
+    assert answer.success and answer.message == "nothing is played: the next trajectory waits"
+    assert client.call(Trigger, "resume", Trigger.Request()).success
 
 
 def test_a_node_that_is_deactivated_amid_the_motion_brings_the_arm_to_rest(client: Any) -> None:

@@ -142,9 +142,17 @@ class TrajectoryPlayer:
 
     def _answer(self, pauses: bool, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         """Service pause or resume: what becomes of the motion."""
-        response.success = self._host is not None
-        response.message = "" if self._host else "there is no robot yet: load one first"
-        self.pause(pauses)
+        number = self._host.loop.number if self._host else None
+        response.success = number is not None and not (pauses and number("aiming") and not number("arrived"))
+        if response.success:
+            response.message = "" if self.playing or not pauses else "nothing is played: the next trajectory waits"
+            self.pause(pauses)
+        elif number:
+            response.message = (
+                "a motion to a target does not pause: send another target, or an empty trajectory to stop"
+            )
+        else:
+            response.message = "there is no robot yet: load one first"
         return response
 
     def _forget(self) -> None:
