@@ -45,9 +45,10 @@ def estimate_payload(
 ) -> ObservedPayload:
     """Estimate what a tool carries from a recording, as of :meth:`.ExternalEffortObserver.observe`.
 
-    The observed efforts are affine in the mass and the first moment that the observer is told; those of least squares
-    leave none. Rests in poses with two orientations of the tool to gravity suffice, one after the other with gaps that
-    start the observer again; joints weigh by what is left, and deviations count correlated samples once.
+    External efforts are affine in mass and first moment of the payload given to the observer; the estimate is the
+    least-squares payload, which leaves the smallest ones. Rests in poses with two orientations of the tool to gravity
+    suffice, one after the other with gaps that start the observer again; joints weigh by what is left, and deviations
+    count correlated samples once.
 
     Args:
         observer: the observer, which starts again.

@@ -77,7 +77,7 @@ def test_the_wrench_and_what_no_joint_shows() -> None:
 
 
 def test_causes() -> None:
-    """Friction is the motor's; an encoder of a link that is off has opposite residuals; without motors none is told."""
+    """Friction acts on the motor; a wrong link encoder gives opposite residuals; without motors causes are unknown."""
     name = "sea_planar_2r"
     friction = watched(name, *BOTH, record=recorded(name, -1, friction=2.0)).contact()
     assert friction is not None and set(friction.causes.values()) == {CAUSES[False, True]} and not friction.links
@@ -147,7 +147,7 @@ def test_a_step_is_detected_in_the_time_that_is_told(order: int) -> None:
 
 
 def test_spreads_in_robot_files() -> None:
-    """They are read and written; what is wrong with them is told, and thresholds need them."""
+    """Spreads are read and written; invalid ones are refused; thresholds require them."""
     bare = arm("planar_2r")
     with pytest.raises(eom.StateError, match="joint_1, joint_2: no effort_spread in the file; write one by identify"):
         ContactThresholds(ExternalEffortObserver(bare, L))

@@ -73,7 +73,7 @@ def test_a_push_passes_the_filter_of_the_theory(name: str, body: int, shape: str
 
 @pytest.mark.parametrize(("name", "body"), PUSHED)
 def test_a_step_is_there_within_a_percent_after_five_time_constants(name: str, body: int) -> None:
-    """Of an arm that is told to rest; of order 2 after 6.64. A ramp is followed without lag by order 2 alone."""
+    """Residuals of an arm commanded to rest; order 2 settles after 6.64/w. Only order 2 follows a ramp without lag."""
     record = recorded(name, "step", body, 0.0)
     for order, constants in ((1, 5.0), (2, 6.64)):
         late = record.t >= 0.1 + (constants + 0.1) / L

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Motions whose pace changes: on their paths, within limits, C4; and what planners are told of it."""
+"""Motions whose pace changes: on their paths, within limits, C4; and PathTime for planners."""
 
 import numpy as np
 import pytest

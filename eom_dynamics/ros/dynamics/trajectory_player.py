@@ -141,7 +141,7 @@ class TrajectoryPlayer:
             self._host.loop.act("pause" if pauses else "resume")
 
     def _answer(self, pauses: bool, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-        """Service pause or resume: what becomes of the motion."""
+        """Services pause and resume: apply the request, and answer whether it has an effect."""
         number = self._host.loop.number if self._host else None
         response.success = number is not None and not (pauses and number("aiming") and not number("arrived"))
         if response.success:
