@@ -99,23 +99,24 @@ class ControlLoop:
         motion = dict.fromkeys((*STATE_NAMES, *STIFFNESS_NAMES, DEFLECTION), n)
         motion |= dict.fromkeys(WRENCH_NAMES, 6 * tools) | {FRICTION_STATE: m}
         motion |= dict.fromkeys((*IMU_NAMES[0], *IMU_NAMES[1]), 3)
-        self.given, self.setpoint = self._vectors("given", motion), self._vectors("setpoint", motion)
+        self.given, self.setpoint = self.vectors("given", motion), self.vectors("setpoint", motion)
         command = dict.fromkeys(EFFORT_NAMES, n) | dict.fromkeys(MOTOR_NAMES, m)
-        self.command = self._vectors("command", command)
-        self.exceeded = self._vectors("exceeded", command | dict.fromkeys(STATE_NAMES, n))
-        self.released = self._vectors("released", command)
+        self.command = self.vectors("command", command)
+        self.exceeded = self.vectors("exceeded", command | dict.fromkeys(STATE_NAMES, n))
+        self.released = self.vectors("released", command)
         sent = dict.fromkeys(DRIVE_NAMES, m) | dict.fromkeys(SENT_NAMES, n)
-        self.sent, self.sent_last = self._vectors("sent", sent), self._vectors("released", sent)
+        self.sent, self.sent_last = self.vectors("sent", sent), self.vectors("released", sent)
         # Vectors of the motion follow one another.
         first, second = (self.setpoint[name] for name in STATE_NAMES[:2])
         places = second.ctypes.data - first.ctypes.data
         shape, strides = (len(STATE_NAMES), n), (places, first.itemsize)
         self.state: Array = np.lib.stride_tricks.as_strided(first, shape, strides, writeable=False)
         ends = dict.fromkeys(STATE_NAMES, n)
-        self.plan_from, self.plan_to = self._vectors("from", ends), self._vectors("to", ends)
-        self.plan_later = self._vectors("later", ends)
+        self.plan_from, self.plan_to = self.vectors("from", ends), self.vectors("to", ends)
+        self.plan_later = self.vectors("later", ends)
 
-    def _vectors(self, whose: str, sizes: dict[str, int]) -> dict[str, Array]:
+    def vectors(self, whose: str, sizes: dict[str, int]) -> dict[str, Array]:
+        """Arrays over vectors of the loop, see eom_loop_vector(), by name with their sizes."""
         vectors = {}
         for name, size in sizes.items():
             address = self._library.loop_vector(self.address, whose.encode(), name.encode())
@@ -149,11 +150,15 @@ class ControlLoop:
     def restart(self, q: Array | None = None) -> None:
         """Begin anew: the next reference is the first one; with q (n,), the arm is held there until then."""
         if q is not None:
-            measured = self._vectors("measured", {"q": len(q), "qd": len(q)})
+            measured = self.vectors("measured", {"q": len(q), "qd": len(q)})
             measured["q"][:], measured["qd"][:] = q, 0.0
         self._library.loop_measure(self.address, q is not None, 0)
         self._library.loop_restart(self.address, _NEVER)
         self._library.loop_measure(self.address, 0, 0)
+
+    def sense(self, time: int, sensors: int) -> int:
+        """Take what was measured at a time, ns, in vectors ``sensed``: bits and result of eom_loop_sense()."""
+        return int(self._library.loop_sense(self.address, time, sensors))
 
     def rest(self, *, on_base: bool = False) -> bytes:
         """Have what is ``given`` be at rest at zero, on a base that moves or not; return a copy of its memory."""

@@ -19,6 +19,7 @@ from ..robot.payload import PayloadLike, payload_shape
 from ..spelling import hint
 from ..states import number_or_vector, real_array
 from .control_loop import LoopHandle
+from .measured import SAMPLE_REASONS, STARTED, sample_reason
 from .robot_table import RobotTable, matrices_of, raise_reason
 
 SENSORS = {
@@ -30,14 +31,6 @@ SENSORS = {
 
 # Arguments by name, and the bit of each in the sensors of eom_observer_update().
 _BITS = {"q": 1, "qd": 1, "motor_position": 2, "motor_velocity": 2, "tau": 4, "motor_effort": 8, "k": 0, "P": 16}
-
-_TAKEN, _STARTED, _NOT_FINITE, _STALE, _INCONSISTENT, _TOO_LARGE = range(6)
-_REASONS = {
-    _NOT_FINITE: "a sensor is not finite",
-    _STALE: "time does not increase",
-    _INCONSISTENT: "position and velocity disagree: a jump, or a stale or swapped sensor",
-    _TOO_LARGE: "the effort is more than twice the joint's limit: a failed or swapped sensor",
-}
 
 # Bandwidth of the efforts of springs by those of motors, in bandwidths.
 _LOAD_BANDWIDTH = 10.0
@@ -205,8 +198,8 @@ class ExternalEffortObserver:
         """
         given = self._given(dict(zip(("q", "qd"), motion, strict=False)) | sensors, (), payload, finite=True)
         values, codes = self._run(np.array([real_array(t, "t", ())]), given)
-        if codes[0] % 8 in _REASONS:
-            raise StateError(f"{self._reason(codes[0])}; the sample at t = {float(t):.6g} s is left out")
+        if reason := sample_reason(codes[0], self.arm.robot.joint_names):
+            raise StateError(f"{reason}; the sample at t = {float(t):.6g} s is left out")
         self._settle(np.array([float(t)]), codes)
         n = self.arm.robot.n
         self.external, self.motor_residual = values[0, :n], values[0, n:]
@@ -224,10 +217,12 @@ class ExternalEffortObserver:
             raise StateError(f"t must have shape (K,), has {times.shape}")
         given = self._given(dict(zip(("q", "qd"), motion, strict=False)) | sensors, times.shape, payload, finite=False)
         values, codes = self._run(times, given)
-        out = np.isin(codes % 8, [*_REASONS])
+        out = np.isin(codes % 8, [*SAMPLE_REASONS])
         values[out] = np.nan
         n = self.arm.robot.n
-        lines = tuple(f"sample {k}: {self._reason(codes[k])}" for k in np.flatnonzero(out).tolist())
+        lines = tuple(
+            f"sample {k}: {sample_reason(codes[k], self.arm.robot.joint_names)}" for k in np.flatnonzero(out).tolist()
+        )
         settled = self._settle(times, codes) & ~out
         period = float(np.median(np.diff(times))) if len(times) > 1 else 0.0
         if (~out).any():
@@ -235,15 +230,9 @@ class ExternalEffortObserver:
             self.external, self.motor_residual = last[:n].copy(), last[n:].copy()
         return ObservedEfforts(values[:, :n], values[:, n:], settled, lines, period)
 
-    def _reason(self, code: int) -> str:
-        """Why a sample is left out."""
-        joint, kind = divmod(int(code), 8)
-        at_joint = kind in (_INCONSISTENT, _TOO_LARGE)
-        return f"{self.arm.robot.joint_names[joint]}: {_REASONS[kind]}" if at_joint else _REASONS[kind]
-
     def _settle(self, t: Array, codes: NDArray[np.intc]) -> NDArray[np.bool_]:
         """Whether each sample (K,) is settled; keeps the last start."""
-        started = np.where(codes % 8 == _STARTED, t, -np.inf)
+        started = np.where(codes % 8 == STARTED, t, -np.inf)
         start = np.fmax(np.maximum.accumulate(started), self._start) if len(t) else started
         settled = t - start >= self._settling
         if len(t):

@@ -35,6 +35,7 @@ _FUNCTIONS = {
     "loop_configure": (_TEXT, _ADDRESS),
     "loop_vector": (_ADDRESS, _ADDRESS, _TEXT, _TEXT),
     "loop_measure": (None, _ADDRESS, _INT, _INT),
+    "loop_sense": (_INT, _ADDRESS, _TIME, _INT),
     "loop_restart": (_TEXT, _ADDRESS, _TIME),
     "loop_rest": (_ADDRESS, _ADDRESS, _INT),
     "loop_refer": (None, _ADDRESS, _TIME),

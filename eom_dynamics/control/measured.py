@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measured motion: positions of the joints from ``sensor_msgs/JointState``, and tolerances of control_msgs."""
+"""Measured motion: joints and motors from ``sensor_msgs/JointState``, and tolerances of control_msgs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,27 @@ import numpy as np
 
 from ..arrays import Array
 from ..exceptions import StateError
+from .control_loop import ControlLoop
 from .joint_order import shown_name
+from .settings import LONGEST_GAP
+
+TAKEN, STARTED, NOT_FINITE, STALE, INCONSISTENT, TOO_LARGE = range(6)
+"""What became of a sample: eom::Sample."""
+
+SAMPLE_REASONS = {
+    NOT_FINITE: "a sensor is not finite",
+    STALE: "time does not increase",
+    INCONSISTENT: "position and velocity disagree: a jump, or a stale or swapped sensor",
+    TOO_LARGE: "the effort is more than twice the joint's limit: a failed or swapped sensor",
+}
+"""Why one was left out."""
+
+
+def sample_reason(code: int, joint_names: Sequence[str]) -> str:
+    """Why a sample was left out, by the code of eom_loop_sense(); empty if it was not."""
+    joint, kind = divmod(int(code), 8)
+    at = f"{joint_names[joint]}: " if kind in (INCONSISTENT, TOO_LARGE) else ""
+    return at + SAMPLE_REASONS[kind] if kind in SAMPLE_REASONS else ""
 
 
 class JointPositions:
@@ -36,6 +56,105 @@ class JointPositions:
         if unknown := [shown_name(name) for name, x in self._positions.items() if not np.isfinite(x)]:
             raise StateError(f"joint_states: the position of {', '.join(unknown)} is not known yet")
         return np.array(list(self._positions.values()))
+
+
+class JointSignals:
+    """Latest position, velocity and effort of each joint or motor; several publishers may each provide some of them.
+
+    Attributes:
+        values: (3, n), NaN where they are not known; efforts may stay so.
+        times: (n,) of them, ns.
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._places = {name: place for place, name in enumerate(names)}
+        self.values = np.full((3, len(names)), np.nan)
+        self.times = np.full(len(names), -(2**62))
+        # Names of the last message, and the places of the known ones, there and here.
+        self._given: list[str] = []
+        self._there = self._here = np.zeros(0, dtype=int)
+
+    @property
+    def unknown(self) -> list[str]:
+        """Names without position and velocity so far."""
+        return [name for name, place in self._places.items() if np.isnan(self.values[0, place])]
+
+    def update(self, message: Any, time: int) -> bool:
+        """Take a message of a time, ns; return whether it has any of the names.
+
+        Raises:
+            StateError: a name is listed twice, a field has a wrong length, a number is not finite, or the time does not
+                increase; then the message has no effect.
+        """
+        if message.name != self._given:
+            known = [(k, self._places[name]) for k, name in enumerate(message.name) if name in self._places]
+            self._there, self._here = np.array(known, dtype=int).reshape(-1, 2).T
+            self._given = list(message.name)
+        there, here, count = self._there, self._here, len(self._given)
+        if not len(here):
+            return False
+        if len(set(here.tolist())) < len(here):
+            raise StateError("a name is listed twice")
+        rows = np.full((3, len(here)), np.nan)
+        for k, field in enumerate(("position", "velocity", "effort")):
+            given = getattr(message, field)
+            if len(given) == count:
+                rows[k] = np.asarray(given)[there]
+            elif len(given) or field != "effort":
+                raise StateError(f"{field} has {len(given)} entries, must have {count}")
+        if not np.isfinite(rows[:2]).all():
+            row, joint = np.argwhere(~np.isfinite(rows[:2]))[0]
+            field = ("position", "velocity")[row]
+            raise StateError(f"{field} of {shown_name(self._given[there[joint]])} is {rows[row, joint]}")
+        if (self.times[here] >= time).any():
+            raise StateError("its stamp repeats or goes back: a stale publisher, or two of the same joints")
+        self.values[:, here], self.times[here] = rows, time
+        return True
+
+
+class MeasuredMotion:
+    """Samples of links and motors for a control loop, at the time of the older one of them.
+
+    Attributes:
+        links, motors: what is measured, None where it is not.
+    """
+
+    def __init__(self, loop: ControlLoop, *, links: bool, motors: bool) -> None:
+        self._loop, arm = loop, loop.arm
+        if motors:
+            loop.table.prepare_drive_states()
+        self.links = JointSignals(arm.robot.joint_names) if links else None
+        self.motors = JointSignals(arm.motor_names) if motors else None
+        n, m = arm.robot.n, len(arm.motor_names)
+        names = (("q", "qd", "tau"), ("motor_position", "motor_velocity", "motor_effort"))
+        self._parts = [
+            (part, loop.vectors("sensed", dict.fromkeys(rows, size)), motion, effort)
+            for part, rows, size, motion, effort in (
+                (self.links, names[0], n, 1, 4),
+                (self.motors, names[1], m, 2, 8),
+            )
+            if part is not None
+        ]
+        self._last = -(2**62)
+
+    def sample(self) -> bool:
+        """Give the loop a new sample, if there is one; return whether it took one, StateError if it left one out."""
+        times = [part.times for part, *_ in self._parts]
+        time = min(int(x.min()) for x in times)
+        if time <= self._last or max(int(x.max()) for x in times) - time > LONGEST_GAP:
+            return False
+        self._last, sensors = time, 0
+        for part, vectors, motion, effort in self._parts:
+            position, velocity, efforts = vectors.values()
+            # Newer ones are moved back by their velocities.
+            position[:] = part.values[0] + 1e-9 * (time - part.times) * part.values[1]
+            velocity[:] = part.values[1]
+            has_effort = bool(np.isfinite(part.values[2]).all())
+            efforts[:] = part.values[2] if has_effort else 0.0
+            sensors |= motion | effort * has_effort
+        if reason := sample_reason(self._loop.sense(time, sensors), self._loop.arm.robot.joint_names):
+            raise StateError(reason)
+        return True
 
 
 _QUANTITIES = ("position", "velocity", "acceleration")

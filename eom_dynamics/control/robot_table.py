@@ -95,7 +95,8 @@ class RobotTable:
         if arm.backend != "native":
             require_compiler()  # the reason, where there is none
             raise KernelError("a control loop needs compiled kernels: load the robot for the backend native")
-        self.arm, self._moving_base, self._carries = arm, moving_base, False
+        self.arm, self._moving_base = arm, moving_base
+        self._carries = self._observes = self._reads_drives = False
         n, m, tools = arm.robot.n, len(arm.motor_names), len(arm.robot.tools)
         self.library = library_for(n, m, tools)
         self.address: int | None = self.library.robot_make(n, m, tools)
@@ -120,8 +121,16 @@ class RobotTable:
         """Compile the code of observers of external efforts, or load it from the cache; loops have it at once."""
         motors = ("spring_loads", "motor_loads", "deflections")
         links = ("momentum_balance", f"momentum_balance{WITH_PAYLOAD}")
-        self._add({name: self.arm.functions.function(name).stages for name in motors})
-        self._add({name: self.arm.dynamics._function(name).stages for name in links})
+        if not self._observes:
+            self._add({name: self.arm.functions.function(name).stages for name in motors})
+            self._add({name: self.arm.dynamics._function(name).stages for name in links})
+            self._observes = True
+
+    def prepare_drive_states(self) -> None:
+        """Compile the code that takes motors from drive units, or load it from the cache; loops have it at once."""
+        if self.arm.converts and not self._reads_drives:
+            self._add({"drive_state": self.arm.drive_function("drive_state").stages})
+            self._reads_drives = True
 
     def prepare_base(self) -> None:
         """Compile the code for motions of the base, or load it from the cache; loops of the table have it at once."""

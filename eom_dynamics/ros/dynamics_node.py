@@ -419,7 +419,10 @@ class DynamicsNode(LifecycleNode, RobotNode):
             values["trajectory commands left out"] = str(player.skipped)
         if self._trajectories.last_refusal:
             values["last refused trajectory"] = self._trajectories.last_refusal
-        values |= self._stream.targets.report(self._stream.loop) | self._payloads.report()
+        measured = self._stream.measured.report()
+        if "measured" in measured and self.active and level == Level.OK:
+            level, message = Level.WARN, f"measured: {measured['measured']}"
+        values |= measured | self._stream.targets.report(self._stream.loop) | self._payloads.report()
         return self._stream.supervision.report(StatusReport(level, message, values))
 
 

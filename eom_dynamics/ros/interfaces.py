@@ -76,10 +76,12 @@ def stream_qos(depth: int, *, watched: bool = False, kept: bool = False) -> dict
     return {"qos_profile": QoSProfile(depth=depth), "qos_overriding_options": overrides}
 
 
-def subscribe_joint_states(node: Node, receive: Callable[[JointState], None]) -> Subscription:
-    """Receive ``joint_states`` of any publisher, reliable or not; those of arm and gripper may come together."""
+def subscribe_joint_states(
+    node: Node, receive: Callable[[JointState], None], topic: str = "joint_states"
+) -> Subscription:
+    """Receive states of any publisher, reliable or not; those of arm and gripper may come together."""
     quality = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
-    return node.create_subscription(JointState, "joint_states", receive, quality)
+    return node.create_subscription(JointState, topic, receive, quality)
 
 
 def nanoseconds(time: Any) -> int:

@@ -3,13 +3,18 @@
 
 from __future__ import annotations
 
+import re
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
+from exported import robot
 
-from eom_dynamics import StateError
-from eom_dynamics.control.measured import JointPositions, JointTolerances
+from eom_dynamics import ElasticArm, StateError, load_robot
+from eom_dynamics.control.control_loop import ControlLoop
+from eom_dynamics.control.measured import JointPositions, JointSignals, JointTolerances, MeasuredMotion
+from eom_dynamics.control.robot_table import RobotTable
 
 
 def state(**positions):
@@ -67,3 +72,78 @@ def test_the_worst_violation_is_described() -> None:
     assert found.violation([np.array([0.1, -0.1]), np.array([9.0, 0.5])]) == ""
     assert found.violation([np.array([0.2, -0.3]), unknown]) == "position of b deviates by 0.3, tolerance 0.1"
     assert found.violation([np.array([0.2, 0.0]), np.array([0.0, 2.0])]) == "velocity of b deviates by 2, tolerance 0.5"
+
+
+def signals(names: list[str], position: list[float], **others: list[float]) -> SimpleNamespace:
+    fields = {"velocity": [0.0] * len(names), "effort": []} | others
+    return SimpleNamespace(name=names, position=position, **fields)
+
+
+@pytest.mark.parametrize(
+    ("message", "reason"),
+    [
+        (signals(["a", "b"], [0.0]), "position has 1 entries, must have 2"),
+        (signals(["a", "b"], [0.0, 0.0], velocity=[]), "velocity has 0 entries, must have 2"),
+        (signals(["a", "b"], [0.0, np.nan]), "position of 'b' is nan"),
+        (signals(["a", "a"], [0.0, 0.0]), "a name is listed twice"),
+    ],
+)
+def test_a_wrong_message_is_named_and_has_no_effect(message: SimpleNamespace, reason: str) -> None:
+    known = JointSignals(NAMES)
+    with pytest.raises(StateError, match=reason):
+        known.update(message, 1)
+    assert known.unknown == ["a", "b"]
+    assert known.update(signals(["b", "finger", "a"], [1.0, 2.0, 3.0]), 1)
+    with pytest.raises(StateError, match="repeats or goes back"):
+        known.update(signals(["b"], [1.0]), 1)
+    assert not known.unknown and known.values[0].tolist() == [3.0, 1.0]
+
+
+def test_samples_are_those_of_drives_at_the_older_time() -> None:
+    """Motors in drive units, 0.4 ms newer than the links; the loop has SI units, by drive_state."""
+    loop = ControlLoop(RobotTable(ElasticArm(robot("drives"))))
+    arm, motion = loop.arm, MeasuredMotion(loop, links=True, motors=True)
+    n, m = arm.robot.n, len(arm.motor_names)
+    for k in range(3):
+        time = (10 + k) * 1_000_000
+        motion.links.update(signals([*arm.robot.joint_names], [0.1] * n), time)
+        assert motion.sample() == (k > 0)  # at the time of the motors before
+        later = time + 400_000
+        drives = signals([*arm.motor_names], [5e-9 * later] * m, velocity=[5.0] * m, effort=[2.0] * m)
+        motion.motors.update(drives, later)
+        assert motion.sample()
+    wanted = arm.drive_state(np.full(m, 5e-9 * time), np.full(m, 5.0), np.full(m, 2.0))
+    found = loop.vectors("observed", dict.fromkeys(wanted._fields, m))
+    for row, name in zip(wanted, wanted._fields, strict=True):
+        np.testing.assert_allclose(found[name], row, rtol=1e-12, err_msg=name)
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda q, k: q + 0.1 * (k == 20),
+        lambda q, k: q[::-1],
+        lambda q, k: q if k < 15 else q * 15 / k,
+    ],
+    ids=["jump", "swapped", "stale"],
+)
+def test_jumps_swapped_and_stale_joints_are_named_and_left_out(spoil: Any) -> None:
+    loop = ControlLoop(RobotTable(ElasticArm(load_robot("panda"))))
+    motion, names, rates = (
+        MeasuredMotion(loop, links=True, motors=False),
+        loop.arm.robot.joint_names,
+        np.arange(1, 8) / 5,
+    )
+    found = loop.vectors("observed", {"q": 7})["q"]
+    for k in range(100):
+        q = spoil(1e-3 * k * rates, k)
+        motion.links.update(signals([*names], q.tolist(), velocity=rates.tolist()), k * 1_000_000)
+        before = found.copy()
+        try:
+            motion.sample()
+        except StateError as error:
+            text = str(error)
+            break
+        np.testing.assert_array_equal(found, q)
+    assert re.match(r"fer_joint\d: position and velocity disagree: a jump, or a stale or swapped", text)
+    np.testing.assert_array_equal(found, before)

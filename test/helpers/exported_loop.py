@@ -33,6 +33,8 @@ class ExportedTable:
     def prepare_payload(self) -> None:
         """Nothing: the library has all of its code."""
 
+    prepare_drive_states = prepare_payload
+
 
 class Loop:
     """The loop, without limits; :meth:`configure` begins anew."""
@@ -50,8 +52,8 @@ class Loop:
         loop.configure(linearize=linearize, motor_kp=kp, motor_kd=kd)
         n, m = loop.arm.robot.n, len(loop.arm.motor_names)
         sizes = {"q": n, "qd": n, "motor_position": m, "motor_velocity": m}
-        self._measured = loop._vectors("measured", sizes)
-        (self._payload,) = loop._vectors("setpoint", {"P": 10 * len(loop.arm.robot.tools)}).values()
+        self._measured = loop.vectors("measured", sizes)
+        (self._payload,) = loop.vectors("setpoint", {"P": 10 * len(loop.arm.robot.tools)}).values()
 
     def restart(self, *, motors: ArrayLike | None = None) -> str | None:
         """Why there is no command, from measured positions and velocities of the motors, or None."""

@@ -385,7 +385,7 @@ def looped(scene: Scene, *, in_front: bool = False) -> Array:
         loop._library[f"eom_loop_{name}"](ctypes.c_void_p(loop.address), *converted)
 
     sizes = {name: len(x) for name, x in loop.given.items()}
-    posted, rows = loop._vectors("posted", sizes), list[Array | None]()
+    posted, rows = loop.vectors("posted", sizes), list[Array | None]()
     written = np.full(robot.n, np.nan)
     for k, (cycle, now) in enumerate(zip(scene.cycles, scene.times, strict=True)):
         if cycle.payload:

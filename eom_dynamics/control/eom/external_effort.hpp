@@ -19,11 +19,9 @@ enum class Sample : std::uint8_t { taken, started, not_finite, stale, inconsiste
 template <class Robot>
 struct Sensed : Measurement<Robot> {
     double time = 0; ///< s
-    JointVector<Robot> tau{}, k{};
-    MotorVector<Robot> motor_effort{};
+    JointVector<Robot> k{};
     std::array<double, 10 * Robot::tools> P{};
-    /// Which are measured, beside links and motors; whether the tools carry P.
-    bool torque = false, efforts = false, loaded = false;
+    bool loaded = false; ///< whether the tools carry P
 };
 
 /// Estimates x behind filters of the mean of a signal over each step, of any length:
@@ -94,18 +92,27 @@ class ExternalEffort {
     /// The joint at which the last sample was refused.
     std::size_t refused_joint() const noexcept { return joint_; }
 
+    /// Takes the motion of a sample, without efforts.
+    Sample follow(const Sensed<Robot> &sensed) noexcept
+    {
+        Drift drift;
+        const Sample found = judge(sensed, drift);
+        if (found > Sample::started)
+            return found;
+        drift_ = drift;
+        last_.sensed = sensed;
+        running_ = true;
+        return found;
+    }
+
     Sample update(const Sensed<Robot> &sensed) noexcept
     {
-        if (!finite(sensed.q, sensed.qd, sensed.tau, sensed.k, sensed.P, sensed.motor_position, sensed.motor_velocity,
-                    sensed.motor_effort, std::array<double, 1>{sensed.time}))
-            return Sample::not_finite;
+        Drift drift;
+        const Sample found = judge(sensed, drift);
+        if (found > Sample::started)
+            return found;
         const double step = sensed.time - last_.sensed.time;
-        if (running_ && !(step > 0))
-            return Sample::stale;
-        const bool starts = !running_ || step > longest_gap;
-        Drift drift = starts ? Drift{} : drift_;
-        if (!starts && !consistent(sensed, step, drift))
-            return Sample::inconsistent;
+        const bool starts = found == Sample::started;
         Balance now;
         now.sensed = sensed;
         if (starts)
@@ -133,7 +140,7 @@ class ExternalEffort {
         drift_ = drift;
         last_ = now;
         running_ = true;
-        return starts ? Sample::started : Sample::taken;
+        return found;
     }
 
   private:
@@ -158,6 +165,21 @@ class ExternalEffort {
         for (std::size_t i = 0; i < mean.size(); ++i)
             mean[i] = (p1[i] - p0[i]) / step - 0.5 * (u0[i] + u1[i]);
         return mean;
+    }
+
+    /// What becomes of a sample, and of the drift.
+    Sample judge(const Sensed<Robot> &sensed, Drift &drift) noexcept
+    {
+        if (!finite(sensed.q, sensed.qd, sensed.tau, sensed.k, sensed.P, sensed.motor_position, sensed.motor_velocity,
+                    sensed.motor_effort, std::array<double, 1>{sensed.time}))
+            return Sample::not_finite;
+        const double step = sensed.time - last_.sensed.time;
+        if (running_ && !(step > 0))
+            return Sample::stale;
+        if (!running_ || step > longest_gap)
+            return Sample::started;
+        drift = drift_;
+        return consistent(sensed, step, drift) ? Sample::taken : Sample::inconsistent;
     }
 
     bool consistent(const Sensed<Robot> &now, double step, Drift &drift) noexcept

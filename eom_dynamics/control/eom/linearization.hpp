@@ -7,13 +7,13 @@
 
 namespace eom {
 
-/// Measured motion of links and motors, on the link side of the gears.
+/// Measured motion and efforts of links and motors, on the link side of the gears.
 template <class Robot>
 struct Measurement {
-    JointVector<Robot> q{}, qd{};
-    MotorVector<Robot> motor_position{}, motor_velocity{};
-    /// Which of them are measured.
-    bool links = false, motors = false;
+    JointVector<Robot> q{}, qd{}, tau{};
+    MotorVector<Robot> motor_position{}, motor_velocity{}, motor_effort{};
+    /// Which of them are measured: motions, and efforts of joints and of motors.
+    bool links = false, motors = false, torque = false, efforts = false;
 };
 
 /// Takes motors that are measured in the units of their drives into SI units.
@@ -24,9 +24,8 @@ void read_drives(Measurement<Robot> &measured, const Robot &robot = Robot()) noe
         if (!robot.converts())
             return;
         const Measurement<Robot> given = measured;
-        MotorVector<Robot> effort{};
-        robot.drive_state({}, {}, given.motor_position, given.motor_velocity, {}, {}, measured.motor_position,
-                           measured.motor_velocity, effort);
+        robot.drive_state({}, {}, given.motor_position, given.motor_velocity, given.motor_effort, {},
+                          measured.motor_position, measured.motor_velocity, measured.motor_effort);
     } else {
         static_cast<void>(measured);
         static_cast<void>(robot);

@@ -98,12 +98,13 @@ class LoadedRobot {
         void take(const Measurement<LoadedRobot> &x) noexcept
         {
             reads(V::q, x.q, V::qd, x.qd, V::motor_position, x.motor_position, V::motor_velocity, x.motor_velocity);
+            reads(V::tau, x.tau, V::motor_effort, x.motor_effort);
         }
 
         void take(const Sensed<LoadedRobot> &x) noexcept
         {
             take(static_cast<const Measurement<LoadedRobot> &>(x));
-            reads(V::tau, x.tau, V::k, x.k, V::motor_effort, x.motor_effort, V::P, x.P);
+            reads(V::k, x.k, V::P, x.P);
         }
 
         void run(const Kernel &kernel) const noexcept

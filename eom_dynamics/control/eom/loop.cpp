@@ -75,18 +75,47 @@ struct Hosted final : eom_loop {
 
     static bool holds(const eom::RobotTable &table) { return table.joints <= N && table.motors <= M && table.tools <= T; }
 
-    /// What is measured, in SI units.
-    const eom::Measurement<Robot> &in_si()
+    /// What is measured, in SI units: before each cycle, or by the last sample while that is recent.
+    const eom::Measurement<Robot> &in_si(std::int64_t now)
     {
-        if (measured.motors)
-            read_drives(measured, robot);
-        return measured;
+        present = measured;
+        if (!measured.links && !measured.motors && sampled_at >= now - eom::LONGEST_GAP)
+            present = observer.sensed();
+        else if (measured.motors)
+            read_drives(present, robot);
+        return present;
+    }
+
+    /// Takes a sample of a time, ns, in the units of the drives.
+    eom::Sample sense(std::int64_t time, int sensors)
+    {
+        if (std::abs(time - sampled_at) > eom::LONGEST_GAP) {
+            observer.restart();
+            origin = time;
+        }
+        auto &x = sensed;
+        read(x, sensors);
+        x.k = loop.output().setpoint.k;
+        x.P = loop.output().setpoint.P;
+        x.loaded = loop.output().setpoint.loaded;
+        x.time = 1e-9 * static_cast<double>(time - origin);
+        if (x.motors)
+            read_drives(x, robot);
+        const eom::Sample found = observer.follow(x);
+        if (found <= eom::Sample::started)
+            sampled_at = time;
+        return found;
+    }
+
+    static void read(eom::Sensed<Robot> &x, int sensors)
+    {
+        x.links = sensors & 1, x.motors = sensors & 2, x.torque = sensors & 4, x.efforts = sensors & 8;
     }
 
     int update(std::int64_t now, double period, bool hosted)
     {
         const auto before = loop.counts();
-        loop.update(now, period, in_si(), hosted);
+        loop.update(now, period, in_si(now), hosted);
         const eom::LoopCounts &after = loop.counts();
         const bool found = after.suspect() - after.without_stamp > before.suspect() - before.without_stamp;
         return after.refused > before.refused ? static_cast<int>(loop.refusal())
@@ -97,13 +126,16 @@ struct Hosted final : eom_loop {
     const Robot robot;
     eom::ControlLoop<Robot> loop;
     eom::LoopParameters<Robot> parameters, in_effect;
-    eom::Measurement<Robot> measured;
+    eom::Measurement<Robot> measured, present;
     eom::Setpoint<Robot> given, posted;
     /// What the tools carry, by eom_loop_carry() and by eom_loop_post_payload().
     typename eom::PayloadBlend<Robot>::Parameters carried{};
     eom::Payload<Robot> payload;
     eom::ExternalEffort<Robot> observer{robot};
     eom::Sensed<Robot> sensed;
+    /// Time of the last sample that was taken, and of the first in a row, ns.
+    static constexpr std::int64_t UNSAMPLED = std::numeric_limits<std::int64_t>::min() / 2;
+    std::int64_t sampled_at = UNSAMPLED, origin = 0;
     /// The target that was posted last.
     eom::Target target;
 };
@@ -322,10 +354,18 @@ void eom_loop_measure(eom_loop *loop, int links, int motors)
     });
 }
 
+int eom_loop_sense(eom_loop *loop, int64_t time, int sensors)
+{
+    return on(loop, [=](auto &of) {
+        const auto found = of.sense(time, sensors);
+        return static_cast<int>(found) + 8 * static_cast<int>(of.observer.refused_joint());
+    });
+}
+
 const char *eom_loop_restart(eom_loop *loop, int64_t now)
 {
     return on(loop, [=](auto &of) {
-        const auto &x = of.in_si();
+        const auto &x = of.in_si(now);
         const bool known = x.links ? eom::finite(x.q) : !x.motors || eom::finite(x.motor_position);
         return of.loop.restart(known ? x : std::decay_t<decltype(x)>{}, now);
     });
@@ -427,7 +467,7 @@ const char *eom_loop_act(eom_loop *loop, const char *action)
                        {"lose", [](Of &x) { x.loop.lose(); }},
                        {"pause", [](Of &x) { x.loop.paused = true; }},
                        {"resume", [](Of &x) { x.loop.paused = false; }},
-                       {"release", [](Of &x) { x.loop.release(x.in_si()); }}};
+                       {"release", [](Of &x) { x.loop.release(x.in_si(x.loop.commander().latest)); }}};
         const auto *found = named(actions, action);
         if (found)
             found->act(of);
@@ -503,7 +543,7 @@ void eom_observer_update(eom_loop *loop, size_t count, const double *times, int 
         auto &x = of.sensed;
         x = {};
         x.k = of.robot.rest().k;
-        x.links = sensors & 1, x.motors = sensors & 2, x.torque = sensors & 4, x.efforts = sensors & 8;
+        of.read(x, sensors);
         x.loaded = sensors & 16;
         for (std::size_t k = 0; k < count; ++k) {
             for (std::size_t i = 0; i < read_count; row += read[i++].count)

@@ -59,6 +59,11 @@ double *eom_loop_vector(eom_loop *loop, const char *whose, const char *name);
 /* What is measured from now on, and to be written before each restart and cycle. */
 void eom_loop_measure(eom_loop *loop, int links, int motors);
 
+/* Takes what was measured at a time, ns, of links 1 + motors 2 + joint efforts 4 + motor efforts 8, from the vectors "sensed",
+ * in the units of the drives. Cycles have it while it is recent, for 0.1 s, and eom_loop_measure() has nothing. Returns the
+ * eom::Sample plus eight times the joint; one that is refused leaves that before. */
+int eom_loop_sense(eom_loop *loop, int64_t time, int sensors);
+
 /* Begins anew at a time, INT64_MAX for an unknown one, from what is measured and finite. */
 const char *eom_loop_restart(eom_loop *loop, int64_t now);
 

@@ -27,6 +27,7 @@ from ..diagnostics import StatusReport
 from ..interfaces import JointTrajectorySetpoint, TaskSetpoint, nanoseconds, stream_qos
 from ..robot_node import RobotNode
 from .command_topics import CommandTopics
+from .measured_input import MeasuredInput
 from .statistics import StreamStatistics
 from .supervision import TRAJECTORY_SETTINGS, Phase, Supervision
 from .target_topics import TargetTopics
@@ -54,6 +55,7 @@ class SetpointStream:
         player: player of trajectories.
         targets: topics of targets.
         supervision: watchdog and checks of the stream.
+        measured: input of measured motion.
         statistics: of the setpoints.
         closed: whether setpoints are ignored: until the node is active, and from :meth:`switch_off` on.
     """
@@ -80,6 +82,7 @@ class SetpointStream:
             lambda: self.leads,
         )
         self._now = self.supervision.clock.now
+        self.measured = MeasuredInput(node, self.supervision.clock)
         self.player = TrajectoryPlayer(node, self.supervision.clock, self._publish_played)
         self.player.on_break = self._stop_unfinished
         self.targets = TargetTopics(
@@ -113,6 +116,7 @@ class SetpointStream:
         if before is not None and leads and before.moves:
             self.supervision.come_to_rest(before, f"the robot was replaced during {motion}")
         self.loop = loop
+        self.measured.take(loop)
         same_joints = before is not None and before.arm.robot.joint_names == loop.arm.robot.joint_names
         held = before.loop.setpoint["q"].copy() if before is not None and same_joints and not before.moves else None
         self._take_lead()
@@ -243,6 +247,7 @@ class SetpointStream:
     def release(self) -> None:
         """Release the robot, after the stream has ended."""
         self.loop = None
+        self.measured.take(None)
         self._commands.forget()
 
     # --- Setpoints ----------------------------------------------------------------------
