@@ -12,8 +12,9 @@ from paths import PANDA_BAG
 
 import eom_dynamics as eom
 from eom_dynamics.control.control_loop import ControlLoop
-from eom_dynamics.control.online_trajectory import OnlineTrajectory, motion_limits
+from eom_dynamics.control.online_trajectory import OnlineLimits, OnlineTrajectory, motion_limits
 from eom_dynamics.control.robot_table import RobotTable, limits_of
+from eom_dynamics.control.settings import Status
 
 PERIOD, H = 1_000_000, 1e-3
 RATES = ("velocity", "acceleration", "jerk", "snap")
@@ -50,9 +51,9 @@ def targets(
         now = max(then, now + 1)
 
 
-def violations(online: OnlineTrajectory, states: np.ndarray) -> int:
+def violations(limits: OnlineLimits, states: np.ndarray) -> int:
     """Cycles beyond limits by more than 1e-9, or not the Taylor polynomial of the cycle before to 1e-9."""
-    limits, bad = online.limits, np.zeros(len(states), dtype=bool)
+    bad = np.zeros(len(states), dtype=bool)
     bad |= ((states[:, 0] > limits.upper + 1e-9) | (states[:, 0] < limits.lower - 1e-9)).any(axis=1)
     for k, name in enumerate(RATES, start=1):
         bad |= ~(np.abs(states[:, k]) <= getattr(limits, name) * (1 + 1e-9)).all(axis=1)
@@ -76,9 +77,9 @@ def stream(name: str, seconds: float, seed: int) -> None:
         cycles += cycles_to_next
         if cycles > 10_000:
             found = np.concatenate(parts)
-            assert violations(online, found) == 0
+            assert violations(online.limits, found) == 0
             parts, cycles = [found[-1:]], 0
-    assert violations(online, np.concatenate(parts)) == 0
+    assert violations(online.limits, np.concatenate(parts)) == 0
 
 
 @pytest.mark.parametrize("name", STREAMS)
@@ -164,3 +165,29 @@ def test_limits_hold_in_late_cycles_and_a_chunk_after_a_pause_is_on_time() -> No
         now += 4 * PERIOD
         loop.update(now, 4 * H)
     np.testing.assert_allclose(loop.state[0], last + 0.04, atol=1e-9)
+
+
+@pytest.mark.parametrize("action", ["stop", "lose"])
+def test_a_stop_amid_a_target_keeps_limits_and_another_target_goes_on_from_it(action: str) -> None:
+    arm, draw = arm_of("panda"), np.random.default_rng(3)
+    loop, limits = ControlLoop(RobotTable(arm)), motion_limits(arm)
+    loop.limit(limits, H)
+    loop.configure(limits="refuse", on_setpoint_loss="hold", setpoint_timeout=1.0)
+    start = np.array([0.0, -0.5, 0.0, -2.0, 0.0, 1.6, 0.8])
+    loop.restart(start)
+    now, states = PERIOD, []
+    for k in range(20):
+        assert loop.aim(now, start + draw.uniform(-0.5, 0.5, 7)) == 0
+        for cycle in range(until := int(draw.integers(100, 300)) + 20 * k):
+            if cycle == until // 2:
+                loop.act(action)
+            now += PERIOD
+            assert loop.update(now, H) == 0
+            states.append(loop.state.copy())
+        assert loop.number("stopping") and not loop.number("excess")
+    for _ in range(1000):
+        now += PERIOD
+        loop.update(now, H)
+        states.append(loop.state.copy())
+    assert not states[-1][1:].any() and loop.status is Status.HELD
+    assert violations(limits, np.array(states)) == 0

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Scenes of targets, and of chunks of them."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from trajectory_scenes import spline, streamed
 
 from eom_dynamics import Robot
 from eom_dynamics.control.fields import STATE_FIELDS
+from eom_dynamics.trajectory import Spline
 
 # Relative, as in setpoint_scenes.py: averages within 0.01 s, which take over, amplify rounding.
 ROUNDING = 1e-9
@@ -73,9 +75,22 @@ def target_amid_a_trajectory(arm: Robot) -> Scene:
     """It takes over, and a trajectory from that; the second one is ended by an empty trajectory."""
     given = streamed(arm, 10, 740)
     played = [(10, Cycle(spline=spline(arm, 10, [0.0, 0.3]))), (60, Cycle(spline=spline(arm, 160, [0.1, 0.3])))]
-    return scene_of_targets(
+    scene = scene_of_targets(
         arm, given, *played, aimed(40, 0.05, 0.05), aimed(340, 0.3, 0.3), (380, Cycle(spline=STOPPED))
     )
+    return replace(scene, rounding=1e-8)  # the rest of a stop is small beside its snap
+
+
+def stopped_targets(arm: Robot) -> Scene:
+    """Amid a motion, with late cycles: a target, then a trajectory, then setpoints lead before the arm is at rest."""
+    given = [*(at_rest(arm, 0.1) for _ in range(5)), *(Cycle() for _ in range(395))]
+    stops = [(k, Cycle(spline=STOPPED)) for k in (45, 150, 280)]
+    late = [(k, Cycle(jump=jump)) for k, jump in ((50, 450_000), (160, 2 * 10**8), (290, -300_000))]
+    targets = [aimed(5, 0.4, -0.2), aimed(60, 0.0, 0.1), aimed(240, 0.3, -0.1)]
+    states = np.zeros((5, 2, arm.n))
+    states[0] = np.array([[0.08, 0.1], [0.05, 0.1]])
+    given[170] = Cycle(spline=Spline([0.0, 0.06], states))
+    return scene_of_targets(arm, given, *stops, *late, *targets, (320, at_rest(arm, 0.12)))
 
 
 def refused_target(arm: Robot) -> Scene:
@@ -112,6 +127,7 @@ TARGETS: dict[str, tuple[str, Any]] = {
     "targets of a controller in front": ("soft", targets_of_a_controller),
     "target, after a ramp": ("soft", target_after_a_ramp),
     "target, amid a trajectory": ("soft", target_amid_a_trajectory),
+    "target, stopped": ("soft", stopped_targets),
     "target, damped": ("damped, coupled, sticking", target_amid_a_stream),
     "target, refused": ("limited velocity", refused_target),
     "target, stalled": ("soft", target_after_a_stall),

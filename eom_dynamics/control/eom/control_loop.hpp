@@ -43,8 +43,8 @@ class ControlLoop {
     std::atomic<bool> paused{false};
 
     explicit ControlLoop(const Robot &robot = Robot()) noexcept
-        : commander_(robot), player_(trajectories, commander_), watchdog_(commander_, player_), checks_(robot),
-          motion_(commander_.robot)
+        : commander_(robot), player_(trajectories, commander_), motion_(commander_), watchdog_(commander_, player_, motion_),
+          checks_(robot)
     {
         reference_.setpoint = robot.rest();
     }
@@ -332,9 +332,9 @@ class ControlLoop {
         if (playing()) {
             player_.evaluate_at(at, state);
         } else if (aiming()) {
-            give(motion_.moved_on(commander_.output.setpoint, at), state);
+            motion_.evaluate_at(at, state);
         } else if (watchdog_.stopping()) {
-            watchdog_.evaluate(seconds(at - commander_.latest), state);
+            watchdog_.evaluate(at - commander_.latest, state);
         } else {
             give(moved_on(at), state);
         }
@@ -394,11 +394,15 @@ class ControlLoop {
 
     void begin_target(std::int64_t now) noexcept
     {
+        const bool brakes = watchdog_.brakes();
         State<n> from;
         commanded(now, from);
+        // A host that plans itself aims before the cycle.
+        if (brakes)
+            motion_.advance(std::clamp<std::int64_t>(now - commander_.latest, 0, LONGEST_RESPONSE_STEP));
         player_.halt();
         begin_trajectory();
-        motion_.begin(from, now);
+        brakes ? motion_.lead(now) : motion_.begin(from, now);
     }
 
     /// Ends what leads and what waits, and brings the arm to rest from a setpoint.
@@ -420,14 +424,14 @@ class ControlLoop {
                 return;
             }
         }
-        const bool governed = commander_.parameters.limits != LimitPolicy::ignore;
-        const Setpoint<Robot> x = motion_.go_on(now, governed, commander_.output.setpoint);
-        if (commander_.accept(x, now)) {
+        motion_.go_on(now);
+        if (commander_.accept(motion_.setpoint(), now)) {
             watchdog_.feed();
             return;
         }
         commander_.output.status = Status::held;
-        end_motion(commander_.output.setpoint);
+        motion_.forget();
+        watchdog_.hold(commander_.output.setpoint, true);
         wait();
     }
 
@@ -481,6 +485,7 @@ class ControlLoop {
 
     Commander<Robot> commander_;
     TrajectoryPlayer<Robot> player_;
+    TargetMotion<Robot> motion_;
     Watchdog<Robot> watchdog_;
     PlausibilityChecks<Robot> checks_;
     Finding finding_;
@@ -491,7 +496,6 @@ class ControlLoop {
     bool pursues_ = false;
     // Time of the last reference that was followed, and since the one before, ns.
     std::int64_t followed_ = 0, interval_ = 0;
-    TargetMotion<Robot> motion_;
     // Of the last cycle, s.
     double period_ = 0;
 };

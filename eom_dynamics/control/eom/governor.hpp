@@ -63,11 +63,13 @@ class Governor {
     std::size_t limit() const noexcept { return limit_; }
     std::size_t place() const noexcept { return place_; }
 
-    /// Predicts a command, with wrench, stiffness, payload and base of the present setpoint, and scales the motion.
-    void look(OnlineTrajectory &motion, const Setpoint<Robot> &present) noexcept
+    /// Predicts a command, with wrench, stiffness, payload and base of the present setpoint; returns whether that has changed
+    /// the scale of the motion.
+    bool look(OnlineTrajectory &motion, const Setpoint<Robot> &present) noexcept
     {
         if (!limited_)
-            return;
+            return false;
+        const double before = factor_;
         const bool probes = next_probe_ < PROBES.size() && probed_ < PROBES.size();
         probed_ = probes ? probed_ + 1 : 0;
         if (!probes && time_ >= end_)
@@ -93,11 +95,12 @@ class Governor {
             for (std::size_t i = 0; i < row.count; ++i)
                 most = std::fmax(most, row.moving[i] / (row.most * (row.moving[i] > 0 ? row.high : row.low)[i]));
         calm_ = calm_ && most < CALM;
-        if (!(most > 1))
-            return;
-        x.qd = x.qdd = x.qddd = x.qdddd = {};
-        compute(resting_);
-        scale(motion, std::max({LEAST, STEEPEST * begun_, factor_ * room()}));
+        if (most > 1) {
+            x.qd = x.qdd = x.qddd = x.qdddd = {};
+            compute(resting_);
+            scale(motion, std::max({LEAST, STEEPEST * begun_, factor_ * room()}));
+        }
+        return factor_ != before;
     }
 
   private:

@@ -714,9 +714,7 @@ double eom_motion_time(const eom_motion *motion) { return motion->joints.time();
 
 void eom_motion_stop(eom_motion *motion)
 {
-    motion->joints.leave();
-    for (std::size_t i = 0; i < motion->joints.size(); ++i)
-        motion->joints.joint(i).stop();
+    motion->joints.stop();
 }
 
 void eom_motion_step(eom_motion *motion, size_t cycles, double *states)

@@ -116,6 +116,14 @@ class OnlineTrajectory {
         anchored_ = 0;
     }
 
+    /// Comes to rest, each joint where its acceleration and the time to change it lead.
+    void stop() noexcept
+    {
+        leave();
+        for (JointMotion &joint : joints_)
+            joint.stop();
+    }
+
     /// A cycle, without allocation.
     void step() noexcept
     {

@@ -15,6 +15,8 @@ namespace eom {
 
 template <class Robot>
 class TrajectoryPlayer;
+template <class Robot>
+class TargetMotion;
 
 /// The motion of a setpoint as a state.
 template <class Robot>
@@ -101,8 +103,18 @@ class Stop {
         return true;
     }
 
-    /// Whether the stop stays on a path.
+    /// Begins the stop of a motion to targets, within its limits, from a time on, ns, with a setpoint there.
+    void choose(TargetMotion<Robot> &motion, const Setpoint<Robot> &from, std::int64_t stamp, std::int64_t now) noexcept
+    {
+        motion.brake(now);
+        rest(from, stamp);
+        motion_ = &motion;
+        duration_ = motion.left();
+    }
+
+    /// Whether the stop stays on a path, or is that of a motion to targets; in both, time goes on from the last command.
     bool on_path() const noexcept { return path_ != nullptr; }
+    bool brakes() const noexcept { return motion_ != nullptr; }
     PathState path_state() const noexcept { return time_.at(begin_ + ns_); }
 
     /// At rest at once.
@@ -118,12 +130,15 @@ class Stop {
     {
         ns_ += step;
         s_ = static_cast<double>(ns_) * 1e-9;
+        if (motion_)
+            motion_->advance(step);
     }
     void seek(double seconds) noexcept { s_ = seconds; }
 
     /// Time since its start, and at its end, s.
     double time() const noexcept { return s_; }
-    double end() const noexcept { return path_ ? duration_ : piece_.end(); }
+    double end() const noexcept { return path_ || motion_ ? duration_ : piece_.end(); }
+    bool rests() const noexcept { return motion_ ? motion_->rests() : s_ >= end(); }
 
     /// Stamp of now, ns: dampers go on from the last setpoint, as the motion does. 0 if that had none.
     std::int64_t stamp() const noexcept { return stamp_ ? stamp_ + ns_ : 0; }
@@ -137,8 +152,10 @@ class Stop {
             piece_.evaluate(s_ + later, state);
     }
 
-    Setpoint<Robot> setpoint() const noexcept
+    Setpoint<Robot> setpoint() noexcept
     {
+        if (motion_)
+            return motion_->setpoint();
         State<n> state;
         evaluate(state);
         Setpoint<Robot> x = from_;
@@ -183,6 +200,7 @@ class Stop {
         from_ = from;
         stamp_ = stamp;
         path_ = nullptr;
+        motion_ = nullptr;
         s_ = 0;
         ns_ = 0;
     }
@@ -226,7 +244,8 @@ class Stop {
     }
 
     Piece<n> piece_;
-    // Of a stop on a path: its player, its time, its begin, ns, and its duration, s.
+    // Of a stop of a motion to targets, or on a path: its motion or player, its time, its begin, ns, and its duration, s.
+    TargetMotion<Robot> *motion_ = nullptr;
     const TrajectoryPlayer<Robot> *path_ = nullptr;
     PathTime time_;
     std::int64_t begin_ = 0;

@@ -9,6 +9,7 @@
 #include <limits>
 #include <vector>
 
+#include "commander.hpp"
 #include "governor.hpp"
 #include "online_trajectory.hpp"
 #include "setpoint.hpp"
@@ -16,13 +17,17 @@
 
 namespace eom {
 
-/// Motion to the latest target, by whole periods of its own, in cycles of any length. After a stall it continues later.
+/// Motion to the latest target, or to rest, by whole periods of its own, in cycles of any length. After a stall it continues
+/// later.
 template <class Robot>
 class TargetMotion {
   public:
     static constexpr std::size_t n = Robot::joints;
 
-    explicit TargetMotion(const Robot &robot) noexcept : robot_(robot), governor_(robot) {}
+    explicit TargetMotion(const Commander<Robot> &commander) noexcept
+        : commander_(commander), robot_(commander.robot), governor_(robot_)
+    {
+    }
 
     /// Takes limits of each joint; returns what is wrong with them, or null. Allocates.
     const char *configure(const std::vector<MotionLimits> &limits, bool synchronised)
@@ -34,7 +39,13 @@ class TargetMotion {
         pursued_.positions.resize(limits.size());
         pursued_.velocities.resize(limits.size());
         forget_pursued();
-        return motion_.configure(limits, synchronised);
+        State<n> from{};
+        if (brakes_)
+            give(setpoint(), from);
+        const char *reason = motion_.configure(limits, synchronised);
+        if (brakes_ && !reason)
+            take_over(from);
+        return reason;
     }
 
     /// Whether there are limits, whether a target leads, and whether the arm rests there.
@@ -46,14 +57,33 @@ class TargetMotion {
     /// Begins at a state that is commanded at a time, ns; a target is to follow.
     void begin(const State<n> &from, std::int64_t now) noexcept
     {
-        governor_.restart(motion_);
-        for (std::size_t i = 0; i < motion_.size(); ++i)
-            motion_.joint(i).take_over({from[0][i], from[1][i], from[2][i], from[3][i], from[4][i]});
-        motion_.leave();
-        leads_ = true;
-        time_ = now;
-        left_ = 0;
+        take_over(from);
+        left_ = ahead_ = 0;
+        lead(now);
     }
+
+    /// Leads again at a time, ns, to which it has gone on on its way to rest; a target is to follow.
+    void lead(std::int64_t now) noexcept
+    {
+        time_ = now;
+        leads_ = true;
+        brakes_ = false;
+    }
+
+    /// Comes to rest from a time on, ns, without a target.
+    void brake(std::int64_t now) noexcept
+    {
+        if (leads_)
+            go_on(now);
+        motion_.stop();
+        leads_ = false;
+        brakes_ = true;
+    }
+
+    /// Whether the last command is that of this motion, so that it can brake; whether it rests, and the time until then, s.
+    bool commands() const noexcept { return leads_ || time_ == commander_.latest; }
+    bool rests() const noexcept { return motion_.arrived(); }
+    double left() const noexcept { return motion_.left(); }
 
     /// Takes a target at a time, ns, whose time 0 is another one. A pause before is left out, as it is in going on.
     void take(const Target &x, std::int64_t origin, std::int64_t now) noexcept
@@ -64,25 +94,49 @@ class TargetMotion {
     }
 
     void halt() noexcept { leads_ = false; }
-
-    /// The present setpoint, moved on to a time, ns.
-    Setpoint<Robot> moved_on(Setpoint<Robot> present, std::int64_t now) const noexcept
+    /// Its last setpoint was refused, or another motion leads: it can brake no more.
+    void forget() noexcept
     {
-        advance(present, static_cast<Scalar>(seconds(std::clamp<std::int64_t>(now - time_, 0, LONGEST_RESPONSE_STEP))));
-        return present;
+        leads_ = brakes_ = false;
+        time_ = NEVER;
     }
 
-    /// Goes on to a time, ns, by whole periods, and back from the end of the last one, within which limits hold; returns the
-    /// setpoint there. The governor predicts with wrench, stiffness and payload of the present one.
-    Setpoint<Robot> go_on(std::int64_t now, bool governed, const Setpoint<Robot> &present) noexcept
+    /// What is commanded some time later, ns, by the last command.
+    void evaluate(std::int64_t later, State<n> &state) const noexcept
+    {
+        Setpoint<Robot> x = commander_.output.setpoint;
+        const std::int64_t time = std::clamp<std::int64_t>(ahead_ + later, 0, LONGEST_RESPONSE_STEP);
+        eom::advance(x, static_cast<Scalar>(seconds(time)));
+        give(x, state);
+    }
+    /// The same at a time, ns, while it leads.
+    void evaluate_at(std::int64_t now, State<n> &state) const noexcept { evaluate(now - time_, state); }
+
+    /// Goes on to a time, ns.
+    void go_on(std::int64_t now) noexcept
+    {
+        advance(std::clamp<std::int64_t>(now - time_, 0, LONGEST_RESPONSE_STEP));
+        time_ = now;
+    }
+
+    /// Goes on by a time, ns: by whole periods. The governor predicts with wrench, stiffness and payload of the last command.
+    void advance(std::int64_t step) noexcept
     {
         const auto period = static_cast<std::int64_t>(std::llround(motion_.joint(0).period() * 1e9));
-        left_ += std::clamp<std::int64_t>(now - time_, 0, LONGEST_RESPONSE_STEP);
-        time_ = now;
+        time_ += step;
+        left_ += step;
+        ahead_ += step;
         for (; left_ > 0; left_ -= period)
             motion_.step();
-        if (governed)
-            governor_.look(motion_, present);
+        const bool governed = commander_.parameters.limits != LimitPolicy::ignore;
+        if (governed && governor_.look(motion_, commander_.output.setpoint) && brakes_)
+            motion_.stop();
+    }
+
+    /// The present setpoint, to be commanded: back from the end of the last period, within which limits hold.
+    Setpoint<Robot> setpoint() noexcept
+    {
+        ahead_ = 0;
         Setpoint<Robot> x = robot_.rest();
         State<n> state{};
         for (std::size_t i = 0; i < motion_.size(); ++i) {
@@ -116,6 +170,15 @@ class TargetMotion {
 
   private:
     using Scalar = typename Robot::Scalar;
+    static constexpr std::int64_t NEVER = std::numeric_limits<std::int64_t>::min();
+
+    void take_over(const State<n> &from) noexcept
+    {
+        governor_.restart(motion_);
+        for (std::size_t i = 0; i < motion_.size(); ++i)
+            motion_.joint(i).take_over({from[0][i], from[1][i], from[2][i], from[3][i], from[4][i]});
+        motion_.leave();
+    }
 
     bool note(const JointVector<Robot> &given, std::vector<double> &target) noexcept
     {
@@ -129,14 +192,16 @@ class TargetMotion {
         return changed;
     }
 
+    const Commander<Robot> &commander_;
     const Robot &robot_;
     OnlineTrajectory motion_;
     Governor<Robot> governor_;
-    bool leads_ = false, usable_ = true;
+    bool leads_ = false, brakes_ = false, usable_ = true;
     // Target of a controller in front that was taken last.
     Target pursued_;
-    // Time of the last cycle, and that less the time of the motion, which is at the end of a period, ns.
-    std::int64_t time_ = 0, left_ = 0;
+    // Time of the last cycle; that less the time of the motion, which is at the end of a period; and that of the last command
+    // until then, ns.
+    std::int64_t time_ = NEVER, left_ = 0, ahead_ = 0;
 };
 
 } // namespace eom

@@ -8,6 +8,7 @@
 
 #include "commander.hpp"
 #include "stop.hpp"
+#include "target_motion.hpp"
 #include "trajectory_player.hpp"
 
 namespace eom {
@@ -18,7 +19,8 @@ class Watchdog {
   public:
     static constexpr std::size_t n = Robot::joints;
 
-    Watchdog(Commander<Robot> &commander, TrajectoryPlayer<Robot> &player) noexcept : commander_(commander), player_(player)
+    Watchdog(Commander<Robot> &commander, TrajectoryPlayer<Robot> &player, TargetMotion<Robot> &motion) noexcept
+        : commander_(commander), player_(player), motion_(motion)
     {
     }
 
@@ -43,6 +45,8 @@ class Watchdog {
         return {lost_, held_, stopping_, fed_, seconds(age_), stop_.end(), excess_, stop_.on_path()};
     }
     bool stopping() const noexcept { return stopping_; }
+    /// Whether a motion to targets comes to rest, or has.
+    bool brakes() const noexcept { return stopping_ && stop_.brakes(); }
     /// The path parameter of the last command.
     PathState path_state() const noexcept
     {
@@ -61,7 +65,11 @@ class Watchdog {
     }
 
     /// Ends all responses.
-    void resume() noexcept { stopping_ = lost_ = held_ = stays_ = false; }
+    void resume() noexcept
+    {
+        stopping_ = lost_ = held_ = stays_ = false;
+        motion_.forget();
+    }
 
     /// Goes on with a stop under way, as if nothing was lost.
     void keep_stopping() noexcept { lost_ = held_ = false; }
@@ -71,9 +79,8 @@ class Watchdog {
     {
         // After a stall, the references that wait are taken before the timeout is over.
         age_ += std::min(step, timeout_ / 2);
-        // The first command of a stop that a host has begun repeats the last one, but on a path, where time goes on, if it
-        // has not jumped.
-        const bool goes_on = !begun_ || (stop_.on_path() && step <= LONGEST_RESPONSE_STEP);
+        // The first command of a stop that a host has begun repeats the last one, but where time goes on, if it has not jumped.
+        const bool goes_on = !begun_ || ((stop_.on_path() || stop_.brakes()) && step <= LONGEST_RESPONSE_STEP);
         step_ = stopping_ && goes_on ? std::min(step, LONGEST_RESPONSE_STEP) : 0;
         begun_ = false;
         stop_.advance(step_);
@@ -106,14 +113,18 @@ class Watchdog {
         return true;
     }
 
-    /// From a setpoint: on the path of a motion that is played, where limits allow it, from the last command or a time, ns.
+    /// From a setpoint: on the path of a motion that is played, where limits allow it, or by the motion to targets, within
+    /// its limits, from the last command or a time, ns.
     void begin_stop(const Setpoint<Robot> &from, std::int64_t now = 0) noexcept
     {
         // Nothing has been commanded that could be stopped.
         if (!commander_.output.valid)
             return;
         const bool stays = player_.on_path() && stop_.choose(player_, from, commander_.stamp(), now ? now : player_.commanded());
-        excess_ = stays ? 0 : stop_.choose(commander_, from);
+        const bool brakes = !stays && motion_.commands();
+        if (brakes)
+            stop_.choose(motion_, from, commander_.stamp(), now ? now : commander_.latest);
+        excess_ = stays || brakes ? 0 : stop_.choose(commander_, from);
         step_ = 0;
         stays_ = false;
         // Without one that motors can realise, the last command remains.
@@ -164,8 +175,11 @@ class Watchdog {
         return false;
     }
 
-    /// What the stop commands at a time after the last cycle, s.
-    void evaluate(double later, State<n> &state) const noexcept { stop_.evaluate(state, later); }
+    /// What the stop commands at a time after the last cycle, ns.
+    void evaluate(std::int64_t later, State<n> &state) const noexcept
+    {
+        brakes() ? motion_.evaluate(later, state) : stop_.evaluate(state, seconds(later));
+    }
 
   private:
     LossPolicy policy() const noexcept { return commander_.parameters.on_setpoint_loss; }
@@ -203,15 +217,16 @@ class Watchdog {
             }
         }
         const double ramp = commander_.parameters.ramp_duration;
-        const double end = fades() ? std::max(stop_.end(), ramp) : stop_.end();
+        const bool ended = stop_.rests() && !(fades() && stop_.time() < ramp);
         if (fades())
             commander_.share = stop_.fade(output.command, ramp);
-        output.status = stop_.time() >= end ? Status::held : fades() ? Status::ramping : Status::stopping;
+        output.status = ended ? Status::held : fades() ? Status::ramping : Status::stopping;
         return true;
     }
 
     Commander<Robot> &commander_;
     TrajectoryPlayer<Robot> &player_;
+    TargetMotion<Robot> &motion_;
     Stop<Robot> stop_;
     bool lost_ = false, held_ = false, stopping_ = false, fed_ = false;
     // Whether a host has begun a stop after the last cycle; and whether efforts fade of the last command, without a stop.

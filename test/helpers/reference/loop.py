@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The control loop of an arm, cycle by cycle, around :class:`.StreamEvaluator`."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -72,6 +72,23 @@ class StopOnPath:
         return Flow(on_path(self.plan, self.time, self._now + round(1e9 * s), later))
 
 
+class Braking:
+    """A motion to targets that comes to rest, within its limits; ``move`` goes on by a time, ns."""
+
+    def __init__(self, online: OnlineTrajectory, move: Callable[[int], Flow]) -> None:
+        online.stop()
+        self._online, self._move, self._ns = online, move, 0
+
+    def at(self, s: float) -> Flow:
+        step = round(1e9 * s) - self._ns
+        self._ns += step
+        return self._move(step)
+
+    @property
+    def duration(self) -> float:
+        return 0.0 if self._online.arrived else np.inf
+
+
 def on_path(plan: Plan, time: PathTime, now: int, later: float = 0.0) -> Array:
     """State on the path of a plan at a time of the clock, ns, and a lead later, s, at most at its end."""
     s = time.at(now, later)
@@ -105,7 +122,7 @@ class ReferenceLoop:
         self._stamp = self._followed = self._interval = 0
         # Whether setpoints are lost, or a trajectory was ended.
         self._lost = self._held = False
-        self._stop: Stop | Resting | StopOnPath | None = None
+        self._stop: Stop | Resting | StopOnPath | Braking | None = None
         self._s, self._from_stamp = 0.0, 0
         self._played: Plan | None = None
         self._waiting: Plan | None = None
@@ -228,17 +245,21 @@ class ReferenceLoop:
     def _begin_stop(self, flow: Flow, now: int = 0) -> None:
         """Begin a stop from a flow; without one that motors can realise, the last command remains."""
         stays = self._stop_on_path(now or self._commanded_at) if self._played else None
+        brakes = self._aims and self._online
         self._played, self._aims = None, False
         if stays:
             self._rest_by(stays)
+        elif brakes:
+            self._move(max(now - self._aimed, 0) if now else 0)
+            self._rest_by(Braking(brakes, self._move))
         elif self.command is not None:
             stop, excess = choose_stop(self.arm, flow, self.command.payload, self.options.stop_duration)
             self._rest_by(stop if np.isfinite(excess) else None)
 
-    def _rest_by(self, stop: Stop | Resting | StopOnPath | None) -> None:
+    def _rest_by(self, stop: Stop | Resting | StopOnPath | Braking | None) -> None:
         self._stop, self._s, self._from_stamp = stop, 0.0, self._stamp
 
-    def _come_to_rest(self, stop: Stop | Resting | StopOnPath, step: float) -> None:
+    def _come_to_rest(self, stop: Stop | Resting | StopOnPath | Braking, step: float) -> None:
         flow, lead = stop.at(self._s), self.options.lead
         stamp = self._from_stamp + round(self._s * 1e9) if self._from_stamp else 0
         ahead = Ahead(lead, stop.at(self._s, lead).state) if isinstance(stop, StopOnPath) else None
@@ -246,6 +267,7 @@ class ReferenceLoop:
             self._s -= step
             return
         assert self.command is not None
+        self._aimed = self._now
         self.checks.moved(flow.state)
         ramps, end = self._lost and self.options.on_loss == "ramp", stop.duration
         if ramps:
@@ -296,7 +318,7 @@ class ReferenceLoop:
         assert self.command is not None
         if self._played:
             return on_path(self._played, self._path, max(at, self._last_played))
-        if self._aims:
+        if self._aims or isinstance(self._stop, Braking):
             return commanded_later(self.command.state, at - self._aimed, law.LONGEST_RESPONSE_STEP)
         if self._stop:
             return self._stop.at(self._s + 1e-9 * (at - self._now)).state
@@ -392,11 +414,15 @@ class ReferenceLoop:
         if target.times is not None and not (begin - now <= 60e9 and begin + 1e9 * target.times[-1] >= now):
             return
         if not self._aims:
-            online.take_over(self._commanded(now))
+            if isinstance(self._stop, Braking):
+                self._stop.at(self._s)
+            else:
+                online.take_over(self._commanded(now))
+                self._left, self._fifth = 0, np.zeros(self.arm.robot.n)
             self._played, self._waiting, self._stop = None, None, None
             self._lost = self._held = False
             self.checks.restart()
-            self._aims, self._aimed, self._left, self._fifth = True, now, 0, np.zeros(self.arm.robot.n)
+            self._aims, self._aimed = True, now
         self._aimed = max(self._aimed, now - law.LONGEST_RESPONSE_STEP)
         if target.times is not None:
             online.follow(online.time + 1e-9 * (begin - self._aimed + self._left) + target.times, target.positions)
@@ -408,21 +434,25 @@ class ReferenceLoop:
         return not self._aims or (self._online is not None and self._online.arrived)
 
     def _aim_on(self, now: int) -> None:
-        assert self._online is not None and self.command is not None
-        self._left += min(max(now - self._aimed, 0), law.LONGEST_RESPONSE_STEP)
-        self._aimed = now
+        assert self.command is not None
+        flow = self._move(min(max(now - self._aimed, 0), law.LONGEST_RESPONSE_STEP))
+        self._aimed, self._age, self._fed = now, 0, True
+        if not self._send_flow(flow, now, refusable=True):
+            self._held, self._aims = True, False
+            self._begin_stop(Flow.of(self.command))
+            self._wait(0.0)
+
+    def _move(self, step: int) -> Flow:
+        """Move on to targets, or to rest, by a time, ns."""
+        assert self._online is not None
+        self._left += step
         periods = max(-(-self._left // self.options.period), 0)
         self._left -= periods * self.options.period
         if periods:
             states = [self._online.state, *self._online.step(periods)]
             self._fifth = (states[-1][4] - states[-2][4]) / (1e-9 * self.options.period)
         rows = np.stack([*self._online.state, self._fifth])
-        state = np.stack([predicted(rows[k:], 1e-9 * self._left) for k in range(5)])
-        self._age, self._fed = 0, True
-        if not self._send_flow(Flow(state), now, refusable=True):
-            self._held = True
-            self._begin_stop(Flow.of(self.command))
-            self._wait(0.0)
+        return Flow(np.stack([predicted(rows[k:], 1e-9 * self._left) for k in range(5)]))
 
     def _end_trajectory(self) -> None:
         self._waiting = None
