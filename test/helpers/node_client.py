@@ -41,7 +41,8 @@ class NodeProcess:
         self.namespace = beside.namespace if beside else f"/{self.name}"
         self._log = (folder / f"{self.name}.log").open("a+b")  # reading moves the place of a process that shares it
         if module == "dynamics_node" and not any("safety" in str(argument) for argument in ros_arguments):
-            ros_arguments = ("-p", "safety:=permissive", *ros_arguments)  # tests of a function send what they need
+            # Tests of a function send what they need, and need not wait for others in a namespace of their own.
+            ros_arguments = ("-p", "safety:=permissive", "-p", "allow_other_publishers:=true", *ros_arguments)
         module = f"eom_dynamics.ros.{module}"
         arguments = [
             *("--ros-args", "-r", f"__node:={self.name}", "-r", f"__ns:={self.namespace}"),

@@ -8,8 +8,8 @@ IIWA = ("--params-file", CONFIG / "iiwa.yaml")
 
 
 def test_a_second_node_for_the_same_motors_is_not_activated(start):
-    first = start(*IIWA)
-    second = start("-p", "robot_file:=iiwa", beside=first.process)
+    first = start(*IIWA, "-p", "allow_other_publishers:=false")
+    second = start("-p", "robot_file:=iiwa", "-p", "allow_other_publishers:=false", beside=first.process)
     level, message, _ = second.wait_for_diagnostics(lambda *s: s[2]["state"] == "inactive", "a refusal")
     topics = [f"{first.process.namespace}/{x}" for x in ("feedforward", "motor_setpoint", "effort_command")]
     assert level == 2
