@@ -71,6 +71,21 @@ def plant(robot: Robot, side: MotorSide) -> Program:
     return trace("plant", inputs | dict.fromkeys(("k",) if side.variable.any() else (), n), compute)
 
 
+def friction(robot: Robot, side: MotorSide) -> Program:
+    """Efforts against friction: of joints where it is part of their efforts, and of motors that follow the links."""
+
+    def compute(x: Vectors) -> Mapping[str, Sequence[Scalar]]:
+        velocity = side.motors_of([x["qd"][joint] for joint in side.motor_joint])
+        rows = zip((side.actuators[joint].friction for joint in side.motor_joint), velocity, strict=True)
+        of_joints = link_tree(robot).joint_friction([x["qd"]])
+        return {
+            "joint_friction": [jet[0] for jet in of_joints],
+            "motor_friction": [law.effort_jet(Jet([rate]))[0] for law, rate in rows],
+        }
+
+    return trace(FRICTION, {"qd": robot.n}, compute)
+
+
 def plant_unavailable(robot: Robot, side: MotorSide, function: str = "plant") -> str | None:
     """Reason why a robot's plant, or another function, cannot be exported; None if it can."""
     if robot.rotor_model != "reduced":
@@ -94,6 +109,9 @@ def plant_unavailable(robot: Robot, side: MotorSide, function: str = "plant") ->
 FEEDFORWARD, ON_BASE, PLANT, LINEARIZATION = "feedforward", "feedforward_on_base", "plant", "linearizing_setpoint"
 """Names of the functions from the motion of the links to motor motion and efforts, the same on a moving base, from
 motor efforts to accelerations, and from measured motors and links to the setpoint of feedback linearization."""
+
+FRICTION = "friction"
+"""Name of the function from the velocities of the links to the friction of joints and motors."""
 
 DRIVE_COMMAND, DRIVE_STATE = "drive_command", "drive_state"
 """Names of the functions between commands and what drives are sent, and between what they report and SI units."""
@@ -129,6 +147,7 @@ OF_MOTORS: Mapping[str, Callable[[Robot, MotorSide], Program]] = MappingProxyTyp
     {
         "motors": lambda robot, side: motor_programs.motors(side, spin=robot.rotor_model == "complete"),
         "drive": lambda robot, side: motor_programs.drive(side),
+        FRICTION: friction,
         "filtered": lambda robot, side: motor_programs.filtered(side),
         "presliding": lambda robot, side: motor_programs.presliding(side),
         # From the motion of motors and links; zero where that does not determine them.

@@ -18,9 +18,9 @@ from ..elastic.motor_side import MotorSide
 from ..exceptions import EomDynamicsError
 from ..extras import missing
 from ..robot import Robot
-from . import c_project, cpp_project, cuda_project, matlab, ros2_control
+from . import c_project, cpp_project, cuda_project, dynamics_solver, matlab, ros2_control
 from .cpp_project import type_name
-from .functions import FEEDFORWARD, FUNCTIONS, Function, Steps, function_unavailable
+from .functions import FEEDFORWARD, FRICTION, FUNCTIONS, Function, Steps, function_unavailable
 from .project import PRECISIONS, SUMMARIES, Project
 from .ros2_control import package_name
 from .stored_values import StoredValues, stored_values
@@ -59,14 +59,14 @@ class Language(NamedTuple):
     Attributes:
         write: function of a project and its stored values that returns the contents of files by name.
         allows_name: function that says whether the language can have a name; None if it can have all.
-        required_function: function without which there is nothing to export, or None.
+        required: functions without which there is nothing to export.
         precisions: those of its numbers.
         extra: extra that installs the library that it takes here, or None.
     """
 
     write: Callable[[Project, StoredValues], Mapping[str, str | bytes]]
     allows_name: Callable[[str], bool] | None = None
-    required_function: str | None = None
+    required: tuple[str, ...] = ()
     precisions: tuple[str, ...] = PRECISIONS[:1]
     extra: str | None = None
 
@@ -79,11 +79,14 @@ class Language(NamedTuple):
 LANGUAGES: Mapping[str, Language] = MappingProxyType(
     {
         "c": Language(c_project.c_files, precisions=PRECISIONS),
-        "cpp": Language(cpp_project.cpp_files, cpp_project.allowed_in_cpp, FEEDFORWARD, PRECISIONS),
+        "cpp": Language(cpp_project.cpp_files, cpp_project.allowed_in_cpp, (FEEDFORWARD,), PRECISIONS),
         "matlab": Language(matlab.matlab_files),
         "casadi": Language(_casadi_files, extra="casadi"),
         "cuda": Language(cuda_project.cuda_files),
-        "ros2_control": Language(ros2_control.package_files, ros2_control.allowed_in_xml, FEEDFORWARD),
+        "ros2_control": Language(ros2_control.package_files, ros2_control.allowed_in_xml, (FEEDFORWARD,)),
+        "inverse_dynamics_solver": Language(
+            dynamics_solver.solver_files, ros2_control.allowed_in_xml, (FEEDFORWARD, FRICTION)
+        ),
     }
 )
 """Languages by name."""
@@ -121,8 +124,7 @@ def capabilities(robot: object) -> Mapping[str, Capability]:
     found = {}
     for name, language in LANGUAGES.items():
         of_language = library_missing(name) or _name_unwritable(robot, name)
-        if language.required_function is not None:
-            of_language = of_language or reasons[language.required_function]
+        of_language = of_language or next((text for x in language.required if (text := reasons[x])), None)
         absent = {function: text for function in FUNCTIONS if (text := of_language or reasons[function])}
         found[name] = Capability(tuple(function for function in FUNCTIONS if function not in absent), absent)
     return found
@@ -131,8 +133,9 @@ def capabilities(robot: object) -> Mapping[str, Capability]:
 def language_unavailable(project: Project, language: str) -> str | None:
     """Reason why a language cannot express a project, on any installation; None if it can."""
     known = LANGUAGES[language]
-    if known.required_function is not None and known.required_function not in project.functions:
-        return f"{language} needs the function {known.required_function}; export it too"
+    for function in known.required:
+        if function not in project.functions:
+            return f"{language} needs the function {function}; export it too"
     if project.precision not in known.precisions:
         return f"{language} has double precision only"
     return _name_unwritable(project.robot, language)
@@ -202,6 +205,7 @@ def readme(project: Project, languages: Sequence[str]) -> bytes:
                 name=project.name,
                 type=type_name(project),
                 package=package_name(project),
+                solver=dynamics_solver.solver_name(project),
                 option=project.library.upper(),
                 function=first.name,
                 inputs=", ".join(first.inputs),

@@ -120,9 +120,14 @@ def _project(options: argparse.Namespace, robot: Robot) -> tuple[Project, dict[s
     wanted, missing = options.functions, {}
     if wanted is None:
         able = capabilities(robot)["c"]
-        # The controller calls no others, and stored values of all of them take long for a robot of many joints.
-        alone = set(options.language or ()) == {"ros2_control"}
-        default = controller_functions(robot) if alone else [name for name in FUNCTIONS if name not in _ON_REQUEST]
+        # These packages call no others, and stored values of all of them take long for a robot of many joints.
+        alone = ",".join(dict.fromkeys(options.language or ()))
+        if alone == "ros2_control":
+            default = controller_functions(robot)
+        elif alone == "inverse_dynamics_solver":
+            default = [*LANGUAGES[alone].required]
+        else:
+            default = [name for name in FUNCTIONS if name not in _ON_REQUEST]
         wanted = [name for name in default if name in able.functions]
         missing = {name: reason for name, reason in able.missing.items() if name == PLANT}
     return project(robot, list(dict.fromkeys(wanted)), precision=options.precision), missing
