@@ -17,7 +17,16 @@ from pathlib import Path
 
 from compiled import scratch
 from machine_facts import machine
-from report import CONSOLE, DOCS, Section, bars_markdown, facts_markdown, write_between_marks, write_section
+from report import (
+    CONSOLE,
+    DOCS,
+    Section,
+    bars_markdown,
+    facts_markdown,
+    write_between_marks,
+    write_json,
+    write_section,
+)
 from settings import FULL, QUICK
 
 SECTIONS = {
@@ -130,8 +139,9 @@ def main() -> int:
     for bar in bars:
         CONSOLE.print(f"{'met   ' if bar.kept else 'MISSED'}  {bar.promise}: {bar.measured}")
     CONSOLE.print(f"{minutes:.1f} minutes")
+    facts |= {"load before the run": f"{busy:.1f}", "date": datetime.now(timezone.utc).date().isoformat()}
+    CONSOLE.print(f"all figures in {write_json(sections, facts)}")
     if not options.quick and options.robot is None:
-        facts |= {"load before the run": f"{busy:.1f}", "date": datetime.now(timezone.utc).date().isoformat()}
         for path in _write(sections, facts):
             CONSOLE.print(f"figures written to {path}")
     return int(not all(bar.kept for bar in bars))

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from rich.console import Console
@@ -14,6 +15,9 @@ DOCS = Path(__file__).parents[1] / "docs"
 
 RESULTS = Path(__file__).parent / "results"
 """Whole results of sections, of which documents have the promises, and a small table that comes first."""
+
+FIGURES = DOCS.parent / "build" / "bench.json"
+"""All results of the last run."""
 
 # Of a table that a document has, of words below it, and of promises that are listed.
 _MOST_ROWS, _MOST_COLUMNS, _MOST_WORDS, _MOST_BARS = 4, 9, 60, 3
@@ -137,6 +141,14 @@ def write_section(
     link = f"[All figures](../bench/results/{section.name}.md)"
     text = "\n\n".join(filter(None, [section.summary(promises=promises), f"{source} {link}.".strip()]))
     write_between_marks(document, section.name, text)
+
+
+def write_json(sections: Sequence[Section], facts: Mapping[str, str], path: Path = FIGURES) -> Path:
+    """Write all results of a run, and the facts of its machine, as one JSON; returns the file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    results = {section.name: asdict(section) for section in sections}
+    path.write_text(json.dumps({"facts": dict(facts), "sections": results}, indent=1) + "\n", encoding="utf-8")
+    return path
 
 
 def seconds(value: float) -> str:

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exported C: compiles without warnings or libraries, and agrees with the closed form."""
 
+import re
 import shutil
 from pathlib import Path
 
 import pytest
 from compilation import COMPILERS, run, supports
-from exported import export, passes_c_test, replace_in, robot, succeed, used_by_cmake
+from exported import C_STRICT, export, passes_c_test, replace_in, robot, succeed, used_by_cmake
 
 from eom_dynamics.export import FEEDFORWARD
 
@@ -23,6 +24,23 @@ def test_batches_with_all_lanes_without_lanes_and_sanitized(flags: list[str], tm
     for file in tmp_path.glob("*_batch.c"):
         replace_in(file, "#if defined(__GNUC__)", "#if defined(__GNUC__) && !defined(NO_LANES)")
     passes_c_test(tmp_path, *flags)
+
+
+@pytest.mark.skipif(
+    not (shutil.which("aarch64-linux-gnu-gcc") and shutil.which("qemu-aarch64-static")),
+    reason="exported C on arm64: apt install gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static",
+)
+@pytest.mark.parametrize(("name", "function"), [("mixed_chain", "effort"), ("planar_pr", FEEDFORWARD)])
+def test_arm64_in_an_emulator(name: str, function: str, tmp_path: Path) -> None:
+    """Batches over the two lanes of NEON."""
+    _, stored = export(robot(name), "c", tmp_path, [function])
+    compiler = "aarch64-linux-gnu-gcc"
+    succeed([compiler, *C_STRICT, "-O2", *sorted(tmp_path.glob("*.c")), "-static", "-lm", "-o", "built"], tmp_path)
+    lines = succeed(["qemu-aarch64-static", "built"], tmp_path).splitlines()
+    assert len(lines) == 2 * sum(map(len, stored.outputs.values())) and all(x.startswith("ok") for x in lines), lines
+    first = next(iter(stored.outputs))
+    assembly = succeed([compiler, "-O2", "-S", f"{name}_{first}_batch.c", "-o", "-"], tmp_path)
+    assert len(re.findall(r"\bf(?:mul|mla|mls|add|sub)\tv\d+\.2d", assembly)) > 50
 
 
 @pytest.mark.skipif(not shutil.which("nm"), reason="nm is not installed")
