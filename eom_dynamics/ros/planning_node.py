@@ -32,7 +32,7 @@ from .parameter_tables import PLANNING
 from .planning.follow_trajectory import FollowTrajectory
 from .planning.payloads import CarriedPayloads
 from .planning.services import SERVICES, MeasuredJoints, PlanningServices
-from .planning.trajectories import fitted, timed, tool_motion
+from .planning.trajectories import Start, fitted, timed, tool_motion
 from .robot_node import RobotNode
 from .robot_sources import LoadedRobot
 from .running import Executable, run
@@ -157,14 +157,14 @@ class PlanningNode(RobotNode):
 
         self._requests.worker.submit(planned, partial(self._publish, status))
 
-    def _fitted(self, message: JointTrajectory) -> _Planned:
-        """Robot's joint names, and the motion of a trajectory, checked."""
+    def _fitted(self, message: JointTrajectory, start: Start | None = None) -> _Planned:
+        """Robot's joint names, and the motion of a trajectory, from a start if one is given, checked."""
         arm = self._arm()
         check_waypoints(len(message.points), arm.robot.n)  # before the work of the fit
         if not self.get_parameter("allow_nonzero_velocity_at_trajectory_end").value:
             require_rest_at_the_end(message)
         order = JointOrder.of(arm, list(message.joint_names))
-        return self._checked(arm, fitted(message, read_times(message), order, _FIT_OPTIONS))
+        return self._checked(arm, fitted(message, read_times(message), order, _FIT_OPTIONS, start))
 
     def _followed(self, message: MultiDOFJointTrajectory) -> _Planned:
         """Robot's joint names, and the motion for that of a tool, checked."""

@@ -32,8 +32,9 @@ from ...exceptions import StateError, TrajectoryError
 from ...terminal import printable
 from ...trajectory import Spline
 from ..executors import Worker, steady_timer
-from ..interfaces import TrajectoryStatus, nanoseconds, set_stamp
+from ..interfaces import TrajectoryStatus, nanoseconds, set_stamp, subscribe_joint_states
 from ..robot_node import RobotNode
+from .trajectories import Start
 
 _NAME = "follow_joint_trajectory"
 
@@ -64,7 +65,7 @@ class FollowTrajectory:
     """Server of the action. A goal is accepted once the dynamics node plays it, in place of the goal before.
 
     Args:
-        fit: returns the robot's joint names, and the motion of a trajectory, checked; runs in a thread.
+        fit: returns the robot's joint names, and the motion of a trajectory from a start, checked; runs in a thread.
         publish: sends a motion to the dynamics node, with the header of its trajectory and its identity.
         stop: has the dynamics node bring the motion under way to rest.
         refuse: reports that the trajectory of a status is refused, and why.
@@ -74,7 +75,7 @@ class FollowTrajectory:
     def __init__(
         self,
         node: RobotNode,
-        fit: Callable[[JointTrajectory], tuple[Sequence[str], Spline]],
+        fit: Callable[[JointTrajectory, Start | None], tuple[Sequence[str], Spline]],
         publish: Callable[[Spline, Header, str], None],
         stop: Callable[[], None],
         refuse: Callable[[TrajectoryStatus, Exception], None],
@@ -101,7 +102,7 @@ class FollowTrajectory:
             self._execute,
             callback_group=ReentrantCallbackGroup(),
             goal_callback=self._consider,
-            cancel_callback=lambda _: CancelResponse.ACCEPT,
+            cancel_callback=self._cancel,
         )
 
     def close(self) -> None:
@@ -119,6 +120,11 @@ class FollowTrajectory:
         """Accept a goal once the dynamics node plays its motion."""
         status = TrajectoryStatus(header=request.trajectory.header, request=self._names.next(request.trajectory))
         execution = self._executions[status.request] = _Execution(self._node, request, self.kind, self._players)
+        if not request.trajectory.points:
+            self._stop()
+            execution.accepted.set_result(None)
+            execution.done.add_done_callback(lambda _: self._end(status.request))
+            return GoalResponse.ACCEPT
         published = False
         try:
             under_way = any(other.is_under_way for other in self._executions.values())
@@ -142,6 +148,12 @@ class FollowTrajectory:
         self._end(status.request)
         return GoalResponse.REJECT
 
+    def _cancel(self, goal: ServerGoalHandle) -> CancelResponse:
+        for execution in tuple(self._executions.values()):  # which it leaves
+            if execution.request is goal.request:
+                execution.cancel()
+        return CancelResponse.ACCEPT
+
     def _end(self, name: str) -> None:
         """Forget a goal, and stop its motion if that is still played."""
         execution = self._executions.pop(name)
@@ -153,6 +165,8 @@ class FollowTrajectory:
         # The request of an accepted goal is the very object that was considered.
         execution = next(x for x in self._executions.values() if x.request is goal.request)
         execution.goal = goal
+        if not goal.request.trajectory.points:
+            execution.end(self.kind.Result.SUCCESSFUL, "the motion under way stops, as the goal has no points")
         code, text = await execution.done
         if execution.is_cancelled:
             goal.canceled()
@@ -167,13 +181,28 @@ class FollowTrajectory:
         """Check a goal and fit its motion from the measured state of joints; runs in the worker's thread."""
         if request.multi_dof_trajectory.points:
             raise StateError("multi_dof_trajectory is not supported; send joint trajectories")
-        names, motion = self._fit(_from(measured, request.trajectory))
+        _require_no_effort(request.trajectory)
+        names, motion = self._fit(request.trajectory, self._start(request.trajectory, measured))
         self._require_start(names, motion, measured)
         path = JointTolerances.read("path_tolerance", request.path_tolerance, names)
         goal = JointTolerances.read("goal_tolerance", request.goal_tolerance, names)
         goal_time = nanoseconds(request.goal_time_tolerance) / _SECOND
         goal_time = goal_time or self._node.get_parameter("goal_time_tolerance").value
         return GoalMotion(tuple(names), motion, nanoseconds(request.trajectory.header.stamp), path, goal, goal_time)
+
+    def _start(self, trajectory: JointTrajectory, measured: Mapping[str, _Measured]) -> Start | None:
+        """Time and measured positions from which a goal starts whose first point comes later, or is over.
+
+        None where it starts at its first point; empty positions where they are commanded by the goal under way.
+        """
+        names, stamp = trajectory.joint_names, nanoseconds(trajectory.header.stamp)
+        since = (self._node.get_clock().now().nanoseconds - stamp) / _SECOND if stamp else 0.0
+        first = nanoseconds(trajectory.points[0].time_from_start) / _SECOND
+        latency = self._node.get_parameter("start_latency").value
+        positions = {x: measured[x].position for x in names} if {*names} <= {*measured} else {}
+        if since > first + latency:
+            return Start(since, positions)
+        return Start(max(since, 0.0), positions) if positions and first > max(since, 0.0) + latency else None
 
     def _require_start(self, names: Sequence[str], motion: Spline, measured: Mapping[str, _Measured]) -> None:
         """Raise TrajectoryError for a motion that starts away from the measured positions."""
@@ -220,7 +249,7 @@ class _Execution:
         self._accepted_since = self._state_since = time.monotonic()
         self._state: JointState | None = None
         self._known: Future = Future()
-        self._states = node.create_subscription(JointState, "joint_states", self._on_state, 1)
+        self._states = subscribe_joint_states(node, self._on_state)
         self._path_times = node.create_subscription(TimeReference, "path_time", self._on_path_time, 10)
         self._reference: _PathTime | None = None
         self._timer = steady_timer(node, _PERIOD, self._tick)
@@ -243,6 +272,11 @@ class _Execution:
     def is_under_way(self) -> bool:
         """Whether the motion is played, as far as is known: a node that was killed does not say that it ends."""
         return self.is_playing and self.elapsed <= self.plan.motion.end + self.plan.goal_time
+
+    def cancel(self) -> None:
+        """End, as the client wants."""
+        self.is_cancelled = not self.done.done()
+        self.end(self._kind.Result.SUCCESSFUL, "cancelled")
 
     async def state(self) -> dict[str, _Measured]:
         """Measured state by joint; empty if nobody publishes joint states."""
@@ -314,9 +348,6 @@ class _Execution:
             # A client that is gone never hears of the acceptance, and its goal is not executed.
             if time.monotonic() > self._accepted_since + _PATIENCE:
                 self.end(self._kind.Result.INVALID_GOAL, "the client is gone")
-        elif self.goal.is_cancel_requested:
-            self.is_cancelled = True
-            self.end(self._kind.Result.SUCCESSFUL, "cancelled")
         elif self.is_playing and not self._players():
             self.abort("the node that played it is gone: has dynamics_node ended?")
         else:
@@ -396,14 +427,11 @@ class _RefusedByPlayerError(TrajectoryError):
     """A motion that the dynamics node refuses, as it has reported on trajectory_status."""
 
 
-def _from(measured: Mapping[str, _Measured], trajectory: JointTrajectory) -> JointTrajectory:
-    """Trajectory that begins at measured positions, where its first point comes later and all are known."""
-    first = trajectory.points[:1]
-    names = trajectory.joint_names
-    if not first or not nanoseconds(first[0].time_from_start) or not {*names} <= {*measured}:
-        return trajectory
-    start = JointTrajectoryPoint(positions=[measured[name].position for name in names])
-    return JointTrajectory(header=trajectory.header, joint_names=names, points=[start, *trajectory.points])
+def _require_no_effort(trajectory: JointTrajectory) -> None:
+    """Refuse effort, as a trajectory controller of positions does: it would be ignored."""
+    for k, point in enumerate(trajectory.points):
+        if len(point.effort):
+            raise StateError(f"points[{k}].effort must be empty: the node computes the effort of the motion")
 
 
 def _point(t: float, rows: Sequence[Array]) -> JointTrajectoryPoint:

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from trajectory_msgs.msg import JointTrajectoryPoint
@@ -120,8 +120,15 @@ def _part(progress: Callable[[float], Any], begin: float, end: float) -> Callabl
     return lambda fraction: progress(begin + (end - begin) * fraction)
 
 
-def fitted(trajectory: Any, times: Any, order: JointOrder, options: Any) -> Spline:
-    """Fit a smooth motion to the points of a trajectory, with the options of a request."""
+class Start(NamedTuple):
+    """Where the motion of a trajectory starts, if not at its first point."""
+
+    time: float  # of the trajectory, s; earlier points are left out
+    positions: Mapping[str, float]  # of its joints, rad or m; empty to start at the first later point
+
+
+def fitted(trajectory: Any, times: Array, order: JointOrder, options: Any, start: Start | None = None) -> Spline:
+    """Fit a smooth motion to the points of a trajectory, with the options of a request, or from a start on."""
     if options.follow not in (_Constants.ALL_GIVEN, _Constants.POSITIONS, _Constants.VELOCITIES):
         raise StateError(f"follow must be ALL_GIVEN, POSITIONS or VELOCITIES, is {options.follow}")
     if options.ends not in ("", _Constants.REST, _Constants.FREE):
@@ -129,6 +136,17 @@ def fitted(trajectory: Any, times: Any, order: JointOrder, options: Any) -> Spli
     positions = read_positions(trajectory, order)
     given = {field: read_points(trajectory, field, order) for field in _POINT_FIELDS[1:]}
     velocities, accelerations = (x if field in followed(options) else None for field, x in given.items())
+    if start is not None:
+        later = times > start.time
+        if not later.any():
+            raise StateError(f"it ended {start.time - times[-1]:.3g} s ago")
+        rows = [[start.positions[name] for name in trajectory.joint_names]] if start.positions else []
+        times = np.append([start.time] * len(rows), times[later])
+        positions = np.vstack([*map(order.to_robot, np.array(rows)), positions[later]])
+        unknown = np.full((len(rows), positions.shape[1]), np.nan)
+        velocities, accelerations = (
+            None if x is None else np.vstack([unknown, x[later]]) for x in (velocities, accelerations)
+        )
     ends, overshoot = options.ends or _Constants.REST, not options.no_overshoot
     return through(times, positions, velocities=velocities, accelerations=accelerations, ends=ends, overshoot=overshoot)
 

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Goals of FollowJointTrajectory are answered as by joint_trajectory_controller, but for those of a table in the docs.
+
+Its answers are recorded in jtc_answers.json. Where it is installed, it is asked again; to record its answers anew, set
+EOM_RECORD.
+"""
+
+import json
+import os
+from pathlib import Path
+
+import managed_arm
+import mock_arm
+import processes
+import pytest
+from node_client import StreamClient
+from paths import CONFIG
+
+pytest.importorskip("control_msgs.action", reason="control_msgs is not installed")
+
+from rclpy.executors import SingleThreadedExecutor
+from sensor_msgs.msg import JointState
+from trajectory_goals import CASES, HOME, NAMES, Follower, answers
+
+RECORDED = Path(__file__).with_name("jtc_answers.json")
+
+DIFFERENT = {
+    # A step.
+    "a joint twice": "rejected; home",
+    "a position that is NaN": "rejected; home",
+    "a velocity that is infinite": "rejected; home",
+    "0.1 rad in 2 ms": "rejected; home",
+    "beyond limits of position": "rejected; home",
+    "beyond limits of velocity": "rejected; home",
+    "a start 0.3 rad away, now": "rejected; home",
+    "0.1 rad away, now": "rejected; home",
+    "replanned from the measured state of 0.6 s ago": "succeeded 0, rejected; far",
+    "another goal, 0.3 rad away, now": "succeeded 0, rejected; far",
+    # Dropped tolerances and fields.
+    "a tolerance on the path that is NaN": "rejected; home",
+    "a tolerance on the path of an unknown joint": "rejected; home",
+    "a tolerance at the goal of an unknown joint": "rejected; home",
+    "several bodies": "rejected; home",
+    # Stops.
+    "no points": "succeeded 0; home",
+    "no points on the way": "aborted -1, succeeded 0; elsewhere",
+    "a tolerance on the path that is violated": "aborted -4; elsewhere",
+    "cancelled before its stamp": "canceled 0; home",
+}
+"""Answers of the node; docs/services.md says why."""
+
+
+class FollowedArm(StreamClient):
+    """Client of a dynamics node, whose motor setpoints come back as joint states."""
+
+    takes_events = False
+
+    def _connect(self):
+        self._states = self.node.create_publisher(JointState, "joint_states", 10)
+        self._state = JointState(name=NAMES, position=HOME.tolist(), velocity=[0.0] * len(NAMES))
+        self.node.create_subscription(JointState, "motor_setpoint", self._keep, 10)
+        self.node.create_timer(0.004, lambda: self._states.publish(self._state))
+        super()._connect()
+
+    def _keep(self, message):
+        self._state = JointState(name=message.name, position=message.position, velocity=message.velocity)
+
+
+@pytest.mark.timeout(300)
+def test_planning_node_answers_as_jtc(start):
+    given = ("--params-file", CONFIG / "panda.yaml", "-p", "start_latency:=0.3")  # on a busy machine, goals take long
+    arm = start(*given, "-p", "safety:=strict", client=FollowedArm)
+    planning = start.planning(*given, beside=arm.process)
+    follower = Follower(arm.node, arm._executor, f"{planning.process.name}/follow_joint_trajectory")
+    assert any(follower.ask([0.0, 0.1], [HOME, HOME]) == "succeeded 0" for _ in range(20))
+    found = answers(follower)
+    expected = json.loads(RECORDED.read_text())
+    assert {name: expected[name] for name in DIFFERENT if expected[name] == DIFFERENT[name]} == {}
+    assert found == expected | DIFFERENT
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.skipif(bool(managed_arm.missing()), reason=managed_arm.missing())
+def test_recorded_answers_are_those_of_jtc(ros, tmp_path):
+    node, executor = ros.create_node("client"), SingleThreadedExecutor()
+    executor.add_node(node)
+    process = mock_arm.start(node, executor, tmp_path)
+    try:
+        found = answers(Follower(node, executor, mock_arm.ACTION))
+    finally:
+        processes.end(process)
+        node.destroy_node()
+    if "EOM_RECORD" in os.environ:
+        RECORDED.write_text(json.dumps(found, indent=1) + "\n")
+    assert found == json.loads(RECORDED.read_text())
+    assert len(found) == len(CASES)
