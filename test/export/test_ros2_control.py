@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import yaml
 from exported import export, renamed, robot, succeed, with_values
+from managed_arm import controllers
 
 import eom_dynamics.export as code
 from eom_dynamics import Dynamics, ElasticArm, Robot
@@ -64,7 +65,7 @@ def test_package(name: str) -> None:
     assert sorted(sources) == sorted(file for file in files if file.startswith("c/") and file.endswith(".c"))
 
     arm = ElasticArm(subject)
-    configured = yaml.safe_load(files["config/controllers.yaml"])
+    configured = controllers(files["config/controllers.yaml"])
     given, *others = (
         configured[name]["ros__parameters"]
         for name in ("feedforward_controller", "joint_state_broadcaster", "joint_trajectory_controller")
@@ -117,7 +118,7 @@ def test_motors_that_are_no_joints() -> None:
     first, second = (replace(joint, spring=RigidSpring()) for joint in robot("planar_2r").joints)
     backwards = replace(robot("planar_2r"), joints=(first, replace(second, drive=DriveUnits(sign=-1))))
     for subject, shared in ((robot("shared"), []), (backwards, [first.name])):
-        configured = yaml.safe_load(contents(subject, code.FEEDFORWARD)["config/controllers.yaml"])
+        configured = controllers(contents(subject, code.FEEDFORWARD)["config/controllers.yaml"])
         given = configured["feedforward_controller"]["ros__parameters"]
         assert [name for name in given["motors"] if name in given["joints"]] == shared
 
@@ -148,7 +149,7 @@ def test_names_of_any_robot(name: str, package: str, names: tuple[str, str]) -> 
             ElementTree.fromstring(content)
         # A backslash at its end continues a comment.
         assert not re.search(rb"//[^\n]*\\\n", content), file
-    given = yaml.safe_load(files["config/controllers.yaml"])["feedforward_controller"]["ros__parameters"]
+    given = controllers(files["config/controllers.yaml"])["feedforward_controller"]["ros__parameters"]
     assert tuple(given["joints"]) == names
     assert joints_of(files["description/mock.urdf"])[:2] == list(names)
 
@@ -199,7 +200,7 @@ def test_parameters_are_described_and_checked() -> None:
 @pytest.mark.parametrize(("period", "rate"), [(0.0, 1000), (0.004, 250), (0.0003, 3333)])
 def test_the_manager_of_the_example_runs_once_in_a_period_of_the_drives(period: float, rate: int) -> None:
     files = contents(replace(robot("planar_2r"), command_period=period), code.FEEDFORWARD)
-    configured = yaml.safe_load(files["config/controllers.yaml"])["controller_manager"]["ros__parameters"]
+    configured = controllers(files["config/controllers.yaml"])["controller_manager"]["ros__parameters"]
     assert configured["update_rate"] == rate
 
 
@@ -210,7 +211,7 @@ def test_the_gains_hold_a_rigid_arm_without_rotors(name: str) -> None:
     arm = replace(robot(name), name="rigid", joints=tuple(joints))
     files = code.LANGUAGES["ros2_control"].files(*with_values(arm, (code.FEEDFORWARD,)))
     text = files["config/controllers.yaml"].decode()
-    given = yaml.safe_load(text)["feedforward_controller"]["ros__parameters"]
+    given = controllers(text)["feedforward_controller"]["ros__parameters"]
     kp, kd = np.array(given["motor_kp"]), np.array(given["motor_kd"])
     assert "70 rad/s (11 Hz), critically damped" in text
     np.testing.assert_allclose(kp, 35.0 * kd, rtol=1e-5)
@@ -253,12 +254,12 @@ def test_the_controller_of_every_robot_is_that_of_one() -> None:
     assert loop == {"kernel", "fingerprint", "robot_file", "command", "compile_timeout"}
     assert all(of_all[name]["read_only"] for name in loop)
     assert loop == set(re.findall(r"\bgiven\.(\w+)", generic["src/robot_loop.cpp"]))
-    given = yaml.safe_load(generic["config/controllers.yaml"])["feedforward_controller"]["ros__parameters"]
+    given = controllers(generic["config/controllers.yaml"])["feedforward_controller"]["ros__parameters"]
     assert given.keys() < of_all.keys()
     example = robot(given["robot_file"])
-    of_example = yaml.safe_load(contents(example)["config/controllers.yaml"])
+    of_example = controllers(contents(example)["config/controllers.yaml"])
     front = "joint_trajectory_controller"
-    assert yaml.safe_load(generic["config/controllers.yaml"])[front] == of_example[front]
+    assert controllers(generic["config/controllers.yaml"])[front] == of_example[front]
     np.testing.assert_allclose(given["motor_kp"], 70.0**2 * example.rotor_inertia)
     np.testing.assert_allclose(given["motor_kd"], 2 * 70.0 * example.rotor_inertia)
 

@@ -62,6 +62,12 @@ def install(name, folder):
     return folder / "installed" / "share" / f"{name}_control"
 
 
+def controllers(text):
+    """Configuration of controllers, a path or text, by the names of their nodes without a namespace."""
+    text = text.read_text() if isinstance(text, Path) else text
+    return {name.removeprefix("/**/"): entry for name, entry in yaml.safe_load(text).items()}
+
+
 def node_path():
     for prefix in os.environ["AMENT_PREFIX_PATH"].split(os.pathsep):
         path = Path(prefix, "lib/controller_manager/ros2_control_node")
@@ -105,7 +111,7 @@ class ManagedArm:
 
     def _configure(self, change):
         """The configuration of the package, in simulated time and with the efforts of the motors."""
-        parameters = yaml.safe_load((self._share / "config/controllers.yaml").read_text())
+        parameters = controllers(self._share / "config/controllers.yaml")
         manager = parameters["controller_manager"]["ros__parameters"]
         manager["use_sim_time"] = True
         manager["motor_broadcaster"] = dict(manager["joint_state_broadcaster"])

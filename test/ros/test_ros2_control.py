@@ -15,6 +15,7 @@ pytest.importorskip("rosbags", reason="reads bags")
 import yaml
 from bag_files import OPTIONAL, SETPOINT, STORE, read_bag, setpoint, write_bag
 from exported import export, robot, succeed
+from managed_arm import controllers
 from paths import CONFIG
 from setpoint_streams import PERIOD, START, stream
 
@@ -108,7 +109,7 @@ def played(name, bag, limits, folder, plugin=None, described=False, **parameters
     subject, plugin = robot(name), plugin or f"{name}_control"
     program, package = built(name, plugin, folder) / "play_setpoints", folder / "own"
     (folder / "mock.urdf").write_text(mock(name, package, described))
-    parameters = yaml.safe_load((package / "config/controllers.yaml").read_text())
+    parameters = controllers(package / "config/controllers.yaml")
     given = parameters["feedforward_controller"]["ros__parameters"]
     commands = ["motor_effort", "motor_position", "motor_velocity", "joint_effort"]
     names = {each: given[each] for each in ("joints", "motors")}
