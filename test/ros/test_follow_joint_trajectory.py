@@ -234,7 +234,6 @@ def test_a_new_goal_that_cannot_be_followed_leaves_the_current_one_alone(at_home
     ("options", "reason"),
     [
         ({"names": ["elbow", *NAMES[1:]]}, "joint_names[0]: the robot has no joint 'elbow'"),
-        ({"times": [], "positions": []}, "trajectory has no points"),
         ({"times": [0.0, 0.02]}, "exceeds limits: fer_joint"),
         ({"stamp": 1}, "it ended "),
         ({"positions": [TARGET, HOME]}, "rad or m from the start of the trajectory, must be at most 0.01"),
