@@ -127,6 +127,16 @@ class ContactThresholds:
         noise = np.array([x.noise for x in self.spread])
         return self.level * np.hypot(self.passed[:, 0] * errors, self.passed[:, 1] * noise)
 
+    def rows(self) -> tuple[Array, Array, Array]:
+        """Thresholds of errors at speeds, each (n, K), and of noise (n,), whose squares add up to those of limits."""
+        count = max(len(x.velocity) for x in self.spread)
+        padding = [x.velocity[-1] + 1 + np.arange(count - len(x.velocity)) for x in self.spread]
+        speeds = np.array([[*x.velocity, *more] for x, more in zip(self.spread, padding, strict=True)])
+        errors = np.stack([x.at(v) for x, v in zip(self.spread, speeds, strict=True)])
+        noise = np.array([x.noise for x in self.spread])
+        shares = self.level[:, np.newaxis] * self.passed
+        return speeds, shares[:, :1] * errors, shares[:, 1] * noise
+
     def detection_time(self, efforts: ArrayLike, qd: ArrayLike | None = None) -> float:
         """Time in which a step of external efforts (n,) passes the first threshold, s; infinite if none does.
 
@@ -162,11 +172,7 @@ class ContactThresholds:
             cause = SENSOR if beyond[i] and by_motor[i] and opposite else CAUSES[bool(beyond[i]), bool(by_motor[i])]
             causes[names[i]] = UNKNOWN if np.isnan(motor[i]) else cause
         at = self._kinematics.frame(frame).name
-        rows = self._kinematics.jacobian(q, at).T / limits[:, np.newaxis]
-        U, values, V = np.linalg.svd(rows)
-        values = np.pad(values, (0, 6 - len(values)))
-        seen = int(np.count_nonzero(values * _LARGE >= 1))
-        wrench, unseen = V[:seen].T @ (U[:, :seen].T @ (external / limits) / values[:seen]), V[seen:]
+        wrench, unseen = seen_wrench(self._kinematics.jacobian(q, at), external, limits)
         return Contact(causes, self._touched(q, external, limits) if beyond.any() else (), at, wrench, unseen)
 
     def _touched(self, q: Array, external: Array, limits: Array) -> tuple[str, ...]:
@@ -188,6 +194,17 @@ class ContactThresholds:
             late = _reached(0.5, self.observer.order) / self.observer.bandwidth[i]
             lines.append(f"  {name}: {rest[i]:.3g}, {fast[i]:.3g}, {1e3 * late:.3g} ms")
         return "\n".join(lines)
+
+
+def seen_wrench(J: Array, external: Array, limits: Array) -> tuple[Array, Array]:
+    """Least-squares wrench (6,) of external efforts (n,) by a Jacobian (6, n), each weighted by its threshold.
+
+    Without the directions, which are returned, too, (k, 6), of which 50 N or N m stay within the thresholds.
+    """
+    U, values, V = np.linalg.svd(J.T / limits[:, np.newaxis])
+    values = np.pad(values, (0, 6 - min(len(values), 6)))
+    seen = int(np.count_nonzero(values * _LARGE >= 1))
+    return V[:seen].T @ (U[:, :seen].T @ (external / limits) / values[:seen]), V[seen:]
 
 
 def _spread(robot: Robot, given: Sequence[EffortSpread] | None) -> tuple[EffortSpread, ...]:

@@ -24,7 +24,7 @@ from .headers import source
 from .online_trajectory import OnlineLimits
 from .robot_table import RobotTable, raise_reason
 from .setpoint_to_command import LIMIT_POLICIES
-from .settings import CHECK_POLICIES, DEFAULTS, EFFORTS_ON_DEACTIVATE, LOSS_POLICIES, Status
+from .settings import CHECK_POLICIES, CONTACT_REACTIONS, DEFAULTS, EFFORTS_ON_DEACTIVATE, LOSS_POLICIES, Status
 
 
 def _refusals() -> list[str]:
@@ -44,6 +44,7 @@ _CHOICES = {
     "limits": LIMIT_POLICIES,
     "on_setpoint_loss": LOSS_POLICIES,
     "effort_on_deactivate": EFFORTS_ON_DEACTIVATE,
+    "on_contact": CONTACT_REACTIONS,
     **dict.fromkeys(("stamp_check", "jump_check", "consistency_check"), CHECK_POLICIES),
 }
 
@@ -74,6 +75,7 @@ class ControlLoop:
     Attributes:
         table: of the robot.
         arm: the arm.
+        handle: of its memory.
         address, size: of the loop in memory, for compiled calls; the size in bytes.
         given_address: of the setpoint in memory that is to be written.
         given: vectors of the setpoint to be referred to, by name: STATE_NAMES, WRENCH_NAMES, STIFFNESS_NAMES.
@@ -91,8 +93,8 @@ class ControlLoop:
         self.table, self.arm = table, table.arm
         arm = self.arm
         self.settings: dict[str, Any] = DEFAULTS._asdict()
-        self._handle = LoopHandle(table)
-        self._library, self.address = self._handle.library, self._handle.address
+        self.handle = LoopHandle(table)
+        self._library, self.address = self.handle.library, self.handle.address
         self.size: int = self._library.loop_size(self.address)
         self.given_address: int = self._library.loop_rest(self.address, 0)
         n, m, tools = arm.robot.n, len(arm.motor_names), len(arm.robot.tools)
@@ -121,7 +123,7 @@ class ControlLoop:
         for name, size in sizes.items():
             address = self._library.loop_vector(self.address, whose.encode(), name.encode())
             memory: Any = (ctypes.c_double * size).from_address(address)
-            memory.owner = self._handle
+            memory.owner = self.handle
             vectors[name] = np.frombuffer(memory)
         return vectors
 

@@ -18,7 +18,7 @@ from ..exceptions import StateError
 from ..robot.payload import PayloadLike, payload_shape
 from ..spelling import hint
 from ..states import number_or_vector, real_array
-from .control_loop import LoopHandle
+from .control_loop import ControlLoop, LoopHandle
 from .measured import SAMPLE_REASONS, STARTED, sample_reason
 from .robot_table import RobotTable, matrices_of, raise_reason
 
@@ -93,6 +93,7 @@ class ExternalEffortObserver:
         *,
         order: int = 1,
         longest_gap: float = 0.1,
+        loop: ControlLoop | None = None,
     ) -> None:
         """Make an observer, which starts with its first sample.
 
@@ -102,6 +103,8 @@ class ExternalEffortObserver:
             sensors: one of :data:`SENSORS`, or one for each joint.
             order: 1 or 2.
             longest_gap: between samples, s; after a longer one the observer starts again.
+            loop: of the arm, whose observer this is: :meth:`watch` has it observe what the loop is given, and
+                :meth:`read` tells the last sample.
 
         Raises:
             StateError: an argument is not usable, or a joint has no deflection to be measured.
@@ -126,9 +129,9 @@ class ExternalEffortObserver:
         if any(own == "motor" and pair for own, pair in zip(self.sensors, arm.paired, strict=True)):
             needed += ("q", "qd")  # which two motors tell only with the stiffness
         self._needed = tuple(dict.fromkeys(needed))
-        table = RobotTable(arm)
+        table = loop.table if loop else RobotTable(arm)
         table.prepare_observer()
-        self._handle = LoopHandle(table)
+        self._loop, self._handle = loop, loop.handle if loop else LoopHandle(table)
         by_motor = np.array([self.sensors[i] == "motor" for i in arm.motor_joint])
         to_springs = np.linalg.inv(matrices_of(arm)["load_weights"].reshape(m, m))
         numbers = {
@@ -141,14 +144,31 @@ class ExternalEffortObserver:
             "source": [[*SENSORS].index(own) for own in self.sensors],
             "longest_gap": positive(longest_gap, "longest_gap"),
         }
-        for name, values in numbers.items():
-            row = np.ascontiguousarray(values, dtype=float).ravel()
-            reason = self._handle.library.observer_set(self._handle.address, name.encode(), row.ctypes.data, len(row))
-            raise_reason(reason, name)
+        self._set(numbers)
         self._unobserved, self._to_springs = by_motor, to_springs
         self._motion = [self._memory(name) for name in ("q", "qd")]
         self._settling = _SETTLED[self.order] / float(self.bandwidth.min())
         self.reset()
+
+    def _set(self, numbers: dict[str, Any]) -> None:
+        for name, values in numbers.items():
+            row = np.ascontiguousarray(values, dtype=float).ravel()
+            reason = self._handle.library.observer_set(self._handle.address, name.encode(), row.ctypes.data, len(row))
+            raise_reason(reason, name)
+
+    def watch(self, speeds: Array, errors: Array, noise: Array) -> None:
+        """Have the loop observe, with thresholds of contact as of :meth:`.ContactThresholds.rows`."""
+        self._set({"settling": self._settling, "speeds": speeds, "errors": errors, "noise": noise})
+
+    def read(self) -> tuple[Array, Array]:
+        """External efforts (n,) and residuals of the motors (m,) after the last sample of the loop, which are taken."""
+        assert self._loop is not None
+        n, m = self.arm.robot.n, len(self.arm.motor_names)
+        found = self._loop.vectors("external", {"tau": n, "motor_effort": m})
+        self.external, self.settled = found["tau"].copy(), self._loop.number("settled") > 0
+        self.motor_residual = found["motor_effort"].copy()
+        self.motor_residual[self._unobserved | (self._loop.number("efforts") == 0)] = np.nan
+        return self.external, self.motor_residual
 
     def _memory(self, name: str) -> Array:
         address = self._handle.library.loop_vector(self._handle.address, b"observed", name.encode())

@@ -226,6 +226,11 @@ class SetpointLoop:
             return error
         if why.name == "released":
             return StateError("efforts are ramped down since setpoints were lost: deactivate and activate the node")
+        if why.name == "in_contact":
+            return StateError(
+                "the arm is in contact: references are followed once it rests and contact has ended, or after the "
+                "service ~/resume"
+            )
         if why.name == "busy" and loop.number("aiming"):
             return StateError("the arm moves to a target")
         if why.name in ("ended", "too_far_ahead"):

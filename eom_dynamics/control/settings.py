@@ -84,6 +84,10 @@ LOSS_POLICIES = ("none", "hold", "ramp", "deactivate")
 """What to do when setpoints are lost: report it; bring the arm to rest and hold it; the same while efforts fade to
 zero; or deactivate the node."""
 
+CONTACT_REACTIONS = ("ignore", "hold", "stop", "retract", "deactivate")
+"""What contact does: nothing; pause a motion that is played, on its path; bring the arm to rest; go back to where it
+was commanded 0.2 s before; or stop, and then deactivate."""
+
 CHECK_POLICIES = ("ignore", "warn", "refuse")
 """What to do with a setpoint that is not plausible: no check; answer and report it; refuse it."""
 
@@ -131,6 +135,7 @@ class Settings(NamedTuple):
     consistency_order: int = 4
     start_tolerance: float = 0.01
     start_latency: float = 0.1
+    on_contact: str = "ignore"
 
 
 DEFAULTS = Settings()

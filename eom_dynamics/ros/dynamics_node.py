@@ -145,6 +145,10 @@ topics and services (relative to the namespace):
   target_twist         in     geometry_msgs/msg/TwistStamped of the tool, which stops when messages stop
   payload              in     eom_dynamics/msg/Payload of a tool, between two setpoints
   robot_description    in     std_msgs/msg/String, if no parameter gives the robot
+  motor_states         in     sensor_msgs/msg/JointState, for external efforts
+  external_effort      out    sensor_msgs/msg/JointState, with external_effort.sensors
+  external_wrench      out    geometry_msgs/msg/WrenchStamped at the first tool, likewise
+  contact              out    eom_dynamics/msg/Contact, when contact begins and ends
   trajectory_status    out    eom_dynamics/msg/TrajectoryStatus of a trajectory
   path_time            out    sensor_msgs/msg/TimeReference, time of one whose speed is scaled
   feedforward          out    eom_dynamics/msg/FeedforwardCommand
@@ -422,7 +426,12 @@ class DynamicsNode(LifecycleNode, RobotNode):
         measured = self._stream.measured.report()
         if "measured" in measured and self.active and level == Level.OK:
             level, message = Level.WARN, f"measured: {measured['measured']}"
-        values |= measured | self._stream.targets.report(self._stream.loop) | self._payloads.report()
+        values |= (
+            measured
+            | self._stream.contact.report()
+            | self._stream.targets.report(self._stream.loop)
+            | self._payloads.report()
+        )
         return self._stream.supervision.report(StatusReport(level, message, values))
 
 

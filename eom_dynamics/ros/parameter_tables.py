@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from rclpy.parameter import Parameter
 
+from ..control.external_effort import SENSORS
 from ..control.setpoint_to_command import LIMIT_POLICIES
-from ..control.settings import CHECK_POLICIES, DEFAULTS, EFFORTS_ON_DEACTIVATE, LOSS_POLICIES, SAFETY
+from ..control.settings import CHECK_POLICIES, CONTACT_REACTIONS, DEFAULTS, EFFORTS_ON_DEACTIVATE, LOSS_POLICIES, SAFETY
 from ..robot.model import DRIVE_INTERPOLATIONS
 from .node_parameters import COMMON, EXECUTOR, Definition, Table, fixed, while_inactive
 from .scheduling import HIGHEST
@@ -97,6 +98,22 @@ _PERMISSIVE: Table = {
     "consistency_tolerance": while_inactive(0.1, "largest relative difference of consistent fields", (1e-6, 1.0)),
     "consistency_window": while_inactive(50, "setpoints over which fields are compared", (5, 1000)),
     "consistency_order": while_inactive(4, "highest derivative compared: 1 for velocity, 4 for snap", (1, 4)),
+    "external_effort.sensors": fixed(
+        "none",
+        "sensors of external efforts on joint_states and motor_states: joint torques (torque), motor and link encoders "
+        "(springs), or motor encoders and efforts (motor); none observes nothing",
+        choices=("none", *SENSORS),
+    ),
+    "external_effort.bandwidth": while_inactive(30.0, "bandwidth of external efforts, in rad/s", (0.1, 1000.0)),
+    "external_effort.false_alarms": while_inactive(
+        1.0, "false alarms of contact per hour, by which the robot's effort_spread tells thresholds", (1e-6, 1e6)
+    ),
+    "on_contact": while_inactive(
+        DEFAULTS.on_contact,
+        "response to contact: report it (ignore), pause what is played on its path (hold), bring the arm to rest "
+        "(stop), go back to where it was 0.2 s before (retract), or stop and deactivate the node (deactivate)",
+        choices=CONTACT_REACTIONS,
+    ),
     "stream_rate": fixed(
         1000.0, "commands per second while a trajectory is played, or after setpoints were lost", (1.0, 10_000.0)
     ),

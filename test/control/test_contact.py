@@ -9,9 +9,12 @@ from pushed_arm import Push, PushedArm, SensorRecord
 from scipy.signal import lfilter
 
 import eom_dynamics as eom
-from eom_dynamics import ContactThresholds, ExternalEffortObserver, robot_from_parameters
+from eom_dynamics import ContactThresholds, ElasticArm, ExternalEffortObserver, robot_from_parameters
 from eom_dynamics.arrays import Array
 from eom_dynamics.control.contact_thresholds import CAUSES, SENSOR, UNKNOWN
+from eom_dynamics.control.control_loop import ControlLoop, Refusal
+from eom_dynamics.control.robot_table import RobotTable
+from eom_dynamics.control.settings import Status
 from eom_dynamics.robot.model import EffortSpread
 from eom_dynamics.robot.writers.parameters import robot_as_parameters
 from eom_dynamics.trajectory import Cosine
@@ -217,3 +220,28 @@ def test_payloads_that_are_not_told() -> None:
         eom.estimate_payload(observer, 1e-3 * np.arange(50), **carried((q[:50], q[:50], q[:50])))
     with pytest.raises(eom.StateError, match="has no tool 'hand2'"):
         eom.estimate_payload(observer, 1e-3 * np.arange(50), tool="hand2")
+
+
+def test_contact_stops_a_loop_that_is_to_be_switched_off_then() -> None:
+    """At rest it says so, also when contact has ended; before, references are followed, and afterwards refused."""
+    robot = eom.load_robot("sea_planar_2r")
+    loop = ControlLoop(RobotTable(ElasticArm(robot)))
+    loop.configure(on_contact="deactivate", stop_duration=0.05)
+    observer = ExternalEffortObserver(loop.arm, 200.0, "torque", loop=loop)
+    observer.watch(*ContactThresholds(observer, spread=[EffortSpread((0.0,), (0.05,), 0.1)] * 2).rows())
+    sensed, codes, statuses = loop.vectors("sensed", {"tau": 2}), [], []
+    for k in range(200):
+        sensed["tau"][:] = loop.arm.dynamics.gravity(np.zeros(2)) - 2.0 * (60 <= k < 150)
+        loop.sense(k * 1_000_000, 5)
+        loop.rest()
+        loop.given["q"][:], loop.given["qd"][:] = 1e-3 * k, 1.0
+        loop.refer(0)
+        codes.append(loop.update(k * 1_000_000, 1e-3))
+        statuses.append(loop.status)
+    begin = codes.index(Refusal["in_contact"])
+    assert 60 < begin < 65 and not any(codes[:begin]) and set(codes[begin:]) == {Refusal["in_contact"]}
+    assert set(statuses[begin : begin + 50]) == {Status.STOPPING}
+    assert set(statuses[begin + 51 :]) == {Status.LOST} and not loop.setpoint["qd"].any()
+    loop.act("resume")
+    loop.refer(0)
+    assert loop.update(200_000_000, 1e-3) != Refusal["in_contact"]

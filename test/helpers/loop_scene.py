@@ -39,6 +39,7 @@ class Cycle(NamedTuple):
         target: that is to be aimed at.
         speed: scaling of motions that are played, from then on.
         pauses: whether they pause, from then on.
+        sensed: q, qd and joint torques that are measured, each (n,).
     """
 
     fields: Mapping[str, Array] | None = None
@@ -50,6 +51,7 @@ class Cycle(NamedTuple):
     target: Target | None = None
     speed: float | None = None
     pauses: bool | None = None
+    sensed: tuple[Array, Array, Array] | None = None
 
 
 STOPS = Spline.__new__(Spline)
@@ -69,6 +71,7 @@ class Scene:
         reverse: whether messages have the joints in reverse order.
         rounding: by which numbers of the reference may differ, and of hosts whose polynomials are compiled otherwise.
         lacks: hosts that have no such scene, with the reason.
+        on_contact: the parameter of the node.
         in_front: whether its targets may also be those that a controller in front writes.
     """
 
@@ -82,6 +85,7 @@ class Scene:
     reverse: bool = False
     rounding: float = 0.0
     lacks: Mapping[str, str] = field(default_factory=dict)
+    on_contact: str = "ignore"
     in_front: bool = False
 
     @property

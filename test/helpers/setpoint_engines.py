@@ -7,7 +7,7 @@ Where a cycle sends nothing, its row is that before; status -1 is that of a stre
 """
 
 import ctypes
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,11 +18,14 @@ from bag_files import SETPOINT, STORE, header, read_bag, wrenches, write_bag
 from exported_loop import ExportedTable
 from loop_scene import PERIOD, RAMP, STOP, STOPS, TIMEOUT, Carried, Cycle, Scene, time_of
 from reference.loop import Options, ReferenceLoop, Target
+from reference.momentum_observer import momentum_observer
 
 from eom_dynamics import ElasticArm, Robot
 from eom_dynamics.arrays import Array
 from eom_dynamics.codegen.floating_programs import IMU_NAMES
+from eom_dynamics.control.contact_thresholds import ContactThresholds
 from eom_dynamics.control.control_loop import ControlLoop
+from eom_dynamics.control.external_effort import ExternalEffortObserver
 from eom_dynamics.control.fields import BASE_FIELD, STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
 from eom_dynamics.control.online_trajectory import motion_limits
 from eom_dynamics.control.robot_table import RobotTable
@@ -44,6 +47,9 @@ MOTION = {"velocity": 2.0, "acceleration": 20.0, "jerk": 2000.0, "snap": 4e5, "s
 """Limits of motion to targets."""
 
 PAYLOAD = "eom_dynamics/msg/Payload"
+
+BANDWIDTH = 100.0
+"""Of external efforts, rad/s."""
 
 FIELDS = (*STATE_FIELDS, *WRENCH_FIELDS, *STIFFNESS_FIELDS)
 
@@ -99,6 +105,15 @@ def unspun_node(space: str, **parameters: str) -> Iterator[Any]:
     node.destroy_node()
 
 
+def state_message(robot: Robot, sensed: Sequence[Array], time: int) -> Any:
+    from sensor_msgs.msg import JointState
+
+    fields = zip(("position", "velocity", "effort"), sensed, strict=True)
+    message = JointState(name=[*robot.joint_names], **{name: [*row] for name, row in fields})
+    message.header.stamp.sec, message.header.stamp.nanosec = divmod(time, 10**9)
+    return message
+
+
 def target_message(robot: Robot, target: Target) -> Any:
     from builtin_interfaces.msg import Duration
     from sensor_msgs.msg import JointState
@@ -147,6 +162,7 @@ class NodeEngine:
         steady = time_of(-1)
         supervision.clock.__init__(supervision.clock._read, lambda: steady)  # type: ignore[misc]  # others have it
         supervision._publishers = lambda: 1
+        stream.contact._sensors = "torque" if scene.on_contact != "ignore" else ""
         stream.take(host)
         self.node.trigger_activate()
         stream.targets._arm = host.arm
@@ -157,6 +173,8 @@ class NodeEngine:
             steady = time_of(k)
             clock.set_ros_time_override(Time(nanoseconds=now))
             self.sent.clear()
+            if cycle.sensed:
+                self.stream.measured._receive("joint_states", state_message(scene.robot, cycle.sensed, now))
             if cycle.payload:
                 carry(host, cycle.payload)
             if cycle.speed is not None:
@@ -207,6 +225,7 @@ def settings_of(scene: Scene) -> dict[str, Any]:
         "setpoint_timeout": TIMEOUT if scene.loss != "none" else 0.0,
         "stop_duration": STOP,
         "ramp_duration": RAMP,
+        "on_contact": scene.on_contact,
     }
 
 
@@ -261,8 +280,10 @@ def called(scene: Scene) -> Array:
     loop = ControlLoop(RobotTable(ElasticArm(scene.robot), moving_base=True))
     loop.configure(**settings_of(scene))
     limit_motion(scene, loop)
+    sense = sensor_of(scene, loop)
     rows: list[Array | None] = []
     for k, (cycle, now) in enumerate(zip(scene.cycles, scene.times, strict=True)):
+        sense(cycle, now)
         if cycle.payload:
             carry(loop, cycle.payload)
         change_pace(loop, cycle)
@@ -287,8 +308,47 @@ def called(scene: Scene) -> Array:
 
 
 def limit_motion(scene: Scene, loop: ControlLoop) -> None:
-    if any(cycle.target for cycle in scene.cycles):
+    if scene.on_contact == "retract" or any(cycle.target for cycle in scene.cycles):
         loop.limit(motion_limits(loop.arm, MOTION), 1e-9 * PERIOD)
+
+
+def watched(arm: ElasticArm, loop: ControlLoop | None = None) -> ContactThresholds:
+    """Thresholds by the spread of the robot of scenes, which a loop has from now on."""
+    thresholds = ContactThresholds(ExternalEffortObserver(arm, BANDWIDTH, "torque", loop=loop))
+    if loop:
+        thresholds.observer.watch(*thresholds.rows())
+    return thresholds
+
+
+def sensor_of(scene: Scene, loop: ControlLoop) -> Callable[[Cycle, int], None]:
+    """What has a loop take what is sensed in a cycle of a time, ns."""
+    if scene.on_contact == "ignore":
+        return lambda cycle, now: None
+    sensed = loop.vectors("sensed", dict.fromkeys(("q", "qd", "tau"), scene.robot.n))
+    watched(loop.arm, loop)
+
+    def sense(cycle: Cycle, now: int) -> None:
+        if cycle.sensed:
+            for row, given in zip(sensed.values(), cycle.sensed, strict=True):
+                row[:] = given
+            assert loop.sense(now, 5) % 8 <= 1
+
+    return sense
+
+
+def touched(scene: Scene) -> list[bool]:
+    """Whether there is contact in each cycle, by the matrices of the paper."""
+    rows = [cycle.sensed for cycle in scene.cycles]
+    if scene.on_contact == "ignore" or not all(rows):
+        return [False] * len(rows)
+    thresholds, contact, found = watched(ElasticArm(scene.robot)), False, []
+    residuals = momentum_observer(scene.robot, BANDWIDTH, ((1e-3 * k, *x) for k, x in enumerate(rows) if x), steps=20)
+    for k, (row, residual) in enumerate(zip(rows, residuals, strict=True)):
+        assert row is not None
+        share = float(np.max(np.abs(residual) / thresholds.limits(row[1])))
+        contact = 1e-3 * k >= 5 / BANDWIDTH and share > (0.7 if contact else 1.0)
+        found.append(contact)
+    return found
 
 
 def change_pace(loop: ControlLoop, cycle: Cycle) -> None:
@@ -321,15 +381,20 @@ def referred(scene: Scene) -> Array:
     """Rows of a scene by the reference."""
     timeout = TIMEOUT if scene.loss != "none" else 0.0
     options = (scene.limits, scene.lead, scene.loss, timeout, STOP, RAMP, scene.jumps, scene.checks, PERIOD, MOTION)
+    options = (*options, scene.on_contact)
+    in_contact = touched(scene)
     reference = ReferenceLoop(ElasticArm(scene.robot), Options(*options))
     rows: list[Array | None] = []
     for k, (cycle, now) in enumerate(zip(scene.cycles, scene.times, strict=True)):
+        reference.sense(in_contact[k])
         if cycle.payload:
             carry(reference, cycle.payload)
         if cycle.speed is not None:
             reference.speed_scaling = cycle.speed
-        if cycle.pauses is not None:
-            reference.paused = cycle.pauses
+        if cycle.pauses:
+            reference.paused = True
+        elif cycle.pauses is not None:
+            reference.resume()
         message = None if cycle.fields is None else setpoint_message(scene, k)
         stamp = time_of(k) if cycle.stamp is None else cycle.stamp
         reference.cycle(now, message, stamp, cycle.spline, cycle.begin or now, cycle.target)
@@ -374,7 +439,10 @@ def looped(scene: Scene, *, in_front: bool = False) -> Array:
     Targets may be those of a controller in front, which writes the last one in each cycle; others then are refused.
     """
     robot, on_base = scene.robot, any(BASE_FIELD in (cycle.fields or ()) for cycle in scene.cycles)
-    loop = ControlLoop(ExportedTable(robot, moving_base=on_base))  # type: ignore[arg-type]
+    table: Any = ExportedTable(robot, moving_base=on_base)
+    if scene.on_contact != "ignore":  # an exported library has no code of the observer
+        table = RobotTable(ElasticArm(robot))
+    loop = ControlLoop(table)
     loop.configure(**settings_of(scene), on_clock_jump=("stop", "hold").index(scene.jumps))
     limit_motion(scene, loop)
 
@@ -386,8 +454,10 @@ def looped(scene: Scene, *, in_front: bool = False) -> Array:
 
     sizes = {name: len(x) for name, x in loop.given.items()}
     posted, rows = loop.vectors("posted", sizes), list[Array | None]()
+    sense = sensor_of(scene, loop)
     written = np.full(robot.n, np.nan)
     for k, (cycle, now) in enumerate(zip(scene.cycles, scene.times, strict=True)):
+        sense(cycle, now)
         if cycle.payload:
             *body, time = np.concatenate([np.ravel(x) for x in cycle.payload]).tolist()
             call("post_payload", 0, body, ctypes.c_double(time))

@@ -18,21 +18,22 @@ from compilation import COMPILERS
 from exported import robot
 
 from eom_dynamics import ElasticArm, Robot, load_robot
-from eom_dynamics.robot.model import Limits
+from eom_dynamics.robot.model import EffortSpread, Limits
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
 
 pytest.importorskip("rosbags")
 pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")
 
+from contact_scenes import CONTACTS
 from loop_scene import STOP
-from setpoint_engines import NodeEngine, called, looped, referred, replayed, unspun_node
+from setpoint_engines import BANDWIDTH, NodeEngine, called, looped, referred, replayed, unspun_node
 from setpoint_scenes import SETPOINTS
 from target_scenes import TARGETS
 from trajectory_scenes import TRAJECTORIES
 
 pytestmark = pytest.mark.skipif(not (COMPILERS and shutil.which("c++")), reason="no C++ compiler is installed")
 
-SCENES = SETPOINTS | TRAJECTORIES | TARGETS
+SCENES = SETPOINTS | TRAJECTORIES | TARGETS | CONTACTS
 
 
 def weak(arm: Robot, joint: int, torque: float) -> Robot:
@@ -71,6 +72,12 @@ def strong(arm: Robot) -> Robot:
     return replace(arm, joints=tuple(joints))
 
 
+def measured(arm: Robot) -> Robot:
+    """With the spread of efforts that thresholds of contact are from."""
+    spread = EffortSpread((0.0, 1.0), (0.05, 0.1), 0.1, noise=0.02)
+    return replace(arm, joints=tuple(replace(joint, effort_spread=spread) for joint in arm.joints))
+
+
 ROBOTS = {
     "soft": lambda: robot("sea_planar_2r"),
     "limited rates": lambda: limited_rates(robot("sea_planar_2r")),
@@ -81,6 +88,7 @@ ROBOTS = {
     "variable": lambda: robot("vsa_planar_2r"),
     "damped, coupled, sticking": lambda: robot("shared"),
     "own drives": lambda: robot("drives"),
+    "measured": lambda: measured(robot("sea_planar_2r")),
     "two tools": lambda: robot("scissors"),
 }
 
@@ -88,6 +96,7 @@ ROBOTS = {
 @pytest.fixture(scope="module")
 def node(ros: Any) -> Iterator[NodeEngine]:
     given = {"robot_file": "planar_2r", "hold_last_command": "always", "use_sim_time": "true", "moving_base": "true"}
+    given |= {"external_effort.sensors": "torque", "external_effort.bandwidth": str(BANDWIDTH)}
     with unspun_node("/engines", **given, stop_duration=str(STOP)) as node:
         yield NodeEngine(node)
 

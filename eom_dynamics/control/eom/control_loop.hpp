@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "commander.hpp"
+#include "contact.hpp"
 #include "mailbox.hpp"
 #include "plausibility.hpp"
 #include "target_motion.hpp"
@@ -64,6 +65,8 @@ class ControlLoop {
     /// the loop runs.
     const char *limit(const std::vector<MotionLimits> &limits, bool synchronised = false)
     {
+        retreat_.positions.assign(limits.size(), 0);
+        retreat_.velocities.assign(limits.size(), 0);
         return motion_.configure(limits, synchronised);
     }
 
@@ -78,6 +81,8 @@ class ControlLoop {
         trajectories.take();
         targets.take();
         paused = false;
+        touched_ = false;
+        past_.restart();
         commander_.counts = {};
         commander_.refusal = Refusal::none;
         finding_ = {};
@@ -185,10 +190,41 @@ class ControlLoop {
         else if (!received_ || !follow(now))
             wait();
         received_ = false;
-        if (commander_.output.valid)
+        if (commander_.output.valid) {
             commander_.complete(period, measured);
+            if (commander_.parameters.on_contact == ContactReaction::retract)
+                past_.record(now, commander_.output.setpoint.q);
+        }
         return commander_.output;
     }
+
+    // --- Contact ------------------------------------------------------------------------
+
+    /// Reacts to contact, by on_contact, and refuses references until it has ended and the arm rests, or until resume().
+    void react() noexcept
+    {
+        const ContactReaction reaction = commander_.parameters.on_contact;
+        if (reaction == ContactReaction::ignore)
+            return;
+        touched_ = true;
+        if (reaction == ContactReaction::hold && playing())
+            paused = true;
+        else if (reaction != ContactReaction::retract || !retract())
+            stop();
+    }
+
+    /// Contact has ended: references are followed again, once the arm rests, unless the loop is to be switched off.
+    void leave_contact() noexcept
+    {
+        if (commander_.parameters.on_contact != ContactReaction::deactivate && rests())
+            touched_ = false;
+    }
+
+    /// Ends the pause of motions that are played, and follows references again, whether contact has ended or not.
+    void resume() noexcept { paused = touched_ = false; }
+
+    /// Whether references are refused after contact.
+    bool touched() const noexcept { return touched_; }
 
     // --- For hosts that judge trajectories, or know of losses, in the thread of update() -----
 
@@ -285,6 +321,9 @@ class ControlLoop {
         const double lifespan = commander_.parameters.setpoint_lifespan;
         if (lifespan > 0 && reference_.stamp != 0 && std::fabs(age) > lifespan) {
             commander_.refuse(Refusal::too_old);
+        } else if (touched_) {
+            commander_.refuse(Refusal::in_contact);
+            commander_.output.status = Status::held;
         } else if (!watchdog_.resumes(reference_.setpoint.q)) {
             commander_.refuse(watchdog_.released() ? Refusal::released : Refusal::far_from_hold);
         } else if (const Refusal doubt = judged(); doubt != Refusal::none) {
@@ -316,6 +355,28 @@ class ControlLoop {
     {
         if (watchdog_.wait())
             checks_.moved(commander_.output.setpoint);
+        if (touched_ && commander_.parameters.on_contact == ContactReaction::deactivate && rests())
+            commander_.output.status = Status::lost;
+    }
+
+    /// Whether what is commanded rests.
+    bool rests() const noexcept
+    {
+        const auto &qd = commander_.output.setpoint.qd;
+        return aiming()                ? arrived()
+               : watchdog_.stopping() ? commander_.output.status != Status::stopping
+                                      : std::all_of(qd.begin(), qd.end(), [](Scalar rate) { return rate == 0; });
+    }
+
+    /// Goes back along the motion just made, as to a target; returns whether it does.
+    bool retract() noexcept
+    {
+        const JointVector<Robot> *const back = past_.oldest();
+        if (!back || !motion_.limited() || !commander_.output.valid || watchdog_.released())
+            return false;
+        Target &x = retreat_;
+        std::copy_n(back->begin(), x.positions.size(), x.positions.begin());
+        return aim(x, commander_.latest, Refusal::none) == Refusal::none;
     }
 
     // --- Trajectories and targets -------------------------------------------------------
@@ -323,7 +384,10 @@ class ControlLoop {
     /// Why neither trajectories nor targets may lead, if so.
     Refusal barred() const noexcept
     {
-        return received_ && led_ ? Refusal::led : watchdog_.released() ? Refusal::released : Refusal::none;
+        return touched_            ? Refusal::in_contact
+               : received_ && led_ ? Refusal::led
+               : watchdog_.released() ? Refusal::released
+                                      : Refusal::none;
     }
 
     /// What is commanded at a time, ns.
@@ -387,7 +451,10 @@ class ControlLoop {
     {
         received_ = false;
         const bool changed = motion_.changes(reference_.setpoint);
-        const Refusal bar = !motion_.usable() ? Refusal::not_finite : watchdog_.released() ? Refusal::released : Refusal::none;
+        const Refusal bar = !motion_.usable()      ? Refusal::not_finite
+                            : touched_             ? Refusal::in_contact
+                            : watchdog_.released() ? Refusal::released
+                                                   : Refusal::none;
         if (changed && aim(motion_.pursued(), now, bar) != Refusal::none)
             motion_.forget_pursued();
     }
@@ -496,6 +563,10 @@ class ControlLoop {
     bool pursues_ = false;
     // Time of the last reference that was followed, and since the one before, ns.
     std::int64_t followed_ = 0, interval_ = 0;
+    // Whether there was contact; where the arm came from, and would go.
+    bool touched_ = false;
+    Past<Robot> past_;
+    Target retreat_;
     // Of the last cycle, s.
     double period_ = 0;
 };

@@ -101,9 +101,14 @@ struct Hosted final : eom_loop {
         x.time = 1e-9 * static_cast<double>(time - origin);
         if (x.motors)
             read_drives(x, robot);
-        const eom::Sample found = observer.follow(x);
-        if (found <= eom::Sample::started)
-            sampled_at = time;
+        const eom::Sample found = contact.on() ? observer.update(x) : observer.follow(x);
+        if (found > eom::Sample::started)
+            return found;
+        sampled_at = time;
+        if (contact.on() && contact.update(found, observer))
+            loop.react();
+        else if (!contact.found())
+            loop.leave_contact();
         return found;
     }
 
@@ -132,6 +137,7 @@ struct Hosted final : eom_loop {
     typename eom::PayloadBlend<Robot>::Parameters carried{};
     eom::Payload<Robot> payload;
     eom::ExternalEffort<Robot> observer{robot};
+    eom::ContactWatch<Robot> contact;
     eom::Sensed<Robot> sensed;
     /// Time of the last sample that was taken, and of the first in a row, ns.
     static constexpr std::int64_t UNSAMPLED = std::numeric_limits<std::int64_t>::min() / 2;
@@ -338,6 +344,8 @@ double *eom_loop_vector(eom_loop *loop, const char *whose, const char *name)
             places.take(of.sensed);
         else if (is("observed"))
             places.take(of.observer.sensed());
+        else if (is("external"))
+            places.reads(Vector::tau, of.observer.links.value, Vector::motor_effort, of.observer.motors.value);
         else
             return nullptr;
         return vector < static_cast<std::size_t>(Vector::count)
@@ -466,7 +474,7 @@ const char *eom_loop_act(eom_loop *loop, const char *action)
                        {"stop", [](Of &x) { x.loop.stop(); }},
                        {"lose", [](Of &x) { x.loop.lose(); }},
                        {"pause", [](Of &x) { x.loop.paused = true; }},
-                       {"resume", [](Of &x) { x.loop.paused = false; }},
+                       {"resume", [](Of &x) { x.loop.resume(); }},
                        {"release", [](Of &x) { x.loop.release(x.in_si(x.loop.commander().latest)); }}};
         const auto *found = named(actions, action);
         if (found)
@@ -521,8 +529,17 @@ const char *eom_observer_set(eom_loop *loop, const char *name, const double *num
         } spans[] = {{"bandwidth", observer.links.bandwidth},   {"order", observer.links.order},
                      {"motor_bandwidth", observer.motors.bandwidth}, {"motor_order", observer.motors.order},
                      {"motor_inertia", observer.motor_inertia}, {"to_springs", observer.to_springs}};
+        auto &contact = of.contact;
+        const struct {
+            const char *name;
+            std::vector<double> *numbers;
+        } rows[] = {{"speeds", &contact.speeds}, {"errors", &contact.errors}, {"noise", &contact.noise}};
         if (const auto *found = named(spans, name))
             std::copy(numbers, numbers + count, found->entries.begin());
+        else if (const auto *row = named(rows, name))
+            row->numbers->assign(numbers, numbers + count);
+        else if (std::strcmp(name, "settling") == 0)
+            contact.settling = *numbers;
         else if (std::strcmp(name, "source") == 0)
             for (std::size_t i = 0; i < count; ++i)
                 observer.source[i] = static_cast<eom::EffortSource>(numbers[i]);
@@ -592,6 +609,11 @@ double eom_loop_number(const eom_loop *loop, const char *name)
             EOM_OF(counts, cycles), EOM_OF(counts, followed), EOM_OF(counts, refused), EOM_OF(counts, over_limits),
             EOM_OF(counts, timeouts), EOM_OF(counts, refused_payloads), EOM_OF(counts, suspect_stamps),
             EOM_OF(counts, jumps), EOM_OF(counts, inconsistent), EOM_OF(counts, without_stamp),
+            EOM_NUMBERED("touched", of.loop.touched()), EOM_NUMBERED("contact", of.contact.found()),
+            EOM_NUMBERED("settled", of.contact.settled()), EOM_NUMBERED("efforts", of.observer.sensed().efforts),
+            EOM_NUMBERED("contact_joint", of.contact.touched().joint),
+            EOM_NUMBERED("contact_effort", of.contact.touched().effort),
+            EOM_NUMBERED("contact_threshold", of.contact.touched().threshold),
             EOM_NUMBERED("finding", finding.check), EOM_OF_FINDING(field), EOM_OF_FINDING(joint), EOM_OF_FINDING(joints),
             EOM_OF_FINDING(time), EOM_OF_FINDING(step), EOM_OF_FINDING(allowed), EOM_OF_FINDING(difference),
             EOM_OF_FINDING(factor),

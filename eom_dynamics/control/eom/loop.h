@@ -53,7 +53,8 @@ const char *eom_loop_configure(eom_loop *loop);
 /* Memory of a vector, which remains where it is: of the setpoint "given" and of that to be "posted", to be written; of the
  * "setpoint" followed, of its "command", of what is "sent", of the command that "exceeded" limits last, before it was
  * clipped or refused, of what is "released", of what is "measured", in the units of the drives, and of the plan the states
- * "from", "to" and "later". Null if there is none. */
+ * "from", "to" and "later"; of the sample that was "observed" last, and of what is "external", "tau" and "motor_effort". Null
+ * if there is none. */
 double *eom_loop_vector(eom_loop *loop, const char *whose, const char *name);
 
 /* What is measured from now on, and to be written before each restart and cycle. */
@@ -100,7 +101,7 @@ int eom_loop_plan(eom_loop *loop, int64_t now, double period);
  * arm to rest, whatever the settings say; "lose": begin the response to a loss of setpoints, by the settings; "pause" motions
  * that are played, on their paths, and "resume" them, from any thread; "release": write the vectors of the last command, for
  * when the loop is switched off; "take" the setpoint that was posted last as the reference, if there is a new one. Returns
- * null for these. */
+ * null for these. "resume" also follows references again after contact. */
 const char *eom_loop_act(eom_loop *loop, const char *action);
 
 /* A cycle; returns why its reference was refused, an eom::Refusal; 0 if it was not, or less: -1 if its command exceeds
@@ -122,7 +123,9 @@ size_t eom_loop_answer(eom_loop *loop, size_t count, const int64_t *stamps, cons
                        double *results, int *codes);
 
 /* Sets a member of eom::ExternalEffort, which starts again: "bandwidth", "order", "source" of each joint,
- * "motor_bandwidth", "motor_order", "motor_inertia", "to_springs", "longest_gap"; "restart" sets nothing. */
+ * "motor_bandwidth", "motor_order", "motor_inertia", "to_springs", "longest_gap"; "restart" sets nothing. Or of
+ * eom::ContactWatch "settling", "speeds", "errors", "noise", with which eom_loop_sense() observes, and contact has the
+ * reaction of on_contact. */
 const char *eom_observer_set(eom_loop *loop, const char *name, const double *numbers, size_t count);
 
 /* Takes samples of sensors, of links 1 + motors 2 + torque 4 + motor efforts 8, with payloads 16: reads a row of numbers into
@@ -136,7 +139,8 @@ void eom_observer_update(eom_loop *loop, size_t count, const double *times, int 
  * "stopping", "fed", "age", "stop_end", "excess", "on_path"; of the motion that is played "speed_scaling", "paused",
  * "path_time", s, its rate "pace", and whether limits do not allow the pace that is wanted, "pace_limited"; of the plan
  * "plan_waits", "plan_begin", "plan_start", "plan_end"; "final_efforts"; of eom::Governor "slowed_to", "slowed_limit",
- * "slowed_place"; "finding" and the others of eom::Finding, such as "finding_joint"; and counts of eom::LoopCounts. */
+ * "slowed_place"; whether there is "contact", at "contact_joint" by "contact_effort" beyond "contact_threshold", whether the
+ * observer has "settled" and motor "efforts", and whether references are refused, "touched"; "finding" and the others of eom::Finding, such as "finding_joint"; and counts of eom::LoopCounts. */
 double eom_loop_number(const eom_loop *loop, const char *name);
 
 /* --- From another thread ------------------------------------------------------------------------------------------ */

@@ -45,6 +45,7 @@ enum class Refusal {
     free_fall,         ///< the specific force of the base is exactly zero, as if it were not set
     unlimited,         ///< a target, while no limits of its motion are set
     from_nothing,      ///< a target, while no position is commanded that it could continue from
+    in_contact,        ///< after contact, while the arm moves or contact lasts
 };
 
 /// Checks that find a setpoint not plausible.

@@ -35,6 +35,16 @@ enum class JumpPolicy {
     hold, ///< delay the rest of it
 };
 
+/// What contact does, as the parameter on_contact of the node. After it, references are refused until the arm rests and
+/// contact has ended, or until resume().
+enum class ContactReaction {
+    ignore,     ///< nothing
+    hold,       ///< pause a motion that is played, on its path; others stop
+    stop,       ///< bring the arm to rest, on the path of a motion that is played
+    retract,    ///< go back to where the arm was commanded 0.2 s before, as to a target; without limits of that, stop
+    deactivate, ///< stop, then stop controlling
+};
+
 /// Settings of the loop that are the same for every robot.
 struct LoopSettings {
     LimitPolicy limits = LimitPolicy::warn;
@@ -53,6 +63,7 @@ struct LoopSettings {
     /// Largest distance of the start of a trajectory from the commanded position, rad or m, and the time by which it may be
     /// late besides, s: for a moving joint, its velocity times that is allowed.
     double start_tolerance = @start_tolerance@, start_latency = @start_latency@;
+    ContactReaction on_contact = ContactReaction::@on_contact@;
     JumpPolicy on_clock_jump = JumpPolicy::stop;
     /// Mean age of a command when it acts, s. Feedforward is for the motion so much later, exact for trajectories, by the
     /// Taylor polynomial for setpoints; feedback is not. By default that of the robot.
@@ -75,7 +86,7 @@ struct Setting {
     void (*set)(LoopSettings &settings, double value) noexcept;
     double lower, upper;
     const char *objection;
-    std::array<std::string_view, 4> choices{};
+    std::array<std::string_view, 5> choices{};
 };
 
 #define EOM_SETTING(name) \
@@ -98,6 +109,7 @@ constexpr Setting SETTINGS[] = {
     EOM_NUMBER(start_tolerance, 1e-6, 1000, "1e-6 to 1000 rad or m"),
     EOM_NUMBER(start_latency, 0, 10, "0 to 10 s"),
     EOM_CHOICE(on_clock_jump, 1, "stop", "hold"),
+    EOM_CHOICE(on_contact, 4, "ignore", "hold", "stop", "retract", "deactivate"),
     EOM_NUMBER(command_lead, 0, 0.1, "0 to 0.1 s"),
     EOM_CHOICE(stamp_check, 2, "ignore", "warn", "refuse"),
     EOM_CHOICE(jump_check, 2, "ignore", "warn", "refuse"),

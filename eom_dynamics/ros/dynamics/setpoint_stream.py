@@ -27,6 +27,7 @@ from ..diagnostics import StatusReport
 from ..interfaces import JointTrajectorySetpoint, TaskSetpoint, nanoseconds, stream_qos
 from ..robot_node import RobotNode
 from .command_topics import CommandTopics
+from .contact_topics import ContactTopics
 from .measured_input import MeasuredInput
 from .statistics import StreamStatistics
 from .supervision import TRAJECTORY_SETTINGS, Phase, Supervision
@@ -56,6 +57,7 @@ class SetpointStream:
         targets: topics of targets.
         supervision: watchdog and checks of the stream.
         measured: input of measured motion.
+        contact: topics of external efforts and contact.
         statistics: of the setpoints.
         closed: whether setpoints are ignored: until the node is active, and from :meth:`switch_off` on.
     """
@@ -81,7 +83,7 @@ class SetpointStream:
             lambda: setpoints.get_publisher_count() + self._tasks.publishers,
             lambda: self.leads,
         )
-        self._now = self.supervision.clock.now
+        self._now, self._deactivate = self.supervision.clock.now, deactivate
         self.measured = MeasuredInput(node, self.supervision.clock)
         self.player = TrajectoryPlayer(node, self.supervision.clock, self._publish_played)
         self.player.on_break = self._stop_unfinished
@@ -89,6 +91,7 @@ class SetpointStream:
             node, self.supervision.clock, self._kinematics, self._loop_to_aim, self._publish_played
         )
         self.targets.on_start, self.targets.on_break = self.player.stop, self._stop_unfinished
+        self.contact = ContactTopics(node, self.supervision.clock, self.measured, self._react)
         self.supervision.watch_quality(setpoints, quality["qos_profile"])
         for name in _PARAMETERS:
             self.on_parameter(name, node.get_parameter(name).value)
@@ -119,6 +122,7 @@ class SetpointStream:
         self.measured.take(loop)
         same_joints = before is not None and before.arm.robot.joint_names == loop.arm.robot.joint_names
         held = before.loop.setpoint["q"].copy() if before is not None and same_joints and not before.moves else None
+        self.contact.take(loop)
         self._take_lead()
         self._limit(self.limit_policy)
         self.begin(held)
@@ -155,6 +159,8 @@ class SetpointStream:
             self.player.take(self.loop)
             if self._node.active:
                 self.supervision.begin(self.loop)
+                if self.loop.loop.settings["on_contact"] == "retract":
+                    self.targets.prepare(self.loop)
 
     @property
     def ending(self) -> bool:
@@ -206,6 +212,24 @@ class SetpointStream:
         if self.closed or last is None or not last.moves:
             return
         self.supervision.come_to_rest(last, f"trajectory stopped: {cause}")
+
+    def _react(self, cause: str) -> None:
+        """React to contact, to which the loop has reacted, as the parameter on_contact says."""
+        reaction = self._node.get_parameter("on_contact").value
+        self._node.get_logger().warning(f"{cause} (on_contact: {reaction})")
+        loop = self.loop
+        if loop is None or self.closed or reaction == "ignore":
+            return
+        if reaction == "deactivate":
+            self._deactivate()
+        elif reaction == "hold" and self.player.playing:
+            self.player.pause(True)
+        else:
+            self.player.stop(cause)
+            if loop.loop.number("aiming"):
+                self.targets.go_on()
+            elif (last := self._commands.sent_of) is not None:
+                self.supervision.come_to_rest(last, cause)
 
     def end_trajectory(self, cause: str) -> None:
         """End a trajectory that is played or waits, and bring the arm to rest."""

@@ -82,6 +82,7 @@ class TargetTopics:
         self._arm: ElasticArm | None = None
         self._limits: OnlineLimits | Exception | None = None
         self._limited: SetpointLoop | None = None
+        self._prepared: SetpointLoop | None = None
         self._stamps: dict[type, int] = {}
         # Of the joints (n,), the last one.
         self._goal = np.zeros(0)
@@ -171,10 +172,7 @@ class TargetTopics:
             origin = (stamp - self._clock.reading if stamp else 0) + now + delay if stamp or delay else 0
         else:
             positions, velocities = _read_target(message, joints)
-        if self._limited is not loop:
-            synchronised = self._node.get_parameter("synchronised").value
-            loop.loop.limit(limits, self._period, synchronised=synchronised)
-            self._limited = loop
+        self._limit(loop, limits)
         if positions is not None and (code := loop.loop.aim(now, positions, velocities, times, origin)):
             raise loop.refusal(Refusal(code))
         self._stamps[kind] = max(stamp, self._stamps.get(kind, 0))
@@ -187,6 +185,10 @@ class TargetTopics:
         if self._clamped:
             self._node.warn("target clamped to limits", printable(", ".join(self._clamped)))
         self.on_start("a target takes over")
+        self.go_on()
+
+    def go_on(self) -> None:
+        """Run cycles of the motion that leads."""
         if self._timer.is_canceled():  # a reset with each target would put the next cycle off
             self._timer.reset()
 
@@ -201,6 +203,23 @@ class TargetTopics:
             if self._patience.is_canceled():
                 self._patience.reset()
             raise PreparingError(str(error)) from None
+
+    def prepare(self, loop: SetpointLoop) -> None:
+        """Set limits of the motion before the first target, once they are known; log where the arm has none."""
+        self._prepared = loop
+        try:
+            self._limit(loop, self._limits_of(loop))
+        except PreparingError:
+            return
+        except EomDynamicsError as error:
+            text = f"on_contact: retract has no limits of the motion back, the arm would stop: {error}"
+            self._node.get_logger().error(printable(text))
+
+    def _limit(self, loop: SetpointLoop, limits: OnlineLimits) -> None:
+        if self._limited is not loop:
+            synchronised = self._node.get_parameter("synchronised").value
+            loop.loop.limit(limits, self._period, synchronised=synchronised)
+            self._limited = loop
 
     def _limits_of(self, loop: SetpointLoop) -> OnlineLimits:
         """Limits of the arm; PreparingError while they are prepared, StateError where it has none."""
@@ -219,6 +238,8 @@ class TargetTopics:
             self._limits, self._limited = limits, None
             if isinstance(limits, OnlineLimits):
                 self._node.get_logger().info("; ".join(filter(None, ["targets are taken from now on", limits.chosen])))
+            if self._prepared is not None and self._prepared.arm is arm:
+                self.prepare(self._prepared)
             self._receive_waiting()
 
     def tick(self) -> None:
@@ -269,7 +290,7 @@ class TargetTopics:
         self._patience.cancel()
         self._tool.forget()
         self._measured.stop()
-        self._limited = None
+        self._limited = self._prepared = None
 
     def report(self, loop: SetpointLoop | None) -> dict[str, str]:
         """Values for diagnostics; none before the first target."""

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The control loop of an arm, cycle by cycle, around :class:`.StreamEvaluator`."""
 
+from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -39,6 +40,7 @@ class Options(NamedTuple):
     checks: Settings = Settings()
     period: int = 1_000_000
     motion: Mapping[str, float] | None = None
+    on_contact: str = "ignore"
 
 
 class Target(NamedTuple):
@@ -135,11 +137,54 @@ class ReferenceLoop:
         limits = options.motion
         self._online = None if limits is None else OnlineTrajectory(arm, 1e-9 * options.period, limits)
         self._aims, self._aimed, self._left = False, 0, 0
+        # Whether references are refused after contact, and positions every 10 ms with the time of the last one, ns.
+        self._contact = self._touched = False
+        # Whether a stop has begun after the last cycle, of which the next one repeats the command.
+        self._begun = False
+        self._past: deque[Array] = deque(maxlen=20)
+        self._recorded = -(2**63)
+
+    def sense(self, contact: bool) -> None:
+        """Take whether there is contact, and react where it begins."""
+        begins, self._contact = contact and not self._contact, contact
+        reaction = self.options.on_contact
+        if begins and reaction != "ignore":
+            self._touched = True
+            if reaction == "hold" and self._played:
+                self.paused = True
+            elif reaction == "retract" and self._past:
+                self._touched = False
+                self._aim(Target(self._past[0].copy()))
+                self._touched = True
+            elif self.command is not None:
+                self._held = True
+                if not self._stop:
+                    self._begin_stop(Flow.of(self.command))
+                    self._begun = not isinstance(self._stop, StopOnPath)
+        elif not contact and self._rests():
+            self._touched = False
+
+    def resume(self) -> None:
+        """End a pause, and follow references again."""
+        self.paused = self._touched = False
+
+    def _rests(self) -> bool:
+        if self._aims:
+            return bool(self._online and self._online.arrived)
+        if self._stop:
+            return self.status != Status.STOPPING
+        return self.command is not None and not self.command.state[1].any()
 
     def carry(self, payload: Payload, blend_time: float) -> None:
         """Carry a payload from the next setpoint on; EomDynamicsError where it is refused."""
         self.evaluator.blend.change(payload, blend_time)
         self.evaluator.prepare_payload()
+
+    def _follow_past(self, now: int) -> None:
+        """Keep what was commanded in the cycle before."""
+        if self.command is not None and self._started and self._now - self._recorded >= 10_000_000:
+            self._past.append(self.command.state[0].copy())
+            self._recorded = self._now
 
     def cycle(
         self,
@@ -153,7 +198,9 @@ class ReferenceLoop:
         """A cycle at a time, ns, with a setpoint message, a spline, which stops where it is empty, and a target."""
         step = max(now - self._now, 0) if self._started else 0
         self._age += min(step, self._timeout // 2)
-        step = min(step, law.LONGEST_RESPONSE_STEP) * 1e-9
+        self._follow_past(now)
+        step = 0.0 if self._begun else min(step, law.LONGEST_RESPONSE_STEP) * 1e-9
+        self._begun = False
         self._s += step
         if self._started and (self._played or self._waiting):
             self._follow_clock(now)
@@ -162,7 +209,7 @@ class ReferenceLoop:
             if self._played or self._aims:
                 self._begin_stop(Flow(self._commanded(now)), now)
             self._waiting = None
-        elif spline is not None:
+        elif spline is not None and not self._touched:
             self._take(spline, begin or now)
         elif self._waiting and now >= self._waiting.begin:
             waiting, self._waiting = self._waiting, None
@@ -170,11 +217,11 @@ class ReferenceLoop:
                 self._play(waiting)
             else:
                 self._take(waiting.spline, waiting.origin)
-        if target is not None:
+        if target is not None and not self._touched:
             self._aim(target)
         if self._played:
             self._play_on(now)
-        elif setpoint is not None and self._may_follow() and self._follow(setpoint, stamp):
+        elif setpoint is not None and not self._touched and self._may_follow() and self._follow(setpoint, stamp):
             self._aims = False
             self._age, self._fed = 0, True
             self._stop, self._lost, self._held = None, False, False

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Contact by external efforts beyond thresholds, and where the arm came from.
+#ifndef EOM_CONTACT_HPP
+#define EOM_CONTACT_HPP
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "external_effort.hpp"
+
+namespace eom {
+
+/// Finds contact in what an observer tells, after each of its samples.
+template <class Robot>
+class ContactWatch {
+  public:
+    /// Share of the threshold below which contact has ended.
+    static constexpr double ENDED = 0.7;
+
+    /// The joint whose external effort is the largest of its threshold, both in N m or N.
+    struct Touched {
+        std::size_t joint;
+        double effort, threshold;
+    };
+
+    /// Time from a start of the observer until there can be contact, s.
+    double settling = 0;
+    /// Thresholds: those of errors in rows of speeds, ascending, joint by joint, and of noise, which add up as squares.
+    std::vector<double> speeds, errors, noise;
+
+    bool on() const noexcept { return !noise.empty(); }
+    bool settled() const noexcept { return settled_; }
+    bool found() const noexcept { return found_; }
+    const Touched &touched() const noexcept { return touched_; }
+
+    double threshold(std::size_t joint, double speed) const noexcept
+    {
+        const std::size_t count = speeds.size() / noise.size();
+        const double *x = speeds.data() + joint * count, *y = errors.data() + joint * count;
+        const auto k = static_cast<std::size_t>(std::upper_bound(x, x + count, speed) - x);
+        const double error = k == 0       ? y[0]
+                             : k == count ? y[count - 1]
+                                          : y[k - 1] + (y[k] - y[k - 1]) * (speed - x[k - 1]) / (x[k] - x[k - 1]);
+        return std::hypot(error, noise[joint]);
+    }
+
+    /// Takes what became of a sample; returns whether contact begins.
+    bool update(Sample sample, const ExternalEffort<Robot> &observer) noexcept
+    {
+        const Sensed<Robot> &x = observer.sensed();
+        if (sample == Sample::started)
+            start_ = x.time;
+        settled_ = x.time - start_ >= settling;
+        double most = 0;
+        for (std::size_t i = 0; i < noise.size(); ++i) {
+            const double effort = observer.links.value[i], limit = threshold(i, std::fabs(x.qd[i]));
+            if (std::fabs(effort) > most * limit) {
+                most = std::fabs(effort) / limit;
+                touched_ = {i, effort, limit};
+            }
+        }
+        const bool before = found_;
+        found_ = settled_ && most > (before ? ENDED : 1);
+        return found_ && !before;
+    }
+
+  private:
+    Touched touched_{};
+    double start_ = 0;
+    bool found_ = false, settled_ = false;
+};
+
+/// Where the arm was commanded to be, for 0.2 s.
+template <class Robot>
+class Past {
+  public:
+    /// Between positions, ns, and how many.
+    static constexpr std::int64_t STEP = 10'000'000;
+    static constexpr std::size_t COUNT = 20;
+
+    void restart() noexcept { count_ = 0; }
+
+    void record(std::int64_t now, const JointVector<Robot> &q) noexcept
+    {
+        if (count_ > 0 && std::abs(now - last_) < STEP)
+            return;
+        last_ = now;
+        q_[count_++ % COUNT] = q;
+    }
+
+    /// The oldest position, if there is one.
+    const JointVector<Robot> *oldest() const noexcept
+    {
+        return count_ == 0 ? nullptr : &q_[count_ < COUNT ? 0 : count_ % COUNT];
+    }
+
+  private:
+    std::array<JointVector<Robot>, COUNT> q_;
+    std::size_t count_ = 0;
+    std::int64_t last_ = 0;
+};
+
+} // namespace eom
+
+#endif

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Topics ``external_effort``, ``external_wrench`` and ``contact``, by the observer of the control loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from geometry_msgs.msg import WrenchStamped
+from rclpy.time import Time
+from sensor_msgs.msg import JointState
+
+from ...control.contact_thresholds import ContactThresholds, seen_wrench
+from ...control.external_effort import SENSORS, ExternalEffortObserver
+from ...control.fields import doubles
+from ...control.setpoint_loop import SetpointLoop
+from ...exceptions import EomDynamicsError
+from ...kinematics import Kinematics
+from ...terminal import printable
+from ...units import unit
+from ..robot_node import RobotNode
+from .clocks import WatchedClock
+from .measured_input import MeasuredInput
+
+OBSERVER_PARAMETERS = tuple(f"external_effort.{name}" for name in ("sensors", "bandwidth", "false_alarms"))
+
+
+class ContactTopics:
+    """Publishers after each sample that is measured, where ``external_effort.sensors`` is set.
+
+    Args:
+        react: called when contact begins, to which the loop has reacted, with what it is.
+
+    Attributes:
+        thresholds: of contact; None where the robot file has no spread of efforts.
+    """
+
+    def __init__(
+        self, node: RobotNode, clock: WatchedClock, measured: MeasuredInput, react: Callable[[str], None]
+    ) -> None:
+        self._node, self._clock, self._measured, self._react = node, clock, measured, react
+        self._loop: SetpointLoop | None = None
+        self._observer: ExternalEffortObserver | None = None
+        self.thresholds: ContactThresholds | None = None
+        self._problem, self._last, self._begun, self._in_contact = "", "", 0, False
+        measured.on_sample = self._sampled
+        given = node.get_parameter(OBSERVER_PARAMETERS[0]).value
+        self._sensors = "" if given == "none" else given
+        if self._sensors:
+            from eom_dynamics.msg import Contact  # of nodes that observe
+
+            self._message = Contact
+            self._efforts = node.create_publisher(JointState, "external_effort", 10)
+            self._wrenches = node.create_publisher(WrenchStamped, "external_wrench", 10)
+            self._contacts = node.create_publisher(Contact, "contact", 10)
+
+    def take(self, loop: SetpointLoop | None) -> None:
+        """Observe what a loop is given from now on."""
+        self._loop, self._observer, self.thresholds, self._problem = loop, None, None, ""
+        self._in_contact, sensors = False, self._sensors
+        needed = {name.split("_")[0] for name in SENSORS[sensors]} if sensors else set()
+        self._measured.need("observer", links="q" in needed, motors="motor" in needed)
+        if loop is None or not sensors:
+            return
+        bandwidth, alarms = (self._node.get_parameter(name).value for name in OBSERVER_PARAMETERS[1:])
+        try:
+            self._observer = ExternalEffortObserver(loop.arm, bandwidth, sensors, loop=loop.loop)
+            self._kinematics = Kinematics(loop.arm.robot)
+            self.thresholds = ContactThresholds(self._observer, alarms)
+        except EomDynamicsError as error:
+            self._problem = printable(f"no contact is found: {error}")
+            self._node.get_logger().error(self._problem)
+        if self._observer is not None:
+            n = loop.arm.robot.n
+            endless = np.zeros((n, 1)), np.full((n, 1), np.inf), np.zeros(n)
+            self._observer.watch(*(self.thresholds.rows() if self.thresholds else endless))
+
+    def _sampled(self) -> None:
+        loop, observer = self._loop, self._observer
+        if loop is None or observer is None:
+            return
+        external, _ = observer.read()
+        stamp = Time(nanoseconds=max(self._clock.reading, 0)).to_msg()
+        if observer.settled and self._efforts.get_subscription_count():
+            message = JointState(name=list(loop.arm.robot.joint_names))
+            message.header.stamp, message.effort = stamp, doubles(external)
+            self._efforts.publish(message)
+        if observer.settled and self._wrenches.get_subscription_count():
+            self._wrenches.publish(self._wrench(observer, stamp))
+        found = loop.loop.number("contact") > 0
+        if found != self._in_contact:
+            self._in_contact = found
+            self._change(loop, stamp)
+
+    def _wrench(self, observer: ExternalEffortObserver, stamp: object) -> WrenchStamped:
+        """The wrench at the first tool, along its axes, without parts that are not seen."""
+        q, qd = observer.motion
+        frame = self._kinematics.frame(None).name
+        limits = self.thresholds.limits(qd) if self.thresholds else np.ones(len(q))
+        wrench, _ = seen_wrench(self._kinematics.jacobian(q, frame), observer.external, limits)
+        message = WrenchStamped()
+        message.header.stamp, message.header.frame_id = stamp, frame
+        torque, force = message.wrench.torque, message.wrench.force
+        torque.x, torque.y, torque.z, force.x, force.y, force.z = wrench.tolist()
+        return message
+
+    def _change(self, loop: SetpointLoop, stamp: object) -> None:
+        """Publish that contact begins or has ended, and at its begin have the node react."""
+        number, robot = loop.loop.number, loop.arm.robot
+        joint = int(number("contact_joint"))
+        effort, threshold = number("contact_effort"), number("contact_threshold")
+        name, kind = robot.joint_names[joint], robot.independent_joints[joint].type
+        message = self._message(in_contact=self._in_contact, joint_name=name, effort=effort, threshold=threshold)
+        message.header.stamp = stamp
+        if self._in_contact and self.thresholds and (told := self.thresholds.contact()):
+            message.cause, message.links = told.causes.get(name, ""), list(told.links)
+        self._contacts.publish(message)
+        if self._in_contact:
+            self._begun += 1
+            self._last = printable(f"{name}: {effort:.3g} {unit('effort', kind)}, beyond {threshold:.3g}")
+            self._react(f"contact at {self._last}")
+
+    def report(self) -> dict[str, str]:
+        """Values for diagnostics."""
+        if self._observer is None:
+            return {"contact": self._problem} if self._problem else {}
+        present = self._problem or ("yes" if self._in_contact else "no")
+        values = {"contact": present, "contacts": str(self._begun or ""), "last contact": self._last}
+        return {name: x for name, x in values.items() if x}
