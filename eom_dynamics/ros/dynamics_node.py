@@ -426,6 +426,9 @@ class DynamicsNode(LifecycleNode, RobotNode):
         measured = self._stream.measured.report()
         if "measured" in measured and self.active and level == Level.OK:
             level, message = Level.WARN, f"measured: {measured['measured']}"
+        if problem := self._stream.contact.problem:
+            reacts = self.get_parameter("on_contact").value != "ignore"
+            level, message = max((Level.ERROR if reacts else Level.WARN, problem), (level, message), key=lambda x: x[0])
         values |= (
             measured
             | self._stream.contact.report()

@@ -33,6 +33,7 @@ class ContactTopics:
 
     Attributes:
         thresholds: of contact; None where the robot file has no spread of efforts.
+        problem: why no contact is found; empty for none.
     """
 
     def __init__(
@@ -42,7 +43,8 @@ class ContactTopics:
         self._loop: SetpointLoop | None = None
         self._observer: ExternalEffortObserver | None = None
         self.thresholds: ContactThresholds | None = None
-        self._problem, self._last, self._begun, self._in_contact = "", "", 0, False
+        self._last, self._begun, self._in_contact = "", 0, False
+        self.problem = ""
         measured.on_sample = self._sampled
         given = node.get_parameter(OBSERVER_PARAMETERS[0]).value
         self._sensors = "" if given == "none" else given
@@ -56,7 +58,7 @@ class ContactTopics:
 
     def take(self, loop: SetpointLoop | None) -> None:
         """Observe what a loop is given from now on."""
-        self._loop, self._observer, self.thresholds, self._problem = loop, None, None, ""
+        self._loop, self._observer, self.thresholds, self.problem = loop, None, None, ""
         self._in_contact, sensors = False, self._sensors
         needed = {name.split("_")[0] for name in SENSORS[sensors]} if sensors else set()
         self._measured.need("observer", links="q" in needed, motors="motor" in needed)
@@ -68,8 +70,8 @@ class ContactTopics:
             self._kinematics = Kinematics(loop.arm.robot)
             self.thresholds = ContactThresholds(self._observer, alarms)
         except EomDynamicsError as error:
-            self._problem = printable(f"no contact is found: {error}")
-            self._node.get_logger().error(self._problem)
+            self.problem = printable(f"no contact is found: {error}")
+            self._node.get_logger().error(self.problem)
         if self._observer is not None:
             n = loop.arm.robot.n
             endless = np.zeros((n, 1)), np.full((n, 1), np.inf), np.zeros(n)
@@ -123,7 +125,7 @@ class ContactTopics:
     def report(self) -> dict[str, str]:
         """Values for diagnostics."""
         if self._observer is None:
-            return {"contact": self._problem} if self._problem else {}
-        present = self._problem or ("yes" if self._in_contact else "no")
+            return {"contact": self.problem} if self.problem else {}
+        present = self.problem or ("yes" if self._in_contact else "no")
         values = {"contact": present, "contacts": str(self._begun or ""), "last contact": self._last}
         return {name: x for name, x in values.items() if x}

@@ -1,5 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measured input of the node: cycles have it while it is recent; what is missing, stale or wrong is reported."""
+"""Measured input of the node: cycles have it while it is recent; what is missing, stale or wrong is reported.
+
+Contact by it is published when it begins and ends, with external efforts and the wrench.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,7 +16,11 @@ pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")
 
 from rclpy.time import Time
 from sensor_msgs.msg import JointState
-from setpoint_engines import unspun_node
+from setpoint_engines import Publisher, state_message, unspun_node
+
+import eom_dynamics as eom
+from eom_dynamics.robot.model import EffortSpread
+from eom_dynamics.robot.writers.parameters import robot_as_yaml
 
 START, MS = 1_700_000_000 * 10**9, 10**6
 
@@ -44,3 +55,51 @@ def test_measurements_are_taken_while_they_are_recent_and_reported_if_not() -> N
         assert "joint_states is 0.49 s old" in measured.report()["measured"]
         measured.need("test", links=False, motors=False)
         assert not measured._subscriptions and measured.missing == ""
+
+
+OBSERVES = {"external_effort.sensors": "torque", "external_effort.bandwidth": "100.0", "use_sim_time": "true"}
+
+
+@pytest.mark.usefixtures("ros")
+def test_contact_is_published_with_the_wrench_that_a_push_at_the_tool_is(tmp_path: Path) -> None:
+    arm = eom.load_robot("panda")
+    spread = EffortSpread((0.0,), (0.1,), 0.1)
+    arm = replace(arm, joints=tuple(replace(x, effort_spread=spread) for x in arm.joints))
+    (tmp_path / "arm.yaml").write_text(robot_as_yaml(arm).text, encoding="utf-8")
+    q, kinematics = np.array([0.1, -0.5, 0.2, -1.5, 0.3, 1.6, 0.5]), eom.Kinematics(arm)
+    force = np.array([0.5, -0.3, 0.2, 5.0, -4.0, 3.0])
+    gravity, pushed = eom.Dynamics(arm).gravity(q), kinematics.jacobian(q).T @ force
+    with unspun_node("/touched", robot_file=str(tmp_path / "arm.yaml"), **OBSERVES) as node:
+        contact, sent = node._stream.contact, list[Any]()
+        for name in ("_efforts", "_wrenches", "_contacts"):
+            kind = getattr(contact, name).msg_type
+            setattr(contact, name, Publisher(kind, sent))
+        for k in range(400):
+            time = START + k * MS
+            node.get_clock().set_ros_time_override(Time(nanoseconds=time))
+            tau = gravity - pushed * (100 <= k < 250)
+            node._stream.measured._receive("joint_states", state_message(arm, (q, np.zeros(7), tau), time))
+            if k == 249:
+                efforts, wrench = sent[-2:]
+                np.testing.assert_allclose(efforts.effort, pushed, rtol=1e-3)
+                found = [wrench.wrench.torque, wrench.wrench.force]
+                np.testing.assert_allclose([[x.x, x.y, x.z] for x in found], force.reshape(2, 3), rtol=1e-3)
+                assert wrench.header.frame_id == arm.tools[0].name
+        begin, end = (x for x in sent if hasattr(x, "in_contact"))
+        assert begin.in_contact and not end.in_contact and abs(begin.effort) > begin.threshold
+        assert 100 < cycle_of(begin) < 110 and cycle_of(end) > 250
+        values = node.report(1.0).values
+        assert values["contacts"] == "1" and values["last contact"].startswith(f"{begin.joint_name}: ")
+
+
+def cycle_of(message: Any) -> int:
+    """Number of the cycle."""
+    stamp = message.header.stamp
+    return (stamp.sec * 10**9 + stamp.nanosec - START) // MS
+
+
+@pytest.mark.usefixtures("ros")
+def test_a_robot_without_spread_of_efforts_is_observed_and_reported() -> None:
+    with unspun_node("/unspread", robot_file="sea_planar_2r", on_contact="stop", **OBSERVES) as node:
+        reason = "no contact is found: joint_1, joint_2: no effort_spread in the file; write one by identify"
+        assert node.report(1.0).message.startswith(reason)
