@@ -42,7 +42,7 @@ def amid_a_trajectory(reaction: str, rounding: float = SPLINES) -> Any:
     """From the middle of its path; where it is held there, it goes on after a resumption, while contact lasts."""
 
     def scene(arm: Robot) -> Scene:
-        given = streamed(arm, 10, 330)
+        given = streamed(arm, 10, 260)
         given[10] = Cycle(spline=spline(arm, 10, [0.0, 0.25]))
         given[150] = Cycle(pauses=False)
         return pushed(arm, given, reaction, rounding)

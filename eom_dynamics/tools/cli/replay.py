@@ -10,7 +10,7 @@ a folder OUT with an output for each.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -64,6 +64,7 @@ class _Checks:
             recorded.
         against: compare this field of the commands with the recorded effort: RMS difference of each joint.
         tolerance: with --against: allowed RMS difference of all joints or of one, N m or N.
+        observe: external efforts of each bag by its joint efforts, of an observer with this bandwidth, rad/s.
         strict: fail on damaged bags, messages that are refused, and topics that GOLDEN lacks.
     """
 
@@ -73,6 +74,7 @@ class _Checks:
     match: str | None = option(choices=("recorded", "stamp"))
     against: str | None = option(choices=("effort", "motor_effort"))
     tolerance: Mapping[str | None, float] = option({}, rule="not negative", metavar="[JOINT=]X")
+    observe: float | None = option(rule="positive", metavar="BANDWIDTH")
     strict: bool = option(False)
 
     def refuse_contradictions(self, sampling: Sampling) -> None:
@@ -152,6 +154,8 @@ def run(options: argparse.Namespace) -> Result:
     robot = "from robot_description in each bag" if options.robot is None else f"{options.robot:.200}"
     about = {"robot": robot} | ({"compared with": str(options.compare)} if options.compare else {})
     result = replay_result(outcomes, options.compare, about, options.page)
+    if checked.observe is not None:
+        result = _with_external_efforts(result, outcomes, options, checked.observe)
     if options.junit is not None:
         write_file(options.junit, as_junit(outcomes), force=True)
     if options.page is not None:
@@ -159,6 +163,25 @@ def run(options: argparse.Namespace) -> Result:
 
         write_file(options.page, html_page("replay", result).encode(), force=True)
     return result
+
+
+def _with_external_efforts(
+    result: Result, outcomes: Sequence[Outcome], options: argparse.Namespace, bandwidth: float
+) -> Result:
+    """The result with sections, and members of JSON, of the external efforts of all bags."""
+    from ..replay.observe import observed_section
+
+    if options.robot is None:
+        raise EomDynamicsError("--observe needs --robot, whose model the external efforts are beside")
+    robot, conventions = load(options), options_of(Sampling, options).conventions
+    sections, rows = list(result.sections), list(result.json)
+    for k, outcome in enumerate(outcomes):
+        section, numbers = observed_section(
+            outcome.job.bag, robot, bandwidth, conventions, charts=options.page is not None
+        )
+        sections.append(section)
+        rows[k] = rows[k] | {"external_efforts": numbers}
+    return replace(result, sections=sections, json=rows)
 
 
 def _settings(options: argparse.Namespace, sampling: Sampling) -> Job:

@@ -34,7 +34,7 @@ from bag_files import (
 )
 from urdf_arms import urdf_arm
 
-from eom_dynamics import load_robot
+from eom_dynamics import Dynamics, load_robot
 from eom_dynamics.tools.replay import run as replay_run
 from eom_dynamics.tools.replay.one import run_job
 from eom_dynamics.trajectory import paper_motion
@@ -72,6 +72,24 @@ def test_a_bag_becomes_a_bag_and_a_row(tmp_path: Path, replay) -> None:
     assert header[:4] == ["bag", "topic", "commands", "refused"]
     assert row[:5] == ["in", "/setpoint", "400", "0", "0.40"] and re.fullmatch(r"\d+\.\d\d", row[5])
     assert len(read_bag(tmp_path / "out")["/feedforward"]) == 400 and output.err == ""
+
+
+def test_external_efforts_of_a_push_are_on_the_page(tmp_path: Path, replay) -> None:
+    """A push of 2 N m at the second joint; without velocities the reason is an error."""
+    push = np.array([0.0, 2.0])
+    tau = Dynamics(load_robot("planar_2r")).inverse_dynamics(*STATES)[0] - push
+    times = [START + k * 1_000_000 for k in range(400)]
+    rows = [(t, joint_state(t, NAMES, q, effort)) for t, q, effort in zip(times, STATES[0], tau, strict=True)]
+    still = bag(tmp_path / "still", **{"/joint_states": (JOINT_STATE, rows)})
+    assert "needs velocities of the joints" in replay(still, "-o", tmp_path / "a", "--observe", 50, code=2).err
+    for (_, row), velocity in zip(rows, STATES[1], strict=True):
+        row.velocity = velocity.copy()
+    moving, page = bag(tmp_path / "in", **{"/joint_states": (JOINT_STATE, rows)}), tmp_path / "page.html"
+    output = replay(moving, "-o", tmp_path / "out", "--observe", 50, "--json", "--page", page)
+    (found,) = json.loads(output.out)
+    peaks = [found["external_efforts"][name]["peak"] for name in NAMES]
+    np.testing.assert_allclose(peaks, push, atol=0.01)
+    assert "External efforts of in" in page.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("kind", ["mcap", "parquet"])
