@@ -33,7 +33,8 @@ def places(
     found: dict[str, int] = {}
     for place, name in enumerate(given):
         if name not in known and not others:
-            raise StateError(f"{field}[{place}]: the robot has no {kind} {shown_name(name)}")
+            has = ", ".join(names[:_SHOWN_NAMES])
+            raise StateError(f"{field}[{place}]: the robot has no {kind} {shown_name(name)}; it has {has}")
         if name in found and name in known:
             raise StateError(f"{field}[{place}]: {kind} {shown_name(name)} is listed twice")
         found[name] = place

@@ -50,13 +50,13 @@ def test_orders_of_a_stream_do_not_depend_on_what_came_before():
 @pytest.mark.parametrize(
     ("names", "reason"),
     [
-        (["a", "b", "x"], r"joint_names\[2\]: the robot has no joint 'x'$"),
-        (["a", "b", "c", "x"], r"joint_names\[3\]: the robot has no joint 'x'$"),
+        (["a", "b", "x"], r"joint_names\[2\]: the robot has no joint 'x'; it has a, b, c$"),
+        (["a", "b", "c", "x"], r"joint_names\[3\]: the robot has no joint 'x'; it has a, b, c$"),
         (["b"], "joint_names: joint 'a', 'c' missing; list each joint once$"),
         (["a", "b", "c", "a"], r"joint_names\[3\]: joint 'a' is listed twice$"),
-        (["A", "b", "c"], r"joint_names\[0\]: the robot has no joint 'A'$"),
-        (["a", "b", "x" * 10_000], r"no joint 'x{57}\.\.\.'$"),
-        (["a", "b", "x\ny"], r"no joint 'x\\ny'$"),
+        (["A", "b", "c"], r"joint_names\[0\]: the robot has no joint 'A'; it has a, b, c$"),
+        (["a", "b", "x" * 10_000], r"no joint 'x{57}\.\.\.'; "),
+        (["a", "b", "x\ny"], r"no joint 'x\\ny'; "),
     ],
 )
 def test_names_that_are_not_the_robots_are_refused(names, reason):
@@ -108,7 +108,7 @@ def test_commands_of_motors_come_in_the_order_of_the_robot(names, order):
 
 
 BAD_COMMANDS = [
-    (["a", "b", "x"], {}, "name[2]: the robot has no motor 'x'"),
+    (["a", "b", "x"], {}, "name[2]: the robot has no motor 'x'; it has a, b, c"),
     (["a", "b", "b"], {}, "name[2]: motor 'b' is listed twice"),
     (["a", "b"], {}, "name: motor 'c' missing; list each motor once"),
     ([], {"position": array("d")}, "position has 0 entries, must have 3"),
