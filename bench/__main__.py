@@ -105,6 +105,7 @@ def main() -> int:
         type=Path,
         help="a problem suite of toppra, problem_suite_1.yaml, for minimum_time",
     )
+    parser.add_argument("--hours", type=float, default=0.5, help="that external_effort simulates for each arm")
     parser.add_argument(
         "--robot",
         metavar="ROBOT",
@@ -118,7 +119,7 @@ def main() -> int:
     # One of the two objects, since sections ask which.
     settings = QUICK if options.quick else FULL
     settings.recordings, settings.problems, settings.models = options.recordings, options.problems, options.models
-    settings.robot = options.robot or settings.robot
+    settings.robot, settings.hours = options.robot or settings.robot, options.hours
     # A separate cache, so that first uses compile and the user's cache does not change.
     os.environ["EOM_DYNAMICS_CACHE"] = str(scratch() / "cache")
     facts = machine(PACKAGES)

@@ -1,136 +1,187 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Contact on an elastic arm in MuJoCo with model errors, stiction and noise: false alarms, and time to detect."""
+"""Contact on elastic arms in MuJoCo with model errors, stiction and noise: false alarms, and time to detect."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from pushed_arm import PushedArm, SensorRecord
-from report import Bar, Section, Table
+from numpy.typing import NDArray
+from report import CONSOLE, Bar, Section, Table
+from rolled_arm import RolledArm, Samples
 from settings import QUICK, Settings
 
 from eom_dynamics import ContactThresholds, ElasticArm, ExternalEffortObserver, load_robot
 from eom_dynamics.arrays import Array
+from eom_dynamics.identification import Options, Recording, fit, identified_robot
+from eom_dynamics.robot.model import ModelUncertainty
 from eom_dynamics.trajectory import Fourier
 
 TEXT = (
-    "iiwa in MuJoCo, masses 5 % larger, stiction of 1 N m at the motors, noise of 20 µrad of encoders and 2 mrad/s of "
-    "velocities, sums of sines up to 0.5 Hz; observers of 30 rad/s by the deflections of the springs. Thresholds "
-    "by the first motion. *Detection*: of 10 N at the last link, at random times and in random "
-    "directions; median and 90 %. *KDL*: the momentum law of its `ChainExternalWrenchEstimator`, written from its "
-    "formulas, with differences of M and explicit steps, and the same thresholds."
+    "Plants of MuJoCo: masses 5 % larger, stiction, noise of 20 µrad of encoders, 2 mrad/s of velocities and 0.02 N m "
+    "of torque sensors; sums of sines up to 0.5 Hz about random poses. Observers of 30 rad/s; all is known from 20 s, "
+    "the model is *identified* from these, or that of the *file*; thresholds are prediction bounds. "
+    "*Detection*: of 10 N at the last link, at random times in random directions. *KDL*: the momentum law of its "
+    "`ChainExternalWrenchEstimator`, written from its formulas, with differences of M and explicit steps, the "
+    "identified model and the thresholds of order 1."
 )
-NAME, BANDWIDTH, RATE = "iiwa", 30.0, 60.0
-SECONDS, RUNS = 60.0, 10
+BANDWIDTH, SECONDS, QUIET = 30.0, 60.0, 20.0
+ERROR = 0.05
+"""Of masses, and of what the file says of them."""
+
+PLANTS = {"iiwa": (1.0, 1e-3 / 3), "sea_planar_2r": (0.3, 1e-3)}
+"""Stiction of the motors, N m; step, s."""
+
+NOISE = {"q": 2e-5, "motor_position": 2e-5, "qd": 2e-3, "motor_velocity": 2e-3, "tau": 0.02, "motor_effort": 0.2}
+NEEDED = {"torque": ("q", "qd", "tau"), "springs": ("q", "qd", "motor_position", "motor_velocity")}
+EXPECTED = 10.0
+"""False alarms of a whole run, whatever its length."""
+
+_EVERY = 20  # samples between thresholds
 
 
-class Run(NamedTuple):
-    """Sensors of a run, and the efforts of the push."""
+class Way(NamedTuple):
+    """Sensors and order of an observer, order 0 is KDL's law; whether its model is identified."""
 
-    record: SensorRecord
-    noisy: dict[str, Array]
+    sensors: str
+    order: int
+    identified: bool = True
+
+    def __str__(self) -> str:
+        if not self.order:
+            return "KDL, identified"
+        return f"{self.sensors}, order {self.order}, {'identified' if self.identified else 'file'}"
 
 
-def runs(seconds: float, count: int, *, push: bool = False) -> Iterator[Run]:
-    """Motions of 20 s each, all different."""
-    arm, draw = ElasticArm(load_robot(NAME)), np.random.default_rng(int(push))
-    n = arm.robot.n
+WAYS = (Way("springs", 1), Way("springs", 2), Way("torque", 1), Way("springs", 1, False), Way("springs", 0))
+
+
+def motions(n: int, count: int, seed: int) -> list[Fourier]:
+    """Motions of a minute, all different."""
+    draw = np.random.default_rng(seed)
+    found = []
     for _ in range(count):
-        shares = draw.standard_normal((2, n, 5)) / 5
-        motion = Fourier(0.1, *shares, draw.uniform(-0.8, 0.8, n), periods=max(1, round(seconds / 10)), ramp=1)
-        force = np.zeros(6)
-        force[:3] = draw.standard_normal(3)
-        force *= 10 / np.linalg.norm(force)
-        start = draw.uniform(1.0, seconds - 1.0)
+        sine, cosine = draw.standard_normal((2, n, 5)) / 5
+        found.append(Fourier(0.1, sine, cosine, draw.uniform(-0.8, 0.8, n), periods=6, ramp=1))
+    return found
 
-        def pushed(t: float, force: Array = force, start: float = start) -> tuple[int, Array]:
-            return n - 1, force * (push and t >= start)
 
-        plant = PushedArm(NAME, pushed, mass=1.05, stiction=np.full(n, 1.0), natural_frequency=70.0)
-        record = plant.record(arm, motion, seconds)
-        sizes = {"q": 2e-5, "motor_position": 2e-5, "qd": 2e-3, "motor_velocity": 2e-3, "motor_effort": 0.2}
-        noisy = {
-            name: getattr(record, name) + size * draw.standard_normal(record.q.shape) for name, size in sizes.items()
-        }
-        yield Run(record, noisy)
+def noisy(samples: Samples, seed: int) -> dict[str, Array]:
+    """Sensors with noise."""
+    draw = np.random.default_rng([1, seed])
+    return {name: x + NOISE[name] * draw.standard_normal(x.shape) for name, x in samples.sensors.items()}
+
+
+class Watch:
+    """Thresholds of one way, from 20 s of a motion."""
+
+    def __init__(self, way: Way, arm: ElasticArm, t: Array, sensors: dict[str, Array], rate: float) -> None:
+        self.way, self.arm = way, arm
+        self.observer = ExternalEffortObserver(arm, BANDWIDTH, way.sensors, order=max(way.order, 1))
+        found = self.observer.observe(t, **self._needed(sensors))
+        self.thresholds = ContactThresholds(self.observer, rate, quiet=(found, sensors["q"], sensors["qd"]))
+
+    def _needed(self, sensors: dict[str, Array]) -> dict[str, Array]:
+        return {name: sensors[name] for name in NEEDED[self.way.sensors]}
+
+    def beyond(self, samples: Samples, x: dict[str, Array]) -> NDArray[np.bool_]:
+        """Whether each residual (K, n) is beyond its threshold."""
+        self.observer.reset()
+        if self.way.order:
+            external = self.observer.observe(samples.t, **self._needed(x)).external
+        else:
+            tau = self.arm.spring_efforts(x["motor_position"], x["motor_velocity"], x["q"], x["qd"]).tau
+            external = kdl_residual(self.arm, samples.t, x["q"], x["qd"], tau, BANDWIDTH)
+        at = np.arange(0, len(samples.t), _EVERY)
+        few = self.thresholds.limits(x["qd"][at], x["q"][at], samples.qdd[at])
+        limits = np.stack([np.interp(np.arange(len(samples.t)), at, row) for row in few.T], axis=1)
+        found: NDArray[np.bool_] = np.abs(external) > limits
+        found[samples.t < 0.5] = False
+        return found
 
 
 def kdl_residual(arm: ElasticArm, t: Array, q: Array, qd: Array, tau: Array, gain: float) -> Array:
     """Residual (K, n) by steps of the control period, with dM/dt by differences, as KDL's estimator has it."""
-    M, gravity = arm.dynamics.mass_matrix(q), arm.dynamics.gravity(q)
+    from scipy.signal import lfilter
+
+    M, gravity, h = arm.dynamics.mass_matrix(q), arm.dynamics.gravity(q), float(t[1] - t[0])
     coriolis = arm.dynamics.bias(q, qd) - gravity
-    r, total, found = np.zeros(q.shape[1]), np.zeros(q.shape[1]), np.zeros_like(q)
     p = np.einsum("kij,kj->ki", M, qd)
-    for k in range(1, len(t)):
-        h = t[k] - t[k - 1]
-        total = total + h * (tau[k] - gravity[k] - coriolis[k] + (M[k] - M[k - 1]) / h @ qd[k] + r)
-        r = gain * (p[k] - p[0] - total)
-        found[k] = r
-    return found
+    turned = np.einsum("kij,kj->ki", np.diff(M, axis=0), qd[1:])
+    # r = gain (p - p_0 - sum of h (tau - gravity - coriolis + r of the step before) + turned).
+    change = np.diff(p, axis=0) - h * (tau - gravity - coriolis)[1:] - turned
+    return np.vstack([np.zeros(q.shape[1]), lfilter([gain], [1, gain * h - 1], change, axis=0)])
 
 
-def alarms(beyond: Array) -> int:
+def alarms(beyond: NDArray[np.bool_]) -> int:
     """Alarms of all joints: crossings of a threshold."""
     return int(np.count_nonzero(beyond[1:] & ~beyond[:-1]))
 
 
+def watches(name: str, plant: RolledArm, rate: float) -> Iterator[Watch]:
+    """One for each way, all from the same 20 s."""
+    robot = replace(load_robot(name), uncertainty=ModelUncertainty(stiffness=ERROR, mass=ERROR))
+    arm = ElasticArm(robot)
+    first = plant.rolled(arm, motions(robot.n, 1, 0), QUIET)[0]
+    x = noisy(first, 0)
+    tau = arm.spring_efforts(x["motor_position"], x["motor_velocity"], x["q"], x["qd"]).tau
+    recording = Recording(robot.joint_names, first.t, x["q"], tau, qd=x["qd"])
+    found = identified_robot(fit(robot, recording, options=Options(side="joint", terms=())))
+    for way in WAYS:
+        yield Watch(way, ElasticArm(found) if way.identified else arm, first.t, x, rate)
+
+
+def of_plant(name: str, count: int) -> tuple[Table, list[Bar]]:
+    """Alarms in minutes of motions without contact, and detections in as many pushes, at most 100."""
+    stiction, step = PLANTS[name]
+    plant, rate = RolledArm(name, mass=1 + ERROR, stiction=stiction, step=step), 60 * EXPECTED / count
+    arm, batch = ElasticArm(load_robot(name)), 10
+    found = dict.fromkeys(watches(name, plant, rate), 0)
+    every = motions(arm.robot.n, count, 1)
+    for k in range(0, count, batch):
+        for j, samples in enumerate(plant.rolled(arm, every[k : k + batch], SECONDS)):
+            x = noisy(samples, k + j + 1)
+            for watch in found:
+                found[watch] += alarms(watch.beyond(samples, x))
+        CONSOLE.print(f"{name}, {min(k + batch, count)} of {count} min: {list(found.values())}")
+    draw, many = np.random.default_rng(2), min(count, 100)
+    forces = draw.standard_normal((many, 3))
+    if arm.robot.n == 2:  # planar
+        forces[:, 2] = 0.0
+    forces *= 10 / np.linalg.norm(forces, axis=1, keepdims=True)
+    starts = draw.uniform(11.0, 14.0, many)
+    pushes = list(zip(np.round(starts, 3).tolist(), forces, strict=True))
+    late: dict[Watch, list[float]] = {watch: [] for watch in found}
+    for j, samples in enumerate(plant.rolled(arm, motions(arm.robot.n, many, 3), 15.0, pushes)):
+        x = noisy(samples, -1 - j & 0xFFFF)
+        for watch in found:
+            after = watch.beyond(samples, x).any(axis=1) & (samples.t >= samples.pushed)
+            late[watch].append(float(samples.t[np.argmax(after)]) - samples.pushed if after.any() else np.inf)
+    low, high = poisson_bounds(EXPECTED)
+    title = f"{name}: {count / 60:g} h without contact, {rate:g} false alarms per hour asked for, {many} pushes"
+    table = Table(title, ("", "false alarms", "expected, 95 %", "detection", "90 %", "missed"))
+    bars = []
+    for watch, number in found.items():
+        seen = [x for x in late[watch] if np.isfinite(x)]
+        times = [f"{1e3 * np.quantile(seen, share):.0f} ms" for share in (0.5, 0.9)] if seen else ["", ""]
+        table.add(str(watch.way), str(number), f"{EXPECTED:g}, {low} to {high}", *times, f"{many - len(seen)}")
+        if watch.way.order:
+            bars.append(Bar(f"{name}, {watch.way}: at most {high} false alarms", f"{number}", number <= high))
+    return table, bars
+
+
 def run(settings: Settings) -> Section:
-    """Spread from the first run, alarms in the others, and detections in as many with a push."""
-    count = 2 if settings is QUICK else RUNS
-    arm = ElasticArm(load_robot(NAME))
+    """All plants."""
     section = Section("external_effort", "Contact")
-    first, *quiet = runs(SECONDS, count + 1)
-    ways = {f"springs, order {order}": order for order in (1, 2)} | {"KDL": 0}
-    table = Table(
-        f"{count} min without contact, {RATE:g} false alarms per hour asked for, {count * 2} pushes",
-        ("", "false alarms", "expected, 95 %", "detection", "90 %", "missed"),
-    )
-    pushes = list(runs(6.0, count * 2, push=True))
-    for name, order in ways.items():
-        observer = observer_of(arm, order)
-        found = observer.observe(first.record.t, **first.noisy)
-        thresholds = ContactThresholds(observer, RATE, quiet=(found, first.noisy["qd"]))
-        count_found = sum(alarms(beyond(arm, thresholds, each, order)) for each in quiet)
-        times = [detection(arm, thresholds, each, order) for each in pushes]
-        expected = RATE * count * SECONDS / 3600
-        low, high = poisson_bounds(expected)
-        if order:
-            section.bars.append(
-                Bar(f"{name}: false alarms within the 95 % bounds", f"{count_found}", low <= count_found <= high)
-            )
-        seen = [x for x in times if np.isfinite(x)]
-        late = [f"{1e3 * np.quantile(seen, share):.0f} ms" for share in (0.5, 0.9)] if seen else ["", ""]
-        table.add(name, str(count_found), f"{expected:g}, {low} to {high}", *late, f"{len(times) - len(seen)}")
-    section.tables, section.text = [table], [TEXT]
+    count = 6 if settings is QUICK else round(60 * settings.hours)
+    for name in PLANTS:
+        table, bars = of_plant(name, count)
+        section.tables.append(table)
+        section.bars += bars
+    section.text = [TEXT]
     return section
-
-
-def observer_of(arm: ElasticArm, order: int) -> ExternalEffortObserver:
-    """An observer by the springs."""
-    return ExternalEffortObserver(arm, BANDWIDTH, "springs", order=max(order, 1))
-
-
-def beyond(arm: ElasticArm, thresholds: ContactThresholds, of: Run, order: int) -> Array:
-    """Whether each residual (K, n) is beyond its threshold."""
-    x, observer = of.noisy, thresholds.observer
-    observer.reset()
-    if order:
-        external = observer.observe(of.record.t, **x).external
-    else:
-        tau = arm.spring_efforts(x["motor_position"], x["motor_velocity"], x["q"], x["qd"]).tau
-        external = kdl_residual(arm, of.record.t, x["q"], x["qd"], tau, BANDWIDTH)
-    found = np.abs(external) > thresholds.limits(x["qd"])
-    found[of.record.t < 0.5] = False
-    return found
-
-
-def detection(arm: ElasticArm, thresholds: ContactThresholds, of: Run, order: int) -> float:
-    """Time from the push to the first residual beyond a threshold, s."""
-    start = float(of.record.t[np.argmax(np.abs(of.record.external).any(axis=1))])
-    after = beyond(arm, thresholds, of, order).any(axis=1) & (of.record.t >= start)
-    return float(of.record.t[np.argmax(after)]) - start if after.any() else np.inf
 
 
 def poisson_bounds(expected: float) -> tuple[int, int]:

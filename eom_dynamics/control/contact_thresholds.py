@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +18,7 @@ from ..robot.model import EffortSpread
 from ..spelling import listed
 from ..states import real_array
 from .external_effort import ExternalEffortObserver, ObservedEfforts
+from .residual_spread import ResidualSpread
 
 CAUSES = {
     (True, False): "contact",
@@ -27,8 +27,9 @@ CAUSES = {
 }
 """By whether the residual of the link, and that of the motor, are beyond thresholds."""
 
-_FEWEST = 1000  # samples of a motion without contact
 _LARGE = 50.0  # N or N m; a direction is not seen if efforts of so much are within thresholds
+
+_FAST, _SPEEDS = 3.0, 5  # rad/s or m/s without a limit; speeds of rows by a motion
 
 SENSOR, UNKNOWN = "sensor of the spring's effort, or a gear that slips", "contact, friction, gear or sensor"
 """Of residuals that are opposite; and where that of the motor is not observed."""
@@ -64,16 +65,21 @@ class Contact(NamedTuple):
 class ContactThresholds:
     """Thresholds of external efforts for a number of false alarms per hour, from the spread of a robot's efforts.
 
-    Errors of the model and noise, the spread of the robot file with correlation times, pass the filter of the observer.
-    The residual crosses a level of x of its standard deviations 2 f exp(-x²/2) times per second in both
+    By the robot file, errors of the model and noise, its spread with correlation times, pass the filter of the
+    observer. The residual crosses a level of x of its standard deviations 2 f exp(-x²/2) times per second in both
     directions together, with f the ratio of the deviations of its rate and of itself over 2 pi (S. O. Rice, Bell Syst.
     Tech. J. 24, 1945); each of n joints has 1/n of the alarms.
+
+    By a motion without contact, limits are prediction bounds, :class:`.ResidualSpread`: they widen where a motion
+    leaves what was seen. Successive samples of Gaussian noise with the correlation c cross x in 4 T(x, a) of all
+    samples, a² = (1 - c)/(1 + c), with the T of D. B. Owen (Ann. Math. Stat. 27, 1956); Student's distribution has the
+    degrees of freedom of the variance.
 
     Attributes:
         observer: the observer.
         false_alarms: per hour.
         level: (n,) x of each joint.
-        passed: (n, 2) shares of the deviations of errors and of noise that pass the filter.
+        passed: (n, 2) shares of the deviations of errors and of noise that pass the filter; ones by a motion.
     """
 
     def __init__(
@@ -82,7 +88,7 @@ class ContactThresholds:
         false_alarms: float = 1.0,
         *,
         spread: Sequence[EffortSpread] | None = None,
-        quiet: tuple[ObservedEfforts, ArrayLike] | None = None,
+        quiet: tuple[ObservedEfforts, ArrayLike, ArrayLike] | None = None,
     ) -> None:
         """Set thresholds.
 
@@ -91,44 +97,61 @@ class ContactThresholds:
             false_alarms: per hour.
             spread: of each joint; by default ``effort_spread`` of the robot file, which ``identify`` writes. It is that
                 of efforts: noise of velocities, w M times it, is not part of it.
-            quiet: instead, what the observer told of a motion without contact, and its velocities (K, n): all noise
-                and errors, and how often they cross zero. Of noise in single samples there are up to half the alarms.
+            quiet: instead, what the observer found along a motion without contact, and q and qd of it, (K, n). Errors
+                of masses and of efforts' scale start with ``uncertainty.mass`` and ``.stiffness`` of the robot file.
 
         Raises:
             StateError: the spread of a joint is unknown, or there cannot be so many alarms.
         """
         robot = observer.arm.robot
         self.observer, self.false_alarms = observer, positive(false_alarms, "false_alarms")
-        if quiet is None:
-            self.spread = _spread(robot, spread)
-            rows = zip(self.spread, observer.bandwidth.tolist(), strict=True)
-            times = [(x.correlation_time, x.noise_time, w) for x, w in rows]
-            parts = np.array([[_passed(T, w, observer.order) for T in row] for *row, w in times])
-            sizes = np.array([[np.sqrt(np.mean(np.square(x.deviation))), x.noise] for x in self.spread])
-            rate, variance = (np.sum(np.square(sizes * parts[..., k]), axis=1) for k in (1, 0))
-            self.passed, crossings = parts[..., 0], np.sqrt(rate / variance) / (2 * np.pi)
-        else:
-            self.spread, crossings = _observed(quiet[0], real_array(quiet[1], "quiet qd", quiet[0].external.shape))
-            self.passed = np.tile([1.0, 0.0], (robot.n, 1))
-        most = 7200 * robot.n * crossings
+        self._kinematics, self.passed = Kinematics(robot), np.ones((robot.n, 2))
+        self._residual: ResidualSpread | None = None
+        self.spread: tuple[EffortSpread, ...] = ()
+        if quiet is not None:
+            if len(quiet) != 3:
+                raise StateError(f"quiet must be (observed, q, qd), has {len(quiet)} entries")
+            names, shape = ("quiet q", "quiet qd"), quiet[0].external.shape
+            states = (real_array(x, name, shape, finite=False) for name, x in zip(names, quiet[1:], strict=True))
+            self._residual = ResidualSpread(observer, quiet[0], *states)
+            self.level = self._residual.level(self.false_alarms)
+            return
+        self.spread = _spread(robot, spread)
+        rows = zip(self.spread, observer.bandwidth.tolist(), strict=True)
+        times = [(x.correlation_time, x.noise_time, w) for x, w in rows]
+        parts = np.array([[_passed(T, w, observer.order) for T in row] for *row, w in times])
+        sizes = np.array([[np.sqrt(np.mean(np.square(x.deviation))), x.noise] for x in self.spread])
+        rate, variance = (np.sum(np.square(sizes * parts[..., k]), axis=1) for k in (1, 0))
+        self.passed = parts[..., 0]
+        most = 7200 * robot.n * np.sqrt(rate / variance) / (2 * np.pi)
         if (self.false_alarms >= most).any():
             raise StateError(f"false_alarms must be less than {most.min():.3g} per hour, is {self.false_alarms:g}")
         self.level = np.sqrt(2 * np.log(most / self.false_alarms))
-        if quiet is not None:
-            # Samples of white noise are beyond a level one by one, and more seldom than crossings of zero tell.
-            single = NormalDist().inv_cdf(1 - self.false_alarms * quiet[0].period / (7200 * robot.n))
-            self.level = np.minimum(self.level, single)
-        self._kinematics = Kinematics(robot)
 
-    def limits(self, qd: ArrayLike) -> Array:
-        """Thresholds (…, n) of external efforts at joint velocities (…, n), N m or N."""
-        v = real_array(qd, "qd")
+    def limits(self, qd: ArrayLike, q: ArrayLike | None = None, qdd: ArrayLike | None = None) -> Array:
+        """Thresholds (…, n) of external efforts at joint velocities (…, n), N m or N.
+
+        Those by a motion without contact depend on positions ``q`` and accelerations ``qdd`` (…, n), too; without these
+        they are the largest of 100 positions within the joints' limits, and for accelerations with the standard
+        deviation of the largest ones of that motion.
+        """
+        v, n = real_array(qd, "qd"), self.observer.arm.robot.n
+        if self._residual is not None:
+            at = self._positions() if q is None else real_array(q, "q", v.shape)[..., np.newaxis, :]
+            rest = v if qdd is None else real_array(qdd, "qdd", v.shape)
+            states = [x.reshape(-1, n) for x in np.broadcast_arrays(at, v[..., None, :], rest[..., None, :])]
+            mean, deviation = self._residual.at(*states[: 2 if qdd is None else 3])
+            return np.asarray((mean + self.level * deviation).reshape(*v.shape[:-1], -1, n).max(axis=-2))
         errors = np.stack([x.at(v[..., i]) for i, x in enumerate(self.spread)], axis=-1)
         noise = np.array([x.noise for x in self.spread])
         return self.level * np.hypot(self.passed[:, 0] * errors, self.passed[:, 1] * noise)
 
     def rows(self) -> tuple[Array, Array, Array]:
         """Thresholds of errors at speeds, each (n, K), and of noise (n,), whose squares add up to those of limits."""
+        if self._residual is not None:
+            limits = [joint.limits.velocity for joint in self.observer.arm.robot.independent_joints]
+            speeds = np.linspace(0.0, np.where(np.isfinite(limits), limits, _FAST), _SPEEDS)
+            return speeds.T, self.limits(speeds).T, np.zeros(len(limits))
         count = max(len(x.velocity) for x in self.spread)
         padding = [x.velocity[-1] + 1 + np.arange(count - len(x.velocity)) for x in self.spread]
         speeds = np.array([[*x.velocity, *more] for x, more in zip(self.spread, padding, strict=True)])
@@ -137,14 +160,20 @@ class ContactThresholds:
         shares = self.level[:, np.newaxis] * self.passed
         return speeds, shares[:, :1] * errors, shares[:, 1] * noise
 
-    def detection_time(self, efforts: ArrayLike, qd: ArrayLike | None = None) -> float:
+    def _positions(self) -> Array:
+        """Positions (100, n) within the joints' limits, or half a turn."""
+        limits = [joint.limits for joint in self.observer.arm.robot.independent_joints]
+        lower, upper = (np.clip([getattr(x, side) for x in limits], -np.pi, np.pi) for side in ("lower", "upper"))
+        return np.random.default_rng(0).uniform(lower, upper, (100, len(limits)))
+
+    def detection_time(self, efforts: ArrayLike, qd: ArrayLike | None = None, q: ArrayLike | None = None) -> float:
         """Time in which a step of external efforts (n,) passes the first threshold, s; infinite if none does.
 
-        Velocities ``qd`` (n,) are zero by default.
+        Velocities ``qd`` (n,) are zero by default, positions those of :meth:`limits`.
         """
         n = self.observer.arm.robot.n
         size = np.abs(real_array(efforts, "efforts", (n,)))
-        shares = self.limits(np.zeros(n) if qd is None else qd) / np.maximum(size, 1e-300)
+        shares = self.limits(np.zeros(n) if qd is None else qd, q) / np.maximum(size, 1e-300)
         seen = shares < 1
         times = [
             _reached(x, self.observer.order) / w
@@ -161,7 +190,7 @@ class ContactThresholds:
             frame: of the wrench; by default the first tool.
         """
         q, qd = self.observer.motion
-        limits, external, motor = self.limits(qd), self.observer.external, self.observer.spring_residual
+        limits, external, motor = self.limits(qd, q), self.observer.external, self.observer.spring_residual
         beyond, by_motor = np.abs(external) > limits, np.abs(motor) > limits
         if not self.observer.settled or not (beyond | by_motor).any():
             return None
@@ -215,20 +244,6 @@ def _spread(robot: Robot, given: Sequence[EffortSpread] | None) -> tuple[EffortS
     if missing := [name for name, x in zip(robot.joint_names, found, strict=True) if x is None]:
         raise StateError(f"{listed(missing)}: no effort_spread in the file; write one by identify, or give spread")
     return tuple(x for x in found if x is not None)
-
-
-def _observed(found: ObservedEfforts, qd: Array) -> tuple[tuple[EffortSpread, ...], Array]:
-    """Spread of external efforts in quarters of the samples by speed, and upward crossings of zero (n,), Hz."""
-    external, speed = found.external[found.settled], np.abs(qd[found.settled])
-    if len(external) < _FEWEST:
-        raise StateError(f"quiet must have {_FEWEST} settled samples, has {len(external)}")
-    spreads = []
-    for v, x in zip(speed.T, external.T, strict=True):
-        parts = np.array_split(np.argsort(v, kind="stable"), 4)
-        rows = {float(np.median(v[k])): max(float(np.sqrt(np.mean(x[k] ** 2))), 1e-300) for k in parts}
-        spreads.append(EffortSpread((*rows,), (*rows.values(),), 1.0))
-    up = np.count_nonzero((external[1:] > 0) & (external[:-1] <= 0), axis=0)
-    return tuple(spreads), np.maximum(up, 1) / (len(external) * found.period)
 
 
 def _passed(T: float, w: float, order: int) -> tuple[float, float]:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Contact: thresholds for a rate of false alarms, the touched link, causes, and the payload by external efforts."""
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -13,9 +14,11 @@ from eom_dynamics import ContactThresholds, ElasticArm, ExternalEffortObserver, 
 from eom_dynamics.arrays import Array
 from eom_dynamics.control.contact_thresholds import CAUSES, SENSOR, UNKNOWN
 from eom_dynamics.control.control_loop import ControlLoop, Refusal
+from eom_dynamics.control.external_effort import ObservedEfforts
+from eom_dynamics.control.residual_spread import ResidualSpread
 from eom_dynamics.control.robot_table import RobotTable
 from eom_dynamics.control.settings import Status
-from eom_dynamics.robot.model import EffortSpread
+from eom_dynamics.robot.model import EffortSpread, ModelUncertainty
 from eom_dynamics.robot.writers.parameters import robot_as_parameters
 from eom_dynamics.trajectory import Cosine
 
@@ -118,20 +121,44 @@ def test_false_alarms_come_at_their_rate(order: int, T: float) -> None:
 
 @pytest.mark.parametrize("order", [1, 2])
 def test_thresholds_by_a_motion_without_contact(order: int) -> None:
-    """Noise of velocities counts, too: 200 s tell thresholds of which at most 100 alarms are expected in 800 s more."""
-    one, samples, draw = arm("planar_2r"), 1_000_000, np.random.default_rng(5)
-    q, qd = np.zeros((samples, 2)), 0.003 * draw.standard_normal((samples, 2))
-    tau = one.dynamics.gravity(q[0]) + 0.1 * noise(draw, samples, 0.05)
-    observer = ExternalEffortObserver(one, L, order=order)
-    first, rest = slice(0, 200_000), slice(200_000, None)
-    found = observer.observe(1e-3 * np.arange(samples)[first], q[first], qd[first], tau=tau[first])
-    thresholds = ContactThresholds(observer, 450.0, quiet=(found, qd[first]))
-    external = observer.observe(1e-3 * np.arange(samples)[rest], q[rest], qd[rest], tau=tau[rest]).external
-    beyond = np.abs(external) > thresholds.limits(qd[rest])
-    # Noise of single samples crosses zero more often than a level: half of the alarms at least are there.
-    assert 40 <= np.count_nonzero(beyond[1:] & ~beyond[:-1]) <= 125
-    with pytest.raises(eom.StateError, match="quiet must have 1000 settled samples"):
-        ContactThresholds(observer, quiet=(observer.observe([0.0], q[:1], qd[:1], tau=tau[:1]), qd[:1]))
+    """60 s tell thresholds of an arm that is 5 % heavier than its file: there, and where gravity was not seen."""
+    draw = np.random.default_rng(order)
+    file = replace(eom.load_robot("planar_2r"), uncertainty=ModelUncertainty(mass=0.05))
+    bodies = [replace(x.inertial, mass=1.05 * x.mass, about_origin=1.05 * x.inertia_about_origin) for x in file.joints]
+    heavier = [joint.with_inertial(body) for joint, body in zip(file.joints, bodies, strict=True)]
+    plant = eom.Dynamics(replace(file, joints=tuple(heavier)))
+    observer = ExternalEffortObserver(eom.ElasticArm(file), L, order=order)
+
+    def samples(count: int, offset: float) -> tuple[Array, Array, Array, ObservedEfforts]:
+        t = 1e-3 * np.arange(count)
+        q, qd, qdd = Cosine(np.full(2, 0.4), [0.7, 1.1], [0.3, 1.0]).derivatives(t, 2)
+        tau = plant.effort(q + offset, qd, qdd) + 0.1 * noise(draw, count, 0.05)
+        qd = qd + 0.003 * draw.standard_normal(q.shape)
+        observer.reset()
+        return q + offset, qd, qdd, observer.observe(t, q + offset, qd, tau=tau)
+
+    q, qd, _, found = samples(60_000, 0.0)
+    thresholds = ContactThresholds(observer, 1200.0, quiet=(found, q, qd))
+    for offset, least in ((0.0, 8), (1.6, 0)):
+        q, qd, qdd, found = samples(150_000, offset)
+        at = slice(None, None, 50)
+        limits = np.repeat(thresholds.limits(qd[at], q[at], qdd[at]), 50, axis=0)
+        beyond = (np.abs(found.external) > limits)[1000:]
+        # 50 expected, 70 by 99.5 % of Poisson's distribution; beyond the mean of errors, half of them or fewer.
+        assert least <= np.count_nonzero(beyond[1:] & ~beyond[:-1]) <= 70
+    # Mass matrix and noise do not depend on the first joint.
+    near, far = ResidualSpread(observer, found, q, qd).at(np.array([[1.9, 1.8], [4.5, 1.8]]), np.zeros((2, 2)))[1]
+    assert far[0] > 1.05 * near[0]
+    assert (thresholds.limits(np.zeros(2)) >= thresholds.limits(np.zeros(2), q[0])).all()
+    speeds, errors, _ = thresholds.rows()
+    np.testing.assert_array_equal(errors[:, 2], thresholds.limits(speeds[:, 2]))
+    observer.watch(*thresholds.rows())
+    with pytest.raises(eom.StateError, match="false_alarms must be less than"):
+        ContactThresholds(observer, 1e9, quiet=(found, q, qd))
+    with pytest.raises(eom.StateError, match=r"quiet must be \(observed, q, qd\), has 2 entries"):
+        ContactThresholds(observer, quiet=(found, qd))  # type: ignore[arg-type]
+    with pytest.raises(eom.StateError, match="quiet must have 1000 settled samples, has 0"):
+        ContactThresholds(observer, quiet=(found._replace(settled=np.zeros(len(q), dtype=bool)), q, qd))
 
 
 @pytest.mark.parametrize("order", [1, 2])
