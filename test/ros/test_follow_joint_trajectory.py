@@ -181,8 +181,9 @@ def test_a_cancelled_goal_comes_to_rest(at_home):
 
 
 def assert_stopped_before_the_target(arm):
-    arm.node.until_silent()
     commands = arm.node.feedforward
+    # The stop is held by further commands.
+    arm.node.wait(lambda: np.max(np.abs(commands[-1].motor_velocity)) < 1e-6, "rest")
     position, velocity = (np.array([getattr(m, f"motor_{x}") for m in commands]) for x in ("position", "velocity"))
     assert np.all(position[-1] < TARGET - 0.05) and np.max(np.abs(velocity[-1])) < 1e-6
     assert_no_step(commands[-500:])
