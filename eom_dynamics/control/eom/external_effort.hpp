@@ -40,7 +40,7 @@ class ResidualFilter {
         for (std::size_t i = 0; i < count; ++i) {
             const double x = bandwidth[i] * step;
             if (step != step_)
-                decay_[i] = std::exp(-x);
+                decay_[i] = i > 0 && bandwidth[i] == bandwidth[i - 1] ? decay_[i - 1] : std::exp(-x);
             const double error = signal[i] - value[i];
             if (order[i] < 2) {
                 value[i] = signal[i] - decay_[i] * error;
