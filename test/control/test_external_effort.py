@@ -15,6 +15,7 @@ from scipy.signal import butter, filtfilt, lsim
 import eom_dynamics as eom
 from eom_dynamics import ExternalEffortObserver
 from eom_dynamics.arrays import Array
+from eom_dynamics.identification import Options, fit, identified_robot
 from eom_dynamics.tools.identify.read import read_recording
 from eom_dynamics.trajectory import Cosine
 
@@ -290,18 +291,24 @@ def test_sensors_by_joint_and_refusals() -> None:
 
 @pytest.mark.skipif(not PANDA_BAG.is_file(), reason="the recording of a Panda is not beside this checkout")
 def test_a_panda_without_contact() -> None:
-    """External efforts are within what its model leaves, behind the filter of the observer."""
-    recording = read_recording(PANDA_BAG, arm("panda").robot)
+    """External efforts are within what its model leaves, and an identified one, behind the filter of the observer."""
+    robot = arm("panda").robot
+    recording = read_recording(PANDA_BAG, robot)
     t, tau = recording.t, recording.tau
     low_pass = butter(4, 2.5, fs=1 / np.median(np.diff(t)))  # above it positions are noise
     smooth = CubicSpline(t, filtfilt(*low_pass, recording.q, axis=0))
     q, qd, qdd = (smooth(t, order) for order in range(3))
-    left = np.sqrt(np.mean((arm("panda").dynamics.effort(q, qd, qdd) - tau)[20:-20] ** 2, axis=0))
-    for bandwidth in (5.0, 20.0):
-        found = ExternalEffortObserver(arm("panda"), bandwidth).observe(t, q, qd, tau=tau)
-        assert not found.left_out
-        external = found.external[found.settled][:-20]
-        assert np.all(np.sqrt(np.mean(external**2, axis=0)) < 1.02 * left), bandwidth
+    identified = eom.ElasticArm(identified_robot(fit(robot, recording, options=Options(side="joint", cutoff=2.5))))
+    worst = []
+    for one in (arm("panda"), identified):
+        left = np.sqrt(np.mean((one.dynamics.effort(q, qd, qdd) - tau)[20:-20] ** 2, axis=0))
+        for bandwidth in (5.0, 20.0):
+            found = ExternalEffortObserver(one, bandwidth).observe(t, q, qd, tau=tau)
+            assert not found.left_out
+            external = np.sqrt(np.mean(found.external[found.settled][:-20] ** 2, axis=0))
+            assert np.all(external < 1.02 * left), bandwidth
+            worst.append(external.max())
+    assert worst[2] < 0.5 * worst[0] and worst[3] < 0.7 * worst[1]
 
 
 def test_times_between_samples_matter_alone() -> None:
