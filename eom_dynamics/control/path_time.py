@@ -16,7 +16,7 @@ from ..states import real_array
 from ..trajectory import Samples, Spline, check
 from .control_loop import ControlLoop
 from .robot_table import RobotTable
-from .settings import FASTEST_PACE
+from .settings import FASTEST_PACE, Status
 
 _START = 10**9
 """Time 0 of the motion on the clock of the loop, ns."""
@@ -51,19 +51,20 @@ class PathTime:
         motion: as it is played, at the pace 1.
         arm: that plays it.
         shortest: duration of the shortest stop, s: ``stop_duration`` of the loop.
+        period: of its cycles, s, over which it seeks a change of pace.
 
     Raises:
         TrajectoryError: the motion is not a spline, or not one of the arm's joints.
         KernelError: a loop cannot be compiled, see :class:`.ControlLoop`.
     """
 
-    def __init__(self, motion: Spline, arm: ElasticArm, *, shortest: float = 0.01) -> None:
+    def __init__(self, motion: Spline, arm: ElasticArm, *, shortest: float = 0.01, period: float = 1e-3) -> None:
         """Prepare a loop that plays the motion."""
         if not isinstance(motion, Spline):
             raise TrajectoryError(f"the motion must be a Spline, is {type(motion).__name__}: sample it, see Spline")
         if motion.n != arm.robot.n:
             raise TrajectoryError(f"the motion has {motion.n} joints, {arm.robot.name} has {arm.robot.n}")
-        self.motion, self.arm = motion, arm
+        self.motion, self.arm, self._step = motion, arm, round(1e9 * positive(period, "period"))
         self._loop = ControlLoop(RobotTable(arm))
         self._loop.configure(limits="ignore", stop_duration=positive(shortest, "shortest"))
 
@@ -78,11 +79,17 @@ class PathTime:
         loop.send_trajectory(self.motion, begin - round(1e9 * start))
         loop.plan(begin, 0.0)
         loop.act("play")
+        loop.update(now - self._step)
         loop.update(now)
         loop.act("stop")
+        begin = now
+        while loop.number("stopping") and loop.status is not Status.HELD:
+            now += self._step
+            loop.update(now)
         if not loop.number("stopping"):
             return PathStop(np.inf, False, np.inf)
-        return PathStop(loop.number("stop_end"), loop.number("on_path") > 0, loop.number("excess"))
+        on_path = loop.number("on_path") > 0
+        return PathStop(loop.number("stop_end") if on_path else 1e-9 * (now - begin), on_path, loop.number("excess"))
 
     def fastest(self, t: ArrayLike, most: float = FASTEST_PACE) -> Array:
         """The largest constant pace (N,) up to ``most`` that meets all limits at times of the motion (N,), s.

@@ -46,7 +46,7 @@ FASTEST_PACE = 1.5
 
 PACE_SAMPLES, PACE_PLACES, PACE_CHECKS = 40, 200, 500
 """Instants of a change of pace at which limits are checked, evenly in time, beside two of each section; places of the
-rest of the path at which a pace above 1 is checked; and how many setpoints are checked at most in a cycle."""
+rest of the path at which a pace above 1 is checked; and how many setpoints are checked at most in a search."""
 
 PACE_GROWTH, PACE_DURATIONS, PACE_WAITS, PACE_GAIN = 1.5, 14, 4, 5e-3
 """Changes of pace that are tried: each longer by a factor than the one before, how many, after how many waits; and the
@@ -55,8 +55,12 @@ share by which a better one must be shorter."""
 PACE_MARGIN = 0.03
 """Distance of a change of pace from limits, of half their range, for the instants between those that are checked."""
 
-PACE_RETRY = 20_000_000
-"""Time until a change of pace is tried again that limits do not allow, ns."""
+PACE_RETRY, PACE_LEAD = 20_000_000, 4_000_000
+"""Time until a change of pace is tried again that limits do not allow, and from the begin of a search to that of its
+change, ns."""
+
+PACE_RATE = 125
+"""Setpoints that a search checks in a cycle for each 1 ms since the last one."""
 
 STAMP_JITTER = 1e-3
 """Added to the time between two stamps, s, which a planner may take from its clock."""
@@ -72,7 +76,8 @@ CONSTANTS = (
     *("SMALL_STEP", "LONGEST_RESPONSE_STEP", "LONGEST_GAP", "LARGEST_CORRECTION", "JUMP_PERIODS", "SHORTEST_JUMP"),
     *("FIELD_AT_REST", "STAMP_JITTER", "RESUMING", "FASTEST_PACE"),
     *("PACE_SAMPLES", "PACE_PLACES", "PACE_CHECKS"),
-    *("PACE_GROWTH", "PACE_DURATIONS", "PACE_WAITS", "PACE_GAIN", "PACE_MARGIN", "PACE_RETRY", "SMOOTHING"),
+    *("PACE_GROWTH", "PACE_DURATIONS", "PACE_WAITS", "PACE_GAIN", "PACE_MARGIN", "PACE_RETRY"),
+    *("PACE_LEAD", "PACE_RATE", "SMOOTHING"),
 )
 """Those that the headers are filled in with."""
 

@@ -107,7 +107,7 @@ def test_a_pause_resumes_what_was(arm):
 
 def test_planners_are_told_what_a_stop_takes(arm):
     motion = fast(arm, 3)
-    path, T = eom.trajectory.PathTime(motion, arm), motion.end
+    path, T = eom.trajectory.PathTime(motion, arm, period=1e-9 * STEP), motion.end
     found = path.stop(0.4 * T)
     assert found.on_path and found.excess == 0 and 0.01 <= found.duration <= 0.6 * T
     (states, _, _), _ = played(arm, motion, [(0.4 * T, "stop")], 0.4 * T + found.duration + 2e-3)

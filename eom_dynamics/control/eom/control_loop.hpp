@@ -184,7 +184,7 @@ class ControlLoop {
         if (received_ && pursues_)
             pursue(now);
         if (playing())
-            play_on(now);
+            play_on(now, step);
         else if (aiming())
             aim_on(now);
         else if (!received_ || !follow(now))
@@ -464,8 +464,7 @@ class ControlLoop {
         const bool brakes = watchdog_.brakes();
         State<n> from;
         commanded(now, from);
-        // A host that plans itself aims before the cycle.
-        if (brakes)
+        if (brakes) // a host that plans itself aims before the cycle
             motion_.advance(std::clamp<std::int64_t>(now - commander_.latest, 0, LONGEST_RESPONSE_STEP));
         player_.halt();
         begin_trajectory();
@@ -478,6 +477,15 @@ class ControlLoop {
         if (playing() || aiming())
             watchdog_.hold(from, held, now);
         halt();
+    }
+
+    /// Comes to rest where a command is refused.
+    void break_off() noexcept
+    {
+        commander_.output.status = Status::held;
+        watchdog_.hold(commander_.output.setpoint, true);
+        halt();
+        wait();
     }
 
     /// Goes on towards the target.
@@ -496,27 +504,23 @@ class ControlLoop {
             watchdog_.feed();
             return;
         }
-        commander_.output.status = Status::held;
         motion_.forget();
-        watchdog_.hold(commander_.output.setpoint, true);
-        wait();
+        break_off();
     }
 
-    void play_on(std::int64_t now) noexcept
+    void play_on(std::int64_t now, std::int64_t step) noexcept
     {
         if (received_)
             commander_.refuse(Refusal::busy);
         watchdog_.keep_away();
-        player_.keep_pace(paused ? 0.0 : speed_scaling.load(), now);
+        player_.keep_pace(paused ? 0.0 : speed_scaling.load(), now, step);
         State<n> state, ahead;
         if (!player_.advance(now, state, ahead))
             return;
         Setpoint<Robot> x = commander_.robot.rest();
         take(state, x);
         if (!commander_.accept(x, now, true, &ahead)) {
-            commander_.output.status = Status::held;
-            end_motion(commander_.output.setpoint);
-            wait();
+            break_off();
             return;
         }
         watchdog_.feed();

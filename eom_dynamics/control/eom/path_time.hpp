@@ -16,9 +16,8 @@ namespace eom {
 /// Path parameter s, s, with four time derivatives, of which the first is the pace.
 using PathState = std::array<double, 5>;
 
-/// Largest pace, and how a change of it is sought: see find_change().
-constexpr double FASTEST_PACE = @fastest_pace@, PACE_GROWTH = @pace_growth@, PACE_GAIN = @pace_gain@;
-constexpr int PACE_DURATIONS = @pace_durations@, PACE_WAITS = @pace_waits@;
+/// Largest pace.
+constexpr double FASTEST_PACE = @fastest_pace@;
 
 /// Chain rule: the state of q(s(t)) from that of q(s), with primes for derivatives by s:
 ///
@@ -175,60 +174,6 @@ class PathTime {
     };
     std::array<Begun, 3> changes_{};
 };
-
-/// The shortest change from a state of the path to a pace that `keeps` limits, of at least a duration, s, and of less than
-/// another: bells from short to long, also some time later, if the state may go on until then; then each part of the best
-/// one is tried shorter, and others longer, in steps that halve. Returns whether there is one.
-template <class Keeps>
-bool find_change(const PathState &from, double pace, double shortest, double less, const Keeps &keeps, PaceChange &best) noexcept
-{
-    // Steps of wait, rise, hold and fall, and of the edge's logarithm.
-    constexpr double DIRECTIONS[][5] = {
-        {0, -1, 0, -1, 0},  {-1, 0, 0, 0, 0},     {0, -1, 0, 0, 0},    {0, 0, -1, 0, 0},    {0, 0, 0, -1, 0},
-        {0, -1, 1, -1, 0},  {0, -1, .75, 0, 0},   {0, 0, .75, -1, 0},  {0, .75, -1, 0, 0},  {0, 0, -1, .75, 0},
-        {0, -1, 0, .75, 0}, {0, .75, 0, -1, 0},   {0, -1, 0, -1, -2},  {0, -1, 0, -1, 2},   {0, -.5, -.5, -.5, -2},
-        {-1, .75, 0, 0, 0}, {.75, -1, 0, -1, 0}};
-    const bool steady = from[2] == 0 && from[3] == 0 && from[4] == 0;
-    bool found = false;
-    const auto attempt = [&](const PaceShape &shape) {
-        if (!(shape.total() < less) || shape.total() < shortest || shape.rise <= 0 || shape.fall <= 0)
-            return false;
-        const PaceChange change(from, pace, shape);
-        if (!keeps(change))
-            return false;
-        best = change;
-        less = shape.total();
-        return found = true;
-    };
-    const int waits = steady && std::isfinite(less) ? PACE_WAITS : 0;
-    const double spare = less;
-    for (int i = 0; i <= waits; ++i) {
-        double T = shortest;
-        for (int k = 0; k < PACE_DURATIONS; ++k, T *= PACE_GROWTH)
-            if (attempt({i > 0 ? spare * i / (PACE_WAITS + 1) : 0, T / 2, 0, T / 2, 0.5}))
-                break;
-    }
-    if (!found)
-        return false;
-    for (double step = 0.25; step > 0.02; step /= 2) {
-        bool improved = true;
-        while (improved) {
-            improved = false;
-            for (const auto &d : DIRECTIONS) {
-                PaceShape shape = best.shape();
-                const double size = step * (shape.total() - shape.wait);
-                shape.wait = steady ? std::max(shape.wait + d[0] * size, 0.0) : 0;
-                shape.rise += d[1] * size;
-                shape.hold = std::max(shape.hold + d[2] * size, 0.0);
-                shape.fall += d[3] * size;
-                shape.edge = std::clamp(shape.edge * (1 + 0.25 * d[4] * (d[4] < 0 ? 1 : 2)), 0.05, 0.5);
-                if (shape.total() < less * (1 - PACE_GAIN))
-                    improved = attempt(shape) || improved;
-            }
-        }
-    }
-    return true;
-}
 
 } // namespace eom
 

@@ -89,18 +89,27 @@ class Stop {
         return least;
     }
 
-    /// Begins the shortest stop on the path of a player from a time on, ns, with a setpoint there; returns whether limits
-    /// allow one.
+    /// Begins a stop on the path of a player from a time on, ns, with a setpoint there; returns whether there is a path. The
+    /// motion goes on until seek() has found the shortest one.
     bool choose(TrajectoryPlayer<Robot> &player, const Setpoint<Robot> &from, std::int64_t stamp, std::int64_t now) noexcept
     {
-        const double duration = player.find_stop(now, time_);
-        if (!std::isfinite(duration))
+        if (!player.begin_stop(now, time_))
             return false;
         rest(from, stamp);
         path_ = &player;
         begin_ = now;
-        duration_ = duration;
+        duration_ = std::numeric_limits<double>::infinity();
         return true;
+    }
+
+    /// Goes on to seek in a cycle some time after the last one, ns; returns whether limits may still allow a stop.
+    bool seek(std::int64_t step) noexcept
+    {
+        std::int64_t end = begin_;
+        const bool allowed = !path_ || path_->seek_stop(time_, begin_ + ns_, step, end);
+        if (end > begin_)
+            duration_ = seconds(end - begin_);
+        return allowed;
     }
 
     /// Begins the stop of a motion to targets, within its limits, from a time on, ns, with a setpoint there.
@@ -160,6 +169,8 @@ class Stop {
         evaluate(state);
         Setpoint<Robot> x = from_;
         take(state, x);
+        if (path_) // where all else rests
+            return x;
         settle(x.W, x.Wd, x.Wdd);
         settle(x.k, x.kd, x.kdd);
         if (x.on_base) {
@@ -246,7 +257,7 @@ class Stop {
     Piece<n> piece_;
     // Of a stop of a motion to targets, or on a path: its motion or player, its time, its begin, ns, and its duration, s.
     TargetMotion<Robot> *motion_ = nullptr;
-    const TrajectoryPlayer<Robot> *path_ = nullptr;
+    TrajectoryPlayer<Robot> *path_ = nullptr;
     PathTime time_;
     std::int64_t begin_ = 0;
     double duration_ = 0;

@@ -9,7 +9,7 @@
 
 #include "commander.hpp"
 #include "mailbox.hpp"
-#include "pace_limits.hpp"
+#include "pace_keeper.hpp"
 #include "spline.hpp"
 
 namespace eom {
@@ -25,9 +25,6 @@ constexpr double SMALL_STEP = @small_step@;
 /// and in ns.
 constexpr std::int64_t LARGEST_CORRECTION = @largest_correction@, SHORTEST_JUMP = @shortest_jump@;
 constexpr int JUMP_PERIODS = @jump_periods@;
-
-/// Time until a change that limits do not allow is tried again, ns.
-constexpr std::int64_t PACE_RETRY = @pace_retry@;
 
 /// How a trajectory takes over. Its times, s, count from its origin, ns, since a float cannot resolve the time of day.
 template <std::size_t n>
@@ -67,7 +64,7 @@ class TrajectoryPlayer {
     using Trajectories = Mailbox<StampedSpline<Robot>, 2>;
 
     TrajectoryPlayer(Trajectories &trajectories, Commander<Robot> &commander) noexcept
-        : trajectories_(trajectories), commander_(commander), pace_limits_(commander)
+        : trajectories_(trajectories), commander_(commander), pace_(commander)
     {
     }
 
@@ -148,6 +145,7 @@ class TrajectoryPlayer {
             return true;
         // The rest would be a step.
         time_.delay(step);
+        pace_.delay(step);
         next_.origin += step;
         next_.begin += step;
         return false;
@@ -192,63 +190,27 @@ class TrajectoryPlayer {
 
     /// The path parameter of the last command that was played, and whether the pace that is wanted is not reached, for lack of limits.
     PathState path_state() const noexcept { return played_ == NEVER ? PathState{} : time_.at(played_); }
-    bool limited() const noexcept { return limited_; }
+    bool limited() const noexcept { return pace_.limited(); }
 
-    /// Leads to a pace by the shortest change within limits, if none leads there yet, from what is commanded already on.
-    /// Above the pace 1, the rest of the path must meet limits, too, or else a part of the change may.
-    void keep_pace(double wanted, std::int64_t now) noexcept
+    /// Leads to a pace in cycles some time after the last one, ns: see PaceKeeper.
+    void keep_pace(double wanted, std::int64_t now, std::int64_t step) noexcept
     {
-        const double before = time_.last().pace();
-        if (before == wanted || now < time_.begin() || (limited_ && wanted == wanted_ && now < retry_))
-            return;
-        const std::int64_t begin = now + ahead();
-        const PathState from = time_.at(begin);
-        const auto path = [this](const PathState &at) { return on_path(at); };
-        const auto keeps = [&](const PaceChange &x) { return pace_limits_.meets(path, x); };
-        pace_limits_.begin();
-        limited_ = true;
-        for (int i = 0; i < 4 && limited_ && (i == 0 || wanted > 1); ++i) {
-            const double pace = before + (1 - 0.3 * i) * (wanted - before);
-            PaceChange change;
-            if ((pace > 1 && !pace_limits_.meets(path, from[0], end_, pace)) ||
-                !find_change(from, pace, shortest(pace - from[1]), (end_ - from[0]) / std::max(from[1], SLOWEST),
-                             keeps, change))
-                continue;
-            time_.change(begin, change);
+        if (pace_.keep(time_, [this](const PathState &at) { return on_path(at); }, wanted, now, step))
             next_.waits = true;
-            limited_ = i > 0;
-            break;
-        }
-        wanted_ = wanted;
-        retry_ = now + PACE_RETRY;
     }
 
-    /// Finds the shortest stop on the path within limits from a time on, ns, be it the end of the motion, and writes its
-    /// time; returns its duration, s, infinite if there is none.
-    double find_stop(std::int64_t now, PathTime &time) noexcept
+    /// Begins to seek the shortest stop on the path from a time on, ns, and writes its time; returns whether there is a path.
+    bool begin_stop(std::int64_t now, PathTime &time) noexcept
     {
-        constexpr double NONE = std::numeric_limits<double>::infinity();
         if (!on_path())
-            return NONE;
+            return false;
         time = time_;
-        const std::int64_t begin = std::max(now + ahead(), time_.begin());
-        const PathState from = time_.at(begin);
-        // Without another change.
-        const double left = std::max(seconds(time_.begin() - begin) + time_.last().duration(), 0.0);
-        const double pace = time_.last().pace(), rest = end_ - time_.at(begin, left)[0];
-        double least = pace == 0 ? left : left + std::max(rest, 0.0) / pace;
-        PaceChange change;
-        const auto path = [this](const PathState &at) { return on_path(at); };
-        const auto keeps = [&](const PaceChange &x) { return pace_limits_.meets(path, x); };
-        pace_limits_.begin();
-        if (find_change(from, 0, shortest(from[1]), least, keeps, change)) {
-            time.change(begin, change);
-            least = change.duration();
-        } else if (pace > 0) {
-            if (!ends_at_rest() || !pace_limits_.meets(path, from[0], end_, pace, -PACE_MARGIN))
-                return NONE;
-        }
-        return seconds(begin - now) + least;
+        pace_.begin_stop(time, now);
+        return true;
+    }
+    bool seek_stop(PathTime &time, std::int64_t now, std::int64_t step, std::int64_t &end) noexcept
+    {
+        return pace_.seek_stop(time, [this](const PathState &at) { return on_path(at); }, now, step, end);
     }
 
   private:
@@ -387,9 +349,9 @@ class TrajectoryPlayer {
     {
         trajectories_.exchange(PLAYED, slot);
         time_.start(plan.origin);
-        limited_ = false;
         transition_ = plan.transition;
         end_ = std::max(trajectories_.taken(PLAYED).spline.end(), plan.end);
+        pace_.begin(end_);
         if (!playing_)
             played_ = NEVER;
         commanded_ = NEVER;
@@ -405,20 +367,6 @@ class TrajectoryPlayer {
             trajectories_.taken(PLAYED).spline.evaluate(t, state);
     }
 
-    /// By how much commands are ahead, ns.
-    std::int64_t ahead() const noexcept { return std::llround(commander_.parameters.command_lead * 1e9); }
-
-    /// Whether the motion ends at rest, but for rounding of a message.
-    bool ends_at_rest() const noexcept
-    {
-        State<n> last;
-        evaluate(end_, last);
-        for (std::size_t i = 0; i < n; ++i)
-            if (std::fabs(last[1][i]) > 1e-6 || std::fabs(last[2][i]) > 1e-6)
-                return false;
-        return true;
-    }
-
     State<n> on_path(const PathState &at) const noexcept
     {
         State<n> state;
@@ -427,14 +375,6 @@ class TrajectoryPlayer {
         return state;
     }
 
-    /// Shortest duration of a change of the pace, s: that of a stop for a change from 1 to 0.
-    double shortest(double change) const noexcept
-    {
-        return std::max(commander_.parameters.stop_duration * std::fabs(change), SHORTEST_CHANGE);
-    }
-
-    /// Shortest change of pace, s, and pace below which the motion is as if at rest.
-    static constexpr double SHORTEST_CHANGE = 0.01, SLOWEST = 0.01;
     static constexpr std::int64_t NEVER = std::numeric_limits<std::int64_t>::min();
 
     Trajectories &trajectories_;
@@ -444,11 +384,7 @@ class TrajectoryPlayer {
     // Path parameter; times of the last cycle that was played, and of the last one whose command was sent, ns.
     PathTime time_;
     std::int64_t played_ = NEVER, commanded_ = NEVER;
-    // The pace that is wanted, whether limits do not allow it, and when it is tried again, ns.
-    double wanted_ = 1;
-    bool limited_ = false;
-    std::int64_t retry_ = 0;
-    PaceLimits<Robot> pace_limits_;
+    PaceKeeper<Robot> pace_;
     double end_ = 0;
     // What was planned, the slot of its spline, whether it begins later, and the plan of what waits.
     Plan<n> plan_, next_;

@@ -204,6 +204,13 @@ class Watchdog {
     bool come_to_rest() noexcept
     {
         LoopOutput<Robot> &output = commander_.output;
+        if (!stays_ && !stop_.seek(step_)) {
+            // By the joints.
+            excess_ = stop_.choose(commander_, output.setpoint);
+            stop_.advance(step_);
+            if (stopping_ = std::isfinite(excess_); !stopping_)
+                return false;
+        }
         if (stays_) {
             output.command = last_;
         } else {

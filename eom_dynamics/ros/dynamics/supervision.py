@@ -388,7 +388,7 @@ def _description_of_stop(loop: SetpointLoop) -> str:
     if not loop.loop.number("stopping") or not isfinite(excess):
         return "the last command is repeated, as no stop is possible: numbers would be too large, or a spring slack"
     beyond = f", beyond limits by {100 * excess / 2:.2g} % of their range" if excess > 0 else ""
-    return f"the arm stops within {duration:.3g} s{beyond}"
+    return f"the arm stops within {duration:.3g} s{beyond}" if isfinite(duration) else "the arm stops on its path"
 
 
 TRAJECTORY_SETTINGS = ("start_tolerance", "start_latency", "max_start_delay")

@@ -20,7 +20,7 @@ from eom_dynamics.kinematics.motion import predicted
 from eom_dynamics.robot import Payload
 from eom_dynamics.trajectory import Spline
 from reference.checks import Checks, Settings
-from reference.path_time import SHORTEST_CHANGE, SLOWEST, PathTime, Search, chain
+from reference.path_time import PathTime, Seeker, chain
 from reference.payload_blend import falling
 from reference.stop import Flow, Stop, choose_stop
 from reference.stream_evaluator import Ahead, StreamEvaluator
@@ -65,10 +65,19 @@ class Resting:
 
 
 class StopOnPath:
-    """A stop of a motion that is played, on its path from a time of the clock, ns."""
+    """A stop of a motion that is played, on its path from a time of the clock, ns, which is being sought."""
 
-    def __init__(self, plan: Plan, time: PathTime, now: int, duration: float) -> None:
-        self.plan, self.time, self.duration, self._now = plan, time, duration, now
+    def __init__(self, plan: Plan, time: PathTime, now: int, seeker: Seeker) -> None:
+        self.plan, self.time, self.seeker, self._now = plan, time, seeker, now
+        self._at_rest = np.abs(plan.state(plan.end)[1:3]).max() <= 1e-6
+
+    @property
+    def duration(self) -> float:
+        return np.inf if self.seeker.end is None else 1e-9 * (self.seeker.end - self._now)
+
+    def seek(self, s: float, step: int) -> bool:
+        """Go on to seek it in a cycle, ns after the last one; return whether there may be one."""
+        return self.seeker.stops(self.time, self._now + round(1e9 * s), step, self._at_rest)
 
     def at(self, s: float, later: float = 0.0) -> Flow:
         return Flow(on_path(self.plan, self.time, self._now + round(1e9 * s), later))
@@ -133,6 +142,9 @@ class ReferenceLoop:
         # limits do not allow it, and when it is tried again, ns.
         self._path, self._commanded_at = PathTime(0), -(2**63)
         self._wanted, self._limited, self._retry = 1.0, False, 0
+        # Who seeks its changes, and the pace before; time since the last cycle, ns.
+        self._seeker: Seeker | None = None
+        self._before, self._step = 1.0, 0
         # Motion to a target, whether it leads, its last time, and the rest of a period then, ns.
         limits = options.motion
         self._online = None if limits is None else OnlineTrajectory(arm, 1e-9 * options.period, limits)
@@ -160,7 +172,7 @@ class ReferenceLoop:
                 self._held = True
                 if not self._stop:
                     self._begin_stop(Flow.of(self.command))
-                    self._begun = not isinstance(self._stop, StopOnPath)
+                    self._begun = not isinstance(self._stop, StopOnPath | Braking)
         elif not contact and self._rests():
             self._touched = False
 
@@ -199,7 +211,8 @@ class ReferenceLoop:
         step = max(now - self._now, 0) if self._started else 0
         self._age += min(step, self._timeout // 2)
         self._follow_past(now)
-        step = 0.0 if self._begun else min(step, law.LONGEST_RESPONSE_STEP) * 1e-9
+        self._step = 0 if self._begun else step
+        step = min(self._step, law.LONGEST_RESPONSE_STEP) * 1e-9
         self._begun = False
         self._s += step
         if self._started and (self._played or self._waiting):
@@ -304,9 +317,17 @@ class ReferenceLoop:
             self._rest_by(stop if np.isfinite(excess) else None)
 
     def _rest_by(self, stop: Stop | Resting | StopOnPath | Braking | None) -> None:
-        self._stop, self._s, self._from_stamp = stop, 0.0, self._stamp
+        self._stop, self._s, self._from_stamp, self._step = stop, 0.0, self._stamp, 0
 
     def _come_to_rest(self, stop: Stop | Resting | StopOnPath | Braking, step: float) -> None:
+        if isinstance(stop, StopOnPath) and not stop.seek(self._s, min(self._step, law.LONGEST_RESPONSE_STEP)):
+            assert self.command is not None
+            step, flow = 1e-9 * min(self._step, law.LONGEST_RESPONSE_STEP), Flow.of(self.command)
+            stop, excess = choose_stop(self.arm, flow, self.command.payload, self.options.stop_duration)
+            self._rest_by(stop if np.isfinite(excess) else None)
+            self._s = step
+            if self._stop is None:
+                return
         flow, lead = stop.at(self._s), self.options.lead
         stamp = self._from_stamp + round(self._s * 1e9) if self._from_stamp else 0
         ahead = Ahead(lead, stop.at(self._s, lead).state) if isinstance(stop, StopOnPath) else None
@@ -376,6 +397,7 @@ class ReferenceLoop:
             self._last_played = -(2**63)
         self._aims = False
         self._path, self._commanded_at, self._limited = PathTime(plan.origin), -(2**63), False
+        self._wanted, self._seeker = 1.0, None
         self._played, self._waiting, self._stop = plan, None, None
         self._lost = self._held = False
         self.checks.restart()
@@ -400,55 +422,42 @@ class ReferenceLoop:
             self._played = None
             self._rest_by(Resting(flow))
 
-    def _search(self, plan: Plan) -> Search:
-        return Search(self.arm, plan.state, self.command.payload if self.command else ())
-
-    def _shortest(self, change: float) -> float:
-        """Duration of the shortest change of pace, s."""
-        return max(self.options.stop_duration * abs(change), SHORTEST_CHANGE)
+    def _seek(self, plan: Plan, time: PathTime, pace: float, now: int) -> Seeker:
+        payload = self.command.payload if self.command else ()
+        seeker = Seeker(self.arm, plan.state, plan.end, payload, self.options.lead)
+        seeker.seek(time, pace, now, self.options.stop_duration)
+        return seeker
 
     def _keep_pace(self, plan: Plan, now: int) -> None:
         """Lead to the pace that is wanted by the shortest change within limits, or a part of the change above 1."""
         wanted = 0.0 if self.paused else self.speed_scaling
-        before, begin = self._path.last[1].pace, now + round(1e9 * self.options.lead)
-        waits = self._limited and wanted == self._wanted and now < self._retry
-        if before == wanted or now < self._path.last[0] or waits:
-            return
-        start, search = self._path.at(begin), self._search(plan)
-        self._wanted, self._retry, self._limited = wanted, now + law.PACE_RETRY, True
-        for i in range(4 if wanted > 1 else 1):
-            pace = before + (1 - 0.3 * i) * (wanted - before)
-            if pace > 1 and not search.keeps_on(start[0], plan.end, pace):
-                continue
-            less = (plan.end - start[0]) / max(start[1], SLOWEST)
-            if change := search.find(start, pace, self._shortest(pace - start[1]), less):
-                self._path.changes.append((begin, change))
-                self._limited = i > 0
-                if self._waiting:
-                    self._waiting = self._waiting._replace(planned=False)
+        if wanted != self._wanted:
+            self._wanted, self._limited, self._seeker = wanted, False, None
+        if self._seeker is None or not self._seeker.on:
+            self._before = self._path.last[1].pace
+            if self._before == wanted or (self._limited and now < self._retry):
                 return
+            self._seeker = self._seek(plan, self._path, wanted, now)
+        seeker = self._seeker
+        outcome = seeker.go_on(self._path, now, self._step)
+        if outcome == "change":
+            self._limited = seeker.pace != wanted
+            if self._waiting:
+                self._waiting = self._waiting._replace(planned=False)
+        elif outcome == "nothing" and self._path.last[1].pace != seeker.pace:
+            self._limited, self._retry = wanted <= 1 or seeker.parts == 3, now + law.PACE_RETRY
+            if not self._limited:
+                seeker.parts += 1
+                pace = self._before + (1 - 0.3 * seeker.parts) * (wanted - self._before)
+                seeker.seek(self._path, pace, now, self.options.stop_duration)
 
     def _stop_on_path(self, now: int) -> StopOnPath | None:
-        """The shortest stop on the path within limits, be it the end of the motion; None if there is none."""
+        """The stop on the path, as long as there may be one; None without a path."""
         plan = self._played
         if plan is None or self._commanded_at < 0:
             return None
-        since, last = self._path.last
-        begin = max(now + round(1e9 * self.options.lead), since)
-        start, left = self._path.at(begin), max(1e-9 * (since - begin) + last.duration, 0.0)
-        least, time = left, self._path.copy()
-        if last.pace:
-            rest = max(plan.end - self._path.at(begin, left)[0], 0.0)
-            least = left + rest / last.pace
-        search = self._search(plan)
-        if change := search.find(start, 0.0, self._shortest(start[1]), least):
-            time.changes.append((begin, change))
-            least = change.duration
-        elif last.pace:
-            moves = np.abs(plan.state(plan.end)[1:3]).max() > 1e-6
-            if moves or not search.keeps_on(start[0], plan.end, last.pace, -law.PACE_MARGIN):
-                return None
-        return StopOnPath(plan, time, now, 1e-9 * (begin - now) + least) if np.isfinite(least) else None
+        time = self._path.copy()
+        return StopOnPath(plan, time, now, self._seek(plan, time, 0.0, now))
 
     # --- Targets ------------------------------------------------------------------------
 

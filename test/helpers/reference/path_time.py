@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Path parameter of a motion that is played, and the shortest change of its pace within limits."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -122,61 +122,91 @@ class PathTime:
 
 
 class Search:
-    """The shortest change of pace of a path, a function of s, within limits."""
+    """The shortest change of pace of a path, a function of s, within limits, sought over cycles.
+
+    Attributes:
+        found: the shortest one so far; None without.
+        over: whether the search is.
+    """
 
     def __init__(self, arm: ElasticArm, path: Callable[[float], Array], payload: tuple[Array, ...]) -> None:
         self._arm, self._path, self._payload = arm, path, payload
         self._checks, self._worst = 0, (0, 1.0)
+        self.found: Change | None = None
+        self.over, self.meets = False, False
+        self._steps: Iterator[None] = iter(())
 
-    def find(self, start: Array, pace: float, shortest: float, less: float) -> Change | None:
-        """A change of less than a duration, s; None if limits allow none."""
-        best: Change | None = None
+    def begin(self, start: Array, pace: float, shortest: float, less: float, end: float) -> None:
+        """Seek a change of less than a duration, s, to a pace that, above 1, meets limits on the path until its end."""
+        self._steps = self._find(start, pace, shortest, less, end)
+        self.go_on(1)
+
+    def begin_rest(self, start: Array, pace: float, end: float) -> None:
+        """Check whether the path until its end meets limits, but for a margin, at a pace, as :attr:`meets` tells."""
+        self._steps = self._keep_on(start[0], end, pace, -law.PACE_MARGIN)
+        self.go_on(1)
+
+    def go_on(self, count: int) -> None:
+        """Check a number of setpoints."""
+        for _ in range(count):
+            try:
+                next(self._steps)
+            except (StopIteration, _OverError):
+                self.over = True
+
+    def _find(self, start: Array, pace: float, shortest: float, less: float, end: float) -> Iterator[None]:
+        if pace > 1:
+            yield from self._keep_on(start[0], end, pace, law.PACE_MARGIN)
+            if not self.meets:
+                return
+        self._checks = 0
         steady, spare = not start[2:].any(), less
 
-        def attempt(shape: Shape) -> bool:
-            nonlocal best, less
+        def attempt(shape: Shape) -> Generator[None, None, bool]:
+            nonlocal less
             if not shortest <= shape.total < less or min(shape.rise, shape.fall) <= 0:
                 return False
             change = Change(start, pace, shape)
-            if not self._keeps(change):
+            if not (yield from self._keeps(change)):
                 return False
-            best, less = change, shape.total
+            self.found, less = change, shape.total
             return True
 
         for i in range((law.PACE_WAITS if steady and np.isfinite(less) else 0) + 1):
             for k in range(law.PACE_DURATIONS):
                 T = shortest * law.PACE_GROWTH**k
-                if attempt(Shape(spare * i / (law.PACE_WAITS + 1) if i else 0.0, T / 2, 0, T / 2)):
+                if (yield from attempt(Shape(spare * i / (law.PACE_WAITS + 1) if i else 0.0, T / 2, 0, T / 2))):
                     break
         step = 0.25
-        while best is not None and step > 0.02:
+        while self.found is not None and step > 0.02:
             improved = False
             for d in _DIRECTIONS:
-                shape = best.shape
+                shape = self.found.shape
                 size = step * (shape.total - shape.wait)
                 wait, rise, hold, fall = np.array(shape[:4]) + size * d[:4]
                 edge = np.clip(shape.edge * (1 + d[4] * (0.25 if d[4] < 0 else 0.5)), 0.05, 0.5)
                 shape = Shape(max(wait, 0.0) if steady else 0.0, rise, max(hold, 0.0), fall, edge)
                 if shape.total < less * (1 - law.PACE_GAIN):
-                    improved = attempt(shape) or improved
+                    improved = (yield from attempt(shape)) or improved
             step = step if improved else step / 2
-        return best
 
-    def keeps_on(self, s: float, end: float, pace: float, margin: float = law.PACE_MARGIN) -> bool:
-        """Whether the path from a place on meets limits at a pace."""
-        ranges = Ranges(self._arm, self._payload)
-        places = [s + (end - s) * k / law.PACE_PLACES for k in range(law.PACE_PLACES + 1)] if s < end else []
-        return all(self._excess(ranges, np.array([x, pace, 0, 0, 0]), margin) <= TOLERANCE for x in places)
+    def _keep_on(self, s: float, end: float, pace: float, margin: float) -> Iterator[None]:
+        ranges, self.meets = Ranges(self._arm, self._payload), True
+        for x in np.linspace(s, end, law.PACE_PLACES + 1) if s < end else [None]:
+            yield
+            if x is not None and self._excess(ranges, np.array([x, pace, 0, 0, 0]), margin) > TOLERANCE:
+                self.meets = False
+                return
 
     def _excess(self, ranges: Ranges, s: Array, margin: float) -> float:
-        self._checks += 1
         row = ranges.row(Flow(chain(self._path(s[0]), s)))
         return np.inf if row is None else ranges.beyond(row, margin, -1.0)
 
-    def _keeps(self, change: Change) -> bool:
-        if self._checks >= law.PACE_CHECKS:
-            return False
+    def _keeps(self, change: Change) -> Generator[None, None, bool]:
         ranges, times = Ranges(self._arm, self._payload), change.sections
+        yield
+        if self._checks >= law.PACE_CHECKS:
+            raise _OverError
         self._checks += 1
         s = change.at(times[0])
         row = ranges.row(Flow(chain(self._path(s[0]), s)))
@@ -190,8 +220,9 @@ class Search:
             t = times[section] + share * (times[section + 1] - times[section])
             s = change.at(t)
             margin = law.PACE_MARGIN * (1.0 if section else share)
-            if s[1] < -1e-9 or self._checks >= law.PACE_CHECKS:
+            if s[1] < -1e-9:
                 return False
+            self._checks += 1
             seen.append((t, self._excess(ranges, s, margin)))
             t, e = np.array(seen[-3:]).T
             if len(e) < 3 or not e[0] < e[1] > e[2]:
@@ -200,13 +231,84 @@ class Search:
             a, b, c = np.polyfit(t - t[1], e, 2)
             return bool(max(e[-1], c - b * b / (4 * a)) <= TOLERANCE)
 
-        if not meets(*self._worst):
-            return False
-        seen.clear()
-        counts = (2.8 + law.PACE_SAMPLES / (times[-1] - times[0]) * np.diff(times)).astype(int)
-        for section, count in enumerate(counts):
-            for share in np.arange(1, count + 1) / count:
-                if times[section + 1] > times[section] and not meets(section, share):
-                    self._worst = section, share
-                    return False
+        rates = law.PACE_SAMPLES / (times[-1] - times[0]) * np.where(np.arange(len(times) - 1) > 0, 1, 2)
+        counts = (2.8 + rates * np.diff(times)).astype(int)
+        filled = [i for i in range(len(counts)) if times[i + 1] > times[i]]
+        instants = [(i, share) for i in filled for share in np.arange(1, counts[i] + 1) / counts[i]]
+        for k, instant in enumerate([self._worst, *instants]):
+            yield
+            if self._checks >= law.PACE_CHECKS:
+                raise _OverError
+            if k == 1:
+                seen.clear()
+            if not meets(*instant):
+                self._worst = instant
+                return False
         return True
+
+
+class Seeker:
+    """Seeks changes of the pace of a path, a function of s until an end, cycle by cycle.
+
+    Attributes:
+        on: whether a search is under way.
+        pace: that it is for.
+        parts: of the wanted change that have been tried before.
+        end: of a stop, ns; None as long as it is not known.
+    """
+
+    def __init__(
+        self, arm: ElasticArm, path: Callable[[float], Array], end: float, payload: tuple[Array, ...], lead: float
+    ) -> None:
+        self._arm, self._path, self._end, self._payload, self._ahead = arm, path, end, payload, round(1e9 * lead)
+        self.on, self.pace, self.parts, self.end = False, 1.0, 0, None
+        self._begin, self._lead, self._ends, self._shortest = 0, 0, False, 0.0
+
+    def seek(self, time: PathTime, pace: float, now: int, shortest: float, lead: int = law.PACE_LEAD) -> None:
+        """Begin, for a change some time from now on, ns; ``shortest`` is the duration of a stop, s."""
+        since, last = time.last
+        self.on, self.pace, self._lead, self._shortest = True, pace, lead, shortest
+        self._begin = max(now + self._ahead + lead, since)
+        start = time.at(self._begin)
+        if last.pace == pace:
+            less = (1 - law.PACE_GAIN) * (1e-9 * (since - self._begin) + last.duration)
+        else:
+            less = (self._end - start[0]) / max(start[1], SLOWEST)
+        self._search = Search(self._arm, self._path, self._payload)
+        self._search.begin(start, pace, max(shortest * abs(pace - start[1]), SHORTEST_CHANGE), less, self._end)
+
+    def go_on(self, time: PathTime, now: int, step: int) -> str:
+        """Go on in a cycle, ns after the last one: ``more`` is to come, ``change`` is in the time, or ``nothing``."""
+        search = self._search
+        search.go_on(min(-(-law.PACE_RATE * step // 1_000_000), law.PACE_CHECKS))
+        if search.over and (self._ends or not search.found):
+            self.on = False
+            return "nothing"
+        spare = self._begin - (now + self._ahead)
+        if self._ends or (not search.over and spare > step + step // 2):
+            return "more"
+        if search.found and spare >= 0:
+            time.changes.append((self._begin, search.found))
+            self.seek(time, self.pace, now, self._shortest)
+            return "change"
+        self.seek(time, self.pace, now, self._shortest, 2 * self._lead)
+        return "more"
+
+    def stops(self, time: PathTime, now: int, step: int, at_rest: bool) -> bool:
+        """Go on for a stop; return whether there may be one, be it the end of the motion, if that is ``at_rest``."""
+        if not self.on or self.go_on(time, now, step) == "more":
+            return True
+        since, last = time.last
+        if self._ends or (last.pace > 0 and not at_rest):
+            return bool(self._search.meets if self._ends else self._search.found)
+        rest = (self._end - time.at(since, last.duration)[0]) / last.pace if last.pace else 0.0
+        self.end = since + round(1e9 * (last.duration + max(rest, 0.0)))
+        if last.pace:
+            self.on = self._ends = True
+            self._search = Search(self._arm, self._path, self._payload)
+            self._search.begin_rest(time.at(now + self._ahead), last.pace, self._end)
+        return True
+
+
+class _OverError(Exception):
+    """Enough has been checked."""

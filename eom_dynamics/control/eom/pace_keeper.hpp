@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// Changes of the pace of a motion that is played, sought over cycles.
+#ifndef EOM_PACE_KEEPER_HPP
+#define EOM_PACE_KEEPER_HPP
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+#include "pace_search.hpp"
+
+namespace eom {
+
+/// Time until a change that limits do not allow is tried again, and from the begin of a search to that of its change, ns.
+constexpr std::int64_t PACE_RETRY = @pace_retry@, PACE_LEAD = @pace_lead@;
+/// Setpoints that are checked in a cycle for each 1 ms since the last one.
+constexpr int PACE_RATE = @pace_rate@;
+
+/// Leads the course of a path parameter to the pace that is wanted.
+template <class Robot>
+class PaceKeeper {
+  public:
+    explicit PaceKeeper(Commander<Robot> &commander) noexcept : commander_(commander), search_(commander) {}
+
+    /// Begins a motion until a path parameter, s, at the pace 1.
+    void begin(double end) noexcept
+    {
+        end_ = end;
+        limited_ = sought_.on = false;
+        wanted_ = 1;
+    }
+
+    /// Delays what is sought, ns.
+    void delay(std::int64_t step) noexcept { sought_.begin += step; }
+
+    /// Whether the pace that is wanted is not reached, for lack of limits.
+    bool limited() const noexcept { return limited_; }
+
+    /// Leads to a pace by a change within limits, in cycles some time after the last one, ns: one is sought until it must begin,
+    /// and shorter ones as long as it goes on. Above the pace 1, the rest of the path must meet limits, too, or else a part of
+    /// the change may. Paths are functions from a state of the path to that of the joints. Returns whether there is another
+    /// change.
+    template <class Path>
+    bool keep(PathTime &time, const Path &path, double wanted, std::int64_t now, std::int64_t step) noexcept
+    {
+        if (wanted != wanted_) {
+            wanted_ = wanted;
+            limited_ = sought_.on = false;
+        }
+        if (!sought_.on) {
+            before_ = time.last().pace();
+            if (before_ == wanted || (limited_ && now < retry_))
+                return false;
+            sought_ = {};
+            seek(time, wanted, now);
+        }
+        const Outcome outcome = seek_on(time, path, now, step);
+        if (outcome == Outcome::change) {
+            limited_ = sought_.pace != wanted;
+        } else if (outcome == Outcome::nothing && time.last().pace() != sought_.pace) {
+            limited_ = wanted <= 1 || sought_.parts == 3;
+            retry_ = now + PACE_RETRY;
+            if (!limited_)
+                seek(time, before_ + (1 - 0.3 * ++sought_.parts) * (wanted - before_), now);
+        }
+        return outcome == Outcome::change;
+    }
+
+    /// Begins to seek the shortest stop from a time on, ns.
+    void begin_stop(const PathTime &time, std::int64_t now) noexcept
+    {
+        sought_ = {};
+        seek(time, 0, now);
+    }
+
+    /// Goes on to seek a stop; returns whether limits may still allow one, be it the end of the motion. Writes the time when it
+    /// ends, ns, once that is known.
+    template <class Path>
+    bool seek_stop(PathTime &time, const Path &path, std::int64_t now, std::int64_t step, std::int64_t &end) noexcept
+    {
+        if (!sought_.on)
+            return true;
+        const Outcome outcome = seek_on(time, path, now, step);
+        if (outcome == Outcome::more)
+            return true;
+        const PaceChange &last = time.last();
+        if (sought_.ends || (last.pace() > 0 && !ends_at_rest(path)))
+            return search_.found();
+        const double rest = last.pace() > 0 ? (end_ - time.at(time.begin(), last.duration())[0]) / last.pace() : 0;
+        end = time.begin() + std::llround(1e9 * (last.duration() + std::max(rest, 0.0)));
+        if (last.pace() > 0) {
+            sought_.ends = sought_.on = true;
+            search_.keep_on(time.at(now + ahead()), last.pace(), end_, -PACE_MARGIN);
+        }
+        return true;
+    }
+
+  private:
+    enum class Outcome { more, change, nothing };
+
+    /// Begins to seek a change to a pace in place of the rest of a course, some time from now on, ns; a shorter one, if that
+    /// leads there.
+    void seek(const PathTime &time, double pace, std::int64_t now, std::int64_t lead = PACE_LEAD) noexcept
+    {
+        sought_.on = true;
+        sought_.pace = pace;
+        sought_.lead = lead;
+        sought_.begin = std::max(now + ahead() + lead, time.begin());
+        const PathState from = time.at(sought_.begin);
+        const PaceChange &last = time.last();
+        const double less = last.pace() == pace
+                                ? (1 - PACE_GAIN) * (seconds(time.begin() - sought_.begin) + last.duration())
+                                : (end_ - from[0]) / std::max(from[1], SLOWEST);
+        search_.begin(from, pace, shortest(pace - from[1]), less, end_);
+    }
+
+    /// Goes on to seek in a cycle some time after the last one, ns, and takes the best change when it must begin.
+    template <class Path>
+    Outcome seek_on(PathTime &time, const Path &path, std::int64_t now, std::int64_t step) noexcept
+    {
+        const auto count = std::min<std::int64_t>((PACE_RATE * step + 999'999) / 1'000'000, PACE_CHECKS);
+        const bool over = search_.go_on(path, static_cast<int>(count));
+        if (over && (sought_.ends || !search_.found())) {
+            sought_.on = false;
+            return Outcome::nothing;
+        }
+        const std::int64_t spare = sought_.begin - (now + ahead());
+        if (sought_.ends || (!over && spare > step + step / 2))
+            return Outcome::more;
+        if (search_.found() && spare >= 0) {
+            time.change(sought_.begin, search_.best());
+            seek(time, sought_.pace, now);
+            return Outcome::change;
+        }
+        seek(time, sought_.pace, now, 2 * sought_.lead);
+        return Outcome::more;
+    }
+
+    /// By how much commands are ahead, ns.
+    std::int64_t ahead() const noexcept { return std::llround(commander_.parameters.command_lead * 1e9); }
+
+    /// Whether the motion ends at rest, but for rounding of a message.
+    template <class Path>
+    bool ends_at_rest(const Path &path) const noexcept
+    {
+        const auto last = path({end_, 1, 0, 0, 0});
+        const auto rests = [](double rate) { return std::fabs(rate) <= 1e-6; };
+        return std::all_of(last[1].begin(), last[1].end(), rests) && std::all_of(last[2].begin(), last[2].end(), rests);
+    }
+
+    /// Shortest duration of a change of the pace, s: that of a stop for a change from 1 to 0.
+    double shortest(double change) const noexcept
+    {
+        return std::max(commander_.parameters.stop_duration * std::fabs(change), SHORTEST_CHANGE);
+    }
+
+    /// Shortest change of pace, s, and pace below which the motion is as if at rest.
+    static constexpr double SHORTEST_CHANGE = 0.01, SLOWEST = 0.01;
+
+    Commander<Robot> &commander_;
+    double end_ = 0;
+    // The pace that is wanted, and that before; whether limits do not allow it, and when it is tried again, ns.
+    double wanted_ = 1, before_ = 1;
+    bool limited_ = false;
+    std::int64_t retry_ = 0;
+    // What is sought: a change to a pace that begins at a time, ns, some time after the search does; how many parts of it have
+    // been tried, and whether it is the end of the motion.
+    struct {
+        bool on = false;
+        double pace = 1;
+        std::int64_t begin = 0, lead = 0;
+        int parts = 0;
+        bool ends = false;
+    } sought_;
+    PaceSearch<Robot> search_;
+};
+
+} // namespace eom
+
+#endif

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+// Search for the shortest change of pace along a path within the limits of joints and motors, continued over cycles.
+#ifndef EOM_PACE_SEARCH_HPP
+#define EOM_PACE_SEARCH_HPP
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <iterator>
+#include <limits>
+#include <utility>
+
+#include "commander.hpp"
+#include "path_time.hpp"
+
+namespace eom {
+
+/// How changes of pace are sought: durations, waits, and the least gain.
+constexpr double PACE_GROWTH = @pace_growth@, PACE_GAIN = @pace_gain@;
+constexpr int PACE_DURATIONS = @pace_durations@, PACE_WAITS = @pace_waits@;
+/// Instants of a change of pace, evenly in time but for twice as many in its first section, where the margin begins, beside two
+/// of each section; places of the rest of the path; and setpoints in all, that are checked.
+constexpr int PACE_SAMPLES = @pace_samples@, PACE_PLACES = @pace_places@, PACE_CHECKS = @pace_checks@;
+/// Distance from limits for the instants between, of half their range.
+constexpr double PACE_MARGIN = @pace_margin@;
+
+/// Candidates are bells from short to long, also some time later, if the state may go on until then; then each part of the
+/// best one is tried shorter, and others longer, in steps that halve. Paths are functions from a state of the path to that of
+/// the joints.
+template <class Robot>
+class PaceSearch {
+  public:
+    explicit PaceSearch(Commander<Robot> &commander) noexcept : commander_(commander), limits_(commander.robot) {}
+
+    /// Begins to seek a change from a state of the path to a pace, of at least a duration, s, and of less than another. Above
+    /// the pace 1, the rest of the path up to an end must meet limits at that pace.
+    void begin(const PathState &from, double pace, double shortest, double less, double end) noexcept
+    {
+        keep_on(from, pace, end, PACE_MARGIN);
+        shortest_ = shortest;
+        less_ = spare_ = less;
+        steady_ = from[2] == 0 && from[3] == 0 && from[4] == 0;
+        waits_ = steady_ && std::isfinite(less) ? PACE_WAITS : 0;
+        wait_ = tried_ = 0;
+        direction_ = 0;
+        size_ = 0.25;
+        improved_ = false;
+        worst_ = {};
+        if (pace > 1)
+            return;
+        stage_ = Stage::bells;
+        propose();
+    }
+
+    /// Begins to check whether the path up to an end meets limits less a margin at a pace, which then is found.
+    void keep_on(const PathState &from, double pace, double end, double margin) noexcept
+    {
+        from_ = from;
+        pace_ = pace;
+        end_ = end;
+        margin_ = margin;
+        limits_ = Limits<Robot>(commander_.robot);
+        checks_ = place_ = 0;
+        found_ = false;
+        stage_ = Stage::places;
+        shortest_ = std::numeric_limits<double>::infinity();
+    }
+
+    /// Goes on by a number of setpoints; returns whether the search is over.
+    template <class Path>
+    bool go_on(const Path &path, int count) noexcept
+    {
+        for (; count > 0 && stage_ != Stage::over; --count)
+            stage_ == Stage::places ? look_at_place(path) : look_at_instant(path);
+        return stage_ == Stage::over;
+    }
+
+    /// Whether there is a change, and the shortest one so far.
+    bool found() const noexcept { return found_; }
+    const PaceChange &best() const noexcept { return best_; }
+
+  private:
+    enum class Stage { places, bells, parts, over };
+
+    // --- Candidates ---------------------------------------------------------------------
+
+    /// Has the next candidate be checked, if there is one.
+    void propose() noexcept
+    {
+        // Steps of wait, rise, hold and fall, and of the edge.
+        constexpr double DIRECTIONS[][5] = {
+            {0, -1, 0, -1, 0},  {-1, 0, 0, 0, 0},     {0, -1, 0, 0, 0},    {0, 0, -1, 0, 0},    {0, 0, 0, -1, 0},
+            {0, -1, 1, -1, 0},  {0, -1, .75, 0, 0},   {0, 0, .75, -1, 0},  {0, .75, -1, 0, 0},  {0, 0, -1, .75, 0},
+            {0, -1, 0, .75, 0}, {0, .75, 0, -1, 0},   {0, -1, 0, -1, -2},  {0, -1, 0, -1, 2},   {0, -.5, -.5, -.5, -2},
+            {-1, .75, 0, 0, 0}, {.75, -1, 0, -1, 0}};
+        while (stage_ == Stage::bells && wait_ <= waits_) {
+            if (tried_ == PACE_DURATIONS) {
+                ++wait_;
+                tried_ = 0;
+                continue;
+            }
+            const double T = shortest_ * std::pow(PACE_GROWTH, tried_++);
+            if (begin_check({wait_ > 0 ? spare_ * wait_ / (PACE_WAITS + 1) : 0, T / 2, 0, T / 2, 0.5}))
+                return;
+        }
+        stage_ = found_ ? Stage::parts : Stage::over;
+        while (stage_ == Stage::parts) {
+            if (direction_ == std::size(DIRECTIONS)) {
+                size_ *= improved_ ? 1 : 0.5;
+                improved_ = false;
+                direction_ = 0;
+                if (size_ <= 0.02)
+                    stage_ = Stage::over;
+                continue;
+            }
+            const double(&d)[5] = DIRECTIONS[direction_++];
+            PaceShape shape = best_.shape();
+            const double size = size_ * (shape.total() - shape.wait);
+            shape.wait = steady_ ? std::max(shape.wait + d[0] * size, 0.0) : 0;
+            shape.rise += d[1] * size;
+            shape.hold = std::max(shape.hold + d[2] * size, 0.0);
+            shape.fall += d[3] * size;
+            shape.edge = std::clamp(shape.edge * (1 + 0.25 * d[4] * (d[4] < 0 ? 1 : 2)), 0.05, 0.5);
+            if (shape.total() < less_ * (1 - PACE_GAIN) && begin_check(shape))
+                return;
+        }
+    }
+
+    bool begin_check(const PaceShape &shape) noexcept
+    {
+        if (!(shape.total() < less_) || shape.total() < shortest_ || shape.rise <= 0 || shape.fall <= 0)
+            return false;
+        tried_change_ = PaceChange(from_, pace_, shape);
+        sections_ = tried_change_.sections();
+        const double rate = PACE_SAMPLES / (sections_.back() - sections_[0]);
+        next_ = START;
+        count_ = 0;
+        for (std::size_t i = 0; i < PaceChange::SECTIONS; ++i) {
+            const int count = static_cast<int>(2.8 + (i > 0 ? 1 : 2) * rate * (sections_[i + 1] - sections_[i]));
+            for (int k = 1; k <= count && sections_[i + 1] > sections_[i]; ++k)
+                instants_[count_++] = {i, static_cast<double>(k) / count};
+        }
+        return true;
+    }
+
+    /// Takes the verdict on the candidate, and proposes the next one.
+    void judge(bool meets) noexcept
+    {
+        if (meets) {
+            best_ = tried_change_;
+            less_ = best_.duration();
+            found_ = improved_ = true;
+            if (stage_ == Stage::bells) {
+                ++wait_;
+                tried_ = 0;
+                improved_ = false;
+            }
+        }
+        propose();
+    }
+
+    // --- Checks -------------------------------------------------------------------------
+
+    template <class Path>
+    void look_at_place(const Path &path) noexcept
+    {
+        const bool ahead = from_[0] < end_;
+        const double s = from_[0] + (end_ - from_[0]) * place_ / PACE_PLACES;
+        const bool meets = !ahead || excess(path({s, pace_, 0, 0, 0}), false, margin_) <= LIMIT_TOLERANCE;
+        if (meets && ahead && ++place_ <= PACE_PLACES)
+            return;
+        const bool seeks = std::isfinite(shortest_);
+        found_ = meets && !seeks;
+        stage_ = meets && seeks ? Stage::bells : Stage::over;
+        checks_ = 0;
+        if (stage_ == Stage::bells)
+            propose();
+    }
+
+    /// Checks an instant of the candidate: its start, whose excess widens limits, then that where limits were exceeded last,
+    /// then all of them. Limits are met less a margin that begins with it, at instants and at peaks of parabolas through three.
+    template <class Path>
+    void look_at_instant(const Path &path) noexcept
+    {
+        if (checks_ >= PACE_CHECKS) {
+            stage_ = Stage::over;
+        } else if (next_ == START) {
+            limits_ = Limits<Robot>(commander_.robot);
+            if (!std::isfinite(excess(path(tried_change_.at(sections_[0])), true, 0)))
+                return judge(false);
+            next_ = WORST;
+        } else if (next_ == WORST) {
+            known_ = 0;
+            if (!meets_at(path, worst_))
+                return judge(false);
+            next_ = known_ = 0;
+        } else {
+            if (!meets_at(path, instants_[next_])) {
+                worst_ = instants_[next_];
+                return judge(false);
+            }
+            if (++next_ == count_)
+                judge(true);
+        }
+    }
+
+    /// A section of the change, and a share of it.
+    struct Instant {
+        std::size_t section = 0;
+        double share = 1;
+    };
+
+    template <class Path>
+    bool meets_at(const Path &path, const Instant &at) noexcept
+    {
+        const double t = sections_[at.section] + at.share * (sections_[at.section + 1] - sections_[at.section]);
+        const PathState s = tried_change_.at(t);
+        // Not back, where an acceleration at the start fades slowly.
+        if (s[1] < -1e-9)
+            return false;
+        const double e = excess(path(s), false, PACE_MARGIN * (at.section > 0 ? 1 : at.share));
+        // Times and excesses of the last two instants, between which a parabola has its peak.
+        auto &[t1, e1] = before_[1];
+        const auto &[t0, e0] = before_[0];
+        const double rise = (e1 - e0) / (t1 - t0), fall = (e - e1) / (t - t1);
+        const double slope = (rise * (t - t1) + fall * (t1 - t0)) / (t - t0);
+        const bool peaks = known_ >= 2 && rise > 0 && fall < 0;
+        const double peak = peaks ? e1 + slope * slope * (t - t0) / (4 * (rise - fall)) : e;
+        before_[0] = std::exchange(before_[1], {t, e});
+        ++known_;
+        return e <= LIMIT_TOLERANCE && peak <= LIMIT_TOLERANCE;
+    }
+
+    double excess(const State<Robot::joints> &state, bool widens, double margin) noexcept
+    {
+        ++checks_;
+        commander_.move(state, setpoint_);
+        return commander_.excess_at(setpoint_, limits_, widens, margin, -1);
+    }
+
+    static constexpr int START = -2, WORST = -1;
+
+    Commander<Robot> &commander_;
+    Setpoint<Robot> setpoint_;
+    Limits<Robot> limits_;
+    Stage stage_ = Stage::over;
+    // What is sought, and setpoints checked so far.
+    PathState from_{};
+    double pace_ = 1, shortest_ = 0, less_ = 0, spare_ = 0, end_ = 0, margin_ = 0;
+    bool steady_ = false, found_ = false;
+    int checks_ = 0, place_ = 0;
+    PaceChange best_;
+    // Bells: their waits, the wait, and durations tried; parts: the direction, the size of its step, and whether one of this
+    // size was an improvement.
+    int waits_ = 0, wait_ = 0, tried_ = 0;
+    std::size_t direction_ = 0;
+    double size_ = 0;
+    bool improved_ = false;
+    // The candidate: its sections, the instants that are checked, the next one, and the one where limits were exceeded last.
+    PaceChange tried_change_;
+    std::array<double, PaceChange::SECTIONS + 1> sections_{};
+    std::array<Instant, 2 * PACE_SAMPLES + 3 * PaceChange::SECTIONS> instants_{};
+    int next_ = 0, count_ = 0;
+    Instant worst_;
+    std::array<std::array<double, 2>, 2> before_{};
+    int known_ = 0;
+};
+
+} // namespace eom
+
+#endif
