@@ -119,6 +119,15 @@ def poses_and_jacobians(frames: Sequence[Frame]) -> Recipe:
     return declared("poses_and_jacobians", "q", names, compute, details)
 
 
+def _tool_kinematics(robot: Robot, x: Inputs) -> Outputs:
+    tools = [(_pose(tool, robot, x)[0], _jacobian(tool, "body", robot, x)[0]) for tool in robot.tools]
+    return [[entry for tool in tools for entry in tool[k]] for k in range(2)]
+
+
+TOOL_KINEMATICS = declared("tool_kinematics", "q", ("tool_poses", "tool_jacobians"), _tool_kinematics)
+"""Poses and body Jacobians of all tools, in row-major order, one after the other."""
+
+
 def frame_details(frame: Frame) -> tuple[str, ...]:
     """Properties of a frame on which a program depends."""
     return str(frame.joint), np.ascontiguousarray(frame.pose, dtype=float).tobytes().hex()

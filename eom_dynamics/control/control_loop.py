@@ -24,7 +24,15 @@ from .headers import source
 from .online_trajectory import OnlineLimits
 from .robot_table import RobotTable, raise_reason
 from .setpoint_to_command import LIMIT_POLICIES
-from .settings import CHECK_POLICIES, CONTACT_REACTIONS, DEFAULTS, EFFORTS_ON_DEACTIVATE, LOSS_POLICIES, Status
+from .settings import (
+    CHECK_POLICIES,
+    CONTACT_REACTIONS,
+    DEFAULTS,
+    EFFORTS_ON_DEACTIVATE,
+    LOSS_POLICIES,
+    MODES,
+    Status,
+)
 
 
 def _refusals() -> list[str]:
@@ -45,6 +53,7 @@ _CHOICES = {
     "on_setpoint_loss": LOSS_POLICIES,
     "effort_on_deactivate": EFFORTS_ON_DEACTIVATE,
     "on_contact": CONTACT_REACTIONS,
+    "mode": MODES,
     **dict.fromkeys(("stamp_check", "jump_check", "consistency_check"), CHECK_POLICIES),
 }
 
@@ -142,6 +151,8 @@ class ControlLoop:
         for name, value in settings.items():
             if name in _CHOICES:
                 value = _CHOICES[name].index(value) if value in _CHOICES[name] else -1
+            if name == "tool_stiffness" and np.any(value):
+                self.table.prepare_tools()
             numbers = np.array(value, dtype=float, ndmin=1)
             reason = self._library.loop_set(self.address, name.encode(), numbers.ctypes.data, len(numbers))
             raise_reason(reason, name)
@@ -151,12 +162,9 @@ class ControlLoop:
 
     def restart(self, q: Array | None = None) -> None:
         """Begin anew: the next reference is the first one; with q (n,), the arm is held there until then."""
-        if q is not None:
-            measured = self.vectors("measured", {"q": len(q), "qd": len(q)})
-            measured["q"][:], measured["qd"][:] = q, 0.0
-        self._library.loop_measure(self.address, q is not None, 0)
+        self.measure(None if q is None else np.stack([q, 0 * q]))
         self._library.loop_restart(self.address, _NEVER)
-        self._library.loop_measure(self.address, 0, 0)
+        self.measure()
 
     def sense(self, time: int, sensors: int) -> int:
         """Take what was measured at a time, ns, in vectors ``sensed``: bits and result of eom_loop_sense()."""
@@ -282,6 +290,19 @@ class ControlLoop:
         """
         if reason := self._library.loop_post_speed(self.address, factor):
             raise StateError(f"{reason.decode()}, is {factor:g}")
+
+    def change_mode(self, mode: str) -> None:
+        """Change the mode, one of :data:`.MODES`, once what is measured suffices, without a step of efforts."""
+        self._library.loop_post_mode(self.address, MODES.index(mode))
+
+    def measure(self, q: Array | None = None, motors: Array | None = None) -> None:
+        """Take positions and velocities of links (2, n) and of motors (2, m), in the units of the drives, for cycles."""
+        for rows, names in ((q, ("q", "qd")), (motors, ("motor_position", "motor_velocity"))):
+            if rows is not None:
+                measured = self.vectors("measured", dict.fromkeys(names, len(rows[0])))
+                for name, row in zip(names, rows, strict=True):
+                    measured[name][:] = row
+        self._library.loop_measure(self.address, q is not None, motors is not None)
 
     def plan(self, now: int, period: float) -> int | None:
         """Plan the trajectory that was sent, or whose start has come, at a time, ns, for commands of a period, s.

@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from ..arrays import Array
+from ..codegen.backends import KERNELS
 from ..codegen.compiler import require_compiler
 from ..codegen.functions import Stage
+from ..codegen.kinematic_programs import TOOL_KINEMATICS
 from ..codegen.native import NativeKernel
 from ..codegen.programs import WITH_PAYLOAD
 from ..elastic import ElasticArm, LimitCheck
@@ -48,6 +50,7 @@ def kernels_of(arm: ElasticArm, *, moving_base: bool) -> dict[str, Sequence[Stag
     kernels = _feedforward(arm, "", payload=False)
     if moving_base and arm.rotors is None:
         kernels |= _feedforward(arm, _ON_BASE, payload=False)
+    kernels["motors"] = arm.functions.function("motors", spin=arm.rotors is not None).stages
     kernels["drive"] = arm.functions.function("drive").stages
     if arm.damped.any():
         kernels["filtered"] = arm.functions.function("filtered").stages
@@ -116,6 +119,12 @@ class RobotTable:
         if not self._carries:
             self._add(payload_kernels_of(self.arm, moving_base=self._moving_base))
             self._carries = True
+
+    def prepare_tools(self) -> None:
+        """Compile the code of the tools' kinematics, or load it from the cache; loops of the table have it at once."""
+        if self.arm.robot.tools:
+            kernel = KERNELS[self.arm.backend](self.arm.robot, TOOL_KINEMATICS)
+            self._add({"tool_kinematics": [Stage(kernel, TOOL_KINEMATICS.inputs, TOOL_KINEMATICS.outputs)]})
 
     def prepare_observer(self) -> None:
         """Compile the code of observers of external efforts, or load it from the cache; loops have it at once."""

@@ -93,6 +93,9 @@ CONTACT_REACTIONS = ("ignore", "hold", "stop", "retract", "deactivate")
 """What contact does: nothing; pause a motion that is played, on its path; bring the arm to rest; go back to where it
 was commanded 0.2 s before; or stop, and then deactivate."""
 
+MODES = ("position", "impedance", "gravity_compensation")
+"""Who leads the arm: references; references to which it is on springs; or hands, while it carries its weight."""
+
 CHECK_POLICIES = ("ignore", "warn", "refuse")
 """What to do with a setpoint that is not plausible: no check; answer and report it; refuse it."""
 

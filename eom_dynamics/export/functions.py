@@ -13,7 +13,7 @@ import numpy as np
 
 from ..codegen import floating_programs
 from ..codegen.expressions import Scalar
-from ..codegen.kinematic_programs import forward_kinematics
+from ..codegen.kinematic_programs import TOOL_KINEMATICS, forward_kinematics
 from ..codegen.program import Program, Sizes, trace
 from ..codegen.programs import PROGRAMS, WITH_PAYLOAD
 from ..elastic import flat_programs, motor_programs
@@ -126,7 +126,7 @@ STRAIGHT_LINE: Mapping[str, Callable[[Robot], Program]] = MappingProxyType(
         name: PROGRAMS[name]
         for name in ("inverse_dynamics", "effort", "mass_matrix", "effort_partials", "inverse_dynamics" + WITH_PAYLOAD)
     }
-    | {"forward_kinematics": forward_kinematics}
+    | {"forward_kinematics": forward_kinematics, "tool_kinematics": TOOL_KINEMATICS}
 )
 """Functions of the links alone."""
 
@@ -221,6 +221,8 @@ def links_of(robot: Robot) -> str:
 def function_unavailable(robot: Robot, side: MotorSide, function: str) -> str | None:
     """Reason why a function of a robot cannot be exported, or None."""
     reduced = robot.rotor_model == "reduced"
+    if function == "tool_kinematics" and not robot.tools:
+        return f"{robot.name}: there is no tool, for code of {function}"
     if function.removesuffix(WITH_PAYLOAD) in (PLANT, LINEARIZATION, "flat_state", "linearizing_snap"):
         for name in [] if function == PLANT else np.array(side.joint_names)[side.damped]:
             return f"{name}: is damped; there is no code of {function}"
@@ -242,12 +244,13 @@ def function_unavailable(robot: Robot, side: MotorSide, function: str) -> str | 
 
 def controller_functions(robot: Robot) -> list[str]:
     """Those of the functions of a control loop that can be exported, and the plant for simulation."""
-    return _available(robot, FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD, PLANT)
+    return _available(robot, FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD, PLANT, "tool_kinematics")
 
 
 def loop_functions(robot: Robot, *, moving_base: bool = False) -> list[str]:
     """Those of the functions of a control loop that can be exported, and on request that on a moving base."""
-    return _available(robot, FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD, LINEARIZATION) + [ON_BASE] * moving_base
+    names = (FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD, LINEARIZATION, "tool_kinematics")
+    return _available(robot, *names) + [ON_BASE] * moving_base
 
 
 def _available(robot: Robot, *names: str) -> list[str]:

@@ -94,6 +94,8 @@ _OTHERS = {
     f"{FRICTION_STATE}_now": "states of presliding friction after the step, -1 to 1",
     SHARE: "of the efforts that the robot adds, and its time derivative: 1 and 0 but while efforts fade; 1, 1/s",
     **dict.fromkeys(DRIVE_NAMES, "of the motors, in the units of their drives"),
+    "tool_poses": "poses of all tools in the base frame, 4 x 4 each, row-major, m",
+    "tool_jacobians": "Jacobians of all tools in their frames, 6 x n each, row-major: angular velocity, velocity",
     "P": "inertial parameters of the payload at each tool, in its frame: mass, first moment x y z, inertia about the "
     "origin xx xy xz yy yz zz; kg, kg m, kg m^2",
     "Pd": "their time derivative, per s",
@@ -106,6 +108,7 @@ SUMMARIES = {
     "mass_matrix": "The mass matrix.",
     "effort_partials": "Partial derivatives of the joint efforts.",
     "forward_kinematics": "Poses of the tools.",
+    "tool_kinematics": "Poses and Jacobians of the tools.",
     "links_with_rotors": "Joint efforts with rotors carried by the links, and efforts that accelerate these.",
     "efforts_on_base": "Joint efforts with two time derivatives on a moving base.",
     "motors": "Motion and efforts of the motors from motion of the links and efforts on them.",

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from eom_dynamics import Robot, equations_of_motion
+from eom_dynamics import Kinematics, Robot, equations_of_motion
 from eom_dynamics.arrays import Array
 from eom_dynamics.codegen.programs import WITH_PAYLOAD
 from eom_dynamics.elastic.drive_programs import DRIVE_NAMES, OWN_MOTORS, SENT_NAMES, SHARE
@@ -86,6 +86,13 @@ def _forward_kinematics(project: Project, x: Values) -> Values:
     return dict(zip(project.functions["forward_kinematics"].outputs, poses, strict=True))
 
 
+def _tool_kinematics(project: Project, x: Values) -> Values:
+    kinematics = Kinematics(project.robot, backend="numpy")
+    poses = [kinematics.pose(x["q"], tool.name).reshape(len(x["q"]), -1) for tool in project.robot.tools]
+    jacobians = [kinematics.jacobian(x["q"], tool.name).reshape(len(x["q"]), -1) for tool in project.robot.tools]
+    return {"tool_poses": np.hstack(poses), "tool_jacobians": np.hstack(jacobians)}
+
+
 def _own_efforts(project: Project, x: Values, velocity: Array) -> tuple[list[Array], Array]:
     """Efforts that the robot adds at the joints, with their time derivative, and at the motors."""
     robot, side, own = project.robot, project.side, project.robot.compensated_by_robot
@@ -151,6 +158,7 @@ def _drive_state(project: Project, x: Values) -> Values:
 
 _CLOSED_FORMS: Mapping[str, Callable[[Project, Values], Values]] = {
     "forward_kinematics": _forward_kinematics,
+    "tool_kinematics": _tool_kinematics,
     DRIVE_COMMAND: lambda project, x: _drive_command(
         project, {name: x[name] for name in x if name not in PAYLOAD_NAMES}
     ),

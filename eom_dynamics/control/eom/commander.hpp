@@ -51,6 +51,7 @@ class Commander {
         output.setpoint = robot.rest();
         filter_.forget();
         present_filter_.forget();
+        feedback_.forget();
     }
 
     /// Feedback begins anew.
@@ -200,17 +201,60 @@ class Commander {
         return 0;
     }
 
-    /// Adds feedback, and what is sent, to the output.
+    /// Adds feedback, and what is sent, to the output. Where the arm complies, the motors are sent to where they are.
     void complete(double period, const Measurement<Robot> &measured) noexcept
     {
-        feedback_.add(output, share[0], period, measured);
-        if constexpr (Robot::has_drives) {
-            const Command<Robot> &y = output.command;
-            if (robot.converts())
-                robot.drive_command(sent_for_, y, output.motor_effort, output.joint_effort, share, output.sent);
-            else
-                output.copy_to_sent();
+        if (!feedback_.add(output, share[0], period, seconds(std::max<std::int64_t>(latest - changed_, 0)), measured))
+            ++counts.unmeasured;
+        const Mode mode = feedback_.mode();
+        if (mode != Mode::position)
+            sent_for_ = output.setpoint;
+        if (mode == Mode::gravity_compensation) {
+            output.setpoint.q = feedback_.impedance().links();
+            output.command = feedback_.impedance().command();
         }
+        if constexpr (Robot::has_drives) {
+            const Command<Robot> &y = mode == Mode::position ? output.command : feedback_.impedance().command();
+            if (robot.converts()) {
+                robot.drive_command(sent_for_, y, output.motor_effort, output.joint_effort, share, output.sent);
+            } else {
+                output.copy_to_sent();
+                output.sent.position = y.motor_position;
+                output.sent.velocity = y.motor_velocity;
+            }
+        }
+    }
+
+    /// Who leads the arm, and where the measured motors have its links.
+    Mode mode() const noexcept { return feedback_.mode(); }
+    const Impedance<Robot> &impedance() const noexcept { return feedback_.impedance(); }
+
+    /// Changes the mode; returns whether what is measured suffices.
+    bool change(Mode mode, const Measurement<Robot> &measured) noexcept
+    {
+        if (!feedback_.change(mode, output.setpoint, measured))
+            return false;
+        changed_ = latest;
+        return true;
+    }
+
+    /// Makes a state of the arm the setpoint without a command, which is that of gravity compensation.
+    void be_led() noexcept
+    {
+        Setpoint<Robot> &x = candidate_ = robot.rest();
+        x.q = output.setpoint.q;
+        x.k = output.setpoint.k;
+        if (output.setpoint.on_base) {
+            x.base = output.setpoint.base;
+            x.on_base = true;
+        }
+        x.deflection.fill(Robot::settled);
+        payload_.at(latest, latest, x);
+        payload_.keep(latest, latest);
+        x.Pd = x.Pdd = {};
+        output.setpoint = x;
+        output.status = Status::fresh;
+        share = {1, 0};
     }
 
     /// Takes the motion of the links from that of the motors, between which the springs carry gravity; returns whether
@@ -389,6 +433,8 @@ class Commander {
     Setpoint<Robot> exceeding_;
     bool final_efforts_ = false;
     std::int64_t stamp_ = 0;
+    // Time of the last change of the mode, ns.
+    std::int64_t changed_ = 0;
     // The setpoint that the command is for, where what is sent depends on it.
     Setpoint<Robot> sent_for_;
 };

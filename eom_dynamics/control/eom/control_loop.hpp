@@ -42,6 +42,8 @@ class ControlLoop {
     /// Pace of motions that are played, 0 to FASTEST_PACE, and whether they pause, on their paths.
     std::atomic<double> speed_scaling{1};
     std::atomic<bool> paused{false};
+    /// Who leads the arm: changed without a step of efforts, once what is measured suffices.
+    std::atomic<Mode> mode{Mode::position};
 
     explicit ControlLoop(const Robot &robot = Robot()) noexcept
         : commander_(robot), player_(trajectories, commander_), motion_(commander_), watchdog_(commander_, player_, motion_),
@@ -55,6 +57,8 @@ class ControlLoop {
     {
         if (const char *reason = eom::objection(parameters, commander_.robot))
             return reason;
+        if (parameters.mode != commander_.parameters.mode)
+            mode = parameters.mode;
         commander_.configure(parameters);
         watchdog_.configure(parameters.setpoint_timeout);
         checks_.configure(parameters);
@@ -183,7 +187,10 @@ class ControlLoop {
         aim(now);
         if (received_ && pursues_)
             pursue(now);
-        if (playing())
+        keep_mode(step, measured);
+        if (commander_.mode() == Mode::gravity_compensation)
+            be_led();
+        else if (playing())
             play_on(now, step);
         else if (aiming())
             aim_on(now);
@@ -379,15 +386,60 @@ class ControlLoop {
         return aim(x, commander_.latest, Refusal::none) == Refusal::none;
     }
 
+    // --- Modes --------------------------------------------------------------------------
+
+    /// Changes the mode where another one is wanted, or nothing has been measured for too long.
+    void keep_mode(std::int64_t step, const Measurement<Robot> &measured) noexcept
+    {
+        const auto unmeasured = commander_.counts.unmeasured;
+        blind_ = unmeasured > unmeasured_ ? blind_ + std::min(step, LONGEST_RESPONSE_STEP) : 0;
+        unmeasured_ = unmeasured;
+        if (blind_ > LONGEST_GAP)
+            mode = Mode::position;
+        const Mode wanted = mode, before = commander_.mode();
+        if (wanted == before || !commander_.output.valid)
+            return;
+        if (!commander_.change(wanted, measured)) {
+            ++commander_.counts.unmeasured;
+            return;
+        }
+        const auto &links = commander_.impedance().links();
+        if (wanted == Mode::gravity_compensation) {
+            halt();
+            watchdog_.resume();
+            commander_.output.setpoint.q = links;
+        } else if (before == Mode::gravity_compensation ||
+                   (wanted == Mode::position && !watchdog_.is_near(links, commander_.parameters.start_tolerance))) {
+            halt();
+            watchdog_.resume();
+            Setpoint<Robot> x = commander_.output.setpoint;
+            x.q = links;
+            x.qd = x.qdd = x.qddd = x.qdddd = {};
+            settle(x, commander_.impedance().rates());
+            watchdog_.hold(commander_.output.setpoint, true);
+        }
+    }
+
+    /// A cycle in which hands lead.
+    void be_led() noexcept
+    {
+        if (received_)
+            commander_.refuse(Refusal::led_by_hand);
+        watchdog_.keep_away();
+        commander_.be_led();
+        checks_.moved(commander_.output.setpoint);
+    }
+
     // --- Trajectories and targets -------------------------------------------------------
 
     /// Why neither trajectories nor targets may lead, if so.
     Refusal barred() const noexcept
     {
-        return touched_            ? Refusal::in_contact
-               : received_ && led_ ? Refusal::led
-               : watchdog_.released() ? Refusal::released
-                                      : Refusal::none;
+        return touched_                                           ? Refusal::in_contact
+               : received_ && led_                                ? Refusal::led
+               : watchdog_.released()                             ? Refusal::released
+               : commander_.mode() == Mode::gravity_compensation ? Refusal::led_by_hand
+                                                                  : Refusal::none;
     }
 
     /// What is commanded at a time, ns.
@@ -451,10 +503,7 @@ class ControlLoop {
     {
         received_ = false;
         const bool changed = motion_.changes(reference_.setpoint);
-        const Refusal bar = !motion_.usable()      ? Refusal::not_finite
-                            : touched_             ? Refusal::in_contact
-                            : watchdog_.released() ? Refusal::released
-                                                   : Refusal::none;
+        const Refusal bar = motion_.usable() ? barred() : Refusal::not_finite;
         if (changed && aim(motion_.pursued(), now, bar) != Refusal::none)
             motion_.forget_pursued();
     }
@@ -543,15 +592,20 @@ class ControlLoop {
         } else if (!commander_.find_links(measured, x)) {
             return "gravity and springs have no equilibrium at the measured position of the motors: measure links, too";
         }
-        const bool moves = finite(x.qd) && std::any_of(x.qd.begin(), x.qd.end(), [](Scalar rate) {
-                               return std::fabs(static_cast<double>(rate)) > STANDSTILL;
-                           });
-        if (!moves)
-            x.qd = {};
-        if (commander_.accept(x, 0, !moves) && moves)
-            watchdog_.begin_stop(commander_.output.setpoint);
+        settle(x, JointVector<Robot>(x.qd));
         commander_.output.status = watchdog_.stopping() ? Status::stopping : Status::waiting;
         return nullptr;
+    }
+
+    /// Makes a position the present one, and begins a stop where its rate is a motion.
+    void settle(Setpoint<Robot> &x, const JointVector<Robot> &rate) noexcept
+    {
+        const bool moves = finite(rate) && std::any_of(rate.begin(), rate.end(), [](Scalar entry) {
+                               return std::fabs(static_cast<double>(entry)) > STANDSTILL;
+                           });
+        x.qd = moves ? rate : JointVector<Robot>{};
+        if (commander_.accept(x, 0, !moves) && moves)
+            watchdog_.begin_stop(commander_.output.setpoint);
     }
 
     Commander<Robot> commander_;
@@ -573,6 +627,9 @@ class ControlLoop {
     Target retreat_;
     // Of the last cycle, s.
     double period_ = 0;
+    // Time without usable measurements where the mode needs them, ns, and their count in the last cycle.
+    std::int64_t blind_ = 0;
+    std::uint64_t unmeasured_ = 0;
 };
 
 } // namespace eom

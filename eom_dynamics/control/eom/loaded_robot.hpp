@@ -22,7 +22,7 @@ class LoadedRobot {
 
     // What such a robot may have; functions say whether it has.
     static constexpr bool commanded_stiffness = true, damped = true, has_presliding = true, has_drives = true;
-    static constexpr bool has_linearization = true;
+    static constexpr bool has_linearization = true, has_impedance = true;
     static constexpr Scalar settled = SETTLED;
     static constexpr std::array<Scalar, N> nominal_stiffness{};
     static constexpr std::array<Scalar, M> settled_friction = [] {
@@ -144,6 +144,7 @@ class LoadedRobot {
 
     std::size_t joint_count() const noexcept { return table_.joints; }
     std::size_t motor_count() const noexcept { return table_.motors; }
+    std::size_t tool_count() const noexcept { return table_.tools; }
     bool filters() const noexcept { return kernels_.filtered.call; }
     bool slides() const noexcept { return kernels_.presliding.call; }
     bool couples() const noexcept { return table_.transmission; }
@@ -163,10 +164,7 @@ class LoadedRobot {
 
     void inverse_dynamics(const Setpoint<LoadedRobot> &x, Command<LoadedRobot> &y) const noexcept
     {
-        const Kernels &k = kernels_;
-        const Kernel &at_rest = x.loaded ? k.inverse_dynamics_with_payload : k.inverse_dynamics;
-        const Kernel &on_base = x.loaded ? k.inverse_dynamics_on_base_with_payload : k.inverse_dynamics_on_base;
-        compute(x, y, x.on_base ? on_base : at_rest);
+        compute(x, y, links(x));
     }
 
     void feedforward(const Setpoint<LoadedRobot> &x, Command<LoadedRobot> &y) const noexcept
@@ -174,6 +172,34 @@ class LoadedRobot {
         const Kernels &k = kernels_;
         const Kernel &at_rest = x.loaded ? k.feedforward_with_payload : k.feedforward;
         compute(x, y, !x.on_base ? at_rest : x.loaded ? k.feedforward_on_base_with_payload : k.feedforward_on_base);
+    }
+
+    /// feedforward(), with efforts on the links beside those of the motion.
+    void feedforward(const Setpoint<LoadedRobot> &x, const std::array<Scalar, N> &effort,
+                     Command<LoadedRobot> &y) const noexcept
+    {
+        std::array<Scalar, M> spin{};
+        const Places at = places(x, y, spin);
+        at.run(links(x));
+        for (std::size_t i = 0; i < N; ++i)
+            y.tau[i] += effort[i];
+        at.run(kernels_.motors);
+    }
+
+    /// Motors of a command from its efforts.
+    void motors_of(const Setpoint<LoadedRobot> &x, Command<LoadedRobot> &y) const noexcept
+    {
+        compute(x, y, kernels_.motors);
+    }
+
+    /// Poses of the tools, row by row, and their Jacobians in their frames.
+    void tool_kinematics(const std::array<Scalar, N> &q, std::array<Scalar, 16 * T> &poses,
+                         std::array<Scalar, 6 * T * N> &jacobians) const noexcept
+    {
+        Places at;
+        at.reads(V::q, q);
+        at.writes(V::tool_poses, poses, V::tool_jacobians, jacobians);
+        at.run(kernels_.tool_kinematics);
     }
 
     template <class Motors, class Shafts>
@@ -303,17 +329,32 @@ class LoadedRobot {
 
     static constexpr Scalar infinity = std::numeric_limits<Scalar>::infinity();
 
+    /// Kernel of the efforts on the links.
+    const Kernel &links(const Setpoint<LoadedRobot> &x) const noexcept
+    {
+        const Kernels &k = kernels_;
+        const Kernel &at_rest = x.loaded ? k.inverse_dynamics_with_payload : k.inverse_dynamics;
+        const Kernel &on_base = x.loaded ? k.inverse_dynamics_on_base_with_payload : k.inverse_dynamics_on_base;
+        return x.on_base ? on_base : at_rest;
+    }
+
     static void compute(const Setpoint<LoadedRobot> &x, Command<LoadedRobot> &y, const Kernel &kernel) noexcept
     {
+        std::array<Scalar, M> spin{};
+        places(x, y, spin).run(kernel);
+    }
+
+    /// Places of a setpoint and a command, and of the efforts of carried rotors.
+    static Places places(const Setpoint<LoadedRobot> &x, Command<LoadedRobot> &y, std::array<Scalar, M> &spin) noexcept
+    {
         Places at;
-        std::array<Scalar, M> spin; // of carried rotors
         at.take(x);
         at.take(y); // the results of a kernel, for the next one
         at.reads(V::spin, spin);
         at.writes(V::tau, y.tau, V::taud, y.taud, V::taudd, y.taudd, V::motor_position, y.motor_position);
         at.writes(V::motor_velocity, y.motor_velocity, V::motor_acceleration, y.motor_acceleration);
         at.writes(V::motor_effort, y.motor_effort, V::spin, spin);
-        at.run(kernel);
+        return at;
     }
 
     template <std::size_t size>

@@ -286,7 +286,9 @@ const char *eom_loop_set(eom_loop *loop, const char *name, const double *numbers
                      {"motor_kd", {parameters.motor_kd.data(), m}},
                      {"link_kp", {parameters.link_kp.data(), n}},
                      {"link_kd", {parameters.link_kd.data(), n}},
-                     {"stiffness_gains", parameters.stiffness_gains}};
+                     {"stiffness_gains", parameters.stiffness_gains},
+                     {"stiffness", {parameters.stiffness.data(), n}},
+                     {"tool_stiffness", parameters.tool_stiffness}};
         if (const auto *found = named(gains, name)) {
             if (count != 1 && count != found->entries.size())
                 return "gains must have one entry, or one for each motor or joint";
@@ -491,6 +493,11 @@ const char *eom_loop_post_speed(eom_loop *loop, double factor)
     return nullptr;
 }
 
+void eom_loop_post_mode(eom_loop *loop, int mode)
+{
+    on(loop, [=](auto &of) { of.loop.mode = static_cast<eom::Mode>(mode); });
+}
+
 int eom_loop_update(eom_loop *loop, int64_t now, double period)
 {
     return on(loop, [=](auto &of) { return of.update(now, period, true); });
@@ -614,6 +621,8 @@ double eom_loop_number(const eom_loop *loop, const char *name)
             EOM_NUMBERED("contact_joint", of.contact.touched().joint),
             EOM_NUMBERED("contact_effort", of.contact.touched().effort),
             EOM_NUMBERED("contact_threshold", of.contact.touched().threshold),
+            EOM_OF(counts, unmeasured), EOM_NUMBERED("mode", of.loop.commander().mode()),
+            EOM_NUMBERED("softened", of.loop.commander().impedance().softened()),
             EOM_NUMBERED("finding", finding.check), EOM_OF_FINDING(field), EOM_OF_FINDING(joint), EOM_OF_FINDING(joints),
             EOM_OF_FINDING(time), EOM_OF_FINDING(step), EOM_OF_FINDING(allowed), EOM_OF_FINDING(difference),
             EOM_OF_FINDING(factor),

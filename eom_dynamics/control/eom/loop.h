@@ -140,7 +140,8 @@ void eom_observer_update(eom_loop *loop, size_t count, const double *times, int 
  * "path_time", s, its rate "pace", and whether limits do not allow the pace that is wanted, "pace_limited"; of the plan
  * "plan_waits", "plan_begin", "plan_start", "plan_end"; "final_efforts"; of eom::Governor "slowed_to", "slowed_limit",
  * "slowed_place"; whether there is "contact", at "contact_joint" by "contact_effort" beyond "contact_threshold", whether the
- * observer has "settled" and motor "efforts", and whether references are refused, "touched"; "finding" and the others of eom::Finding, such as "finding_joint"; and counts of eom::LoopCounts. */
+ * observer has "settled" and motor "efforts", and whether references are refused, "touched"; "finding" and the others of eom::Finding, such as "finding_joint"; counts of
+ * eom::LoopCounts; the present "mode", and the factor "softened" of its stiffness. */
 double eom_loop_number(const eom_loop *loop, const char *name);
 
 /* --- From another thread ------------------------------------------------------------------------------------------ */
@@ -151,6 +152,9 @@ void eom_loop_post(eom_loop *loop, int64_t stamp);
 
 /* Posts the pace of motions that are played, 0 to 1.5 of theirs, on their paths. */
 const char *eom_loop_post_speed(eom_loop *loop, double factor);
+
+/* Posts the mode, an eom::Mode. */
+void eom_loop_post_mode(eom_loop *loop, int mode);
 
 /* Posts a trajectory to be planned: polynomials of a message SplineTrajectory with the robot's joint of each of its joints;
  * without knots it stops. */

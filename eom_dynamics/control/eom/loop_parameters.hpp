@@ -46,6 +46,7 @@ enum class Refusal {
     unlimited,         ///< a target, while no limits of its motion are set
     from_nothing,      ///< a target, while no position is commanded that it could continue from
     in_contact,        ///< after contact, while the arm moves or contact lasts
+    led_by_hand,       ///< in the mode gravity_compensation
 };
 
 /// Checks that find a setpoint not plausible.
@@ -99,6 +100,10 @@ struct LoopParameters : LoopSettings {
     JointVector<Robot> link_kp{}, link_kd{};
     /// Of feedback linearization, on errors of stiffness and of its rate.
     std::array<Scalar, 2> stiffness_gains{};
+    /// Of the mode impedance: stiffness of joints, and of tools along x, y, z and about x, y, z of the base; with that of
+    /// tools, the joints have theirs where it moves no tool.
+    JointVector<Robot> stiffness{};
+    std::array<Scalar, 6> tool_stiffness{};
 };
 
 /// Result of a cycle.
@@ -172,6 +177,8 @@ struct LoopCounts {
     std::uint64_t cycles = 0, followed = 0, refused = 0, over_limits = 0, timeouts = 0, refused_payloads = 0;
     /// Setpoints that are not plausible, or not known to be, refused or not.
     std::uint64_t suspect_stamps = 0, jumps = 0, inconsistent = 0, without_stamp = 0;
+    /// Cycles of a mode that needs measurements without usable ones.
+    std::uint64_t unmeasured = 0;
     std::uint64_t suspect() const noexcept { return suspect_stamps + jumps + inconsistent + without_stamp; }
 };
 
@@ -221,6 +228,10 @@ const char *objection(const LoopParameters<Robot> &parameters, const Robot &robo
         return "link_kp and link_kd must be finite, and not negative";
     if (!gains(parameters.stiffness_gains))
         return "stiffness_gains must be finite, and not negative";
+    if (!gains(parameters.stiffness) || !gains(parameters.tool_stiffness))
+        return "stiffness and tool_stiffness must be finite, and not negative";
+    if (!Robot::has_impedance && parameters.mode != Mode::position)
+        return "mode must be position: this robot has no code of impedance";
     return nullptr;
 }
 

@@ -59,7 +59,7 @@ struct RobotFacts {
     X(qdd_reference) X(qddd_reference) X(qdddd_reference) X(gains) X(stiffness_gains) X(qdd_held) X(qddd_held) \
     X(k_commanded) X(kd_commanded) X(kdd_commanded) X(spring_effort) X(spring_effort_rate) X(stiffness) \
     X(stiffness_rate) X(w) X(wd) X(wdd) X(wddd) X(f) X(fd) X(fdd) X(p) X(beta) X(load) X(on_links) X(effort) X(delta) \
-    X(deltad) X(deltadd)
+    X(deltad) X(deltadd) X(tool_poses) X(tool_jacobians)
 #define EOM_LISTED(name) name,
 enum class Vector : std::uint8_t { EOM_VECTORS(EOM_LISTED) count };
 
@@ -79,8 +79,8 @@ struct Kernel {
     X(inverse_dynamics) X(inverse_dynamics_with_payload) X(feedforward) X(feedforward_with_payload) X(drive) \
     X(filtered) X(presliding) X(drive_command) X(drive_command_with_payload) X(drive_state) X(linearizing_setpoint) \
     X(linearizing_setpoint_with_payload) X(inverse_dynamics_on_base) X(inverse_dynamics_on_base_with_payload) \
-    X(feedforward_on_base) X(feedforward_on_base_with_payload) X(momentum_balance) X(momentum_balance_with_payload) \
-    X(spring_loads) X(motor_loads) X(deflections)
+    X(feedforward_on_base) X(feedforward_on_base_with_payload) X(motors) X(tool_kinematics) X(momentum_balance) \
+    X(momentum_balance_with_payload) X(spring_loads) X(motor_loads) X(deflections)
 struct Kernels {
 #define EOM_ONE_KERNEL(name) Kernel name{};
     EOM_FUNCTIONS(EOM_ONE_KERNEL)

@@ -45,6 +45,9 @@ enum class ContactReaction {
     deactivate, ///< stop, then stop controlling
 };
 
+/// Who leads the arm: references; references to which it is on springs; or hands, while it carries its weight.
+enum class Mode { position, impedance, gravity_compensation };
+
 /// Settings of the loop that are the same for every robot.
 struct LoopSettings {
     LimitPolicy limits = LimitPolicy::warn;
@@ -77,6 +80,9 @@ struct LoopSettings {
     /// Whether motor efforts are those of feedback linearization, and its poles, rad/s.
     bool linearize = false;
     double natural_frequency = 20;
+    /// Mode until another one is posted, and damping of impedance and gravity compensation.
+    Mode mode = Mode::position;
+    double damping_ratio = 0.7;
 };
 
 /// A setting by its name: a number in a range, or one of choices by its number.
@@ -120,6 +126,8 @@ constexpr Setting SETTINGS[] = {
     EOM_NUMBER(linearize, 0, 1, "true or false"),
     // The fourth power is a gain, in single precision, too.
     EOM_NUMBER(natural_frequency, 1e-3, 1e4, "0.001 to 10000 rad/s"),
+    EOM_CHOICE(mode, 2, "position", "impedance", "gravity_compensation"),
+    EOM_NUMBER(damping_ratio, 0, 10, "0 to 10"),
 };
 
 #undef EOM_SETTING

@@ -104,11 +104,12 @@ class Watchdog {
     bool holds() const noexcept { return held_ || (lost_ && policy() == LossPolicy::hold); }
 
     /// Whether a position is within resume_distance of the commanded one.
-    bool is_near(const JointVector<Robot> &q) const noexcept
+    bool is_near(const JointVector<Robot> &q) const noexcept { return is_near(q, commander_.parameters.resume_distance); }
+    bool is_near(const JointVector<Robot> &q, double distance) const noexcept
     {
         for (std::size_t i = 0; i < n; ++i)
             if (std::fabs(static_cast<double>(q[i] - commander_.output.setpoint.q[i])) >
-                commander_.parameters.resume_distance)
+                distance)
                 return false;
         return true;
     }

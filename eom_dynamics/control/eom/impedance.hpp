@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+// Impedance of an arm with elastic joints, by the measured motion of its motors.
+#ifndef EOM_IMPEDANCE_HPP
+#define EOM_IMPEDANCE_HPP
+
+#include <algorithm>
+
+#include "equilibrium.hpp"
+#include "linearization.hpp"
+#include "loop_parameters.hpp"
+
+namespace eom {
+
+/// Efforts with which the links are springs around a reference, or only carry their weight.
+///
+/// The links are taken to be at the equilibrium q(theta) of measured motors: there, the efforts of the reference's motion,
+/// of the stiffness, K (q_d - q), and of the tools, J' F, deflect the springs by theta - q. The motor efforts of these and
+/// damping at the motors keep the arm passive, since they are a function of theta that has a potential; at rest the links
+/// have the wanted stiffness, whatever the springs. A. Albu-Schaeffer, C. Ott, G. Hirzinger, "A unified passivity-based
+/// control framework for position, torque and impedance control of flexible joint robots", Int. J. Robotics Research 26
+/// (2007); C. Ott et al., "On the passivity-based impedance control of flexible joint robots", IEEE Trans. Robotics 24
+/// (2008). Where joints are rigid, q is theta.
+template <class Robot>
+class Impedance {
+  public:
+    using Scalar = typename Robot::Scalar;
+    static constexpr std::size_t n = Robot::joints, m = Robot::motors;
+    /// Largest stiffness, as a part of that of the springs: near it, the equilibrium would not be unique.
+    static constexpr Scalar LARGEST = static_cast<Scalar>(0.7);
+    /// Largest step of positions from one cycle to the next, rad or m: a larger one is no motion.
+    static constexpr Scalar JUMP = static_cast<Scalar>(0.1);
+
+    explicit Impedance(const Robot &robot) noexcept : robot_(robot) {}
+
+    void configure(const LoopParameters<Robot> &parameters) noexcept
+    {
+        stiffness_ = parameters.stiffness;
+        tool_stiffness_ = parameters.tool_stiffness;
+        damping_ratio_ = static_cast<Scalar>(parameters.damping_ratio);
+        by_tools_ = robot_.tool_count() > 0 && detail::positive(tool_stiffness_);
+        known_ = false;
+    }
+
+    /// Begins at the equilibrium of the measured motors that is nearest to a setpoint; returns whether there is one.
+    bool begin(const Setpoint<Robot> &near, const Measurement<Robot> &measured) noexcept
+    {
+        if constexpr (Robot::has_impedance) {
+            x_ = near;
+            x_.qd = x_.qdd = x_.qddd = x_.qdddd = {};
+            x_.deflection.fill(Robot::settled);
+            x_.friction_state = Robot::settled_friction;
+            find_inertia();
+            at_ = q_ = near.q;
+            if (!read(measured))
+                return false;
+            at_ = wanted_;
+            return find(x_, true, 50) && finite(y_);
+        }
+        static_cast<void>(near), static_cast<void>(measured);
+        return false;
+    }
+
+    /// The command for a cycle, free of the reference or not; without one, because of what is measured, all stays as it was.
+    bool update(const Setpoint<Robot> &reference, bool free, const Measurement<Robot> &measured) noexcept
+    {
+        const JointVector<Robot> before = wanted_;
+        if (!read(measured) || jumps()) {
+            wanted_ = before;
+            return false;
+        }
+        for (std::size_t i = 0; i < n; ++i)
+            q_[i] += (wanted_[i] - at_[i]) * gain_[i];
+        at_ = wanted_;
+        if constexpr (Robot::has_impedance)
+            find(reference, free, 4);
+        return finite(y_);
+    }
+
+    /// Links, the rate of the motors at their joints, and the command that has the motors where they are.
+    const JointVector<Robot> &links() const noexcept { return q_; }
+    const JointVector<Robot> &rates() const noexcept { return rate_; }
+    const Command<Robot> &command() const noexcept { return y_; }
+
+    /// Factor of the stiffness, less than 1 where it is LARGEST.
+    Scalar softened() const noexcept { return softened_; }
+
+    /// Damping at the joint sides of the springs.
+    JointVector<Robot> damping() const noexcept
+    {
+        // At least that of joints on springs with this frequency, rad/s.
+        constexpr Scalar LEAST = static_cast<Scalar>(0.7);
+        JointVector<Robot> effort{};
+        for (std::size_t i = 0; i < robot_.joint_count(); ++i)
+            effort[i] = 2 * damping_ratio_ * std::sqrt(inertia_[i] * (K_[i][i] + inertia_[i] * LEAST * LEAST)) *
+                        (x_.qd[i] - rate_[i]);
+        return effort;
+    }
+
+  private:
+    static constexpr Scalar TOLERANCE = sizeof(Scalar) < 8 ? static_cast<Scalar>(1e-5) : static_cast<Scalar>(1e-9);
+    using Square = Matrix<Scalar, n>;
+
+    struct Tools {
+        std::array<Scalar, 16 * Robot::tools> pose{};
+        std::array<Scalar, 6 * Robot::tools * n> jacobian{};
+    };
+
+    /// Mean of the motors of each joint at the joint sides of its springs.
+    JointVector<Robot> sides(const MotorVector<Robot> &values) const noexcept
+    {
+        JointVector<Robot> mean{}, count{};
+        const std::size_t motors = robot_.motor_count();
+        for (std::size_t j = 0; j < motors; ++j) {
+            for (std::size_t i = 0; i < motors; ++i)
+                mean[robot_.motor_joint[j]] += robot_.joint_sides[j * motors + i] * values[i];
+            count[robot_.motor_joint[j]] += 1;
+        }
+        for (std::size_t i = 0; i < robot_.joint_count(); ++i)
+            mean[i] /= count[i];
+        return mean;
+    }
+
+    /// Takes what is measured; of a rigid arm, links are as good as motors.
+    bool read(const Measurement<Robot> &measured) noexcept
+    {
+        const bool rigid = std::all_of(compliance_.begin(), compliance_.end(), [](Scalar x) { return x == 0; });
+        if (!measured.motors && !(measured.links && rigid))
+            return false;
+        wanted_ = measured.motors ? sides(measured.motor_position) : measured.q;
+        rate_ = measured.motors ? sides(measured.motor_velocity) : measured.qd;
+        return finite(wanted_, rate_);
+    }
+
+    bool jumps() const noexcept
+    {
+        for (std::size_t i = 0; i < n; ++i)
+            if (std::fabs(wanted_[i] - at_[i]) > JUMP)
+                return true;
+        return false;
+    }
+
+    /// Inertia of each joint with its rotors, while the others rest, and the compliance of the springs.
+    void find_inertia() noexcept
+    {
+        Command<Robot> moved;
+        robot_.feedforward(x_, JointVector<Robot>{}, y_);
+        for (std::size_t i = 0; i < robot_.joint_count(); ++i) {
+            x_.qdd[i] = 1;
+            robot_.feedforward(x_, JointVector<Robot>{}, moved);
+            x_.qdd[i] = 0;
+            inertia_[i] = 0;
+            for (std::size_t j = 0; j < robot_.motor_count(); ++j)
+                inertia_[i] += (moved.motor_effort[j] - y_.motor_effort[j]) * moved.motor_acceleration[j];
+            inertia_[i] = std::isfinite(inertia_[i]) ? std::max<Scalar>(inertia_[i], 0) : 0;
+        }
+        find_compliance();
+    }
+
+    /// Compliance of the springs under the efforts of the command: rates of deflections by rates of efforts.
+    void find_compliance() noexcept
+    {
+        Command<Robot> y = y_;
+        for (Scalar &rate : y.taud)
+            rate += 1;
+        robot_.motors_of(x_, y);
+        for (std::size_t j = 0; j < m; ++j)
+            y.motor_velocity[j] -= y_.motor_velocity[j];
+        compliance_ = sides(y.motor_velocity);
+        for (Scalar &slope : compliance_)
+            slope = slope > 0 && std::isfinite(slope) ? slope : 0;
+    }
+
+    /// Finds the links, and the command, with which the motors are where they are; returns whether it got there.
+    bool find(const Setpoint<Robot> &reference, bool free, int steps) noexcept
+    {
+        const std::size_t count = robot_.joint_count();
+        x_ = reference;
+        // Dampers of springs damp the links; they do not carry them.
+        x_.deflection.fill(Robot::settled);
+        Scalar most = 0;
+        for (int step = 0; step < steps; ++step) {
+            x_.q = q_;
+            JointVector<Robot> effort{};
+            K_ = {};
+            if (!free)
+                attract(reference.q, effort);
+            robot_.feedforward(x_, effort, y_);
+            if (step == 0)
+                find_compliance();
+            const JointVector<Robot> found = sides(y_.motor_position);
+            most = 0;
+            for (std::size_t i = 0; i < count; ++i) {
+                gain_[i] = 1 / std::max<Scalar>(1 - compliance_[i] * K_[i][i], 1 - LARGEST);
+                q_[i] += (wanted_[i] - found[i]) * gain_[i];
+                most = std::max(most, std::fabs(wanted_[i] - found[i]));
+            }
+            if (most <= TOLERANCE)
+                return true;
+        }
+        return most < 1;
+    }
+
+    /// Efforts and stiffness of the springs to the target.
+    void attract(const JointVector<Robot> &target, JointVector<Robot> &effort) noexcept
+    {
+        const std::size_t count = robot_.joint_count();
+        if (by_tools_) {
+            if (!known_ || target != target_)
+                refer(target);
+            K_ = null_;
+        } else {
+            for (std::size_t i = 0; i < count; ++i)
+                K_[i][i] = stiffness_[i];
+        }
+        for (std::size_t i = 0; i < count; ++i)
+            for (std::size_t j = 0; j < count; ++j)
+                effort[i] += K_[i][j] * (target[j] - q_[j]);
+        if (by_tools_) {
+            Tools here;
+            robot_.tool_kinematics(q_, here.pose, here.jacobian);
+            for (std::size_t tool = 0; tool < robot_.tool_count(); ++tool)
+                pull(tool, here, effort);
+        }
+        softened_ = 1;
+        for (std::size_t i = 0; i < count; ++i) {
+            Scalar row = 0;
+            for (std::size_t j = 0; j < count; ++j)
+                row += std::fabs(K_[i][j]);
+            softened_ = std::min(softened_, LARGEST / std::max(compliance_[i] * row, LARGEST));
+        }
+        if (softened_ < 1)
+            for (std::size_t i = 0; i < count; ++i) {
+                effort[i] *= softened_;
+                for (Scalar &entry : K_[i])
+                    entry *= softened_;
+            }
+    }
+
+    /// Takes the poses of the tools at a target, and the stiffness that leaves them where they are: of N and the tools' A in
+    /// series, N (A + N)^-1 N, which is N where no tool moves and N^2/A where one does.
+    void refer(const JointVector<Robot> &target) noexcept
+    {
+        const std::size_t count = robot_.joint_count();
+        robot_.tool_kinematics(target, there_.pose, there_.jacobian);
+        K_ = {};
+        JointVector<Robot> unused{};
+        for (std::size_t tool = 0; tool < robot_.tool_count(); ++tool)
+            pull(tool, there_, unused);
+        Scalar largest = 0;
+        for (std::size_t i = 0; i < count; ++i)
+            largest = std::max(largest, K_[i][i] + stiffness_[i]);
+        for (std::size_t i = 0; i < n; ++i)
+            K_[i][i] += i < count ? stiffness_[i] + static_cast<Scalar>(1e-9) * largest : 1;
+        null_ = {};
+        for (std::size_t j = 0; j < count && detail::positive(stiffness_); ++j) {
+            JointVector<Robot> column{};
+            column[j] = stiffness_[j];
+            solve(K_, column);
+            for (std::size_t i = 0; i < count; ++i)
+                null_[i][j] = stiffness_[i] * column[i];
+        }
+        target_ = target;
+        known_ = true;
+    }
+
+    /// Adds the efforts and the stiffness of a tool's springs, which are along the axes of the base: of force k (x_d - x), and
+    /// of the moment with the potential tr(G (1 - R_d R')), which is that of a torsion spring for small angles.
+    void pull(std::size_t tool, const Tools &here, JointVector<Robot> &effort) noexcept
+    {
+        const auto &k = tool_stiffness_;
+        const std::size_t count = robot_.joint_count(), pose = 16 * tool;
+        const auto R = [&](const Tools &of, std::size_t i, std::size_t j) { return of.pose[pose + 4 * i + j]; };
+        std::array<Scalar, 6> wrench{}; // moment, force
+        Matrix<Scalar, 3> A{};
+        const Scalar half = (k[3] + k[4] + k[5]) / 2;
+        for (std::size_t i = 0; i < 3; ++i) {
+            wrench[3 + i] = k[i] * (R(there_, i, 3) - R(here, i, 3));
+            for (std::size_t j = 0; j < 3; ++j)
+                for (std::size_t l = 0; l < 3; ++l)
+                    A[i][j] += (half - k[3 + i]) * R(there_, i, l) * R(here, j, l);
+        }
+        for (std::size_t i = 0; i < 3; ++i)
+            wrench[i] = A[(i + 2) % 3][(i + 1) % 3] - A[(i + 1) % 3][(i + 2) % 3];
+        // Rows of the Jacobian in the base's directions.
+        std::array<JointVector<Robot>, 6> J{};
+        for (std::size_t row = 0; row < 6; ++row)
+            for (std::size_t l = 0; l < 3; ++l)
+                for (std::size_t i = 0; i < count; ++i)
+                    J[row][i] += R(here, row % 3, l) * here.jacobian[(6 * tool + row / 3 * 3 + l) * count + i];
+        for (std::size_t row = 0; row < 6; ++row) {
+            const Scalar stiffness = k[(row + 3) % 6];
+            for (std::size_t i = 0; i < count; ++i) {
+                effort[i] += J[row][i] * wrench[row];
+                for (std::size_t j = 0; j < count; ++j)
+                    K_[i][j] += J[row][i] * stiffness * J[row][j];
+            }
+        }
+    }
+
+    const Robot robot_;
+    JointVector<Robot> stiffness_{};
+    std::array<Scalar, 6> tool_stiffness_{};
+    Scalar damping_ratio_ = 0, softened_ = 1;
+    bool by_tools_ = false, known_ = false;
+    // Measured positions and rates at the joint sides; those that the links were found for, and the links.
+    JointVector<Robot> wanted_{}, rate_{}, at_{}, q_{}, gain_{};
+    JointVector<Robot> inertia_{}, compliance_{};
+    Square K_{}, null_{};
+    // Of the target, for which the rest is known.
+    JointVector<Robot> target_{};
+    Tools there_;
+    // The reference with these links, and its command.
+    Setpoint<Robot> x_;
+    Command<Robot> y_;
+};
+
+} // namespace eom
+
+#endif
