@@ -154,16 +154,19 @@ class ControlLoop:
             if name == "tool_stiffness" and np.any(value):
                 self.table.prepare_tools()
             numbers = np.array(value, dtype=float, ndmin=1)
+            size = {"stiffness": self.arm.robot.n, "tool_stiffness": 6}.get(name, len(numbers))
+            if len(numbers) not in (1, size):
+                raise StateError(f"{name} must have {size} entries, has {len(numbers)}")
             reason = self._library.loop_set(self.address, name.encode(), numbers.ctypes.data, len(numbers))
             raise_reason(reason, name)
         if reason := self._library.loop_configure(self.address):
             raise StateError(reason.decode())
         self.settings |= settings
 
-    def restart(self, q: Array | None = None) -> None:
-        """Begin anew: the next reference is the first one; with q (n,), the arm is held there until then."""
+    def restart(self, q: Array | None = None, now: int = _NEVER) -> None:
+        """Begin anew, and hold the arm at q (n,), or where it was sensed at a time of the clock, ns, if it was."""
         self.measure(None if q is None else np.stack([q, 0 * q]))
-        self._library.loop_restart(self.address, _NEVER)
+        self._library.loop_restart(self.address, now)
         self.measure()
 
     def sense(self, time: int, sensors: int) -> int:
@@ -293,10 +296,11 @@ class ControlLoop:
 
     def change_mode(self, mode: str) -> None:
         """Change the mode, one of :data:`.MODES`, once what is measured suffices, without a step of efforts."""
+        self.configure(mode=mode)
         self._library.loop_post_mode(self.address, MODES.index(mode))
 
     def measure(self, q: Array | None = None, motors: Array | None = None) -> None:
-        """Take positions and velocities of links (2, n) and of motors (2, m), in the units of the drives, for cycles."""
+        """Take positions and velocities of links (2, n), and of motors (2, m) in drive units, for the next cycles."""
         for rows, names in ((q, ("q", "qd")), (motors, ("motor_position", "motor_velocity"))):
             if rows is not None:
                 measured = self.vectors("measured", dict.fromkeys(names, len(rows[0])))

@@ -239,6 +239,8 @@ class SetpointLoop:
             return StateError(
                 "no position is commanded yet that the motion to a target could continue from: send a setpoint"
             )
+        if why.name == "led_by_hand":
+            return StateError("hands lead the arm: set the parameter mode to position or impedance")
         if why.name == "busy":
             return TrajectoryError("a trajectory is being played; an empty one stops it")
         if why.name in _IN_DOUBT:

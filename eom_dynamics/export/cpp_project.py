@@ -318,7 +318,14 @@ def robot_table(exported: Project, interface: str, fingerprint: str = "") -> str
     names = (
         *(links, links + WITH_PAYLOAD, FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD, "drive", "filtered", "presliding"),
         *(DRIVE_COMMAND, DRIVE_COMMAND_WITH_PAYLOAD, DRIVE_STATE, LINEARIZATION, LINEARIZATION_WITH_PAYLOAD),
-        *("efforts_on_base", "efforts_on_base" + WITH_PAYLOAD, ON_BASE, ON_BASE_WITH_PAYLOAD, "motors", "tool_kinematics"),
+        *(
+            "efforts_on_base",
+            "efforts_on_base" + WITH_PAYLOAD,
+            ON_BASE,
+            ON_BASE_WITH_PAYLOAD,
+            "motors",
+            "tool_kinematics",
+        ),
     )
     vectors, kernels = [], []
     for name in names:

@@ -423,7 +423,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
             values["trajectory commands left out"] = str(player.skipped)
         if self._trajectories.last_refusal:
             values["last refused trajectory"] = self._trajectories.last_refusal
-        measured = self._stream.measured.report()
+        measured = self._stream.measured.report() | self._stream.modes.report()
         if "measured" in measured and self.active and level == Level.OK:
             level, message = Level.WARN, f"measured: {measured['measured']}"
         if problem := self._stream.contact.problem:

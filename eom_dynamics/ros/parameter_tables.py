@@ -9,7 +9,15 @@ from rclpy.parameter import Parameter
 
 from ..control.external_effort import SENSORS
 from ..control.setpoint_to_command import LIMIT_POLICIES
-from ..control.settings import CHECK_POLICIES, CONTACT_REACTIONS, DEFAULTS, EFFORTS_ON_DEACTIVATE, LOSS_POLICIES, SAFETY
+from .settings import (
+    CHECK_POLICIES,
+    CONTACT_REACTIONS,
+    DEFAULTS,
+    EFFORTS_ON_DEACTIVATE,
+    LOSS_POLICIES,
+    MODES,
+    Status,
+)
 from ..robot.model import DRIVE_INTERPOLATIONS
 from .node_parameters import COMMON, EXECUTOR, Definition, Table, fixed, while_inactive
 from .scheduling import HIGHEST
@@ -63,6 +71,21 @@ _PERMISSIVE: Table = {
         "zero (ramp), or bring it to rest and deactivate the node (deactivate)",
         choices=LOSS_POLICIES,
     ),
+    "mode": Definition(
+        "position",
+        "who leads the arm: setpoints (position), setpoints to which it is on springs (impedance), or hands, while it "
+        "carries its weight (gravity_compensation), by motor_states, of rigid arms by joint_states",
+        choices=MODES,
+    ),
+    "stiffness": while_inactive(
+        [0.0],
+        "of joints in the mode impedance, in N m/rad or N/m: one entry, or one for each joint; with tool_stiffness "
+        "where it moves no tool",
+    ),
+    "tool_stiffness": while_inactive(
+        [0.0] * 6, "of tools in the mode impedance, along x, y, z of the base in N/m, and about them in N m/rad"
+    ),
+    "damping_ratio": while_inactive(0.7, "of joints on these springs", (0.0, 10.0)),
     "stop_duration": while_inactive(
         DEFAULTS.stop_duration,
         "duration of the stop when setpoints are lost or the node is switched off, in s, unless limits need another",

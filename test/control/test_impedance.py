@@ -3,22 +3,28 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
+from chains import packaged_parameters
 from compilation import COMPILERS
+from differences import gradient
 from exported import robot
 from exported_loop import ExportedTable
+from pushed_arm import PushedArm
 from reference.impedance import Gains, Impedance
 from springs import EVERY_KIND, with_springs
 
-from eom_dynamics import ElasticArm, Robot, load_robot
+from eom_dynamics import ElasticArm, Kinematics, Robot, load_robot, robot_from_parameters
 from eom_dynamics.arrays import Array
 from eom_dynamics.control.control_loop import ControlLoop, Refusal
 from eom_dynamics.control.robot_table import RobotTable
 from eom_dynamics.control.settings import MODES
 from eom_dynamics.elastic.motor_programs import SETTLED
+from eom_dynamics.robot import Frame
+from eom_dynamics.trajectory import Spline
 
 pytestmark = pytest.mark.skipif(not COMPILERS, reason="no C compiler is installed")
 
@@ -76,12 +82,164 @@ def test_loop_is_the_law(name: str) -> None:
                 host.cycle(motors, None if free else state, 20 * PERIOD)
             reference, inertia = still if free else state, law.inertia(state[0], **settled)
             expected = law.comply(reference, motors, state[0], free=free, inertia=inertia, **settled)
-            counts = np.bincount(side.motor_joint)[side.motor_joint]
-            damping = side.motor_loads(list(expected.damping[side.motor_joint] / counts))
-            wants = {"sent_effort": expected.tau + expected.damping}
+            motor_effort, tau = law.efforts(expected)
+            wants = {"sent_effort": tau}
             if not settled:  # the loop has the state of friction of the reference
-                wants["drive_effort"] = expected.motor_effort + damping
+                wants["drive_effort"] = motor_effort
             for vector, wanted in wants.items():
                 found = host.loop.sent[vector]
                 np.testing.assert_allclose(found, wanted, atol=1e-6 * (1 + np.abs(wanted).max()), err_msg=vector)
             assert host.loop.number("mode") == MODES.index(mode) and host.loop.number("unmeasured") == 0
+
+
+def test_springs_of_tools_have_a_potential() -> None:
+    """Efforts that the loop adds are the gradient of the energy of springs along and about the base's axes."""
+    arm, k = ElasticArm(load_robot("iiwa")), (300.0, 500.0, 700.0, 20.0, 30.0, 40.0)
+    law, random = Impedance(arm, Gains(0.0, k)), np.random.default_rng(1)
+    for _ in range(5):
+        target = random.uniform(-1, 1, 7)
+        q = target + random.uniform(-0.5, 0.5, 7)
+        effort, _ = law.pull(q, target, np.ones(7))
+        np.testing.assert_allclose(effort, -gradient(partial(law.potential, target=target), q), atol=1e-6)
+
+
+def moving(arm: ElasticArm, k: int) -> Array:
+    n, w = arm.robot.n, 3.0 + np.arange(arm.robot.n)
+    return np.stack([0.3 * w**i * np.sin(w * 1e-3 * k + i * np.pi / 2) for i in range(5)])[:, :n]
+
+
+def test_changes_of_the_mode_make_no_step_of_efforts() -> None:
+    """At each change, amid a motion and a push, efforts differ from those before by as much as in other cycles."""
+    arm = ElasticArm(load_robot("sea_planar_2r"))
+    host, efforts, modes = Complying(arm, "position", stiffness=40.0, motor_kp=30.0, motor_kd=1.0), [], []
+    host.loop.restart(moving(arm, 0)[0])
+    for k in range(600):
+        if k % 100 == 50:
+            host.loop.change_mode(MODES[(k // 100 * 2 + 1) % 3])
+        y = arm.feedforward(*moving(arm, k))
+        away = 0.004 * np.sin(0.02 * k + np.arange(2))
+        host.cycle(np.stack([y.motor_position + away, y.motor_velocity]), moving(arm, k))
+        efforts.append(host.loop.sent["drive_effort"].copy())
+        modes.append(host.loop.number("mode"))
+    steps = np.abs(np.diff(efforts, axis=0)).max(axis=1)
+    changes = np.flatnonzero(np.diff(modes))
+    assert len(changes) == 6 and set(modes) == {0.0, 1.0, 2.0}
+    # The change itself repeats the effort before, and the motion of the setpoint is that of one cycle.
+    assert steps[changes].max() < 1e-12
+    assert steps.max() < 2.0
+
+
+def test_lost_measurements_are_no_motion() -> None:
+    """Without usable ones efforts stay; after 0.1 s the arm is held where it was."""
+    arm = ElasticArm(load_robot("sea_planar_2r"))
+    q = np.array([0.4, -0.3])
+    motors = motors_near(arm, np.stack([q, *np.zeros((4, 2))]), 0.0)
+    for bad in (None, motors * np.nan, motors + 0.2):
+        host = Complying(arm, "gravity_compensation")
+        host.loop.restart(q)
+        for _ in range(400):
+            host.cycle(motors)
+        before = host.loop.sent["drive_effort"].copy()
+        for k in range(300):
+            host.cycle(bad)
+            np.testing.assert_allclose(host.loop.sent["drive_effort"], before, atol=1e-6)
+            np.testing.assert_allclose(host.loop.setpoint["q"], q, atol=1e-7)
+            assert host.loop.number("mode") == (2 if k < 101 else 0), k
+        assert host.loop.number("unmeasured") == 101
+    host = Complying(arm, "impedance")
+    host.loop.restart(q)
+    host.cycle(None)
+    assert host.loop.number("mode") == 0 and host.loop.number("unmeasured") == 1
+
+
+@pytest.mark.parametrize("table", [RobotTable, ExportedTable])
+def test_hands_lead_instead_of_references(table: Any) -> None:
+    """Setpoints are refused; released, the arm is held where it is, and follows those that are near again."""
+    robot, rest = load_robot("sea_planar_2r"), np.zeros((5, 2))
+    arm = ElasticArm(robot)
+    made = table(arm if table is RobotTable else robot)
+    host = Complying(arm, "gravity_compensation", made, stiffness=40.0)
+    host.loop.restart(rest[0])
+    for k in range(400):
+        led = rest + np.eye(5)[:, :1] * min(k, 300) * 1e-3
+        assert host.cycle(motors_near(arm, led, 0.0), rest) == Refusal["led_by_hand"]
+    np.testing.assert_allclose(host.loop.setpoint["q"], 0.3, atol=1e-6)
+    host.loop.change_mode("impedance")
+    assert host.cycle(motors_near(arm, led, 0.0), rest) == Refusal["far_from_hold"]
+    np.testing.assert_allclose(host.loop.setpoint["q"], 0.3, atol=1e-6)
+    assert host.cycle(motors_near(arm, led, 0.0), led) == 0
+
+
+def test_stiffness_beyond_the_springs_is_softened() -> None:
+    arm = ElasticArm(load_robot("sea_planar_2r"))
+    host = Complying(arm, "impedance", stiffness=1e4)
+    host.loop.restart(np.zeros(2))
+    for _ in range(400):
+        host.cycle(motors_near(arm, np.eye(5, 2) * 0.0 + 0.01 * np.eye(5)[:, :1], 0.0))
+    assert 0.01 < host.loop.number("softened") < 0.05 and np.isfinite(host.loop.sent["drive_effort"]).all()
+
+
+class HandledArm(PushedArm):
+    """A plant whose drives are sent the efforts of a loop that measures the motors."""
+
+    def __init__(self, host: Complying, push: Any, robot: Any = None, **options: Any) -> None:
+        super().__init__(robot or host.arm.robot.name, push, natural_frequency=0.0, **options)
+        self.host = host
+
+    def handle(self, q: Array, duration: float) -> tuple[Array, Array]:
+        """Positions of the links (T, n), and their last velocities, from rest at q on."""
+        host, none = self.host, np.zeros(self.n)
+        host.loop.restart(q)
+
+        def command(t: float) -> tuple[Array, Array, Array]:
+            host.cycle(self.measured)
+            return host.loop.sent["drive_effort"].copy(), none, none
+
+        rest = Spline([0.0, duration], np.stack([np.stack([q, *np.zeros((4, self.n))])] * 2, axis=1))
+        _, links, _ = self.run(command, rest, duration=duration, period=1e-3)
+        return links, self.state[1, : self.n]
+
+
+TIP = np.array([0.8, 0.0, 0.0])
+
+
+def with_tip(robot: Robot) -> ElasticArm:
+    pose = np.eye(4)
+    pose[:3, 3] = TIP
+    return ElasticArm(replace(robot, tools=(Frame("tip", 1, pose),)))
+
+
+def test_tools_have_their_stiffness() -> None:
+    """Pushed, the tool of a planar arm in MuJoCo goes along each axis as far as its stiffness says, within 2 %."""
+    pytest.importorskip("mujoco")
+    parameters = packaged_parameters("sea_planar_2r")
+    for entry in parameters["joints"].values():
+        del entry["actuator"]  # whose friction would hold it on the way
+    arm = with_tip(robot_from_parameters(parameters))
+    q, k, kinematics = np.array([0.4, 1.2]), np.array([120.0, 90.0, 0.0]), Kinematics(arm.robot)
+    host, force = Complying(arm, "impedance", tool_stiffness=[*k, 0.0, 0.0, 0.0]), np.array([3.6, -3.6, 0.0])
+    start = kinematics.pose(q)
+    wrench = np.r_[force, np.cross(start[:3, :3] @ (TIP - arm.robot.joints[1].center_of_mass), force)]
+    links, _ = HandledArm(host, lambda t: (1, wrench), robot=parameters, step=5e-4).handle(q, 2.0)
+    assert host.loop.number("softened") == 1.0
+    moved = kinematics.pose(links[-1])[:3, 3] - start[:3, 3]
+    np.testing.assert_allclose(moved, [0.03, -0.04, 0.0], rtol=0.02, atol=1e-12)
+
+
+def test_pushed_arms_are_passive() -> None:
+    """What hands put into MuJoCo's sea_planar_2r by random pushes, they get back in part: the arm comes to rest."""
+    pytest.importorskip("mujoco")
+    random = np.random.default_rng(2)
+    forces = random.uniform(-8, 8, (3, 2))
+    arm, q = ElasticArm(load_robot("sea_planar_2r")), np.array([0.5, 0.8])
+    host = Complying(arm, "impedance", stiffness=30.0)
+
+    def push(t: float) -> tuple[int, Array]:
+        k = int(t / 0.2)
+        return 1, np.r_[forces[k] if k < len(forces) else (0, 0), np.zeros(4)]
+
+    links, rates = HandledArm(host, push).handle(q, 1.6)
+    assert np.abs(links - q).max() > 0.05
+    assert np.abs(rates).max() < 0.02
+    # Coulomb friction, of 0.5 N m, holds it on the way.
+    assert np.abs(links[-1] - q).max() < 2 * 0.5 / 30

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 from reference.checks import Settings
+from reference.impedance import Gains
 from reference.loop import Target
 
 from eom_dynamics import Robot
@@ -40,6 +41,8 @@ class Cycle(NamedTuple):
         speed: scaling of motions that are played, from then on.
         pauses: whether they pause, from then on.
         sensed: q, qd and joint torques that are measured, each (n,).
+        motors: measured positions and velocities of the motors (2, m).
+        mode: from then on.
     """
 
     fields: Mapping[str, Array] | None = None
@@ -52,6 +55,8 @@ class Cycle(NamedTuple):
     speed: float | None = None
     pauses: bool | None = None
     sensed: tuple[Array, Array, Array] | None = None
+    motors: Array | None = None
+    mode: str | None = None
 
 
 STOPS = Spline.__new__(Spline)
@@ -73,6 +78,7 @@ class Scene:
         lacks: hosts that have no such scene, with the reason.
         on_contact: the parameter of the node.
         in_front: whether its targets may also be those that a controller in front writes.
+        gains: of the mode impedance.
     """
 
     robot: Robot
@@ -87,6 +93,7 @@ class Scene:
     lacks: Mapping[str, str] = field(default_factory=dict)
     on_contact: str = "ignore"
     in_front: bool = False
+    gains: Gains | None = None
 
     @property
     def times(self) -> list[int]:

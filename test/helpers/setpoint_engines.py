@@ -17,6 +17,7 @@ import numpy as np
 from bag_files import SETPOINT, STORE, header, read_bag, wrenches, write_bag
 from exported_loop import ExportedTable
 from loop_scene import PERIOD, RAMP, STOP, STOPS, TIMEOUT, Carried, Cycle, Scene, time_of
+from reference.impedance import Modes
 from reference.loop import Options, ReferenceLoop, Target
 from reference.momentum_observer import momentum_observer
 
@@ -165,6 +166,7 @@ class NodeEngine:
         stream.contact._sensors = "torque" if scene.on_contact != "ignore" else ""
         stream.take(host)
         self.node.trigger_activate()
+        host.loop.configure(**gains_of(scene))
         stream.targets._arm = host.arm
         stream.targets._measured.take(scene.robot.joint_names)
         stream.targets.keep(host.arm, motion_limits(host.arm, MOTION))
@@ -181,6 +183,7 @@ class NodeEngine:
                 player.scale_speed(cycle.speed)
             if cycle.pauses is not None:
                 player.pause(cycle.pauses)
+            change_mode(host.loop, cycle)
             if cycle.spline is STOPS:
                 player._tick()
                 stream.targets.tick()
@@ -227,6 +230,10 @@ def settings_of(scene: Scene) -> dict[str, Any]:
         "ramp_duration": RAMP,
         "on_contact": scene.on_contact,
     }
+
+
+def gains_of(scene: Scene) -> dict[str, Any]:
+    return scene.gains._asdict() if scene.gains else {}
 
 
 def carry(host: Any, carried: Carried) -> None:
@@ -278,7 +285,7 @@ def filled(rows: Sequence[Array | None]) -> Array:
 def called(scene: Scene) -> Array:
     """Rows of a scene by calls of the loop from Python."""
     loop = ControlLoop(RobotTable(ElasticArm(scene.robot), moving_base=True))
-    loop.configure(**settings_of(scene))
+    loop.configure(**settings_of(scene), **gains_of(scene))
     limit_motion(scene, loop)
     sense = sensor_of(scene, loop)
     rows: list[Array | None] = []
@@ -287,6 +294,7 @@ def called(scene: Scene) -> Array:
         if cycle.payload:
             carry(loop, cycle.payload)
         change_pace(loop, cycle)
+        change_mode(loop, cycle)
         if cycle.spline is STOPS:
             loop.update(now)
             loop.act("stop")
@@ -358,6 +366,12 @@ def change_pace(loop: ControlLoop, cycle: Cycle) -> None:
         loop.act("pause" if cycle.pauses else "resume")
 
 
+def change_mode(loop: ControlLoop, cycle: Cycle) -> None:
+    loop.measure(None, cycle.motors)
+    if cycle.mode is not None:
+        loop.change_mode(cycle.mode)
+
+
 def vectors_of(fields: Mapping[str, Array]) -> dict[str, Array]:
     """Vectors of the loop by their names from the fields of a message."""
     names = zip((*STATE_NAMES, *WRENCH_NAMES, *STIFFNESS_NAMES), FIELDS, strict=True)
@@ -385,6 +399,7 @@ def referred(scene: Scene) -> Array:
     in_contact = touched(scene)
     reference = ReferenceLoop(ElasticArm(scene.robot), Options(*options))
     rows: list[Array | None] = []
+    modes = Modes(reference.arm, scene.gains) if scene.gains else None
     for k, (cycle, now) in enumerate(zip(scene.cycles, scene.times, strict=True)):
         reference.sense(in_contact[k])
         if cycle.payload:
@@ -404,6 +419,8 @@ def referred(scene: Scene) -> Array:
             continue
         efforts, motors, sent = command.efforts, command.motors, command.sent
         drives = [*sent[:4]] if sent else [motors[0], motors[1], motors[3], efforts[0]]
+        if modes is not None and cycle.motors is not None:
+            drives = modes.sent(now, cycle.mode, command.state, drives, cycle.motors)
         rows.append(np.concatenate([[reference.status], *efforts[1:], *drives, [found]]))
     return filled(rows)
 
@@ -443,7 +460,7 @@ def looped(scene: Scene, *, in_front: bool = False) -> Array:
     if scene.on_contact != "ignore":  # an exported library has no code of the observer
         table = RobotTable(ElasticArm(robot))
     loop = ControlLoop(table)
-    loop.configure(**settings_of(scene), on_clock_jump=("stop", "hold").index(scene.jumps))
+    loop.configure(**settings_of(scene), **gains_of(scene), on_clock_jump=("stop", "hold").index(scene.jumps))
     limit_motion(scene, loop)
 
     def call(name: str, *given: Any) -> None:
@@ -462,6 +479,7 @@ def looped(scene: Scene, *, in_front: bool = False) -> Array:
             *body, time = np.concatenate([np.ravel(x) for x in cycle.payload]).tolist()
             call("post_payload", 0, body, ctypes.c_double(time))
         change_pace(loop, cycle)
+        change_mode(loop, cycle)
         if cycle.spline:
             spline = SimpleNamespace(knots=[], degree=0, coefficients=[])
             if cycle.spline is not STOPS:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from loop_scene import STOP, Carried, Cycle, Scene, time_of
 from reference.checks import Settings
+from reference.impedance import Gains
 
 from eom_dynamics import ElasticArm, Robot
 from eom_dynamics.arrays import Array
@@ -245,6 +246,32 @@ def free_fall(arm: Robot) -> Scene:
     return scene
 
 
+# Of equilibria, which hosts find from where they were before: 1e-9 rad, times the stiffness of the springs.
+EQUILIBRIA = 1e-7
+
+
+def measured(arm: Robot, given: list[Cycle], away: float) -> list[Cycle]:
+    """With motors near those of the setpoints."""
+    elastic, found = ElasticArm(arm), []
+    for k, cycle in enumerate(given):
+        y = elastic.feedforward(*(cycle.fields[name] for name in STATE_FIELDS))
+        phase = 0.1 * k + np.arange(len(y.motor_position))
+        rows = y.motor_position + away * np.sin(phase), y.motor_velocity + 100 * away * np.cos(phase)
+        found.append(cycle._replace(motors=np.stack(rows)))
+    return found
+
+
+def impedance(gains: Gains) -> Any:
+    """On springs from a cycle on, and back."""
+
+    def scene(arm: Robot) -> Scene:
+        given = measured(arm, cycles(arm, 0.1), 0.003)
+        given[10], given[45] = given[10]._replace(mode="impedance"), given[45]._replace(mode="position")
+        return Scene(arm, given, gains=gains, rounding=EQUILIBRIA, lacks=REPLAYS_SETPOINTS)
+
+    return scene
+
+
 SETPOINTS: dict[str, tuple[str, Any]] = {
     "refusals": ("soft", refusals),
     "limits, ignore": ("limited", limits("ignore")),
@@ -274,6 +301,9 @@ SETPOINTS: dict[str, tuple[str, Any]] = {
     "inconsistent, warn": ("soft", inconsistent("warn")),
     "inconsistent, refuse": ("soft", inconsistent("refuse")),
     "other order": ("soft", other_order),
+    "impedance": ("soft", impedance(Gains(stiffness=40.0))),
+    "impedance, two motors": ("variable", impedance(Gains(stiffness=40.0))),
+    "impedance of tools": ("two tools", impedance(Gains(10.0, (90.0, 60.0, 120.0, 6.0, 9.0, 12.0), 0.3))),
     "base": ("soft", base(refusals)),
     "base, payload": ("soft", base(payload)),
     "base, lead": ("soft", base(lead_of_wrenches)),

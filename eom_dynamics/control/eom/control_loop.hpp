@@ -87,6 +87,9 @@ class ControlLoop {
         paused = false;
         touched_ = false;
         past_.restart();
+        mode = commander_.parameters.mode;
+        blind_ = 0;
+        unmeasured_ = 0;
         commander_.counts = {};
         commander_.refusal = Refusal::none;
         finding_ = {};
@@ -415,7 +418,7 @@ class ControlLoop {
             Setpoint<Robot> x = commander_.output.setpoint;
             x.q = links;
             x.qd = x.qdd = x.qddd = x.qdddd = {};
-            settle(x, commander_.impedance().rates());
+            settle(x, blind_ > 0 ? JointVector<Robot>{} : commander_.impedance().rates());
             watchdog_.hold(commander_.output.setpoint, true);
         }
     }
@@ -423,7 +426,7 @@ class ControlLoop {
     /// A cycle in which hands lead.
     void be_led() noexcept
     {
-        if (received_)
+        if (received_ && !led_)
             commander_.refuse(Refusal::led_by_hand);
         watchdog_.keep_away();
         commander_.be_led();

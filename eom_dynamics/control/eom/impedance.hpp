@@ -63,9 +63,10 @@ class Impedance {
     /// The command for a cycle, free of the reference or not; without one, because of what is measured, all stays as it was.
     bool update(const Setpoint<Robot> &reference, bool free, const Measurement<Robot> &measured) noexcept
     {
-        const JointVector<Robot> before = wanted_;
+        const JointVector<Robot> before = wanted_, rate = rate_;
         if (!read(measured) || jumps()) {
             wanted_ = before;
+            rate_ = rate;
             return false;
         }
         for (std::size_t i = 0; i < n; ++i)
@@ -87,12 +88,10 @@ class Impedance {
     /// Damping at the joint sides of the springs.
     JointVector<Robot> damping() const noexcept
     {
-        // At least that of joints on springs with this frequency, rad/s.
-        constexpr Scalar LEAST = static_cast<Scalar>(0.7);
         JointVector<Robot> effort{};
         for (std::size_t i = 0; i < robot_.joint_count(); ++i)
-            effort[i] = 2 * damping_ratio_ * std::sqrt(inertia_[i] * (K_[i][i] + inertia_[i] * LEAST * LEAST)) *
-                        (x_.qd[i] - rate_[i]);
+            for (std::size_t j = 0; j < robot_.joint_count(); ++j)
+                effort[i] += D_[i][j] * (x_.qd[j] - rate_[j]);
         return effort;
     }
 
@@ -184,6 +183,8 @@ class Impedance {
             K_ = {};
             if (!free)
                 attract(reference.q, effort);
+            else
+                damp();
             robot_.feedforward(x_, effort, y_);
             if (step == 0)
                 find_compliance();
@@ -212,6 +213,7 @@ class Impedance {
             for (std::size_t i = 0; i < count; ++i)
                 K_[i][i] = stiffness_[i];
         }
+        damp();
         for (std::size_t i = 0; i < count; ++i)
             for (std::size_t j = 0; j < count; ++j)
                 effort[i] += K_[i][j] * (target[j] - q_[j]);
@@ -234,6 +236,15 @@ class Impedance {
                 for (Scalar &entry : K_[i])
                     entry *= softened_;
             }
+    }
+
+    /// Damping of joints on their springs, or at least on some with this frequency, rad/s.
+    void damp() noexcept
+    {
+        constexpr Scalar LEAST = static_cast<Scalar>(0.7);
+        D_ = {};
+        for (std::size_t i = 0; i < robot_.joint_count(); ++i)
+            D_[i][i] = 2 * damping_ratio_ * std::sqrt(inertia_[i] * (K_[i][i] + inertia_[i] * LEAST * LEAST));
     }
 
     /// Takes the poses of the tools at a target, and the stiffness that leaves them where they are: of N and the tools' A in
@@ -263,7 +274,7 @@ class Impedance {
         known_ = true;
     }
 
-    /// Adds the efforts and the stiffness of a tool's springs, which are along the axes of the base: of force k (x_d - x), and
+    /// Adds efforts, stiffness and damping of a tool's springs, which are along the axes of the base: of force k (x_d - x), and
     /// of the moment with the potential tr(G (1 - R_d R')), which is that of a torsion spring for small angles.
     void pull(std::size_t tool, const Tools &here, JointVector<Robot> &effort) noexcept
     {
@@ -288,11 +299,18 @@ class Impedance {
                 for (std::size_t i = 0; i < count; ++i)
                     J[row][i] += R(here, row % 3, l) * here.jacobian[(6 * tool + row / 3 * 3 + l) * count + i];
         for (std::size_t row = 0; row < 6; ++row) {
+            // The damping is that of the mass that the spring moves, while joints are not coupled.
+            Scalar mobility = 0;
+            for (std::size_t i = 0; i < count; ++i)
+                mobility += inertia_[i] > 0 ? J[row][i] * J[row][i] / inertia_[i] : 0;
             const Scalar stiffness = k[(row + 3) % 6];
+            const Scalar damping = mobility > 0 ? 2 * damping_ratio_ * std::sqrt(stiffness / mobility) : 0;
             for (std::size_t i = 0; i < count; ++i) {
                 effort[i] += J[row][i] * wrench[row];
-                for (std::size_t j = 0; j < count; ++j)
+                for (std::size_t j = 0; j < count; ++j) {
                     K_[i][j] += J[row][i] * stiffness * J[row][j];
+                    D_[i][j] += J[row][i] * damping * J[row][j];
+                }
             }
         }
     }
@@ -305,7 +323,7 @@ class Impedance {
     // Measured positions and rates at the joint sides; those that the links were found for, and the links.
     JointVector<Robot> wanted_{}, rate_{}, at_{}, q_{}, gain_{};
     JointVector<Robot> inertia_{}, compliance_{};
-    Square K_{}, null_{};
+    Square K_{}, D_{}, null_{};
     // Of the target, for which the rest is known.
     JointVector<Robot> target_{};
     Tools there_;

@@ -774,6 +774,6 @@ eom::LoopState eom::state_of(const eom_loop &loop) noexcept
         const auto &x = of.loop;
         return {x.output().status, x.output().valid, x.playing(),           x.waiting(),
                 x.aiming(),        x.arrived(),      x.counts(),          x.refusal(),
-                x.payload_refusal(), x.finding()};
+                x.payload_refusal(), x.finding(), x.commander().mode()};
     });
 }

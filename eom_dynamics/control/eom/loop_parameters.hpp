@@ -190,6 +190,7 @@ struct LoopState {
     Refusal refusal = Refusal::none;
     const char *payload_refusal = nullptr;
     Finding finding;
+    Mode mode = Mode::position;
 };
 
 namespace detail {

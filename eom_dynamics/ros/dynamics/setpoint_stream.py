@@ -29,6 +29,7 @@ from ..robot_node import RobotNode
 from .command_topics import CommandTopics
 from .contact_topics import ContactTopics
 from .measured_input import MeasuredInput
+from .modes import Modes
 from .statistics import StreamStatistics
 from .supervision import TRAJECTORY_SETTINGS, Phase, Supervision
 from .target_topics import TargetTopics
@@ -39,7 +40,7 @@ from .trajectory_player import TrajectoryPlayer
 # One second of setpoints at 1 kHz, so that none is lost when the node stalls.
 _INPUT_DEPTH = 1000
 
-_PARAMETERS = ("effort_command", "limits", "setpoint_lifespan", "command_lead")
+_PARAMETERS = ("effort_command", "limits", "setpoint_lifespan", "command_lead", "mode")
 
 
 class SetpointStream:
@@ -58,6 +59,7 @@ class SetpointStream:
         supervision: watchdog and checks of the stream.
         measured: input of measured motion.
         contact: topics of external efforts and contact.
+        modes: who leads the arm.
         statistics: of the setpoints.
         closed: whether setpoints are ignored: until the node is active, and from :meth:`switch_off` on.
     """
@@ -85,6 +87,7 @@ class SetpointStream:
         )
         self._now, self._deactivate = self.supervision.clock.now, deactivate
         self.measured = MeasuredInput(node, self.supervision.clock)
+        self.modes = Modes(node, self.measured, self.supervision.clock, self._publish_measured)
         self.player = TrajectoryPlayer(node, self.supervision.clock, self._publish_played)
         self.player.on_break = self._stop_unfinished
         self.targets = TargetTopics(
@@ -106,6 +109,8 @@ class SetpointStream:
             self._limit(value)
         elif name == "command_lead":
             self._take_lead()
+        elif name == "mode":
+            self.modes.change(value)
         elif name == "setpoint_lifespan":
             self._lifespan = round(value * 1e9)
         elif name in TRAJECTORY_SETTINGS and self.loop is not None:
@@ -119,6 +124,7 @@ class SetpointStream:
         if before is not None and leads and before.moves:
             self.supervision.come_to_rest(before, f"the robot was replaced during {motion}")
         self.loop = loop
+        self.modes.take(loop)
         self.measured.take(loop)
         same_joints = before is not None and before.arm.robot.joint_names == loop.arm.robot.joint_names
         held = before.loop.setpoint["q"].copy() if before is not None and same_joints and not before.moves else None
@@ -271,6 +277,7 @@ class SetpointStream:
     def release(self) -> None:
         """Release the robot, after the stream has ended."""
         self.loop = None
+        self.modes.take(None)
         self.measured.take(None)
         self._commands.forget()
 
@@ -455,6 +462,17 @@ class SetpointStream:
         if remarks is not None:
             self._remark(loop, remarks, loop.state)
         return remarks is not None
+
+    def _publish_measured(self, loop: SetpointLoop, cycle: Callable[[], int]) -> None:
+        """Publish the command of a cycle for measured motors, unless other cycles go on."""
+        busy = self.player.playing or loop.loop.number("aiming") or self.supervision.responding
+        if self.closed or busy or self.supervision.successor is not None:
+            return
+        self._shapes.forget()
+        cycle()
+        if loop.loop.number("valid"):
+            stamp = Time(nanoseconds=self.supervision.clock.reading).to_msg()
+            self._commands.publish(Header(stamp=stamp, frame_id=self._commands.frame_id), loop, loop.loop.status)
 
     def _publish_response(self, loop: SetpointLoop, violations: tuple[LimitViolation, ...]) -> None:
         """Publish a command of the response to a loss, in the joint order of the last command."""

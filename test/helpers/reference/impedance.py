@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Impedance of an arm with elastic joints by its motors, of eom/impedance.hpp: potentials, and a root in place of cycles."""
+"""Impedance of an arm with elastic joints by its motors, of eom/impedance.hpp, by a root finder in place of cycles."""
 
 from typing import Any, NamedTuple
 
@@ -20,13 +20,12 @@ class Gains(NamedTuple):
 
 
 class Compliance(NamedTuple):
-    """Links, efforts of joints and motors without damping, damping of joints, and their stiffness (n, n)."""
+    """Links, efforts of joints, feedforward of the motors, and damping of joints, which is in no effort."""
 
     q: Array
     tau: Array
-    motor_effort: Array
+    motors: Any
     damping: Array
-    K: Array
 
 
 class Impedance:
@@ -37,12 +36,12 @@ class Impedance:
         self.n = arm.robot.n
         self.by_tools = bool(np.any(gains.tool_stiffness)) and bool(arm.robot.tools)
 
-    def pull(self, q: Array, target: Array) -> tuple[Array, Array]:
-        """Efforts and stiffness of the springs between links and target."""
+    def pull(self, q: Array, target: Array, inertia: Array) -> tuple[Array, Array]:
+        """Efforts and damping (n, n) of the springs between links and target."""
         N = np.diag(np.broadcast_to(np.asarray(self.gains.stiffness, dtype=float), self.n))
         if not self.by_tools:
-            return N @ (target - q), N
-        A, effort = np.zeros((2, self.n, self.n)), np.zeros(self.n)
+            return N @ (target - q), self.damping(N, inertia)
+        A, D, effort = *np.zeros((2, self.n, self.n)), np.zeros(self.n)
         k = np.asarray(self.gains.tool_stiffness)
         for tool in self.arm.robot.tools:
             (here, J), (there, J_there) = (self._at(x, tool.name) for x in (q, target))
@@ -50,9 +49,15 @@ class Impedance:
             turned = turned @ there[:3, :3] @ here[:3, :3].T
             moment = [turned[2, 1] - turned[1, 2], turned[0, 2] - turned[2, 0], turned[1, 0] - turned[0, 1]]
             effort += J.T @ np.r_[moment, k[:3] * (there[:3, 3] - here[:3, 3])]
-            A += [M.T @ np.diag(np.r_[k[3:], k[:3]]) @ M for M in (J, J_there)]
-        series = N @ np.linalg.pinv(A[1] + N) @ N
-        return effort + series @ (target - q), A[0] + series
+            A += J_there.T @ np.diag(np.r_[k[3:], k[:3]]) @ J_there
+            mobility = np.maximum((J**2 / inertia).sum(axis=1), 1e-300)
+            D += 2 * self.gains.damping_ratio * J.T @ np.diag(np.sqrt(np.r_[k[3:], k[:3]] / mobility)) @ J
+        series = N @ np.linalg.pinv(A + N) @ N
+        return effort + series @ (target - q), self.damping(series, inertia) + D
+
+    def damping(self, K: Array, inertia: Array) -> Array:
+        """Damping of joints with these springs."""
+        return 2 * self.gains.damping_ratio * np.diag(np.sqrt(inertia * (np.diag(K) + 0.49 * inertia)))
 
     def potential(self, q: Array, target: Array) -> float:
         """Energy of the tools' springs."""
@@ -60,7 +65,7 @@ class Impedance:
         for tool in self.arm.robot.tools:
             here, there = (self.kinematics.pose(x, tool.name) for x in (q, target))
             away = there[:3, 3] - here[:3, 3]
-            w, *xyz = Rotation.from_matrix(there[:3, :3] @ here[:3, :3].T).as_quat(scalar_first=True)
+            xyz = Rotation.from_matrix(there[:3, :3] @ here[:3, :3].T).as_quat()[:3]
             energy += 0.5 * k[:3] @ away**2 + 2 * k[3:] @ np.square(xyz)
         return float(energy)
 
@@ -69,30 +74,40 @@ class Impedance:
         C, J = self.kinematics.pose(q, tool), self.kinematics.jacobian(q, tool)
         return C, np.vstack([C[:3, :3] @ J[:3], C[:3, :3] @ J[3:]])
 
-    def command(self, q: Array, reference: Array, free: bool, given: dict[str, Any]) -> tuple[Array, Any, Array]:
-        """Efforts of joints, feedforward (…) of the motors, and stiffness where the links are at q."""
-        effort, K = (np.zeros(self.n), np.zeros((self.n, self.n))) if free else self.pull(q, reference[0])
-        y = self.arm.feedforward(q, *reference[1:], **given)
+    def command(
+        self, q: Array, reference: Array, free: bool, inertia: Array, given: dict[str, Any]
+    ) -> tuple[Array, Any, Array]:
+        """Efforts of joints, feedforward of the motors, and damping where the links are at q."""
+        nothing = np.zeros((self.n, self.n))
+        added = (nothing[0], self.damping(nothing, inertia)) if free else self.pull(q, reference[0], inertia)
+        y, (effort, damping) = self.arm.feedforward(q, *reference[1:], **given), added
         if not np.any(effort):
-            return y.tau, y, K
-        stiffness = given.get("commanded_stiffness", ())
-        commands = self.arm.spring_set.commands(stiffness, None, ())
+            return y.tau, y, damping
+        commands = self.arm.spring_set.commands(given.get("commanded_stiffness", ()), None, ())
         if self.arm.side.presliding.any():
             commands.append(given["friction_state"])
         tau = y.tau + effort
         motors = self.arm.functions("motors", q, *reference[1:3], tau, y.taud, y.taudd, *commands)
-        return tau, y._replace(motor_position=motors[0], motor_velocity=motors[1], motor_effort=motors[3]), K
+        return tau, y._replace(motor_position=motors[0], motor_velocity=motors[1], motor_effort=motors[3]), damping
 
     def comply(
         self, reference: Array, motors: Array, near: Array, *, free: bool, inertia: Array, **given: Any
     ) -> Compliance:
         """The law at positions and velocities of the motors (2, m), for a reference (5, n); links are near some."""
         theta, thetad = (self.sides(x) for x in motors)
-        found = root(lambda q: theta - self.sides(self.command(q, reference, free, given)[1].motor_position), near, tol=1e-13)
-        q = found.x
-        tau, y, K = self.command(q, reference, free, given)
-        rate = np.sqrt(inertia * (np.diag(K) + 0.49 * inertia))
-        return Compliance(q, tau, y.motor_effort, 2 * self.gains.damping_ratio * rate * (reference[1] - thetad), K)
+
+        def away(q: Array) -> Array:
+            return theta - self.sides(self.command(q, reference, free, inertia, given)[1].motor_position)
+
+        q = root(away, near, tol=1e-13).x
+        tau, y, damping = self.command(q, reference, free, inertia, given)
+        return Compliance(q, tau, y, damping @ (reference[1] - thetad))
+
+    def efforts(self, found: Compliance) -> tuple[Array, Array]:
+        """Efforts of motors and joints with damping."""
+        side = self.arm.side
+        shared = found.damping[side.motor_joint] / np.bincount(side.motor_joint)[side.motor_joint]
+        return found.motors.motor_effort + np.array(side.motor_loads(list(shared))), found.tau + found.damping
 
     def inertia(self, q: Array, **given: Any) -> Array:
         """Inertia of each joint with its rotors, while the others rest."""
@@ -104,3 +119,34 @@ class Impedance:
         """Mean of the motors of each joint at the joint sides of its springs."""
         side = np.array(self.arm.side.joint_sides(list(x)))
         return np.array([side[self.arm.motor_joint == joint].mean() for joint in range(self.n)])
+
+
+class Modes:
+    """What drives are sent in a mode, whose efforts pass to those of the next: positions, velocities and efforts."""
+
+    BLEND = 0.3
+
+    def __init__(self, arm: ElasticArm, gains: Gains) -> None:
+        self.law, self.mode, self._changed = Impedance(arm, gains), "position", 0
+        self._last = self._less = [np.zeros(len(arm.motor_names)), np.zeros(arm.robot.n)]
+
+    def sent(self, now: int, mode: str | None, state: Array, plain: list[Array], motors: Array) -> list[Array]:
+        """Position, velocity, effort and joint effort at a time, ns, in place of plain ones."""
+        changes = mode is not None
+        if changes:
+            self.mode, self._changed = mode, now
+            self._inertia = self.law.inertia(self._near)
+        self._near, (position, velocity, *efforts) = state[0], plain
+        if self.mode != "position":
+            free = self.mode == "gravity_compensation"
+            reference = state * np.eye(5)[:, :1] if free else state
+            found = self.law.comply(reference, motors, state[0], free=free, inertia=self._inertia)
+            position, velocity = found.motors.motor_position, found.motors.motor_velocity
+            efforts = [*self.law.efforts(found)]
+        if changes:
+            self._less = [last - effort for last, effort in zip(self._last, efforts, strict=True)]
+        s = 1e-9 * (now - self._changed) / self.BLEND
+        left = (1 - s) ** 3 * (1 + 3 * s + 6 * s * s) if s < 1 else 0.0
+        efforts = [effort + left * less for effort, less in zip(efforts, self._less, strict=True)]
+        self._last = efforts
+        return [position, velocity, *efforts]

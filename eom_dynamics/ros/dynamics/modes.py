@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Modes of the arm: cycles with each measured position while it is on springs, or led by hands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...control.setpoint_loop import SetpointLoop
+from ...control.settings import LONGEST_GAP, MODES
+from ..robot_node import RobotNode
+from .clocks import WatchedClock
+from .measured_input import MeasuredInput
+
+_GAINS = ("stiffness", "tool_stiffness", "damping_ratio")
+
+# Time between looks whether something is measured, s.
+_LOOK = 0.02
+
+
+class Modes:
+    """Who leads the arm, by the parameter ``mode``.
+
+    Each measured sample makes a cycle of the loop. Without samples, cycles go on, and the loop holds the arm in the
+    mode position after 0.1 s.
+    """
+
+    def __init__(
+        self,
+        node: RobotNode,
+        measured: MeasuredInput,
+        clock: WatchedClock,
+        publish: Callable[[SetpointLoop, Callable[[], int]], None],
+    ) -> None:
+        self._node, self._measured, self._clock, self._publish = node, measured, clock, publish
+        self._loop: SetpointLoop | None = None
+        self._mode, self._last = MODES[0], 0
+        measured.on_sample = self._cycle
+        self._timer = node.create_timer(_LOOK, self._look)
+        self._timer.cancel()
+
+    def take(self, loop: SetpointLoop | None) -> None:
+        """Lead the arm of a loop from now on, with the stiffness of the parameters."""
+        self._loop = loop
+        if loop is not None:
+            loop.loop.configure(**{name: self._node.get_parameter(name).value for name in _GAINS})
+            self.change(self._mode)
+
+    def change(self, mode: str) -> None:
+        """Change the mode, once what is measured suffices."""
+        self._mode, complies, loop = mode, mode != MODES[0], self._loop
+        rigid = loop is not None and bool(loop.arm.rigid.all())
+        self._measured.need("mode", links=complies and rigid, motors=complies and not rigid)
+        if loop is not None:
+            loop.loop.change_mode(mode)
+        if complies:
+            self._last = self._clock.now()
+            self._timer.reset()
+
+    def _cycle(self) -> None:
+        """Make a cycle after a sample, also that which ends a mode."""
+        loop = self._loop
+        if loop is None or (self._mode == MODES[0] and not loop.loop.number("mode")):
+            return
+        now = self._clock.now()
+        if not loop.loop.number("valid"):
+            loop.loop.restart(now=now)
+        before, self._last = loop.loop.number("mode"), now
+        self._publish(loop, lambda: loop.loop.update(now, 0.0))
+        if before and not loop.loop.number("mode") and self._mode != MODES[0]:
+            missing = self._measured.missing or "positions jump, or are not finite"
+            self._node.warn("mode", f"{self._mode} ended, the arm is held: {missing}; set the parameter mode again")
+
+    def _look(self) -> None:
+        """Make a cycle if there was no sample for a while."""
+        if self._mode == MODES[0] and (self._loop is None or not self._loop.loop.number("mode")):
+            self._timer.cancel()
+        elif (
+            self._loop is not None
+            and self._loop.loop.number("mode")
+            and self._clock.now() - self._last > LONGEST_GAP // 2
+        ):
+            self._cycle()
+
+    def report(self) -> dict[str, str]:
+        """Values for diagnostics."""
+        if self._loop is None or (self._mode == MODES[0] and not self._loop.loop.number("mode")):
+            return {}
+        return {"mode": MODES[int(self._loop.loop.number("mode"))], "mode, wanted": self._mode}

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Modes of the node: each measured sample makes a command; without samples the arm is held, and it says why."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rosbags")
+pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")
+
+from rclpy.parameter import Parameter
+from rclpy.time import Time
+from sensor_msgs.msg import JointState
+from setpoint_engines import Publisher, unspun_node
+
+from eom_dynamics import ElasticArm, load_robot
+
+START, MS = 1_700_000_000 * 10**9, 10**6
+
+
+@pytest.mark.usefixtures("ros")
+def test_hands_lead_by_samples_of_the_motors_until_these_are_lost() -> None:
+    arm, q = ElasticArm(load_robot("sea_planar_2r")), np.array([0.5, -0.2])
+    expected = arm.feedforward(q, 0 * q, 0 * q)
+    with unspun_node("/modes", robot_file="sea_planar_2r", use_sim_time="true", effort_command="motor") as node:
+        stream, clock, sent = node._stream, node.get_clock(), []
+        commands = stream._commands
+        commands._publishers = [Publisher(type(message), sent) for message in commands._messages]
+        commands.count_listeners()
+
+        def tick(k: int, *, measured: bool = True) -> None:
+            clock.set_ros_time_override(Time(nanoseconds=START + k * MS))
+            if not measured:
+                stream.modes._look()
+                return
+            names = list(arm.motor_names)
+            message = JointState(name=names, position=[*expected.motor_position], velocity=[0.0, 0.0])
+            message.header.stamp.sec, message.header.stamp.nanosec = divmod(START + k * MS, 10**9)
+            stream.measured._receive("motor_states", message)
+
+        tick(0)
+        assert not sent and "mode" not in node.report(1.0).values
+        (result,) = node.set_parameters([Parameter("mode", value="somebody")])
+        assert not result.successful
+        (result,) = node.set_parameters([Parameter("mode", value="gravity_compensation")])
+        assert result.successful, result.reason
+        for k in range(1, 400):
+            tick(k)
+        effort = next(x for x in reversed(sent) if isinstance(x, JointState)).effort
+        np.testing.assert_allclose(effort, expected.motor_effort, atol=1e-6)
+        assert len(sent) >= 3 * 390 and node.report(1.0).values["mode"] == "gravity_compensation"
+        for k in range(400, 900, 20):
+            tick(k, measured=False)
+        values = node.report(1.0).values
+        assert values["mode"] == "position" and "motor_states is" in values["measured"]
+        effort = next(x for x in reversed(sent) if isinstance(x, JointState)).effort
+        np.testing.assert_allclose(effort, expected.motor_effort, atol=1e-6)
