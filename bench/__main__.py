@@ -68,6 +68,7 @@ ON_REQUEST = {
     "online_motion": "trajectories",
     "path_time": "trajectories",
     "external_effort": "external_efforts",
+    "impedance": "impedance",
     RECORDINGS: "identification",
     MODELS: "robots",
 }

@@ -10,47 +10,22 @@ import numpy as np
 import pytest
 from chains import packaged_parameters
 from compilation import COMPILERS
+from complying import PERIOD, Complying, HandledArm
 from differences import gradient
 from exported import robot
 from exported_loop import ExportedTable
-from pushed_arm import PushedArm
 from reference.impedance import Gains, Impedance
 from springs import EVERY_KIND, with_springs
 
 from eom_dynamics import ElasticArm, Kinematics, Robot, load_robot, robot_from_parameters
 from eom_dynamics.arrays import Array
-from eom_dynamics.control.control_loop import ControlLoop, Refusal
+from eom_dynamics.control.control_loop import Refusal
 from eom_dynamics.control.robot_table import RobotTable
 from eom_dynamics.control.settings import MODES
 from eom_dynamics.elastic.motor_programs import SETTLED
 from eom_dynamics.robot import Frame
-from eom_dynamics.trajectory import Spline
 
 pytestmark = pytest.mark.skipif(not COMPILERS, reason="no C compiler is installed")
-
-PERIOD = 1_000_000
-START = 1_700_000_000_000_000_000
-
-
-class Complying:
-    """A loop in a mode, with measured motors."""
-
-    def __init__(self, arm: ElasticArm, mode: str, table: Any = None, **gains: Any) -> None:
-        self.arm, self.loop, self.now = arm, ControlLoop(table or RobotTable(arm)), START
-        self.loop.configure(limits="ignore", mode=mode, **gains)
-
-    def cycle(self, motors: Array | None, state: Array | None = None, step: int = PERIOD) -> int:
-        """A cycle with positions and velocities of the motors (2, m), and a reference."""
-        loop = self.loop
-        if state is not None:
-            loop.rest()
-            for name, row in zip(("q", "qd", "qdd", "qddd", "qdddd"), state, strict=True):
-                loop.given[name][:] = row
-            loop.refer(self.now)
-        loop.measure(None, motors)
-        self.now += step
-        return loop.update(self.now, 1e-9 * PERIOD)
-
 
 ROBOTS: dict[str, Callable[[], Robot]] = {
     kind: lambda spring=spring: with_springs(load_robot("planar_2r"), spring, rotor_inertia=0.1)
@@ -177,27 +152,6 @@ def test_stiffness_beyond_the_springs_is_softened() -> None:
     for _ in range(400):
         host.cycle(motors_near(arm, np.eye(5, 2) * 0.0 + 0.01 * np.eye(5)[:, :1], 0.0))
     assert 0.01 < host.loop.number("softened") < 0.05 and np.isfinite(host.loop.sent["drive_effort"]).all()
-
-
-class HandledArm(PushedArm):
-    """A plant whose drives are sent the efforts of a loop that measures the motors."""
-
-    def __init__(self, host: Complying, push: Any, robot: Any = None, **options: Any) -> None:
-        super().__init__(robot or host.arm.robot.name, push, natural_frequency=0.0, **options)
-        self.host = host
-
-    def handle(self, q: Array, duration: float) -> tuple[Array, Array]:
-        """Positions of the links (T, n), and their last velocities, from rest at q on."""
-        host, none = self.host, np.zeros(self.n)
-        host.loop.restart(q)
-
-        def command(t: float) -> tuple[Array, Array, Array]:
-            host.cycle(self.measured)
-            return host.loop.sent["drive_effort"].copy(), none, none
-
-        rest = Spline([0.0, duration], np.stack([np.stack([q, *np.zeros((4, self.n))])] * 2, axis=1))
-        _, links, _ = self.run(command, rest, duration=duration, period=1e-3)
-        return links, self.state[1, : self.n]
 
 
 TIP = np.array([0.8, 0.0, 0.0])

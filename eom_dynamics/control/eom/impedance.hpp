@@ -247,8 +247,8 @@ class Impedance {
             D_[i][i] = 2 * damping_ratio_ * std::sqrt(inertia_[i] * (K_[i][i] + inertia_[i] * LEAST * LEAST));
     }
 
-    /// Takes the poses of the tools at a target, and the stiffness that leaves them where they are: of N and the tools' A in
-    /// series, N (A + N)^-1 N, which is N where no tool moves and N^2/A where one does.
+    /// Takes the poses of the tools at a target, and the stiffness N of joints that leaves the tools where they are: with their
+    /// stiffness A, N (100 A + N)^-1 N is N where no tool moves, and less than N^2/100 A where one does.
     void refer(const JointVector<Robot> &target) noexcept
     {
         const std::size_t count = robot_.joint_count();
@@ -257,6 +257,9 @@ class Impedance {
         JointVector<Robot> unused{};
         for (std::size_t tool = 0; tool < robot_.tool_count(); ++tool)
             pull(tool, there_, unused);
+        for (JointVector<Robot> &row : K_)
+            for (Scalar &entry : row)
+                entry *= 100;
         Scalar largest = 0;
         for (std::size_t i = 0; i < count; ++i)
             largest = std::max(largest, K_[i][i] + stiffness_[i]);

@@ -52,7 +52,7 @@ class Impedance:
             A += J_there.T @ np.diag(np.r_[k[3:], k[:3]]) @ J_there
             mobility = np.maximum((J**2 / inertia).sum(axis=1), 1e-300)
             D += 2 * self.gains.damping_ratio * J.T @ np.diag(np.sqrt(np.r_[k[3:], k[:3]] / mobility)) @ J
-        series = N @ np.linalg.pinv(A + N) @ N
+        series = N @ np.linalg.pinv(100 * A + N) @ N
         return effort + series @ (target - q), self.damping(series, inertia) + D
 
     def damping(self, K: Array, inertia: Array) -> Array:
