@@ -9,14 +9,14 @@ from rclpy.parameter import Parameter
 
 from ..control.external_effort import SENSORS
 from ..control.setpoint_to_command import LIMIT_POLICIES
-from .settings import (
+from ..control.settings import (
     CHECK_POLICIES,
     CONTACT_REACTIONS,
     DEFAULTS,
     EFFORTS_ON_DEACTIVATE,
     LOSS_POLICIES,
     MODES,
-    Status,
+    SAFETY,
 )
 from ..robot.model import DRIVE_INTERPOLATIONS
 from .node_parameters import COMMON, EXECUTOR, Definition, Table, fixed, while_inactive

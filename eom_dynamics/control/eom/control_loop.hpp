@@ -214,7 +214,7 @@ class ControlLoop {
     void react() noexcept
     {
         const ContactReaction reaction = commander_.parameters.on_contact;
-        if (reaction == ContactReaction::ignore)
+        if (reaction == ContactReaction::ignore || commander_.mode() == Mode::gravity_compensation)
             return;
         touched_ = true;
         if (reaction == ContactReaction::hold && playing())

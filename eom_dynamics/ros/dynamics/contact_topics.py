@@ -45,7 +45,7 @@ class ContactTopics:
         self.thresholds: ContactThresholds | None = None
         self._last, self._begun, self._in_contact = "", 0, False
         self.problem = ""
-        measured.on_sample = self._sampled
+        measured.on_sample.append(self._sampled)
         given = node.get_parameter(OBSERVER_PARAMETERS[0]).value
         self._sensors = "" if given == "none" else given
         if self._sensors:

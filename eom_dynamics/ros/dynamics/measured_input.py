@@ -39,7 +39,7 @@ class MeasuredInput:
         self._motion: MeasuredMotion | None = None
         self._subscriptions: dict[str, Subscription] = {}
         self._left_out, self._reason = 0, ""
-        self.on_sample: Callable[[], None] = lambda: None
+        self.on_sample: list[Callable[[], None]] = []
 
     def need(self, user: str, *, links: bool, motors: bool) -> None:
         """Measure what a user of the loop needs from now on, in place of what it needed before."""
@@ -75,7 +75,8 @@ class MeasuredInput:
                 when = f"{1e-9 * age:.3g} s old" if age > 0 else f"{-1e-9 * age:.3g} s ahead"
                 raise StateError(f"its stamp is {when}: synchronise the clocks, or publish without delay")
             if signals.update(message, now - age) and self._motion.sample():
-                self.on_sample()
+                for act in self.on_sample:
+                    act()
         except StateError as error:
             self._left_out += 1
             self._reason = printable(f"{topic}: {error}")

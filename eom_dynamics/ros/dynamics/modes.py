@@ -34,7 +34,7 @@ class Modes:
         self._node, self._measured, self._clock, self._publish = node, measured, clock, publish
         self._loop: SetpointLoop | None = None
         self._mode, self._last = MODES[0], 0
-        measured.on_sample = self._cycle
+        measured.on_sample.append(self._cycle)
         self._timer = node.create_timer(_LOOK, self._look)
         self._timer.cancel()
 
