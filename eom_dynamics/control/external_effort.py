@@ -183,6 +183,11 @@ class ExternalEffortObserver:
         return q.copy(), qd.copy()
 
     @property
+    def needed(self) -> tuple[str, ...]:
+        """Names of what it needs, as arguments of :meth:`update`."""
+        return self._needed
+
+    @property
     def spring_residual(self) -> Array:
         """(n,) residuals of the motors as efforts of their springs, N m or N; NaN where they are not observed."""
         found = np.zeros(self.arm.robot.n)

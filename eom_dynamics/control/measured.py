@@ -15,7 +15,7 @@ from .control_loop import ControlLoop
 from .joint_order import shown_name
 from .settings import LONGEST_GAP
 
-TAKEN, STARTED, NOT_FINITE, STALE, INCONSISTENT, TOO_LARGE = range(6)
+TAKEN, STARTED, NOT_FINITE, STALE, INCONSISTENT, TOO_LARGE, MISSING = range(7)
 """What became of a sample: eom::Sample."""
 
 SAMPLE_REASONS = {
@@ -23,6 +23,7 @@ SAMPLE_REASONS = {
     STALE: "time does not increase",
     INCONSISTENT: "position and velocity disagree: a jump, or a stale or swapped sensor",
     TOO_LARGE: "the effort is more than twice the joint's limit: a failed or swapped sensor",
+    MISSING: "efforts that external efforts are from are missing: publish them, or set other sensors",
 }
 """Why one was left out."""
 

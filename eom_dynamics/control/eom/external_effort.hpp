@@ -13,7 +13,7 @@ namespace eom {
 enum class EffortSource : std::uint8_t { torque, springs, motor };
 
 /// What became of a sample; only one that is taken moves the observer.
-enum class Sample : std::uint8_t { taken, started, not_finite, stale, inconsistent, too_large };
+enum class Sample : std::uint8_t { taken, started, not_finite, stale, inconsistent, too_large, missing };
 
 /// Sensors of an arm at a time, in SI units, on the link side of the gears.
 template <class Robot>
@@ -91,6 +91,17 @@ class ExternalEffort {
 
     /// The joint at which the last sample was refused.
     std::size_t refused_joint() const noexcept { return joint_; }
+
+    /// Whether a sample has what the sources of the efforts need.
+    bool complete(const Sensed<Robot> &x) const noexcept
+    {
+        for (std::size_t i = 0; i < robot_.joint_count(); ++i)
+            if (!(source[i] == EffortSource::torque    ? x.links && x.torque
+                  : source[i] == EffortSource::springs ? x.links && x.motors
+                                                       : x.motors && x.efforts))
+                return false;
+        return true;
+    }
 
     /// Takes the motion of a sample, without efforts.
     Sample follow(const Sensed<Robot> &sensed) noexcept

@@ -101,6 +101,8 @@ struct Hosted final : eom_loop {
         x.time = 1e-9 * static_cast<double>(time - origin);
         if (x.motors)
             read_drives(x, robot);
+        if (contact.on() && !observer.complete(x))
+            return eom::Sample::missing;
         const eom::Sample found = contact.on() ? observer.update(x) : observer.follow(x);
         if (found > eom::Sample::started)
             return found;

@@ -11,7 +11,7 @@ from rclpy.time import Time
 from sensor_msgs.msg import JointState
 
 from ...control.contact_thresholds import ContactThresholds, seen_wrench
-from ...control.external_effort import SENSORS, ExternalEffortObserver
+from ...control.external_effort import ExternalEffortObserver
 from ...control.fields import doubles
 from ...control.setpoint_loop import SetpointLoop
 from ...exceptions import EomDynamicsError
@@ -60,8 +60,7 @@ class ContactTopics:
         """Observe what a loop is given from now on."""
         self._loop, self._observer, self.thresholds, self.problem = loop, None, None, ""
         self._in_contact, sensors = False, self._sensors
-        needed = {name.split("_")[0] for name in SENSORS[sensors]} if sensors else set()
-        self._measured.need("observer", links="q" in needed, motors="motor" in needed)
+        self._measured.need("observer", links=False, motors=False)
         if loop is None or not sensors:
             return
         bandwidth, alarms = (self._node.get_parameter(name).value for name in OBSERVER_PARAMETERS[1:])
@@ -73,6 +72,8 @@ class ContactTopics:
             self.problem = printable(f"no contact is found: {error}")
             self._node.get_logger().error(self.problem)
         if self._observer is not None:
+            needed = self._observer.needed
+            self._measured.need("observer", links="q" in needed, motors="motor_position" in needed)
             n = loop.arm.robot.n
             endless = np.zeros((n, 1)), np.full((n, 1), np.inf), np.zeros(n)
             self._observer.watch(*(self.thresholds.rows() if self.thresholds else endless))

@@ -88,6 +88,12 @@ def test_contact_is_published_with_the_wrench_that_a_push_at_the_tool_is(tmp_pat
         begin, end = (x for x in sent if hasattr(x, "in_contact"))
         assert begin.in_contact and not end.in_contact and abs(begin.effort) > begin.threshold
         assert 100 < cycle_of(begin) < 110 and cycle_of(end) > 250
+        state = state_message(arm, (q, np.zeros(7), gravity), START + 400 * MS)
+        node.get_clock().set_ros_time_override(Time(nanoseconds=START + 400 * MS))
+        state.effort = []  # which is no contact
+        node._stream.measured._receive("joint_states", state)
+        assert "are missing: publish them" in node._stream.measured.report()["last left out"]
+        assert len([x for x in sent if hasattr(x, "in_contact")]) == 2
         values = node.report(1.0).values
         assert values["contacts"] == "1" and values["last contact"].startswith(f"{begin.joint_name}: ")
 
