@@ -30,7 +30,7 @@ class Sender {
     {
         const std::size_t n = robot_.joints;
         const std::int64_t now = present.load(), stamp = below(4) == 0 ? 0 : now + whole(-50, 50) * MILLISECOND;
-        switch (below(8)) {
+        switch (below(9)) {
         default: {
             eom_loop_post_rest(&loop_, below(8) == 0);
             for (const char *name : {"q", "qd", "qdd", "qddd", "qdddd", "W", "k", "f"})
@@ -65,6 +65,10 @@ class Sender {
             eom_loop_post_payload(&loop_, below(robot_.tools), body.data(), number());
             return;
         }
+        case 4:
+            eom_loop_post_speed(&loop_, 0.25 * static_cast<double>(below(8)) + number());
+            eom_loop_act(&loop_, below(3) ? "resume" : "pause");
+            return;
         }
     }
 
@@ -158,6 +162,8 @@ int main(int, char **arguments)
         } else {
             eom_loop_act(loop, "take");
         }
+        if (random() % 100 == 0)
+            eom_loop_act(loop, random() % 2 ? "stop" : "lose");
         const int code = eom_loop_run(loop, now, 1e-3);
         ++answers[static_cast<std::size_t>(code + 3)];
         eom_loop_act(loop, "release");
