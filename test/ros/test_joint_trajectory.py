@@ -333,9 +333,10 @@ def test_a_check_that_takes_long_is_no_jump_of_the_clock(ros):
     for item in {"stream_rate": RATE, "on_clock_jump": "stop"}.items():
         node.declare_parameter(*item)
     clock = WatchedClock(lambda: node.get_clock().now().nanoseconds)
-    player, now = TrajectoryPlayer(node, clock, lambda *_: True), node.get_clock().now().nanoseconds
+    player = TrajectoryPlayer(node, clock, lambda *_: True)
     player.take(SetpointLoop(SetpointEvaluator(ARM)))
     player.on_end = lambda *end: ends.append(end)
+    now = node.get_clock().now().nanoseconds  # once the loop is compiled
     player.play(motion, now, "")
     player.judge = lambda verdict: time.sleep(0.3)
     player.play(second, now + 8 * 10**8, "")
