@@ -625,7 +625,7 @@ class ControlLoop {
     // Time of the last reference that was followed, and since the one before, ns.
     std::int64_t followed_ = 0, interval_ = 0;
     // Whether there was contact; where the arm came from, and would go.
-    bool touched_ = false;
+    std::atomic<bool> touched_{false};
     Past<Robot> past_;
     Target retreat_;
     // Of the last cycle, s.
