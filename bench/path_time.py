@@ -167,7 +167,7 @@ def cycle_ratio(arm: ElasticArm, motion: Spline) -> tuple[float, float]:
     found = []
     for pace in (1.0, 0.7):
         loop = ControlLoop(RobotTable(arm))
-        loop.configure(limits="warn", stop_duration=SHORTEST)
+        loop.configure(safety="permissive", stop_duration=SHORTEST)
         loop.send_trajectory(motion, START)
         loop.plan(START, 1e-3)
         loop.act("play")
@@ -192,7 +192,7 @@ def run(settings: Settings) -> Section:
     for name in NAMES:
         arm = ElasticArm(load_robot(name))
         loop = ControlLoop(RobotTable(arm))
-        loop.configure(limits="ignore", stop_duration=SHORTEST)
+        loop.configure(safety="off", stop_duration=SHORTEST)
         for label, fastest, count in (("random", False, motions), ("minimum time", True, least)):
             rng = np.random.default_rng(1)
             given = [motion_of(arm, rng, fastest) for _ in range(count)]

@@ -23,16 +23,7 @@ from ..trajectory import Spline
 from .headers import source
 from .online_trajectory import OnlineLimits
 from .robot_table import RobotTable, raise_reason
-from .setpoint_to_command import LIMIT_POLICIES
-from .settings import (
-    CHECK_POLICIES,
-    CONTACT_REACTIONS,
-    DEFAULTS,
-    EFFORTS_ON_DEACTIVATE,
-    LOSS_POLICIES,
-    MODES,
-    Status,
-)
+from .settings import CHOICES, DEFAULTS, Status, settings_at
 
 
 def _refusals() -> list[str]:
@@ -47,16 +38,6 @@ Refusal.__doc__ = "Why a reference was refused."
 
 EXCEEDS, SUSPECT = 1, 2
 """Bits: a command exceeds limits, a setpoint is not plausible."""
-
-_CHOICES = {
-    "limits": LIMIT_POLICIES,
-    "on_setpoint_loss": LOSS_POLICIES,
-    "effort_on_deactivate": EFFORTS_ON_DEACTIVATE,
-    "on_contact": CONTACT_REACTIONS,
-    "mode": MODES,
-    **dict.fromkeys(("stamp_check", "jump_check", "consistency_check"), CHECK_POLICIES),
-}
-
 
 _SLOWED_BY = ("effort", "effort rate", "motor velocity", "motor effort", "motor voltage")
 
@@ -142,15 +123,20 @@ class ControlLoop:
         assert address is not None
         return address
 
-    def configure(self, **settings: Any) -> None:
+    def configure(self, safety: str = "", **settings: Any) -> None:
         """Set settings of eom::LoopSettings, from the next cycle on; others stay.
 
+        Args:
+            safety: level whose settings are set, too, unless they are given: a key of SAFETY.
+
         Raises:
-            StateError: a setting is beyond its range.
+            StateError: a setting is beyond its range, or there is no such level.
         """
+        if safety:
+            settings = settings_at(safety) | settings
         for name, value in settings.items():
-            if name in _CHOICES:
-                value = _CHOICES[name].index(value) if value in _CHOICES[name] else -1
+            if name in CHOICES:
+                value = CHOICES[name].index(value) if value in CHOICES[name] else -1
             if name == "tool_stiffness" and np.any(value):
                 self.table.prepare_tools()
             numbers = np.array(value, dtype=float, ndmin=1)

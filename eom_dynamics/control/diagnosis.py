@@ -42,6 +42,14 @@ def jump_text(name: str, field: int, step: float, allowed: float, dt: float) -> 
     )
 
 
+def away_text(name: str, kind: str, step: float, allowed: float) -> str:
+    """What is wrong with a setpoint by ``step`` away from where the arm is, while the time since is unknown."""
+    return (
+        f"{name} is {step:.3g} {kind} from where the arm is, more than {allowed:g} (parameter resume_distance): begin "
+        "there; amid a stream, write the time of the motion to header.stamp, by which a jump is told from motion"
+    )
+
+
 def inconsistency_text(
     names: Sequence[str], times: NDArray[np.int64], states: Array, field: int, joint: int, joints: int, tolerance: float
 ) -> str:

@@ -20,6 +20,16 @@ DEFAULTS = {name: str(value) for name, value in settings.DEFAULTS._asdict().item
 """Defaults of the settings that node and loop have, as templates write them."""
 
 
+def _safety() -> str:
+    """Entries of eom::SAFETY."""
+    rows = [
+        f'{{"{level}", "{name}", {settings.CHOICES[name].index(value) if isinstance(value, str) else value}}}'
+        for level in settings.SAFETY
+        for name, value in settings.settings_at(level).items()
+    ]
+    return ", ".join(rows)
+
+
 def source(name: str) -> str:
     """Text of a file of the folder, with ``@fields@``."""
     return (resources.files(__package__) / "eom" / name).read_text(encoding="ascii")
@@ -34,6 +44,7 @@ def loop_headers() -> dict[str, str]:
     abi = digest("".join(re.sub(r"//.*", "", table).split()))[:8]
     constants = {name.lower(): getattr(settings, name) for name in settings.CONSTANTS}
     constants["limit_tolerance"] = TOLERANCE
+    shared["safety"] = _safety()
     fields = DEFAULTS | shared | {"robot_abi": f"0x{abi}"} | {name: _literal(x) for name, x in constants.items()}
     names = sorted(entry.name for entry in (resources.files(__package__) / "eom").iterdir() if entry.is_file())
     return {f"include/eom/{name}": filled(source(name), **fields) for name in names if name != "loop.cpp"}

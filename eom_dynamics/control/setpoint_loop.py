@@ -25,7 +25,7 @@ from .control_loop import EXCEEDS, ControlLoop, Refusal, rows
 from .robot_table import RobotTable
 from .serialized import Shape, ShapeCall
 from .setpoint_to_command import SetpointEvaluator
-from .settings import LONGEST_BLEND
+from .settings import LONGEST_BLEND, settings_at
 from .spatial import read_base_motion
 
 # Two turns, rad.
@@ -49,6 +49,7 @@ class _Check(IntEnum):
     JUMPS = 2
     CONSISTENCY = 3
     WITHOUT_STAMP = 4
+    AWAY = 5
 
 
 class SetpointLoop:
@@ -95,9 +96,9 @@ class SetpointLoop:
             raise StateError(f"blend_time must be from 0 to {LONGEST_BLEND:g} s, is {blend_time:g}")
         return payload.at_tool(self.arm.robot)
 
-    def configure(self, **settings: Any) -> None:
-        """Set settings of the loop that differ from the present ones."""
-        present = self.loop.settings
+    def configure(self, safety: str = "", **settings: Any) -> None:
+        """Set settings of the loop that differ from the present ones, as :meth:`.ControlLoop.configure`."""
+        present, settings = self.loop.settings, (settings_at(safety) if safety else {}) | settings
         if changed := {name: value for name, value in settings.items() if present.get(name) != value}:
             self.loop.configure(**changed)
         if {"consistency_check", "consistency_window"} & changed.keys():
@@ -196,6 +197,9 @@ class SetpointLoop:
             return diagnosis.stamp_text(time)
         if check == _Check.JUMPS:
             return diagnosis.jump_text(names[joint], field, number("finding_step"), number("finding_allowed"), time)
+        if check == _Check.AWAY:
+            kind = unit("position", self.arm.robot.independent_joints[joint].type)
+            return diagnosis.away_text(names[joint], kind, number("finding_step"), number("finding_allowed"))
         if check == _Check.WITHOUT_STAMP:
             return "setpoints without stamps, whose jumps and consistency are not known"
         if check == _Check.CONSISTENCY:
@@ -224,6 +228,9 @@ class SetpointLoop:
             error = self.far_from(loop.setpoint["q"], loop.settings["resume_distance"])
             assert error is not None
             return error
+        if why.name == "too_old":
+            lifespan = loop.settings["setpoint_lifespan"]
+            return StateError(f"its stamp is further than {lifespan:g} s (parameter setpoint_lifespan) from the clock")
         if why.name == "released":
             return StateError("efforts are ramped down since setpoints were lost: deactivate and activate the node")
         if why.name == "in_contact":
@@ -265,7 +272,7 @@ class SetpointLoop:
         base = None
         if self.loop.number("given_on_base"):
             base = read_base_motion(SimpleNamespace(base=[rows(given, (*IMU_NAMES[0], *IMU_NAMES[1]))]))
-        state, policy = rows(given, STATE_NAMES), self.loop.settings.get("limits", "warn")
+        state, policy = rows(given, STATE_NAMES), self.loop.settings["limits"]
         self.evaluator.command(self.order, state, wrench, stiffness, base, limit_policy=policy, lead=self.lead)
 
     def far_from(self, held: Array, most: float) -> StateError | None:

@@ -53,11 +53,6 @@ def equation_terms(equations: EquationsOfMotion, order: JointOrder) -> dict[str,
     return fields
 
 
-LIMIT_POLICIES = ("ignore", "warn", "refuse", "clip")
-"""What to do if a setpoint or its command exceeds limits: not check limits; compute and report it; refuse it; or clip
-efforts of joints and motors, and report it. All but the first refuse angles more than a turn beyond their range."""
-
-
 class EvaluatedCommand(NamedTuple):
     """A command and the motion that it is for, in the robot's order of joints and motors.
 

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from ..exceptions import StateError
 
 STOP_GROWTH = 1.5
 """Each duration of a stop that is tried is this many times the one before."""
@@ -81,6 +83,10 @@ CONSTANTS = (
 )
 """Those that the headers are filled in with."""
 
+LIMIT_POLICIES = ("ignore", "warn", "refuse", "clip")
+"""What to do if a setpoint or its command exceeds limits: not check limits; compute and report it; refuse it; or clip
+efforts of joints and motors, and report it. All but the first refuse angles more than a turn beyond their range."""
+
 EFFORTS_ON_DEACTIVATE = ("zero", "gravity", "keep")
 """Efforts that remain: none; those that hold the arm at rest without a wrench at its tools; or those of the last
 command."""
@@ -100,8 +106,32 @@ CHECK_POLICIES = ("ignore", "warn", "refuse")
 """What to do with a setpoint that is not plausible: no check; answer and report it; refuse it."""
 
 
-SAFETY: dict[str, dict[str, object]] = {
-    "strict": {
+CHOICES = {
+    "limits": LIMIT_POLICIES,
+    "on_setpoint_loss": LOSS_POLICIES,
+    "effort_on_deactivate": EFFORTS_ON_DEACTIVATE,
+    "mode": MODES,
+    "on_contact": CONTACT_REACTIONS,
+    **dict.fromkeys(("stamp_check", "jump_check", "consistency_check"), CHECK_POLICIES),
+}
+"""Choices of settings in the order of their enumerators."""
+
+
+_PERMISSIVE: dict[str, Any] = {
+    "limits": "warn",
+    "setpoint_lifespan": 0.0,
+    "setpoint_timeout": 0.0,
+    "on_setpoint_loss": "none",
+    "resume_distance": 0.1,
+    "stamp_check": "ignore",
+    "jump_check": "ignore",
+    "task_limits": "refuse",
+    "trajectory_limits": "refuse",
+}
+
+SAFETY: dict[str, dict[str, Any]] = {
+    "strict": _PERMISSIVE
+    | {
         "limits": "refuse",
         "setpoint_lifespan": 0.5,
         "setpoint_timeout": 0.1,
@@ -110,10 +140,10 @@ SAFETY: dict[str, dict[str, object]] = {
         "stamp_check": "refuse",
         "jump_check": "refuse",
     },
-    "permissive": {},
-    "off": dict.fromkeys(("limits", "task_limits", "trajectory_limits"), "ignore"),
+    "permissive": _PERMISSIVE,
+    "off": _PERMISSIVE | dict.fromkeys(("limits", "task_limits", "trajectory_limits"), "ignore"),
 }
-"""Defaults of the node's parameters that its parameter safety changes, by its value."""
+"""Settings by level of safety, for all hosts of the loop; task_limits and trajectory_limits are the node's alone."""
 
 
 class Status(IntEnum):
@@ -130,13 +160,15 @@ class Status(IntEnum):
 class Settings(NamedTuple):
     """Settings of the loop that are parameters of the node, too, where they are described."""
 
-    on_setpoint_loss: str = "none"
-    setpoint_timeout: float = 0.0
+    limits: str
+    setpoint_lifespan: float
+    setpoint_timeout: float
+    on_setpoint_loss: str
+    resume_distance: float
+    stamp_check: str
+    jump_check: str
     stop_duration: float = 0.3
     ramp_duration: float = 1.0
-    resume_distance: float = 0.1
-    stamp_check: str = "ignore"
-    jump_check: str = "ignore"
     consistency_check: str = "ignore"
     consistency_tolerance: float = 0.1
     consistency_window: int = 50
@@ -146,5 +178,12 @@ class Settings(NamedTuple):
     on_contact: str = "ignore"
 
 
-DEFAULTS = Settings()
-"""Those of the node and of exported control loops."""
+def settings_at(safety: str) -> dict[str, Any]:
+    """Settings of the loop that a level of safety has; StateError for another one."""
+    if safety not in SAFETY:
+        raise StateError(f"safety must be one of {', '.join(SAFETY)}, is {safety!r}")
+    return {name: value for name, value in SAFETY[safety].items() if name in Settings._fields}
+
+
+DEFAULTS = Settings(**settings_at("strict"))
+"""Those of all hosts of the loop, unless they set others."""

@@ -18,7 +18,7 @@ from ..arrays import Array
 from ..codegen.c_functions import filled
 from ..control.headers import DEFAULTS as LOOP_DEFAULTS
 from ..control.headers import loop_headers, source
-from ..control.settings import DEFAULTS
+from ..control.settings import DEFAULTS, SAFETY
 from ..elastic import LimitCheck
 from ..robot import load_robot
 from ..spelling import unused_name
@@ -195,6 +195,7 @@ def _controller(fields: dict[str, str], kernel: str = "") -> dict[str, str]:
         "src/feedforward_controller_parameters.yaml": filled(
             template("ros2_control/feedforward_controller_parameters.yaml.in"),
             kernel=kernel,
+            levels=", ".join(f'"{level}"' if level == "off" else level for level in SAFETY),
             **LOOP_DEFAULTS,
             **fields,
         )

@@ -8,12 +8,12 @@ from dataclasses import replace
 from rclpy.parameter import Parameter
 
 from ..control.external_effort import SENSORS
-from ..control.setpoint_to_command import LIMIT_POLICIES
 from ..control.settings import (
     CHECK_POLICIES,
     CONTACT_REACTIONS,
     DEFAULTS,
     EFFORTS_ON_DEACTIVATE,
+    LIMIT_POLICIES,
     LOSS_POLICIES,
     MODES,
     SAFETY,
@@ -45,7 +45,7 @@ _TRAJECTORIES: Table = {
     ),
 }
 
-_PERMISSIVE: Table = {
+_PARAMETERS: Table = {
     "safety": fixed(
         "strict",
         "defaults of other parameters. strict: refuse setpoints beyond limits, jumps, and stamps that are older or "
@@ -195,7 +195,7 @@ _PERMISSIVE: Table = {
 def dynamics_parameters(safety: object) -> Table:
     """Parameters of the dynamics node, with the defaults of a level of safety; of an unknown one those of strict."""
     defaults = SAFETY.get("off" if safety is False else str(safety), SAFETY["strict"])  # YAML reads off as false
-    return {name: replace(x, default=defaults.get(name, x.default)) for name, x in _PERMISSIVE.items()}
+    return {name: replace(x, default=defaults.get(name, x.default)) for name, x in _PARAMETERS.items()}
 
 
 DYNAMICS = dynamics_parameters("strict")

@@ -13,8 +13,7 @@ import numpy as np
 from ..arguments import option
 from ..arrays import Array
 from ..control.fields import MEASURED_FIELDS
-from ..control.setpoint_to_command import LIMIT_POLICIES
-from ..control.settings import CHECK_POLICIES, DEFAULTS
+from ..control.settings import CHECK_POLICIES, DEFAULTS, LIMIT_POLICIES
 from ..exceptions import EomDynamicsError
 from ..spelling import hint
 
@@ -146,7 +145,7 @@ class MotorSource:
 def node_parameter(text: str) -> tuple[str, Any]:
     """Name and value of ``NAME=VALUE``, of a parameter of the node; raises ValueError for another text."""
     name, _, value = text.partition("=")
-    known = {key: default for key, default in DEFAULTS._asdict().items() if key not in _OF_LOSSES}
+    known = {key: default for key, default in DEFAULTS._asdict().items() if key not in _OTHERS}
     if name not in known:
         raise ValueError(f"must be NAME=VALUE of {', '.join(known)}, is {text!r}")
     if isinstance(known[name], str) and value not in CHECK_POLICIES:
@@ -157,7 +156,8 @@ def node_parameter(text: str) -> tuple[str, Any]:
         raise ValueError(f"{name} must be a number, is {value!r}") from None
 
 
-_OF_LOSSES = ("on_setpoint_loss", "setpoint_timeout")  # of when setpoints are lost, which the recorded commands say
+# An option of its own; and when setpoints are lost or too old, which the recorded commands say.
+_OTHERS = ("limits", "setpoint_lifespan", "on_setpoint_loss", "setpoint_timeout")
 
 
 @dataclass(frozen=True)

@@ -32,8 +32,9 @@ def table() -> RobotTable:
     return RobotTable(ARM)
 
 
-def moving(loop: ControlLoop) -> int:
-    """Answer a setpoint."""
+def moving(loop: ControlLoop, **settings: str) -> int:
+    """Answer a setpoint, whose state is not that of a motion."""
+    loop.configure(safety="permissive", **settings)
     loop.rest()
     for k, name in enumerate(STATE_NAMES):
         loop.given[name][:] = 0.1 + k
@@ -86,7 +87,7 @@ def test_loops_of_one_table_are_their_own(table: RobotTable) -> None:
     assert one.status is Status.FRESH and two.status is Status.WAITING
     assert two.number("cycles") == 0 and not two.command["tau"].any()
     two.configure(limits="refuse")
-    assert "limits" not in one.settings
+    assert one.settings["limits"] == "warn"
     with pytest.raises(ValueError, match="read-only"):
         one.state[0] = 0.0
 
@@ -137,12 +138,12 @@ BAD_SETTINGS = {
 @pytest.mark.parametrize("name", BAD_SETTINGS)
 def test_a_setting_beyond_its_range_is_refused_and_leaves_those_before(table: RobotTable, name: str) -> None:
     loop = ControlLoop(table)
-    loop.configure(limits="refuse", stop_duration=0.5)
+    loop.configure(limits="clip", stop_duration=0.5)
     values, reason = BAD_SETTINGS[name]
     for value in (*values, *([math.nan, math.inf] if isinstance(values[0], float) else [])):
         with pytest.raises(StateError, match=f"^{reason}$"):
             loop.configure(**{"resume_distance": 0.2, name: value})
-        assert loop.settings == DEFAULTS._asdict() | {"limits": "refuse", "stop_duration": 0.5}
+        assert loop.settings == DEFAULTS._asdict() | {"limits": "clip", "stop_duration": 0.5}
     loop.configure(resume_distance=0.3)
     moving(loop)
     loop.act("stop")
@@ -151,10 +152,10 @@ def test_a_setting_beyond_its_range_is_refused_and_leaves_those_before(table: Ro
 
 def test_a_restart_begins_a_new_stream(table: RobotTable) -> None:
     loop = ControlLoop(table)
-    loop.configure(stamp_check="refuse")
-    assert moving(loop) <= 0 and moving(loop) == Refusal.suspect_stamp  # type: ignore[attr-defined]
+    checks = {"stamp_check": "refuse"}
+    assert moving(loop, **checks) <= 0 and moving(loop, **checks) == Refusal.suspect_stamp  # type: ignore[attr-defined]
     loop.restart()
-    assert moving(loop) <= 0 and loop.number("finding") == 0
+    assert moving(loop, **checks) <= 0 and loop.number("finding") == 0
 
 
 # --- Robots -----------------------------------------------------------------------------
@@ -189,6 +190,7 @@ def test_robots_of_each_size_have_the_bits_of_the_reference(robot: eom.Robot, si
     of = RobotTable(arm)
     assert of.library is library(*SIZES[size])
     loop, evaluator, rng = ControlLoop(of), SetpointEvaluator(arm), np.random.default_rng(size)
+    loop.configure(safety="permissive")
     for k in range(1, 4):
         state, wrench = rng.normal(size=(5, robot.n)), rng.normal(size=(3, *robot.wrench_shape))
         loop.rest()

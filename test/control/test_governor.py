@@ -70,7 +70,7 @@ class Driven:
         self.arm = eom.ElasticArm(make())
         self.limits = motion_limits(self.arm, limits)
         self.loop = ControlLoop(RobotTable(self.arm))
-        self.loop.configure(**settings)
+        self.loop.configure(**{"safety": "permissive"} | settings)
         if mass:
             self.loop.carry(eom.Payload(mass), 0.0)
         self.loop.limit(self.limits, 1e-9 * PERIOD)

@@ -119,6 +119,7 @@ def test_chunks_of_a_recorded_motion() -> None:
     arm = arm_of("panda")
     loop, limits, numbers = ControlLoop(RobotTable(arm)), motion_limits(arm), limits_of(arm)
     loop.limit(limits, H)
+    loop.configure(safety="permissive")
     start, sent = chunks(slice(0, 110))
     loop.restart(start)
     now, begin, states, shares, aimed = PERIOD, PERIOD, [], [], []
@@ -143,7 +144,7 @@ def test_limits_hold_in_late_cycles_and_a_chunk_after_a_pause_is_on_time() -> No
     arm = arm_of("panda")
     loop, limits, draw = ControlLoop(RobotTable(arm)), motion_limits(arm), np.random.default_rng(0)
     loop.limit(limits, 4 * H)
-    loop.configure(limits="refuse")
+    loop.configure(safety="permissive", limits="refuse")
     start = np.array([0.0, -0.5, 0.0, -2.0, 0.0, 1.6, 0.8])
     loop.restart(start)
     now = 10**12

@@ -28,6 +28,7 @@ class Scales:
 
     def __init__(self, tables: dict[str, RobotTable]) -> None:
         self.loop = ControlLoop(tables["planar_2r"])
+        self.loop.configure(safety="permissive")
         self._empty = self.weigh(START, START)
 
     def carry(self, mass: float, time: float) -> None:
@@ -149,6 +150,7 @@ def test_payloads_are_taken_while_no_setpoints_come_and_of_those_under_way_eight
 
 def test_the_payload_of_each_tool_is_its_own(tables: dict[str, RobotTable]) -> None:
     loop = ControlLoop(tables["dual_arm"])
+    loop.configure(safety="permissive")
     arm = loop.arm
     q, *rest = np.zeros((5, arm.robot.n))
     for masses in ([1.0, 1.0], [0.0, 1.0], [0.0, 0.0]):

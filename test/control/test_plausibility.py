@@ -48,7 +48,7 @@ class Stream:
     def __init__(self, limits: tuple[Limits, ...] = (Limits(),) * 3, **settings: Any) -> None:
         of = table(limits)
         self.host = SetpointLoop(SetpointEvaluator(of.arm), of)
-        self.host.configure(limits="ignore", **settings)
+        self.host.configure(safety="off", **settings)
         self.now = 0
 
     def say(self, stamp: int, state: Any) -> str:
@@ -209,10 +209,31 @@ def test_without_stamps_jumps_and_consistency_are_not_known() -> None:
     stream = Stream(
         (Limits(velocity=1.0),) * 3, **dict.fromkeys(("stamp_check", "jump_check", "consistency_check"), "refuse")
     )
-    states = np.random.default_rng(1).normal(size=(60, 5, 3))
+    states = 0.04 * np.random.default_rng(1).uniform(-1, 1, size=(60, 5, 3))
     assert stream.last([0] * 60, states) == ""
     assert stream.host.suspicions == {"without stamp": 60}
     assert stream.host.suspicion() == "setpoints without stamps, whose jumps and consistency are not known"
+    with pytest.raises(
+        eom.DoubtfulSetpointError, match=r"^in doubt: elbow is 0.2 rad from where the arm is, more than"
+    ):
+        stream.say(0, states[-1] + 0.2 * np.outer([1, 0, 0, 0, 0], [0, 1, 0]))
+
+
+def test_a_stream_begins_at_rest_where_the_arm_is() -> None:
+    """Within resume_distance of the measured position, at velocities to which it may accelerate within 10 ms."""
+    stream = Stream((Limits(acceleration=10.0),) * 3, jump_check="refuse", resume_distance=0.02)
+    q, x = np.array([1.0, -2.0, 0.5]), np.zeros((5, 3))
+    for field, step, text in (
+        (0, 0.021, "wrist is 0.021 rad from where the arm is, more than 0.02 (parameter resume_distance): begin there"),
+        (1, 0.111, "velocity of wrist jumps by 0.111 within 0.01 s, limits allow 0.11"),
+    ):
+        stream.host.loop.restart(q)
+        x[:] = [q, *np.zeros((4, 3))]
+        x[field, 2] += step
+        with pytest.raises(eom.DoubtfulSetpointError, match=f"^in doubt: {re.escape(text)}"):
+            stream.say(START, x)
+        x[field, 2] -= 0.1 * step
+        assert stream.say(START, x) == ""
 
 
 # --- Jumps ------------------------------------------------------------------------------

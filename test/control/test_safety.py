@@ -2,14 +2,18 @@
 """Strict settings: clean motions of many robots pass unrefused."""
 
 from dataclasses import replace
+from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
+from exported_loop import ExportedTable
+from hostile_streams import HOME, STREAMS, assert_harmless, wave
 
 import eom_dynamics as eom
 from eom_dynamics.control.control_loop import ControlLoop, Refusal
 from eom_dynamics.control.robot_table import RobotTable
-from eom_dynamics.control.settings import SAFETY, Status
+from eom_dynamics.control.settings import Status
 from eom_dynamics.robot import Limits
 from eom_dynamics.states import STATE_NAMES
 from eom_dynamics.trajectory import check, rest_to_rest
@@ -33,7 +37,6 @@ def refusals(name: str, motions: int, rng: np.random.Generator) -> tuple[int, in
     """Setpoints of clean motions with jitter of their arrival, and how many the strict loop refuses or doubts."""
     arm = eom.ElasticArm(eom.load_robot(name))
     loop, now, sent, wrong = ControlLoop(RobotTable(arm)), 10**12, 0, 0
-    loop.configure(**SAFETY["strict"])
     while motions:
         try:
             states = clean_motion(arm, rng)
@@ -52,6 +55,34 @@ def refusals(name: str, motions: int, rng: np.random.Generator) -> tuple[int, in
     return sent, wrong
 
 
+@cache
+def table(host: str) -> Any:
+    return ExportedTable(eom.load_robot("panda")) if host == "exported" else RobotTable(ARM)
+
+
+ARM = eom.ElasticArm(eom.load_robot("panda"))
+
+
+@pytest.mark.parametrize("host", ["Python", "exported"])
+@pytest.mark.parametrize("name", STREAMS)
+def test_a_hostile_stream_commands_nothing_beyond_a_limit_and_no_jump(name: str, host: str) -> None:
+    """By the defaults of the loop, in Python, and of the code that controllers run; from a measured position."""
+    loop, start, rows, rng = ControlLoop(table(host)), 10**12, [], np.random.default_rng(0)
+    loop.restart(HOME)
+    for k in range(900):
+        state, stamp = (wave(0), 10**6 * k) if k < 10 else STREAMS[name](k, rng)
+        if k < 400 and k % 3 == 0:
+            loop.rest()
+            for row, values in zip(STATE_NAMES, state, strict=True):
+                loop.given[row][:] = values
+            loop.refer(0 if stamp is None else start + round(stamp))
+        loop.update(start + 10**6 * k, 1e-3)
+        rows.append([loop.command[key].copy() for key in ("motor_position", "tau", "motor_velocity")])
+    assert name == "without stamps" or loop.number("refused") > 0
+    assert_harmless(*np.swapaxes(rows, 0, 1))
+    assert loop.number("status") == Status.HELD and not loop.command["motor_velocity"].any()
+
+
 @pytest.mark.parametrize("name", ["panda", "iiwa", "ur5e", "sea_planar_2r", "vsa_planar_2r"])
 def test_clean_motions_pass_strict_settings(name: str) -> None:
     sent, wrong = refusals(name, 2, np.random.default_rng(0))
@@ -64,7 +95,6 @@ def test_publishers_return_within_resume_distance_however_slow_the_robot(away: f
     limits = Limits(velocity=0.05, acceleration=0.1, jerk=1.0)
     arm = eom.ElasticArm(replace(robot, joints=tuple(replace(joint, limits=limits) for joint in robot.joints)))
     loop, now = ControlLoop(RobotTable(arm)), 10**12
-    loop.configure(**SAFETY["strict"])
     loop.rest()
     loop.refer(now)
     assert loop.update(now) == 0
@@ -80,7 +110,6 @@ def test_publishers_return_within_resume_distance_however_slow_the_robot(away: f
 def test_a_held_arm_is_not_taken_along_by_a_stream_that_passes() -> None:
     """After a loss, a setpoint at the held position with a velocity is refused, and one at rest there is followed."""
     loop, now = ControlLoop(RobotTable(eom.ElasticArm(eom.load_robot("panda")))), 10**12
-    loop.configure(**SAFETY["strict"])
     q = np.array([0.0, -0.5, 0.0, -2.0, 0.0, 1.6, 0.8])
 
     def answer(velocity: float, step: int) -> bool:

@@ -28,7 +28,8 @@ from eom_dynamics.control.serialized import (
     setpoint_layout,
 )
 from eom_dynamics.control.setpoint_loop import SetpointLoop
-from eom_dynamics.control.setpoint_to_command import LIMIT_POLICIES, SetpointEvaluator
+from eom_dynamics.control.setpoint_to_command import SetpointEvaluator
+from eom_dynamics.control.settings import LIMIT_POLICIES
 from eom_dynamics.control.spatial import wrench_messages
 from eom_dynamics.elastic.drive_programs import DRIVE_NAMES, SENT_NAMES
 from eom_dynamics.elastic.motor_programs import MOTOR_NAMES
@@ -52,6 +53,8 @@ class Setup:
         self.kinds = {FEEDFORWARD: FeedforwardCommand, MOTOR_SETPOINT: JointState, EFFORT_COMMAND: Float64MultiArray}
         self.robot = eom.load_robot(robot) if isinstance(robot, str) else robot
         self.loop, self.host = (SetpointLoop(SetpointEvaluator(eom.ElasticArm(self.robot))) for _ in range(2))
+        for loop in (self.loop, self.host):
+            loop.configure(safety="permissive")
         self.limits("warn")
         self.commands_motors, self.now = True, 0
         self.rng = np.random.default_rng(seed)

@@ -24,8 +24,8 @@ from eom_dynamics.control.fields import BASE_SHAPE, STATE_FIELDS, STIFFNESS_FIEL
 from eom_dynamics.control.online_trajectory import motion_limits
 from eom_dynamics.control.robot_table import RobotTable
 from eom_dynamics.control.setpoint_loop import SetpointLoop
-from eom_dynamics.control.setpoint_to_command import LIMIT_POLICIES, SetpointEvaluator
-from eom_dynamics.control.settings import LONGEST_GAP
+from eom_dynamics.control.setpoint_to_command import SetpointEvaluator
+from eom_dynamics.control.settings import DEFAULTS, LIMIT_POLICIES, LONGEST_GAP
 from eom_dynamics.elastic.motor_programs import DEFLECTION
 from eom_dynamics.exceptions import LimitError, StiffnessError
 from eom_dynamics.robot.model import Limits
@@ -105,7 +105,7 @@ class Pair:
         self.reference = StreamEvaluator(of.arm, moving_base=moving_base, lead=lead)
         self.reference.clock = lambda: self.now
         self.loop = SetpointLoop(SetpointEvaluator(of.arm, moving_base=moving_base), of)
-        self.loop.configure(limits=policy, command_lead=lead)
+        self.loop.configure(safety="permissive", limits=policy, command_lead=lead)
 
     def carry(self, payload: eom.Payload, blend_time: float) -> None:
         self.reference.blend.change(payload, blend_time)
@@ -324,7 +324,9 @@ def test_a_new_loop_of_the_same_arm_has_neither_payload_nor_settings() -> None:
     assert pair.say(message(pair.arm), START) and pair.loop.evaluator.payload.any()
     heavy = pair.loop.loop.command["tau"].copy()
     new = pair.loop.renewed()
-    assert not new.evaluator.payload.any() and not new.lead and "limits" not in new.loop.settings
+    assert not new.evaluator.payload.any() and not new.lead
+    assert new.loop.settings == DEFAULTS._asdict()
+    new.configure(safety="permissive")
     new.read(message(pair.arm))
     new.answer(START, pair.now)
     assert np.any(np.abs(new.loop.command["tau"] - heavy) > 1.0)
@@ -334,7 +336,7 @@ def test_a_target_that_limits_refuse_is_refused_by_its_own_motion() -> None:
     first, *others = eom.load_robot("planar_2r").joints
     robot = replace(eom.load_robot("planar_2r"), joints=(replace(first, limits=Limits(velocity=0.1)), *others))
     host = SetpointLoop(SetpointEvaluator(eom.ElasticArm(robot)))
-    host.configure(limits="refuse")
+    host.configure(safety="permissive", limits="refuse")
     host.loop.restart(np.zeros(2))
     host.loop.limit(motion_limits(host.arm, {"velocity": 1.0, "acceleration": 5.0}), 1e-3)
     host.loop.aim(START, np.array([0.5, 0.5]))

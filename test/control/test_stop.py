@@ -40,7 +40,7 @@ class Stream:
     def __init__(self, name: str, **settings: Any) -> None:
         self.loop, self.now = ControlLoop(table(name)), 10**18
         self.arm = self.loop.arm
-        self.loop.configure(**settings)
+        self.loop.configure(safety="permissive", **settings)
 
     def say(self, state: Any, **more: Any) -> int:
         """Answer a setpoint at rest but for a state (5, n) and other vectors; returns what the cycle does."""

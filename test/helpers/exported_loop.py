@@ -48,7 +48,7 @@ class Loop:
     ) -> None:
         """Take gains of the motors, and a lead, s."""
         self._loop = loop = ControlLoop(self._table)  # type: ignore[arg-type]
-        loop.configure(limits="ignore", effort_on_deactivate="gravity", command_lead=lead)
+        loop.configure(safety="off", effort_on_deactivate="gravity", command_lead=lead)
         loop.configure(linearize=linearize, motor_kp=kp, motor_kd=kd)
         n, m = loop.arm.robot.n, len(loop.arm.motor_names)
         sizes = {"q": n, "qd": n, "motor_position": m, "motor_velocity": m}

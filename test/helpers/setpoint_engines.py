@@ -33,7 +33,7 @@ from eom_dynamics.control.robot_table import RobotTable
 from eom_dynamics.control.serialized import LearnedShapes
 from eom_dynamics.control.setpoint_loop import SetpointLoop
 from eom_dynamics.control.setpoint_to_command import SetpointEvaluator
-from eom_dynamics.control.settings import Status
+from eom_dynamics.control.settings import Status, settings_at
 from eom_dynamics.control.spatial import read_payload
 from eom_dynamics.control.trajectories import write_spline
 from eom_dynamics.elastic.drive_programs import DRIVE_NAMES, SENT_NAMES
@@ -221,15 +221,20 @@ def settings_of(scene: Scene) -> dict[str, Any]:
     """Settings of the loop."""
     names = [f"{name}_check" for name in ("stamp", "jump", "consistency")]
     names += [f"consistency_{name}" for name in ("tolerance", "window", "order")]
-    return dict(zip(names, scene.checks, strict=True)) | {
-        "limits": scene.limits,
-        "command_lead": scene.lead,
-        "on_setpoint_loss": scene.loss,
-        "setpoint_timeout": TIMEOUT if scene.loss != "none" else 0.0,
-        "stop_duration": STOP,
-        "ramp_duration": RAMP,
-        "on_contact": scene.on_contact,
-    }
+    names.append("resume_distance")
+    return (
+        settings_at("permissive")
+        | dict(zip(names, scene.checks, strict=True))
+        | {
+            "limits": scene.limits,
+            "command_lead": scene.lead,
+            "on_setpoint_loss": scene.loss,
+            "setpoint_timeout": TIMEOUT if scene.loss != "none" else 0.0,
+            "stop_duration": STOP,
+            "ramp_duration": RAMP,
+            "on_contact": scene.on_contact,
+        }
+    )
 
 
 def gains_of(scene: Scene) -> dict[str, Any]:

@@ -120,6 +120,7 @@ def played(name, bag, limits, folder, plugin=None, described=False, **parameters
         **parameters_of_plugin,
         "commands": commands,
         "command_interfaces": {"motor_effort": "motor_effort"},
+        "safety": "permissive",
         "limits": limits,
         "command_lead": 0.0,  # as the node, which knows no period
     }

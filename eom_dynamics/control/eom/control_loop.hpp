@@ -50,6 +50,7 @@ class ControlLoop {
           checks_(robot)
     {
         reference_.setpoint = robot.rest();
+        configure(commander_.parameters);
     }
 
     /// Takes parameters, in the ranges of the node's; returns what is wrong with them, or null. Not while the loop runs.
@@ -115,8 +116,10 @@ class ControlLoop {
             commander_.latest = now;
         const char *reason = measured.links || measured.motors ? start(measured) : nullptr;
         commander_.restart();
-        if (commander_.output.valid)
-            commander_.complete(0, measured);
+        if (!commander_.output.valid)
+            return reason;
+        checks_.moved(commander_.output.setpoint);
+        commander_.complete(0, measured);
         return reason;
     }
 
@@ -580,6 +583,7 @@ class ControlLoop {
         if (player_.has_ended()) {
             player_.halt();
             watchdog_.rest(x, now);
+            checks_.moved(x);
         }
     }
 

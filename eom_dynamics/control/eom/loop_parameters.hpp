@@ -56,6 +56,7 @@ enum class Check {
     jumps,
     consistency,
     without_stamp, ///< so that jumps and consistency are not known
+    away,          ///< further than resume_distance from where the arm is, while the time since is not known
 };
 
 /// What a check has found.

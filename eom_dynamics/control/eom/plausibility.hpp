@@ -201,6 +201,7 @@ class PlausibilityChecks {
         stamps_ = {};
         consistency_.restart();
         answered_ = 0;
+        begun_ = rests_ = false;
     }
 
     /// Whether there are any.
@@ -225,12 +226,11 @@ class PlausibilityChecks {
                 found = {};
                 found.check = Check::without_stamp;
             }
-            return Refusal::none;
         }
-        if (checks(settings_.jump_check) && answered_ != 0 && jumps(stamp, state, is_near, found) &&
+        if (checks(settings_.jump_check) && begun_ && jumps(stamp, state, is_near, found) &&
             refuses(counts.jumps, settings_.jump_check))
             return Refusal::jump;
-        if (!checks(settings_.consistency_check))
+        if (stamp == 0 || !checks(settings_.consistency_check))
             return Refusal::none;
         const Finding &verdict = consistency_.judge(stamp, state, robot_.joint_count(), settings_);
         if (verdict.check == Check::none)
@@ -250,6 +250,8 @@ class PlausibilityChecks {
             return;
         answered_ = stamp;
         give(x, before_);
+        begun_ = true;
+        rests_ = false;
         if (stamp == 0)
             return;
         stamps_.answered(stamp);
@@ -260,8 +262,10 @@ class PlausibilityChecks {
     /// Records a command without a setpoint, from which the next setpoint must not jump.
     void moved(const Setpoint<Robot> &x) noexcept
     {
-        if (on_)
-            give(x, before_);
+        if (!on_)
+            return;
+        give(x, before_);
+        begun_ = rests_ = true;
     }
 
   private:
@@ -271,35 +275,40 @@ class PlausibilityChecks {
     /// from where that one leads than those of acceleration; after a pause, it may lead anywhere up to LONGEST_GAP.
     ///
     /// The time counts up to LONGEST_GAP: drives hold the last command, and a step after a pause is one nevertheless. Where
-    /// the arm is held, a stream begins, near its rest, and resume_distance is the law of positions.
+    /// the arm rests, a stream begins. Where it is held, and where the time since the last state is not known, without stamps
+    /// or after a motion of the arm's own, resume_distance is the law of positions.
     bool jumps(std::int64_t stamp, const State<n> &x, bool is_near, Finding &found) const noexcept
     {
-        const double dt = static_cast<double>(stamp - answered_) * 1e-9;
-        const double longest = is_near ? @resuming@ : static_cast<double>(LONGEST_GAP) / 1e9;
+        const bool known = stamp != 0 && answered_ != 0;
+        const double longest = is_near || rests_ ? @resuming@ : static_cast<double>(LONGEST_GAP) / 1e9;
+        const double dt = known ? static_cast<double>(stamp - answered_) * 1e-9 : longest;
         const double time = std::min(std::max(dt, 0.0), longest) + @stamp_jitter@;
         const JointVector<Robot> *const limits[] = {&robot_.upper.qd, &robot_.upper.qdd, &robot_.upper.qddd};
-        const bool leads = dt > 0 && stamp - answered_ <= LONGEST_GAP;
+        const bool leads = known && dt > 0 && stamp - answered_ <= LONGEST_GAP;
         double worst = 0;
         const auto compare = [&](std::size_t k, std::size_t i, double step, double most) {
             if (!(step > most && step / most > worst))
                 return;
             worst = step / most;
             found = {};
-            found.check = Check::jumps;
+            found.check = known || k > 0 ? Check::jumps : Check::away;
             found.field = k;
             found.joint = i;
             found.time = dt;
             found.step = step;
             found.allowed = most;
         };
-        for (std::size_t k = is_near ? 1 : 0; k < std::size(limits); ++k)
+        for (std::size_t k = is_near || !known ? 1 : 0; k < std::size(limits); ++k)
             for (std::size_t i = 0; i < robot_.joint_count(); ++i)
                 compare(k, i, std::fabs(x[k][i] - before_[k][i]), static_cast<double>((*limits[k])[i]) * time);
         for (std::size_t i = 0; i < (is_near ? 0 : robot_.joint_count()); ++i) {
             const double step = x[0][i] - before_[0][i], rate = before_[1][i];
-            compare(0, i, std::fabs(leads ? step - rate * dt : step),
-                    static_cast<double>(robot_.upper.qdd[i]) * time * time / 2 +
-                        std::fabs(rate) * (leads ? @stamp_jitter@ : time));
+            if (!known)
+                compare(0, i, std::fabs(step), settings_.resume_distance);
+            else
+                compare(0, i, std::fabs(leads ? step - rate * dt : step),
+                        static_cast<double>(robot_.upper.qdd[i]) * time * time / 2 +
+                            std::fabs(rate) * (leads ? @stamp_jitter@ : time));
         }
         return worst > 0;
     }
@@ -309,8 +318,10 @@ class PlausibilityChecks {
     bool on_ = false;
     StampCheck stamps_;
     ConsistencyCheck<n> consistency_;
-    // Stamp of the last setpoint that is followed, ns, 0 for none, and what has been commanded last.
+    // Stamp of the last setpoint that is followed, ns, 0 for none; what has been commanded last, or where the arm is, whether
+    // there is one, and whether it is of no setpoint: the arm rests there, or comes to rest.
     std::int64_t answered_ = 0;
+    bool begun_ = false, rests_ = false;
     State<n> before_{};
 };
 

@@ -48,9 +48,9 @@ enum class ContactReaction {
 /// Who leads the arm: references; references to which it is on springs; or hands, while it carries its weight.
 enum class Mode { position, impedance, gravity_compensation };
 
-/// Settings of the loop that are the same for every robot.
+/// Settings of the loop that are the same for every robot; by default those of the level of safety "strict".
 struct LoopSettings {
-    LimitPolicy limits = LimitPolicy::warn;
+    LimitPolicy limits = LimitPolicy::@limits@;
     /// Time without a valid reference after which setpoints are lost, s; 0 for never.
     double setpoint_timeout = @setpoint_timeout@;
     LossPolicy on_setpoint_loss = LossPolicy::@on_setpoint_loss@;
@@ -60,7 +60,7 @@ struct LoopSettings {
     /// After LossPolicy::hold, largest distance of a reference from the commanded position, rad or m.
     double resume_distance = @resume_distance@;
     /// Largest age of a setpoint by its stamp, s; 0 for any. An older one is counted as refused, and otherwise as none.
-    double setpoint_lifespan = 0;
+    double setpoint_lifespan = @setpoint_lifespan@;
     /// Largest time until the start of a trajectory, s: one that starts later has a wrong stamp, or the clock is wrong.
     double max_start_delay = 60;
     /// Largest distance of the start of a trajectory from the commanded position, rad or m, and the time by which it may be
@@ -129,6 +129,13 @@ constexpr Setting SETTINGS[] = {
     EOM_CHOICE(mode, 2, "position", "impedance", "gravity_compensation"),
     EOM_NUMBER(damping_ratio, 0, 10, "0 to 10"),
 };
+
+/// A setting at a level of safety, an enumerator by its number.
+struct SafetySetting {
+    std::string_view level, name;
+    double value;
+};
+constexpr SafetySetting SAFETY[] = {@safety@};
 
 #undef EOM_SETTING
 #undef EOM_NUMBER

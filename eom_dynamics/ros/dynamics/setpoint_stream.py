@@ -390,7 +390,6 @@ class SetpointStream:
 
         def cycle() -> int:
             loop.read(setpoint)
-            self._require_near(loop, stamp)
             self.require_radians(loop.loop.given["q"])
             self.supervision.admit(loop)
             self._limit(limit_policy or self.limit_policy)
@@ -408,18 +407,6 @@ class SetpointStream:
         strict = self._node.get_parameter("safety").value == "strict"
         if strict and self.loop is not None and not self.loop.loop.number("valid"):
             self.loop.require_radians(q)
-
-    def _require_near(self, loop: SetpointLoop, stamp: int) -> None:
-        """Refuse the given setpoint if it has no stamp, by which jumps are known, and is far from the last command."""
-        settings = loop.loop.settings
-        checked = self._lifespan and settings["jump_check"] == "refuse" and loop.loop.number("valid")
-        if stamp or not checked:
-            return
-        if loop.far_from(loop.loop.setpoint["q"], settings["resume_distance"]) is not None:
-            raise StateError(
-                f"without a stamp, and more than {settings['resume_distance']:g} rad or m (resume_distance) from the "
-                "last command, a jump cannot be told from motion: write the time of the motion to header.stamp"
-            )
 
     def _sent(
         self, header: Header, stamp: int, loop: SetpointLoop, cycle: Callable[[], int], started: int

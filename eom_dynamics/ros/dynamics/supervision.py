@@ -139,7 +139,7 @@ class Supervision:
         first valid setpoint for the new one.
         """
         settings = {name: self._node.get_parameter(name).value for name in _SETTINGS}
-        loop.configure(**settings)
+        loop.configure(**settings, setpoint_lifespan=0.0)  # the node drops setpoints before the loop
         timeout, policy = settings["setpoint_timeout"], settings["on_setpoint_loss"]
         watches = bool(timeout) or policy != "none"
         if self._loop not in (None, loop) and self.phase not in (Phase.WAITING, Phase.LOST):
@@ -395,4 +395,4 @@ TRAJECTORY_SETTINGS = ("start_tolerance", "start_latency", "max_start_delay")
 """Settings of the loop that are parameters of the node, and may be set at any time."""
 
 # All of them.
-_SETTINGS = {*Settings._fields, *TRAJECTORY_SETTINGS}
+_SETTINGS = {*Settings._fields, *TRAJECTORY_SETTINGS} - {"limits", "setpoint_lifespan"}

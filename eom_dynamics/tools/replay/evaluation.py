@@ -28,7 +28,7 @@ from ...control.joint_order import JointOrder
 from ...control.robot_table import RobotTable
 from ...control.setpoint_loop import SetpointLoop
 from ...control.setpoint_to_command import SetpointEvaluator, is_held, refusal_reason
-from ...control.settings import Status
+from ...control.settings import Status, settings_at
 from ...control.spatial import force_is_unset, read_payload
 from ...elastic import ElasticArm, Feedforward, LimitCheck, LimitViolation
 from ...elastic.drive_programs import DRIVE_NAMES, SENT_NAMES
@@ -115,7 +115,9 @@ class Evaluation:
         self._options = options or CommandOptions()
         self._host = SetpointLoop(SetpointEvaluator(arm), RobotTable(arm))
         self._loop = loop = self._host.loop
-        self._host.configure(limits=self._options.limits, command_lead=lead, **dict(self._options.parameters))
+        # As recorded: what the node refused and stopped is in the recording.
+        settings = settings_at("permissive") | {"limits": self._options.limits, "command_lead": lead}
+        self._host.configure(**settings | dict(self._options.parameters))
         # What is read after each cycle: the command, what is sent for it, and the command beyond limits.
         names = (*EFFORT_NAMES, *MOTOR_NAMES)
         self._vectors = [loop.command[name] for name in names]

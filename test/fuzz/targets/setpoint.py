@@ -14,8 +14,8 @@ from byte_values import ByteValues
 from eom_dynamics import ElasticArm, Robot, load_robot
 from eom_dynamics.control.fields import BASE_SHAPE, STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
 from eom_dynamics.control.setpoint_loop import SetpointLoop
-from eom_dynamics.control.setpoint_to_command import LIMIT_POLICIES, SetpointEvaluator
-from eom_dynamics.control.settings import CHECK_POLICIES, LOSS_POLICIES
+from eom_dynamics.control.setpoint_to_command import SetpointEvaluator
+from eom_dynamics.control.settings import CHECK_POLICIES, LIMIT_POLICIES, LOSS_POLICIES
 
 from .promises import refused
 

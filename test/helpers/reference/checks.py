@@ -11,7 +11,7 @@ from eom_dynamics.control.settings import FIELD_AT_REST, LONGEST_GAP, RESUMING, 
 
 
 class Settings(NamedTuple):
-    """What to do with a suspect setpoint: ignore, warn or refuse; and of consistency."""
+    """What to do with a suspect setpoint: ignore, warn or refuse; of consistency; the distance at unknown times."""
 
     stamps: str = "ignore"
     jumps: str = "ignore"
@@ -19,6 +19,7 @@ class Settings(NamedTuple):
     tolerance: float = 0.1
     window: int = 50
     order: int = 4
+    distance: float = 0.1
 
 
 class Finding(NamedTuple):
@@ -53,6 +54,7 @@ class Checks:
         """Forget all setpoints."""
         self._stamp = self._back = self._answered = 0
         self._state: Array | None = None
+        self._rests = False
         self._window: list[tuple[int, Array]] = []
         self._verdict = Finding()
 
@@ -65,14 +67,12 @@ class Checks:
         found = self._back_in_time(stamp) if settings.stamps != "ignore" else None
         if found and self._count("stamps", settings.stamps, found):
             return "stamps"
-        if not stamp:
-            if (settings.jumps, settings.consistency) != ("ignore", "ignore"):
-                self._count("without stamp", "warn", Finding(4))
-            return ""
-        found = self._jump(stamp, state, held) if settings.jumps != "ignore" and self._answered else None
+        if not stamp and (settings.jumps, settings.consistency) != ("ignore", "ignore"):
+            self._count("without stamp", "warn", Finding(4))
+        found = self._jump(stamp, state, held) if settings.jumps != "ignore" and self._state is not None else None
         if found and self._count("jumps", settings.jumps, found):
             return "jumps"
-        if settings.consistency != "ignore":
+        if stamp and settings.consistency != "ignore":
             found = self._inconsistent(stamp, state) if self._completes(stamp) else self._verdict
             if found.check and self._count("consistency", settings.consistency, found):
                 self._add(stamp, state)  # until a window is consistent again
@@ -81,15 +81,15 @@ class Checks:
 
     def answered(self, stamp: int, state: Array) -> None:
         """Record a setpoint that is followed."""
-        self._answered, self._state = stamp, state
+        self._answered, self._state, self._rests = stamp, state, False
         if stamp:
             self._stamp, self._back = stamp, 0
             if self.settings.consistency != "ignore":
                 self._add(stamp, state)
 
     def moved(self, state: Array) -> None:
-        """Record a command without a setpoint."""
-        self._state = state
+        """Record a command without a setpoint, or where the arm is."""
+        self._state, self._rests = state, True
 
     def _count(self, check: str, policy: str, found: Finding) -> bool:
         self.counts[check] += 1
@@ -104,21 +104,28 @@ class Checks:
         return None if back and stamp > back else Finding(1, time=1e-9 * (self._stamp - stamp))
 
     def _jump(self, stamp: int, state: Array, held: bool) -> Finding | None:
-        """A change beyond the limit of the next derivative, or of a position from where the last one leads."""
+        """A change beyond the limit of the next derivative, or of a position from where the last one leads, or by more
+        than a distance where the time is unknown.
+        """
         assert self._state is not None
-        dt = 1e-9 * (stamp - self._answered)
-        time = min(max(dt, 0.0), RESUMING if held else LONGEST_GAP * 1e-9) + STAMP_JITTER
+        known, longest = bool(stamp and self._answered), RESUMING if held or self._rests else LONGEST_GAP * 1e-9
+        dt = 1e-9 * (stamp - self._answered) if known else longest
+        time = min(max(dt, 0.0), longest) + STAMP_JITTER
         step, rate = state[:3] - self._state[:3], self._state[1]
-        leads = 0 < stamp - self._answered <= LONGEST_GAP
+        leads = known and 0 < stamp - self._answered <= LONGEST_GAP
         with np.errstate(all="ignore"):
             away = step[0] - rate * dt if leads else step[0]
-            reach = self._limits[1] * time**2 / 2 + np.abs(rate) * (STAMP_JITTER if leads else time)
+            reach = (
+                np.full_like(rate, self.settings.distance)
+                if not known
+                else self._limits[1] * time**2 / 2 + np.abs(rate) * (STAMP_JITTER if leads else time)
+            )
             step, most = np.abs([*step, away]), np.vstack([self._limits * time, reach])
             ratio = np.where(step > most, step / most, 0.0)
-        if held:
-            ratio[[0, 3]] = 0.0
+        ratio[[0] if held or not known else []] = 0.0
+        ratio[[3] if held else []] = 0.0
         k, i = divmod(int(np.argmax(ratio)), ratio.shape[1])
-        return Finding(2, k % 3, i, 0, dt, step[k, i], most[k, i]) if ratio[k, i] > 0 else None
+        return Finding(2 if known or k < 3 else 5, k % 3, i, 0, dt, step[k, i], most[k, i]) if ratio[k, i] > 0 else None
 
     def _follows(self, stamp: int) -> bool:
         return bool(self._window) and 0 < stamp - self._window[-1][0] <= LONGEST_GAP

@@ -272,7 +272,7 @@ class ReferenceLoop:
         if self._lost and self.options.on_loss == "ramp":
             return False
         assert self.command is not None
-        return bool(np.all(np.abs(q - self.command.state[0]) <= law.DEFAULTS.resume_distance))
+        return bool(np.all(np.abs(q - self.command.state[0]) <= self.options.checks.distance))
 
     def _send(self, command: EvaluatedCommand, stamp: int) -> None:
         self.evaluator.commit()
@@ -421,6 +421,7 @@ class ReferenceLoop:
         if self._path.at(now)[0] >= plan.end - 1e-12 and not self._waiting:
             self._played = None
             self._rest_by(Resting(flow))
+            self.checks.moved(flow.state)
 
     def _seek(self, plan: Plan, time: PathTime, pace: float, now: int) -> Seeker:
         payload = self.command.payload if self.command else ()

@@ -46,6 +46,9 @@ class ControllerTest : public testing::Test {
         if (!compiles)
             parameters.emplace_back("kernel", EOM_KERNEL);
 #endif
+        const auto is_safety = [](const auto &parameter) { return parameter.get_name() == "safety"; };
+        if (std::none_of(parameters.begin(), parameters.end(), is_safety))
+            parameters.emplace_back("safety", "permissive");
         controller_interface::ControllerInterfaceParams params;
         params.controller_name = "feedforward_controller";
         params.update_rate = params.controller_manager_update_rate = 1000;
@@ -516,6 +519,26 @@ TEST_F(ControllerTest, ParametersThatCannotBe)
         FeedforwardController controller;
         EXPECT_TRUE(init(controller, {parameter}) != return_type::OK || controller.configure().label() != "inactive")
             << parameter.get_name();
+    }
+}
+
+TEST_F(ControllerTest, LevelsOfSafety)
+{
+    const rclcpp::Parameter levels[] = {{"safety", "strict"}, {"safety", "permissive"}, {"safety", "off"}, {"safety", false}};
+    const char *const limits[] = {"refuse", "warn", "ignore", "ignore"}, *const losses[] = {"hold", "none", "none", "none"};
+    for (std::size_t k = 0; k < std::size(levels); ++k) {
+        FeedforwardController controller;
+        ASSERT_EQ(init(controller, {levels[k], {"resume_distance", 0.3}}), return_type::OK);
+        const auto node = controller.get_node();
+        EXPECT_EQ(node->get_parameter("limits").as_string(), limits[k]);
+        EXPECT_EQ(node->get_parameter("on_setpoint_loss").as_string(), losses[k]);
+        EXPECT_EQ(node->get_parameter("setpoint_lifespan").as_double(), k ? 0.0 : 0.5);
+        EXPECT_EQ(node->get_parameter("resume_distance").as_double(), 0.3);
+        ASSERT_EQ(controller.configure().label(), "inactive");
+    }
+    for (const char *level : {"lax", ""}) {
+        FeedforwardController controller;
+        EXPECT_NE(init(controller, {{"safety", level}}), return_type::OK);
     }
 }
 
