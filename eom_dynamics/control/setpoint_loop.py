@@ -14,7 +14,7 @@ import numpy as np
 from ..arrays import Array
 from ..codegen.floating_programs import IMU_NAMES
 from ..elastic import Feedforward, LimitCheck, LimitViolation
-from ..elastic.limit_violations import summary
+from ..elastic.limit_violations import question_of_speed, summary
 from ..elastic.motor_programs import MOTOR_NAMES, STIFFNESS_NAMES
 from ..exceptions import DoubtfulSetpointError, EomDynamicsError, StateError, TrajectoryError
 from ..robot import Payload
@@ -221,7 +221,8 @@ class SetpointLoop:
         loop = self.loop
         if why.name == "over_limits":
             violations = self.violations()
-            return violations[0].error(f"exceeds limits: {summary(violations)}")
+            question = "" if loop.number("fed") else question_of_speed(violations)
+            return violations[0].error(f"exceeds limits: {summary(violations)}{question}")
         if why.name == "far_beyond_limits":
             return _error_of(lambda: self._limits.refuse_far(loop.given["q"]))
         if why.name == "far_from_hold":

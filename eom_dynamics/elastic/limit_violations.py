@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -59,6 +59,16 @@ class LimitViolation(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.name}: {self.quantity} {self.numbers}"
+
+
+# A tenth of a velocity limit, in degrees.
+_MANY_TIMES = 5.0
+
+
+def question_of_speed(violations: Sequence[Any]) -> str:
+    """A question at the end of a message, where a joint or motor is so much too fast as in degrees; else empty."""
+    fast = any(x.quantity.endswith(("velocity", "speed")) and x.ratio > _MANY_TIMES for x in violations)
+    return "; was that in degrees? Angles are in rad" if fast else ""
 
 
 def summary(violations: Sequence[object], shown: int = 5) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..elastic.limit_violations import summary
+from ..elastic.limit_violations import question_of_speed, summary
 from ..exceptions import TrajectoryError
 from ..terminal import printable
 from ..trajectory import Spline, Verdict
@@ -51,7 +51,7 @@ def enforce_limits(node: RobotNode, verdict: Verdict, *, transition: bool = Fals
         return
     if verdict.in_degrees:
         raise TrajectoryError(verdict.in_degrees)
-    reason = f"exceeds limits: {verdict}"
+    reason = f"exceeds limits: {verdict}{question_of_speed(verdict.exceeded)}"
     if transition:
         reason = (
             f"exceeds limits on the way from the commanded state: {summary(verdict.exceeded)}; start closer to it, or "

@@ -6,10 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hostile_streams import COUNT, STREAMS, assert_harmless, wave
+from hostile_streams import COUNT, HOME, PANDA, STREAMS, assert_harmless, wave
+from sensor_msgs.msg import JointState
 
 import eom_dynamics as eom
 from eom_dynamics.control.settings import SAFETY
+from eom_dynamics.control.trajectories import write_spline
+from eom_dynamics.ros.interfaces import SplineTrajectory, TrajectoryStatus
+from eom_dynamics.trajectory import through
 
 
 @pytest.fixture(scope="module")
@@ -91,3 +95,66 @@ def test_a_first_setpoint_in_degrees_of_a_joint_without_limits_is_asked_for_its_
     assert not client.motor_setpoint
     send(client, np.radians(state), client.node.get_clock().now().nanoseconds)
     client.wait(lambda: client.motor_setpoint, "a command")
+
+
+@pytest.fixture(scope="module")
+def states(node: Any) -> Any:
+    return node.node.create_publisher(JointState, "joint_states", 10)
+
+
+def test_a_stream_begins_where_joint_states_say_the_arm_is(client: Any, states: Any) -> None:
+    away = wave(0)
+    away[0, 3] += 0.5
+    measure(client, states)
+    for _ in range(5):
+        send(client, away, client.node.get_clock().now().nanoseconds)
+        client.spin(0.02)
+    client.wait(lambda: client.values["last refusal"], "a refusal")
+    text = "fer_joint4 is 0.5 rad from where the arm is, more than 0.01 (parameter resume_distance): begin there"
+    assert text in client.values["last refusal"] and not client.motor_setpoint
+    send(client, wave(0), client.node.get_clock().now().nanoseconds)
+    client.wait(lambda: client.motor_setpoint, "a command")
+
+
+def measure(client: Any, states: Any) -> None:
+    """Have the node know that the arm is at HOME."""
+    client.wait(states.get_subscription_count, "a subscriber of joint_states")
+    for _ in range(5):
+        states.publish(JointState(name=PANDA.joint_names, position=HOME.tolist()))
+        client.spin(0.02)
+
+
+def test_a_trajectory_begins_where_joint_states_say_the_arm_is(client: Any, states: Any) -> None:
+    trajectories = client.publisher(SplineTrajectory, "spline_trajectory")
+    statuses = client.collect(TrajectoryStatus, "trajectory_status")
+    message = SplineTrajectory(joint_names=PANDA.joint_names)
+    start = HOME + np.array([0, 0, 0.2, 0, 0, 0, 0])
+    write_spline(message, through([0.0, 2.0], [start, start + 0.05]), PANDA.joint_names)
+
+    measure(client, states)
+    trajectories.publish(message)
+    client.wait(lambda: [x for x in statuses if x.status == TrajectoryStatus.REFUSED], "a refusal")
+    text = "fer_joint3 starts 0.2 rad or m from its commanded position at that time, or where it is measured"
+    assert text in statuses[-1].message and not client.motor_setpoint
+
+
+def test_without_joint_states_it_is_said_once_that_the_start_is_not_compared(start: Any) -> None:
+    client = start("-p", "robot_file:=panda", "-p", "safety:=strict")
+    for _ in range(5):
+        client.repeat(
+            lambda: send(client, wave(0), client.node.get_clock().now().nanoseconds),
+            lambda: client.motor_setpoint,
+            "a command",
+        )
+    assert client.process.log.count("the start is not compared with where the arm is: joint_states") == 1
+
+
+def test_a_first_setpoint_as_fast_as_in_degrees_is_asked_for_its_unit(client: Any) -> None:
+    state = wave(0)
+    state[1, 0] = 45.0
+    client.repeat(
+        lambda: send(client, state, client.node.get_clock().now().nanoseconds),
+        lambda: "was that in degrees? Angles are in rad" in client.values["last refusal"],
+        "a refusal",
+    )
+    assert not client.motor_setpoint

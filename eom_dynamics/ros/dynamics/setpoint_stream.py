@@ -9,6 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import numpy as np
 from rclpy.serialization import deserialize_message
 from rclpy.time import Time
 from std_msgs.msg import Header
@@ -30,6 +31,7 @@ from .command_topics import CommandTopics
 from .contact_topics import ContactTopics
 from .measured_input import MeasuredInput
 from .modes import Modes
+from .start_positions import StartPositions
 from .statistics import StreamStatistics
 from .supervision import TRAJECTORY_SETTINGS, Phase, Supervision
 from .target_topics import TargetTopics
@@ -39,6 +41,9 @@ from .trajectory_player import TrajectoryPlayer
 
 # One second of setpoints at 1 kHz, so that none is lost when the node stalls.
 _INPUT_DEPTH = 1000
+
+# What joints may move without the start being another one, rad or m.
+_STILL = 1e-3
 
 _PARAMETERS = ("effort_command", "limits", "setpoint_lifespan", "command_lead", "mode")
 
@@ -76,8 +81,10 @@ class SetpointStream:
         setpoints = node.create_subscription(
             JointTrajectorySetpoint, "setpoint", self.answer_bytes, raw=True, **quality
         )
-        self._kinematics = ToolKinematics(node)
-        self._tasks = TaskTopic(node, self._kinematics, self._answer_task, _INPUT_DEPTH)
+        self._kinematics, self._start = ToolKinematics(node), StartPositions(node)
+        # Whether it was said that the start of the stream is not checked.
+        self._unchecked = False
+        self._tasks = TaskTopic(node, self._kinematics, self._start, self._answer_task, _INPUT_DEPTH)
         self.supervision = Supervision(
             node,
             self._publish_response,
@@ -91,7 +98,7 @@ class SetpointStream:
         self.player = TrajectoryPlayer(node, self.supervision.clock, self._publish_played)
         self.player.on_break = self._stop_unfinished
         self.targets = TargetTopics(
-            node, self.supervision.clock, self._kinematics, self._loop_to_aim, self._publish_played
+            node, self.supervision.clock, self._kinematics, self._start, self._loop_to_aim, self._publish_played
         )
         self.targets.on_start, self.targets.on_break = self.player.stop, self._stop_unfinished
         self.contact = ContactTopics(node, self.supervision.clock, self.measured, self._react)
@@ -133,8 +140,7 @@ class SetpointStream:
         self._limit(self.limit_policy)
         self.begin(held)
         if self._kinematics.take(loop.arm.robot):
-            self._tasks.take(loop.arm.robot.joint_names)
-            self.targets.take(loop.arm.robot.joint_names)
+            self._tasks.prepare_for_publishers()
 
     def _take_lead(self) -> None:
         """Set the lead of setpoints, and of trajectories, whose period is known."""
@@ -159,14 +165,19 @@ class SetpointStream:
         self._shapes.forget()
         self._tasks.forget()
         self.targets.forget()
+        self._start.stop()
+        self._unchecked = False
         self.closed = not self._node.active
         if self.loop:
             self.loop.loop.restart(held)
             self.player.take(self.loop)
+            self._start.take(self.loop.arm.robot.joint_names)
             if self._node.active:
                 self.supervision.begin(self.loop)
                 if self.loop.loop.settings["on_contact"] == "retract":
                     self.targets.prepare(self.loop)
+                if self._checks_start:
+                    self._start.watch()
 
     @property
     def ending(self) -> bool:
@@ -318,6 +329,7 @@ class SetpointStream:
 
     def _answered(self, loop: SetpointLoop, stamp: int) -> None:
         """Record a setpoint whose command has been sent."""
+        self._start.stop()
         self._tasks.command(stamp, loop.loop.state)
         if self.supervision.on:
             self.supervision.answered(loop)
@@ -391,6 +403,7 @@ class SetpointStream:
         def cycle() -> int:
             loop.read(setpoint)
             self.require_radians(loop.loop.given["q"])
+            self.start_measured()
             self.supervision.admit(loop)
             self._limit(limit_policy or self.limit_policy)
             loop.configure(command_lead=self._lead)
@@ -402,10 +415,32 @@ class SetpointStream:
             self._remark(loop, remarks, limit_policy=limit_policy)
         return remarks is not None
 
+    @property
+    def _checks_start(self) -> bool:
+        """Whether the first reference must begin where the arm is, and there was none."""
+        loop = self.loop
+        return loop is not None and self._commands.sent_of is None and loop.loop.settings["jump_check"] != "ignore"
+
+    def start_measured(self) -> None:
+        """Hold the arm where it is measured, so that the first reference is checked; say once where it cannot be."""
+        loop = self.loop
+        if loop is None or not self._checks_start or self.leads or self.player.waiting:
+            return
+        try:
+            q = self._start.read()
+        except StateError as error:
+            if not (self._unchecked or loop.loop.number("valid")):
+                text = "the start is not compared with where the arm is"
+                self._node.get_logger().warning(f"{text}: {printable(str(error))}")
+            self._unchecked = True
+            return
+        if not loop.loop.number("valid") or np.abs(q - loop.state[0]).max() > _STILL:
+            loop.loop.restart(q)
+
     def require_radians(self, q: Array) -> None:
         """Refuse a first position (n,) that seems to be in degrees; only with ``safety: strict``."""
         strict = self._node.get_parameter("safety").value == "strict"
-        if strict and self.loop is not None and not self.loop.loop.number("valid"):
+        if strict and self.loop is not None and not self.loop.loop.number("fed"):
             self.loop.require_radians(q)
 
     def _sent(

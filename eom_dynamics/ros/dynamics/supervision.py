@@ -273,7 +273,7 @@ class Supervision:
             counts = self._loop.suspicions
             values |= {f"in doubt: {check}": str(count) for check, count in sorted(counts.items())}
             found, self._reported = counts.total() - self._reported, counts.total()
-            if found and level == Level.OK:
+            if found > 0 and level == Level.OK:
                 level, message = Level.WARN, f"{found} suspect setpoints, the last: {self._loop.suspicion()}"
         if self._clock_stands_still and self.on and level <= Level.WARN:
             level, message = Level.WARN, _CLOCK_STANDS_STILL

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -52,6 +52,7 @@ class TargetTopics:
 
     Args:
         kinematics: of the robot's tool.
+        measured: positions of the joints.
         loop: returns the loop of the active node; StateError unless it is active.
         publish: publishes the command of a cycle of the loop, with stamp, ns, frame, and what the cycle has returned;
             returns whether it was not refused.
@@ -68,13 +69,14 @@ class TargetTopics:
         node: RobotNode,
         clock: WatchedClock,
         kinematics: ToolKinematics,
+        measured: StartPositions,
         loop: Callable[[], SetpointLoop],
         publish: Callable[[SetpointLoop, int, str, int], bool],
     ) -> None:
         self._node, self._clock, self._loop, self._publish = node, clock, loop, publish
         self._worker = Worker(node, "targets")
-        self._tool, self._measured = ToolTargets(kinematics), StartPositions(node)
-        kinematics.on_ready = self._measured.on_known = self._receive_waiting
+        self._tool, self._measured = ToolTargets(kinematics), measured
+        kinematics.on_ready = measured.on_known = self._receive_waiting
         # Messages that wait, and the timer that ends their waiting for joint_states.
         self._waiting: list[Any] = []
         self._patience = steady_timer(node, _PATIENCE, self._give_up, autostart=False)
@@ -95,10 +97,6 @@ class TargetTopics:
         self._timer = node.create_timer(self._period, self.tick, autostart=False)
         for topic, kind in _TOPICS.items():
             node.create_subscription(kind, topic, self.receive, **stream_qos(_DEPTH))
-
-    def take(self, joints: Sequence[str]) -> None:
-        """Measure the joints of another robot from now on."""
-        self._measured.take(joints)
 
     def leads(self, loop: SetpointLoop | None) -> bool:
         """Whether a target leads a loop; without a call of the loop before its first target."""
@@ -195,7 +193,6 @@ class TargetTopics:
     def _start_measured(self, loop: SetpointLoop) -> None:
         """Hold the measured position where nothing is commanded yet; PreparingError until it is known."""
         if loop.loop.number("valid"):
-            self._measured.stop()
             return
         try:
             loop.loop.restart(self._measured.read())
@@ -289,7 +286,6 @@ class TargetTopics:
         self._waiting.clear()
         self._patience.cancel()
         self._tool.forget()
-        self._measured.stop()
         self._limited = self._prepared = None
 
     def report(self, loop: SetpointLoop | None) -> dict[str, str]:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 
@@ -37,9 +37,14 @@ class TaskTopic:
     """
 
     def __init__(
-        self, node: RobotNode, kinematics: ToolKinematics, on_setpoint: Callable[[TaskSetpoint], None], depth: int
+        self,
+        node: RobotNode,
+        kinematics: ToolKinematics,
+        measured: StartPositions,
+        on_setpoint: Callable[[TaskSetpoint], None],
+        depth: int,
     ) -> None:
-        self._node, self._kinematics, self._measured = node, kinematics, StartPositions(node)
+        self._node, self._kinematics, self._measured = node, kinematics, measured
         self._setpoint = JointTrajectorySetpoint()
         # q … qdddd (5, n) commanded last, and their stamp, ns.
         self._commanded: tuple[int, Array] | None = None
@@ -51,11 +56,6 @@ class TaskTopic:
     def publishers(self) -> int:
         """Number of publishers of task setpoints."""
         return self._subscription.get_publisher_count()
-
-    def take(self, joints: Sequence[str]) -> None:
-        """Measure the joints of another robot from now on."""
-        self._measured.take(joints)
-        self.prepare_for_publishers()
 
     def solve(self, message: TaskSetpoint) -> JointTrajectorySetpoint:
         """Solve for the joint setpoint, which is valid until the next call.
@@ -85,12 +85,10 @@ class TaskTopic:
     def command(self, stamp: int, states: Array) -> None:
         """Remember a commanded state q … qdddd (5, n) and its stamp, ns."""
         self._commanded = stamp, states
-        self._measured.stop()
 
     def forget(self) -> None:
         """Forget the joint state."""
         self._commanded = None
-        self._measured.forget()
 
     def prepare_for_publishers(self) -> None:
         """Prepare for the first tool, if anybody moves tools."""
