@@ -9,7 +9,7 @@ ANSWERS.npz gets the arrays of FeedforwardCommand, with the names of joints and 
 sent and received and the round trip, s. Rows without an answer, or with a held one, are NaN.
 
 Ten times a second it prints a line of JSON with the counts so far. Exit code 0; 1 if the node does not answer, or the
-answers cannot be written; 2 for wrong use; 130 after Ctrl-C.
+answers cannot be written; 3 if it does not answer all; 2 for wrong use; 130 after Ctrl-C.
 """
 
 from __future__ import annotations
@@ -60,10 +60,17 @@ class PlayerError(EomDynamicsError):
 
 @dataclass(frozen=True)
 class Setpoints:
-    """Order of the joints, empty for the robot's own, and rows (N, n) or (N, 6 k) of fields of the message."""
+    """Setpoints of a file.
+
+    Attributes:
+        joint_names: order of the joints, empty for the robot's own.
+        rows: (N, n) or (N, 6 k) of fields of the message.
+        times: (N,) since the first one, s; None for those of the rate.
+    """
 
     joint_names: list[str]
     rows: dict[str, Array]
+    times: Array | None = None
 
     @property
     def count(self) -> int:
@@ -102,7 +109,13 @@ def read_setpoint_file(path: Path) -> Setpoints:
     joint_names = [str(name) for name in arrays.get("joint_names", ())]
     if len(joint_names) not in (0, n):
         raise PlayerError(f"{path}: joint_names has {len(joint_names)} entries, q has {n} columns")
-    return Setpoints(joint_names, rows)
+    times = None
+    if "t" in arrays:
+        t = arrays["t"]
+        if t.shape != (count,) or t.dtype.kind not in "fiu" or not np.isfinite(t).all() or not np.all(np.diff(t) > 0):
+            raise PlayerError(f"{path}: t must be {count} times in s that increase")
+        times = t - t[0]
+    return Setpoints(joint_names, rows, times)
 
 
 class Player(Node):
@@ -124,7 +137,7 @@ class Player(Node):
         self._probe_of_stamp: dict[int, int] = {}
         self._answers: dict[int, Any] = {}
         self._probes = self._answered_probe = self._out_of_order = self._last = 0
-        self._backend = ""
+        self._backend = self._refusal = ""
         self._sent, self._received = np.full((2, setpoints.count), np.nan)
 
     def run(self, options: argparse.Namespace) -> dict[str, Any]:
@@ -132,7 +145,8 @@ class Player(Node):
         self._connect(options.timeout)
         gc.disable()  # a collection would lengthen measured round trips
         count, rate = self._setpoints.count, options.rate
-        stamps = self.get_clock().now().nanoseconds + np.round(np.arange(count) * (1e9 / rate)).astype(np.int64)
+        times = np.arange(count) / rate if self._setpoints.times is None else self._setpoints.times
+        stamps = self.get_clock().now().nanoseconds + np.round(1e9 * times).astype(np.int64)
         self._index_of_stamp = {stamp: i for i, stamp in enumerate(stamps.tolist())}
         start = reported = time.monotonic()
         for stamp, i in self._index_of_stamp.items():
@@ -141,7 +155,7 @@ class Player(Node):
             if self._sent[i] >= reported + _PROGRESS_PERIOD:
                 self._report({"sent": i + 1, "received": len(self._answers)})
                 reported = self._sent[i]
-            spin_until(self._executor, start + (i + 1) / rate)
+            spin_until(self._executor, start + (times[i + 1] if i + 1 < count else times[i]))
         deadline = time.monotonic() + options.grace
         # Diagnostics arrive once a second; a short run ends before the first of them.
         while (len(self._answers) < count or not self._backend) and time.monotonic() < deadline:
@@ -153,6 +167,12 @@ class Player(Node):
         """Numbers of setpoints sent, answered (received) and not answered (lost), and of answers out of order."""
         sent, received = self._setpoints.count, len(self._answers)
         return {"sent": sent, "received": received, "lost": sent - received, "out_of_order": self._out_of_order}
+
+    @property
+    def problem(self) -> str:
+        """What is wrong with the answers; empty for nothing."""
+        counts, why = self.counts(), f": {self._refusal}" if self._refusal else ""
+        return f"{counts['lost']} of {counts['sent']} setpoints were not answered{why}" if counts["lost"] else ""
 
     def _send(self, index: int, stamp: int) -> None:
         self._setpoints.fill(self._message, index, stamp)
@@ -167,6 +187,7 @@ class Player(Node):
                 if time.monotonic() > deadline:
                     missing = "no answer to setpoints on" if heard else "no node subscribes to"
                     remedy = "is the node active, in this domain and namespace, with the robot of the file? See its log"
+                    remedy = self._refusal or remedy
                     raise PlayerError(f"after {timeout:g} s {missing} {topic}: {remedy}")
                 if heard:
                     self._probes += 1
@@ -201,7 +222,8 @@ class Player(Node):
     def _on_diagnostics(self, message: Any) -> None:
         for status in message.status:
             if status.name.endswith(f": {STATUS_NAME}"):
-                self._backend = next((pair.value for pair in status.values if pair.key == "backend"), "")
+                values = {pair.key: pair.value for pair in status.values}
+                self._backend, self._refusal = values.get("backend", ""), values.get("last refusal", "")
 
 
 def run_player(
@@ -211,7 +233,7 @@ def run_player(
 ) -> int:
     """Play ``setpoints`` of the arguments and write ``recording``, both .npz; returns the exit code.
 
-    ``make`` returns a node in its own executor that has ``run`` and ``counts``, as :class:`Player`.
+    ``make`` returns a node in its own executor that has ``run``, ``counts`` and ``problem``, as :class:`Player`.
     """
     prepare_streams()
     arguments = sys.argv if arguments is None else arguments
@@ -232,7 +254,9 @@ def run_player(
         player = make(setpoints, report, options)
         np.savez(recording, **player.run(options))
         report(player.counts())
-        return 0
+        if problem := player.problem:
+            print(f"{parser.prog}: {printable(problem)}", file=sys.stderr)
+        return 3 if problem else 0
     except (PlayerError, OSError) as error:
         print(f"{parser.prog}: {printable(str(error))}", file=sys.stderr)
         return code
@@ -258,7 +282,7 @@ def positive_number(text: str) -> float:
 def main(arguments: list[str] | None = None) -> int:
     """Play one file; return the exit code."""
     parser = argparse.ArgumentParser(prog="player", description="play setpoints to the node and record its answers")
-    parser.add_argument("setpoints", type=Path, help=".npz with q … qdddd")
+    parser.add_argument("setpoints", type=Path, help=".npz with q … qdddd, and t for other times than those of --rate")
     parser.add_argument("recording", metavar="answers", type=Path, help=".npz to write")
     for name, default, what in (
         ("--rate", 1000.0, "setpoints per second"),

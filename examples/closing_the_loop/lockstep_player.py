@@ -67,6 +67,7 @@ class LockstepPlayer(Node):
             report: called periodically with the counts.
         """
         super().__init__("lockstep_player")
+        self.problem = ""
         self._setpoints, self._report = setpoints, report
         self._message = JointTrajectorySetpoint(joint_names=setpoints.joint_names)
         self._publisher = self.create_publisher(JointTrajectorySetpoint, "setpoint", QOS)

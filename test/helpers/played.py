@@ -38,9 +38,9 @@ class Play:
         lines = processes.own_lines(self._log.read_text()).splitlines()
         return "\n".join(line for line in lines if not line.startswith("{"))
 
-    def record(self, patience=110):
+    def record(self, patience=110, code=0):
         """Counts and answers, after the end."""
-        assert self.process.wait(patience) == 0, self.errors
+        assert self.process.wait(patience) == code, self.errors
         return self.counts, dict(np.load(self._answers))
 
 
