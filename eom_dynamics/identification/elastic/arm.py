@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from ..links.parameters import Options
 from ..links.verification import EffortErrors
 from ..recording import ArmRecording, IdentificationError, Recording, joined_motions
 from ..sampling import LowPass, cutoff_of, rate_of
+from .curve_fit import SIGNIFICANT
 from .motor import MOTOR_TERMS, GearFit, MotorFit, MotorModel, fit_gear_ratio, fit_motor, with_motors
 from .springs import SpringFit, fit_springs, laws, with_joints, with_springs
 
@@ -307,7 +309,7 @@ def _identify_joint(
         )
     known = None if "rotor_inertia" in terms else float(joint.rotor_inertia)
     model = MotorModel([x for x in terms if x in MOTOR_TERMS], known, hardening=_WITHOUT_SENSOR.get(law, False))
-    motor_fit = partial(fit_motor, x.t, x.theta, gear_ratio=joint.gear_ratio, model=model, starts=x.starts)
+    motor_fit = partial(_fit_motor, joint, x, model)
     spring, tau = None, x.tau
     if tau is None:
         if x.effort is None:
@@ -347,6 +349,18 @@ def _identify_joint(
             undetermined=(*motor.undetermined, *(x for x in by_current.undetermined if x.startswith("torque"))),
         )
     return spring, motor, ""
+
+
+def _fit_motor(joint: Joint, x: _Columns, model: MotorModel, **signals: Any) -> MotorFit:
+    """A fit of a motor, whose rotor is that of the file where the data do not distinguish it from zero."""
+    fitted = partial(fit_motor, x.t, x.theta, gear_ratio=joint.gear_ratio, starts=x.starts, **signals)
+    motor = fitted(model=model)
+    (value, deviation), of_file = motor.rotor_inertia, float(joint.rotor_inertia)
+    if model.rotor_inertia is not None or not of_file or value > SIGNIFICANT * deviation:
+        return motor
+    kept = fitted(model=replace(model, rotor_inertia=of_file))
+    line = f"rotor_inertia: {value:.3g} ± {deviation:.2g} is not distinguishable from zero; that of the file stays"
+    return replace(kept, undetermined=(f"{line}, {of_file:.3g}", *kept.undetermined))
 
 
 def _spring_of(motor: MotorFit, law: str) -> SpringFit:

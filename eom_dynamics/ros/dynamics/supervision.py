@@ -351,7 +351,11 @@ class Supervision:
         ramp = loop.loop.settings["ramp_duration"]
         fades = f"efforts fade to zero within {ramp:g} s, {stops}"
         what = {"hold": stops, "ramp": fades, "deactivate": "the node stops the arm and deactivates itself"}
-        logger.error(f"setpoints lost: {cause}; {what.get(policy, 'nothing is done (on_setpoint_loss: none)')}")
+        response = what.get(policy, "nothing is done (on_setpoint_loss: none)")
+        if policy in ("none", "hold") and not loop.moves:
+            logger.info(f"the stream has ended at rest: {cause}")
+        else:
+            logger.error(f"setpoints lost: {cause}; {response}")
         if policy in ("hold", "ramp"):
             self._responds, self._responded = True, now
             self._responses.reset()
