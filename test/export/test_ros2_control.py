@@ -110,7 +110,8 @@ def test_package(name: str) -> None:
     assert given.keys() < declared.keys()
     source = files["src/feedforward_controller.cpp"].decode()
     settings = re.findall(r"EOM_(?:NUMBER|CHOICE)\((\w+), ", files["include/eom/settings.hpp"].decode())
-    assert "eom::SETTINGS" in source and declared.keys() <= {*settings, *re.findall(r"\bgiven\.(\w+)", source)}
+    assert "eom::SETTINGS" in source and 'find("safety")' in source
+    assert declared.keys() <= {"safety", *settings, *re.findall(r"\bgiven\.(\w+)", source)}
 
 
 def test_motors_that_are_no_joints() -> None:
