@@ -398,6 +398,6 @@ def _starts_away(host: SetpointLoop, motion: Spline, start: float, q: Array, qd:
         return None
     return TrajectoryError(
         f"{host.arm.robot.joint_names[joint]} starts {away[joint]:.3g} rad or m from its commanded position at that "
-        f"time, or where it is measured before any command, must be at most {most[joint]:.3g} (parameters start_tolerance "
-        "and start_latency): start there"
+        f"time, or where it is measured before any command, must be at most {most[joint]:.3g} (parameters "
+        "start_tolerance and start_latency): start there"
     )
