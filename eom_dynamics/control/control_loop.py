@@ -23,7 +23,7 @@ from ..trajectory import Spline
 from .headers import source
 from .online_trajectory import OnlineLimits
 from .robot_table import RobotTable, raise_reason
-from .settings import CHOICES, DEFAULTS, Status, settings_at
+from .settings import CHOICES, DEFAULTS, MODES, Status, settings_at
 
 
 def _refusals() -> list[str]:
