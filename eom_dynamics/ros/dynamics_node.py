@@ -15,6 +15,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -221,6 +222,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
 
     def on_robot(self, loaded: LoadedRobot) -> None:
         """Use an arriving robot, or report why it cannot be used; called between two setpoints."""
+        loaded = self._protected(loaded)
         if loaded.loop is None:
             self.reject(loaded)
         elif self._stream.ending:
@@ -241,6 +243,11 @@ class DynamicsNode(LifecycleNode, RobotNode):
             self._stream.switch_off(reason, then)
         else:
             then()
+
+    def _protected(self, loaded: LoadedRobot) -> LoadedRobot:
+        """The robot, refused where the node is to react to contact and would not find it."""
+        reason = self._stream.contact.objection(loaded.loop) if loaded.loop else ""
+        return replace(loaded, loop=None, error=reason) if reason else loaded
 
     def _bring_up(self) -> None:
         if self.trigger_configure() == TransitionCallbackReturn.SUCCESS:
@@ -301,6 +308,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
             self.failure = f"none from {self.supply.source}: {self.supply.problem}"
             self.get_logger().error(f"robot not loaded: {self.failure} ({consequence})")
             return TransitionCallbackReturn.FAILURE
+        loaded = self._protected(loaded)
         if loaded.loop is None:
             self.reject(loaded, consequence)
             return TransitionCallbackReturn.FAILURE
@@ -314,6 +322,10 @@ class DynamicsNode(LifecycleNode, RobotNode):
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Start answering setpoints and requests, unless another node commands the same motors."""
         self.failed_transition = ""
+        if self._stream.loop and (reason := self._stream.contact.objection(self._stream.loop)):
+            self.failed_transition = f"not activated: {reason}"
+            self.get_logger().error(self.failed_transition)
+            return TransitionCallbackReturn.FAILURE
         if rivals := self._rivals_at_start():
             self.failed_transition = (
                 f"not activated: {rivals}; end that node, remap the topics of one, or set allow_other_publishers"
@@ -427,8 +439,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
         if "measured" in measured and self.active and level == Level.OK:
             level, message = Level.WARN, f"measured: {measured['measured']}"
         if problem := self._stream.contact.problem:
-            reacts = self.get_parameter("on_contact").value != "ignore"
-            level, message = max((Level.ERROR if reacts else Level.WARN, problem), (level, message), key=lambda x: x[0])
+            level, message = max((Level.WARN, problem), (level, message), key=lambda x: x[0])
         values |= (
             measured
             | self._stream.contact.report()

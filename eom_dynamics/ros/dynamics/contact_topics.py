@@ -56,18 +56,36 @@ class ContactTopics:
             self._wrenches = node.create_publisher(WrenchStamped, "external_wrench", 10)
             self._contacts = node.create_publisher(Contact, "contact", 10)
 
+    def objection(self, loop: SetpointLoop) -> str:
+        """Why no contact would be found where the node is to react to it, and what to write; empty for nothing."""
+        reaction = self._node.get_parameter("on_contact").value
+        if reaction == "ignore":
+            return ""
+        if not self._sensors:
+            why = "external_effort.sensors is none: set torque, springs or motor"
+        else:
+            try:
+                ContactThresholds(self._observer_of(loop), self._node.get_parameter(OBSERVER_PARAMETERS[2]).value)
+                return ""
+            except EomDynamicsError as error:
+                why = str(error)
+        return printable(f"on_contact is {reaction}, but {why}; or set on_contact to ignore")
+
+    def _observer_of(self, loop: SetpointLoop) -> ExternalEffortObserver:
+        bandwidth = self._node.get_parameter(OBSERVER_PARAMETERS[1]).value
+        return ExternalEffortObserver(loop.arm, bandwidth, self._sensors, loop=loop.loop)
+
     def take(self, loop: SetpointLoop | None) -> None:
         """Observe what a loop is given from now on."""
         self._loop, self._observer, self.thresholds, self.problem = loop, None, None, ""
-        self._in_contact, sensors = False, self._sensors
+        self._in_contact = False
         self._measured.need("observer", links=False, motors=False)
-        if loop is None or not sensors:
+        if loop is None or not self._sensors:
             return
-        bandwidth, alarms = (self._node.get_parameter(name).value for name in OBSERVER_PARAMETERS[1:])
         try:
-            self._observer = ExternalEffortObserver(loop.arm, bandwidth, sensors, loop=loop.loop)
+            self._observer = self._observer_of(loop)
             self._kinematics = Kinematics(loop.arm.robot)
-            self.thresholds = ContactThresholds(self._observer, alarms)
+            self.thresholds = ContactThresholds(self._observer, self._node.get_parameter(OBSERVER_PARAMETERS[2]).value)
         except EomDynamicsError as error:
             self.problem = printable(f"no contact is found: {error}")
             self._node.get_logger().error(self.problem)

@@ -14,6 +14,7 @@ import pytest
 pytest.importorskip("rosbags")
 pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")
 
+from rclpy.parameter import Parameter
 from rclpy.time import Time
 from sensor_msgs.msg import JointState
 from setpoint_engines import Publisher, state_message, unspun_node
@@ -21,6 +22,7 @@ from setpoint_engines import Publisher, state_message, unspun_node
 import eom_dynamics as eom
 from eom_dynamics.robot.model import EffortSpread
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
+from eom_dynamics.ros.diagnostics import Level
 
 START, MS = 1_700_000_000 * 10**9, 10**6
 
@@ -104,8 +106,34 @@ def cycle_of(message: Any) -> int:
     return (stamp.sec * 10**9 + stamp.nanosec - START) // MS
 
 
+NO_SPREAD = "joint_1, joint_2: no effort_spread in the file; write one by identify, or give spread"
+
+
 @pytest.mark.usefixtures("ros")
 def test_a_robot_without_spread_of_efforts_is_observed_and_reported() -> None:
-    with unspun_node("/unspread", robot_file="sea_planar_2r", on_contact="stop", **OBSERVES) as node:
-        reason = "no contact is found: joint_1, joint_2: no effort_spread in the file; write one by identify"
-        assert node.report(1.0).message.startswith(reason)
+    """But the node does not activate to react to contact then."""
+    with unspun_node("/unspread", robot_file="sea_planar_2r", **OBSERVES) as node:
+        status = node.report(1.0)
+        assert (status.level, status.message) == (Level.WARN, f"no contact is found: {NO_SPREAD}")
+        node.trigger_deactivate()
+        node.set_parameters([Parameter("on_contact", value="hold")])
+        node.trigger_activate()
+        reason = f"inactive: not activated: on_contact is hold, but {NO_SPREAD}; or set on_contact to ignore"
+        assert node.report(1.0).message == reason
+
+
+@pytest.mark.usefixtures("ros")
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ({}, "external_effort.sensors is none: set torque, springs or motor"),
+        (OBSERVES, NO_SPREAD),
+    ],
+)
+def test_a_node_that_would_not_find_contact_is_not_configured_to_react(given: dict[str, str], reason: str) -> None:
+    with unspun_node("/unprotected", robot_file="sea_planar_2r", on_contact="stop", **given) as node:
+        assert node.state == "unconfigured"
+        assert node.failure == f"on_contact is stop, but {reason}; or set on_contact to ignore"
+        node.set_parameters([Parameter("on_contact", value="ignore")])
+        node.trigger_configure()
+        assert node.state == "inactive"
