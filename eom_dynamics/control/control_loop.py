@@ -281,7 +281,11 @@ class ControlLoop:
             raise StateError(f"{reason.decode()}, is {factor:g}")
 
     def change_mode(self, mode: str) -> None:
-        """Change the mode, one of :data:`.MODES`, once what is measured suffices, without a step of efforts."""
+        """Change the mode, one of :data:`.MODES`, once what is measured suffices, without a step of efforts.
+
+        Raises:
+            StateError: there is no such mode, or the mode impedance has no stiffness.
+        """
         self.configure(mode=mode)
         self._library.loop_post_mode(self.address, MODES.index(mode))
 

@@ -52,7 +52,7 @@ _FUNCTIONS = {
     "loop_limit": (_TEXT, _ADDRESS, _ADDRESS, _SIZE, _INT),
     "loop_post_target": (_TEXT, _ADDRESS, _TIME, _ADDRESS, _SIZE, _ADDRESS, _ADDRESS),
     "loop_post_speed": (_TEXT, _ADDRESS, ctypes.c_double),
-    "loop_post_mode": (None, _ADDRESS, _INT),
+    "loop_post_mode": (_TEXT, _ADDRESS, _INT),
     "loop_aim": (_INT, _ADDRESS, _TIME),
     "loop_number": (ctypes.c_double, _ADDRESS, _TEXT),
     "motion_make": (_ADDRESS,),

@@ -20,7 +20,9 @@ from functools import partial
 from typing import Any
 
 from lifecycle_msgs.srv import ChangeState
+from rcl_interfaces.msg import SetParametersResult
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
+from rclpy.parameter import Parameter
 
 from ..control.setpoint_loop import SetpointLoop
 from ..control.setpoint_to_command import SetpointEvaluator
@@ -60,7 +62,8 @@ def reported(callback: _Callback) -> _Callback:
             result = callback(node, state)
         except Exception as error:
             node.failed_transition = printable(f"{name} failed: {type(error).__name__}: {error}")
-            detail = map(printable, traceback.format_exc().splitlines())
+            refused = isinstance(error, EomDynamicsError)
+            detail = [] if refused else map(printable, traceback.format_exc().splitlines())
             node.get_logger().error("\n".join([f"{node.failed_transition} (correct it and configure again)", *detail]))
             return TransitionCallbackReturn.ERROR
         if result == TransitionCallbackReturn.SUCCESS:
@@ -231,6 +234,16 @@ class DynamicsNode(LifecycleNode, RobotNode):
             self._take_robot(loaded, loaded.loop)
         else:
             self._bring_up()
+
+    def _on_parameters(self, changes: list[Parameter]) -> SetParametersResult:
+        result = super()._on_parameters(changes)
+        try:
+            for change in changes:
+                if result.successful and change.name == "mode":
+                    self._stream.modes.change(change.value)
+        except StateError as error:
+            return SetParametersResult(successful=False, reason=str(error))
+        return result
 
     def on_parameter(self, name: str, value: object) -> None:
         """Apply a changed parameter."""

@@ -23,6 +23,7 @@ from eom_dynamics.control.control_loop import Refusal
 from eom_dynamics.control.robot_table import RobotTable
 from eom_dynamics.control.settings import MODES
 from eom_dynamics.elastic.motor_programs import SETTLED
+from eom_dynamics.exceptions import StateError
 from eom_dynamics.robot import Frame
 
 pytestmark = pytest.mark.skipif(not COMPILERS, reason="no C compiler is installed")
@@ -121,7 +122,7 @@ def test_lost_measurements_are_no_motion() -> None:
             np.testing.assert_allclose(host.loop.setpoint["q"], q, atol=1e-7)
             assert host.loop.number("mode") == (2 if k < 101 else 0), k
         assert host.loop.number("unmeasured") == 101
-    host = Complying(arm, "impedance")
+    host = Complying(arm, "impedance", stiffness=1.0)
     host.loop.restart(q)
     host.cycle(None)
     assert host.loop.number("mode") == 0 and host.loop.number("unmeasured") == 1
@@ -143,6 +144,18 @@ def test_hands_lead_instead_of_references(table: Any) -> None:
     assert host.cycle(motors_near(arm, led, 0.0), rest) == Refusal["far_from_hold"]
     np.testing.assert_allclose(host.loop.setpoint["q"], 0.3, atol=1e-6)
     assert host.cycle(motors_near(arm, led, 0.0), led) == 0
+
+
+def test_impedance_without_springs_is_refused() -> None:
+    """The arm would be limp: the present mode stays, and other settings may change."""
+    loop = Complying(ElasticArm(load_robot("sea_planar_2r")), "position").loop
+    for gains in ({}, {"stiffness": 0.0}):
+        with pytest.raises(StateError, match="set stiffness"):
+            loop.configure(mode="impedance", **gains)
+        with pytest.raises(StateError, match="set stiffness"):
+            loop.change_mode("impedance")
+    loop.configure(damping_ratio=0.5)
+    assert loop.settings["mode"] == "position"
 
 
 def test_stiffness_beyond_the_springs_is_softened() -> None:

@@ -495,9 +495,15 @@ const char *eom_loop_post_speed(eom_loop *loop, double factor)
     return nullptr;
 }
 
-void eom_loop_post_mode(eom_loop *loop, int mode)
+const char *eom_loop_post_mode(eom_loop *loop, int mode)
 {
-    on(loop, [=](auto &of) { of.loop.mode = static_cast<eom::Mode>(mode); });
+    return on(loop, [=](auto &of) {
+        const auto wanted = static_cast<eom::Mode>(mode);
+        const char *reason = eom::mode_objection(wanted, of.loop.commander().parameters, of.robot);
+        if (!reason)
+            of.loop.mode = wanted;
+        return reason;
+    });
 }
 
 int eom_loop_update(eom_loop *loop, int64_t now, double period)

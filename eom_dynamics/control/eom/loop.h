@@ -154,7 +154,7 @@ void eom_loop_post(eom_loop *loop, int64_t stamp);
 const char *eom_loop_post_speed(eom_loop *loop, double factor);
 
 /* Posts the mode, an eom::Mode. */
-void eom_loop_post_mode(eom_loop *loop, int mode);
+const char *eom_loop_post_mode(eom_loop *loop, int mode);
 
 /* Posts a trajectory to be planned: polynomials of a message SplineTrajectory with the robot's joint of each of its joints;
  * without knots it stops. */

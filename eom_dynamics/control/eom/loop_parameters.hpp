@@ -212,6 +212,17 @@ bool gains(const std::array<Scalar, size> &values) noexcept
 
 } // namespace detail
 
+/// What is wrong with a mode, or null: without stiffness an arm would be limp.
+template <class Robot>
+const char *mode_objection(Mode mode, const LoopParameters<Robot> &parameters, const Robot &robot) noexcept
+{
+    const bool stiff = detail::positive(parameters.stiffness) ||
+                       (robot.tool_count() > 0 && detail::positive(parameters.tool_stiffness));
+    return mode != Mode::impedance || stiff
+               ? nullptr
+               : "mode impedance needs springs: set stiffness, or tool_stiffness of a robot with tools, above 0";
+}
+
 /// What is wrong with parameters, whose ranges are those of the node, or null.
 template <class Robot>
 const char *objection(const LoopParameters<Robot> &parameters, const Robot &robot) noexcept
@@ -232,6 +243,8 @@ const char *objection(const LoopParameters<Robot> &parameters, const Robot &robo
         return "stiffness_gains must be finite, and not negative";
     if (!gains(parameters.stiffness) || !gains(parameters.tool_stiffness))
         return "stiffness and tool_stiffness must be finite, and not negative";
+    if (const char *reason = mode_objection(parameters.mode, parameters, robot))
+        return reason;
     if (!Robot::has_impedance && parameters.mode != Mode::position)
         return "mode must be position: this robot has no code of impedance";
     return nullptr;

@@ -33,7 +33,7 @@ class Modes:
     ) -> None:
         self._node, self._measured, self._clock, self._publish = node, measured, clock, publish
         self._loop: SetpointLoop | None = None
-        self._mode, self._last = MODES[0], 0
+        self._mode, self._last = node.get_parameter("mode").value, 0
         measured.on_sample.append(self._cycle)
         self._timer = node.create_timer(_LOOK, self._look)
         self._timer.cancel()
@@ -42,16 +42,17 @@ class Modes:
         """Lead the arm of a loop from now on, with the stiffness of the parameters."""
         self._loop = loop
         if loop is not None:
-            loop.loop.configure(**{name: self._node.get_parameter(name).value for name in _GAINS})
             self.change(self._mode)
 
     def change(self, mode: str) -> None:
-        """Change the mode, once what is measured suffices."""
-        self._mode, complies, loop = mode, mode != MODES[0], self._loop
+        """Change the mode, once what is measured suffices; StateError where parameters do not suffice."""
+        complies, loop = mode != MODES[0], self._loop
+        if loop is not None:
+            loop.configure(mode=mode, **{name: self._node.get_parameter(name).value for name in _GAINS})
+            loop.loop.change_mode(mode)
+        self._mode = mode
         rigid = loop is not None and bool(loop.arm.rigid.all())
         self._measured.need("mode", links=complies and rigid, motors=complies and not rigid)
-        if loop is not None:
-            loop.loop.change_mode(mode)
         if complies:
             self._last = self._clock.now()
             self._timer.reset()

@@ -45,7 +45,7 @@ _INPUT_DEPTH = 1000
 # What joints may move without the start being another one, rad or m.
 _STILL = 1e-3
 
-_PARAMETERS = ("effort_command", "limits", "setpoint_lifespan", "command_lead", "mode")
+_PARAMETERS = ("effort_command", "limits", "setpoint_lifespan", "command_lead")
 
 
 class SetpointStream:
@@ -116,8 +116,6 @@ class SetpointStream:
             self._limit(value)
         elif name == "command_lead":
             self._take_lead()
-        elif name == "mode":
-            self.modes.change(value)
         elif name == "setpoint_lifespan":
             self._lifespan = round(value * 1e9)
         elif name in TRAJECTORY_SETTINGS and self.loop is not None:
@@ -169,6 +167,7 @@ class SetpointStream:
         self._unchecked = False
         self.closed = not self._node.active
         if self.loop:
+            self.modes.take(self.loop)
             self.loop.loop.restart(held)
             self.player.take(self.loop)
             self._start.take(self.loop.arm.robot.joint_names)

@@ -41,6 +41,8 @@ def test_hands_lead_by_samples_of_the_motors_until_these_are_lost() -> None:
         assert not sent and "mode" not in node.report(1.0).values
         (result,) = node.set_parameters([Parameter("mode", value="somebody")])
         assert not result.successful
+        (result,) = node.set_parameters([Parameter("mode", value="impedance")])
+        assert not result.successful and "set stiffness" in result.reason
         (result,) = node.set_parameters([Parameter("mode", value="gravity_compensation")])
         assert result.successful, result.reason
         for k in range(1, 400):
