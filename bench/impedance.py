@@ -23,7 +23,7 @@ TEXT = (
 NAME = "iiwa"
 POSE = np.array([0.3, 0.7, -0.2, -1.2, 0.4, 0.9, 0.1])
 TOOL = (800.0, 1000.0, 1200.0, 60.0, 60.0, 60.0)
-STEP = 5e-4
+STEP = 2.5e-4
 
 
 def lever(arm: ElasticArm, C: Array) -> Array:
