@@ -49,6 +49,7 @@ eom::LoopParameters<Robot> unlimited()
 {
     eom::LoopParameters<Robot> parameters;
     parameters.limits = eom::LimitPolicy::ignore;
+    parameters.jump_check = eom::CheckPolicy::ignore;
     // The stored values are those of the setpoint itself.
     parameters.command_lead = 0;
     return parameters;
