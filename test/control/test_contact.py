@@ -273,3 +273,33 @@ def test_contact_stops_a_loop_that_is_to_be_switched_off_then() -> None:
     loop.act("resume")
     loop.refer(0)
     assert loop.update(200_000_000, 1e-3) != Refusal["in_contact"]
+
+
+@pytest.mark.parametrize(
+    ("pushes", "found"),
+    [
+        (range(60, 900), range(60, 900)),  # through the gap
+        (range(60, 150), range(60, 425)),  # which ends amid it
+        (range(150, 900), range(425, 900)),  # which begins amid it
+        (range(0), range(0)),
+    ],
+)
+def test_contact_lasts_while_samples_are_missing(pushes: range, found: range) -> None:
+    """From 100 to 400 ms; afterwards the observer settles, for 25 ms, before contact ends or begins."""
+    arm = ElasticArm(eom.load_robot("sea_planar_2r"))
+    loop = ControlLoop(RobotTable(arm))
+    loop.configure(on_contact="stop")
+    observer = ExternalEffortObserver(arm, 200.0, "torque", loop=loop)
+    observer.watch(*ContactThresholds(observer, spread=[EffortSpread((0.0,), (0.05,), 0.1)] * 2).rows())
+    motion = Cosine(np.full(2, 0.9), [3.0, 5.0], [0.4, 1.4])
+    sensed, told = loop.vectors("sensed", dict.fromkeys(("q", "qd", "tau"), 2)), []
+    for k in range(900):
+        if not 100 <= k < 400:
+            q, qd, qdd = (x[0] for x in motion.derivatives(np.array([1e-3 * k]), 2))
+            tau = arm.dynamics.effort(q, qd, qdd) - 4.0 * np.eye(2)[1] * (k in pushes)
+            for row, x in zip(sensed.values(), (q, qd, tau), strict=True):
+                row[:] = x
+            loop.sense(k * 1_000_000, 5)
+        told.append(loop.number("contact"))
+    assert np.flatnonzero(told).tolist() == [*found]
+    assert not found or loop.number("contact_joint") == 1

@@ -18,7 +18,7 @@ class ContactWatch {
     /// Share of the threshold below which contact has ended.
     static constexpr double ENDED = 0.7;
 
-    /// The joint whose external effort is the largest of its threshold, both in N m or N.
+    /// The joint whose external effort was the largest of its threshold in contact, both in N m or N.
     struct Touched {
         std::size_t joint;
         double effort, threshold;
@@ -45,23 +45,32 @@ class ContactWatch {
         return std::hypot(error, noise[joint]);
     }
 
-    /// Takes what became of a sample; returns whether contact begins.
+    /// Forgets contact.
+    void restart() noexcept { found_ = settled_ = false; }
+
+    /// Takes what became of a sample; returns whether contact begins. While samples are missing, and until the observer
+    /// has settled after them, contact lasts.
     bool update(Sample sample, const ExternalEffort<Robot> &observer) noexcept
     {
         const Sensed<Robot> &x = observer.sensed();
         if (sample == Sample::started)
             start_ = x.time;
         settled_ = x.time - start_ >= settling;
+        if (!settled_)
+            return false;
         double most = 0;
+        Touched largest{};
         for (std::size_t i = 0; i < noise.size(); ++i) {
             const double effort = observer.links.value[i], limit = threshold(i, std::fabs(x.qd[i]));
             if (std::fabs(effort) > most * limit) {
                 most = std::fabs(effort) / limit;
-                touched_ = {i, effort, limit};
+                largest = {i, effort, limit};
             }
         }
         const bool before = found_;
-        found_ = settled_ && most > (before ? ENDED : 1);
+        found_ = most > (before ? ENDED : 1);
+        if (found_)
+            touched_ = largest;
         return found_ && !before;
     }
 

@@ -538,6 +538,7 @@ const char *eom_observer_set(eom_loop *loop, const char *name, const double *num
     return on(loop, [=](auto &of) -> const char * {
         auto &observer = of.observer;
         observer.restart();
+        of.contact.restart();
         const struct {
             const char *name;
             eom::Span<double> entries;
