@@ -235,10 +235,8 @@ class SetpointLoop:
         if why.name == "released":
             return StateError("efforts are ramped down since setpoints were lost: deactivate and activate the node")
         if why.name == "in_contact":
-            return StateError(
-                "the arm is in contact: references are followed once it rests and contact has ended, or after the "
-                "service ~/resume"
-            )
+            joint = self.arm.robot.joint_names[int(loop.number("contact_joint"))]
+            return StateError(f"contact at {joint}: until it has ended and the arm rests, or call ~/resume")
         if why.name == "busy" and loop.number("aiming"):
             return StateError("the arm moves to a target")
         if why.name in ("ended", "too_far_ahead"):
