@@ -459,7 +459,10 @@ class DynamicsNode(LifecycleNode, RobotNode):
             | self._stream.targets.report(self._stream.loop)
             | self._payloads.report()
         )
-        return self._stream.supervision.report(StatusReport(level, message, values))
+        status = self._stream.supervision.report(StatusReport(level, message, values))
+        if self.active and status.level <= Level.WARN and (held := self._stream.held_by_contact):
+            return status._replace(level=Level.WARN, message=held)
+        return status
 
 
 def main(args: list[str] | None = None) -> int:

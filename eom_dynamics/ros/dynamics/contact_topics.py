@@ -34,6 +34,7 @@ class ContactTopics:
     Attributes:
         thresholds: of contact; None where the robot file has no spread of efforts.
         problem: why no contact is found; empty for none.
+        last: joint of the last contact, its effort and threshold; empty for none.
     """
 
     def __init__(
@@ -43,7 +44,7 @@ class ContactTopics:
         self._loop: SetpointLoop | None = None
         self._observer: ExternalEffortObserver | None = None
         self.thresholds: ContactThresholds | None = None
-        self._last, self._begun, self._in_contact = "", 0, False
+        self.last, self._begun, self._in_contact = "", 0, False
         self.problem = ""
         measured.on_sample.append(self._sampled)
         given = node.get_parameter(OBSERVER_PARAMETERS[0]).value
@@ -138,13 +139,22 @@ class ContactTopics:
         self._contacts.publish(message)
         if self._in_contact:
             self._begun += 1
-            self._last = printable(f"{name}: {effort:.3g} {unit('effort', kind)}, beyond {threshold:.3g}")
-            self._react(f"contact at {self._last}")
+            self.last = printable(f"{name}: {effort:.3g} {unit('effort', kind)}, beyond {threshold:.3g}")
+            self._react(f"contact at {self.last}")
+
+    @property
+    def consequence(self) -> str:
+        """What contact does to references now; empty for nothing."""
+        if self._loop is None or self._observer is None or self._node.get_parameter("on_contact").value == "ignore":
+            return ""
+        if self._loop.loop.number("touched"):
+            return f"contact at {self.last}: until it has ended and the arm rests, or call ~/resume"
+        return f"contact at {self.last}" if self._in_contact else ""
 
     def report(self) -> dict[str, str]:
         """Values for diagnostics."""
         if self._observer is None:
             return {"contact": self.problem} if self.problem else {}
         present = self.problem or ("yes" if self._in_contact else "no")
-        values = {"contact": present, "contacts": str(self._begun or ""), "last contact": self._last}
+        values = {"contact": present, "contacts": str(self._begun or ""), "last contact": self.last}
         return {name: x for name, x in values.items() if x}

@@ -232,20 +232,31 @@ class SetpointStream:
     def _react(self, cause: str) -> None:
         """React to contact, to which the loop has reacted, as the parameter on_contact says."""
         reaction = self._node.get_parameter("on_contact").value
-        self._node.get_logger().warning(f"{cause} (on_contact: {reaction})")
-        loop = self.loop
-        if loop is None or self.closed or reaction == "ignore":
+        loop = None if self.closed or reaction == "ignore" else self.loop
+        pauses, does = loop is not None and reaction == "hold" and self.player.playing, ""
+        if pauses:
+            does = ": what is played pauses on its path, call ~/resume"
+        elif loop is not None and loop.loop.number("aiming"):
+            does = ": the arm goes back to where it was commanded 0.2 s before"
+        self._node.get_logger().warning(f"{cause} (on_contact: {reaction}){does}")
+        if loop is None:
             return
         if reaction == "deactivate":
             self._deactivate()
-        elif reaction == "hold" and self.player.playing:
-            self.player.pause(True)
+        elif pauses:
+            self.player.pause(True, cause)
         else:
             self.player.stop(cause)
             if loop.loop.number("aiming"):
                 self.targets.go_on()
             elif (last := self._commands.sent_of) is not None:
                 self.supervision.come_to_rest(last, cause)
+
+    @property
+    def held_by_contact(self) -> str:
+        """Why references are refused after contact, and what to do; empty for nothing."""
+        cause = self.player.held_by
+        return f"paused by {cause}: call ~/resume" if cause else self.contact.consequence
 
     def end_trajectory(self, cause: str) -> None:
         """End a trajectory that is played or waits, and bring the arm to rest."""

@@ -279,7 +279,7 @@ class Supervision:
             level, message = Level.WARN, _CLOCK_STANDS_STILL
         if phase in _MESSAGES and (self._cause or phase is Phase.LOST):
             own, what = _MESSAGES[phase]
-            lost = "" if self._done else "setpoints lost, "
+            lost = "" if self._done or self._cause not in ("", self.last_loss) else "setpoints lost, "
             level, message = Level(max(level, own)), f"{lost}{what}: {self._cause}"
         elif self._lost_and_inactive:
             level, message = Level.ERROR, f"setpoints lost, deactivated: {self.last_loss}"

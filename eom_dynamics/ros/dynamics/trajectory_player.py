@@ -89,7 +89,7 @@ class TrajectoryPlayer:
         self._latest = 0
         self._watch = ClockWatch(max(JUMP_PERIODS * self._period, SHORTEST_JUMP))
         self.lead = 0.0
-        self.skipped = 0
+        self.skipped, self._pause_cause = 0, ""
         self.judge: Callable[[Verdict], None] = lambda verdict: None
         self.on_end: Callable[[bool, str], None] = lambda finished, reason: None
         self.on_break: Callable[[str], None] = lambda reason: None
@@ -115,6 +115,11 @@ class TrajectoryPlayer:
         """Whether a trajectory waits for its start."""
         return self._next is not None
 
+    @property
+    def held_by(self) -> str:
+        """Why motions are refused until the service resume; empty for nothing."""
+        return self._pause_cause if self._host is not None and self._host.loop.number("paused") else ""
+
     def take(self, host: SetpointLoop) -> None:
         """Play by a loop from now on."""
         self._host = host
@@ -134,9 +139,9 @@ class TrajectoryPlayer:
     def _on_scaling(self, message: Float64) -> None:
         self.scale_speed(message.data)
 
-    def pause(self, pauses: bool) -> None:
-        """Pause motions on their paths, or resume them."""
-        self._even = False
+    def pause(self, pauses: bool, cause: str = "") -> None:
+        """Pause motions on their paths, or resume them; with a cause, others are refused until then."""
+        self._even, self._pause_cause = False, cause
         if self._host is not None:
             self._host.loop.act("pause" if pauses else "resume")
 
@@ -178,6 +183,8 @@ class TrajectoryPlayer:
         now, steady = self._node.get_clock().now().nanoseconds, self._clock.steady()
         if not now:
             raise TrajectoryError("there is no time on /clock yet")
+        if self.held_by:
+            raise TrajectoryError(f"paused by {self.held_by}: call ~/resume")
         if self.playing or self.waiting:
             self._follow_clock(now)
         if not (self.playing or self.waiting):  # from now on, the clock and that of the loop run alike

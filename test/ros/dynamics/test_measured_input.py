@@ -17,12 +17,15 @@ pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")
 from rclpy.parameter import Parameter
 from rclpy.time import Time
 from sensor_msgs.msg import JointState
-from setpoint_engines import Publisher, state_message, unspun_node
+from setpoint_engines import MOTION, Publisher, state_message, unspun_node
+from std_srvs.srv import Trigger
 
 import eom_dynamics as eom
+from eom_dynamics.control.online_trajectory import motion_limits
 from eom_dynamics.robot.model import EffortSpread
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.ros.diagnostics import Level
+from eom_dynamics.trajectory import Spline
 
 START, MS = 1_700_000_000 * 10**9, 10**6
 
@@ -104,6 +107,66 @@ def cycle_of(message: Any) -> int:
     """Number of the cycle."""
     stamp = message.header.stamp
     return (stamp.sec * 10**9 + stamp.nanosec - START) // MS
+
+
+UNTIL = "until it has ended and the arm rests, or call ~/resume"
+
+
+@pytest.mark.usefixtures("ros")
+@pytest.mark.parametrize("reaction", ["hold", "stop", "retract"])
+def test_what_is_refused_in_contact_and_what_ends_it_is_said(
+    reaction: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Amid a trajectory: a pause by contact outlasts it; a stop, and the way back, do not."""
+    arm = eom.load_robot("sea_planar_2r")
+    arm = replace(arm, joints=tuple(replace(x, effort_spread=EffortSpread((0.0,), (0.1,), 0.1)) for x in arm.joints))
+    (tmp_path / "arm.yaml").write_text(robot_as_yaml(arm).text, encoding="utf-8")
+    ends = np.zeros((5, 2, 2))
+    ends[0, 1] = 0.3
+    path, gravity = Spline([0.0, 2.0], ends), eom.Dynamics(arm).gravity(np.zeros(2))
+    given = OBSERVES | {"robot_file": str(tmp_path / "arm.yaml"), "on_contact": reaction}
+    with unspun_node("/held", **given) as node:
+        stream, time = node._stream, START
+        stream.supervision.clock.__init__(stream.supervision.clock._read, lambda: time)
+        stream.targets.keep(stream.loop.arm, motion_limits(stream.loop.arm, MOTION))
+        stream.loop.loop.restart(np.zeros(2))
+
+        def run(count: int, effort: float) -> str:
+            nonlocal time
+            for _ in range(count):
+                time += MS
+                node.get_clock().set_ros_time_override(Time(nanoseconds=time))
+                state = np.zeros(2), np.zeros(2), gravity - np.array([0.0, effort])
+                stream.measured._receive("joint_states", state_message(arm, state, time))
+                for tick in (stream.player._tick, stream.targets.tick, stream.supervision._tick_response):
+                    tick()
+            status = node.report(1.0)
+            assert status.level == Level.WARN or not stream.held_by_contact
+            return str(status.message)
+
+        run(1, 0.0)
+        stream.player.play(path, 0, "")
+        run(400, 0.0)
+        paused = "paused by contact at joint_2: "
+        message = run(50, 5.0)
+        assert message.startswith(paused if reaction == "hold" else "contact at joint_2: ")
+        with pytest.raises(
+            eom.EomDynamicsError, match=paused if reaction == "hold" else f"contact at joint_2: {UNTIL}"
+        ):
+            stream.player.play(path, 0, "")
+        assert message.endswith(": call ~/resume" if reaction == "hold" else UNTIL)
+        message = run(1500, 0.0)
+        assert ("the arm goes back to" in capfd.readouterr().err) == (reaction == "retract")
+        if reaction != "hold":
+            assert message.startswith(
+                "holding the last position: contact at joint_2: " if reaction == "stop" else "streaming"
+            )
+            return
+        assert message.startswith(paused)
+        with pytest.raises(eom.TrajectoryError, match=paused):
+            stream.player.play(path, 0, "")
+        assert stream.player._answer(False, Trigger.Request(), Trigger.Response()).success
+        assert not run(1000, 0.0).startswith(paused) and stream.loop.loop.setpoint["q"][0] > 0.1
 
 
 NO_SPREAD = "joint_1, joint_2: no effort_spread in the file; write one by identify, or give spread"
