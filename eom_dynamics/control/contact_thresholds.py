@@ -204,11 +204,19 @@ class ContactThresholds:
         wrench, unseen = seen_wrench(self._kinematics.jacobian(q, at), external, limits)
         return Contact(causes, self._touched(q, external, limits) if beyond.any() else (), at, wrench, unseen)
 
+    def prepare(self) -> None:
+        """Compile the Jacobians of :meth:`contact`, or load them from the cache, so that it does not have to."""
+        for link in (None, *self._links()):
+            self._kinematics.jacobian(np.zeros(self.observer.arm.robot.n), link)
+
+    def _links(self) -> list[str]:
+        links = {frame.joint: frame.name for frame in reversed(self.observer.arm.robot.frames) if frame.joint >= 0}
+        return [link for _, link in sorted(links.items())]
+
     def _touched(self, q: Array, external: Array, limits: Array) -> tuple[str, ...]:
         """Links on which one wrench explains the efforts, each weighted by its threshold."""
-        robot, found = self.observer.arm.robot, []
-        links = {frame.joint: frame.name for frame in reversed(robot.frames) if frame.joint >= 0}
-        for _, link in sorted(links.items()):
+        found = []
+        for link in self._links():
             rows = self._kinematics.jacobian(q, link).T / limits[:, np.newaxis]
             wrench = np.linalg.lstsq(rows, external / limits, rcond=None)[0]
             if (np.abs(rows @ wrench - external / limits) <= 1).all():

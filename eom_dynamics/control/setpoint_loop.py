@@ -263,6 +263,12 @@ class SetpointLoop:
                     "Angles are in rad; if it is right, give the joint limits, or set safety to permissive"
                 )
 
+    def refuse_far(self, positions: Array) -> None:
+        """Refuse targets (…, n), NaN for none, more than a turn beyond their range, unless limits are ignored."""
+        if self.loop.settings["limits"] != "ignore":
+            for q in positions.reshape(-1, self.arm.robot.n):
+                self._limits.refuse_far(q)
+
     def _evaluate(self) -> None:
         """Raise the error of the reference for the setpoint that is given."""
         given, arm = self.loop.given, self.arm

@@ -98,6 +98,11 @@ def refused(client: Any, reason: str) -> None:
         ([JOINTS[0]] * 2, [0.1, 0.2], "each name once"),
         ([JOINTS[0]], [np.nan], "position['fer_joint1']"),
         ([JOINTS[0]], [], "one position for each name"),
+        (
+            [JOINTS[3]],
+            [-85.9],
+            "position of fer_joint4 is -85.9 rad, its range -3.072 to -0.0698 rad, more than a turn",
+        ),
     ],
 )
 def test_a_refused_target_says_why_and_the_last_one_stays(

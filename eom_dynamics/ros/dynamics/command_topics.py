@@ -101,9 +101,9 @@ class CommandTopics:
 
     def publish(self, header: Header, loop: SetpointLoop, status: Status = Status.FRESH) -> None:
         """Publish the command of a loop, a fresh one in the joint order of the last message, else in that of the last
-        command.
+        command, if there is one.
         """
-        if status is Status.FRESH:
+        if status is Status.FRESH or self.order is None:
             self.sent_of, self.order, self.frame_id = loop, loop.order, header.frame_id
         self._publish(header, loop.lead, status, loop.loop.command, loop.loop.sent)
 

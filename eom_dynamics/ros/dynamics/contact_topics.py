@@ -86,7 +86,10 @@ class ContactTopics:
         try:
             self._observer = self._observer_of(loop)
             self._kinematics = Kinematics(loop.arm.robot)
+            # While no sample waits for the compiler.
+            self._kinematics.jacobian(np.zeros(loop.arm.robot.n))
             self.thresholds = ContactThresholds(self._observer, self._node.get_parameter(OBSERVER_PARAMETERS[2]).value)
+            self.thresholds.prepare()
         except EomDynamicsError as error:
             self.problem = printable(f"no contact is found: {error}")
             self._node.get_logger().error(self.problem)

@@ -171,6 +171,8 @@ class TargetTopics:
         else:
             positions, velocities = _read_target(message, joints)
         self._limit(loop, limits)
+        if positions is not None:
+            loop.refuse_far(positions)
         if positions is not None and (code := loop.loop.aim(now, positions, velocities, times, origin)):
             raise loop.refusal(Refusal(code))
         self._stamps[kind] = max(stamp, self._stamps.get(kind, 0))

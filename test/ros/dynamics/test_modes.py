@@ -18,6 +18,24 @@ START, MS = 1_700_000_000 * 10**9, 10**6
 
 
 @pytest.mark.usefixtures("ros")
+def test_an_arm_that_nothing_has_led_yet_is_held_on_springs_where_it_is() -> None:
+    arm, q = ElasticArm(load_robot("sea_planar_2r")), np.array([0.5, -0.2])
+    expected, sent = arm.feedforward(q, 0 * q, 0 * q), []
+    given = {"mode": "impedance", "stiffness": "[300.0]", "effort_command": "motor", "use_sim_time": "true"}
+    with unspun_node("/springs", robot_file="sea_planar_2r", **given) as node:
+        commands = node._stream._commands
+        commands._publishers = [Publisher(type(message), sent) for message in commands._messages]
+        commands.count_listeners()
+        for k in range(400):
+            node.get_clock().set_ros_time_override(Time(nanoseconds=START + k * MS))
+            message = JointState(name=[*arm.motor_names], position=[*expected.motor_position], velocity=[0.0, 0.0])
+            message.header.stamp.sec, message.header.stamp.nanosec = divmod(START + k * MS, 10**9)
+            node._stream.measured._receive("motor_states", message)
+        effort = next(x for x in reversed(sent) if isinstance(x, JointState)).effort
+        np.testing.assert_allclose(effort, expected.motor_effort, atol=1e-6)
+
+
+@pytest.mark.usefixtures("ros")
 def test_hands_lead_by_samples_of_the_motors_until_these_are_lost() -> None:
     arm, q = ElasticArm(load_robot("sea_planar_2r")), np.array([0.5, -0.2])
     expected = arm.feedforward(q, 0 * q, 0 * q)
