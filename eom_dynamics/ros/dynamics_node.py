@@ -451,6 +451,8 @@ class DynamicsNode(LifecycleNode, RobotNode):
         measured = self._stream.measured.report() | self._stream.modes.report()
         if "measured" in measured and self.active and level == Level.OK:
             level, message = Level.WARN, f"measured: {measured['measured']}"
+        if self._stream.modes.beyond and level == Level.OK:
+            level, message = Level.WARN, self._stream.modes.beyond
         if problem := self._stream.contact.problem:
             level, message = max((Level.WARN, problem), (level, message), key=lambda x: x[0])
         values |= (

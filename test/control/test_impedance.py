@@ -41,13 +41,19 @@ def motors_near(arm: ElasticArm, state: Array, away: float, seed: int = 0, **giv
     return np.stack([y.motor_position, y.motor_velocity]) + away * random.uniform(-1, 1, (2, m)) * [[1.0], [0.3]]
 
 
+def settled_friction(arm: ElasticArm) -> dict[str, Array]:
+    """The state of friction that slides."""
+    side = arm.side
+    return {"friction_state": np.full(len(side.motor_joint), SETTLED)} if side.presliding.any() else {}
+
+
 @pytest.mark.parametrize("name", ROBOTS)
 def test_loop_is_the_law(name: str) -> None:
     """Efforts in both modes, with springs of joints and of tools, are those of the law by a root finder."""
     arm, random = ElasticArm(ROBOTS[name]()), np.random.default_rng(3)
-    n, side = arm.robot.n, arm.side
+    n = arm.robot.n
     state = random.uniform(-0.5, 0.5, (5, n)) * np.array([[1.0], [0.3], [1.0], [5.0], [20.0]])
-    settled = {"friction_state": np.full(len(side.motor_joint), SETTLED)} if side.presliding.any() else {}
+    settled = settled_friction(arm)
     motors, still = motors_near(arm, state, 0.004, **settled), state * np.eye(5)[:, :1]
     for gains in (Gains(20.0), Gains(4.0, (60.0, 90.0, 120.0, 6.0, 9.0, 12.0), 0.3)):
         law, free = Impedance(arm, gains), name == "carried"
@@ -66,6 +72,40 @@ def test_loop_is_the_law(name: str) -> None:
                 found = host.loop.sent[vector]
                 np.testing.assert_allclose(found, wanted, atol=1e-6 * (1 + np.abs(wanted).max()), err_msg=vector)
             assert host.loop.number("mode") == MODES.index(mode) and host.loop.number("unmeasured") == 0
+
+
+def narrow(robot: Robot, half: float) -> Robot:
+    """With a range of positions of its first joint."""
+    first = replace(robot.joints[0], limits=replace(robot.joints[0].limits, lower=-half, upper=half))
+    return replace(robot, joints=(first, *robot.joints[1:]))
+
+
+@pytest.mark.parametrize("name", ["iiwa", "sea_planar_2r", "shared"])
+def test_springs_at_limits_are_the_law(name: str) -> None:
+    """Led beyond a limit, joints have its spring and damper, on soft springs less; begun there, none."""
+    arm = ElasticArm(narrow(robot(name), 0.1))
+    n, gains = arm.robot.n, Gains(20.0)
+    settled = settled_friction(arm)
+    law, inside, led = Impedance(arm, gains), np.zeros((5, n)), np.zeros((5, n))
+    led[0, 0] = -0.13
+    for mode in MODES[1:]:
+        free = mode == MODES[2]
+        for first in (inside, led):
+            host = Complying(arm, mode, **gains._asdict())
+            host.loop.restart(first[0])
+            target = inside if free else first  # references from there are too far
+            for part in np.repeat(np.linspace(0, 1, 5), 20):
+                motors = motors_near(arm, (1 - part) * first + part * led, 0.0, **settled)
+                motors[1] = 0.05
+                host.cycle(motors, None if free else target, 20 * PERIOD)
+            assert host.loop.number("beyond_limit") == 1
+            law.arm = arm if first is inside else ElasticArm(narrow(robot(name), 1.0))
+            expected = law.comply(
+                target, motors, led[0], free=free, inertia=law.inertia(first[0], **settled), **settled
+            )
+            wanted = law.efforts(expected)[1]
+            found = host.loop.sent["sent_effort"]
+            np.testing.assert_allclose(found, wanted, atol=1e-6 * (1 + np.abs(wanted).max()))
 
 
 def test_springs_of_tools_have_a_potential() -> None:
@@ -165,6 +205,23 @@ def test_stiffness_beyond_the_springs_is_softened() -> None:
     for _ in range(400):
         host.cycle(motors_near(arm, np.eye(5, 2) * 0.0 + 0.01 * np.eye(5)[:, :1], 0.0))
     assert 0.01 < host.loop.number("softened") < 0.05 and np.isfinite(host.loop.sent["drive_effort"]).all()
+
+
+def test_hands_meet_limits() -> None:
+    """Pushed beyond a limit in MuJoCo, a joint goes as far as its spring says, and comes back to it."""
+    pytest.importorskip("mujoco")
+    arm = ElasticArm(narrow(load_robot("sea_planar_2r"), 0.3))
+    host, q = Complying(arm, "gravity_compensation"), np.array([0.2, 0.8])
+
+    def push(t: float) -> tuple[int, Array]:
+        return 1, np.r_[0.0, 10.0 if t < 0.6 else 0.0, np.zeros(4)]
+
+    hand = HandledArm(host, push)
+    most, beyond = [], []
+    hand.cycled = lambda t: (most.append(host.loop.setpoint["q"][0]), beyond.append(host.loop.number("beyond_limit")))
+    links, rates = hand.handle(q, 1.6)
+    assert 0.3 < max(most) < 0.5 and max(beyond) == 1.0
+    assert abs(rates[0]) < 0.02 and links[-1][0] < 0.32
 
 
 TIP = np.array([0.8, 0.0, 0.0])

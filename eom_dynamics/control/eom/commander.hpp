@@ -229,6 +229,13 @@ class Commander {
     Mode mode() const noexcept { return feedback_.mode(); }
     const Impedance<Robot> &impedance() const noexcept { return feedback_.impedance(); }
 
+    /// The joint, from 1 on, that hands have led furthest beyond a limit of its position, or 0.
+    std::size_t led_beyond() const noexcept
+    {
+        const std::size_t joint = mode() == Mode::position ? robot.joint_count() : impedance().beyond();
+        return joint < robot.joint_count() ? joint + 1 : 0;
+    }
+
     /// Changes the mode; returns whether what is measured suffices.
     bool change(Mode mode, const Measurement<Robot> &measured) noexcept
     {

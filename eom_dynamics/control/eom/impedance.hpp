@@ -4,6 +4,7 @@
 #define EOM_IMPEDANCE_HPP
 
 #include <algorithm>
+#include <limits>
 
 #include "equilibrium.hpp"
 #include "linearization.hpp"
@@ -19,7 +20,7 @@ namespace eom {
 /// have the wanted stiffness, whatever the springs. A. Albu-Schaeffer, C. Ott, G. Hirzinger, "A unified passivity-based
 /// control framework for position, torque and impedance control of flexible joint robots", Int. J. Robotics Research 26
 /// (2007); C. Ott et al., "On the passivity-based impedance control of flexible joint robots", IEEE Trans. Robotics 24
-/// (2008). Where joints are rigid, q is theta.
+/// (2008). Where joints are rigid, q is theta. Beyond a limit of its position, a joint has a spring and a damper to it.
 template <class Robot>
 class Impedance {
   public:
@@ -30,7 +31,11 @@ class Impedance {
     /// Largest step of positions from one cycle to the next, rad or m: a larger one is no motion.
     static constexpr Scalar JUMP = static_cast<Scalar>(0.1);
 
-    explicit Impedance(const Robot &robot) noexcept : robot_(robot) {}
+    /// Of a joint alone on the spring beyond a limit: frequency, rad/s; how far beyond it is damped in full, rad or m; damping.
+    static constexpr Scalar LIMIT_FREQUENCY = 30, LIMIT_DEPTH = static_cast<Scalar>(0.02),
+                            LIMIT_DAMPING = static_cast<Scalar>(0.7);
+
+    explicit Impedance(const Robot &robot) noexcept : robot_(robot), low_(robot.lower.q), high_(robot.upper.q) {}
 
     void configure(const LoopParameters<Robot> &parameters) noexcept
     {
@@ -51,10 +56,14 @@ class Impedance {
             x_.friction_state = Robot::settled_friction;
             find_inertia();
             at_ = q_ = near.q;
+            low_.fill(-std::numeric_limits<Scalar>::infinity());
+            high_.fill(std::numeric_limits<Scalar>::infinity());
             if (!read(measured))
                 return false;
             at_ = wanted_;
-            return find(x_, true, 50) && finite(y_);
+            const bool found = find(x_, true, 50) && finite(y_);
+            narrow();
+            return found;
         }
         static_cast<void>(near), static_cast<void>(measured);
         return false;
@@ -74,7 +83,23 @@ class Impedance {
         at_ = wanted_;
         if constexpr (Robot::has_impedance)
             find(reference, free, 4);
+        narrow();
         return finite(y_);
+    }
+
+    /// The joint that is furthest beyond a limit of its position, by more than rounding, or as many as there are.
+    std::size_t beyond() const noexcept
+    {
+        std::size_t worst = robot_.joint_count();
+        Scalar most = TOLERANCE;
+        for (std::size_t i = 0; i < robot_.joint_count(); ++i) {
+            const Scalar away = std::max(q_[i] - robot_.upper.q[i], robot_.lower.q[i] - q_[i]);
+            if (away > most) {
+                most = away;
+                worst = i;
+            }
+        }
+        return worst;
     }
 
     /// Links, the rate of the motors at their joints, and the command that has the motors where they are.
@@ -103,6 +128,37 @@ class Impedance {
         std::array<Scalar, 16 * Robot::tools> pose{};
         std::array<Scalar, 6 * Robot::tools * n> jacobian{};
     };
+
+    /// Limits are where links were beyond them at the begin, until they come back.
+    void narrow() noexcept
+    {
+        for (std::size_t i = 0; i < robot_.joint_count(); ++i) {
+            low_[i] = std::min(robot_.lower.q[i], std::max(low_[i], q_[i]));
+            high_[i] = std::max(robot_.upper.q[i], std::min(high_[i], q_[i]));
+        }
+    }
+
+    /// Adds the spring and the damper of each joint beyond a limit, with what the springs of its motors leave of LARGEST.
+    void confine(JointVector<Robot> &effort) noexcept
+    {
+        const std::size_t count = robot_.joint_count();
+        for (std::size_t i = 0; i < count; ++i) {
+            const Scalar back = std::max<Scalar>(low_[i] - q_[i], 0) - std::max<Scalar>(q_[i] - high_[i], 0);
+            if (back == 0)
+                continue;
+            Scalar row = 0;
+            for (std::size_t j = 0; j < count; ++j)
+                row += std::fabs(K_[i][j]);
+            Scalar stiffness = inertia_[i] * LIMIT_FREQUENCY * LIMIT_FREQUENCY;
+            // Springs that harden are as soft as at the begin, lest they and this one stiffen each other.
+            const Scalar compliance = std::max(compliance_[i], resting_[i]);
+            if (compliance > 0)
+                stiffness = std::min(stiffness, std::max<Scalar>(LARGEST / compliance - row, 0));
+            effort[i] += stiffness * back;
+            K_[i][i] += stiffness;
+            D_[i][i] += 2 * LIMIT_DAMPING * std::sqrt(inertia_[i] * stiffness) * std::min<Scalar>(std::fabs(back) / LIMIT_DEPTH, 1);
+        }
+    }
 
     /// Mean of the motors of each joint at the joint sides of its springs.
     JointVector<Robot> sides(const MotorVector<Robot> &values) const noexcept
@@ -153,6 +209,7 @@ class Impedance {
             inertia_[i] = std::isfinite(inertia_[i]) ? std::max<Scalar>(inertia_[i], 0) : 0;
         }
         find_compliance();
+        resting_ = compliance_;
     }
 
     /// Compliance of the springs under the efforts of the command: rates of deflections by rates of efforts.
@@ -185,6 +242,7 @@ class Impedance {
                 attract(reference.q, effort);
             else
                 damp();
+            confine(effort);
             robot_.feedforward(x_, effort, y_);
             if (step == 0)
                 find_compliance();
@@ -325,7 +383,9 @@ class Impedance {
     bool by_tools_ = false, known_ = false;
     // Measured positions and rates at the joint sides; those that the links were found for, and the links.
     JointVector<Robot> wanted_{}, rate_{}, at_{}, q_{}, gain_{};
-    JointVector<Robot> inertia_{}, compliance_{};
+    JointVector<Robot> inertia_{}, compliance_{}, resting_{};
+    // Limits of positions, or where links were beyond them.
+    JointVector<Robot> low_, high_;
     Square K_{}, D_{}, null_{};
     // Of the target, for which the rest is known.
     JointVector<Robot> target_{};

@@ -631,6 +631,7 @@ double eom_loop_number(const eom_loop *loop, const char *name)
             EOM_NUMBERED("contact_effort", of.contact.touched().effort),
             EOM_NUMBERED("contact_threshold", of.contact.touched().threshold),
             EOM_OF(counts, unmeasured), EOM_NUMBERED("mode", of.loop.commander().mode()),
+            EOM_NUMBERED("beyond_limit", of.loop.commander().led_beyond()),
             EOM_NUMBERED("softened", of.loop.commander().impedance().softened()),
             EOM_NUMBERED("finding", finding.check), EOM_OF_FINDING(field), EOM_OF_FINDING(joint), EOM_OF_FINDING(joints),
             EOM_OF_FINDING(time), EOM_OF_FINDING(step), EOM_OF_FINDING(allowed), EOM_OF_FINDING(difference),
@@ -783,6 +784,7 @@ eom::LoopState eom::state_of(const eom_loop &loop) noexcept
         const auto &x = of.loop;
         return {x.output().status, x.output().valid, x.playing(),           x.waiting(),
                 x.aiming(),        x.arrived(),      x.counts(),          x.refusal(),
-                x.payload_refusal(), x.finding(), x.commander().mode()};
+                x.payload_refusal(), x.finding(), x.commander().mode(),
+                x.commander().led_beyond()};
     });
 }

@@ -141,7 +141,7 @@ void eom_observer_update(eom_loop *loop, size_t count, const double *times, int 
  * "plan_waits", "plan_begin", "plan_start", "plan_end"; "final_efforts"; of eom::Governor "slowed_to", "slowed_limit",
  * "slowed_place"; whether there is "contact", at "contact_joint" by "contact_effort" beyond "contact_threshold", whether the
  * observer has "settled" and motor "efforts", and whether references are refused, "touched"; "finding" and the others of eom::Finding, such as "finding_joint"; counts of
- * eom::LoopCounts; the present "mode", and the factor "softened" of its stiffness. */
+ * eom::LoopCounts; the present "mode", the factor "softened" of its stiffness, and the joint, from 1 on, that is led "beyond_limit". */
 double eom_loop_number(const eom_loop *loop, const char *name);
 
 /* --- From another thread ------------------------------------------------------------------------------------------ */

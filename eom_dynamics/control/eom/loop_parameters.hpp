@@ -192,6 +192,7 @@ struct LoopState {
     const char *payload_refusal = nullptr;
     Finding finding;
     Mode mode = Mode::position;
+    std::size_t beyond = 0; ///< as Commander::led_beyond()
 };
 
 namespace detail {

@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 from ...control.setpoint_loop import SetpointLoop
 from ...control.settings import LONGEST_GAP, MODES
+from ...terminal import printable
+from ...units import unit
 from ..robot_node import RobotNode
 from .clocks import WatchedClock
 from .measured_input import MeasuredInput
@@ -70,6 +72,8 @@ class Modes:
         if before and not loop.loop.number("mode") and self._mode != MODES[0]:
             missing = self._measured.missing or "positions jump, or are not finite"
             self._node.warn("mode", f"{self._mode} ended, the arm is held: {missing}; set the parameter mode again")
+        if beyond := self.beyond:
+            self._node.warn("limit", beyond)
 
     def _look(self) -> None:
         """Make a cycle if there was no sample for a while."""
@@ -81,6 +85,17 @@ class Modes:
             and self._clock.now() - self._last > LONGEST_GAP // 2
         ):
             self._cycle()
+
+    @property
+    def beyond(self) -> str:
+        """Which joint was led beyond its limits, as a clause; else empty."""
+        joint = int(self._loop.loop.number("beyond_limit")) if self._loop is not None else 0
+        if self._loop is None or not joint:
+            return ""
+        robot = self._loop.arm.robot
+        name, of = robot.joint_names[joint - 1], robot.independent_joints[joint - 1]
+        ends = f"{of.limits.lower:.4g} to {of.limits.upper:.4g} {unit('position', of.type)}"
+        return f"{printable(name)} is led beyond its limits, {ends}"
 
     def report(self) -> dict[str, str]:
         """Values for diagnostics."""

@@ -81,14 +81,34 @@ class Impedance:
         nothing = np.zeros((self.n, self.n))
         added = (nothing[0], self.damping(nothing, inertia)) if free else self.pull(q, reference[0], inertia)
         y, (effort, damping) = self.arm.feedforward(q, *reference[1:], **given), added
-        if not np.any(effort):
+        limits = [joint.limits for joint in self.arm.robot.independent_joints]
+        back = np.clip(q, [x.lower for x in limits], [x.upper for x in limits]) - q
+        if not np.any(effort) and not np.any(back):
             return y.tau, y, damping
+        tau = y.tau + effort
+        if np.any(back):
+            used = 0.0 if free or self.by_tools else np.asarray(self.gains.stiffness)  # tools that leave enough
+            k = np.zeros(self.n)
+            for _ in range(4):  # under the effort that it adds
+                compliance = np.maximum(self.compliance(q, reference, tau + k * back, y, given), self.resting)
+                left = np.maximum(0.7 / np.maximum(compliance, 1e-9) - used, 0.0)
+                k = np.where(back, np.minimum(900.0 * inertia, left), 0.0)
+            tau = tau + k * back
+            damping = damping + np.diag(1.4 * np.sqrt(inertia * k) * np.minimum(np.abs(back) / 0.02, 1.0))
+        motors = self.motors(q, reference, tau, y, given)
+        return tau, y._replace(motor_position=motors[0], motor_velocity=motors[1], motor_effort=motors[3]), damping
+
+    def motors(self, q: Array, reference: Array, tau: Array, y: Any, given: dict[str, Any]) -> Any:
+        """Motion and efforts of the motors at other efforts of joints."""
         commands = self.arm.spring_set.commands(given.get("commanded_stiffness", ()), None, ())
         if self.arm.side.presliding.any():
             commands.append(given["friction_state"])
-        tau = y.tau + effort
-        motors = self.arm.functions("motors", q, *reference[1:3], tau, y.taud, y.taudd, *commands)
-        return tau, y._replace(motor_position=motors[0], motor_velocity=motors[1], motor_effort=motors[3]), damping
+        return self.arm.functions("motors", q, *reference[1:3], tau, y.taud, y.taudd, *commands)
+
+    def compliance(self, q: Array, reference: Array, tau: Array, y: Any, given: dict[str, Any]) -> Array:
+        """Rates of the sides of springs with efforts, by differences."""
+        less, more = (self.sides(self.motors(q, reference, tau + h, y, given)[0]) for h in (-1e-3, 1e-3))
+        return (more - less) / 2e-3
 
     def comply(
         self, reference: Array, motors: Array, near: Array, *, free: bool, inertia: Array, **given: Any
@@ -112,6 +132,7 @@ class Impedance:
     def inertia(self, q: Array, **given: Any) -> Array:
         """Inertia of each joint with its rotors, while the others rest."""
         rest = self.arm.feedforward(q, 0 * q, 0 * q, **given)
+        self.resting = self.compliance(q, np.zeros((5, self.n)), rest.tau, rest, given)
         moved = (self.arm.feedforward(q, 0 * q, row, **given) for row in np.eye(self.n))
         return np.array([(y.motor_effort - rest.motor_effort) @ y.motor_acceleration for y in moved])
 

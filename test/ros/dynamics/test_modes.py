@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Modes of the node: each measured sample makes a command; without samples the arm is held, and it says why."""
 
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -13,6 +16,8 @@ from sensor_msgs.msg import JointState
 from setpoint_engines import Publisher, unspun_node
 
 from eom_dynamics import ElasticArm, load_robot
+from eom_dynamics.robot.model import Limits
+from eom_dynamics.robot.writers.parameters import robot_as_yaml
 
 START, MS = 1_700_000_000 * 10**9, 10**6
 
@@ -36,10 +41,13 @@ def test_an_arm_that_nothing_has_led_yet_is_held_on_springs_where_it_is() -> Non
 
 
 @pytest.mark.usefixtures("ros")
-def test_hands_lead_by_samples_of_the_motors_until_these_are_lost() -> None:
+def test_hands_lead_by_samples_of_the_motors_until_these_are_lost(tmp_path: Path) -> None:
     arm, q = ElasticArm(load_robot("sea_planar_2r")), np.array([0.5, -0.2])
     expected = arm.feedforward(q, 0 * q, 0 * q)
-    with unspun_node("/modes", robot_file="sea_planar_2r", use_sim_time="true", effort_command="motor") as node:
+    robot = replace(arm.robot, joints=(replace(arm.robot.joints[0], limits=Limits(-1.0, 0.4)), arm.robot.joints[1]))
+    file = tmp_path / "arm.yaml"
+    file.write_text(robot_as_yaml(robot).text, encoding="utf-8")
+    with unspun_node("/modes", robot_file=str(file), use_sim_time="true", effort_command="motor") as node:
         stream, clock, sent = node._stream, node.get_clock(), []
         commands = stream._commands
         commands._publishers = [Publisher(type(message), sent) for message in commands._messages]
@@ -68,6 +76,7 @@ def test_hands_lead_by_samples_of_the_motors_until_these_are_lost() -> None:
         effort = next(x for x in reversed(sent) if isinstance(x, JointState)).effort
         np.testing.assert_allclose(effort, expected.motor_effort, atol=1e-6)
         assert len(sent) >= 3 * 390 and node.report(1.0).values["mode"] == "gravity_compensation"
+        assert node.report(1.0).message == "joint_1 is led beyond its limits, -1 to 0.4 rad"
         for k in range(400, 900, 20):
             tick(k, measured=False)
         values = node.report(1.0).values
