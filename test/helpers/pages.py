@@ -29,6 +29,7 @@ from unittest import SkipTest
 from xml.etree import ElementTree
 
 import yaml
+from chains import flat
 from commands import NODES, CommandError, check, objections
 from paths import DOCS, ROOT
 from sybil import Document, Example, Region, Sybil
@@ -184,7 +185,9 @@ def _load(example: Example) -> None:
             Path("block.yaml").write_text(text, encoding="utf-8")
             load_robot("block.yaml")
     elif parameters is not None and (node := NODES.get(name.rpartition("/")[2])):
-        assert not (found := objections(node, parameters)), f"{example.path}, line {example.line}: {'; '.join(found)}"
+        assert not (found := objections(node, flat(parameters))), (
+            f"{example.path}, line {example.line}: {'; '.join(found)}"
+        )
 
 
 def _load_extended(entries: dict[str, Any]) -> None:
