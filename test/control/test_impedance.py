@@ -20,6 +20,7 @@ from springs import EVERY_KIND, with_springs
 from eom_dynamics import ElasticArm, Kinematics, Robot, load_robot, robot_from_parameters
 from eom_dynamics.arrays import Array
 from eom_dynamics.control.control_loop import Refusal
+from eom_dynamics.control.online_trajectory import motion_limits
 from eom_dynamics.control.robot_table import RobotTable
 from eom_dynamics.control.settings import MODES
 from eom_dynamics.elastic.motor_programs import SETTLED
@@ -196,6 +197,27 @@ def test_impedance_without_springs_is_refused() -> None:
             loop.change_mode("impedance")
     loop.configure(damping_ratio=0.5)
     assert loop.settings["mode"] == "position"
+
+
+def test_an_arm_that_was_led_beyond_limits_comes_back() -> None:
+    """Limits that are refused allow the motion to a target within them, and no setpoint further outside."""
+    arm = ElasticArm(narrow(load_robot("sea_planar_2r"), 0.1))
+    host, rest = Complying(arm, "gravity_compensation"), np.eye(5)[:, :1]
+    host.loop.configure(limits="refuse")
+    host.loop.limit(motion_limits(arm, {"velocity": 1.0, "acceleration": 5.0}), 1e-9 * PERIOD)
+    host.loop.restart(np.zeros(2))
+    for k in range(300):
+        host.cycle(motors_near(arm, rest * np.array([k * 5e-4, 0.0]), 0.0))
+    host.loop.change_mode("position")
+    assert host.cycle(motors_near(arm, rest * host.loop.setpoint["q"], 0.0)) <= 0
+    led = host.loop.setpoint["q"].copy()
+    assert led[0] > 0.14
+    host.loop.configure(resume_distance=1.0)
+    assert host.cycle(None, rest * (led + 0.001)) == Refusal["over_limits"]
+    assert host.loop.aim(host.now, np.array([0.05, 0.0])) == 0
+    for _ in range(1000):
+        assert host.cycle(None) <= 0
+    np.testing.assert_allclose(host.loop.setpoint["q"], [0.05, 0.0], atol=1e-9)
 
 
 def test_stiffness_beyond_the_springs_is_softened() -> None:

@@ -106,7 +106,10 @@ class Commander {
                 refuse(Refusal::far_beyond_limits);
                 return false;
             }
-            if (refusable && parameters.limits == LimitPolicy::refuse) {
+            // An arm that was led, or found, beyond limits of its positions may come back.
+            const bool returns = output.valid && Limits<Robot>::returns(robot, own.q, output.setpoint.q) &&
+                                 Limits<Robot>::meets_others(robot, own, result_, shafts);
+            if (refusable && !returns && parameters.limits == LimitPolicy::refuse) {
                 refuse(Refusal::over_limits);
                 return false;
             }

@@ -4,6 +4,7 @@
 #define EOM_LIMITS_HPP
 
 #include <algorithm>
+#include <limits>
 
 #include "setpoint.hpp"
 
@@ -70,9 +71,16 @@ struct Limits {
     static bool meets(const Robot &robot, const Setpoint<Robot> &x, const Command<Robot> &y,
                       const Shafts<Robot> &shafts) noexcept
     {
+        return detail::within(x.q, robot.lower.q, robot.upper.q) && meets_others(robot, x, y, shafts);
+    }
+
+    /// The same of all but positions.
+    static bool meets_others(const Robot &robot, const Setpoint<Robot> &x, const Command<Robot> &y,
+                             const Shafts<Robot> &shafts) noexcept
+    {
         const auto &lower = robot.lower;
         const auto &upper = robot.upper;
-        return detail::within(x.q, lower.q, upper.q) && detail::within(x.qd, lower.qd, upper.qd) &&
+        return detail::within(x.qd, lower.qd, upper.qd) &&
                detail::within(x.qdd, lower.qdd, upper.qdd) && detail::within(x.qddd, lower.qddd, upper.qddd) &&
                detail::within(y.tau, lower.tau, upper.tau) && detail::within(y.taud, lower.taud, upper.taud) &&
                detail::within(y.motor_velocity, lower.motor_velocity, upper.motor_velocity) &&
@@ -119,6 +127,19 @@ struct Limits {
             least[i] = -voltage_[i];
         detail::add_excess(most, shafts.voltage, least, voltage_, margin);
         return most;
+    }
+
+    /// Whether no position is further beyond a limit than those before, but for rounding.
+    static bool returns(const Robot &robot, const JointVector<Robot> &q, const JointVector<Robot> &before) noexcept
+    {
+        const Scalar rounding = 16 * std::numeric_limits<Scalar>::epsilon();
+        for (std::size_t i = 0; i < Robot::joints; ++i) {
+            const Scalar slack = rounding * (1 + std::fabs(before[i]));
+            const Scalar lower = robot.lower.q[i], upper = robot.upper.q[i];
+            if (q[i] < (before[i] < lower ? before[i] - slack : lower) || q[i] > (before[i] > upper ? before[i] + slack : upper))
+                return false;
+        }
+        return true;
     }
 
     /// Whether a position is more than a turn beyond its limit.
