@@ -101,6 +101,7 @@ def test_every_example_is_tested() -> None:
     assert {path.stem for path in EXAMPLES.glob("*.py")} == {
         *OUTPUTS,
         "example_data",  # test/test_pages.py
+        "motor_setpoint_bridge",  # test/ros/test_motor_setpoint_bridge.py
         "paper",  # test/examples/test_paper.py
         "retime_planned",
         "stream_setpoints",

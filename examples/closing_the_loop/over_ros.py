@@ -94,7 +94,7 @@ def _write_inputs(folder: Path, task: IdentificationTask | LeadTask, robot: Robo
     (folder / "simulation.yaml").write_text(yaml.safe_dump(document), encoding="utf-8")
     times = task.times(motion).setpoints
     arrays: dict[str, Any] = dict(zip(STATE_NAMES, motion.derivatives(times, 4), strict=True))
-    np.savez(folder / "setpoints.npz", t=times, joint_names=np.array(robot.joint_names), **arrays)
+    np.savez(folder / "setpoints.npz", joint_names=np.array(robot.joint_names), **arrays)
 
 
 def _noise(noise: SensorNoise) -> dict[str, list[float]]:
