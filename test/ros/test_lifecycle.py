@@ -172,7 +172,7 @@ def test_misspelt_parameters_and_those_without_effect_are_reported(active):
     log = active.process.log
     assert "the robot is from parameters robot.*; without effect: robot_source_node" in log
     assert "unknown parameter diagnostic_perod has no effect: did you mean diagnostic_period?" in log
-    (known,) = re.findall(r"unknown parameter colour has no effect: known are (\w+(?:, \w+)*)", log)
+    (known,) = re.findall(r"unknown parameter colour has no effect: known are ([\w.]+(?:, [\w.]+)*)", log)
     assert known.split(", ") == sorted(known.split(", "))
     assert {"autostart", "limits", "diagnostic_period", "robot", "urdf"} <= set(known.split(", "))
     values = active.next_diagnostics()[2]
