@@ -393,9 +393,11 @@ class DynamicsNode(LifecycleNode, RobotNode):
 
     def _rivals_at_start(self) -> str:
         """The same, once a node that has just started has discovered others, and their names."""
+        asked = time.monotonic()
         while not (rivals := self._rivals_now()) or UNKNOWN in rivals:
             settled = self.get_parameter("allow_other_publishers").value
-            if settled or time.monotonic() > self._since + _DISCOVERY:
+            # A name is waited for from now on: loading may have taken longer.
+            if settled or time.monotonic() > (asked if rivals else self._since) + _DISCOVERY:
                 break
             time.sleep(0.01)
         return rivals
