@@ -46,7 +46,7 @@ def away_text(name: str, kind: str, step: float, allowed: float) -> str:
     """What is wrong with a setpoint by ``step`` away from where the arm is, while the time since is unknown."""
     return (
         f"{name} is {step:.3g} {kind} from where the arm is, more than {allowed:g} (parameter resume_distance): begin "
-        "there; amid a stream, write the time of the motion to header.stamp, by which a jump is told from motion"
+        "there; amid a stream, write the time of the motion to header.stamp, which tells a jump from motion"
     )
 
 

@@ -16,7 +16,7 @@ from .joint_order import shown_name
 from .settings import LONGEST_GAP
 
 TAKEN, STARTED, NOT_FINITE, STALE, INCONSISTENT, TOO_LARGE, MISSING = range(7)
-"""What became of a sample: eom::Sample."""
+"""Outcome of a sample: eom::Sample."""
 
 SAMPLE_REASONS = {
     NOT_FINITE: "a sensor is not finite",

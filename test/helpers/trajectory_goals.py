@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Goals of FollowJointTrajectory for one arm, sent to joint_trajectory_controller and to planning_node alike.
 
-A case is a function of a :class:`Follower` at home, which sends goals and returns what became of each: ``rejected``, or
+A case is a function of a :class:`Follower` at home, which sends goals and returns the outcome of each: ``rejected``, or
 the status and error code of its result, and where the arm is left.
 """
 
@@ -72,7 +72,7 @@ class Follower:
         return goal
 
     def send(self, goal):
-        """Send a goal; returns a function that waits for what becomes of it."""
+        """Send a goal; return a function that waits for its outcome."""
         begin = time.monotonic()
         future = self.client.send_goal_async(goal)
         self.wait(future.done)
@@ -216,7 +216,7 @@ def several_bodies(arm):
 
 
 def _on_the_way(arm, goal):
-    """Send a goal on the way to ``FAR``; what becomes of both."""
+    """Send a goal on the way to ``FAR``; return the outcomes of both."""
     first = arm.send(arm.goal([2.0], [FAR]))
     arm.spin(0.8)
     second = arm.send(goal(arm))
@@ -274,7 +274,7 @@ def another_goal_after_a_cancel(arm):
 
 
 def answers(arm, wanted=lambda name: True):
-    """What becomes of each case, and where the arm is left."""
+    """Outcome of each case, and the final position of the arm."""
     found = {}
     for name, play in CASES.items():
         if wanted(name):
