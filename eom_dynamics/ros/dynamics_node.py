@@ -26,6 +26,7 @@ from rclpy.parameter import Parameter
 
 from ..control.setpoint_loop import SetpointLoop
 from ..control.setpoint_to_command import SetpointEvaluator
+from ..control.settings import MODES
 from ..elastic import ElasticArm
 from ..exceptions import EomDynamicsError, StateError, TrajectoryError
 from ..terminal import printable
@@ -453,6 +454,8 @@ class DynamicsNode(LifecycleNode, RobotNode):
         measured = self._stream.measured.report() | self._stream.modes.report()
         if "measured" in measured and self.active and level == Level.OK:
             level, message = Level.WARN, f"measured: {measured['measured']}"
+        if self.active and level == Level.OK and measured.get("mode", MODES[0]) != MODES[0]:
+            message = f"mode {measured['mode']}: efforts are streamed"
         if self._stream.modes.beyond and level == Level.OK:
             level, message = Level.WARN, self._stream.modes.beyond
         if problem := self._stream.contact.problem:

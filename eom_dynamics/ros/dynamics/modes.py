@@ -36,6 +36,7 @@ class Modes:
         self._node, self._measured, self._clock, self._publish = node, measured, clock, publish
         self._loop: SetpointLoop | None = None
         self._mode, self._last = node.get_parameter("mode").value, 0
+        self._said = MODES[0]
         measured.on_sample.append(self._cycle)
         self._timer = node.create_timer(_LOOK, self._look)
         self._timer.cancel()
@@ -62,6 +63,7 @@ class Modes:
     def _cycle(self) -> None:
         """Make a cycle after a sample, also that which ends a mode."""
         loop = self._loop
+        self._say()
         if loop is None or (self._mode == MODES[0] and not loop.loop.number("mode")):
             return
         now = self._clock.now()
@@ -69,11 +71,18 @@ class Modes:
             loop.loop.restart(now=now)
         before, self._last = loop.loop.number("mode"), now
         self._publish(loop, lambda: loop.loop.update(now, 0.0))
+        self._say()
         if before and not loop.loop.number("mode") and self._mode != MODES[0]:
             missing = self._measured.missing or "positions jump, or are not finite"
             self._node.warn("mode", f"{self._mode} ended, the arm is held: {missing}; set the parameter mode again")
         if beyond := self.beyond:
             self._node.warn("limit", beyond)
+
+    def _say(self) -> None:
+        """Log a change of the mode, also by the cycle of a setpoint."""
+        if self._loop is not None and (mode := MODES[int(self._loop.loop.number("mode"))]) != self._said:
+            self._node.get_logger().info(f"mode: {self._said} -> {mode}")
+            self._said = mode
 
     def _look(self) -> None:
         """Make a cycle if there was no sample for a while."""

@@ -36,19 +36,23 @@ def test_an_arm_that_nothing_has_led_yet_is_held_on_springs_where_it_is() -> Non
             message = JointState(name=[*arm.motor_names], position=[*expected.motor_position], velocity=[0.0, 0.0])
             message.header.stamp.sec, message.header.stamp.nanosec = divmod(START + k * MS, 10**9)
             node._stream.measured._receive("motor_states", message)
+        assert node.report(1.0).message == "mode impedance: efforts are streamed"
         effort = next(x for x in reversed(sent) if isinstance(x, JointState)).effort
         np.testing.assert_allclose(effort, expected.motor_effort, atol=1e-6)
 
 
 @pytest.mark.usefixtures("ros")
-def test_hands_lead_by_samples_of_the_motors_until_these_are_lost(tmp_path: Path) -> None:
+def test_hands_lead_by_samples_of_the_motors_until_these_are_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     arm, q = ElasticArm(load_robot("sea_planar_2r")), np.array([0.5, -0.2])
     expected = arm.feedforward(q, 0 * q, 0 * q)
     robot = replace(arm.robot, joints=(replace(arm.robot.joints[0], limits=Limits(-1.0, 0.4)), arm.robot.joints[1]))
     file = tmp_path / "arm.yaml"
     file.write_text(robot_as_yaml(robot).text, encoding="utf-8")
     with unspun_node("/modes", robot_file=str(file), use_sim_time="true", effort_command="motor") as node:
-        stream, clock, sent = node._stream, node.get_clock(), []
+        stream, clock, sent, infos = node._stream, node.get_clock(), [], []
+        monkeypatch.setattr(node.get_logger(), "info", infos.append)
         commands = stream._commands
         commands._publishers = [Publisher(type(message), sent) for message in commands._messages]
         commands.count_listeners()
@@ -76,10 +80,12 @@ def test_hands_lead_by_samples_of_the_motors_until_these_are_lost(tmp_path: Path
         effort = next(x for x in reversed(sent) if isinstance(x, JointState)).effort
         np.testing.assert_allclose(effort, expected.motor_effort, atol=1e-6)
         assert len(sent) >= 3 * 390 and node.report(1.0).values["mode"] == "gravity_compensation"
+        assert infos.count("mode: position -> gravity_compensation") == 1
         assert node.report(1.0).message == "joint_1 is led beyond its limits, -1 to 0.4 rad"
         for k in range(400, 900, 20):
             tick(k, measured=False)
         values = node.report(1.0).values
+        assert "mode: gravity_compensation -> position" in infos
         assert values["mode"] == "position" and "motor_states is" in values["measured"]
         effort = next(x for x in reversed(sent) if isinstance(x, JointState)).effort
         np.testing.assert_allclose(effort, expected.motor_effort, atol=1e-6)
