@@ -167,6 +167,8 @@ def start(context: LaunchContext) -> list:
         received.clear()  # only what the node reports from now on tells of the whole bag
         return TimerAction(period=SETTLING_TIME, actions=[OpaqueFunction(function=end_of_playing)])
 
+    # Not before, so that a node without a robot leaves no empty bag.
+    playing = [recorder, play] if given(context, "record") else [play]
     without_robot = "bag not played: the node could not be configured or activated; its error above says why"
     return [
         RegisterEventHandler(
@@ -180,7 +182,7 @@ def start(context: LaunchContext) -> list:
                 entities=[transition(Transition.TRANSITION_ACTIVATE)],
             )
         ),
-        RegisterEventHandler(OnStateTransition(target_lifecycle_node=node, goal_state="active", entities=[play])),
+        RegisterEventHandler(OnStateTransition(target_lifecycle_node=node, goal_state="active", entities=playing)),
         # From configuring, or after an exception in a transition.
         RegisterEventHandler(
             OnStateTransition(target_lifecycle_node=node, goal_state="unconfigured", entities=[end(without_robot)])
@@ -197,7 +199,6 @@ def start(context: LaunchContext) -> list:
                 on_exit=[end("record: ros2 bag record ended while the bag was played; its output above says why")],
             )
         ),
-        *([recorder] if given(context, "record") else []),
         *rviz_nodes(context, given(context, "robot_file"), "", True),
         node,
     ]

@@ -221,7 +221,7 @@ def command_page() -> str:
     (commands,) = (each for each in _parser()._actions if isinstance(each, argparse._SubParsersAction))
     parts = ["# Commands and options\n\n[Command line](../command_line.md) has the common rules, and examples.\n"]
     for name, parser in commands.choices.items():
-        parts.append(f"## {name}\n\n```text\n{parser.format_help()}```\n")
+        parts.append(f"## {name}\n\n```text\n{parser.full_help()}```\n")
     return "\n".join(parts)
 
 

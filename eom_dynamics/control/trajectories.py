@@ -17,7 +17,7 @@ import numpy as np
 from .. import lie
 from ..arrays import Array
 from ..exceptions import StateError
-from ..trajectory import PoseSpline, Spline, through_poses
+from ..trajectory import PoseSpline, Spline, Trajectory, sample, through_poses
 from ..trajectory.spline import DEGREE, ORDERS
 from .fields import STATE_FIELDS, doubles, first_not_finite
 from .joint_order import JointOrder, shown_name
@@ -349,3 +349,19 @@ def _check_continuity(
             f"{STATE_FIELDS[order]} of {names[joint]} jumps by {jumps[order, place, joint]:.3g} at "
             f"knots[{first + place + 1}] ({knots[first + place + 1]:g} s): position to snap must be continuous"
         )
+
+
+def trajectory_fields(motion: Trajectory, joint_names: Sequence[str], rate: float) -> dict[str, Any]:
+    """Return a JointTrajectory as nested dictionaries, as for ``ros2 topic pub``; positions to accelerations."""
+    samples = sample(motion, rate)
+    since = np.round((samples.t - motion.start) * 1e9).astype(np.int64)
+    points = [
+        {
+            "positions": q.tolist(),
+            "velocities": qd.tolist(),
+            "accelerations": qdd.tolist(),
+            "time_from_start": {"sec": int(sec), "nanosec": int(nanosec)},
+        }
+        for q, qd, qdd, sec, nanosec in zip(*samples[1:4], *np.divmod(since, 10**9), strict=True)
+    ]
+    return {"joint_names": list(joint_names), "points": points}

@@ -14,6 +14,7 @@ import yaml
 from ..bags import BagWriter, Layout, Storage
 from ..bags.types import JOINT_TRAJECTORY, SETPOINT, serialized
 from ..control.fields import STATE_FIELDS
+from ..control.trajectories import trajectory_fields
 from ..exceptions import RobotDescriptionError
 from ..identification.excitation.excitation import Excitation, OptimalExcitation
 from ..robot.formats import PARAMETER_FILE, format_of
@@ -26,7 +27,6 @@ from .results import Result, ResultSection, TextTable
 from .writing import whole_folder
 
 _START = 1_000_000_000  # stamp of the first message, ns; a stamp of zero would stand for the present
-_SECOND = 1_000_000_000
 
 
 def excitation_result(task: Excitation, optimum: OptimalExcitation, folder: Path) -> Result:
@@ -142,26 +142,10 @@ def write_trajectory(
     folder: Path, motion: Trajectory, joint_names: Sequence[str], rate: float, storage: Storage = Storage.MCAP
 ) -> None:
     """Write a bag with one message on the topic ``joint_trajectory``; arguments as for :func:`write_setpoints`."""
-    header = {"stamp": {"sec": _START // _SECOND}}
+    header = {"stamp": {"sec": _START // 10**9}}
     message = serialized(JOINT_TRAJECTORY, header=header, **trajectory_fields(motion, joint_names, rate))
     with BagWriter(folder, folder.name, storage, {"/joint_trajectory": JOINT_TRAJECTORY}) as writer:
         writer.write(np.array([_START]), [np.frombuffer(message, np.uint8)[np.newaxis]])
-
-
-def trajectory_fields(motion: Trajectory, joint_names: Sequence[str], rate: float) -> dict[str, Any]:
-    """Return a JointTrajectory as nested dictionaries, as for ``ros2 topic pub``; positions to accelerations."""
-    samples = sample(motion, rate)
-    since = np.round((samples.t - motion.start) * 1e9).astype(np.int64)
-    points = [
-        {
-            "positions": q.tolist(),
-            "velocities": qd.tolist(),
-            "accelerations": qdd.tolist(),
-            "time_from_start": {"sec": int(sec), "nanosec": int(nanosec)},
-        }
-        for q, qd, qdd, sec, nanosec in zip(*samples[1:4], *np.divmod(since, _SECOND), strict=True)
-    ]
-    return {"joint_names": list(joint_names), "points": points}
 
 
 def read_spheres(path: Path) -> dict[str, Any]:

@@ -12,9 +12,6 @@ import numpy as np
 import plotly.graph_objects as go
 
 from ..arrays import Array
-from ..bags import Bag
-from ..bags.layout import read_messages
-from ..bags.types import JOINT_TRAJECTORY
 from ..control.joint_order import JointOrder
 from ..control.trajectories import read_positions
 from ..elastic import ElasticArm
@@ -79,6 +76,10 @@ def _npz(path: Path) -> tuple[list[str] | None, Any]:
 
 
 def _bag(path: Path) -> tuple[list[str] | None, Any]:
+    from ..bags import Bag
+    from ..bags.layout import read_messages
+    from ..bags.types import JOINT_TRAJECTORY
+
     def refuse(reason: str, time: int) -> None:
         raise StateError(reason)
 

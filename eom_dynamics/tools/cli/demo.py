@@ -35,7 +35,9 @@ def run(options: argparse.Namespace) -> Result:
     from ..demo.evaluate import Plan, evaluate
 
     plan = Plan(robot, rate=options.rate, duration=options.duration)
-    with progress_bars("{task.completed:,.0f} of {task.total:,.0f} sent, {task.fields[answered]:,} answered") as bars:
+    with progress_bars(
+        "{task.percentage:>3.0f}% of {task.total:,.0f} sent, {task.fields[answered]:,} answered"
+    ) as bars:
         bar = bars.add_task(f"{printable(robot.name)} at {plan.rate:,.0f} Hz", total=len(plan.t), answered=0)
         try:
             answers = processes.play(plan, lambda sent, got: bars.update(bar, completed=sent, answered=got))

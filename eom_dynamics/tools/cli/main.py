@@ -12,34 +12,24 @@ on stderr.
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
-from typing import TYPE_CHECKING, NoReturn
 
 from ... import __version__
 from ...exceptions import EomDynamicsError
-from ...spelling import close_match
-from ...terminal import prepare_streams, printable
+from ...terminal import prepare_streams
 from .console import complain, show, warnings_as_lines
-
-if TYPE_CHECKING:
-    from _typeshed import SupportsWrite
+from .parser import Parser
 
 # Modules of this folder.
 _COMMANDS = (
     *("codegen", "convert", "demo", "excite", "identify", "inspect", "learn", "replay", "report", "retime"),
     *("simulate", "view"),
 )
-
-_OPTION = re.compile(r"--[\w-]+")
-
-# As argparse writes it: the value, and what it may be.
-_CHOICE = re.compile(r"invalid choice: '([^']*)' \(choose from (.*)\)")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -60,9 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             options, unknown = parser.parse_known_args(arguments)
             program = options.program
             if unknown:
-                close = close_match(unknown[0].partition("=")[0], _OPTION.findall(options.parser.format_help()))
-                meant = f"; did you mean {close}?" if close else ""
-                options.refuse(f"unrecognized arguments: {' '.join(unknown)}{meant}")
+                options.parser.refuse_unknown(unknown)
             with warnings_as_lines(program):
                 return show(program, options.run(options), as_json=getattr(options, "json", False))
         finally:
@@ -93,9 +81,9 @@ def _discard_output() -> None:
         os.close(devnull)
 
 
-def _parser(only: str | None = None) -> argparse.ArgumentParser:
+def _parser(only: str | None = None) -> Parser:
     """The parser, with the arguments of all commands or of one: those of some import what takes a second."""
-    parser = _Parser(
+    parser = Parser(
         prog="eom_dynamics",
         description="Inverse dynamics with time derivatives, and motor feedforward for arms with elastic joints.",
         epilog="Exit code 0, 1 for a failed check, 2 for wrong use. Help on one command: eom_dynamics COMMAND --help",
@@ -106,26 +94,11 @@ def _parser(only: str | None = None) -> argparse.ArgumentParser:
         module = import_module(f".{name}", __package__)
         first, *_ = re.split(r"[.:;]\s", module.__doc__ or "")
         summary = " ".join(f"{first[:1].lower()}{first[1:]}".split())
-        command = commands.add_parser(name, help=summary, description=module.__doc__)
+        command = commands.add_parser(name, command=name, help=summary, description=module.__doc__)
         if only is None or name == only:
             module.add_arguments(command)
         command.set_defaults(run=module.run, parser=command, refuse=command.error, program=f"eom_dynamics {name}")
     return parser
-
-
-class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line."""
-
-    def error(self, message: str) -> NoReturn:
-        if match := _CHOICE.search(message):
-            close = close_match(match[1], re.findall(r"[\w-]+", match[2]))
-            message += f"; did you mean {close}?" if close else ""
-        self.exit(2, f"{self.prog}: {printable(message)} (see {self.prog} --help)\n")
-
-    def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
-        """Print help; unlike argparse, fail where it cannot be written."""
-        if message and file is not None:  # None: a closed stream
-            file.write(message)
 
 
 if __name__ == "__main__":

@@ -39,6 +39,7 @@ _ENERGY_TOLERANCE = 1e-8
 def comparison_result(comparison: Comparison, page: Path, about: Mapping[str, str], *, audited: bool = False) -> Result:
     """Make the result of a comparison; ``audited`` with the energy of the arm with flatness and the highest gain."""
     failures, endings = energy_failures(comparison.energy_imbalance), _endings(comparison)
+    sweep = len(comparison.natural_frequency) > 1
     arm = shown_gain(comparison) * len(FEEDFORWARDS) + FEEDFORWARDS.index("flatness")
     audit = comparison.audit.of_arm(arm).thinned()
     numbers = {
@@ -69,7 +70,7 @@ def comparison_result(comparison: Comparison, page: Path, about: Mapping[str, st
                 "with the largest one.",
                 charts={"time": _over_time(comparison)},
             ),
-            ResultSection("Over the feedback gain", charts={"gain": _over_gain(comparison)}),
+            *([ResultSection("Over the feedback gain", charts={"gain": _over_gain(comparison)})] if sweep else ()),
             *([ResultSection("Energy", tables=[energy_table(audit)])] if audited else ()),
         ],
         notes=endings,
