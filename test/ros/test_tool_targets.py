@@ -195,7 +195,8 @@ def test_the_messages_of_moveit_servo_are_followed_and_their_end_is_rest(client:
     assert arrive(client) == pytest.approx(sent, abs=DEFLECTION)
     stamps = 1e-9 * np.array([stamp_of(message) for message in client.motor_setpoint])
     steps = np.diff(positions(client), axis=0) / np.diff(stamps)[:, None]
-    assert np.abs(steps).max() < 0.4  # rad/s: no step, no stop between messages
+    # No step, also after messages that came late, with which the arm catches up within its limits.
+    assert np.abs(steps).max() < PANDA.joints[0].limits.velocity + 0.1
     assert client.values.get("targets refused") is None or "stamp" not in client.values["last refused target"]
 
 
