@@ -143,7 +143,7 @@ def recording(
     applied = sent[0][acting] + plant.kp * (sent[1][acting] - measured[now]) + plant.kd * (sent[2][acting] - rate[now])
     deflection = np.vstack([sent[1][:1], theta])[:-1] - np.vstack([motion.derivatives(0.0)[0], q])[:-1]
     damping = (
-        2 * DAMPING * np.sqrt(robot.rotor_inertia * [float(x.spring.stiffness(np.zeros(1))[0]) for x in robot.joints])
+        2 * DAMPING * np.sqrt(robot.rotor_inertia * [float(x.spring.tangent(np.zeros(1))[0]) for x in robot.joints])
     )
     springs = arm.efforts_of_deflections(deflection, 0 * deflection).tau
     tau = (springs + damping * np.gradient(deflection, STEP, axis=0))[::hold]

@@ -144,7 +144,7 @@ def scores(seed: int, law: str) -> dict[bool, list[Score]]:
 def _scores_of_joints(plant: Plant, found: Elasticity) -> Iterator[Score]:
     for joint in plant.true.independent_joints:
         law = joint.actuator.friction
-        truth = {"stiffness": float(joint.spring.stiffness(0.0)), "damping": 0.0, "offset": 0.0}
+        truth = {"stiffness": float(joint.spring.tangent(0.0)), "damping": 0.0, "offset": 0.0}
         spring, motor = found.springs.get(joint.name), found.motors.get(joint.name)
         for name, pair in {} if spring is None else spring.parameters.items():
             yield _score("spring, " + name, pair, truth[name])
@@ -263,6 +263,6 @@ def _sticking(given: Robot, true: Robot, motion: Fourier, t: Array) -> ArmRecord
     # The effort of a time is the mean of the one held before and the one held after.
     effort = held.copy()
     effort[1:] = (held[1:] + held[:-1]) / 2
-    stiffness = np.array([float(joint.spring.stiffness(0.0)) for joint in true.joints])
+    stiffness = np.array([float(joint.spring.tangent(0.0)) for joint in true.joints])
     theta, q, effort = (x[::every] for x in (theta, q, effort))
     return ArmRecording(t, q, None, stiffness * (theta - q), theta, effort)
