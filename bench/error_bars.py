@@ -28,7 +28,6 @@ from eom_dynamics.arrays import Array
 from eom_dynamics.identification import Options, fit
 from eom_dynamics.identification.elastic.arm import Elasticity, identify_elasticity, with_spring_efforts
 from eom_dynamics.identification.recording import ArmRecording
-from eom_dynamics.recursion import inertial_parameters
 from eom_dynamics.robot.writers.mjcf import robot_as_mjcf
 from eom_dynamics.trajectory import Fourier
 
@@ -164,7 +163,7 @@ def _scores_of_links(plant: Plant, found: Elasticity, recorded: ArmRecording) ->
     links = fit(given, source, options=Options(side="joint", terms=("offset",)))
     for pair in zip(links.terms["offset"], links.term_deviations["offset"], strict=True):
         yield _score("links, offset", pair, 0.0)
-    inertias = np.concatenate([inertial_parameters(joint) for joint in true.joints])
+    inertias = np.concatenate([joint.inertial.parameters for joint in true.joints])
     count = links.regressor.inertial
     exact = links.regressor.base(inertias)
     for value, std, truth in zip(links.estimate.x[:count], links.base_deviations[:count], exact, strict=True):
