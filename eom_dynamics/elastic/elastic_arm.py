@@ -69,7 +69,6 @@ class ElasticArm(FeedforwardMethods):
         gear_ratio: (m,) turns of each motor for one turn of its joint.
         friction, gear, motor: parameters of the m motors.
         has_memory: whether commands of a stream depend on those before: springs are damped, or friction has a state.
-        ideal: whether no motor has friction or gear loss.
         rotor_model: ``reduced``, where the kinetic energy of rotors is that of their own spin, or ``complete``.
         rotors: links and rotors as one system in the complete model, else None.
         converts: whether what drives are sent differs from the command, see :meth:`drive_command`.
@@ -134,7 +133,6 @@ class ElasticArm(FeedforwardMethods):
         if self.rotor_model == "complete":
             self.rotors = CarriedRotors(robot, self.side)
         self.has_memory = bool(self.damped.any() or self.side.presliding.any())
-        self.ideal = all(joint.actuator.friction.is_none and joint.actuator.gear.is_lossless for joint in joints)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle the arguments; compiled code comes from the cache."""
