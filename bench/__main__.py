@@ -38,18 +38,20 @@ SECTIONS = {
     "scaling": "performance",
     "closed_form": "recursion",
     "kinematics": "kinematics",
-    "open_loop": "elastic_joints",
+    "open_loop": "elastic_models",
     "benefit": "elastic_joints",
     "differences": "elastic_joints",
     "drives": "command_lead",
     "replay": "replay",
-    "control_cycle": "control_loop",
-    "identification": "identification",
-    "identification_cases": "identification",
-    "error_bars": "identification",
+    "control_cycle": "exported_code",
+    "identification": "identification_measured",
+    "identification_peers": "identification_measured",
+    "identification_cases": "identification_measured",
+    "error_bars": "identification_measured",
+    "closed_circle": "closed_circle",
     "random_circle": "closed_circle",
     "learning": "learning",
-    "drive_timing": "command_lead",
+    "drive_timing": "command_timing",
     "minimum_time": "minimum_time",
     "fastest_tracking": "minimum_time",
 }
@@ -60,15 +62,15 @@ RECORDINGS, MODELS = "public_recordings", "mjcf_models"
 JTC = "joint_trajectory_controller"
 
 ON_REQUEST = {
-    "round_trip": "node",
-    JTC: "control_loop",
+    "round_trip": "node_operation",
+    JTC: "bringup",
     "ros2_controller": "control_loop",
-    "online_motion": "trajectories",
-    "path_time": "trajectories",
+    "online_motion": "online_trajectories",
+    "path_time": "online_trajectories",
     "external_effort": "external_efforts",
     "impedance": "impedance",
-    RECORDINGS: "identification",
-    MODELS: "robots",
+    RECORDINGS: "identification_measured",
+    MODELS: "mjcf",
 }
 """Sections that need ROS 2, ros2_control, Ruckig, an hour, or data that are not part of a checkout."""
 
@@ -98,6 +100,12 @@ def main() -> int:
         "--recordings", metavar="FOLDER", type=Path, help=f"checkouts of public recordings, for {RECORDINGS}"
     )
     parser.add_argument("--models", metavar="FOLDER", type=Path, help=f"folders of MJCF models, for {MODELS}")
+    parser.add_argument(
+        "--problems",
+        metavar="FILE",
+        type=Path,
+        help="a problem suite of toppra, problem_suite_1.yaml, for minimum_time",
+    )
     parser.add_argument("--hours", type=float, default=0.5, help="that external_effort simulates for each arm")
     parser.add_argument(
         "--robot",
@@ -111,7 +119,7 @@ def main() -> int:
         parser.error(f"{MODELS} takes --models FOLDER")
     # One of the two objects, since sections ask which.
     settings = QUICK if options.quick else FULL
-    settings.recordings, settings.models = options.recordings, options.models
+    settings.recordings, settings.problems, settings.models = options.recordings, options.problems, options.models
     settings.robot, settings.hours = options.robot or settings.robot, options.hours
     # A separate cache, so that first uses compile and the user's cache does not change.
     os.environ["EOM_DYNAMICS_CACHE"] = str(scratch() / "cache")

@@ -134,12 +134,12 @@ def write_section(
     results: Path = RESULTS,
     promises: bool = True,
 ) -> None:
-    """Write the summary of a section, and where it is from, into a document, and all of it into a folder."""
+    """Write the summary of a section into a document, and all of it, and where it is from, into a folder."""
     results.mkdir(exist_ok=True)
     whole = "\n\n".join(filter(None, [facts, section.markdown(), source]))
     (results / f"{section.name}.md").write_text(f"# {section.title}\n\n{whole}\n", encoding="utf-8")
     link = f"[All figures](../bench/results/{section.name}.md)"
-    text = "\n\n".join(filter(None, [section.summary(promises=promises), f"{source} {link}.".strip()]))
+    text = "\n\n".join(filter(None, [section.summary(promises=promises), f"{link}."]))
     write_between_marks(document, section.name, text)
 
 

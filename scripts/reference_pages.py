@@ -230,11 +230,12 @@ NODES = {"dynamics_node": "DYNAMICS", "planning_node": "PLANNING", "simulated_ro
 
 
 def parameter_page() -> str:
-    """Tables of the parameters of each node."""
+    """Tables of topics, services and parameters of each node."""
     tables = importlib.import_module("eom_dynamics.ros.parameter_tables")
     parts = [
-        "# Parameters of the nodes\n\n`--help` of a node and `ros2 param describe` say the same. *When*: at startup "
-        "only, while the node is not active, or always. Robots have their own: [robot file](robot_file.md).\n"
+        "# Topics, services and parameters of the nodes\n\n`--help` of a node says the same. Names are relative, and "
+        "take the node's namespace; `~/` is its name. *When*: at startup only, while the node is not active, or "
+        "always. Robots have parameters of their own: [robot file](robot_file.md).\n"
     ]
     for node, table in NODES.items():
         rows = ["| parameter | default | meaning | when |", "|---|---|---|---|"]
@@ -247,8 +248,20 @@ def parameter_page() -> str:
             about = one.description.removesuffix("; read-only while the node is active")
             shown = str(default).lower() if isinstance(default, bool) else str(default)
             rows.append(f"| `{name}` | {shown} | {_escaped(about)}.{values} | {when} |")
-        parts.append(f"## {node}\n\n" + "\n".join(rows) + "\n")
+        topics = ["| | name | type | content |", "|---|---|---|---|", *_topics(node)]
+        parts.append(f"## {node}\n\n" + "\n".join(topics) + "\n\n" + "\n".join(rows) + "\n")
     return "\n".join(parts)
+
+
+def _topics(node: str) -> list[str]:
+    """Rows of the topics, services and actions in the help of a node."""
+    text = importlib.import_module(f"eom_dynamics.ros.{node}").PROGRAM.examples.partition("\ntopics")[2]
+    rows = []
+    for name, way, kind, about in re.findall(r"^  (\S+) +(\S+) +([\w/]+)[,:]? ?(.*)$", text, re.MULTILINE):
+        package, group, message = kind.split("/")
+        link = f"[{message}]({group}.md#{message.lower()})" if package == "eom_dynamics" else f"`{package}/{message}`"
+        rows.append(f"| {way} | `{name}` | {link} | {_escaped(about)} |")
+    return rows
 
 
 def robot_file_page() -> str:

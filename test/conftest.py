@@ -86,7 +86,7 @@ MISSING = (
     (r"CUDA device|nvcc", "exported CUDA code", "an NVIDIA GPU and the CUDA toolkit"),
     (r"there is a device", "exported CUDA code without a GPU", "a machine without one"),
     (r"rclpy|interfaces are not|_msgs|ament_|of CMake|_node", "nodes", "make test, or colcon test in a workspace"),
-    (r"real-time|setpriv", "real-time scheduling", "the limit rtprio (docs/node.md), and apt install util-linux"),
+    (r"real-time|setpriv", "real-time scheduling", "rtprio (docs/node_operation.md), and apt install util-linux"),
     (r"[Rr]oot may", "files without permission", "run as another user than root"),
     (r"recording of a Panda", "a recording of a Panda", "its bag in shared/bags next to this folder"),
     (r"compiler|sanitizer|CMake|no nm", "compiled exports", "apt install g++ cmake binutils"),

@@ -18,7 +18,7 @@ pytest.importorskip("sybil", reason="sybil is not installed")
 from commands import CommandError, check
 from pages import run_page
 
-ELSEWHERE = {"actuators", "notation"}
+ELSEWHERE = {"new_spring", "notation"}
 """Pages that test_new_kind.py and test_notation.py run, for their variables."""
 
 WORKED = "../examples/worked_examples"

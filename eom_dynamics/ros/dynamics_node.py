@@ -141,7 +141,7 @@ examples:
 topics and services (relative to the namespace):
   setpoint             in     eom_dynamics/msg/JointTrajectorySetpoint
   task_setpoint        in     eom_dynamics/msg/TaskSetpoint, of a tool
-  joint_states         in     sensor_msgs/msg/JointState, from which the first task setpoint or target starts
+  joint_states         in     sensor_msgs/msg/JointState, where the first motion starts; of several publishers, too
   spline_trajectory    in     eom_dynamics/msg/SplineTrajectory to play, as from planning_node
   speed_scaling        in     std_msgs/msg/Float64, factor of the speed of what is played, 0 to 1.5
   target               in     sensor_msgs/msg/JointState to go to, of some or all joints, at any rate
@@ -150,16 +150,16 @@ topics and services (relative to the namespace):
   target_twist         in     geometry_msgs/msg/TwistStamped of the tool, which stops when messages stop
   payload              in     eom_dynamics/msg/Payload of a tool, between two setpoints
   robot_description    in     std_msgs/msg/String, if no parameter gives the robot
-  motor_states         in     sensor_msgs/msg/JointState, for external efforts
+  motor_states         in     sensor_msgs/msg/JointState, in the units of the drives, for external efforts
   external_effort      out    sensor_msgs/msg/JointState, with external_effort.sensors
   external_wrench      out    geometry_msgs/msg/WrenchStamped at the first tool, likewise
   contact              out    eom_dynamics/msg/Contact, when contact begins and ends
   trajectory_status    out    eom_dynamics/msg/TrajectoryStatus of a trajectory
   path_time            out    sensor_msgs/msg/TimeReference, time of one whose speed is scaled
-  feedforward          out    eom_dynamics/msg/FeedforwardCommand
-  motor_setpoint       out    sensor_msgs/msg/JointState
-  effort_command       out    std_msgs/msg/Float64MultiArray
-  /diagnostics         out    diagnostic_msgs/msg/DiagnosticArray
+  feedforward          out    eom_dynamics/msg/FeedforwardCommand, joints in the order of the setpoint
+  motor_setpoint       out    sensor_msgs/msg/JointState for motor controllers, in the units of the drives
+  effort_command       out    std_msgs/msg/Float64MultiArray for effort controllers, in the robot's order
+  /diagnostics         out    diagnostic_msgs/msg/DiagnosticArray, status <node>: feedforward
   ~/inverse_dynamics   serves eom_dynamics/srv/ComputeInverseDynamics
   ~/set_payload        serves eom_dynamics/srv/SetPayload
   ~/pause              serves std_srvs/srv/Trigger: what is played pauses on its path

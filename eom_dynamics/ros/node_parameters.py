@@ -129,7 +129,7 @@ def declare(node: Node, table: Table) -> None:
         if is_robots(parameter.name) and not node.has_parameter(parameter.name):
             # Types are checked when the robot is loaded.
             descriptor = ParameterDescriptor(
-                description="entry of the robot's description: docs/robots.md, docs/actuators.md",
+                description="entry of the robot's description: docs/parameter_files.md, docs/actuators.md",
                 dynamic_typing=True,
                 read_only=parameter.name.startswith(_PROGRAMS),
             )

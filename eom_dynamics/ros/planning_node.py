@@ -61,7 +61,7 @@ topics, services and actions (relative to the namespace):
   spline_trajectory                out    eom_dynamics/msg/SplineTrajectory, for dynamics_node
   payload                          in     eom_dynamics/msg/Payload, what a tool carries
   robot_description                in     std_msgs/msg/String, if no parameter gives the robot
-  /diagnostics                     out    diagnostic_msgs/msg/DiagnosticArray
+  /diagnostics                     out    diagnostic_msgs/msg/DiagnosticArray, status <node>: planning
 {_SERVED}
   ~/compute_trajectory_feedforward action eom_dynamics/action/ComputeTrajectoryFeedforward
   ~/follow_joint_trajectory        action control_msgs/action/FollowJointTrajectory, if it is installed

@@ -205,9 +205,9 @@ topics (relative to the namespace):
   feedforward         in     eom_dynamics/msg/FeedforwardCommand, with command:=feedforward
   effort_command      in     std_msgs/msg/Float64MultiArray, with command:=motor_effort or joint_effort
   robot_description   in     std_msgs/msg/String, if no parameter gives the robot
-  joint_states        out    sensor_msgs/msg/JointState, link side
-  motor_states        out    sensor_msgs/msg/JointState, motors, reflected to the link side of the gear
-  /diagnostics        out    diagnostic_msgs/msg/DiagnosticArray
+  joint_states        out    sensor_msgs/msg/JointState, link side, with the efforts of the springs
+  motor_states        out    sensor_msgs/msg/JointState, motors on the link side of the gear, mean efforts of a step
+  /diagnostics        out    diagnostic_msgs/msg/DiagnosticArray, status <node>: simulated robot
 """,
     SIMULATED_ROBOT,
 )

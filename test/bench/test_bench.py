@@ -77,5 +77,5 @@ def test_a_document_has_promises_and_a_small_first_table(tmp_path: Path) -> None
         report.write_section(document, section, "`make bench`.", results=tmp_path)
         page, whole = (path.read_text(encoding="utf-8") for path in (document, tmp_path / "a.md"))
         assert "| fast | 1 s | met |" in page and "large" not in page and ("small" in page) is (first is tables)
-        assert "`make bench`. [All figures](../bench/results/a.md)." in page
-        assert "large" in whole and "small" in whole and "| fast | 1 s | met |" in whole
+        assert "[All figures](../bench/results/a.md)." in page and "`make bench`." not in page
+        assert "large" in whole and "small" in whole and "`make bench`." in whole and "| fast | 1 s | met |" in whole

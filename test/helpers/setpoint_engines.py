@@ -9,7 +9,6 @@ Where a cycle sends nothing, its row is that before; status -1 is that of a stre
 import ctypes
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -54,10 +53,6 @@ BANDWIDTH = 100.0
 """Of external efforts, rad/s."""
 
 FIELDS = (*STATE_FIELDS, *WRENCH_FIELDS, *STIFFNESS_FIELDS)
-
-# Scenes of one robot share what is traced for it.
-arm_of, exported = cache(ElasticArm), cache(lambda robot, on_base: ExportedTable(robot, moving_base=on_base))
-limits_of = cache(lambda arm: motion_limits(arm, MOTION))
 
 
 def setpoint_message(scene: Scene, k: int) -> Any:
@@ -161,7 +156,7 @@ class NodeEngine:
         player.scale_speed(1.0)
         stream.end()
         self.node.trigger_deactivate()
-        host = SetpointLoop(SetpointEvaluator(arm_of(scene.robot)))
+        host = SetpointLoop(SetpointEvaluator(ElasticArm(scene.robot)))
         self._set_parameters(scene)
         stream._shapes = LearnedShapes() if compiled else NoShapes()
         clock.set_ros_time_override(Time(nanoseconds=time_of(-1)))
@@ -174,7 +169,7 @@ class NodeEngine:
         host.loop.configure(**gains_of(scene))
         stream.targets._arm = host.arm
         stream.targets._measured.take(scene.robot.joint_names)
-        stream.targets.keep(host.arm, limits_of(host.arm))
+        stream.targets.keep(host.arm, motion_limits(host.arm, MOTION))
         rows, before = [], None
         for k, (cycle, now) in enumerate(zip(scene.cycles, scene.times, strict=True)):
             steady = time_of(k)
@@ -294,7 +289,7 @@ def filled(rows: Sequence[Array | None]) -> Array:
 
 def called(scene: Scene) -> Array:
     """Rows of a scene by calls of the loop from Python."""
-    loop = ControlLoop(RobotTable(arm_of(scene.robot), moving_base=True))
+    loop = ControlLoop(RobotTable(ElasticArm(scene.robot), moving_base=True))
     loop.configure(**settings_of(scene), **gains_of(scene))
     limit_motion(scene, loop)
     sense = sensor_of(scene, loop)
@@ -327,7 +322,7 @@ def called(scene: Scene) -> Array:
 
 def limit_motion(scene: Scene, loop: ControlLoop) -> None:
     if scene.on_contact == "retract" or any(cycle.target for cycle in scene.cycles):
-        loop.limit(limits_of(loop.arm), 1e-9 * PERIOD)
+        loop.limit(motion_limits(loop.arm, MOTION), 1e-9 * PERIOD)
 
 
 def watched(arm: ElasticArm, loop: ControlLoop | None = None) -> ContactThresholds:
@@ -359,7 +354,7 @@ def touched(scene: Scene) -> list[bool]:
     rows = [cycle.sensed for cycle in scene.cycles]
     if scene.on_contact == "ignore" or not all(rows):
         return [False] * len(rows)
-    thresholds, contact, found = watched(arm_of(scene.robot)), False, []
+    thresholds, contact, found = watched(ElasticArm(scene.robot)), False, []
     residuals = momentum_observer(scene.robot, BANDWIDTH, ((1e-3 * k, *x) for k, x in enumerate(rows) if x), steps=20)
     for k, (row, residual) in enumerate(zip(rows, residuals, strict=True)):
         assert row is not None
@@ -407,7 +402,7 @@ def referred(scene: Scene) -> Array:
     options = (scene.limits, scene.lead, scene.loss, timeout, STOP, RAMP, scene.jumps, scene.checks, PERIOD, MOTION)
     options = (*options, scene.on_contact)
     in_contact = touched(scene)
-    reference = ReferenceLoop(arm_of(scene.robot), Options(*options))
+    reference = ReferenceLoop(ElasticArm(scene.robot), Options(*options))
     rows: list[Array | None] = []
     modes = Modes(reference.arm, scene.gains) if scene.gains else None
     for k, (cycle, now) in enumerate(zip(scene.cycles, scene.times, strict=True)):
@@ -466,9 +461,9 @@ def looped(scene: Scene, *, in_front: bool = False) -> Array:
     Targets may be those of a controller in front, which writes the last one in each cycle; others then are refused.
     """
     robot, on_base = scene.robot, any(BASE_FIELD in (cycle.fields or ()) for cycle in scene.cycles)
-    table: Any = exported(robot, on_base)
+    table: Any = ExportedTable(robot, moving_base=on_base)
     if scene.on_contact != "ignore":  # an exported library has no code of the observer
-        table = RobotTable(arm_of(robot))
+        table = RobotTable(ElasticArm(robot))
     loop = ControlLoop(table)
     loop.configure(**settings_of(scene), **gains_of(scene), on_clock_jump=("stop", "hold").index(scene.jumps))
     limit_motion(scene, loop)

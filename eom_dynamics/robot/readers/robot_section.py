@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Robot described by the ``robot`` section of a ROS 2 parameter tree, every entry checked.
 
-Its entries are in docs/robots.md and docs/actuators.md, and all in the template of ``eom_dynamics inspect --template``,
-:mod:`eom_dynamics.tools.inspect.template`.
+Its entries are in docs/parameter_files.md and docs/actuators.md, and all in the template of
+``eom_dynamics inspect --template``, :mod:`eom_dynamics.tools.inspect.template`.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from ..model import Joint, Robot
 from ..readers.robot_section import BASE
 from .written import Written, moments, rpy
 
-_HEADER = "# Written by eom_dynamics. Units are SI, angles rad; the entries are described in docs/robots.md.\n"
+_HEADER = "# Written by eom_dynamics. Units are SI, angles rad; the entries are described in docs/parameter_files.md.\n"
 
 
 def robot_as_yaml(robot: Robot) -> Written:

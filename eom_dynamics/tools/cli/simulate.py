@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> Result:
     if arm.rigid.all() and robot.coupled_stiffness is None:
         raise EomDynamicsError(
             f"{robot.name}: all joints are rigid, so that there is nothing to compare; give a joint a stiffness, see "
-            "docs/robots.md, or simulate the arm with --free or --efforts"
+            "docs/actuators.md, or simulate the arm with --free or --efforts"
         )
     motion, times = read_trajectory(request.trajectory, robot, request.duration, request.rate)
     with progress_bars() as bars:

@@ -110,7 +110,7 @@ def gain_result(facts: Mapping[str, Any]) -> Result:
         lines += [
             f"{_OUTER}: the PD is in the drives, without the delay; efforts of {rows_of} motors from {columns_of} "
             "deviations of links and motors, their rates, and integrals of the links, weight "
-            f"{links['weight']:g}; --json has the gains, docs/elastic_joints.md the law",
+            f"{links['weight']:g}; --json has the gains, docs/feedback.md the law",
             f"{_OUTER}: noise of {1e3 * links['noise']:g} mrad or mm of the links, with velocities by differences of "
             f"samples, gives {noise} N m or N rms at the motors; filter it, or lower the bandwidth",
         ]
