@@ -36,6 +36,7 @@ PYTHON_LIBRARY = f"python{sys.version_info.major}.{sys.version_info.minor}"
 SITE_PACKAGES = VENV / "lib" / PYTHON_LIBRARY / "site-packages"
 INTERFACES = VENV / "lib" / "interfaces"  # the generated part of the package eom_dynamics: msg, srv, action
 SLIM = ROOT / "scripts/slim.py"
+SIZES = {"dev": ", 1.1 GB more, two to five minutes"}
 PIP_INSTALL = (PYTHON, "-m", "pip", "install", "--no-compile", "--no-build-isolation", "-c", LOCK)
 
 # As in eom_dynamics/__init__.py, which is imported later: Python starts twice, at first to find the libraries of ROS.
@@ -118,8 +119,8 @@ def steps(extras):
     ]
     if extras:
         wanted = packages(*extras)
-        title = f"Installing the extras {', '.join(extras)}"
-        result.append(Step("-".join(extras), title, [(*PIP_INSTALL, *wanted)], wanted))
+        title = f"Installing the extras {', '.join(extras)}{SIZES.get(extras[0], '')}"
+        result.append(Step("-".join(extras), title, [(*PIP_INSTALL, *wanted), (PYTHON, SLIM, VENV)], wanted))
     return result
 
 

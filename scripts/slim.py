@@ -16,8 +16,12 @@ LEAST = 32_768
 TESTED = ("numpy", "scipy", "matplotlib", "mpl_toolkits")
 """Packages whose folders ``tests`` are removed."""
 
-UNUSED = ("cmake/data/bin/ctest", "cmake/data/bin/cpack", "cmake/data/share/cmake-*/Help", "plotly/labextension")
-"""Below site-packages."""
+UNUSED = (
+    *("cmake/data/bin/ctest", "cmake/data/bin/cpack", "cmake/data/share/cmake-*/Help"),
+    *("plotly/labextension", "plotly/package_data/widgetbundle.js", "fontTools/*/*.so"),
+    *("cmeel.prefix/include", "cmeel.prefix/share/example-robot-data/robots/*/meshes"),
+)
+"""Below site-packages; fontTools has each of its compiled modules in Python, too. Tests take no meshes."""
 
 
 def main():
