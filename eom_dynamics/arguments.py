@@ -24,17 +24,18 @@ from .states import real_array
 _ORTHOGONAL = 1e-6
 
 
-def checked_pose(value: ArrayLike, name: str) -> Array:
-    """A pose as an array (4, 4), or poses (…, 4, 4); StateError if it is something else."""
-    C = real_array(value, name)
+def checked_pose(value: ArrayLike, name: str, error: type[EomDynamicsError] = StateError) -> Array:
+    """A pose as an array (4, 4), or poses (…, 4, 4); raises ``error`` if it is something else."""
+    C = real_array(value, name, error=error)
     if C.ndim < 2 or C.shape[-2:] != (4, 4):
-        raise StateError(f"{name} must have shape (4, 4), has {C.shape}")
+        raise error(f"{name} must have shape (4, 4), has {C.shape}")
     R = C[..., :3, :3]
-    away = float(np.max(np.abs(np.swapaxes(R, -1, -2) @ R - np.eye(3)), initial=0.0))
-    if away > _ORTHOGONAL or np.any(np.linalg.det(R) < 0) or np.any(C[..., 3, :] != [0, 0, 0, 1]):
-        raise StateError(
-            f"{name} is not a homogeneous transform: it must be a rotation matrix, a translation, and a last row "
-            "0 0 0 1; see lie.pose"
+    away = np.max(np.abs(np.swapaxes(R, -1, -2) @ R - np.eye(3)), axis=(-2, -1))
+    wrong = (away > _ORTHOGONAL) | (np.linalg.det(R) < 0) | np.any(C[..., 3, :] != [0, 0, 0, 1], axis=-1)
+    if np.any(wrong):
+        raise error(
+            f"{name}{np.argwhere(wrong)[0].tolist() or ''} is not a homogeneous transform: it must be a rotation "
+            "matrix, a translation, and a last row 0 0 0 1; see lie.pose"
         )
     return C
 

@@ -169,9 +169,19 @@ def wrenches(
     return (arrays + [np.broadcast_to(np.zeros(shape), samples + shape)] * count)[:count]
 
 
-def real_array(value: ArrayLike, name: str, shape: tuple[int, ...] | None = None, *, finite: bool = True) -> Array:
-    """Array of numbers, optionally of a given shape, and finite unless ``finite`` is False; else StateError."""
-    return _checked(value, name, shape_of(value, name) if shape is None else shape, symbols=False, finite=finite)
+def real_array(
+    value: ArrayLike,
+    name: str,
+    shape: tuple[int, ...] | None = None,
+    *,
+    finite: bool = True,
+    error: type[EomDynamicsError] = StateError,
+) -> Array:
+    """Array of numbers, optionally of a given shape, and finite unless ``finite`` is False; else raises ``error``."""
+    try:
+        return _checked(value, name, shape_of(value, name) if shape is None else shape, symbols=False, finite=finite)
+    except StateError as reason:
+        raise error(*reason.args) from None
 
 
 def number_or_vector(value: ArrayLike, name: str, size: int, *, finite: bool = True) -> Array:

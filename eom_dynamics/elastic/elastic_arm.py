@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike
 
 from ..actuators.actuator import stacked
 from ..arrays import Array
-from ..codegen.functions import CompiledFunction, compiled_program, payload_keyword
+from ..codegen.functions import CompiledFunction, compiled_program, payload_keyword, shared_array
 from ..codegen.programs import WITH_PAYLOAD
 from ..dynamics import Dynamics
 from ..exceptions import RobotDescriptionError, StateError
@@ -37,7 +37,7 @@ from ..units import SHAFT_UNITS
 from .base_motion import BaseMotion, checked_base
 from .carried_rotors import CarriedRotors
 from .drive_programs import Drive, DriveCommand, DriveState, drive_command, drive_state, scales
-from .feedforward import Feedforward, FeedforwardMethods, like_joints, method_name
+from .feedforward import Feedforward, FeedforwardMethods, method_name
 from .limit_violations import LimitViolation, limit_violations
 from .motor_programs import MOTOR_NAMES, SHAFT, STIFFNESS_NAMES
 from .motor_side import MotorSide
@@ -197,9 +197,9 @@ class ElasticArm(FeedforwardMethods):
             StateError: an argument has the wrong shape or is not finite, or a joint is rigid or damped.
         """
         q, qd = joint_states(self.robot.n, q, qd)
-        shape = (*q.shape[:-1], len(self.motor_joint))
-        motors = [like_joints(x, "motor state", shape) for x in (motor_position, motor_velocity)]
-        commanded = self._commanded(commanded_stiffness, q.shape[:-1])
+        m, samples = len(self.motor_joint), q.shape[:-1]
+        motors = [shared_array(x, "motor state", (m,), samples) for x in (motor_position, motor_velocity)]
+        commanded = self._commanded(commanded_stiffness, samples)
         return self.spring_set.efforts(q, qd, *motors, stiffness=commanded, rigid_too=rigid_too, motors=MOTOR_NAMES[:2])
 
     def deflections(

@@ -26,6 +26,7 @@ from ..codegen.functions import (
     derivatives,
     motion_vectors,
     payload_keyword,
+    shared_array,
     stage_of,
     wrench_keyword,
 )
@@ -341,7 +342,7 @@ class FeedforwardMethods(CompiledMethods):
         rows = []
         for k, x in enumerate(sequence(stiffness, "commanded_stiffness", ", ".join(STIFFNESS_NAMES), most=orders)):
             name = name_of(STIFFNESS_NAMES, k)
-            array = like_joints(x, f"stiffness {name}", (*samples, self.robot.n))
+            array = shared_array(x, f"stiffness {name}", (self.robot.n,), samples, finite=False)
             if not np.all(np.isfinite(array[..., self.variable])):
                 raise StateError(f"stiffness {name} must be finite at joints where it is commanded")
             rows.append(np.where(self.variable, array, 0.0))
@@ -358,14 +359,14 @@ class FeedforwardMethods(CompiledMethods):
         if state is None:
             return []
         presliding = self.side.presliding
-        z = np.where(presliding, like_joints(state, FRICTION_STATE, (*samples, len(presliding))), SETTLED)
+        z = np.where(presliding, shared_array(state, FRICTION_STATE, presliding.shape, samples, finite=False), SETTLED)
         if not np.all((np.abs(z) <= 1.0) | (z == SETTLED)):
             raise StateError(f"{FRICTION_STATE} must be from -1 to 1")
         return [z]
 
     def deflection_state(self, deflection: ArrayLike, shape: tuple[int, ...]) -> Array:
         """Deflection of damped springs as an array (n,) or (N, n); must be finite at damped joints."""
-        values = like_joints(deflection, "deflection", shape)
+        values = shared_array(deflection, "deflection", shape[-1:], shape[:-1], finite=False)
         if not np.all(np.isfinite(values[..., self.damped])):
             raise StateError("deflection must be finite at damped joints")
         return values
@@ -374,14 +375,3 @@ class FeedforwardMethods(CompiledMethods):
 def method_name(*, on_base: bool, payload: bool) -> str:
     """Name of the feedforward on a base at rest or in motion, without or with payloads."""
     return (_ON_BASE if on_base else "feedforward") + WITH_PAYLOAD * payload
-
-
-def like_joints(value: ArrayLike, name: str, shape: tuple[int, ...]) -> Array:
-    """The value as an array (n,), or of the shape of all joint vectors."""
-    try:
-        array = np.asarray(value, dtype=float)
-    except (TypeError, ValueError):
-        raise StateError(f"{name} is not an array of numbers") from None
-    if array.shape not in (shape, shape[-1:]):
-        raise StateError(f"{name} must have shape {shape}, has {array.shape}")
-    return array

@@ -15,6 +15,7 @@ from scipy.fft import irfft, next_fast_len, rfft
 from scipy.signal import butter, sosfiltfilt, welch
 
 from ..arrays import Array
+from ..states import real_array
 from .recording import IdentificationError
 
 _JITTER = 0.01  # largest difference between time steps, relative to the median
@@ -49,13 +50,11 @@ def even_signals(t: ArrayLike, signals: Mapping[str, ArrayLike]) -> tuple[float,
         raise IdentificationError(
             f"t must increase in even steps; step {where} is {steps[where]:g} s, the median {period:g} s: resample"
         )
-    arrays = {name: np.asarray(x, dtype=float) for name, x in signals.items()}
+    arrays = {name: real_array(x, name, error=IdentificationError) for name, x in signals.items()}
     shape = next(iter(arrays.values())).shape
     for name, x in arrays.items():
         if x.shape != shape or x.ndim not in (1, 2) or len(x) != len(times):
             raise IdentificationError(f"{name} must have shape ({len(times)},) or ({len(times)}, n), has {x.shape}")
-        if not np.all(np.isfinite(x)):
-            raise IdentificationError(f"{name} must be finite; sample {np.argwhere(~np.isfinite(x))[0][0]} is not")
     return (times[-1] - times[0]) / (len(times) - 1), arrays
 
 

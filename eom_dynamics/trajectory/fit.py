@@ -129,7 +129,10 @@ def _cleaned(
     And the numbers of samples that were dropped, disordered and repeated.
     """
     columns = [positions] if velocities is None else [positions, velocities]
-    t, *values = (numbers(x, "times, positions and velocities must be arrays of numbers") for x in (times, *columns))
+    t, *values = (
+        numbers(x, name, finite=False)
+        for x, name in zip((times, *columns), ("times", "positions", "velocities"), strict=False)
+    )
     shape = values[0].shape
     if t.ndim != 1 or len(shape) != 2 or not shape[1] or any(x.shape != (len(t), shape[1]) for x in values):
         shapes = ", ".join(str(x.shape) for x in (t, *values))

@@ -98,16 +98,11 @@ class Fourier:
             TrajectoryError: shapes differ, a number is not finite, frequency or periods are not positive, or the ramp
                 is negative.
         """
-        arrays = (numbers(x, "sine, cosine and offset must be arrays of numbers") for x in (sine, cosine, offset))
-        self.sine, self.cosine, self.offset = map(np.copy, arrays)
-        if self.sine.ndim != 2 or not self.sine.size or self.cosine.shape != self.sine.shape:
-            raise TrajectoryError(
-                f"sine and cosine must both have shape (n, L), have {self.sine.shape} and {self.cosine.shape}"
-            )
-        if self.offset.shape != self.sine.shape[:1]:
-            raise TrajectoryError(f"offset must have shape {self.sine.shape[:1]}, has {self.offset.shape}")
-        if not all(np.all(np.isfinite(x)) for x in (self.sine, self.cosine, self.offset)):
-            raise TrajectoryError("sine, cosine and offset must be finite")
+        self.sine = np.copy(numbers(sine, "sine"))
+        if self.sine.ndim != 2 or not self.sine.size:
+            raise TrajectoryError(f"sine must have shape (n, L), has {self.sine.shape}")
+        self.cosine = np.copy(numbers(cosine, "cosine", self.sine.shape))
+        self.offset = np.copy(numbers(offset, "offset", self.sine.shape[:1]))
         if not (np.isfinite(frequency) and frequency > 0):
             raise TrajectoryError(f"frequency must be a positive number of Hz, is {frequency}")
         if periods < 1 or periods != int(periods) or ramp < 0 or ramp != int(ramp):

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..arrays import Array
+from ..codegen.functions import shared_array
 from ..elastic import ElasticArm
 from ..elastic.bounds import TOLERANCE, Bounds
 from ..elastic.motor_programs import STIFFNESS_NAMES
@@ -173,16 +174,9 @@ def _all_rows(
 ) -> tuple[Array, ...]:
     if len(values) > len(names):
         raise StateError(f"{name} must be ({', '.join(names)}) or the first of them, has {len(values)} entries")
-    rows = []
-    for value, derivative in zip(values, names, strict=False):
-        try:
-            array = np.asarray(value, dtype=float)
-        except (TypeError, ValueError):
-            raise StateError(f"{name} {derivative} is not an array of numbers") from None
-        if array.shape not in (shape, shape[1:]):
-            raise StateError(f"{name} {derivative} must have shape {shape} or {shape[1:]}, has {array.shape}")
-        rows.append(np.broadcast_to(array, shape))
-    return tuple(rows)
+    rows = zip(values, names, strict=False)
+    arrays = [shared_array(x, f"{name} {derivative}", shape[1:], shape[:1], finite=False) for x, derivative in rows]
+    return tuple(np.broadcast_to(x, shape) for x in arrays)
 
 
 SLOWEST = 1e4

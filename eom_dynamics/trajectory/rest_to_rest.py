@@ -84,7 +84,7 @@ def _peaks() -> Array:
 
 def _positions(start: ArrayLike, end: ArrayLike) -> Array:
     """Start and end (2, n)."""
-    ends = numbers([start, end], "start and end must be positions (n,) of the same joints")
-    if ends.ndim != 2 or not ends.shape[1] or not np.all(np.isfinite(ends)):
-        raise TrajectoryError(f"start and end must be finite positions (n,), have shape {ends.shape[1:]}")
-    return ends
+    first = numbers(start, "start")
+    if first.ndim != 1 or not len(first):
+        raise TrajectoryError(f"start must have shape (n,), has {first.shape}")
+    return np.stack([first, numbers(end, "end", first.shape)])

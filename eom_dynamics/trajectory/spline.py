@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from functools import partial
 from math import comb, factorial
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..arrays import Array
 from ..exceptions import TrajectoryError
+from ..states import real_array
 from .trajectory import Scaled, Trajectory, sample_times
 
 ORDERS = 5  # number of derivatives of a state: q … qdddd
@@ -29,12 +30,8 @@ _FACTORIALS = np.array([factorial(k) for k in range(ORDERS)], dtype=float)
 _CHUNK = 1024
 
 
-def numbers(values: ArrayLike | Sequence[ArrayLike], refusal: str) -> Array:
-    """Values as an array; raises TrajectoryError with a message if they are not numbers."""
-    try:
-        return np.asarray(values, dtype=float)
-    except (TypeError, ValueError):
-        raise TrajectoryError(refusal) from None
+numbers = partial(real_array, error=TrajectoryError)
+"""Array of numbers as of :func:`.real_array`, whose errors are those of trajectories."""
 
 
 def durations(times: Array) -> Array:
@@ -69,13 +66,11 @@ class Spline:
         Raises:
             TrajectoryError: a shape is wrong, times do not increase, or a number is not finite.
         """
-        self.t, self.states = np.array(t, dtype=float), np.array(states, dtype=float)
+        self.t, self.states = (np.copy(numbers(x, name)) for x, name in ((t, "times"), (states, "states")))
         if self.t.ndim != 1 or not len(self.t):
             raise TrajectoryError(f"times must have shape (K,), K >= 1, have {self.t.shape}")
         if self.states.ndim != 3 or self.states.shape[:2] != (ORDERS, len(self.t)):
             raise TrajectoryError(f"states must have shape ({ORDERS}, {len(self.t)}, n), have {self.states.shape}")
-        if not (np.all(np.isfinite(self.t)) and np.all(np.isfinite(self.states))):
-            raise TrajectoryError("times and states of a spline must be finite")
         self._set(self.t, self.states)
         self._coefficients = _coefficients(self._steps, self.states)
 

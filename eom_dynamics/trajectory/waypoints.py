@@ -298,17 +298,11 @@ def _check_overshoot(spline: Spline, states: Array) -> None:
 
 
 def _waypoints(times: ArrayLike, positions: ArrayLike) -> tuple[Array, Array]:
-    t, q = (
-        numbers(x, f"{name} is not an array of numbers") for name, x in (("times", times), ("positions", positions))
-    )
+    t, q = numbers(times, "times"), numbers(positions, "positions")
     if t.ndim != 1 or q.ndim != 2 or not len(t) or len(q) != len(t) or not q.shape[1]:
         raise TrajectoryError(
             f"times must have shape (K,) and positions (K, n), K, n >= 1, have {t.shape} and {q.shape}"
         )
-    for name, values in (("times", t), ("positions", q)):
-        if not np.all(np.isfinite(values)):
-            row = int(np.argwhere(~np.isfinite(values))[0, 0])
-            raise TrajectoryError(f"{name} must be finite; waypoint {row} has {values[row]}")
     if not np.all(np.diff(t) > 0):
         late = int(np.argmin(np.diff(t) > 0)) + 1
         raise TrajectoryError(
@@ -318,9 +312,7 @@ def _waypoints(times: ArrayLike, positions: ArrayLike) -> tuple[Array, Array]:
 
 
 def _given(name: str, values: ArrayLike, shape: tuple[int, ...]) -> Array:
-    array = numbers(values, f"{name} is not an array of numbers")
-    if array.shape != shape:
-        raise TrajectoryError(f"{name} must have shape {shape}, as the positions, have {array.shape}")
+    array = numbers(values, name, shape, finite=False)
     missing = np.isnan(array)
     partly = np.flatnonzero(np.any(missing, axis=1) & ~np.all(missing, axis=1))
     if len(partly) or np.any(np.isinf(array)):
@@ -345,9 +337,9 @@ def _set_ends(states: Array, ends: Ends) -> None:
             raise TrajectoryError(f"ends[{end!r}] has {len(values)} derivatives; at most 4, up to the snap")
         row = 0 if end == "start" else -1
         for k, (name, value) in enumerate(zip(RATE_NAMES, values, strict=False), start=1):
-            asked = numbers(value, f"ends[{end!r}] {name} is not an array of numbers")
-            if asked.shape not in ((), states.shape[2:]) or not np.all(np.isfinite(asked)):
-                raise TrajectoryError(f"ends[{end!r}] {name} must be a finite number, or {states.shape[2]} of them")
+            asked = numbers(value, f"ends[{end!r}] {name}")
+            if asked.shape not in ((), states.shape[2:]):
+                raise TrajectoryError(f"ends[{end!r}] {name} must be a number, or {states.shape[2]} of them")
             present = states[k, row]
             if not np.all(np.isnan(present) | (present == asked)):
                 raise TrajectoryError(f"ends[{end!r}] {name} differs from that of the waypoint")

@@ -145,7 +145,7 @@ test_bad_input_is_refused = refusals(
     TrajectoryError,
     (lambda: rest_to_rest([0.0], [1.0], 0.0), "duration"),
     (lambda: rest_to_rest([0.0], [1.0], np.nan), "duration"),
-    (lambda: rest_to_rest([0.0], [1.0, 2.0], 1.0), "same joints"),
+    (lambda: rest_to_rest([0.0], [1.0, 2.0], 1.0), r"end must have shape \(1,\)"),
     (lambda: rest_to_rest([0.0], [np.inf], 1.0), "finite"),
     (lambda: rest_to_rest(0.0, 1.0, 1.0), r"\(n,\)"),
     (lambda: shortest_duration([0.0], [1.0]), "has no limit"),
@@ -206,7 +206,7 @@ def test_derivatives_and_ramps() -> None:
 test_errors = refusals(
     TrajectoryError,
     ((0.0, A, B, Q0), {}, "frequency"),
-    ((1.0, A, B[:2], Q0), {}, r"\(n, L\)"),
+    ((1.0, A, B[:2], Q0), {}, "cosine must have shape"),
     ((1.0, A, B, Q0[:2]), {}, "offset"),
     ((1.0, A * np.nan, B, Q0), {}, "finite"),
     ((1.0, "a", B, Q0), {}, "numbers"),

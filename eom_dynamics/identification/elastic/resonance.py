@@ -19,6 +19,7 @@ identification: a frequency domain approach", 2nd ed., 2012, sections 6.3 and 9.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import compress
 from typing import NamedTuple
 
@@ -31,6 +32,7 @@ from ...actuators.springs import DampedSpring, LinearSpring
 from ...arrays import AnyArray, Array
 from ...elastic import ElasticArm
 from ...robot import Joint, Robot
+from ...states import real_array
 from ..recording import IdentificationError, Recording
 from ..sampling import column_lengths, even_signals, least_squares, noise_level
 from .arm import ElasticOptions, check_elastic, measured
@@ -154,11 +156,9 @@ def fit_resonance(
     n = motion.shape[1]
     if inertia is None and n > 1:
         raise IdentificationError(f"inertia is missing: the mass matrix ({n}, {n}) at the working point")
-    M = None if inertia is None else np.atleast_2d(np.asarray(inertia, dtype=float))
-    G = np.zeros((n, n)) if gravity is None else np.atleast_2d(np.asarray(gravity, dtype=float))
-    for name, x in (("inertia", M), ("gravity", G)):
-        if x is not None and (x.shape != (n, n) or not np.all(np.isfinite(x))):
-            raise IdentificationError(f"{name} must be finite, of shape ({n}, {n}), has {x.shape}")
+    matrix = partial(real_array, shape=(n, n), error=IdentificationError)
+    M = None if inertia is None else matrix(np.atleast_2d(inertia), "inertia")
+    G = np.zeros((n, n)) if gravity is None else matrix(np.atleast_2d(gravity), "gravity")
     if M is not None and not np.all(np.linalg.eigvalsh(0.5 * (M + M.T)) > 0):
         raise IdentificationError("inertia must be positive definite")
     model = _Spectra(period, motion, drive, M, G, band, smoothing_velocity if coulomb else None)

@@ -33,6 +33,7 @@ from ...actuators.springs import (
 from ...arrays import Array
 from ...robot import Joint, Robot
 from ...spelling import hint
+from ...states import real_array
 from ..recording import IdentificationError
 from ..sampling import LowPass, cutoff_of, even_signals, longest, noise_level, of_one_motion, rate_of
 from .curve_fit import CurveEstimate, curve_fit, linear_fit
@@ -399,7 +400,9 @@ def fit_coupled_spring(deflection: ArrayLike, effort: ArrayLike) -> CoupledSprin
 
 
 def _shaped(deflection: ArrayLike, rate: ArrayLike, effort: ArrayLike) -> tuple[Array, Array, Array]:
-    delta, deltad, tau = (np.asarray(x, dtype=float) for x in (deflection, rate, effort))
+    recorded = {"deflection": deflection, "effort": effort}
+    delta, tau = (real_array(x, name, error=IdentificationError) for name, x in recorded.items())
+    deltad = np.asarray(rate, dtype=float)
     if (
         tau.ndim != 1
         or delta.shape not in (tau.shape, (*tau.shape, 2))
@@ -408,9 +411,6 @@ def _shaped(deflection: ArrayLike, rate: ArrayLike, effort: ArrayLike) -> tuple[
         raise IdentificationError(
             f"deflection, its rate and effort must have one shape (N,), have {delta.shape}, {deltad.shape}, {tau.shape}"
         )
-    for name, x in (("deflection", delta), ("effort", tau)):
-        if not np.all(np.isfinite(x)):
-            raise IdentificationError(f"{name} must be finite; leave those samples out")
     return delta, deltad, tau
 
 

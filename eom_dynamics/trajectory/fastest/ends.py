@@ -39,11 +39,11 @@ _ORDERS = {"velocity": 1, "acceleration": 2, "effort": 2, "jerk": 3, "effort_rat
 
 def end_states(name: str, rates: Sequence[ArrayLike]) -> list[Array]:
     """Derivatives at an end, each finite (n,)."""
-    states = [numbers(x, f"{name} is not made of arrays of numbers") for x in rates]
+    states = [numbers(x, f"a derivative of {name}") for x in rates]
     if len(states) >= ORDERS:
         raise TrajectoryError(f"{name} must be (velocity, acceleration, jerk, snap) or the first of them")
-    if not all(rate.ndim == 1 and np.all(np.isfinite(rate)) for rate in states):
-        raise TrajectoryError(f"derivatives of {name} must be finite, one number for each joint")
+    if not all(rate.ndim == 1 for rate in states):
+        raise TrajectoryError(f"derivatives of {name} must have one number for each joint")
     if states and not np.any(states[0]):
         raise TrajectoryError(f"the velocity of {name} is zero; omit {name} for a motion from or to rest")
     return states

@@ -184,12 +184,9 @@ def path_through(path: ArrayLike, limits: Bounds, ends: Mapping[str, Sequence[Ar
     At ``"start"`` and ``"end"`` it has the velocity … snap given, each (n,), or rests. Raises TrajectoryError for fewer
     than two waypoints, or two consecutive ones that are equal.
     """
-    waypoints = numbers(path, "path must be a trajectory, or waypoints (K, n)")
+    waypoints = numbers(path, "path, if it is no trajectory,")
     if waypoints.ndim != 2 or len(waypoints) < 2 or not waypoints.shape[1]:
         raise TrajectoryError(f"waypoints must have shape (K, n), K >= 2, have {waypoints.shape}")
-    if not np.all(np.isfinite(waypoints)):
-        row = int(np.argwhere(~np.isfinite(waypoints))[0, 0])
-        raise TrajectoryError(f"waypoints must be finite; waypoint {row} has {waypoints[row]}")
     steps = np.diff(waypoints, axis=0)
     still = ~np.any(steps, axis=1)
     if np.any(still):
