@@ -30,7 +30,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..arrays import Array
 from ..exceptions import TrajectoryError
-from .spline import DEGREE, ORDERS, RATE_NAMES, Spline, numbers
+from .spline import DEGREE, ORDERS, RATE_NAMES, Spline, durations, numbers
 
 UNSOLVED = (
     "times are too uneven or positions too large for a smooth trajectory; omit waypoints that are close in time, and "
@@ -303,11 +303,7 @@ def _waypoints(times: ArrayLike, positions: ArrayLike) -> tuple[Array, Array]:
         raise TrajectoryError(
             f"times must have shape (K,) and positions (K, n), K, n >= 1, have {t.shape} and {q.shape}"
         )
-    if not np.all(np.diff(t) > 0):
-        late = int(np.argmin(np.diff(t) > 0)) + 1
-        raise TrajectoryError(
-            f"times must increase; waypoint {late} is at {t[late]:g} s, waypoint {late - 1} at {t[late - 1]:g} s"
-        )
+    durations(t)
     return t, q
 
 

@@ -167,7 +167,7 @@ V = np.ones((3, 2))
 
 test_errors = refusals(
     TrajectoryError,
-    ([0, 1, 1], Q, {}, "waypoint 2 is at 1 s"),
+    ([0, 1, 1], Q, {}, r"times\[2\] = 1.0 does not"),
     ([0, 2, 1], Q, {}, "increase"),
     ([0, 1, np.nan], Q, {}, r"times must be finite; entry \[2\]"),
     ([0, 1, 2], [[0, 0], [0, np.inf], [0, 0]], {}, r"positions must be finite; entry \[1, 1\]"),

@@ -17,6 +17,7 @@ from ...exceptions import StateError, TrajectoryError
 from ...kinematics import Kinematics
 from ...robot import Robot
 from ...robot.model import frames_by_name
+from ...states import real_array
 from ...trajectory.quantities import Load, quantities
 
 BASE = "base"  # name of the base, where no frame of the robot has it
@@ -121,11 +122,8 @@ class Spheres:
 
 
 def _rows(name: str, values: ArrayLike) -> Array:
-    try:
-        rows = np.array(values, dtype=float)
-    except (TypeError, ValueError):
-        rows = np.zeros(0)
-    if rows.ndim != 2 or rows.shape[1] != 4 or not len(rows) or not np.isfinite(rows).all() or np.any(rows[:, 3] <= 0):
+    rows = np.copy(real_array(values, f"spheres of {name!r}", error=TrajectoryError))
+    if rows.ndim != 2 or rows.shape[1] != 4 or not len(rows) or np.any(rows[:, 3] <= 0):
         raise TrajectoryError(f"spheres of {name!r} must be rows x, y, z, radius in m, with a positive radius")
     return rows
 
