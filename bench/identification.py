@@ -17,7 +17,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from excited import recording, true_robot
@@ -60,22 +59,6 @@ class Run:
     possible: bool
 
 
-class Coverage(NamedTuple):
-    """How often the truth is within DEVIATIONS standard deviations.
-
-    Attributes:
-        of_all: share of all parameters of all runs.
-        least: of the parameter that is within least often, the share of the runs.
-        of_runs: share of runs with all parameters within.
-        rms: of the errors in standard deviations, 1 if these are exact.
-    """
-
-    of_all: float
-    least: float
-    of_runs: float
-    rms: float
-
-
 def run(settings: Settings) -> Section:
     """Identify the arms, bad recordings, and a long one."""
     quick = settings is QUICK
@@ -88,7 +71,6 @@ def run(settings: Settings) -> Section:
             "identifiable",
             "within 3 s, of all",
             "least of a parameter",
-            "runs with all within",
             "RMS of error / s",
             "consistent",
             "time of a run",
@@ -97,7 +79,7 @@ def run(settings: Settings) -> Section:
     errors = Table(
         "Largest relative error of any joint in any run", ("arm, efforts of", *(x.replace("_", " ") for x in PROMISES))
     )
-    covered, possible, largest = [], [], []
+    covered, possible, largest = list[Array](), [], []
     for name in robots:
         for side in ("joint", "motor"):
             truth = arm(name, side)
@@ -108,12 +90,11 @@ def run(settings: Settings) -> Section:
             covered.append(coverage([each.scores for each in found]))
             possible += [each.possible for each in found]
             identifiable = int(np.isfinite(found[0].scores).sum())
-            shares = [f"{100 * share:.1f} %" for share in covered[-1][:3]]
             bases.add(
                 f"{name}, {'links' if side == 'joint' else 'rigid motors'}",
                 f"{identifiable} of {len(found[0].scores)}",
-                *shares,
-                f"{covered[-1].rms:.2f}",
+                *(f"{100 * share:.1f} %" for share in covered[-1][:2]),
+                f"{covered[-1][2]:.2f}",
                 f"{sum(each.possible for each in found)} of {runs}",
                 seconds(took),
             )
@@ -129,11 +110,10 @@ def run(settings: Settings) -> Section:
     section.tables = [bases, errors]
     section.text = [
         "*Within 3 s*: errors of the linear estimate of at most three of its standard deviations: the share of all "
-        f"base parameters of all {runs} runs; that of the runs of the parameter with the least; and that of runs with "
-        "no parameter beyond, which independent normal errors leave at 0.9973 to the power of their number, 86 % for "
-        "57. Base parameters and rotors of which only the sum is identifiable do not count. Friction and rotors of "
-        "rigid joints are those of the fit with physically consistent inertias. Cut-off and weight of the file are "
-        "chosen by the first recording of each arm. *Time*: of the processor, with that choice. "
+        f"base parameters of all {runs} runs, and that of the runs of the parameter with the least. Base parameters "
+        "and rotors of which only the sum is identifiable do not count. Friction and rotors of rigid joints are those "
+        "of the fit with physically consistent inertias. Cut-off and weight of the file are chosen by the first "
+        "recording of each arm. *Time*: of the processor, with that choice. "
         f"*Consistent*: all pseudo-inertias are positive definite; so are those of bad recordings: {', '.join(bad)}."
     ]
     section.bars = _bars(covered, largest, possible)
@@ -142,17 +122,15 @@ def run(settings: Settings) -> Section:
     return section
 
 
-def coverage(scores: Sequence[Array]) -> Coverage:
-    """Coverage of errors in standard deviations, (parameters,) of each run; NaN where they are not identifiable."""
+def coverage(scores: Sequence[Array]) -> Array:
+    """Shares of errors within DEVIATIONS standard deviations, of all and of the worst parameter, and their RMS (3,).
+
+    Errors are (parameters,) of each run, in standard deviations, NaN where they are not identifiable.
+    """
     z = np.array(scores)
     z = z[:, np.isfinite(z).any(axis=0)]
-    known, within = np.isfinite(z), np.abs(np.nan_to_num(z)) < DEVIATIONS
-    return Coverage(
-        float(within[known].mean()),
-        float(np.min(np.sum(within & known, axis=0) / known.sum(axis=0))),
-        float(np.mean(within.all(axis=1))),
-        float(np.sqrt(np.mean(np.square(z[known])))),
-    )
+    within = np.where(np.isfinite(z), np.abs(z) < DEVIATIONS, np.nan)
+    return np.array([np.nanmean(within), np.nanmean(within, axis=0).min(), np.sqrt(np.nanmean(z**2))])
 
 
 def _chosen(truth: Truth) -> Options:
@@ -238,18 +216,19 @@ def _cells(largest: dict[str, float]) -> list[str]:
     return [f"{100 * largest[name]:.2f} %" if name in largest else "" for name in PROMISES]
 
 
-def _bars(covered: Sequence[Coverage], largest: Sequence[dict[str, float]], possible: Sequence[bool]) -> list[Bar]:
-    least, rms = min(each.least for each in covered), [each.rms for each in covered]
+def _bars(covered: Sequence[Array], largest: Sequence[dict[str, float]], possible: Sequence[bool]) -> list[Bar]:
+    of_all, of_one, rms = np.transpose(covered)
+    least = of_one.min()
     bars = [
         Bar(
             f"identification: each base parameter within {DEVIATIONS:g} standard deviations in {SHARE:.0%} of the runs",
-            f"{least:.0%} of the worst; {min(each.of_all for each in covered):.1%} of all",
-            least >= SHARE,
+            f"{least:.0%} of the worst; {of_all.min():.1%} of all",
+            bool(least >= SHARE),
         ),
         Bar(
             f"identification: RMS of errors over standard deviations from {HONEST[0]} to {HONEST[1]}",
             f"{min(rms):.2f} to {max(rms):.2f}",
-            HONEST[0] <= min(rms) and max(rms) <= HONEST[1],
+            bool(HONEST[0] <= min(rms) and max(rms) <= HONEST[1]),
         ),
     ]
     for name, most in PROMISES.items():

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import time
-from typing import NamedTuple
 
 import numpy as np
+from paced import START, STEP, fast, played
 from report import CONSOLE, Bar, Section, Table
 from scipy.interpolate import BSpline
 from scipy.optimize import linprog
@@ -17,7 +17,7 @@ from eom_dynamics.arrays import Array
 from eom_dynamics.control.control_loop import ControlLoop
 from eom_dynamics.control.robot_table import RobotTable
 from eom_dynamics.elastic import LimitCheck
-from eom_dynamics.trajectory import PathTime, Spline, check, minimum_time, through
+from eom_dynamics.trajectory import PathTime, Spline
 
 TEXT = (
     "Random motions through four waypoints, 3 % slower than limits allow, and minimum-time motions, with random steps "
@@ -27,61 +27,19 @@ TEXT = (
 )
 
 NAMES = ("sea_planar_2r", "panda")
-STEP, START, SHORTEST = 100_000, 10**18, 0.01
+SHORTEST = 0.01
 
 
-class Played(NamedTuple):
-    """Cycles of a motion with triggers."""
-
-    deviation: float
-    violations: int
-    triggers: int
-    cycles: int
-
-
-def motion_of(arm: ElasticArm, rng: np.random.Generator, fastest: bool) -> Spline:
-    """A random motion, or the fastest one along its path."""
-    n = arm.robot.n
-    middle = np.array([0, 0, 0, -1.5, 0, 1.5, 0]) if n == 7 else np.zeros(n)
-    positions = middle + np.cumsum(rng.uniform(-0.4, 0.4, (4, n)), axis=0)
-    times = np.append(0.0, np.cumsum(rng.uniform(0.7, 1.3, 3)))
-    if fastest:
-        return minimum_time(arm, positions)
-    found = check(arm, through(times, positions), rate=1000.0)
-    return through(1.03 * float(found.margin or found.time_scaling or 1.0) * times, positions)
-
-
-def play(arm: ElasticArm, loop: ControlLoop, motion: Spline, rng: np.random.Generator) -> Played:
-    """Play a motion with random triggers, 5 to 30 in its time."""
+def deviation(arm: ElasticArm, motion: Spline, rng: np.random.Generator) -> tuple[float, int, int, int]:
+    """Deviation of a motion with 5 to 30 random triggers and a stop, rad; violations, triggers, cycles."""
     T = motion.end - motion.start
-    count = int(rng.integers(5, 30))
-    steps = dict.fromkeys(np.sort(rng.integers(0, round(1e9 * T / STEP), count)).tolist(), "")
-    loop.restart()
-    loop.speed(1.0)
-    loop.send_trajectory(motion, START - round(1e9 * motion.start))
-    states, s, k, stopped = [], [], 0, 0
-    while not (stopped and not loop.state[1:].any() and k > stopped + 2):
-        now = START + k * STEP
-        if loop.plan(now, 1e-3) == 0:
-            loop.act("play")
-        if k in steps:
-            kind = int(rng.integers(3))
-            loop.speed(float(rng.uniform(0.1, 1.5))) if kind == 0 else loop.act(("pause", "resume")[kind - 1])
-        if k == round(1e9 * T / STEP):
-            loop.act("stop")
-            stopped = k
-        loop.update(now, 1e-3)
-        states.append(loop.state.copy())
-        s.append(loop.number("path_time"))
-        k += 1
-    rows, places = np.array(states), np.clip(s, motion.start, motion.end)
-    away = float(np.max(np.abs(rows[:, 0] - motion.derivatives(places, 0)[0])))
-    return Played(away, int(np.sum(excesses(arm, rows) > 1e-9)), count + 1, k)
-
-
-def excesses(arm: ElasticArm, rows: Array) -> Array:
-    """Largest excess (N,) of states (N, 5, n) over limits of joints and motors, relative to half their ranges."""
-    return constraints(arm, rows).max(axis=1)
+    events: list[tuple[float, float | str]] = []
+    for t in np.sort(rng.uniform(0, T, int(rng.integers(5, 30)))):
+        events.append((t, (float(rng.uniform(0.1, 1.5)), "pause", "resume")[int(rng.integers(3))]))
+    (states, s, _), _ = played(arm, motion, [*events, (T, "stop")], T + 1.0)
+    path = motion.derivatives(np.clip(s, motion.start, motion.end), 0)[0]
+    over = int(np.sum(constraints(arm, states).max(axis=1) > 1e-9))
+    return float(np.max(np.abs(states[:, 0] - path))), over, len(events) + 1, len(states)
 
 
 def constraints(arm: ElasticArm, rows: Array) -> Array:
@@ -191,14 +149,11 @@ def run(settings: Settings) -> Section:
     bars = []
     for name in NAMES:
         arm = ElasticArm(load_robot(name))
-        loop = ControlLoop(RobotTable(arm))
-        loop.configure(safety="off", stop_duration=SHORTEST)
         for label, fastest, count in (("random", False, motions), ("minimum time", True, least)):
             rng = np.random.default_rng(1)
-            given = [motion_of(arm, rng, fastest) for _ in range(count)]
-            played = [play(arm, loop, motion, rng) for motion in given]
-            away = max(x.deviation for x in played)
-            violations, triggers, cycles = (sum(x[i] for x in played) for i in (1, 2, 3))
+            given = [fast(arm, rng, fastest=fastest) for _ in range(count)]
+            deviations, *counts = zip(*(deviation(arm, motion, rng) for motion in given), strict=True)
+            away, (violations, triggers, cycles) = max(deviations), map(sum, counts)
             table.add(f"{name}, {label}", str(count), str(triggers), str(cycles), f"{away:.1e}", str(violations))
             bars.append(Bar(f"{name}, {label}: deviation at most 1e-9 rad", f"{away:.1e}", away <= 1e-9))
             bars.append(Bar(f"{name}, {label}: no violation", str(violations), violations == 0))

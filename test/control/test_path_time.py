@@ -4,26 +4,12 @@
 import numpy as np
 import pytest
 from compilation import COMPILERS
+from paced import STEP, fast, played
 
 import eom_dynamics as eom
-from eom_dynamics.control.control_loop import ControlLoop
-from eom_dynamics.control.robot_table import RobotTable
-from eom_dynamics.trajectory import Samples, Spline, check, through
+from eom_dynamics.trajectory import Samples, Spline, check
 
 pytestmark = pytest.mark.skipif(not COMPILERS, reason="no C++ compiler is installed")
-
-# A tenth of the period of a cycle, ns, so that limits are seen between cycles, too.
-STEP, START = 100_000, 10**18
-
-
-def fast(arm, seed):
-    """A random motion through four waypoints, 3 % slower than its limits allow."""
-    rng = np.random.default_rng(seed)
-    middle = np.array([0, 0, 0, -1.5, 0, 1.5, 0]) if arm.robot.n == 7 else np.zeros(arm.robot.n)
-    positions = middle + np.cumsum(rng.uniform(-0.4, 0.4, (4, arm.robot.n)), axis=0)
-    times = np.append(0.0, np.cumsum(rng.uniform(0.7, 1.3, 3)))
-    found = check(arm, through(times, positions), rate=1000.0)
-    return through(1.03 * (found.margin or found.time_scaling) * times, positions)
 
 
 @pytest.fixture(scope="module", params=["sea_planar_2r", "panda"])
@@ -31,25 +17,9 @@ def arm(request):
     return eom.ElasticArm(eom.load_robot(request.param))
 
 
-def played(arm, motion, events, seconds):
-    """States (N, 5, n), path parameters and paces of cycles, with actions or speeds at times, s."""
-    loop = ControlLoop(RobotTable(arm))
-    loop.configure(safety="permissive", stop_duration=0.01)
-    loop.send_trajectory(motion, START)
-    rows, steps = [], {round(1e9 * t / STEP): event for t, event in events}
-    for k in range(round(1e9 * seconds / STEP)):
-        if loop.plan(START + k * STEP, 1e-3) == 0:
-            loop.act("play")
-        if k in steps:
-            loop.act(steps[k]) if isinstance(steps[k], str) else loop.speed(steps[k])
-        loop.update(START + k * STEP, 1e-3)
-        rows.append((loop.state.copy(), loop.number("path_time"), loop.number("pace")))
-    return [np.array(x) for x in zip(*rows, strict=True)], loop
-
-
 def test_a_change_amid_another_one_does_not_go_back(arm):
     """The deceleration of a pause that is resumed must not fade so slowly that the motion reverses."""
-    motion = fast(arm, 11)
+    motion = fast(arm, np.random.default_rng(11))
     for share in (0.1, 0.2, 0.3, 0.5):
         events = [
             (share * motion.end + 1e-3 * k, x) for k, x in ((0, "pause"), (12, 1.2), (14, "resume"), (30, "pause"))
@@ -60,7 +30,7 @@ def test_a_change_amid_another_one_does_not_go_back(arm):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_the_path_and_its_limits_are_kept(arm, seed):
-    motion, rng = fast(arm, seed), np.random.default_rng(seed)
+    motion, rng = fast(arm, np.random.default_rng(seed)), np.random.default_rng(seed)
     T, choices = motion.end, ["pause", "resume", 0.3, 0.8, 1.5, "resume", 1.0]
     times = np.sort(rng.uniform(0.05, 1.0, 6)) * T
     events = [(t, choices[int(rng.integers(len(choices)))]) for t in times] + [
@@ -86,7 +56,7 @@ def test_the_path_and_its_limits_are_kept(arm, seed):
 def test_limits_are_kept_between_the_instants_that_are_checked(seed):
     """Narrow peaks of motor efforts in long sections of a change: up to 3 % over with eight instants a section."""
     arm = eom.ElasticArm(eom.load_robot("sea_planar_2r"))
-    motion, rng, events = fast(arm, seed), np.random.default_rng(seed), []
+    motion, rng, events = fast(arm, np.random.default_rng(seed)), np.random.default_rng(seed), []
     for t in np.sort(rng.uniform(0.05, 1.5, 12)) * motion.end:
         kind = int(rng.integers(3))
         events.append((t, ("pause", "resume")[kind] if kind < 2 else float(rng.uniform(0.1, 1.5))))
@@ -96,7 +66,7 @@ def test_limits_are_kept_between_the_instants_that_are_checked(seed):
 
 
 def test_a_pause_resumes_what_was(arm):
-    motion = fast(arm, 7)
+    motion = fast(arm, np.random.default_rng(7))
     T = motion.end
     events = [(0.3 * T, "pause"), (1.5 * T, "resume")]
     (states, _, pace), loop = played(arm, motion, events, 3 * T)
@@ -106,7 +76,7 @@ def test_a_pause_resumes_what_was(arm):
 
 
 def test_planners_are_told_what_a_stop_takes(arm):
-    motion = fast(arm, 3)
+    motion = fast(arm, np.random.default_rng(3))
     path, T = eom.trajectory.PathTime(motion, arm, period=1e-9 * STEP), motion.end
     found = path.stop(0.4 * T)
     assert found.on_path and found.excess == 0 and 0.01 <= found.duration <= 0.6 * T
@@ -118,7 +88,7 @@ def test_planners_are_told_what_a_stop_takes(arm):
 
 
 def test_the_fastest_pace_meets_limits_and_a_faster_one_does_not(arm):
-    motion = fast(arm, 5)
+    motion = fast(arm, np.random.default_rng(5))
     t = np.linspace(0.1, 0.9, 9) * motion.end
     paces = eom.trajectory.PathTime(motion, arm).fastest(t, 20.0)
     rows = np.stack(motion.derivatives(t))
