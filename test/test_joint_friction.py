@@ -127,7 +127,7 @@ def test_simulated_friction_is_heat() -> None:
     assert audit.heat[-1] > 0.03 and np.all(np.diff(audit.heat) > 0)
     assert audit.relative_imbalance < 1e-9
     rate = law(robot, plant.parts(simulation.states[3]).qd) @ plant.parts(simulation.states[3]).qd
-    assert plant.powers(simulation.states[3], np.zeros(2))[1] == pytest.approx(rate, rel=1e-13)
+    assert plant.rate_and_powers(simulation.states[3], np.zeros(2))[1][1] == pytest.approx(rate, rel=1e-13)
 
 
 @pytest.mark.parametrize(("included", "words"), [(False, "not part of the efforts"), (True, "part of the efforts")])

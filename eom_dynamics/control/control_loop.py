@@ -55,6 +55,16 @@ class LoopHandle:
     def __del__(self) -> None:
         self.library.loop_free(self.address)
 
+    def vectors(self, whose: str, sizes: dict[str, int]) -> dict[str, Array]:
+        """Arrays over vectors of the loop, see eom_loop_vector(), by name with their sizes."""
+        vectors = {}
+        for name, size in sizes.items():
+            address = self.library.loop_vector(self.address, whose.encode(), name.encode())
+            memory: Any = (ctypes.c_double * size).from_address(address)
+            memory.owner = self
+            vectors[name] = np.frombuffer(memory)
+        return vectors
+
 
 class ControlLoop:
     """The control loop of an arm.
@@ -65,7 +75,7 @@ class ControlLoop:
     Attributes:
         table: of the robot.
         arm: the arm.
-        handle: of its memory.
+        handle: of its memory, with the method ``vectors``.
         address, size: of the loop in memory, for compiled calls; the size in bytes.
         given_address: of the setpoint in memory that is to be written.
         given: vectors of the setpoint to be referred to, by name: STATE_NAMES, WRENCH_NAMES, STIFFNESS_NAMES.
@@ -84,7 +94,7 @@ class ControlLoop:
         arm = self.arm
         self.settings: dict[str, Any] = DEFAULTS._asdict()
         self.handle = LoopHandle(table)
-        self._library, self.address = self.handle.library, self.handle.address
+        self._library, self.address, self.vectors = self.handle.library, self.handle.address, self.handle.vectors
         self.size: int = self._library.loop_size(self.address)
         self.given_address: int = self._library.loop_rest(self.address, 0)
         n, m, tools = arm.robot.n, len(arm.motor_names), len(arm.robot.tools)
@@ -106,16 +116,6 @@ class ControlLoop:
         ends = dict.fromkeys(STATE_NAMES, n)
         self.plan_from, self.plan_to = self.vectors("from", ends), self.vectors("to", ends)
         self.plan_later = self.vectors("later", ends)
-
-    def vectors(self, whose: str, sizes: dict[str, int]) -> dict[str, Array]:
-        """Arrays over vectors of the loop, see eom_loop_vector(), by name with their sizes."""
-        vectors = {}
-        for name, size in sizes.items():
-            address = self._library.loop_vector(self.address, whose.encode(), name.encode())
-            memory: Any = (ctypes.c_double * size).from_address(address)
-            memory.owner = self.handle
-            vectors[name] = np.frombuffer(memory)
-        return vectors
 
     def function_address(self, name: str) -> int:
         """Address of a function of eom/loop.h, such as ``loop_update``, for compiled calls."""

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -146,7 +145,7 @@ class ExternalEffortObserver:
         }
         self._set(numbers)
         self._unobserved, self._to_springs = by_motor, to_springs
-        self._motion = [self._memory(name) for name in ("q", "qd")]
+        self._motion = self._handle.vectors("observed", {"q": n, "qd": n})
         self._settling = _SETTLED[self.order] / float(self.bandwidth.min())
         self.reset()
 
@@ -170,17 +169,10 @@ class ExternalEffortObserver:
         self.motor_residual[self._unobserved | (self._loop.number("efforts") == 0)] = np.nan
         return self.external, self.motor_residual
 
-    def _memory(self, name: str) -> Array:
-        address = self._handle.library.loop_vector(self._handle.address, b"observed", name.encode())
-        memory: Any = (ctypes.c_double * self.arm.robot.n).from_address(address)
-        memory.owner = self._handle
-        return np.frombuffer(memory)
-
     @property
     def motion(self) -> tuple[Array, Array]:
         """Copies of q and qd of the links, (n,), after the last sample, measured or found from the motors."""
-        q, qd = self._motion
-        return q.copy(), qd.copy()
+        return self._motion["q"].copy(), self._motion["qd"].copy()
 
     @property
     def needed(self) -> tuple[str, ...]:

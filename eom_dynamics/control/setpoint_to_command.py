@@ -187,7 +187,9 @@ class SetpointEvaluator:
             sent = None
             if arm.converts:
                 sent = arm.drive_command(command, *later[:3], payload=given["payload"])
-                refuse_infinite_drives(arm, sent)
+                if not all_finite(sent):
+                    refuse_overflow(sent[: len(DRIVE_NAMES)], DRIVE_NAMES, "motor", arm.motor_names)
+                    refuse_overflow(sent[len(DRIVE_NAMES) :], SENT_NAMES, "joint", arm.robot.joint_names)
         return EvaluatedCommand(
             order, state, wrench, efforts, motors, violations, stiffness, base, tuple(payload), lead, sent
         )
@@ -221,13 +223,6 @@ class SetpointEvaluator:
         n, m = self.arm.robot.n, len(self.arm.motor_names)
         split = len(EFFORT_FIELDS) * n
         return values[:split].reshape(-1, n), values[split:].reshape(-1, m)
-
-
-def refuse_infinite_drives(arm: ElasticArm, sent: DriveCommand) -> None:
-    """Raise StateError, with field and motor or joint, where what drives are sent is not finite."""
-    if not all_finite(sent):
-        refuse_overflow(sent[: len(DRIVE_NAMES)], DRIVE_NAMES, "motor", arm.motor_names)
-        refuse_overflow(sent[len(DRIVE_NAMES) :], SENT_NAMES, "joint", arm.robot.joint_names)
 
 
 def matrices(evaluator: SetpointEvaluator, command: EvaluatedCommand) -> dict[str, Array]:

@@ -102,17 +102,12 @@ def read_base_motion(message: Any) -> BaseMotion | None:
             "base[0].specific_force is zero, as if the base fell freely: set it to what an accelerometer measures, at "
             "rest and upright 9.81 m/s² along z; where the base does fall, set it to 1e-9"
         )
-    return base_of_rows(values)
+    return BaseMotion(values[: len(ANGULAR_FIELDS)], values[len(ANGULAR_FIELDS) :])
 
 
 def force_is_unset(values: Array) -> Any:
     """Whether the specific force is exactly zero, in vectors of the fields (7, 3), or in each of (7, N, 3)."""
     return np.all(values[len(ANGULAR_FIELDS)] == 0, axis=-1)
-
-
-def base_of_rows(values: Array) -> BaseMotion:
-    """Base motion from the vectors of its fields (7, 3), or of N messages (7, N, 3)."""
-    return BaseMotion(values[: len(ANGULAR_FIELDS)], values[len(ANGULAR_FIELDS) :])
 
 
 def read_payload(message: Any) -> Payload:

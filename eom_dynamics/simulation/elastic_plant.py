@@ -269,17 +269,10 @@ class ElasticPlant:
             thetadd[...] = np.where(self.rigid, qdd[..., self.arm.motor_joint], thetadd)
         return change
 
-    def powers(self, state: Array, motor_effort: Array) -> Array:
-        """Power of the motors, and power that friction, gears and dampers dissipate: (2, …), W.
-
-        At nominal stiffness; a mechanism that changes it would add power.
-        """
-        return self.rate_and_powers(state, motor_effort)[1]
-
     def rate_and_powers(self, state: Array, motor_effort: Array, wrench: Array | None = None) -> tuple[Array, Array]:
-        """:meth:`rate` and :meth:`powers`, by one evaluation of springs, at nominal stiffness.
+        """:meth:`rate`, and powers (2, …), W, by one evaluation of springs, at nominal stiffness.
 
-        The first power includes that of the wrench.
+        Powers are that of the motors and the wrench, and that which friction, gears and dampers dissipate.
         """
         loads, (_, _, qd, thetad) = self._loads(state, wrench=wrench), self.parts(state)
         robot, lost = self.arm.robot, loads.lost

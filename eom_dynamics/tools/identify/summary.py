@@ -273,18 +273,13 @@ def _with_unit(fit: Fit, term: str) -> str:
 
 
 # Of revolute joints; N stands for N m and m for rad at prismatic ones.
-_UNITS = {
+_UNITS = {name.replace("_", " "): term.unit for name, term in TERMS.items()} | {
     "stiffness": "N m/rad",
     "cubic": "N m/rad³",
     "growth": "1/rad",
     "damping": "N m s/rad",
     "hysteresis width": "N m",
-    "offset": "N m",
-    "rotor inertia": "kg m²",
-    "viscous": "N m s/rad",
     "asymmetry": "N m s/rad",
-    "coulomb": "N m",
-    "stribeck": "N m",
     "stribeck velocity": "rad/s",
     "smoothing velocity": "rad/s",
     "torque per current": "N m/A",

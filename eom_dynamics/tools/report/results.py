@@ -103,12 +103,6 @@ _Curves = tuple[Array, Sequence[str], Array, Mapping[str, Any]]
 _LIMITED = ("position", "velocity", "acceleration", "jerk", "effort", "effort_rate")
 
 
-def points_of_curve(records: Sequence[Record]) -> int:
-    """Return the maximum number of points per curve that keeps the page fast in any browser."""
-    curves = _CURVES_OF_JOINT * sum(len(record.joints) for record in records)
-    return int(np.clip(_POINTS_OF_PAGE // max(1, curves), _FEWEST_POINTS, _MOST_POINTS))
-
-
 def heading(record: Record, section: str) -> tuple[str, str]:
     """Return title and text of a section: for commands, or for a fit or measurements if there are none."""
     special = _FITTED if record.setpoint is not None and record.setpoint.is_fitted else {}
@@ -200,7 +194,8 @@ class _Drawing:
 @np.errstate(over="ignore", invalid="ignore")  # damaged messages hold any number
 def report_result(records: Sequence[Record], about: Mapping[str, str], page: Path) -> Result:
     """Make the result of one or several records, whose page shows one at a time."""
-    points = points_of_curve(records)
+    curves = _CURVES_OF_JOINT * sum(len(record.joints) for record in records)
+    points = int(np.clip(_POINTS_OF_PAGE // max(1, curves), _FEWEST_POINTS, _MOST_POINTS))
     # Names of records may repeat.
     names = [record.name for record in records]
     labels = [f"{name} ({k + 1})" if name in names[:k] else name for k, name in enumerate(names)]
