@@ -29,11 +29,15 @@ class StatusReport(NamedTuple):
     values: dict[str, str]
 
 
+def present(values: Mapping[str, object]) -> dict[str, str]:
+    """Values of a status that are neither empty nor zero, as text."""
+    return {key: str(value) for key, value in values.items() if value}
+
+
 def payload_values(masses: Mapping[str, float], last_refusal: str) -> dict[str, str]:
     """Masses at tools, kg, and why the last payload was refused, as values of a status."""
     carried = ", ".join(f"{mass:.4g} kg at {printable(tool)}" for tool, mass in masses.items() if mass)
-    values = {"payload": carried, "last refused payload": last_refusal}
-    return {key: value for key, value in values.items() if value}
+    return present({"payload": carried, "last refused payload": last_refusal})
 
 
 class Diagnostics:

@@ -30,7 +30,7 @@ from ..control.settings import MODES
 from ..elastic import ElasticArm
 from ..exceptions import EomDynamicsError, StateError, TrajectoryError
 from ..terminal import printable
-from .diagnostics import Level, StatusReport
+from .diagnostics import Level, StatusReport, present
 from .dynamics.command_topics import UNKNOWN, CommandTopics
 from .dynamics.services import PayloadTopic, serve_inverse_dynamics
 from .dynamics.setpoint_stream import SetpointStream
@@ -443,14 +443,11 @@ class DynamicsNode(LifecycleNode, RobotNode):
             message = f"{self.state}: setpoints are not answered"
         values = {"state": self.state, "backend": self.arm.dynamics.backend if self.arm else "", **figures}
         player = self._stream.player
-        if player.playing:
-            values["trajectory"] = "under way"
-        elif player.waiting:
-            values["trajectory"] = "waits for its start"
-        if player.skipped:
-            values["trajectory commands left out"] = str(player.skipped)
-        if self._trajectories.last_refusal:
-            values["last refused trajectory"] = self._trajectories.last_refusal
+        trajectory = {
+            "trajectory": "under way" if player.playing else "waits for its start" if player.waiting else "",
+            "trajectory commands left out": player.skipped,
+            "last refused trajectory": self._trajectories.last_refusal,
+        }
         measured = self._stream.measured.report() | self._stream.modes.report()
         if "measured" in measured and self.active and level == Level.OK:
             level, message = Level.WARN, f"measured: {measured['measured']}"
@@ -461,7 +458,8 @@ class DynamicsNode(LifecycleNode, RobotNode):
         if problem := self._stream.contact.problem:
             level, message = max((Level.WARN, problem), (level, message), key=lambda x: x[0])
         values |= (
-            measured
+            present(trajectory)
+            | measured
             | self._stream.contact.report()
             | self._stream.targets.report(self._stream.loop)
             | self._payloads.report()

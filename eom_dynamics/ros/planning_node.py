@@ -25,7 +25,7 @@ from ..exceptions import StateError, TrajectoryError
 from ..terminal import printable
 from ..trajectory import Spline
 from ..trajectory.feedforward import CHECK_RATE, checked
-from .diagnostics import Level, StatusReport
+from .diagnostics import Level, StatusReport, present
 from .executors import StopSignals
 from .interfaces import Payload, SplineTrajectory, TrajectoryStatus, srv, stream_qos
 from .parameter_tables import PLANNING
@@ -219,9 +219,7 @@ class PlanningNode(RobotNode):
             "requests refused": str(self._requests.refused),
             "last refusal": self._requests.last_refusal,
         }
-        if self._refused_trajectory:
-            values["last refused trajectory"] = self._refused_trajectory
-        values |= self._carried.report()
+        values |= present({"last refused trajectory": self._refused_trajectory}) | self._carried.report()
         return StatusReport(Level.OK, "ready", values)
 
 

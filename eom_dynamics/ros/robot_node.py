@@ -20,7 +20,7 @@ from ..elastic import ElasticArm
 from ..robot import Robot
 from ..terminal import printable
 from . import node_parameters
-from .diagnostics import Diagnostics, Level, StatusReport
+from .diagnostics import Diagnostics, Level, StatusReport, present
 from .executors import StopSignals
 from .robot_sources import LoadedRobot, RobotSupply
 
@@ -192,10 +192,8 @@ class RobotNode(Node):
             "motors": ", ".join(arm.motor_names) if arm else "",
             **values,
         }
-        if self.refused_robot:
-            values["refused robot"] = self.refused_robot
-        if self._unknown_parameters:
-            values["parameters without effect"] = ", ".join(self._unknown_parameters)
+        unused = ", ".join(self._unknown_parameters)
+        values |= present({"refused robot": self.refused_robot, "parameters without effect": unused})
         return StatusReport(level, message, values)
 
     def _on_parameters(self, changes: list[Parameter]) -> SetParametersResult:

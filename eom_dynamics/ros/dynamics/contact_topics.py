@@ -18,6 +18,7 @@ from ...exceptions import EomDynamicsError
 from ...kinematics import Kinematics
 from ...terminal import printable
 from ...units import unit
+from ..diagnostics import present
 from ..robot_node import RobotNode
 from .clocks import WatchedClock
 from .measured_input import MeasuredInput
@@ -158,6 +159,5 @@ class ContactTopics:
         """Values for diagnostics."""
         if self._observer is None:
             return {"contact": self.problem} if self.problem else {}
-        present = self.problem or ("yes" if self._in_contact else "no")
-        values = {"contact": present, "contacts": str(self._begun or ""), "last contact": self.last}
-        return {name: x for name, x in values.items() if x}
+        contact = self.problem or ("yes" if self._in_contact else "no")
+        return present({"contact": contact, "contacts": self._begun, "last contact": self.last})

@@ -14,6 +14,7 @@ from ...control.setpoint_loop import SetpointLoop
 from ...control.settings import LONGEST_GAP
 from ...exceptions import StateError
 from ...terminal import printable
+from ..diagnostics import present
 from ..interfaces import nanoseconds, subscribe_joint_states
 from ..robot_node import RobotNode
 from .clocks import WatchedClock
@@ -97,6 +98,5 @@ class MeasuredInput:
 
     def report(self) -> dict[str, str]:
         """Values for diagnostics."""
-        values = {"measured": self.missing and f"no: {self.missing}", "last left out": self._reason}
-        values["measurements left out"] = str(self._left_out or "")
-        return {name: x for name, x in values.items() if x}
+        measured = self.missing and f"no: {self.missing}"
+        return present({"measured": measured, "last left out": self._reason, "measurements left out": self._left_out})

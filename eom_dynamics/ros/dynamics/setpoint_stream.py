@@ -290,9 +290,8 @@ class SetpointStream:
             if self.supervision.phase not in (Phase.RAMPING, Phase.RELEASED):
                 remain = "zero, as those of gravity cannot be computed"
                 logger.error(f"efforts: {remain}: a spring is slack at this position, or numbers would be too large")
-        self.supervision.clock.now()
-        stamp = Time(nanoseconds=self.supervision.clock.reading).to_msg()
-        self._commands.publish_final(Header(stamp=stamp, frame_id=self._commands.frame_id), loop)
+        self._now()
+        self._commands.publish_final(self._last_header(), loop)
         logger.info(f"last command: positions are held, velocities are zero, efforts: {remain}")
 
     def release(self) -> None:
@@ -495,6 +494,11 @@ class SetpointStream:
             self._remark(loop, remarks, loop.state)
         return remarks is not None
 
+    def _last_header(self) -> Header:
+        """Header with the last reading of the clock and the frame of the last command."""
+        stamp = Time(nanoseconds=self.supervision.clock.reading).to_msg()
+        return Header(stamp=stamp, frame_id=self._commands.frame_id)
+
     def _publish_measured(self, loop: SetpointLoop, cycle: Callable[[], int]) -> None:
         """Publish the command of a cycle for measured motors, unless other cycles go on."""
         busy = self.player.playing or loop.loop.number("aiming") or self.supervision.responding
@@ -503,17 +507,14 @@ class SetpointStream:
         self._shapes.forget()
         cycle()
         if loop.loop.number("valid"):
-            stamp = Time(nanoseconds=self.supervision.clock.reading).to_msg()
-            self._commands.publish(Header(stamp=stamp, frame_id=self._commands.frame_id), loop, loop.loop.status)
+            self._commands.publish(self._last_header(), loop, loop.loop.status)
 
     def _publish_response(self, loop: SetpointLoop, violations: tuple[LimitViolation, ...]) -> None:
         """Publish a command of the response to a loss, in the joint order of the last command."""
-        now = self.supervision.clock.reading
-        header = Header(stamp=Time(nanoseconds=now).to_msg(), frame_id=self._commands.frame_id)
-        self._commands.publish(header, loop, loop.loop.status)
+        self._commands.publish(self._last_header(), loop, loop.loop.status)
         following = self.loop
         if loop is following:
-            self._tasks.command(now, loop.loop.state)
+            self._tasks.command(self.supervision.clock.reading, loop.loop.state)
         elif (
             following is not None
             and loop.loop.status is Status.HELD

@@ -17,7 +17,7 @@ from ...control.setpoint_loop import SetpointLoop
 from ...control.settings import Settings, Status
 from ...elastic import LimitViolation
 from ...exceptions import StateError
-from ..diagnostics import Level, StatusReport
+from ..diagnostics import Level, StatusReport, present
 from ..executors import steady_timer
 from ..robot_node import RobotNode
 from .clocks import WatchedClock
@@ -266,9 +266,7 @@ class Supervision:
         phase = self.phase
         if self._loop is not None and (self._watches or self._responds):
             values["watchdog"] = phase.value
-        if self.losses:
-            values["setpoints lost"] = str(self.losses)
-            values["last loss"] = self.last_loss
+        values |= present({"setpoints lost": self.losses, "last loss": self.last_loss})
         if self._checks and self._loop is not None:
             counts = self._loop.suspicions
             values |= {f"in doubt: {check}": str(count) for check, count in sorted(counts.items())}

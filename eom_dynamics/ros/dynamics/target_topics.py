@@ -22,6 +22,7 @@ from ...control.setpoint_to_command import refusal_reason
 from ...elastic import ElasticArm
 from ...exceptions import EomDynamicsError, StateError
 from ...terminal import printable
+from ..diagnostics import present
 from ..executors import Worker, keep_pace, steady_timer
 from ..interfaces import nanoseconds, stream_qos
 from ..robot_node import RobotNode
@@ -294,9 +295,8 @@ class TargetTopics:
         """Values for diagnostics; none before the first target."""
         number = loop.loop.number if loop else lambda name: 0.0
         target = "reached" if number("arrived") else "under way" if number("aiming") else ""
-        values = {"target": target, "slowed": slowed(loop.loop) if loop else ""}
-        values |= {"targets refused": str(self.refused or ""), "last refused target": self._reason}
-        return {name: x for name, x in (values | {"clamped targets": ", ".join(self._clamped)}).items() if x}
+        values = {"target": target, "slowed": slowed(loop.loop) if loop else "", "targets refused": self.refused}
+        return present(values | {"last refused target": self._reason, "clamped targets": ", ".join(self._clamped)})
 
 
 def _read_target(message: JointState, joints: tuple[str, ...]) -> tuple[Array, Array]:
