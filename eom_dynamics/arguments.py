@@ -40,11 +40,11 @@ def checked_pose(value: ArrayLike, name: str, error: type[EomDynamicsError] = St
     return C
 
 
-def choice(value: Any, name: str, known: Iterable[str]) -> None:
-    """Raise StateError unless the value is one of the known names."""
+def choice(value: Any, name: str, known: Iterable[str], error: type[EomDynamicsError] = StateError) -> None:
+    """Raise ``error`` unless the value is one of the known names."""
     names = list(known)
     if not isinstance(value, str) or value not in names:
-        raise StateError(f"{name} must be one of {', '.join(names)}, is {shown(value)}")
+        raise error(f"{name} must be one of {', '.join(names)}, is {shown(value)}")
 
 
 def count(

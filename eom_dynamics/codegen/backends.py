@@ -12,6 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
+from ..arguments import choice, flag
 from ..arrays import Array
 from ..exceptions import KernelError, KernelWarning, RobotDescriptionError, StateError
 from ..robot import Robot
@@ -128,8 +129,7 @@ def with_friction(robot: Robot, friction: bool | None, rotors: bool = False) -> 
     require_numeric_robot(robot)
     if friction is not None and not isinstance(friction, bool | np.bool_):
         raise StateError(f"friction must be True, False, or None for that of the robot, is {friction!r:.60}")
-    if not isinstance(rotors, bool | np.bool_):
-        raise StateError(f"rotor_inertia must be True or False, is {rotors!r:.60}")
+    flag(rotors, "rotor_inertia")
     if rotors and (robot.rotor_model != "reduced" or robot.transmission is not None):
         what = "a transmission" if robot.transmission is not None else f"the {robot.rotor_model} rotor model"
         raise RobotDescriptionError(
@@ -149,10 +149,9 @@ def working_kernel(robot: Robot, recipe: Recipe, backend: str | None) -> tuple[s
         backend: one of KERNELS; None for the first that is available. A :class:`KernelWarning` gives the reason if that
             is not ``native``.
     """
-    if backend is not None and (not isinstance(backend, str) or backend not in KERNELS):
-        raise StateError(f"backend must be one of {', '.join(KERNELS)}, is {backend!r}")
     require_robot(robot)
     if backend is not None:
+        choice(backend, "backend", KERNELS)
         return backend, KERNELS[backend](robot, recipe)
     reasons = []
     for name, kernel in KERNELS.items():

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..actuators.actuator import stacked
+from ..arguments import choice
 from ..arrays import Array
 from ..codegen.functions import CompiledFunction, compiled_program, payload_keyword, shared_array
 from ..codegen.programs import WITH_PAYLOAD
@@ -115,8 +116,7 @@ class ElasticArm(FeedforwardMethods):
             "backend": backend,
         }
         self.rotor_model = robot.rotor_model if rotor_model is None else rotor_model
-        if self.rotor_model not in ROTOR_MODELS:
-            raise RobotDescriptionError(f"rotor_model must be one of {', '.join(ROTOR_MODELS)}, is {rotor_model!r}")
+        choice(self.rotor_model, "rotor_model", ROTOR_MODELS, RobotDescriptionError)
         self.side = MotorSide.of(robot, stiffness, rotor_inertia)
         self.springs, self.coupled, self.transmission = self.side.springs, self.side.coupled, self.side.transmission
         self.rotor_inertia = np.array(self.side.rotor_inertia)

@@ -11,6 +11,7 @@ import numpy as np
 
 from .. import lie
 from ..actuators.transmission import Transmission
+from ..arguments import choice
 from ..arrays import Array
 from ..exceptions import RobotDescriptionError, RobotDescriptionWarning
 from ..spelling import duplicates, hint
@@ -80,8 +81,7 @@ def assemble(
     branches = description.branches if branches is None else branches
     unphysical = description.unphysical if unphysical is None else unphysical
     for name, value, options in (("branches", branches, BRANCHES), ("unphysical", unphysical, UNPHYSICAL)):
-        if value not in options:
-            raise RobotDescriptionError(f"{name} must be one of {', '.join(options)}, is {value!r}")
+        choice(value, name, options, RobotDescriptionError)
     option_tips, tool_names = _names(tip, "tip"), _names(tools, "tools")
     tips = option_tips or _names(description.tip, "tip")
     if gravity is None:

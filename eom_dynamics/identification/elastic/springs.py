@@ -30,6 +30,7 @@ from ...actuators.springs import (
     Spring,
     TabulatedSpring,
 )
+from ...arguments import choice
 from ...arrays import Array
 from ...robot import Joint, Robot
 from ...spelling import hint
@@ -167,9 +168,8 @@ def _can_be_fitted(kind: type[Spring]) -> bool:
 
 def law_of(name: str, delta: Array, effort: Array, points: int) -> DeclaredLaw | Table:
     """The law with this name, with initial values from deflections (N,), of a pair (N, 2), and efforts (N,)."""
-    kind = laws().get(name)
-    if kind is None:
-        raise IdentificationError(f"law must be one of {', '.join(laws())}, is {name!r}")
+    choice(name, "law", laws(), IdentificationError)
+    kind = laws()[name]
     pair = len(kind.motors) > 1
     if delta.ndim != (2 if pair else 1):
         raise IdentificationError(f"law {name} takes deflections {'(N, 2)' if pair else '(N,)'}, got {delta.shape}")
