@@ -19,9 +19,11 @@ TESTED = ("numpy", "scipy", "matplotlib", "mpl_toolkits")
 UNUSED = (
     *("cmake/data/bin/ctest", "cmake/data/bin/cpack", "cmake/data/share/cmake-*/Help"),
     *("plotly/labextension", "plotly/package_data/widgetbundle.js", "fontTools/*/*.so"),
+    *("PIL/_avif*", "pillow.libs/libavif*"),
     *("cmeel.prefix/include", "cmeel.prefix/share/example-robot-data/robots/*/meshes"),
 )
-"""Below site-packages; fontTools has each of its compiled modules in Python, too. Tests take no meshes."""
+"""Below site-packages; fontTools has each of its compiled modules in Python, too, and pictures are PNG. Tests
+take no meshes."""
 
 
 def main():

@@ -250,7 +250,8 @@ def _spread(robot: Robot, given: Sequence[EffortSpread] | None) -> tuple[EffortS
     if len(found) != robot.n:
         raise StateError(f"spread must have an entry for each of {robot.n} joints, has {len(found)}")
     if missing := [name for name, x in zip(robot.joint_names, found, strict=True) if x is None]:
-        raise StateError(f"{listed(missing)}: no effort_spread in the file; write one by identify, or give spread")
+        remedy = "write one by identify (in Python, also spread=…)"
+        raise StateError(f"{listed(missing)}: no effort_spread in the file; {remedy}")
     return tuple(x for x in found if x is not None)
 
 

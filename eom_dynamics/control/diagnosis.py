@@ -92,7 +92,7 @@ def _cause(
     if factor and fits(rate, factor * change):
         meaning = next((text for f, text in _MEANINGS if abs(factor / f - 1.0) < _CLOSE), _SCALED)
         return f"is {factor:.4g} times the rate of {before}: {meaning}"
-    mean = rate / dt
+    mean = np.divide(rate, dt, out=np.zeros_like(rate), where=dt != 0)  # no time between: no rate
     square = float(mean @ mean)
     step = float(mean @ change) / square if square > 0 else 0.0
     if step > 0 and fits(change, step * mean):

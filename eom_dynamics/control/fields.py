@@ -26,6 +26,9 @@ WRENCH_FIELDS = ("wrench", "wrench_rate", "wrench_acceleration")
 STIFFNESS_FIELDS = ("stiffness", "stiffness_rate", "stiffness_acceleration")
 BASE_FIELD = "base"
 
+# Where a stream without rates belongs.
+POSITIONS_ALONE = "positions without their rates go to the topic target"
+
 # BaseMotion: angular velocity and specific force of a moving base with time derivatives, and the shape of its numbers.
 ANGULAR_FIELDS = ("angular_velocity", "angular_acceleration", "angular_jerk", "angular_snap")
 FORCE_FIELDS = ("specific_force", "specific_force_rate", "specific_force_acceleration")
@@ -139,7 +142,9 @@ def _completed(
         if len(part) != size and (len(part) or field not in optional):
             like = ", one for each joint" if most == 1 else f", as {fields[0]} has"
             allowed = f"{size}{' or none' if field in optional else like}"
-            raise StateError(f"{field} has {len(part)} entries, must have {allowed}")
+            alone = most == 1 and not len(part) and field == STATE_FIELDS[1] and fields[-1] == STATE_FIELDS[-1]
+            hint = f"; {POSITIONS_ALONE}" if alone else ""
+            raise StateError(f"{field} has {len(part)} entries, must have {allowed}{hint}")
     return [part if len(part) else bytes(8 * size) for part in parts], count
 
 

@@ -22,6 +22,7 @@ from ..states import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES
 from ..units import unit
 from . import diagnosis
 from .control_loop import EXCEEDS, ControlLoop, Refusal, rows
+from .fields import POSITIONS_ALONE
 from .robot_table import RobotTable
 from .serialized import Shape, ShapeCall
 from .setpoint_to_command import SetpointEvaluator
@@ -173,6 +174,11 @@ class SetpointLoop:
         """Whether any joint has a limit of velocity, acceleration or jerk."""
         return bool(np.isfinite(self._limits.rate_limits).any())
 
+    @property
+    def unclipped(self) -> list[str]:
+        """Names of the joints whose efforts ``limits: clip`` does not limit, since they have no limit of effort."""
+        return self._limits.unclipped if self.loop.settings["limits"] == "clip" else []
+
     def violations(self, state: Array | None = None) -> tuple[LimitViolation, ...]:
         """Limits that the last command beyond limits exceeds, before any clipping, the worst first.
 
@@ -196,7 +202,8 @@ class SetpointLoop:
         if check == _Check.STAMPS:
             return diagnosis.stamp_text(time)
         if check == _Check.JUMPS:
-            return diagnosis.jump_text(names[joint], field, number("finding_step"), number("finding_allowed"), time)
+            text = diagnosis.jump_text(names[joint], field, number("finding_step"), number("finding_allowed"), time)
+            return text if self.loop.given["qd"].any() else f"{text}; {POSITIONS_ALONE}"
         if check == _Check.AWAY:
             kind = unit("position", self.arm.robot.independent_joints[joint].type)
             return diagnosis.away_text(names[joint], kind, number("finding_step"), number("finding_allowed"))

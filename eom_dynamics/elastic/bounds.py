@@ -176,6 +176,14 @@ class LimitCheck:
         n = self._arm.robot.n
         return self.upper[n : 4 * n].reshape(3, n)
 
+    @property
+    def unclipped(self) -> list[str]:
+        """Names of the joints whose effort no limit of the joint, and of its motors, clips."""
+        arm, m = self._arm, len(self.voltage)
+        bounded = np.isfinite(self.most_effort)
+        bounded[arm.motor_joint[np.isfinite(self.upper[-m:]) | np.isfinite(self.voltage)]] = True
+        return [name for name, limited in zip(arm.robot.joint_names, bounded, strict=True) if not limited]
+
     def violated(self, rows: Array) -> np.bool_ | NDArray[np.bool_]:
         """Whether states with their commands (…, 8n + 4m) violate a limit; shape (…,)."""
         return self._violations(rows)[0][..., 0] > 0

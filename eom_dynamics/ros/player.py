@@ -112,8 +112,12 @@ def read_setpoint_file(path: Path) -> Setpoints:
     times = None
     if "t" in arrays:
         t = arrays["t"]
-        if t.shape != (count,) or t.dtype.kind not in "fiu" or not np.isfinite(t).all() or not np.all(np.diff(t) > 0):
-            raise PlayerError(f"{path}: t must be {count} times in s that increase")
+        if t.shape != (count,) or t.dtype.kind not in "fiu" or not np.isfinite(t).all():
+            raise PlayerError(f"{path}: t must be {count} times in s")
+        for k in np.flatnonzero(np.diff(t) <= 0)[:1]:
+            raise PlayerError(
+                f"{path}: t must increase, is {t[k]:g} s in row {k} and {t[k + 1]:g} s in row {k + 1}: leave one out"
+            )
         times = t - t[0]
     return Setpoints(joint_names, rows, times)
 

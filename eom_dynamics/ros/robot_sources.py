@@ -293,6 +293,8 @@ def _chosen_source(node: Node) -> tuple[str, str]:
 # Between requests to another node until a robot is in use, s.
 _ASK_PERIOD = 0.2
 
+_FIRST_USE = "code for a new robot is compiled first, which may take half a minute"
+
 
 class RobotSupply:
     """Robots from the source selected by the node's parameters.
@@ -344,6 +346,8 @@ class RobotSupply:
             last = self._last
             # A file may have changed since.
             if last is None or last.description != description or last.evaluator is None or description.file:
+                if last is None:
+                    self._node.get_logger().info(f"loading the robot from {self.source}; {_FIRST_USE}")
                 self._last = description.load(streams=self._streams, moving_base=self._moving_base)
             return self._last
 

@@ -2,6 +2,7 @@
 """Limits of joints and motors: checks of states and commands, and violations."""
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,10 @@ from chains import packaged_parameters
 from lazy import Lazy
 
 from eom_dynamics import ElasticArm, Feedforward, StateError, load_robot, robot_from_parameters
+from eom_dynamics.actuators.actuator import Actuator, Motor
 from eom_dynamics.elastic import LimitCheck, spring_set
 from eom_dynamics.elastic.limit_violations import nearest_end, range_ratio, summary
+from eom_dynamics.robot.model import Limits
 from eom_dynamics.trajectory import Samples, check
 
 LIMITS = {
@@ -169,6 +172,18 @@ INF = float("inf")
 )
 def test_distance_relative_to_half_the_range(distance: float, lower: float, upper: float, ratio: float) -> None:
     assert range_ratio(distance, lower, upper) == ratio
+
+
+def test_efforts_that_no_limit_clips() -> None:
+    torque = Motor(torque_limit=2.0)
+    robot = load_robot("planar_2r")
+    first, second = (replace(x, limits=replace(x.limits, effort=INF), actuator=Actuator()) for x in robot.joints)
+    for joints, names in (
+        ((first, second), ["joint_1", "joint_2"]),
+        ((replace(first, limits=Limits(effort=9.0)), second), ["joint_2"]),
+        ((first, replace(second, actuator=Actuator(motor=torque))), ["joint_1"]),
+    ):
+        assert LimitCheck(ElasticArm(replace(robot, joints=joints))).unclipped == names
 
 
 def test_nearest_end() -> None:

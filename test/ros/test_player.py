@@ -177,6 +177,7 @@ BAD_FILES = [
     ({"wrench": np.zeros((10, 13))}, "wrench must be (10, 12), has shape (10, 13)"),
     ({"joint_names": NAMES[:3]}, "joint_names has 3 entries, q has 7 columns"),
     ({"q": np.full((10, 7), "a")}, "q holds no numbers"),
+    ({"t": np.r_[0:5, 4:9] * 0.5}, "t must increase, is 2 s in row 4 and 2 s in row 5: leave one out"),
 ]
 
 

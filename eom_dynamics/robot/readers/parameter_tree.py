@@ -61,8 +61,8 @@ def _located(robot: Section, name: str, folder: Path | None) -> str:
     if folder is None:
         robot.refuse(
             "urdf",
-            f"must be an absolute path or {PACKAGE}… in parameters, which do not tell their file (a node's parameter "
-            f"robot_file does), is {name!r:.200}",
+            f"must be an absolute path or {PACKAGE}… in a --params-file, is {name!r:.200}; or give the node the file "
+            "by -p robot_file:=FILE, from whose folder relative paths start",
         )
     return os.path.join(folder, name)
 

@@ -169,7 +169,7 @@ def test_what_is_refused_in_contact_and_what_ends_it_is_said(
         assert not run(1000, 0.0).startswith(paused) and stream.loop.loop.setpoint["q"][0] > 0.1
 
 
-NO_SPREAD = "joint_1, joint_2: no effort_spread in the file; write one by identify, or give spread"
+NO_SPREAD = "joint_1, joint_2: no effort_spread in the file; write one by identify (in Python, also spread=…)"
 
 
 @pytest.mark.usefixtures("ros")
