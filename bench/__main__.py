@@ -45,10 +45,8 @@ SECTIONS = {
     "replay": "replay",
     "control_cycle": "exported_code",
     "identification": "identification_measured",
-    "identification_peers": "identification_measured",
     "identification_cases": "identification_measured",
     "error_bars": "identification_measured",
-    "closed_circle": "closed_circle",
     "random_circle": "closed_circle",
     "learning": "learning",
     "drive_timing": "command_timing",
@@ -100,12 +98,6 @@ def main() -> int:
         "--recordings", metavar="FOLDER", type=Path, help=f"checkouts of public recordings, for {RECORDINGS}"
     )
     parser.add_argument("--models", metavar="FOLDER", type=Path, help=f"folders of MJCF models, for {MODELS}")
-    parser.add_argument(
-        "--problems",
-        metavar="FILE",
-        type=Path,
-        help="a problem suite of toppra, problem_suite_1.yaml, for minimum_time",
-    )
     parser.add_argument("--hours", type=float, default=0.5, help="that external_effort simulates for each arm")
     parser.add_argument(
         "--robot",
@@ -119,7 +111,7 @@ def main() -> int:
         parser.error(f"{MODELS} takes --models FOLDER")
     # One of the two objects, since sections ask which.
     settings = QUICK if options.quick else FULL
-    settings.recordings, settings.problems, settings.models = options.recordings, options.problems, options.models
+    settings.recordings, settings.models = options.recordings, options.models
     settings.robot, settings.hours = options.robot or settings.robot, options.hours
     # A separate cache, so that first uses compile and the user's cache does not change.
     os.environ["EOM_DYNAMICS_CACHE"] = str(scratch() / "cache")

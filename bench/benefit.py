@@ -20,7 +20,6 @@ velocity of the reference are part of all. Commands are ahead by their mean age,
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,14 +29,12 @@ from report import CONSOLE, DOCS, Bar, Section, Table
 from settings import QUICK, Settings
 from tip_picture import write_tip_picture
 
-from eom_dynamics import ElasticArm, Robot, load_robot
+from eom_dynamics import ElasticArm, load_robot
 from eom_dynamics.arrays import Array
-from eom_dynamics.elastic.frequencies import lowest_frequency
 from eom_dynamics.robot.model import NO_FEEDBACK_DELAY, FeedbackDelay
 from eom_dynamics.simulation import outer_loop
 from eom_dynamics.simulation.elastic_plant import ElasticPlant
 from eom_dynamics.simulation.feedforward_comparison import motor_references
-from eom_dynamics.tools.quantity_text import compared, number
 from eom_dynamics.trajectory import Trajectory, paper_motion
 
 WAYS = ("rigid", "tau", "taud", "taudd")
@@ -68,32 +65,16 @@ class ModelError(NamedTuple):
 EXACT = ModelError()
 
 
-@dataclass(frozen=True)
-class Sweep:
+class Sweep(NamedTuple):
     """Root mean square errors of the links over model errors.
 
     Attributes:
-        robot: the model.
         errors: E model errors.
         rms: (E, 4) over time and joints, rad, as :data:`WAYS`.
-        period: of the commands, s.
-        natural_frequency: of the motors' PD, rad/s.
-        motion_frequency: of the motion, rms of qdd over that of qd, the largest of all joints, rad/s.
-        resonance: lowest frequency of the links on their springs with motors at rest, during the motion, rad/s.
     """
 
-    robot: Robot
     errors: tuple[ModelError, ...]
     rms: Array
-    period: float
-    natural_frequency: float
-    motion_frequency: float
-    resonance: float
-
-    @property
-    def lead(self) -> float:
-        """Time by which commands are ahead, s: their mean age, as :attr:`Robot.command_lead`."""
-        return replace(self.robot, command_period=self.period).command_lead
 
     def of(self, error: ModelError) -> Array:
         """(4,) root mean square errors under one model error."""
@@ -109,24 +90,6 @@ LABELS = ("rigid", "τ/K", "τ/K, τ̇/K", "flatness: τ, τ̇, τ̈")
 
 GRID = (-0.2, -0.1, 0.0, 0.1, 0.2)
 """Relative errors of stiffness and mass, all pairs."""
-
-# Errors of one parameter alone, relative, and of the delay in s, each with both signs.
-_ALONE = {
-    "stiffness": (0.002, 0.01, 0.02, 0.05, 0.1, 0.2),
-    "mass": (0.002, 0.01, 0.02, 0.05, 0.1, 0.2),
-    "rotor_inertia": (0.05, 0.2),
-    "friction": (0.2, 0.5),
-    "delay": (2e-4, 1e-3),
-}
-
-# Relative errors of stiffness and of mass to which a model that was identified is known.
-_KNOWN = 0.05
-
-# What each feedforward but the last one lacks.
-_MORE = ("τ/K, τ̇ and τ̈", "τ̇ and τ̈", "τ̈")
-
-# Ratio of two errors from which on a term is worth having.
-_WORTH = 1.5
 
 ROBOTS = ("sea_planar_2r", "panda", "iiwa")
 PERIOD, DELAY = 1e-3, 2e-3
@@ -186,11 +149,12 @@ def run(settings: Settings) -> Section:
     wrong = Table("model errors, held for 1 ms, half a period ahead: rigid / τ/K / τ̇/K / flatness, mrad", ["", *ROBOTS])
     sweeps, fed_sweeps = [], []
     for name in ROBOTS:
-        robot = load_robot(name)
-        motion = paper_motion(robot.n)
-        plant, q = ElasticPlant(ElasticArm(robot)), motion.derivatives(0.0, 0)[0]
-        loop = outer_loop(plant, q, NATURAL_FREQUENCY, PERIOD / 2)
-        sweeps.append(sweep(name, model_errors(robot, PERIOD), duration))
+        arm = ElasticArm(load_robot(name))
+        q = paper_motion(arm.robot.n).derivatives(0.0, 0)[0]
+        loop = outer_loop(ElasticPlant(arm), q, NATURAL_FREQUENCY, PERIOD / 2)
+        pairs = [ModelError(s, m) for s in GRID for m in GRID]
+        known = [error for error in (*pairs, *SHOWN) if not error.friction or not arm.friction.is_none]
+        sweeps.append(sweep(name, list(dict.fromkeys(known)), duration))
         fed_sweeps.append(sweep(name, ERRORS, duration, outer=loop.F))
         CONSOLE.print(f"{name}: model errors")
     for error in SHOWN:
@@ -200,8 +164,7 @@ def run(settings: Settings) -> Section:
     for error in ERRORS:
         pairs = [[x.of(error)[-1] for x in both] for both in zip(sweeps, fed_sweeps, strict=True)]
         fed.add(_named(error), *(f"{1e3 * without:.2g} / {1e3 * with_it:.2g}" for without, with_it in pairs))
-    text = [f"**{name}**: {' '.join(verdicts(found))}" for name, found in zip(ROBOTS, sweeps, strict=True)]
-    text.append(f"{duration:g} s of the paper's motion.")
+    text = [f"{duration:g} s of the paper's motion."]
     bar = Bar("half a period ahead: at most 1/10 of the error without", f"{max(ratios):.2g}", max(ratios) < 0.1)
     if settings is not QUICK:
         write_picture(DOCS / "benefit.png", sweeps)
@@ -218,14 +181,8 @@ def sweep(name: str, errors: Sequence[ModelError], duration: float, *, outer: Ar
         duration: s.
         outer: F of :func:`.outer_loop`, feedback of the links; without, there is none.
     """
-    robot = load_robot(name)
-    known, motion = ElasticPlant(ElasticArm(robot)), paper_motion(robot.n)
-    _, qd, qdd = motion.derivatives(np.linspace(0.0, duration, round(duration / PERIOD) + 1), 2)
-    q = motion.derivatives(np.linspace(0.0, duration, 50), 0)[0]
-    frequency = float(np.max(np.sqrt(np.mean(qdd**2, axis=0) / np.mean(qd**2, axis=0))))
     rms = [_errors(name, Timing(lead=PERIOD / 2 - error.delay), duration, error, outer) for error in errors]
-    resonance = lowest_frequency(known.arm, known.arm.dynamics.mass_matrix(q))
-    return Sweep(robot, tuple(errors), np.array(rms), PERIOD, NATURAL_FREQUENCY, frequency, resonance)
+    return Sweep(tuple(errors), np.array(rms))
 
 
 def _errors(
@@ -295,93 +252,6 @@ def _commands(known: ElasticPlant, motion: Trajectory, t: Array, age: FeedbackDe
     return np.stack(efforts, axis=1), np.stack(positions, axis=1), np.stack(velocities, axis=1)
 
 
-def model_errors(robot: Robot, period: float) -> tuple[ModelError, ...]:
-    """The model errors of the sweep: none, pairs of stiffness and mass, one parameter alone, and commands not ahead."""
-    errors = [ModelError(), *(ModelError(stiffness=s, mass=m) for s in GRID for m in GRID)]
-    has_friction = not all(joint.actuator.friction.is_none for joint in robot.independent_joints)
-    for name, sizes in _ALONE.items():
-        if name != "friction" or has_friction:
-            errors += [ModelError(**{name: sign * size}) for size in sizes for sign in (-1, 1)]
-    lead = replace(robot, command_period=period).command_lead
-    return tuple(dict.fromkeys([*errors, ModelError(delay=lead)]))
-
-
-def verdicts(sweep: Sweep) -> list[str]:
-    """Sentences on the benefit of each feedforward term over all model errors."""
-    ratio = sweep.rms[:, 0] / sweep.rms[:, -1]
-    known = np.isfinite(ratio)
-    drives = "interpolated over" if sweep.robot.drive_interpolation == "linear" else "held for"
-    lines = [
-        *_headline(sweep),
-        f"Motion {sweep.motion_frequency:.3g} rad/s, lowest resonance {sweep.resonance:.3g} rad/s, "
-        f"ratio {sweep.motion_frequency / sweep.resonance:.2g}; commands {drives} {1e3 * sweep.period:g} ms, "
-        f"acting {1e3 * sweep.robot.drive_delay:g} ms later; lead {1e3 * sweep.lead:g} ms; a PD of "
-        f"{sweep.natural_frequency:g} rad/s on the motors, sampled at {RATE / 1e3:g} kHz.",
-    ]
-    if known.any():
-        worse = int(np.sum(ratio[known] < 1))
-        lines.append(
-            f"Flatness against rigid feedforward: {compared(float(np.min(ratio[known])))} to "
-            f"{compared(float(np.max(ratio[known])))}; worse with {worse} of {int(known.sum())} model errors."
-        )
-    exact = sweep.of(ModelError())
-    if (unled := ModelError(delay=sweep.lead)) in sweep.errors and np.isfinite(gain := sweep.of(unled)[-1] / exact[-1]):
-        lines.append(f"Without the lead the error with flatness is {compared(1 / gain)}.")
-    for more, less, name in ((2, 1, "τ̇"), (3, 2, "τ̈")):
-        if not np.all(np.isfinite(exact)):
-            continue
-        gain = exact[less] / exact[more]
-        if gain < _WORTH:
-            lines.append(f"{name} does not pay on this motion: with the exact model its error is {compared(gain)}.")
-            continue
-        *first, last = (x for x in (_below(sweep, parameter, less, more) for parameter in _ALONE) if x)
-        lines.append(
-            f"{name} pays at this ratio of motion to resonance ({compared(gain)} with the exact model, at least "
-            f"{_WORTH:g} × smaller) up to errors of {', '.join(first)} and {last}, each alone and of both signs; "
-            "beyond, the error of the model is larger than what it adds."
-        )
-    if not any(error.friction for error in sweep.errors):
-        lines.append("Without friction in the model there is no error of it.")
-    return lines
-
-
-def _headline(sweep: Sweep) -> list[str]:
-    """The feedforward to use with a model that is known to 5 %, and what the others would change, at worst."""
-    errors = [ModelError(**{name: sign * _KNOWN}) for name in ("stiffness", "mass") for sign in (-1, 1)]
-    if not set(errors) <= set(sweep.errors):
-        return []
-    rms = np.stack([sweep.of(error) for error in errors])
-    if not np.isfinite(rms).all():
-        return []
-    worst = np.max(rms / np.min(rms, axis=1, keepdims=True), axis=0)
-    k = int(np.argmax(worst <= max(_WORTH, np.min(worst))))
-    advice = f"For an arm whose stiffness and masses are known to {100 * _KNOWN:g} %, use {LABELS[k]}"
-    if k == len(LABELS) - 1:
-        return [f"{advice}: τ/K alone has up to {number(float(np.max(rms[:, 1] / rms[:, -1])))} × its error."]
-    change = np.ceil(100 * np.max(np.abs(rms[:, -1] / rms[:, k] - 1)))
-    verb = "changes" if k == len(_MORE) - 1 else "change"
-    return [f"{advice}: {_MORE[k]} {verb} the error by at most {change:g} %."]
-
-
-def _below(sweep: Sweep, parameter: str, less: int, more: int) -> str | None:
-    """Largest error of a parameter up to which a way is worth having, with both signs; None if there are no errors."""
-    most, sizes = 0.0, _ALONE[parameter]
-    if ModelError(**{parameter: sizes[0]}) not in sweep.errors:
-        return None
-    for size in sizes:
-        pair = [sweep.of(ModelError(**{parameter: sign * size})) for sign in (-1, 1)]
-        if not all(rms[less] / rms[more] >= _WORTH for rms in pair):
-            break
-        most = size
-    amount = _amount(parameter, most or sizes[0])
-    which = "less than " if not most else "at least " if most == sizes[-1] else ""
-    return f"{which}{amount} of {parameter.replace('_', ' ')}"
-
-
-def _amount(parameter: str, value: float, sign: str = "") -> str:
-    return f"{1e3 * value:{sign}.3g} ms" if parameter == "delay" else f"{100 * value:{sign}.3g} %"
-
-
 def _named(error: ModelError) -> str:
     named = [
         f"{name.replace('_', ' ')} {f'{1e3 * x:+g} ms' if name == 'delay' else f'{100 * x:+g} %'}"
@@ -407,7 +277,7 @@ def write_picture(path: Path, sweeps: list[Sweep]) -> None:
         fontsize=15,
     )
     percent = [f"{100 * x:+g}" for x in GRID]
-    for axes, found in zip(figure.subplots(1, len(sweeps)), sweeps, strict=True):
+    for axes, name, found in zip(figure.subplots(1, len(sweeps)), ROBOTS, sweeps, strict=True):
         ratios = np.array([[r[0] / r[-1] for r in (found.of(ModelError(s, m)) for s in GRID)] for m in GRID])
         axes.imshow(np.log10(ratios), origin="lower", cmap="RdBu", vmin=-1.3, vmax=1.3, aspect="auto")
         for i, j in np.ndindex(*ratios.shape):
@@ -417,7 +287,7 @@ def write_picture(path: Path, sweeps: list[Sweep]) -> None:
             axes.text(j, i, text, ha="center", va="center", fontsize=13, color="white" if dark else "black")
         axes.set_xticks(range(len(GRID)), percent)
         axes.set_yticks(range(len(GRID)), percent)
-        axes.set_title(found.robot.name, fontsize=14)
+        axes.set_title(name, fontsize=14)
         axes.set_xlabel("springs against the model [%]", fontsize=12)
     figure.axes[0].set_ylabel("masses against the model [%]", fontsize=12)
     figure.savefig(path, dpi=110)

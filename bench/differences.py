@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 from chains import packaged_parameters
-from mujoco_arms import DriveLoop, MujocoArm
+from mujoco_arms import DriveLoop, MujocoArm, held
 from random_arms import random_arm
 from report import CONSOLE, Bar, Section, Table
 from settings import QUICK, Settings
@@ -115,15 +115,9 @@ class Arm:
             taus[1:] = derivatives(self.arm.dynamics.inverse_dynamics(*states)[0], T, ahead=ahead)
         exact = np.stack(self.motion.derivatives(t[sent] + lead))
         true = self.arm.dynamics.inverse_dynamics(*exact)
-        effort, position, velocity = self._command(states[:, sent], taus)
-        feedforward = self.arm.feedforward(*exact)
-
-        def command(now: float) -> tuple[Array, Array, Array]:
-            k = max(round(now / T), 0)
-            return effort[k], position[k], velocity[k]
-
+        command, feedforward = self._command(states[:, sent], taus), self.arm.feedforward(*exact)
         times, q, _ = self.plant.run(
-            command,
+            held(T, *command),
             self.motion,
             duration=self.duration,
             period=T,
@@ -134,7 +128,7 @@ class Arm:
         return Streamed(
             *(_relative(x, y) for x, y in zip(taus[1:], true[1:], strict=True)),
             float(np.max(np.abs(found / largest - 1))),
-            _relative(effort, feedforward.motor_effort),
+            _relative(command[0], feedforward.motor_effort),
             float(np.sqrt(np.mean((q - self.motion.derivatives(times, 0)[0]) ** 2))),
         )
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from chains import packaged_parameters
-from mujoco_arms import Command, DriveLoop, MujocoArm
+from mujoco_arms import DriveLoop, MujocoArm, held
 from random_arms import random_arm
 from report import CONSOLE, Bar, Section, Table
 from settings import QUICK, Settings
@@ -129,7 +129,7 @@ def recording(
     rms = np.sqrt(np.mean(y.motor_effort**2, axis=0))
     plant = MujocoArm(given, step=STEP, mass=MASS, stiction=friction * rms, damping_ratio=DAMPING)
     _, q, theta = plant.run(
-        _table(*sent),
+        held(PERIOD, *sent),
         motion,
         duration=seconds,
         period=PERIOD,
@@ -143,7 +143,7 @@ def recording(
     applied = sent[0][acting] + plant.kp * (sent[1][acting] - measured[now]) + plant.kd * (sent[2][acting] - rate[now])
     deflection = np.vstack([sent[1][:1], theta])[:-1] - np.vstack([motion.derivatives(0.0)[0], q])[:-1]
     damping = (
-        2 * DAMPING * np.sqrt(robot.rotor_inertia * [float(x.spring.stiffness(np.zeros(1))[0]) for x in robot.joints])
+        2 * DAMPING * np.sqrt(robot.rotor_inertia * [float(x.spring.tangent(np.zeros(1))[0]) for x in robot.joints])
     )
     springs = arm.efforts_of_deflections(deflection, 0 * deflection).tau
     tau = (springs + damping * np.gradient(deflection, STEP, axis=0))[::hold]
@@ -188,7 +188,7 @@ def tracking_error(
     effort = sent.effort + (dry - of_file) * np.tanh(y.motor_velocity / 0.01)
     plant = MujocoArm(given, step=STEP, stiction=dry)
     times, q, _ = plant.run(
-        _table(effort, sent.position, sent.velocity),
+        held(PERIOD, effort, sent.position, sent.velocity),
         motion,
         duration=SECONDS / 2,
         period=PERIOD,
@@ -201,11 +201,6 @@ def tracking_error(
 def applied(found: DriveDelay, robot: Robot) -> Robot:
     """The robot with the part of a timing that is certain."""
     return CommandTiming(found, Delay(PERIOD, 0.0), robot.drive_interpolation).applied_to(robot)
-
-
-def _table(*sent: Array) -> Command:
-    """Commands at their times, and the last one after them."""
-    return lambda t: (lambda k: (sent[0][k], sent[1][k], sent[2][k]))(min(max(round(t / PERIOD), 0), len(sent[0]) - 1))
 
 
 class Case(NamedTuple):

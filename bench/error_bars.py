@@ -28,7 +28,6 @@ from eom_dynamics.arrays import Array
 from eom_dynamics.identification import Options, fit
 from eom_dynamics.identification.elastic.arm import Elasticity, identify_elasticity, with_spring_efforts
 from eom_dynamics.identification.recording import ArmRecording
-from eom_dynamics.recursion import inertial_parameters
 from eom_dynamics.robot.writers.mjcf import robot_as_mjcf
 from eom_dynamics.trajectory import Fourier
 
@@ -144,7 +143,7 @@ def scores(seed: int, law: str) -> dict[bool, list[Score]]:
 def _scores_of_joints(plant: Plant, found: Elasticity) -> Iterator[Score]:
     for joint in plant.true.independent_joints:
         law = joint.actuator.friction
-        truth = {"stiffness": float(joint.spring.stiffness(0.0)), "damping": 0.0, "offset": 0.0}
+        truth = {"stiffness": float(joint.spring.tangent(0.0)), "damping": 0.0, "offset": 0.0}
         spring, motor = found.springs.get(joint.name), found.motors.get(joint.name)
         for name, pair in {} if spring is None else spring.parameters.items():
             yield _score("spring, " + name, pair, truth[name])
@@ -164,7 +163,7 @@ def _scores_of_links(plant: Plant, found: Elasticity, recorded: ArmRecording) ->
     links = fit(given, source, options=Options(side="joint", terms=("offset",)))
     for pair in zip(links.terms["offset"], links.term_deviations["offset"], strict=True):
         yield _score("links, offset", pair, 0.0)
-    inertias = np.concatenate([inertial_parameters(joint) for joint in true.joints])
+    inertias = np.concatenate([joint.inertial.parameters for joint in true.joints])
     count = links.regressor.inertial
     exact = links.regressor.base(inertias)
     for value, std, truth in zip(links.estimate.x[:count], links.base_deviations[:count], exact, strict=True):
@@ -263,6 +262,6 @@ def _sticking(given: Robot, true: Robot, motion: Fourier, t: Array) -> ArmRecord
     # The effort of a time is the mean of the one held before and the one held after.
     effort = held.copy()
     effort[1:] = (held[1:] + held[:-1]) / 2
-    stiffness = np.array([float(joint.spring.stiffness(0.0)) for joint in true.joints])
+    stiffness = np.array([float(joint.spring.tangent(0.0)) for joint in true.joints])
     theta, q, effort = (x[::every] for x in (theta, q, effort))
     return ArmRecording(t, q, None, stiffness * (theta - q), theta, effort)

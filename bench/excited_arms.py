@@ -15,7 +15,6 @@ from eom_dynamics.actuators.friction import Friction
 from eom_dynamics.arrays import Array
 from eom_dynamics.identification import Excitation, ExcitationOptions, Recording
 from eom_dynamics.identification.recording import ArmRecording
-from eom_dynamics.recursion import inertial_parameters
 from eom_dynamics.trajectory import Fourier
 
 ROBOTS = ("iiwa", "ur5e", "dual_arm", "sea_planar_2r")
@@ -89,7 +88,7 @@ class Truth:
     @property
     def inertias(self) -> Array:
         """True inertial parameters (10 B,)."""
-        return np.concatenate([inertial_parameters(joint) for joint in self.true.joints])
+        return np.concatenate([joint.inertial.parameters for joint in self.true.joints])
 
     @property
     def t(self) -> Array:

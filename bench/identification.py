@@ -168,7 +168,7 @@ def _both_sides(truth: Truth, seed: int) -> dict[str, Array]:
     errors: dict[str, list[float]] = {name: [] for name in PROMISES}
     for joint, spring, motor in zip(joints, springs, motors, strict=True):
         # Without load, where springs of all laws have a stiffness.
-        true = {"stiffness": float(np.asarray(joint.spring.stiffness(0.0))), "rotor_inertia": joint.rotor_inertia}
+        true = {"stiffness": float(np.asarray(joint.spring.tangent(0.0))), "rotor_inertia": joint.rotor_inertia}
         law = joint.actuator.friction
         true |= {"viscous": float(law.viscous), "coulomb": float(law.coulomb)}
         assert spring.stiffness is not None

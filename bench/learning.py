@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from mujoco_arms import DriveLoop, MujocoArm
+from mujoco_arms import DriveLoop, MujocoArm, held
 from random_arms import random_arm
 from report import Section, Table
 from settings import QUICK, Settings
@@ -136,11 +136,7 @@ def _run(arm: ElasticArm, plant: MujocoArm, commanded: Correction) -> Array:
     states = np.hstack([commanded.reference[:, -APPROACH - 1 :], commanded.motion[:, [0] * SETTLE], commanded.motion])
     led, _ = arm.ahead(PERIOD / 2, *states)
     sent = arm.drive_command(arm.feedforward(*led), *led[:3])
-
-    def command(now: float) -> tuple[Array, Array, Array]:
-        k = round(now / PERIOD)
-        return sent.effort[k], sent.position[k], sent.velocity[k]
-
+    command = held(PERIOD, sent.effort, sent.position, sent.velocity)
     before, every = states.shape[1] - COUNT - 1, round(PERIOD / plant.step)
     end = Swing(arm.robot.n, PERIOD * (COUNT - APPROACH))
     _, q, _ = plant.run(command, end, duration=(before + COUNT) * PERIOD, period=PERIOD, drive=DriveLoop(DRIVE_PERIOD))

@@ -1,29 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fastest motions along random paths beside TOPP-RA and copp, and beside the same problem with a finer grid.
-
-With ``--problems FILE``, also a problem suite of toppra (tests/tests/retime/robustness/problem_suite_1.yaml in its
-repository).
-"""
+"""Fastest motions along random paths beside TOPP-RA and copp, and beside the same problem with a finer grid."""
 
 from __future__ import annotations
 
-import csv
 import importlib.util
 import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 from minimum_time_peers import GRID, RATE, SteppedMotion, copp, toppra
 from report import Bar, Section, Table, seconds
-from scaling import chain
 from settings import Settings
 
-from eom_dynamics import ElasticArm, EomDynamicsError, Joint, load_robot
+from eom_dynamics import ElasticArm, Joint, load_robot
 from eom_dynamics.actuators import Motor
 from eom_dynamics.robot.model import Limits
 from eom_dynamics.trajectory import Samples, Spline, check, minimum_time, through
@@ -65,8 +57,6 @@ def run(settings: Settings) -> Section:
             limits = _velocity_and_effort(arm) if peer == "TOPP-RA" else _with_jerk(arm)
             _beside(section, peer, by_peer, arm, limits, count)
     _beside_finer(section, max(count // 2, 2))
-    if settings.problems is not None:
-        _suite(section, settings.problems)
     section.text = [
         f"Smoothest curves through {WAYPOINTS} random waypoints in the middle 40 % of the ranges of joints; violations "
         f"are relative, at {RATE:g} Hz. TOPP-RA: toppra from PyPI, {GRID} intervals, constraints by interpolation, "
@@ -197,54 +187,3 @@ def _timed(task: Callable[[], Any]) -> tuple[Any, float]:
 def _excess(arm: ElasticArm, motion: Spline | SteppedMotion | Samples, limits: dict[str, Limits]) -> float:
     verdict = check(arm, motion, rate=None if isinstance(motion, Samples) else RATE, limits=limits)
     return max(peak.ratio for peak in verdict.peaks if np.isfinite(peak.limit)) - 1.0
-
-
-def _suite(section: Section, file: Path) -> None:
-    """Problems of toppra's test suite, beside its durations: the published ones, if their file is there, and its own.
-
-    The curves are others: TOPP-RA's are cubic, ours the smoothest through the waypoints.
-    """
-    published: dict[str, float] = {}
-    recorded = file.with_name("test_robustness_main.py.result")
-    if recorded.is_file():
-        with recorded.open(encoding="utf-8", newline="") as lines:
-            # The last one of a problem has the finest grid.
-            published = {
-                x["name"]: float(x["duration"]) for x in csv.DictReader(lines) if not float(x["desired_duration"])
-            }
-    table = Table(f"toppra's {file.name}", ("problem", "duration", "TOPP-RA's, published", "here", "optimum"))
-    section.tables.append(table)
-    for name, problem in yaml.safe_load(file.read_text(encoding="utf-8")).items():
-        waypoints = np.array(problem["waypoints"], dtype=float)
-        arm = ElasticArm(chain(waypoints.shape[1]))
-        limits = {
-            joint: Limits(velocity=velocity, acceleration=acceleration)
-            for joint, velocity, acceleration in zip(
-                arm.robot.joint_names, problem["vlim"], problem["alim"], strict=True
-            )
-        }
-        try:
-            own = seconds(minimum_time(arm, waypoints, limits=limits).duration)
-        except EomDynamicsError as error:
-            own = str(error)
-        theirs = [published.get(name), _toppra_spline(problem, waypoints), problem.get("optimal_duration")]
-        table.add(name, own, *("-" if x is None else seconds(x) for x in theirs))
-
-
-def _toppra_spline(problem: dict[str, Any], waypoints: np.ndarray) -> float | None:
-    """Duration by TOPP-RA along its own spline with its finest grid; None if it fails or is not installed."""
-    if importlib.util.find_spec("toppra") is None:
-        return None
-    from toppra import SplineInterpolator, algorithm, constraint
-
-    first, last = problem["ss_waypoints"]
-    path = SplineInterpolator(np.linspace(first, last, len(waypoints)), waypoints, bc_type="clamped")
-    velocity, acceleration = (np.outer(problem[name], [-1.0, 1.0]) for name in ("vlim", "alim"))
-    scheme = constraint.DiscretizationType.Interpolation
-    constraints = [
-        constraint.JointVelocityConstraint(velocity),
-        constraint.JointAccelerationConstraint(acceleration, discretization_scheme=scheme),
-    ]
-    grid = np.linspace(first, last, max(problem["nb_gridpoints"]))
-    found = algorithm.TOPPRA(constraints, path, gridpoints=grid, solver_wrapper="seidel").compute_trajectory(0, 0)
-    return None if found is None else float(found.duration)

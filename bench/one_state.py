@@ -30,11 +30,9 @@ def run(settings: Settings) -> Section:
     stacked = [(np.array(state),) for state in each]
     ours = own_backends(robot, states)
     pinocchio = PinocchioPeer(robot, states)
-    rnea = pinocchio_rnea(robot, states)
-    assert rnea is not None
     ways = {
         OURS: ours["native"],
-        RNEA: rnea,
+        RNEA: pinocchio_rnea(robot, states),
         "Pinocchio: `computeRNEADerivatives`": Way(pinocchio.tau_taud, [state[:4] for state in each]),
         DIFFERENCES: Way(pinocchio.with_differences(2), stacked),
         "the same over 4 points": Way(pinocchio.with_differences(4), stacked),

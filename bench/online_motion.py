@@ -6,16 +6,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from mujoco_arms import MujocoArm
+from mujoco_arms import MujocoArm, held
 from report import CONSOLE, DOCS, Bar, Section, Table
 from scipy.interpolate import BPoly
 from settings import QUICK, Settings
 
 from eom_dynamics import ElasticArm, OnlineTrajectory, load_robot
 from eom_dynamics.arrays import Array
+from eom_dynamics.trajectory import rest_to_rest
 
 TEXT = (
     "iiwa and sea_planar_2r in MuJoCo, springs as in the file or 10 % stiffer, commands held for 1 ms, a PD of 70 "
@@ -179,27 +180,10 @@ class Result(NamedTuple):
     violations: int
 
 
-class Recorded:
-    """The initial state of a plant, as a motion."""
-
-    def __init__(self, q: Array) -> None:
-        self._q = q
-
-    def derivatives(self, t: Any, order: int = 4) -> list[Array]:
-        """At rest."""
-        return [self._q] + [np.zeros_like(self._q)] * order
-
-
 def followed(name: str, commands: Sent, start: Array, stiffness: float) -> Array:
     """Positions of the links (N, n) at the times of commands, each of which is held for a period."""
-    effort, position, velocity = commands
-    plant, last = MujocoArm(name, step=STEP, stiffness=stiffness), len(effort) - 1
-
-    def sent(t: float) -> Sent:
-        k = min(round(t / PERIOD), last)
-        return effort[k], position[k], velocity[k]
-
-    _, q, _ = plant.run(sent, Recorded(start), duration=PERIOD * len(effort), period=PERIOD)
+    plant, rest = MujocoArm(name, step=STEP, stiffness=stiffness), rest_to_rest(start, start, duration=1.0)
+    _, q, _ = plant.run(held(PERIOD, *commands), rest, duration=PERIOD * len(commands[0]), period=PERIOD)
     # The state of a cycle is held from its time on.
     return np.vstack([start, q[round(PERIOD / STEP) - 1 :: round(PERIOD / STEP)]])[:-1]
 

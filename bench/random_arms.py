@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 
 
-def random_arm(seed: int, *, n: int = 6, prismatic: bool = False) -> dict[str, Any]:
+def random_arm(seed: int, *, prismatic: bool = False) -> dict[str, Any]:
     """A serial chain whose joints get lighter and softer to the tip; on request, its second joint is prismatic.
 
     Masses from 11 to 0.6 kg, springs from 12,000 to 200 N m/rad, rotors from 0.8 to 0.025 kg m², each drawn at random
     within 30 % or so, with axes and poses in all directions.
     """
     rng, joints = np.random.default_rng(seed), {}
-    for k in range(n):
+    for k in range(6):
         mass, length = float(rng.uniform(4, 8) * 1.5 * 0.55**k + 0.3), 0.35 * 0.8**k
         center = rng.uniform(-0.5, 0.5, 3) * length
         squares = np.sort(rng.uniform(0.05, 0.3, 3) * length) ** 2 * mass

@@ -13,7 +13,8 @@ from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
-from mujoco_arms import DriveLoop, MujocoArm
+from drive_timing import RecordedDrive
+from mujoco_arms import DriveLoop, MujocoArm, held
 from random_arms import random_arm
 from report import CONSOLE, Bar, Section, Table
 from settings import QUICK, Settings
@@ -32,7 +33,7 @@ from eom_dynamics import ElasticArm, Robot, robot_from_parameters
 from eom_dynamics.arrays import Array
 from eom_dynamics.robot.model import NO_FEEDBACK_DELAY
 from eom_dynamics.simulation.simulated_robot import Readings
-from eom_dynamics.trajectory import Fourier
+from eom_dynamics.trajectory import Fourier, rest_to_rest
 
 ARMS = 20
 """With seeds from 1."""
@@ -41,30 +42,6 @@ ERROR, RATE, STEP, DAMPING = 0.2, 500.0, 2.5e-4, 0.01
 """Relative error of stiffness and masses; rate of setpoints, Hz; period of the drives, s; damping ratio of springs."""
 
 SIGNS = tuple(product((1, -1), repeat=2))
-
-
-class _Start:
-    """A motion at rest at its start."""
-
-    def __init__(self, q: Array) -> None:
-        self._q = q
-
-    def derivatives(self, t: float, order: int = 4) -> list[Array]:
-        """q and zeros."""
-        return [self._q, *np.zeros((order, len(self._q)))]
-
-
-class _Recorder(DriveLoop):
-    """Drives that remember their samples (T, 2, n)."""
-
-    def __init__(self) -> None:
-        super().__init__(STEP)
-        self.samples: list[tuple[Array, Array]] = []
-
-    def measured(self, theta: Array, thetad: Array) -> tuple[Array, Array]:
-        """Positions and velocities by one sample."""
-        self.samples.append((theta.copy(), thetad.copy()))
-        return super().measured(theta, thetad)
 
 
 def on_mujoco(task: IdentificationTask, parameters: dict[str, Any]) -> Run:
@@ -95,17 +72,13 @@ def on_mujoco(task: IdentificationTask, parameters: dict[str, Any]) -> Run:
             damping_ratio=DAMPING,
             **factors,
         )
-        count, every, drive = len(times.setpoints), round(period / STEP), _Recorder()
-
-        def command(now: float) -> tuple[Array, Array, Array]:
-            k = min(round(now / period), count - 1)
-            return sent.effort[k], sent.position[k], sent.velocity[k]
-
-        start = _Start(states[0][0])
+        count, every, drive = len(times.setpoints), round(period / STEP), RecordedDrive(STEP)
+        command = held(period, sent.effort, sent.position, sent.velocity)
+        start = rest_to_rest(states[0][0], states[0][0], duration=1.0)
         _, q, theta = plant.run(command, start, duration=count * period, period=period, drive=drive)
         at, rate = np.moveaxis(np.array(drive.samples), 1, 0)
-        held = np.arange(count * every) // every
-        efforts = sent.effort[held] + plant.kp * (sent.position[held] - at) + plant.kd * (sent.velocity[held] - rate)
+        now = np.arange(count * every) // every
+        efforts = sent.effort[now] + plant.kp * (sent.position[now] - at) + plant.kd * (sent.velocity[now] - rate)
         before = [np.vstack([x[:1], x])[every - 1 : -1 : every] for x in (q, theta)]
         q, theta = q[every - 1 :: every], theta[every - 1 :: every]
         qd, thetad = ((x - y) / STEP for x, y in zip((q, theta), before, strict=True))

@@ -22,8 +22,8 @@ class RandomStates:
         efforts: tau, taud, taudd (3, count, n).
     """
 
-    def __init__(self, robot: Robot, count: int, seed: int = 0) -> None:
-        rng = np.random.default_rng(seed)
+    def __init__(self, robot: Robot, count: int) -> None:
+        rng = np.random.default_rng(0)
         self.states = [rng.uniform(-scale, scale, (count, robot.n)) for scale in (np.pi, 2.0, 2.0, 2.0, 2.0)]
         efforts = [equations_of_motion(robot, *x[:4]).efforts(x[4]) for x in zip(*self.states, strict=True)]
         self.efforts: Array = np.array(efforts).swapaxes(0, 1)

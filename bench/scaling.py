@@ -106,14 +106,12 @@ def _prepare(n: int) -> _Chain:
     assert off < _ROUNDING, f"chain of {n} is off by {off}"
     many = [np.resize(x, (_BATCH, n)) for x in states.states]
     batch = on_one_core(TimedTask(lambda: dynamics.inverse_dynamics(*many), _BATCH))
-    rnea = pinocchio_rnea(robot, states)
-    assert rnea is not None
     return _Chain(
         operations=program.operations,
         tau_operations=PROGRAMS["effort"](robot).operations,
         preparation=preparation,
         compile_seconds=compile_seconds(source),
-        tasks={"one": one.task, "batch": batch, "rnea": rnea.task},
+        tasks={"one": one.task, "batch": batch, "rnea": pinocchio_rnea(robot, states).task},
         closed=closed_form(robot, RandomStates(robot, 1)).task,
     )
 

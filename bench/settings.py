@@ -18,7 +18,6 @@ class Settings:
         fresh_processes: number of samples of the first use.
         recordings: folder with checkouts of public recordings, if there is one.
         models: folder with folders of MJCF models, if there is one.
-        problems: file with a problem suite of toppra, if there is one.
         hours: simulated by external_effort for each arm.
         robot: of one_state, a packaged robot or a file.
     """
@@ -29,7 +28,6 @@ class Settings:
     fresh_processes: int
     recordings: Path | None = None
     models: Path | None = None
-    problems: Path | None = None
     hours: float = 0.5
     robot: str = "iiwa"
 

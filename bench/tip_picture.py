@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from mujoco_arms import DriveLoop, MujocoArm, sent
+from mujoco_arms import DriveLoop, MujocoArm, held, sent
 from online_motion import angles_of, tip
 
 from eom_dynamics import ElasticArm, load_robot
@@ -36,11 +36,7 @@ def tracked(motion: Trajectory, feedforward: ElasticArm, arm: ElasticArm, drive:
     stiction = 0.1 * np.sqrt(np.mean(exact.motor_effort**2, axis=0))
     plant = MujocoArm(NAME, stiffness=0.9, mass=1.05, stiction=stiction)
     y = sent(feedforward, motion, PERIOD * (np.arange(round(SECONDS / PERIOD) + 2) + 0.5))
-
-    def command(t: float) -> tuple[Array, Array, Array]:
-        k = round(t / PERIOD)
-        return y.effort[k], y.position[k], y.velocity[k]
-
+    command = held(PERIOD, y.effort, y.position, y.velocity)
     t, q, _ = plant.run(command, motion, duration=SECONDS, period=PERIOD, drive=drive)
     return t, q
 

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pinocchio as pin
+from pinocchio_model import pinocchio_model
 from random_states import RandomStates, one_by_one
 from timing import TimedTask
 
@@ -63,13 +64,8 @@ def closed_form(robot: Robot, states: RandomStates) -> Way:
     return Way(efforts, states.each)
 
 
-def pinocchio_rnea(robot: Robot, states: RandomStates) -> Way | None:
-    """Return Pinocchio's recursive Newton-Euler algorithm, which computes tau; None if it is not installed."""
-    if importlib.util.find_spec("pinocchio") is None:
-        return None
-    import pinocchio as pin
-    from pinocchio_model import pinocchio_model
-
+def pinocchio_rnea(robot: Robot, states: RandomStates) -> Way:
+    """Return Pinocchio's recursive Newton-Euler algorithm, which computes tau."""
     model = pinocchio_model(robot)
     data = model.createData()
     return Way(pin.rnea, [(model, data, *state[:3]) for state in states.each])

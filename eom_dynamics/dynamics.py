@@ -29,7 +29,7 @@ from .codegen.programs import PROGRAMS, WITH_PAYLOAD, inverse_dynamics_of_order
 from .codegen.recipe import Recipe
 from .codegen.state_method import CompiledMethods, state_method
 from .exceptions import StateError
-from .recursion import PARAMETERS, inertial_parameters
+from .recursion import PARAMETERS
 from .recursion.inverse_mass_matrix import solve_mass_matrix
 from .robot import Robot
 from .robot.inertia import admits_articulated_bodies, joints_without_inertia
@@ -250,7 +250,7 @@ class Dynamics(CompiledMethods):
     @property
     def inertial_parameters(self) -> Array:
         """Parameters pi (10 B,): :attr:`.Inertial.parameters` of the B bodies, in the order of ``robot.joints``."""
-        return np.concatenate([inertial_parameters(joint) for joint in self.robot.joints])
+        return np.concatenate([joint.inertial.parameters for joint in self.robot.joints])
 
     @state_method
     def momentum(self, q: ArrayLike, qd: ArrayLike, *, out: Sequence[Array] | None = None) -> Array:

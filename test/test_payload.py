@@ -60,11 +60,12 @@ def test_a_payload_at_each_of_two_tools_adds_up():
 def test_feedforward_is_that_of_the_robot_with_the_payload_in_its_file(name, on_base, model):
     robot = eom.load_robot(name)
     payload = eom.Payload(0.1, [0.02, 0.01, 0])
-    base = eom.BaseMotion(0.1 * np.ones((4, 3)), np.ones((3, 3))) if on_base else None
+    moving = eom.BaseMotion(0.1 * np.ones((4, 3)), np.ones((3, 3)))
+    base = moving if on_base else None
     x = states(robot, 0.03)
     loaded, arm = (eom.ElasticArm(x, rotor_model=model) for x in (with_payload(robot, payload), robot))
     close(arm.feedforward(*x, payload=payload, base=base), loaded.feedforward(*x, base=base))
-    close(arm.efforts(*x, payload=[payload.parameters], base=base), loaded.efforts(*x, base=base))
+    close(arm.efforts(*x, payload=[payload.parameters], base=moving), loaded.efforts(*x, base=moving))
 
 
 def test_rates_of_the_payload_are_part_of_the_rates_of_efforts():

@@ -108,10 +108,6 @@ class Friction:
         """Effort at velocities (…,), or (…, m) for m motors; with the state of :meth:`effort_jet`."""
         return np.asarray(self.effort_jet(Jet([velocity]), state)[0])
 
-    def slope(self, velocity: Array) -> Array:
-        """Derivative of :meth:`effort` with respect to the velocity."""
-        return np.asarray(self.effort_jet(Jet([velocity, np.ones_like(velocity)]))[1])
-
 
 def _or(value: float | Array, default: float | Array) -> Array:
     """The value, or a default where it is NaN."""

@@ -6,7 +6,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..arrays import Array
 from .parameters import refuse, square
 
 # Beyond this condition number a transmission counts as singular.
@@ -30,15 +29,3 @@ class Transmission:
         if not (invertible and np.isfinite(np.linalg.inv(self.matrix)).all()):
             refuse("matrix", "must be invertible: the motors cannot drive all motions of the joints")
         self.inverse = np.linalg.inv(self.matrix)
-
-    def motors(self, theta: Array) -> Array:
-        """phi (…, g) from theta (…, g), or rates from rates."""
-        return theta @ self.inverse.T
-
-    def joints(self, phi: Array) -> Array:
-        """theta (…, g) from phi (…, g), or rates from rates."""
-        return phi @ self.matrix.T
-
-    def motor_effort(self, tau: Array) -> Array:
-        """Efforts at the motors (…, g) from efforts at the springs."""
-        return tau @ self.matrix

@@ -30,6 +30,10 @@ LONGEST_RESPONSE_STEP = 20_000_000
 LONGEST_GAP = 100_000_000
 """Longest time between two setpoints of one stream, ns: those at its ends do not determine the motion over more."""
 
+LATEST_CHUNK = 500_000_000
+"""Time after the end of a chunk of targets in which it is still taken, ns: the arm comes to rest at its last position.
+A busy computer delivers it that late; later ones have stamps of another clock."""
+
 LONGEST_BLEND = 60.0
 """Longest time in which the payload changes, s."""
 
@@ -76,6 +80,7 @@ SMOOTHING = 0.02
 CONSTANTS = (
     *("STOP_GROWTH", "LONGER_STOPS", "SHORTER_STOPS", "STOP_SAMPLES", "TRANSITION_SAMPLES", "TRANSITIONS"),
     *("SMALL_STEP", "LONGEST_RESPONSE_STEP", "LONGEST_GAP", "LARGEST_CORRECTION", "JUMP_PERIODS", "SHORTEST_JUMP"),
+    "LATEST_CHUNK",
     *("FIELD_AT_REST", "STAMP_JITTER", "RESUMING", "FASTEST_PACE"),
     *("PACE_SAMPLES", "PACE_PLACES", "PACE_CHECKS"),
     *("PACE_GROWTH", "PACE_DURATIONS", "PACE_WAITS", "PACE_GAIN", "PACE_MARGIN", "PACE_RETRY"),

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,13 +29,12 @@ from ..codegen.functions import CompiledFunction, compiled_program, payload_keyw
 from ..codegen.programs import WITH_PAYLOAD
 from ..dynamics import Dynamics
 from ..exceptions import RobotDescriptionError, StateError
-from ..floating_base import FloatingBase
 from ..robot import Robot
 from ..robot.model import COMPENSATIONS, ROTOR_MODELS
 from ..robot.payload import PayloadLike
 from ..states import EFFORT_NAMES, PAYLOAD_NAMES, joint_states, real_array, sequence
 from ..units import SHAFT_UNITS
-from .base_motion import BaseMotion, checked_base
+from .base_motion import BaseMotion
 from .carried_rotors import CarriedRotors
 from .drive_programs import Drive, DriveCommand, DriveState, drive_command, drive_state, scales
 from .feedforward import Feedforward, FeedforwardMethods, method_name
@@ -71,7 +70,6 @@ class ElasticArm(FeedforwardMethods):
         gear_ratio: (m,) turns of each motor for one turn of its joint.
         friction, gear, motor: parameters of the m motors.
         has_memory: whether commands of a stream depend on those before: springs are damped, or friction has a state.
-        ideal: whether no motor has friction or gear loss.
         rotor_model: ``reduced``, where the kinetic energy of rotors is that of their own spin, or ``complete``.
         rotors: links and rotors as one system in the complete model, else None.
         converts: whether what drives are sent differs from the command, see :meth:`drive_command`.
@@ -135,7 +133,6 @@ class ElasticArm(FeedforwardMethods):
         if self.rotor_model == "complete":
             self.rotors = CarriedRotors(robot, self.side)
         self.has_memory = bool(self.damped.any() or self.side.presliding.any())
-        self.ideal = all(joint.actuator.friction.is_none and joint.actuator.gear.is_lossless for joint in joints)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle the arguments; compiled code comes from the cache."""
@@ -161,19 +158,12 @@ class ElasticArm(FeedforwardMethods):
         Raises:
             StateError: as for :meth:`feedforward`.
         """
-        if base is not None and payload is not None:
-            method = method_name(on_base=True, payload=True)
-            known, _ = self._checked(method, states, {"wrench": wrench, "base": base, "payload": payload})
-            return self._link_efforts(method, known)
         if base is None:
             return self.dynamics.inverse_dynamics(*states, wrench=wrench, payload=payload)
-        w, f = checked_base(base)
-        return self.carried.imu_efforts(*states, angular_velocity=w, specific_force=f, wrench=wrench)
-
-    @cached_property
-    def carried(self) -> FloatingBase:
-        """Dynamics of the links on a moving base, compiled at first access."""
-        return FloatingBase(self.robot)
+        method = method_name(on_base=True, payload=payload is not None)
+        options = {"wrench": wrench, "base": base} | ({"payload": payload} if payload is not None else {})
+        known, _ = self._checked(method, states, options)
+        return self._link_efforts(method, known)
 
     def spring_efforts(
         self,

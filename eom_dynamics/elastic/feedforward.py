@@ -329,11 +329,16 @@ class FeedforwardMethods(CompiledMethods):
 
     def _link_efforts(self, method: str, inputs: Mapping[str, Array]) -> tuple[Array, ...]:
         """The efforts of a feedforward method, from inputs by name that it has checked."""
-        signature, links = self.signature(method), self._function(method).stages[0]
-        known = {vector.name: replace(vector, optional=False, shared=True) for vector in signature.inputs}
-        of_links = Signature(tuple(known[name] for name in links.inputs), signature.results[: len(EFFORT_NAMES)])
-        function = CompiledFunction(of_links, [links], intermediate=self._function(method).intermediate)
-        return function.results(*(inputs[name] for name in links.inputs))
+        name = f"links of {method}"
+        if name not in self._functions:
+            signature, on_base = self.signature(method), method.startswith(_ON_BASE)
+            links = self._links(on_base=on_base, payload=method.endswith(WITH_PAYLOAD))
+            known = {vector.name: replace(vector, optional=False, shared=True) for vector in signature.inputs}
+            of_links = Signature(tuple(known[name] for name in links.inputs), signature.results[: len(EFFORT_NAMES)])
+            spin = {"spin": len(self.motor_joint)} if "spin" in links.outputs else {}
+            self._functions[name] = CompiledFunction(of_links, [links], intermediate=spin)
+        function = self._functions[name]
+        return function.results(*(inputs[vector.name] for vector in function.signature.inputs))
 
     def _commanded(
         self, stiffness: Sequence[ArrayLike], samples: tuple[int, ...], orders: int = len(STIFFNESS_NAMES)

@@ -230,21 +230,20 @@ def tangents(side: MotorSide) -> Program:
 
 
 def energies(side: MotorSide) -> Program:
-    """Energy of all springs at nominal stiffness, power dissipated by dampers, and elongations of the springs."""
+    """Energy of all springs at nominal stiffness, and their elongations."""
     m = len(side.motor_joint)
 
     def compute(x: Vectors) -> Mapping[str, Sequence[Scalar]]:
         energy: Scalar = 0.0
-        loss: Scalar = 0.0
         stretch: list[Scalar] = [0.0] * m
         for _, motors, spring in side.placed:
-            delta, deltad = ([x[name][motor] for motor in motors] for name in DELTA_NAMES[:2])
-            energy, loss = energy + spring.stored_energy(delta), loss + spring.power_loss(deltad)
+            delta = [x["delta"][motor] for motor in motors]
+            energy = energy + spring.stored_energy(delta)
             for motor, value in zip(motors, spring.stretch(delta), strict=True):
                 stretch[motor] = value
-        return {"energy": [energy], "loss": [loss], "stretch": stretch}
+        return {"energy": [energy], "stretch": stretch}
 
-    return trace("energies", dict.fromkeys(DELTA_NAMES[:2], m), compute)
+    return trace("energies", {"delta": m}, compute)
 
 
 def filtered(side: MotorSide) -> Program:

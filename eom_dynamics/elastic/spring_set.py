@@ -167,25 +167,6 @@ class SpringSet:
                     )
                 raise StiffnessError(f"{name}: stiffness {k0:g} is outside the actuator's range {least:g} … {most:g}")
 
-    def effort_jets(
-        self, deflections: Sequence[Array], stiffness: Sequence[Array] = ()
-    ) -> tuple[list[Array], list[Array]]:
-        """Efforts on the links, and stiffness, under deflections: the inverse of :meth:`deflections`.
-
-        Args:
-            deflections: deflections at the motors and their time derivatives, each (m,) or (N, m).
-            stiffness: stiffness where it is commanded at a joint with one motor, with time derivatives, each (n,) or
-                (N, n); by default nominal and constant.
-
-        Returns:
-            Efforts with as many time derivatives, each (n,) or (N, n), NaN where the deflections do not determine them;
-            and stiffness where it is commanded, zero elsewhere.
-        """
-        orders = len(deflections)
-        commands = self.commanded(stiffness, deflections[0].shape[:-1], orders) if self._any_variable else []
-        results = self.functions("spring_efforts", *deflections, *commands, orders=orders)
-        return list(results[:orders]), list(results[orders:])
-
     def efforts(
         self, *motion: Array, stiffness: Sequence[Array], rigid_too: bool = False, motors: Sequence[str] = ()
     ) -> SpringEfforts:
@@ -194,7 +175,7 @@ class SpringSet:
         Args:
             motion: deflections at the motors and their rates, each (m,) or (N, m); or q, qd, and motor positions and
                 velocities.
-            stiffness: k, kd as for :meth:`effort_jets`.
+            stiffness: k, kd where it is commanded at a joint with one motor, each (n,) or (N, n); by default nominal.
             rigid_too: whether joints may be rigid; their efforts are then NaN.
             motors: names of motor positions and velocities, if these are given.
 
@@ -223,21 +204,19 @@ class SpringSet:
         zero = np.zeros(shape)
         return [np.broadcast_to(x, shape) for x in levels] + [zero] * (orders - len(levels))
 
-    def loads(self, delta: Array, deltad: Array, stiffness: Array | None = None) -> Array:
-        """Efforts of the springs at the motors (…, m), N m or N; zero at rigid joints.
+    def loads(self, delta: Array, deltad: Array) -> Array:
+        """Efforts of the springs at the motors (…, m), N m or N, at nominal stiffness; zero at rigid joints.
 
-        Args:
-            delta, deltad: deflections and their rates (…, m).
-            stiffness: (n,) stiffness where it is commanded, N m/rad or N/m; by default nominal.
+        From deflections and their rates, each (…, m).
         """
-        return self.functions("loads", delta, deltad, *self._of_one(stiffness, delta.shape[:-1]))[0]
+        return self.functions("loads", delta, deltad, *self._of_one(None, delta.shape[:-1]))[0]
 
     def plant_efforts(self, *state: Array, stiffness: Array | None = None) -> tuple[Array, ...]:
         """Efforts on links (…, n) and of motors (…, m), and dissipated power (…, 1), see :func:`.plant_efforts`.
 
         Args:
             state: q, qd (…, n) and motor positions and velocities (…, m).
-            stiffness: (n,) as for :meth:`loads`.
+            stiffness: (n,) where it is commanded, N m/rad or N/m; by default nominal.
         """
         return self.functions("plant_efforts", *state, *self._of_one(stiffness, state[0].shape[:-1]))
 
@@ -255,11 +234,11 @@ class SpringSet:
 
     def energy(self, delta: Array) -> Array:
         """Energy of all springs (…), J, at nominal stiffness."""
-        return self.functions("energies", delta, np.zeros_like(delta))[0][..., 0]
+        return self.functions("energies", delta)[0][..., 0]
 
     def stretch(self, delta: Array) -> Array:
         """Elongation of tension-only springs (…, m), rad or m, negative where slack; infinite for other springs."""
-        return self.functions("energies", delta, np.zeros_like(delta))[2]
+        return self.functions("energies", delta)[1]
 
     def filtered(
         self, start: Array, before: Sequence[Array] | Array, after: Sequence[Array] | Array, step: float

@@ -4,7 +4,7 @@
 from .forward_dynamics import forward_dynamics
 from .links import Link, LinkTree, link_tree
 from .newton_euler import inverse_dynamics
-from .regressor import PARAMETERS, carrying, inertial_parameters, regressor
+from .regressor import PARAMETERS, carrying, regressor
 
 __all__ = [
     "PARAMETERS",
@@ -12,7 +12,6 @@ __all__ = [
     "LinkTree",
     "carrying",
     "forward_dynamics",
-    "inertial_parameters",
     "inverse_dynamics",
     "link_tree",
     "regressor",

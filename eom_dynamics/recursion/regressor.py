@@ -19,7 +19,7 @@ import numpy as np
 
 from .. import lie
 from ..arrays import Array
-from ..robot import Joint, Robot
+from ..robot import Robot
 from .links import LinkTree, Moments, link_frames, tree_in_frames, with_moments
 from .newton_euler import inverse_dynamics
 from .scalars import Scalar
@@ -50,11 +50,6 @@ def regressor(robot: Robot, states: Sequence[Sequence[Scalar]]) -> list[list[lis
             links = (*empty[:i], alone, *empty[i + 1 :])
             columns.append(inverse_dynamics(replace(tree, links=links, friction=(), passive=()), states))
     return [[[column[k][row] for column in columns] for row in range(tree.n)] for k in range(orders)]
-
-
-def inertial_parameters(joint: Joint) -> Array:
-    """Parameters pi (10,) of a body, kg, kg m, kg m²."""
-    return joint.inertial.parameters
 
 
 def carrying(tree: LinkTree, payload: Sequence[Scalar]) -> LinkTree:

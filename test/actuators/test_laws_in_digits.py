@@ -150,7 +150,7 @@ class Expected(NamedTuple):
 @cache
 def expected(name: str) -> Expected:
     case, f = CASES[name], CASES[name].law
-    least = 1e-12 / float(case.spring.stiffness(0.0))
+    least = 1e-12 / float(case.spring.tangent(0.0))
     sizes = [0.0, *np.geomspace(least, case.reach, 23)]
     sizes += [x for edge in case.edges for x in (edge, np.nextafter(edge, 0), np.nextafter(edge, 1))]
     delta = [sign * float(x) for x in sizes for sign in (1, -1)]
@@ -188,7 +188,7 @@ def test_laws_and_inverses(name: str) -> None:
     check([zero + x for x in spring.law(Jet([exact.delta, zero + 1, zero]))], exact.law, exact.law_terms)
     check([zero + x for x in spring.inverse_jet(Jet([exact.tau, zero + 1, zero]))], exact.inverse, exact.inverse_terms)
     if name not in ("linear", "dead_zone"):
-        assert max(exact.law[1]) > 850 * spring.stiffness(0.0)
+        assert max(exact.law[1]) > 850 * spring.tangent(0.0)
 
 
 # Friction by direction, and gear loss.

@@ -9,7 +9,7 @@ from differences import derivative, deviation
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.integrate import quad
-from springs import EVERY_KIND, MEMORYLESS, with_springs
+from springs import EVERY_KIND, MEMORYLESS, deflection, with_springs
 
 from eom_dynamics import ElasticArm, RobotDescriptionError, StateError, load_robot
 from eom_dynamics.actuators import Gear, Motor, Transmission
@@ -26,9 +26,13 @@ def test_third_derivatives_of_the_effort(spring: kinds.MemorylessSpring) -> None
     """Those up to the second are in test_laws_in_digits.py; from the third on, the one of a table jumps."""
     delta, zero = DELTA[::7], np.zeros_like(DELTA[::7])
     _, *slopes = (zero + x for x in spring.law(Jet([delta, zero + 1, zero, zero])))
-    np.testing.assert_allclose([spring.stiffness(delta), spring.stiffness_rate(delta)], slopes[:2], rtol=1e-11)
+
+    def bend(x: np.ndarray) -> Any:
+        return zero + spring.law(Jet([x, zero + 1, zero]))[2]
+
+    np.testing.assert_allclose([spring.tangent(delta), bend(delta)], slopes[:2], rtol=1e-11)
     if spring.kind != "tabulated":
-        third = derivative(lambda t: spring.stiffness_rate(delta + t), 1e-4)
+        third = derivative(lambda t: bend(delta + t), 1e-4)
         assert deviation(slopes[2], third, floor=np.abs(slopes[1:]).max()) < 1e-8
 
 
@@ -36,14 +40,14 @@ def test_third_derivatives_of_the_effort(spring: kinds.MemorylessSpring) -> None
 def test_energy_is_the_integral_of_the_effort(spring: kinds.MemorylessSpring) -> None:
     assert float(spring.energy(np.zeros(()))) == 0
     for x in (-0.25, -0.02, 0.015, 0.13, 0.27):
-        work = quad(lambda s: float(spring.effort(np.array(s))), 0, x, limit=200, epsabs=1e-13, epsrel=1e-12)[0]
+        work = quad(lambda s: float(spring.load(np.array(s))), 0, x, limit=200, epsabs=1e-13, epsrel=1e-12)[0]
         assert float(spring.energy(np.array(x))) == pytest.approx(work, rel=1e-10)
 
 
 @KINDS
 @given(tau=st.lists(st.floats(-1e6, 1e6), min_size=20, max_size=20))
 def test_inverse_of_any_effort(spring: kinds.MemorylessSpring, tau: list[float]) -> None:
-    np.testing.assert_allclose(spring.effort(spring.inverse(np.array(tau))), tau, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(spring.load(deflection(spring, np.array(tau))), tau, rtol=1e-12, atol=1e-12)
 
 
 @given(
@@ -55,9 +59,9 @@ def test_inverse_of_any_effort(spring: kinds.MemorylessSpring, tau: list[float])
 )
 def test_inverse_of_any_dead_zone(outer: float, ratio: float, gap: float, width: float, tau: float) -> None:
     spring = kinds.DeadZoneSpring(outer, outer * ratio, gap, gap * width)
-    found = spring.inverse(np.array(tau))
-    rounding = 4e-16 * (abs(found) + gap) * float(spring.stiffness(found))
-    assert abs(float(spring.effort(found)) - tau) <= 1e-12 * abs(tau) + rounding
+    found = deflection(spring, np.array(tau))
+    rounding = 4e-16 * (abs(found) + gap) * float(spring.tangent(found))
+    assert abs(float(spring.load(found)) - tau) <= 1e-12 * abs(tau) + rounding
 
 
 @given(
@@ -67,12 +71,12 @@ def test_inverse_of_any_dead_zone(outer: float, ratio: float, gap: float, width:
 def test_curve_through_any_table_is_monotone(steps: list[tuple[float, float]], at: list[float]) -> None:
     x, y = np.cumsum(np.array([(0.0, 0.0), *steps]), axis=0).T
     spring = kinds.TabulatedSpring(x, y)
-    assert deviation(spring.effort(x), y) < 1e-12
-    assert deviation(spring.effort(-x), -y) < 1e-12
-    assert np.all(spring.stiffness(np.linspace(-1.2 * x[-1], 1.2 * x[-1], 2000)) > 0)
-    tau = spring.effort(np.array(at))
+    assert deviation(spring.load(x), y) < 1e-12
+    assert deviation(spring.load(-x), -y) < 1e-12
+    assert np.all(spring.tangent(np.linspace(-1.2 * x[-1], 1.2 * x[-1], 2000)) > 0)
+    tau = spring.load(np.array(at))
     rounding = np.maximum(np.abs(tau), y[-1])  # that of the table
-    assert np.max(np.abs(spring.effort(spring.inverse(tau)) - tau) / rounding) < 1e-13
+    assert np.max(np.abs(spring.load(deflection(spring, tau)) - tau) / rounding) < 1e-13
 
 
 @pytest.mark.parametrize("spring", [EVERY_KIND[kind] for kind in EVERY_KIND if kind != "rigid"], ids=lambda s: s.kind)
@@ -232,8 +236,8 @@ def test_tables_whose_slopes_differ_by_any_factor_have_a_curve(delta: list[float
     """Also where the linear program of the curve fails."""
     spring = kinds.TabulatedSpring(delta, [0.0, 1e-12, *np.geomspace(1.0, 1e12, len(delta) - 2)])
     tau = np.array([1e-13, 0.5, 0.7e12])
-    np.testing.assert_allclose(spring.effort(spring.inverse(tau[:1])), tau[:1], rtol=1e-12)
-    assert np.all(spring.stiffness(np.linspace(-3, 3, 1001)) > 0)
+    np.testing.assert_allclose(spring.load(deflection(spring, tau[:1])), tau[:1], rtol=1e-12)
+    assert np.all(spring.tangent(np.linspace(-3, 3, 1001)) > 0)
 
 
 @pytest.mark.parametrize("damping", [1e-3, 1e-6, 1e-12])

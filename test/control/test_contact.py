@@ -102,8 +102,7 @@ def noise(draw: np.random.Generator, samples: int, T: float) -> Array:
     return np.asarray(lfilter([1], [1, -kept], white, axis=0))[5000:]
 
 
-@pytest.mark.parametrize("order", [1, 2])
-@pytest.mark.parametrize("T", [0.01, 0.1])
+@pytest.mark.parametrize(("order", "T"), [(1, 0.1), (2, 0.01)])
 def test_false_alarms_come_at_their_rate(order: int, T: float) -> None:
     """100 expected within 1000 s: between 75 and 125, the 95 % bounds of Poisson's distribution for four runs."""
     one, samples = arm("planar_2r"), 1_000_000

@@ -159,7 +159,7 @@ def test_linearized_error_decays_with_its_poles(springs: tuple[str, ...]) -> Non
         effort = linearizing_effort(arm, state, motion(t), chain_gains(w))
         snap = linearizing_snap(state, motion(t), chain_gains(w))
         loads = zip(laws, theta - q, effort, strict=True)
-        tau = np.array([u if law.is_rigid else float(law.effort(delta)) for law, delta, u in loads])
+        tau = np.array([u if law.is_rigid else float(law.load(delta)) for law, delta, u in loads])
         M = arm.dynamics.mass_matrix(q) + np.diag(np.where(arm.rigid, arm.rotor_inertia, 0.0))
         qdd = np.linalg.solve(M, tau - arm.dynamics.effort(q, qd, np.zeros(2)))
         thetadd = np.where(arm.rigid, qdd, (effort - tau) / arm.rotor_inertia)

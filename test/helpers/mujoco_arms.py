@@ -46,12 +46,12 @@ def sent(arm: ElasticArm, motion: Any, t: Array) -> DriveCommand:
 def commands(arm: ElasticArm, motion: Any, duration: float, period: float) -> Command:
     """Commands from time 0 on, half a period ahead."""
     y = sent(arm, motion, period * (np.arange(round(duration / period) + 1) + 0.5))
+    return held(period, y.effort, y.position, y.velocity)
 
-    def command(t: float) -> tuple[Array, Array, Array]:
-        k = round(t / period)
-        return y.effort[k], y.position[k], y.velocity[k]
 
-    return command
+def held(period: float, *rows: Array) -> Command:
+    """Commands of effort, position and velocity, each (N, n), at multiples of a period, and the last one after them."""
+    return lambda t: (lambda k: (rows[0][k], rows[1][k], rows[2][k]))(min(max(round(t / period), 0), len(rows[0]) - 1))
 
 
 class DriveLoop:

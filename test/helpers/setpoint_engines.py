@@ -9,6 +9,7 @@ Where a cycle sends nothing, its row is that before; status -1 is that of a stre
 import ctypes
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -53,6 +54,10 @@ BANDWIDTH = 100.0
 """Of external efforts, rad/s."""
 
 FIELDS = (*STATE_FIELDS, *WRENCH_FIELDS, *STIFFNESS_FIELDS)
+
+# Scenes of one robot share what is traced for it.
+arm_of, exported = cache(ElasticArm), cache(lambda robot, on_base: ExportedTable(robot, moving_base=on_base))
+limits_of = cache(lambda arm: motion_limits(arm, MOTION))
 
 
 def setpoint_message(scene: Scene, k: int) -> Any:
@@ -156,7 +161,7 @@ class NodeEngine:
         player.scale_speed(1.0)
         stream.end()
         self.node.trigger_deactivate()
-        host = SetpointLoop(SetpointEvaluator(ElasticArm(scene.robot)))
+        host = SetpointLoop(SetpointEvaluator(arm_of(scene.robot)))
         self._set_parameters(scene)
         stream._shapes = LearnedShapes() if compiled else NoShapes()
         clock.set_ros_time_override(Time(nanoseconds=time_of(-1)))
@@ -169,7 +174,7 @@ class NodeEngine:
         host.loop.configure(**gains_of(scene))
         stream.targets._arm = host.arm
         stream.targets._measured.take(scene.robot.joint_names)
-        stream.targets.keep(host.arm, motion_limits(host.arm, MOTION))
+        stream.targets.keep(host.arm, limits_of(host.arm))
         rows, before = [], None
         for k, (cycle, now) in enumerate(zip(scene.cycles, scene.times, strict=True)):
             steady = time_of(k)
@@ -289,7 +294,7 @@ def filled(rows: Sequence[Array | None]) -> Array:
 
 def called(scene: Scene) -> Array:
     """Rows of a scene by calls of the loop from Python."""
-    loop = ControlLoop(RobotTable(ElasticArm(scene.robot), moving_base=True))
+    loop = ControlLoop(RobotTable(arm_of(scene.robot), moving_base=True))
     loop.configure(**settings_of(scene), **gains_of(scene))
     limit_motion(scene, loop)
     sense = sensor_of(scene, loop)
@@ -322,7 +327,7 @@ def called(scene: Scene) -> Array:
 
 def limit_motion(scene: Scene, loop: ControlLoop) -> None:
     if scene.on_contact == "retract" or any(cycle.target for cycle in scene.cycles):
-        loop.limit(motion_limits(loop.arm, MOTION), 1e-9 * PERIOD)
+        loop.limit(limits_of(loop.arm), 1e-9 * PERIOD)
 
 
 def watched(arm: ElasticArm, loop: ControlLoop | None = None) -> ContactThresholds:
@@ -354,7 +359,7 @@ def touched(scene: Scene) -> list[bool]:
     rows = [cycle.sensed for cycle in scene.cycles]
     if scene.on_contact == "ignore" or not all(rows):
         return [False] * len(rows)
-    thresholds, contact, found = watched(ElasticArm(scene.robot)), False, []
+    thresholds, contact, found = watched(arm_of(scene.robot)), False, []
     residuals = momentum_observer(scene.robot, BANDWIDTH, ((1e-3 * k, *x) for k, x in enumerate(rows) if x), steps=20)
     for k, (row, residual) in enumerate(zip(rows, residuals, strict=True)):
         assert row is not None
@@ -402,7 +407,7 @@ def referred(scene: Scene) -> Array:
     options = (scene.limits, scene.lead, scene.loss, timeout, STOP, RAMP, scene.jumps, scene.checks, PERIOD, MOTION)
     options = (*options, scene.on_contact)
     in_contact = touched(scene)
-    reference = ReferenceLoop(ElasticArm(scene.robot), Options(*options))
+    reference = ReferenceLoop(arm_of(scene.robot), Options(*options))
     rows: list[Array | None] = []
     modes = Modes(reference.arm, scene.gains) if scene.gains else None
     for k, (cycle, now) in enumerate(zip(scene.cycles, scene.times, strict=True)):
@@ -461,9 +466,9 @@ def looped(scene: Scene, *, in_front: bool = False) -> Array:
     Targets may be those of a controller in front, which writes the last one in each cycle; others then are refused.
     """
     robot, on_base = scene.robot, any(BASE_FIELD in (cycle.fields or ()) for cycle in scene.cycles)
-    table: Any = ExportedTable(robot, moving_base=on_base)
+    table: Any = exported(robot, on_base)
     if scene.on_contact != "ignore":  # an exported library has no code of the observer
-        table = RobotTable(ElasticArm(robot))
+        table = RobotTable(arm_of(robot))
     loop = ControlLoop(table)
     loop.configure(**settings_of(scene), **gains_of(scene), on_clock_jump=("stop", "hold").index(scene.jumps))
     limit_motion(scene, loop)

@@ -4,8 +4,12 @@
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from eom_dynamics import Robot
 from eom_dynamics.actuators import springs as kinds
+from eom_dynamics.arrays import Array
+from eom_dynamics.jet import Jet
 
 MEMORYLESS: dict[str, Any] = {
     "linear": kinds.LinearSpring(500.0),
@@ -36,6 +40,12 @@ EVERY_KIND = MEMORYLESS | {
 """All springs."""
 
 assert {spring.kind for spring in EVERY_KIND.values()} == set(kinds.SPRINGS), "a kind of spring has no example here"
+
+
+def deflection(spring: kinds.MemorylessSpring, tau: Any) -> Array:
+    """Deflections (…) under efforts (…)."""
+    with np.errstate(all="ignore"):
+        return np.asarray(spring.inverse_jet(Jet([np.asarray(tau, dtype=float)]))[0])
 
 
 def with_springs(robot: Robot, *springs: Any, **changes: Any) -> Robot:

@@ -52,7 +52,7 @@ def test_exact_data_give_the_spring(K: float, hardening: float, width: float, of
     unit, D = K * reach, 1e-3 * K
     spring = CubicSpring(K, hardening * K / reach**2)
     sign = np.tanh(deltad / (0.05 * np.sqrt(np.mean(deltad**2))))
-    effort = spring.effort(delta) + D * deltad + 0.5 * width * unit * sign + offset * unit
+    effort = spring.load(delta) + D * deltad + 0.5 * width * unit * sign + offset * unit
     found = fit_spring(delta, deltad, effort, "cubic")
     # Next to a bound a parameter may stop short of it by a share of the residual; all else is rounding.
     assert found.parameters["stiffness"][0] == pytest.approx(K, rel=1e-6)
@@ -95,24 +95,24 @@ def test_errors_in_the_deflection_do_not_make_the_spring_softer() -> None:
 
 def test_tables_are_within_a_percent() -> None:
     true = CubicSpring(400.0, 1e5)
-    found = fit_spring(DELTA, DELTAD, _noisy(true.effort(DELTA)), "table", points=9)
+    found = fit_spring(DELTA, DELTAD, _noisy(true.load(DELTA)), "table", points=9)
     assert isinstance(found.spring, TabulatedSpring)
     x = np.linspace(-0.05, 0.05, 101)
-    assert np.max(np.abs(found.spring.effort(x) - true.effort(x))) < 0.01 * true.effort(0.05)
-    assert found.spring.effort(np.zeros(1)) == 0
+    assert np.max(np.abs(found.spring.load(x) - true.load(x))) < 0.01 * true.load(0.05)
+    assert found.spring.load(np.zeros(1)) == 0
     delta, effort, std = found.table
     inside = np.abs(delta) < 0.049
-    assert np.all(np.abs(effort - true.effort(delta))[inside] < 4 * std[inside] + 1e-3 * true.effort(0.05))
+    assert np.all(np.abs(effort - true.load(delta))[inside] < 4 * std[inside] + 1e-3 * true.load(0.05))
 
 
 def test_tables_of_one_side_are_mirrored_and_noisy_ones_are_monotone() -> None:
     delta = 0.025 + 0.5 * DELTA
     found = fit_spring(delta, 0.5 * DELTAD, 400 * delta, "table", offset=False)
     x = np.linspace(-0.05, 0.05, 11)
-    assert found.spring.effort(x) == pytest.approx(400 * x, abs=1e-4)
+    assert found.spring.load(x) == pytest.approx(400 * x, abs=1e-4)
     effort = np.tanh(DELTA / 0.01) + 0.2 * np.random.default_rng(0).normal(size=DELTA.shape)
     found = fit_spring(DELTA, DELTAD, effort, "table", points=31)
-    assert np.min(found.spring.stiffness(np.linspace(-0.06, 0.06, 1001))) > 0
+    assert np.min(found.spring.tangent(np.linspace(-0.06, 0.06, 1001))) > 0
 
 
 @pytest.mark.parametrize(

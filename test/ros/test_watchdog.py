@@ -302,9 +302,13 @@ def test_lost_liveliness_is_a_loss(start):
 
 
 @pytest.mark.parametrize(
-    ("policy", "replaced"), [("hold", "the robot was replaced while"), ("ramp", "efforts are ramped down")]
+    ("policy", "replaced", "joints"),
+    [
+        ("hold", "the robot was replaced while", ("shoulder", "elbow")),
+        ("hold", "", ("a", "b", "c")),
+        ("ramp", "efforts are ramped down", ("a", "b", "c")),
+    ],
 )
-@pytest.mark.parametrize("joints", [("shoulder", "elbow"), ("a", "b", "c")], ids=len)
 def test_a_new_robot_does_not_end_a_stop(start, describe, policy, replaced, joints):
     """Its trajectories would begin with a step; from its first valid setpoint on it is the new one, after a hold."""
     before, after = urdf_arm("before"), urdf_arm("after", joints, mass=2.0)

@@ -6,9 +6,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-import numpy as np
-from numpy.typing import ArrayLike
-
 from ...arrays import Array, Scalar
 from ...elementary import root
 from ...jet import Jet
@@ -65,26 +62,3 @@ class MemorylessSpring(Spring, EffortLaw):
     def stored_energy(self, delta: Sequence[Scalar]) -> Scalar:
         """Integral of f from 0."""
         return self.energy_law(delta[0])
-
-    def effort(self, delta: ArrayLike) -> Array:
-        """f at deflections (…), N m (N)."""
-        return self._derivative(delta, 0)
-
-    def stiffness(self, delta: ArrayLike) -> Array:
-        """f' at deflections (…), N m/rad (N/m)."""
-        return self._derivative(delta, 1)
-
-    def stiffness_rate(self, delta: ArrayLike) -> Array:
-        """f'' at deflections (…), N m/rad² (N/m²)."""
-        return self._derivative(delta, 2)
-
-    def inverse(self, tau: ArrayLike) -> Array:
-        """Deflections (…) under efforts (…)."""
-        with np.errstate(all="ignore"):
-            return np.asarray(self.inverse_jet(Jet([np.asarray(tau, dtype=float)]))[0])
-
-    def _derivative(self, delta: ArrayLike, order: int) -> Array:
-        """The derivative of f of an order."""
-        x = np.asarray(delta, dtype=float)
-        zero = np.zeros_like(x)
-        return zero + self.law(Jet([x, zero + 1.0, zero][: order + 1]))[order]

@@ -492,7 +492,7 @@ class ControlLoop {
                             : !commander_.output.valid                             ? Refusal::from_nothing
                             : x.times.empty()                                      ? bar
                             : at(x.times.front()) > commander_.parameters.max_start_delay ? Refusal::too_far_ahead
-                            : at(x.times.back()) < 0                               ? Refusal::ended
+                            : at(x.times.back()) < -seconds(LATEST_CHUNK)            ? Refusal::ended
                                                                                    : bar;
         if (why != Refusal::none) {
             commander_.refuse(why);

@@ -26,6 +26,9 @@ namespace eom {
 /// Longest time between two setpoints of one stream, ns; more is a pause or a jump of the clock.
 constexpr std::int64_t LONGEST_GAP = @longest_gap@;
 
+/// Time after the end of a chunk of targets in which it is still taken, ns.
+constexpr std::int64_t LATEST_CHUNK = @latest_chunk@;
+
 /// Longest step of time of a response and of a payload's change, ns: a stall, a gap of the stream or a jump of the clock
 /// makes no step of the command.
 constexpr std::int64_t LONGEST_RESPONSE_STEP = @longest_response_step@;

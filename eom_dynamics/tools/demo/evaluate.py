@@ -168,9 +168,11 @@ def _off_closed_form(
         joints, transmission = arm.transmission
         places = np.searchsorted(arm.motor_joint, joints)
         for x in joint_side:
-            x[:, places] = transmission.joints(x[:, places])
+            x[:, places] = x[:, places] @ transmission.matrix.T
     deltas = [x - link[:, arm.motor_joint] for x, link in zip(joint_side, links, strict=True)]
-    springs, stiffness = arm.spring_set.effort_jets(deltas)
+    commands = arm.stiffness_command((), links[0].shape) if arm.variable.any() else ()
+    results = arm.functions("spring_efforts", *deltas, *commands, orders=3)
+    springs, stiffness = results[:3], results[3:]
     # NaN where a deflection does not determine the effort: at rigid joints, and taudd of damped springs.
     for x, effort in zip(springs, efforts, strict=True):
         yield _relative(x - effort, effort)
@@ -186,7 +188,7 @@ def _off_closed_form(
     # Efforts of the springs at the motors; rigid joints transmit those on the links.
     load = np.where(rigid, efforts[0][:, arm.motor_joint], arm.spring_set.loads(*deltas[:2]))
     if arm.transmission:
-        load[:, places] = transmission.motor_effort(load[:, places])
+        load[:, places] = load[:, places] @ transmission.matrix
     friction = arm.friction.effort(velocity, plan.friction_state[rows])
     effort = rotor + arm.motor_inertia * beyond + arm.gear.load(load, velocity) + friction
     yield _relative(answers["motor_effort"] - effort, effort)

@@ -468,7 +468,7 @@ class ReferenceLoop:
         begin = target.origin or now
         if self.command is None or online is None or (self._lost and self.options.on_loss == "ramp"):
             return
-        if target.times is not None and not (begin - now <= 60e9 and begin + 1e9 * target.times[-1] >= now):
+        if target.times is not None and not (begin - now <= 60e9 and begin + 1e9 * target.times[-1] >= now - 0.5e9):
             return
         if not self._aims:
             if isinstance(self._stop, Braking):

@@ -106,7 +106,7 @@ def check(found: dict[str, Any], truth: Robot = ROBOT, *, skip: tuple[str, ...] 
         spring, motor = (found["elastic"]["joints"][joint.name][part] for part in ("spring", "motor"))
         friction = joint.actuator.friction
         pairs = {
-            "stiffness": (spring, float(joint.spring.stiffness(np.zeros(1))[0]), STIFFNESS),
+            "stiffness": (spring, float(joint.spring.tangent(np.zeros(1))[0]), STIFFNESS),
             "rotor_inertia": (motor, joint.rotor_inertia, ROTOR),
             "viscous": (motor, friction.viscous, FRICTION),
             "coulomb": (motor, friction.coulomb, FRICTION),
