@@ -35,11 +35,14 @@ def forked(monkeypatch) -> None:
 
 
 @pytest.mark.usefixtures("forked")
-def test_lock_step_gives_what_the_simulation_alone_gives(tmp_path: Path) -> None:
+def test_lock_step_gives_what_the_simulation_alone_gives(tmp_path: Path, monkeypatch) -> None:
+    from closing_the_loop import experiment
     from closing_the_loop.experiment import IdentificationTask, plan, simulated
     from closing_the_loop.over_ros import over_ros
     from eom_dynamics.bags import Bag
 
+    monkeypatch.setattr(experiment, "_JUDGED_PERIOD", 3.0)
+    monkeypatch.setattr(experiment, "_CANDIDATES", 2)
     task = IdentificationTask(plan(load_robot("sea_planar_2r"), iterations=1), rate=100.0)
     counts = []
     run = over_ros(task, tmp_path / "bags", lambda step, sent, received: counts.append((step, sent, received)))
