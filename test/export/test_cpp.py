@@ -51,15 +51,6 @@ def test_program(folder: Path, name: str, *flags: str) -> Path:
 test_program.__test__ = False  # type: ignore[attr-defined]
 
 
-@pytest.fixture(scope="module")
-def sea(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Exported C++ of a robot with different springs, gears and limits, with compiled C."""
-    folder = tmp_path_factory.mktemp("sea")
-    export(robot("sea_planar_2r"), "cpp", folder, [code.PLANT, code.FEEDFORWARD_WITH_PAYLOAD, code.ON_BASE])
-    compile_functions(folder)
-    return folder
-
-
 def results(program: Path, *arguments: str) -> list[str]:
     return succeed([program, *arguments], program.parent).splitlines()
 
@@ -110,58 +101,30 @@ def test_the_loop_of_other_robots(make: Callable[[], Robot], sanitized: bool, tm
     assert all(line.startswith(("ok", "none")) for line in lines), lines
 
 
-ERRORS = (
-    ("spline.hpp", "reason = objection(times)", "reason = WRONG ? nullptr : objection(times)"),
-    ("stop.hpp", "T * from[4][i] / 1680", "T * from[4][i] / (WRONG ? 1681 : 1680)"),
-    ("trajectory_player.hpp", "return plan_.waits || is_near", "return WRONG || plan_.waits || is_near"),
-    ("trajectory_player.hpp", "(next.start() - t > ", "((WRONG ? 0 : next.start()) - t > "),
-    ("commander.hpp", "(apart ? present_", "(apart && !WRONG ? present_"),
-    ("control_loop.hpp", "x.qd = measured.qd;", "x.qd = WRONG ? x.qd : measured.qd;"),
-    (
-        "commander.hpp",
-        "released_.effort = sent.effort;",
-        "released_.effort = WRONG ? released_.effort : sent.effort;",
-    ),
-)
-"""Errors that a variable of the environment switches on, so that all are in one program: C++ takes long to compile."""
-
-ALLOCATES = len(ERRORS)
-
-
 @pytest.fixture(scope="module")
-def wrong(sea: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The test of the control loop, with ERRORS, beside that of the feedforward."""
-    folder = tmp_path_factory.mktemp("wrong")
-    shutil.copytree(sea, folder, dirs_exist_ok=True)
-    for number, (file, old, new) in enumerate(ERRORS):
-        replace_in(folder / "include/eom" / file, old, new.replace("WRONG", f"(chosen_error == {number})"))
-    allocates = "if (chosen_error == ALLOCATES) { int *volatile x = new int[9]; delete[] x; std::fflush(nullptr); }"
+def sea(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Exported C++ of a robot with different springs, gears and limits; it allocates where ALLOCATES is set."""
+    folder = tmp_path_factory.mktemp("sea")
+    export(robot("sea_planar_2r"), "cpp", folder, [code.PLANT, code.FEEDFORWARD_WITH_PAYLOAD, code.ON_BASE])
+    compile_functions(folder)
+    allocates = 'if (std::getenv("ALLOCATES")) { int *volatile x = new int[9]; delete[] x; std::fflush(nullptr); }'
     call = "Robot::feedforward(setpoint, command);"
-    replace_in(folder / "include/eom/feedforward.hpp", call, allocates.replace("ALLOCATES", str(ALLOCATES)) + call)
-    (folder / "chosen.hpp").write_text(
-        "#include <cstdio>\n#include <cstdlib>\n"
-        'inline const int chosen_error = std::getenv("ERROR") ? std::atoi(std::getenv("ERROR")) : -1;\n'
-    )
-    test_program(folder, "test_feedforward", "-include", "chosen.hpp")
-    return test_program(folder, "loop_cycles", "-include", "chosen.hpp")
+    replace_in(folder / "include/eom/feedforward.hpp", call, allocates + call)
+    for name in ("test_feedforward", "loop_cycles"):
+        test_program(folder, name, "-include", "cstdio", "-include", "cstdlib")
+    return folder
 
 
-def test_its_tests_pass(wrong: Path) -> None:
-    for program in (wrong.with_name("test_feedforward"), wrong):
-        lines = results(program, "20000")
+def test_its_tests_pass(sea: Path) -> None:
+    for name in ("test_feedforward", "loop_cycles"):
+        lines = results(sea / name, "20000")
         assert len(lines) >= 8
         assert all(line.startswith(("ok", "none")) for line in lines), lines
 
 
-@pytest.mark.parametrize("number", range(len(ERRORS)))
-def test_the_test_of_the_loop_finds_errors(number: int, wrong: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ERROR", str(number))
-    assert run([wrong, "1000"], wrong.parent).returncode != 0
-
-
-def test_allocations_and_system_calls_are_found(wrong: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ERROR", str(ALLOCATES))
-    assert "BAD  no allocation" in run([wrong.with_name("test_feedforward"), "10"], wrong.parent).stdout
+def test_allocations_and_system_calls_are_found(sea: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ALLOCATES", "1")
+    assert "BAD  no allocation" in run([sea / "test_feedforward", "10"], sea).stdout
 
 
 @pytest.mark.parametrize(
