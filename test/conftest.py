@@ -75,7 +75,11 @@ OPTIMIZED = (
 )
 
 # Libraries without which a file of tests that imports them is skipped.
-OPTIONAL = {*("lz4", "mcap", "pinocchio", "zstandard"), *(module for modules in EXTRAS.values() for module in modules)}
+OPTIONAL = {
+    *("lz4", "mcap", "pinocchio", "sybil", "zstandard", "rclpy", "control_msgs", "control_msgs.action"),
+    *("eom_dynamics.action", "eom_dynamics.msg", "eom_dynamics.srv"),
+    *(module for modules in EXTRAS.values() for module in modules),
+}
 
 # Patterns of skip reasons; what is not tested for lack of it; and how to get it.
 MISSING = (
@@ -85,7 +89,11 @@ MISSING = (
     (r"control_msgs", "goals of joint trajectories", "run colcon test in a ROS 2 installation"),
     (r"CUDA device|nvcc", "exported CUDA code", "an NVIDIA GPU and the CUDA toolkit"),
     (r"there is a device", "exported CUDA code without a GPU", "a machine without one"),
-    (r"rclpy|interfaces are not|_msgs|ament_|of CMake|_node", "nodes", "make test, or colcon test in a workspace"),
+    (
+        r"rclpy|interfaces are|eom_dynamics\.|_msgs|ament_|of CMake|_node",
+        "nodes",
+        "make test, or colcon test in a workspace",
+    ),
     (r"real-time|setpriv", "real-time scheduling", "rtprio (docs/node_operation.md), and apt install util-linux"),
     (r"[Rr]oot may", "files without permission", "run as another user than root"),
     (r"recording of a Panda", "a recording of a Panda", "its bag in shared/bags next to this folder"),

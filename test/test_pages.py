@@ -9,14 +9,12 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from commands import CommandError, check
+from pages import run_page
 from paths import DOCS, ROOT
 
 import eom_dynamics
 from eom_dynamics.extras import EXTRAS
-
-pytest.importorskip("sybil", reason="sybil is not installed")
-from commands import CommandError, check
-from pages import run_page
 
 ELSEWHERE = {"new_spring", "notation"}
 """Pages that test_new_kind.py and test_notation.py run, for their variables."""

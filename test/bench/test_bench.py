@@ -7,11 +7,9 @@ from types import ModuleType
 
 import numpy as np
 import pytest
-from paths import ROOT
-
-pytest.importorskip("rich", reason="rich is not installed")
 import report
 from identification import coverage
+from paths import ROOT
 
 
 def test_figures_are_written_between_their_marks(tmp_path: Path) -> None:

@@ -7,8 +7,6 @@ from xml.etree import ElementTree
 from xml.sax.saxutils import quoteattr
 
 import pytest
-
-pytest.importorskip("rich", reason="rich is not installed")
 import reliability
 
 STREAM = {

@@ -7,18 +7,14 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
+from eom_dynamics.msg import SplineTrajectory, TrajectoryStatus
+from rclpy.qos import DurabilityPolicy, QoSProfile
+from std_msgs.msg import String
 from tool_messages import spline_message
 from urdf_arms import fresh_mass, urdf_arm
 
 import eom_dynamics as eom
 from eom_dynamics.control.fields import COMMAND_FIELDS
-
-pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")
-
-from eom_dynamics.msg import SplineTrajectory, TrajectoryStatus
-from rclpy.qos import DurabilityPolicy, QoSProfile
-from std_msgs.msg import String
-
 from eom_dynamics.trajectory import rest_to_rest
 
 HELD = 1

@@ -7,20 +7,16 @@ import threading
 import numpy as np
 import pytest
 from paths import CONFIG
+from rclpy.clock_type import ClockType
+from rclpy.parameter import Parameter
+from rclpy.time import Time
 from robot_client import RobotClient
 
 import eom_dynamics as eom
 from eom_dynamics.control.setpoint_loop import SetpointLoop
 from eom_dynamics.control.setpoint_to_command import SetpointEvaluator
-from eom_dynamics.trajectory import through
-
-pytest.importorskip("rclpy", reason="rclpy is not installed")
-
-from rclpy.clock_type import ClockType
-from rclpy.parameter import Parameter
-from rclpy.time import Time
-
 from eom_dynamics.ros.executors import Worker, end_workers, make_executor
+from eom_dynamics.trajectory import through
 
 PERIOD = 20_000_000
 START = 100 * 10**9

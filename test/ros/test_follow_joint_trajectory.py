@@ -6,19 +6,16 @@ from array import array
 
 import numpy as np
 import pytest
-from node_client import StreamClient, assert_no_step, joint_trajectory
-from paths import CONFIG
-
-import eom_dynamics as eom
-
-pytest.importorskip("control_msgs.action", reason="control_msgs is not installed")
-
 from control_msgs.action import FollowJointTrajectory
 from control_msgs.msg import JointTolerance
 from eom_dynamics.msg import TrajectoryStatus
+from node_client import StreamClient, assert_no_step, joint_trajectory
+from paths import CONFIG
 from rclpy.action import ActionClient
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
+
+import eom_dynamics as eom
 
 ROBOT = eom.load_robot(CONFIG / "panda.yaml")
 NAMES = list(ROBOT.joint_names)

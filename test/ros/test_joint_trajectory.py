@@ -8,24 +8,20 @@ import time
 
 import numpy as np
 import pytest
+from eom_dynamics.msg import FeedforwardCommand, TrajectoryStatus
 from node_client import PATIENCE, joint_trajectory, stamp_of
 from paths import CONFIG
+from rosgraph_msgs.msg import Clock
+from trajectory_msgs.msg import JointTrajectory
 
 import eom_dynamics as eom
 from eom_dynamics.control.fields import COMMAND_FIELDS
 from eom_dynamics.control.setpoint_loop import SetpointLoop
 from eom_dynamics.control.setpoint_to_command import SetpointEvaluator
-from eom_dynamics.trajectory import through
-
-pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")
-
-from eom_dynamics.msg import FeedforwardCommand, TrajectoryStatus
-from rosgraph_msgs.msg import Clock
-from trajectory_msgs.msg import JointTrajectory
-
 from eom_dynamics.ros.dynamics.clocks import WatchedClock
 from eom_dynamics.ros.dynamics.trajectory_player import TrajectoryPlayer
 from eom_dynamics.ros.executors import make_executor
+from eom_dynamics.trajectory import through
 
 ROBOT = eom.load_robot(CONFIG / "planar_2r.yaml")
 NAMES = list(ROBOT.joint_names)

@@ -3,20 +3,17 @@
 
 import numpy as np
 import pytest
+from eom_dynamics.msg import SplineTrajectory, TrajectoryStatus
+from eom_dynamics.srv import ComputeInverseDynamicsBatch
 from node_client import joint_trajectory, message_fields, status_of
 from paths import CONFIG
 from tool_messages import spline_message
+from trajectory_msgs.msg import JointTrajectory
 
 import eom_dynamics as eom
 from eom_dynamics.control.fields import STATE_FIELDS
 from eom_dynamics.control.trajectories import read_spline
 from eom_dynamics.trajectory import Samples, check, minimum_time, rest_to_rest, through
-
-pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")
-
-from eom_dynamics.msg import SplineTrajectory, TrajectoryStatus
-from eom_dynamics.srv import ComputeInverseDynamicsBatch
-from trajectory_msgs.msg import JointTrajectory
 
 ROBOT = eom.load_robot(CONFIG / "panda.yaml")
 NAMES = list(ROBOT.joint_names)

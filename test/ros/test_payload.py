@@ -3,18 +3,15 @@
 
 import numpy as np
 import pytest
+from eom_dynamics.msg import Payload
+from eom_dynamics.srv import SetPayload
 from paths import CONFIG
+from rclpy.qos import DurabilityPolicy, QoSProfile
 from tool_messages import payload_message
 
 import eom_dynamics as eom
 from eom_dynamics.control.fields import COMMAND_FIELDS
 from eom_dynamics.robot.model import frames_by_name
-
-pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")
-
-from eom_dynamics.msg import Payload
-from eom_dynamics.srv import SetPayload
-from rclpy.qos import DurabilityPolicy, QoSProfile
 
 ROBOT = eom.load_robot(CONFIG / "iiwa.yaml")
 ARM = eom.ElasticArm(ROBOT)

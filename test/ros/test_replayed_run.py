@@ -5,18 +5,13 @@ import time
 
 import numpy as np
 import pytest
-from tool_messages import payload_message
-
-import eom_dynamics as eom
-
-pytest.importorskip("rosbags")
-pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")
-
 from bag_files import COMMAND, JOINT_STATE, SETPOINT, read_bag, write_bag
 from eom_dynamics.msg import FeedforwardCommand, Payload
 from rclpy.serialization import serialize_message
 from sensor_msgs.msg import JointState
+from tool_messages import payload_message
 
+import eom_dynamics as eom
 from eom_dynamics.control.fields import COMMAND_FIELDS, MEASURED_FIELDS
 from eom_dynamics.tools.recording_options import CommandOptions
 from eom_dynamics.tools.replay.job import Job

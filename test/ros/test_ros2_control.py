@@ -9,9 +9,6 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-
-pytest.importorskip("rosbags", reason="reads bags")
-
 import yaml
 from bag_files import OPTIONAL, SETPOINT, STORE, read_bag, setpoint, write_bag
 from exported import export, robot, succeed

@@ -12,9 +12,6 @@ from paths import CONFIG
 from robot_client import BY_CLOCK, RobotClient
 
 import eom_dynamics as eom
-
-pytest.importorskip("rclpy", reason="rclpy is not installed")
-
 from eom_dynamics.ros.simulated_robot_node import CommandPhase, CommandWatchdog, Pace
 
 IIWA = ("--params-file", CONFIG / "iiwa.yaml", "-p", "warning_period:=0.0", "-p", "rate:=500.0")

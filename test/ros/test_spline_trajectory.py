@@ -6,18 +6,15 @@ from array import array
 
 import numpy as np
 import pytest
+from eom_dynamics.msg import SplineTrajectory, TrajectoryStatus
 from node_client import stamp_of, status_of
 from paths import CONFIG
 from played import Play
+from rclpy.serialization import serialize_message
 
 import eom_dynamics as eom
 from eom_dynamics.control.fields import COMMAND_FIELDS, STATE_FIELDS
 from eom_dynamics.states import STATE_NAMES
-
-pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")
-
-from eom_dynamics.msg import SplineTrajectory, TrajectoryStatus
-from rclpy.serialization import serialize_message
 
 ROBOT = eom.load_robot(CONFIG / "planar_2r.yaml")
 NAMES = list(ROBOT.joint_names)

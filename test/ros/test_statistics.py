@@ -5,8 +5,6 @@ from unittest.mock import MagicMock
 
 import pytest
 
-pytest.importorskip("rclpy", reason="rclpy is not installed")
-
 from eom_dynamics.elastic import LimitViolation
 from eom_dynamics.ros.diagnostics import Level
 from eom_dynamics.ros.dynamics.statistics import StreamStatistics

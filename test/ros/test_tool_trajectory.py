@@ -4,22 +4,19 @@
 import numpy as np
 import pytest
 from differences import deviation
+from eom_dynamics.msg import SplineTrajectory
+from geometry_msgs.msg import Quaternion, Transform, Vector3
 from node_client import joint_trajectory
 from paths import CONFIG
+from sensor_msgs.msg import JointState
+from tool_messages import orientation, vector
+from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint
 
 import eom_dynamics as eom
 from eom_dynamics.control.fields import COMMAND_FIELDS, STATE_FIELDS
 from eom_dynamics.control.trajectories import read_spline
 from eom_dynamics.kinematics import body_poses
 from eom_dynamics.trajectory import check
-
-pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")
-
-from eom_dynamics.msg import SplineTrajectory
-from geometry_msgs.msg import Quaternion, Transform, Vector3
-from sensor_msgs.msg import JointState
-from tool_messages import orientation, vector
-from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint
 
 ROBOT = eom.load_robot("ur5e")
 ARM = eom.ElasticArm(ROBOT)

@@ -7,20 +7,16 @@ from time import time as time_of_day
 
 import numpy as np
 import pytest
+from eom_dynamics.msg import JointTrajectorySetpoint, SplineTrajectory
 from paths import CONFIG, ROOT
+from rclpy.duration import Duration
+from rclpy.qos import LivelinessPolicy, QoSProfile
 from reference.stop import rest_after
+from rosgraph_msgs.msg import Clock
 from tool_messages import spline_message
 from urdf_arms import urdf_arm
 
 import eom_dynamics as eom
-
-pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")
-
-from eom_dynamics.msg import JointTrajectorySetpoint, SplineTrajectory
-from rclpy.duration import Duration
-from rclpy.qos import LivelinessPolicy, QoSProfile
-from rosgraph_msgs.msg import Clock
-
 from eom_dynamics.trajectory import rest_to_rest
 
 ARM = eom.ElasticArm(eom.load_robot("panda"))

@@ -7,11 +7,9 @@ import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
-import pytest
 import yaml
 from paths import ROOT
 
-pytest.importorskip("rich", reason="rich is not installed")
 sys.path.append(str(ROOT / "bench"))
 
 import addresses

@@ -5,9 +5,6 @@
 """
 
 import pytest
-
-pytest.importorskip("pinocchio", reason="Pinocchio is missing: pip install pin")
-
 from open_loop_cases import CASES, Feedforward, all_memoryless, link_errors
 
 ARMS = {

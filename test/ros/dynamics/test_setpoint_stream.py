@@ -11,6 +11,11 @@ from functools import partial
 
 import numpy as np
 import pytest
+from eom_dynamics.msg import JointTrajectorySetpoint, TaskSetpoint
+from rclpy.serialization import serialize_message
+from rclpy.time import Time
+from sensor_msgs.msg import JointState
+from setpoint_engines import Publisher, unspun_node
 from springs import with_springs
 from tool_messages import task_message
 
@@ -19,16 +24,6 @@ from eom_dynamics.actuators.springs import DampedSpring
 from eom_dynamics.control.fields import STATE_FIELDS, doubles
 from eom_dynamics.robot.model import Limits
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
-
-pytest.importorskip("rosbags")
-pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")
-
-from eom_dynamics.msg import JointTrajectorySetpoint, TaskSetpoint
-from rclpy.serialization import serialize_message
-from rclpy.time import Time
-from sensor_msgs.msg import JointState
-from setpoint_engines import Publisher, unspun_node
-
 from eom_dynamics.ros.dynamics.tool_kinematics import _prepared
 
 START, MS = 1_700_000_000 * 10**9, 10**6

@@ -4,10 +4,7 @@
 from types import SimpleNamespace
 
 import numpy as np
-import pytest
 from tool_messages import payload_message
-
-pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")
 
 import eom_dynamics as eom
 from eom_dynamics.codegen.recipe import Recipe

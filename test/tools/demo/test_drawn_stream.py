@@ -7,8 +7,6 @@ import numpy as np
 import pytest
 
 import eom_dynamics as eom
-
-pytest.importorskip("matplotlib", reason="matplotlib is missing: make build")
 from eom_dynamics.tools.demo.drawn_stream import drawn_stream
 from eom_dynamics.tools.demo.evaluate import Plan
 from eom_dynamics.tools.demo.results import stream_section
