@@ -259,21 +259,17 @@ def no_library(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     libraries.library.cache_clear()
 
 
-def test_without_a_compiler_for_the_loop_it_is_said_which(no_library: pytest.MonkeyPatch) -> None:
-    no_library.setenv("CXX", "/nonexistent")
-    with pytest.raises(KernelError, match=r"^no C\+\+ compiler found \(CXX=/nonexistent\); install g\+\+, or copy /"):
-        RobotTable(ARM)
-
-
-def test_a_compiler_that_fails_is_said(no_library: pytest.MonkeyPatch) -> None:
-    no_library.setenv("CXX", "false")
-    with pytest.raises(KernelError, match=r"^.*/false failed: exit code 1$"):
-        RobotTable(ARM)
-
-
-def test_a_cache_that_cannot_be_used_is_said(no_library: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    (tmp_path / "cache").write_text("a file")
-    with pytest.raises(KernelError, match=r"^compiled loops cannot be cached: .*; set EOM_DYNAMICS_CACHE to a folder"):
+@pytest.mark.parametrize(
+    ("variable", "value", "reason"),
+    [
+        ("CXX", "/nonexistent", r"no C\+\+ compiler found \(CXX=/nonexistent\); install g\+\+, or copy /"),
+        ("CXX", "false", r".*/false failed: exit code 1$"),
+        ("EOM_DYNAMICS_CACHE", __file__, "compiled loops cannot be cached: .*; set EOM_DYNAMICS_CACHE to a folder"),
+    ],
+)
+def test_what_the_loop_needs_is_said(no_library: pytest.MonkeyPatch, variable: str, value: str, reason: str) -> None:
+    no_library.setenv(variable, value)
+    with pytest.raises(KernelError, match=f"^{reason}"):
         RobotTable(ARM)
 
 

@@ -225,26 +225,6 @@ def test_a_subset_of_joints_moves_and_the_others_stay() -> None:
     assert online.state[0] == pytest.approx(expected, abs=1e-14) and online.arrived
 
 
-@pytest.mark.parametrize(
-    ("position", "velocity", "message"),
-    [
-        (np.full(7, np.nan), None, "position"),
-        (np.zeros(7), np.full(7, np.inf), "velocity"),
-        (np.zeros(6), None, "position must have shape"),
-        ({}, None, "names no joints"),
-        ({"elbow": 1.0}, None, "no joint 'elbow'"),
-        ({"iiwa_joint_1": np.nan}, None, "iiwa_joint_1"),
-    ],
-)
-def test_a_refused_target_leaves_the_last_one(position: Any, velocity: Any, message: str) -> None:
-    online = OnlineTrajectory(arm(), limits=GIVEN)
-    online.target(np.full(7, 0.2))
-    with pytest.raises(eom.StateError, match=message):
-        online.target(position, velocity)
-    online.step(2000)
-    assert online.state[0] == pytest.approx(0.2)
-
-
 def wave(t: np.ndarray) -> np.ndarray:
     return 0.3 * np.sin(2 * np.pi * 0.4 * np.asarray(t)[:, np.newaxis] + np.arange(7))
 
@@ -297,23 +277,29 @@ def test_a_chunk_does_not_overshoot_its_end_nor_start_early() -> None:
 
 
 @pytest.mark.parametrize(
-    ("times", "positions", "message"),
+    ("call", "first", "second", "message"),
     [
-        ([1.0, 0.5], np.zeros((2, 7)), "increase"),
-        ([1.0, 1.0], np.zeros((2, 7)), "increase"),
-        ([0.0, np.nan], np.zeros((2, 7)), "times"),
-        ([0.0], np.full((1, 7), np.nan), "positions"),
-        ([0.0], np.zeros((1, 6)), "positions must have shape"),
-        ([], np.zeros((0, 7)), "1 to 1000"),
-        (np.arange(1001.0), np.zeros((1001, 7)), "1 to 1000"),
-        ([[0.0]], np.zeros((1, 7)), "times must have shape"),
+        ("target", np.full(7, np.nan), None, "position"),
+        ("target", np.zeros(7), np.full(7, np.inf), "velocity"),
+        ("target", np.zeros(6), None, "position must have shape"),
+        ("target", {}, None, "names no joints"),
+        ("target", {"elbow": 1.0}, None, "no joint 'elbow'"),
+        ("target", {"iiwa_joint_1": np.nan}, None, "iiwa_joint_1"),
+        ("follow", [1.0, 0.5], np.zeros((2, 7)), "increase"),
+        ("follow", [1.0, 1.0], np.zeros((2, 7)), "increase"),
+        ("follow", [0.0, np.nan], np.zeros((2, 7)), "times"),
+        ("follow", [0.0], np.full((1, 7), np.nan), "positions"),
+        ("follow", [0.0], np.zeros((1, 6)), "positions must have shape"),
+        ("follow", [], np.zeros((0, 7)), "1 to 1000"),
+        ("follow", np.arange(1001.0), np.zeros((1001, 7)), "1 to 1000"),
+        ("follow", [[0.0]], np.zeros((1, 7)), "times must have shape"),
     ],
 )
-def test_a_refused_chunk_leaves_those_before(times: Any, positions: Any, message: str) -> None:
+def test_a_refused_target_or_chunk_leaves_those_before(call: str, first: Any, second: Any, message: str) -> None:
     online = OnlineTrajectory(arm(), limits=GIVEN)
     online.follow([0.1, 0.5], np.full((2, 7), 0.2))
     with pytest.raises(eom.StateError, match=message):
-        online.follow(times, positions)
+        getattr(online, call)(first, second)
     online.step(2000)
     assert online.state[0] == pytest.approx(0.2)
 

@@ -282,7 +282,7 @@ def test_a_missed_deadline_is_a_loss_but_not_while_a_trajectory_is_played(start)
     still = STATE.copy()
     still[1:] = 0.0
     publish_until_answered(node, still)
-    publisher.publish(spline_message(rest_to_rest(HOME, HOME + 0.1, 1.5), ARM.robot.joint_names))
+    publisher.publish(spline_message(rest_to_rest(HOME, HOME + 0.1, 0.8), ARM.robot.joint_names))
     node.wait(lambda: "trajectory accepted" in node.process.log, "the trajectory")
     lost = node.next_diagnostics()[2].get("setpoints lost")  # before it, on a busy machine
     assert node.wait_for_diagnostics(lambda *s: s[2]["watchdog"] == "waiting", "the end of the trajectory")
