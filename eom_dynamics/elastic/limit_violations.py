@@ -81,7 +81,8 @@ def summary(violations: Sequence[object], shown: int = 5) -> str:
 def beyond(values: Array, lower: Array | float, upper: Array | float) -> Array:
     """Distance of values beyond the nearest end of a range; negative within, -inf for NaN or without limits."""
     with np.errstate(invalid="ignore"):  # of infinite values without limits
-        return np.nan_to_num(np.maximum(values - upper, lower - values), nan=-np.inf, posinf=np.inf, neginf=-np.inf)
+        distance = np.maximum(values - upper, lower - values)
+    return np.where(np.isnan(distance), -np.inf, distance)
 
 
 def nearest_end(value: float, lower: float, upper: float) -> float:

@@ -105,12 +105,14 @@ def checked(arm: ElasticArm, trajectory: Trajectory, rate: float, most: int) -> 
     finest = min(rate, most / duration) if duration else rate
     t = check_times(trajectory, finest)
 
-    def require_finite(t: Array, load: Load) -> None:
-        _require_finite_command(arm, load.states, _feedforward(arm, load.states, t), t)
+    def finite(t: Array, load: Load) -> Feedforward:
+        command = _feedforward(arm, load.states, t)
+        _require_finite_command(arm, load.states, command, t)
+        return command
 
     with np.errstate(all="ignore"):
         load = SampledLoad(arm, t, lambda selection: _states(arm, trajectory, t[selection]))
-        return verdict_of(arm, trajectory, load, finest, inspect=require_finite)
+        return verdict_of(arm, trajectory, load, finest, compute=finite)
 
 
 def _states(arm: ElasticArm, trajectory: Trajectory, t: Array) -> tuple[Array, ...]:

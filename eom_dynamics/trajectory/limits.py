@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..arrays import Array
-from ..elastic import ElasticArm
+from ..elastic import ElasticArm, Feedforward
 from ..elastic.bounds import TOLERANCE, Bounds, GivenLimits, bounds
 from ..elastic.limit_violations import IN_DEGREES, TURN, beyond, nearest_end, range_ratio, summary
 from ..exceptions import TrajectoryError
@@ -208,19 +208,20 @@ def verdict_of(
     load: SampledLoad,
     rate: float | None,
     limits: GivenLimits | None = None,
-    inspect: Callable[[Array, Load], None] = lambda t, load: None,
+    compute: Callable[[Array, Load], Feedforward | None] = lambda t, load: None,
 ) -> Verdict:
     """Check a load that is sampled on a trajectory; other arguments are those of :func:`check`.
 
-    ``inspect`` is called with the times and the load of each part before it is checked; its exceptions end the check.
+    ``compute`` returns the feedforward for times and load of each part, or None; its exceptions end the check.
     """
     largest_of, best = bounds(arm, limits), dict[tuple[str, str], tuple[float, Peak | None]]()
     E, e = arm.robot.coupling
     for part, values in load.parts():
         t = load.t[part]
-        inspect(t, values)
+        command = compute(t, values)
         of_part = _position_peaks(largest_of, values.states[0] @ E.T + e, t, part.start)
-        others = (_peaks(quantity, largest_of, x, t, part.start) for quantity, x in quantities(arm, values).items())
+        of_quantities = quantities(arm, values, command=command).items()
+        others = (_peaks(quantity, largest_of, x, t, part.start) for quantity, x in of_quantities)
         for key, size, peak in chain(of_part, *others):
             largest, before = best.get(key, (-np.inf, peak))
             # Of equal sizes, the first; nothing of what is unknown at a sample.
@@ -282,33 +283,29 @@ def _peaks(
 ) -> Iterator[tuple[tuple[str, str], float, Peak | None]]:
     """Key, size and peak of each joint or motor in a part, whose samples count from ``first``; None if unknown."""
     names, units, largest = limits.names[quantity], limits.units[quantity], limits.largest[quantity]
-    sizes = np.abs(values)
-    unknown = np.any(np.isnan(sizes), axis=0)
-    worst = np.argmax(np.nan_to_num(sizes), axis=0)
-    for i, name in enumerate(names):
-        row = int(worst[i])
+    worst = np.argmax(np.abs(values), axis=0).tolist()  # of NaN, the first
+    for i, (name, row) in enumerate(zip(names, worst, strict=True)):
         value = float(values[row, i])
         limit = float(np.copysign(largest[i], value))
         # A quotient loses fewer digits than the distance from the limit.
         ratio = abs(value) / float(largest[i]) if largest[i] else range_ratio(abs(value), 0.0, 0.0)
         peak = Peak(quantity, name, units[i], value, limit, ratio, float(t[row]), first + row)
-        yield (quantity, name), abs(value), None if unknown[i] else peak
+        yield (quantity, name), abs(value), None if np.isnan(value) else peak
 
 
 def _position_peaks(
     limits: Bounds, q: Array, t: Array, first: int
 ) -> Iterator[tuple[tuple[str, str], float, Peak | None]]:
     """Key, size and peak of each position in a part, whose samples count from ``first``."""
-    for i, name in enumerate(limits.names["position"]):
-        lower, upper = limits.lower[i], limits.upper[i]
-        distance = beyond(q[:, i], lower, upper)
-        sizes = distance if np.isfinite(max(lower, -upper)) else np.abs(q[:, i])
-        row = int(np.argmax(sizes))
-        value = float(q[row, i])
-        limit, ratio = nearest_end(value, lower, upper), range_ratio(distance[row], lower, upper)
+    distance = beyond(q, limits.lower, limits.upper)
+    sizes = np.where(np.isfinite(np.maximum(limits.lower, -limits.upper)), distance, np.abs(q))
+    worst = np.argmax(sizes, axis=0).tolist()
+    for i, (name, row) in enumerate(zip(limits.names["position"], worst, strict=True)):
+        lower, upper, value = limits.lower[i], limits.upper[i], float(q[row, i])
+        limit, ratio = nearest_end(value, lower, upper), range_ratio(distance[row, i], lower, upper)
         unit = limits.units["position"][i]
         peak = Peak("position", name, unit, value, limit, ratio, float(t[row]), first + row)
-        yield ("position", name), float(sizes[row]), peak
+        yield ("position", name), float(sizes[row, i]), peak
 
 
 def _rms_peaks(limits: Bounds, values: Array, t: Array) -> list[Peak]:

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..arrays import Array
 from ..codegen.functions import shared_array
-from ..elastic import ElasticArm
+from ..elastic import ElasticArm, Feedforward
 from ..elastic.bounds import TOLERANCE, Bounds
 from ..elastic.motor_programs import STIFFNESS_NAMES
 from ..exceptions import StateError
@@ -102,11 +102,13 @@ def derivatives_for_limits(arm: ElasticArm, limits: Bounds) -> int:
     return 3 if limits.limited("jerk", "effort_rate") else 2
 
 
-def quantities(arm: ElasticArm, load: Load, limits: Bounds | None = None) -> dict[str, Array]:
+def quantities(
+    arm: ElasticArm, load: Load, limits: Bounds | None = None, command: Feedforward | None = None
+) -> dict[str, Array]:
     """Values of quantities except the position, each (N, number of names); NaN if a motor's constant is unknown.
 
     The load has the derivatives of :func:`derivatives_for_limits` at least. With limits, only quantities that have one
-    are computed, if the others take time.
+    are computed, if the others take time. ``command`` is the feedforward of the load, if known.
     """
     rates = zip(("velocity", "acceleration", "jerk"), load.states[1:4], strict=False)
     of_joints = {name: all_joints(arm, x) for name, x in rates}
@@ -115,7 +117,8 @@ def quantities(arm: ElasticArm, load: Load, limits: Bounds | None = None) -> dic
             return of_joints
         efforts = joint_efforts(arm, load.states, load.wrench, rate=limits.limited("effort_rate"))
         return of_joints | dict(zip(("effort", "effort_rate"), efforts, strict=False))
-    command = arm.feedforward(*load.states, wrench=load.wrench, commanded_stiffness=load.stiffness)
+    if command is None:
+        command = arm.feedforward(*load.states, wrench=load.wrench, commanded_stiffness=load.stiffness)
     of_joints |= {"effort": command.tau, "effort_rate": command.taud}
     if limits is not None and not limits.of_motors:
         return of_joints
