@@ -95,6 +95,7 @@ class FollowTrajectory:
         self.kind = FollowJointTrajectory
         self._worker = Worker(node, "goals")
         node.create_subscription(TrajectoryStatus, "trajectory_status", self._on_status, 10)
+        node.create_subscription(TimeReference, "path_time", self._on_path_time, 10)
         self._action = ActionServer(
             node,
             FollowJointTrajectory,
@@ -118,19 +119,25 @@ class FollowTrajectory:
 
     async def _consider(self, request: Any) -> GoalResponse:
         """Accept a goal once the dynamics node plays its motion."""
-        status = TrajectoryStatus(header=request.trajectory.header, request=self._names.next(request.trajectory))
-        execution = self._executions[status.request] = _Execution(self._node, request, self.kind, self._players)
-        if not request.trajectory.points:
+        trajectory, name = request.trajectory, self._names.next(request.trajectory)
+        status = TrajectoryStatus(header=trajectory.header, request=name)
+        if not trajectory.points:
             self._stop()
-            execution.accepted.set_result(None)
-            execution.done.add_done_callback(lambda _: self._end(status.request))
+            self._begin(request, name).accepted.set_result(None)
             return GoalResponse.ACCEPT
-        published = False
+        published, under_way = False, any(other.is_under_way for other in self._executions.values())
+        start = self._start_time(trajectory)
+        if start is None:  # first, as it takes longest: meanwhile, a joint state arrives
+            planned = self._plan(request, None)
+        execution = self._begin(request, name)
         try:
-            under_way = any(other.is_under_way for other in self._executions.values())
-            measured = {} if under_way else await execution.state()
-            execution.plan = plan = await self._worker.compute(lambda: self._planned(request, measured))
-            self._publish(plan.motion, status.header, status.request)
+            measured = {} if under_way else await execution.state(at_rest=start is not None)
+            if start is not None:
+                measured = measured if {*trajectory.joint_names} <= {*measured} else {}
+                planned = self._plan(request, Start(start, {x: measured[x].position for x in measured}))
+            execution.plan = plan = await planned
+            self._require_start(plan, measured)
+            self._publish(plan.motion, status.header, name)
             published = True
             missing = "no node has answered on trajectory_status: is dynamics_node running and active?"
             await execution.within_patience(execution.accepted, TrajectoryError(missing))
@@ -143,10 +150,15 @@ class FollowTrajectory:
                 self._stop()
         else:
             self._node.get_logger().info(f"goal accepted: {plan.motion.end - plan.motion.start:.3g} s")
-            execution.done.add_done_callback(lambda _: self._end(status.request))
             return GoalResponse.ACCEPT
-        self._end(status.request)
+        self._end(name)
         return GoalResponse.REJECT
+
+    def _begin(self, request: Any, name: str) -> _Execution:
+        """Keep a goal until it is done."""
+        execution = self._executions[name] = _Execution(self._node, request, self.kind, self._players)
+        execution.done.add_done_callback(lambda _: self._end(name))
+        return execution
 
     def _cancel(self, goal: ServerGoalHandle) -> CancelResponse:
         for execution in tuple(self._executions.values()):  # which it leaves
@@ -177,37 +189,32 @@ class FollowTrajectory:
             self._node.get_logger().warning(f"goal aborted: {printable(text)}")
         return self.kind.Result(error_code=code, error_string=text)
 
-    def _planned(self, request: Any, measured: Mapping[str, _Measured]) -> GoalMotion:
-        """Check a goal and fit its motion from the measured state of joints; runs in the worker's thread."""
+    def _plan(self, request: Any, start: Start | None) -> Future:
+        return self._worker.compute(lambda: self._planned(request, start))
+
+    def _planned(self, request: Any, start: Start | None) -> GoalMotion:
+        """Check a goal and fit its motion from a start, if not its first point; runs in the worker's thread."""
         if request.multi_dof_trajectory.points:
             raise StateError("multi_dof_trajectory is not supported; send joint trajectories")
         _require_no_effort(request.trajectory)
-        names, motion = self._fit(request.trajectory, self._start(request.trajectory, measured))
-        self._require_start(names, motion, measured)
+        names, motion = self._fit(request.trajectory, start)
         path = JointTolerances.read("path_tolerance", request.path_tolerance, names)
         goal = JointTolerances.read("goal_tolerance", request.goal_tolerance, names)
         goal_time = nanoseconds(request.goal_time_tolerance) / _SECOND
         goal_time = goal_time or self._node.get_parameter("goal_time_tolerance").value
         return GoalMotion(tuple(names), motion, nanoseconds(request.trajectory.header.stamp), path, goal, goal_time)
 
-    def _start(self, trajectory: JointTrajectory, measured: Mapping[str, _Measured]) -> Start | None:
-        """Time and measured positions from which a goal starts whose first point comes later, or is over.
-
-        None where it starts at its first point; empty positions where they are commanded by the goal under way.
-        """
-        names, stamp = trajectory.joint_names, nanoseconds(trajectory.header.stamp)
-        since = (self._node.get_clock().now().nanoseconds - stamp) / _SECOND if stamp else 0.0
+    def _start_time(self, trajectory: JointTrajectory) -> float | None:
+        """Time from which a goal starts whose first point comes later, or is over, s; None for the first point."""
+        stamp = nanoseconds(trajectory.header.stamp)
+        since = max(self._node.get_clock().now().nanoseconds - stamp, 0) / _SECOND if stamp else 0.0
         first = nanoseconds(trajectory.points[0].time_from_start) / _SECOND
-        latency = self._node.get_parameter("start_latency").value
-        positions = {x: measured[x].position for x in names} if {*names} <= {*measured} else {}
-        if since > first + latency:
-            return Start(since, positions)
-        return Start(max(since, 0.0), positions) if positions and first > max(since, 0.0) + latency else None
+        return since if abs(since - first) > self._node.get_parameter("start_latency").value else None
 
-    def _require_start(self, names: Sequence[str], motion: Spline, measured: Mapping[str, _Measured]) -> None:
+    def _require_start(self, plan: GoalMotion, measured: Mapping[str, _Measured]) -> None:
         """Raise TrajectoryError for a motion that starts away from the measured positions."""
         tolerance, latency = (self._node.get_parameter(x).value for x in ("start_tolerance", "start_latency"))
-        for name, start in zip(names, motion.derivatives(motion.start, 0)[0].tolist(), strict=True):
+        for name, start in zip(plan.names, plan.motion.derivatives(plan.motion.start, 0)[0].tolist(), strict=True):
             state = measured.get(name, _Measured(start, 0.0))
             away, largest = abs(start - state.position), tolerance + latency * abs(state.velocity)
             if away > largest:
@@ -215,6 +222,10 @@ class FollowTrajectory:
                     f"{name} is {away:.3g} rad or m from the start of the trajectory, must be at most {largest:.3g} "
                     "(parameters start_tolerance and start_latency): plan from the present position"
                 )
+
+    def _on_path_time(self, message: TimeReference) -> None:
+        for execution in self._executions.values():
+            execution.on_path_time(message)
 
     def _on_status(self, status: TrajectoryStatus) -> None:
         for name, execution in tuple(self._executions.items()):
@@ -249,8 +260,8 @@ class _Execution:
         self._accepted_since = self._state_since = time.monotonic()
         self._state: JointState | None = None
         self._known: Future = Future()
+        self._is_enough: Callable[[JointState], bool] = lambda state: True
         self._states = subscribe_joint_states(node, self._on_state)
-        self._path_times = node.create_subscription(TimeReference, "path_time", self._on_path_time, 10)
         self._reference: _PathTime | None = None
         self._timer = steady_timer(node, _PERIOD, self._tick)
 
@@ -266,7 +277,6 @@ class _Execution:
     def close(self) -> None:
         self._node.destroy_timer(self._timer)
         self._node.destroy_subscription(self._states)
-        self._node.destroy_subscription(self._path_times)
 
     @property
     def is_under_way(self) -> bool:
@@ -278,16 +288,27 @@ class _Execution:
         self.is_cancelled = not self.done.done()
         self.end(self._kind.Result.SUCCESSFUL, "cancelled")
 
-    async def state(self) -> dict[str, _Measured]:
-        """Measured state by joint; empty if nobody publishes joint states."""
+    async def state(self, *, at_rest: bool) -> dict[str, _Measured]:
+        """Measured state by joint; empty if nobody publishes joint states.
+
+        On request it is that of an arm at rest, as some time after a cancel; empty if it still moves after a while.
+        """
+        if at_rest:
+            self._is_enough = lambda state: not self._moves(state)
         if self._node.count_publishers(self._states.topic_name):
             await self.within_patience(self._known, None)
         state = self._state
-        if state is None:
+        if state is None or not self._is_enough(state):
             return {}
-        velocity = state.velocity if len(state.velocity) == len(state.name) else [0.0] * len(state.name)
-        rows = zip(state.name, state.position, velocity, strict=False)
+        rows = zip(state.name, state.position, _velocities(state), strict=False)
         return {name: _Measured(x, v if math.isfinite(v) else 0.0) for name, x, v in rows if math.isfinite(x)}
+
+    def _moves(self, state: JointState) -> bool:
+        """Whether a joint of the goal will have left its measured position when the motion starts."""
+        tolerance, latency = (self._node.get_parameter(x).value for x in ("start_tolerance", "start_latency"))
+        joints = self.request.trajectory.joint_names
+        rows = zip(state.name, _velocities(state), strict=False)
+        return any(latency * abs(velocity) > tolerance for name, velocity in rows if name in joints)
 
     async def within_patience(self, future: Future, otherwise: Exception | None) -> None:
         """Wait for a future, which after a while completes with nothing, or raises ``otherwise``."""
@@ -329,7 +350,8 @@ class _Execution:
         else:
             self.accepted.set_exception(_RefusedByPlayerError(status.message))
 
-    def _on_path_time(self, message: TimeReference) -> None:
+    def on_path_time(self, message: TimeReference) -> None:
+        """Take the time of the motion where its speed is scaled."""
         stamp, t, last = nanoseconds(message.header.stamp), nanoseconds(message.time_ref) / _SECOND, self._reference
         if not self.is_playing or stamp <= max(self._begin, last.stamp if last else 0):
             return
@@ -338,7 +360,7 @@ class _Execution:
 
     def _on_state(self, state: JointState) -> None:
         self._state, self._state_since = state, time.monotonic()
-        if not self._known.done():
+        if not self._known.done() and self._is_enough(state):
             self._known.set_result(None)
 
     def _tick(self) -> None:
@@ -425,6 +447,10 @@ class _Measured(NamedTuple):
 
 class _RefusedByPlayerError(TrajectoryError):
     """A motion that the dynamics node refuses, as it has reported on trajectory_status."""
+
+
+def _velocities(state: JointState) -> Sequence[float]:
+    return state.velocity if len(state.velocity) == len(state.name) else [0.0] * len(state.name)
 
 
 def _require_no_effort(trajectory: JointTrajectory) -> None:
