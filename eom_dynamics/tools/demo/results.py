@@ -37,7 +37,8 @@ _STREAM = (
     "Positions as of a policy or a hand, with jitter and a gap, for the arm of the demo, in a simulation whose drives "
     "hold commands for 1 ms. Segments between them, as joint_trajectory_controller makes them, step in acceleration, "
     "and links swing on their springs. OnlineTrajectory makes of them a motion that is four times differentiable, "
-    "which motors can follow: topic target of the node. The joint that moves most, and the largest error of all."
+    "which motors can follow: topic target of the node. It lags by some 0.1 s more, for limits of acceleration, jerk "
+    "and snap. The joint that moves most, and the largest error of all."
 )
 
 
