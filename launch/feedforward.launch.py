@@ -33,7 +33,6 @@ from launch import LaunchContext, LaunchDescription
 from launch.actions import OpaqueFunction
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
-from launch_ros.parameter_descriptions import ParameterFile
 
 from eom_dynamics.ros.launch_arguments import (
     PACKAGED_ROBOT,
@@ -96,7 +95,7 @@ def start_nodes(context: LaunchContext) -> list[Node]:
     described = [
         given(context, f"robot_{name}") for name in ("file", "description", "source_node", "description_topic")
     ]
-    parameters = robot(context) if any(described) else [ParameterFile(PACKAGED_ROBOT)]
+    parameters = robot(context) if any(described) else [{"robot_file": PACKAGED_ROBOT}]
     # After the robot, whose file must not overrule the arguments; the last value counts.
     switches = {"use_sim_time": typed("use_sim_time", bool)}
     more = [

@@ -4,39 +4,37 @@
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import NamedTemporaryFile
+
+import yaml
 
 from ..robot import load_robot
 from ..robot.formats import PARAMETER_FILE, format_of
-from ..robot.readers.files import PACKAGE, read_text
+from ..robot.readers.files import read_text
 from ..robot.readers.loading import read_description, urdf_of
 from ..robot.readers.parameter_file import find_robot
 from ..robot.readers.xml import is_xml
 from ..robot.tree import root_link
 from ..robot.writers.urdf import robot_as_urdf
 
-_ALL_NODES = "/**"
-
 
 def robot_parameters(path: str) -> list[str | dict[str, str]]:
-    """Return parameter files and parameters for a robot's file, as ``launch_ros.actions.Node`` takes them.
+    """Return parameters and parameter files for a robot's file, as ``launch_ros.actions.Node`` takes them.
 
-    A parameter file may hold parameters of the nodes, too. If its robot is in the section of one node, such as
-    ``/eom_dynamics``, ROS 2 gives it to no other node, which would use a robot from the topic instead; such a file is
-    given by its path, too, so that the node reads it. A URDF beside the file is given by its absolute path, since
-    parameters do not tell a node their file.
+    The robot is given by its path, one parameter. Other parameters in its file are given as a file without the robot.
 
     Raises:
         RobotDescriptionError: a parameter file does not describe exactly one robot.
     """
-    if format_of(path) is not PARAMETER_FILE:
-        return [{"robot_file": path}]
-    node, robot = find_robot(read_text(Path(path), PARAMETER_FILE.largest), path)
-    if node != _ALL_NODES:
-        return [{"robot_file": path}, path]
-    urdf = robot.get("urdf")
-    if not isinstance(urdf, str) or not urdf or urdf.startswith(PACKAGE) or Path(urdf).is_absolute():
-        return [path]
-    return [path, {"robot.urdf": str(Path(path).parent / urdf)}]
+    found: list[str | dict[str, str]] = [{"robot_file": path}]
+    if format_of(path) is PARAMETER_FILE:
+        _, others = find_robot(read_text(Path(path), PARAMETER_FILE.largest), path)
+        if others:
+            # It stays, as those that launch_ros writes for dictionaries: nodes may be started again.
+            with NamedTemporaryFile("w", suffix=".yaml", delete=False, encoding="utf-8") as file:
+                yaml.safe_dump(others, file)
+            found.append(file.name)
+    return found
 
 
 def urdf_to_show(source: str, joint_prefix: str = "") -> tuple[str, str]:

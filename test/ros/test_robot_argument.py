@@ -6,36 +6,21 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import yaml
 from paths import CONFIG
 
 import eom_dynamics as eom
 from eom_dynamics.ros.robot_argument import robot_parameters, urdf_to_show
 
 
-@pytest.mark.parametrize("node", ["/**", "/left/eom_dynamics", "/*"])
-def test_a_urdf_is_given_by_its_path_and_a_robot_for_all_nodes_as_a_parameter_file(node: str, tmp_path: Path) -> None:
-    """And a robot for one node, whose section others do not read, by both."""
-    assert robot_parameters("/robots/arm.urdf") == [{"robot_file": "/robots/arm.urdf"}]
-    file = tmp_path / "arm.yaml"
-    file.write_text((CONFIG / "iiwa.yaml").read_text(encoding="utf-8").replace("/**:", f"{node}:"), encoding="utf-8")
-    path = [{"robot_file": str(file)}] if node != "/**" else []
-    assert robot_parameters(str(file)) == [*path, str(file)]
-
-
-@pytest.mark.parametrize(
-    ("urdf", "absolute"),
-    [
-        ("urdf/arm.urdf", "{folder}/urdf/arm.urdf"),
-        ("../arm.xacro", "{folder}/../arm.xacro"),
-        ("/robots/arm.urdf", None),
-        ("package://arms/arm.urdf", None),
-    ],
-)
-def test_a_urdf_beside_the_file_is_given_by_its_absolute_path(urdf: str, absolute: str | None, tmp_path: Path) -> None:
-    file = tmp_path / "arm.yaml"
-    file.write_text(f"/**: {{ros__parameters: {{robot: {{urdf: {urdf}}}}}}}", encoding="utf-8")
-    more = [{"robot.urdf": absolute.format(folder=tmp_path)}] if absolute else []
-    assert robot_parameters(str(file)) == [str(file), *more]
+def test_a_robot_is_given_by_its_path_and_other_parameters_of_its_file_in_a_file(tmp_path: Path) -> None:
+    for path in ("/robots/arm.urdf", str(CONFIG / "iiwa.yaml")):
+        assert robot_parameters(path) == [{"robot_file": path}]
+    file, others = tmp_path / "arm.yaml", "/left: {arm: {ros__parameters: {stream_rate: 1.0e+3, names: ['on', '1']}}}"
+    file.write_text(f"/**: {{ros__parameters: {{robot: {{urdf: a.urdf}}}}}}\n{others}", encoding="utf-8")
+    path, rest = robot_parameters(str(file))
+    assert path == {"robot_file": str(file)}
+    assert yaml.safe_load(Path(rest).read_text(encoding="utf-8")) == yaml.safe_load(others)
 
 
 @pytest.mark.parametrize(

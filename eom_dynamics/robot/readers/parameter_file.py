@@ -16,8 +16,8 @@ MAX_DEPTH = 100
 """Sections and lists within each other: libyaml nests calls as deep as these."""
 
 
-def find_robot(text: str, label: str) -> tuple[str, dict[str, Any]]:
-    """Parse a parameter file; return its node name, such as ``/**``, and its only ``robot`` section.
+def find_robot(text: str, label: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Parse a parameter file; return its only ``robot`` section, and the document of the other parameters, if any.
 
     Messages begin with ``label``. Raises RobotDescriptionError if the text is not YAML that ROS 2 accepts, or does not
     describe exactly one robot.
@@ -27,7 +27,16 @@ def find_robot(text: str, label: str) -> tuple[str, dict[str, Any]]:
         document = yaml.load(text, Loader=_Loader)
     except (yaml.YAMLError, UnicodeEncodeError) as error:
         raise RobotDescriptionError(f"{label}: {_reason(error)}") from None
-    return _only_robot(document, label)
+    parameters = _parameters_with_robot(document, label)
+    robot = parameters.pop("robot")
+    return robot, _without_empty_sections(document)
+
+
+def _without_empty_sections(node: Any) -> Any:
+    if not isinstance(node, dict):
+        return node
+    sections = {key: _without_empty_sections(value) for key, value in node.items()}
+    return {key: value for key, value in sections.items() if value != {}}
 
 
 def _refuse_expansion(text: str) -> None:
@@ -54,36 +63,34 @@ def _reason(error: Exception) -> str:
     return f"not valid YAML: {' '.join(str(error).split())}"
 
 
-def _only_robot(document: Any, label: str) -> tuple[str, dict[str, Any]]:
-    sections: list[tuple[str, Any]] = []
+def _parameters_with_robot(document: Any, label: str) -> dict[str, Any]:
+    sections: list[dict[str, Any]] = []
     meant: list[str] = []
 
-    def search(node: Any, *names: str) -> None:
+    def search(node: Any, name: str = "") -> None:
         if not isinstance(node, dict):
             return
-        inside = names[-1:] == ("ros__parameters",)
-        wanted = "robot" if inside else "ros__parameters"
+        wanted = "robot" if name == "ros__parameters" else "ros__parameters"
         if wanted not in node and (close := close_match(wanted, node, 0.8)):
             meant.append(f"; is {close} a misspelling of {wanted}?")
         for key, value in node.items():
             if key == "ros__parameters" and isinstance(value, dict) and "robot" in value:
-                sections.append(("/".join(names), value))
+                sections.append(value)
             else:
-                search(value, *names, key)
+                search(value, key)
 
     search(document)
     if not sections:
         raise RobotDescriptionError(f"{label}: no ros__parameters section has an entry robot{''.join(meant[:1])}")
     if len(sections) > 1:
         raise RobotDescriptionError(f"{label}: {len(sections)} robots; a file must describe one")
-    node, parameters = sections[0]
-    robot = parameters["robot"]
-    if not isinstance(robot, dict):
+    (parameters,) = sections
+    if not isinstance(robot := parameters["robot"], dict):
         raise RobotDescriptionError(f"{label}: robot: must be a section, is {robot!r:.60}")
     if "urdf" in parameters:
         reason = "urdf: has no effect beside robot; write its entries under robot"
         warnings.warn(f"{label}: {reason}", RobotDescriptionWarning, stacklevel=3)
-    return node, robot
+    return parameters
 
 
 # As ROS 2, with libyaml, where PyYAML has it: twice as fast.

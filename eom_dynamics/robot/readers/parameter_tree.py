@@ -158,7 +158,7 @@ def read_parameter_file(file: DescriptionFile) -> Description:
     """Read the robot of a parameter file."""
     from .parameter_file import find_robot  # with PyYAML, which no other format needs
 
-    _, parameters = find_robot(file.text(PARAMETER_FILE.largest), file.label)
+    parameters, _ = find_robot(file.text(PARAMETER_FILE.largest), file.label)
     if file.inertia_reference is not None:
         if "urdf" in parameters:
             file.refuse_inertia_reference()

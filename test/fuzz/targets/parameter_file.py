@@ -36,5 +36,5 @@ TOKENS = (
 def check(data: bytes) -> None:
     """Read a parameter file of any bytes."""
     with refused():
-        _, parameters = find_robot(data.decode("utf-8", "surrogateescape"), "text")
+        parameters, _ = find_robot(data.decode("utf-8", "surrogateescape"), "text")
         check_robot(robot_from_parameters(parameters, "text", expand=lambda path, arguments: ""))
