@@ -81,7 +81,7 @@ class Watch:
         self.way, self.arm = way, arm
         self.observer = ExternalEffortObserver(arm, BANDWIDTH, way.sensors, order=max(way.order, 1))
         found = self.observer.observe(t, **self._needed(sensors))
-        self.thresholds = ContactThresholds(self.observer, rate, quiet=(found, sensors["q"], sensors["qd"]))
+        self.thresholds = ContactThresholds(self.observer, rate, quiet=found)
 
     def _needed(self, sensors: dict[str, Array]) -> dict[str, Array]:
         return {name: sensors[name] for name in NEEDED[self.way.sensors]}

@@ -88,7 +88,7 @@ class ContactThresholds:
         false_alarms: float = 1.0,
         *,
         spread: Sequence[EffortSpread] | None = None,
-        quiet: tuple[ObservedEfforts, ArrayLike, ArrayLike] | None = None,
+        quiet: ObservedEfforts | None = None,
     ) -> None:
         """Set thresholds.
 
@@ -97,8 +97,8 @@ class ContactThresholds:
             false_alarms: per hour.
             spread: of each joint; by default ``effort_spread`` of the robot file, which ``identify`` writes. It is that
                 of efforts: noise of velocities, w M times it, is not part of it.
-            quiet: instead, what the observer found along a motion without contact, and q and qd of it, (K, n). Errors
-                of masses and of efforts' scale start with ``uncertainty.mass`` and ``.stiffness`` of the robot file.
+            quiet: instead, what the observer found along a motion without contact. Errors of masses
+                and of efforts' scale start with ``uncertainty.mass`` and ``.stiffness`` of the robot file.
 
         Raises:
             StateError: the spread of a joint is unknown, or there cannot be so many alarms.
@@ -109,11 +109,7 @@ class ContactThresholds:
         self._residual: ResidualSpread | None = None
         self.spread: tuple[EffortSpread, ...] = ()
         if quiet is not None:
-            if len(quiet) != 3:
-                raise StateError(f"quiet must be (observed, q, qd), has {len(quiet)} entries")
-            names, shape = ("quiet q", "quiet qd"), quiet[0].external.shape
-            states = (real_array(x, name, shape, finite=False) for name, x in zip(names, quiet[1:], strict=True))
-            self._residual = ResidualSpread(observer, quiet[0], *states)
+            self._residual = ResidualSpread(observer, quiet)
             self.level = self._residual.level(self.false_alarms)
             return
         self.spread = _spread(robot, spread)

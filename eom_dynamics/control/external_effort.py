@@ -43,6 +43,7 @@ class ObservedEfforts(NamedTuple):
     Attributes:
         external: (K, n) efforts that the surroundings exert on the joints, N m or N; NaN at samples that are left out.
         motor: (K, m) efforts that act on the motors beside the model, likewise; see :class:`ExternalEffortObserver`.
+        q, qd: (K, n) motion of the links, measured or found from the motors.
         settled: (K,) whether a step before the start has no effect of more than 1 %.
         left_out: a line for each sample that is left out, with its index.
         period: median time between samples, s.
@@ -50,6 +51,8 @@ class ObservedEfforts(NamedTuple):
 
     external: Array
     motor: Array
+    q: Array
+    qd: Array
     settled: NDArray[np.bool_]
     left_out: tuple[str, ...]
     period: float
@@ -214,12 +217,11 @@ class ExternalEffortObserver:
             StateError: a sensor is missing, or the sample is left out; the observer goes on with the next one.
         """
         given = self._given(dict(zip(("q", "qd"), motion, strict=False)) | sensors, (), payload, finite=True)
-        values, codes = self._run(np.array([real_array(t, "t", ())]), given)
+        (external, motor, *_), codes = self._run(np.array([real_array(t, "t", ())]), given)
         if reason := sample_reason(codes[0], self.arm.robot.joint_names):
             raise StateError(f"{reason}; the sample at t = {float(t):.6g} s is left out")
         self._settle(np.array([float(t)]), codes)
-        n = self.arm.robot.n
-        self.external, self.motor_residual = values[0, :n], values[0, n:]
+        self.external, self.motor_residual = external[0], motor[0]
         return self.external.copy()
 
     def observe(
@@ -233,19 +235,19 @@ class ExternalEffortObserver:
         if times.ndim != 1:
             raise StateError(f"t must have shape (K,), has {times.shape}")
         given = self._given(dict(zip(("q", "qd"), motion, strict=False)) | sensors, times.shape, payload, finite=False)
-        values, codes = self._run(times, given)
+        found, codes = self._run(times, given)
         out = np.isin(codes % 8, [*SAMPLE_REASONS])
-        values[out] = np.nan
-        n = self.arm.robot.n
+        for values in found:
+            values[out] = np.nan
         lines = tuple(
             f"sample {k}: {sample_reason(codes[k], self.arm.robot.joint_names)}" for k in np.flatnonzero(out).tolist()
         )
         settled = self._settle(times, codes) & ~out
         period = float(np.median(np.diff(times))) if len(times) > 1 else 0.0
         if (~out).any():
-            last = values[np.flatnonzero(~out)[-1]]
-            self.external, self.motor_residual = last[:n].copy(), last[n:].copy()
-        return ObservedEfforts(values[:, :n], values[:, n:], settled, lines, period)
+            last = np.flatnonzero(~out)[-1]
+            self.external, self.motor_residual = found[0][last].copy(), found[1][last].copy()
+        return ObservedEfforts(*found, settled, lines, period)
 
     def _settle(self, t: Array, codes: NDArray[np.intc]) -> NDArray[np.bool_]:
         """Whether each sample (K,) is settled; keeps the last start."""
@@ -278,18 +280,20 @@ class ExternalEffortObserver:
             given["P"] = np.broadcast_to(P, samples + payload_shape(self.arm.robot)).reshape(*samples, -1)
         return given
 
-    def _run(self, t: Array, given: dict[str, Array]) -> tuple[Array, NDArray[np.intc]]:
-        """External efforts and residuals (K, n + m), and codes (K,)."""
+    def _run(self, t: Array, given: dict[str, Array]) -> tuple[list[Array], NDArray[np.intc]]:
+        """External efforts (K, n), residuals (K, m), q and qd (K, n), and codes (K,)."""
         rows = np.concatenate([x.reshape(len(t), -1) for x in given.values()], axis=1)
         library, address = self._handle.library, self._handle.address
         places = [(library.loop_vector(address, b"sensed", name.encode()), x.shape[-1]) for name, x in given.items()]
         vectors, bits = np.array(places, dtype=np.uint64), sum({_BITS[name] for name in given})
-        results = np.empty((len(t), self.arm.robot.n + len(self.arm.motor_names)))
+        n, m = self.arm.robot.n, len(self.arm.motor_names)
+        results = np.empty((len(t), 3 * n + m))
         codes, t = np.empty(len(t), dtype=np.intc), np.ascontiguousarray(t)
         library.observer_update(
             *(address, len(t), t.ctypes.data, bits, vectors.ctypes.data, len(given)),
             *(rows.ctypes.data, results.ctypes.data, codes.ctypes.data),
         )
         observed = {"motor_effort", "motor_position"} <= given.keys()
-        results[:, self.arm.robot.n :][:, self._unobserved | (not observed)] = np.nan
-        return results, codes
+        found = np.split(results, np.cumsum([n, m, n]), axis=1)
+        found[1][:, self._unobserved | (not observed)] = np.nan
+        return found, codes

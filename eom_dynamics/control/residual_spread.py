@@ -31,14 +31,13 @@ class ResidualSpread:
         freedom: (n,) degrees of freedom of its variance.
     """
 
-    def __init__(self, observer: ExternalEffortObserver, found: ObservedEfforts, q: Array, qd: Array) -> None:
-        """Fit to what an observer found along a motion q, qd (K, n); raises StateError if it is too short."""
+    def __init__(self, observer: ExternalEffortObserver, found: ObservedEfforts) -> None:
+        """Fit to what an observer found along a motion; raises StateError if it is too short."""
         used = found.settled
         if np.count_nonzero(used) < _FEWEST:
             raise StateError(f"quiet must have {_FEWEST} settled samples, has {np.count_nonzero(used)}")
         self._robot, self._dynamics, self._period = observer.arm.robot, observer.arm.dynamics, found.period
-        r: Array = found.external[used]
-        q, qd = q[used], qd[used]
+        r, q, qd = found.external[used], found.q[used], found.qd[used]
         w = float(np.mean(observer.bandwidth))
         smooth = LowPass(found.period, min(w / (2 * np.pi), 0.1 / found.period)).whole(qd)
         qdd = np.gradient(smooth, found.period, axis=0)

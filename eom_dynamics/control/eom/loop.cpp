@@ -588,6 +588,8 @@ void eom_observer_update(eom_loop *loop, size_t count, const double *times, int 
             const auto &motors = of.observer.motors.value;
             found = std::copy_n(links.begin(), of.robot.joint_count(), found);
             found = std::copy_n(motors.begin(), of.robot.motor_count(), found);
+            for (const auto *motion : {&of.observer.sensed().q, &of.observer.sensed().qd})
+                found = std::copy_n(motion->begin(), of.robot.joint_count(), found);
         }
     });
 }

@@ -129,8 +129,8 @@ size_t eom_loop_answer(eom_loop *loop, size_t count, const int64_t *stamps, cons
 const char *eom_observer_set(eom_loop *loop, const char *name, const double *numbers, size_t count);
 
 /* Takes samples of sensors, of links 1 + motors 2 + torque 4 + motor efforts 8, with payloads 16: reads a row of numbers into
- * vectors "sensed", and writes the external efforts of joints and the residuals of motors, and the eom::Sample plus eight
- * times the joint. */
+ * vectors "sensed", and writes the external efforts of joints, the residuals of motors, positions and velocities of joints,
+ * and the eom::Sample plus eight times the joint. */
 void eom_observer_update(eom_loop *loop, size_t count, const double *times, int sensors, const eom_vector *read,
                          size_t read_count, const double *given, double *results, int *codes);
 
