@@ -247,7 +247,8 @@ class ExternalEffortObserver:
         if (~out).any():
             last = np.flatnonzero(~out)[-1]
             self.external, self.motor_residual = found[0][last].copy(), found[1][last].copy()
-        return ObservedEfforts(*found, settled, lines, period)
+        external, motor, q, qd = found
+        return ObservedEfforts(external, motor, q, qd, settled, lines, period)
 
     def _settle(self, t: Array, codes: NDArray[np.intc]) -> NDArray[np.bool_]:
         """Whether each sample (K,) is settled; keeps the last start."""

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -14,9 +16,16 @@ from ..identification.sampling import correlation_time
 from ..robot import Payload
 from ..spelling import hint
 from .external_effort import ExternalEffortObserver
+from .residual_spread import error_columns
 
-# Ratio of the smallest singular value to the largest, of columns of length one, below which poses do not suffice.
-_DEPENDENT = 1e-3
+# Duration of a block, s, and motion of a joint that ends one pose, rad or m.
+_BLOCK, _POSE = 0.02, 0.02
+
+_KEPT = 30_000  # blocks of samples, ten minutes
+
+# Units of mass and first moment, kg and kg m, and the ratio of their squared efforts below which a direction is not
+# told: the tool is turned by 3 degrees or less.
+_UNITS, _UNTOLD = np.array([1.0, 0.1, 0.1, 0.1]), 1e-5
 
 
 class ObservedPayload(NamedTuple):
@@ -26,18 +35,57 @@ class ObservedPayload(NamedTuple):
         payload: mass and centre of mass, in the frame of its tool, as a point mass.
         mass_deviation: kg.
         center_deviation: (3,) m.
+        untold: (k, 3) directions in the frame of the tool along which no pose tells the centre, which is zero there:
+            that of gravity in a single pose, or across the plane of a planar arm.
         unexplained: (n,) RMS of the external efforts that it leaves, N m or N.
     """
 
     payload: Payload
     mass_deviation: float
     center_deviation: Array
+    untold: Array
     unexplained: Array
 
     def __str__(self) -> str:
         rows = zip("xyz", np.asarray(self.payload.center_of_mass), self.center_deviation, strict=True)
         center = ", ".join(f"{axis} {1e3 * x:.1f} ± {1e3 * deviation:.1f} mm" for axis, x, deviation in rows)
-        return f"{self.payload.tool}: {self.payload.mass:.4g} ± {self.mass_deviation:.2g} kg, centre {center}"
+        untold = "".join(f", not told along {x.round(3).tolist()}" for x in self.untold)
+        return f"{self.payload.tool}: {self.payload.mass:.4g} ± {self.mass_deviation:.2g} kg, centre {center}{untold}"
+
+
+class EffortBlocks:
+    """Means of external efforts and motion over blocks of 20 ms, those of the last ten minutes.
+
+    Efforts of an observer of order 1 are 1/w late: their rate over the block, by 1/w, is added.
+    """
+
+    def __init__(self, observer: ExternalEffortObserver) -> None:
+        self._late, self._n = (observer.order == 1) / observer.bandwidth, observer.arm.robot.n
+        self._closed: deque[Array] = deque(maxlen=_KEPT)
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all samples."""
+        self._closed.clear()
+        self._first, self._sum, self._last = np.zeros(0), np.zeros(0), -np.inf
+
+    def add(self, t: float, q: Array, qd: Array, external: Array) -> None:
+        """Add a sample: time, s, motion of the links and external efforts, (n,)."""
+        row, n = np.concatenate([[1.0, t], q, qd, external]), self._n
+        if not 0 < t - self._last < 2 * _BLOCK:
+            self._first, self._sum = row, row.copy()
+        elif t - self._first[1] < _BLOCK:
+            self._sum += row
+        else:
+            rate, mean = (row - self._first)[2 + n :] / (t - self._first[1]), self._sum / self._sum[0]
+            mean[2 + 2 * n :] += self._late * rate[n:]
+            self._closed.append(np.concatenate([self._sum[:1], mean[1:], rate[:n]]))
+            self._first, self._sum = row, row.copy()
+        self._last = t
+
+    def since(self, t: float = -np.inf) -> list[Array]:
+        """Number of samples, time, q, qd, external efforts and qdd of each block from a time on."""
+        return [x for x in self._closed if x[1] >= t]
 
 
 def estimate_payload(
@@ -45,54 +93,120 @@ def estimate_payload(
 ) -> ObservedPayload:
     """Estimate what a tool carries from a recording, as of :meth:`.ExternalEffortObserver.observe`.
 
-    External efforts are affine in mass and first moment of the payload given to the observer; the estimate is the
-    least-squares payload, which leaves the smallest ones. Rests in poses with two orientations of the tool to gravity
-    suffice, one after the other with gaps that start the observer again; joints weigh by what is left, and deviations
-    count correlated samples once.
+    See :func:`payload_of_efforts`. Recordings of rests in several poses may follow each other with gaps that start the
+    observer again.
 
     Args:
         observer: the observer, which starts again.
         t, motion, sensors: the recording.
         tool: name of the tool; by default the first.
+    """
+    observer.reset()
+    found, blocks = observer.observe(t, *motion, payload=None, **sensors), EffortBlocks(observer)
+    rows = (x[found.settled] for x in (np.asarray(t, dtype=float), found.q, found.qd, found.external))
+    for row in zip(*rows, strict=True):
+        blocks.add(*row)
+    return payload_of_efforts(observer, blocks.since(), tool or "")
+
+
+def payload_of_efforts(
+    observer: ExternalEffortObserver,
+    blocks: Sequence[Array],
+    tool: str = "",
+    carried: Array | None = None,
+) -> ObservedPayload:
+    """Estimate what a tool carries from external efforts.
+
+    These are linear in the payload's mass and first moment, in the errors of the robot's inertial parameters, whose
+    deviations are ``uncertainty.mass`` of its file, for each parameter alone and for all together, and in noise. The
+    deviation of noise in a pose is that of what is left, with ``effort_spread`` at rest of the file, and by ``motor``
+    sensors Coulomb friction. Generalised least squares.
+
+    Args:
+        observer: of the efforts.
+        blocks: efforts and motion, of :class:`EffortBlocks`.
+        tool: its name; empty for the first.
+        carried: (k, 10) payloads of all tools that the observer knew of.
 
     Raises:
-        StateError: the poses do not tell the payload, or no mass explains the efforts.
+        StateError: the poses do not tell the mass, or no mass explains the efforts.
     """
-    robot = observer.arm.robot
+    arm = observer.arm
+    robot = arm.robot
     names = [frame.name for frame in robot.tools]
-    if tool is not None and tool not in names:
+    if tool and tool not in names:
         raise StateError(f"tool: {robot.name} has no tool {tool!r}; {hint(tool, names)}")
-    place = 0 if tool is None else names.index(tool)
-    found = []
-    for k in (None, 0, 1, 2, 3):
+    place = names.index(tool) if tool else 0
+    count, q, qd, external, qdd = _poses(blocks)
+    columns = []
+    for k in range(4):
         P = np.zeros((len(names), 10))
-        if k is not None:
-            P[place, k] = 1.0
-        observer.reset()
-        seen = observer.observe(t, *motion, payload=[P if len(names) > 1 else P[0]], **sensors)
-        found.append(np.where(seen.settled[:, np.newaxis], seen.external, np.nan))
-    used = np.isfinite(found[0]).all(axis=1)
-    if not np.any(used):
-        raise StateError(f"the observer is not settled in {len(found[0])} samples; record for longer")
-    without = found[0][used]
-    columns = np.stack([x[used] - without for x in found[1:]], axis=-1)
-    weight = np.ones(robot.n)
-    for _ in range(3):
-        A, b = (columns * weight[:, np.newaxis]).reshape(-1, 4), -(without * weight).ravel()
-        length = np.linalg.norm(A, axis=0)
-        U, values, V = np.linalg.svd(A / np.maximum(length, 1e-300), full_matrices=False)
-        if not values[-1] > _DEPENDENT * values[0]:
-            raise StateError(
-                "the poses do not tell the centre of mass; add poses in which the tool is turned to gravity"
-            )
-        x = V.T @ (U.T @ b / values) / length
-        left = without + columns @ x
-        unexplained = np.sqrt(np.mean(left**2, axis=0))
-        weight = 1 / np.maximum(unexplained, 1e-3 * unexplained.max() + 1e-12)
-    covariance = (V.T / values**2) @ V / np.outer(length, length) * float(correlation_time([left]).max())
-    m, h = float(x[0]), x[1:]
-    if not m > 0:
-        raise StateError(f"no mass explains the efforts: {m:.3g} ± {np.sqrt(covariance[0, 0]):.2g} kg")
+        P[place, k] = _UNITS[k]
+        loaded = arm.dynamics.effort(q, qd, qdd, payload=[P if len(names) > 1 else P[0]])
+        columns.append(arm.dynamics.effort(q, qd, qdd) - loaded)
+    B = np.stack(columns, axis=-1)
+    errors = error_columns(arm.dynamics, q, qd, qdd)
+    fit = _fitted(B, errors, external, count, _at_rest(observer))
+    covariance = fit.covariance * np.outer(_UNITS, _UNITS)
+    if fit.untold[:, 0].any():
+        raise StateError(f"the poses do not tell the mass at {names[place]}: add others, away from singular ones")
+    x = fit.payload * _UNITS + (np.zeros(4) if carried is None else carried[place, :4])
+    m, h, mass = float(x[0]), x[1:], float(np.sqrt(covariance[0, 0]))
+    if not m > mass:
+        raise StateError(f"no mass explains the efforts: {m:.3g} ± {mass:.2g} kg")
     slope = np.hstack([-h[:, np.newaxis] / m**2, np.eye(3) / m])
     center = np.sqrt(np.diag(slope @ covariance @ slope.T))
-    return ObservedPayload(Payload(m, h / m, tool=names[place]), float(np.sqrt(covariance[0, 0])), center, unexplained)
+    return ObservedPayload(Payload(m, h / m, tool=names[place]), mass, center, fit.untold[:, 1:], fit.left)
+
+
+def _poses(blocks: Sequence[Array]) -> tuple[Array, ...]:
+    """Number of samples (K,), q, qd, external efforts and qdd (K, n), of blocks near one pose together."""
+    if not blocks:
+        raise StateError("no external efforts in this time: the observer must be settled, and no payload change")
+    rows = np.array(blocks)
+    q, starts = rows[:, 2 : 2 + (rows.shape[1] - 2) // 4], [0]
+    for k in range(1, len(rows)):
+        if np.abs(q[k] - q[starts[-1]]).max() > _POSE:
+            starts.append(k)
+    samples = np.add.reduceat(rows[:, :1], starts)
+    means = np.add.reduceat(rows[:, :1] * rows[:, 2:], starts) / samples
+    return samples[:, 0], *np.split(means, 4, axis=1)
+
+
+class _Fit(NamedTuple):
+    payload: Array  # (4,), in units
+    covariance: Array  # (4, 4)
+    untold: Array  # (k, 4) directions, of which small entries are zero
+    left: Array  # (n,)
+
+
+def _fitted(B: Array, errors: Array, external: Array, count: Array, at_rest: Array) -> _Fit:
+    """Generalised least squares of external efforts (K, n) by B (K, n, 4), with errors (K, n, P) of deviation 1."""
+    K, n, _ = B.shape
+    variance = np.full(n, np.mean(external**2) + 1e-12)
+    for _ in range(5):
+        rows = np.concatenate([B, external[..., np.newaxis], errors], axis=-1) / np.sqrt(variance)[:, np.newaxis]
+        N = np.einsum("kip,kir->pr", rows, rows)
+        # Errors are marginalised.
+        G = np.linalg.solve(N[5:, 5:] + np.eye(len(N) - 5), N[5:, :5])
+        S = N[:5, :5] - N[:5, 5:] @ G
+        values, V = np.linalg.eigh(N[:4, :4])
+        told = values > _UNTOLD * values[-1]
+        V, untold = V[:, told], V[:, ~told].T
+        covariance = V @ np.linalg.inv(V.T @ S[:4, :4] @ V) @ V.T
+        payload = covariance @ S[:4, 4]
+        left = external - B @ payload - errors @ (G[:, 4] - G[:, :4] @ payload)
+        square = count @ left**2 / np.sum(count) * K * n / max(K * n - np.count_nonzero(told), 1)
+        # With a tenth of the mean of all joints, since few poses tell that of one joint only roughly.
+        variance = (square + 0.1 * np.mean(square)) * correlation_time([left]) + at_rest**2 + 1e-12
+    return _Fit(payload, covariance, np.where(np.abs(untold) > 0.01, untold, 0.0), np.sqrt(np.mean(left**2, axis=0)))
+
+
+def _at_rest(observer: ExternalEffortObserver) -> Array:
+    """Deviations (n,) of efforts at rest that robot file and sensors tell, N m or N."""
+    found = []
+    for joint, sensors in zip(observer.arm.robot.independent_joints, observer.sensors, strict=True):
+        spread = float(joint.effort_spread.at(np.zeros(1))[0]) if joint.effort_spread else 0.0
+        dry = np.max(joint.actuator.friction.coulomb) if sensors == "motor" else 0.0
+        found.append(np.hypot(spread, dry))
+    return np.array(found)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import Array
+from ..dynamics import Dynamics
 from ..exceptions import StateError
 from ..identification.sampling import LowPass, correlation_time
 from .external_effort import ExternalEffortObserver, ObservedEfforts
@@ -42,10 +43,6 @@ class ResidualSpread:
         smooth = LowPass(found.period, min(w / (2 * np.pi), 0.1 / found.period)).whole(qd)
         qdd = np.gradient(smooth, found.period, axis=0)
         self._acceleration = np.abs(qdd).max(axis=0)
-        pi = self._dynamics.inertial_parameters.reshape(-1, 10)
-        radius = np.sqrt(np.maximum(pi[:, [4, 7, 9]].sum(axis=1), 0) / (2 * np.maximum(pi[:, 0], 1e-300)))
-        powers = radius[:, np.newaxis] ** [0, 1, 1, 1, 2, 2, 2, 2, 2, 2]
-        self._scale = self._robot.uncertainty.mass * (pi[:, :1] * powers).ravel()
         self._offset = np.sqrt(np.mean(r**2, axis=0))
         # A residual of order 1 is 1/w late.
         late = round(1 / (w * found.period)) if observer.order == 1 else 0
@@ -63,10 +60,11 @@ class ResidualSpread:
 
     def _columns(self, q: Array, qd: Array, qdd: Array) -> Array:
         """Columns A (N, n, P) of errors that have a deviation of 1 before the motion."""
-        Y, eye = self._dynamics.regressor(q, qd, qdd), np.eye(self._robot.n)
-        effort = self._robot.uncertainty.stiffness * (Y @ self._dynamics.inertial_parameters)
+        eye = np.eye(self._robot.n)
+        masses = error_columns(self._dynamics, q, qd, qdd)
+        effort = self._robot.uncertainty.stiffness * self._dynamics.effort(q, qd, qdd)
         offset = np.broadcast_to(self._offset * eye, (len(q), *eye.shape))
-        return np.concatenate([Y * self._scale, effort[..., np.newaxis] * eye, offset], axis=-1)
+        return np.concatenate([masses, effort[..., np.newaxis] * eye, offset], axis=-1)
 
     def _fit_noise(self, noise: Array, speed: Array, M: Array, at: NDArray[np.intp]) -> None:
         """Fit variances to noise (K, n) by non-negative least squares, M (N, n, n) at samples ``at``; then by speed."""
@@ -121,6 +119,19 @@ class ResidualSpread:
             B = self._columns(q, zero, zero + a) - self._columns(q, zero, zero)
             variance += np.square(B @ self._mean) + np.einsum("kip,pr,kir->ki", B, self._covariance, B, optimize=True)
         return np.abs(A @ self._mean), np.sqrt(variance)
+
+
+def error_columns(dynamics: Dynamics, q: Array, qd: Array, qdd: Array) -> Array:
+    """Efforts (N, n, P) by errors of inertia of deviation 1, as ``uncertainty.mass`` of the file bounds them.
+
+    Of each parameter, in units of mass and radius of gyration of its link, and of all masses together.
+    """
+    Y, pi = dynamics.regressor(q, qd, qdd), dynamics.inertial_parameters
+    rows = pi.reshape(-1, 10)
+    radius = np.sqrt(np.maximum(rows[:, [4, 7, 9]].sum(axis=1), 0) / (2 * np.maximum(rows[:, 0], 1e-300)))
+    powers = radius[:, np.newaxis] ** [0, 1, 1, 1, 2, 2, 2, 2, 2, 2]
+    columns = np.concatenate([Y * (rows[:, :1] * powers).ravel(), (Y @ pi)[..., np.newaxis]], axis=-1)
+    return np.asarray(dynamics.robot.uncertainty.mass * columns)
 
 
 def _between(at: NDArray[np.intp], rows: Array, count: int) -> Array:

@@ -37,7 +37,7 @@ from .dynamics.services import PayloadTopic, serve_inverse_dynamics
 from .dynamics.setpoint_stream import SetpointStream
 from .dynamics.spline_topic import SplineTopic
 from .dynamics.statistics import STATUS_NAME
-from .executors import StopSignals
+from .executors import LateAnswers, StopSignals
 from .node_parameters import start_value
 from .parameter_tables import DYNAMICS, dynamics_parameters
 from .robot_node import RobotNode
@@ -79,42 +79,28 @@ class TransitionRequests:
     """Requests for transitions of a node, of which impossible ones are refused; rclpy would end the process.
 
     Before a transition that leaves the active state the node is switched off, which takes time: the request is answered
-    afterwards, and others go on. rclpy answers a request when its callback returns.
+    afterwards, and others go on.
     """
 
     def __init__(self, node: DynamicsNode) -> None:
         self._node = node
         service: Any = node._service_change_state
-        self._change_state, self._send = service.callback, service.send_response
-        # Of requests under way, with the header of each response, which rclpy passes on with it.
-        self._waiting: list[list[Any]] = []
-        service.callback, service.send_response = self._receive, self._answer
+        self._change_state, self._answers = service.callback, LateAnswers(service)
+        service.callback = self._receive
 
     def _receive(self, request: ChangeState.Request, response: ChangeState.Response) -> ChangeState.Response:
         wanted, available = request.transition, self._node._state_machine.available_transitions
         possible = any(wanted.label == x[1] if wanted.label else wanted.id == x[0] for x in available)
         if not possible or self._node.state != "active":  # each transition from there ends it
             return self._change(request, response)
-        waiting, done = [response, None], []
+        answer = self._answers.later(response)
 
         def change() -> None:
             self._change(request, response)
-            done.append(True)
-            if waiting in self._waiting:
-                self._waiting.remove(waiting)
-                self._send(*waiting)
+            answer()
 
         self._node.switch_off("the node is deactivated", change)
-        if not done:
-            self._waiting.append(waiting)
         return response
-
-    def _answer(self, response: ChangeState.Response, header: Any) -> None:
-        for waiting in self._waiting:
-            if waiting[0] is response:
-                waiting[1] = header
-                return
-        self._send(response, header)
 
     def _change(self, request: ChangeState.Request, response: ChangeState.Response) -> ChangeState.Response:
         try:
@@ -163,6 +149,7 @@ topics and services (relative to the namespace):
   /diagnostics         out    diagnostic_msgs/msg/DiagnosticArray, status <node>: feedforward
   ~/inverse_dynamics   serves eom_dynamics/srv/ComputeInverseDynamics
   ~/set_payload        serves eom_dynamics/srv/SetPayload
+  ~/propose_payload    serves eom_dynamics/srv/ProposePayload, with external_effort.sensors
   ~/pause              serves std_srvs/srv/Trigger: what is played pauses on its path
   ~/resume             serves std_srvs/srv/Trigger, which ends the pause
 """,
@@ -194,7 +181,8 @@ class DynamicsNode(LifecycleNode, RobotNode):
         deactivate = partial(self.switch_off, "the node deactivates itself", self.trigger_deactivate)
         self._stream = SetpointStream(self, self._commands, deactivate)
         self._trajectories = SplineTopic(self, self._stream, self._arm_to_play)
-        self._payloads = PayloadTopic(self, lambda: self._loop_in_use("it takes payloads once it has a robot"))
+        takes = partial(self._loop_in_use, "it takes payloads once it has a robot")
+        self._payloads = PayloadTopic(self, takes, self._stream.contact)
         serve_inverse_dynamics(self, self._evaluator_to_answer, lambda: self._stream.limit_policy)
         self.complete(STATUS_NAME, stop)
 

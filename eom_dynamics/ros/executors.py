@@ -69,6 +69,34 @@ def keep_pace(node: Node, timer: Timer) -> None:
         timer.reset()
 
 
+class LateAnswers:
+    """Answers of a service that come after its callback has returned, when rclpy sends others."""
+
+    def __init__(self, service: Any) -> None:
+        # Of requests under way, with the header of each response, which rclpy passes on with it.
+        self._waiting: list[list[Any]] = []
+        self._send, service.send_response = service.send_response, self._answer
+
+    def later(self, response: Any) -> Callable[[], None]:
+        """Send a response only when the function is called that is returned."""
+        waiting = [response, None]
+        self._waiting.append(waiting)
+
+        def answer() -> None:
+            self._waiting.remove(waiting)
+            if waiting[1] is not None:
+                self._send(*waiting)
+
+        return answer
+
+    def _answer(self, response: Any, header: Any) -> None:
+        for waiting in self._waiting:
+            if waiting[0] is response:
+                waiting[1] = header
+                return
+        self._send(response, header)
+
+
 class Worker:
     """Daemon thread that runs jobs in order, until :func:`end_workers`; the node's executor receives the results."""
 

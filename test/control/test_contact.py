@@ -202,49 +202,6 @@ def test_spreads_in_robot_files() -> None:
             robot_from_parameters(section)
 
 
-PAYLOAD = eom.Payload(2.3, [0.02, -0.01, 0.09])
-
-
-def carried(states: tuple[Array, ...], deviation: float = 0.0) -> dict[str, Array]:
-    """Samples of a panda with a payload, with noise of torque sensors."""
-    tau = arm("panda").dynamics.effort(*states[:3], payload=PAYLOAD)
-    tau = tau + deviation * np.random.default_rng(0).standard_normal(tau.shape)
-    return {"q": states[0], "qd": states[1], "tau": tau}
-
-
-@pytest.mark.parametrize("moving", [False, True])
-def test_a_payload_from_efforts(moving: bool) -> None:
-    """At rest in four poses, or along a motion: within four deviations, and 2 % under noise of 0.5 N m."""
-    if moving:
-        t = 1e-3 * np.arange(4000)
-        states = Cosine(np.full(7, 0.5), 1.0 + 0.3 * np.arange(7), np.arange(7.0)).derivatives(t)
-    else:
-        poses = np.random.default_rng(1).uniform(-1.2, 1.2, (4, 7))
-        t = (1e-3 * np.arange(600) + np.arange(4)[:, None]).ravel()
-        q = np.repeat(poses, 600, axis=0)
-        states = (q, np.zeros_like(q), np.zeros_like(q))
-    observer = ExternalEffortObserver(arm("panda"), L)
-    exact = eom.estimate_payload(observer, t, **carried(states))
-    # The trapezoids of 1 ms, and the inertia of a body that is no point.
-    assert exact.payload.mass == pytest.approx(PAYLOAD.mass, rel=5e-3 if moving else 1e-9)
-    found = eom.estimate_payload(observer, t, **carried(states, 0.5))
-    assert abs(found.payload.mass - PAYLOAD.mass) < 4 * found.mass_deviation < 0.08
-    errors = np.abs(np.asarray(found.payload.center_of_mass) - np.asarray(PAYLOAD.center_of_mass))
-    assert (errors < 4 * found.center_deviation).all() and found.center_deviation.max() < 0.004
-    assert " kg, centre x " in str(found)
-
-
-def test_payloads_that_are_not_told() -> None:
-    observer = ExternalEffortObserver(arm("panda"), L)
-    q = np.zeros((600, 7))
-    with pytest.raises(eom.StateError, match="the poses do not tell the centre of mass"):
-        eom.estimate_payload(observer, 1e-3 * np.arange(600), **carried((q, q, q)))
-    with pytest.raises(eom.StateError, match="not settled in 50 samples"):
-        eom.estimate_payload(observer, 1e-3 * np.arange(50), **carried((q[:50], q[:50], q[:50])))
-    with pytest.raises(eom.StateError, match="has no tool 'hand2'"):
-        eom.estimate_payload(observer, 1e-3 * np.arange(50), tool="hand2")
-
-
 def test_contact_stops_a_loop_that_is_to_be_switched_off_then() -> None:
     """At rest it says so, also when contact has ended; before, references are followed, and afterwards refused."""
     robot = eom.load_robot("sea_planar_2r")

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Payload of a streaming node: between two setpoints, without a step or a loss; by topic and service."""
 
+import time
+
 import numpy as np
 import pytest
 from eom_dynamics.msg import Payload
-from eom_dynamics.srv import SetPayload
+from eom_dynamics.srv import ProposePayload, SetPayload
 from paths import CONFIG
 from rclpy.qos import DurabilityPolicy, QoSProfile
+from sensor_msgs.msg import JointState
 from tool_messages import payload_message
 
 import eom_dynamics as eom
@@ -21,7 +24,14 @@ PAYLOAD = eom.Payload(2.0, [0.02, 0.0, 0.1], [0.02, 0.001, 0.002, 0.03, 0.001, 0
 
 @pytest.fixture(scope="module")
 def node(start_shared):
-    node = start_shared("--params-file", CONFIG / "iiwa.yaml", "-p", "effort_on_deactivate:=gravity")
+    node = start_shared(
+        "--params-file",
+        CONFIG / "iiwa.yaml",
+        "-p",
+        "effort_on_deactivate:=gravity",
+        "-p",
+        "external_effort.sensors:=torque",
+    )
     node.frame = "base"
     return node
 
@@ -116,6 +126,32 @@ def test_the_topic_takes_payloads_too_and_requests_have_the_last_one(client):
     assert effort() == empty.motor_effort.tobytes()
 
 
+def test_a_payload_is_proposed_by_external_efforts_and_taken(client):
+    """In one pose without the centre along gravity, which is not taken; after another one, all of it."""
+    states = client.publisher(JointState, "joint_states")
+
+    def propose_at(pose, **options):
+        client.spin(0.2)  # a gap, after which the observer starts anew
+        tau, end = ARM.dynamics.effort(pose, 0 * pose, 0 * pose, payload=PAYLOAD), time.monotonic() + 1.0
+        while time.monotonic() < end:
+            message = JointState(name=list(ROBOT.joint_names), position=[*pose], velocity=[0.0] * 7, effort=[*tau])
+            message.header.stamp = client.node.get_clock().now().to_msg()
+            states.publish(message)
+            client.spin(2e-3)
+        return client.call(ProposePayload, "propose_payload", ProposePayload.Request(**options))
+
+    pose = np.linspace(0.2, 1.0, 7)
+    answer = propose_at(pose, take=True)
+    assert not answer.success and "not told along [" in answer.message and "; turn the tool" in answer.message
+    down = eom.Kinematics(ROBOT).pose(pose)[2, :3]
+    np.testing.assert_allclose([abs(np.dot([x.x, x.y, x.z], down)) for x in answer.untold], [1.0], atol=1e-6)
+    answer = propose_at(-pose, take=True)
+    assert answer.success and not answer.untold and answer.message.startswith(f"{TOOL}: 2 ± "), answer.message
+    center = answer.payload.inertia.com
+    assert (center.x, center.y, center.z) == pytest.approx(PAYLOAD.center_of_mass, abs=1e-4)
+    values_of(client, "payload", f"2 kg at {TOOL}; changing", "the payload")
+
+
 @pytest.mark.parametrize(
     ("payload", "blend_time", "tool", "reason"),
     [
@@ -149,4 +185,6 @@ def test_a_node_that_starts_later_gets_payloads_that_are_kept_for_it_while_the_c
         lambda: client.feedforward and client.feedforward[-1].motor_effort.tobytes() == wanted,
         "the payload",
     )
+    answer = client.call(ProposePayload, "propose_payload", ProposePayload.Request())
+    assert answer.message == "external efforts are not observed: set external_effort.sensors"
     gripper.destroy_node()

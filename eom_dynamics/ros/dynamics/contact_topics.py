@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from geometry_msgs.msg import WrenchStamped
@@ -13,8 +14,9 @@ from sensor_msgs.msg import JointState
 from ...control.contact_thresholds import ContactThresholds, seen_wrench
 from ...control.external_effort import ExternalEffortObserver
 from ...control.fields import doubles
+from ...control.observed_payload import EffortBlocks, ObservedPayload, payload_of_efforts
 from ...control.setpoint_loop import SetpointLoop
-from ...exceptions import EomDynamicsError
+from ...exceptions import EomDynamicsError, StateError
 from ...kinematics import Kinematics
 from ...terminal import printable
 from ...units import unit
@@ -47,6 +49,7 @@ class ContactTopics:
         self.thresholds: ContactThresholds | None = None
         self.last, self._begun, self._in_contact = "", 0, False
         self.problem = ""
+        self._blocks: EffortBlocks | None = None
         measured.on_sample.append(self._sampled)
         given = node.get_parameter(OBSERVER_PARAMETERS[0]).value
         self._sensors = "" if given == "none" else given
@@ -80,6 +83,7 @@ class ContactTopics:
     def take(self, loop: SetpointLoop | None) -> None:
         """Observe what a loop is given from now on."""
         self._loop, self._observer, self.thresholds, self.problem = loop, None, None, ""
+        self._blocks = None
         self._in_contact = False
         self._measured.need("observer", links=False, motors=False)
         if loop is None or not self._sensors:
@@ -95,6 +99,7 @@ class ContactTopics:
             self.problem = printable(f"no contact is found: {error}")
             self._node.get_logger().error(self.problem)
         if self._observer is not None:
+            self._blocks = EffortBlocks(self._observer)
             needed = self._observer.needed
             self._measured.need("observer", links="q" in needed, motors="motor_position" in needed)
             n = loop.arm.robot.n
@@ -102,10 +107,14 @@ class ContactTopics:
             self._observer.watch(*(self.thresholds.rows() if self.thresholds else endless))
 
     def _sampled(self) -> None:
-        loop, observer = self._loop, self._observer
-        if loop is None or observer is None:
+        loop, observer, blocks = self._loop, self._observer, self._blocks
+        if loop is None or observer is None or blocks is None:
             return
         external, _ = observer.read()
+        if loop.loop.number("blending"):
+            blocks.clear()
+        elif observer.settled:
+            blocks.add(1e-9 * self._clock.now(), *observer.motion, external)
         stamp = Time(nanoseconds=max(self._clock.reading, 0)).to_msg()
         if observer.settled and self._efforts.get_subscription_count():
             message = JointState(name=list(loop.arm.robot.joint_names))
@@ -117,6 +126,18 @@ class ContactTopics:
         if found != self._in_contact:
             self._in_contact = found
             self._change(loop, stamp)
+
+    def forget(self) -> None:
+        """Forget external efforts before a change of the payload."""
+        if self._blocks is not None:
+            self._blocks.clear()
+
+    def proposal(self, tool: str, duration: float) -> Callable[[], ObservedPayload]:
+        """Computation, for a thread, of what a tool carries, by the external efforts of the last seconds."""
+        if self._loop is None or self._observer is None or self._blocks is None:
+            raise StateError("external efforts are not observed: set external_effort.sensors")
+        blocks = self._blocks.since(1e-9 * self._clock.now() - duration)
+        return partial(payload_of_efforts, self._observer, blocks, tool, self._loop.evaluator.payload.copy())
 
     def _wrench(self, observer: ExternalEffortObserver, stamp: object) -> WrenchStamped:
         """The wrench at the first tool, along its axes, without parts that are not seen."""

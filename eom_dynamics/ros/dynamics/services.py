@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Services ``~/inverse_dynamics``, the command for one state, and ``~/set_payload``, with the topic ``payload``."""
+"""Services ``~/inverse_dynamics``, the command for one state, ``~/set_payload`` and ``~/propose_payload``."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from geometry_msgs.msg import Vector3
 from rclpy.qos import QoSProfile
 
 from ...control.fields import write
+from ...control.observed_payload import ObservedPayload
 from ...control.robot_table import RobotTable
 from ...control.setpoint_loop import SetpointLoop
 from ...control.setpoint_to_command import SetpointEvaluator, matrices, refusal_reason
@@ -19,9 +21,10 @@ from ...elastic.limit_violations import summary
 from ...exceptions import EomDynamicsError, StateError
 from ...terminal import printable
 from ..diagnostics import payload_values
-from ..executors import Worker
+from ..executors import LateAnswers, Worker
 from ..interfaces import Payload, srv, stream_qos
 from ..robot_node import RobotNode
+from .contact_topics import ContactTopics
 
 # For bursts of many clients, or of one that does not wait for answers.
 SERVICE_QOS = QoSProfile(depth=1000)
@@ -76,8 +79,8 @@ class PayloadTopic:
         last_refusal: why the last refused payload was refused.
     """
 
-    def __init__(self, node: RobotNode, loop: Callable[[], SetpointLoop]) -> None:
-        self._node, self._loop = node, loop
+    def __init__(self, node: RobotNode, loop: Callable[[], SetpointLoop], contact: ContactTopics) -> None:
+        self._node, self._loop, self._contact = node, loop, contact
         self._worker = Worker(node, "payload")
         # Of the robot whose code is there.
         self._prepared: RobotTable | None = None
@@ -85,6 +88,8 @@ class PayloadTopic:
         self.last_refusal = ""
         node.create_subscription(Payload, "payload", self._receive, **stream_qos(_DEPTH, kept=True))
         node.create_service(srv.SetPayload, "~/set_payload", self._answer, qos_profile=SERVICE_QOS)
+        service = node.create_service(srv.ProposePayload, "~/propose_payload", self._propose, qos_profile=SERVICE_QOS)
+        self._proposals = LateAnswers(service)
 
     def report(self) -> dict[str, str]:
         """Payloads at the tools, as values for diagnostics."""
@@ -111,12 +116,48 @@ class PayloadTopic:
             response.message = self._refuse(error)
         return response
 
+    def _propose(self, request: Any, response: Any) -> Any:
+        """Answer with the payload that explains external efforts, once the worker's thread has computed it."""
+        try:
+            job = self._contact.proposal(request.tool, request.duration)
+        except StateError as error:
+            response.message = self._refuse(error)
+            return response
+        answer = self._proposals.later(response)
+
+        def done(found: ObservedPayload | Exception) -> None:
+            try:
+                self._propose_found(found, request.take, response)
+            except Exception as error:
+                response.message = self._refuse(error)
+            answer()
+
+        self._worker.submit(job, done)
+        return response
+
+    def _propose_found(self, found: ObservedPayload | Exception, take: bool, response: Any) -> None:
+        if isinstance(found, Exception):
+            raise found
+        message, response.message = response.payload, printable(str(found))
+        message.tool, message.inertia.m = found.payload.tool, found.payload.mass
+        response.untold, response.mass_deviation = [Vector3() for _ in found.untold], found.mass_deviation
+        vectors = (message.inertia.com, response.center_deviation, *response.untold)
+        rows = (found.payload.center_of_mass, found.center_deviation, *found.untold)
+        for vector, row in zip(vectors, rows, strict=True):
+            vector.x, vector.y, vector.z = map(float, row)
+        if take and len(found.untold):
+            raise StateError(f"not taken: {response.message}; turn the tool, or call ~/set_payload")
+        if take:
+            response.message += f"; {self._take(message) or 'taken'}"
+        response.success = True
+
     def _take(self, message: Payload) -> str:
         """Use a payload from the next setpoint on, or once its code is there; return what it waits for."""
         loop = self._loop()
         payload, table = read_payload(message), loop.loop.table
         if table is self._prepared and not self._waiting:
             loop.carry(payload, message.blend_time)
+            self._contact.forget()
             return ""
         loop.check(payload, message.blend_time)
         if len(self._waiting) >= _DEPTH:
