@@ -144,7 +144,7 @@ def read_wrenches(message: Any, fields: tuple[str, ...], robot: Robot, count: in
     for field, entries in zip(fields, given, strict=True):
         check_length(field, len(entries), k, count, "tool")
     # All fields in one array: a setpoint has one entry or a few.
-    values = np.array([_moment_first(entry) for entry in chain.from_iterable(given)])
+    values = np.array([moment_first(entry) for entry in chain.from_iterable(given)])
     if not np.isfinite(values).all():
         _refuse_number(fields, given, values, robot)
     results, start = [], 0
@@ -164,8 +164,8 @@ def wrench_messages(values: Array) -> list[Any]:
     ]
 
 
-def _moment_first(entry: Any) -> Any:
-    """A message or row as six numbers."""
+def moment_first(entry: Any) -> Any:
+    """A ``geometry_msgs/Wrench`` or row as six numbers."""
     if isinstance(entry, np.ndarray):
         return entry
     torque, force = entry.torque, entry.force

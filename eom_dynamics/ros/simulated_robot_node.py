@@ -18,6 +18,7 @@ from statistics import median
 from typing import Any, cast
 
 import numpy as np
+from geometry_msgs.msg import WrenchStamped
 from rclpy.clock import ROSClock
 from rclpy.time import Time
 from sensor_msgs.msg import JointState
@@ -25,6 +26,7 @@ from std_msgs.msg import Float64MultiArray
 
 from ..control.fields import MOTOR_SETPOINT_FIELDS, doubles
 from ..control.joint_order import read_motors
+from ..control.spatial import moment_first
 from ..elastic import DriveState, ElasticArm
 from ..exceptions import EomDynamicsError, StateError
 from ..simulation import SimulatedDrives, SimulatedRobot, SimulationError
@@ -204,6 +206,7 @@ topics (relative to the namespace):
   motor_setpoint      in     sensor_msgs/msg/JointState, with command:=motor_setpoint
   feedforward         in     eom_dynamics/msg/FeedforwardCommand, with command:=feedforward
   effort_command      in     std_msgs/msg/Float64MultiArray, with command:=motor_effort or joint_effort
+  applied_wrench      in     geometry_msgs/msg/WrenchStamped, by which a frame is pushed while messages come
   robot_description   in     std_msgs/msg/String, if no parameter gives the robot
   joint_states        out    sensor_msgs/msg/JointState, link side, with the efforts of the springs
   motor_states        out    sensor_msgs/msg/JointState, motors on the link side of the gear, mean efforts of a step
@@ -211,6 +214,9 @@ topics (relative to the namespace):
 """,
     SIMULATED_ROBOT,
 )
+
+# Time after which the last push ends, s.
+_PUSH = 0.1
 
 # Only the latest command matters.
 _QOS_DEPTH = 10
@@ -247,6 +253,8 @@ class SimulatedRobotNode(RobotNode):
         self._motor_states_publisher = self.create_publisher(JointState, "motor_states", **stream_qos(_QOS_DEPTH))
         message_type, topic, self._names_field, self._value_fields = _COMMANDS[self._command]
         self.create_subscription(message_type, topic, self._on_command, **stream_qos(_QOS_DEPTH))
+        self._pushed = -np.inf
+        self.create_subscription(WrenchStamped, "applied_wrench", self._on_wrench, _QOS_DEPTH)
         self.complete(STATUS_NAME, stop)
 
     # --- Robot --------------------------------------------------------------------------
@@ -344,6 +352,16 @@ class SimulatedRobotNode(RobotNode):
                 robot.follow(*motors)
                 self._commanded_rest = bool(np.all(np.abs(motors[1]) <= _REST))
 
+    def _on_wrench(self, message: WrenchStamped) -> None:
+        """Push the robot at the frame of a message, along its axes; at the first tool where it names none."""
+        if self._robot is None:
+            return
+        try:
+            self._robot.push(moment_first(message.wrench), message.header.frame_id or None)
+            self._pushed = self._now()
+        except EomDynamicsError as error:
+            self.warn("applied_wrench refused", printable(str(error)))
+
     # --- Motion -------------------------------------------------------------------------
 
     def _now(self) -> float:
@@ -369,6 +387,8 @@ class SimulatedRobotNode(RobotNode):
             return
         if self._watchdog.missed(now):
             self._on_timeout(robot)
+        if not 0 <= now - self._pushed <= _PUSH:
+            robot.push(None)
         for _ in range(due):
             started = time.perf_counter_ns()
             try:

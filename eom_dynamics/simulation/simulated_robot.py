@@ -19,6 +19,7 @@ from ..arguments import choice, count, not_negative
 from ..arrays import Array
 from ..elastic import ElasticArm
 from ..exceptions import RobotDescriptionError, RobotDescriptionWarning, SimulationError, StateError
+from ..kinematics import Kinematics
 from ..robot import Robot
 from ..robot.model import DRIVE_INTERPOLATIONS
 from ..states import real_array
@@ -163,6 +164,8 @@ class SimulatedRobot:
         self.drive_interpolation = arm.robot.drive_interpolation if interpolation is None else interpolation
         choice(self.drive_interpolation, "drive_interpolation", DRIVE_INTERPOLATIONS)
         self._steps = 0
+        self._kinematics: Kinematics | None = None
+        self.push(None)
         self._noise = None if noise is None else _scales(noise, arm)
         self._random = np.random.default_rng(count(seed, "seed"))
         self._state = plant.on_trajectory(q, zero, zero, zero, zero)
@@ -200,6 +203,23 @@ class SimulatedRobot:
         self._servo = self._added(self._commanded)
         self._line = deque([self._commanded] * self._delay_steps)
 
+    def push(self, wrench: ArrayLike | None, frame: str | None = None) -> None:
+        """Let the surroundings push the robot from now on: None ends that.
+
+        Args:
+            wrench: (6,) on the robot, moment first, at the frame and along its axes, N m and N.
+            frame: its name; by default the first tool.
+
+        Raises:
+            StateError: the wrench has another shape, or is not finite.
+            RobotDescriptionError: the robot has no such frame.
+        """
+        push = None if wrench is None else real_array(wrench, "wrench", (6,))
+        if push is not None:
+            self._kinematics = self._kinematics or Kinematics(self.arm.robot)
+            frame = self._kinematics.frame(frame).name
+        self._push, self._pushed = push, frame
+
     def advance(self, wrench: ArrayLike | None = None) -> None:
         """Advance the simulation by one period.
 
@@ -223,7 +243,10 @@ class SimulatedRobot:
         self._line.append(self._taken.after(self._former, share))
         self._servo = self._added(self._line.popleft())
         try:
-            self._state = self._stepper.step(before, self._servo, at_tools)
+            external: Array | float = 0.0
+            if self._push is not None and self._kinematics:
+                external = self._kinematics.jacobian(plant.parts(before).q, self._pushed).T @ self._push
+            self._state = self._stepper.step(before, self._servo, at_tools, external)
         except SimulationError:
             q, theta, qd, thetad = plant.parts(before)
             self._state = np.concatenate([q, theta, np.zeros_like(qd), np.zeros_like(thetad)])

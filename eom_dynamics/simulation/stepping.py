@@ -116,12 +116,13 @@ class Stepper:
         limits = (arm.motor.torque_limit, arm.motor.current_limit, arm.motor.voltage_limit)
         self._limited = flag(limited, "limited") and any(np.isfinite(limit).any() for limit in limits)
 
-    def step(self, state: Array, servo: Servo, wrench: Array | None = None) -> Array:
+    def step(self, state: Array, servo: Servo, wrench: Array | None = None, external: Array | float = 0.0) -> Array:
         """State (2n + 2m,) after one period, with a constant drive reference.
 
         Args:
             wrench: W (6,), or (k, 6) of k tools, that the robot exerts at its tools, constant over the period, as for
                 :meth:`ElasticPlant.tool_efforts`; by default none.
+            external: efforts (n,) on the links, constant likewise.
 
         Raises:
             SimulationError: the motion leaves all bounds. The given state stays unchanged.
@@ -130,7 +131,7 @@ class Stepper:
             q, theta, qd, thetad = self.plant.parts(state)
             x, v = np.concatenate([q, theta[self._elastic]]), np.concatenate([qd, thetad[self._elastic]])
             with np.errstate(all="ignore"):
-                x, v = self._step(x, v, servo, wrench)
+                x, v = self._step(x, v, servo, wrench, external)
         except (StateError, np.linalg.LinAlgError):
             x = v = np.array([np.nan])
         # The comparison is false for NaN too.
@@ -181,11 +182,14 @@ class Stepper:
             return wanted
         return arm.motor.clipped(wanted / arm.gear_ratio, arm.gear_ratio * thetad) * arm.gear_ratio
 
-    def _step(self, x: Array, v: Array, servo: Servo, wrench: Array | None) -> tuple[Array, Array]:
+    def _step(
+        self, x: Array, v: Array, servo: Servo, wrench: Array | None, external: Array | float
+    ) -> tuple[Array, Array]:
         h = self.period
         gh = _GAMMA * h
         force, matrices = self._forces(x, v, servo, wrench, slopes=True)
         assert matrices is not None
+        force[: self._n] += external
         K, D = matrices
         M = self._mass_matrix(x)
         lu, pivots, _ = self._lapack.dgetrf(M + gh * (D + gh * K))
@@ -193,6 +197,7 @@ class Stepper:
         velocity = v + gh * acceleration
         x_end, v_end = x + h * velocity, v + h * acceleration
         force, _ = self._forces(x_end, v_end, servo, wrench)
+        force[: self._n] += external
         right_x = v_end - 2 * velocity
         right_v = np.linalg.solve(self._mass_matrix(x_end), force) - 2 * acceleration
         second = self._lapack.dgetrs(lu, pivots, M @ right_v - gh * (K @ right_x))[0]

@@ -78,6 +78,7 @@ def test_deviations_hold_for_arms_of_mujoco() -> None:
     """60 arms whose links are off by 5 %, four poses each: errors of 95 % are within 1.96 deviations."""
     mujoco = pytest.importorskip("mujoco")
     file = replace(eom.load_robot("iiwa"), uncertainty=ModelUncertainty(mass=0.05))
+    file = replace(file, joints=tuple(replace(joint, effort_spread=None) for joint in file.joints))
     observer, draw, shares = eom.ExternalEffortObserver(eom.ElasticArm(file), 30.0), np.random.default_rng(0), []
     tool, t = file.tools[0], (1e-3 * np.arange(400) + np.arange(4)[:, np.newaxis]).ravel()
     plant = MujocoArm("iiwa")

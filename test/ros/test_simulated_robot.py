@@ -210,6 +210,24 @@ def test_states_are_those_of_an_arm_at_rest(at_q):
     assert np.min(distances()) > 0 and np.sum(distances() - 0.01) > -0.0101  # of which the first may be late
 
 
+def test_a_push_turns_the_arm_while_messages_come(at_q):
+    """At a link that is no tool; unknown frames and numbers that are not finite are refused."""
+    from geometry_msgs.msg import WrenchStamped
+
+    publisher, message = at_q.publisher(WrenchStamped, "applied_wrench"), WrenchStamped()
+    for frame, force in (("hand", 1.0), ("", np.nan)):
+        message.header.frame_id, message.wrench.force.x = frame, force
+        publisher.publish(message)
+        at_q.wait(lambda: "applied_wrench refused: " in at_q.process.log, "the refusal")
+    message.header.frame_id, message.wrench.force.x, message.wrench.torque.z = NAMES[3], 0.0, 40.0
+    before = np.array(at_q.next_states()[0].position)
+    # The spring of 15,000 N m/rad, and the drive behind it.
+    at_q.repeat(
+        lambda: publisher.publish(message), lambda: at_q.joints[-1].position[3] > before[3] + 40 / 15e3, "the push"
+    )
+    at_q.settle(lambda joints, motors: close(joints.position, before, 1e-4), "the end of the push")
+
+
 BAD_COMMANDS = [
     ({}, "position has 0 entries, must have 7"),
     ({"name": [*NAMES[:6], "tool"], "position": ZERO}, "name[6]: the robot has no motor 'tool'"),

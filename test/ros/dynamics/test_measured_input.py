@@ -175,7 +175,7 @@ NO_SPREAD = "joint_1, joint_2: no effort_spread in the file; write one by identi
 @pytest.mark.usefixtures("ros")
 def test_a_robot_without_spread_of_efforts_is_observed_and_reported() -> None:
     """But the node does not activate to react to contact then."""
-    with unspun_node("/unspread", robot_file="sea_planar_2r", **OBSERVES) as node:
+    with unspun_node("/unspread", robot_file="planar_2r", **OBSERVES) as node:
         status = node.report(1.0)
         assert (status.level, status.message) == (Level.WARN, f"no contact is found: {NO_SPREAD}")
         node.trigger_deactivate()
@@ -194,7 +194,7 @@ def test_a_robot_without_spread_of_efforts_is_observed_and_reported() -> None:
     ],
 )
 def test_a_node_that_would_not_find_contact_is_not_configured_to_react(given: dict[str, str], reason: str) -> None:
-    with unspun_node("/unprotected", robot_file="sea_planar_2r", on_contact="stop", **given) as node:
+    with unspun_node("/unprotected", robot_file="planar_2r", on_contact="stop", **given) as node:
         assert node.state == "unconfigured"
         assert node.failure == f"on_contact is stop, but {reason}; or set on_contact to ignore"
         node.set_parameters([Parameter("on_contact", value="ignore")])
