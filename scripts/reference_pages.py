@@ -248,7 +248,7 @@ def parameter_page() -> str:
             about = one.description.removesuffix("; read-only while the node is active")
             shown = str(default).lower() if isinstance(default, bool) else str(default)
             rows.append(f"| `{name}` | {shown} | {_escaped(about)}.{values} | {when} |")
-        topics = ["| | name | type | content |", "|---|---|---|---|", *_topics(node)]
+        topics = ["| name | | type | content |", "|---|---|---|---|", *_topics(node)]
         parts.append(f"## {node}\n\n" + "\n".join(topics) + "\n\n" + "\n".join(rows) + "\n")
     return "\n".join(parts)
 
@@ -260,7 +260,7 @@ def _topics(node: str) -> list[str]:
     for name, way, kind, about in re.findall(r"^  (\S+) +(\S+) +([\w/]+)[,:]? ?(.*)$", text, re.MULTILINE):
         package, group, message = kind.split("/")
         link = f"[{message}]({group}.md#{message.lower()})" if package == "eom_dynamics" else f"`{package}/{message}`"
-        rows.append(f"| {way} | `{name}` | {link} | {_escaped(about)} |")
+        rows.append(f"| `{name}` | {way} | {link} | {_escaped(about)} |")
     return rows
 
 

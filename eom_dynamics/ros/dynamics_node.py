@@ -126,7 +126,7 @@ examples:
   dynamics_node --ros-args -p robot_source_node:=/robot_state_publisher
 
 topics and services (relative to the namespace):
-  setpoint             in     eom_dynamics/msg/JointTrajectorySetpoint
+  setpoint             in     eom_dynamics/msg/JointTrajectorySetpoint, positions and four derivatives
   task_setpoint        in     eom_dynamics/msg/TaskSetpoint, of a tool
   joint_states         in     sensor_msgs/msg/JointState, where the first motion starts; of several publishers, too
   spline_trajectory    in     eom_dynamics/msg/SplineTrajectory to play, as from planning_node
