@@ -15,6 +15,7 @@ from ..exceptions import StateError
 from ..kinematics import Kinematics
 from ..robot import Robot
 from ..robot.model import EffortSpread
+from ..robot.task_space import poses_within_limits
 from ..spelling import listed
 from ..states import real_array
 from .external_effort import ExternalEffortObserver, ObservedEfforts
@@ -29,7 +30,7 @@ CAUSES = {
 
 _LARGE = 50.0  # N or N m; a direction is not seen if efforts of so much are within thresholds
 
-_FAST, _SPEEDS = 3.0, 5  # rad/s or m/s without a limit; speeds of rows by a motion
+_FAST, _SPEEDS, _POSES = 3.0, 5, 100  # rad/s or m/s without a limit; speeds of rows by a motion; positions
 
 SENSOR, UNKNOWN = "sensor of the spring's effort, or a gear that slips", "contact, friction, gear or sensor"
 """Of residuals that are opposite; and where that of the motor is not observed."""
@@ -133,7 +134,8 @@ class ContactThresholds:
         """
         v, n = real_array(qd, "qd"), self.observer.arm.robot.n
         if self._residual is not None:
-            at = self._positions() if q is None else real_array(q, "q", v.shape)[..., np.newaxis, :]
+            given = None if q is None else real_array(q, "q", v.shape)[..., np.newaxis, :]
+            at = poses_within_limits(self.observer.arm.robot, _POSES) if given is None else given
             rest = v if qdd is None else real_array(qdd, "qdd", v.shape)
             states = [x.reshape(-1, n) for x in np.broadcast_arrays(at, v[..., None, :], rest[..., None, :])]
             mean, deviation = self._residual.at(*states[: 2 if qdd is None else 3])
@@ -155,12 +157,6 @@ class ContactThresholds:
         noise = np.array([x.noise for x in self.spread])
         shares = self.level[:, np.newaxis] * self.passed
         return speeds, shares[:, :1] * errors, shares[:, 1] * noise
-
-    def _positions(self) -> Array:
-        """Positions (100, n) within the joints' limits, or half a turn."""
-        limits = [joint.limits for joint in self.observer.arm.robot.independent_joints]
-        lower, upper = (np.clip([getattr(x, side) for x in limits], -np.pi, np.pi) for side in ("lower", "upper"))
-        return np.random.default_rng(0).uniform(lower, upper, (100, len(limits)))
 
     def detection_time(self, efforts: ArrayLike, qd: ArrayLike | None = None, q: ArrayLike | None = None) -> float:
         """Time in which a step of external efforts (n,) passes the first threshold, s; infinite if none does.

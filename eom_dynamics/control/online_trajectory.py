@@ -15,6 +15,7 @@ from ..dynamics import Dynamics
 from ..elastic import ElasticArm
 from ..elastic.frequencies import lowest_frequency
 from ..exceptions import StateError
+from ..robot.task_space import poses_within_limits
 from ..spelling import hint, listed
 from ..states import STATE_NAMES, number_or_vector, real_array
 from .library import library_for
@@ -71,10 +72,8 @@ def inertia_and_frequency(arm: ElasticArm) -> tuple[Array, float]:
     Over random configurations within the limits of the joints, to six and three digits, alike on all computers; without
     compiled code.
     """
-    limits = [joint.limits for joint in arm.robot.independent_joints]
-    lower, upper = (np.clip([getattr(x, side) for x in limits], -np.pi / 2, np.pi / 2) for side in ("lower", "upper"))
-    q = np.random.default_rng(0).uniform(lower, np.maximum(lower, upper), (_CONFIGURATIONS, arm.robot.n))
-    M = Dynamics(arm.robot, backend="numpy").mass_matrix(q)
+    poses = poses_within_limits(arm.robot, _CONFIGURATIONS, np.pi / 2)
+    M = Dynamics(arm.robot, backend="numpy").mass_matrix(poses)
     largest = np.array([[float(f"{x:.6g}") for x in row] for row in np.abs(M).max(axis=0)])
     try:
         return largest, float(f"{lowest_frequency(arm, M) / (2 * np.pi):.3g}")

@@ -113,3 +113,10 @@ def _farthest(joint: Joint, pose: Array, point: Array, lower: float, upper: floa
     first = peak + 2 * np.pi * np.ceil((lower - peak) / (2 * np.pi))
     at_end = np.where(a * np.cos(upper) + b * np.sin(upper) > a * np.cos(lower) + b * np.sin(lower), upper, lower)
     return np.where(first <= upper, first, at_end)
+
+
+def poses_within_limits(robot: Robot, count: int, most: float = np.pi) -> Array:
+    """Random poses (count, n) within the limits of the joints, ``most`` rad or m from zero; the same at each call."""
+    limits = [joint.limits for joint in robot.independent_joints]
+    lower, upper = (np.clip([getattr(x, side) for x in limits], -most, most) for side in ("lower", "upper"))
+    return np.random.default_rng(0).uniform(lower, np.maximum(lower, upper), (count, robot.n))

@@ -16,6 +16,7 @@ from ...elastic.spring_set import MotorFunctions
 from ...recursion import inverse_dynamics, link_tree
 from ...recursion.composite import composite_inertias
 from ...robot import Joint, Robot
+from ...robot.task_space import poses_within_limits
 from ..quantity_text import for_json
 
 _POSES = 200  # poses at which gravity is evaluated, besides zero
@@ -206,9 +207,4 @@ def _held(row: dict[str, Any]) -> Iterator[str]:
 
 def poses(robot: Robot) -> Array:
     """Zero, and poses within the limits, up to half a turn or a metre from zero."""
-    lower, upper = (
-        np.array([np.clip(getattr(joint.limits, side), -np.pi, np.pi) for joint in robot.independent_joints])
-        for side in ("lower", "upper")
-    )
-    drawn = np.random.default_rng(0).uniform(lower, np.maximum(upper, lower), (_POSES, robot.n))
-    return np.concatenate([np.zeros((1, robot.n)), drawn])
+    return np.concatenate([np.zeros((1, robot.n)), poses_within_limits(robot, _POSES)])
