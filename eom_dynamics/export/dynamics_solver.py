@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from .. import __version__
 from ..arrays import Array
 from ..codegen.c_functions import filled
 from ..control.robot_table import matrices_of
@@ -17,8 +16,11 @@ from . import c_project
 from .cpp_project import cpp_comment, literal
 from .functions import FEEDFORWARD, FRICTION, links_of
 from .project import Project
+from .ros_package import ros_package
 from .stored_values import StoredValues
 from .templates import template
+
+_DEPENDS = ("eigen", "inverse_dynamics_solver", "pluginlib", "rclcpp", "urdf")
 
 
 def solver_name(project: Project) -> str:
@@ -51,21 +53,16 @@ def solver_files(project: Project, stored: StoredValues) -> dict[str, str]:
         friction=_call(project, FRICTION),
         **fields,
     )
-    manifest = {
-        name: filled(
-            template(f"inverse_dynamics_solver/{name}.in"),
-            notice=project.notice_as("# "),
-            version=".".join(__version__.split(".")[:3]),
-            robot=filled(
-                template("ros2_control/robot_library.cmake.in"),
-                sources="\n".join(f"  {source}" for source in sorted(sources) if source.endswith(".c")),
-                **fields,
-            ),
-            **fields,
-        )
-        for name in ("CMakeLists.txt", "package.xml", "plugins.xml")
-    }
-    return sources | manifest | {"src/solver.cpp": solver}
+    library = filled(
+        template("ros2_control/robot_library.cmake.in"),
+        sources="\n".join(f"  {source}" for source in sorted(sources) if source.endswith(".c")),
+        **fields,
+    )
+    build = filled(template("inverse_dynamics_solver/CMakeLists.txt.in"), robot=library, **fields)
+    description = "Plugin of inverse_dynamics_solver for one robot"
+    package = ros_package(fields["package"], description, project.notice_as("# "), _DEPENDS, build)
+    plugins = filled(template("inverse_dynamics_solver/plugins.xml.in"), **fields)
+    return sources | package | {"plugins.xml": plugins, "src/solver.cpp": solver}
 
 
 def _motors_at_joints(project: Project) -> tuple[Array, Array]:

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Manifest and build file of exported ROS 2 packages."""
+
+from collections.abc import Sequence
+
+from .. import __version__
+from ..codegen.c_functions import filled
+from .templates import template
+
+_CMAKE_NAMES = {"eigen": "Eigen3"}
+
+
+def ros_package(
+    name: str, description: str, notice: str, depends: Sequence[str], build: str, launched: Sequence[str] = ()
+) -> dict[str, str]:
+    """Texts of package.xml and CMakeLists.txt.
+
+    Args:
+        description: in XML.
+        notice: comment at the head of the build file.
+        depends: packages to build and run with.
+        build: end of the build file.
+        launched: packages to run with.
+    """
+    needed = [f"  <depend>{x}</depend>" for x in depends] + [f"  <exec_depend>{x}</exec_depend>" for x in launched]
+    packages = [f"find_package({_CMAKE_NAMES.get(x, x)} REQUIRED)" for x in ("ament_cmake", *depends)]
+    version = ".".join(__version__.split(".")[:3])  # a ROS package has three numbers
+    given = {"package": name, "version": version, "description": description, "notice": notice}
+    given |= {"needed": "\n".join(needed), "packages": "\n".join(packages)}
+    texts = [filled(template(file), **given) for file in ("package.xml.in", "ros_package.cmake.in")]
+    return {"package.xml": texts[0], "CMakeLists.txt": texts[1] + build}
