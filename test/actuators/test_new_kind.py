@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compilation import COMPILERS
 from differences import derivative, deviation
 from exported import export, passes_c_test
 from scipy.optimize import brentq
@@ -100,7 +99,6 @@ def test_simulation(arm: ElasticArm) -> None:
     assert deviation(derivative(lambda s: spring.energy(delta + s), 3e-4), effort(delta)) < 1e-11
 
 
-@pytest.mark.skipif(not COMPILERS, reason="no C compiler is installed")
 def test_export(arm: ElasticArm, tmp_path: Path) -> None:
     exported, _ = export(arm.robot, "c", tmp_path, [PLANT])
     assert exported.programs["motors"].uses(Op.ROOT)

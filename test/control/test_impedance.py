@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 from chains import packaged_parameters
-from compilation import COMPILERS
 from complying import PERIOD, Complying, HandledArm
 from differences import gradient
 from exported import robot
@@ -26,8 +25,6 @@ from eom_dynamics.control.settings import MODES
 from eom_dynamics.elastic.motor_programs import SETTLED
 from eom_dynamics.exceptions import StateError
 from eom_dynamics.robot import Frame
-
-pytestmark = pytest.mark.skipif(not COMPILERS, reason="no C compiler is installed")
 
 ROBOTS: dict[str, Callable[[], Robot]] = {
     kind: lambda spring=spring: with_springs(load_robot("planar_2r"), spring, rotor_inertia=0.1)

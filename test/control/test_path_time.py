@@ -3,13 +3,10 @@
 
 import numpy as np
 import pytest
-from compilation import COMPILERS
 from paced import STEP, fast, played
 
 import eom_dynamics as eom
 from eom_dynamics.trajectory import Samples, Spline, check
-
-pytestmark = pytest.mark.skipif(not COMPILERS, reason="no C++ compiler is installed")
 
 
 @pytest.fixture(scope="module", params=["sea_planar_2r", "panda"])

@@ -6,12 +6,10 @@ import shutil
 from pathlib import Path
 
 import pytest
-from compilation import COMPILERS, run, supports
+from compilation import run, supports
 from exported import C_STRICT, export, passes_c_test, replace_in, robot, succeed, used_by_cmake
 
 from eom_dynamics.export import FEEDFORWARD
-
-pytestmark = pytest.mark.skipif(not COMPILERS, reason="no C compiler is installed")
 
 
 @pytest.mark.parametrize("flags", [["-march=native"], ["-DNO_LANES"], ["-fsanitize=address,undefined"]])

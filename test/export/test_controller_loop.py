@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What only controllers have: their start from motors alone, feedback linearization, payloads, and moving bases."""
 
-import shutil
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from compilation import COMPILERS
 from exported import robot
 from exported_loop import Loop
 from scipy.integrate import solve_ivp
@@ -16,8 +14,6 @@ import eom_dynamics as eom
 from eom_dynamics.actuators import Actuator, Friction, Gear
 from eom_dynamics.actuators.springs import CubicSpring, LinearSpring, RigidSpring
 from eom_dynamics.arrays import Array
-
-pytestmark = pytest.mark.skipif(not (COMPILERS and shutil.which("c++")), reason="no C++ compiler is installed")
 
 STICKING = Actuator(Friction(0.8, 0.3, 0.5, 0.3, 0.2, 0.6, 0.2, presliding_distance=0.01), Gear(0.8, 2.0))
 ARM = replace(

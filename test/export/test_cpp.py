@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from compilation import COMPILERS, SANITIZERS, run, supports
+from compilation import SANITIZERS, run, supports
 from exported import (
     C_STRICT,
     CPP_STRICT,
@@ -30,8 +30,6 @@ from eom_dynamics.actuators.springs import CoupledSpring, LinearSpring, RigidSpr
 from eom_dynamics.exceptions import RobotDescriptionError
 from eom_dynamics.export.c_project import c_files
 from eom_dynamics.export.cpp_project import headers, literal, type_name
-
-pytestmark = pytest.mark.skipif(not (COMPILERS and shutil.which("c++")), reason="no C++ compiler is installed")
 
 
 def test_program(folder: Path, name: str, *flags: str) -> Path:

@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The exported control loop on a plant of MuJoCo whose drives hold commands and act after a delay."""
 
-import shutil
-
 import numpy as np
 import pytest
-from compilation import COMPILERS
 from exported_loop import Loop
 
 from eom_dynamics import ElasticArm, load_robot
@@ -15,8 +12,6 @@ from eom_dynamics.trajectory import paper_motion
 pytest.importorskip("mujoco", reason="MuJoCo is missing: pip install mujoco")
 
 from mujoco_arms import MujocoArm
-
-pytestmark = pytest.mark.skipif(not (COMPILERS and shutil.which("c++")), reason="no C++ compiler is installed")
 
 NAME, PERIOD, DELAY, DURATION = "sea_planar_2r", 1e-3, 2e-3, 0.25
 

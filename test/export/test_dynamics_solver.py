@@ -11,7 +11,6 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from compilation import COMPILERS
 from exported import CPP_STRICT, compile_functions, export, renamed, robot, succeed, with_values
 
 import eom_dynamics.export as code
@@ -102,7 +101,6 @@ def program(name: str) -> tuple[Robot, Path]:
     return arm, folder / "main"
 
 
-@pytest.mark.skipif(not (COMPILERS and shutil.which("c++")), reason="no C++ compiler is installed")
 @pytest.mark.parametrize("name", ARMS)
 def test_numbers_are_those_of_the_arm(name: str) -> None:
     """Links by the closed form, friction by its laws, and rotors by power; motors with springs by the library."""
@@ -141,7 +139,6 @@ def test_numbers_are_those_of_the_arm(name: str) -> None:
             np.testing.assert_allclose(value, wanted, rtol=1e-11, atol=1e-11, err_msg=side)
 
 
-@pytest.mark.skipif(not (COMPILERS and shutil.which("c++")), reason="no C++ compiler is installed")
 def test_refusals_name_parameter_and_value() -> None:
     _, main = program("rubbing")
     assert succeed([main, "refusals"], main.parent).splitlines() == [

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compilation import COMPILERS, SANITIZERS, run, supports
+from compilation import SANITIZERS, run, supports
 from exported import (
     C_STRICT,
     MOTOR_ROBOTS,
@@ -41,9 +41,6 @@ from eom_dynamics.export import (
 from eom_dynamics.states import PAYLOAD_NAMES, STATE_NAMES, WRENCH_NAMES
 
 OCTAVE = shutil.which("octave-cli")
-
-needs_compiler = pytest.mark.skipif(not COMPILERS, reason="no C compiler is installed")
-
 
 STORED = ("vsa_planar_2r", "scissors", "shared", "carried", "held", "dual_arm")
 """Robots of each kind; the others of test_languages.py are part of make soak."""
@@ -85,8 +82,7 @@ def test_feedforward_on_a_moving_base(name: str, tmp_path: Path) -> None:
     library_gives_stored_values(robot(name), stored, ON_BASE, base=base)
     payload = [x[key] for key in PAYLOAD_NAMES]
     library_gives_stored_values(robot(name), stored, ON_BASE + "_with_payload", base=base, payload=payload)
-    if COMPILERS:
-        passes_c_test(tmp_path, "-lm")
+    passes_c_test(tmp_path, "-lm")
 
 
 ERRORS = (
@@ -99,7 +95,6 @@ ERRORS = (
 )
 
 
-@needs_compiler
 def test_its_test_finds_errors(tmp_path: Path) -> None:
     export(robot("sea_planar_2r"), "c", tmp_path, [FEEDFORWARD])
     succeed(["cc", *C_STRICT, "-c", *sorted(tmp_path.glob("*.c"))], tmp_path)
@@ -194,8 +189,6 @@ int main(int count, char **files)
 @pytest.fixture(scope="module")
 def motors(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Motors]:
     """The motor sides of the robots with all springs, compiled with sanitizers where they are installed."""
-    if not COMPILERS:
-        pytest.skip("no C compiler is installed")
     sanitized = supports(tmp_path_factory.mktemp("sanitizers"), *SANITIZERS)
     return {name: _compiled(robot(name), tmp_path_factory.mktemp(name), sanitized) for name in SPRING_ROBOTS}
 

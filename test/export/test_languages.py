@@ -118,7 +118,6 @@ def outputs(of_robot: code.Project) -> int:
     return sum(len(function.outputs) for function in of_robot.functions.values())
 
 
-@pytest.mark.skipif(not COMPILERS, reason="no C compiler is installed")
 @pytest.mark.parametrize("compiler", COMPILERS)
 @cases(*OF_LINKS, *(case for case in OF_MOTORS if case.name not in dict(OF_PLANTS)), *OF_PLANTS, DRIVES)
 def test_c(case: Case, compiler: str, tmp_path: Path) -> None:
@@ -126,14 +125,12 @@ def test_c(case: Case, compiler: str, tmp_path: Path) -> None:
     assert len(passes_c_test(tmp_path, "-lm", compiler=compiler)) == 2 * outputs(of_robot)
 
 
-@pytest.mark.skipif(not COMPILERS, reason="no C compiler is installed")
 @cases(DRIVES)
 def test_c_in_single_precision(case: Case, tmp_path: Path) -> None:
     of_robot, _ = exported(case, "c", tmp_path, "single")
     assert len(passes_c_test(tmp_path, "-lm")) == 2 * outputs(of_robot)
 
 
-@pytest.mark.skipif(not shutil.which("c++"), reason="no C++ compiler is installed")
 @cases()
 def test_cpp(case: Case, tmp_path: Path) -> None:
     exported(case, "cpp", tmp_path)

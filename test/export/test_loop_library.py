@@ -11,7 +11,7 @@ from subprocess import CompletedProcess
 
 import numpy as np
 import pytest
-from compilation import COMPILERS, run
+from compilation import run
 from exported import robot, succeed
 from exported_loop import ExportedTable
 from springs import with_springs
@@ -25,8 +25,6 @@ from eom_dynamics.exceptions import RobotDescriptionError, StateError
 from eom_dynamics.export import UnavailableError, compiled_loop, generic_files, loop_library
 from eom_dynamics.states import STATE_NAMES
 from eom_dynamics.tools.cli.main import main
-
-pytestmark = pytest.mark.skipif(not (COMPILERS and shutil.which("c++")), reason="no C++ compiler is installed")
 
 NAME = "sea_planar_2r"
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random messages, of which some have no sense, to the loop of a controller from another thread, under sanitizers."""
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,6 @@ from eom_dynamics.export import generic_files, loop_library
 pytestmark = [
     pytest.mark.soak,
     pytest.mark.timeout(1800),
-    pytest.mark.skipif(not shutil.which("c++"), reason="no C++ compiler is installed"),
 ]
 
 MESSAGES = 125_000

@@ -2,20 +2,16 @@
 """References of a controller that writes some rows of a motion, each millisecond: eom/references.hpp."""
 
 import ctypes
-import shutil
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
-from compilation import COMPILERS
 from exported import succeed
 
 from eom_dynamics.arrays import Array
 from eom_dynamics.control.headers import loop_headers
 from eom_dynamics.trajectory import Spline
-
-pytestmark = pytest.mark.skipif(not (COMPILERS and shutil.which("c++")), reason="no C++ compiler is installed")
 
 DRIVER = """
 #include <cstring>

@@ -6,7 +6,6 @@ They are those of a reference, up to rounding.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compilation import COMPILERS
 from exported import robot
 
 from eom_dynamics import ElasticArm, Robot, load_robot
@@ -30,8 +28,6 @@ from setpoint_engines import BANDWIDTH, NodeEngine, called, looped, referred, re
 from setpoint_scenes import SETPOINTS
 from target_scenes import TARGETS
 from trajectory_scenes import TRAJECTORIES
-
-pytestmark = pytest.mark.skipif(not (COMPILERS and shutil.which("c++")), reason="no C++ compiler is installed")
 
 SCENES = SETPOINTS | TRAJECTORIES | TARGETS | CONTACTS
 
