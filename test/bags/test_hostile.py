@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bags that are made to cost time or memory: a BagError on one line, within bounds."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reading of bags in every format, whole, and refused with a remedy if damaged, compared with what rosbags wrote."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sqlite3

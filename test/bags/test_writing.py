@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Blocks of serialised messages as arrays, and written bags, as rosbags and the mcap library read them."""
 
-from __future__ import annotations
-
 import json
 import sys
 from functools import cache

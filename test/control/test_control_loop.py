@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The loop's library from Python: its memory, its settings, robots of every size, and what it needs to be compiled."""
 
-from __future__ import annotations
-
 import gc
 import math
 from dataclasses import replace

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Governor of online motion: efforts, their rates and motors stay within limits, since the motion slows down before."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measured positions of the joints, from one publisher or several, and joint tolerances."""
 
-from __future__ import annotations
-
 import re
 from types import SimpleNamespace
 from typing import Any

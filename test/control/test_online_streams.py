@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Streams of targets for online trajectories: never a violation of limits; chunks of a recorded motion."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Online trajectories: limits, arrival, derivatives that are those of positions, take-over, and what is refused."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

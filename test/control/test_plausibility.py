@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Suspect streams: what is wrong is found and named, and what is right is not suspected."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 from dataclasses import replace

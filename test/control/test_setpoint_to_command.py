@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A setpoint becomes a command: refusals, limits, and numbers that overflow."""
 
-from __future__ import annotations
-
 import warnings
 from array import array
 from dataclasses import replace

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loss of setpoints: when it is one, and the stop or the ramp that responds to it, smooth and within limits."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

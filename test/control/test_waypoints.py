@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trajectory messages: paths of tools, bad messages by place, and the identity of trajectories with the same header."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from zlib import crc32
 

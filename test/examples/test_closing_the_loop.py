@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Closed circle without ROS: excite, record, identify, and track before and after; and its bags."""
 
-from __future__ import annotations
-
 import base64
 import json
 from dataclasses import replace

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The paper's example: differences from the published values, the page, and a failed check."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The ROS 2 domain of what the tests launch, and a node that watches it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

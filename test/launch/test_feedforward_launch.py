@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """feedforward.launch.py on a ROS 2 installation, which has launch_ros: what it offers, and the node it starts."""
 
-from __future__ import annotations
-
 import os
 import signal
 from pathlib import Path

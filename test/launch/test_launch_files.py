@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """All launch files on a ROS 2 installation, without starting nodes: arguments, their defaults and files, and RViz."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """replay.launch.py on a ROS 2 installation, which has launch_ros and ros2bag: a bag in, a bag of answers out."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """simulated_robot.launch.py on a ROS 2 installation, which has launch_ros: its nodes, and how they are connected."""
 
-from __future__ import annotations
-
 import os
 import signal
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Robots read from URDF against Pinocchio, which reads the same text: random trees, and robots in use."""
 
-from __future__ import annotations
-
 import re
 import warnings
 import xml.etree.ElementTree as ET

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Inertia of bodies and of the base: steps between frames, physical consistency; read, kept, written and shown."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

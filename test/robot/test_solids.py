@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Inertia of solids: against Pinocchio, numeric integration, and meshes against sums of tetrahedra."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any

@@ -4,8 +4,6 @@
 They are those of a reference, up to rounding.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Argument robot_file of the launch files: what the nodes receive for each kind of file."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

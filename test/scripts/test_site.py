@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The documentation site, without building it, the page of a package index, and versions that are in several files."""
 
-from __future__ import annotations
-
 import configparser
 import importlib
 import re

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """``eom_dynamics excite`` and ``retime``: files of motions, tables, formats of paths and errors."""
 
-from __future__ import annotations
-
 import json
 import re
 from datetime import datetime

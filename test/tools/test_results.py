@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """One result on the console, as JSON, on a page, and as an exit code; numbers and units as text."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import replace

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The viewer: positions of recordings, URDFs with and without meshes, the scene of a real server, and the command."""
 
-from __future__ import annotations
-
 import socket
 import urllib.request
 from collections.abc import Iterator

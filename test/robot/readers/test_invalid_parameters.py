@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Invalid parameter files: one kind of error that names file, parameter and reason."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

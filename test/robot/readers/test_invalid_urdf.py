@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Invalid URDF: one kind of error that names the element and the rule, at little cost."""
 
-from __future__ import annotations
-
 import resource
 from pathlib import Path
 

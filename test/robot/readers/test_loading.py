@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Robots by file, text, and names of robot_descriptions; parameter files that complete a URDF; payloads."""
 
-from __future__ import annotations
-
 import contextlib
 import importlib.util
 import sys

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """MJCF models: the same dynamics as MuJoCo, and what is not read is named."""
 
-from __future__ import annotations
-
 import os
 import warnings
 from pathlib import Path

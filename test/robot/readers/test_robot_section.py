@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The section robot: conventions of joints, values that are turned or merged, entries of joints, mounts of rotors."""
 
-from __future__ import annotations
-
 import copy
 from array import array
 from typing import Any

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Robots from URDF: fields of joints, merged links, frames, parts of a robot, mimic joints, transmissions."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from differences import deviation

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Xacro files: expansion, arguments, packages of the ament index, and errors on one line."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

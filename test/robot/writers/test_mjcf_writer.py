@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Robots written as MJCF: MuJoCo has their dynamics, and moves elastic arms as the feedforward plans."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from dataclasses import replace

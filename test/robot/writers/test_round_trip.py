@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Robots written as parameter files and URDFs: they load to the same robot, and what is lost is named."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from dataclasses import replace

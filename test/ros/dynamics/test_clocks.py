@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Clocks of a stream: standstill, jumps and stalls."""
 
-from __future__ import annotations
-
 import pytest
 
 pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")

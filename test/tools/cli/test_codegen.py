@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """``eom_dynamics codegen`` and ``convert``: files, output, warnings and errors."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """``eom_dynamics demo`` with the real node over DDS."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os

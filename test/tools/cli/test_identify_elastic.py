@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """``eom_dynamics identify`` of springs, motors and the delay of drives: known truth, files, pages and errors."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Mapping

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """``eom_dynamics inspect``: text, JSON, warnings and the template of parameter files."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import asdict
 from importlib import resources

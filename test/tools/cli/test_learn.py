@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """``eom_dynamics learn``: from bags of runs to the motion of the next."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command line as a whole: exit codes, errors on one line, streams, and the arguments that name a robot."""
 
-from __future__ import annotations
-
 import io
 import os
 import re

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Mutated bags and tables through ``replay`` and ``report``: one line for each error, no traceback, in bounded time."""
 
-from __future__ import annotations
-
 import shutil
 import time
 from collections.abc import Callable

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """``eom_dynamics replay``: outputs, text and errors."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

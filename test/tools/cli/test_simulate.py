@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """``eom_dynamics simulate``: files, output and errors."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

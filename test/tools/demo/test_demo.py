@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Demo without ROS: right answers pass, every wrong one is named; files, output and errors of the command."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The demo's stream of positions: the error of both ways, and arms that cannot follow one."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Facts about a robot, as data and as text, resonances, and mistakes of units that inspect points out."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """HTML pages in a real browser: no requests, no errors, every control works, and thinned curves keep every peak."""
 
-from __future__ import annotations
-
 import csv
 import io
 import itertools

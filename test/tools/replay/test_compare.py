@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two bags or tables of commands, compared number by number."""
 
-from __future__ import annotations
-
 from copy import deepcopy
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Many bags in parallel, on processes and on a Dask cluster, some of which are killed."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import shutil

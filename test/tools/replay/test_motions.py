@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Motions of a bag: measured positions, fitted window by window, and planned trajectories, sampled."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Setpoints of a bag: the commands are those of the node, message by message, by the conventions of the recording."""
 
-from __future__ import annotations
-
 import re
 import sqlite3
 from contextlib import closing

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Records of bags, with commands that are missing; deviations, latency and use of limits beside known values."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

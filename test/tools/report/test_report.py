@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Report: the page, complete, self-contained and small, and the command ``eom_dynamics report``."""
 
-from __future__ import annotations
-
 import base64
 import json
 import re
