@@ -8,10 +8,7 @@ Each function computes one of them; names and units of its inputs and outputs ar
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from types import MappingProxyType
-
-import numpy as np
 
 from .. import recursion
 from ..jet import Jet
@@ -19,7 +16,8 @@ from ..recursion import LinkTree, composite, inverse_mass_matrix, link_tree
 from ..recursion.composite import of_joints
 from ..recursion.effort_partials import effort_by_position
 from ..recursion.kinematics import first_moment
-from ..recursion.passive_efforts import passive_energy
+from ..recursion.momentum import momentum_balance
+from ..recursion.passive_efforts import passive_efforts, passive_energy
 from ..recursion.scalars import Matrix, dot, entries, minus, product, transposed
 from ..robot import Robot
 from ..states import EFFORT_NAMES, PAYLOAD_NAMES, STATE_NAMES, WRENCH_NAMES, derivative_names
@@ -117,18 +115,16 @@ def _regressors(robot: Robot, x: Inputs) -> Outputs:
 
 
 def _momentum(robot: Robot, x: Inputs) -> Outputs:
-    """M qd, the momenta of the joint variables: inertia alone, without gravity, joint friction and passive efforts."""
-    tree = replace(carrying_jets(link_tree(robot), levels(x, "P")), gravity=np.zeros(3), friction=(), passive=())
-    return recursion.inverse_dynamics(tree, [x["q"], [0.0] * tree.n, x["qd"]])
+    """M qd, the momenta of the joint variables."""
+    return [momentum_balance(link_tree(robot), x["q"], x["qd"])[0]]
 
 
 def _momentum_balance(robot: Robot, x: Inputs) -> Outputs:
-    """M qd, and beta = C qd + Q_grav - (dM/dt) qd of its rate tau - beta: dM/dt is C + C'."""
-    q, qd = x["q"], x["qd"]
-    (p,) = _momentum(robot, x)
-    rate = Partials(q[0], along=list(zip(q, qd, strict=True)))
-    (bias,) = recursion.inverse_dynamics(carrying_jets(link_tree(robot), levels(x, "P")), [q, qd, [0.0] * len(q)])
-    return [p, [effort - rate(momentum) for effort, momentum in zip(bias, p, strict=True)]]
+    """M qd, and beta of its rate tau - beta: Q_grav - dT/dq, friction of joints and passive efforts."""
+    tree = recursion.carrying(link_tree(robot), x[PAYLOAD_NAMES[0]]) if PAYLOAD_NAMES[0] in x else link_tree(robot)
+    p, beta = momentum_balance(tree, x["q"], x["qd"])
+    others = zip(tree.joint_friction([x["qd"]]), passive_efforts(tree.passive, tree.n, [x["q"]]), strict=True)
+    return [p, [effort + a[0] + b[0] for effort, (a, b) in zip(beta, others, strict=True)]]
 
 
 def _potential_energy(robot: Robot, x: Inputs) -> Outputs:

@@ -149,6 +149,12 @@ class Composite:
     dh: Numbers
     Y: Matrix
 
+    @classmethod
+    def of(cls, body: Link | Moments) -> Composite:
+        """Return a body alone."""
+        h, Z = body.first_moment.tolist(), body.second_moment.tolist()
+        return cls(body.mass, h, Z, [0.0] * 3, [[0.0] * 3 for _ in range(3)])
+
     def force(self, w: Sequence[Scalar], v: Sequence[Scalar]) -> Numbers:
         """Moment and force for a rate (w, v) of the twist: accelerations v + w x r of the points."""
         trace = self.Z[0][0] + self.Z[1][1] + self.Z[2][2]
@@ -250,17 +256,12 @@ class Step:
 
 def composites(tree: LinkTree, steps: Sequence[Step], *, rates: bool) -> list[Composite]:
     """The composite bodies of all links; the last one is that of the base."""
-    bodies = [*map(_alone, tree.links), _alone(tree.base)]
+    bodies = [*map(Composite.of, tree.links), Composite.of(tree.base)]
     for i in reversed(range(len(tree.links))):
         at = tree.links[i].parent
         a, b = bodies[at], _moved_out(bodies[i], steps[i], rates=rates)
         bodies[at] = Composite(a.mass + b.mass, plus(a.h, b.h), _sum(a.Z, b.Z), plus(a.dh, b.dh), _sum(a.Y, b.Y))
     return bodies
-
-
-def _alone(body: Link | Moments) -> Composite:
-    h, Z = body.first_moment.tolist(), body.second_moment.tolist()
-    return Composite(body.mass, h, Z, [0.0] * 3, [[0.0] * 3 for _ in range(3)])
 
 
 def _moved_out(body: Composite, step: Step, *, rates: bool) -> Composite:
