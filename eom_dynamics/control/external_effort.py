@@ -31,9 +31,6 @@ SENSORS = {
 # Arguments by name, and the bit of each in the sensors of eom_observer_update().
 _BITS = {"q": 1, "qd": 1, "motor_position": 2, "motor_velocity": 2, "tau": 4, "motor_effort": 8, "k": 0, "P": 16}
 
-# Bandwidth of the efforts of springs by those of motors, in bandwidths.
-_LOAD_BANDWIDTH = 10.0
-
 _SETTLED = {1: 5.0, 2: 6.64}  # within 1 % of a step, in 1/bandwidth
 
 
@@ -112,7 +109,7 @@ class ExternalEffortObserver:
             StateError: an argument is not usable, or a joint has no deflection to be measured.
             KernelError: the observer cannot be compiled.
         """
-        n, m = arm.robot.n, len(arm.motor_names)
+        n = arm.robot.n
         self.arm, self.order = arm, count(order, "order", 1, 2)
         self.bandwidth = np.array(number_or_vector(bandwidth, "bandwidth", n))
         if not (self.bandwidth > 0).all():
@@ -135,19 +132,14 @@ class ExternalEffortObserver:
         table.prepare_observer()
         self._loop, self._handle = loop, loop.handle if loop else LoopHandle(table)
         by_motor = np.array([self.sensors[i] == "motor" for i in arm.motor_joint])
-        to_springs = np.linalg.inv(matrices_of(arm)["load_weights"].reshape(m, m))
         numbers = {
             "bandwidth": self.bandwidth,
             "order": np.full(n, self.order),
-            "motor_bandwidth": np.where(by_motor, _LOAD_BANDWIDTH, 1) * self.bandwidth[arm.motor_joint],
-            "motor_order": np.where(by_motor, 2, self.order),
-            "motor_inertia": arm.motor_inertia,
-            "to_springs": to_springs,
             "source": [[*SENSORS].index(own) for own in self.sensors],
             "longest_gap": positive(longest_gap, "longest_gap"),
         }
         self._set(numbers)
-        self._unobserved, self._to_springs = by_motor, to_springs
+        self._unobserved, self._to_springs = by_motor, matrices_of(arm)["to_springs"]
         self._motion = self._handle.vectors("observed", {"q": n, "qd": n})
         self._settling = _SETTLED[self.order] / float(self.bandwidth.min())
         self.reset()
@@ -160,7 +152,7 @@ class ExternalEffortObserver:
 
     def watch(self, speeds: Array, errors: Array, noise: Array) -> None:
         """Have the loop observe, with thresholds of contact as of :meth:`.ContactThresholds.rows`."""
-        self._set({"settling": self._settling, "speeds": speeds, "errors": errors, "noise": noise})
+        self._set({"speeds": speeds, "errors": errors, "noise": noise})
 
     def read(self) -> tuple[Array, Array]:
         """External efforts (n,) and residuals of the motors (m,) after the last sample of the loop, which are taken."""

@@ -39,10 +39,11 @@ def limits_of(arm: ElasticArm) -> dict[str, Array]:
 
 
 def matrices_of(arm: ElasticArm) -> dict[str, Array]:
-    """Row-major matrices from motor positions to the joint sides of the springs, and from efforts there to motors."""
+    """Rotor inertia; matrices from motors to joint sides of springs, and from efforts there to motors and back."""
     identity = list(np.eye(len(arm.motor_names)))
     sides, loads = arm.side.joint_sides(identity), arm.side.motor_loads(identity)
-    return {"joint_sides": np.array(sides), "load_weights": np.array(loads)}
+    matrices = {"joint_sides": np.array(sides), "load_weights": np.array(loads), "to_springs": np.linalg.inv(loads)}
+    return matrices | {"motor_inertia": arm.motor_inertia}
 
 
 def kernels_of(arm: ElasticArm, *, moving_base: bool) -> dict[str, Sequence[Stage]]:

@@ -36,6 +36,7 @@ from .functions import (
     LINEARIZATION,
     LINEARIZATION_WITH_PAYLOAD,
     MOTOR_STATE,
+    OBSERVER,
     ON_BASE,
     ON_BASE_WITH_PAYLOAD,
     PLANT,
@@ -325,6 +326,7 @@ def robot_table(exported: Project, interface: str, fingerprint: str = "") -> str
             ON_BASE_WITH_PAYLOAD,
             "motors",
             "tool_kinematics",
+            *OBSERVER,
         ),
     )
     vectors, kernels = [], []

@@ -121,6 +121,9 @@ FEEDFORWARD_WITH_PAYLOAD, ON_BASE_WITH_PAYLOAD, LINEARIZATION_WITH_PAYLOAD, DRIV
 )
 """Names of those that take the parameters of payloads."""
 
+OBSERVER = ("momentum_balance", "momentum_balance" + WITH_PAYLOAD, "spring_loads", "motor_loads", "deflections")
+"""Names of the functions of the observer of external efforts."""
+
 STRAIGHT_LINE: Mapping[str, Callable[[Robot], Program]] = MappingProxyType(
     {
         name: PROGRAMS[name]
@@ -150,6 +153,11 @@ OF_MOTORS: Mapping[str, Callable[[Robot, MotorSide], Program]] = MappingProxyTyp
         FRICTION: friction,
         "filtered": lambda robot, side: motor_programs.filtered(side),
         "presliding": lambda robot, side: motor_programs.presliding(side),
+        OBSERVER[0]: lambda robot, side: PROGRAMS[OBSERVER[0]](robot),
+        OBSERVER[1]: lambda robot, side: PROGRAMS[OBSERVER[1]](robot),
+        "spring_loads": lambda robot, side: motor_programs.spring_loads(side),
+        "motor_loads": lambda robot, side: motor_programs.motor_loads(side),
+        "deflections": lambda robot, side: motor_programs.deflections(side),
         # From the motion of motors and links; zero where that does not determine them.
         "spring_efforts": lambda robot, side: motor_programs.spring_efforts(
             side, motors=MOTOR_STATE, unknown=0.0, constant=False
@@ -229,7 +237,7 @@ def function_unavailable(robot: Robot, side: MotorSide, function: str) -> str | 
         return plant_unavailable(robot, side, function)
     if function.removesuffix(WITH_PAYLOAD) == "links_with_rotors" and reduced:
         return f"{robot.name}: rotor_model must be complete for code of {function}, is reduced"
-    if function.removesuffix(WITH_PAYLOAD) == ON_BASE and not reduced:
+    if function.removesuffix(WITH_PAYLOAD) in (ON_BASE, *OBSERVER) and not reduced:
         return f"{robot.name}: rotor_model must be reduced for code of {function}, is {robot.rotor_model}"
     if function in OF_DRIVES and not robot.has_own_drives:
         return f"{robot.name}: drives are sent the command: it has no drive section and no compensated_by_robot"
@@ -244,12 +252,12 @@ def function_unavailable(robot: Robot, side: MotorSide, function: str) -> str | 
 
 def controller_functions(robot: Robot) -> list[str]:
     """Those of the functions of a control loop that can be exported, and the plant for simulation."""
-    return _available(robot, FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD, PLANT, "tool_kinematics")
+    return _available(robot, FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD, PLANT, "tool_kinematics", *OBSERVER)
 
 
 def loop_functions(robot: Robot, *, moving_base: bool = False) -> list[str]:
     """Those of the functions of a control loop that can be exported, and on request that on a moving base."""
-    names = (FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD, LINEARIZATION, "tool_kinematics")
+    names = (FEEDFORWARD, FEEDFORWARD_WITH_PAYLOAD, LINEARIZATION, "tool_kinematics", *OBSERVER)
     return _available(robot, *names) + [ON_BASE] * moving_base
 
 
@@ -312,6 +320,8 @@ def _needed(robot: Robot, side: MotorSide, function: str) -> tuple[str, ...]:
         if function == FEEDFORWARD_WITH_PAYLOAD:
             others += _feedback(robot, side, LINEARIZATION_WITH_PAYLOAD)
         return (*_STEPS[function](robot), "drive", *others)
+    if function == "motor_loads":
+        return ("spring_loads",)
     if function == PLANT:
         feedback = _feedback(robot, side, LINEARIZATION)
         return (*_needed(robot, side, FEEDFORWARD), FEEDFORWARD, "spring_efforts", *feedback)

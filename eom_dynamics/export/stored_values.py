@@ -105,7 +105,7 @@ def stored_values(project: Project, states: int = 10) -> StoredValues:
         inputs |= rounded(_commands(project.side, [x["tau"] for x in efforts.values()]))
         inputs |= rounded(_motor_states(project.side, inputs) | _feedback(inputs) | _drives(project.side, states))
         # Of functions whose results others take.
-        for name in ("motors", "spring_efforts"):
+        for name in ("motors", "spring_efforts", "spring_loads"):
             inputs |= rounded(program_results(project, name, inputs)) if name in project.functions else {}
         inputs |= rounded(_motors_before(project.side, inputs[MOTOR_NAMES[0]]))
     outputs: dict[str, Values] = {}
@@ -168,7 +168,7 @@ def _may_turn_far(project: Project, joint: int) -> bool:
     exact = moving.type == "revolute" and np.count_nonzero(moving.screw) == 1
     taken = [angle for program in project.programs.values() for angle in program.angles if angle.position == joint]
     # The joint sides of a transmission are sums of the angles of its motors, which would be rounded.
-    exact = exact and not ("spring_efforts" in project.functions and project.robot.transmission)
+    exact = exact and not ({"spring_efforts", "spring_loads"} & set(project.functions) and project.robot.transmission)
     return exact and all(angle.scale == 1 and not angle.shift for angle in taken)
 
 

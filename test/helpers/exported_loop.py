@@ -33,7 +33,7 @@ class ExportedTable:
     def prepare_payload(self) -> None:
         """Nothing: the library has all of its code."""
 
-    prepare_drive_states = prepare_tools = prepare_payload
+    prepare_drive_states = prepare_tools = prepare_observer = prepare_payload
 
 
 class Loop:

@@ -467,8 +467,6 @@ def looped(scene: Scene, *, in_front: bool = False) -> Array:
     """
     robot, on_base = scene.robot, any(BASE_FIELD in (cycle.fields or ()) for cycle in scene.cycles)
     table: Any = exported(robot, on_base)
-    if scene.on_contact != "ignore":  # an exported library has no code of the observer
-        table = RobotTable(arm_of(robot))
     loop = ControlLoop(table)
     loop.configure(**settings_of(scene), **gains_of(scene), on_clock_jump=("stop", "hold").index(scene.jumps))
     limit_motion(scene, loop)

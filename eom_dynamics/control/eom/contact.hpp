@@ -18,14 +18,6 @@ class ContactWatch {
     /// Share of the threshold below which contact has ended.
     static constexpr double ENDED = 0.7;
 
-    /// The joint whose external effort was the largest of its threshold in contact, both in N m or N.
-    struct Touched {
-        std::size_t joint;
-        double effort, threshold;
-    };
-
-    /// Time from a start of the observer until there can be contact, s.
-    double settling = 0;
     /// Thresholds: those of errors in rows of speeds, ascending, joint by joint, and of noise, which add up as squares.
     std::vector<double> speeds, errors, noise;
 
@@ -54,8 +46,8 @@ class ContactWatch {
     {
         const Sensed<Robot> &x = observer.sensed();
         if (sample == Sample::started)
-            start_ = x.time;
-        settled_ = x.time - start_ >= settling;
+            settles_ = x.time + observer.settling();
+        settled_ = x.time >= settles_;
         if (!settled_)
             return false;
         double most = 0;
@@ -76,7 +68,7 @@ class ContactWatch {
 
   private:
     Touched touched_{};
-    double start_ = 0;
+    double settles_ = 0; ///< s, of the observer's samples
     bool found_ = false, settled_ = false;
 };
 

@@ -90,6 +90,7 @@ class ControlLoop {
         past_.restart();
         mode = commander_.parameters.mode;
         blind_ = 0;
+        blinded_ = false;
         unmeasured_ = 0;
         commander_.counts = {};
         commander_.refusal = Refusal::none;
@@ -216,6 +217,7 @@ class ControlLoop {
     /// Reacts to contact, by on_contact, and refuses references until it has ended and the arm rests, or until resume().
     void react() noexcept
     {
+        ++commander_.counts.contacts;
         const ContactReaction reaction = commander_.parameters.on_contact;
         if (reaction == ContactReaction::ignore || commander_.mode() == Mode::gravity_compensation)
             return;
@@ -235,6 +237,9 @@ class ControlLoop {
 
     /// Ends the pause of motions that are played, and follows references again, whether contact has ended or not.
     void resume() noexcept { paused = touched_ = false; }
+
+    /// Whether the last mode has ended, or another one has not begun, for lack of measurements.
+    bool blinded() const noexcept { return blinded_; }
 
     /// Whether references are refused after contact.
     bool touched() const noexcept { return touched_; }
@@ -400,8 +405,9 @@ class ControlLoop {
         const auto unmeasured = commander_.counts.unmeasured;
         blind_ = unmeasured > unmeasured_ ? blind_ + std::min(step, LONGEST_RESPONSE_STEP) : 0;
         unmeasured_ = unmeasured;
-        if (blind_ > LONGEST_GAP)
-            mode = Mode::position;
+        blinded_ = blinded_ && commander_.mode() == Mode::position;
+        if (blind_ > LONGEST_GAP && mode.exchange(Mode::position) != Mode::position)
+            blinded_ = true;
         const Mode wanted = mode, before = commander_.mode();
         if (wanted == before || !commander_.output.valid)
             return;
@@ -636,6 +642,7 @@ class ControlLoop {
     double period_ = 0;
     // Time without usable measurements where the mode needs them, ns, and their count in the last cycle.
     std::int64_t blind_ = 0;
+    bool blinded_ = false;
     std::uint64_t unmeasured_ = 0;
 };
 

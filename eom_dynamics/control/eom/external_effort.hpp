@@ -5,15 +5,9 @@
 
 #include <algorithm>
 
-#include "linearization.hpp"
+#include "loop_parameters.hpp"
 
 namespace eom {
-
-/// What tells the effort on the link of a joint.
-enum class EffortSource : std::uint8_t { torque, springs, motor };
-
-/// What became of a sample; only one that is taken moves the observer.
-enum class Sample : std::uint8_t { taken, started, not_finite, stale, inconsistent, too_large, missing };
 
 /// Sensors of an arm at a time, in SI units, on the link side of the gears.
 template <class Robot>
@@ -32,14 +26,20 @@ class ResidualFilter {
     std::array<double, size> bandwidth{}, order{}; ///< rad/s; 1 or 2
     std::array<double, size> value{}, rate{};      ///< of the signal; that of order 2
 
-    void restart() noexcept { value = rate = {}; }
+    void restart() noexcept
+    {
+        value = rate = {};
+        step_ = -1;
+    }
 
     /// Exact where the signal is constant over the step.
     void update(double step, const std::array<double, size> &signal, std::size_t count) noexcept
     {
+        // Times of even samples are rounded.
+        const bool changes = !(std::fabs(step - step_) <= 1e-9 * step_);
         for (std::size_t i = 0; i < count; ++i) {
             const double x = bandwidth[i] * step;
-            if (step != step_)
+            if (changes)
                 decay_[i] = i > 0 && bandwidth[i] == bandwidth[i - 1] ? decay_[i - 1] : std::exp(-x);
             const double error = signal[i] - value[i];
             if (order[i] < 2) {
@@ -49,7 +49,8 @@ class ResidualFilter {
             value[i] = signal[i] - decay_[i] * ((1 - x) * error - step * rate[i]);
             rate[i] = decay_[i] * (bandwidth[i] * x * error + (1 + x) * rate[i]);
         }
-        step_ = step;
+        if (changes)
+            step_ = step;
     }
 
   private:
@@ -77,9 +78,7 @@ class ExternalEffort {
     ResidualFilter<n> links;
     ResidualFilter<m> motors;
     std::array<EffortSource, n> source{};
-    MotorVector<Robot> motor_inertia{};
-    std::array<double, m * m> to_springs{}; ///< row by row, from efforts of the motors to those of the springs
-    double longest_gap = 0.1;               ///< s, after which the observer starts again
+    double longest_gap = 0.1; ///< s, after which the observer starts again
 
     explicit ExternalEffort(const Robot &robot) noexcept : robot_(robot) {}
 
@@ -92,6 +91,15 @@ class ExternalEffort {
     /// The joint at which the last sample was refused.
     std::size_t refused_joint() const noexcept { return joint_; }
 
+    /// Time from a start until a step before it has no effect of more than 1 %, s.
+    double settling() const noexcept
+    {
+        double longest = 0;
+        for (std::size_t i = 0; i < robot_.joint_count(); ++i)
+            longest = std::fmax(longest, (links.order[i] < 2 ? 5 : 6.64) / links.bandwidth[i]);
+        return longest;
+    }
+
     /// Whether a sample has what the sources of the efforts need.
     bool complete(const Sensed<Robot> &x) const noexcept
     {
@@ -103,25 +111,41 @@ class ExternalEffort {
         return true;
     }
 
-    /// Takes the motion of a sample, without efforts.
-    Sample follow(const Sensed<Robot> &sensed) noexcept
+    /// Takes a sample, or its motion alone, without efforts.
+    Sample update(const Sensed<Robot> &sensed, bool efforts = true) noexcept
     {
         Drift drift;
-        const Sample found = judge(sensed, drift);
+        Sample found = efforts && !complete(sensed) ? Sample::missing : judge(sensed, drift);
+        if (found <= Sample::started && efforts)
+            found = observe(sensed, found);
         if (found > Sample::started)
             return found;
+        if (!efforts)
+            last_.sensed = sensed;
         drift_ = drift;
-        last_.sensed = sensed;
         running_ = true;
         return found;
     }
 
-    Sample update(const Sensed<Robot> &sensed) noexcept
+  private:
+    /// Bandwidth of the efforts of springs by those of motors, in bandwidths.
+    static constexpr double LOAD_BANDWIDTH = 10;
+
+    /// Momenta, and the efforts that change them, of links and of motors; beta of the links.
+    struct Balance {
+        Sensed<Robot> sensed;
+        JointVector<Robot> effort{}, p{}, beta{}, net{};
+        MotorVector<Robot> spin{}, driving{}, load{}, load_rate{};
+    };
+
+    /// Positions less integrated velocities.
+    struct Drift {
+        JointVector<Robot> links{};
+        MotorVector<Robot> motors{};
+    };
+
+    Sample observe(const Sensed<Robot> &sensed, Sample found) noexcept
     {
-        Drift drift;
-        const Sample found = judge(sensed, drift);
-        if (found > Sample::started)
-            return found;
         const double step = sensed.time - last_.sensed.time;
         const bool starts = found == Sample::started;
         Balance now;
@@ -145,28 +169,13 @@ class ExternalEffort {
                 find_momentum(last_);
             }
             links.update(step, external(last_.p, now.p, last_.net, now.net, step), robot_.joint_count());
-            motors.update(step, external(last_.spin, now.spin, last_.driving, now.driving, step), robot_.motor_count());
+            if (sensed.motors && sensed.efforts)
+                motors.update(step, external(last_.spin, now.spin, last_.driving, now.driving, step), robot_.motor_count());
             find_loads(now);
         }
-        drift_ = drift;
         last_ = now;
-        running_ = true;
         return found;
     }
-
-  private:
-    /// Momenta, and the efforts that change them, of links and of motors; beta of the links.
-    struct Balance {
-        Sensed<Robot> sensed;
-        JointVector<Robot> effort{}, p{}, beta{}, net{};
-        MotorVector<Robot> spin{}, driving{}, load{}, load_rate{};
-    };
-
-    /// Positions less integrated velocities.
-    struct Drift {
-        JointVector<Robot> links{};
-        MotorVector<Robot> motors{};
-    };
 
     /// Mean over a step of what changes a momentum p beside the efforts u.
     template <class Vector>
@@ -196,7 +205,7 @@ class ExternalEffort {
     bool consistent(const Sensed<Robot> &now, double step, Drift &drift) noexcept
     {
         const Sensed<Robot> &last = last_.sensed;
-        const double kept = std::exp(-step / MEMORY);
+        const double kept = 1 / (1 + step / MEMORY);
         const auto moved = [&](double &sum, double x0, double x1, double v0, double v1, double most) {
             sum = kept * sum + (x1 - x0 - 0.5 * step * (v0 + v1));
             return std::fabs(sum) <= ALLOWED * most;
@@ -223,6 +232,11 @@ class ExternalEffort {
         motors.restart();
         last_ = Balance{};
         const std::size_t count = robot_.motor_count();
+        for (std::size_t j = 0; j < count; ++j) {
+            const std::size_t joint = robot_.motor_joint[j];
+            motors.bandwidth[j] = (by_motor(j) ? LOAD_BANDWIDTH : 1) * links.bandwidth[joint];
+            motors.order[j] = by_motor(j) ? 2 : links.order[joint];
+        }
         for (int pass = 0; pass < 5; ++pass) {
             last_.sensed = sensed;
             find_links(last_);
@@ -245,8 +259,8 @@ class ExternalEffort {
                 continue;
             now.load[j] = now.load_rate[j] = 0;
             for (std::size_t k = 0; k < count; ++k) {
-                now.load[j] -= to_springs[j * count + k] * motors.value[k];
-                now.load_rate[j] -= to_springs[j * count + k] * motors.rate[k];
+                now.load[j] -= robot_.to_springs[j * count + k] * motors.value[k];
+                now.load_rate[j] -= robot_.to_springs[j * count + k] * motors.rate[k];
             }
         }
     }
@@ -303,7 +317,7 @@ class ExternalEffort {
         MotorVector<Robot> needed{};
         robot_.motor_loads(now.load, x.motor_velocity, needed);
         for (std::size_t j = 0; j < count; ++j) {
-            now.spin[j] = motor_inertia[j] * x.motor_velocity[j];
+            now.spin[j] = robot_.motor_inertia[j] * x.motor_velocity[j];
             now.driving[j] = x.motor_effort[j] - needed[j];
             for (std::size_t k = 0; k < count; ++k)
                 if (by_motor(k))
@@ -311,7 +325,7 @@ class ExternalEffort {
         }
         for (std::size_t j = 0; j < count; ++j)
             for (std::size_t k = 0; by_motor(j) && k < count; ++k)
-                now.effort[robot_.motor_joint[j]] += to_springs[j * count + k] * now.driving[k];
+                now.effort[robot_.motor_joint[j]] += robot_.to_springs[j * count + k] * now.driving[k];
     }
 
     /// Momenta, with those of the rotors where the efforts are those of motors.
@@ -321,7 +335,7 @@ class ExternalEffort {
         const std::size_t count = robot_.motor_count();
         for (std::size_t j = 0; j < count; ++j)
             for (std::size_t k = 0; by_motor(j) && k < count; ++k)
-                x.p[robot_.motor_joint[j]] += to_springs[j * count + k] * x.spin[k];
+                x.p[robot_.motor_joint[j]] += robot_.to_springs[j * count + k] * x.spin[k];
         for (std::size_t i = 0; i < n; ++i)
             x.net[i] = x.effort[i] - x.beta[i];
     }

@@ -132,7 +132,7 @@ class LoadedRobot {
     LoadedRobot(const RobotTable &table, const Numbers &numbers) noexcept
         : lower(numbers.lower), upper(numbers.upper), largest_effort(numbers.largest_effort), turn(numbers.turn),
           voltage_limit(numbers.voltage_limit), motor_joint(table.facts.motor_joint), joint_sides(table.joint_sides),
-          load_weights(table.load_weights), table_(table), kernels_(table.kernels)
+          load_weights(table.load_weights), to_springs(table.to_springs), motor_inertia(table.motor_inertia), table_(table), kernels_(table.kernels)
     {
     }
 
@@ -140,7 +140,7 @@ class LoadedRobot {
     const std::array<Scalar, N> &largest_effort, &turn;
     const std::array<Scalar, M> &voltage_limit;
     const Span<const std::size_t> motor_joint;
-    const Span<const double> joint_sides, load_weights;
+    const Span<const double> joint_sides, load_weights, to_springs, motor_inertia;
 
     std::size_t joint_count() const noexcept { return table_.joints; }
     std::size_t motor_count() const noexcept { return table_.motors; }

@@ -101,9 +101,7 @@ struct Hosted final : eom_loop {
         x.time = 1e-9 * static_cast<double>(time - origin);
         if (x.motors)
             read_drives(x, robot);
-        if (contact.on() && !observer.complete(x))
-            return eom::Sample::missing;
-        const eom::Sample found = contact.on() ? observer.update(x) : observer.follow(x);
+        const eom::Sample found = observer.update(x, contact.on());
         if (found > eom::Sample::started)
             return found;
         sampled_at = time;
@@ -542,9 +540,7 @@ const char *eom_observer_set(eom_loop *loop, const char *name, const double *num
         const struct {
             const char *name;
             eom::Span<double> entries;
-        } spans[] = {{"bandwidth", observer.links.bandwidth},   {"order", observer.links.order},
-                     {"motor_bandwidth", observer.motors.bandwidth}, {"motor_order", observer.motors.order},
-                     {"motor_inertia", observer.motor_inertia}, {"to_springs", observer.to_springs}};
+        } spans[] = {{"bandwidth", observer.links.bandwidth}, {"order", observer.links.order}};
         auto &contact = of.contact;
         const struct {
             const char *name;
@@ -554,8 +550,6 @@ const char *eom_observer_set(eom_loop *loop, const char *name, const double *num
             std::copy(numbers, numbers + count, found->entries.begin());
         else if (const auto *row = named(rows, name))
             row->numbers->assign(numbers, numbers + count);
-        else if (std::strcmp(name, "settling") == 0)
-            contact.settling = *numbers;
         else if (std::strcmp(name, "source") == 0)
             for (std::size_t i = 0; i < count; ++i)
                 observer.source[i] = static_cast<eom::EffortSource>(numbers[i]);
@@ -626,13 +620,14 @@ double eom_loop_number(const eom_loop *loop, const char *name)
             EOM_OF_PLAN(waits), EOM_OF_PLAN(begin), EOM_OF_PLAN(start), EOM_OF_PLAN(end),
             EOM_OF(counts, cycles), EOM_OF(counts, followed), EOM_OF(counts, refused), EOM_OF(counts, over_limits),
             EOM_OF(counts, timeouts), EOM_OF(counts, refused_payloads), EOM_OF(counts, suspect_stamps),
-            EOM_OF(counts, jumps), EOM_OF(counts, inconsistent), EOM_OF(counts, without_stamp),
+            EOM_OF(counts, jumps), EOM_OF(counts, inconsistent), EOM_OF(counts, without_stamp), EOM_OF(counts, contacts),
             EOM_NUMBERED("touched", of.loop.touched()), EOM_NUMBERED("contact", of.contact.found()),
             EOM_NUMBERED("settled", of.contact.settled()), EOM_NUMBERED("efforts", of.observer.sensed().efforts),
             EOM_NUMBERED("contact_joint", of.contact.touched().joint),
             EOM_NUMBERED("contact_effort", of.contact.touched().effort),
             EOM_NUMBERED("contact_threshold", of.contact.touched().threshold),
             EOM_OF(counts, unmeasured), EOM_NUMBERED("mode", of.loop.commander().mode()),
+            EOM_NUMBERED("blinded", of.loop.blinded()),
             EOM_NUMBERED("beyond_limit", of.loop.commander().led_beyond()),
             EOM_NUMBERED("softened", of.loop.commander().impedance().softened()),
             EOM_NUMBERED("finding", finding.check), EOM_OF_FINDING(field), EOM_OF_FINDING(joint), EOM_OF_FINDING(joints),
@@ -787,6 +782,6 @@ eom::LoopState eom::state_of(const eom_loop &loop) noexcept
         return {x.output().status, x.output().valid, x.playing(),           x.waiting(),
                 x.aiming(),        x.arrived(),      x.counts(),          x.refusal(),
                 x.payload_refusal(), x.finding(), x.commander().mode(),
-                x.commander().led_beyond()};
+                x.commander().led_beyond(), x.blinded(), of.contact.settled(), of.contact.found(), x.touched(), of.contact.touched()};
     });
 }

@@ -122,10 +122,9 @@ size_t eom_loop_answer(eom_loop *loop, size_t count, const int64_t *stamps, cons
                        size_t read_count, const double *given, const eom_vector *written, size_t written_count,
                        double *results, int *codes);
 
-/* Sets a member of eom::ExternalEffort, which starts again: "bandwidth", "order", "source" of each joint,
- * "motor_bandwidth", "motor_order", "motor_inertia", "to_springs", "longest_gap"; "restart" sets nothing. Or of
- * eom::ContactWatch "settling", "speeds", "errors", "noise", with which eom_loop_sense() observes, and contact has the
- * reaction of on_contact. */
+/* Sets a member of eom::ExternalEffort, which starts again: "bandwidth", "order", "source" of each joint, "longest_gap";
+ * "restart" sets nothing. Or of eom::ContactWatch "speeds", "errors", "noise", with which eom_loop_sense() observes, and
+ * contact has the reaction of on_contact. */
 const char *eom_observer_set(eom_loop *loop, const char *name, const double *numbers, size_t count);
 
 /* Takes samples of sensors, of links 1 + motors 2 + torque 4 + motor efforts 8, with payloads 16: reads a row of numbers into
@@ -141,7 +140,8 @@ void eom_observer_update(eom_loop *loop, size_t count, const double *times, int 
  * "plan_waits", "plan_begin", "plan_start", "plan_end"; "final_efforts"; of eom::Governor "slowed_to", "slowed_limit",
  * "slowed_place"; whether there is "contact", at "contact_joint" by "contact_effort" beyond "contact_threshold", whether the
  * observer has "settled" and motor "efforts", and whether references are refused, "touched"; "finding" and the others of eom::Finding, such as "finding_joint"; counts of
- * eom::LoopCounts; the present "mode", the factor "softened" of its stiffness, and the joint, from 1 on, that is led "beyond_limit". */
+ * eom::LoopCounts; the present "mode", the factor "softened" of its stiffness, the joint, from 1 on, that is led "beyond_limit", and
+ * whether a mode ended, or did not begin, for lack of measurements, "blinded". */
 double eom_loop_number(const eom_loop *loop, const char *name);
 
 /* --- From another thread ------------------------------------------------------------------------------------------ */

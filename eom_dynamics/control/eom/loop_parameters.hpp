@@ -180,7 +180,21 @@ struct LoopCounts {
     std::uint64_t suspect_stamps = 0, jumps = 0, inconsistent = 0, without_stamp = 0;
     /// Cycles of a mode that needs measurements without usable ones.
     std::uint64_t unmeasured = 0;
+    /// Contacts that have begun.
+    std::uint64_t contacts = 0;
     std::uint64_t suspect() const noexcept { return suspect_stamps + jumps + inconsistent + without_stamp; }
+};
+
+/// What tells the effort on the link of a joint.
+enum class EffortSource : std::uint8_t { torque, springs, motor };
+
+/// What became of a sample; only one that is taken moves the observer.
+enum class Sample : std::uint8_t { taken, started, not_finite, stale, inconsistent, too_large, missing };
+
+/// The joint whose external effort was the largest of its threshold in contact, both in N m or N.
+struct Touched {
+    std::size_t joint;
+    double effort, threshold;
 };
 
 /// What happened until a cycle.
@@ -193,6 +207,10 @@ struct LoopState {
     Finding finding;
     Mode mode = Mode::position;
     std::size_t beyond = 0; ///< as Commander::led_beyond()
+    bool blinded = false;   ///< as ControlLoop::blinded()
+    /// Whether external efforts are known, there is contact, and references are refused after it; where it was last.
+    bool settled = false, contact = false, refuses = false;
+    Touched touched{};
 };
 
 namespace detail {

@@ -93,7 +93,8 @@ struct TableEnds {
     EOM_LIMITED(EOM_NUMBERS)
 };
 
-#define EOM_OF_TABLE(X) X(nominal_stiffness) X(largest_effort) X(turn) X(voltage_limit) X(joint_sides) X(load_weights)
+#define EOM_OF_TABLE(X) X(nominal_stiffness) X(largest_effort) X(turn) X(voltage_limit) X(joint_sides) X(load_weights) \
+    X(to_springs) X(motor_inertia)
 /// A robot: what its type in C++ has, for a type of any robot.
 struct RobotTable {
     RobotFacts facts;
@@ -132,7 +133,7 @@ constexpr RobotTable table_of(const char *fingerprint, const Kernels &kernels) n
     };
     return {facts_of<Robot>(fingerprint), Robot::joints, Robot::motors, Robot::tools, Robot::nominal_stiffness,
             Robot::largest_effort, Robot::turn, Robot::voltage_limit, Robot::joint_sides, Robot::load_weights,
-            ends(Robot::lower), ends(Robot::upper), Robot::transmission, Robot::command_period, Robot::mean_age,
+            Robot::to_springs, Robot::motor_inertia, ends(Robot::lower), ends(Robot::upper), Robot::transmission, Robot::command_period, Robot::mean_age,
             Robot::drive_delay, Robot::motion, Robot::inertia, Robot::ramp, kernels};
 }
 

@@ -24,7 +24,7 @@ from ...export import (
     project,
     project_files,
 )
-from ...export.functions import controller_functions
+from ...export.functions import OBSERVER, controller_functions
 from ...robot import Robot
 from ..results import Result, ResultSection, TextTable, operation_counts
 from ..writing import check_folder, write_file, write_folder
@@ -33,8 +33,8 @@ from .options import comma_separated, one_of, path
 
 LOOP = "loop"
 
-# Only on request: their programs are as long as those of all others.
-_ON_REQUEST = tuple(name for name in FUNCTIONS if "on_base" in name)
+# Only on request: programs on a base are as long as those of all others, and those of observers need one around them.
+_ON_REQUEST = tuple(name for name in FUNCTIONS if "on_base" in name or name in OBSERVER)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -57,7 +57,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--functions",
         type=comma_separated(one_of(FUNCTIONS)),
         metavar="NAME,…",
-        help=f"some of {','.join(FUNCTIONS)}; default: all of the robot except those on a moving base, for "
+        help=f"some of {','.join(FUNCTIONS)}; default: all of the robot except those on a moving base "
+        "and of observers, for "
         f"ros2_control alone those that it calls. {FEEDFORWARD}, motion and efforts of the motors of elastic joints, "
         f"{ON_BASE}, and {PLANT}, for simulation and feedback, are written with the functions that they call",
     )
