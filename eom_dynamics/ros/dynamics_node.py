@@ -452,6 +452,8 @@ class DynamicsNode(LifecycleNode, RobotNode):
             level, message = Level.WARN, f"measured: {measured['measured']}"
         if self.active and level == Level.OK and measured.get("mode", MODES[0]) != MODES[0]:
             message = f"mode {measured['mode']}: efforts are streamed"
+        if self.active and (blinded := self._stream.modes.blinded):
+            level, message = Level.ERROR, blinded
         if self._stream.modes.beyond and level == Level.OK:
             level, message = Level.WARN, self._stream.modes.beyond
         if problem := self._stream.contact.problem:

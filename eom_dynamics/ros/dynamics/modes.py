@@ -69,12 +69,11 @@ class Modes:
         now = self._clock.now()
         if not loop.loop.number("valid"):
             loop.loop.restart(now=now)
-        before, self._last = loop.loop.number("mode"), now
+        before, self._last = loop.loop.number("blinded"), now
         self._publish(loop, lambda: loop.loop.update(now, 0.0))
         self._say()
-        if before and not loop.loop.number("mode") and self._mode != MODES[0]:
-            missing = self._measured.missing or "positions jump, or are not finite"
-            self._node.warn("mode", f"{self._mode} ended, the arm is held: {missing}; set the parameter mode again")
+        if not before and self.blinded:
+            self._node.get_logger().error(self.blinded)
         if beyond := self.beyond:
             self._node.warn("limit", beyond)
 
@@ -94,6 +93,15 @@ class Modes:
             and self._clock.now() - self._last > LONGEST_GAP // 2
         ):
             self._cycle()
+
+    @property
+    def blinded(self) -> str:
+        """Why the mode has ended, or has not begun; else empty."""
+        if self._loop is None or self._mode == MODES[0] or not self._loop.loop.number("blinded"):
+            return ""
+        missing = self._measured.missing or "positions jump, or are not finite"
+        state = f"{self._mode} has ended, the arm is held by feedforward alone"
+        return printable(f"mode {state}: {missing}; set the parameter mode again")
 
     @property
     def beyond(self) -> str:

@@ -18,6 +18,7 @@ from setpoint_engines import Publisher, unspun_node
 from eom_dynamics import ElasticArm, load_robot
 from eom_dynamics.robot.model import Limits
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
+from eom_dynamics.ros.diagnostics import Level
 
 START, MS = 1_700_000_000 * 10**9, 10**6
 
@@ -51,8 +52,9 @@ def test_hands_lead_by_samples_of_the_motors_until_these_are_lost(
     file = tmp_path / "arm.yaml"
     file.write_text(robot_as_yaml(robot).text, encoding="utf-8")
     with unspun_node("/modes", robot_file=str(file), use_sim_time="true", effort_command="motor") as node:
-        stream, clock, sent, infos = node._stream, node.get_clock(), [], []
+        stream, clock, sent, infos, errors = node._stream, node.get_clock(), [], [], []
         monkeypatch.setattr(node.get_logger(), "info", infos.append)
+        monkeypatch.setattr(node.get_logger(), "error", errors.append)
         commands = stream._commands
         commands._publishers = [Publisher(type(message), sent) for message in commands._messages]
         commands.count_listeners()
@@ -86,6 +88,10 @@ def test_hands_lead_by_samples_of_the_motors_until_these_are_lost(
             tick(k, measured=False)
         values = node.report(1.0).values
         assert "mode: gravity_compensation -> position" in infos
+        assert len(errors) == 1 and errors[0].startswith(
+            "mode gravity_compensation has ended, the arm is held by feedforward"
+        )
+        assert node.report(1.0).level == Level.ERROR and node.report(1.0).message == errors[0]
         assert values["mode"] == "position" and "motor_states is" in values["measured"]
         effort = next(x for x in reversed(sent) if isinstance(x, JointState)).effort
         np.testing.assert_allclose(effort, expected.motor_effort, atol=1e-6)
