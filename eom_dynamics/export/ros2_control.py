@@ -67,6 +67,8 @@ _DEPENDS = (
     "rclcpp",
     "rclcpp_lifecycle",
     "sensor_msgs",
+    "std_msgs",
+    "std_srvs",
     "trajectory_msgs",
 )
 

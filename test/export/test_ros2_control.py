@@ -187,11 +187,17 @@ def test_parameters_are_described_and_checked() -> None:
         assert type(parameter["default_value"]) is types[parameter["type"]], name
         # It writes descriptions into C++ as they are.
         assert len(parameter["description"]) > 10 and not set('"\\`\n') & set(parameter["description"])
-        assert parameter["type"] == "bool" or parameter["validation"]
+        assert parameter["type"] == "bool" or parameter["default_value"] == "" or parameter["validation"]
         if parameter["type"] in ("double", "int"):
             ((low, high),) = parameter["validation"].values()
             assert type(low) is type(high) is types[parameter["type"]] and low <= parameter["default_value"] <= high
-            of_controller = name in {"warning_period", "command_lead", "reference_lead", "state_publish_rate"}
+            of_controller = name in {
+                "warning_period",
+                "command_lead",
+                "reference_lead",
+                "state_publish_rate",
+                "bandwidth",
+            }
             loop = re.search(rf"\b{name} = ([\d.]+)[,;]", header)
             assert of_controller or float(loop[1]) == parameter["default_value"]  # type: ignore[index]
     for name in ("stop_duration", "ramp_duration", "resume_distance"):

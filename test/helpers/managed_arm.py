@@ -20,7 +20,7 @@ import pytest
 import yaml
 from exported import export, robot, succeed
 
-from eom_dynamics.export import PLANT
+from eom_dynamics.export.functions import controller_functions
 
 FEEDFORWARD, TRAJECTORY = "feedforward_controller", "joint_trajectory_controller"
 BROADCASTERS = ("joint_state_broadcaster", "motor_broadcaster")
@@ -55,7 +55,7 @@ def install(name, folder):
     """Export a packaged robot for ros2_control, build it in a folder and install it there; returns its share."""
     package = folder / "package"
     package.mkdir()
-    export(robot(name), "ros2_control", package, [PLANT])
+    export(robot(name), "ros2_control", package, controller_functions(robot(name)))
     built = ["-DBUILD_TESTING=OFF", f"-DCMAKE_INSTALL_PREFIX={folder / 'installed'}"]
     succeed(["cmake", "-S", package, "-B", folder / "build", *built], folder)
     succeed(["cmake", "--build", folder / "build", "--target", "install"], folder)

@@ -68,11 +68,12 @@ STEP = 0.6
 
 
 def leaving(efforts):
-    """Change of the configuration: efforts that remain when the controller is switched off; states of each cycle."""
+    """Efforts that remain when the controller is switched off; states of each cycle; a stop by external efforts."""
 
     def change(parameters):
         given = parameters[FEEDFORWARD]["ros__parameters"]
         given |= {"effort_on_deactivate": efforts, "state_publish_rate": 1000.0}
+        given |= {"external_effort": {"sensors": "springs", "thresholds": [1.0]}, "on_contact": "stop"}
 
     return change
 
@@ -81,6 +82,7 @@ def test_at_rest_the_controller_is_switched_off_and_on(start):
     arm = start(*BOTH, change=leaving("keep"))
     assert steps(arm) < 1e-9
     now = moving(arm, 1.5)
+    assert "contact at" not in arm.log
     assert abs(np.array(arm.rows[-1][1]) - 0.3).max() < 1e-4
     arm.switch(deactivate=BOTH)
     arm.run(0.2)

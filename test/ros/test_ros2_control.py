@@ -19,8 +19,9 @@ from setpoint_streams import PERIOD, START, stream
 from eom_dynamics import ElasticArm
 from eom_dynamics.control.fields import STIFFNESS_FIELDS
 from eom_dynamics.control.settings import Status
-from eom_dynamics.export import PLANT, project
+from eom_dynamics.export import project
 from eom_dynamics.export.cpp_project import type_name
+from eom_dynamics.export.functions import controller_functions
 from eom_dynamics.export.ros2_control import GENERIC_PACKAGE
 from eom_dynamics.robot.writers.urdf import robot_as_urdf
 from eom_dynamics.tools.cli.main import main
@@ -68,7 +69,7 @@ def built(name, package, folder, target="install", **definitions):
     own, build = folder / "own", folder / package
     if not own.exists():
         own.mkdir()
-        export(robot(name), "ros2_control", own, [PLANT])
+        export(robot(name), "ros2_control", own, controller_functions(robot(name)))
     if not build.exists():
         given = {"PACKAGE": package, "PACKAGE_FOLDER": own, "CMAKE_INSTALL_PREFIX": folder / "installed"}
         given |= {"NAME": name, "ROBOT": type_name(project(robot(name), [])), "ROBOT_FOLDER": own}

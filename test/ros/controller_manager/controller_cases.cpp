@@ -75,7 +75,14 @@ class ControllerTest : public testing::Test {
                                                                                        name.substr(slash + 1)));
             loaned.emplace_back(commands_.back(), nullptr);
         }
-        controller_.assign_interfaces(std::move(loaned), {});
+        std::vector<hardware_interface::LoanedStateInterface> measured;
+        for (const std::string &name : controller_.state_interface_configuration().names) {
+            const std::size_t slash = name.rfind('/');
+            measured_.push_back(std::make_shared<hardware_interface::StateInterface>(
+                name.substr(0, slash), name.substr(slash + 1), "double", "0.0"));
+            measured.emplace_back(measured_.back());
+        }
+        controller_.assign_interfaces(std::move(loaned), std::move(measured));
         ASSERT_EQ(controller_.get_node()->activate().label(), "active");
     }
 
@@ -172,6 +179,7 @@ class ControllerTest : public testing::Test {
     FeedforwardController controller_;
     std::vector<hardware_interface::CommandInterface::SharedPtr> commands_, references_;
     std::vector<hardware_interface::StateInterface::ConstSharedPtr> states_;
+    std::vector<hardware_interface::StateInterface::SharedPtr> measured_;
     rclcpp::Time now_{1'700'000'000, 0, RCL_ROS_TIME};
 };
 
@@ -511,6 +519,9 @@ TEST_F(ControllerTest, ParametersThatCannotBe)
         {"natural_frequency", -20.0},
         {"link_kd", std::vector<double>{-1.0}},
         {"linearize", true},
+        {"on_contact", "stop"},
+        {"external_effort.sensors", "torque"}, // without links
+        {"external_effort.bandwidth", 0.0},
         {"motor_kp", std::vector<double>{}},
     };
     for (const rclcpp::Parameter &parameter : wrong) {
@@ -567,6 +578,77 @@ TEST_F(ControllerTest, StateAndDiagnostics)
     ASSERT_EQ(diagnostics.status.size(), 1U);
     EXPECT_EQ(diagnostics.status[0].name, "feedforward_controller: feedforward");
     EXPECT_EQ(diagnostics.status[0].level, diagnostic_msgs::msg::DiagnosticStatus::OK);
+}
+
+/// Torque beyond that of gravity at rest, and the speed by which the hardware scales what is played.
+TEST_F(ControllerTest, FeelsAPushAndTheSpeedOfTheHardware)
+{
+    constexpr std::size_t n = Robot::joints, last = n - 1;
+    start(false, {{"limits", "ignore"},
+                  {"measurements", std::vector<std::string>{"links"}},
+                  {"on_contact", "stop"},
+                  {"external_effort.sensors", "torque"},
+                  {"external_effort.bandwidth", 100.0},
+                  {"external_effort.thresholds", std::vector<double>{2.0}},
+                  {"speed_scaling.state_interface", "speed_scaling/factor"}});
+    ASSERT_EQ(measured_.size(), 3 * n + 1);
+    const auto sense = [&](double push) {
+        for (std::size_t i = 0; i < n; ++i)
+            ASSERT_TRUE(measured_[2 * n + i]->set_value(controller_.vector("command", "tau")[i] - (i == last ? push : 0)));
+    };
+    const auto run = [this](int cycles) {
+        for (int i = 0; i < cycles; ++i)
+            ASSERT_EQ(cycle(), return_type::OK);
+    };
+    const auto felt = [&] { return states_[3 * n + Robot::motors + last]->get_optional().value(); };
+    eom_dynamics::msg::SplineTrajectory rest;
+    rest.knots = {0.0, 0.4};
+    rest.degree = 1;
+    rest.coefficients.resize(2 * n);
+    sense(0);
+    ASSERT_TRUE(controller_.receive(rest));
+    ASSERT_TRUE(measured_.back()->set_value(0.5));
+    run(40);
+    EXPECT_TRUE(std::isnan(felt())); // until the observer has settled
+    run(560);
+    EXPECT_NEAR(felt(), 0, 1e-9);
+    EXPECT_TRUE(controller_.state().playing);
+    ASSERT_TRUE(measured_.back()->set_value(1.0));
+    run(300);
+    EXPECT_FALSE(controller_.state().playing);
+
+    ASSERT_TRUE(controller_.receive(rest));
+    run(20);
+    sense(3);
+    run(50);
+    EXPECT_NEAR(felt(), 3, 3 * std::exp(-4.9)); // 50 cycles at 100 rad/s, the first of which is half a step
+    EXPECT_TRUE(controller_.state().contact && !controller_.state().playing);
+    EXPECT_EQ(controller_.state().touched.joint, last);
+    ASSERT_TRUE(controller_.receive(rest));
+    run(5);
+    EXPECT_EQ(controller_.state().refusal, eom::Refusal::in_contact);
+    ASSERT_TRUE(measured_[2 * n]->set_value(std::nan("")));
+    run(1);
+    EXPECT_TRUE(std::isnan(felt()));
+    sense(0);
+    run(500); // of which the stop takes 300
+    EXPECT_FALSE(controller_.state().contact || controller_.state().refuses);
+}
+
+/// Efforts that follow measured motors are those of feedforward alone once these are lost, and it is said.
+TEST_F(ControllerTest, AModeEndsWithoutMeasurements)
+{
+    start(false, {{"limits", "ignore"},
+                  {"measurements", std::vector<std::string>{"motors"}},
+                  {"mode", "gravity_compensation"}});
+    for (int i = 0; i < 10; ++i)
+        ASSERT_EQ(cycle(), return_type::OK);
+    EXPECT_EQ(controller_.state().mode, eom::Mode::gravity_compensation);
+    for (const auto &state : measured_)
+        ASSERT_TRUE(state->set_value(std::nan("")));
+    for (int i = 0; i < 200; ++i)
+        ASSERT_EQ(cycle(), return_type::OK);
+    EXPECT_TRUE(controller_.state().mode == eom::Mode::position && controller_.state().blinded);
 }
 
 #ifdef EOM_LARGER_KERNEL
