@@ -59,7 +59,8 @@ def test_package(name: str) -> None:
         exported = f"PLUGINLIB_EXPORT_CLASS({package}::{plugin}, {entry.get('base_class_type')})"
         assert exported in files[f"src/{source}.cpp"].decode()
     # Two controllers of one manager have topics of their own.
-    topics = re.findall(r'create_subscription<[^>]*>\(\s*"([^"]*)"', files["src/feedforward_controller.cpp"].decode())
+    text = files["src/feedforward_controller_parameters.cpp"].decode()
+    topics = re.findall(r'create_subscription<[^>]*>\(\s*"([^"]*)"', text)
     assert topics and all(topic.startswith("~/") for topic in topics)
     sources = re.findall(r"c/\w+\.c\b", files["CMakeLists.txt"].decode())
     assert sorted(sources) == sorted(file for file in files if file.startswith("c/") and file.endswith(".c"))
@@ -108,7 +109,7 @@ def test_package(name: str) -> None:
     assert not re.search(r"@\w+@", every)
     declared = yaml.safe_load(files["src/feedforward_controller_parameters.yaml"])[package]
     assert given.keys() < declared.keys()
-    source = files["src/feedforward_controller.cpp"].decode()
+    source = files["src/feedforward_controller_parameters.cpp"].decode()
     settings = re.findall(r"EOM_(?:NUMBER|CHOICE)\((\w+), ", files["include/eom/settings.hpp"].decode())
     assert "eom::SETTINGS" in source and 'find("safety")' in source
     assert declared.keys() <= {"safety", *settings, *re.findall(r"\bgiven\.(\w+)", source)}
@@ -245,7 +246,7 @@ def test_the_controller_of_every_robot_is_that_of_one() -> None:
     own, generic = contents(robot("planar_2r")), code.generic_files()
     assert GENERIC_PACKAGE not in own
     header = "include/{}/feedforward_controller.hpp"
-    for name in (header, "src/feedforward_controller.cpp", "src/feedforward_controller_messages.cpp"):
+    for name in (header, *(f"src/feedforward_controller{part}.cpp" for part in ("", "_parameters", "_messages"))):
         same = own[name.format("planar_2r_control")].decode().partition("#")[2]
         renamed = generic[name.format(GENERIC_PACKAGE)].partition("#")[2]
         same = same.replace("planar_2r_control", GENERIC_PACKAGE).replace("PLANAR_2R_CONTROL", GENERIC_PACKAGE.upper())
