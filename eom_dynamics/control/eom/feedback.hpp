@@ -97,6 +97,9 @@ class Feedback {
         for (Scalar &effort : damping)
             effort *= share;
         add_joints(output, damping);
+        const MotorVector<Robot> friction = free ? impedance_.friction() : MotorVector<Robot>{};
+        for (std::size_t i = 0; i < m; ++i)
+            output.motor_effort[i] += share * friction[i];
         for (std::size_t i = 0; measured.motors && i < robot_.motor_count(); ++i)
             if (std::count(robot_.motor_joint.begin(), robot_.motor_joint.end(), robot_.motor_joint[i]) > 1)
                 output.motor_effort[i] +=

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "equilibrium.hpp"
 #include "linearization.hpp"
@@ -117,6 +118,22 @@ class Impedance {
         for (std::size_t i = 0; i < robot_.joint_count(); ++i)
             for (std::size_t j = 0; j < robot_.joint_count(); ++j)
                 effort[i] += D_[i][j] * (x_.qd[j] - rate_[j]);
+        return effort;
+    }
+
+    /// Efforts of motors against most of their friction and gear losses at the measured rates, beside those of the command.
+    MotorVector<Robot> friction() noexcept
+    {
+        constexpr Scalar SHARE = static_cast<Scalar>(0.8);
+        MotorVector<Robot> effort{};
+        if constexpr (Robot::has_impedance) {
+            Command<Robot> turning = y_;
+            std::swap(x_.qd, rate_);
+            robot_.motors_of(x_, turning);
+            std::swap(x_.qd, rate_);
+            for (std::size_t j = 0; j < robot_.motor_count(); ++j)
+                effort[j] = SHARE * (turning.motor_effort[j] - y_.motor_effort[j]);
+        }
         return effort;
     }
 

@@ -20,12 +20,13 @@ class Gains(NamedTuple):
 
 
 class Compliance(NamedTuple):
-    """Links, efforts of joints, feedforward of the motors, and damping of joints, which is in no effort."""
+    """Links, efforts of joints, feedforward of the motors; damping of joints, and friction of motors, in no effort."""
 
     q: Array
     tau: Array
     motors: Any
     damping: Array
+    friction: Array
 
 
 class Impedance:
@@ -121,13 +122,16 @@ class Impedance:
 
         q = root(away, near, tol=1e-13).x
         tau, y, damping = self.command(q, reference, free, inertia, given)
-        return Compliance(q, tau, y, damping @ (reference[1] - thetad))
+        turning = self.motors(q, np.stack([reference[0], thetad, *reference[2:]]), tau, y, given)[3]
+        friction = 0.8 * free * (turning - y.motor_effort)
+        return Compliance(q, tau, y, damping @ (reference[1] - thetad), friction)
 
     def efforts(self, found: Compliance) -> tuple[Array, Array]:
         """Efforts of motors and joints with damping."""
         side = self.arm.side
         shared = found.damping[side.motor_joint] / np.bincount(side.motor_joint)[side.motor_joint]
-        return found.motors.motor_effort + np.array(side.motor_loads(list(shared))), found.tau + found.damping
+        effort = found.motors.motor_effort + found.friction
+        return effort + np.array(side.motor_loads(list(shared))), found.tau + found.damping
 
     def inertia(self, q: Array, **given: Any) -> Array:
         """Inertia of each joint with its rotors, while the others rest."""
