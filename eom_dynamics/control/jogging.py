@@ -24,6 +24,8 @@ _MISSED = 1e-6
 
 _STILL = np.zeros(TWIST)
 
+_TINY = float(np.finfo(float).tiny)
+
 
 def pose_on_robot(robot: Robot, frame: Frame, q: Array) -> Array:
     """Pose (4, 4) of a frame in that of the base, of any body and without compiled code."""
@@ -34,9 +36,9 @@ def pose_on_robot(robot: Robot, frame: Frame, q: Array) -> Array:
 class Jogging:
     """Target that moves as a twist has it, and stops with it.
 
-    Joint rates change together, by half of the acceleration limits at most, and slow down together where a joint comes
-    to the end of its range or to its velocity limit: the direction of the tool remains. Near a singularity, they are
-    damped, and the tool leaves out what the joints cannot give.
+    The twist changes evenly, so that joint rates change by half of the acceleration limits at most, and the joints slow
+    down together where one comes to the end of its range or to its velocity limit: the direction of the tool remains.
+    Near a singularity, rates are damped, and the tool leaves out what the joints cannot give.
 
     Attributes:
         q, qd: the target and its rates (n,).
@@ -48,6 +50,7 @@ class Jogging:
         self._tracker, self._limits = tracker, limits
         self.q, self.qd = np.clip(q, limits.lower, limits.upper), qd.copy()
         self.at_limit = ""
+        self._twist = _STILL
 
     def require(self, twist: Array) -> None:
         """Refuse a twist (6,), along the axes of the base, that the joints cannot give the tool.
@@ -64,18 +67,24 @@ class Jogging:
         """Move on for the time that has passed, and take the rates of a twist (6,) for the next step, s."""
         limits = self._limits
         self.q = np.clip(self.q + passed * self.qd, limits.lower, limits.upper)
-        wanted = np.zeros_like(self.q)
-        if twist.any():
-            wanted, _ = self._rates(self.q + step / 2 * self.qd, twist)
-        most = _ACCELERATION * limits.acceleration
+        middle, most = self.q + step / 2 * self.qd, _ACCELERATION * limits.acceleration
+        wanted, kept = (self._rates(middle, x)[0] if x.any() else np.zeros_like(self.q) for x in (twist, self._twist))
         room = np.maximum(np.where(wanted > 0, limits.upper - self.q, self.q - limits.lower), 0.0)
         allowed = np.clip(np.sqrt(2 * most * room), _ROUNDING * limits.velocity, limits.velocity)
         share = np.divide(allowed, np.abs(wanted), out=np.ones_like(wanted), where=np.abs(wanted) > allowed)
         slowest = int(np.argmin(share))
         ends = share[slowest] < 1 and allowed[slowest] < limits.velocity[slowest]
         self.at_limit = self._tracker.kinematics.robot.joint_names[slowest] if ends else ""
-        change = share[slowest] * wanted - self.qd
-        self.qd = self.qd + change / max(1.0, float(np.max(np.abs(change) / (most * step))))
+        wanted, twist = share[slowest] * wanted, share[slowest] * twist
+        # The largest part of the change of the twist that joints can make; of that of their rates, where they cannot keep
+        # the present twist.
+        change, lacking, most_change = wanted - kept, kept - self.qd, most * step
+        if np.any(np.abs(lacking) > most_change):
+            change, lacking = wanted - self.qd, np.zeros_like(self.qd)
+        left = most_change - np.sign(change) * lacking
+        part = min(1.0, float(np.min(left / np.maximum(np.abs(change), _TINY))))
+        self.qd = self.qd + lacking + part * change
+        self._twist = self._twist + part * (twist - self._twist)
 
     def _rates(self, q: Array, twist: Array) -> tuple[Array, Array]:
         """Joint rates (n,) of a twist, and what is missing of it (6,); with the orders that a tracker has compiled."""

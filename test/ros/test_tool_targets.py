@@ -23,6 +23,8 @@ JOINTS = [f"fer_joint{k}" for k in range(1, 8)]
 REST = np.array([0.0, -0.5, 0.0, -1.5, 0.0, 1.5, 0.5])
 PANDA = eom.load_robot("panda")
 TOOL = PANDA.tools[0].name
+ARM = eom.ElasticArm(PANDA)
+AT_REST = np.zeros((4, 7))
 # Motors are ahead of the links by the deflection of springs: of the tool, m and rad.
 DEFLECTION = 5e-3
 
@@ -83,6 +85,14 @@ def positions(client: Any) -> np.ndarray:
     return np.array([message.position for message in client.motor_setpoint])[:, order]
 
 
+def links_at_rest(motors: np.ndarray) -> np.ndarray:
+    """Positions of the links of an arm whose motors rest: each step leaves some thousandths of the error."""
+    q = motors
+    for _ in range(5):
+        q = motors - (ARM.feedforward(q, *AT_REST).motor_position - q)
+    return q
+
+
 def arrive(client: Any) -> np.ndarray:
     client.wait_for_diagnostics(lambda *status: status[2].get("target") == "reached", "arrival")
     client.spin(0.05)
@@ -119,12 +129,13 @@ def test_a_twist_moves_the_tool_along_the_axes_of_its_frame_and_ends_with_its_pu
         client.spin(0.1)
     client.wait(lambda: client.motor_setpoint, "a command")
     end = arrive(client)
-    start = tool(positions(client)[0])  # deflected alike
-    moved = tool(end)[:3, 3] - start[:3, 3]
+    start, end = (tool(links_at_rest(row)) for row in (positions(client)[0], end))
+    moved = end[:3, 3] - start[:3, 3]
     axes = {"fer_joint4": body_poses(PANDA, REST)[3], TOOL: start}.get(frame, np.eye(4))
     if frame != "fer_joint4":  # that turns with the arm
-        assert np.linalg.norm(np.cross(moved, axes[:3, 2])) < 1e-3
-        assert tool(end)[:3, :3] == pytest.approx(start[:3, :3], abs=2e-3)
+        # What steps of up to 20 ms of a busy node leave.
+        assert np.linalg.norm(np.cross(moved, axes[:3, 2])) < 3e-4
+        assert end[:3, :3] == pytest.approx(start[:3, :3], abs=2e-5)
     # 0.1 m/s over some 1.2 s; and no longer than without messages allowed.
     assert 0.05 < -moved @ axes[:3, 2] < 0.16
     velocities = np.array([message.velocity for message in client.motor_setpoint])
