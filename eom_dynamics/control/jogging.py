@@ -76,8 +76,8 @@ class Jogging:
         ends = share[slowest] < 1 and allowed[slowest] < limits.velocity[slowest]
         self.at_limit = self._tracker.kinematics.robot.joint_names[slowest] if ends else ""
         wanted, twist = share[slowest] * wanted, share[slowest] * twist
-        # The largest part of the change of the twist that joints can make; of that of their rates, where they cannot keep
-        # the present twist.
+        # The largest part of the change of the twist that joints can make, or of that of their rates, where they cannot
+        # keep the present twist.
         change, lacking, most_change = wanted - kept, kept - self.qd, most * step
         if np.any(np.abs(lacking) > most_change):
             change, lacking = wanted - self.qd, np.zeros_like(self.qd)
