@@ -76,7 +76,8 @@ both = {"theta": noisy(command.motor_position, 1e-5), "q": noisy(q, 1e-5), "tau"
 np.savez("springs.npz", allow_pickle=False, t=t, **both, motor_effort=noisy(command.motor_effort, 0.05))
 rigid = eom.Dynamics(eom.load_robot("my_arm.urdf"))
 tau = 1.2 * rigid.effort(q, *rates[:2]) + 0.4 * rates[0] + 0.3 * np.tanh(rates[0] / 0.01)
-np.savez("recording.npz", allow_pickle=False, t=t, q=noisy(q, 1e-5), tau=noisy(tau, 0.05))
+both = {"q": noisy(q, 1e-5), "tau": noisy(tau, 0.05)}
+np.savez("recording.npz", allow_pickle=False, t=t, **both, joint_names=np.array(names))
 
 K, B, J, D = 200.0, 0.05, 0.25, 0.1  # N m/rad, kg m² of motor and link, N m s/rad
 t = np.arange(0.0, 14.0, 0.002, dtype=np.float64)
