@@ -27,8 +27,7 @@ PAGES = {path.relative_to(DOCS).with_suffix("").as_posix() for path in DOCS.rglo
 }
 
 STARTS_NODES = (
-    "control_loop",
-    "services",
+    *("contact", "control_loop", "services"),
     *(f"tutorials/{x}" for x in ("first_setpoint", "moveit_servo", "planners_day", "policy", "poses", "your_arm")),
 )
 """Pages that start nodes and call rclpy.init(), which a process may do only once: each has one of its own."""
