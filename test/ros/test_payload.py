@@ -147,6 +147,7 @@ def test_a_payload_is_proposed_by_external_efforts_and_taken(client):
     np.testing.assert_allclose([abs(np.dot([x.x, x.y, x.z], down)) for x in answer.untold], [1.0], atol=1e-6)
     answer = propose_at(-pose, take=True)
     assert answer.success and not answer.untold and answer.message.startswith(f"{TOOL}: 2 ± "), answer.message
+    assert answer.message.endswith("; without errors of the arm's masses: its file has no uncertainty.mass; taken")
     center = answer.payload.inertia.com
     assert (center.x, center.y, center.z) == pytest.approx(PAYLOAD.center_of_mass, abs=1e-4)
     values_of(client, "payload", f"2 kg at {TOOL}; changing", "the payload")

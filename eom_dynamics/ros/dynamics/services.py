@@ -139,6 +139,8 @@ class PayloadTopic:
         if isinstance(found, Exception):
             raise found
         message, response.message = response.payload, printable(str(found))
+        if not self._loop().arm.robot.uncertainty.mass:
+            response.message += "; without errors of the arm's masses: its file has no uncertainty.mass"
         message.tool, message.inertia.m = found.payload.tool, found.payload.mass
         response.untold, response.mass_deviation = [Vector3() for _ in found.untold], found.mass_deviation
         vectors = (message.inertia.com, response.center_deviation, *response.untold)
