@@ -4,14 +4,16 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import numpy as np
+from chains import packaged_parameters
 from complying import PERIOD, START, Complying, HandledArm
 from reference.impedance import Gains, Impedance
 from report import Bar, Section, Table
 from settings import QUICK, Settings
 
-from eom_dynamics import ElasticArm, Kinematics, load_robot
+from eom_dynamics import ElasticArm, Kinematics, load_robot, robot_from_parameters
 from eom_dynamics.arrays import Array
 
 TEXT = (
@@ -32,8 +34,10 @@ def lever(arm: ElasticArm, C: Array) -> Array:
     return np.asarray(C[:3, :3] @ tool.pose[:3, :3].T @ (tool.pose[:3, 3] - joint.center_of_mass))
 
 
-def guided(arm: ElasticArm, seconds: float = 4.0, rest: float = 1.5) -> tuple[float, float, float]:
-    """Distance of the tool, m; largest force of the hand and that at rest, N."""
+def guided(
+    arm: ElasticArm, robot: dict[str, Any] | None = None, seconds: float = 4.0, rest: float = 1.5
+) -> tuple[float, float, float, float]:
+    """Distance of the tool, m; mean and largest force of the hand while it moves, and that at rest, N."""
     kinematics, forces = Kinematics(arm.robot), []
     start = kinematics.pose(POSE)[:3, 3]
     direction = np.array([0.0, 0.8, 0.6])
@@ -50,10 +54,19 @@ def guided(arm: ElasticArm, seconds: float = 4.0, rest: float = 1.5) -> tuple[fl
         forces.append(np.linalg.norm(force))
         return arm.robot.tools[0].joint, np.r_[force, np.cross(lever(arm, C), force)]
 
-    plant = LedArm(host, push, step=STEP)
+    plant = LedArm(host, push, robot, step=STEP)
     links, _ = plant.handle(POSE, seconds + rest)
+    moving = forces[: int(len(forces) * seconds / (seconds + rest))]
     moved = kinematics.pose(links[-1])[:3, 3] - start
-    return float(np.linalg.norm(moved)), max(forces), forces[-1]
+    return float(np.linalg.norm(moved)), float(np.mean(moving)), max(forces), forces[-1]
+
+
+def rubbing() -> dict[str, Any]:
+    """Parameters of the arm with friction of its motors, N m and N m s/rad."""
+    parameters = packaged_parameters(NAME)
+    for share, joint in zip((1, 1, 1, 1, 0.3, 0.3, 0.3), parameters["joints"].values(), strict=True):
+        joint["actuator"] = {"friction": {"coulomb": share, "viscous": share}}
+    return parameters
 
 
 class LedArm(HandledArm):
@@ -145,9 +158,12 @@ def run(settings: Settings) -> Section:
     """Measure."""
     arm, quick = ElasticArm(load_robot(NAME)), settings.rounds <= QUICK.rounds
     section, table = Section("impedance", "Impedance and hands"), Table("On MuJoCo's iiwa", ("", "measured"))
-    distance, most, rest = guided(arm)
+    distance, mean, most, rest = guided(arm)
     table.add("hand leads the tool by", f"{distance:.3f} m")
-    table.add("force at rest, and largest with inertia and damping", f"{rest:.2g} N, {most:.1f} N")
+    table.add("force at rest; mean and largest with inertia and damping", f"{rest:.2g} N; {mean:.1f} N, {most:.1f} N")
+    robot = rubbing()
+    _, mean, most, left = guided(ElasticArm(robot_from_parameters(robot)), robot)
+    table.add("with friction of 1 N m and 1 N m s/rad, wrist 0.3", f"{left:.2g} N; {mean:.1f} N, {most:.1f} N")
     section.bars.append(Bar("a hand feels less than 2 N of the weight", f"{rest:.2g} N", rest < 2))
     worst = max(map(abs, stiffness_errors(arm)))
     section.bars.append(Bar("stiffness of the tool within 2 %", f"{100 * worst:.2f} %", worst < 0.02))
