@@ -255,7 +255,9 @@ def parameter_page() -> str:
 
 def _topics(node: str) -> list[str]:
     """Rows of the topics, services and actions in the help of a node."""
-    text = importlib.import_module(f"eom_dynamics.ros.{node}").PROGRAM.examples.partition("\ntopics")[2]
+    tree = ast.parse((PACKAGE / "ros" / f"{node}.py").read_text(encoding="utf-8"))  # whose import needs ROS
+    texts = [each.value for each in ast.walk(tree) if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+    text = next(filter(None, (each.partition("\ntopics")[2] for each in texts)))
     rows = []
     for name, way, kind, about in re.findall(r"^  (\S+) +(\S+) +([\w/]+)[,:]? ?(.*)$", text, re.MULTILINE):
         package, group, message = kind.split("/")

@@ -31,7 +31,7 @@ from .interfaces import Payload, SplineTrajectory, TrajectoryStatus, srv, stream
 from .parameter_tables import PLANNING
 from .planning.follow_trajectory import FollowTrajectory
 from .planning.payloads import CarriedPayloads
-from .planning.services import SERVICES, MeasuredJoints, PlanningServices
+from .planning.services import MeasuredJoints, PlanningServices
 from .planning.trajectories import Start, fitted, timed, tool_motion
 from .robot_node import RobotNode
 from .robot_sources import LoadedRobot
@@ -41,15 +41,11 @@ from .trajectory_limits import STOPPED_BY_REFUSAL, within_limits
 
 STATUS_NAME = "planning"
 
-_SERVED = "\n".join(
-    f"  {f'~/{name}':<32} serves eom_dynamics/srv/{kind.__name__}" for name, (kind, *_) in SERVICES.items()
-)
-
 PROGRAM = Executable(
     "planning_node",
     "eom_dynamics_planning",
     "Planning services, and smooth fits of joint trajectories for playback by dynamics_node.",
-    f"""\
+    """\
 examples:
   planning_node --ros-args --params-file my_arm.yaml      with the parameter file of dynamics_node
   planning_node --ros-args -r __ns:=/left -p robot_source_node:=/left/eom_dynamics
@@ -62,7 +58,11 @@ topics, services and actions (relative to the namespace):
   payload                          in     eom_dynamics/msg/Payload, what a tool carries
   robot_description                in     std_msgs/msg/String, if no parameter gives the robot
   /diagnostics                     out    diagnostic_msgs/msg/DiagnosticArray, status <node>: planning
-{_SERVED}
+  ~/inverse_dynamics_batch         serves eom_dynamics/srv/ComputeInverseDynamicsBatch, of many states
+  ~/forward_dynamics               serves eom_dynamics/srv/ComputeForwardDynamics, of many states
+  ~/inverse_kinematics             serves eom_dynamics/srv/ComputeInverseKinematics, of many poses
+  ~/equations_of_motion            serves eom_dynamics/srv/GetEquationsOfMotion, of one state
+  ~/trajectory_feedforward         serves eom_dynamics/srv/ComputeTrajectoryFeedforward, and limits
   ~/compute_trajectory_feedforward action eom_dynamics/action/ComputeTrajectoryFeedforward
   ~/follow_joint_trajectory        action control_msgs/action/FollowJointTrajectory, if it is installed
   trajectory_status                in/out eom_dynamics/msg/TrajectoryStatus, for that action, and of refusals

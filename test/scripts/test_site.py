@@ -53,6 +53,8 @@ def test_interfaces_have_entries(pages: dict[str, str]) -> None:
 def test_parameters_of_each_node_have_a_row(pages: dict[str, str]) -> None:
     tables = pytest.importorskip("eom_dynamics.ros.parameter_tables", reason="tables of parameters need rclpy")
     text = pages["parameters.md"]
+    served = importlib.import_module("eom_dynamics.ros.planning.services").SERVICES
+    assert set(served) <= set(re.findall(r"^\| `~/(\w+)` \| serves", text, re.MULTILINE))
     for node, table in reference_pages.NODES.items():
         section = text.partition(f"## {node}\n")[2].partition("\n## ")[0].partition("| parameter |")[2]
         assert re.findall(r"^\| `(\w+(?:\.\w+)*)`", section, re.MULTILINE) == list(getattr(tables, table))
