@@ -124,6 +124,8 @@ function toggled(name) {
 const pick = document.querySelector(".pick:not(.rows) select");
 pick?.addEventListener("change", () => {
   for (const part of document.querySelectorAll("[data-part]")) part.hidden = part.dataset.part !== pick.value;
+  // While they are hidden, charts do not follow the size of the window.
+  for (const name of drawn) if (plots.get(name).checkVisibility()) Plotly.Plots.resize(plots.get(name));
   if (window.Plotly) idle(drawRest);
 });
 

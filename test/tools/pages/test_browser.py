@@ -206,12 +206,13 @@ def test_one_recording_is_shown_at_a_time(tab: browser.Tab) -> None:
     tab.zoom("1_position", 0.2, 0.4)
     assert tab.range("1_effort") == tab.range("1_position") != home
     tab.button("1_effort", "Reset").click()
+    # Plotly redraws a chart some time after its size has changed: wait until it is drawn for the window as it is now.
+    drawn_for_the_window = "plot.clientWidth === plot.querySelector('.main-svg').clientWidth"
     tab.page.set_viewport_size({"width": 800, "height": 600})
+    tab.wait("1_position", drawn_for_the_window)  # and those of the other recording are hidden
     tab.page.locator(".pick:not(.rows) select").select_option(label="long")
     assert set(tab.charts()) == first
     assert tab.range("0_position")[1] > 10, "of another time"
-    # Plotly redraws a chart some time after its size has changed: wait until it is drawn for the window as it is now.
-    drawn_for_the_window = "plot.clientWidth === plot.querySelector('.main-svg').clientWidth"
     tab.wait("0_position", drawn_for_the_window)
     tab.page.set_viewport_size(browser.SIZE)
     tab.wait("0_position", drawn_for_the_window)
