@@ -26,10 +26,12 @@ PAGES = {path.relative_to(DOCS).with_suffix("").as_posix() for path in DOCS.rglo
     WORKED,
 }
 
-STARTS_NODES = (
-    *("contact", "control_loop", "services"),
-    *(f"tutorials/{x}" for x in ("first_setpoint", "moveit_servo", "planners_day", "policy", "poses", "your_arm")),
-)
+
+def text_of(page: str) -> str:
+    return ((ROOT if page == "README" else DOCS) / f"{page}.md").read_text(encoding="utf-8")
+
+
+STARTS_NODES = [page for page in sorted(PAGES) if "\nrclpy.init()" in text_of(page)]
 """Pages that start nodes and call rclpy.init(), which a process may do only once: each has one of its own."""
 
 PATIENCE = 240.0
@@ -105,7 +107,7 @@ def test_a_wrong_command_is_found(command: str) -> None:
 @pytest.mark.parametrize("page", sorted(page for page in PAGES if "reference/" not in page))
 def test_commands_of_ros_have_a_form_for_the_environment_of_make(page: str) -> None:
     """In the same block, or the page says before it that they need ROS 2."""
-    text = ((ROOT if page == "README" else DOCS) / f"{page}.md").read_text(encoding="utf-8")
+    text = text_of(page)
     for block in re.finditer(r"^```console\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
         if re.search(r"^\$ ros2 ", block[1], re.MULTILINE):
             before = text[max(0, block.start() - 400) : block.start()]

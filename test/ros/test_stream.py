@@ -268,4 +268,4 @@ os._exit(0)
     growth, published = map(int, printed.split())
     assert published == 220 * 20
     assert growth < 1024  # less than a byte a message
-    assert errors.count("\n") == 4  # the robot, its watchdog and two transitions: nothing of the stream
+    assert errors.count("\n") == 5  # the robot in two lines, its watchdog and two transitions: nothing of the stream
