@@ -18,12 +18,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ...actuators.actuator import IDEAL_ACTUATOR, Actuator, Gear, Motor
+from ...actuators.actuator import Actuator, Gear, Motor
 from ...actuators.drive_units import EFFORTS, SIDES, DriveUnits
 from ...actuators.friction import FRICTIONLESS, Friction
 from ...actuators.parallel_springs import PARALLEL_LAWS, Anchors, ParallelSpring
 from ...actuators.parameters import Declared, finite, not_negative, positive, row
-from ...actuators.springs import RIGID, SPRINGS, CoupledSpring
+from ...actuators.springs import SPRINGS, CoupledSpring
 from ...actuators.transmission import Transmission
 from ...arrays import Array
 from ...spelling import duplicates, hint, listed
@@ -86,11 +86,11 @@ def with_entries(joint: JointDescription, section: Section, *, actuated: bool = 
         return joint
     joint = replace(
         joint,
-        spring=section.part("elasticity", lambda part: read_law(part, SPRINGS), RIGID),
-        actuator=section.part("actuator", _actuator, IDEAL_ACTUATOR),
+        spring=section.part("elasticity", lambda part: read_law(part, SPRINGS), joint.spring),
+        actuator=section.part("actuator", _actuator, joint.actuator),
         rotor_inertia=section.not_negative("rotor_inertia", joint.rotor_inertia),
         gear_ratio=section.number("gear_ratio", joint.gear_ratio, "not zero"),
-        rotor=section.part("rotor", _rotor, None),
+        rotor=section.part("rotor", _rotor, joint.rotor),
         effort_spread=section.part("effort_spread", _effort_spread, joint.effort_spread),
     )
     return replace(joint, drive=section.part("drive", partial(_drive, joint), joint.drive))

@@ -16,12 +16,16 @@ from scipy.spatial.transform import Rotation
 from urdf_arms import urdf_arm
 
 from eom_dynamics import Robot, RobotDescriptionError, equations_of_motion, load_robot, robot_from_parameters
+from eom_dynamics.actuators.springs import RIGID
 from eom_dynamics.arrays import Array
 from eom_dynamics.kinematics import body_poses
 from eom_dynamics.robot import robot_from_urdf
 from eom_dynamics.robot.description import COMPOSITE_TYPES, JOINT_TYPES
 from eom_dynamics.robot.inertia import symmetric
 from eom_dynamics.robot.readers import robot_section
+from eom_dynamics.robot.readers.parameter_tree import completed
+from eom_dynamics.robot.readers.section import Section
+from eom_dynamics.robot.readers.urdf import description_from_urdf
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.robot.writers.urdf import robot_as_urdf
 
@@ -209,6 +213,23 @@ def test_additions_to_a_urdf_have_them() -> None:
     joints = {"shoulder": {"gear_ratio": 50.0, "drive": OWN_UNITS}}
     robot = robot_from_urdf(urdf_arm(), {"compensated_by_robot": ["gravity"], "joints": joints})
     assert robot.compensated_by_robot == ("gravity",) and robot.joints[0].drive == ODRIVE
+
+
+def test_what_additions_do_not_name_remains() -> None:
+    given = {
+        "elasticity": {"type": "linear", "stiffness": 300.0},
+        "actuator": {"friction": {"viscous": 0.1}},
+        "rotor_inertia": 0.2,
+    }
+    shoulders, robot = [], description_from_urdf(urdf_arm(), "arm.urdf")
+    for joints in ({"shoulder": given}, {"shoulder": {"limits": {"velocity": 1.5}}}):
+        with Section({"joints": joints}, "urdf", "parameters") as additions:
+            robot = completed(robot, additions)
+        shoulders += [joint for joint in robot.joints if joint.name == "shoulder"]
+    before, after = shoulders
+    assert before.spring != RIGID and after.limits.velocity == 1.5
+    for name in ("spring", "actuator", "rotor_inertia", "rotor", "gear_ratio"):
+        assert getattr(after, name) == getattr(before, name), name
 
 
 URDF = """<robot name="two"><link name="base"/><link name="bracket"/><link name="upper">{0}</link><link name="lower">{0}
