@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -270,12 +271,13 @@ class ExternalEffortObserver:
         }
         if payload is not None:
             P = payload_keyword(self.arm.robot, 1).arrays(payload, samples, finite=True)[0]
-            given["P"] = np.broadcast_to(P, samples + payload_shape(self.arm.robot)).reshape(*samples, -1)
+            shape = payload_shape(self.arm.robot)
+            given["P"] = np.broadcast_to(P, samples + shape).reshape(*samples, math.prod(shape))
         return given
 
     def _run(self, t: Array, given: dict[str, Array]) -> tuple[list[Array], NDArray[np.intc]]:
         """External efforts (K, n), residuals (K, m), q and qd (K, n), and codes (K,)."""
-        rows = np.concatenate([x.reshape(len(t), -1) for x in given.values()], axis=1)
+        rows = np.concatenate([x.reshape(len(t), x.shape[-1]) for x in given.values()], axis=1)
         library, address = self._handle.library, self._handle.address
         places = [(library.loop_vector(address, b"sensed", name.encode()), x.shape[-1]) for name, x in given.items()]
         vectors, bits = np.array(places, dtype=np.uint64), sum({_BITS[name] for name in given})

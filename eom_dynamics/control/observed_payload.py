@@ -21,11 +21,12 @@ from .residual_spread import error_columns
 # Duration of a block, s, and motion of a joint that ends one pose, rad or m.
 _BLOCK, _POSE = 0.02, 0.02
 
-_KEPT = 30_000  # blocks of samples, ten minutes
+LONGEST_TIME = 600.0
+"""For which blocks of samples are kept, s."""
 
-# Units of mass and first moment, kg and kg m, and the ratio of their squared efforts below which a direction is not
-# told: the tool is turned by 3 degrees or less.
-_UNITS, _UNTOLD = np.array([1.0, 0.1, 0.1, 0.1]), 1e-5
+# Units of mass and first moment, kg and kg m, and deviations of moments of inertia, kg m^2; and the ratio of squared
+# efforts of the first below which a direction is not told: the tool is turned by 3 degrees or less.
+_UNITS, _UNTOLD = np.array([1.0, *[0.1] * 9]), 1e-5
 
 
 class ObservedPayload(NamedTuple):
@@ -61,7 +62,7 @@ class EffortBlocks:
 
     def __init__(self, observer: ExternalEffortObserver) -> None:
         self._late, self._n = (observer.order == 1) / observer.bandwidth, observer.arm.robot.n
-        self._closed: deque[Array] = deque(maxlen=_KEPT)
+        self._closed: deque[Array] = deque(maxlen=round(LONGEST_TIME / _BLOCK))
         self.clear()
 
     def clear(self) -> None:
@@ -117,10 +118,10 @@ def payload_of_efforts(
 ) -> ObservedPayload:
     """Estimate what a tool carries from external efforts.
 
-    These are linear in the payload's mass and first moment, in the errors of the robot's inertial parameters, whose
-    deviations are ``uncertainty.mass`` of its file, for each parameter alone and for all together, and in noise. The
-    deviation of noise in a pose is that of what is left, with ``effort_spread`` at rest of the file, and by ``motor``
-    sensors Coulomb friction. Generalised least squares.
+    These are linear in the payload's mass and first moment, in its moments of inertia, of 0.1 kg m^2 or so, in the
+    errors of the robot's inertial parameters, whose deviations are ``uncertainty.mass`` of its file, for each parameter
+    alone and for all together, and in noise. The deviation of noise in a pose is that of what is left, with
+    ``effort_spread`` at rest of the file, and by ``motor`` sensors Coulomb friction. Generalised least squares.
 
     Args:
         observer: of the efforts.
@@ -139,18 +140,18 @@ def payload_of_efforts(
     place = names.index(tool) if tool else 0
     count, q, qd, external, qdd = _poses(blocks)
     columns = []
-    for k in range(4):
+    for k, unit in enumerate(_UNITS):
         P = np.zeros((len(names), 10))
-        P[place, k] = _UNITS[k]
+        P[place, k] = unit
         loaded = arm.dynamics.effort(q, qd, qdd, payload=[P if len(names) > 1 else P[0]])
         columns.append(arm.dynamics.effort(q, qd, qdd) - loaded)
-    B = np.stack(columns, axis=-1)
-    errors = error_columns(arm.dynamics, q, qd, qdd)
+    B, inertia = np.split(np.stack(columns, axis=-1), [4], axis=-1)
+    errors = np.concatenate([error_columns(arm.dynamics, q, qd, qdd), inertia], axis=-1)
     fit = _fitted(B, errors, external, count, _at_rest(observer))
-    covariance = fit.covariance * np.outer(_UNITS, _UNITS)
+    covariance = fit.covariance * np.outer(_UNITS[:4], _UNITS[:4])
     if fit.untold[:, 0].any():
         raise StateError(f"the poses do not tell the mass at {names[place]}: add others, away from singular ones")
-    x = fit.payload * _UNITS + (np.zeros(4) if carried is None else carried[place, :4])
+    x = fit.payload * _UNITS[:4] + (np.zeros(4) if carried is None else carried[place, :4])
     m, h, mass = float(x[0]), x[1:], float(np.sqrt(covariance[0, 0]))
     if not m > mass:
         raise StateError(f"no mass explains the efforts: {m:.3g} ± {mass:.2g} kg")

@@ -45,6 +45,22 @@ def test_a_payload_from_efforts(moving: bool) -> None:
     assert " kg, centre x " in str(found)
 
 
+def test_inertia_of_a_payload_is_not_taken_for_errors_of_masses() -> None:
+    robot = replace(PANDA.robot, uncertainty=ModelUncertainty(mass=0.05))
+    t = 2e-3 * np.arange(5000)
+    states = Cosine(np.full(7, 0.5), 1.0 + 0.3 * np.arange(7), np.arange(7.0)).derivatives(t)
+    found = eom.estimate_payload(eom.ExternalEffortObserver(eom.ElasticArm(robot), 30.0), t, **carried(states))
+    assert abs(found.payload.mass - PAYLOAD.mass) < 0.5 * found.mass_deviation < 0.06
+    errors = np.abs(np.asarray(found.payload.center_of_mass) - np.asarray(PAYLOAD.center_of_mass))
+    assert (errors < 0.5 * found.center_deviation).all()
+
+
+def test_a_recording_without_samples_is_refused() -> None:
+    observer, nothing = eom.ExternalEffortObserver(PANDA, 30.0), np.zeros((0, 7))
+    with pytest.raises(eom.StateError, match="no external efforts in this time"):
+        eom.estimate_payload(observer, [], q=nothing, qd=nothing, tau=nothing)
+
+
 def test_what_is_not_told() -> None:
     """Along gravity in a single pose, across the plane of an arm, and the mass from the centre at a single joint."""
     observer, t = eom.ExternalEffortObserver(PANDA, 30.0), 1e-3 * np.arange(600)

@@ -14,7 +14,7 @@ from sensor_msgs.msg import JointState
 from ...control.contact_thresholds import ContactThresholds, seen_wrench
 from ...control.external_effort import ExternalEffortObserver
 from ...control.fields import doubles
-from ...control.observed_payload import EffortBlocks, ObservedPayload, payload_of_efforts
+from ...control.observed_payload import LONGEST_TIME, EffortBlocks, ObservedPayload, payload_of_efforts
 from ...control.setpoint_loop import SetpointLoop
 from ...exceptions import EomDynamicsError, StateError
 from ...kinematics import Kinematics
@@ -136,6 +136,12 @@ class ContactTopics:
         """Computation, for a thread, of what a tool carries, by the external efforts of the last seconds."""
         if self._loop is None or self._observer is None or self._blocks is None:
             raise StateError("external efforts are not observed: set external_effort.sensors")
+        if not 0 < duration <= LONGEST_TIME:
+            raise StateError(f"duration must be more than 0 s and at most {LONGEST_TIME:g} s, is {duration:g}")
+        if self._loop.loop.number("blending"):
+            raise StateError(
+                "the payload is changing, which goes on as the arm is commanded: send a setpoint or a target"
+            )
         blocks = self._blocks.since(1e-9 * self._clock.now() - duration)
         return partial(payload_of_efforts, self._observer, blocks, tool, self._loop.evaluator.payload.copy())
 

@@ -123,10 +123,12 @@ class PayloadTopic:
         except StateError as error:
             response.message = self._refuse(error)
             return response
-        answer = self._proposals.later(response)
+        answer, arm = self._proposals.later(response), self._loop().arm
 
         def done(found: ObservedPayload | Exception) -> None:
             try:
+                if self._loop().arm is not arm:
+                    raise StateError("the robot was replaced meanwhile: ask again")
                 self._propose_found(found, request.take, response)
             except Exception as error:
                 response.message = self._refuse(error)
