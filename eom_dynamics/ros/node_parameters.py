@@ -152,6 +152,7 @@ def unknown(node: Node, table: Table) -> dict[str, str]:
     names = [parameter.name for parameter in _start_values(node) if not node.has_parameter(parameter.name)]
     sections = dict.fromkeys(name.partition(".")[0] for name in names)
     compared = {name: hint(name, known) for name in islice(sections, _MOST_HINTS)}
+    compared |= dict.fromkeys({ROBOT, URDF} & {*names}, "a robot or URDF by its file or name is robot_file")
     others = f"known are {listed(known)}"
     return {name: compared.get(name.partition(".")[0], others) for name in names}
 

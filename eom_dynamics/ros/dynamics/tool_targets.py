@@ -16,7 +16,7 @@ from ...kinematics import inverse_kinematics
 from ...robot import Frame
 from ...robot.model import frames_by_name
 from ...robot.task_space import TWIST
-from ...spelling import hint
+from ...spelling import listed
 from .tool_kinematics import ToolKinematics
 
 # Of a pose, rad and m: less than any arm repeats, and reached at a singularity, too, where Newton's method slows down.
@@ -111,7 +111,9 @@ class ToolTargets:
         assert robot is not None  # the node is active
         known = frames_by_name(robot)
         if name and name not in known:
-            raise StateError(f"header.frame_id: {robot.name} has no frame {name!r:.60}; {hint(name, known)}")
+            raise StateError(
+                f"header.frame_id: {robot.name} has no frame {name!r:.60}: empty is the base, others {listed(known)}"
+            )
         return known.get(name)
 
     def _along_base(self, frame: Frame | None, q: Array, twist: Array) -> Array:

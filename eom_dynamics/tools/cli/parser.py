@@ -38,15 +38,16 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, command: str = "", **keywords: Any) -> None:
         super().__init__(**keywords)
-        self._shown = {"help", "help_all", *_SHOWN.get(command, "").split()}
-        if command in _SHOWN:
-            self.add_argument("--help-all", action=_HelpOnAll, help="show all options and exit")
+        self._shown = {"help", "help_all", *_SHOWN[command].split()} if command in _SHOWN else None
+        if command:
+            text = "show all options and exit" if self._shown else argparse.SUPPRESS
+            self.add_argument("--help-all", action=_HelpOnAll, help=text)
 
     def format_help(self) -> str:
         """Help on the shown options."""
-        rare = [action for action in self._actions if action.option_strings and action.dest not in self._shown]
-        if "help_all" not in {action.dest for action in self._actions}:
+        if self._shown is None:
             return self.full_help()
+        rare = [action for action in self._actions if action.option_strings and action.dest not in self._shown]
         texts = [action.help for action in rare]
         try:
             for action in rare:
