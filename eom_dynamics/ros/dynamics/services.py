@@ -119,11 +119,11 @@ class PayloadTopic:
     def _propose(self, request: Any, response: Any) -> Any:
         """Answer with the payload that explains external efforts, once the worker's thread has computed it."""
         try:
-            job = self._contact.proposal(request.tool, request.duration)
+            job, arm = self._contact.proposal(request.tool, request.duration), self._loop().arm
         except StateError as error:
             response.message = self._refuse(error)
             return response
-        answer, arm = self._proposals.later(response), self._loop().arm
+        answer = self._proposals.later(response)
 
         def done(found: ObservedPayload | Exception) -> None:
             try:
