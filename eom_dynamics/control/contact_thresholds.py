@@ -98,8 +98,8 @@ class ContactThresholds:
             false_alarms: per hour.
             spread: of each joint; by default ``effort_spread`` of the robot file, which ``identify`` writes. It is that
                 of efforts: noise of velocities, w M times it, is not part of it.
-            quiet: instead, what the observer found along a motion without contact. Errors of masses
-                and of efforts' scale start with ``uncertainty.mass`` and ``.stiffness`` of the robot file.
+            quiet: instead, what the observer found along a motion without contact. Errors of masses and of efforts'
+                scale start with ``uncertainty.mass`` and ``.stiffness`` of the robot file.
 
         Raises:
             StateError: the spread of a joint is unknown, or there cannot be so many alarms.
