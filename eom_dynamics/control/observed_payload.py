@@ -139,12 +139,11 @@ def payload_of_efforts(
         raise StateError(f"tool: {robot.name} has no tool {tool!r}; {hint(tool, names)}")
     place = names.index(tool) if tool else 0
     count, q, qd, external, qdd = _poses(blocks)
-    columns = []
+    bare, columns = arm.dynamics.effort(q, qd, qdd), []
     for k, unit in enumerate(_UNITS):
         P = np.zeros((len(names), 10))
         P[place, k] = unit
-        loaded = arm.dynamics.effort(q, qd, qdd, payload=[P if len(names) > 1 else P[0]])
-        columns.append(arm.dynamics.effort(q, qd, qdd) - loaded)
+        columns.append(bare - arm.dynamics.effort(q, qd, qdd, payload=[P if len(names) > 1 else P[0]]))
     B, inertia = np.split(np.stack(columns, axis=-1), [4], axis=-1)
     errors = np.concatenate([error_columns(arm.dynamics, q, qd, qdd), inertia], axis=-1)
     fit = _fitted(B, errors, external, count, _at_rest(observer))
