@@ -11,6 +11,7 @@ pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")
 
 from builtin_interfaces.msg import Duration
 from sensor_msgs.msg import JointState
+from std_msgs.msg import Header
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
@@ -32,9 +33,10 @@ def client(node: Any) -> Iterator[Any]:
         assert node.transition(transition)
     state = np.zeros((5, 7))
     state[0] = REST
-    node.repeat(lambda: node.publish(state), lambda: node.motor_setpoint, "a command")
-    aim(node, [JOINTS[0]], [0.0])
-    node.wait(lambda: "targets are taken" in node.process.log, "limits")
+    node.answers_to(node.publish(state))
+    # What a test sends on another topic must not be overtaken by it.
+    aim(node, [JOINTS[0]], [0.0], header=Header(frame_id="first"))
+    node.wait(lambda: node.motor_setpoint[-1].header.frame_id == "first", "the first target")
     node.motor_setpoint.clear()
     return node
 
