@@ -17,7 +17,7 @@ def arm(request):
 def test_a_change_amid_another_one_does_not_go_back(arm):
     """The deceleration of a pause that is resumed must not fade so slowly that the motion reverses."""
     motion = fast(arm, np.random.default_rng(11))
-    for share in (0.1, 0.2, 0.3, 0.5):
+    for share in (0.1, 0.3):
         events = [
             (share * motion.end + 1e-3 * k, x) for k, x in ((0, "pause"), (12, 1.2), (14, "resume"), (30, "pause"))
         ]
@@ -65,9 +65,9 @@ def test_limits_are_kept_between_the_instants_that_are_checked(seed):
 def test_a_pause_resumes_what_was(arm):
     motion = fast(arm, np.random.default_rng(7))
     T = motion.end
-    events = [(0.3 * T, "pause"), (1.5 * T, "resume")]
-    (states, _, pace), loop = played(arm, motion, events, 3 * T)
-    assert pace[round(1.5e9 * T / STEP) - 1] == 0 and pace.max() <= 1 + 1e-12
+    events = [(0.3 * T, "pause"), (0.8 * T, "resume")]
+    (states, _, pace), loop = played(arm, motion, events, 2 * T)
+    assert pace[round(0.8e9 * T / STEP) - 1] == 0 and pace.max() <= 1 + 1e-12
     np.testing.assert_allclose(states[-1, 0], motion.derivatives(T, 0)[0], rtol=0, atol=1e-15)
     assert loop.number("over_limits") == 0 and not loop.number("playing")
 

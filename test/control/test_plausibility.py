@@ -308,7 +308,7 @@ def spoiled(state: np.ndarray, fault: str) -> np.ndarray:
     return state
 
 
-@settings(max_examples=150)
+@settings(max_examples=75)
 @given(
     segments=st.lists(segment, min_size=1, max_size=12),
     policies=st.tuples(*[st.sampled_from(CHECK_POLICIES)] * 2, st.sampled_from(("warn", "refuse"))),

@@ -170,7 +170,7 @@ def test_errors_of_the_process_and_of_the_robot_name_the_file_too(
 
 
 def test_a_pipe_that_is_included_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("eom_dynamics.robot.readers.xacro._TIME", 1)
+    monkeypatch.setattr("eom_dynamics.robot.readers.xacro._TIME", 0.2)
     os.mkfifo(tmp_path / "pipe")
     assert "takes too long" in error_of(arm(tmp_path, '<xacro:include filename="pipe"/>'), load)
 

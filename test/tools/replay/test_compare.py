@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two bags or tables of commands, compared number by number."""
 
+from collections.abc import Iterator
 from copy import deepcopy
 from pathlib import Path
 
@@ -20,8 +21,16 @@ from eom_dynamics.trajectory import paper_motion
 NUMBERS = "std_msgs/msg/Float64MultiArray"
 NAMES = load_robot("planar_2r").joint_names
 DEFAULT = Tolerances()
-COUNT = 4200  # more than a block
+BLOCK, COUNT = 100, 210
 STATES = np.array(paper_motion(2).derivatives(np.arange(COUNT) * 1e-3))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def short_blocks() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("eom_dynamics.bags.bag._BLOCK", BLOCK)
+        patch.setattr("eom_dynamics.tools.replay.compare._BLOCK", BLOCK)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -62,9 +71,9 @@ def test_a_bag_equals_itself(made) -> None:
 
 def test_tolerances_are_absolute_and_relative_by_field(tmp_path: Path, made) -> None:
     def change(commands):
-        commands[2050][1].effort[1] += 1e-3
-        commands[2080][1].effort[0] += 1e-4
-        commands[2060][1].motor_effort *= 1.01
+        commands[150][1].effort[1] += 1e-3
+        commands[180][1].effort[0] += 1e-4
+        commands[160][1].motor_effort *= 1.01
         return commands
 
     other = golden(tmp_path / "golden", made[1], change)
@@ -72,7 +81,7 @@ def test_tolerances_are_absolute_and_relative_by_field(tmp_path: Path, made) -> 
     assert set(found) == {"effort", "motor_effort"}
     effort = found["effort"]
     assert effort.beyond == 2 and effort.largest == pytest.approx(1e-3, rel=1e-6)
-    assert effort.first == effort.worst_at == made[1][2050][0] and effort.worst == NAMES[1]
+    assert effort.first == effort.worst_at == made[1][150][0] and effort.worst == NAMES[1]
     for absolute, relative, fields in (
         ({"effort": 5e-4}, {}, {"effort": 1, "motor_effort": 1}),
         ({"effort": 2e-3}, {}, {"motor_effort": 1}),
@@ -84,11 +93,11 @@ def test_tolerances_are_absolute_and_relative_by_field(tmp_path: Path, made) -> 
 
 
 def test_messages_in_one_bag_only_are_counted_and_the_others_compared(tmp_path: Path, made) -> None:
-    other = golden(tmp_path / "golden", made[1], lambda commands: commands[:1547] + commands[1560:-100])
+    other = golden(tmp_path / "golden", made[1], lambda commands: commands[:77] + commands[90:-50])
     ((field, row),) = of_feedforward(made[0], other).items()
-    assert (field, row.beyond, row.first) == ("messages", 13 + 100, made[1][1547][0])
-    assert row.text == "113 messages are in one bag only"
-    assert of_feedforward(other, made[0])["messages"].beyond == 13 + 100
+    assert (field, row.beyond, row.first) == ("messages", 13 + 50, made[1][77][0])
+    assert row.text == "63 messages are in one bag only"
+    assert of_feedforward(other, made[0])["messages"].beyond == 13 + 50
 
 
 def test_bags_without_a_common_time_of_recording_name_the_option(tmp_path: Path, made) -> None:
