@@ -145,11 +145,20 @@ class NodeEngine:
 
     def __init__(self, node: Any) -> None:
         self.node, self.stream = node, node._stream
+        # Messages of a command, and rows of the commands of a cycle: the node writes into its messages again.
         self.sent: list[Any] = []
+        self.rows: list[Array] = []
+        self.scene: Scene | None = None
         commands = self.stream._commands
-        commands._publishers = [Publisher(type(message), self.sent) for message in commands._messages]
+        commands._publishers = [RowPublisher(type(message), self.sent) for message in commands._messages]
+        commands._publishers[-1].complete = self._complete
         commands.commands_motors = False
         commands.count_listeners()
+
+    def _complete(self) -> None:
+        if self.scene:
+            self.rows.append(row_of(self.scene, *self.sent))
+        self.sent.clear()
 
     def play(self, scene: Scene, *, compiled: bool) -> Array:
         """Rows of a scene, by compiled calls for setpoints of one shape, or field by field."""
@@ -175,11 +184,11 @@ class NodeEngine:
         stream.targets._arm = host.arm
         stream.targets._measured.take(scene.robot.joint_names)
         stream.targets.keep(host.arm, limits_of(host.arm))
-        rows, before = [], None
+        self.scene, rows, before = scene, [], None
         for k, (cycle, now) in enumerate(zip(scene.cycles, scene.times, strict=True)):
             steady = time_of(k)
             clock.set_ros_time_override(Time(nanoseconds=now))
-            self.sent.clear()
+            self.rows.clear()
             if cycle.sensed:
                 self.stream.measured._receive("joint_states", state_message(scene.robot, cycle.sensed, now))
             if cycle.payload:
@@ -204,15 +213,11 @@ class NodeEngine:
                 stream.answer_bytes(bytes(STORE.serialize_cdr(setpoint_message(scene, k), SETPOINT)))
             supervision._observe()
             supervision._tick_response()
-            before = self._row(scene, before)
+            # The last command that does not repeat another one.
+            fresh = [row for row in self.rows if row[0] != Status.HELD] or self.rows
+            before = fresh[-1] if fresh else before
             rows.append(None if before is None else np.append(before, host.suspicions.total()))
         return filled(rows)
-
-    def _row(self, scene: Scene, before: Array | None) -> Array | None:
-        """The last command of a cycle that does not repeat another one, or that before."""
-        commands = [row_of(scene, *self.sent[i : i + 3]) for i in range(0, len(self.sent), 3)]
-        fresh = [row for row in commands if row[0] != Status.HELD] or commands
-        return fresh[-1] if fresh else before
 
     def _set_parameters(self, scene: Scene) -> None:
         from rclpy.parameter import Parameter
@@ -279,6 +284,18 @@ class Publisher:
         self.sent.append(
             deserialize_message(message if isinstance(message, bytes) else serialize_message(message), self.kind)
         )
+
+
+class RowPublisher(Publisher):
+    """In the place of one of the publishers of a command, the last of which completes it."""
+
+    complete: Callable[[], None] = staticmethod(lambda: None)
+
+    def publish(self, message: Any) -> None:
+        from rclpy.serialization import deserialize_message
+
+        self.sent.append(deserialize_message(message, self.kind) if isinstance(message, bytes) else message)
+        self.complete()
 
 
 def filled(rows: Sequence[Array | None]) -> Array:
