@@ -63,12 +63,12 @@ def test_the_stop_of_one_arm_leaves_the_stream_of_another_unaffected(composed):
     for client in (left, right):
         client.wait_for_diagnostics(lambda *s: s[2]["state"] == "active", "activation")
     assert (
-        left.transition("deactivate") and not left.set_parameter("stop_duration", 1.0) and left.transition("activate")
+        left.transition("deactivate") and not left.set_parameter("stop_duration", 2.0) and left.transition("activate")
     )
     left.answers_to(left.publish(np.full((5, 7), 0.1)))
     answer = left.begin_transition("deactivate")
     left.wait(lambda: left.feedforward[-1].status == STOPPING, "the stop")
-    for _ in range(20):
+    for _ in range(5):
         right.answers_to(right.publish(np.full((5, 2), 0.1)))
     left.spin()
     assert not answer.done()

@@ -178,7 +178,7 @@ def test_two_are_played_from_their_stamps_on_the_second_in_place_of_the_first(st
     stack.wait_until_playing()
     positions = first.derivatives(at, 0)[0] + np.array([[0.0, 0.0], [0.3, 0.1], [0.1, 0.2]])
     stack.send(TIMES, positions, stamp=begin + round(at * 1e9))
-    stack.node.spin(0.5)
+    stack.node.wait(lambda: stack.told("here").count((TrajectoryStatus.ACCEPTED, "")) == 2, "the second one")
     stack.tick(begin - PERIOD)
     node = stack.node
     assert not node.feedforward

@@ -338,7 +338,7 @@ def test_a_response_to_lost_setpoints_is_continued(activated, policy, phase, eff
 
 
 def test_the_node_answers_while_its_arm_is_stopped(activated):
-    client = activated(stop_duration=1.0)
+    client = activated(stop_duration=2.0)
     count = int(client.next_diagnostics()[2]["ignored while not active"])
     in_motion(client)
     first, second = client.begin_transition("deactivate"), client.begin_transition("deactivate")

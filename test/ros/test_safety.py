@@ -79,7 +79,8 @@ def test_a_clean_stream_is_answered_in_full(client: Any) -> None:
         client.spin(0.003)
     client.wait(lambda: len(client.motor_setpoint) >= 200, "answers")
     after = client.next_diagnostics()[2]
-    assert after["refused"] == before["refused"] and after["dropped as too old"] == before["dropped as too old"]
+    for count in ("refused", "dropped as too old"):
+        assert after[count] == before[count], after["last refusal"]
 
 
 def test_a_first_setpoint_in_degrees_of_a_joint_without_limits_is_asked_for_its_unit(start: Any) -> None:
@@ -103,36 +104,38 @@ def states(node: Any) -> Any:
     return node.node.create_publisher(JointState, "joint_states", 10)
 
 
-def test_a_stream_begins_where_joint_states_say_the_arm_is(client: Any, states: Any) -> None:
+@pytest.fixture
+def measured(client: Any, states: Any) -> Iterator[Any]:
+    """The client of a node that knows that the arm is at HOME, and goes on to be told."""
+    message = JointState(name=PANDA.joint_names, position=HOME.tolist())
+    timer = client.node.create_timer(0.01, lambda: states.publish(message))
+    client.next_diagnostics()  # made after it has received some of them
+    yield client
+    client.node.destroy_timer(timer)
+
+
+def test_a_stream_begins_where_joint_states_say_the_arm_is(measured: Any) -> None:
+    client = measured
     away = wave(0)
     away[0, 3] += 0.5
-    measure(client, states)
     for _ in range(5):
         send(client, away, client.node.get_clock().now().nanoseconds)
         client.spin(0.02)
-    client.wait(lambda: client.values["last refusal"], "a refusal")
     text = "fer_joint4 is 0.5 rad from where the arm is, more than 0.01 (parameter resume_distance): begin there"
-    assert text in client.values["last refusal"] and not client.motor_setpoint
+    client.wait(lambda: text in client.values["last refusal"], "a refusal")
+    assert not client.motor_setpoint
     send(client, wave(0), client.node.get_clock().now().nanoseconds)
     client.wait(lambda: client.motor_setpoint, "a command")
 
 
-def measure(client: Any, states: Any) -> None:
-    """Have the node know that the arm is at HOME."""
-    client.wait(states.get_subscription_count, "a subscriber of joint_states")
-    for _ in range(5):
-        states.publish(JointState(name=PANDA.joint_names, position=HOME.tolist()))
-        client.spin(0.02)
-
-
-def test_a_trajectory_begins_where_joint_states_say_the_arm_is(client: Any, states: Any) -> None:
+def test_a_trajectory_begins_where_joint_states_say_the_arm_is(measured: Any) -> None:
+    client = measured
     trajectories = client.publisher(SplineTrajectory, "spline_trajectory")
     statuses = client.collect(TrajectoryStatus, "trajectory_status")
     message = SplineTrajectory(joint_names=PANDA.joint_names)
     start = HOME + np.array([0, 0, 0.2, 0, 0, 0, 0])
     write_spline(message, through([0.0, 2.0], [start, start + 0.05]), PANDA.joint_names)
 
-    measure(client, states)
     trajectories.publish(message)
     client.wait(lambda: [x for x in statuses if x.status == TrajectoryStatus.REFUSED], "a refusal")
     text = "fer_joint3 starts 0.2 rad or m from its commanded position at that time, or where it is measured"

@@ -52,13 +52,19 @@ def position(client: Any) -> np.ndarray:
     return np.array([last.position[list(last.name).index(name)] for name in JOINTS])
 
 
+def arrive(client: Any, wanted: Any, joint: Any = slice(None)) -> Any:
+    """Wait for a position, and for its report: the target before was reached, too. Returns values of diagnostics."""
+    wanted = pytest.approx(wanted, abs=DEFLECTION)
+    client.wait(lambda: client.motor_setpoint and position(client)[joint] == wanted, "arrival")
+    return client.wait_for_diagnostics(lambda *status: status[2].get("target") == "reached", "a report")[2]
+
+
 def test_a_subset_of_joints_moves_and_the_end_of_its_publisher_is_no_loss(client: Any) -> None:
     for k in range(1, 6):
         aim(client, [JOINTS[6], JOINTS[0]], [0.5 + 0.02 * k, 0.04 * k])
         client.spin(0.1)
-    client.wait_for_diagnostics(lambda *status: status[2].get("target") == "reached", "arrival")
     wanted = REST + np.array([0.2, 0, 0, 0, 0, 0, 0.1])
-    assert position(client) == pytest.approx(wanted, abs=DEFLECTION)
+    arrive(client, wanted)
     steps = np.diff([message.position for message in client.motor_setpoint], axis=0)
     assert 0 < np.abs(steps).max() < 0.02
     client.node.destroy_publisher(client.target)
@@ -81,10 +87,7 @@ def test_a_chunk_of_positions_is_followed_from_its_stamp_on(client: Any) -> None
         point = JointTrajectoryPoint(positions=[*row[::-1]], time_from_start=Duration(nanosec=100_000_000 * k))
         message.points.append(point)
     client.publisher(JointTrajectory, "target_trajectory").publish(message)
-    # The target before was reached, too.
-    wanted = pytest.approx(REST + 0.24 * np.eye(7)[1], abs=DEFLECTION)
-    client.wait(lambda: client.motor_setpoint and position(client) == wanted, "arrival")
-    client.wait_for_diagnostics(lambda *status: status[2].get("target") == "reached", "a report")
+    arrive(client, REST + 0.24 * np.eye(7)[1])
     message.header.stamp.sec -= 1
     client.publisher(JointTrajectory, "target_trajectory").publish(message)
     refused(client, "its stamp is 1 s before that of the last one")
@@ -120,9 +123,7 @@ def test_a_refused_target_says_why_and_the_last_one_stays(
 
 def test_a_target_beyond_limits_is_clamped_and_named(client: Any) -> None:
     aim(client, [JOINTS[3], JOINTS[5]], [0.5, 1.4])
-    found = client.wait_for_diagnostics(lambda *status: status[2].get("target") == "reached", "arrival")
-    assert found[2]["clamped targets"] == JOINTS[3]
-    assert position(client)[3] < 0 and position(client)[5] == pytest.approx(1.4, abs=DEFLECTION)
+    assert arrive(client, 1.4, 5)["clamped targets"] == JOINTS[3] and position(client)[3] < 0
 
 
 def test_a_pause_says_that_it_is_for_trajectories(client: Any) -> None:
@@ -130,7 +131,7 @@ def test_a_pause_says_that_it_is_for_trajectories(client: Any) -> None:
     client.wait(lambda: client.motor_setpoint and position(client)[0] > 0.1, "motion")
     answer = client.call(Trigger, "pause", Trigger.Request())
     assert not answer.success and "target does not pause" in answer.message
-    client.wait_for_diagnostics(lambda *status: status[2].get("target") == "reached", "arrival")
+    arrive(client, 1.0, 0)
     answer = client.call(Trigger, "pause", Trigger.Request())
     assert answer.success and answer.message == "nothing is played: the next trajectory waits"
     assert client.call(Trigger, "resume", Trigger.Request()).success
