@@ -286,6 +286,14 @@ class Publisher:
         )
 
 
+def kept_commands(node: Any) -> list[Any]:
+    """Messages of the commands that a node makes from now on, in place of its publishers."""
+    commands, sent = node._stream._commands, list[Any]()
+    commands._publishers = [Publisher(type(message), sent) for message in commands._messages]
+    commands.count_listeners()
+    return sent
+
+
 class RowPublisher(Publisher):
     """In the place of one of the publishers of a command, the last of which completes it."""
 

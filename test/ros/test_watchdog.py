@@ -3,20 +3,27 @@
 
 import itertools
 import re
-from time import time as time_of_day
 
 import numpy as np
 import pytest
-from eom_dynamics.msg import JointTrajectorySetpoint, SplineTrajectory
+from eom_dynamics.msg import FeedforwardCommand, JointTrajectorySetpoint, SplineTrajectory, TrajectoryStatus
+from node_client import stamp_of
 from paths import CONFIG, ROOT
 from rclpy.duration import Duration
 from rclpy.qos import LivelinessPolicy, QoSProfile
+from rclpy.serialization import serialize_message
+from rclpy.time import Time
 from reference.stop import rest_after
 from rosgraph_msgs.msg import Clock
+from setpoint_engines import kept_commands, unspun_node
 from tool_messages import spline_message
 from urdf_arms import urdf_arm
 
 import eom_dynamics as eom
+from eom_dynamics.control.fields import STATE_FIELDS, doubles
+from eom_dynamics.control.setpoint_loop import SetpointLoop
+from eom_dynamics.control.setpoint_to_command import SetpointEvaluator
+from eom_dynamics.ros.robot_sources import LoadedRobot
 from eom_dynamics.trajectory import rest_to_rest
 
 ARM = eom.ElasticArm(eom.load_robot("panda"))
@@ -76,9 +83,14 @@ def since(node):
     Each command is looked at once: a node that holds sends hundreds a second, and a slow client must keep up.
     """
     messages = node.feedforward
-    while node.start < len(messages) and int(messages[node.start].header.frame_id.split()[-1]) < node.first:
+    while node.start < len(messages) and number_of(messages[node.start]) < node.first:
         node.start += 1
     return messages[node.start :]
+
+
+def number_of(message):
+    """Number in its frame."""
+    return int(message.header.frame_id.split()[-1])
 
 
 def statuses(node):
@@ -91,8 +103,8 @@ def wait_for(node, status, count=1):
 
 def ended(node):
     """Whether a stop has ended: a HELD command without velocity."""
-    last = since(node)[-1]
-    return last.status == HELD and not any(last.motor_velocity)
+    last = node.feedforward[-1]
+    return number_of(last) >= node.first and last.status == HELD and not any(last.motor_velocity)
 
 
 def publish_until_answered(node, state=STATE):
@@ -131,9 +143,9 @@ def test_hold_brings_the_arm_to_rest_without_a_step(node, configure):
     assert stopping > 20  # none of them is later by more than 20 ms
     level, message, values = node.next_diagnostics()
     assert (level, values["watchdog"]) == (1, "held")
-    assert message.startswith("setpoints lost, holding the last position: no valid setpoint for 0.0")
+    assert message.startswith("setpoints lost, holding the last position: no valid setpoint for 0.")
     assert values["setpoints lost"] == "1" and "(setpoint_timeout 0.05 s)" in values["last loss"]
-    assert "setpoints lost: no valid setpoint for 0.0" in node.process.log
+    assert "setpoints lost: no valid setpoint for 0." in node.process.log
     assert "the arm stops within 0.5 s" in node.process.log
 
     # Far from there they are refused, near it they are followed.
@@ -152,7 +164,7 @@ def test_hold_brings_the_arm_to_rest_without_a_step(node, configure):
 def test_a_storm_of_nan_is_a_loss_and_so_are_repeated_answers_of_the_last_command(node, configure):
     configure(setpoint_timeout=0.05, on_setpoint_loss="hold", hold_last_command="always")
     publish_until_answered(node)
-    node.repeat(lambda: [node.publish(STATE * np.nan) for _ in range(30)], lambda: ended(node), "the end")
+    node.repeat(lambda: [node.publish(STATE * np.nan) for _ in range(10)], lambda: ended(node), "the end")
     found = statuses(node)
     assert STOPPING in found
     # From the stop on, no refused setpoint is answered: stamps are those of the clock.
@@ -192,8 +204,8 @@ def test_deactivate_deactivates_the_node(node, configure):
     publish_until_answered(node)
     level, message, _ = node.wait_for_diagnostics(lambda *s: s[2]["state"] == "inactive", "the node to deactivate")
     level, message, _ = node.next_diagnostics()
-    assert level == 2 and message.startswith("setpoints lost, deactivated: no valid setpoint for 0.0")
-    node.wait(lambda: ended(node) and not any(since(node)[-1].effort), "the last command")
+    assert level == 2 and message.startswith("setpoints lost, deactivated: no valid setpoint for 0.")
+    node.wait(lambda: ended(node) and not any(node.feedforward[-1].effort), "the last command")
     assert node.state == "inactive" and set(statuses(node)) == {FRESH, STOPPING, HELD}
     assert node.transition("activate")
     assert not node.next_diagnostics()[1].startswith("setpoints lost")
@@ -297,63 +309,96 @@ def test_lost_liveliness_is_a_loss(start):
     assert_lost(node, "no publisher is alive", "an expired lease")
 
 
+START = 1_700_000_000 * 10**9
+
+
+class Unspun:
+    """A node of a robot file in the time of the test, and the commands that it has published."""
+
+    def __init__(self, node):
+        self.node, self.stream, self.now, self.sent = node, node._stream, START, kept_commands(node)
+        supervision = self.stream.supervision
+        supervision.clock.__init__(supervision.clock._read, lambda: self.now)
+        supervision._publishers = lambda: 1
+        self.run(0.1)
+
+    @property
+    def commands(self):
+        return [message for message in self.sent if isinstance(message, FeedforwardCommand)]
+
+    def run(self, seconds):
+        for _ in range(round(seconds / 5e-3)):
+            self.now += 5_000_000
+            self.node.get_clock().set_ros_time_override(Time(nanoseconds=self.now))
+            self.stream.supervision._observe()
+            self.stream.player._tick()
+            self.stream.supervision._tick_response()
+
+    def publish(self, state, names):
+        """Send a setpoint; returns why the last one was refused."""
+        fields = dict(zip(STATE_FIELDS, map(doubles, np.asarray(state, dtype=float)), strict=True))
+        self.stream.answer_bytes(serialize_message(JointTrajectorySetpoint(joint_names=names, **fields)))
+        return self.stream.statistics.last_refusal
+
+    def play(self, motion, delay=0):
+        """Send a valid trajectory that begins after a time, s; returns why the last one was refused."""
+        trajectories, status = self.node._trajectories, TrajectoryStatus()
+        status.header.stamp = Time(nanoseconds=self.now + delay * 10**9 if delay else 0).to_msg()
+        trajectories._waiting += 1
+        trajectories._play(trajectories._arm(), status, trajectories._epoch, motion)
+        return trajectories.last_refusal
+
+
 @pytest.mark.parametrize(
     ("policy", "replaced", "joints"),
     [
-        ("hold", "the robot was replaced while", ("shoulder", "elbow")),
-        ("hold", "", ("a", "b", "c")),
-        ("ramp", "efforts are ramped down", ("a", "b", "c")),
+        ("hold", "the robot was replaced while", ["shoulder", "elbow"]),
+        ("hold", "", ["a", "b", "c"]),
+        ("ramp", "efforts are ramped down", ["a", "b", "c"]),
     ],
 )
-def test_a_new_robot_does_not_end_a_stop(start, describe, policy, replaced, joints):
+@pytest.mark.usefixtures("ros")
+def test_a_new_robot_does_not_end_a_stop(tmp_path, policy, replaced, joints):
     """Its trajectories would begin with a step; from its first valid setpoint on it is the new one, after a hold."""
-    before, after = urdf_arm("before"), urdf_arm("after", joints, mass=2.0)
-    arm, same = eom.ElasticArm(eom.load_robot(after)), len(joints) == 2  # so that it is taken during the stop
-    describe(before)
-    node = start(
-        *("-r", f"robot_description:={describe.topic}", "-p", f"on_setpoint_loss:={policy}"),
-        *("-p", "setpoint_timeout:=0.1", "-p", "stop_duration:=4.0", "-p", "ramp_duration:=4.0", *SLOWLY),
-    )
-    node.wait_for_diagnostics(lambda *s: s[2]["state"] == "active", "the first robot")
-    trajectories = node.publisher(SplineTrajectory, "spline_trajectory")
-    moving = np.zeros((5, 2))
-    moving[1] = 0.2
-    publish_until_answered(node, moving)
-    wait_for(node, STOPPING if policy == "hold" else RAMPING)
-    describe(after)
-    node.wait_for_diagnostics(lambda *s: s[2]["robot"] == "after", "the next robot")
-    assert since(node)[-1].status in (STOPPING, RAMPING)
-    end, goal = rest_after(moving, 4.0), np.ones(len(joints))
-    if same or policy == "ramp":
-        for delay in (0.0, 60.0):
-            refusals = node.process.log.count(f"trajectory refused: {replaced}")
-            message = spline_message(rest_to_rest(-goal, goal, 2.0), joints)
-            message.header.stamp.sec = int(time_of_day() + delay) if delay else 0
-            trajectories.publish(message)
-            node.wait(lambda n=refusals: node.process.log.count(f"trajectory refused: {replaced}") > n, "the refusal")
-    node.publish(moving + np.eye(5)[:, :1], joint_names=["shoulder", "elbow"])
-    far = "rad from where it is held" if policy == "hold" else "setpoint refused: efforts are ramped down"
-    reason = far if same else "has no joint 'shoulder'"
-    node.wait(lambda: reason in node.process.log, reason)
-    node.wait(lambda: ended(node), "the end of the stop")
-    commands = since(node)
-    assert list(commands[-1].joint_names) == ["shoulder", "elbow"]
-    assert FRESH not in [command.status for command in commands[1:]]
-    load = eom.ElasticArm(eom.load_robot(before)).feedforward(end, *np.zeros((4, 2))).tau
-    np.testing.assert_allclose(commands[-1].effort, load if policy == "hold" else 0.0, rtol=1e-12)
-    assert np.all(np.diff([message.motor_velocity for message in commands], axis=0) <= 0.0)
-    still = np.zeros((5, len(joints)))
-    still[0] = end[0]
-    number = node.publish(still, joint_names=list(joints))
-    if policy == "ramp":
-        node.wait(lambda: "setpoint refused: efforts are ramped down" in node.process.log, "the refusal")
-        return
-    answer = node.answers_to(number)[0]
-    assert answer.status == FRESH
-    np.testing.assert_allclose(answer.effort, arm.feedforward(*still).tau, rtol=1e-12)
-    count = len(node.feedforward)
-    trajectories.publish(spline_message(rest_to_rest(still[0], still[0] + 0.1, 1.0), joints))
-    node.wait(lambda: any(command.motor_velocity[0] > 0 for command in node.feedforward[count:]), "the trajectory")
+    first, before = tmp_path / "before.urdf", ["shoulder", "elbow"]
+    first.write_text(urdf_arm("before"))
+    arm, same = eom.ElasticArm(eom.load_robot(urdf_arm("after", joints, mass=2.0))), joints == before
+    given = {"robot_file": str(first), "on_setpoint_loss": policy, "setpoint_timeout": "0.1", "stop_duration": "4.0"}
+    with unspun_node("/replaced", **given, ramp_duration="4.0", use_sim_time="true") as node:
+        client, moving = Unspun(node), np.zeros((5, 2))
+        moving[1] = 0.2
+        for _ in range(3):
+            assert client.publish(moving, before) == ""
+        client.run(0.5)
+        assert client.commands[-1].status == (STOPPING if policy == "hold" else RAMPING)
+        node.on_robot(LoadedRobot(None, evaluator := SetpointEvaluator(arm), loop=SetpointLoop(evaluator)))
+        client.run(0.5)
+        assert client.commands[-1].status in (STOPPING, RAMPING)
+        end, goal = rest_after(moving, 4.0), np.ones(len(joints))
+        if replaced:
+            for delay in (0, 60):
+                assert client.play(rest_to_rest(-goal, goal, 2.0), delay).startswith(replaced)
+        reason = "rad from where it is held" if same else "has no joint 'shoulder'"
+        assert reason in client.publish(moving + np.eye(5)[:, :1], before)
+        client.run(4.0)
+        commands = client.commands[3:]
+        last = commands[-1]
+        assert last.status == HELD and not any(last.motor_velocity) and last.joint_names == before
+        assert FRESH not in [command.status for command in commands]
+        load = eom.ElasticArm(eom.load_robot(first)).feedforward(end, *np.zeros((4, 2))).tau
+        np.testing.assert_allclose(last.effort, load if policy == "hold" else 0.0, rtol=1e-12)
+        assert np.all(np.diff([message.motor_velocity for message in commands], axis=0) <= 0.0)
+        still = np.zeros((5, len(joints)))
+        still[0] = end[0]
+        refused = client.publish(still, joints)
+        if policy == "ramp":
+            assert refused.startswith("efforts are ramped down")
+            return
+        assert client.commands[-1].status == FRESH
+        np.testing.assert_allclose(client.commands[-1].effort, arm.feedforward(*still).tau, rtol=1e-12)
+        client.play(rest_to_rest(still[0], still[0] + 0.1, 1.0))
+        client.run(0.2)
+        assert client.commands[-1].motor_velocity[0] > 0
 
 
 BY_CLOCK = ("-p", "use_sim_time:=true", "-r", "/clock:={namespace}/clock", "-p", "setpoint_timeout:=0.1")
@@ -410,6 +455,8 @@ def test_a_trajectory_that_waits_while_the_clock_stands_still_takes_over_without
     began = len(node.feedforward)
     for _ in range(100):
         tick(0.005)
+        latest = 1e9 * present - 2e7
+        node.repeat(lambda: clock.publish(now), lambda t=latest: stamp_of(node.feedforward[-1]) > t, "commands")
     node.until_silent()
     velocities = np.array([message.motor_velocity for message in node.feedforward[began:]])
     assert np.max(np.abs(np.diff(velocities, axis=0))) < 0.05

@@ -13,7 +13,7 @@ pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")
 from rclpy.parameter import Parameter
 from rclpy.time import Time
 from sensor_msgs.msg import JointState
-from setpoint_engines import Publisher, unspun_node
+from setpoint_engines import kept_commands, unspun_node
 
 from eom_dynamics import ElasticArm, load_robot
 from eom_dynamics.robot.model import Limits
@@ -26,12 +26,10 @@ START, MS = 1_700_000_000 * 10**9, 10**6
 @pytest.mark.usefixtures("ros")
 def test_an_arm_that_nothing_has_led_yet_is_held_on_springs_where_it_is() -> None:
     arm, q = ElasticArm(load_robot("sea_planar_2r")), np.array([0.5, -0.2])
-    expected, sent = arm.feedforward(q, 0 * q, 0 * q), []
+    expected = arm.feedforward(q, 0 * q, 0 * q)
     given = {"mode": "impedance", "stiffness": "[300.0]", "effort_command": "motor", "use_sim_time": "true"}
     with unspun_node("/springs", robot_file="sea_planar_2r", **given) as node:
-        commands = node._stream._commands
-        commands._publishers = [Publisher(type(message), sent) for message in commands._messages]
-        commands.count_listeners()
+        sent = kept_commands(node)
         for k in range(400):
             node.get_clock().set_ros_time_override(Time(nanoseconds=START + k * MS))
             message = JointState(name=[*arm.motor_names], position=[*expected.motor_position], velocity=[0.0, 0.0])
@@ -52,12 +50,9 @@ def test_hands_lead_by_samples_of_the_motors_until_these_are_lost(
     file = tmp_path / "arm.yaml"
     file.write_text(robot_as_yaml(robot).text, encoding="utf-8")
     with unspun_node("/modes", robot_file=str(file), use_sim_time="true", effort_command="motor") as node:
-        stream, clock, sent, infos, errors = node._stream, node.get_clock(), [], [], []
+        stream, clock, sent, infos, errors = node._stream, node.get_clock(), kept_commands(node), [], []
         monkeypatch.setattr(node.get_logger(), "info", infos.append)
         monkeypatch.setattr(node.get_logger(), "error", errors.append)
-        commands = stream._commands
-        commands._publishers = [Publisher(type(message), sent) for message in commands._messages]
-        commands.count_listeners()
 
         def tick(k: int, *, measured: bool = True) -> None:
             clock.set_ros_time_override(Time(nanoseconds=START + k * MS))
