@@ -147,8 +147,9 @@ class Spline:
         c = self._coefficients[:, :, piece + near_end * len(self._steps)]
         value, following = np.zeros((2, len(out), self.n, len(t)))
         for j in range(DEGREE, -1, -1):
-            np.multiply(value, u, out=following)
-            following[1:] += value[:-1]
+            count = min(DEGREE + 1 - j, len(out))  # of the derivatives that are not zero so far
+            np.multiply(value[:count], u, out=following[:count])
+            following[1:count] += value[: count - 1]
             following[0] += c[j]
             value, following = following, value
         for k in range(len(out)):
@@ -201,13 +202,14 @@ def check_times(trajectory: Trajectory, rate: float) -> Array:
     if not isinstance(trajectory, Spline):
         return t
     starts, steps = trajectory.t[:-1], np.diff(trajectory.t)
-    short = np.flatnonzero(steps * rate < PER_PIECE)
-    if not len(short):
+    short = steps * rate < PER_PIECE
+    if not short.any():
         return t
     within = np.multiply.outer(steps[short], np.arange(PER_PIECE) / PER_PIECE)
     within += starts[short, np.newaxis]
-    # As np.union1d, with fewer copies: there may be millions of instants.
-    instants = np.concatenate([t, within.ravel()])
+    # Those at the rate only in the other pieces. As np.union1d, with fewer copies: there may be millions of instants.
+    others = ~np.append(short, False)[np.searchsorted(trajectory.t, t, side="right") - 1]
+    instants = np.concatenate([t[others], within.ravel(), trajectory.t[1:][short]])
     del within
     instants.sort()
     return instants[np.append(True, instants[1:] != instants[:-1])]
