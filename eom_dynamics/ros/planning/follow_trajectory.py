@@ -260,6 +260,8 @@ class _Execution:
         self._accepted_since = self._state_since = time.monotonic()
         self._state: JointState | None = None
         self._known: Future = Future()
+        # Until when to wait for a future, and its exception then.
+        self._awaited: tuple[float, Future, Exception | None] = (math.inf, self._known, None)
         self._is_enough: Callable[[JointState], bool] = lambda state: True
         self._states = subscribe_joint_states(node, self._on_state)
         self._reference: _PathTime | None = None
@@ -312,16 +314,8 @@ class _Execution:
 
     async def within_patience(self, future: Future, otherwise: Exception | None) -> None:
         """Wait for a future, which after a while completes with nothing, or raises ``otherwise``."""
-
-        def give_up() -> None:
-            if not future.done():
-                future.set_exception(otherwise) if otherwise else future.set_result(None)
-
-        timer = steady_timer(self._node, _PATIENCE, give_up)
-        try:
-            await future
-        finally:
-            self._node.destroy_timer(timer)
+        self._awaited = time.monotonic() + _PATIENCE, future, otherwise
+        await future
 
     def abort(self, reason: str) -> None:
         """End, since the motion is no longer played."""
@@ -364,7 +358,10 @@ class _Execution:
             self._known.set_result(None)
 
     def _tick(self) -> None:
-        if self.done.done() or not self.accepted.done():
+        until, future, otherwise = self._awaited
+        if time.monotonic() > until and not future.done():
+            future.set_exception(otherwise) if otherwise else future.set_result(None)
+        if self.done.done() or not self.accepted.done() or self.accepted.exception():
             return
         if self.goal is None:
             # A client that is gone never hears of the acceptance, and its goal is not executed.
