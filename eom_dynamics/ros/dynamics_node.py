@@ -10,7 +10,6 @@ two setpoints.
 from __future__ import annotations
 
 import functools
-import gc
 import sys
 import time
 import traceback
@@ -43,10 +42,13 @@ from .parameter_tables import DYNAMICS, dynamics_parameters
 from .robot_node import RobotNode
 from .robot_sources import LoadedRobot
 from .running import Executable, run
-from .scheduling import schedule
+from .scheduling import freeze_objects, keep_memory, schedule
 
 # Time from the start of a node until others on this machine, and it, know of each other, s: nearly always.
 _DISCOVERY = 0.5
+
+# Freed memory that is kept for the check of the next trajectory, MiB; each maps and clears as much as it takes.
+_KEPT_MEMORY = 32
 
 _Callback = Callable[[Any, LifecycleState], TransitionCallbackReturn]
 
@@ -345,9 +347,8 @@ class DynamicsNode(LifecycleNode, RobotNode):
             )
             self.get_logger().error(self.failed_transition)
             return TransitionCallbackReturn.FAILURE
-        # So that garbage collection during the stream skips the 40 000 objects of imported modules.
-        gc.collect()
-        gc.freeze()
+        keep_memory(_KEPT_MEMORY)
+        freeze_objects()
         self._schedule()
         self.active = True
         self._trajectories.stop("the stream begins anew")

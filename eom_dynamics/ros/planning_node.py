@@ -36,7 +36,7 @@ from .planning.trajectories import Start, fitted, timed, tool_motion
 from .robot_node import RobotNode
 from .robot_sources import LoadedRobot
 from .running import Executable, run
-from .scheduling import give_way, keep_memory, share_memory
+from .scheduling import freeze_objects, give_way, keep_memory, share_memory
 from .trajectory_limits import STOPPED_BY_REFUSAL, within_limits
 
 STATUS_NAME = "planning"
@@ -123,6 +123,7 @@ class PlanningNode(RobotNode):
         if loaded.evaluator is not None:
             self._carried.begin(loaded.evaluator.arm)
             self.supply.pause()
+            freeze_objects()
             self.announce(loaded, loaded.evaluator.arm.robot, f", from {self.supply.source}")
         else:
             self.reject(loaded)

@@ -8,7 +8,6 @@ valid one remains in effect. If the simulation diverges, the arm stops and ignor
 
 from __future__ import annotations
 
-import gc
 import sys
 import time
 import warnings
@@ -39,6 +38,7 @@ from .parameter_tables import ARRAYS, NOISE, SIMULATED_ROBOT
 from .robot_node import RobotNode
 from .robot_sources import LoadedRobot
 from .running import Executable, run
+from .scheduling import freeze_objects
 
 # Largest delay behind the clock before steps are dropped, s.
 _LARGEST_BACKLOG = 0.1
@@ -314,9 +314,7 @@ class SimulatedRobotNode(RobotNode):
             )
         # The first step loads or compiles kernels.
         robot.advance()
-        # So that garbage collection during the motion skips the objects of imported modules.
-        gc.collect()
-        gc.freeze()
+        freeze_objects()
         steady_timer(self, self._period, self._tick)
         held = "interpolated over" if robot.drive_interpolation == "linear" else "held for"
         self.announce(
