@@ -253,6 +253,11 @@ class _RemoteParameters(_Source):
             # A relative path is relative to the working folder of that node, where another robot may be.
             if not isinstance(file, str) or not (Path(file).is_absolute() or file.startswith(PACKAGE)):
                 raise _NoRobotError(f"its {FILE} must be an absolute path or {PACKAGE}…, is {file!r:.60}")
+            if not (file.startswith(PACKAGE) or Path(file).exists()):
+                raise _NoRobotError(
+                    f"its {FILE} {file!r} is not on this machine: copy it to that path, or start that node with "
+                    f"{DESCRIPTION} or --params-file, which are handed over"
+                )
             return RawDescription(f"{FILE} of node {self._name}", additions, file=file, **given)
         if not isinstance(text, str):
             raise _NoRobotError(f"its {DESCRIPTION} must be a text, is {text!r:.60}")

@@ -118,6 +118,8 @@ def test_the_file_of_another_node(probe, other, tmp_path, xacro):
     node.spin_until(
         lambda: node.supply.problem == "its robot_file must be an absolute path or package://…, is 'arm.urdf'"
     )
+    remote.set_parameters([Parameter("robot_file", value="/elsewhere/arm.urdf")])
+    node.spin_until(lambda: "'/elsewhere/arm.urdf' is not on this machine" in node.supply.problem)
     remote.set_parameters([Parameter("robot_file", value=str(tmp_path / xacro))])
     node.spin_until(lambda: node.loaded)
     assert NOT_EXPANDED in node.loaded[0].error
