@@ -34,10 +34,11 @@ class Scales:
     def carry(self, mass: float, time: float) -> None:
         self.loop.carry(eom.Payload(mass), time)
 
-    def weigh(self, stamp: int, clock: int) -> Array:
-        """Mass carried and its two rates at the command of a setpoint."""
+    def weigh(self, stamp: int | None, clock: int) -> Array:
+        """Mass carried and its two rates at the command of a setpoint, or without."""
         self.loop.rest()
-        self.loop.refer(stamp)
+        if stamp is not None:
+            self.loop.refer(stamp)
         assert self.loop.update(clock) == 0
         found = np.array([self.loop.command[name][1] for name in EFFORT_NAMES]) / (0.4 * G)
         return found - getattr(self, "_empty", 0.0)
@@ -73,6 +74,22 @@ def test_values_and_rates_are_derivatives_of_each_other_also_of_changes_within_c
     assert np.all(np.abs((Pd[2:] - Pd[:-2]) / (2 * h) - Pdd[1:-1]) <= h * worst + 1e-9)
     assert np.all(np.abs(np.diff(Pdd)) <= h * worst + 1e-9)
     assert P[-1] == pytest.approx(3.0, rel=1e-14) and P[330] > 2.5 and np.all(P > -1e-14)
+
+
+def test_a_change_at_rest_goes_on_where_setpoints_have_ended(scales: Scales) -> None:
+    """After 0.1 s, without a step, and to the next setpoint; positions stay."""
+    scales.carry(3.0, 0.3)
+    begun = scales.along(range(51))
+    P, Pd, Pdd = np.array([scales.weigh(None, START + k * MS) for k in range(51, 300)]).T
+    assert begun[-1, 0] > 0.1 and np.all(P[:99] == begun[-1, 0]) and P[120] > P[100] > P[99]
+    np.testing.assert_allclose((P[101:] - P[99:-2]) / 2e-3, Pd[100:-1], atol=1e-6 / 6 * 3 * 60 / 0.3**3)
+    np.testing.assert_allclose((Pd[101:] - Pd[99:-2]) / 2e-3, Pdd[100:-1], atol=1e-3 * 3 * 60 / 0.3**3)
+    after = scales.weigh(START + 300 * MS, START + 300 * MS)
+    assert after[0] - P[-1] == pytest.approx(1e-3 * after[1], rel=0.1) and not scales.loop.setpoint["q"].any()
+    for k in range(301, 600):
+        last = scales.weigh(None, START + k * MS)
+    np.testing.assert_allclose(last, [3.0, 0.0, 0.0], rtol=1e-14)
+    assert not scales.loop.number("blending")
 
 
 def test_time_does_not_go_back_and_overtaken_setpoints_do_not_count_twice(scales: Scales) -> None:

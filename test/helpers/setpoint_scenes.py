@@ -128,6 +128,19 @@ def payload(arm: Robot) -> Scene:
     return Scene(arm, given, rounding=WEIGHTS)
 
 
+def payload_at_rest(arm: Robot) -> Scene:
+    """References end at rest amid a blend; two others come without references, which are back amid the last one."""
+    given = [*cycles(arm, 0.1, 20), *(Cycle() for _ in range(230))]
+    for k in range(20):
+        fields = given[k].fields
+        given[k] = Cycle({name: fields[name] * (name == "position") for name in fields})
+        given[k].fields["position"] = 0.3 + 0 * given[0].fields["position"]
+    for k, mass in ((5, 0.3), (140, 0.1), (240, 0.2)):
+        given[k] = given[k]._replace(payload=Carried(mass, (0.1, 0.0, 0.0), blend_time=0.03))
+    given.append(given[0]._replace(payload=None))
+    return Scene(arm, given, rounding=WEIGHTS, lacks=REPLAYS_SETPOINTS)
+
+
 def loss(policy: str, limits: str = "ignore") -> Any:
     """Setpoints end in motion, or are refused, which is no better: at the loss, and one during the stop."""
 
@@ -287,6 +300,8 @@ SETPOINTS: dict[str, tuple[str, Any]] = {
     "commanded stiffness": ("variable", commanded_stiffness),
     "payload": ("soft", payload),
     "payload, damped": ("damped, coupled, sticking", payload),
+    "payload at rest": ("soft", payload_at_rest),
+    "payload at rest, damped": ("damped, coupled, sticking", payload_at_rest),
     "loss, hold": ("soft", loss("hold")),
     "loss, hold, noisy": ("soft", noisy_loss),
     "loss, ramp": ("own drives", loss("ramp")),

@@ -146,11 +146,20 @@ def test_a_payload_is_proposed_by_external_efforts_and_taken(client):
     down = eom.Kinematics(ROBOT).pose(pose)[2, :3]
     np.testing.assert_allclose([abs(np.dot([x.x, x.y, x.z], down)) for x in answer.untold], [1.0], atol=1e-6)
     answer = propose_at(-pose, take=True)
-    assert answer.success and not answer.untold and answer.message.startswith(f"{TOOL}: 2 ± "), answer.message
-    assert answer.message.endswith("; without errors of the arm's masses: its file has no uncertainty.mass; taken")
-    center = answer.payload.inertia.com
-    assert (center.x, center.y, center.z) == pytest.approx(PAYLOAD.center_of_mass, abs=1e-4)
-    values_of(client, "payload", f"2 kg at {TOOL}; changing", "the payload")
+    assert answer.success and not answer.untold and answer.message.startswith(f"{TOOL}: "), answer.message
+    assert "; without errors of the arm's masses: its file has no uncertainty.mass; ta" in answer.message
+    center, mass = answer.payload.inertia.com, answer.payload.inertia.m
+    # Samples that come late leave their share of a filter that has settled to 1 %.
+    assert (mass, center.x, center.y, center.z) == pytest.approx([2.0, *PAYLOAD.center_of_mass], abs=2e-3)
+    text = f"{mass:.4g} kg at {TOOL}"
+    values_of(client, "payload", f"{text}; changing", "the payload")
+    # It begins with the first setpoint, and goes on at rest.
+    rest = np.stack([-pose, *np.zeros((4, 7))])
+    client.answers_to(client.publish(rest))
+    wanted = ARM.feedforward(*rest, payload=eom.Payload(mass, [center.x, center.y, center.z]))
+    end = wanted.motor_effort.tobytes()
+    client.wait(lambda: client.feedforward[-1].motor_effort.tobytes() == end, "the end of the change")
+    values_of(client, "payload", text, "its report")
 
 
 @pytest.mark.parametrize(

@@ -143,6 +143,15 @@ class Commander {
         return true;
     }
 
+    /// Makes a command of the last setpoint again some time after it, ns, with the payload of now.
+    void repeat(std::int64_t step) noexcept
+    {
+        const Status status = output.status;
+        accept(output.setpoint, stamp_ ? stamp_ + step : 0, false);
+        output.status = status;
+        payload_.go_by_clock();
+    }
+
     /// Why a setpoint is refused before anything is computed.
     Refusal objection(const Setpoint<Robot> &x) const noexcept
     {

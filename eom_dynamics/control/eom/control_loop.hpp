@@ -202,7 +202,7 @@ class ControlLoop {
         else if (aiming())
             aim_on(now);
         else if (!received_ || !follow(now))
-            wait();
+            wait(), blend(step);
         received_ = false;
         if (commander_.output.valid) {
             commander_.complete(period, measured);
@@ -375,6 +375,14 @@ class ControlLoop {
             checks_.moved(commander_.output.setpoint);
         if (touched_ && commander_.parameters.on_contact == ContactReaction::deactivate && rests())
             commander_.output.status = Status::lost;
+    }
+
+    /// At rest, efforts pass to another payload also where references have ended: the last one is repeated.
+    void blend(std::int64_t step) noexcept
+    {
+        const bool ended = std::abs(commander_.latest - followed_) > LONGEST_GAP;
+        if (commander_.blending() && commander_.output.valid && ended && !watchdog_.stopping() && rests())
+            commander_.repeat(std::min(step, LONGEST_RESPONSE_STEP));
     }
 
     /// Whether what is commanded rests.

@@ -122,6 +122,9 @@ class PayloadBlend {
             advance(stamp, now);
     }
 
+    /// Has time pass by the clock until the next setpoint.
+    void go_by_clock() noexcept { stamp_ = 0; }
+
   private:
     // A stamp that is further back, ns, is of a clock that was set back.
     static constexpr std::int64_t CLOCK_JUMP = 1'000'000'000;

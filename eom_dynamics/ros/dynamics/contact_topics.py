@@ -139,9 +139,8 @@ class ContactTopics:
         if not 0 < duration <= LONGEST_TIME:
             raise StateError(f"duration must be more than 0 s and at most {LONGEST_TIME:g} s, is {duration:g}")
         if self._loop.loop.number("blending"):
-            raise StateError(
-                "the payload is changing, which goes on as the arm is commanded: send a setpoint or a target"
-            )
+            begins = "" if self._loop.loop.number("valid") else ", which begins with the first setpoint or target"
+            raise StateError(f"the payload is changing{begins}: ask again after that")
         blocks = self._blocks.since(1e-9 * self._clock.now() - duration)
         return partial(payload_of_efforts, self._observer, blocks, tool, self._loop.evaluator.payload.copy())
 

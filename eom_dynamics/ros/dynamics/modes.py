@@ -31,7 +31,7 @@ class Modes:
         node: RobotNode,
         measured: MeasuredInput,
         clock: WatchedClock,
-        publish: Callable[[SetpointLoop, Callable[[], int]], None],
+        publish: Callable[[SetpointLoop, int], bool],
     ) -> None:
         self._node, self._measured, self._clock, self._publish = node, measured, clock, publish
         self._loop: SetpointLoop | None = None
@@ -70,7 +70,7 @@ class Modes:
         if not loop.loop.number("valid"):
             loop.loop.restart(now=now)
         before, self._last = loop.loop.number("blinded"), now
-        self._publish(loop, lambda: loop.loop.update(now, 0.0))
+        self._publish(loop, now)
         self._say()
         if not before and self.blinded:
             self._node.get_logger().error(self.blinded)

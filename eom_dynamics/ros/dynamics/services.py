@@ -75,12 +75,17 @@ class PayloadTopic:
 
     Code that takes payloads is compiled in a thread when the first one comes, and later ones wait for it in order.
 
+    Args:
+        go_on: runs cycles of a resting arm, in which efforts pass to the payload.
+
     Attributes:
         last_refusal: why the last refused payload was refused.
     """
 
-    def __init__(self, node: RobotNode, loop: Callable[[], SetpointLoop], contact: ContactTopics) -> None:
-        self._node, self._loop, self._contact = node, loop, contact
+    def __init__(
+        self, node: RobotNode, loop: Callable[[], SetpointLoop], contact: ContactTopics, go_on: Callable[[], None]
+    ) -> None:
+        self._node, self._loop, self._contact, self._go_on = node, loop, contact, go_on
         self._worker = Worker(node, "payload")
         # Of the robot whose code is there.
         self._prepared: RobotTable | None = None
@@ -162,6 +167,7 @@ class PayloadTopic:
         if table is self._prepared and not self._waiting:
             loop.carry(payload, message.blend_time)
             self._contact.forget()
+            self._go_on()
             return ""
         loop.check(payload, message.blend_time)
         if len(self._waiting) >= _DEPTH:

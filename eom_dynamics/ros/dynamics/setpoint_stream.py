@@ -97,8 +97,9 @@ class SetpointStream:
         self.modes = Modes(node, self.measured, self.supervision.clock, self._publish_measured)
         self.player = TrajectoryPlayer(node, self.supervision.clock, self._publish_played)
         self.player.on_break = self._stop_unfinished
+        publish = self._publish_played, partial(self._publish_measured, always=False)
         self.targets = TargetTopics(
-            node, self.supervision.clock, self._kinematics, self._start, self._loop_to_aim, self._publish_played
+            node, self.supervision.clock, self._kinematics, self._start, self._loop_to_aim, *publish
         )
         self.targets.on_start, self.targets.on_break = self.player.stop, self._stop_unfinished
         self.contact = ContactTopics(node, self.supervision.clock, self.measured, self._react)
@@ -173,6 +174,7 @@ class SetpointStream:
             self._start.take(self.loop.arm.robot.joint_names)
             if self._node.active:
                 self.supervision.begin(self.loop)
+                self.targets.go_on()
                 if self.loop.loop.settings["on_contact"] == "retract":
                     self.targets.prepare(self.loop)
                 if self._checks_start:
@@ -499,15 +501,22 @@ class SetpointStream:
         stamp = Time(nanoseconds=self.supervision.clock.reading).to_msg()
         return Header(stamp=stamp, frame_id=self._commands.frame_id)
 
-    def _publish_measured(self, loop: SetpointLoop, cycle: Callable[[], int]) -> None:
-        """Publish the command of a cycle for measured motors, unless other cycles go on."""
-        busy = self.player.playing or loop.loop.number("aiming") or self.supervision.responding
+    def _publish_measured(self, loop: SetpointLoop, now: int, *, always: bool = True) -> bool:
+        """Run a cycle without references at a time, ns, unless others go on; publish its command, or only a new one.
+
+        Returns whether it was published.
+        """
+        number = loop.loop.number
+        busy = self.player.playing or number("aiming") or self.supervision.responding
         if self.closed or busy or self.supervision.successor is not None:
-            return
+            return False
+        followed = number("followed")
+        loop.loop.update(now)
+        if not (number("valid") and (always or number("followed") > followed)):
+            return False
         self._shapes.forget()
-        cycle()
-        if loop.loop.number("valid"):
-            self._commands.publish(self._last_header(), loop, loop.loop.status)
+        self._commands.publish(self._last_header(), loop, loop.loop.status)
+        return True
 
     def _publish_response(self, loop: SetpointLoop, violations: tuple[LimitViolation, ...]) -> None:
         """Publish a command of the response to a loss, in the joint order of the last command."""

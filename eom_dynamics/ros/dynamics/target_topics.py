@@ -37,6 +37,9 @@ _DEPTH = 10
 # Time that targets wait for joint_states, s.
 _PATIENCE = 1.0
 
+# Time between looks whether references have ended amid a change of the payload, s.
+_LOOK = 0.1
+
 _TOPICS = {
     "target": JointState,
     "target_trajectory": JointTrajectory,
@@ -57,6 +60,8 @@ class TargetTopics:
         loop: returns the loop of the active node; StateError unless it is active.
         publish: publishes the command of a cycle of the loop, with stamp, ns, frame, and what the cycle has returned;
             returns whether it was not refused.
+        hold: runs a cycle at a time, ns, and publishes its command where the payload changes at rest; returns whether
+            it does.
 
     Attributes:
         lead: time by which commands are ahead of the motion, s.
@@ -73,8 +78,9 @@ class TargetTopics:
         measured: StartPositions,
         loop: Callable[[], SetpointLoop],
         publish: Callable[[SetpointLoop, int, str, int], bool],
+        hold: Callable[[SetpointLoop, int], bool],
     ) -> None:
-        self._node, self._clock, self._loop, self._publish = node, clock, loop, publish
+        self._node, self._clock, self._loop, self._publish, self._hold = node, clock, loop, publish, hold
         self._worker = Worker(node, "targets")
         self._tool, self._measured = ToolTargets(kinematics), measured
         kinematics.on_ready = measured.on_known = self._receive_waiting
@@ -188,9 +194,12 @@ class TargetTopics:
         self.on_start("a target takes over")
         self.go_on()
 
-    def go_on(self) -> None:
-        """Run cycles of the motion that leads."""
-        if self._timer.is_canceled():  # a reset with each target would put the next cycle off
+    def go_on(self, period: float = 0.0) -> None:
+        """Run cycles of the motion that leads, or of a payload that changes at rest, or looks of another period, s."""
+        nanoseconds = round((period or self._period) * 1e9)
+        # A reset with each target would put the next cycle off.
+        if self._timer.is_canceled() or self._timer.timer_period_ns != nanoseconds:
+            self._timer.timer_period_ns = nanoseconds
             self._timer.reset()
 
     def _start_measured(self, loop: SetpointLoop) -> None:
@@ -249,8 +258,10 @@ class TargetTopics:
         except EomDynamicsError:
             self._timer.cancel()
             return
-        if not loop.loop.number("aiming"):
+        aims, blends = loop.loop.number("aiming"), loop.loop.number("blending")
+        if not aims:
             self._tool.forget()
+        if not (aims or blends):
             self._timer.cancel()
             return
         if not self._timer.is_canceled():
@@ -259,13 +270,16 @@ class TargetTopics:
         if now == self._latest:
             return
         self._latest = now
+        if not aims:
+            self.go_on(0.0 if self._hold(loop, now) else _LOOK)
+            return
         self._jog_on(loop, now)
         loop.configure(command_lead=self.lead)
         code = loop.loop.update(now)
         if not self._publish(loop, self._clock.reading, self._frame, code) or not loop.loop.number("aiming"):
             self._timer.cancel()
             self.on_break("the command of a target was refused")
-        elif loop.loop.number("arrived"):
+        elif loop.loop.number("arrived") and not blends:
             self._timer.cancel()
 
     def _jog_on(self, loop: SetpointLoop, now: int) -> None:

@@ -28,7 +28,7 @@ from ...control.joint_order import JointOrder
 from ...control.robot_table import RobotTable
 from ...control.setpoint_loop import SetpointLoop
 from ...control.setpoint_to_command import SetpointEvaluator, is_held, refusal_reason
-from ...control.settings import Status, settings_at
+from ...control.settings import LONGEST_GAP, Status, settings_at
 from ...control.spatial import force_is_unset, read_payload
 from ...elastic import ElasticArm, Feedforward, LimitCheck, LimitViolation
 from ...elastic.drive_programs import DRIVE_NAMES, SENT_NAMES
@@ -40,6 +40,9 @@ from ..recording_options import CommandOptions, Sampling
 from .batch import Batch, Refusals
 from .joint_states import FitFigures
 from .sources import read_setpoints, recorded_payloads, recorded_responses
+
+# Of cycles without setpoints, ns.
+_PERIOD = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -129,6 +132,8 @@ class Evaluation:
         self._responses = np.empty((4, 0), dtype=np.int64)
         # Time of the last of them that was computed, ns: setpoints that were refused meanwhile come after it.
         self._responded = -(2**63)
+        # Time from which cycles without setpoints follow, ns.
+        self._ended = -(2**63)
         # Frame, joint order and row of the last good command.
         self._last: tuple[str, JointOrder, Array] | None = None
         # Least and largest positions, rad or m.
@@ -153,16 +158,29 @@ class Evaluation:
         recorded, stamps = batch.stamps.recorded, batch.stamps.header
         cuts = {0, len(batch), *np.searchsorted(recorded, [time for time, _ in self._payloads]).tolist()}
         cuts.update((np.flatnonzero(np.isin(stamps, self._responses[0])) + 1).tolist())
+        if self._payloads or self._loop.number("blending"):
+            cuts.update((np.flatnonzero(np.diff(recorded) > LONGEST_GAP) + 1).tolist())
         for start, end in pairwise(sorted(cuts)):
             while self._payloads and self._payloads[0][0] <= recorded[start]:
                 time, message = self._payloads.pop(0)
+                self._blend(time)
                 try:
                     self._host.carry(read_payload(message), message.blend_time)
                 except Exception as error:  # as the node, which goes on without it
                     reason = refusal_reason(error).removeprefix("payload: ")
                     self.refusals.add(f"payload: {reason}", time)
+            self._blend(int(recorded[start]))
             yield from self._answers(batch[start:end])
+            self._ended = int(recorded[end - 1]) + LONGEST_GAP
             yield from self._respond(self._responses[0] == stamps[end - 1])
+
+    def _blend(self, end: int) -> None:
+        """Run cycles until a time, ns, in which the payload of a resting arm changes, as the node does."""
+        now, followed, number = self._ended, -1.0, self._loop.number
+        while now < end and number("valid") and number("blending") and number("followed") > followed:
+            followed = number("followed")
+            self._loop.update(now := now + _PERIOD)
+        self._ended = max(self._ended, end)
 
     def far(self) -> list[str]:
         """A line on the joint without limits that moves furthest, if that is over many turns."""

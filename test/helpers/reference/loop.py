@@ -301,6 +301,12 @@ class ReferenceLoop:
             self._come_to_rest(self._stop, step)
         elif self._lost:
             self.status = Status.HELD
+        ended = abs(self._now - self._followed) > law.LONGEST_GAP
+        if self.evaluator.blend.blending and self.command and not self._stop and self._rests() and ended:
+            status, stamp = self.status, self._stamp and self._stamp + round(step * 1e9)
+            self._send_flow(Flow.of(self.command), stamp, refusable=False)
+            self.status = status
+            self.evaluator.blend.go_by_clock()
 
     def _begin_stop(self, flow: Flow, now: int = 0) -> None:
         """Begin a stop from a flow; without one that motors can realise, the last command remains."""

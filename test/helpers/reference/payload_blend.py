@@ -126,6 +126,10 @@ class PayloadBlend:
         """Let the time pass to that of the parameters computed last: their command has been sent."""
         self._progress = self._next
 
+    def go_by_clock(self) -> None:
+        """Let the time pass by the clock until the next setpoint."""
+        self._progress = self._progress._replace(stamp=0)
+
     def _elapsed(self, stamp: int, clock: int) -> int:
         """Time of the blend for a command, ns."""
         changes, _, elapsed, before, then = self._progress

@@ -29,7 +29,7 @@ from bag_files import (
 )
 from urdf_arms import urdf_arm
 
-from eom_dynamics import Dynamics, ElasticArm, load_robot
+from eom_dynamics import Dynamics, ElasticArm, Payload, load_robot
 from eom_dynamics.bags import BagError
 from eom_dynamics.control.fields import COMMAND_FIELDS
 from eom_dynamics.control.setpoint_to_command import SetpointEvaluator
@@ -44,6 +44,7 @@ from eom_dynamics.tools.writing import FolderError
 from eom_dynamics.trajectory import paper_motion
 
 ROBOT = load_robot("planar_2r")
+PAYLOAD = "eom_dynamics/msg/Payload"
 INERTIA = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 NAMES = list(ROBOT.joint_names)
 STATES = np.array(paper_motion(2).derivatives(np.arange(120) * 1e-3))
@@ -81,20 +82,36 @@ def test_commands_are_those_of_the_node_at_the_recorded_stamps(tmp_path: Path, s
         np.testing.assert_array_equal(effort.data, command.motor_effort)
 
 
+def payload(mass: float, blend_time: float = 0.0) -> object:
+    com = STORE.types["geometry_msgs/msg/Vector3"](x=0.1, y=0.0, z=0.0)
+    body = STORE.types["geometry_msgs/msg/Inertia"](m=mass, com=com, **dict.fromkeys(INERTIA, 0.0))
+    return STORE.types[PAYLOAD](tool="", inertia=body, blend_time=blend_time)
+
+
+def test_a_payload_passes_to_a_resting_arm_between_setpoints(tmp_path: Path) -> None:
+    """As the node does: 0.1 s after the last one; the next ones come amid the blend, and after it."""
+    rest = np.tile([[0.3], *[[0.0]] * 4], 2)
+    messages = setpoints(NAMES, np.tile(rest[..., np.newaxis], 701).transpose(0, 2, 1))
+    topics = {
+        "/setpoint": (SETPOINT, [messages[k] for k in (0, 1, 200, 700)]),
+        "/payload": (PAYLOAD, [(START + 2 * STEP, payload(0.5, 0.2))]),
+    }
+    replay_bag(Job(write_bag(tmp_path / "in", topics), tmp_path / "out", "planar_2r"))
+    efforts = np.array([found.effort[0] for _, found in read_bag(tmp_path / "out")["/feedforward"]])
+    loaded = ElasticArm(ROBOT).feedforward(*rest, payload=Payload(0.5, [0.1, 0.0, 0.0])).tau[0]
+    shares = (efforts - efforts[0]) / (loaded - efforts[0])
+    # The middle but for 2 ms of 0.2 s, at 1.875 / 0.2 s.
+    np.testing.assert_allclose(shares, [0, 0, 0.5, 1], atol=0.02)
+    assert shares[-1] == pytest.approx(1, abs=1e-12)
+
+
 def test_recorded_payloads_are_those_of_the_namespace(tmp_path: Path) -> None:
     """The arm is heavier while its tool carries one; those that the node refused, and of another arm, are not."""
-    types, kind = STORE.types, "eom_dynamics/msg/Payload"
-
-    def payload(mass: float) -> object:
-        com = types["geometry_msgs/msg/Vector3"](x=0.1, y=0.0, z=0.0)
-        body = types["geometry_msgs/msg/Inertia"](m=mass, com=com, **dict.fromkeys(INERTIA, 0.0))
-        return types[kind](tool="", inertia=body, blend_time=0.0)
-
     recorded = [(START + k * STEP, payload(mass)) for k, mass in {20: 0.5, 40: -1.0, 90: 0.0}.items()]
     topics = {
         "/arm/setpoint": (SETPOINT, setpoints(NAMES, STATES)),
-        "/arm/payload": (kind, recorded),
-        "/other/payload": (kind, [(START, payload(9.0))]),
+        "/arm/payload": (PAYLOAD, recorded),
+        "/other/payload": (PAYLOAD, [(START, payload(9.0))]),
     }
     report = replay_bag(Job(write_bag(tmp_path / "in", topics), tmp_path / "out", "planar_2r"))
     assert "payload: mass must not be negative, is -1 kg" in report.refusals.reasons
