@@ -248,6 +248,8 @@ class SetpointLoop:
             return StateError("the arm moves to a target")
         if why.name in ("ended", "too_far_ahead"):
             return TrajectoryError("it has ended, or starts more than max_start_delay from now: check its time stamp")
+        if why.name == "older":
+            return StateError("its stamp is before that of the last one")
         if why.name == "from_nothing":
             return StateError(
                 "no position is commanded yet that the motion to a target could continue from: send a setpoint"

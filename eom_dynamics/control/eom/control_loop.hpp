@@ -4,6 +4,7 @@
 #define EOM_CONTROL_LOOP_HPP
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
@@ -98,6 +99,7 @@ class ControlLoop {
         checks_.restart();
         received_ = false;
         motion_.forget_pursued();
+        newest_ = {};
         watchdog_.restart();
         halt();
         // The clock of a node may lag behind that of the manager.
@@ -502,8 +504,10 @@ class ControlLoop {
     {
         const std::int64_t begin = x.origin != 0 ? x.origin : now;
         const auto at = [&](double t) { return seconds(begin - now) + t; };
+        std::int64_t &newest = newest_[x.times.empty()];
         const Refusal why = !motion_.limited()                                     ? Refusal::unlimited
                             : !commander_.output.valid                             ? Refusal::from_nothing
+                            : x.origin != 0 && x.origin < newest                   ? Refusal::older
                             : x.times.empty()                                      ? bar
                             : at(x.times.front()) > commander_.parameters.max_start_delay ? Refusal::too_far_ahead
                             : at(x.times.back()) < -seconds(LATEST_CHUNK)            ? Refusal::ended
@@ -515,6 +519,7 @@ class ControlLoop {
         if (!aiming())
             begin_target(now);
         motion_.take(x, begin, now);
+        newest = std::max(newest, x.origin);
         return why;
     }
 
@@ -640,6 +645,8 @@ class ControlLoop {
     bool received_ = false, led_ = false, started_ = false;
     // Whether that reference is a target.
     bool pursues_ = false;
+    // Latest origins of chunks and of targets, ns.
+    std::array<std::int64_t, 2> newest_{};
     // Time of the last reference that was followed, and since the one before, ns.
     std::int64_t followed_ = 0, interval_ = 0;
     // Whether there was contact; where the arm came from, and would go.

@@ -47,6 +47,7 @@ enum class Refusal {
     from_nothing,      ///< a target, while no position is commanded that it could continue from
     in_contact,        ///< after contact, while the arm moves or contact lasts
     led_by_hand,       ///< in the mode gravity_compensation
+    older,             ///< a target or chunk whose stamp is before that of the last one
 };
 
 /// Checks that find a setpoint not plausible.

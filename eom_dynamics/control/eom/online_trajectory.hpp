@@ -17,7 +17,7 @@ namespace eom {
 
 /// Targets of all joints, or a chunk of them at times.
 struct Target {
-    /// Time 0 of a chunk, ns; 0 for when it arrives.
+    /// Time 0 of a chunk, or stamp of a target, ns; 0 for when it arrives.
     std::int64_t origin = 0;
     /// Of a chunk, s; none for a target.
     std::vector<double> times;

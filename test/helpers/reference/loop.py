@@ -145,7 +145,8 @@ class ReferenceLoop:
         # Who seeks its changes, and the pace before; time since the last cycle, ns.
         self._seeker: Seeker | None = None
         self._before, self._step = 1.0, 0
-        # Motion to a target, whether it leads, its last time, and the rest of a period then, ns.
+        # Latest origin of a chunk; motion to a target, whether it leads, its last time, and the rest of a period then, ns.
+        self._newest = 0
         limits = options.motion
         self._online = None if limits is None else OnlineTrajectory(arm, 1e-9 * options.period, limits)
         self._aims, self._aimed, self._left = False, 0, 0
@@ -476,6 +477,9 @@ class ReferenceLoop:
             return
         if target.times is not None and not (begin - now <= 60e9 and begin + 1e9 * target.times[-1] >= now - 0.5e9):
             return
+        if 0 < target.origin < self._newest:
+            return
+        self._newest = max(self._newest, target.origin)
         if not self._aims:
             if isinstance(self._stop, Braking):
                 self._stop.at(self._s)
