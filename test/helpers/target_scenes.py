@@ -101,7 +101,7 @@ def refused_target(arm: Robot) -> Scene:
 
 
 def chunks(arm: Robot) -> Scene:
-    """One too late, one that has just ended, two that follow on each other, one older than these, and one too far ahead."""
+    """One too late, one that has just ended, two that follow on each other, an older one, and one too far ahead."""
     times = 1e-9 * (20_000_000 * np.arange(10))  # as of a message
     rows = 0.1 + 0.1 * np.sin(np.outer(times, [8.0, 11.0]))
     given = [*(at_rest(arm, 0.1) for _ in range(5)), *(Cycle() for _ in range(495))]

@@ -145,11 +145,12 @@ class ReferenceLoop:
         # Who seeks its changes, and the pace before; time since the last cycle, ns.
         self._seeker: Seeker | None = None
         self._before, self._step = 1.0, 0
-        # Latest origin of a chunk; motion to a target, whether it leads, its last time, and the rest of a period then, ns.
-        self._newest = 0
+        # Motion to a target, whether it leads, its last time, and the rest of a period then, ns.
         limits = options.motion
         self._online = None if limits is None else OnlineTrajectory(arm, 1e-9 * options.period, limits)
         self._aims, self._aimed, self._left = False, 0, 0
+        # Latest origin of a chunk, ns.
+        self._newest = 0
         # Whether references are refused after contact, and positions every 10 ms with the time of the last one, ns.
         self._contact = self._touched = False
         # Whether a stop has begun after the last cycle, of which the next one repeats the command.
