@@ -56,6 +56,7 @@ STARTS_ROS_PROCESSES = ("ros/", "launch/", "tools/cli/test_demo.py")
 
 # The next longest files, as far as no durations are known: a worker that begins with one of them last would end alone.
 LONG = (
+    *("test_pages.py", "ros/test_engines.py", "ros/test_watchdog.py", "examples/test_over_ros.py"),
     *("tools/pages/test_browser.py", "export/", "tools/replay/", "tools/cli/"),
     *("identification/", "simulation/", "control/", "test_examples.py", "trajectory/test_minimum_time.py"),
 )
@@ -164,7 +165,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker("ros")
         if known.get(item.nodeid, 0.0) <= QUICK_S or file(item).startswith(changed):
             item.add_marker("quick")
-    files = sorted(took, key=lambda name: (-took[name], not name.startswith(LONG)))
+    files = sorted(took, key=lambda name: (-took[name], [not name.startswith(place) for place in LONG]))
     ros = {file(item) for item in items if item.get_closest_marker("ros")}
     rank = {name: k + k // 4 for k, name in enumerate(name for name in files if name in ros)}
     rank |= {name: 5 * k + 4 for k, name in enumerate(name for name in files if name not in ros)}

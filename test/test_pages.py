@@ -124,7 +124,7 @@ def test_page_with_nodes(page: str, tmp_path: Path) -> None:
 
     domains.claim_domain()
     with (tmp_path / "log").open("w") as log:
-        process = fork_server("page_with_nodes").start([page], tmp_path, log)
+        process = fork_server().start("page_with_nodes", [page], tmp_path, log)
     try:
         assert process.wait(PATIENCE) == 0, (tmp_path / "log").read_text()
     finally:

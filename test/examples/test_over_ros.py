@@ -26,7 +26,7 @@ def forked(monkeypatch) -> None:
 
     def start(command: list[str], *, cwd: Path, env: dict[str, str], stdout: Any, stderr: Any, **_: object) -> Any:
         _, _, module, *arguments = command
-        return fork_server(module).start(arguments, cwd, stdout, stderr, environment=env)
+        return fork_server().start(module, arguments, cwd, stdout, stderr, environment=env)
 
     of_forks = SimpleNamespace(Popen=start, DEVNULL=None, TimeoutExpired=processes.subprocess.TimeoutExpired)
     monkeypatch.setattr(processes, "subprocess", of_forks)
@@ -39,7 +39,7 @@ def test_lock_step_gives_what_the_simulation_alone_gives(tmp_path: Path, monkeyp
     from closing_the_loop.over_ros import over_ros
     from eom_dynamics.bags import Bag
 
-    monkeypatch.setattr(experiment, "_JUDGED_PERIOD", 3.0)
+    monkeypatch.setattr(experiment, "_JUDGED_PERIOD", 2.5)
     monkeypatch.setattr(experiment, "_CANDIDATES", 2)
     task = IdentificationTask(plan(load_robot("sea_planar_2r"), iterations=1), rate=100.0)
     counts = []

@@ -134,16 +134,6 @@ def write_mcap(
     return path
 
 
-def write_run(
-    path: Path, names: Sequence[str], times: Array, states: Sequence[Array], position: Array, effort: Array
-) -> Path:
-    """Write a bag of a run: setpoints at some times, s, and measured positions and efforts of the joints there."""
-    at = START + np.round(1e9 * times).astype(np.int64)
-    commanded = [(t, setpoint(t, names, state)) for t, *state in zip(at.tolist(), *states, strict=True)]
-    measured = [(t, joint_state(t, names, *row)) for t, *row in zip(at.tolist(), position, effort, strict=True)]
-    return write_bag(path, {"/setpoint": (SETPOINT, commanded), "/joint_states": (JOINT_STATE, measured)})
-
-
 def read_bag(path: Path, types: Typestore = STORE) -> dict[str, list[tuple[int, Any]]]:
     found: dict[str, list[tuple[int, Any]]] = {}
     with Reader(path) as reader:

@@ -17,7 +17,7 @@ class Composed:
         for space, words in arguments.items():
             command += ["--node", "-r", f"__ns:={space}", "-r", f"/diagnostics:={space}/diagnostics"]
             command += ["-p", "diagnostic_period:=0.1", "-p", "safety:=permissive", *words]
-        self.process = fork_server("eom_dynamics.ros.dynamics_nodes").start(command, folder, self._log)
+        self.process = fork_server().start("eom_dynamics.ros.dynamics_nodes", command, folder, self._log)
         self.nodes = {
             space: SimpleNamespace(namespace=space, name="eom_dynamics", process=self.process, log="see composed.log")
             for space in arguments

@@ -51,21 +51,22 @@ class Fork:
 
 
 class ForkServer:
-    """The process that forks for the main function of a module; it has imported this one and no other."""
+    """The process that forks for main functions of modules, which it imports once, each with the first fork for it."""
 
-    def __init__(self, module):
+    def __init__(self):
         self._socket, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
         with theirs:
             paths = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-            self._process = subprocess.Popen([sys.executable, __file__, module], stdin=theirs, env=paths)
+            self._process = subprocess.Popen([sys.executable, __file__], stdin=theirs, env=paths)
         atexit.register(self._end)
 
-    def start(self, arguments, folder, log, errors=None, patch="", environment=None):
-        """Run the function with arguments in an environment, after the code of a patch.
+    def start(self, module, arguments, folder, log, errors=None, patch="", environment=None):
+        """Run the function of a module with arguments in an environment, after the code of a patch.
 
         ``log`` is its stdout, and its stderr, too, unless ``errors`` is that.
         """
-        request = json.dumps([list(map(str, arguments)), str(folder), environment or dict(os.environ), patch]).encode()
+        arguments, environment = list(map(str, arguments)), environment or dict(os.environ)
+        request = json.dumps([module, arguments, str(folder), environment, patch]).encode()
         assert len(request) < _LONGEST_REQUEST, "too long a command line"
         receive, send = os.pipe()
         socket.send_fds(self._socket, [request], [log.fileno(), (errors or log).fileno(), send])
@@ -83,6 +84,7 @@ def _serve(requests):
         request, (*descriptors,), *_ = socket.recv_fds(requests, _LONGEST_REQUEST, 3)
         if not request:
             sys.exit()
+        importlib.import_module(json.loads(request)[0])
         if os.fork():
             for descriptor in descriptors:
                 os.close(descriptor)
@@ -110,16 +112,15 @@ def _reaped():
 
 
 def _main():
-    module = importlib.import_module(sys.argv[1])
     with socket.socket(fileno=0) as requests:
-        arguments, folder, environment, patch = _serve(requests)
+        module, arguments, folder, environment, patch = _serve(requests)
     os.open(os.devnull, os.O_RDONLY)  # as standard input
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)
     sys.argv[1:] = arguments
     exec(patch, {})
-    sys.exit(module.main())
+    sys.exit(sys.modules[module].main())
 
 
 if __name__ == "__main__":

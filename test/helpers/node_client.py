@@ -23,7 +23,7 @@ PATIENCE = 60.0
 
 AT_REST = np.zeros((4, 6))
 
-fork_server = cache(ForkServer)
+fork_server = cache(ForkServer)  # one for all
 
 
 class NodeProcess:
@@ -53,7 +53,7 @@ class NodeProcess:
             command = [*prefix, sys.executable, "-m", module, *arguments]
             self.process = processes.popen(command, cwd=folder, stdout=self._log, stderr=subprocess.STDOUT)
         else:
-            self.process = fork_server(module).start(arguments, folder, self._log, patch=patch)
+            self.process = fork_server().start(module, arguments, folder, self._log, patch=patch)
 
     @property
     def log(self):
@@ -78,7 +78,7 @@ class NodeProcess:
 def ended(module, folder, *arguments, patch=""):
     """Exit code, output and errors of the main function of a module, which ends by itself, as a fork."""
     with (folder / "output").open("w") as output, (folder / "errors").open("w") as errors:
-        code = fork_server(module).start(arguments, folder, output, errors, patch).wait(PATIENCE)
+        code = fork_server().start(module, arguments, folder, output, errors, patch).wait(PATIENCE)
     return code, (folder / "output").read_text(), processes.own_lines((folder / "errors").read_text())
 
 

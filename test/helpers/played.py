@@ -22,7 +22,7 @@ class Play:
             *("--ros-args", "-r", f"__ns:={namespace}", "-r", f"/diagnostics:={namespace}/diagnostics"),
         ]
         with self._log.open("wb") as log:
-            self.process = fork_server("eom_dynamics.ros.player").start(arguments, folder, log)
+            self.process = fork_server().start("eom_dynamics.ros.player", arguments, folder, log)
 
     @property
     def reports(self):
