@@ -2,6 +2,7 @@
 """Runs of the closed circle and of the command lead over ROS 2: node, player and simulated robot."""
 
 import importlib.util
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -32,16 +33,23 @@ def forked(monkeypatch) -> None:
     monkeypatch.setattr(processes, "subprocess", of_forks)
 
 
-@pytest.mark.usefixtures("forked")
-def test_lock_step_gives_what_the_simulation_alone_gives(tmp_path: Path, monkeypatch) -> None:
+@pytest.fixture(scope="module")
+def task() -> Iterator[Any]:
+    """A short one."""
     from closing_the_loop import experiment
-    from closing_the_loop.experiment import IdentificationTask, plan, simulated
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(experiment, "_JUDGED_PERIOD", 2.5)
+        patch.setattr(experiment, "_CANDIDATES", 2)
+        yield experiment.IdentificationTask(experiment.plan(load_robot("sea_planar_2r"), iterations=1), rate=100.0)
+
+
+@pytest.mark.usefixtures("forked")
+def test_lock_step_gives_what_the_simulation_alone_gives(task: Any, tmp_path: Path) -> None:
+    from closing_the_loop.experiment import simulated
     from closing_the_loop.over_ros import over_ros
     from eom_dynamics.bags import Bag
 
-    monkeypatch.setattr(experiment, "_JUDGED_PERIOD", 2.5)
-    monkeypatch.setattr(experiment, "_CANDIDATES", 2)
-    task = IdentificationTask(plan(load_robot("sea_planar_2r"), iterations=1), rate=100.0)
     counts = []
     run = over_ros(task, tmp_path / "bags", lambda step, sent, received: counts.append((step, sent, received)))
     found = run("short", task.robot, task.plan.judged)
@@ -57,12 +65,10 @@ def test_lock_step_gives_what_the_simulation_alone_gives(tmp_path: Path, monkeyp
         assert [topic.name for topic in bag.topics] == ["/feedforward", "/joint_states", "/motor_states", "/setpoint"]
 
 
-def test_a_node_that_cannot_start_is_reported_by_its_own_words(tmp_path: Path, monkeypatch) -> None:
-    from closing_the_loop.experiment import IdentificationTask, plan
+def test_a_node_that_cannot_start_is_reported_by_its_own_words(task: Any, tmp_path: Path, monkeypatch) -> None:
     from closing_the_loop.over_ros import over_ros
     from eom_dynamics.tools.demo.processes import RunError
 
-    task = IdentificationTask(plan(load_robot("sea_planar_2r"), iterations=1), rate=100.0)
     monkeypatch.setenv("RMW_IMPLEMENTATION", "rmw_of_nobody")
     with pytest.raises(RunError, match="rmw_of_nobody"):
         over_ros(task, tmp_path, lambda *_: None)("short", task.robot, task.plan.judged)

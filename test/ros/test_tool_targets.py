@@ -95,8 +95,10 @@ def links_at_rest(motors: np.ndarray) -> np.ndarray:
 
 
 def arrive(client: Any) -> np.ndarray:
-    client.wait_for_diagnostics(lambda *status: status[2].get("target") == "reached", "arrival")
-    client.spin(0.05)
+    """Where the arm rests by a report from after what was sent: a slow machine may let a twist end in between."""
+    while client.next_diagnostics()[2].get("target") != "reached":
+        pass
+    client.wait(lambda: client.motor_setpoint and not any(client.motor_setpoint[-1].velocity), "the last command")
     return positions(client)[-1]
 
 
