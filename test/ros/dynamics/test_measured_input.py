@@ -75,6 +75,7 @@ def test_contact_is_published_with_the_wrench_that_a_push_at_the_tool_is(sensors
     q, kinematics = np.array([0.1, -0.5, 0.2, -1.5, 0.3, 1.6, 0.5]), eom.Kinematics(arm)
     force = np.array([0.5, -0.3, 0.2, 5.0, -4.0, 3.0])
     gravity, pushed = eom.Dynamics(arm).gravity(q), kinematics.jacobian(q).T @ force
+    stiffness = eom.ElasticArm(arm).stiffness
     given = OBSERVES | {"robot_file": str(tmp_path / "arm.yaml"), "external_effort.sensors": sensors}
     with unspun_node("/touched", **given) as node:
         contact, sent = node._stream.contact, list[Any]()
@@ -87,7 +88,7 @@ def test_contact_is_published_with_the_wrench_that_a_push_at_the_tool_is(sensors
             tau = gravity - pushed * (100 <= k < 250)
             links = state_message(arm, (q, np.zeros(7), tau), time)
             if sensors == "springs":
-                links.effort, theta = [], q + tau / eom.ElasticArm(arm).stiffness
+                links.effort, theta = [], q + tau / stiffness
                 node._stream.measured._receive("motor_states", state_message(arm, (theta, np.zeros(7), []), time))
             node._stream.measured._receive("joint_states", links)
             if k == 249:
