@@ -80,9 +80,11 @@ class ExternalEffortObserver:
         sensors: one of :data:`SENSORS` for each joint.
         bandwidth: (n,) rad/s.
         order: of the filters.
+        longest_gap: between samples, s.
+        settling: time after which a step before the start has no effect of more than 1 %, s.
         external: (n,) external efforts after the last sample, N m or N; of surroundings on the robot.
         motor_residual: (m,) of motors, on the link side of the gears, NaN where it is not observed.
-        settled: whether a step before the start has no effect of more than 1 %.
+        settled: whether that time is over.
     """
 
     def __init__(
@@ -132,17 +134,18 @@ class ExternalEffortObserver:
         table = loop.table if loop else RobotTable(arm)
         table.prepare_observer()
         self._loop, self._handle = loop, loop.handle if loop else LoopHandle(table)
+        self.longest_gap = positive(longest_gap, "longest_gap")
         by_motor = np.array([self.sensors[i] == "motor" for i in arm.motor_joint])
         numbers = {
             "bandwidth": self.bandwidth,
             "order": np.full(n, self.order),
             "source": [[*SENSORS].index(own) for own in self.sensors],
-            "longest_gap": positive(longest_gap, "longest_gap"),
+            "longest_gap": self.longest_gap,
         }
         self._set(numbers)
         self._unobserved, self._to_springs = by_motor, matrices_of(arm)["to_springs"]
         self._motion = self._handle.vectors("observed", {"q": n, "qd": n})
-        self._settling = _SETTLED[self.order] / float(self.bandwidth.min())
+        self.settling = _SETTLED[self.order] / float(self.bandwidth.min())
         self.reset()
 
     def _set(self, numbers: dict[str, Any]) -> None:
@@ -247,7 +250,7 @@ class ExternalEffortObserver:
         """Whether each sample (K,) is settled; keeps the last start."""
         started = np.where(codes % 8 == STARTED, t, -np.inf)
         start = np.fmax(np.maximum.accumulate(started), self._start) if len(t) else started
-        settled = t - start >= self._settling
+        settled = t - start >= self.settling
         if len(t):
             self._start, self.settled = float(start[-1]), bool(settled[-1])
         return settled

@@ -11,15 +11,20 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..arrays import Array
+from ..elastic import ElasticArm
 from ..exceptions import StateError
 from ..identification.sampling import correlation_time
 from ..robot import Payload
 from ..spelling import hint
+from .contact_thresholds import ContactThresholds
 from .external_effort import ExternalEffortObserver
 from .residual_spread import error_columns
 
-# Duration of a block, s, and motion of a joint that ends one pose, rad or m.
-_BLOCK, _POSE = 0.02, 0.02
+# Duration of a block, s, motion of a joint that ends one pose, rad or m, and poses that are computed at a time.
+_BLOCK, _POSE, _CHUNK = 0.02, 0.02, 1000
+
+# Poses of a product: so few that BLAS has no threads wait for each other, on the processors of a stream.
+_PRODUCTS = 32
 
 LONGEST_TIME = 600.0
 """For which blocks of samples are kept, s."""
@@ -39,6 +44,7 @@ class ObservedPayload(NamedTuple):
         untold: (k, 3) directions in the frame of the tool along which no pose tells the centre, which is zero there:
             that of gravity in a single pose, or across the plane of a planar arm.
         unexplained: (n,) RMS of the external efforts that it leaves, N m or N.
+        thresholds: (n,) RMS of the thresholds of contact in the same poses; infinite where they are unknown.
     """
 
     payload: Payload
@@ -46,6 +52,7 @@ class ObservedPayload(NamedTuple):
     center_deviation: Array
     untold: Array
     unexplained: Array
+    thresholds: Array
 
     def __str__(self) -> str:
         rows = zip("xyz", np.asarray(self.payload.center_of_mass), self.center_deviation, strict=True)
@@ -55,13 +62,14 @@ class ObservedPayload(NamedTuple):
 
 
 class EffortBlocks:
-    """Means of external efforts and motion over blocks of 20 ms, those of the last ten minutes.
+    """Means of external efforts and motion over blocks of 20 ms, or of longer periods, those of the last ten minutes.
 
     Efforts of an observer of order 1 are 1/w late: their rate over the block, by 1/w, is added.
     """
 
     def __init__(self, observer: ExternalEffortObserver) -> None:
         self._late, self._n = (observer.order == 1) / observer.bandwidth, observer.arm.robot.n
+        self._longest_gap = observer.longest_gap
         self._closed: deque[Array] = deque(maxlen=round(LONGEST_TIME / _BLOCK))
         self.clear()
 
@@ -73,7 +81,7 @@ class EffortBlocks:
     def add(self, t: float, q: Array, qd: Array, external: Array) -> None:
         """Add a sample: time, s, motion of the links and external efforts, (n,)."""
         row, n = np.concatenate([[1.0, t], q, qd, external]), self._n
-        if not 0 < t - self._last < 2 * _BLOCK:
+        if not 0 < t - self._last <= self._longest_gap:
             self._first, self._sum = row, row.copy()
         elif t - self._first[1] < _BLOCK:
             self._sum += row
@@ -115,6 +123,7 @@ def payload_of_efforts(
     blocks: Sequence[Array],
     tool: str = "",
     carried: Array | None = None,
+    thresholds: ContactThresholds | None = None,
 ) -> ObservedPayload:
     """Estimate what a tool carries from external efforts.
 
@@ -128,6 +137,7 @@ def payload_of_efforts(
         blocks: efforts and motion, of :class:`EffortBlocks`.
         tool: its name; empty for the first.
         carried: (k, 10) payloads of all tools that the observer knew of.
+        thresholds: of contact, by the observer.
 
     Raises:
         StateError: the poses do not tell the mass, or no mass explains the efforts.
@@ -138,15 +148,10 @@ def payload_of_efforts(
     if tool and tool not in names:
         raise StateError(f"tool: {robot.name} has no tool {tool!r}; {hint(tool, names)}")
     place = names.index(tool) if tool else 0
-    count, q, qd, external, qdd = _poses(blocks)
-    bare, columns = arm.dynamics.effort(q, qd, qdd), []
-    for k, unit in enumerate(_UNITS):
-        P = np.zeros((len(names), 10))
-        P[place, k] = unit
-        columns.append(bare - arm.dynamics.effort(q, qd, qdd, payload=[P if len(names) > 1 else P[0]]))
-    B, inertia = np.split(np.stack(columns, axis=-1), [4], axis=-1)
-    errors = np.concatenate([error_columns(arm.dynamics, q, qd, qdd), inertia], axis=-1)
-    fit = _fitted(B, errors, external, count, _at_rest(observer))
+    count, q, qd, external, qdd = _poses(observer, blocks)
+    chunks = [slice(k, k + _CHUNK) for k in range(0, len(q), _CHUNK)]
+    rows = np.concatenate([_rows(arm, place, q[k], qd[k], qdd[k], external[k]) for k in chunks])
+    fit = _fitted(rows, count, _at_rest(observer))
     covariance = fit.covariance * np.outer(_UNITS[:4], _UNITS[:4])
     if fit.untold[:, 0].any():
         raise StateError(f"the poses do not tell the mass at {names[place]}: add others, away from singular ones")
@@ -156,13 +161,29 @@ def payload_of_efforts(
         raise StateError(f"no mass explains the efforts: {m:.3g} ± {mass:.2g} kg")
     slope = np.hstack([-h[:, np.newaxis] / m**2, np.eye(3) / m])
     center = np.sqrt(np.diag(slope @ covariance @ slope.T))
-    return ObservedPayload(Payload(m, h / m, tool=names[place]), mass, center, fit.untold[:, 1:], fit.left)
+    limits = thresholds.limits(qd, q, qdd) if thresholds else np.full_like(qd, np.inf)
+    left, limit = (np.sqrt(np.mean(x**2, axis=0)) for x in (fit.left, limits))
+    return ObservedPayload(Payload(m, h / m, tool=names[place]), mass, center, fit.untold[:, 1:], left, limit)
 
 
-def _poses(blocks: Sequence[Array]) -> tuple[Array, ...]:
+def _rows(arm: ElasticArm, place: int, q: Array, qd: Array, qdd: Array, external: Array) -> Array:
+    """External efforts (K, n, 5 + P): by mass and first moment of a payload, themselves, by errors of deviation 1."""
+    bare, columns, tools = arm.dynamics.effort(q, qd, qdd), [], len(arm.robot.tools)
+    for k, unit in enumerate(_UNITS):
+        P = np.zeros((tools, 10))
+        P[place, k] = unit
+        columns.append(bare - arm.dynamics.effort(q, qd, qdd, payload=[P if tools > 1 else P[0]]))
+    parts = np.stack([*columns[:4], external], axis=-1), error_columns(arm.dynamics, q, qd, qdd)
+    return np.concatenate([*parts, np.stack(columns[4:], axis=-1)], axis=-1)
+
+
+def _poses(observer: ExternalEffortObserver, blocks: Sequence[Array]) -> tuple[Array, ...]:
     """Number of samples (K,), q, qd, external efforts and qdd (K, n), of blocks near one pose together."""
     if not blocks:
-        raise StateError("no external efforts in this time: the observer must be settled, and no payload change")
+        raise StateError(
+            f"no external efforts in this time: samples must be at most {observer.longest_gap:g} s apart, for more "
+            f"than {observer.settling:.2g} s without a change of the payload"
+        )
     rows = np.array(blocks)
     q, starts = rows[:, 2 : 2 + (rows.shape[1] - 2) // 4], [0]
     for k in range(1, len(rows)):
@@ -177,16 +198,19 @@ class _Fit(NamedTuple):
     payload: Array  # (4,), in units
     covariance: Array  # (4, 4)
     untold: Array  # (k, 4) directions, of which small entries are zero
-    left: Array  # (n,)
+    left: Array  # (K, n)
 
 
-def _fitted(B: Array, errors: Array, external: Array, count: Array, at_rest: Array) -> _Fit:
-    """Generalised least squares of external efforts (K, n) by B (K, n, 4), with errors (K, n, P) of deviation 1."""
-    K, n, _ = B.shape
-    variance = np.full(n, np.mean(external**2) + 1e-12)
+def _fitted(rows: Array, count: Array, at_rest: Array) -> _Fit:
+    """Generalised least squares of external efforts, by rows (K, n, 5 + P) of :func:`_rows`."""
+    K, n, _ = rows.shape
+    squares = np.zeros((n, rows.shape[-1], rows.shape[-1]))
+    for k in range(0, K, _PRODUCTS):
+        part = rows[k : k + _PRODUCTS].transpose(1, 0, 2)
+        squares += part.transpose(0, 2, 1) @ part
+    variance = np.full(n, np.mean(rows[..., 4] ** 2) + 1e-12)
     for _ in range(5):
-        rows = np.concatenate([B, external[..., np.newaxis], errors], axis=-1) / np.sqrt(variance)[:, np.newaxis]
-        N = np.einsum("kip,kir->pr", rows, rows)
+        N = np.tensordot(1 / variance, squares, axes=1)
         # Errors are marginalised.
         G = np.linalg.solve(N[5:, 5:] + np.eye(len(N) - 5), N[5:, :5])
         S = N[:5, :5] - N[:5, 5:] @ G
@@ -195,11 +219,11 @@ def _fitted(B: Array, errors: Array, external: Array, count: Array, at_rest: Arr
         V, untold = V[:, told], V[:, ~told].T
         covariance = V @ np.linalg.inv(V.T @ S[:4, :4] @ V) @ V.T
         payload = covariance @ S[:4, 4]
-        left = external - B @ payload - errors @ (G[:, 4] - G[:, :4] @ payload)
+        left = rows @ np.concatenate([-payload, [1.0], G[:, :4] @ payload - G[:, 4]])
         square = count @ left**2 / np.sum(count) * K * n / max(K * n - np.count_nonzero(told), 1)
         # With a tenth of the mean of all joints, since few poses tell that of one joint only roughly.
         variance = (square + 0.1 * np.mean(square)) * correlation_time([left]) + at_rest**2 + 1e-12
-    return _Fit(payload, covariance, np.where(np.abs(untold) > 0.01, untold, 0.0), np.sqrt(np.mean(left**2, axis=0)))
+    return _Fit(payload, covariance, np.where(np.abs(untold) > 0.01, untold, 0.0), left)
 
 
 def _at_rest(observer: ExternalEffortObserver) -> Array:

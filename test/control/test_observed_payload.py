@@ -9,6 +9,8 @@ from mujoco_arms import MujocoArm
 
 import eom_dynamics as eom
 from eom_dynamics.arrays import Array
+from eom_dynamics.control.contact_thresholds import ContactThresholds
+from eom_dynamics.control.observed_payload import payload_of_efforts
 from eom_dynamics.robot.model import ModelUncertainty
 from eom_dynamics.trajectory import Cosine
 
@@ -55,10 +57,29 @@ def test_inertia_of_a_payload_is_not_taken_for_errors_of_masses() -> None:
     assert (errors < 0.5 * found.center_deviation).all()
 
 
-def test_a_recording_without_samples_is_refused() -> None:
-    observer, nothing = eom.ExternalEffortObserver(PANDA, 30.0), np.zeros((0, 7))
-    with pytest.raises(eom.StateError, match="no external efforts in this time"):
-        eom.estimate_payload(observer, [], q=nothing, qd=nothing, tau=nothing)
+def test_slow_samples() -> None:
+    """Of 12 Hz, as far apart as the observer takes them; slower ones and none are refused with what is needed."""
+    observer = eom.ExternalEffortObserver(PANDA, 30.0)
+    for rate in (12, 8, 0):
+        t = np.arange(0.0, 20.0, 1 / rate) if rate else np.zeros(0)
+        states = Cosine(np.full(7, 0.5), 0.3 + 0.1 * np.arange(7), np.arange(7.0)).derivatives(t)
+        if rate == 12:
+            assert eom.estimate_payload(observer, t, **carried(states)).payload.mass == pytest.approx(2.3, rel=2e-3)
+            continue
+        with pytest.raises(eom.StateError, match=r"samples must be at most 0\.1 s apart, for more than 0\.17 s"):
+            eom.estimate_payload(observer, t, **carried(states))
+
+
+@pytest.mark.parametrize("force", [0.0, 30.0])
+def test_a_push_is_left_unexplained(force: float) -> None:
+    """In one of four poses: beyond the thresholds of contact."""
+    arm = eom.ElasticArm(eom.load_robot("iiwa"))
+    observer, poses = eom.ExternalEffortObserver(arm, 30.0), np.random.default_rng(1).uniform(-1.2, 1.2, (4, 7))
+    external = arm.dynamics.gravity(poses) - arm.dynamics.effort(poses, 0 * poses, 0 * poses, payload=PAYLOAD)
+    external[1] += eom.Kinematics(arm.robot).jacobian(poses[1]).T @ [0, 0, 0, force, 0, 0]
+    blocks = np.hstack([np.full((4, 1), 20.0), np.arange(4.0)[:, np.newaxis], poses, 0 * poses, external, 0 * poses])
+    found = payload_of_efforts(observer, list(blocks), thresholds=ContactThresholds(observer))
+    assert (np.max(found.unexplained / found.thresholds) > 1) == (force > 0)
 
 
 def test_what_is_not_told() -> None:

@@ -127,12 +127,13 @@ def test_the_topic_takes_payloads_too_and_requests_have_the_last_one(client):
 
 
 def test_a_payload_is_proposed_by_external_efforts_and_taken(client):
-    """In one pose without the centre along gravity, which is not taken; after another one, all of it."""
+    """In one pose without the centre along gravity, which is not taken; after another one, all of it; no push."""
     states = client.publisher(JointState, "joint_states")
 
-    def propose_at(pose, **options):
+    def propose_at(pose, push=0.0, **options):
         client.spin(0.2)  # a gap, after which the observer starts anew
         tau, end = ARM.dynamics.effort(pose, 0 * pose, 0 * pose, payload=PAYLOAD), time.monotonic() + 1.0
+        tau[0] += push
         while time.monotonic() < end:
             message = JointState(name=list(ROBOT.joint_names), position=[*pose], velocity=[0.0] * 7, effort=[*tau])
             message.header.stamp = client.node.get_clock().now().to_msg()
@@ -160,6 +161,10 @@ def test_a_payload_is_proposed_by_external_efforts_and_taken(client):
     end = wanted.motor_effort.tobytes()
     client.wait(lambda: client.feedforward[-1].motor_effort.tobytes() == end, "the end of the change")
     values_of(client, "payload", text, "its report")
+    answer = propose_at(0.5 * pose, push=4.0, take=True)
+    assert not answer.success and "at iiwa_joint_1, more than the threshold of contact, " in answer.message
+    assert answer.message.endswith("; rest without contact, and ask for the time since then")
+    assert len(answer.unexplained) == 7 and answer.unexplained[0] > 2.0
 
 
 @pytest.mark.parametrize(

@@ -142,7 +142,8 @@ class ContactTopics:
             begins = "" if self._loop.loop.number("valid") else ", which begins with the first setpoint or target"
             raise StateError(f"the payload is changing{begins}: ask again after that")
         blocks = self._blocks.since(1e-9 * self._clock.now() - duration)
-        return partial(payload_of_efforts, self._observer, blocks, tool, self._loop.evaluator.payload.copy())
+        carried = self._loop.evaluator.payload.copy()
+        return partial(payload_of_efforts, self._observer, blocks, tool, carried, self.thresholds)
 
     def _wrench(self, observer: ExternalEffortObserver, stamp: object) -> WrenchStamped:
         """The wrench at the first tool, along its axes, without parts that are not seen."""

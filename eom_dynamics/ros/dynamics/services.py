@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import numpy as np
 from geometry_msgs.msg import Vector3
 from rclpy.qos import QoSProfile
 
@@ -20,6 +21,7 @@ from ...control.spatial import read_payload
 from ...elastic.limit_violations import summary
 from ...exceptions import EomDynamicsError, StateError
 from ...terminal import printable
+from ...units import unit
 from ..diagnostics import payload_values
 from ..executors import LateAnswers, Worker
 from ..interfaces import Payload, srv, stream_qos
@@ -145,8 +147,16 @@ class PayloadTopic:
     def _propose_found(self, found: ObservedPayload | Exception, take: bool, response: Any) -> None:
         if isinstance(found, Exception):
             raise found
-        message, response.message = response.payload, printable(str(found))
-        if not self._loop().arm.robot.uncertainty.mass:
+        message, response.message, robot = response.payload, printable(str(found)), self._loop().arm.robot
+        shares, response.unexplained = found.unexplained / found.thresholds, found.unexplained.tolist()
+        worst = int(np.argmax(shares))
+        if shares[worst] > 1:
+            left = f"{found.unexplained[worst]:.3g} {unit('effort', robot.independent_joints[worst].type)}"
+            threshold = f"the threshold of contact, {found.thresholds[worst]:.3g}"
+            response.message += f"; it leaves {left} at {printable(robot.joint_names[worst])}, more than {threshold}"
+        if not np.isfinite(found.thresholds).any():
+            response.message += "; its fit is not judged: the file has no effort_spread"
+        if not robot.uncertainty.mass:
             response.message += "; without errors of the arm's masses: its file has no uncertainty.mass"
         message.tool, message.inertia.m = found.payload.tool, found.payload.mass
         response.untold, response.mass_deviation = [Vector3() for _ in found.untold], found.mass_deviation
@@ -154,6 +164,8 @@ class PayloadTopic:
         rows = (found.payload.center_of_mass, found.center_deviation, *found.untold)
         for vector, row in zip(vectors, rows, strict=True):
             vector.x, vector.y, vector.z = map(float, row)
+        if take and shares[worst] > 1:
+            raise StateError(f"not taken: {response.message}; rest without contact, and ask for the time since then")
         if take and len(found.untold):
             raise StateError(f"not taken: {response.message}; turn the tool, or call ~/set_payload")
         if take:
