@@ -165,7 +165,7 @@ class Client:
                 f"waited {PATIENCE:g} s for {what}; the node said:\n{self.process.log}"
                 f"\nand last {self.diagnostics[-1:]}"
             )
-            self._executor.spin_once(timeout_sec=0.05)
+            self._executor.spin_once(timeout_sec=0.02)
 
     def repeat(self, action, condition, what):
         """Do something at once and ten times a second, until a condition holds."""

@@ -3,6 +3,7 @@
 
 import subprocess
 import time
+from contextlib import suppress
 
 # Fast DDS writes these to stderr when another process holds, or has left behind, a port in shared memory.
 _MIDDLEWARE = ("RTPS_TRANSPORT_SHM", "RTPS_SHM")
@@ -23,10 +24,13 @@ def run(command, **options):
 def end(*processes):
     """End processes with SIGTERM, so that the middleware removes its shared memory; one that hangs is killed.
 
-    By a second signal a node does not wait until its arm rests.
+    By a second signal, after half a second, a node does not wait until its arm rests.
     """
     for pause in (0.0, 0.5):
-        time.sleep(pause if any(process.poll() is None for process in processes) else 0.0)
+        limit = time.monotonic() + pause
+        for process in processes:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(max(limit - time.monotonic(), 0.0))
         for process in processes:
             if process.poll() is None:
                 process.terminate()

@@ -106,9 +106,11 @@ def unspun_node(space: str, **parameters: str) -> Iterator[Any]:
     stop: Any = SimpleNamespace(came=False, interrupting=nullcontext)
     node = DynamicsNode(stop, cli_args=["--ros-args", "-r", f"__ns:={space}", "-p", "safety:=permissive", *options])
     node.start_up()
-    yield node
-    end_workers(node, 2.0)
-    node.destroy_node()
+    try:
+        yield node
+    finally:  # or it would keep the next one from its topics
+        end_workers(node, 2.0)
+        node.destroy_node()
 
 
 def state_message(robot: Robot, sensed: Sequence[Array], time: int) -> Any:

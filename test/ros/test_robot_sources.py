@@ -238,7 +238,7 @@ def test_a_bad_robot_of_another_node_is_delivered_once_and_can_be_corrected_ther
     node = probe("-p", "robot_source_node:=/rsp")
     node.spin_until(lambda: node.loaded)
     assert node.loaded[0].error.startswith("robot_description of node /rsp: line 1: ")
-    node.spin(1.0)  # it is asked again meanwhile
+    node.spin(0.5)  # it is asked again meanwhile
     assert len(node.loaded) == 1
     remote.set_parameters([Parameter("robot_description", value=ARM)])
     arrived(node, "arm")
