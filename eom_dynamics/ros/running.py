@@ -18,6 +18,7 @@ from typing import NamedTuple
 import rclpy
 from rclpy.exceptions import ParameterException
 from rclpy.executors import Executor, ExternalShutdownException
+from rclpy.impl.implementation_singleton import rclpy_implementation as _rclpy
 from rclpy.logging import get_logger
 from rclpy.parameter import Parameter
 from rclpy.qos_overriding_options import InvalidQosOverridesError
@@ -59,7 +60,9 @@ def read_arguments(program: Executable, arguments: Sequence[str]) -> None:
     )
     _, unknown = parser.parse_known_args(remove_ros_args(list(arguments))[1:])
     if unknown:
-        parser.error(f"unknown arguments: {' '.join(unknown)}; parameters and remappings follow --ros-args")
+        given = " ".join(x for x in arguments[1:] if x != "--ros-args")
+        remedy = f"parameters and remappings follow --ros-args: write {program.name} --ros-args {given}"
+        parser.error(f"unknown arguments: {' '.join(unknown)}; {remedy}")
 
 
 def _lines(table: Table) -> list[str]:
@@ -96,8 +99,10 @@ def run(program: Executable, make: Callable[[StopSignals], RobotNode], args: lis
 
 
 def _reason(error: Exception) -> str:
-    """Why a node cannot start, in one line; of a parameter file that is missing without places in rcl."""
+    """Why a node cannot start, in one line; of arguments and a parameter file without places in rcl."""
     text = " ".join(str(error).split())
+    if isinstance(error, _rclpy.UnknownROSArgsError):
+        return f"unknown arguments: {text.strip('[]')}; write -p before a parameter, -r before a remapping"
     if missing := re.search(r"'--params-file ([^']*)'. Error: Error opening", text):
         return f"--params-file {missing[1]}: no such file in {os.getcwd()}: give the path of a parameter file"
     return text

@@ -170,7 +170,8 @@ def test_help_describes_topics_and_parameters(ros, tmp_path, node):
 def test_arguments_that_nothing_reads_are_refused(ros, tmp_path):
     code, _, errors = ended("eom_dynamics.ros.dynamics_node", tmp_path, "--params-file", "arm.yaml")
     assert code == 2
-    assert "arm.yaml; parameters and remappings follow --ros-args" in errors
+    remedy = "parameters and remappings follow --ros-args: write dynamics_node --ros-args --params-file arm.yaml"
+    assert f"arm.yaml; {remedy}" in errors
 
 
 def files_in_shared_memory(pid):
@@ -216,10 +217,14 @@ def test_a_signal_leaves_nothing_in_shared_memory(ros, tmp_path, node):
     assert names and not set(left) - before
 
 
-def test_a_parameter_file_that_is_missing_is_named_with_the_remedy(tmp_path):
-    ((code, log, reason),) = refusals_at_start(tmp_path, [(("--params-file", "nope.yaml"), "give the path")])
-    assert code == 1 and reason in log and log.count("\n") <= 1
-    assert f"--params-file nope.yaml: no such file in {tmp_path}" in log
+def test_arguments_that_cannot_be_used_are_named_with_the_remedy(tmp_path):
+    missing = f"--params-file nope.yaml: no such file in {tmp_path}: give the path"
+    cases = [
+        (("--params-file", "nope.yaml"), missing),
+        (("limits:=clip",), "unknown arguments: 'limits:=clip'; write -p before a parameter"),
+    ]
+    for code, log, reason in refusals_at_start(tmp_path, cases):
+        assert code == 1 and reason in log and log.count("\n") <= 1
 
 
 def test_values_of_another_type_are_taken_as_they_are_meant(start):
