@@ -31,6 +31,8 @@ class Impedance {
     static constexpr Scalar LARGEST = static_cast<Scalar>(0.7);
     /// Largest step of positions from one cycle to the next, rad or m: a larger one is no motion.
     static constexpr Scalar JUMP = static_cast<Scalar>(0.1);
+    /// Way of a joint in one direction after which half as much of its friction is compensated, rad or m.
+    static constexpr Scalar TRAVEL = static_cast<Scalar>(0.5);
 
     /// Of a joint alone on the spring beyond a limit: frequency, rad/s; how far beyond it is damped in full, rad or m; damping.
     static constexpr Scalar LIMIT_FREQUENCY = 30, LIMIT_DEPTH = static_cast<Scalar>(0.02),
@@ -62,6 +64,7 @@ class Impedance {
             if (!read(measured))
                 return false;
             at_ = wanted_;
+            travel_ = {};
             const bool found = find(x_, true, 50) && finite(y_);
             narrow();
             return found;
@@ -79,8 +82,10 @@ class Impedance {
             rate_ = rate;
             return false;
         }
-        for (std::size_t i = 0; i < n; ++i)
+        for (std::size_t i = 0; i < n; ++i) {
             q_[i] += (wanted_[i] - at_[i]) * gain_[i];
+            travel_[i] = std::clamp<Scalar>(travel_[i] + wanted_[i] - at_[i], -TRAVEL, TRAVEL);
+        }
         at_ = wanted_;
         if constexpr (Robot::has_impedance)
             find(reference, free, 4);
@@ -121,18 +126,26 @@ class Impedance {
         return effort;
     }
 
-    /// Efforts of motors against most of their friction and gear losses at the measured rates, beside those of the command.
+    /// Efforts of motors against their friction and gear losses at the measured rates, beside those of the command.
+    ///
+    /// Against 0.8 of them where a joint has turned, and half of that after TRAVEL in one direction: with twice the friction of
+    /// the motors in the file, an arm that was pushed comes to rest, too. At rest against none, so that noise of the rates does
+    /// not pass to the motors.
     MotorVector<Robot> friction() noexcept
     {
-        constexpr Scalar SHARE = static_cast<Scalar>(0.8);
+        constexpr Scalar SHARE = static_cast<Scalar>(0.8), SLOW = static_cast<Scalar>(0.02);
         MotorVector<Robot> effort{};
         if constexpr (Robot::has_impedance) {
             Command<Robot> turning = y_;
             std::swap(x_.qd, rate_);
             robot_.motors_of(x_, turning);
             std::swap(x_.qd, rate_);
-            for (std::size_t j = 0; j < robot_.motor_count(); ++j)
-                effort[j] = SHARE * (turning.motor_effort[j] - y_.motor_effort[j]);
+            for (std::size_t j = 0; j < robot_.motor_count(); ++j) {
+                const std::size_t joint = robot_.motor_joint[j];
+                const Scalar rate = rate_[joint], way = std::max<Scalar>(rate > 0 ? travel_[joint] : -travel_[joint], 0);
+                const Scalar share = SHARE * (1 - way / (2 * TRAVEL)) * rate * rate / (rate * rate + SLOW * SLOW);
+                effort[j] = share * (turning.motor_effort[j] - y_.motor_effort[j]);
+            }
         }
         return effort;
     }
@@ -401,6 +414,8 @@ class Impedance {
     // Measured positions and rates at the joint sides; those that the links were found for, and the links.
     JointVector<Robot> wanted_{}, rate_{}, at_{}, q_{}, gain_{};
     JointVector<Robot> inertia_{}, compliance_{}, resting_{};
+    // Way in one direction, up to TRAVEL, which the way back reduces first.
+    JointVector<Robot> travel_{};
     // Limits of positions, or where links were beyond them.
     JointVector<Robot> low_, high_;
     Square K_{}, D_{}, null_{};

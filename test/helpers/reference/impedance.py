@@ -112,9 +112,20 @@ class Impedance:
         return (more - less) / 2e-3
 
     def comply(
-        self, reference: Array, motors: Array, near: Array, *, free: bool, inertia: Array, **given: Any
+        self,
+        reference: Array,
+        motors: Array,
+        near: Array,
+        *,
+        free: bool,
+        inertia: Array,
+        travel: Any = 0.0,
+        **given: Any,
     ) -> Compliance:
-        """The law at positions and velocities of the motors (2, m), for a reference (5, n); links are near some."""
+        """The law at positions and velocities of the motors (2, m), for a reference (5, n); links are near some.
+
+        Joints have travelled in one direction, by up to 0.5 rad.
+        """
         theta, thetad = (self.sides(x) for x in motors)
 
         def away(q: Array) -> Array:
@@ -123,7 +134,8 @@ class Impedance:
         q = root(away, near, tol=1e-13).x
         tau, y, damping = self.command(q, reference, free, inertia, given)
         turning = self.motors(q, np.stack([reference[0], thetad, *reference[2:]]), tau, y, given)[3]
-        friction = 0.8 * free * (turning - y.motor_effort)
+        share = 0.8 * free * (1 - np.maximum(travel * np.sign(thetad), 0.0)) * thetad**2 / (thetad**2 + 0.02**2)
+        friction = share[self.arm.side.motor_joint] * (turning - y.motor_effort)
         return Compliance(q, tau, y, damping @ (reference[1] - thetad), friction)
 
     def efforts(self, found: Compliance) -> tuple[Array, Array]:
@@ -159,13 +171,18 @@ class Modes:
         """Position, velocity, effort and joint effort at a time, ns, in place of plain ones."""
         changes = mode is not None
         if changes:
+            if self.mode == "position":
+                self._travel, self._at = np.zeros(self.law.n), self.law.sides(motors[0])
             self.mode, self._changed = mode, now
             self._inertia = self.law.inertia(self._near)
         self._near, (position, velocity, *efforts) = state[0], plain
         if self.mode != "position":
             free = self.mode == "gravity_compensation"
             reference = state * np.eye(5)[:, :1] if free else state
-            found = self.law.comply(reference, motors, state[0], free=free, inertia=self._inertia)
+            at = self.law.sides(motors[0])
+            self._travel, self._at = np.clip(self._travel + at - self._at, -0.5, 0.5), at
+            given = {"inertia": self._inertia, "travel": self._travel}
+            found = self.law.comply(reference, motors, state[0], free=free, **given)
             position, velocity = found.motors.motor_position, found.motors.motor_velocity
             efforts = [*self.law.efforts(found)]
         if changes:
