@@ -4,20 +4,22 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import numpy as np
+from online_motion import PERIOD, flat, followed
 from paced import START, STEP, fast, played
-from report import CONSOLE, Bar, Section, Table
+from report import CONSOLE, DOCS, Bar, Section, Table
 from scipy.interpolate import BSpline
 from scipy.optimize import linprog
 from settings import QUICK, Settings
 
-from eom_dynamics import ElasticArm, StateError, load_robot
+from eom_dynamics import ElasticArm, Kinematics, StateError, inverse_kinematics, lie, load_robot
 from eom_dynamics.arrays import Array
 from eom_dynamics.control.control_loop import ControlLoop
 from eom_dynamics.control.robot_table import RobotTable
 from eom_dynamics.elastic import LimitCheck
-from eom_dynamics.trajectory import PathTime, Spline
+from eom_dynamics.trajectory import PathTime, Spline, minimum_time
 
 TEXT = (
     "Random motions through four waypoints, 3 % slower than limits allow, and minimum-time motions, with random steps "
@@ -40,6 +42,18 @@ def deviation(arm: ElasticArm, motion: Spline, rng: np.random.Generator) -> tupl
     path = motion.derivatives(np.clip(s, motion.start, motion.end), 0)[0]
     over = int(np.sum(constraints(arm, states).max(axis=1) > 1e-9))
     return float(np.max(np.abs(states[:, 0] - path))), over, len(events) + 1, len(states)
+
+
+def link_errors(name: str, arm: ElasticArm, motion: Spline, rng: np.random.Generator) -> tuple[float, float]:
+    """Rms errors of the links in MuJoCo, rad: at full speed, and with random speeds, a pause and a stop by default."""
+    T, found = motion.end - motion.start, []
+    speeds = [(x * T, float(rng.uniform(0.1, 1.5))) for x in (0.1, 0.25, 0.4)]
+    for events in ([], [*speeds, (0.55 * T, "pause"), (0.55 * T + 0.5, "resume"), (0.8 * T + 0.5, "stop")]):
+        (states, *_), _ = played(arm, motion, events, 2 * T + 1.0, shortest=0.3)
+        states = states[:: round(1e9 * PERIOD / STEP)]
+        away = followed(name, flat(arm, states), states[0, 0], 1.0) - states[:, 0]
+        found.append(float(np.sqrt(np.mean(away[np.any(states[:, 1] != 0, axis=1)] ** 2))))
+    return found[0], found[1]
 
 
 def constraints(arm: ElasticArm, rows: Array) -> Array:
@@ -140,12 +154,81 @@ def cycle_ratio(arm: ElasticArm, motion: Spline) -> tuple[float, float]:
     return float(found[1][0] / found[0][0]), float(found[1][1])
 
 
+def corner() -> Spline:
+    """The fastest motion of the panda's tool around a corner of a table, joint by joint through points of it."""
+    arm, q, positions = ElasticArm(load_robot("panda")), np.array([0, 0.4, 0, -1.6, 0, 2.0, 0.8]), []
+    angles = np.linspace(0, np.pi / 2, 4)
+    along_y, along_x = [(0.55, y) for y in (-0.35, -0.28, -0.2, -0.12)], [(x, 0.05) for x in (0.38, 0.31, 0.24)]
+    for x, y in [*along_y, *zip(0.45 + 0.1 * np.cos(angles), -0.05 + 0.1 * np.sin(angles), strict=True), *along_x]:
+        q = inverse_kinematics(arm.robot, lie.pose(np.diag([1.0, -1.0, -1.0]), [x, y, 0.4]), start=q).q
+        positions.append(q)
+    return minimum_time(arm, positions)
+
+
+def stopped(arm: ElasticArm, motion: Spline, t: float) -> Array:
+    """Positions (N, n) of setpoints of a motion, and of the joints' stop after the last one at a time, s."""
+    loop, rows = ControlLoop(RobotTable(arm)), []
+    loop.configure(safety="permissive")
+    for k in range(round((t + 1.0) * 1e9 / STEP)):
+        now = k * STEP
+        if now < 1e9 * t:
+            for name, row in zip(("q", "qd", "qdd", "qddd", "qdddd"), motion.derivatives(1e-9 * now), strict=True):
+                loop.given[name][:] = row
+            loop.refer(START + now)
+        elif now - STEP < 1e9 * t:
+            loop.act("stop")
+            loop.update(START + now, 1e-3)  # once more the last command
+            continue
+        loop.update(START + now, 1e-3)
+        rows.append(loop.state[0].copy())
+    return np.array(rows)
+
+
+def write_picture(path: Path, t: float = 0.38) -> None:
+    """Draw a pause and a stop of the joints amid a fast corner, at a time of the motion, s: the tool from above."""
+    from matplotlib.figure import Figure
+
+    motion = corner()
+    arm = ElasticArm(load_robot("panda"))
+    pose = Kinematics(arm.robot).pose
+    (paused, *_), _ = played(arm, motion, [(t, "pause")], t + 1.0)
+    ways = {
+        "stop of the joints, after setpoints are lost": ("#EE6677", stopped(arm, motion, t)),
+        "pause of a trajectory": ("#228833", paused[:, 0]),
+    }
+    figure = Figure(figsize=(12, 5), layout="constrained")
+    figure.suptitle("Amid the fastest motion of a Panda around a corner, its tool from above", fontsize=14)
+    left, right = figure.subplots(1, 2, width_ratios=[1, 1.5])
+    whole = pose(motion.derivatives(np.linspace(motion.start, motion.end, 20_000), 0)[0])[:, :2, 3]
+    left.plot(*whole.T, color="0.8", lw=7, label="path")
+    for label, (color, q) in ways.items():
+        tool = pose(q)[:, :3, 3]
+        time_since = 1e-9 * STEP * np.arange(len(tool)) - t
+        left.plot(*tool[:, :2].T, color=color, lw=2, label=label)
+        left.plot(*tool[-1, :2], "o", color=color, ms=8)
+        speed = np.linalg.norm(np.gradient(tool, 1e-9 * STEP, axis=0), axis=1)
+        right.plot(time_since[:-1], speed[:-1], color=color, lw=2)
+        away = 1e3 * np.min(np.linalg.norm(whole - tool[-1, :2], axis=1))
+        CONSOLE.print(f"{label}: at rest {away:.1f} mm from the path")
+    left.plot(*pose(motion.derivatives(t, 0)[0])[:2, 3], "k^", ms=8, label="when it is asked for")
+    left.set_aspect("equal")
+    left.set_xlabel("[m]", fontsize=12)
+    right.axvline(0.0, color="0.5", lw=1)
+    right.set_xlabel("time since then [s]", fontsize=12)
+    right.set_title("speed of the tool [m/s]", fontsize=12)
+    figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False, fontsize=11)
+    figure.savefig(path, dpi=110)
+
+
 def run(settings: Settings) -> Section:
-    """Play motions with triggers, and compare stops."""
+    """Play motions with triggers, and compare stops; a whole run writes the picture docs/path_time.png, too."""
     quick = settings is QUICK
+    if not quick:
+        write_picture(DOCS / "path_time.png")
     motions, stops, least = (8, 6, 2) if quick else (100, 40, 10)
     table = Table("Motions whose speed changes", ("", "motions", "triggers", "cycles", "deviation, rad", "violations"))
     times = Table("Stops beside the fastest", ("", "stops", "median", "95 %", "worst"))
+    links = Table("Links in MuJoCo, rms error in mrad, medians", ("", "full speed", "with changes"))
     bars = []
     for name in NAMES:
         arm = ElasticArm(load_robot(name))
@@ -157,6 +240,8 @@ def run(settings: Settings) -> Section:
             table.add(f"{name}, {label}", str(count), str(triggers), str(cycles), f"{away:.1e}", str(violations))
             bars.append(Bar(f"{name}, {label}: deviation at most 1e-9 rad", f"{away:.1e}", away <= 1e-9))
             bars.append(Bar(f"{name}, {label}: no violation", str(violations), violations == 0))
+            full, changed = 1e3 * np.median([link_errors(name, arm, motion, rng) for motion in given[:10]], axis=0)
+            links.add(f"{name}, {label}", f"{full:.2g}", f"{changed:.2g}")
             ratios = []
             for motion in given[: stops if not fastest else stops // 4]:
                 path = PathTime(motion, arm, shortest=SHORTEST)
@@ -174,6 +259,6 @@ def run(settings: Settings) -> Section:
         ratio, longest = cycle_ratio(arm, given[0])
         bars.append(Bar(f"{name}: a cycle at most 1.5 × that of a spline", f"{ratio:.2f} ×", ratio <= 1.5))
         CONSOLE.print(bars[-1], f"longest cycle of a change {1e6 * longest:.0f} us")
-    for found in (table, times):
+    for found in (table, times, links):
         CONSOLE.print(found.markdown())
-    return Section("path_time", "Speed on the path", [TEXT], [table, times], bars)
+    return Section("path_time", "Speed on the path", [TEXT], [table, times, links], bars)

@@ -50,9 +50,10 @@ it only just."""
 FASTEST_PACE = 1.5
 """Largest factor of the speed of a motion that is played."""
 
-PACE_SAMPLES, PACE_PLACES, PACE_CHECKS = 40, 200, 500
-"""Instants of a change of pace at which limits are checked, evenly in time, beside two of each section; places of the
-rest of the path at which a pace above 1 is checked; and how many setpoints are checked at most in a search."""
+PACE_SAMPLES, PACE_MOST_SAMPLES, PACE_PLACES, PACE_CHECKS = 40, 160, 200, 1500
+"""Instants of a change of pace at which limits are checked, evenly in time, beside two of each section: at least, and
+at most, for two of each piece of the path; places of the rest of the path at which a pace above 1 is checked; and how
+many setpoints are checked at most in a search."""
 
 PACE_GROWTH, PACE_DURATIONS, PACE_WAITS, PACE_GAIN = 1.5, 14, 4, 5e-3
 """Changes of pace that are tried: each longer by a factor than the one before, how many, after how many waits; and the
@@ -82,7 +83,7 @@ CONSTANTS = (
     *("SMALL_STEP", "LONGEST_RESPONSE_STEP", "LONGEST_GAP", "LARGEST_CORRECTION", "JUMP_PERIODS", "SHORTEST_JUMP"),
     "LATEST_CHUNK",
     *("FIELD_AT_REST", "STAMP_JITTER", "RESUMING", "FASTEST_PACE"),
-    *("PACE_SAMPLES", "PACE_PLACES", "PACE_CHECKS"),
+    *("PACE_SAMPLES", "PACE_MOST_SAMPLES", "PACE_PLACES", "PACE_CHECKS"),
     *("PACE_GROWTH", "PACE_DURATIONS", "PACE_WAITS", "PACE_GAIN", "PACE_MARGIN", "PACE_RETRY"),
     *("PACE_LEAD", "PACE_RATE", "SMOOTHING"),
 )

@@ -84,6 +84,15 @@ def test_planners_are_told_what_a_stop_takes(arm):
         path.stop(2 * T)
 
 
+def test_the_fastest_motion_stops_amid_its_path():
+    """It is at a limit all along, where no change to a stop meets limits at once: parts of it come first."""
+    arm = eom.ElasticArm(eom.load_robot("panda"))
+    motion = fast(arm, np.random.default_rng(7), fastest=True)
+    found = eom.trajectory.PathTime(motion, arm).stop(0.2 * motion.end)
+    # 0.3 of the rest was measured; all of it without parts.
+    assert found.on_path and found.duration < 0.5 * 0.8 * motion.end
+
+
 def test_the_fastest_pace_meets_limits_and_a_faster_one_does_not(arm):
     motion = fast(arm, np.random.default_rng(5))
     t = np.linspace(0.1, 0.9, 9) * motion.end

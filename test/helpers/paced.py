@@ -27,11 +27,15 @@ def fast(arm: ElasticArm, rng: np.random.Generator, *, fastest: bool = False) ->
 
 
 def played(
-    arm: ElasticArm, motion: Spline, events: Iterable[tuple[float, float | str]], seconds: float
+    arm: ElasticArm, motion: Spline, events: Iterable[tuple[float, float | str]], seconds: float, shortest: float = 0.01
 ) -> tuple[list[Array], ControlLoop]:
-    """States (N, 5, n), path parameters and paces of cycles, with actions or speeds at times, s."""
+    """States (N, 5, n), path parameters and paces of cycles, with actions or speeds at times, s.
+
+    Args:
+        shortest: duration of the shortest stop, s.
+    """
     loop = ControlLoop(RobotTable(arm))
-    loop.configure(safety="permissive", stop_duration=0.01)
+    loop.configure(safety="permissive", stop_duration=shortest)
     loop.send_trajectory(motion, START)
     rows, steps = [], {round(1e9 * t / STEP): event for t, event in events}
     for k in range(round(1e9 * seconds / STEP)):

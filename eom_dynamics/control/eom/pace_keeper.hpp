@@ -22,10 +22,11 @@ class PaceKeeper {
   public:
     explicit PaceKeeper(Commander<Robot> &commander) noexcept : commander_(commander), search_(commander) {}
 
-    /// Begins a motion until a path parameter, s, at the pace 1.
-    void begin(double end) noexcept
+    /// Begins a motion until a path parameter, s, of a number of pieces per second, at the pace 1.
+    void begin(double end, double density) noexcept
     {
         end_ = end;
+        search_.set_density(density);
         limited_ = sought_.on = false;
         wanted_ = 1;
     }
@@ -37,9 +38,9 @@ class PaceKeeper {
     bool limited() const noexcept { return limited_; }
 
     /// Leads to a pace by a change within limits, in cycles some time after the last one, ns: one is sought until it must begin,
-    /// and shorter ones as long as it goes on. Above the pace 1, the rest of the path must meet limits, too, or else a part of
-    /// the change may. Paths are functions from a state of the path to that of the joints. Returns whether there is another
-    /// change.
+    /// and shorter ones as long as it goes on. Where limits do not allow it, a part of it may come first. Above the pace 1, the
+    /// rest of the path must meet limits, too. Paths are functions from a state of the path to that of the joints. Returns
+    /// whether there is another change.
     template <class Path>
     bool keep(PathTime &time, const Path &path, double wanted, std::int64_t now, std::int64_t step) noexcept
     {
@@ -57,8 +58,10 @@ class PaceKeeper {
         const Outcome outcome = seek_on(time, path, now, step);
         if (outcome == Outcome::change) {
             limited_ = sought_.pace != wanted;
+            sought_.on = !limited_;
+            retry_ = now;
         } else if (outcome == Outcome::nothing && time.last().pace() != sought_.pace) {
-            limited_ = wanted <= 1 || sought_.parts == 3;
+            limited_ = sought_.parts == 3;
             retry_ = now + PACE_RETRY;
             if (!limited_)
                 seek(time, before_ + (1 - 0.3 * ++sought_.parts) * (wanted - before_), now);
@@ -66,11 +69,11 @@ class PaceKeeper {
         return outcome == Outcome::change;
     }
 
-    /// Begins to seek the shortest stop from a time on, ns.
-    void begin_stop(const PathTime &time, std::int64_t now) noexcept
+    /// Begins to seek the shortest stop.
+    void begin_stop() noexcept
     {
-        sought_ = {};
-        seek(time, 0, now);
+        limited_ = sought_.on = rests_ = false;
+        wanted_ = 0;
     }
 
     /// Goes on to seek a stop; returns whether limits may still allow one, be it the end of the motion. Writes the time when it
@@ -78,20 +81,28 @@ class PaceKeeper {
     template <class Path>
     bool seek_stop(PathTime &time, const Path &path, std::int64_t now, std::int64_t step, std::int64_t &end) noexcept
     {
-        if (!sought_.on)
-            return true;
-        const Outcome outcome = seek_on(time, path, now, step);
-        if (outcome == Outcome::more)
-            return true;
-        const PaceChange &last = time.last();
-        if (sought_.ends || (last.pace() > 0 && !ends_at_rest(path)))
-            return search_.found();
-        const double rest = last.pace() > 0 ? (end_ - time.at(time.begin(), last.duration())[0]) / last.pace() : 0;
-        end = time.begin() + std::llround(1e9 * (last.duration() + std::max(rest, 0.0)));
-        if (last.pace() > 0) {
-            sought_.ends = sought_.on = true;
-            search_.keep_on(time.at(now + ahead()), last.pace(), end_, -PACE_MARGIN);
+        if (sought_.on && sought_.ends) {
+            if (!search_.go_on(path, count(step)))
+                return true;
+            sought_ = {};
+            rests_ = search_.found();
+            if (!rests_)
+                return false;
+        } else {
+            keep(time, path, 0, now, step);
         }
+        const PaceChange &last = time.last();
+        if (last.pace() == 0 || rests_) {
+            const double rest = last.pace() > 0 ? (end_ - time.at(time.begin(), last.duration())[0]) / last.pace() : 0;
+            end = time.begin() + std::llround(1e9 * (last.duration() + std::max(rest, 0.0)));
+            return true;
+        }
+        if (sought_.on || !limited_)
+            return true;
+        if (!ends_at_rest(path))
+            return false;
+        sought_.ends = sought_.on = true;
+        search_.keep_on(time.at(now + ahead()), last.pace(), end_, -PACE_MARGIN);
         return true;
     }
 
@@ -118,14 +129,13 @@ class PaceKeeper {
     template <class Path>
     Outcome seek_on(PathTime &time, const Path &path, std::int64_t now, std::int64_t step) noexcept
     {
-        const auto count = std::min<std::int64_t>((PACE_RATE * step + 999'999) / 1'000'000, PACE_CHECKS);
-        const bool over = search_.go_on(path, static_cast<int>(count));
-        if (over && (sought_.ends || !search_.found())) {
+        const bool over = search_.go_on(path, count(step));
+        if (over && !search_.found()) {
             sought_.on = false;
             return Outcome::nothing;
         }
         const std::int64_t spare = sought_.begin - (now + ahead());
-        if (sought_.ends || (!over && spare > step + step / 2))
+        if (!over && spare > step + step / 2)
             return Outcome::more;
         if (search_.found() && spare >= 0) {
             time.change(sought_.begin, search_.best());
@@ -134,6 +144,12 @@ class PaceKeeper {
         }
         seek(time, sought_.pace, now, 2 * sought_.lead);
         return Outcome::more;
+    }
+
+    /// Setpoints that are checked in a cycle some time after the last one, ns.
+    static int count(std::int64_t step) noexcept
+    {
+        return static_cast<int>(std::min<std::int64_t>((PACE_RATE * step + 999'999) / 1'000'000, PACE_CHECKS));
     }
 
     /// By how much commands are ahead, ns.
@@ -163,8 +179,10 @@ class PaceKeeper {
     double wanted_ = 1, before_ = 1;
     bool limited_ = false;
     std::int64_t retry_ = 0;
+    // Whether the rest of the motion is a stop.
+    bool rests_ = false;
     // What is sought: a change to a pace that begins at a time, ns, some time after the search does; how many parts of it have
-    // been tried, and whether it is the end of the motion.
+    // been tried, and whether the rest of the motion is checked.
     struct {
         bool on = false;
         double pace = 1;

@@ -19,18 +19,23 @@ namespace eom {
 constexpr double PACE_GROWTH = @pace_growth@, PACE_GAIN = @pace_gain@;
 constexpr int PACE_DURATIONS = @pace_durations@, PACE_WAITS = @pace_waits@;
 /// Instants of a change of pace, evenly in time but for twice as many in its first section, where the margin begins, beside two
-/// of each section; places of the rest of the path; and setpoints in all, that are checked.
-constexpr int PACE_SAMPLES = @pace_samples@, PACE_PLACES = @pace_places@, PACE_CHECKS = @pace_checks@;
+/// of each section: at least, and at most, for two of each piece of the path; places of the rest of the path; and setpoints in
+/// all, that are checked.
+constexpr int PACE_SAMPLES = @pace_samples@, PACE_MOST_SAMPLES = @pace_most_samples@, PACE_PLACES = @pace_places@,
+              PACE_CHECKS = @pace_checks@;
 /// Distance from limits for the instants between, of half their range.
 constexpr double PACE_MARGIN = @pace_margin@;
 
-/// Candidates are bells from short to long, also some time later, if the state may go on until then; then each part of the
-/// best one is tried shorter, and others longer, in steps that halve. Paths are functions from a state of the path to that of
-/// the joints.
+/// Candidates are bells and trapezoids from short to long, also some time later, if the state may go on until then; then each
+/// part of the best one is tried shorter, and others longer, in steps that halve. Paths are functions from a state of the path
+/// to that of the joints.
 template <class Robot>
 class PaceSearch {
   public:
     explicit PaceSearch(Commander<Robot> &commander) noexcept : commander_(commander), limits_(commander.robot) {}
+
+    /// Sets the pieces of the path per second.
+    void set_density(double density) noexcept { density_ = density; }
 
     /// Begins to seek a change from a state of the path to a pace, of at least a duration, s, and of less than another. Above
     /// the pace 1, the rest of the path up to an end must meet limits at that pace.
@@ -48,7 +53,7 @@ class PaceSearch {
         worst_ = {};
         if (pace > 1)
             return;
-        stage_ = Stage::bells;
+        stage_ = Stage::shapes;
         propose();
     }
 
@@ -80,7 +85,7 @@ class PaceSearch {
     const PaceChange &best() const noexcept { return best_; }
 
   private:
-    enum class Stage { places, bells, parts, over };
+    enum class Stage { places, shapes, parts, over };
 
     // --- Candidates ---------------------------------------------------------------------
 
@@ -93,14 +98,19 @@ class PaceSearch {
             {0, -1, 1, -1, 0},  {0, -1, .75, 0, 0},   {0, 0, .75, -1, 0},  {0, .75, -1, 0, 0},  {0, 0, -1, .75, 0},
             {0, -1, 0, .75, 0}, {0, .75, 0, -1, 0},   {0, -1, 0, -1, -2},  {0, -1, 0, -1, 2},   {0, -.5, -.5, -.5, -2},
             {-1, .75, 0, 0, 0}, {.75, -1, 0, -1, 0}};
-        while (stage_ == Stage::bells && wait_ <= waits_) {
-            if (tried_ == PACE_DURATIONS) {
+        // Shares of rise, hold and fall.
+        constexpr double SHAPES[][3] = {{.5, 0, .5}, {.25, .5, .25}, {.2, 0, .8}, {.8, 0, .2}};
+        constexpr int COUNT = std::size(SHAPES);
+        while (stage_ == Stage::shapes && wait_ <= waits_) {
+            if (tried_ == PACE_DURATIONS * COUNT) {
                 ++wait_;
                 tried_ = 0;
                 continue;
             }
-            const double T = shortest_ * std::pow(PACE_GROWTH, tried_++);
-            if (begin_check({wait_ > 0 ? spare_ * wait_ / (PACE_WAITS + 1) : 0, T / 2, 0, T / 2, 0.5}))
+            const double T = shortest_ * std::pow(PACE_GROWTH, tried_ / COUNT);
+            const double(&shares)[3] = SHAPES[tried_++ % COUNT];
+            const double wait = wait_ > 0 ? spare_ * wait_ / (PACE_WAITS + 1) : 0;
+            if (begin_check({wait, shares[0] * T, shares[1] * T, shares[2] * T, 0.5}))
                 return;
         }
         stage_ = found_ ? Stage::parts : Stage::over;
@@ -132,7 +142,8 @@ class PaceSearch {
             return false;
         tried_change_ = PaceChange(from_, pace_, shape);
         sections_ = tried_change_.sections();
-        const double rate = PACE_SAMPLES / (sections_.back() - sections_[0]);
+        const double span = sections_.back() - sections_[0], both = 2 * density_ * span;
+        const double rate = std::clamp<double>(both, PACE_SAMPLES, PACE_MOST_SAMPLES) / span;
         next_ = START;
         count_ = 0;
         for (std::size_t i = 0; i < PaceChange::SECTIONS; ++i) {
@@ -150,7 +161,7 @@ class PaceSearch {
             best_ = tried_change_;
             less_ = best_.duration();
             found_ = improved_ = true;
-            if (stage_ == Stage::bells) {
+            if (stage_ == Stage::shapes) {
                 ++wait_;
                 tried_ = 0;
                 improved_ = false;
@@ -171,9 +182,9 @@ class PaceSearch {
             return;
         const bool seeks = std::isfinite(shortest_);
         found_ = meets && !seeks;
-        stage_ = meets && seeks ? Stage::bells : Stage::over;
+        stage_ = meets && seeks ? Stage::shapes : Stage::over;
         checks_ = 0;
-        if (stage_ == Stage::bells)
+        if (stage_ == Stage::shapes)
             propose();
     }
 
@@ -218,7 +229,9 @@ class PaceSearch {
         // Not back, where an acceleration at the start fades slowly.
         if (s[1] < -1e-9)
             return false;
-        const double e = excess(path(s), false, PACE_MARGIN * (at.section > 0 ? 1 : at.share));
+        // The pace begins to change by the fourth power of time.
+        const double grown = at.section > 0 ? 1 : at.share * at.share * at.share * at.share;
+        const double e = excess(path(s), false, PACE_MARGIN * grown);
         // Times and excesses of the last two instants, between which a parabola has its peak.
         auto &[t1, e1] = before_[1];
         const auto &[t0, e0] = before_[0];
@@ -246,11 +259,11 @@ class PaceSearch {
     Stage stage_ = Stage::over;
     // What is sought, and setpoints checked so far.
     PathState from_{};
-    double pace_ = 1, shortest_ = 0, less_ = 0, spare_ = 0, end_ = 0, margin_ = 0;
+    double pace_ = 1, shortest_ = 0, less_ = 0, spare_ = 0, end_ = 0, margin_ = 0, density_ = 0;
     bool steady_ = false, found_ = false;
     int checks_ = 0, place_ = 0;
     PaceChange best_;
-    // Bells: their waits, the wait, and durations tried; parts: the direction, the size of its step, and whether one of this
+    // Shapes: their waits, the wait, and durations tried; parts: the direction, the size of its step, and whether one of this
     // size was an improvement.
     int waits_ = 0, wait_ = 0, tried_ = 0;
     std::size_t direction_ = 0;
@@ -259,7 +272,7 @@ class PaceSearch {
     // The candidate: its sections, the instants that are checked, the next one, and the one where limits were exceeded last.
     PaceChange tried_change_;
     std::array<double, PaceChange::SECTIONS + 1> sections_{};
-    std::array<Instant, 2 * PACE_SAMPLES + 3 * PaceChange::SECTIONS> instants_{};
+    std::array<Instant, 2 * PACE_MOST_SAMPLES + 3 * PaceChange::SECTIONS> instants_{};
     int next_ = 0, count_ = 0;
     Instant worst_;
     std::array<std::array<double, 2>, 2> before_{};

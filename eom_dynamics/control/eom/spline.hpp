@@ -205,6 +205,8 @@ class Spline {
 
     double start() const noexcept { return times_.empty() ? 0 : times_.front(); }
     double end() const noexcept { return times_.empty() ? 0 : times_.back(); }
+    /// Pieces per second.
+    double density() const noexcept { return end() > start() ? static_cast<double>(pieces_.size()) / (end() - start()) : 0; }
 
     /// First knot after a time, or the last one.
     double knot_after(double t) const noexcept

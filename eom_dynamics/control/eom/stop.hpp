@@ -93,7 +93,7 @@ class Stop {
     /// motion goes on until seek() has found the shortest one.
     bool choose(TrajectoryPlayer<Robot> &player, const Setpoint<Robot> &from, std::int64_t stamp, std::int64_t now) noexcept
     {
-        if (!player.begin_stop(now, time_))
+        if (!player.begin_stop(time_))
             return false;
         rest(from, stamp);
         path_ = &player;

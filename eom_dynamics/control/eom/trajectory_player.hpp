@@ -199,13 +199,13 @@ class TrajectoryPlayer {
             next_.waits = true;
     }
 
-    /// Begins to seek the shortest stop on the path from a time on, ns, and writes its time; returns whether there is a path.
-    bool begin_stop(std::int64_t now, PathTime &time) noexcept
+    /// Begins to seek the shortest stop on the path, and writes its time; returns whether there is a path.
+    bool begin_stop(PathTime &time) noexcept
     {
         if (!on_path())
             return false;
         time = time_;
-        pace_.begin_stop(time, now);
+        pace_.begin_stop();
         return true;
     }
     bool seek_stop(PathTime &time, std::int64_t now, std::int64_t step, std::int64_t &end) noexcept
@@ -350,8 +350,9 @@ class TrajectoryPlayer {
         trajectories_.exchange(PLAYED, slot);
         time_.start(plan.origin);
         transition_ = plan.transition;
-        end_ = std::max(trajectories_.taken(PLAYED).spline.end(), plan.end);
-        pace_.begin(end_);
+        const Spline<n> &spline = trajectories_.taken(PLAYED).spline;
+        end_ = std::max(spline.end(), plan.end);
+        pace_.begin(end_, spline.density());
         if (!playing_)
             played_ = NEVER;
         commanded_ = NEVER;

@@ -20,7 +20,7 @@ from eom_dynamics.kinematics.motion import predicted
 from eom_dynamics.robot import Payload
 from eom_dynamics.trajectory import Spline
 from reference.checks import Checks, Settings
-from reference.path_time import PathTime, Seeker, chain
+from reference.path_time import PaceKeeper, PaceOptions, PathTime, chain
 from reference.payload_blend import falling
 from reference.stop import Flow, Stop, choose_stop
 from reference.stream_evaluator import Ahead, StreamEvaluator
@@ -67,17 +67,17 @@ class Resting:
 class StopOnPath:
     """A stop of a motion that is played, on its path from a time of the clock, ns, which is being sought."""
 
-    def __init__(self, plan: Plan, time: PathTime, now: int, seeker: Seeker) -> None:
-        self.plan, self.time, self.seeker, self._now = plan, time, seeker, now
-        self._at_rest = np.abs(plan.state(plan.end)[1:3]).max() <= 1e-6
+    def __init__(self, plan: Plan, time: PathTime, now: int, pace: PaceKeeper, options: PaceOptions) -> None:
+        self.plan, self.time, self._pace, self._options, self._now = plan, time, pace, options, now
+        pace.begin_stop()
 
     @property
     def duration(self) -> float:
-        return np.inf if self.seeker.end is None else 1e-9 * (self.seeker.end - self._now)
+        return np.inf if self._pace.end is None else 1e-9 * (self._pace.end - self._now)
 
     def seek(self, s: float, step: int) -> bool:
         """Go on to seek it in a cycle, ns after the last one; return whether there may be one."""
-        return self.seeker.stops(self.time, self._now + round(1e9 * s), step, self._at_rest)
+        return self._pace.stops(self.time, self._now + round(1e9 * s), step, self._options)
 
     def at(self, s: float, later: float = 0.0) -> Flow:
         return Flow(on_path(self.plan, self.time, self._now + round(1e9 * s), later))
@@ -138,13 +138,10 @@ class ReferenceLoop:
         self._played: Plan | None = None
         self._waiting: Plan | None = None
         self._last_played = -(2**63)
-        # Path parameter of what is played; time of the last command on its path; the pace that is wanted, whether
-        # limits do not allow it, and when it is tried again, ns.
+        # Path parameter of what is played, who leads its pace, and time of the last command on its path, ns.
         self._path, self._commanded_at = PathTime(0), -(2**63)
-        self._wanted, self._limited, self._retry = 1.0, False, 0
-        # Who seeks its changes, and the pace before; time since the last cycle, ns.
-        self._seeker: Seeker | None = None
-        self._before, self._step = 1.0, 0
+        self._pace: PaceKeeper | None = None
+        self._step = 0  # since the last cycle, ns
         # Motion to a target, whether it leads, its last time, and the rest of a period then, ns.
         limits = options.motion
         self._online = None if limits is None else OnlineTrajectory(arm, 1e-9 * options.period, limits)
@@ -404,8 +401,9 @@ class ReferenceLoop:
         if not self._played:
             self._last_played = -(2**63)
         self._aims = False
-        self._path, self._commanded_at, self._limited = PathTime(plan.origin), -(2**63), False
-        self._wanted, self._seeker = 1.0, None
+        self._path, self._commanded_at = PathTime(plan.origin), -(2**63)
+        t = plan.spline.t
+        self._pace = PaceKeeper(self.arm, plan.state, plan.end, (len(t) - 1) / (t[-1] - t[0]) if len(t) > 1 else 0.0)
         self._played, self._waiting, self._stop = plan, None, None
         self._lost = self._held = False
         self.checks.restart()
@@ -414,7 +412,10 @@ class ReferenceLoop:
         plan = self._played
         assert plan is not None
         self._age = 0
-        self._keep_pace(plan, now)
+        wanted = 0.0 if self.paused else self.speed_scaling
+        assert self._pace is not None
+        if self._pace.keep(self._path, wanted, now, self._step, self._pace_options()) and self._waiting:
+            self._waiting = self._waiting._replace(planned=False)
         if now <= self._last_played:  # a pause while the clock goes back a little
             return
         self._last_played = now
@@ -431,42 +432,17 @@ class ReferenceLoop:
             self._rest_by(Resting(flow))
             self.checks.moved(flow.state)
 
-    def _seek(self, plan: Plan, time: PathTime, pace: float, now: int) -> Seeker:
+    def _pace_options(self) -> PaceOptions:
         payload = self.command.payload if self.command else ()
-        seeker = Seeker(self.arm, plan.state, plan.end, payload, self.options.lead)
-        seeker.seek(time, pace, now, self.options.stop_duration)
-        return seeker
-
-    def _keep_pace(self, plan: Plan, now: int) -> None:
-        """Lead to the pace that is wanted by the shortest change within limits, or a part of the change above 1."""
-        wanted = 0.0 if self.paused else self.speed_scaling
-        if wanted != self._wanted:
-            self._wanted, self._limited, self._seeker = wanted, False, None
-        if self._seeker is None or not self._seeker.on:
-            self._before = self._path.last[1].pace
-            if self._before == wanted or (self._limited and now < self._retry):
-                return
-            self._seeker = self._seek(plan, self._path, wanted, now)
-        seeker = self._seeker
-        outcome = seeker.go_on(self._path, now, self._step)
-        if outcome == "change":
-            self._limited = seeker.pace != wanted
-            if self._waiting:
-                self._waiting = self._waiting._replace(planned=False)
-        elif outcome == "nothing" and self._path.last[1].pace != seeker.pace:
-            self._limited, self._retry = wanted <= 1 or seeker.parts == 3, now + law.PACE_RETRY
-            if not self._limited:
-                seeker.parts += 1
-                pace = self._before + (1 - 0.3 * seeker.parts) * (wanted - self._before)
-                seeker.seek(self._path, pace, now, self.options.stop_duration)
+        return PaceOptions(payload, round(1e9 * self.options.lead), self.options.stop_duration)
 
     def _stop_on_path(self, now: int) -> StopOnPath | None:
         """The stop on the path, as long as there may be one; None without a path."""
         plan = self._played
         if plan is None or self._commanded_at < 0:
             return None
-        time = self._path.copy()
-        return StopOnPath(plan, time, now, self._seek(plan, time, 0.0, now))
+        assert self._pace is not None
+        return StopOnPath(plan, self._path.copy(), now, self._pace, self._pace_options())
 
     # --- Targets ------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 """Path parameter of a motion that is played, and the shortest change of its pace within limits."""
 
 from collections.abc import Callable, Generator, Iterator
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +17,8 @@ from reference.stop import Flow, Ranges
 SHORTEST_CHANGE, SLOWEST = 0.01, 0.01
 """Duration of the shortest change of pace, s, and pace below which the motion is as if at rest."""
 
+# Shares of rise, hold and fall.
+_SHAPES = np.array([(0.5, 0, 0.5), (0.25, 0.5, 0.25), (0.2, 0, 0.8), (0.8, 0, 0.2)])
 # Steps of wait, rise, hold and fall, and of the edge.
 _DIRECTIONS = np.array(
     [
@@ -122,15 +125,17 @@ class PathTime:
 
 
 class Search:
-    """The shortest change of pace of a path, a function of s, within limits, sought over cycles.
+    """The shortest change of pace of a path, a function of s with pieces per second, within limits, sought over cycles.
 
     Attributes:
         found: the shortest one so far; None without.
         over: whether the search is.
     """
 
-    def __init__(self, arm: ElasticArm, path: Callable[[float], Array], payload: tuple[Array, ...]) -> None:
-        self._arm, self._path, self._payload = arm, path, payload
+    def __init__(
+        self, arm: ElasticArm, path: Callable[[float], Array], density: float, payload: tuple[Array, ...]
+    ) -> None:
+        self._arm, self._path, self._density, self._payload = arm, path, density, payload
         self._checks, self._worst = 0, (0, 1.0)
         self.found: Change | None = None
         self.over, self.meets = False, False
@@ -173,9 +178,9 @@ class Search:
             return True
 
         for i in range((law.PACE_WAITS if steady and np.isfinite(less) else 0) + 1):
-            for k in range(law.PACE_DURATIONS):
-                T = shortest * law.PACE_GROWTH**k
-                if (yield from attempt(Shape(spare * i / (law.PACE_WAITS + 1) if i else 0.0, T / 2, 0, T / 2))):
+            for k, shares in product(range(law.PACE_DURATIONS), _SHAPES):
+                wait = spare * i / (law.PACE_WAITS + 1) if i else 0.0
+                if (yield from attempt(Shape(wait, *(shares * (shortest * law.PACE_GROWTH**k))))):
                     break
         step = 0.25
         while self.found is not None and step > 0.02:
@@ -219,7 +224,7 @@ class Search:
         def meets(section: int, share: float) -> bool:
             t = times[section] + share * (times[section + 1] - times[section])
             s = change.at(t)
-            margin = law.PACE_MARGIN * (1.0 if section else share)
+            margin = law.PACE_MARGIN * (1.0 if section else share**4)
             if s[1] < -1e-9:
                 return False
             self._checks += 1
@@ -231,7 +236,9 @@ class Search:
             a, b, c = np.polyfit(t - t[1], e, 2)
             return bool(max(e[-1], c - b * b / (4 * a)) <= TOLERANCE)
 
-        rates = law.PACE_SAMPLES / (times[-1] - times[0]) * np.where(np.arange(len(times) - 1) > 0, 1, 2)
+        span = times[-1] - times[0]
+        samples = np.clip(2 * self._density * span, law.PACE_SAMPLES, law.PACE_MOST_SAMPLES)
+        rates = samples / span * np.where(np.arange(len(times) - 1) > 0, 1, 2)
         counts = (2.8 + rates * np.diff(times)).astype(int)
         filled = [i for i in range(len(counts)) if times[i + 1] > times[i]]
         instants = [(i, share) for i in filled for share in np.arange(1, counts[i] + 1) / counts[i]]
@@ -247,67 +254,115 @@ class Search:
         return True
 
 
-class Seeker:
-    """Seeks changes of the pace of a path, a function of s until an end, cycle by cycle.
+class PaceOptions(NamedTuple):
+    """Payload of the last command, by how much commands are ahead, ns, and the shortest duration of a stop, s."""
+
+    payload: tuple[Array, ...]
+    ahead: int
+    stop_duration: float
+
+
+class PaceKeeper:
+    """Leads the pace of a path, a function of s until an end, with pieces per second, to the one that is wanted.
 
     Attributes:
-        on: whether a search is under way.
-        pace: that it is for.
-        parts: of the wanted change that have been tried before.
+        limited: whether limits do not allow that pace yet.
         end: of a stop, ns; None as long as it is not known.
     """
 
-    def __init__(
-        self, arm: ElasticArm, path: Callable[[float], Array], end: float, payload: tuple[Array, ...], lead: float
-    ) -> None:
-        self._arm, self._path, self._end, self._payload, self._ahead = arm, path, end, payload, round(1e9 * lead)
-        self.on, self.pace, self.parts, self.end = False, 1.0, 0, None
-        self._begin, self._lead, self._ends, self._shortest = 0, 0, False, 0.0
+    def __init__(self, arm: ElasticArm, path: Callable[[float], Array], end: float, density: float) -> None:
+        self._arm, self._path, self._end, self._density = arm, path, end, density
+        self._at_rest = bool(np.abs(path(end)[1:3]).max() <= 1e-6)
+        self.limited, self.end = False, None
+        self._wanted, self._before, self._retry = 1.0, 1.0, 0
+        self._on, self._ends, self._rests = False, False, False
+        self._pace, self._parts, self._begin, self._lead = 1.0, 0, 0, 0
 
-    def seek(self, time: PathTime, pace: float, now: int, shortest: float, lead: int = law.PACE_LEAD) -> None:
-        """Begin, for a change some time from now on, ns; ``shortest`` is the duration of a stop, s."""
+    def keep(self, time: PathTime, wanted: float, now: int, step: int, options: PaceOptions) -> bool:
+        """Go on in a cycle, ns after the last one; return whether there is another change."""
+        if wanted != self._wanted:
+            self._wanted, self.limited, self._on = wanted, False, False
+        if not self._on:
+            self._before = time.last[1].pace
+            if self._before == wanted or (self.limited and now < self._retry):
+                return False
+            self._parts = 0
+            self._seek(time, wanted, now, options)
+        outcome = self._go_on(time, now, step, options)
+        if outcome == "change":
+            self.limited, self._retry = self._pace != wanted, now
+            self._on = not self.limited
+        elif outcome == "nothing" and time.last[1].pace != self._pace:
+            self.limited, self._retry = self._parts == 3, now + law.PACE_RETRY
+            if not self.limited:
+                self._parts += 1
+                self._seek(time, self._before + (1 - 0.3 * self._parts) * (wanted - self._before), now, options)
+        return outcome == "change"
+
+    def begin_stop(self) -> None:
+        """Begin to seek the shortest stop."""
+        self._wanted, self.limited, self._on, self._rests, self.end = 0.0, False, False, False, None
+
+    def stops(self, time: PathTime, now: int, step: int, options: PaceOptions) -> bool:
+        """Go on for a stop; return whether there may be one, be it the end of the motion, if that is at rest."""
+        if self._on and self._ends:
+            self._search.go_on(_count(step))
+            if not self._search.over:
+                return True
+            self._on, self._ends, self._rests = False, False, self._search.meets
+            if not self._rests:
+                return False
+        else:
+            self.keep(time, 0.0, now, step, options)
         since, last = time.last
-        self.on, self.pace, self._lead, self._shortest = True, pace, lead, shortest
-        self._begin = max(now + self._ahead + lead, since)
+        if not last.pace or self._rests:
+            rest = (self._end - time.at(since, last.duration)[0]) / last.pace if last.pace else 0.0
+            self.end = since + round(1e9 * (last.duration + max(rest, 0.0)))
+            return True
+        if self._on or not self.limited:
+            return True
+        if not self._at_rest:
+            return False
+        self._on = self._ends = True
+        self._search = Search(self._arm, self._path, self._density, options.payload)
+        self._search.begin_rest(time.at(now + options.ahead), last.pace, self._end)
+        return True
+
+    def _seek(self, time: PathTime, pace: float, now: int, options: PaceOptions, lead: int = law.PACE_LEAD) -> None:
+        """Begin, for a change some time from now on, ns."""
+        since, last = time.last
+        self._on, self._pace, self._lead = True, pace, lead
+        self._begin = max(now + options.ahead + lead, since)
         start = time.at(self._begin)
         if last.pace == pace:
             less = (1 - law.PACE_GAIN) * (1e-9 * (since - self._begin) + last.duration)
         else:
             less = (self._end - start[0]) / max(start[1], SLOWEST)
-        self._search = Search(self._arm, self._path, self._payload)
-        self._search.begin(start, pace, max(shortest * abs(pace - start[1]), SHORTEST_CHANGE), less, self._end)
+        self._search = Search(self._arm, self._path, self._density, options.payload)
+        shortest = max(options.stop_duration * abs(pace - start[1]), SHORTEST_CHANGE)
+        self._search.begin(start, pace, shortest, less, self._end)
 
-    def go_on(self, time: PathTime, now: int, step: int) -> str:
+    def _go_on(self, time: PathTime, now: int, step: int, options: PaceOptions) -> str:
         """Go on in a cycle, ns after the last one: ``more`` is to come, ``change`` is in the time, or ``nothing``."""
         search = self._search
-        search.go_on(min(-(-law.PACE_RATE * step // 1_000_000), law.PACE_CHECKS))
-        if search.over and (self._ends or not search.found):
-            self.on = False
+        search.go_on(_count(step))
+        if search.over and not search.found:
+            self._on = False
             return "nothing"
-        spare = self._begin - (now + self._ahead)
-        if self._ends or (not search.over and spare > step + step // 2):
+        spare = self._begin - (now + options.ahead)
+        if not search.over and spare > step + step // 2:
             return "more"
         if search.found and spare >= 0:
             time.changes.append((self._begin, search.found))
-            self.seek(time, self.pace, now, self._shortest)
+            self._seek(time, self._pace, now, options)
             return "change"
-        self.seek(time, self.pace, now, self._shortest, 2 * self._lead)
+        self._seek(time, self._pace, now, options, 2 * self._lead)
         return "more"
 
-    def stops(self, time: PathTime, now: int, step: int, at_rest: bool) -> bool:
-        """Go on for a stop; return whether there may be one, be it the end of the motion, if that is ``at_rest``."""
-        if not self.on or self.go_on(time, now, step) == "more":
-            return True
-        since, last = time.last
-        if self._ends or (last.pace > 0 and not at_rest):
-            return bool(self._search.meets if self._ends else self._search.found)
-        rest = (self._end - time.at(since, last.duration)[0]) / last.pace if last.pace else 0.0
-        self.end = since + round(1e9 * (last.duration + max(rest, 0.0)))
-        if last.pace:
-            self.on = self._ends = True
-            self._search = Search(self._arm, self._path, self._payload)
-            self._search.begin_rest(time.at(now + self._ahead), last.pace, self._end)
-        return True
+
+def _count(step: int) -> int:
+    """Setpoints that are checked in a cycle, ns after the last one."""
+    return min(-(-law.PACE_RATE * step // 1_000_000), law.PACE_CHECKS)
 
 
 class _OverError(Exception):
