@@ -84,7 +84,8 @@ def _serve(requests):
         request, (*descriptors,), *_ = socket.recv_fds(requests, _LONGEST_REQUEST, 3)
         if not request:
             sys.exit()
-        importlib.import_module(json.loads(request)[0])
+        with contextlib.suppress(Exception):  # which the fork raises again
+            importlib.import_module(json.loads(request)[0])
         if os.fork():
             for descriptor in descriptors:
                 os.close(descriptor)
@@ -120,7 +121,7 @@ def _main():
     os.chdir(folder)
     sys.argv[1:] = arguments
     exec(patch, {})
-    sys.exit(sys.modules[module].main())
+    sys.exit(importlib.import_module(module).main())
 
 
 if __name__ == "__main__":

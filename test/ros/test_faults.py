@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import processes
 import pytest
-from node_client import NodeProcess, ended, refusals_at_start
+from node_client import NodeProcess, ended
 from paths import CONFIG
 
 from eom_dynamics.control.fields import STATE_FIELDS
@@ -215,16 +215,6 @@ def test_a_signal_leaves_nothing_in_shared_memory(ros, tmp_path, node):
     used = set().union(*(files_in_shared_memory(path.name) for path in Path("/proc").glob("[0-9]*")))
     left = [file for name in names - used for file in (name, f"{name}_el") if Path("/dev/shm", file).exists()]
     assert names and not set(left) - before
-
-
-def test_arguments_that_cannot_be_used_are_named_with_the_remedy(tmp_path):
-    missing = f"--params-file nope.yaml: no such file in {tmp_path}: give the path"
-    cases = [
-        (("--params-file", "nope.yaml"), missing),
-        (("limits:=clip",), "unknown arguments: 'limits:=clip'; write -p before a parameter"),
-    ]
-    for code, log, reason in refusals_at_start(tmp_path, cases):
-        assert code == 1 and reason in log and log.count("\n") <= 1
 
 
 def test_values_of_another_type_are_taken_as_they_are_meant(start):

@@ -153,7 +153,8 @@ SETPOINT_QUALITY, OUTPUT_QUALITY = (
 REFUSED_AT_START = [
     (("-p", "diagnostic_period:=.nan"), "diagnostic_period"),
     (("-p", "executor:=fast"), "executor must be one of events, single_threaded, is 'fast'"),
-    (("--params-file", "missing.yaml"), "missing.yaml"),
+    (("--params-file", "a.yaml"), "--params-file a.yaml: no such file in {folder}: give the path of a parameter file"),
+    (("limits:=clip",), "unknown arguments: 'limits:=clip'; write -p before a parameter"),
     (("-p", "robot_source_node:=/a//b"), "must be the name of a node such as /robot_state_publisher, is '/a//b'"),
     (("-p", f"{OUTPUT_QUALITY}.depth:=-1"), "depth must be from 0 to 1000000, is -1"),
     (("-p", f"{SETPOINT_QUALITY}.deadline:=-5"), "deadline must be positive, in ns, or 0 for none, is -5"),
@@ -165,7 +166,7 @@ def test_values_that_are_not_allowed_are_refused_at_the_start(ros, tmp_path):
     for code, log, reason in refusals_at_start(tmp_path, cases):
         lines = [line for line in log.splitlines() if not line.startswith("[")]
         assert (code, len(lines)) == (1, 1), log
-        assert lines[0].startswith("eom_dynamics: ") and reason in lines[0]
+        assert lines[0].startswith("eom_dynamics: ") and reason.replace("{folder}", str(tmp_path)) in lines[0]
 
 
 def test_misspelt_parameters_and_those_without_effect_are_reported(active):

@@ -106,17 +106,17 @@ def states(node: Any) -> Any:
 
 
 @pytest.fixture
-def measured(client: Any, states: Any) -> Iterator[Any]:
-    """The client of a node that knows that the arm is at HOME, and goes on to be told."""
+def measured(client: Any, states: Any) -> Iterator[None]:
+    """The node knows that the arm is at HOME, and goes on to be told."""
     message = JointState(name=PANDA.joint_names, position=HOME.tolist())
     timer = client.node.create_timer(0.01, lambda: states.publish(message))
     client.next_diagnostics()  # made after it has received some of them
-    yield client
+    yield
     client.node.destroy_timer(timer)
 
 
-def test_a_stream_begins_where_joint_states_say_the_arm_is(measured: Any) -> None:
-    client = measured
+@pytest.mark.usefixtures("measured")
+def test_a_stream_begins_where_joint_states_say_the_arm_is(client: Any) -> None:
     away = wave(0)
     away[0, 3] += 0.5
     for _ in range(5):
@@ -129,8 +129,8 @@ def test_a_stream_begins_where_joint_states_say_the_arm_is(measured: Any) -> Non
     client.wait(lambda: client.motor_setpoint, "a command")
 
 
-def test_a_trajectory_begins_where_joint_states_say_the_arm_is(measured: Any) -> None:
-    client = measured
+@pytest.mark.usefixtures("measured")
+def test_a_trajectory_begins_where_joint_states_say_the_arm_is(client: Any) -> None:
     trajectories = client.publisher(SplineTrajectory, "spline_trajectory")
     statuses = client.collect(TrajectoryStatus, "trajectory_status")
     message = SplineTrajectory(joint_names=PANDA.joint_names)
