@@ -48,7 +48,7 @@ KERNELS = Path(__file__).parents[1] / ".pytest_cache" / "kernels"
 os.environ.setdefault("EOM_DYNAMICS_CACHE", str(KERNELS / generator_fingerprint()))
 
 # The same examples in each run, and no deadline: any of them may take long on a busy machine.
-settings.register_profile("eom_dynamics", derandomize=True, deadline=None, max_examples=25)
+settings.register_profile("eom_dynamics", derandomize=True, deadline=None, max_examples=15)
 settings.load_profile("eom_dynamics")
 
 TESTS = Path(__file__).parent

@@ -37,7 +37,6 @@ def near(cone: WrenchCone, faces: int, amounts: Array, away: Array) -> Array:
 
 @pytest.mark.parametrize("name", POLYGONS)
 @given(amounts=numbers(3.0, 7), away=numbers(10.0, 6), friction=st.floats(0.05, 2.0), faces=st.sampled_from([3, 4, 6]))
-@settings(max_examples=15)
 def test_half_spaces_against_generators(name: str, amounts: Array, away: Array, friction: float, faces: int) -> None:
     cone = WrenchCone(POLYGONS[name], friction)
     wrench = near(cone, faces, amounts, away)

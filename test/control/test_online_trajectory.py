@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import eom_dynamics as eom
@@ -88,7 +88,6 @@ def wander(seed: int, changes: int, longest: float) -> None:
 
 
 @given(seed=st.integers(0, 2**32))
-@settings(max_examples=15)
 def test_limits_hold_and_targets_are_reached_from_any_motion(seed: int) -> None:
     wander(seed, 12, 2.5)
 

@@ -146,7 +146,6 @@ def check_spatial(robot: Robot, states: Sequence[Array], wrench: Sequence[Array]
             assert deviation(x, y, floor=1.0) < 1e-12
 
 
-@settings(max_examples=15)
 @given(case=cases(derivatives=1))
 def test_energy_and_virtual_work(case: Case) -> None:
     """From poses by matrix exponentials, which are differentiated by finite differences."""

@@ -14,7 +14,7 @@ import sympy as sp
 from chains import FIXED, fixed_case
 from described_trees import random_tree
 from differences import derivative, deviation, polynomial_motion
-from hypothesis import given, settings
+from hypothesis import given
 from scipy.linalg import block_diag
 from textbook import body_poses, twist_matrix, twist_vector
 from trees import MovingTree, moving_trees
@@ -66,7 +66,6 @@ def check_sums(robot: Robot, q: np.ndarray) -> None:
         assert deviation(c @ np.ones(robot.n), terms.C[0], floor=1.0) < TOLERANCE
 
 
-@settings(max_examples=15)
 @given(moving_trees(1))
 def test_sums_of_jacobians_of_random_trees(tree: MovingTree) -> None:
     check_sums(tree.robot, tree.states[0])

@@ -114,8 +114,8 @@ def sticking(count: int, duration: float = 12.0, step: float = 2.5e-4) -> tuple[
 
 
 def test_inertia_of_motors_that_stick() -> None:
-    """Errors of six motors over their standard deviations; with samples near reversals, their RMS is 3."""
-    t, theta, load, effort = sticking(6)
+    """Errors of four motors over their standard deviations; with samples near reversals, their RMS is 3."""
+    t, theta, load, effort = sticking(4)
     draw, scores = np.random.default_rng(2), []
     for x, tau, u in zip(theta.T, load.T, effort.T, strict=True):
         x, tau, u = (y + s * draw.standard_normal(len(t)) for y, s in ((x, 1e-5), (tau, 0.05), (u, 0.05)))

@@ -54,7 +54,7 @@ def test_rates_are_derivatives_of_one_motion(damping, weights):
         return np.array(differential_inverse_kinematics(kinematics, q, twists(t)[:orders], **options).rates)
 
     def motion(t):
-        q, steps = BENT, 40
+        q, steps = BENT, 10
         for k in range(steps):
             h, at = t / steps, t * k / steps
             a = solved(q, at)[0]

@@ -256,7 +256,6 @@ polynomials = st.lists(st.lists(st.sampled_from(FACTORS), min_size=1, max_size=5
 )
 
 
-@settings(max_examples=15)
 @given(polynomials, st.tuples(*[st.floats(-2, 2)] * 3))
 def test_the_value_is_kept(expression: sp.Expr, at: tuple[float, ...]) -> None:
     value = dict(zip((X, Y, m), map(sp.Float, at), strict=True))

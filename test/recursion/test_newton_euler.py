@@ -114,7 +114,6 @@ def assert_exact(robot: Robot) -> None:
         assert deviation(row, expected) < 2e-13
 
 
-@settings(max_examples=15)
 @given(case=moving_trees(3))
 def test_regrouping_does_not_change_the_efforts(case: MovingTree) -> None:
     """Both have an error of about 1e-14 of their largest term."""

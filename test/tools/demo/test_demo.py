@@ -31,9 +31,10 @@ pytest.importorskip("rich", reason="rich is missing: make build")
 
 @pytest.fixture(scope="module", autouse=True)
 def closed_form_once() -> Iterator[None]:
-    """Compute the closed form at each time of a plan once, for all tests."""
+    """Compute the closed form at each time of a plan once, for all tests; streams of a second, as of a hand."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Plan, "closed_form", cache(Plan.closed_form))
+        patch.setattr("eom_dynamics.tools.demo.drawn_stream.SECONDS", 1.0)
         yield
 
 

@@ -13,7 +13,7 @@ from eom_dynamics.tools.demo.results import stream_section
 @pytest.mark.parametrize("name", ["iiwa", "sea_planar_2r"])
 def test_the_links_follow_the_motion_made_of_a_stream(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """To 1/200 of the error of segments at least; that is what the plant, not the feedforward, has by its own step."""
-    monkeypatch.setattr("eom_dynamics.tools.demo.drawn_stream.SECONDS", 1.5)
+    monkeypatch.setattr("eom_dynamics.tools.demo.drawn_stream.SECONDS", 1.0)
     stream = drawn_stream(eom.ElasticArm(eom.load_robot(name)))
     segments, flatness = stream.errors.values()
     assert flatness < segments / 200
