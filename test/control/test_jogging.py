@@ -14,7 +14,6 @@ from eom_dynamics.kinematics.motion import ToolTracker
 STEP = 0.01
 BENT = {
     "panda": np.array([0.0, -0.5, 0.0, -1.5, 0.0, 1.5, 0.5]),
-    "iiwa": np.array([0.1, 0.5, 0.2, -1.2, 0.3, 0.8, 0.1]),
     "ur5e": np.array([0.3, -1.2, 1.4, 0.3, 0.9, 0.6]),
 }
 
