@@ -26,7 +26,8 @@ MARK = "EOM_DYNAMICS_TEST"  # variable in the environment of processes of a test
 SHORT = ["--rate", "200", "--duration", "0.5"]
 
 
-def test_every_setpoint_is_answered_with_the_right_numbers(tmp_path: Path, run) -> None:
+def test_every_setpoint_is_answered_with_the_right_numbers(tmp_path: Path, monkeypatch, run) -> None:
+    monkeypatch.setattr("eom_dynamics.tools.demo.drawn_stream.SECONDS", 1.0)
     results = run("demo", *SHORT, "--robot", "planar_2r", "--json", "-o", str(tmp_path / "new" / "folder")).json
     assert results["passed"] is True and results["failures"] == []
     assert (results["sent"], results["received"], results["lost"]) == (100, 100, 0)
