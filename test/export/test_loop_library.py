@@ -72,7 +72,8 @@ def c_library(folder: Path, source: str) -> Path:
 def test_numbers_of_the_library(loader: Path, name: str) -> None:
     """Those of the arm, with places for 8 joints and for 16."""
     model = robot(name)
-    loop, library = ControlLoop(ExportedTable(model)), loop_library(model)  # type: ignore[arg-type]
+    table = ExportedTable(model)
+    loop, library = ControlLoop(table), table.compiled  # type: ignore[arg-type]
     facts = f"{name} {library.fingerprint} {model.n} {loop.arm.motor_names[0]} {model.tools[0].name}\n"
     assert loaded(loader, "kernel", library.path, "").stdout == facts
     motion = np.random.default_rng(5).uniform(-0.5, 0.5, (5, model.n))

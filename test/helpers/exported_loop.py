@@ -24,8 +24,8 @@ class ExportedTable:
     """The table of a robot's compiled library, as the controller of every robot loads it."""
 
     def __init__(self, robot: Robot, *, moving_base: bool = False) -> None:
-        self.arm, path = ElasticArm(robot), loop_library(robot, moving_base=moving_base).path
-        self._robot = ctypes.CDLL(str(path))
+        self.arm, self.compiled = ElasticArm(robot), loop_library(robot, moving_base=moving_base)
+        self._robot = ctypes.CDLL(str(self.compiled.path))
         self._robot.eom_robot_table.restype = ctypes.c_void_p
         self.address = self._robot.eom_robot_table()
         self.library = library_for(robot.n, len(self.arm.motor_names), len(robot.tools))
