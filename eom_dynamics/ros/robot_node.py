@@ -21,7 +21,7 @@ from ..robot import Robot
 from ..terminal import printable
 from . import node_parameters
 from .diagnostics import Diagnostics, Level, StatusReport, present
-from .executors import StopSignals
+from .executors import PunctualTimers, StopSignals
 from .robot_sources import LoadedRobot, RobotSupply
 
 
@@ -34,6 +34,7 @@ class RobotNode(Node):
         failure: why the described robot cannot be used.
         refused_robot: why a replacement of the robot was refused.
         warning_period: minimum time between warnings of the same kind, s.
+        punctual: timers that go on in a flood of messages.
     """
 
     read_only_while = "there is a robot: restart the node to change it"
@@ -42,6 +43,7 @@ class RobotNode(Node):
     def declare(self, table: node_parameters.Table) -> None:
         """Declare parameters, with the errors of :func:`.node_parameters.declare`; call first in ``__init__``."""
         self._table = table
+        self.punctual = PunctualTimers()
         self._logged: dict[str, float] = {}
         node_parameters.declare(self, table)
         self.failure = self.refused_robot = ""
@@ -82,13 +84,17 @@ class RobotNode(Node):
     ) -> Any:
         """Create a subscription; rclpy's own one of /clock ignores times that no clock can show, with a line."""
 
+        def take(message: Any) -> None:
+            callback(message)
+            self.punctual.catch_up()
+
         def take_time(message: Any) -> None:
             try:
                 callback(message)
             except (ValueError, OverflowError) as error:
                 self.get_logger().warning(f"a time of /clock is ignored: {error}", throttle_duration_sec=1.0)
 
-        taken = take_time if msg_type is Clock else callback
+        taken = take_time if msg_type is Clock else take
         return super().create_subscription(msg_type, topic, taken, qos_profile, **options)
 
     active = False

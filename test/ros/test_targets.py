@@ -121,6 +121,16 @@ def test_a_refused_target_says_why_and_the_last_one_stays(
     client.wait(lambda: abs(position(client)[0] - 0.1) < DEFLECTION, "the last target")
 
 
+def test_a_flood_of_refused_targets_does_not_hold_the_motion_up(client: Any) -> None:
+    aim(client, [JOINTS[0]], [0.4])
+    flood = JointState(name=[JOINTS[0]], position=[np.nan])
+
+    def arrived() -> bool:
+        return bool(client.motor_setpoint) and abs(position(client)[0] - 0.4) < DEFLECTION
+
+    client.repeat(lambda: [client.target.publish(flood) for _ in range(2000)], arrived, "arrival")
+
+
 def test_a_target_beyond_limits_is_clamped_and_named(client: Any) -> None:
     aim(client, [JOINTS[3], JOINTS[5]], [0.5, 1.4])
     assert arrive(client, 1.4, 5)["clamped targets"] == JOINTS[3] and position(client)[3] < 0

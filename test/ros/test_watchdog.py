@@ -164,7 +164,7 @@ def test_hold_brings_the_arm_to_rest_without_a_step(node, configure):
 def test_a_storm_of_nan_is_a_loss_and_so_are_repeated_answers_of_the_last_command(node, configure):
     configure(setpoint_timeout=0.05, on_setpoint_loss="hold", hold_last_command="always")
     publish_until_answered(node)
-    node.repeat(lambda: [node.publish(STATE * np.nan) for _ in range(10)], lambda: ended(node), "the end")
+    node.repeat(lambda: [node.publish(STATE * np.nan) for _ in range(400)], lambda: ended(node), "the end")
     found = statuses(node)
     assert STOPPING in found
     # From the stop on, no refused setpoint is answered: stamps are those of the clock.

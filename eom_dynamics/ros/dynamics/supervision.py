@@ -110,6 +110,8 @@ class Supervision:
         period = 1.0 / node.get_parameter("stream_rate").value
         self._responses = steady_timer(node, period, self._tick_response, autostart=False)
         self._observations = steady_timer(node, _LONGEST_PERIOD, self._observe, autostart=False)
+        node.punctual.add(self._responses, self._tick_response)
+        node.punctual.add(self._observations, self._observe)
 
     @property
     def phase(self) -> Phase:

@@ -9,7 +9,6 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from rclpy.node import Node
 from sensor_msgs.msg import TimeReference
 from std_msgs.msg import Float64
 from std_srvs.srv import Trigger
@@ -25,6 +24,7 @@ from ...terminal import printable
 from ...trajectory import Spline, Verdict, check
 from ..executors import keep_pace, steady_timer
 from ..interfaces import set_stamp
+from ..robot_node import RobotNode
 from .clocks import ClockWatch, WatchedClock
 
 _SECOND = 10**9
@@ -75,7 +75,9 @@ class TrajectoryPlayer:
         on_break: called with the reason after one has ended in motion, and nothing takes over.
     """
 
-    def __init__(self, node: Node, clock: WatchedClock, publish: Callable[[SetpointLoop, int, str, int], bool]) -> None:
+    def __init__(
+        self, node: RobotNode, clock: WatchedClock, publish: Callable[[SetpointLoop, int, str, int], bool]
+    ) -> None:
         self._node, self._clock, self._publish = node, clock, publish
         self._period = round(_SECOND / node.get_parameter("stream_rate").value)
         self._host: SetpointLoop | None = None
@@ -102,7 +104,8 @@ class TrajectoryPlayer:
         node.create_service(Trigger, "~/pause", partial(self._answer, True))
         node.create_service(Trigger, "~/resume", partial(self._answer, False))
         # On the node's clock, so that the motion pauses with /clock.
-        self._timer = node.create_timer(self._period / _SECOND, self._tick, autostart=False)
+        timer = node.create_timer(self._period / _SECOND, self._tick, autostart=False)
+        self._timer = node.punctual.add(timer, self._tick)
         self._watch_timer = steady_timer(node, _WATCH_PERIOD, self._observe, autostart=False)
 
     @property
