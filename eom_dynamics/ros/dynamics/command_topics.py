@@ -107,8 +107,16 @@ class CommandTopics:
             self.sent_of, self.order, self.frame_id = loop, loop.order, header.frame_id
         self._publish(header, loop.lead, status, loop.loop.command, loop.loop.sent)
 
-    def publish_final(self, header: Header, loop: SetpointLoop) -> None:
-        """Publish what a loop has released."""
+    def publish_final(self, header: Header, loop: SetpointLoop, *, faded: bool) -> None:
+        """Publish the command of a loop that remains in effect after the last one, whose efforts may have faded."""
+        remain, logger = self._node.get_parameter("effort_on_deactivate").value, self._node.get_logger()
+        loop.configure(effort_on_deactivate=remain)
+        loop.loop.act("release")
+        if remain == "gravity" and not loop.loop.number("final_efforts"):
+            remain = "zero, as they were ramped down" if faded else "zero, as those of gravity cannot be computed"
+            if not faded:
+                logger.error(f"efforts: {remain}: a spring is slack at this position, or numbers would be too large")
+        logger.info(f"last command: positions are held, velocities are zero, efforts: {remain}")
         self._publish(header, loop.lead, Status.HELD, loop.loop.released, loop.loop.sent_last)
 
     def _publish(

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import numpy as np
 from rclpy.serialization import deserialize_message
 from rclpy.time import Time
 from std_msgs.msg import Header
@@ -41,9 +40,6 @@ from .trajectory_player import TrajectoryPlayer
 
 # One second of setpoints at 1 kHz, so that none is lost when the node stalls.
 _INPUT_DEPTH = 1000
-
-# What joints may move without the start being another one, rad or m.
-_STILL = 1e-3
 
 _PARAMETERS = ("effort_command", "limits", "setpoint_lifespan", "command_lead")
 
@@ -82,8 +78,6 @@ class SetpointStream:
             JointTrajectorySetpoint, "setpoint", self.answer_bytes, raw=True, **quality
         )
         self._kinematics, self._start = ToolKinematics(node), StartPositions(node)
-        # Whether it was said that the start of the stream is not checked.
-        self._unchecked = False
         self._tasks = TaskTopic(node, self._kinematics, self._start, self._answer_task, _INPUT_DEPTH)
         self.supervision = Supervision(
             node,
@@ -165,7 +159,6 @@ class SetpointStream:
         self._tasks.forget()
         self.targets.forget()
         self._start.stop()
-        self._unchecked = False
         self.closed = not self._node.active
         if self.loop:
             self.modes.take(self.loop)
@@ -215,7 +208,9 @@ class SetpointStream:
         self._shapes.forget()
         if (last := self._commands.sent_of) is not None:
             try:
-                self._send_final(last)
+                self._now()
+                faded = self.supervision.phase in (Phase.RAMPING, Phase.RELEASED)
+                self._commands.publish_final(self._last_header(), last, faded=faded)
             except Exception as error:
                 self._node.get_logger().error(f"no last command: {printable(refusal_reason(error))}")
         self.supervision.end()
@@ -266,35 +261,8 @@ class SetpointStream:
         self._stop_unfinished(cause)
 
     def require_start(self) -> None:
-        """Refuse a trajectory that would be a step, as the arm moves by commands for a robot that was replaced.
-
-        Raises:
-            StateError: it does, or efforts are ramped down.
-        """
-        self.supervision.require_efforts()
-        before, loop = self._commands.sent_of, self.loop
-        if before is None or loop is None or before is loop or loop.loop.number("valid"):
-            return
-        if before.moves and before.arm.robot.joint_names == loop.arm.robot.joint_names:
-            raise StateError(
-                "the robot was replaced while the arm moved: send trajectories once it has come to rest, or a setpoint "
-                "for the new robot has been answered"
-            )
-
-    def _send_final(self, loop: SetpointLoop) -> None:
-        """Send the command that remains in effect after the last one."""
-        remain = self._node.get_parameter("effort_on_deactivate").value
-        logger = self._node.get_logger()
-        loop.configure(effort_on_deactivate=remain)
-        loop.loop.act("release")
-        if remain == "gravity" and not loop.loop.number("final_efforts"):
-            remain = "zero, as they were ramped down"
-            if self.supervision.phase not in (Phase.RAMPING, Phase.RELEASED):
-                remain = "zero, as those of gravity cannot be computed"
-                logger.error(f"efforts: {remain}: a spring is slack at this position, or numbers would be too large")
-        self._now()
-        self._commands.publish_final(self._last_header(), loop)
-        logger.info(f"last command: positions are held, velocities are zero, efforts: {remain}")
+        """Refuse a trajectory that would be a step, as :meth:`.Supervision.require_start`."""
+        self.supervision.require_start(self._commands.sent_of, self.loop)
 
     def release(self) -> None:
         """Release the robot, after the stream has ended."""
@@ -433,20 +401,9 @@ class SetpointStream:
         return loop is not None and self._commands.sent_of is None and loop.loop.settings["jump_check"] != "ignore"
 
     def start_measured(self) -> None:
-        """Hold the arm where it is measured, so that the first reference is checked; say once where it cannot be."""
-        loop = self.loop
-        if loop is None or not self._checks_start or self.leads or self.player.waiting:
-            return
-        try:
-            q = self._start.read()
-        except StateError as error:
-            if not (self._unchecked or loop.loop.number("valid")):
-                text = "the start is not compared with where the arm is"
-                self._node.get_logger().warning(f"{text}: {printable(str(error))}")
-            self._unchecked = True
-            return
-        if not loop.loop.number("valid") or np.abs(q - loop.state[0]).max() > _STILL:
-            loop.loop.restart(q)
+        """Hold the arm where it is measured, so that the first reference is checked, unless something else leads."""
+        if self.loop is not None and self._checks_start and not (self.leads or self.player.waiting):
+            self._start.hold(self.loop)
 
     def require_radians(self, q: Array) -> None:
         """Refuse a first position (n,) that seems to be in degrees; only with ``safety: strict``."""
@@ -502,10 +459,7 @@ class SetpointStream:
         return Header(stamp=stamp, frame_id=self._commands.frame_id)
 
     def _publish_measured(self, loop: SetpointLoop, now: int, *, always: bool = True) -> bool:
-        """Run a cycle without references at a time, ns, unless others go on; publish its command, or only a new one.
-
-        Returns whether it was published.
-        """
+        """Run a cycle without references, unless others go on; publish always, or a new command; return whether."""
         number = loop.loop.number
         busy = self.player.playing or number("aiming") or self.supervision.responding
         if self.closed or busy or self.supervision.successor is not None:

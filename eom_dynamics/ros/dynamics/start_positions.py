@@ -6,17 +6,23 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
+import numpy as np
 from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState
 
 from ...arrays import Array
 from ...control.measured import JointPositions
+from ...control.setpoint_loop import SetpointLoop
 from ...exceptions import StateError
+from ...terminal import printable
 from ..interfaces import subscribe_joint_states
 from ..robot_node import RobotNode
 
 # Age of a message beyond which positions are not known, s.
 _OLDEST = 1.0
+
+# What joints may move without the start being another one, rad or m.
+_STILL = 1e-3
 
 
 class StartPositions:
@@ -32,6 +38,8 @@ class StartPositions:
         self._positions = JointPositions(())
         self._subscription: Subscription | None = None
         self._received = 0.0
+        # Whether it was said that the start of the stream is not checked.
+        self._unchecked = False
         self.on_known: Callable[[], None] = lambda: None
 
     def take(self, names: Sequence[str]) -> None:
@@ -53,8 +61,22 @@ class StartPositions:
             raise StateError(f"joint_states is {age:.3g} s old")
         return positions
 
+    def hold(self, loop: SetpointLoop) -> None:
+        """Have a loop hold the arm there, so that its first reference is checked; log once where it cannot be."""
+        try:
+            q = self.read()
+        except StateError as error:
+            if not (self._unchecked or loop.loop.number("valid")):
+                text = "the start is not compared with where the arm is"
+                self._node.get_logger().warning(f"{text}: {printable(str(error))}")
+            self._unchecked = True
+            return
+        if not loop.loop.number("valid") or np.abs(q - loop.state[0]).max() > _STILL:
+            loop.loop.restart(q)
+
     def stop(self) -> None:
         """Forget the positions, and receive no more until they are wanted again."""
+        self._unchecked = False
         if self._subscription is not None:
             self._node.destroy_subscription(self._subscription)
             self._subscription = None

@@ -221,6 +221,21 @@ class Supervision:
         if self._responds and self._loop is not None and self.phase in (Phase.RAMPING, Phase.RELEASED):
             raise self._loop.refusal(Refusal["released"])
 
+    def require_start(self, before: SetpointLoop | None, loop: SetpointLoop | None) -> None:
+        """Refuse a trajectory that would be a step, as the arm moves by commands of a loop whose robot was replaced.
+
+        Raises:
+            StateError: it does, or efforts are ramped down.
+        """
+        self.require_efforts()
+        if before is None or loop is None or before is loop or loop.loop.number("valid"):
+            return
+        if before.moves and before.arm.robot.joint_names == loop.arm.robot.joint_names:
+            raise StateError(
+                "the robot was replaced while the arm moved: send trajectories once it has come to rest, or a setpoint "
+                "for the new robot has been answered"
+            )
+
     def admit(self, loop: SetpointLoop) -> None:
         """Refuse the setpoint that is given to a loop, where the arm of another one is held; raises StateError."""
         before = self._loop
