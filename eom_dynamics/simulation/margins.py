@@ -43,7 +43,7 @@ LEAST_DAMPING = 0.005
 
 # Places of lags from 0 to pi; those from pi to 2 pi have the conjugate poles. Lags are evenly spaced where places are
 # positive, and their logarithms elsewhere, since poles of feedback linearization move with the fourth root of the lag.
-_PLACES: Array = np.arange(-18.0, 21.0, 0.75)
+_PLACES = np.arange(-18.0, 21.0, 0.75, dtype=float)
 
 # Real parts of poles below this share of the largest pole are rounding.
 _ROUNDING = 1e-12
