@@ -32,8 +32,6 @@ SENSORS = {
 # Arguments by name, and the bit of each in the sensors of eom_observer_update().
 _BITS = {"q": 1, "qd": 1, "motor_position": 2, "motor_velocity": 2, "tau": 4, "motor_effort": 8, "k": 0, "P": 16}
 
-_SETTLED = {1: 5.0, 2: 6.64}  # within 1 % of a step, in 1/bandwidth
-
 
 class ObservedEfforts(NamedTuple):
     """External efforts along a recording of K samples.
@@ -145,7 +143,7 @@ class ExternalEffortObserver:
         self._set(numbers)
         self._unobserved, self._to_springs = by_motor, matrices_of(arm)["to_springs"]
         self._motion = self._handle.vectors("observed", {"q": n, "qd": n})
-        self.settling = _SETTLED[self.order] / float(self.bandwidth.min())
+        self.settling = float(self._handle.library.loop_number(self._handle.address, b"settling"))
         self.reset()
 
     def _set(self, numbers: dict[str, Any]) -> None:

@@ -139,7 +139,7 @@ void eom_observer_update(eom_loop *loop, size_t count, const double *times, int 
  * "path_time", s, its rate "pace", and whether limits do not allow the pace that is wanted, "pace_limited"; of the plan
  * "plan_waits", "plan_begin", "plan_start", "plan_end"; "final_efforts"; of eom::Governor "slowed_to", "slowed_limit",
  * "slowed_place"; whether there is "contact", at "contact_joint" by "contact_effort" beyond "contact_threshold", whether the
- * observer has "settled" and motor "efforts", and whether references are refused, "touched"; "finding" and the others of eom::Finding, such as "finding_joint"; counts of
+ * observer has "settled" and motor "efforts", its "settling", s, and whether references are refused, "touched"; "finding" and the others of eom::Finding, such as "finding_joint"; counts of
  * eom::LoopCounts; the present "mode", the factor "softened" of its stiffness, the joint, from 1 on, that is led "beyond_limit", and
  * whether a mode ended, or did not begin, for lack of measurements, "blinded". */
 double eom_loop_number(const eom_loop *loop, const char *name);
