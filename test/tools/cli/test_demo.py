@@ -23,7 +23,7 @@ MISSING = [name for name in ("rclpy", "eom_dynamics.msg", "plotly", "rich") if i
 pytestmark = [pytest.mark.ros, pytest.mark.skipif(bool(MISSING), reason=f"{', '.join(MISSING)} missing: make build")]
 
 MARK = "EOM_DYNAMICS_TEST"  # variable in the environment of processes of a test
-SHORT = ["--rate", "200", "--duration", "0.5"]
+SHORT = ["--rate", "100", "--duration", "1"]
 
 
 def test_every_setpoint_is_answered_with_the_right_numbers(tmp_path: Path, monkeypatch, run) -> None:
@@ -38,7 +38,7 @@ def test_every_setpoint_is_answered_with_the_right_numbers(tmp_path: Path, monke
     page = Path(results["page"])
     assert page.is_file() and (page.parent / "demo.png").is_file()
     assert json.loads((page.parent / "results.json").read_text()).items() <= results.items()
-    plan = Plan(eom.load_robot("planar_2r"), rate=200.0, duration=0.5)
+    plan = Plan(eom.load_robot("planar_2r"), rate=100.0, duration=1.0)
     with np.load(page.parent / "data.npz") as data:
         np.testing.assert_array_equal(data["t"], plan.t)
         efforts = [plan.closed_form(i)[0] for i in range(len(plan.t))]
