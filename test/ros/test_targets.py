@@ -123,6 +123,8 @@ def test_a_refused_target_says_why_and_the_last_one_stays(
 
 def test_a_flood_of_refused_targets_does_not_hold_the_motion_up(client: Any) -> None:
     aim(client, [JOINTS[0]], [0.4])
+    # A target that waits would be dropped from the queue of the topic, of ten messages.
+    client.wait(lambda: client.motor_setpoint and position(client)[0] > 0.02, "motion")
     flood = JointState(name=[JOINTS[0]], position=[np.nan])
 
     def arrived() -> bool:
