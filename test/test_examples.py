@@ -61,6 +61,7 @@ def test_streaming_example(example: str, robot: str, module: str, expected: str,
     arguments = (EXAMPLES / f"{example}.py", "0.2", "--ros-args", "-r", f"__ns:={node.namespace}")
     patch = SOONER if "0 commands" in expected else ""
     try:
+        node.wait_for(f"robot {robot} with")  # loaded: the example waits for 2 s only
         code, output, error = node_client.ended("script_process", tmp_path, *arguments, patch=patch)
     finally:
         node.end()

@@ -60,6 +60,13 @@ class NodeProcess:
         self._log.seek(0)
         return processes.own_lines(self._log.read().decode(errors="replace"))
 
+    def wait_for(self, text):
+        """Wait until the node has said a text."""
+        deadline = time.monotonic() + PATIENCE
+        while text not in self.log:
+            assert self.process.poll() is None and time.monotonic() < deadline, self.log
+            time.sleep(0.02)
+
     @property
     def resident_bytes(self):
         return int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
