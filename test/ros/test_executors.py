@@ -15,7 +15,7 @@ from robot_client import RobotClient
 import eom_dynamics as eom
 from eom_dynamics.control.setpoint_loop import SetpointLoop
 from eom_dynamics.control.setpoint_to_command import SetpointEvaluator
-from eom_dynamics.ros.executors import Worker, end_workers, make_executor
+from eom_dynamics.ros.executors import PunctualTimers, Worker, end_workers, make_executor
 from eom_dynamics.trajectory import through
 
 PERIOD = 20_000_000
@@ -30,6 +30,7 @@ def test_a_trajectory_leaves_no_setpoint_out(ros, events):
 
     node = ros.create_node("simulated", parameter_overrides=[Parameter("use_sim_time", value=True)])
     node.declare_parameter("stream_rate", 1e9 / PERIOD)
+    node.punctual = PunctualTimers()
     executor = make_executor(events=events)
     executor.add_node(node)
 

@@ -20,7 +20,7 @@ from eom_dynamics.control.setpoint_loop import SetpointLoop
 from eom_dynamics.control.setpoint_to_command import SetpointEvaluator
 from eom_dynamics.ros.dynamics.clocks import WatchedClock
 from eom_dynamics.ros.dynamics.trajectory_player import TrajectoryPlayer
-from eom_dynamics.ros.executors import make_executor
+from eom_dynamics.ros.executors import PunctualTimers, make_executor
 from eom_dynamics.trajectory import through
 
 ROBOT = eom.load_robot(CONFIG / "planar_2r.yaml")
@@ -328,6 +328,7 @@ def test_a_check_that_takes_long_is_no_jump_of_the_clock(ros):
     executor.add_node(node)
     for item in {"stream_rate": RATE, "on_clock_jump": "stop"}.items():
         node.declare_parameter(*item)
+    node.punctual = PunctualTimers()
     clock = WatchedClock(lambda: node.get_clock().now().nanoseconds)
     player = TrajectoryPlayer(node, clock, lambda *_: True)
     player.take(SetpointLoop(SetpointEvaluator(ARM)))
