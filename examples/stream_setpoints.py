@@ -47,8 +47,9 @@ def main(duration: float = 2.0) -> None:
 
     def receive(command: FeedforwardCommand) -> None:
         nonlocal latest
-        # The stamp is that of its setpoint, unless the watchdog or a refusal holds the arm.
-        if not command.held and command.header.stamp.sec * 10**9 + command.header.stamp.nanosec >= start:
+        # The stamp is that of its setpoint, unless the watchdog or a refusal holds the arm; a first answer may be late.
+        stamp = command.header.stamp.sec * 10**9 + command.header.stamp.nanosec
+        if not command.held and stamp >= start + min(sent, 1):
             commands.append(command)
             latest = time.monotonic()
 

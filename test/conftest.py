@@ -55,8 +55,9 @@ TESTS = Path(__file__).parent
 STARTS_ROS_PROCESSES = ("ros/", "launch/", "tools/cli/test_demo.py")
 
 # The next longest files, as far as no durations are known: a worker that begins with one of them last would end alone.
+# Not those that simulate an arm in real time, such as pages: without durations, others compile at the start.
 LONG = (
-    *("test_pages.py", "ros/test_engines.py", "ros/test_watchdog.py", "examples/test_over_ros.py"),
+    *("ros/test_engines.py", "ros/test_watchdog.py"),
     *("tools/pages/test_browser.py", "export/", "tools/replay/", "tools/cli/"),
     *("identification/", "simulation/", "control/", "test_examples.py", "trajectory/test_minimum_time.py"),
 )
