@@ -25,6 +25,15 @@ def test_a_change_amid_another_one_does_not_go_back(arm):
         assert pace.min() >= -1e-9 and np.min(np.diff(s)) >= -1e-12 and loop.number("over_limits") == 0
 
 
+def test_a_pace_does_not_run_away_where_an_acceleration_at_the_start_fades():
+    """It reached 35, as long changes of pace were checked beyond the end of the path."""
+    arm = eom.ElasticArm(eom.load_robot("panda"))
+    motion = fast(arm, np.random.default_rng(50199))
+    events = [(0.3571, 0.0), (0.6571, 1.2), (0.670, "pause"), (0.7274, "resume")]
+    (_, _, pace), loop = played(arm, motion, events, motion.end + 1.0, shortest=0.1, step=10 * STEP)
+    assert pace.max() <= 1.5 + 1e-9 and loop.number("over_limits") == 0
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_the_path_and_its_limits_are_kept(arm, seed):
     motion, rng = fast(arm, np.random.default_rng(seed)), np.random.default_rng(seed)

@@ -27,22 +27,28 @@ def fast(arm: ElasticArm, rng: np.random.Generator, *, fastest: bool = False) ->
 
 
 def played(
-    arm: ElasticArm, motion: Spline, events: Iterable[tuple[float, float | str]], seconds: float, shortest: float = 0.01
+    arm: ElasticArm,
+    motion: Spline,
+    events: Iterable[tuple[float, float | str]],
+    seconds: float,
+    shortest: float = 0.01,
+    step: int = STEP,
 ) -> tuple[list[Array], ControlLoop]:
     """States (N, 5, n), path parameters and paces of cycles, with actions or speeds at times, s.
 
     Args:
         shortest: duration of the shortest stop, s.
+        step: of the cycles, ns.
     """
     loop = ControlLoop(RobotTable(arm))
     loop.configure(safety="permissive", stop_duration=shortest)
     loop.send_trajectory(motion, START)
-    rows, steps = [], {round(1e9 * t / STEP): event for t, event in events}
-    for k in range(round(1e9 * seconds / STEP)):
-        if loop.plan(START + k * STEP, 1e-3) == 0:
+    rows, steps = [], {round(1e9 * t / step): event for t, event in events}
+    for k in range(round(1e9 * seconds / step)):
+        if loop.plan(START + k * step, 1e-3) == 0:
             loop.act("play")
         if (event := steps.get(k)) is not None:
             loop.act(event) if isinstance(event, str) else loop.speed(event)
-        loop.update(START + k * STEP, 1e-3)
+        loop.update(START + k * step, 1e-3)
         rows.append((loop.state.copy(), loop.number("path_time"), loop.number("pace")))
     return [np.array(x) for x in zip(*rows, strict=True)], loop

@@ -88,8 +88,8 @@ class PaceKeeper {
             rests_ = search_.found();
             if (!rests_)
                 return false;
-        } else {
-            keep(time, path, 0, now, step);
+        } else if (keep(time, path, 0, now, step) && time.last().pace() > 0 && !rests_) {
+            return true; // the rest of the change is to come
         }
         const PaceChange &last = time.last();
         if (last.pace() == 0 || rests_) {
@@ -121,7 +121,7 @@ class PaceKeeper {
         const PaceChange &last = time.last();
         const double less = last.pace() == pace
                                 ? (1 - PACE_GAIN) * (seconds(time.begin() - sought_.begin) + last.duration())
-                                : (end_ - from[0]) / std::max(from[1], SLOWEST);
+                                : (end_ - from[0]) / std::max({from[1], 0.5 * (from[1] + pace), SLOWEST});
         search_.begin(from, pace, shortest(pace - from[1]), less, end_);
     }
 

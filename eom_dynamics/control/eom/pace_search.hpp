@@ -226,8 +226,8 @@ class PaceSearch {
     {
         const double t = sections_[at.section] + at.share * (sections_[at.section + 1] - sections_[at.section]);
         const PathState s = tried_change_.at(t);
-        // Not back, where an acceleration at the start fades slowly.
-        if (s[1] < -1e-9)
+        // Not back, nor too fast, where an acceleration at the start fades slowly.
+        if (s[1] < -1e-9 || s[1] > std::max(FASTEST_PACE, from_[1]) + 1e-9)
             return false;
         // The pace begins to change by the fourth power of time.
         const double grown = at.section > 0 ? 1 : at.share * at.share * at.share * at.share;

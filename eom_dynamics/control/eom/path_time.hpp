@@ -172,7 +172,8 @@ class PathTime {
         PaceChange of;
         std::int64_t begin = 0;
     };
-    std::array<Begun, 3> changes_{};
+    // Shorter changes replace others each few cycles, some time ahead of them.
+    std::array<Begun, 32> changes_{};
 };
 
 } // namespace eom

@@ -195,7 +195,8 @@ class TrajectoryPlayer {
     /// Leads to a pace in cycles some time after the last one, ns: see PaceKeeper.
     void keep_pace(double wanted, std::int64_t now, std::int64_t step) noexcept
     {
-        if (pace_.keep(time_, [this](const PathState &at) { return on_path(at); }, wanted, now, step))
+        if (pace_.keep(time_, [this](const PathState &at) { return on_path(at); }, wanted,
+                       std::max(now, played_), step))
             next_.waits = true;
     }
 

@@ -64,6 +64,7 @@ class Change:
     def __init__(self, start: Array | None = None, pace: float = 1.0, shape: Shape | None = None) -> None:
         self.pace, self.shape, self._parts = pace, shape or Shape(), ()
         self.duration, self._end = self.shape.total, 0.0
+        self.first = 1.0 if start is None else start[1]
         if start is None:
             return
         wait, rise, hold, fall, edge = self.shape
@@ -225,7 +226,7 @@ class Search:
             t = times[section] + share * (times[section + 1] - times[section])
             s = change.at(t)
             margin = law.PACE_MARGIN * (1.0 if section else share**4)
-            if s[1] < -1e-9:
+            if not -1e-9 <= s[1] <= max(law.FASTEST_PACE, change.first) + 1e-9:
                 return False
             self._checks += 1
             seen.append((t, self._excess(ranges, s, margin)))
@@ -312,8 +313,8 @@ class PaceKeeper:
             self._on, self._ends, self._rests = False, False, self._search.meets
             if not self._rests:
                 return False
-        else:
-            self.keep(time, 0.0, now, step, options)
+        elif self.keep(time, 0.0, now, step, options) and time.last[1].pace and not self._rests:
+            return True  # the rest of the change is to come
         since, last = time.last
         if not last.pace or self._rests:
             rest = (self._end - time.at(since, last.duration)[0]) / last.pace if last.pace else 0.0
@@ -337,7 +338,7 @@ class PaceKeeper:
         if last.pace == pace:
             less = (1 - law.PACE_GAIN) * (1e-9 * (since - self._begin) + last.duration)
         else:
-            less = (self._end - start[0]) / max(start[1], SLOWEST)
+            less = (self._end - start[0]) / max(start[1], 0.5 * (start[1] + pace), SLOWEST)
         self._search = Search(self._arm, self._path, self._density, options.payload)
         shortest = max(options.stop_duration * abs(pace - start[1]), SHORTEST_CHANGE)
         self._search.begin(start, pace, shortest, less, self._end)
