@@ -8,7 +8,7 @@ import pytest
 
 import eom_dynamics as eom
 from eom_dynamics.arrays import Array
-from eom_dynamics.control.control_loop import ControlLoop
+from eom_dynamics.control.control_loop import ControlLoop, Refusal
 from eom_dynamics.control.robot_table import RobotTable
 from eom_dynamics.control.settings import LONGEST_BLEND
 from eom_dynamics.exceptions import RobotDescriptionError
@@ -90,6 +90,21 @@ def test_a_change_at_rest_goes_on_where_setpoints_have_ended(scales: Scales) -> 
         last = scales.weigh(None, START + k * MS)
     np.testing.assert_allclose(last, [3.0, 0.0, 0.0], rtol=1e-14)
     assert not scales.loop.number("blending")
+
+
+def test_a_change_at_rest_goes_no_further_than_limits_allow() -> None:
+    loop = ControlLoop(RobotTable(eom.ElasticArm(eom.load_robot("panda"))))
+    loop.configure(safety="permissive", limits="refuse")
+    loop.rest()
+    loop.given["q"][:] = [0.0, -0.5, 0.0, -1.5, 0.0, 1.5, 0.5]
+    loop.refer(START)
+    assert loop.update(START) == 0
+    loop.carry(eom.Payload(200.0, [0.0, 0.0, 0.1]), 0.2)
+    codes = [loop.update(START + k * MS) for k in range(1, 1000)]
+    limits = [joint.limits for joint in loop.arm.robot.joints]
+    assert max(codes) == Refusal["over_limits"] and loop.number("blending")
+    assert np.all(np.abs(loop.command["tau"]) <= [x.effort for x in limits])
+    assert np.all(np.abs(loop.command["taud"]) <= [x.effort_rate for x in limits])
 
 
 def test_time_does_not_go_back_and_overtaken_setpoints_do_not_count_twice(scales: Scales) -> None:

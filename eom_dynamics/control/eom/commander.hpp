@@ -143,11 +143,11 @@ class Commander {
         return true;
     }
 
-    /// Makes a command of the last setpoint again some time after it, ns, with the payload of now.
+    /// Makes a command of the last setpoint again some time after it, ns, with the payload of now, as far as limits allow.
     void repeat(std::int64_t step) noexcept
     {
         const Status status = output.status;
-        accept(output.setpoint, stamp_ ? stamp_ + step : 0, false);
+        accept(output.setpoint, stamp_ ? stamp_ + step : 0);
         output.status = status;
         payload_.go_by_clock();
     }

@@ -455,8 +455,7 @@ class SetpointStream:
 
     def _last_header(self) -> Header:
         """Header with the last reading of the clock and the frame of the last command."""
-        stamp = Time(nanoseconds=self.supervision.clock.reading).to_msg()
-        return Header(stamp=stamp, frame_id=self._commands.frame_id)
+        return Header(stamp=Time(nanoseconds=self.supervision.clock.reading).to_msg(), frame_id=self._commands.frame_id)
 
     def _publish_measured(self, loop: SetpointLoop, now: int, *, always: bool = True) -> bool:
         """Run a cycle without references, unless others go on; publish always, or a new command; return whether."""
@@ -465,7 +464,8 @@ class SetpointStream:
         if self.closed or busy or self.supervision.successor is not None:
             return False
         followed = number("followed")
-        loop.loop.update(now)
+        if (code := loop.loop.update(now)) > 0 and number("blending"):
+            self._node.warn("the payload changes no further", refusal_reason(loop.refusal(Refusal(code))))
         if not (number("valid") and (always or number("followed") > followed)):
             return False
         self._shapes.forget()
