@@ -519,7 +519,8 @@ class ControlLoop {
         if (!aiming())
             begin_target(now);
         motion_.take(x, begin, now);
-        newest = std::max(newest, x.origin);
+        // The stamp of a target that is far ahead, of another clock, must not bar all later ones.
+        newest = std::max(newest, x.times.empty() ? std::min(x.origin, now + LONGEST_GAP) : x.origin);
         return why;
     }
 

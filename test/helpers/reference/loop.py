@@ -303,7 +303,7 @@ class ReferenceLoop:
         ended = abs(self._now - self._followed) > law.LONGEST_GAP
         if self.evaluator.blend.blending and self.command and not self._stop and self._rests() and ended:
             status, stamp = self.status, self._stamp and self._stamp + round(step * 1e9)
-            self._send_flow(Flow.of(self.command), stamp, refusable=False)
+            self._send_flow(Flow.of(self.command), stamp, refusable=True)
             self.status = status
             self.evaluator.blend.go_by_clock()
 
@@ -414,7 +414,8 @@ class ReferenceLoop:
         self._age = 0
         wanted = 0.0 if self.paused else self.speed_scaling
         assert self._pace is not None
-        if self._pace.keep(self._path, wanted, now, self._step, self._pace_options()) and self._waiting:
+        later = max(now, self._last_played)
+        if self._pace.keep(self._path, wanted, later, self._step, self._pace_options()) and self._waiting:
             self._waiting = self._waiting._replace(planned=False)
         if now <= self._last_played:  # a pause while the clock goes back a little
             return
@@ -456,7 +457,8 @@ class ReferenceLoop:
             return
         if 0 < target.origin < self._newest:
             return
-        self._newest = max(self._newest, target.origin)
+        latest = now + law.LONGEST_GAP if target.times is None else target.origin
+        self._newest = max(self._newest, min(target.origin, latest))
         if not self._aims:
             if isinstance(self._stop, Braking):
                 self._stop.at(self._s)
