@@ -118,7 +118,7 @@ def test_a_refused_target_says_why_and_the_last_one_stays(
     aim(client, [JOINTS[0]], [0.1])
     aim(client, names, positions)
     refused(client, reason)
-    client.wait(lambda: abs(position(client)[0] - 0.1) < DEFLECTION, "the last target")
+    client.wait(lambda: client.motor_setpoint and abs(position(client)[0] - 0.1) < DEFLECTION, "the last target")
 
 
 def test_a_flood_of_refused_targets_does_not_hold_the_motion_up(client: Any) -> None:
