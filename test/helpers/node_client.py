@@ -254,7 +254,12 @@ class Client:
         from rcl_interfaces.srv import GetParameters
         from rclpy.parameter import parameter_value_to_python
 
-        (value,) = self.call(GetParameters, "get_parameters", GetParameters.Request(names=[name])).values
+        client, request, answers = self.client(GetParameters, "get_parameters"), GetParameters.Request(names=[name]), []
+        # Asked again, since the middleware may lose an answer to a client that the node has not met quite.
+        self.repeat(
+            lambda: answers.append(client.call_async(request)), lambda: any(x.done() for x in answers), "an answer"
+        )
+        (value,) = next(x.result().values for x in answers if x.done())
         return parameter_value_to_python(value)
 
     @property
