@@ -62,12 +62,12 @@ share by which a better one must be shorter."""
 PACE_MARGIN = 0.03
 """Distance of a change of pace from limits, of half their range, for the instants between those that are checked."""
 
-PACE_RETRY, PACE_LEAD = 20_000_000, 4_000_000
+PACE_RETRY, PACE_LEAD = 20_000_000, 8_000_000
 """Time until a change of pace is tried again that limits do not allow, and from the begin of a search to that of its
 change, ns."""
 
-PACE_RATE = 125
-"""Setpoints that a search checks in a cycle for each 1 ms since the last one."""
+PACE_RATE = 60
+"""Setpoints of a robot of at most 8 joints that a search checks in a cycle for each 1 ms since the last one."""
 
 STAMP_JITTER = 1e-3
 """Added to the time between two stamps, s, which a planner may take from its clock."""

@@ -13,7 +13,7 @@ namespace eom {
 
 /// Time until a change that limits do not allow is tried again, and from the begin of a search to that of its change, ns.
 constexpr std::int64_t PACE_RETRY = @pace_retry@, PACE_LEAD = @pace_lead@;
-/// Setpoints that are checked in a cycle for each 1 ms since the last one.
+/// Setpoints of a robot of at most 8 joints that are checked in a cycle for each 1 ms; of larger ones, fewer in proportion.
 constexpr int PACE_RATE = @pace_rate@;
 
 /// Leads the course of a path parameter to the pace that is wanted.
@@ -29,6 +29,7 @@ class PaceKeeper {
         search_.set_density(density);
         limited_ = sought_.on = false;
         wanted_ = 1;
+        step_ = 1'000'000;
     }
 
     /// Delays what is sought, ns.
@@ -146,10 +147,13 @@ class PaceKeeper {
         return Outcome::more;
     }
 
-    /// Setpoints that are checked in a cycle some time after the last one, ns.
-    static int count(std::int64_t step) noexcept
+    /// Setpoints that are checked in a cycle some time after the last one, ns, or after the one before that: a cycle after
+    /// one that was late takes no longer.
+    int count(std::int64_t step) noexcept
     {
-        return static_cast<int>(std::min<std::int64_t>((PACE_RATE * step + 999'999) / 1'000'000, PACE_CHECKS));
+        const std::int64_t least = std::min(step, step_), joints = std::max<std::size_t>(commander_.robot.joint_count(), 8);
+        step_ = step > 0 ? step : step_;
+        return static_cast<int>(std::min<std::int64_t>((8 * PACE_RATE * least / joints + 999'999) / 1'000'000, PACE_CHECKS));
     }
 
     /// By how much commands are ahead, ns.
@@ -175,6 +179,8 @@ class PaceKeeper {
 
     Commander<Robot> &commander_;
     double end_ = 0;
+    // Time between the last two cycles, ns.
+    std::int64_t step_ = 0;
     // The pace that is wanted, and that before; whether limits do not allow it, and when it is tried again, ns.
     double wanted_ = 1, before_ = 1;
     bool limited_ = false;

@@ -66,6 +66,7 @@ class PaceSearch {
         margin_ = margin;
         limits_ = Limits<Robot>(commander_.robot);
         checks_ = place_ = 0;
+        waited_ = -1;
         found_ = false;
         stage_ = Stage::places;
         shortest_ = std::numeric_limits<double>::infinity();
@@ -144,7 +145,7 @@ class PaceSearch {
         sections_ = tried_change_.sections();
         const double span = sections_.back() - sections_[0], both = 2 * density_ * span;
         const double rate = std::clamp<double>(both, PACE_SAMPLES, PACE_MOST_SAMPLES) / span;
-        next_ = START;
+        next_ = shape.wait == waited_ ? WORST : START;
         count_ = 0;
         for (std::size_t i = 0; i < PaceChange::SECTIONS; ++i) {
             const int count = static_cast<int>(2.8 + (i > 0 ? 1 : 2) * rate * (sections_[i + 1] - sections_[i]));
@@ -188,8 +189,8 @@ class PaceSearch {
             propose();
     }
 
-    /// Checks an instant of the candidate: its start, whose excess widens limits, then that where limits were exceeded last,
-    /// then all of them. Limits are met less a margin that begins with it, at instants and at peaks of parabolas through three.
+    /// Checks an instant of the candidate: its start, whose excess widens limits, unless it is that of the one before, then
+    /// that where limits were exceeded last, then all of them. Limits are met less a margin that begins with it, at instants and at peaks of parabolas through three.
     template <class Path>
     void look_at_instant(const Path &path) noexcept
     {
@@ -199,6 +200,7 @@ class PaceSearch {
             limits_ = Limits<Robot>(commander_.robot);
             if (!std::isfinite(excess(path(tried_change_.at(sections_[0])), true, 0)))
                 return judge(false);
+            waited_ = tried_change_.shape().wait;
             next_ = WORST;
         } else if (next_ == WORST) {
             known_ = 0;
@@ -269,7 +271,8 @@ class PaceSearch {
     std::size_t direction_ = 0;
     double size_ = 0;
     bool improved_ = false;
-    // The candidate: its sections, the instants that are checked, the next one, and the one where limits were exceeded last.
+    // The wait of the start whose excess has widened limits. The candidate: its sections, the instants that are checked, the next one, and the one where limits were exceeded last.
+    double waited_ = -1;
     PaceChange tried_change_;
     std::array<double, PaceChange::SECTIONS + 1> sections_{};
     std::array<Instant, 2 * PACE_MOST_SAMPLES + 3 * PaceChange::SECTIONS> instants_{};

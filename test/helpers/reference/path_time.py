@@ -138,6 +138,7 @@ class Search:
     ) -> None:
         self._arm, self._path, self._density, self._payload = arm, path, density, payload
         self._checks, self._worst = 0, (0, 1.0)
+        self._widened: tuple[float, Ranges] | None = None
         self.found: Change | None = None
         self.over, self.meets = False, False
         self._steps: Iterator[None] = iter(())
@@ -209,16 +210,20 @@ class Search:
         return np.inf if row is None else ranges.beyond(row, margin, -1.0)
 
     def _keeps(self, change: Change) -> Generator[None, None, bool]:
-        ranges, times = Ranges(self._arm, self._payload), change.sections
-        yield
-        if self._checks >= law.PACE_CHECKS:
-            raise _OverError
-        self._checks += 1
-        s = change.at(times[0])
-        row = ranges.row(Flow(chain(self._path(s[0]), s)))
-        if row is None:
-            return False
-        ranges.widen(row)
+        times = change.sections
+        if self._widened is None or self._widened[0] != change.shape.wait:
+            self._widened, ranges = None, Ranges(self._arm, self._payload)
+            yield
+            if self._checks >= law.PACE_CHECKS:
+                raise _OverError
+            self._checks += 1
+            s = change.at(times[0])
+            row = ranges.row(Flow(chain(self._path(s[0]), s)))
+            if row is None:
+                return False
+            ranges.widen(row)
+            self._widened = change.shape.wait, ranges
+        ranges = self._widened[1]
 
         seen: list[tuple[float, float]] = []
 
@@ -278,6 +283,7 @@ class PaceKeeper:
         self._wanted, self._before, self._retry = 1.0, 1.0, 0
         self._on, self._ends, self._rests = False, False, False
         self._pace, self._parts, self._begin, self._lead = 1.0, 0, 0, 0
+        self._step = 1_000_000
 
     def keep(self, time: PathTime, wanted: float, now: int, step: int, options: PaceOptions) -> bool:
         """Go on in a cycle, ns after the last one; return whether there is another change."""
@@ -307,7 +313,7 @@ class PaceKeeper:
     def stops(self, time: PathTime, now: int, step: int, options: PaceOptions) -> bool:
         """Go on for a stop; return whether there may be one, be it the end of the motion, if that is at rest."""
         if self._on and self._ends:
-            self._search.go_on(_count(step))
+            self._search.go_on(self._count(step))
             if not self._search.over:
                 return True
             self._on, self._ends, self._rests = False, False, self._search.meets
@@ -346,7 +352,7 @@ class PaceKeeper:
     def _go_on(self, time: PathTime, now: int, step: int, options: PaceOptions) -> str:
         """Go on in a cycle, ns after the last one: ``more`` is to come, ``change`` is in the time, or ``nothing``."""
         search = self._search
-        search.go_on(_count(step))
+        search.go_on(self._count(step))
         if search.over and not search.found:
             self._on = False
             return "nothing"
@@ -360,10 +366,10 @@ class PaceKeeper:
         self._seek(time, self._pace, now, options, 2 * self._lead)
         return "more"
 
-
-def _count(step: int) -> int:
-    """Setpoints that are checked in a cycle, ns after the last one."""
-    return min(-(-law.PACE_RATE * step // 1_000_000), law.PACE_CHECKS)
+    def _count(self, step: int) -> int:
+        """Setpoints that are checked in a cycle, ns after the last one."""
+        least, self._step = min(step, self._step), step or self._step
+        return min(-(-(8 * law.PACE_RATE * least // max(self._arm.robot.n, 8)) // 1_000_000), law.PACE_CHECKS)
 
 
 class _OverError(Exception):
