@@ -97,18 +97,24 @@ class Driven:
 
 
 @pytest.mark.parametrize(
-    "name", ["ur5e with 5 kg", "panda with 2 kg", "cubic, damped, friction, 3 kg", "motors of iiwa"]
+    ("name", "seed"),
+    [
+        ("ur5e with 5 kg", 0),
+        pytest.param("panda with 2 kg", 77, id="slowed down on the way to a limit of position"),
+        ("cubic, damped, friction, 3 kg", 0),
+        ("motors of iiwa", 0),
+    ],
 )
-def test_commands_stay_within_limits(name: str) -> None:
+def test_commands_stay_within_limits(name: str, seed: int) -> None:
     """Of efforts, rates and motors, over random targets amid motion, which exceed them without a governor."""
     driven = Driven(name)
-    driven.wander(0, 12)
+    driven.wander(seed, 12)
     assert max(driven.shares.values()) <= 1.0, driven.shares
     assert driven.least < 1.0
     for k, x in enumerate(("velocity", "acceleration", "jerk", "snap"), start=1):
         assert (driven.states[k] <= getattr(driven.limits, x) * (1 + 1e-9)).all(), x
     free = Driven(name, limits="ignore")
-    free.wander(0, 12)
+    free.wander(seed, 12)
     assert max(free.shares.values()) > 1.0, free.shares
 
 

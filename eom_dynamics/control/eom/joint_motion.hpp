@@ -361,7 +361,7 @@ class JointMotion {
     double strength(double e, double u) const noexcept
     {
         const double left = std::max(e - u * limits_.period * coasts_[v_ > 0][0], 1e-12);
-        return u > 0 ? std::clamp(1.02 * u * u / (2 * left), acceleration_, limits_.acceleration) : limits_.acceleration;
+        return u > 0 ? std::clamp(u * u / (2 * left), acceleration_, limits_.acceleration) : limits_.acceleration;
     }
 
     /// Adds the acceleration of a cycle to the window.
