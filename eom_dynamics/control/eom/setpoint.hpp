@@ -131,13 +131,15 @@ bool finite(const Command<Robot> &y) noexcept
 template <class Scalar, std::size_t n, std::size_t count>
 void advance(const std::array<std::array<Scalar, n> *, count> &rows, Scalar lead) noexcept
 {
-    for (std::size_t k = 0; k + 1 < count; ++k)
-        for (std::size_t i = 0; i < n; ++i) {
-            Scalar value = (*rows[count - 1])[i];
-            for (std::size_t j = count - 1; j-- > k;)
-                value = (*rows[j])[i] + lead * (1 / static_cast<Scalar>(j - k + 1)) * value;
-            (*rows[k])[i] = value;
+    for (std::size_t k = 0; k + 1 < count; ++k) {
+        std::array<Scalar, n> values = *rows[count - 1];
+        for (std::size_t j = count - 1; j-- > k;) {
+            const Scalar factor = lead * (1 / static_cast<Scalar>(j - k + 1));
+            for (std::size_t i = 0; i < n; ++i)
+                values[i] = (*rows[j])[i] + factor * values[i];
         }
+        *rows[k] = values;
+    }
 }
 
 /// Moves a setpoint ahead by a time, s: motion, wrenches, commanded stiffness, payloads and base, by all their
