@@ -16,7 +16,7 @@ from ..exceptions import StateError, TrajectoryError
 from ..states import STATE_NAMES
 from .limits import Verdict, check, verdict_of
 from .quantities import Load, SampledLoad
-from .spline import check_times
+from .spline import Spline, check_times, dense_states
 from .trajectory import Samples, Trajectory, sample_times
 
 CHECK_RATE = 1000.0  # smallest rate at which limits are checked, Hz
@@ -103,7 +103,6 @@ def checked(arm: ElasticArm, trajectory: Trajectory, rate: float, most: int) -> 
     """
     duration = trajectory.end - trajectory.start
     finest = min(rate, most / duration) if duration else rate
-    t = check_times(trajectory, finest)
 
     def finite(t: Array, load: Load) -> Feedforward:
         command = _feedforward(arm, load.states, t)
@@ -111,7 +110,13 @@ def checked(arm: ElasticArm, trajectory: Trajectory, rate: float, most: int) -> 
         return command
 
     with np.errstate(all="ignore"):
-        load = SampledLoad(arm, t, lambda selection: _states(arm, trajectory, t[selection]))
+        if isinstance(trajectory, Spline) and (dense := dense_states(trajectory, finest)):
+            t, rows = dense
+            _require_finite(arm, STATE_NAMES, rows, t)
+            load = SampledLoad(arm, t, lambda selection: [x[selection] for x in rows])
+        else:
+            t = check_times(trajectory, finest)
+            load = SampledLoad(arm, t, lambda selection: _states(arm, trajectory, t[selection]))
         return verdict_of(arm, trajectory, load, finest, compute=finite)
 
 

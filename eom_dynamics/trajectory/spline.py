@@ -213,3 +213,16 @@ def check_times(trajectory: Trajectory, rate: float) -> Array:
     del within
     instants.sort()
     return instants[np.append(True, instants[1:] != instants[:-1])]
+
+
+def dense_states(spline: Spline, rate: float) -> tuple[Array, tuple[Array, ...]] | None:
+    """Times (N,), s, of :func:`check_times`, and q … qdddd (N, n) there, if all of up to 1,024 pieces are short.
+
+    In a third of the time of :meth:`Spline.derivatives`.
+    """
+    pieces = len(spline.t) - 1
+    if not 0 < pieces <= _CHUNK or np.max(np.diff(spline.t)) * rate >= PER_PIECE:
+        return None
+    t, states = spline.in_pieces(PER_PIECE, ORDERS - 1, np.arange(pieces))
+    rows = (np.append(x[:-1].swapaxes(0, 1).reshape(-1, spline.n), x[-1:, -1], axis=0) for x in states)
+    return np.append(t[:-1].T, spline.end), tuple(rows)

@@ -21,6 +21,7 @@ from eom_dynamics.trajectory import (
     sample_times,
     shortest_duration,
 )
+from eom_dynamics.trajectory.spline import check_times, dense_states
 
 
 def spline(seed: int, knots: int = 6, n: int = 3) -> Spline:
@@ -66,6 +67,16 @@ def test_within_some_of_its_pieces(parts: int) -> None:
     assert t == pytest.approx(np.linspace(motion.t[pieces], motion.t[pieces + 1], parts + 1), rel=1e-15)
     for actual, expected in zip(states, motion.derivatives(t, 3), strict=True):
         assert deviation(actual, expected) < 1e-12
+
+
+def test_states_of_a_check_in_short_pieces() -> None:
+    motion, longest = spline(6), 1.4837  # s
+    for rate in (1.0, 15.9 / longest):
+        t, states = dense_states(motion, rate)
+        assert t == pytest.approx(check_times(motion, rate), rel=1e-15)
+        for actual, expected in zip(states, motion.derivatives(t), strict=True):
+            assert deviation(actual, expected) < 1e-12
+    assert dense_states(motion, 16.1 / longest) is None
 
 
 def test_at_rest_beyond_its_ends() -> None:
