@@ -261,7 +261,7 @@ def read_spline(message: Any, robot_names: Sequence[str]) -> Spline:
     with np.errstate(all="ignore"):
         for first in range(0, pieces, _CHUNK):
             part = slice(first, first + _CHUNK + 1)  # with the piece after them, for the jump to it
-            starts = _states(coefficients[part], np.zeros(len(coefficients[part])))
+            starts = _states(coefficients[part, :ORDERS], np.zeros(len(coefficients[part])))
             states[:, first : first + len(coefficients[part])] = order.to_robot(starts)
             if len(steps):
                 ends = _states(coefficients[part], steps[part])

@@ -149,7 +149,6 @@ class FollowTrajectory:
                 # A node that is late to answer must not play what was rejected.
                 self._stop()
         else:
-            self._node.get_logger().info(f"goal accepted: {plan.motion.end - plan.motion.start:.3g} s")
             return GoalResponse.ACCEPT
         self._end(name)
         return GoalResponse.REJECT
@@ -179,6 +178,9 @@ class FollowTrajectory:
         execution.goal = goal
         if not goal.request.trajectory.points:
             execution.end(self.kind.Result.SUCCESSFUL, "the motion under way stops, as the goal has no points")
+        else:  # not before the client knows, as a line of the log takes half a millisecond
+            motion = execution.plan.motion
+            self._node.get_logger().info(f"goal accepted: {motion.end - motion.start:.3g} s")
         code, text = await execution.done
         if execution.is_cancelled:
             goal.canceled()
