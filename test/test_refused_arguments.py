@@ -3,7 +3,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,6 +15,7 @@ from springs import EVERY_KIND, with_springs
 import eom_dynamics as eom
 from eom_dynamics import ElasticArm, RobotDescriptionError, StateError, lagrange
 from eom_dynamics.actuators.springs import LinearSpring
+from eom_dynamics.control.robot_table import RobotTable
 from eom_dynamics.control.spatial import force_is_unset, read_base_motion
 from eom_dynamics.elastic import (
     SpringChain,
@@ -45,7 +46,7 @@ from eom_dynamics.simulation import (
     simulate,
     simulate_free_motion,
 )
-from eom_dynamics.trajectory import Cosine
+from eom_dynamics.trajectory import Cosine, PathTime, through
 
 Call = Callable[[], Any]
 Rows = tuple[tuple[Call, str], ...]
@@ -53,6 +54,7 @@ Rows = tuple[tuple[Call, str], ...]
 INF, NAN, ZERO = float("inf"), float("nan"), np.zeros(2)
 ROBOT = eom.load_robot("planar_2r")
 MOTION = Cosine([0.5, -0.4], [1.1, 0.9], [0.3, 0.2]).derivatives(0.0)
+PATH = through([0.0, 1.0], [ZERO, ZERO])
 ROWS: Any = np.zeros((9, 2))
 STAGE = SpringStage(LinearSpring(60.0), 0.1)
 CHAIN = SpringChain([STAGE] * 2)
@@ -272,7 +274,16 @@ SIMULATIONS: tuple[tuple[Call, type[Exception], str], ...] = (
     (lambda: run(t=[0, 0.1], method="rk4", step=1e-12), StateError, "at most 10,000,000 of them; 1e-12 s is too short"),
     (lambda: run(progress=True), TypeError, "progress must be a function of the time reached, or None, is True"),
     (lambda: run(method="rk4", step=True), ValueError, "rk4 needs a step, a number of seconds > 0, is True"),
-    (lambda: ElasticPlant(ROBOT), TypeError, r"arm must be an ElasticArm, such as ElasticArm\(robot\)"),
+    *(
+        (partial(call, ROBOT), TypeError, r"arm must be an ElasticArm, such as ElasticArm\(robot\)")
+        for call in (
+            ElasticPlant,
+            eom.OnlineTrajectory,
+            RobotTable,
+            partial(eom.trajectory.check, trajectory=PATH),
+            partial(PathTime, PATH),
+        )
+    ),
     (lambda: energy(PLANT, START[:3]), StateError, r"state must be finite and have shape \(8,\)"),
     (lambda: energy(PLANT, None), StateError, "state must be real numbers"),
     (lambda: energy_audit(OTHER, run()), StateError, r"state must be finite and have shape \(4,\)"),

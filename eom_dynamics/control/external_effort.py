@@ -14,6 +14,7 @@ from ..arguments import count, positive
 from ..arrays import Array
 from ..codegen.functions import payload_keyword
 from ..elastic import ElasticArm
+from ..elastic.elastic_arm import require_arm
 from ..exceptions import StateError
 from ..robot.payload import PayloadLike, payload_shape
 from ..spelling import hint
@@ -110,6 +111,7 @@ class ExternalEffortObserver:
             StateError: an argument is not usable, or a joint has no deflection to be measured.
             KernelError: the observer cannot be compiled.
         """
+        require_arm(arm)
         n = arm.robot.n
         self.arm, self.order = arm, count(order, "order", 1, 2)
         self.bandwidth = np.array(number_or_vector(bandwidth, "bandwidth", n))

@@ -13,6 +13,7 @@ from ..arguments import count, flag, positive
 from ..arrays import Array
 from ..dynamics import Dynamics
 from ..elastic import ElasticArm
+from ..elastic.elastic_arm import require_arm
 from ..elastic.frequencies import lowest_frequency
 from ..exceptions import StateError
 from ..robot.task_space import poses_within_limits
@@ -95,6 +96,7 @@ def motion_limits(arm: ElasticArm, limits: Mapping[str, ArrayLike] | None = None
     Raises:
         StateError: a limit is not usable, or a joint has none of velocity or acceleration.
     """
+    require_arm(arm)
     names = OnlineLimits._fields[:-1]
     joints, n = arm.robot.joint_names, arm.robot.n
     values = dict(zip(names, (*limits_of_joints(arm), *np.full((2, n), np.inf)), strict=True))

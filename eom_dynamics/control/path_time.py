@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from ..arguments import positive
 from ..arrays import Array
 from ..elastic import ElasticArm
+from ..elastic.elastic_arm import require_arm
 from ..exceptions import TrajectoryError
 from ..states import real_array
 from ..trajectory import Samples, Spline, check
@@ -62,6 +63,7 @@ class PathTime:
         """Prepare a loop that plays the motion."""
         if not isinstance(motion, Spline):
             raise TrajectoryError(f"the motion must be a Spline, is {type(motion).__name__}: sample it, see Spline")
+        require_arm(arm)
         if motion.n != arm.robot.n:
             raise TrajectoryError(f"the motion has {motion.n} joints, {arm.robot.name} has {arm.robot.n}")
         self.motion, self.arm, self._step = motion, arm, round(1e9 * positive(period, "period"))

@@ -17,6 +17,7 @@ from ..codegen.kinematic_programs import TOOL_KINEMATICS
 from ..codegen.native import NativeKernel
 from ..codegen.programs import WITH_PAYLOAD
 from ..elastic import ElasticArm, LimitCheck
+from ..elastic.elastic_arm import require_arm
 from ..elastic.motor_programs import MOTOR_NAMES
 from ..exceptions import KernelError
 from ..states import EFFORT_NAMES, STATE_NAMES
@@ -96,6 +97,7 @@ class RobotTable:
         Raises:
             KernelError: the backend of the arm is not compiled, or compilation fails.
         """
+        require_arm(arm)
         if arm.backend != "native":
             require_compiler()  # the reason, where there is none
             raise KernelError("a control loop needs compiled kernels: load the robot for the backend native")

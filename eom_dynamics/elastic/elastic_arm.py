@@ -32,6 +32,7 @@ from ..exceptions import RobotDescriptionError, StateError
 from ..robot import Robot
 from ..robot.model import COMPENSATIONS, ROTOR_MODELS
 from ..robot.payload import PayloadLike
+from ..spelling import shown
 from ..states import EFFORT_NAMES, PAYLOAD_NAMES, joint_states, real_array, sequence
 from ..units import SHAFT_UNITS
 from .base_motion import BaseMotion
@@ -45,6 +46,12 @@ from .spring_set import Deflections, MotorFunctions, SpringEfforts, SpringSet
 
 # Shares of the robot's own efforts, and their rates.
 _WHOLE, _NONE = np.array([1.0, 0.0]), np.zeros(2)
+
+
+def require_arm(arm: object) -> None:
+    """Raise TypeError unless an argument is an ElasticArm."""
+    if not isinstance(arm, ElasticArm):
+        raise TypeError(f"arm must be an ElasticArm, such as ElasticArm(robot), is {shown(arm)}")
 
 
 class ElasticArm(FeedforwardMethods):

@@ -42,7 +42,7 @@ from ..exceptions import KernelError, StateError
 from ..robot.payload import PayloadLike
 from ..states import EFFORT_NAMES, PAYLOAD_NAMES, STATE_NAMES, WRENCH_NAMES, joint_states, real_array
 from . import flat_programs
-from .elastic_arm import ElasticArm
+from .elastic_arm import ElasticArm, require_arm
 from .feedforward import Feedforward
 from .flat_programs import COMMANDED, FLAT_STATE, HELD, REFERENCE, SPRING_EFFORTS, STIFFNESS
 from .motor_programs import DELTA_NAMES, FRICTION_STATE, MOTOR_NAMES, STIFFNESS_NAMES, spring_efforts
@@ -220,6 +220,7 @@ def motor_pd_effort(
 
 
 def _require_reduced(arm: ElasticArm) -> None:
+    require_arm(arm)
     if arm.rotors is not None:
         raise StateError(
             f"{arm.robot.name}: in the complete rotor model the state of an arm is not q … qddd; use "

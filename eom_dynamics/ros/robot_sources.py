@@ -33,6 +33,7 @@ from ..control.setpoint_loop import SetpointLoop
 from ..control.setpoint_to_command import SetpointEvaluator
 from ..elastic import ElasticArm
 from ..exceptions import EomDynamicsError, RobotDescriptionError
+from ..robot import packaged_robots
 from ..robot.description import Description as RobotDescription
 from ..robot.readers.files import PACKAGE
 from ..robot.readers.loading import read_description
@@ -251,9 +252,10 @@ class _RemoteParameters(_Source):
             return RawDescription(self.label, additions, robot, **given)
         if file:
             # A relative path is relative to the working folder of that node, where another robot may be.
-            if not isinstance(file, str) or not (Path(file).is_absolute() or file.startswith(PACKAGE)):
+            anywhere = isinstance(file, str) and (file.startswith(PACKAGE) or file in packaged_robots())
+            if not (anywhere or (isinstance(file, str) and Path(file).is_absolute())):
                 raise _NoRobotError(f"its {FILE} must be an absolute path or {PACKAGE}…, is {file!r:.60}")
-            if not (file.startswith(PACKAGE) or Path(file).exists()):
+            if not (anywhere or Path(file).exists()):
                 raise _NoRobotError(
                     f"its {FILE} {file!r} is not on this machine: copy it to that path, or start that node with "
                     f"{DESCRIPTION} or --params-file, which are handed over"
@@ -338,6 +340,12 @@ class RobotSupply:
         return "" if self._source.description else self._source.problem
 
     @property
+    def _unused(self) -> str:
+        """The given sources that are not used, in a sentence; empty without them."""
+        unused = [key for key in _given_parameters(self._node) if key != self._choice[0]]
+        return f"the robot is from {self.source}; without effect: {', '.join(unused)}" if unused else ""
+
+    @property
     def overdue(self) -> bool:
         """Whether the robot has been missing for longer than ``robot_timeout``."""
         return time.monotonic() - self._since > self._node.get_parameter("robot_timeout").value
@@ -353,16 +361,16 @@ class RobotSupply:
             if last is None or last.description != description or last.evaluator is None or description.file:
                 if last is None:
                     self._node.get_logger().info(f"loading the robot from {self.source}; {_FIRST_USE}")
-                self._last = description.load(streams=self._streams, moving_base=self._moving_base)
+                last = description.load(streams=self._streams, moving_base=self._moving_base)
+                self._last = replace(last, error="; ".join(filter(None, (last.error, last.error and self._unused))))
             return self._last
 
     def log_warnings(self, loaded: LoadedRobot) -> None:
         """Log warnings about a robot, and parameters that do not apply to it."""
         for warning in loaded.warnings:
             self._node.get_logger().warning(printable(warning))
-        unused = [key for key in _given_parameters(self._node) if key != self._choice[0]]
-        if unused:
-            self._node.get_logger().warning(f"the robot is from {self.source}; without effect: {', '.join(unused)}")
+        if self._unused:
+            self._node.get_logger().warning(self._unused)
 
     def pause(self) -> None:
         """Stop requests to another node; descriptions on the topic are still received."""

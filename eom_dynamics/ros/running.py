@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
+from itertools import takewhile
 from typing import NamedTuple
 
 import rclpy
@@ -59,8 +60,12 @@ def read_arguments(program: Executable, arguments: Sequence[str]) -> None:
         allow_abbrev=False,
     )
     _, unknown = parser.parse_known_args(remove_ros_args(list(arguments))[1:])
+    # Before --ros-args, rcl takes a parameter for a remapping.
+    first = takewhile(lambda x: x != "--ros-args", arguments[1:])
+    unknown += (lost := [x for x in first if x.partition(":=")[0] in program.parameters])
     if unknown:
-        given = " ".join(x for x in arguments[1:] if x != "--ros-args")
+        words = [x for x in arguments[1:] if x not in ("--ros-args", "-p" if lost else "")]
+        given = " ".join(f"-p {x}" if x in lost else x for x in words)
         remedy = f"parameters and remappings follow --ros-args: write {program.name} --ros-args {given}"
         parser.error(f"unknown arguments: {' '.join(unknown)}; {remedy}")
 

@@ -24,6 +24,7 @@ from ..actuators.actuator import stacked
 from ..arrays import Array
 from ..elastic import ElasticArm, motor_jet
 from ..elastic.carried_rotors import CarriedRotors
+from ..elastic.elastic_arm import require_arm
 from ..exceptions import RobotDescriptionError, StateError
 from ..recursion.inverse_mass_matrix import solve_mass_matrix
 from ..spelling import shown
@@ -145,8 +146,7 @@ class ElasticPlant:
                 loss or a transmission, which this model does not cover.
             TypeError: ``arm`` is not an ElasticArm.
         """
-        if not isinstance(arm, ElasticArm):
-            raise TypeError(f"arm must be an ElasticArm, such as ElasticArm(robot), is {shown(arm)}")
+        require_arm(arm)
         self.arm = arm
         self.springs = arm.spring_set
         self.rigid = arm.rigid[arm.motor_joint]

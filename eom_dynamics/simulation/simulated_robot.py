@@ -135,12 +135,12 @@ class SimulatedRobot:
         """
         natural_frequency = not_negative(drives.natural_frequency, "natural_frequency", RobotDescriptionError)
         damping_ratio = not_negative(drives.damping_ratio, "damping_ratio", RobotDescriptionError)
+        plant = ElasticPlant(arm)
         self.arm, self.period = arm, period
         if (sticking := arm.side.presliding).any():
             names = ", ".join(np.array(arm.motor_names)[sticking])
             text = f"{arm.robot.name}: friction of {names} is simulated by its smooth law, without presliding_distance"
             warnings.warn(text, RobotDescriptionWarning, stacklevel=2)
-        plant = ElasticPlant(arm)
         self._stepper = Stepper(plant, period, limited=limited)
         self._adding: ElasticArm | None = None
         if compensates and arm.robot.compensated_by_robot:

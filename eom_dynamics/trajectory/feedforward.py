@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from ..arrays import Array
 from ..elastic import ElasticArm, Feedforward
 from ..elastic.drive_programs import DRIVE_NAMES, SENT_NAMES
+from ..elastic.elastic_arm import require_arm
 from ..exceptions import StateError, TrajectoryError
 from ..states import STATE_NAMES
 from .limits import Verdict, check, verdict_of
@@ -65,6 +66,7 @@ def trajectory_feedforward(
         TrajectoryError: the number of joints is wrong, there are too many samples, or the trajectory is so fast that
             numbers overflow.
     """
+    require_arm(arm)
     if trajectory.n != arm.robot.n:
         raise TrajectoryError(f"the trajectory has {trajectory.n} joints, the robot {arm.robot.n}")
     duration = trajectory.end - trajectory.start

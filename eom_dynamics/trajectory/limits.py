@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from ..arrays import Array
 from ..elastic import ElasticArm, Feedforward
 from ..elastic.bounds import TOLERANCE, Bounds, GivenLimits, bounds
+from ..elastic.elastic_arm import require_arm
 from ..elastic.limit_violations import IN_DEGREES, TURN, beyond, nearest_end, range_ratio, summary
 from ..exceptions import TrajectoryError
 from ..states import STATE_NAMES, joint_states
@@ -198,6 +199,7 @@ def check(
             unknown.
         StateError: a state, wrench or stiffness has the wrong shape or is not finite, or a stiffness is out of range.
     """
+    require_arm(arm)
     t, states_at = _sampled(arm, trajectory, rate) if samples is None else (samples.t, _rows_of(samples))
     return verdict_of(arm, trajectory, SampledLoad(arm, t, states_at, wrench, commanded_stiffness), rate, limits)
 

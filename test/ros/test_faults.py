@@ -167,11 +167,22 @@ def test_help_describes_topics_and_parameters(ros, tmp_path, node):
         assert word in output
 
 
-def test_arguments_that_nothing_reads_are_refused(ros, tmp_path):
-    code, _, errors = ended("eom_dynamics.ros.dynamics_node", tmp_path, "--params-file", "arm.yaml")
-    assert code == 2
-    remedy = "parameters and remappings follow --ros-args: write dynamics_node --ros-args --params-file arm.yaml"
-    assert f"arm.yaml; {remedy}" in errors
+@pytest.mark.parametrize(
+    ("arguments", "written"),
+    [
+        (("--params-file", "arm.yaml"), "--params-file arm.yaml"),
+        (("robot_file:=iiwa", "limits:=warn", "-r", "a:=b"), "-p robot_file:=iiwa -p limits:=warn -r a:=b"),
+        (("-p", "robot_file:=iiwa"), "-p robot_file:=iiwa"),
+    ],
+)
+def test_arguments_that_nothing_reads_are_refused(ros, capsys, arguments, written):
+    from eom_dynamics.ros.dynamics_node import PROGRAM
+    from eom_dynamics.ros.running import read_arguments
+
+    with pytest.raises(SystemExit, match="2"):
+        read_arguments(PROGRAM, ["dynamics_node", *arguments])
+    remedy = f"parameters and remappings follow --ros-args: write dynamics_node --ros-args {written}\n"
+    assert f"{arguments[-1].replace('a:=b', 'limits:=warn')}; {remedy}" in capsys.readouterr().err
 
 
 def files_in_shared_memory(pid):

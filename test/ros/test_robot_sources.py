@@ -78,6 +78,8 @@ def test_a_file(probe, tmp_path):
         file.write_text(ARM)
         node = probe(*parameter_file(tmp_path, robot_file=str(file), urdf=SPRINGS))
         assert_same(node.supply.load().evaluator.arm.robot, robot_from_urdf(ARM, SPRINGS))
+    beside = probe("-p", "robot_file:=planar_2r", "-p", "robot.nam:=arm").supply.load()
+    assert beside.error.endswith("; the robot is from parameters robot.*; without effect: robot_file")
     # It is read anew at each loading.
     xacro.write_text(HEAVY)
     assert name_of(node.supply.load()) == "heavy"
@@ -123,8 +125,9 @@ def test_the_file_of_another_node(probe, other, tmp_path, xacro):
     remote.set_parameters([Parameter("robot_file", value=str(tmp_path / xacro))])
     node.spin_until(lambda: node.loaded)
     assert NOT_EXPANDED in node.loaded[0].error
-    remote.set_parameters([Parameter("robot_file", value=str(tmp_path / "arm.urdf"))])
-    arrived(node, "arm")
+    for file, name in ((str(tmp_path / "arm.urdf"), "arm"), ("planar_2r", "planar_2r")):
+        remote.set_parameters([Parameter("robot_file", value=file)])
+        arrived(node, name)
 
 
 def test_springs_and_prefix_of_another_node_are_taken_unless_the_node_has_its_own(probe, other):

@@ -77,7 +77,7 @@ def test_polynomials_are_played_as_they_are(node, publisher):
     begin = time.time_ns() + 1_000_000_000
     publisher.publish(rest_to_rest(begin))
     node.wait(lambda: node.feedforward and stamp_of(node.feedforward[-1]) == begin + 10**9, "the last command")
-    assert f"trajectory accepted: 1 s, 2 knots, time 0 at {begin * 1e-9:.3f} s" in node.process.log
+    assert f"trajectory accepted: 1 s, knots: 2, time 0 at {begin * 1e-9:.3f} s" in node.process.log
     stamps = np.array([stamp_of(answer) for answer in node.feedforward])
     t = (stamps - begin) * 1e-9
     assert t[0] >= 0 and t[-1] == pytest.approx(1.0, abs=1e-8)

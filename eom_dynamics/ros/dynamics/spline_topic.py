@@ -100,7 +100,7 @@ class SplineTopic:
             self._refuse(error, status)
             return
         self._node.get_logger().info(
-            f"trajectory accepted: {found.end - found.start:.4g} s, {len(found.t)} knots, "
+            f"trajectory accepted: {found.end - found.start:.4g} s, knots: {len(found.t)}, "
             + (f"time 0 at {stamp * 1e-9:.3f} s" if stamp else "from now on")
         )
 

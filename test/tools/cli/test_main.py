@@ -168,7 +168,7 @@ def test_completion_is_found_in_the_first_lines_of_the_command() -> None:
     ],
 )
 def test_streams_that_are_closed_or_full(arguments: str, stream: str, code: int, error: str) -> None:
-    command = ["sh", "-c", f'exec "$@" {stream}', "sh", sys.executable, "-m", "eom_dynamics.tools.cli.main"]
+    command = ["sh", "-c", f'exec "$@" {stream}', "sh", sys.executable, "-m", "eom_dynamics"]
     done = subprocess.run([*command, *arguments.split()], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (code, "", error)
 
