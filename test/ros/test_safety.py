@@ -67,7 +67,8 @@ def test_a_hostile_stream_commands_nothing_beyond_a_limit_and_no_jump(
         [getattr(m, name) for m in column]
         for name, column in zip(("position", "effort", "velocity"), columns, strict=True)
     ]
-    assert_harmless(*map(np.array, fields))
+    # A busy machine may hold up this process or the node for longer than messages are apart.
+    assert_harmless(*map(np.array, fields), period=0.15)
 
 
 def test_a_clean_stream_is_answered_in_full(client: Any) -> None:
