@@ -18,6 +18,7 @@ TESTED = ("numpy", "scipy", "matplotlib", "mpl_toolkits")
 
 UNUSED = (
     *("cmake/data/bin/ctest", "cmake/data/bin/cpack", "cmake/data/share/cmake-*/Help"),
+    *("../../../bin/ctest", "../../../bin/cpack"),  # which would hide those of the system
     *("plotly/labextension", "plotly/package_data/widgetbundle.js", "fontTools/*/*.so"),
     *("PIL/_avif*", "pillow.libs/libavif*"),
     *("cmeel.prefix/include", "cmeel.prefix/share/example-robot-data/robots/*/meshes"),
