@@ -387,19 +387,19 @@ class SimulatedRobotNode(RobotNode):
             self._on_timeout(robot)
         if not 0 <= now - self._pushed <= _PUSH:
             robot.push(None)
-        for _ in range(due):
+        for left in reversed(range(due)):
             started = time.perf_counter_ns()
             try:
                 robot.advance()
             except SimulationError as error:
                 self._on_stop(str(error), now)
             self._statistics.step_times.append(time.perf_counter_ns() - started)
-        # Allow for rounding.
-        number = int(self._pace.steps * self._period / self._publish_period + 1e-6)
-        if number > self._published:
-            self._published = number
-            # The time of the state; after a stall it is in the past.
-            self._publish_states(robot, stamp - round(self._pace.lag * 1e9))
+            # Allow for rounding.
+            number = int((self._pace.steps - left) * self._period / self._publish_period + 1e-6)
+            if number > self._published:
+                self._published = number
+                # The time of the state: after a stall, those of all steps are published, as drives with a clock would.
+                self._publish_states(robot, stamp - round((self._pace.lag + left * self._period) * 1e9))
 
     def _on_timeout(self, robot: SimulatedRobot) -> None:
         self._statistics.timeouts += 1

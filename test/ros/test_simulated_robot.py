@@ -3,6 +3,7 @@
 
 import re
 import signal
+import time
 
 import numpy as np
 import pytest
@@ -201,13 +202,16 @@ def test_states_are_those_of_an_arm_at_rest(at_q):
     def distances():
         return np.diff([stamp_of(m) for m in at_q.joints]) * 1e-9
 
-    def in_time():
-        late = np.flatnonzero(np.abs(distances() - 0.01) > 1e-4)
-        return np.max(np.diff([-1, *late, len(at_q.joints)])) > 5
+    def after_a_stall():
+        at_q.joints.clear()
+        at_q.process.process.send_signal(signal.SIGSTOP)
+        time.sleep(0.05)
+        at_q.process.process.send_signal(signal.SIGCONT)
+        at_q.next_states(20)
+        return distances()
 
-    # A late state is followed by one on time, and a stalled machine lets some out: sooner or later, five are in time.
-    at_q.wait(in_time, "five states in a row that are a period apart")
-    assert np.min(distances()) > 0 and np.sum(distances() - 0.01) > -0.0101  # of which the first may be late
+    # Late, but each with its time. A busy machine may make a stall longer than 0.1 s, of which some are let go.
+    assert any(close(after_a_stall(), 0.01, 1e-4) for _ in range(10))
 
 
 def test_a_push_turns_the_arm_while_messages_come(at_q):
