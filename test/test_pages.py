@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from commands import CommandError, check
-from pages import run_page
+from pages import PATIENT, run_page
 from paths import DOCS, ROOT
 
 import eom_dynamics
@@ -68,6 +68,21 @@ def test_page(page: str, tmp_path: Path, monkeypatch) -> None:
         for name in ("Dynamics", "FloatingBase", "Kinematics"):
             monkeypatch.setattr(eom_dynamics, name, partial(getattr(eom_dynamics, name), backend="numpy"))
     run_page(page, tmp_path)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1200.0)
+@pytest.mark.parametrize(
+    "page",
+    [
+        x
+        for x in sorted(PAGES.difference(STARTS_NODES))
+        if any(f'skip: next "{reason}"' in text_of(x) for reason in PATIENT)
+    ],
+)
+def test_page_with_blocks_that_take_minutes_or_never_end(page: str, tmp_path: Path) -> None:
+    missing(page)
+    run_page(page, tmp_path, patient=True)
 
 
 WRONG = {

@@ -9,7 +9,9 @@ the headers in ``code/cpp/include``; ``xml`` is parsed. HTML comments of the for
 it is rendered. Those of ``cpp`` declare what is the reader's, such as drives.
 
 ``<!--- skip: next "reason" -->`` leaves a block out, for a reason of `SKIPPED`. What is left out is checked: Python is
-compiled, and commands must take their arguments (:mod:`commands`). So are commands that start nodes or build.
+compiled, and commands must take their arguments (:mod:`commands`). So are commands that start nodes or build. A
+`patient` run leaves out `PATIENT` blocks no longer: of their commands, those that never end are started, and ended by
+Ctrl-C once the block has run.
 """
 
 import io
@@ -18,10 +20,11 @@ import re
 import runpy
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from doctest import ELLIPSIS, NORMALIZE_WHITESPACE, OutputChecker
 from pathlib import Path
 from typing import Any
@@ -51,6 +54,8 @@ SKIPPED = (
 )
 """Reasons to leave a block out; another one is a mistake."""
 
+PATIENT = ("takes minutes", "runs until ended", "needs a node")
+
 LANGUAGES = {"python", "console", "yaml", "xml", "cpp", "text"}
 """Blocks of other languages are mistakes, too."""
 
@@ -59,6 +64,8 @@ _PLAIN = re.compile(r"eom_dynamics [^|&;<>$`*]*|python examples/\w+\.py")
 
 # These build, or run until someone ends them.
 _CHECKED = re.compile(r"(ros2|make|colcon|rosdep|\w+_nodes?|(\S+/)?python -m eom_dynamics\.ros\.\w+_nodes?) ")
+
+_ENDLESS = re.compile(r"eom_dynamics view|dask|(\S+/)?python -m eom_dynamics\.ros\.\w+_nodes?")
 
 _BLOCK = re.compile(
     r"^(?P<fence>`{3,})(?P<language>.*)\n(?:.*\n)*?(?P=fence)$"
@@ -69,7 +76,7 @@ _BLOCK = re.compile(
 """A fenced block, an HTML comment, or the items of a list."""
 
 
-def run_page(name: str, folder: Path) -> dict[str, Any]:
+def run_page(name: str, folder: Path, *, patient: bool = False) -> dict[str, Any]:
     """Run the blocks of docs/`name`.md, or of the README, in a folder; returns the variables of its Python code.
 
     Like a checkout, the folder has config and examples.
@@ -86,7 +93,10 @@ def run_page(name: str, folder: Path) -> dict[str, Any]:
             except SkipTest as skip:
                 if str(skip) not in SKIPPED:
                     raise ValueError(f"{name}.md, line {example.line}: no reason of {SKIPPED}: {skip}") from None
-                _check(example)
+                if patient and str(skip) in PATIENT:
+                    _run_until_ended(example)
+                else:
+                    _check(example)
         if "cpp" in document.namespace:
             _compile(document.namespace["cpp"])
     finally:
@@ -130,16 +140,54 @@ def _run_python(example: Example) -> None:
 
 def _run_commands(example: Example) -> None:
     for command, expected in _commands(example):
-        if _CHECKED.match(command):
-            _check_command(example, command)
-            continue
-        place = f"{example.path}, line {example.line}: {command}"
-        code, printed = _in_process(command) if _PLAIN.fullmatch(command) else _in_shell(command)
-        assert code == 0, f"{place}\nended with {code}:\n{printed}"
-        wanted = expected.replace("…", "...")
-        if wanted.strip():
-            same = OutputChecker().check_output(wanted, printed, ELLIPSIS | NORMALIZE_WHITESPACE)
-            assert same, f"{place}\nprinted\n{printed}\nin place of\n{expected}"
+        _run_command(example, command, expected)
+
+
+def _run_command(example: Example, command: str, expected: str) -> None:
+    if _CHECKED.match(command):
+        _check_command(example, command)
+        return
+    place = f"{example.path}, line {example.line}: {command}"
+    code, printed = _in_process(command) if _PLAIN.fullmatch(command) else _in_shell(command)
+    assert code == 0, f"{place}\nended with {code}:\n{printed}"
+    wanted = expected.replace("…", "...")
+    if wanted.strip():
+        same = OutputChecker().check_output(wanted, printed, ELLIPSIS | NORMALIZE_WHITESPACE)
+        assert same, f"{place}\nprinted\n{printed}\nin place of\n{expected}"
+
+
+def _run_until_ended(example: Example) -> None:
+    """Run a block whose commands may never end: those run on until it has, and each has said something by then."""
+    if example.region.evaluator is not _run_commands:
+        example.region.evaluator(example)
+        return
+    with ExitStack() as started:
+        for command, expected in _commands(example):
+            if _ENDLESS.match(command):
+                started.enter_context(_endless(command.rstrip("& ")))
+            else:
+                _run_command(example, command, expected)
+
+
+@contextmanager
+def _endless(command: str) -> Iterator[None]:
+    """Run a command that ends by Ctrl-C, as it must; goes on once it has printed a line."""
+    process = subprocess.Popen(
+        ["bash", "-c", f"exec {command.replace('.venv/bin/', '')}"],
+        env=_environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert process.stdout is not None
+    first = process.stdout.readline()
+    try:
+        yield
+        assert process.poll() is None, f"{command}\nended:\n{first}{process.stdout.read()}"
+    finally:
+        process.send_signal(signal.SIGINT)
+        printed = first + process.communicate(timeout=60.0)[0]
+    assert process.returncode in (0, 130) and "Traceback" not in printed, f"{command}\n{printed}"
 
 
 def _in_process(command: str) -> tuple[int, str]:
@@ -157,15 +205,18 @@ def _in_process(command: str) -> tuple[int, str]:
     return code, printed.getvalue()
 
 
+def _environment() -> dict[str, str]:
+    return os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+
+
 def _in_shell(command: str) -> tuple[int, str]:
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", command.replace(".venv/bin/", "")],
-        env=os.environ | {"PATH": path},
+        env=_environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=60.0,
+        timeout=600.0,
     )
     return done.returncode, done.stdout
 
