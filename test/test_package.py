@@ -71,7 +71,7 @@ ROOMS = (
     *("jet", "elementary", "lie", "jet_functions", "actuators", "robot", "recursion", "codegen", "kinematics"),
     *("equations", "lagrange", "constraints", "floating_base", "dynamics", "contacts", "loops", "elastic"),
     *("trajectory", "simulation", "learning", "identification", "control", "export", "bags"),
-    *("ros", "tools"),
+    *("ros", "tools", "__main__"),
 )
 
 
