@@ -55,14 +55,11 @@ _FUNCTIONS = {
     "loop_post_mode": (_TEXT, _ADDRESS, _INT),
     "loop_aim": (_INT, _ADDRESS, _TIME),
     "loop_number": (ctypes.c_double, _ADDRESS, _TEXT),
-    "motion_make": (_ADDRESS,),
-    "motion_configure": (_TEXT, _ADDRESS, _ADDRESS, _SIZE, _INT),
-    **dict.fromkeys(("motion_free", "motion_stop"), (None, _ADDRESS)),
-    **dict.fromkeys(("motion_rest", "motion_delays"), (None, _ADDRESS, _ADDRESS)),
-    "motion_take_over": (None, _ADDRESS, _ADDRESS, _ADDRESS),
+    "motion_make": (_TEXT, _ADDRESS, _ADDRESS, _SIZE, _INT, _ADDRESS),
+    "motion_free": (None, _ADDRESS),
+    "motion_begin": (None, _ADDRESS, _ADDRESS, _ADDRESS),
     "motion_aim": (_TEXT, _ADDRESS, _ADDRESS, _SIZE, _ADDRESS, _ADDRESS),
-    "motion_time": (ctypes.c_double, _ADDRESS),
-    "motion_step": (None, _ADDRESS, _SIZE, _ADDRESS),
+    "motion_step": (ctypes.c_double, _ADDRESS, _SIZE, _ADDRESS),
     "motion_arrived": (_INT, _ADDRESS),
 }
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -177,6 +178,7 @@ class OnlineTrajectory:
         limits: :class:`OnlineLimits`; of which ``chosen`` tells defaults.
         delay: (n,) by which the averages delay motion, s; a target with a velocity is met without it.
         state: q … qdddd (5, n) after the last cycle.
+        time: of the cycles so far, s.
     """
 
     def __init__(
@@ -199,29 +201,25 @@ class OnlineTrajectory:
             StateError: limits are not usable.
             KernelError: the loop cannot be compiled.
         """
-        self._address: int | None = None
+        self._address = ctypes.c_void_p()
         self.arm, self.period = arm, positive(period, "period")
         self.limits = motion_limits(arm, limits)
         n = arm.robot.n
         self._library = library_for(n, len(arm.motor_names), len(arm.robot.tools))
-        self._address = self._library.motion_make()
-        rows = self.limits.rows(self.period)
-        if reason := self._library.motion_configure(
-            self._address, rows.ctypes.data, n, flag(synchronised, "synchronised")
-        ):
+        rows, self.delay, self.time = self.limits.rows(self.period), np.empty(n), 0.0
+        of_joints = rows.ctypes.data, n, flag(synchronised, "synchronised"), self.delay.ctypes.data
+        if reason := self._library.motion_make(ctypes.byref(self._address), *of_joints):
             raise StateError(reason.decode())
-        self.delay = np.empty(n)
-        self._library.motion_delays(self._address, self.delay.ctypes.data)
         self.reset(np.clip(np.zeros(n), self.limits.lower, self.limits.upper))
 
     def __del__(self) -> None:
-        if self._address is not None:
+        if self._address:
             self._library.motion_free(self._address)
 
     def reset(self, q: ArrayLike) -> None:
         """Rest at a position (n,), which becomes the target."""
         position = np.array(real_array(q, "q", (self.arm.robot.n,)))
-        self._library.motion_rest(self._address, position.ctypes.data)
+        self._library.motion_begin(self._address, position.ctypes.data, None)
         self.state = np.vstack([position, np.zeros((4, len(position)))])
 
     def take_over(self, state: ArrayLike) -> Array:
@@ -236,7 +234,7 @@ class OnlineTrajectory:
         n = self.arm.robot.n
         self.state = np.array(real_array(state, listed(STATE_NAMES), (len(STATE_NAMES), n)))
         excess = np.empty(n)
-        self._library.motion_take_over(self._address, self.state.ctypes.data, excess.ctypes.data)
+        self._library.motion_begin(self._address, self.state.ctypes.data, excess.ctypes.data)
         return excess
 
     def target(self, position: ArrayLike | Mapping[str, float], velocity: ArrayLike | None = None) -> tuple[str, ...]:
@@ -276,19 +274,14 @@ class OnlineTrajectory:
         if reason := self._library.motion_aim(self._address, t.ctypes.data, len(t), q.ctypes.data, None):
             raise StateError(reason.decode())
 
-    @property
-    def time(self) -> float:
-        """Time of the cycles so far, s."""
-        return float(self._library.motion_time(self._address))
-
     def stop(self) -> None:
         """Come to rest, each joint where its acceleration and the time to change it lead."""
-        self._library.motion_stop(self._address)
+        self._library.motion_aim(self._address, None, 0, None, None)
 
     def step(self, cycles: int | None = None) -> Array:
         """Run a cycle; returns q … qdddd (5, n) at its end, or those (cycles, 5, n) of so many cycles."""
         states = np.empty((1 if cycles is None else count(cycles, "cycles", 1), *self.state.shape))
-        self._library.motion_step(self._address, len(states), states.ctypes.data)
+        self.time = float(self._library.motion_step(self._address, len(states), states.ctypes.data))
         self.state = states[-1].copy()
         return states if cycles is not None else self.state
 

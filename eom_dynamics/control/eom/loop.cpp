@@ -714,49 +714,44 @@ const char *eom_loop_post_payload(eom_loop *loop, size_t tool, const double *bod
     });
 }
 
-eom_motion *eom_motion_make(void) { return new eom_motion; }
+const char *eom_motion_make(eom_motion **motion, const double *limits, size_t joints, int synchronised, double *delays)
+{
+    auto &made = (*motion = new eom_motion)->joints;
+    const char *reason = made.configure(limits_of(limits, joints), synchronised != 0);
+    for (std::size_t i = 0; i < made.size(); ++i)
+        delays[i] = made.joint(i).delay();
+    return reason;
+}
 
 void eom_motion_free(eom_motion *motion) { delete motion; }
 
-const char *eom_motion_configure(eom_motion *motion, const double *limits, size_t joints, int synchronised)
+void eom_motion_begin(eom_motion *motion, const double *states, double *excess)
 {
-    return motion->joints.configure(limits_of(limits, joints), synchronised != 0);
-}
-
-void eom_motion_rest(eom_motion *motion, const double *positions)
-{
-    motion->joints.leave();
-    for (std::size_t i = 0; i < motion->joints.size(); ++i)
-        motion->joints.joint(i).rest(positions[i]);
-}
-
-void eom_motion_take_over(eom_motion *motion, const double *states, double *excess)
-{
-    const std::size_t n = motion->joints.size();
-    motion->joints.leave();
+    auto &joints = motion->joints;
+    const std::size_t n = joints.size();
+    joints.leave();
     for (std::size_t i = 0; i < n; ++i)
-        excess[i] = motion->joints.joint(i).take_over(
-            {states[i], states[n + i], states[2 * n + i], states[3 * n + i], states[4 * n + i]});
+        if (excess)
+            excess[i] = joints.joint(i).take_over(
+                {states[i], states[n + i], states[2 * n + i], states[3 * n + i], states[4 * n + i]});
+        else
+            joints.joint(i).rest(states[i]);
 }
 
 const char *eom_motion_aim(eom_motion *motion, const double *times, size_t knots, const double *positions,
                            const double *velocities)
 {
     eom::Target x;
-    const char *reason = x.assign(0, times, knots, positions, velocities, motion->joints.size());
-    if (!reason)
+    const char *reason =
+        positions ? x.assign(0, times, knots, positions, velocities, motion->joints.size()) : nullptr;
+    if (!positions)
+        motion->joints.stop();
+    else if (!reason)
         motion->joints.take(x, 0);
     return reason;
 }
 
-double eom_motion_time(const eom_motion *motion) { return motion->joints.time(); }
-
-void eom_motion_stop(eom_motion *motion)
-{
-    motion->joints.stop();
-}
-
-void eom_motion_step(eom_motion *motion, size_t cycles, double *states)
+double eom_motion_step(eom_motion *motion, size_t cycles, double *states)
 {
     const std::size_t n = motion->joints.size();
     for (; cycles > 0; --cycles, states += 5 * n) {
@@ -765,15 +760,10 @@ void eom_motion_step(eom_motion *motion, size_t cycles, double *states)
             for (std::size_t k = 0; k < 5; ++k)
                 states[k * n + i] = motion->joints.joint(i).state()[k];
     }
+    return motion->joints.time();
 }
 
 int eom_motion_arrived(const eom_motion *motion) { return motion->joints.arrived(); }
-
-void eom_motion_delays(const eom_motion *motion, double *delays)
-{
-    for (std::size_t i = 0; i < motion->joints.size(); ++i)
-        delays[i] = motion->joints.joint(i).delay();
-}
 }
 
 eom::LoopState eom::state_of(const eom_loop &loop) noexcept

@@ -174,32 +174,25 @@ const char *eom_loop_post_payload(eom_loop *loop, size_t tool, const double *bod
 
 typedef struct eom_motion eom_motion;
 
-eom_motion *eom_motion_make(void);
+/* Makes one at rest at zero, and writes by how much averages delay each joint, s. Limits of a joint are the numbers of
+ * eom::MotionLimits. */
+const char *eom_motion_make(eom_motion **motion, const double *limits, size_t joints, int synchronised, double *delays);
 void eom_motion_free(eom_motion *motion);
 
-/* Limits of each joint: the numbers of eom::MotionLimits. */
-const char *eom_motion_configure(eom_motion *motion, const double *limits, size_t joints, int synchronised);
+/* Continues from states, 5 x joints, and writes the excess of each joint over limits; without a place for it, rests at the
+ * positions of states. */
+void eom_motion_begin(eom_motion *motion, const double *states, double *excess);
 
-/* Rests at positions, or continues from states, 5 x joints, and writes the excess of each joint over limits. */
-void eom_motion_rest(eom_motion *motion, const double *positions);
-void eom_motion_take_over(eom_motion *motion, const double *states, double *excess);
-
-/* Takes a target or a chunk as eom_loop_post_target(), with times on the clock of eom_motion_time(); or comes to rest. */
+/* Takes a target or a chunk as eom_loop_post_target(), with times on the clock of eom_motion_step(); or, without positions,
+ * comes to rest. */
 const char *eom_motion_aim(eom_motion *motion, const double *times, size_t knots, const double *positions,
                            const double *velocities);
-void eom_motion_stop(eom_motion *motion);
 
-/* Time of the cycles so far, s. */
-double eom_motion_time(const eom_motion *motion);
-
-/* Runs cycles, and writes the states at the end of each, cycles x 5 x joints. */
-void eom_motion_step(eom_motion *motion, size_t cycles, double *states);
+/* Runs cycles, and writes the states at the end of each, cycles x 5 x joints; returns the time of the cycles so far, s. */
+double eom_motion_step(eom_motion *motion, size_t cycles, double *states);
 
 /* Whether all joints rest at their targets. */
 int eom_motion_arrived(const eom_motion *motion);
-
-/* Writes by how much averages delay the motion, s, of each joint. */
-void eom_motion_delays(const eom_motion *motion, double *delays);
 
 #ifdef __cplusplus
 }
