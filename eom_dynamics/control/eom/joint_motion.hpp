@@ -43,8 +43,7 @@ class JointMotion {
         if (!(limits.lower < limits.upper) || !(limits.smoothing >= 0))
             return "the lower limit must be less than the upper one, and the smoothing >= 0";
         const double h = limits.period, A = limits.acceleration;
-        // Allow for rounding of quotients.
-        const auto whole = [](double cycles) { return std::max(1.0, std::ceil(cycles - 1e-9)); };
+        const auto whole = [](double cycles) { return std::max(1.0, std::ceil(cycles - 1e-9)); }; // allows for rounding
         const double n1 = whole(A / (limits.jerk * h)), n2 = whole(2 * A / (n1 * h * limits.snap * h));
         const double n3 = whole(limits.smoothing / h);
         if (!(n1 + n2 + n3 <= MOST_CYCLES))
@@ -57,8 +56,7 @@ class JointMotion {
         history_.assign(2 * (window_ + 1), 0);
         speeds_ = history_;
         respond();
-        acceleration_ = limits.acceleration;
-        velocity_ = limits.velocity;
+        scale(1);
         rest(0);
         return nullptr;
     }
@@ -71,7 +69,7 @@ class JointMotion {
     State state(double back) const noexcept
     {
         State x = state_;
-        move(x, back);
+        move(x, fifth_, back);
         return x;
     }
     double target() const noexcept { return target_ - delay_ * rate_; }
@@ -111,14 +109,12 @@ class JointMotion {
             const double t = delay_ - h * (static_cast<double>(i) + 0.5);
             a[i] = from[2] + t * (from[3] + t / 2 * from[4]);
         }
-        double excess = 0;
-        for (int tries = 0; tries < MOST_PROJECTIONS; ++tries) {
-            if (tries > 0)
-                clip(a);
+        meet(from, a);
+        double excess = excess_of(a);
+        for (int tries = 1; tries < MOST_PROJECTIONS && excess > 1e-12; ++tries) {
+            clip(a);
             meet(from, a);
             excess = excess_of(a);
-            if (excess <= 1e-12)
-                break;
         }
         a[window_] = a[window_ - 1];
         std::copy(a, a + window_ + 1, a + window_ + 1);
@@ -138,9 +134,8 @@ class JointMotion {
         }
         x_ = from[0] + delay_ * v_ - sums[0];
         state_ = from;
-        excess = std::max(excess, std::fabs(v_) / limits_.velocity - 1);
         stop();
-        return excess;
+        return std::max(excess, std::fabs(v_) / limits_.velocity - 1);
     }
 
     /// Takes a target, clamped to the limits, which moves on at its velocity.
@@ -229,8 +224,11 @@ class JointMotion {
         target_ = std::clamp(next, limits_.lower, limits_.upper);
         if (target_ != next)
             rate_ = 0;
-        // Exactly at rest, or at constant velocity.
-        quiet_ > window_ ? anchor() : advance();
+        if (quiet_ > window_) // exactly at rest, or at constant velocity
+            return anchor();
+        const auto [n1, n2, n3] = lengths_;
+        fifth_ = per_fifth_ * (lag(0) - lag(n1) - lag(n2) - lag(n3) + lag(n1 + n2) + lag(n1 + n3) + lag(n2 + n3) - lag(window_));
+        move(state_, fifth_, h);
     }
 
     /// Computes the state from the accelerations of the window, so that rounding does not add up.
@@ -378,22 +376,16 @@ class JointMotion {
             }
     }
 
-    /// The state after a cycle in which the fifth derivative is constant.
-    void advance() noexcept
-    {
-        const auto [n1, n2, n3] = lengths_;
-        fifth_ = per_fifth_ * (lag(0) - lag(n1) - lag(n2) - lag(n3) + lag(n1 + n2) + lag(n1 + n3) + lag(n2 + n3) - lag(window_));
-        move(state_, limits_.period);
-    }
-
-    void move(State &state, double h) const noexcept
+    /// Moves a state on by a time with a constant fifth derivative.
+    template <class Scalar>
+    static void move(std::array<Scalar, 5> &state, Scalar fifth, Scalar h) noexcept
     {
         auto &[q, qd, qdd, qddd, qdddd] = state;
-        q += h * (qd + h / 2 * (qdd + h / 3 * (qddd + h / 4 * (qdddd + h / 5 * fifth_))));
-        qd += h * (qdd + h / 2 * (qddd + h / 3 * (qdddd + h / 4 * fifth_)));
-        qdd += h * (qddd + h / 2 * (qdddd + h / 3 * fifth_));
-        qddd += h * (qdddd + h / 2 * fifth_);
-        qdddd += h * fifth_;
+        q += h * (qd + h / 2 * (qdd + h / 3 * (qddd + h / 4 * (qdddd + h / 5 * fifth))));
+        qd += h * (qdd + h / 2 * (qddd + h / 3 * (qdddd + h / 4 * fifth)));
+        qdd += h * (qddd + h / 2 * (qdddd + h / 3 * fifth));
+        qddd += h * (qdddd + h / 2 * fifth);
+        qdddd += h * fifth;
     }
 
     /// What each acceleration of the window contributes to the state, beside position and velocity of the follower.
@@ -402,29 +394,24 @@ class JointMotion {
         const auto [n1, n2, n3] = lengths_;
         responses_.assign(window_, {});
         const long double h = limits_.period;
-        long double q = 0, qd = 0, qdd = 0, qddd = 0, qdddd = 0;
+        std::array<long double, 5> state{};
         for (std::size_t i = 0; i < window_; ++i) {
             int sum = i == 0;
             for (const std::size_t edge : {n1, n2, n3})
                 sum -= i == edge;
             for (const std::size_t edge : {n1 + n2, n1 + n3, n2 + n3})
                 sum += i == edge;
-            const long double fifth = sum * static_cast<long double>(per_fifth_);
-            q += h * (qd + h / 2 * (qdd + h / 3 * (qddd + h / 4 * (qdddd + h / 5 * fifth))));
-            qd += h * (qdd + h / 2 * (qddd + h / 3 * (qdddd + h / 4 * fifth)));
-            qdd += h * (qddd + h / 2 * (qdddd + h / 3 * fifth));
-            qddd += h * (qdddd + h / 2 * fifth);
-            qdddd += h * fifth;
+            move(state, sum * static_cast<long double>(per_fifth_), h);
+            std::copy(state.begin(), state.end(), responses_[i].begin());
             const long double x = h * h * (static_cast<long double>(i) + 0.5L) - h * static_cast<long double>(delay_);
-            const long double entries[] = {q - x, qd - h, qdd, qddd, qdddd};
-            std::copy(entries, entries + 5, responses_[i].begin());
+            responses_[i][0] = static_cast<double>(state[0] - x);
+            responses_[i][1] = static_cast<double>(state[1] - h);
         }
-        for (std::size_t r = 0; r < 3; ++r)
-            for (std::size_t c = 0; c < 3; ++c) {
-                gram_[r][c] = 0;
-                for (const State &x : responses_)
+        gram_ = {};
+        for (const State &x : responses_)
+            for (std::size_t r = 0; r < 3; ++r)
+                for (std::size_t c = 0; c < 3; ++c)
                     gram_[r][c] += x[2 + r] * x[2 + c];
-            }
     }
 
     State summed() const noexcept
@@ -501,7 +488,7 @@ class JointMotion {
     // Cycles until no positive [1], or negative [0], accelerations of more than a level are in the first average.
     std::array<std::array<double, LEVELS.size()>, 2> coasts_{};
     std::vector<State> responses_;
-    double gram_[3][3] = {};
+    std::array<std::array<double, 3>, 3> gram_{};
     // Follower and target: positions, velocities, and the largest relative velocity.
     double x_ = 0, v_ = 0, target_ = 0, rate_ = 0, pace_ = 0;
     State state_{};
