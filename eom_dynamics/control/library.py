@@ -24,14 +24,11 @@ _TEXT, _ADDRESS, _SIZE, _INT, _TIME = ctypes.c_char_p, ctypes.c_void_p, ctypes.c
 # Result and arguments of the functions of eom/loop.h.
 _FUNCTIONS = {
     "robot_make": (_ADDRESS, _SIZE, _SIZE, _SIZE),
-    "robot_free": (None, _ADDRESS),
-    "robot_set": (_TEXT, _ADDRESS, _TEXT, _ADDRESS, _SIZE),
+    **dict.fromkeys(("robot_free", "loop_free", "motion_free"), (None, _ADDRESS)),
+    **dict.fromkeys(("robot_set", "loop_set", "observer_set"), (_TEXT, _ADDRESS, _TEXT, _ADDRESS, _SIZE)),
     "robot_add": (_TEXT, _ADDRESS, _TEXT, _ADDRESS, _ADDRESS, _SIZE, _ADDRESS, _SIZE),
-    "loop_size": (_SIZE, _ADDRESS),
-    "setpoint_size": (_SIZE, _ADDRESS),
+    **dict.fromkeys(("loop_size", "setpoint_size"), (_SIZE, _ADDRESS)),
     "loop_make": (_ADDRESS, _ADDRESS),
-    "loop_free": (None, _ADDRESS),
-    "loop_set": (_TEXT, _ADDRESS, _TEXT, _ADDRESS, _SIZE),
     "loop_configure": (_TEXT, _ADDRESS),
     "loop_vector": (_ADDRESS, _ADDRESS, _TEXT, _TEXT),
     "loop_measure": (None, _ADDRESS, _INT, _INT),
@@ -47,7 +44,6 @@ _FUNCTIONS = {
     "loop_answer": (
         *(_SIZE, _ADDRESS, _SIZE, _ADDRESS, _ADDRESS, _ADDRESS, _SIZE, _ADDRESS, _ADDRESS, _SIZE, _ADDRESS, _ADDRESS),
     ),
-    "observer_set": (_TEXT, _ADDRESS, _TEXT, _ADDRESS, _SIZE),
     "observer_update": (None, _ADDRESS, _SIZE, _ADDRESS, _INT, _ADDRESS, _SIZE, _ADDRESS, _ADDRESS, _ADDRESS),
     "loop_limit": (_TEXT, _ADDRESS, _ADDRESS, _SIZE, _INT),
     "loop_post_target": (_TEXT, _ADDRESS, _TIME, _ADDRESS, _SIZE, _ADDRESS, _ADDRESS),
@@ -56,7 +52,6 @@ _FUNCTIONS = {
     "loop_aim": (_INT, _ADDRESS, _TIME),
     "loop_number": (ctypes.c_double, _ADDRESS, _TEXT),
     "motion_make": (_TEXT, _ADDRESS, _ADDRESS, _SIZE, _INT, _ADDRESS),
-    "motion_free": (None, _ADDRESS),
     "motion_begin": (None, _ADDRESS, _ADDRESS, _ADDRESS),
     "motion_aim": (_TEXT, _ADDRESS, _ADDRESS, _SIZE, _ADDRESS, _ADDRESS),
     "motion_step": (ctypes.c_double, _ADDRESS, _SIZE, _ADDRESS),

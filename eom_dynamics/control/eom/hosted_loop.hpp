@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+// A control loop with its memory, for robots of one size, EOM_JOINTS, EOM_MOTORS and EOM_TOOLS, or of any.
+#ifndef EOM_HOSTED_LOOP_HPP
+#define EOM_HOSTED_LOOP_HPP
+
+#include <cmath>
+#include <tuple>
+
+#include "control_loop.hpp"
+#include "external_effort.hpp"
+#include "filled_table.hpp"
+#include "loaded_robot.hpp"
+
+struct eom_loop {
+    explicit eom_loop(std::size_t place) : size(place) {}
+    virtual ~eom_loop() = default;
+
+    /// Place among Sizes.
+    const std::size_t size;
+};
+
+namespace eom {
+
+template <std::size_t N, std::size_t M, std::size_t T>
+struct Hosted final : eom_loop {
+    using Robot = LoadedRobot<N, M, T>;
+
+    Hosted(const RobotTable &table, std::size_t place)
+        : eom_loop(place), numbers(table), robot(table, numbers), loop(robot), given(robot.rest()), posted(given)
+    {
+    }
+
+    static bool holds(const RobotTable &table) { return table.joints <= N && table.motors <= M && table.tools <= T; }
+
+    /// What is measured, in SI units: before each cycle, or by the last sample while that is recent.
+    const Measurement<Robot> &in_si(std::int64_t now)
+    {
+        present = measured;
+        if (!measured.links && !measured.motors && sampled_at >= now - LONGEST_GAP)
+            present = observer.sensed();
+        else if (measured.motors)
+            read_drives(present, robot);
+        return present;
+    }
+
+    /// Takes a sample of a time, ns, in the units of the drives.
+    Sample sense(std::int64_t time, int sensors)
+    {
+        if (std::abs(time - sampled_at) > LONGEST_GAP) {
+            observer.restart();
+            origin = time;
+        }
+        auto &x = sensed;
+        read(x, sensors);
+        x.k = loop.output().setpoint.k;
+        x.P = loop.output().setpoint.P;
+        x.loaded = loop.output().setpoint.loaded;
+        x.time = 1e-9 * static_cast<double>(time - origin);
+        if (x.motors)
+            read_drives(x, robot);
+        const Sample found = observer.update(x, contact.on());
+        if (found > Sample::started)
+            return found;
+        sampled_at = time;
+        if (contact.on() && contact.update(found, observer))
+            loop.react();
+        else if (!contact.found())
+            loop.leave_contact();
+        return found;
+    }
+
+    static void read(Sensed<Robot> &x, int sensors)
+    {
+        x.links = sensors & 1, x.motors = sensors & 2, x.torque = sensors & 4, x.efforts = sensors & 8;
+    }
+
+    int update(std::int64_t now, double period, bool hosted)
+    {
+        const auto before = loop.counts();
+        loop.update(now, period, in_si(now), hosted);
+        const LoopCounts &after = loop.counts();
+        const bool found = after.suspect() - after.without_stamp > before.suspect() - before.without_stamp;
+        return after.refused > before.refused ? static_cast<int>(loop.refusal())
+                                              : -((after.over_limits > before.over_limits) + 2 * found);
+    }
+
+    /// Memory of a vector: eom_loop_vector().
+    double *vector(const char *whose, const char *name)
+    {
+        // Vectors that others only read, too: their memory is the loop's.
+        const auto &commander = loop.commander();
+        const auto &y = commander.output;
+        const auto &plan = loop.player().planned();
+        const std::size_t vector = vector_of(name);
+        const auto is = [whose](const char *group) { return std::strcmp(whose, group) == 0; };
+        for (const auto &[group, state] : {std::pair{"from", &plan.from}, {"to", &plan.to}, {"later", &plan.later}})
+            if (is(group)) // position to snap are the first vectors
+                return vector < state->size() ? const_cast<double *>((*state)[vector].data()) : nullptr;
+        typename Robot::Places places{};
+        if (is("given"))
+            places.take(given);
+        else if (is("posted"))
+            places.take(posted);
+        else if (is("setpoint"))
+            places.take(y.setpoint);
+        else if (is("command"))
+            places.take(y.command), places.reads(Vector::deflection, y.deflection);
+        else if (is("exceeded"))
+            places.take(commander.exceeded()), places.take(commander.exceeding());
+        else if (is("sent"))
+            places.take(y.sent);
+        else if (is("released"))
+            places.take(commander.final_sent()), places.take(commander.final_command());
+        else if (is("measured"))
+            places.take(measured);
+        else if (is("sensed"))
+            places.take(sensed);
+        else if (is("observed"))
+            places.take(observer.sensed());
+        else if (is("external"))
+            places.reads(Vector::tau, observer.links.value, Vector::motor_effort, observer.motors.value);
+        else
+            return nullptr;
+        return vector < static_cast<std::size_t>(Vector::count)
+                   ? const_cast<double *>(places.in(static_cast<Vector>(vector)))
+                   : nullptr;
+    }
+
+    /// A number: eom_loop_number().
+    double number(const char *name) const
+    {
+        const LoopCounts &counts = loop.counts();
+        const auto &plan = loop.player().planned();
+        const auto progress = loop.watchdog().progress();
+        const PathState path = loop.watchdog().path_state();
+        const Finding &finding = loop.finding();
+        const auto &y = loop.output();
+#define EOM_NUMBERED(name, value) {name, static_cast<double>(value)}
+#define EOM_OF(object, name) {#name, static_cast<double>(object.name)}
+#define EOM_OF_PLAN(name) {"plan_" #name, static_cast<double>(plan.name)}
+#define EOM_OF_FINDING(name) {"finding_" #name, static_cast<double>(finding.name)}
+        const struct {
+            const char *name;
+            double value;
+        } values[] = {
+            EOM_OF(y, status), EOM_OF(y, valid), EOM_OF(y.setpoint, on_base),
+            EOM_NUMBERED("given_on_base", given.on_base),
+            EOM_NUMBERED("playing", loop.playing()), EOM_NUMBERED("waiting", loop.waiting()),
+            EOM_NUMBERED("blending", loop.blending()), EOM_NUMBERED("aiming", loop.aiming()),
+            EOM_NUMBERED("arrived", loop.arrived()), EOM_NUMBERED("slowed_to", loop.governor().least()),
+            EOM_NUMBERED("slowed_limit", loop.governor().limit()),
+            EOM_NUMBERED("slowed_place", loop.governor().place()),
+            EOM_NUMBERED("final_efforts", loop.commander().final_efforts()),
+            EOM_OF(progress, lost), EOM_OF(progress, held), EOM_OF(progress, stopping), EOM_OF(progress, fed),
+            EOM_OF(progress, age), EOM_OF(progress, stop_end), EOM_OF(progress, excess), EOM_OF(progress, on_path),
+            EOM_OF(loop, paused), EOM_OF(loop, speed_scaling), EOM_NUMBERED("pace_limited", loop.player().limited()),
+            EOM_NUMBERED("path_time", path[0]), EOM_NUMBERED("pace", path[1]),
+            EOM_OF_PLAN(waits), EOM_OF_PLAN(begin), EOM_OF_PLAN(start), EOM_OF_PLAN(end),
+            EOM_OF(counts, cycles), EOM_OF(counts, followed), EOM_OF(counts, refused), EOM_OF(counts, over_limits),
+            EOM_OF(counts, timeouts), EOM_OF(counts, refused_payloads), EOM_OF(counts, suspect_stamps),
+            EOM_OF(counts, jumps), EOM_OF(counts, inconsistent), EOM_OF(counts, without_stamp), EOM_OF(counts, contacts),
+            EOM_NUMBERED("touched", loop.touched()), EOM_NUMBERED("contact", contact.found()),
+            EOM_NUMBERED("settled", contact.settled()), EOM_NUMBERED("settling", observer.settling()),
+            EOM_NUMBERED("efforts", observer.sensed().efforts),
+            EOM_NUMBERED("contact_joint", contact.touched().joint),
+            EOM_NUMBERED("contact_effort", contact.touched().effort),
+            EOM_NUMBERED("contact_threshold", contact.touched().threshold),
+            EOM_OF(counts, unmeasured), EOM_NUMBERED("mode", loop.commander().mode()),
+            EOM_NUMBERED("blinded", loop.blinded()),
+            EOM_NUMBERED("beyond_limit", loop.commander().led_beyond()),
+            EOM_NUMBERED("softened", loop.commander().impedance().softened()),
+            EOM_NUMBERED("finding", finding.check), EOM_OF_FINDING(field), EOM_OF_FINDING(joint), EOM_OF_FINDING(joints),
+            EOM_OF_FINDING(time), EOM_OF_FINDING(step), EOM_OF_FINDING(allowed), EOM_OF_FINDING(difference),
+            EOM_OF_FINDING(factor),
+        };
+        const auto *found = named(values, name);
+        return found ? found->value : std::nan("");
+    }
+
+    const typename Robot::Numbers numbers;
+    const Robot robot;
+    ControlLoop<Robot> loop;
+    LoopParameters<Robot> parameters, in_effect;
+    Measurement<Robot> measured, present;
+    Setpoint<Robot> given, posted;
+    /// What the tools carry, by eom_loop_carry() and by eom_loop_post_payload().
+    typename PayloadBlend<Robot>::Parameters carried{};
+    Payload<Robot> payload;
+    ExternalEffort<Robot> observer{robot};
+    ContactWatch<Robot> contact;
+    Sensed<Robot> sensed;
+    /// Time of the last sample that was taken, and of the first in a row, ns.
+    static constexpr std::int64_t UNSAMPLED = std::numeric_limits<std::int64_t>::min() / 2;
+    std::int64_t sampled_at = UNSAMPLED, origin = 0;
+    /// The target that was posted last.
+    Target target;
+};
+
+#ifdef EOM_JOINTS
+using Sizes = std::tuple<Hosted<EOM_JOINTS, EOM_MOTORS, EOM_TOOLS>>;
+#else
+// The fewer places, the shorter the cycle.
+using Sizes = std::tuple<Hosted<8, 8, 1>, Hosted<16, 16, 2>, Hosted<32, 32, 4>,
+                         Hosted<MOST_JOINTS, MOST_MOTORS, MOST_TOOLS>>;
+#endif
+
+template <std::size_t place = 0>
+eom_loop *make(const RobotTable &table)
+{
+    if constexpr (place == std::tuple_size_v<Sizes>)
+        return nullptr;
+    else if (std::tuple_element_t<place, Sizes>::holds(table))
+        return new std::tuple_element_t<place, Sizes>(table, place);
+    else
+        return make<place + 1>(table);
+}
+
+/// Calls a function with a loop as what it is.
+template <std::size_t place = 0, class Loop, class Function>
+auto on(Loop *loop, const Function &function)
+{
+    using OfSize = std::tuple_element_t<place, Sizes>;
+    if constexpr (place + 1 < std::tuple_size_v<Sizes>)
+        if (loop->size != place)
+            return on<place + 1>(loop, function);
+    return function(static_cast<std::conditional_t<std::is_const_v<Loop>, const OfSize &, OfSize &>>(*loop));
+}
+
+} // namespace eom
+
+#endif
