@@ -52,6 +52,7 @@ def stamped(stamp: Callable[[float], float | None]) -> Hostile:
 STREAMS: dict[str, Hostile] = {
     "a jump of a radian": shifted(q=1.0),
     "a small jump": shifted(q=0.1),
+    "a jump that limits allow in 0.09 s": shifted(q=0.02),
     "jumps back and forth": lambda k, rng: (wave(k) + 0.3 * (int(k) % 2) * np.eye(5)[:, :1], 10**6 * k),
     "noise": lambda k, rng: (wave(k) + 0.2 * rng.normal(size=(5, 7)), 10**6 * k),
     "degrees": lambda k, rng: (np.degrees(wave(k)), 10**6 * k),

@@ -200,7 +200,7 @@ class PlausibilityChecks {
     {
         stamps_ = {};
         consistency_.restart();
-        answered_ = 0;
+        answered_ = jumped_ = 0;
         begun_ = rests_ = false;
     }
 
@@ -227,9 +227,16 @@ class PlausibilityChecks {
                 found.check = Check::without_stamp;
             }
         }
-        if (checks(settings_.jump_check) && begun_ && jumps(stamp, state, is_near, found) &&
-            refuses(counts.jumps, settings_.jump_check))
-            return Refusal::jump;
+        if (checks(settings_.jump_check) && begun_) {
+            const bool beyond = jumps(stamp, state, is_near, found);
+            if (beyond) {
+                jumped_ = stamp;
+                away_ = state;
+                jump_ = found;
+            }
+            if ((beyond || follows_jump(stamp, state, found)) && refuses(counts.jumps, settings_.jump_check))
+                return Refusal::jump;
+        }
         if (stamp == 0 || !checks(settings_.consistency_check))
             return Refusal::none;
         const Finding &verdict = consistency_.judge(stamp, state, robot_.joint_count(), settings_);
@@ -249,6 +256,7 @@ class PlausibilityChecks {
         if (!on_)
             return;
         answered_ = stamp;
+        jumped_ = 0;
         give(x, before_);
         begun_ = true;
         rests_ = false;
@@ -264,6 +272,7 @@ class PlausibilityChecks {
     {
         if (!on_)
             return;
+        jumped_ = 0;
         give(x, before_);
         begun_ = rests_ = true;
     }
@@ -313,6 +322,26 @@ class PlausibilityChecks {
         return worst > 0;
     }
 
+    /// Whether a setpoint leads on from one that has jumped rather than from the last one that is followed: no jump becomes
+    /// one of the limits' by waiting.
+    bool follows_jump(std::int64_t stamp, const State<n> &x, Finding &found) const noexcept
+    {
+        if (rests_ || answered_ == 0 || jumped_ == 0 || stamp <= jumped_ ||
+            !(distance(stamp - jumped_, away_, x) < distance(stamp - answered_, before_, x)))
+            return false;
+        found = jump_;
+        return true;
+    }
+
+    /// Largest distance of positions from where a state leads in a time, ns, rad or m.
+    double distance(std::int64_t time, const State<n> &from, const State<n> &x) const noexcept
+    {
+        double most = 0;
+        for (std::size_t i = 0; i < robot_.joint_count(); ++i)
+            most = std::max(most, std::fabs(x[0][i] - from[0][i] - from[1][i] * (static_cast<double>(time) * 1e-9)));
+        return most;
+    }
+
     Robot robot_;
     LoopSettings settings_;
     bool on_ = false;
@@ -323,6 +352,10 @@ class PlausibilityChecks {
     std::int64_t answered_ = 0;
     bool begun_ = false, rests_ = false;
     State<n> before_{};
+    // The last setpoint that has jumped since: its stamp, ns, 0 for none, and what was found.
+    std::int64_t jumped_ = 0;
+    State<n> away_{};
+    Finding jump_;
 };
 
 } // namespace eom

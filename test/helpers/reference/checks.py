@@ -53,6 +53,7 @@ class Checks:
     def restart(self) -> None:
         """Forget all setpoints."""
         self._stamp = self._back = self._answered = 0
+        self._jumped: tuple[int, Array, Finding] | None = None
         self._state: Array | None = None
         self._rests = False
         self._window: list[tuple[int, Array]] = []
@@ -69,7 +70,11 @@ class Checks:
             return "stamps"
         if not stamp and (settings.jumps, settings.consistency) != ("ignore", "ignore"):
             self._count("without stamp", "warn", Finding(4))
-        found = self._jump(stamp, state, held) if settings.jumps != "ignore" and self._state is not None else None
+        found = None
+        if settings.jumps != "ignore" and self._state is not None:
+            found = self._jump(stamp, state, held)
+            self._jumped = (stamp, state, found) if found else self._jumped
+            found = found or self._on_from_a_jump(stamp, state)
         if found and self._count("jumps", settings.jumps, found):
             return "jumps"
         if stamp and settings.consistency != "ignore":
@@ -81,7 +86,7 @@ class Checks:
 
     def answered(self, stamp: int, state: Array) -> None:
         """Record a setpoint that is followed."""
-        self._answered, self._state, self._rests = stamp, state, False
+        self._answered, self._state, self._rests, self._jumped = stamp, state, False, None
         if stamp:
             self._stamp, self._back = stamp, 0
             if self.settings.consistency != "ignore":
@@ -89,7 +94,7 @@ class Checks:
 
     def moved(self, state: Array) -> None:
         """Record a command without a setpoint, or where the arm is."""
-        self._state, self._rests = state, True
+        self._state, self._rests, self._jumped = state, True, None
 
     def _count(self, check: str, policy: str, found: Finding) -> bool:
         self.counts[check] += 1
@@ -126,6 +131,14 @@ class Checks:
         ratio[[3] if held else []] = 0.0
         k, i = divmod(int(np.argmax(ratio)), ratio.shape[1])
         return Finding(2 if known or k < 3 else 5, k % 3, i, 0, dt, step[k, i], most[k, i]) if ratio[k, i] > 0 else None
+
+    def _on_from_a_jump(self, stamp: int, state: Array) -> Finding | None:
+        """The jump from which a state leads on rather than from the last one that is followed."""
+        if self._jumped is None or self._rests or not self._answered or not 0 < self._jumped[0] < stamp:
+            return None
+        lasts = (self._jumped[:2], (self._answered, self._state))
+        away, here = (np.max(np.abs(state[0] - x[0] - x[1] * (1e-9 * (stamp - at)))) for at, x in lasts)
+        return self._jumped[2] if away < here else None
 
     def _follows(self, stamp: int) -> bool:
         return bool(self._window) and 0 < stamp - self._window[-1][0] <= LONGEST_GAP
