@@ -13,6 +13,7 @@ The commands equal those of the offline replay of the same bag, which needs no R
 All arguments: ros2 launch eom_dynamics replay.launch.py --show-args
 """
 
+import shutil
 from pathlib import Path
 
 from diagnostic_msgs.msg import DiagnosticArray
@@ -161,11 +162,22 @@ def start(context: LaunchContext) -> list:
         nothing = f"bag: no setpoint of it has reached the node on {topic}: check setpoint_topic, or try a longer delay"
         return [end(nothing if received and not received[-1] else "")]
 
+    # Of this launch: ros2 bag record refuses a folder that exists.
+    own_recording = given(context, "record") and not Path(given(context, "record")).exists()
+    empty: list[Path] = []
+
     def on_play_exit(event: ProcessExited, context: LaunchContext) -> TimerAction | OpaqueFunction:
         if event.returncode:
+            if own_recording and not any(received):
+                empty.append(Path(given(context, "record")))
             return end(f"bag: ros2 bag play ended with exit code {event.returncode}; its output above says why")
         received.clear()  # only what the node reports from now on tells of the whole bag
         return TimerAction(period=SETTLING_TIME, actions=[OpaqueFunction(function=end_of_playing)])
+
+    def on_record_exit(event: ProcessExited, context: LaunchContext) -> OpaqueFunction:
+        for folder in empty:
+            shutil.rmtree(folder, ignore_errors=True)
+        return end("record: ros2 bag record ended while the bag was played; its output above says why")
 
     # Not before, so that a node without a robot leaves no empty bag.
     playing = [recorder, play] if given(context, "record") else [play]
@@ -193,12 +205,7 @@ def start(context: LaunchContext) -> list:
                 target_action=node, on_exit=[end("the node ended while the bag was played; its output above says why")]
             )
         ),
-        RegisterEventHandler(
-            OnProcessExit(
-                target_action=recorder,
-                on_exit=[end("record: ros2 bag record ended while the bag was played; its output above says why")],
-            )
-        ),
+        RegisterEventHandler(OnProcessExit(target_action=recorder, on_exit=on_record_exit)),
         *rviz_nodes(context, given(context, "robot_file"), "", True),
         node,
     ]

@@ -81,8 +81,9 @@ def test_a_robot_that_cannot_be_used_ends_the_launch(tmp_path: Path) -> None:
 
 
 def test_a_bag_that_cannot_be_played_ends_the_launch(tmp_path: Path) -> None:
-    error = launch_error(refusal(FILE, bag=tmp_path, delay=0.1))
+    error = launch_error(refusal(FILE, bag=tmp_path, delay=0.1, record=tmp_path / "live"))
     assert re.fullmatch(r"bag: ros2 bag play ended with exit code [1-9]\d*; its output above says why", error)
+    assert not (tmp_path / "live").exists()
 
 
 def test_a_bag_of_which_nothing_reaches_the_node_is_a_failure(tmp_path: Path) -> None:
