@@ -359,7 +359,8 @@ def _fit_motor(joint: Joint, x: _Columns, model: MotorModel, **signals: Any) -> 
     if model.rotor_inertia is not None or not of_file or value > SIGNIFICANT * deviation:
         return motor
     kept = fitted(model=replace(model, rotor_inertia=of_file))
-    line = f"rotor_inertia: {value:.3g} ± {deviation:.2g} is not distinguishable from zero; that of the file stays"
+    known = f"{value:.3g} ± {deviation:.2g} is not distinguishable from zero"
+    line = f"rotor_inertia: {known if np.isfinite(deviation) else 'no effect on these data'}; that of the file stays"
     return replace(kept, undetermined=(f"{line}, {of_file:.3g}", *kept.undetermined))
 
 
