@@ -136,17 +136,16 @@ def test_a_goal_is_followed_with_feedback(at_home):
 
 
 def test_a_goal_that_is_paused_is_finished_within_tolerances(at_home):
-    client_node, at_home_node = at_home.node.node, at_home.node
-    calls = {x: client_node.create_client(Trigger, f"{at_home_node.process.name}/{x}") for x in ("pause", "resume")}
-    for client in calls.values():
-        at_home_node.wait(client.service_is_ready, "the service")
+    node = at_home.node
+    assert node.call(Trigger, "pause", Trigger.Request()).message == "nothing is played: the next trajectory waits"
     handle = at_home.send([0.0, 0.5, 2.0], [HOME, HOME + 0.1, TARGET], path=0.1, goal=0.02)
-    at_home_node.wait(lambda: len(at_home.feedback) > 10, "feedback")
-    for name, seconds in (("pause", 10.0), ("resume", 0.0)):
-        future = calls[name].call_async(Trigger.Request())
-        at_home_node.wait(future.done, "the answer")
-        assert future.result().success
-        at_home_node.spin(seconds)
+    node.wait(lambda: "trajectory waits: paused: call ~/resume" in node.process.log, "the reason")
+    for name, answers in (("resume", 10), ("pause", 0), ("resume", 0)):
+        assert node.call(Trigger, name, Trigger.Request()).success
+        node.wait(lambda answers=answers: len(at_home.feedback) > answers, "feedback")
+        if name == "pause":
+            node.spin(10.0)
+            assert node.next_diagnostics()[1] == "paused: call ~/resume"
     assert at_home.result(handle) == (SUCCEEDED, 0, "")
     t = [x.desired.time_from_start.sec + 1e-9 * x.desired.time_from_start.nanosec for x in at_home.feedback]
     assert np.max(np.abs([x.error.positions for x in at_home.feedback])) < 0.1

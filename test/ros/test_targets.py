@@ -11,7 +11,7 @@ pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")
 
 from builtin_interfaces.msg import Duration
 from sensor_msgs.msg import JointState
-from std_msgs.msg import Header
+from std_msgs.msg import Float64, Header
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
@@ -138,15 +138,28 @@ def test_a_target_beyond_limits_is_clamped_and_named(client: Any) -> None:
     assert arrive(client, 1.4, 5)["clamped targets"] == JOINTS[3] and position(client)[3] < 0
 
 
-def test_a_pause_says_that_it_is_for_trajectories(client: Any) -> None:
+def test_a_pause_and_a_scaled_speed_say_that_they_are_for_trajectories(client: Any) -> None:
+    scaling, state = client.publisher(Float64, "speed_scaling"), np.zeros((5, 7))
     aim(client, [JOINTS[0]], [1.0])
     client.wait(lambda: client.motor_setpoint and position(client)[0] > 0.1, "motion")
+    scaling.publish(Float64(data=0.5))
     answer = client.call(Trigger, "pause", Trigger.Request())
     assert not answer.success and "target does not pause" in answer.message
-    arrive(client, 1.0, 0)
+    values = arrive(client, 1.0, 0)
+    assert "speed_scaling: it is for trajectories alone, a motion to a target keeps its speed" in client.process.log
+    assert values["speed scaling"] == "50 %" and "trajectories" not in values
     answer = client.call(Trigger, "pause", Trigger.Request())
     assert answer.success and answer.message == "nothing is played: the next trajectory waits"
-    assert client.call(Trigger, "resume", Trigger.Request()).success
+    assert client.next_diagnostics()[2]["trajectories"] == "paused: call ~/resume"
+    scaling.publish(Float64(data=1.0))
+    state[0] = [1.0, *REST[1:]]
+    for _ in range(20):  # until the call comes within 0.1 s of the last setpoint
+        assert client.call(Trigger, "resume", Trigger.Request()).success
+        client.answers_to(client.publish(state))
+        answer = client.call(Trigger, "pause", Trigger.Request())
+        if not answer.success:
+            break
+    assert answer.message == "a stream of setpoints does not pause: have its publisher come to rest"
 
 
 def test_a_node_that_is_deactivated_amid_the_motion_brings_the_arm_to_rest(client: Any) -> None:

@@ -326,6 +326,17 @@ class ControlLoop {
     /// Whether a target leads, and whether the arm rests there, where setpoints within resume_distance lead again.
     bool aiming() const noexcept { return motion_.leads(); }
     bool arrived() const noexcept { return motion_.arrived(); }
+    /// What leads in place of a trajectory, by the last cycle.
+    OffPath off_path() const noexcept
+    {
+        const auto progress = watchdog_.progress();
+        const bool led = playing() || commander_.mode() == Mode::gravity_compensation;
+        return led                                    ? OffPath::nothing
+               : aiming()                             ? arrived() ? OffPath::nothing : OffPath::target
+               : progress.stopping || !progress.fed   ? OffPath::nothing
+               : progress.age <= seconds(LONGEST_GAP) ? OffPath::references
+                                                      : OffPath::nothing;
+    }
     /// What slows down the motion to targets.
     const Governor<Robot> &governor() const noexcept { return motion_.governor(); }
 

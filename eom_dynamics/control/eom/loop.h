@@ -135,7 +135,8 @@ void eom_observer_update(eom_loop *loop, size_t count, const double *times, int 
 
 /* A number of the loop, NaN for another name: "status", "valid", "playing", "waiting", "aiming", "arrived", "blending";
  * whether the setpoints have a moving base, "on_base" and "given_on_base"; of ControlLoop::progress() "lost", "held",
- * "stopping", "fed", "age", "stop_end", "excess", "on_path"; of the motion that is played "speed_scaling", "paused",
+ * "stopping", "fed", "age", "stop_end", "excess", "on_path"; time of the last cycle "latest", ns; what leads in place of a
+ * trajectory, an eom::OffPath, "off_path"; of the motion that is played "speed_scaling", "paused",
  * "path_time", s, its rate "pace", and whether limits do not allow the pace that is wanted, "pace_limited"; of the plan
  * "plan_waits", "plan_begin", "plan_start", "plan_end"; "final_efforts"; of eom::Governor "slowed_to", "slowed_limit",
  * "slowed_place"; whether there is "contact", at "contact_joint" by "contact_effort" beyond "contact_threshold", whether the

@@ -198,6 +198,9 @@ struct Touched {
     double effort, threshold;
 };
 
+/// What leads in place of a trajectory, without a path on which it could pause or change its speed.
+enum class OffPath { nothing, target, references };
+
 /// What happened until a cycle.
 struct LoopState {
     Status status = Status::waiting;
@@ -212,6 +215,10 @@ struct LoopState {
     /// Whether external efforts are known, there is contact, and references are refused after it; where it was last.
     bool settled = false, contact = false, refuses = false;
     Touched touched{};
+    /// Of trajectories: what leads in place of one, whether they pause, and their speed.
+    OffPath off_path = OffPath::nothing;
+    bool paused = false;
+    double speed_scaling = 1;
 };
 
 namespace detail {

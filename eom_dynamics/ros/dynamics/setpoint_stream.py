@@ -252,8 +252,7 @@ class SetpointStream:
     @property
     def held_by_contact(self) -> str:
         """Why references are refused after contact, and what to do; empty for nothing."""
-        cause = self.player.held_by
-        return f"paused by {cause}: call ~/resume" if cause else self.contact.consequence
+        return self.player.standstill if self.player.held_by else self.contact.consequence
 
     def end_trajectory(self, cause: str) -> None:
         """End a trajectory that is played or waits, and bring the arm to rest."""
@@ -496,5 +495,6 @@ class SetpointStream:
         level, message, figures = self.statistics.report(seconds)
         self._commands.count_listeners()
         lead = self.player.lead if self.player.playing else self._lead if self.loop else 0.0
-        values = {"command lead [ms]": f"{1e3 * lead:g}"}
+        values = {"command lead [ms]": f"{1e3 * lead:g}", **self.player.values}
+        message = (self.player.playing and not level and self.player.standstill) or message
         return StatusReport(level, message, {**values, **figures})

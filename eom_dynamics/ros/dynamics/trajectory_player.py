@@ -17,11 +17,19 @@ from ...arrays import Array
 from ...control.control_loop import Refusal, rows
 from ...control.setpoint_loop import SetpointLoop
 from ...control.setpoint_to_command import refusal_reason
-from ...control.settings import FASTEST_PACE, JUMP_PERIODS, LARGEST_CORRECTION, SHORTEST_JUMP, TRANSITION_SAMPLES
+from ...control.settings import (
+    FASTEST_PACE,
+    JUMP_PERIODS,
+    LARGEST_CORRECTION,
+    LONGEST_GAP,
+    SHORTEST_JUMP,
+    TRANSITION_SAMPLES,
+)
 from ...exceptions import StateError, TrajectoryError
 from ...states import STATE_NAMES
 from ...terminal import printable
 from ...trajectory import Spline, Verdict, check
+from ..diagnostics import present
 from ..executors import keep_pace, steady_timer
 from ..interfaces import set_stamp
 from ..robot_node import RobotNode
@@ -34,6 +42,12 @@ _WATCH_PERIOD = 0.02
 
 # Period of reports on the time of a motion whose speed is scaled, ns.
 _REPORT_PERIOD = 20_000_000
+
+# Names of eom::OffPath, and how each comes to rest.
+_REST = {
+    "a motion to a target": "send another target, or an empty trajectory to stop",
+    "a stream of setpoints": "have its publisher come to rest",
+}
 
 
 class _Planned(NamedTuple):
@@ -135,6 +149,8 @@ class TrajectoryPlayer:
             text = f"speed_scaling must be 0 to {FASTEST_PACE:g}, is {factor:g}: ignored"
             self._node.get_logger().warning(text, throttle_duration_sec=1.0)
             return
+        if factor not in (1.0, self._scaling) and (leader := self._leader):
+            self._node.warn("speed_scaling", f"it is for trajectories alone, {leader} keeps its speed")
         self._scaling, self._even = factor, False
         if self._host is not None:
             self._host.loop.speed(factor)
@@ -150,18 +166,37 @@ class TrajectoryPlayer:
 
     def _answer(self, pauses: bool, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         """Services pause and resume: apply the request, and answer whether it has an effect."""
-        number = self._host.loop.number if self._host else None
-        response.success = number is not None and not (pauses and number("aiming") and not number("arrived"))
+        leader = self._leader if pauses else ""
+        response.success = self._host is not None and not leader
         if response.success:
             response.message = "" if self.playing or not pauses else "nothing is played: the next trajectory waits"
             self.pause(pauses)
-        elif number:
-            response.message = (
-                "a motion to a target does not pause: send another target, or an empty trajectory to stop"
-            )
         else:
-            response.message = "there is no robot yet: load one first"
+            response.message = (
+                f"{leader} does not pause: {_REST[leader]}" if leader else "there is no robot yet: load one first"
+            )
         return response
+
+    @property
+    def _leader(self) -> str:
+        """What leads without a path on which it could pause: a key of _REST; empty for nothing."""
+        number = self._host.loop.number if self._host is not None else None
+        if number is None or self._clock.now() - number("latest") > LONGEST_GAP:
+            return ""
+        return ("", *_REST)[int(number("off_path"))]
+
+    @property
+    def standstill(self) -> str:
+        """Why trajectories stand still, and what to do; empty for nothing."""
+        if self._host is not None and self._host.loop.number("paused"):
+            return f"paused{self._pause_cause and ' by '}{self._pause_cause}: call ~/resume"
+        return "" if self._scaling else "speed_scaling is 0: publish more"
+
+    @property
+    def values(self) -> dict[str, str]:
+        """Values of diagnostics: why trajectories stand still, or a speed that is not theirs."""
+        scaling = "" if self._scaling == 1 else f"{100 * self._scaling:.0f} %"
+        return present({"trajectories": self.standstill, "speed scaling": scaling})
 
     def _forget(self) -> None:
         # What is played, what waits in the loop, and what is to wait there after that.
@@ -187,7 +222,7 @@ class TrajectoryPlayer:
         if not now:
             raise TrajectoryError("there is no time on /clock yet")
         if self.held_by:
-            raise TrajectoryError(f"paused by {self.held_by}: call ~/resume")
+            raise TrajectoryError(self.standstill)
         if self.playing or self.waiting:
             self._follow_clock(now)
         if not (self.playing or self.waiting):  # from now on, the clock and that of the loop run alike
@@ -293,6 +328,8 @@ class TrajectoryPlayer:
         # The first time at which the loop has reached it.
         last = math.ceil(planned.end * _SECOND)
         self._ends = planned.origin + last + (last * 1e-9 < planned.end) + self._ahead
+        if reason := self.standstill:
+            self._node.get_logger().info(f"trajectory waits: {reason}")
         if self._later:
             self._send(self._later.pop(0), present, now)
 

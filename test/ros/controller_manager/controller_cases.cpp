@@ -580,6 +580,7 @@ TEST_F(ControllerTest, StateAndDiagnostics)
     ASSERT_EQ(diagnostics.status.size(), 1U);
     EXPECT_EQ(diagnostics.status[0].name, "feedforward_controller: feedforward");
     EXPECT_EQ(diagnostics.status[0].level, diagnostic_msgs::msg::DiagnosticStatus::OK);
+    EXPECT_EQ(controller_.state().off_path, eom::OffPath::references);
 }
 
 /// Torque beyond that of gravity at rest, and the speed by which the hardware scales what is played.
@@ -614,7 +615,8 @@ TEST_F(ControllerTest, FeelsAPushAndTheSpeedOfTheHardware)
     EXPECT_TRUE(std::isnan(felt())); // until the observer has settled
     run(560);
     EXPECT_NEAR(felt(), 0, 1e-9);
-    EXPECT_TRUE(controller_.state().playing);
+    EXPECT_TRUE(controller_.state().playing && controller_.state().speed_scaling == 0.5);
+    EXPECT_EQ(controller_.state().off_path, eom::OffPath::nothing);
     ASSERT_TRUE(measured_.back()->set_value(1.0));
     run(300);
     EXPECT_FALSE(controller_.state().playing);
