@@ -55,9 +55,9 @@ PACE_SAMPLES, PACE_MOST_SAMPLES, PACE_PLACES, PACE_CHECKS = 40, 160, 200, 1500
 at most, for two of each piece of the path; places of the rest of the path at which a pace above 1 is checked; and how
 many setpoints are checked at most in a search."""
 
-PACE_GROWTH, PACE_DURATIONS, PACE_WAITS, PACE_GAIN = 1.5, 14, 4, 5e-3
-"""Changes of pace that are tried: each longer by a factor than the one before, how many, after how many waits; and the
-share by which a better one must be shorter."""
+PACE_GROWTH, PACE_DURATIONS, PACE_GAIN = 1.5, 14, 5e-3
+"""Changes of pace that are tried: each longer by a factor than the one before, how many, and the share by which a
+better one must be shorter."""
 
 PACE_MARGIN = 0.03
 """Distance of a change of pace from limits, of half their range, for the instants between those that are checked."""
@@ -84,7 +84,7 @@ CONSTANTS = (
     "LATEST_CHUNK",
     *("FIELD_AT_REST", "STAMP_JITTER", "RESUMING", "FASTEST_PACE"),
     *("PACE_SAMPLES", "PACE_MOST_SAMPLES", "PACE_PLACES", "PACE_CHECKS"),
-    *("PACE_GROWTH", "PACE_DURATIONS", "PACE_WAITS", "PACE_GAIN", "PACE_MARGIN", "PACE_RETRY"),
+    *("PACE_GROWTH", "PACE_DURATIONS", "PACE_GAIN", "PACE_MARGIN", "PACE_RETRY"),
     *("PACE_LEAD", "PACE_RATE", "SMOOTHING"),
 )
 """Those that the headers are filled in with."""

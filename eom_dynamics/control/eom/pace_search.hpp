@@ -15,9 +15,9 @@
 
 namespace eom {
 
-/// How changes of pace are sought: durations, waits, and the least gain.
+/// How changes of pace are sought: durations, and the least gain.
 constexpr double PACE_GROWTH = @pace_growth@, PACE_GAIN = @pace_gain@;
-constexpr int PACE_DURATIONS = @pace_durations@, PACE_WAITS = @pace_waits@;
+constexpr int PACE_DURATIONS = @pace_durations@;
 /// Instants of a change of pace, evenly in time but for twice as many in its first section, where the margin begins, beside two
 /// of each section: at least, and at most, for two of each piece of the path; places of the rest of the path; and setpoints in
 /// all, that are checked.
@@ -26,9 +26,9 @@ constexpr int PACE_SAMPLES = @pace_samples@, PACE_MOST_SAMPLES = @pace_most_samp
 /// Distance from limits for the instants between, of half their range.
 constexpr double PACE_MARGIN = @pace_margin@;
 
-/// Candidates are bells and trapezoids from short to long, also some time later, if the state may go on until then; then each
-/// part of the best one is tried shorter, and others longer, in steps that halve. Paths are functions from a state of the path
-/// to that of the joints.
+/// Candidates are bells and trapezoids from short to long; then each part of the best one is tried shorter, and others longer,
+/// also some time later, if the state may go on until then, in steps that halve. Paths are functions from a state of the path to
+/// that of the joints.
 template <class Robot>
 class PaceSearch {
   public:
@@ -43,10 +43,9 @@ class PaceSearch {
     {
         keep_on(from, pace, end, PACE_MARGIN);
         shortest_ = shortest;
-        less_ = spare_ = less;
+        less_ = less;
         steady_ = from[2] == 0 && from[3] == 0 && from[4] == 0;
-        waits_ = steady_ && std::isfinite(less) ? PACE_WAITS : 0;
-        wait_ = tried_ = 0;
+        tried_ = 0;
         direction_ = 0;
         size_ = 0.25;
         improved_ = false;
@@ -102,16 +101,10 @@ class PaceSearch {
         // Shares of rise, hold and fall.
         constexpr double SHAPES[][3] = {{.5, 0, .5}, {.25, .5, .25}, {.2, 0, .8}, {.8, 0, .2}};
         constexpr int COUNT = std::size(SHAPES);
-        while (stage_ == Stage::shapes && wait_ <= waits_) {
-            if (tried_ == PACE_DURATIONS * COUNT) {
-                ++wait_;
-                tried_ = 0;
-                continue;
-            }
+        while (stage_ == Stage::shapes && !found_ && tried_ < PACE_DURATIONS * COUNT) {
             const double T = shortest_ * std::pow(PACE_GROWTH, tried_ / COUNT);
             const double(&shares)[3] = SHAPES[tried_++ % COUNT];
-            const double wait = wait_ > 0 ? spare_ * wait_ / (PACE_WAITS + 1) : 0;
-            if (begin_check({wait, shares[0] * T, shares[1] * T, shares[2] * T, 0.5}))
+            if (begin_check({0, shares[0] * T, shares[1] * T, shares[2] * T, 0.5}))
                 return;
         }
         stage_ = found_ ? Stage::parts : Stage::over;
@@ -161,12 +154,8 @@ class PaceSearch {
         if (meets) {
             best_ = tried_change_;
             less_ = best_.duration();
-            found_ = improved_ = true;
-            if (stage_ == Stage::shapes) {
-                ++wait_;
-                tried_ = 0;
-                improved_ = false;
-            }
+            improved_ = found_;
+            found_ = true;
         }
         propose();
     }
@@ -261,13 +250,13 @@ class PaceSearch {
     Stage stage_ = Stage::over;
     // What is sought, and setpoints checked so far.
     PathState from_{};
-    double pace_ = 1, shortest_ = 0, less_ = 0, spare_ = 0, end_ = 0, margin_ = 0, density_ = 0;
+    double pace_ = 1, shortest_ = 0, less_ = 0, end_ = 0, margin_ = 0, density_ = 0;
     bool steady_ = false, found_ = false;
     int checks_ = 0, place_ = 0;
     PaceChange best_;
-    // Shapes: their waits, the wait, and durations tried; parts: the direction, the size of its step, and whether one of this
+    // Shapes: durations tried; parts: the direction, the size of its step, and whether one of this
     // size was an improvement.
-    int waits_ = 0, wait_ = 0, tried_ = 0;
+    int tried_ = 0;
     std::size_t direction_ = 0;
     double size_ = 0;
     bool improved_ = false;

@@ -167,7 +167,7 @@ class Search:
             if not self.meets:
                 return
         self._checks = 0
-        steady, spare = not start[2:].any(), less
+        steady = not start[2:].any()
 
         def attempt(shape: Shape) -> Generator[None, None, bool]:
             nonlocal less
@@ -179,11 +179,9 @@ class Search:
             self.found, less = change, shape.total
             return True
 
-        for i in range((law.PACE_WAITS if steady and np.isfinite(less) else 0) + 1):
-            for k, shares in product(range(law.PACE_DURATIONS), _SHAPES):
-                wait = spare * i / (law.PACE_WAITS + 1) if i else 0.0
-                if (yield from attempt(Shape(wait, *(shares * (shortest * law.PACE_GROWTH**k))))):
-                    break
+        for k, shares in product(range(law.PACE_DURATIONS), _SHAPES):
+            if (yield from attempt(Shape(0.0, *(shares * (shortest * law.PACE_GROWTH**k))))):
+                break
         step = 0.25
         while self.found is not None and step > 0.02:
             improved = False
