@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exceptions and warnings of eom_dynamics. Each message says what is wrong, where, and what to do."""
 
+import sys
+import warnings
+
 
 class EomDynamicsError(Exception):
     """Base class of all exceptions of eom_dynamics."""
@@ -71,6 +74,14 @@ class KernelError(EomDynamicsError, RuntimeError):
 
 class KernelWarning(UserWarning):
     """Fallback to a slower backend."""
+
+
+def warn_of_kernel(text: str) -> None:
+    """Warn with a :class:`KernelWarning` at the line of the caller of this package."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] == "eom_dynamics":
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, KernelWarning, stacklevel=level)
 
 
 class RobotDescriptionWarning(UserWarning):

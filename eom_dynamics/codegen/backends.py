@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import threading
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
@@ -14,7 +13,7 @@ import numpy as np
 
 from ..arguments import choice, flag
 from ..arrays import Array
-from ..exceptions import KernelError, KernelWarning, RobotDescriptionError, StateError
+from ..exceptions import KernelError, RobotDescriptionError, StateError, warn_of_kernel
 from ..robot import Robot
 from ..states import SYMBOLIC, all_finite, is_symbolic
 from .cache import digest
@@ -161,7 +160,6 @@ def working_kernel(robot: Robot, recipe: Recipe, backend: str | None) -> tuple[s
             reasons.append(str(error))
             continue
         if reasons:
-            text = f"{robot.name}: using the slower {name} backend: {'; '.join(reasons)}"
-            warnings.warn(text, KernelWarning, stacklevel=4)
+            warn_of_kernel(f"{robot.name}: using the slower {name} backend: {'; '.join(reasons)}")
         return name, working
     raise KernelError("; ".join(reasons))

@@ -8,7 +8,6 @@ after the other on named vectors; its call for a state or a small batch of plain
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -20,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..arrays import Array
-from ..exceptions import KernelError, KernelWarning, StateError
+from ..exceptions import KernelError, StateError, warn_of_kernel
 from ..robot import Robot
 from ..robot.payload import Payload, payload_parameters, payload_shape
 from ..states import (
@@ -309,7 +308,7 @@ class CompiledFunction:
         try:
             return self._caller(general) or general
         except KernelError as error:
-            warnings.warn(f"{error}; each call will take about 20 µs longer", KernelWarning, stacklevel=5)
+            warn_of_kernel(f"{error}; each call will take about 20 µs longer")
             return general
 
     def _rows(self, x: Array, vector: Vector, out: Sequence[Array]) -> Array:
