@@ -11,6 +11,7 @@ from node_client import stamp_of
 from paths import CONFIG
 from played import Play
 from rclpy.serialization import serialize_message
+from std_srvs.srv import Trigger
 
 import eom_dynamics as eom
 from eom_dynamics.control.fields import COMMAND_FIELDS, STATE_FIELDS
@@ -93,7 +94,10 @@ def test_polynomials_are_played_as_they_are(node, publisher):
     # A single knot is a state to be reached: the motion goes on from where the joints are commanded to be.
     node.feedforward.clear()
     goal = {"knots": array("d", [0.5]), "degree": 0, "coefficients": array("d", [0.0, 0.3])}
+    assert node.call(Trigger, "pause", Trigger.Request()).message == "nothing is played: the next trajectory waits"
     publisher.publish(rest_to_rest(**goal))
+    node.wait(lambda: "trajectory waits: paused: call ~/resume" in node.process.log, "the reason")
+    assert node.call(Trigger, "resume", Trigger.Request()).success
     there = ARM.feedforward(np.array([0.3, 0.0]), *np.zeros((4, 2))).motor_position
 
     def arrived():
