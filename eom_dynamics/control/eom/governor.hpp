@@ -99,6 +99,8 @@ class Governor {
             x.qd = x.qdd = x.qddd = x.qdddd = {};
             compute(resting_);
             scale(motion, std::max({LEAST, STEEPEST * begun_, factor_ * room()}));
+            if (probes)
+                time_ = end_; // so that the sweep begins anew, with what is near
         }
         return factor_ != before;
     }
