@@ -3,7 +3,8 @@
 
 my_arm.yaml, an arm with springs, and my_arm.urdf, the same without them; motion.npz, bags of two runs of it, run1 and
 run2, with measured.npy of the first, and the same in the folder archive; recording.npz of a heavier arm with friction
-(t, q, tau), springs.npz of both sides of its springs, and resonance.npz of a motor with a spring (t, theta, effort).
+(t, q, tau), springs.npz and springs.csv of both sides of its springs, and resonance.npz of a motor with a spring
+(t, theta, effort).
 """
 
 import shutil
@@ -73,7 +74,11 @@ t = np.arange(0.0, 20.0, 0.004, dtype=np.float64)
 q, *rates = motion.derivatives(t)
 command = arm.feedforward(q, *rates)
 both = {"theta": noisy(command.motor_position, 1e-5), "q": noisy(q, 1e-5), "tau": noisy(command.tau, 0.05)}
-np.savez("springs.npz", allow_pickle=False, t=t, **both, motor_effort=noisy(command.motor_effort, 0.05))
+both["motor_effort"] = noisy(command.motor_effort, 0.05)
+np.savez("springs.npz", allow_pickle=False, t=t, **both)
+columns = [f"{side}.{name}" for side in ("motor_position", "position", "effort", "motor_effort") for name in names]
+table = np.column_stack([t, *both.values()])
+np.savetxt("springs.csv", table, delimiter=",", header=",".join(["t", *columns]), comments="")
 rigid = eom.Dynamics(eom.load_robot("my_arm.urdf"))
 tau = 1.2 * rigid.effort(q, *rates[:2]) + 0.4 * rates[0] + 0.3 * np.tanh(rates[0] / 0.01)
 both = {"q": noisy(q, 1e-5), "tau": noisy(tau, 0.05)}
@@ -85,4 +90,7 @@ effort = 2.0 * chirp(t, 0.5, 12, 30, method="logarithmic") * np.clip(np.minimum(
 A = [[0, 0, 1, 0], [0, 0, 0, 1], [-K / B, K / B, -D / B, 0], [K / J, -K / J, 0, 0]]
 theta = lsim(StateSpace(A, [[0], [0], [1 / B], [0]], [[1, 0, 0, 0]], [[0]]), effort, t)[1]
 np.savez("resonance.npz", allow_pickle=False, t=t, theta=theta, effort=effort)
-print("wrote my_arm.yaml, my_arm.urdf, motion.npz, run1, run2, archive, recording.npz, springs.npz, resonance.npz")
+print(
+    "wrote my_arm.yaml, my_arm.urdf, motion.npz, run1, run2, archive, recording.npz, springs.npz, springs.csv, "
+    "resonance.npz"
+)
