@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from queue import SimpleQueue
 from typing import Any
 from weakref import WeakSet
@@ -63,8 +64,10 @@ class PunctualTimers:
         self._timers: list[tuple[Timer, Callable[[], None], list[int]]] = []
         self._looked = 0
 
-    def add(self, timer: Timer, callback: Callable[[], None]) -> Timer:
-        """Have a timer be punctual; returns it."""
+    def create(self, node: Node, period: float, callback: Callable[[], None], *, steady: bool = False) -> Timer:
+        """Create such a timer, which begins with its reset, on the clock of the node, or see :func:`steady_timer`."""
+        create = partial(steady_timer, node) if steady else node.create_timer
+        timer = create(period, callback, autostart=False)
         self._timers.append((timer, callback, [0]))
         return timer
 

@@ -38,8 +38,7 @@ class Modes:
         self._mode, self._last = node.get_parameter("mode").value, 0
         self._said = MODES[0]
         measured.on_sample.append(self._cycle)
-        self._timer = node.punctual.add(node.create_timer(_LOOK, self._look), self._look)
-        self._timer.cancel()
+        self._timer = node.punctual.create(node, _LOOK, self._look)
 
     def take(self, loop: SetpointLoop | None) -> None:
         """Lead the arm of a loop from now on, with the stiffness of the parameters."""

@@ -18,7 +18,6 @@ from ...control.settings import Settings, Status
 from ...elastic import LimitViolation
 from ...exceptions import StateError
 from ..diagnostics import Level, StatusReport, present
-from ..executors import steady_timer
 from ..robot_node import RobotNode
 from .clocks import WatchedClock
 
@@ -108,10 +107,8 @@ class Supervision:
         # Called at the end of a response that ends the stream.
         self._done: Callable[[], None] | None = None
         period = 1.0 / node.get_parameter("stream_rate").value
-        self._responses = steady_timer(node, period, self._tick_response, autostart=False)
-        self._observations = steady_timer(node, _LONGEST_PERIOD, self._observe, autostart=False)
-        node.punctual.add(self._responses, self._tick_response)
-        node.punctual.add(self._observations, self._observe)
+        self._responses = node.punctual.create(node, period, self._tick_response, steady=True)
+        self._observations = node.punctual.create(node, _LONGEST_PERIOD, self._observe, steady=True)
 
     @property
     def phase(self) -> Phase:

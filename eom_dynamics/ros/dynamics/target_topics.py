@@ -101,7 +101,7 @@ class TargetTopics:
         self.on_start: Callable[[str], None] = lambda reason: None
         self.on_break: Callable[[str], None] = lambda reason: None
         self._period = 1.0 / node.get_parameter("stream_rate").value
-        self._timer = node.punctual.add(node.create_timer(self._period, self.tick, autostart=False), self.tick)
+        self._timer = node.punctual.create(node, self._period, self.tick)
         for topic, kind in _TOPICS.items():
             node.create_subscription(kind, topic, self.receive, **stream_qos(_DEPTH))
 

@@ -118,8 +118,7 @@ class TrajectoryPlayer:
         node.create_service(Trigger, "~/pause", partial(self._answer, True))
         node.create_service(Trigger, "~/resume", partial(self._answer, False))
         # On the node's clock, so that the motion pauses with /clock.
-        timer = node.create_timer(self._period / _SECOND, self._tick, autostart=False)
-        self._timer = node.punctual.add(timer, self._tick)
+        self._timer = node.punctual.create(node, self._period / _SECOND, self._tick)
         self._watch_timer = steady_timer(node, _WATCH_PERIOD, self._observe, autostart=False)
 
     @property
