@@ -39,7 +39,7 @@ Refusal.__doc__ = "Why a reference was refused."
 EXCEEDS, SUSPECT = 1, 2
 """Bits: a command exceeds limits, a setpoint is not plausible."""
 
-_SLOWED_BY = ("effort", "effort rate", "motor velocity", "motor effort", "motor voltage")
+_LIMITED = ("effort", "effort rate", "motor velocity", "motor effort", "motor voltage")
 
 _NEVER = 2**63 - 1
 """A time of the clock, ns, that is not known."""
@@ -215,13 +215,14 @@ class ControlLoop:
 
         Raises:
             RobotDescriptionError: the robot has no such tool, or no body has this mass and inertia.
-            StateError: the time is not usable, or too many changes are under way.
+            StateError: the time is not usable, too many changes are under way, or the arm cannot hold it where it is,
+                or pass to it in that time, within limits that are refused or clipped.
         """
         tool, parameters = payload.at_tool(self.arm.robot)
         self.table.prepare_payload()
         given = np.ascontiguousarray(parameters)
         if reason := self._library.loop_carry(self.address, tool, given.ctypes.data, blend_time):
-            raise StateError(reason.decode())
+            raise StateError(": ".join(filter(None, [overload(self), reason.decode()])))
 
     def send_trajectory(self, motion: Spline, origin: int) -> None:
         """Send a motion, its time 0 at ``origin``, ns, to be planned; StateError if it cannot be used."""
@@ -323,11 +324,24 @@ class ControlLoop:
 
 def slowed(loop: ControlLoop) -> str:
     """What has slowed down the motion to a target, and its accelerations; empty for nothing."""
-    factor, limit, place = (loop.number(f"slowed_{x}") for x in ("to", "limit", "place"))
-    if factor == 1.0:
-        return ""
-    name = (loop.arm.robot.joint_names if limit < 2 else loop.arm.motor_names)[int(place)]
-    return f"to {100 * factor:.0f} % of accelerations by the limit of {_SLOWED_BY[int(limit)]} of {name}"
+    factor = loop.number("slowed_to")
+    return (
+        "" if factor == 1.0 else f"to {100 * factor:.0f} % of accelerations by the limit of {_place_of(loop, 'slowed')}"
+    )
+
+
+def overload(loop: ControlLoop) -> str:
+    """The limit that a payload which was refused, or changes no further, would exceed; empty for none."""
+    value, bound = (loop.number(f"overload_{x}") for x in ("value", "bound"))
+    return (
+        f"{_place_of(loop, 'overload')} would be {value:.4g}, beyond its limit {bound:.4g} (SI units)" if value else ""
+    )
+
+
+def _place_of(loop: ControlLoop, what: str) -> str:
+    """A quantity that is limited, and its joint or motor."""
+    limit, place = (int(loop.number(f"{what}_{x}")) for x in ("limit", "place"))
+    return f"{_LIMITED[limit]} of {(loop.arm.robot.joint_names if limit < 2 else loop.arm.motor_names)[place]}"
 
 
 def rows(vectors: dict[str, Array], names: Sequence[str]) -> Array:

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Changes of the payload along a stream: smooth, and on the time of the stamps."""
 
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 import pytest
 
 import eom_dynamics as eom
 from eom_dynamics.arrays import Array
-from eom_dynamics.control.control_loop import ControlLoop, Refusal
+from eom_dynamics.control.control_loop import ControlLoop
 from eom_dynamics.control.robot_table import RobotTable
 from eom_dynamics.control.settings import LONGEST_BLEND
 from eom_dynamics.exceptions import RobotDescriptionError
@@ -92,19 +94,58 @@ def test_a_change_at_rest_goes_on_where_setpoints_have_ended(scales: Scales) -> 
     assert not scales.loop.number("blending")
 
 
-def test_a_change_at_rest_goes_no_further_than_limits_allow() -> None:
+def refusing(**settings: Any) -> tuple[ControlLoop, Callable[[], None], Array]:
+    """A loop whose limits are refused, what gives it a setpoint at rest, and limits of effort and its rate (2, n)."""
     loop = ControlLoop(RobotTable(eom.ElasticArm(eom.load_robot("panda"))))
-    loop.configure(safety="permissive", limits="refuse")
-    loop.rest()
-    loop.given["q"][:] = [0.0, -0.5, 0.0, -1.5, 0.0, 1.5, 0.5]
-    loop.refer(START)
-    assert loop.update(START) == 0
+    loop.configure(**{"safety": "permissive", "limits": "refuse"} | settings)
+
+    def rest() -> None:
+        loop.rest()
+        loop.given["q"][:] = [0.0, -0.5, 0.0, -1.5, 0.0, 1.5, 0.5]
+        loop.refer(START)
+        assert loop.update(START) == 0
+
+    return loop, rest, np.array([(x.limits.effort, x.limits.effort_rate) for x in loop.arm.robot.joints]).T
+
+
+@pytest.mark.parametrize("policy", ["refuse", "clip"])
+@pytest.mark.parametrize(
+    ("quantity", "payload", "time"),
+    [("effort", eom.Payload(3.0, [0.0, 0.0, 100.0]), 0.3), ("effort rate", eom.Payload(3.0, [0.0, 0.0, 0.1]), 0.01)],
+    ids=["in mm", "too fast"],
+)
+def test_what_the_arm_cannot_hold_is_refused(policy: str, quantity: str, payload: eom.Payload, time: float) -> None:
+    """The rate is that of the steepest weight, 15/8 in its time."""
+    loop, rest, limits = refusing(limits=policy)
+    rest()
+    loaded, empty = (
+        loop.arm.feedforward(loop.setpoint["q"], *np.zeros((4, 7)), payload=x).tau for x in (payload, None)
+    )
+    found = np.abs(loaded if quantity == "effort" else (loaded - empty) * 15 / 8 / time)
+    limit = limits[int(quantity != "effort")]
+    worst = int(np.argmax(found / limit))
+    text = f"{quantity} of fer_joint{worst + 1} would be {found[worst]:.4g}, beyond its limit {limit[worst]:g} (SI un"
+    with pytest.raises(eom.StateError, match=f"^{re.escape(text)}its\\): give mass in kg, centre of mass in m"):
+        loop.carry(payload, time)
+    assert not loop.number("blending")
+    loop.carry(eom.Payload(1.0), 0.2)
+
+
+@pytest.mark.parametrize("lost", [False, True], ids=["at rest", "after a loss"])
+def test_a_change_goes_no_further_than_limits_allow_and_a_lighter_payload_ends_it(lost: bool) -> None:
+    """One that was taken while no position was known, by which it could be judged."""
+    loop, rest, (effort, rate) = refusing(on_setpoint_loss="hold", setpoint_timeout=0.01 * lost)
     loop.carry(eom.Payload(200.0, [0.0, 0.0, 0.1]), 0.2)
-    codes = [loop.update(START + k * MS) for k in range(1, 1000)]
-    limits = [joint.limits for joint in loop.arm.robot.joints]
-    assert max(codes) == Refusal["over_limits"] and loop.number("blending")
-    assert np.all(np.abs(loop.command["tau"]) <= [x.effort for x in limits])
-    assert np.all(np.abs(loop.command["taud"]) <= [x.effort_rate for x in limits])
+    rest()
+    for k in range(1, 1200):
+        if k == 800:
+            assert loop.number("blending") and loop.number("payload_stays") and not loop.command["taud"].any()
+            loop.carry(eom.Payload(1.0), 0.2)
+        loop.update(START + k * MS)
+        assert np.all(np.abs(loop.command["tau"]) <= effort) and np.all(np.abs(loop.command["taud"]) <= rate)
+    assert not loop.number("blending") and loop.number("stopping") == lost
+    wanted = loop.arm.feedforward(loop.setpoint["q"], *np.zeros((4, 7)), payload=eom.Payload(1.0)).tau
+    np.testing.assert_array_equal(loop.command["tau"], wanted)
 
 
 def test_time_does_not_go_back_and_overtaken_setpoints_do_not_count_twice(scales: Scales) -> None:
@@ -169,8 +210,9 @@ def test_a_gap_makes_no_step(scales: Scales, stamped: bool, frozen: bool) -> Non
 def test_payloads_are_taken_while_no_setpoints_come_and_of_those_under_way_eight(scales: Scales) -> None:
     for _ in range(100):
         scales.carry(3.0, 0.1)
+    for _ in range(8):
         scales.carry(0.0, 0.2)
-    scales.weigh(START, START)
+        scales.weigh(START, START)
     with pytest.raises(eom.StateError, match="too many changes of the payload are under way"):
         scales.carry(3.0, 1.0)
     assert scales.loop.number("blending") and np.all(scales.along(range(20, 301, 20))[-1] == 0.0)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from loop_scene import STOPS as STOPPED
-from loop_scene import Cycle, Scene, time_of
+from loop_scene import Carried, Cycle, Scene, time_of
 from reference.checks import Settings
 from setpoint_scenes import REPLAYS_SETPOINTS, STOPS, base, cycles, motion
 
@@ -184,6 +184,13 @@ def stop_of_an_override(arm: Robot) -> Scene:
     return paced(arm, (60, Cycle(speed=0.5)), (90, Cycle(spline=STOPPED)))
 
 
+def payload_beside_changes_of_pace(arm: Robot) -> Scene:
+    """One amid which the pace changes, one that comes amid that change, and one amid a stop."""
+    bodies = [Cycle(payload=Carried(mass, (0.1, 0.0, 0.0), blend_time=0.2)) for mass in (0.5, 0.1, 0.2)]
+    steps = (70, Cycle(speed=0.5)), (440, Cycle(spline=STOPPED))
+    return paced(arm, *zip((60, 75, 450), bodies, strict=True), *steps, silent=700)
+
+
 def refused_on_the_path(arm: Robot) -> Scene:
     """Limits of velocity refuse a command: the arm comes to rest on the path, as where a trajectory is cancelled."""
     states = np.zeros((5, 3, arm.n))
@@ -250,6 +257,7 @@ TRAJECTORIES: dict[str, tuple[str, Any]] = {
     "stop on the path, lead": ("slow", led(stop_on_the_path(100))),
     "stop amid a pause": ("slow", stop_in_a_pause),
     "stop amid an override": ("slow", stop_of_an_override),
+    "payload beside changes of pace": ("slow efforts", payload_beside_changes_of_pace),
     "refused on the path": ("limited rates", refused_on_the_path),
     "base, trajectory": ("soft", base(trajectory)),
 }

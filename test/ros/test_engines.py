@@ -46,10 +46,10 @@ def limited(arm: Robot) -> Robot:
     return replace(arm, joints=(replace(first, limits=Limits(lower=-0.3, upper=0.3, effort=14.8)), second))
 
 
-def slow(arm: Robot) -> Robot:
+def slow(arm: Robot, **limits: float) -> Robot:
     """With limits that the wanted stop would exceed, and a longer one does not."""
     first, second = arm.joints
-    return replace(arm, joints=(replace(first, limits=Limits(acceleration=2.0, jerk=100.0)), second))
+    return replace(arm, joints=(replace(first, limits=Limits(acceleration=2.0, jerk=100.0, **limits)), second))
 
 
 def limited_rates(arm: Robot) -> Robot:
@@ -79,6 +79,7 @@ ROBOTS = {
     "weak": lambda: weak(robot("sea_planar_2r"), 0, 0.15),
     "limited velocity": lambda: strong(limited_rates(robot("sea_planar_2r"))),
     "slow": lambda: slow(robot("sea_planar_2r")),
+    "slow efforts": lambda: slow(robot("sea_planar_2r"), effort_rate=26.0),
     "variable": lambda: robot("vsa_planar_2r"),
     "damped, coupled, sticking": lambda: robot("shared"),
     "own drives": lambda: robot("drives"),

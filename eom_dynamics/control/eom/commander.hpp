@@ -65,7 +65,8 @@ class Commander {
 
     /// Makes a setpoint and its command the present ones, unless it is refused; returns whether it was not.
     ///
-    /// The command is for the motion at the lead, which may be given.
+    /// The command is for the motion at the lead, which may be given. One that is not refused by limits that are to be refused
+    /// leaves the payload as it is where they do not allow its change.
     bool accept(const Setpoint<Robot> &x, std::int64_t stamp, bool refusable = true,
                 const State<n> *ahead = nullptr) noexcept
     {
@@ -99,6 +100,13 @@ class Commander {
         if (parameters.limits != LimitPolicy::ignore)
             robot.drive(result_, shafts);
         if (parameters.limits != LimitPolicy::ignore && !Limits<Robot>::meets(robot, own, result_, shafts)) {
+            if (!refusable && parameters.limits == LimitPolicy::refuse && payload_.stay()) {
+                shafts_ = shafts;
+                find_overload();
+                counts.refused_payloads += !payload_stays();
+                payload_refusal_ = NO_FURTHER;
+                return accept(x, stamp, false, ahead);
+            }
             ++counts.over_limits;
             exceeded_ = result_;
             exceeding_ = own;
@@ -115,6 +123,8 @@ class Commander {
             }
         }
         payload_.keep(stamp, latest);
+        if (refusable)
+            payload_.resume();
         if constexpr (Robot::damped || Robot::has_presliding) {
             if (robot.filters() || robot.slides()) {
                 filter_.keep(stamp, result_, candidate_);
@@ -143,11 +153,11 @@ class Commander {
         return true;
     }
 
-    /// Makes a command of the last setpoint again some time after it, ns, with the payload of now, as far as limits allow.
+    /// Makes a command of the last setpoint again some time after it, ns, with the payload of now.
     void repeat(std::int64_t step) noexcept
     {
         const Status status = output.status;
-        accept(output.setpoint, stamp_ ? stamp_ + step : 0);
+        accept(output.setpoint, stamp_ ? stamp_ + step : 0, false);
         output.status = status;
         payload_.go_by_clock();
     }
@@ -168,49 +178,38 @@ class Commander {
         return std::all_of(base.f.begin(), base.f.end(), none) ? Refusal::free_fall : Refusal::none;
     }
 
-    /// Largest excess of a motion over limits that its start meets, at instants after it, or that of the first ones if it is
-    /// not below the least so far; infinite where motors cannot realise it. Without transients of dampers and friction, with
-    /// the present payload.
+    /// Largest excess of a motion from a time on, ns, in a time, s, over limits that its start meets, at instants after it, or
+    /// that of the first ones if it is not below the least so far; infinite where motors cannot realise it. Without transients
+    /// of dampers and friction, with the payload as it changes meanwhile.
     template <class Motion>
-    double excess_of(const Motion &motion, std::size_t samples, double least) noexcept
+    double excess_of(const Motion &motion, std::int64_t begin, double duration, std::size_t samples, double least) noexcept
     {
         Limits<Robot> limits(robot);
         double most = 0;
         for (std::size_t k = 0; k <= samples && most < least; ++k) {
-            motion(static_cast<double>(k) / static_cast<double>(samples), candidate_);
-            most = std::max(most, excess_at(candidate_, limits, k == 0));
+            const double share = static_cast<double>(k) / static_cast<double>(samples);
+            motion(share, candidate_);
+            most = std::max(most, excess_at(candidate_, begin + std::llround(1e9 * share * duration), limits, k == 0));
         }
         return most;
     }
 
-    /// The setpoint of a state, at rest otherwise, with the present payload.
+    /// The setpoint of a state, at rest otherwise.
     void move(const State<n> &state, Setpoint<Robot> &x) const noexcept
     {
         x = robot.rest();
         take(state, x);
-        x.P = output.setpoint.P;
-        x.loaded = output.setpoint.loaded;
     }
 
-    /// Excess of one setpoint over limits, or over those less a margin, at least a number; the start of a motion widens
-    /// them instead.
-    double excess_at(const Setpoint<Robot> &x, Limits<Robot> &limits, bool widens, double margin = 0,
+    /// Excess of one setpoint at a time, ns, over limits, or over those less a margin, at least a number; the start of a motion
+    /// widens them instead.
+    double excess_at(const Setpoint<Robot> &x, std::int64_t time, Limits<Robot> &limits, bool widens, double margin = 0,
                      double least = 0) noexcept
     {
         if (&x != &candidate_)
             candidate_ = x;
-        candidate_.Pd = candidate_.Pdd = {};
-        candidate_.deflection.fill(Robot::settled);
-        candidate_.friction_state = Robot::settled_friction;
-        robot.feedforward(candidate_, result_);
-        if (!finite(result_))
-            return std::numeric_limits<double>::infinity();
-        Shafts<Robot> shafts;
-        robot.drive(result_, shafts);
-        if (!widens)
-            return limits.excess(candidate_, result_, shafts, margin, least);
-        limits.widen(candidate_, result_, shafts);
-        return 0;
+        payload_.predict(time, latest, candidate_);
+        return excess(limits, widens, margin, least);
     }
 
     /// Adds feedback, and what is sent, to the output. Where the arm complies, the motors are sent to where they are.
@@ -260,13 +259,7 @@ class Commander {
     /// Makes a state of the arm the setpoint without a command, which is that of gravity compensation.
     void be_led() noexcept
     {
-        Setpoint<Robot> &x = candidate_ = robot.rest();
-        x.q = output.setpoint.q;
-        x.k = output.setpoint.k;
-        if (output.setpoint.on_base) {
-            x.base = output.setpoint.base;
-            x.on_base = true;
-        }
+        Setpoint<Robot> &x = candidate_ = resting();
         x.deflection.fill(Robot::settled);
         payload_.at(latest, latest, x);
         payload_.keep(latest, latest);
@@ -318,11 +311,13 @@ class Commander {
         return true;
     }
 
-    /// Takes what the tools carry from the next setpoint on, in the thread of update(), as PayloadBlend::change.
+    /// Takes what the tools carry from the next setpoint on, in the thread of update(), as PayloadBlend::change, unless the
+    /// arm cannot hold it where it is, or pass to it in that time, within limits that are refused or clipped.
     template <class... Changed>
     const char *carry(const Changed &...changed) noexcept
     {
-        payload_refusal_ = payload_.change(changed...);
+        overload_ = {};
+        payload_refusal_ = payload_.change(changed..., [this](const auto &target, double time) { return overloaded(target, time); });
         counts.refused_payloads += payload_refusal_ != nullptr;
         return payload_refusal_;
     }
@@ -341,11 +336,7 @@ class Commander {
             released_command_.tau = output.joint_effort;
             released_command_.motor_effort = output.motor_effort;
         } else if (parameters.effort_on_deactivate == EffortOnDeactivate::gravity && !faded) {
-            Setpoint<Robot> x = robot.rest();
-            x.q = output.setpoint.q;
-            x.k = output.setpoint.k;
-            x.base = output.setpoint.base;
-            x.on_base = output.setpoint.on_base;
+            Setpoint<Robot> x = resting();
             if (measured.links && finite(measured.q))
                 x.q = measured.q;
             else if (!measured.links && measured.motors)
@@ -387,10 +378,89 @@ class Commander {
     std::int64_t stamp() const noexcept { return stamp_; }
     /// Why the last payload was refused, or null.
     const char *payload_refusal() const noexcept { return payload_refusal_; }
+    /// Whether limits have kept a payload that was not refused from changing further.
+    bool payload_stays() const noexcept { return payload_refusal_ == NO_FURTHER; }
+    /// The limit that the arm would exceed with it, or none.
+    const Overload &overload() const noexcept { return overload_; }
     /// Whether the payload changes, or waits for a setpoint.
     bool blending() const noexcept { return payload_.blending(); }
+    /// Whether changes that have not begun wait: see PayloadBlend::hold.
+    void hold_payload(bool held) noexcept { payload_.hold(held); }
 
   private:
+    /// The last position at rest, with the stiffness and the motion of the base.
+    Setpoint<Robot> resting() const noexcept
+    {
+        Setpoint<Robot> x = robot.rest();
+        x.q = output.setpoint.q;
+        x.k = output.setpoint.k;
+        x.base = output.setpoint.base;
+        x.on_base = output.setpoint.on_base;
+        return x;
+    }
+
+    /// Excess of the candidate, see excess_at().
+    double excess(Limits<Robot> &limits, bool widens, double margin = 0, double least = 0) noexcept
+    {
+        candidate_.deflection.fill(Robot::settled);
+        candidate_.friction_state = Robot::settled_friction;
+        robot.feedforward(candidate_, result_);
+        if (!finite(result_))
+            return std::numeric_limits<double>::infinity();
+        robot.drive(result_, shafts_);
+        if (!widens)
+            return limits.excess(candidate_, result_, shafts_, margin, least);
+        limits.widen(candidate_, result_, shafts_);
+        return 0;
+    }
+
+    /// Why the resting arm cannot hold payloads, or cannot pass to them in a time, s, within limits; or null.
+    const char *overloaded(const typename PayloadBlend<Robot>::Parameters &target, double time) noexcept
+    {
+        if (!output.valid || parameters.limits == LimitPolicy::ignore || parameters.limits == LimitPolicy::warn)
+            return nullptr;
+        Limits<Robot> limits(robot);
+        excess_at(resting(), latest, limits, true);
+        const auto before = candidate_.P;
+        candidate_.loaded = true;
+        candidate_.Pdd = {};
+        for (const double share : {1.0, 0.5}) {
+            const double rate = share < 1 && time > 0 ? PayloadBlend<Robot>::STEEPEST / time : 0;
+            for (std::size_t i = 0; i < target.size(); ++i) {
+                candidate_.P[i] = before[i] + static_cast<Scalar>(share * (target[i] - before[i]));
+                candidate_.Pd[i] = static_cast<Scalar>(rate * (target[i] - before[i]));
+            }
+            if (excess(limits, false) > LIMIT_TOLERANCE) {
+                find_overload();
+                return OVERLOADED;
+            }
+        }
+        return nullptr;
+    }
+
+    /// Notes which quantity of the last result is furthest beyond its limit.
+    void find_overload() noexcept
+    {
+        double most = 0;
+        std::size_t limit = 0;
+        const auto look = [&](const auto &values, const auto &low, const auto &high) {
+            for (std::size_t i = 0; i < values.size(); ++i) {
+                const double value = std::fabs(values[i]), bound = std::fabs(values[i] > 0 ? high[i] : low[i]);
+                if (value > most * bound) {
+                    most = value / bound;
+                    overload_ = {limit, i, value, bound};
+                }
+            }
+            ++limit;
+        };
+        const auto &low = robot.lower, &high = robot.upper;
+        look(result_.tau, low.tau, high.tau);
+        look(result_.taud, low.taud, high.taud);
+        look(result_.motor_velocity, low.motor_velocity, high.motor_velocity);
+        look(result_.motor_effort, low.motor_effort, high.motor_effort);
+        look(shafts_.voltage, robot.voltage_limit, robot.voltage_limit);
+    }
+
     /// The feedforward of the candidate, with the states of damped springs and of presliding friction.
     void compute(DeflectionFilter<Robot> &filter, std::int64_t stamp) noexcept
     {
@@ -446,7 +516,11 @@ class Commander {
     DeflectionFilter<Robot> present_filter_;
     Feedback<Robot> feedback_;
     PayloadBlend<Robot> payload_;
+    static constexpr const char *OVERLOADED = "give mass in kg, centre of mass in m, and a blend_time that is long enough",
+                                *NO_FURTHER = "limits allow no more of it here: set a lighter one, or move";
     const char *payload_refusal_ = nullptr;
+    Overload overload_;
+    Shafts<Robot> shafts_;
     DriveCommand<Robot> released_;
     Command<Robot> released_command_, exceeded_;
     Setpoint<Robot> exceeding_;

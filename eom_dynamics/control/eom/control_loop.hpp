@@ -163,7 +163,7 @@ class ControlLoop {
         return true;
     }
 
-    /// Takes what the tools carry from the next setpoint on, in the thread of update(), as PayloadBlend::change.
+    /// Takes what the tools carry from the next setpoint on, in the thread of update(), as Commander::carry.
     template <class... Changed>
     const char *carry(const Changed &...changed) noexcept
     {
@@ -197,14 +197,17 @@ class ControlLoop {
         if (received_ && pursues_)
             pursue(now);
         keep_mode(step, measured);
+        commander_.hold_payload(watchdog_.slows());
         if (commander_.mode() == Mode::gravity_compensation)
             be_led();
         else if (playing())
             play_on(now, step);
         else if (aiming())
             aim_on(now);
-        else if (!received_ || !follow(now))
-            wait(), blend(step);
+        else if (!received_ || !follow(now)) {
+            wait();
+            blend(step);
+        }
         received_ = false;
         if (commander_.output.valid) {
             commander_.complete(period, measured);
@@ -390,11 +393,11 @@ class ControlLoop {
             commander_.output.status = Status::lost;
     }
 
-    /// At rest, efforts pass to another payload also where references have ended: the last one is repeated.
+    /// Efforts pass to another payload also where references have ended: the last one is repeated.
     void blend(std::int64_t step) noexcept
     {
         const bool ended = std::abs(commander_.latest - followed_) > LONGEST_GAP;
-        if (commander_.blending() && commander_.output.valid && ended && !watchdog_.stopping() && rests())
+        if (commander_.blending() && commander_.output.valid && ended && !watchdog_.stopping())
             commander_.repeat(std::min(step, LONGEST_RESPONSE_STEP));
     }
 
@@ -600,6 +603,7 @@ class ControlLoop {
             commander_.refuse(Refusal::busy);
         watchdog_.keep_away();
         player_.keep_pace(paused ? 0.0 : speed_scaling.load(), now, step);
+        commander_.hold_payload(player_.changes(now));
         State<n> state, ahead;
         if (!player_.advance(now, state, ahead))
             return;

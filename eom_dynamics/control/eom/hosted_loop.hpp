@@ -134,6 +134,7 @@ struct Hosted final : eom_loop {
         const auto progress = loop.watchdog().progress();
         const PathState path = loop.watchdog().path_state();
         const Finding &finding = loop.finding();
+        const Overload &overload = loop.commander().overload();
         const auto &y = loop.output();
 #define EOM_NUMBERED(name, value) {name, static_cast<double>(value)}
 #define EOM_OF(object, name) {#name, static_cast<double>(object.name)}
@@ -150,6 +151,9 @@ struct Hosted final : eom_loop {
             EOM_NUMBERED("arrived", loop.arrived()), EOM_NUMBERED("slowed_to", loop.governor().least()),
             EOM_NUMBERED("slowed_limit", loop.governor().limit()),
             EOM_NUMBERED("slowed_place", loop.governor().place()),
+            EOM_NUMBERED("overload_limit", overload.limit), EOM_NUMBERED("overload_place", overload.place),
+            EOM_NUMBERED("overload_value", overload.value), EOM_NUMBERED("overload_bound", overload.bound),
+            EOM_NUMBERED("payload_stays", loop.commander().payload_stays()),
             EOM_NUMBERED("final_efforts", loop.commander().final_efforts()),
             EOM_OF(progress, lost), EOM_OF(progress, held), EOM_OF(progress, stopping), EOM_OF(progress, fed),
             EOM_OF(progress, age), EOM_OF(loop.commander(), latest), EOM_NUMBERED("off_path", loop.off_path()),

@@ -409,6 +409,9 @@ const char *eom_loop_post_payload(eom_loop *loop, size_t tool, const double *bod
         std::copy(body + 4, body + 10, given.inertia.begin());
         const char *reason = objection(given);
         if (!reason) {
+            if (!of.loop.payloads.waiting())
+                of.payload.stays.fill(true);
+            of.payload.stays[tool] = false;
             of.payload.at_tool[tool] = given;
             of.payload.blend_time = blend_time;
             of.loop.payloads.draft() = of.payload;
@@ -476,7 +479,7 @@ eom::LoopState eom::state_of(const eom_loop &loop) noexcept
         const auto &x = of.loop;
         return {x.output().status, x.output().valid, x.playing(),           x.waiting(),
                 x.aiming(),        x.arrived(),      x.counts(),          x.refusal(),
-                x.payload_refusal(), x.finding(), x.commander().mode(),
+                x.payload_refusal(), x.commander().overload(), x.finding(), x.commander().mode(),
                 x.commander().led_beyond(), x.blinded(), of.contact.settled(), of.contact.found(), x.touched(), of.contact.touched(),
                 x.off_path(), x.paused, x.speed_scaling};
     });

@@ -201,6 +201,12 @@ struct Touched {
 /// What leads in place of a trajectory, without a path on which it could pause or change its speed.
 enum class OffPath { nothing, target, references };
 
+/// What a payload that was refused would exceed: a limit, as Governor::limit(), of a joint or motor, SI units.
+struct Overload {
+    std::size_t limit = 0, place = 0;
+    double value = 0, bound = 0;
+};
+
 /// What happened until a cycle.
 struct LoopState {
     Status status = Status::waiting;
@@ -208,6 +214,7 @@ struct LoopState {
     LoopCounts counts;
     Refusal refusal = Refusal::none;
     const char *payload_refusal = nullptr;
+    Overload overload;
     Finding finding;
     Mode mode = Mode::position;
     std::size_t beyond = 0; ///< as Commander::led_beyond()

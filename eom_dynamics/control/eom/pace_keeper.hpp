@@ -38,6 +38,12 @@ class PaceKeeper {
     /// Whether the pace that is wanted is not reached, for lack of limits.
     bool limited() const noexcept { return limited_; }
 
+    /// Whether a change is sought, or is under way at a time, ns.
+    bool changes(const PathTime &time, std::int64_t now) const noexcept
+    {
+        return sought_.on || seconds(now + ahead() - time.begin()) < time.last().duration();
+    }
+
     /// Leads to a pace by a change within limits, in cycles some time after the last one, ns: one is sought until it must begin,
     /// and shorter ones as long as it goes on. Where limits do not allow it, a part of it may come first. Above the pace 1, the
     /// rest of the path must meet limits, too. Paths are functions from a state of the path to that of the joints. Returns
@@ -103,7 +109,7 @@ class PaceKeeper {
         if (!ends_at_rest(path))
             return false;
         sought_.ends = sought_.on = true;
-        search_.keep_on(time.at(now + ahead()), last.pace(), end_, -PACE_MARGIN);
+        search_.keep_on(time.at(now + ahead()), now, last.pace(), end_, -PACE_MARGIN);
         return true;
     }
 
@@ -123,7 +129,7 @@ class PaceKeeper {
         const double less = last.pace() == pace
                                 ? (1 - PACE_GAIN) * (seconds(time.begin() - sought_.begin) + last.duration())
                                 : (end_ - from[0]) / std::max({from[1], 0.5 * (from[1] + pace), SLOWEST});
-        search_.begin(from, pace, shortest(pace - from[1]), less, end_);
+        search_.begin(from, sought_.begin - ahead(), pace, shortest(pace - from[1]), less, end_);
     }
 
     /// Goes on to seek in a cycle some time after the last one, ns, and takes the best change when it must begin.

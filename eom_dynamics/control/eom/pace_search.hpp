@@ -37,11 +37,11 @@ class PaceSearch {
     /// Sets the pieces of the path per second.
     void set_density(double density) noexcept { density_ = density; }
 
-    /// Begins to seek a change from a state of the path to a pace, of at least a duration, s, and of less than another. Above
+    /// Begins to seek a change from a state of the path at a time, ns, to a pace, of at least a duration, s, and of less than another. Above
     /// the pace 1, the rest of the path up to an end must meet limits at that pace.
-    void begin(const PathState &from, double pace, double shortest, double less, double end) noexcept
+    void begin(const PathState &from, std::int64_t time, double pace, double shortest, double less, double end) noexcept
     {
-        keep_on(from, pace, end, PACE_MARGIN);
+        keep_on(from, time, pace, end, PACE_MARGIN);
         shortest_ = shortest;
         less_ = less;
         steady_ = from[2] == 0 && from[3] == 0 && from[4] == 0;
@@ -57,9 +57,10 @@ class PaceSearch {
     }
 
     /// Begins to check whether the path up to an end meets limits less a margin at a pace, which then is found.
-    void keep_on(const PathState &from, double pace, double end, double margin) noexcept
+    void keep_on(const PathState &from, std::int64_t time, double pace, double end, double margin) noexcept
     {
         from_ = from;
+        time_ = time;
         pace_ = pace;
         end_ = end;
         margin_ = margin;
@@ -167,7 +168,7 @@ class PaceSearch {
     {
         const bool ahead = from_[0] < end_;
         const double s = from_[0] + (end_ - from_[0]) * place_ / PACE_PLACES;
-        const bool meets = !ahead || excess(path({s, pace_, 0, 0, 0}), false, margin_) <= LIMIT_TOLERANCE;
+        const bool meets = !ahead || excess(path({s, pace_, 0, 0, 0}), (s - from_[0]) / pace_, false, margin_) <= LIMIT_TOLERANCE;
         if (meets && ahead && ++place_ <= PACE_PLACES)
             return;
         const bool seeks = std::isfinite(shortest_);
@@ -187,7 +188,7 @@ class PaceSearch {
             stage_ = Stage::over;
         } else if (next_ == START) {
             limits_ = Limits<Robot>(commander_.robot);
-            if (!std::isfinite(excess(path(tried_change_.at(sections_[0])), true, 0)))
+            if (!std::isfinite(excess(path(tried_change_.at(sections_[0])), sections_[0], true, 0)))
                 return judge(false);
             waited_ = tried_change_.shape().wait;
             next_ = WORST;
@@ -222,7 +223,7 @@ class PaceSearch {
             return false;
         // The pace begins to change by the fourth power of time.
         const double grown = at.section > 0 ? 1 : at.share * at.share * at.share * at.share;
-        const double e = excess(path(s), false, PACE_MARGIN * grown);
+        const double e = excess(path(s), t, false, PACE_MARGIN * grown);
         // Times and excesses of the last two instants, between which a parabola has its peak.
         auto &[t1, e1] = before_[1];
         const auto &[t0, e0] = before_[0];
@@ -235,11 +236,12 @@ class PaceSearch {
         return e <= LIMIT_TOLERANCE && peak <= LIMIT_TOLERANCE;
     }
 
-    double excess(const State<Robot::joints> &state, bool widens, double margin) noexcept
+    /// At a time after the begin, s.
+    double excess(const State<Robot::joints> &state, double t, bool widens, double margin) noexcept
     {
         ++checks_;
         commander_.move(state, setpoint_);
-        return commander_.excess_at(setpoint_, limits_, widens, margin, -1);
+        return commander_.excess_at(setpoint_, time_ + std::llround(1e9 * t), limits_, widens, margin, -1);
     }
 
     static constexpr int START = -2, WORST = -1;
@@ -248,8 +250,9 @@ class PaceSearch {
     Setpoint<Robot> setpoint_;
     Limits<Robot> limits_;
     Stage stage_ = Stage::over;
-    // What is sought, and setpoints checked so far.
+    // What is sought, its begin, ns, and setpoints checked so far.
     PathState from_{};
+    std::int64_t time_ = 0;
     double pace_ = 1, shortest_ = 0, less_ = 0, end_ = 0, margin_ = 0, density_ = 0;
     bool steady_ = false, found_ = false;
     int checks_ = 0, place_ = 0;

@@ -22,6 +22,8 @@ template <class Robot>
 struct Payload {
     std::array<Body, Robot::tools> at_tool{};
     double blend_time = 0.5;
+    /// Tools whose payload stays as it is.
+    std::array<bool, Robot::tools> stays{};
 };
 
 /// Bound of numbers in robot descriptions.
@@ -68,51 +70,90 @@ class PayloadBlend {
     /// Changes that may be under way at a time.
     static constexpr std::size_t MOST_CHANGES = 8;
     static constexpr double LONGEST_BLEND = 60;
+    /// Largest rate of the weight, of 1/duration.
+    static constexpr double STEEPEST = 1.875;
 
     explicit PayloadBlend(const Robot &robot = Robot()) noexcept : robot_(robot) {}
 
     using Parameters = std::array<double, 10 * Robot::tools>;
 
-    /// Takes a payload from the next setpoint on; returns why not, or null.
-    const char *change(const Payload<Robot> &payload) noexcept
+    /// Takes a payload from the next setpoint on, unless the judge of parameters and time objects; returns why not, or null.
+    template <class Judge>
+    const char *change(const Payload<Robot> &payload, const Judge &judge) noexcept
     {
-        Parameters target;
+        Parameters target = count_ > 0 ? changes_[count_ - 1].target : settled_;
         for (std::size_t k = 0; k < Robot::tools; ++k) {
+            if (payload.stays[k])
+                continue;
             if (const char *reason = objection(payload.at_tool[k]))
                 return reason;
             write(payload.at_tool[k], target.data() + 10 * k);
         }
-        return change(target, payload.blend_time);
+        return change(target, payload.blend_time, judge);
     }
 
     /// The same with the parameters of bodies, as in a setpoint.
-    const char *change(const Parameters &target, double blend_time) noexcept
+    template <class Judge>
+    const char *change(const Parameters &target, double blend_time, const Judge &judge) noexcept
     {
         if (!robot_.carries())
             return "export feedforward_with_payload, too, for payloads";
         if (!(blend_time >= 0 && blend_time <= LONGEST_BLEND))
             return "blend_time must be 0 to 60 s";
-        const bool full = count_ == MOST_CHANGES;
-        if (full && !changes_[count_ - 1].waits)
+        const bool waits = count_ > 0 && changes_[count_ - 1].waits;
+        if (count_ == MOST_CHANGES && !waits)
             return "too many changes of the payload are under way";
+        if (const char *reason = judge(target, blend_time))
+            return reason;
         // One that has not begun gives way to another that begins with it.
-        Change &next = changes_[full ? count_ - 1 : count_++];
+        Change &next = changes_[waits ? count_ - 1 : count_++];
         const std::int64_t duration = std::llround(blend_time * 1e9);
-        next.duration = full ? std::max(duration, next.duration) : duration;
+        next.duration = waits ? std::max(duration, next.duration) : duration;
         next.waits = true;
+        stays_ = false;
         next.target = target;
-        present_ = std::any_of(target.begin(), target.end(), [](double x) { return x != 0; });
+        present_ = carried(target);
         return nullptr;
     }
 
     bool blending() const noexcept { return count_ > 0; }
+
+    /// Has changes that have not begun wait, while a motion goes on whose limits were checked without them.
+    void hold(bool held) noexcept
+    {
+        held_ = held;
+        stays_ = stays_ && !held;
+    }
+
+    /// Has the payload stay as it is now, where limits do not allow its change, until the end of a motion, or a reference, with
+    /// which it begins anew; returns whether it would have changed.
+    bool stay() noexcept
+    {
+        if (count_ == 0 || (changes_[0].waits && !begins()))
+            return false;
+        Parameters Pd, Pdd;
+        settled_ = weigh(elapsed_, false, Pd, Pdd);
+        changes_[0] = changes_[count_ - 1];
+        changes_[0].waits = stays_ = true;
+        count_ = 1;
+        return true;
+    }
+    void resume() noexcept { stays_ = false; }
 
     /// Has a setpoint carry the payloads at its stamp, 0 for none, and at a time of the clock, both ns.
     void at(std::int64_t stamp, std::int64_t now, Setpoint<Robot> &x) const noexcept
     {
         x.loaded = present_ || count_ > 0;
         if (x.loaded)
-            load(stamp, now, x);
+            load(elapsed_at(stamp, now), begins(), x);
+    }
+
+    /// Has a setpoint carry the payloads that are predicted now for a time of the clock, both ns, as far as changes have begun.
+    void predict(std::int64_t time, std::int64_t now, Setpoint<Robot> &x) const noexcept
+    {
+        x.loaded = present_ || count_ > 0;
+        if (x.loaded)
+            load(elapsed_at(0, now) + std::max<std::int64_t>(time - now, 0), false, x);
     }
 
     /// Goes on to where the setpoint of that stamp and time has been sent.
@@ -137,15 +178,35 @@ class PayloadBlend {
     };
 
     // Not in line, so that cycles without payloads do not pay for them.
-    [[gnu::noinline]] void load(std::int64_t stamp, std::int64_t now, Setpoint<Robot> &x) const noexcept
+    [[gnu::noinline]] void load(std::int64_t elapsed, bool begins, Setpoint<Robot> &x) const noexcept
     {
-        const std::int64_t elapsed = elapsed_at(stamp, now);
-        Parameters P = settled_, Pd{}, Pdd{};
-        for (std::size_t c = 0; c < count_; ++c) {
+        Parameters Pd, Pdd;
+        const Parameters P = weigh(elapsed, begins, Pd, Pdd);
+        x.loaded = present_ || carried(P);
+        for (std::size_t i = 0; i < P.size(); ++i) {
+            x.P[i] = static_cast<Scalar>(P[i]);
+            x.Pd[i] = static_cast<Scalar>(Pd[i]);
+            x.Pdd[i] = static_cast<Scalar>(Pdd[i]);
+        }
+    }
+
+    /// Whether those that wait begin with the next setpoint.
+    bool begins() const noexcept { return !held_ && !stays_; }
+
+    static bool carried(const Parameters &P) noexcept
+    {
+        return std::any_of(P.begin(), P.end(), [](double x) { return x != 0; });
+    }
+
+    /// Parameters and their rates at a time of the blend, ns, at which those that wait begin, or do not.
+    Parameters weigh(std::int64_t elapsed, bool begins, Parameters &Pd, Parameters &Pdd) const noexcept
+    {
+        Parameters P = settled_;
+        Pd = Pdd = {};
+        for (std::size_t c = 0; c < count_ && (begins || !changes_[c].waits); ++c) {
             const Change &change = changes_[c];
             const std::int64_t since = change.waits ? 0 : elapsed - change.start;
             // Changes before one that has ended have no weight any more.
-            x.loaded = present_ || since < change.duration;
             if (since >= change.duration) {
                 P = change.target;
                 Pd = Pdd = {};
@@ -162,11 +223,7 @@ class PayloadBlend {
                 P[i] = change.target[i] + w * away;
             }
         }
-        for (std::size_t i = 0; i < P.size(); ++i) {
-            x.P[i] = static_cast<Scalar>(P[i]);
-            x.Pd[i] = static_cast<Scalar>(Pd[i]);
-            x.Pdd[i] = static_cast<Scalar>(Pdd[i]);
-        }
+        return P;
     }
 
     [[gnu::noinline]] void advance(std::int64_t stamp, std::int64_t now) noexcept
@@ -177,7 +234,7 @@ class PayloadBlend {
             stamp_ = stamp;
         clock_ = now;
         std::size_t ended = 0;
-        for (std::size_t c = 0; c < count_; ++c) {
+        for (std::size_t c = 0; c < count_ && (begins() || !changes_[c].waits); ++c) {
             Change &change = changes_[c];
             if (change.waits) {
                 change.start = elapsed_;
@@ -233,7 +290,7 @@ class PayloadBlend {
     Parameters settled_{};
     // Time of the blend; stamp, 0 for none, and clock of the last setpoint that was sent, ns.
     std::int64_t elapsed_ = 0, stamp_ = 0, clock_ = 0;
-    bool present_ = false;
+    bool present_ = false, held_ = false, stays_ = false;
     Robot robot_;
 };
 

@@ -79,7 +79,7 @@ class Stop {
                     seek(end() * share);
                     x = setpoint();
                 },
-                STOP_SAMPLES, least);
+                commander.latest, T, STOP_SAMPLES, least);
             if (excess < least) {
                 least = excess;
                 best = T;

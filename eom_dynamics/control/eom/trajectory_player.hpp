@@ -191,6 +191,8 @@ class TrajectoryPlayer {
     /// The path parameter of the last command that was played, and whether the pace that is wanted is not reached, for lack of limits.
     PathState path_state() const noexcept { return played_ == NEVER ? PathState{} : time_.at(played_); }
     bool limited() const noexcept { return pace_.limited(); }
+    /// Whether a change of pace, which limits are checked for, is sought, or is under way at a time, ns.
+    bool changes(std::int64_t now) const noexcept { return pace_.changes(time_, std::max(now, played_)); }
 
     /// Leads to a pace in cycles some time after the last one, ns: see PaceKeeper.
     void keep_pace(double wanted, std::int64_t now, std::int64_t step) noexcept
@@ -303,7 +305,7 @@ class TrajectoryPlayer {
                     tried.evaluate(at + (end - at) * share, state);
                     commander_.move(state, x);
                 },
-                TRANSITION_SAMPLES, plan_.excess);
+                plan_.begin, end - at, TRANSITION_SAMPLES, plan_.excess);
             if (excess < plan_.excess) {
                 plan_.excess = excess;
                 plan_.end = end;

@@ -45,6 +45,8 @@ class Watchdog {
         return {lost_, held_, stopping_, fed_, seconds(age_), stop_.end(), excess_, stop_.on_path()};
     }
     bool stopping() const noexcept { return stopping_; }
+    /// Whether the arm is on its way to rest.
+    bool slows() const noexcept { return stopping_ && !stop_.rests(); }
     /// Whether a motion to targets comes to rest, or has.
     bool brakes() const noexcept { return stopping_ && stop_.brakes(); }
     /// The path parameter of the last command.
@@ -121,6 +123,7 @@ class Watchdog {
         // Nothing has been commanded that could be stopped.
         if (!commander_.output.valid)
             return;
+        commander_.hold_payload(true);
         const bool stays = player_.on_path() && stop_.choose(player_, from, commander_.stamp(), now ? now : player_.commanded());
         const bool brakes = !stays && motion_.commands();
         if (brakes)

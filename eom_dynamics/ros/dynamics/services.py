@@ -12,6 +12,7 @@ import numpy as np
 from geometry_msgs.msg import Vector3
 from rclpy.qos import QoSProfile
 
+from ...control.control_loop import overload
 from ...control.fields import write
 from ...control.observed_payload import ObservedPayload
 from ...control.robot_table import RobotTable
@@ -109,7 +110,8 @@ class PayloadTopic:
         if self._waiting:
             values["payload"] = "is compiled for the first time"
         elif "payload" in values and loop.loop.number("blending"):
-            values["payload"] += "; changing"
+            stays = loop.loop.number("payload_stays")
+            values["payload"] += f"; changes no further: {overload(loop.loop)}" if stays else "; changing"
         return values
 
     def _receive(self, message: Payload) -> None:

@@ -15,7 +15,7 @@ from std_msgs.msg import Header
 
 from ...arrays import Array
 from ...control.cdr import stamp_of
-from ...control.control_loop import EXCEEDS, SUSPECT, Refusal
+from ...control.control_loop import EXCEEDS, SUSPECT, Refusal, overload
 from ...control.serialized import LearnedShapes
 from ...control.setpoint_loop import SetpointLoop
 from ...control.setpoint_to_command import is_held, refusal_reason
@@ -463,8 +463,9 @@ class SetpointStream:
         if self.closed or busy or self.supervision.successor is not None:
             return False
         followed = number("followed")
-        if (code := loop.loop.update(now)) > 0 and number("blending"):
-            self._node.warn("the payload changes no further", refusal_reason(loop.refusal(Refusal(code))))
+        loop.loop.update(now)
+        if number("blending") and number("payload_stays"):
+            self._node.warn("the payload changes no further", overload(loop.loop))
         if not (number("valid") and (always or number("followed") > followed)):
             return False
         self._shapes.forget()

@@ -2,27 +2,30 @@
 """The control loop of an arm, cycle by cycle, around :class:`.StreamEvaluator`."""
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from eom_dynamics import ElasticArm, EomDynamicsError
+from eom_dynamics import ElasticArm, EomDynamicsError, StateError
 from eom_dynamics.arrays import Array
 from eom_dynamics.control import settings as law
 from eom_dynamics.control.online_trajectory import OnlineTrajectory
 from eom_dynamics.control.setpoint_to_command import EvaluatedCommand
 from eom_dynamics.control.settings import Status
 from eom_dynamics.elastic import LimitCheck
+from eom_dynamics.elastic.bounds import TOLERANCE
 from eom_dynamics.elastic.drive_programs import DriveCommand
 from eom_dynamics.kinematics.motion import predicted
 from eom_dynamics.robot import Payload
+from eom_dynamics.robot.payload import payload_shape
 from eom_dynamics.trajectory import Spline
 from reference.checks import Checks, Settings
 from reference.path_time import PaceKeeper, PaceOptions, PathTime, chain
 from reference.payload_blend import falling
-from reference.stop import Flow, Stop, choose_stop
+from reference.stop import Flow, Ranges, Stop, choose_stop
 from reference.stream_evaluator import Ahead, StreamEvaluator
 from reference.take_over import Plan, commanded_later, plan_from, take_over
 
@@ -188,8 +191,26 @@ class ReferenceLoop:
 
     def carry(self, payload: Payload, blend_time: float) -> None:
         """Carry a payload from the next setpoint on; EomDynamicsError where it is refused."""
+        if self.command is not None and self.options.limits in ("refuse", "clip"):
+            self._judge(payload, blend_time, self.command)
         self.evaluator.blend.change(payload, blend_time)
         self.evaluator.prepare_payload()
+
+    def _judge(self, payload: Payload, blend_time: float, command: EvaluatedCommand) -> None:
+        """Refuse a payload that the resting arm cannot hold, or cannot pass to in a time, within limits."""
+        tool, parameters = payload.at_tool(self.arm.robot)
+        shape, ranges = payload_shape(self.arm.robot), Ranges(self.arm)
+        present = np.reshape(self._carried(self._now, 0.0)[:1] or np.zeros(shape), (-1, 10))
+        change = np.zeros_like(present)
+        change[tool] = parameters - present[tool]
+        stiffness = tuple(x * (k == 0) for k, x in enumerate(command.stiffness))
+        flow = Flow(command.state * np.eye(5)[0][:, np.newaxis], (), stiffness, command.base)
+        for share, rate in ((0.0, 0.0), (1.0, 0.0), (0.5, 15 / 8 / blend_time if blend_time > 0 else 0.0)):
+            rows = (present + share * change, rate * change, 0 * change)
+            row = ranges.row(flow, [x.reshape(shape) for x in rows])
+            if row is None or (share and ranges.beyond(row) > TOLERANCE):
+                raise StateError("the arm cannot hold it within limits")
+            ranges.widen(row)
 
     def _follow_past(self, now: int) -> None:
         """Keep what was commanded in the cycle before."""
@@ -217,6 +238,7 @@ class ReferenceLoop:
         if self._started and (self._played or self._waiting):
             self._follow_clock(now)
         self._now, self._started = now, True
+        self.evaluator.blend.hold(self._stop is not None and self._s < self._stop.duration)
         if spline is not None and not hasattr(spline, "t"):
             if self._played or self._aims:
                 self._begin_stop(Flow(self._commanded(now)), now)
@@ -263,6 +285,7 @@ class ReferenceLoop:
             self.status = before if isinstance(error, _FarError) else Status.HELD
             return False
         self._send(command, stamp)
+        self.evaluator.blend.stays = False
         self.checks.answered(stamp, command.state)
         return True
 
@@ -279,11 +302,15 @@ class ReferenceLoop:
 
     def _send_flow(self, flow: Flow, stamp: int, *, refusable: bool, ahead: Ahead | None = None) -> bool:
         """Send the command for a flow; return whether it was not refused."""
-        policy = self.options.limits if refusable or self.options.limits == "clip" else "ignore"
-        order = self.evaluator.own_order
-        with suppress(EomDynamicsError):
-            self._send(self.evaluator.command(order, *flow, stamp=stamp, limit_policy=policy, ahead=ahead), stamp)
-            return True
+        limits, order, blend = self.options.limits, self.evaluator.own_order, self.evaluator.blend
+        # Where limits do not allow its change, the payload stays as it is.
+        stays = not refusable and limits == "refuse" and blend.blending
+        for policy in ("refuse",) * stays + (limits if refusable or limits == "clip" else "ignore",):
+            with suppress(EomDynamicsError):
+                self._send(self.evaluator.command(order, *flow, stamp=stamp, limit_policy=policy, ahead=ahead), stamp)
+                blend.stays = blend.stays and not refusable
+                return True
+            blend.stay() if stays else None
         self.status = Status.HELD
         return False
 
@@ -301,14 +328,15 @@ class ReferenceLoop:
         elif self._lost:
             self.status = Status.HELD
         ended = abs(self._now - self._followed) > law.LONGEST_GAP
-        if self.evaluator.blend.blending and self.command and not self._stop and self._rests() and ended:
+        if self.evaluator.blend.blending and self.command and not self._stop and ended:
             status, stamp = self.status, self._stamp and self._stamp + round(step * 1e9)
-            self._send_flow(Flow.of(self.command), stamp, refusable=True)
+            self._send_flow(Flow.of(self.command), stamp, refusable=False)
             self.status = status
             self.evaluator.blend.go_by_clock()
 
     def _begin_stop(self, flow: Flow, now: int = 0) -> None:
         """Begin a stop from a flow; without one that motors can realise, the last command remains."""
+        self.evaluator.blend.hold(True)
         stays = self._stop_on_path(now or self._commanded_at) if self._played else None
         brakes = self._aims and self._online
         self._played, self._aims = None, False
@@ -318,8 +346,12 @@ class ReferenceLoop:
             self._move(max(now - self._aimed, 0) if now else 0)
             self._rest_by(Braking(brakes, self._move))
         elif self.command is not None:
-            stop, excess = choose_stop(self.arm, flow, self.command.payload, self.options.stop_duration)
+            stop, excess = choose_stop(self.arm, flow, partial(self._carried, self._now), self.options.stop_duration)
             self._rest_by(stop if np.isfinite(excess) else None)
+
+    def _carried(self, begin: int, later: float) -> Sequence[Array]:
+        """Payload and its rates that are predicted some time, s, after a time, ns; () for none."""
+        return self.evaluator.blend.predicted(self._now, begin + round(1e9 * later))
 
     def _rest_by(self, stop: Stop | Resting | StopOnPath | Braking | None) -> None:
         self._stop, self._s, self._from_stamp, self._step = stop, 0.0, self._stamp, 0
@@ -328,7 +360,7 @@ class ReferenceLoop:
         if isinstance(stop, StopOnPath) and not stop.seek(self._s, min(self._step, law.LONGEST_RESPONSE_STEP)):
             assert self.command is not None
             step, flow = 1e-9 * min(self._step, law.LONGEST_RESPONSE_STEP), Flow.of(self.command)
-            stop, excess = choose_stop(self.arm, flow, self.command.payload, self.options.stop_duration)
+            stop, excess = choose_stop(self.arm, flow, partial(self._carried, self._now), self.options.stop_duration)
             self._rest_by(stop if np.isfinite(excess) else None)
             self._s = step
             if self._stop is None:
@@ -356,7 +388,7 @@ class ReferenceLoop:
         if t > spline.end or (self._lost and self.options.on_loss == "ramp"):
             return
         period, command = 1e-9 * self.options.period, self.command
-        payload = command.payload if command else ()
+        payload = partial(self._carried, max(origin, now))
         plan: Plan | None
         if self._played:
             at = max(t, 0.0)
@@ -417,6 +449,7 @@ class ReferenceLoop:
         later = max(now, self._last_played)
         if self._pace.keep(self._path, wanted, later, self._step, self._pace_options()) and self._waiting:
             self._waiting = self._waiting._replace(planned=False)
+        self.evaluator.blend.hold(self._pace.changes(self._path, later, self._pace_options()))
         if now <= self._last_played:  # a pause while the clock goes back a little
             return
         self._last_played = now
@@ -434,8 +467,7 @@ class ReferenceLoop:
             self.checks.moved(flow.state)
 
     def _pace_options(self) -> PaceOptions:
-        payload = self.command.payload if self.command else ()
-        return PaceOptions(payload, round(1e9 * self.options.lead), self.options.stop_duration)
+        return PaceOptions(self._carried, round(1e9 * self.options.lead), self.options.stop_duration)
 
     def _stop_on_path(self, now: int) -> StopOnPath | None:
         """The stop on the path, as long as there may be one; None without a path."""

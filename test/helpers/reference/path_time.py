@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Path parameter of a motion that is played, and the shortest change of its pace within limits."""
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
+from functools import partial
 from itertools import product
 from typing import NamedTuple
 
@@ -12,7 +13,7 @@ from eom_dynamics import ElasticArm
 from eom_dynamics.arrays import Array
 from eom_dynamics.control import settings as law
 from eom_dynamics.elastic.bounds import TOLERANCE
-from reference.stop import Flow, Ranges
+from reference.stop import Carried, Flow, Ranges
 
 SHORTEST_CHANGE, SLOWEST = 0.01, 0.01
 """Duration of the shortest change of pace, s, and pace below which the motion is as if at rest."""
@@ -133,9 +134,7 @@ class Search:
         over: whether the search is.
     """
 
-    def __init__(
-        self, arm: ElasticArm, path: Callable[[float], Array], density: float, payload: tuple[Array, ...]
-    ) -> None:
+    def __init__(self, arm: ElasticArm, path: Callable[[float], Array], density: float, payload: Carried) -> None:
         self._arm, self._path, self._density, self._payload = arm, path, density, payload
         self._checks, self._worst = 0, (0, 1.0)
         self._widened: tuple[float, Ranges] | None = None
@@ -196,27 +195,27 @@ class Search:
             step = step if improved else step / 2
 
     def _keep_on(self, s: float, end: float, pace: float, margin: float) -> Iterator[None]:
-        ranges, self.meets = Ranges(self._arm, self._payload), True
+        ranges, self.meets = Ranges(self._arm), True
         for x in np.linspace(s, end, law.PACE_PLACES + 1) if s < end else [None]:
             yield
-            if x is not None and self._excess(ranges, np.array([x, pace, 0, 0, 0]), margin) > TOLERANCE:
+            if x is not None and self._excess(ranges, np.array([x, pace, 0, 0, 0]), (x - s) / pace, margin) > TOLERANCE:
                 self.meets = False
                 return
 
-    def _excess(self, ranges: Ranges, s: Array, margin: float) -> float:
-        row = ranges.row(Flow(chain(self._path(s[0]), s)))
+    def _excess(self, ranges: Ranges, s: Array, t: float, margin: float) -> float:
+        row = ranges.row(Flow(chain(self._path(s[0]), s)), self._payload(t))
         return np.inf if row is None else ranges.beyond(row, margin, -1.0)
 
     def _keeps(self, change: Change) -> Generator[None, None, bool]:
         times = change.sections
         if self._widened is None or self._widened[0] != change.shape.wait:
-            self._widened, ranges = None, Ranges(self._arm, self._payload)
+            self._widened, ranges = None, Ranges(self._arm)
             yield
             if self._checks >= law.PACE_CHECKS:
                 raise _OverError
             self._checks += 1
             s = change.at(times[0])
-            row = ranges.row(Flow(chain(self._path(s[0]), s)))
+            row = ranges.row(Flow(chain(self._path(s[0]), s)), self._payload(times[0]))
             if row is None:
                 return False
             ranges.widen(row)
@@ -232,7 +231,7 @@ class Search:
             if not -1e-9 <= s[1] <= max(law.FASTEST_PACE, change.first) + 1e-9:
                 return False
             self._checks += 1
-            seen.append((t, self._excess(ranges, s, margin)))
+            seen.append((t, self._excess(ranges, s, t, margin)))
             t, e = np.array(seen[-3:]).T
             if len(e) < 3 or not e[0] < e[1] > e[2]:
                 return bool(e[-1] <= TOLERANCE)
@@ -259,9 +258,9 @@ class Search:
 
 
 class PaceOptions(NamedTuple):
-    """Payload of the last command, by how much commands are ahead, ns, and the shortest duration of a stop, s."""
+    """Payload some time, s, after a time, ns; by how much commands are ahead, ns; shortest duration of a stop, s."""
 
-    payload: tuple[Array, ...]
+    payload: Callable[[int, float], Sequence[Array]]
     ahead: int
     stop_duration: float
 
@@ -304,6 +303,11 @@ class PaceKeeper:
                 self._seek(time, self._before + (1 - 0.3 * self._parts) * (wanted - self._before), now, options)
         return outcome == "change"
 
+    def changes(self, time: PathTime, now: int, options: PaceOptions) -> bool:
+        """Whether a change is sought, or under way at a time, ns."""
+        since, last = time.last
+        return self._on or 1e-9 * (now + options.ahead - since) < last.duration
+
     def begin_stop(self) -> None:
         """Begin to seek the shortest stop."""
         self._wanted, self.limited, self._on, self._rests, self.end = 0.0, False, False, False, None
@@ -329,7 +333,7 @@ class PaceKeeper:
         if not self._at_rest:
             return False
         self._on = self._ends = True
-        self._search = Search(self._arm, self._path, self._density, options.payload)
+        self._search = Search(self._arm, self._path, self._density, partial(options.payload, now))
         self._search.begin_rest(time.at(now + options.ahead), last.pace, self._end)
         return True
 
@@ -343,7 +347,8 @@ class PaceKeeper:
             less = (1 - law.PACE_GAIN) * (1e-9 * (since - self._begin) + last.duration)
         else:
             less = (self._end - start[0]) / max(start[1], 0.5 * (start[1] + pace), SLOWEST)
-        self._search = Search(self._arm, self._path, self._density, options.payload)
+        payload = partial(options.payload, self._begin - options.ahead)
+        self._search = Search(self._arm, self._path, self._density, payload)
         shortest = max(options.stop_duration * abs(pace - start[1]), SHORTEST_CHANGE)
         self._search.begin(start, pace, shortest, less, self._end)
 

@@ -23,7 +23,7 @@ from eom_dynamics.exceptions import StateError
 from eom_dynamics.robot import Payload, Robot
 from eom_dynamics.robot.payload import payload_shape
 
-# Changes that may be under way at a time; of those that wait for a setpoint, the last ones are one.
+# Changes that may be under way at a time; those that wait for a setpoint are one.
 MOST_CHANGES = 8
 
 # Stamps further back than this, ns, mean that the clock was set back.
@@ -56,6 +56,9 @@ class PayloadBlend:
     that: with two publishers whose stamps differ it would run away.
     """
 
+    held = stays = False
+    """Whether changes that have not begun wait: for the end of a motion, or for a reference."""
+
     def __init__(self, robot: Robot) -> None:
         self._robot, self._shape = robot, payload_shape(robot)
         self._target = np.zeros((len(robot.tools), 10))
@@ -82,12 +85,13 @@ class PayloadBlend:
             raise StateError(f"blend_time must be from 0 to {LONGEST_BLEND:g} s, is {blend_time:g}")
         tool, parameters = payload.at_tool(self._robot)
         duration, changes = round(blend_time * 1e9), self._progress.changes
-        if len(changes) == MOST_CHANGES and changes[-1].start is not None:
+        waits = bool(changes) and changes[-1].start is None
+        if len(changes) == MOST_CHANGES and not waits:
             raise StateError(f"{MOST_CHANGES} changes of the payload are still under way: wait for the end of one")
         target = self._target.copy()
         target[tool] = parameters
-        self._target = target
-        if len(changes) == MOST_CHANGES:  # the last one has not begun: one that begins with it takes its place
+        self._target, self.stays = target, False
+        if waits:  # one that begins with it takes its place
             duration, changes = max(duration, changes[-1].duration), changes[:-1]
         self._progress = self._next = self._progress._replace(changes=(*changes, _Change(None, 0, duration, target)))
 
@@ -102,9 +106,12 @@ class PayloadBlend:
         if not self.blending:
             return self.target
         now = self._elapsed(stamp, clock)
-        begun = [c._replace(start=now, begun=clock) if c.start is None else c for c in self._progress.changes]
+        starts = not (self.held or self.stays)
+        begun = [
+            c._replace(start=now, begun=clock) if c.start is None and starts else c for c in self._progress.changes
+        ]
         settled = self._progress.settled
-        ended = [k for k, c in enumerate(begun) if now - (c.start or 0) >= c.duration]
+        ended = [k for k, c in enumerate(begun) if c.start is not None and now - c.start >= c.duration]
         if ended:
             # Changes before a completed one have zero weight.
             settled, begun = begun[ended[-1]].target, begun[ended[-1] + 1 :]
@@ -115,9 +122,34 @@ class PayloadBlend:
         # Else one that others have overtaken.
         latest = before if stamp and before - _CLOCK_JUMP <= stamp <= before else stamp
         self._next = _Progress(tuple(begun), settled, now, latest, clock)
-        P, Pd, Pdd = settled, np.zeros_like(settled), np.zeros_like(settled)
-        for start, _, duration, target in begun:
-            w, wd, wdd = falling((now - (start or 0)) * 1e-9, duration * 1e-9)
+        return self._weighed(self._next, now)
+
+    def predicted(self, clock: int, time: int) -> list[Array]:
+        """The same for a time, as far as changes have begun; both ns."""
+        if not self.present:
+            return []
+        return self._weighed(self._progress, self._elapsed(0, clock) + max(time - clock, 0))
+
+    def hold(self, held: bool) -> None:
+        """Have changes that have not begun wait, while a motion goes on."""
+        self.held, self.stays = held, self.stays and not held
+
+    def stay(self) -> bool:
+        """Have its change begin anew from the payload of now, after that; return whether it was to change."""
+        progress = self._progress
+        if not progress.changes or ((self.held or self.stays) and progress.changes[0].start is None):
+            return False
+        settled = self._weighed(progress, progress.elapsed)[0].reshape(progress.settled.shape)
+        last = progress.changes[-1]._replace(start=None)
+        self._progress, self.stays = progress._replace(changes=(last,), settled=settled), True
+        return True
+
+    def _weighed(self, progress: _Progress, now: int) -> list[Array]:
+        P, Pd, Pdd = progress.settled, np.zeros_like(progress.settled), np.zeros_like(progress.settled)
+        for start, _, duration, target in progress.changes:
+            if start is None:
+                break
+            w, wd, wdd = falling((now - start) * 1e-9, max(duration, 1) * 1e-9)
             away = P - target
             P, Pd, Pdd = target + w * away, w * Pd + wd * away, w * Pdd + 2.0 * wd * Pd + wdd * away
         return [x.reshape(self._shape) for x in (P, Pd, Pdd)]

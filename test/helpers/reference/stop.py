@@ -75,22 +75,22 @@ class Stop:
 
 
 class Ranges:
-    """Limits of an arm that carries a payload, which the start of a motion widens."""
+    """Limits of an arm, which the start of a motion widens."""
 
-    def __init__(self, arm: ElasticArm, payload: Sequence[Array]) -> None:
-        self._arm, self._payload = arm, tuple(payload[:1]) or None
+    def __init__(self, arm: ElasticArm) -> None:
+        self._arm = arm
         limits = LimitCheck(arm)
         most = limits.voltage * (1 + TOLERANCE)
         self.lower, self.upper = np.append(limits.lower, -most), np.append(limits.upper, most)
 
-    def row(self, flow: Flow) -> Array | None:
-        """State, efforts, motors and voltages of a flow; None where motors cannot realise it."""
+    def row(self, flow: Flow, payload: Sequence[Array]) -> Array | None:
+        """State, efforts, motors and voltages of a flow with a payload and its rates; None where motors cannot."""
         arm = self._arm
         state, wrench, stiffness, base = flow
         with np.errstate(all="ignore"):
             try:
                 command = arm.feedforward(
-                    *state, wrench=wrench, commanded_stiffness=stiffness, base=base, payload=self._payload
+                    *state, wrench=wrench, commanded_stiffness=stiffness, base=base, payload=tuple(payload) or None
                 )
             except StateError:
                 return None
@@ -113,22 +113,26 @@ class Ranges:
             return max(float(np.max(np.nan_to_num(found, neginf=-1.0))), least)
 
 
-def excess(arm: ElasticArm, motion: Callable[[float], Flow], samples: int, payload: Sequence[Array]) -> float:
+Carried = Callable[[float], Sequence[Array]]
+"""Payload with its rates, or (), at times of a motion, s."""
+
+
+def excess(arm: ElasticArm, motion: Callable[[float], Flow], duration: float, samples: int, payload: Carried) -> float:
     """Largest excess of a motion over limits that its start meets; infinite where motors cannot realise it."""
-    ranges = Ranges(arm, payload)
-    rows = [ranges.row(motion(share)) for share in np.linspace(0.0, 1.0, samples + 1)]
+    ranges = Ranges(arm)
+    rows = [ranges.row(motion(share), payload(share * duration)) for share in np.linspace(0.0, 1.0, samples + 1)]
     if any(row is None for row in rows):
         return np.inf
     ranges.widen(rows[0])
     return ranges.beyond(np.array(rows))
 
 
-def choose_stop(arm: ElasticArm, flow: Flow, payload: Sequence[Array], wanted: float) -> tuple[Stop, float]:
+def choose_stop(arm: ElasticArm, flow: Flow, payload: Carried, wanted: float) -> tuple[Stop, float]:
     """The first stop within limits, of the wanted duration, then of longer and of shorter ones, or the best; excess."""
     best, least = Stop(flow, wanted), np.inf
     for power in (*range(LONGER_STOPS + 1), *range(-1, -SHORTER_STOPS - 1, -1)):
         stop = Stop(flow, wanted * STOP_GROWTH**power)
-        if (beyond := excess(arm, stop.at_share, STOP_SAMPLES, payload)) < least:
+        if (beyond := excess(arm, stop.at_share, stop.duration, STOP_SAMPLES, payload)) < least:
             best, least = stop, beyond
         if least <= TOLERANCE:
             break

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """How trajectories take over from what is commanded."""
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +11,7 @@ from eom_dynamics.control.settings import DEFAULTS, LONGEST_GAP, SMALL_STEP, TRA
 from eom_dynamics.elastic.bounds import TOLERANCE
 from eom_dynamics.kinematics.motion import predicted
 from eom_dynamics.trajectory import Spline
-from reference.stop import Flow, excess
+from reference.stop import Carried, Flow, excess
 
 
 class Plan(NamedTuple):
@@ -50,7 +49,7 @@ def commanded_later(state: Array, age: int, interval: int) -> Array:
 
 
 def take_over(
-    arm: ElasticArm, spline: Spline, at: float, present: Array, later: Array, period: float, payload: Sequence[Array]
+    arm: ElasticArm, spline: Spline, at: float, present: Array, later: Array, period: float, payload: Carried
 ) -> Plan | None:
     """Lead from a state at a time of a spline to its next knot, or within limits if it starts near; None if far.
 
@@ -71,7 +70,7 @@ def take_over(
         def flow(share: float, motion: Spline = motion) -> Flow:
             return Flow(np.stack(motion.derivatives(motion.start + share * (motion.end - motion.start))))
 
-        if (beyond := excess(arm, flow, TRANSITION_SAMPLES, payload)) < least:
+        if (beyond := excess(arm, flow, end - at, TRANSITION_SAMPLES, payload)) < least:
             best, least = Plan(spline, transition=motion), beyond
         if least <= TOLERANCE:
             break
@@ -79,7 +78,7 @@ def take_over(
 
 
 def plan_from(
-    arm: ElasticArm, spline: Spline, at: float, t: float, present: Array, period: float, payload: Sequence[Array]
+    arm: ElasticArm, spline: Spline, at: float, t: float, present: Array, period: float, payload: Carried
 ) -> Plan | None:
     """Take over from a state that is commanded; from rest, as if on time if that is no step by now, at ``t``."""
 
