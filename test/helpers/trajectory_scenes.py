@@ -175,6 +175,13 @@ def stop_on_the_path(k: int) -> Any:
     return scene
 
 
+def stop_before_a_moving_end(arm: Robot) -> Scene:
+    """Nearer than a stop that is not hurried."""
+    motion, t = spline(arm, 10, [0.0, 0.04, 0.6]), np.array([0.0, 0.04, 0.3])
+    moving = Cycle(spline=Spline(t, np.stack(motion.derivatives(t), axis=0)))
+    return paced(arm, (10, moving), (200, Cycle(spline=STOPPED)))
+
+
 def stop_in_a_pause(arm: Robot) -> Scene:
     """Amid the change to it, and a stop amid the change to another speed."""
     return paced(arm, (60, Cycle(pauses=True)), (100, Cycle(spline=STOPPED)))
@@ -255,6 +262,7 @@ TRAJECTORIES: dict[str, tuple[str, Any]] = {
     "stop on the path": ("slow", stop_on_the_path(100)),
     "stop on the path, late": ("soft", stop_on_the_path(230)),
     "stop on the path, lead": ("slow", led(stop_on_the_path(100))),
+    "stop before a moving end": ("soft", stop_before_a_moving_end),
     "stop amid a pause": ("slow", stop_in_a_pause),
     "stop amid an override": ("slow", stop_of_an_override),
     "payload beside changes of pace": ("slow efforts", payload_beside_changes_of_pace),

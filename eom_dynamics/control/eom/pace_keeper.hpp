@@ -27,7 +27,7 @@ class PaceKeeper {
     {
         end_ = end;
         search_.set_density(density);
-        limited_ = sought_.on = false;
+        limited_ = sought_.on = hurries_ = false;
         wanted_ = 1;
         step_ = 1'000'000;
     }
@@ -79,7 +79,7 @@ class PaceKeeper {
     /// Begins to seek the shortest stop.
     void begin_stop() noexcept
     {
-        limited_ = sought_.on = rests_ = false;
+        limited_ = sought_.on = rests_ = hurries_ = false;
         wanted_ = 0;
     }
 
@@ -97,6 +97,11 @@ class PaceKeeper {
                 return false;
         } else if (keep(time, path, 0, now, step) && time.last().pace() > 0 && !rests_) {
             return true; // the rest of the change is to come
+        }
+        if (sought_.parts > 0 && !hurries_ && !ends_at_rest(path)) {
+            hurries_ = true;
+            sought_.parts = 0;
+            seek(time, 0, now);
         }
         const PaceChange &last = time.last();
         if (last.pace() == 0 || rests_) {
@@ -177,7 +182,8 @@ class PaceKeeper {
     /// Shortest duration of a change of the pace, s: that of a stop for a change from 1 to 0.
     double shortest(double change) const noexcept
     {
-        return std::max(commander_.parameters.stop_duration * std::fabs(change), SHORTEST_CHANGE);
+        return hurries_ ? SHORTEST_CHANGE
+                        : std::max(commander_.parameters.stop_duration * std::fabs(change), SHORTEST_CHANGE);
     }
 
     /// Shortest change of pace, s, and pace below which the motion is as if at rest.
@@ -191,8 +197,8 @@ class PaceKeeper {
     double wanted_ = 1, before_ = 1;
     bool limited_ = false;
     std::int64_t retry_ = 0;
-    // Whether the rest of the motion is a stop.
-    bool rests_ = false;
+    // Whether the rest of the motion is a stop, and whether a stop may be shorter than wanted.
+    bool rests_ = false, hurries_ = false;
     // What is sought: a change to a pace that begins at a time, ns, some time after the search does; how many parts of it have
     // been tried, and whether the rest of the motion is checked.
     struct {

@@ -278,7 +278,7 @@ class PaceKeeper:
         self._at_rest = bool(np.abs(path(end)[1:3]).max() <= 1e-6)
         self.limited, self.end = False, None
         self._wanted, self._before, self._retry = 1.0, 1.0, 0
-        self._on, self._ends, self._rests = False, False, False
+        self._on, self._ends, self._rests, self._hurries = False, False, False, False
         self._pace, self._parts, self._begin, self._lead = 1.0, 0, 0, 0
         self._step = 1_000_000
 
@@ -311,6 +311,7 @@ class PaceKeeper:
     def begin_stop(self) -> None:
         """Begin to seek the shortest stop."""
         self._wanted, self.limited, self._on, self._rests, self.end = 0.0, False, False, False, None
+        self._hurries = False
 
     def stops(self, time: PathTime, now: int, step: int, options: PaceOptions) -> bool:
         """Go on for a stop; return whether there may be one, be it the end of the motion, if that is at rest."""
@@ -323,6 +324,9 @@ class PaceKeeper:
                 return False
         elif self.keep(time, 0.0, now, step, options) and time.last[1].pace and not self._rests:
             return True  # the rest of the change is to come
+        if self._parts > 0 and not (self._hurries or self._at_rest):
+            self._hurries, self._parts = True, 0
+            self._seek(time, 0.0, now, options)
         since, last = time.last
         if not last.pace or self._rests:
             rest = (self._end - time.at(since, last.duration)[0]) / last.pace if last.pace else 0.0
@@ -349,7 +353,7 @@ class PaceKeeper:
             less = (self._end - start[0]) / max(start[1], 0.5 * (start[1] + pace), SLOWEST)
         payload = partial(options.payload, self._begin - options.ahead)
         self._search = Search(self._arm, self._path, self._density, payload)
-        shortest = max(options.stop_duration * abs(pace - start[1]), SHORTEST_CHANGE)
+        shortest = max((not self._hurries) * options.stop_duration * abs(pace - start[1]), SHORTEST_CHANGE)
         self._search.begin(start, pace, shortest, less, self._end)
 
     def _go_on(self, time: PathTime, now: int, step: int, options: PaceOptions) -> str:
