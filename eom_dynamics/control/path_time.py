@@ -51,7 +51,8 @@ class PathTime:
     Args:
         motion: as it is played, at the pace 1.
         arm: that plays it.
-        shortest: duration of the shortest stop, s: ``stop_duration`` of the loop.
+        shortest: duration of the shortest stop, s: ``stop_duration`` of the loop; where a motion ends moving, those
+            that stay on its path may be shorter.
         period: of its cycles, s, over which it seeks a change of pace.
 
     Raises:

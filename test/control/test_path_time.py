@@ -115,11 +115,15 @@ def test_the_fastest_pace_meets_limits_and_a_faster_one_does_not(arm):
 
 
 def test_where_no_change_of_pace_meets_limits_the_joints_stop():
-    """A motion that ends at a velocity cannot stop on its path shortly before: the joints move on beyond its end."""
+    """A motion that ends at a velocity cannot stop on its path shortly before: the joints move on beyond its end.
+
+    Before that, its stops may be shorter than wanted.
+    """
     arm = eom.ElasticArm(eom.load_robot("sea_planar_2r"))
     states = np.zeros((5, 2, 2))
     states[0, 1], states[1, 1] = 0.3, 1.0
-    path = eom.trajectory.PathTime(Spline([0.0, 0.6], states), arm)
-    assert path.stop(0.2).on_path
+    motion = Spline([0.0, 0.6], states)
+    path, hurried = (eom.trajectory.PathTime(motion, arm, shortest=x) for x in (0.01, 0.3))
+    assert path.stop(0.2).on_path and hurried.stop(0.4).on_path and hurried.stop(0.4).duration < 0.2
     found = path.stop(0.595)
     assert not found.on_path and np.isfinite(found.excess)

@@ -192,10 +192,10 @@ def stop_of_an_override(arm: Robot) -> Scene:
 
 
 def payload_beside_changes_of_pace(arm: Robot) -> Scene:
-    """One amid which the pace changes, one that comes amid that change, and one amid a stop."""
-    bodies = [Cycle(payload=Carried(mass, (0.1, 0.0, 0.0), blend_time=0.2)) for mass in (0.5, 0.1, 0.2)]
-    steps = (70, Cycle(speed=0.5)), (440, Cycle(spline=STOPPED))
-    return paced(arm, *zip((60, 75, 450), bodies, strict=True), *steps, silent=700)
+    """One amid which the pace changes, one that comes amid that change and lasts until a stop, and one amid it."""
+    bodies = [Cycle(payload=Carried(mass, (0.1, 0.0, 0.0), blend_time=0.1)) for mass in (0.5, 0.1, 0.2)]
+    steps = (70, Cycle(speed=0.7)), (290, Cycle(spline=STOPPED))
+    return paced(arm, *zip((60, 75, 300), bodies, strict=True), *steps, silent=590)
 
 
 def refused_on_the_path(arm: Robot) -> Scene:

@@ -187,9 +187,9 @@ class Commander {
         Limits<Robot> limits(robot);
         double most = 0;
         for (std::size_t k = 0; k <= samples && most < least; ++k) {
-            const double share = static_cast<double>(k) / static_cast<double>(samples);
-            motion(share, candidate_);
-            most = std::max(most, excess_at(candidate_, begin + std::llround(1e9 * share * duration), limits, k == 0));
+            const double part = static_cast<double>(k) / static_cast<double>(samples);
+            motion(part, candidate_);
+            most = std::max(most, excess_at(candidate_, begin + std::llround(1e9 * part * duration), limits, k == 0));
         }
         return most;
     }
@@ -424,10 +424,10 @@ class Commander {
         const auto before = candidate_.P;
         candidate_.loaded = true;
         candidate_.Pdd = {};
-        for (const double share : {1.0, 0.5}) {
-            const double rate = share < 1 && time > 0 ? PayloadBlend<Robot>::STEEPEST / time : 0;
+        for (const double part : {1.0, 0.5}) {
+            const double rate = part < 1 && time > 0 ? PayloadBlend<Robot>::STEEPEST / time : 0;
             for (std::size_t i = 0; i < target.size(); ++i) {
-                candidate_.P[i] = before[i] + static_cast<Scalar>(share * (target[i] - before[i]));
+                candidate_.P[i] = before[i] + static_cast<Scalar>(part * (target[i] - before[i]));
                 candidate_.Pd[i] = static_cast<Scalar>(rate * (target[i] - before[i]));
             }
             if (excess(limits, false) > LIMIT_TOLERANCE) {

@@ -76,7 +76,7 @@ class PaceKeeper {
         return outcome == Outcome::change;
     }
 
-    /// Begins to seek the shortest stop.
+    /// Begins to seek the shortest stop; where the motion ends moving, one that is shorter than wanted, if need be.
     void begin_stop() noexcept
     {
         limited_ = sought_.on = rests_ = hurries_ = false;

@@ -91,11 +91,11 @@ class Stop {
 
     /// Begins a stop on the path of a player from a time on, ns, with a setpoint there; returns whether there is a path. The
     /// motion goes on until seek() has found the shortest one.
-    bool choose(TrajectoryPlayer<Robot> &player, const Setpoint<Robot> &from, std::int64_t stamp, std::int64_t now) noexcept
+    bool choose(TrajectoryPlayer<Robot> &player, const Setpoint<Robot> &from, std::int64_t now) noexcept
     {
         if (!player.begin_stop(time_))
             return false;
-        rest(from, stamp);
+        rest(from, now);
         path_ = &player;
         begin_ = now;
         duration_ = std::numeric_limits<double>::infinity();
@@ -113,10 +113,10 @@ class Stop {
     }
 
     /// Begins the stop of a motion to targets, within its limits, from a time on, ns, with a setpoint there.
-    void choose(TargetMotion<Robot> &motion, const Setpoint<Robot> &from, std::int64_t stamp, std::int64_t now) noexcept
+    void choose(TargetMotion<Robot> &motion, const Setpoint<Robot> &from, std::int64_t now) noexcept
     {
         motion.brake(now);
-        rest(from, stamp);
+        rest(from, now);
         motion_ = &motion;
         duration_ = motion.left();
     }

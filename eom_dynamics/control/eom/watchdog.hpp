@@ -124,10 +124,10 @@ class Watchdog {
         if (!commander_.output.valid)
             return;
         commander_.hold_payload(true);
-        const bool stays = player_.on_path() && stop_.choose(player_, from, commander_.stamp(), now ? now : player_.commanded());
+        const bool stays = player_.on_path() && stop_.choose(player_, from, now ? now : player_.commanded());
         const bool brakes = !stays && motion_.commands();
         if (brakes)
-            stop_.choose(motion_, from, commander_.stamp(), now ? now : commander_.latest);
+            stop_.choose(motion_, from, now ? now : commander_.latest);
         excess_ = stays || brakes ? 0 : stop_.choose(commander_, from);
         step_ = 0;
         stays_ = false;

@@ -341,10 +341,10 @@ class ReferenceLoop:
         brakes = self._aims and self._online
         self._played, self._aims = None, False
         if stays:
-            self._rest_by(stays)
+            self._rest_by(stays, now)
         elif brakes:
             self._move(max(now - self._aimed, 0) if now else 0)
-            self._rest_by(Braking(brakes, self._move))
+            self._rest_by(Braking(brakes, self._move), now)
         elif self.command is not None:
             stop, excess = choose_stop(self.arm, flow, partial(self._carried, self._now), self.options.stop_duration)
             self._rest_by(stop if np.isfinite(excess) else None)
@@ -353,8 +353,8 @@ class ReferenceLoop:
         """Payload and its rates that are predicted some time, s, after a time, ns; () for none."""
         return self.evaluator.blend.predicted(self._now, begin + round(1e9 * later))
 
-    def _rest_by(self, stop: Stop | Resting | StopOnPath | Braking | None) -> None:
-        self._stop, self._s, self._from_stamp, self._step = stop, 0.0, self._stamp, 0
+    def _rest_by(self, stop: Stop | Resting | StopOnPath | Braking | None, now: int = 0) -> None:
+        self._stop, self._s, self._from_stamp, self._step = stop, 0.0, now or self._stamp, 0
 
     def _come_to_rest(self, stop: Stop | Resting | StopOnPath | Braking, step: float) -> None:
         if isinstance(stop, StopOnPath) and not stop.seek(self._s, min(self._step, law.LONGEST_RESPONSE_STEP)):
