@@ -81,6 +81,16 @@ def test_a_pause_resumes_what_was(arm):
     assert loop.number("over_limits") == 0 and not loop.number("playing")
 
 
+@pytest.mark.parametrize("halt", ["pause", 0.0])
+def test_a_motion_from_rest_does_not_begin_in_a_pause(arm, halt):
+    """It began at its own pace, and stopped up to 0.58 rad later."""
+    motion = fast(arm, np.random.default_rng(7))
+    start, resumes = motion.derivatives(motion.start, 0)[0], "resume" if halt == "pause" else 1.0
+    (states, _, _), _ = played(arm, motion, [(0.0, halt), (0.1, resumes)], motion.end + 0.5, step=10 * STEP)
+    assert not np.any(states[:100, 0] - start) and not states[:100, 1:].any()
+    np.testing.assert_allclose(states[-1, 0], motion.derivatives(motion.end, 0)[0], rtol=0, atol=1e-15)
+
+
 def test_planners_are_told_what_a_stop_takes(arm):
     motion = fast(arm, np.random.default_rng(3))
     path, T = eom.trajectory.PathTime(motion, arm, period=1e-9 * STEP), motion.end

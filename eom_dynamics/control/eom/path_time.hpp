@@ -48,6 +48,9 @@ class PaceChange {
   public:
     PaceChange() noexcept = default;
 
+    /// Stays at a place.
+    explicit PaceChange(double place) noexcept : pace_(0), end_(place) {}
+
     PaceChange(const PathState &from, double pace, const PaceShape &shape) noexcept
         : shape_(shape), from_(from), pace_(pace), duration_(shape.total())
     {
@@ -139,6 +142,9 @@ class PathTime {
   public:
     /// From 0 at a time, ns, at the pace 1.
     void start(std::int64_t origin) noexcept { changes_.fill({PaceChange(), origin}); }
+
+    /// Stays at a place until a change from a time, ns, on.
+    void stay(double place, std::int64_t begin) noexcept { changes_.fill({PaceChange(place), begin}); }
 
     /// Replaces the rest of the change under way from a time, ns.
     void change(std::int64_t begin, const PaceChange &change) noexcept

@@ -194,9 +194,11 @@ class TrajectoryPlayer {
     /// Whether a change of pace, which limits are checked for, is sought, or is under way at a time, ns.
     bool changes(std::int64_t now) const noexcept { return pace_.changes(time_, std::max(now, played_)); }
 
-    /// Leads to a pace in cycles some time after the last one, ns: see PaceKeeper.
+    /// Leads to a pace in cycles some time after the last one, ns: see PaceKeeper. In a pause, a motion from rest does not begin.
     void keep_pace(double wanted, std::int64_t now, std::int64_t step) noexcept
     {
+        if (State<n> first; wanted == 0 && commanded_ == NEVER && (evaluate(start_, first), rests(first)))
+            time_.stay(start_, std::max(now, played_));
         if (pace_.keep(time_, [this](const PathState &at) { return on_path(at); }, wanted,
                        std::max(now, played_), step))
             next_.waits = true;
@@ -354,6 +356,7 @@ class TrajectoryPlayer {
         time_.start(plan.origin);
         transition_ = plan.transition;
         const Spline<n> &spline = trajectories_.taken(PLAYED).spline;
+        start_ = plan.start;
         end_ = std::max(spline.end(), plan.end);
         pace_.begin(end_, spline.density());
         if (!playing_)
@@ -389,7 +392,7 @@ class TrajectoryPlayer {
     PathTime time_;
     std::int64_t played_ = NEVER, commanded_ = NEVER;
     PaceKeeper<Robot> pace_;
-    double end_ = 0;
+    double start_ = 0, end_ = 0;
     // What was planned, the slot of its spline, whether it begins later, and the plan of what waits.
     Plan<n> plan_, next_;
     std::size_t slot_ = 0;

@@ -447,6 +447,8 @@ class ReferenceLoop:
         wanted = 0.0 if self.paused else self.speed_scaling
         assert self._pace is not None
         later = max(now, self._last_played)
+        if wanted == 0.0 and self._commanded_at < 0 and not plan.state(plan.start)[1:].any():
+            self._path.stay(plan.start, later)
         if self._pace.keep(self._path, wanted, later, self._step, self._pace_options()) and self._waiting:
             self._waiting = self._waiting._replace(planned=False)
         self.evaluator.blend.hold(self._pace.changes(self._path, later, self._pace_options()))

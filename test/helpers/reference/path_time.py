@@ -107,6 +107,12 @@ class PathTime:
     def __init__(self, origin: int) -> None:
         self.changes = [(origin, Change())]
 
+    def stay(self, place: float, begin: int) -> None:
+        """Stay at a place until a change from a time, ns, on."""
+        still = Change()
+        still.pace, still.first, still._end = 0.0, 0.0, place
+        self.changes = [(begin, still)]
+
     def copy(self) -> "PathTime":
         other = PathTime(0)
         other.changes = [*self.changes]

@@ -27,6 +27,10 @@ class Plan(NamedTuple):
     planned: bool = True
 
     @property
+    def start(self) -> float:
+        return self.transition.start if self.transition else max(1e-9 * (self.begin - self.origin), self.spline.start)
+
+    @property
     def end(self) -> float:
         return max(self.spline.end, self.transition.end) if self.transition else self.spline.end
 
