@@ -6,6 +6,7 @@ import pytest
 from paced import STEP, fast, played
 
 import eom_dynamics as eom
+from eom_dynamics.control.settings import Status
 from eom_dynamics.trajectory import Samples, Spline, check
 
 
@@ -79,6 +80,8 @@ def test_a_pause_resumes_what_was(arm):
     assert pace[round(0.8e9 * T / STEP) - 1] == 0 and pace.max() <= 1 + 1e-12
     np.testing.assert_allclose(states[-1, 0], motion.derivatives(T, 0)[0], rtol=0, atol=1e-15)
     assert loop.number("over_limits") == 0 and not loop.number("playing")
+    _, loop = played(arm, motion, [(0.3 * T, "pause"), (0.9 * T, "stop")], 0.9 * T + 0.01)
+    assert loop.status is Status.HELD and not loop.state[1:].any()
 
 
 @pytest.mark.parametrize("halt", ["pause", 0.0])

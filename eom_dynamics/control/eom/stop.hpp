@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 
 #include "path_time.hpp"
 #include "setpoint.hpp"
@@ -105,10 +106,11 @@ class Stop {
     /// Goes on to seek in a cycle some time after the last one, ns; returns whether limits may still allow a stop.
     bool seek(std::int64_t step) noexcept
     {
-        std::int64_t end = begin_;
+        constexpr std::int64_t UNKNOWN = std::numeric_limits<std::int64_t>::max();
+        std::int64_t end = UNKNOWN;
         const bool allowed = !path_ || path_->seek_stop(time_, begin_ + ns_, step, end);
-        if (end > begin_)
-            duration_ = seconds(end - begin_);
+        if (end != UNKNOWN)
+            duration_ = seconds(std::max<std::int64_t>(end - begin_, 0)); // in a pause, at once
         return allowed;
     }
 

@@ -76,7 +76,7 @@ class StopOnPath:
 
     @property
     def duration(self) -> float:
-        return np.inf if self._pace.end is None else 1e-9 * (self._pace.end - self._now)
+        return np.inf if self._pace.end is None else 1e-9 * max(self._pace.end - self._now, 0)
 
     def seek(self, s: float, step: int) -> bool:
         """Go on to seek it in a cycle, ns after the last one; return whether there may be one."""
