@@ -218,11 +218,14 @@ def check_times(trajectory: Trajectory, rate: float) -> Array:
 def dense_states(spline: Spline, rate: float) -> tuple[Array, tuple[Array, ...]] | None:
     """Times (N,), s, of :func:`check_times`, and q … qdddd (N, n) there, if all of up to 1,024 pieces are short.
 
-    In a third of the time of :meth:`Spline.derivatives`.
+    None, too, where rounding makes times equal. In a third of the time of :meth:`Spline.derivatives`.
     """
     pieces = len(spline.t) - 1
     if not 0 < pieces <= _CHUNK or np.max(np.diff(spline.t)) * rate >= PER_PIECE:
         return None
     t, states = spline.in_pieces(PER_PIECE, ORDERS - 1, np.arange(pieces))
+    times = np.append(t[:-1].T, spline.end)
+    if not np.diff(times).all():
+        return None
     rows = (np.append(x[:-1].swapaxes(0, 1).reshape(-1, spline.n), x[-1:, -1], axis=0) for x in states)
-    return np.append(t[:-1].T, spline.end), tuple(rows)
+    return times, tuple(rows)

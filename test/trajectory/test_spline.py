@@ -77,6 +77,8 @@ def test_states_of_a_check_in_short_pieces() -> None:
         for actual, expected in zip(states, motion.derivatives(t), strict=True):
             assert deviation(actual, expected) < 1e-12
     assert dense_states(motion, 16.1 / longest) is None
+    # Instants that rounding makes equal.
+    assert dense_states(Spline(1.7e9 + np.array([0.0, 2e-6]), np.zeros((5, 2, 1))), 1e3) is None
 
 
 def test_at_rest_beyond_its_ends() -> None:
