@@ -82,8 +82,8 @@ class PathTime:
         loop.send_trajectory(self.motion, begin - round(1e9 * start))
         loop.plan(begin, 0.0)
         loop.act("play")
-        loop.update(now - self._step)
-        loop.update(now)
+        for k in range(40, -1, -1):  # so that it knows its cycles
+            loop.update(now - k * self._step)
         loop.act("stop")
         begin = now
         while loop.number("stopping") and loop.status is not Status.HELD:

@@ -76,12 +76,28 @@ def test_a_pause_resumes_what_was(arm):
     motion = fast(arm, np.random.default_rng(7))
     T = motion.end
     events = [(0.3 * T, "pause"), (0.8 * T, "resume")]
-    (states, _, pace), loop = played(arm, motion, events, 2 * T)
-    assert pace[round(0.8e9 * T / STEP) - 1] == 0 and pace.max() <= 1 + 1e-12
+    (states, _, pace), loop = played(arm, motion, events, 2 * T, step=10 * STEP)
+    assert pace[round(0.08e9 * T / STEP) - 1] == 0 and pace.max() <= 1 + 1e-12
     np.testing.assert_allclose(states[-1, 0], motion.derivatives(T, 0)[0], rtol=0, atol=1e-15)
     assert loop.number("over_limits") == 0 and not loop.number("playing")
-    _, loop = played(arm, motion, [(0.3 * T, "pause"), (0.9 * T, "stop")], 0.9 * T + 0.01)
+    _, loop = played(arm, motion, [(0.3 * T, "pause"), (0.9 * T, "stop")], 0.9 * T + 0.01, step=10 * STEP)
     assert loop.status is Status.HELD and not loop.state[1:].any()
+
+
+@pytest.mark.parametrize(
+    ("name", "late"), [("slider", 0.0), ("pauses", 0.0), ("pause", 0.95)], ids=["slider", "toggled", "uneven cycles"]
+)
+def test_a_pace_changes_amid_others_and_in_uneven_cycles(name, late):
+    """As soon as after one pace in even cycles: others each 2 ms held it for ever, late cycles 134 ms instead of 19."""
+    arm = eom.ElasticArm(eom.load_robot("panda"))
+    motion, begin = fast(arm, np.random.default_rng(4)), 0.57
+    often = {"slider": [0.3, 0.3001], "pauses": ["pause", "resume"], "pause": ["pause"]}[name] * 50
+    once, quick = (
+        played(arm, motion, events, begin + 0.1, step=10 * STEP, late=part)[0][2]
+        for events, part in (([(begin, often[0])], 0.0), ([(begin + 2e-3 * k, x) for k, x in enumerate(often)], late))
+    )
+    begun = [int(np.argmax(pace < 1 - 1e-3)) for pace in (once, quick)]
+    assert begun[0] > 570 and abs(begun[1] - begun[0]) <= 2  # a cycle late, and one of rounding
 
 
 @pytest.mark.parametrize("halt", ["pause", 0.0])

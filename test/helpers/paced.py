@@ -33,22 +33,25 @@ def played(
     seconds: float,
     shortest: float = 0.01,
     step: int = STEP,
+    late: float = 0.0,
 ) -> tuple[list[Array], ControlLoop]:
     """States (N, 5, n), path parameters and paces of cycles, with actions or speeds at times, s.
 
     Args:
         shortest: duration of the shortest stop, s.
         step: of the cycles, ns.
+        late: by what part of that each second cycle is late.
     """
     loop = ControlLoop(RobotTable(arm))
     loop.configure(safety="permissive", stop_duration=shortest)
     loop.send_trajectory(motion, START)
     rows, steps = [], {round(1e9 * t / step): event for t, event in events}
     for k in range(round(1e9 * seconds / step)):
-        if loop.plan(START + k * step, 1e-3) == 0:
+        now = START + k * step + round(k % 2 * late * step)
+        if loop.plan(now, 1e-3) == 0:
             loop.act("play")
         if (event := steps.get(k)) is not None:
             loop.act(event) if isinstance(event, str) else loop.speed(event)
-        loop.update(START + k * step, 1e-3)
+        loop.update(now, 1e-3)
         rows.append((loop.state.copy(), loop.number("path_time"), loop.number("pace")))
     return [np.array(x) for x in zip(*rows, strict=True)], loop

@@ -148,8 +148,8 @@ def paced(arm: Robot, *changes: tuple[int, Cycle], silent: int = 490, end: float
 
 
 def override(arm: Robot) -> Scene:
-    """Amid the transition, amid a change before, above the pace 1, where limits may allow a part, and to rest."""
-    steps = {15: 0.5, 120: 0.8, 150: 0.6, 250: 1.5, 350: 1.0, 400: 0.0}
+    """Amid the transition, a search and a change before; above the pace 1, where limits may allow a part; to rest."""
+    steps = {15: 0.5, 120: 0.9, 123: 0.8, 150: 0.6, 250: 1.5, 350: 1.0, 400: 0.0}
     return paced(arm, *((k, Cycle(speed=factor)) for k, factor in steps.items()))
 
 

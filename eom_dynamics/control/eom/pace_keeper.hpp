@@ -29,7 +29,7 @@ class PaceKeeper {
         search_.set_density(density);
         limited_ = sought_.on = hurries_ = false;
         wanted_ = 1;
-        step_ = 1'000'000;
+        mean_ = 0;
     }
 
     /// Delays what is sought, ns.
@@ -46,32 +46,36 @@ class PaceKeeper {
 
     /// Leads to a pace by a change within limits, in cycles some time after the last one, ns: one is sought until it must begin,
     /// and shorter ones as long as it goes on. Where limits do not allow it, a part of it may come first. Above the pace 1, the
-    /// rest of the path must meet limits, too. Paths are functions from a state of the path to that of the joints. Returns
-    /// whether there is another change.
+    /// rest of the path must meet limits, too. A search goes on until it has a change, so that paces in quick succession have
+    /// an effect, but for a pause, or where it is for a higher pace and a lower one is wanted. Paths are functions from a state
+    /// of the path to that of the joints. Returns whether there is another change.
     template <class Path>
     bool keep(PathTime &time, const Path &path, double wanted, std::int64_t now, std::int64_t step) noexcept
     {
-        if (wanted != wanted_) {
+        const int checks = count(step);
+        const double pace = time.last().pace();
+        const bool seeks = sought_.on && pace != sought_.pace;
+        if (wanted != wanted_ && (!seeks || wanted == 0 || (wanted <= pace && pace < sought_.pace))) {
             wanted_ = wanted;
             limited_ = sought_.on = false;
         }
         if (!sought_.on) {
-            before_ = time.last().pace();
-            if (before_ == wanted || (limited_ && now < retry_))
+            before_ = pace;
+            if (before_ == wanted_ || (limited_ && now < retry_))
                 return false;
             sought_ = {};
-            seek(time, wanted, now);
+            seek(time, wanted_, now);
         }
-        const Outcome outcome = seek_on(time, path, now, step);
+        const Outcome outcome = seek_on(time, path, now, checks);
         if (outcome == Outcome::change) {
-            limited_ = sought_.pace != wanted;
+            limited_ = sought_.pace != wanted_;
             sought_.on = !limited_;
             retry_ = now;
         } else if (outcome == Outcome::nothing && time.last().pace() != sought_.pace) {
             limited_ = sought_.parts == 3;
             retry_ = now + PACE_RETRY;
             if (!limited_)
-                seek(time, before_ + (1 - 0.3 * ++sought_.parts) * (wanted - before_), now);
+                seek(time, before_ + (1 - 0.3 * ++sought_.parts) * (wanted_ - before_), now);
         }
         return outcome == Outcome::change;
     }
@@ -137,17 +141,17 @@ class PaceKeeper {
         search_.begin(from, sought_.begin - ahead(), pace, shortest(pace - from[1]), less, end_);
     }
 
-    /// Goes on to seek in a cycle some time after the last one, ns, and takes the best change when it must begin.
+    /// Goes on to seek in a cycle by a number of setpoints, and takes the best change when it must begin.
     template <class Path>
-    Outcome seek_on(PathTime &time, const Path &path, std::int64_t now, std::int64_t step) noexcept
+    Outcome seek_on(PathTime &time, const Path &path, std::int64_t now, int checks) noexcept
     {
-        const bool over = search_.go_on(path, count(step));
+        const bool over = search_.go_on(path, checks);
         if (over && !search_.found()) {
             sought_.on = false;
             return Outcome::nothing;
         }
         const std::int64_t spare = sought_.begin - (now + ahead());
-        if (!over && spare > step + step / 2)
+        if (!over && spare > mean_ + mean_ / 2)
             return Outcome::more;
         if (search_.found() && spare >= 0) {
             time.change(sought_.begin, search_.best());
@@ -158,13 +162,15 @@ class PaceKeeper {
         return Outcome::more;
     }
 
-    /// Setpoints that are checked in a cycle some time after the last one, ns, or after the one before that: a cycle after
-    /// one that was late takes no longer.
+    /// Setpoints that are checked in a cycle some time after the last one, ns, by the mean of those times: cycles may be uneven,
+    /// and one after a late one takes little longer.
     int count(std::int64_t step) noexcept
     {
-        const std::int64_t least = std::min(step, step_), joints = std::max<std::size_t>(commander_.robot.joint_count(), 8);
-        step_ = step > 0 ? step : step_;
-        return static_cast<int>(std::min<std::int64_t>((8 * PACE_RATE * least / joints + 999'999) / 1'000'000, PACE_CHECKS));
+        if (step <= 0)
+            return 0;
+        mean_ = mean_ > 0 ? (7 * mean_ + std::min(step, 8 * mean_) + 7) / 8 : std::min<std::int64_t>(step, 1'000'000);
+        const std::int64_t joints = std::max<std::size_t>(commander_.robot.joint_count(), 8);
+        return static_cast<int>(std::min<std::int64_t>((8 * PACE_RATE * mean_ / joints + 999'999) / 1'000'000, PACE_CHECKS));
     }
 
     /// By how much commands are ahead, ns.
@@ -191,8 +197,8 @@ class PaceKeeper {
 
     Commander<Robot> &commander_;
     double end_ = 0;
-    // Time between the last two cycles, ns.
-    std::int64_t step_ = 0;
+    // Mean time between cycles, ns.
+    std::int64_t mean_ = 0;
     // The pace that is wanted, and that before; whether limits do not allow it, and when it is tried again, ns.
     double wanted_ = 1, before_ = 1;
     bool limited_ = false;

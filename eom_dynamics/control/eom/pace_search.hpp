@@ -37,8 +37,8 @@ class PaceSearch {
     /// Sets the pieces of the path per second.
     void set_density(double density) noexcept { density_ = density; }
 
-    /// Begins to seek a change from a state of the path at a time, ns, to a pace, of at least a duration, s, and of less than another. Above
-    /// the pace 1, the rest of the path up to an end must meet limits at that pace.
+    /// Begins to seek a change from a state of the path at a time, ns, to a pace, of at least a duration, s, and of less than
+    /// another. Above the pace 1, the rest of the path up to an end must meet limits at that pace.
     void begin(const PathState &from, std::int64_t time, double pace, double shortest, double less, double end) noexcept
     {
         keep_on(from, time, pace, end, PACE_MARGIN);
@@ -180,7 +180,8 @@ class PaceSearch {
     }
 
     /// Checks an instant of the candidate: its start, whose excess widens limits, unless it is that of the one before, then
-    /// that where limits were exceeded last, then all of them. Limits are met less a margin that begins with it, at instants and at peaks of parabolas through three.
+    /// that where limits were exceeded last, then all of them. Limits are met less a margin that begins with it, at instants
+    /// and at peaks of parabolas through three.
     template <class Path>
     void look_at_instant(const Path &path) noexcept
     {
@@ -263,7 +264,8 @@ class PaceSearch {
     std::size_t direction_ = 0;
     double size_ = 0;
     bool improved_ = false;
-    // The wait of the start whose excess has widened limits. The candidate: its sections, the instants that are checked, the next one, and the one where limits were exceeded last.
+    // The wait of the start whose excess has widened limits. The candidate: its sections, the instants that are checked, the
+    // next one, and the one where limits were exceeded last.
     double waited_ = -1;
     PaceChange tried_change_;
     std::array<double, PaceChange::SECTIONS + 1> sections_{};

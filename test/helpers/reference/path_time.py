@@ -286,27 +286,30 @@ class PaceKeeper:
         self._wanted, self._before, self._retry = 1.0, 1.0, 0
         self._on, self._ends, self._rests, self._hurries = False, False, False, False
         self._pace, self._parts, self._begin, self._lead = 1.0, 0, 0, 0
-        self._step = 1_000_000
+        self._mean = 0
 
     def keep(self, time: PathTime, wanted: float, now: int, step: int, options: PaceOptions) -> bool:
         """Go on in a cycle, ns after the last one; return whether there is another change."""
-        if wanted != self._wanted:
+        checks, pace = self._count(step), time.last[1].pace
+        seeks = self._on and pace != self._pace
+        if wanted != self._wanted and (not seeks or not wanted or wanted <= pace < self._pace):
             self._wanted, self.limited, self._on = wanted, False, False
         if not self._on:
-            self._before = time.last[1].pace
-            if self._before == wanted or (self.limited and now < self._retry):
+            self._before = pace
+            if pace == self._wanted or (self.limited and now < self._retry):
                 return False
             self._parts = 0
-            self._seek(time, wanted, now, options)
-        outcome = self._go_on(time, now, step, options)
+            self._seek(time, self._wanted, now, options)
+        outcome = self._go_on(time, now, checks, options)
         if outcome == "change":
-            self.limited, self._retry = self._pace != wanted, now
+            self.limited, self._retry = self._pace != self._wanted, now
             self._on = not self.limited
         elif outcome == "nothing" and time.last[1].pace != self._pace:
             self.limited, self._retry = self._parts == 3, now + law.PACE_RETRY
             if not self.limited:
                 self._parts += 1
-                self._seek(time, self._before + (1 - 0.3 * self._parts) * (wanted - self._before), now, options)
+                part = (1 - 0.3 * self._parts) * (self._wanted - self._before)
+                self._seek(time, self._before + part, now, options)
         return outcome == "change"
 
     def changes(self, time: PathTime, now: int, options: PaceOptions) -> bool:
@@ -362,15 +365,15 @@ class PaceKeeper:
         shortest = max((not self._hurries) * options.stop_duration * abs(pace - start[1]), SHORTEST_CHANGE)
         self._search.begin(start, pace, shortest, less, self._end)
 
-    def _go_on(self, time: PathTime, now: int, step: int, options: PaceOptions) -> str:
-        """Go on in a cycle, ns after the last one: ``more`` is to come, ``change`` is in the time, or ``nothing``."""
+    def _go_on(self, time: PathTime, now: int, checks: int, options: PaceOptions) -> str:
+        """Go on in a cycle by a number of setpoints: ``more`` is to come, ``change`` is in the time, or ``nothing``."""
         search = self._search
-        search.go_on(self._count(step))
+        search.go_on(checks)
         if search.over and not search.found:
             self._on = False
             return "nothing"
         spare = self._begin - (now + options.ahead)
-        if not search.over and spare > step + step // 2:
+        if not search.over and spare > self._mean + self._mean // 2:
             return "more"
         if search.found and spare >= 0:
             time.changes.append((self._begin, search.found))
@@ -380,9 +383,12 @@ class PaceKeeper:
         return "more"
 
     def _count(self, step: int) -> int:
-        """Setpoints that are checked in a cycle, ns after the last one."""
-        least, self._step = min(step, self._step), step or self._step
-        return min(-(-(8 * law.PACE_RATE * least // max(self._arm.robot.n, 8)) // 1_000_000), law.PACE_CHECKS)
+        """Setpoints that are checked in a cycle, ns after the last one, by the mean of those times."""
+        if step <= 0:
+            return 0
+        mean = self._mean
+        self._mean = (7 * mean + min(step, 8 * mean) + 7) // 8 if mean else min(step, 1_000_000)
+        return min(-(-(8 * law.PACE_RATE * self._mean // max(self._arm.robot.n, 8)) // 1_000_000), law.PACE_CHECKS)
 
 
 class _OverError(Exception):
