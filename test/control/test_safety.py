@@ -89,6 +89,21 @@ def test_clean_motions_pass_strict_settings(name: str) -> None:
     assert sent > 0 and wrong == 0
 
 
+@pytest.mark.parametrize(("late", "refused"), [(2, 2), (10, 10), (40, 22)])
+def test_after_a_late_stamp_a_stream_is_refused_until_limits_allow_its_step(late: int, refused: int) -> None:
+    """Of a publisher that was interrupted, for a time in ms, between computing a setpoint and giving it a stamp."""
+    loop, start = ControlLoop(RobotTable(ARM)), 10**12
+    loop.restart(HOME)
+    for k in range(600):
+        if not 300 <= k < 300 + late:
+            loop.rest()
+            for row, values in zip(STATE_NAMES, wave(300 if k == 300 + late else k), strict=True):
+                loop.given[row][:] = 0.2 * values + (0.8 * HOME if row == "q" else 0)
+            loop.refer(start + 10**6 * k)
+        loop.update(start + 10**6 * k, 1e-3)
+    assert loop.number("refused") == refused and loop.number("status") == Status.FRESH
+
+
 @pytest.mark.parametrize(("away", "refusal"), [(0.0099, 0), (0.0101, Refusal["far_from_hold"])])
 def test_publishers_return_within_resume_distance_however_slow_the_robot(away: float, refusal: int) -> None:
     robot = eom.load_robot("planar_2r")

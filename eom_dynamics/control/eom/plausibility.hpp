@@ -229,7 +229,7 @@ class PlausibilityChecks {
         }
         if (checks(settings_.jump_check) && begun_) {
             const bool beyond = jumps(stamp, state, is_near, found);
-            if (beyond) {
+            if (beyond && !is_shifted(stamp, state)) {
                 jumped_ = stamp;
                 away_ = state;
                 jump_ = found;
@@ -320,6 +320,24 @@ class PlausibilityChecks {
                             std::fabs(rate) * (leads ? @stamp_jitter@ : time));
         }
         return worst > 0;
+    }
+
+    /// Whether a stamp that is off by up to LONGEST_GAP explains a jump, its own or that of the last one that is followed: of a
+    /// publisher that was delayed. The time fits all joints, but for what limits of acceleration allow in it.
+    bool is_shifted(std::int64_t stamp, const State<n> &x) const noexcept
+    {
+        const auto rate = [&](std::size_t i) { return (before_[1][i] + x[1][i]) / 2; };
+        const double dt = static_cast<double>(stamp - answered_) * 1e-9;
+        double change = 0, square = 0;
+        for (std::size_t i = 0; i < robot_.joint_count(); ++i) {
+            change += rate(i) * (x[0][i] - before_[0][i]);
+            square += rate(i) * rate(i);
+        }
+        const double time = square > 0 ? change / square : dt, most = std::fabs(dt) + std::fabs(time - dt);
+        bool explains = std::fabs(time - dt) <= static_cast<double>(LONGEST_GAP) * 1e-9;
+        for (std::size_t i = 0; i < robot_.joint_count(); ++i)
+            explains = explains && std::fabs(x[0][i] - before_[0][i] - rate(i) * time) <= robot_.upper.qdd[i] * most * most / 2;
+        return explains;
     }
 
     /// Whether a setpoint leads on from one that has jumped rather than from the last one that is followed: no jump becomes

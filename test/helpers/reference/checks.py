@@ -73,7 +73,7 @@ class Checks:
         found = None
         if settings.jumps != "ignore" and self._state is not None:
             found = self._jump(stamp, state, held)
-            self._jumped = (stamp, state, found) if found else self._jumped
+            self._jumped = (stamp, state, found) if found and not self._is_shifted(stamp, state) else self._jumped
             found = found or self._on_from_a_jump(stamp, state)
         if found and self._count("jumps", settings.jumps, found):
             return "jumps"
@@ -131,6 +131,17 @@ class Checks:
         ratio[[3] if held else []] = 0.0
         k, i = divmod(int(np.argmax(ratio)), ratio.shape[1])
         return Finding(2 if known or k < 3 else 5, k % 3, i, 0, dt, step[k, i], most[k, i]) if ratio[k, i] > 0 else None
+
+    def _is_shifted(self, stamp: int, state: Array) -> bool:
+        """Whether a stamp that is off by up to LONGEST_GAP explains a jump, as of a publisher that was delayed."""
+        assert self._state is not None
+        with np.errstate(all="ignore"):
+            dt, rate, step = 1e-9 * (stamp - self._answered), (self._state[1] + state[1]) / 2, state[0] - self._state[0]
+            change, square = sum(rate * step), sum(rate * rate)  # one after the other, as the loop adds
+            time = change / square if square > 0 else dt
+            most = abs(dt) + abs(time - dt)
+            explained = np.abs(step - rate * time) <= self._limits[1] * most * most / 2
+        return bool(abs(time - dt) <= 1e-9 * LONGEST_GAP and explained.all())
 
     def _on_from_a_jump(self, stamp: int, state: Array) -> Finding | None:
         """The jump from which a state leads on rather than from the last one that is followed."""
