@@ -213,7 +213,7 @@ class OnlineTrajectory:
         self.reset(np.clip(np.zeros(n), self.limits.lower, self.limits.upper))
 
     def __del__(self) -> None:
-        if self._address:
+        if getattr(self, "_address", None):
             self._library.motion_free(self._address)
 
     def reset(self, q: ArrayLike) -> None:

@@ -66,6 +66,8 @@ def read_arguments(program: Executable, arguments: Sequence[str]) -> None:
     if unknown:
         words = [x for x in arguments[1:] if x not in ("--ros-args", "-p" if lost else "")]
         given = " ".join(f"-p {x}" if x in lost else x for x in words)
+        if ":=" not in given and "--params-file" not in words:
+            given = "-p NAME:=VALUE"
         remedy = f"parameters and remappings follow --ros-args: write {program.name} --ros-args {given}"
         parser.error(f"unknown arguments: {' '.join(unknown)}; {remedy}")
 

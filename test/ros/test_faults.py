@@ -173,6 +173,7 @@ def test_help_describes_topics_and_parameters(ros, tmp_path, node):
         (("--params-file", "arm.yaml"), "--params-file arm.yaml"),
         (("robot_file:=iiwa", "limits:=warn", "-r", "a:=b"), "-p robot_file:=iiwa -p limits:=warn -r a:=b"),
         (("-p", "robot_file:=iiwa"), "-p robot_file:=iiwa"),
+        (("--robot_file", "iiwa"), "-p NAME:=VALUE"),
     ],
 )
 def test_arguments_that_nothing_reads_are_refused(ros, capsys, arguments, written):
