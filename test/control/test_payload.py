@@ -164,6 +164,20 @@ def test_a_change_goes_no_further_than_limits_allow_and_a_lighter_payload_ends_i
     np.testing.assert_array_equal(loop.command["tau"], wanted)
 
 
+def test_a_lighter_payload_gets_an_overloaded_arm_out() -> None:
+    """Limits of efforts are refused from when it rests with more than they allow."""
+    loop, rest, (effort, _) = refusing(limits="warn")
+    rest()
+    loop.carry(eom.Payload(20.0, [0.0, 0.0, 0.1]), 0.2)
+    for k in range(1, 1200):
+        if k == 600:
+            assert np.any(np.abs(loop.command["tau"]) > effort) and not loop.number("blending")
+            loop.configure(safety="permissive", limits="refuse")
+            loop.carry(eom.Payload(1.0), 0.2)
+        loop.update(START + k * MS)
+    assert not loop.number("blending") and np.all(np.abs(loop.command["tau"]) <= effort)
+
+
 def test_time_does_not_go_back_and_overtaken_setpoints_do_not_count_twice(scales: Scales) -> None:
     scales.carry(3.0, 0.1)
     first, *rows = scales.along([0, 20, 10, 20, 30])[:, 0]

@@ -141,16 +141,22 @@ def payload_at_rest(arm: Robot) -> Scene:
     return Scene(arm, given, rounding=WEIGHTS, lacks=REPLAYS_SETPOINTS)
 
 
-def payload_beyond_limits(loss: str) -> Any:
-    """One that was not judged, before the first setpoint; two that the arm cannot hold, and one that gets it out."""
+def payload_beyond_limits(loss: str, velocity: float = 0.0) -> Any:
+    """One that was not judged, before the first setpoint; two that the arm cannot hold, and one that gets it out.
+
+    In motion, the arm nears the end of its range, beyond which it stops.
+    """
 
     def scene(arm: Robot) -> Scene:
         given = [Cycle() for _ in range(280)]
         for k in range(15):
             given[k] = Cycle({name: np.array([0.29, 1.5]) * (name == "position") for name in STATE_FIELDS})
+            given[k].fields["position"][0] += (0.085 + 1e-3 * k) * velocity
+            given[k].fields["velocity"][0] = velocity
         for k, (mass, time) in {0: (2.0, 0.2), 160: (20.0, 0.5), 170: (0.1, 1e-3), 180: (0.1, 0.05)}.items():
             given[k] = given[k]._replace(payload=Carried(mass, (0.1, 0.0, 0.0), blend_time=time))
-        return Scene(arm, given, limits="refuse", loss=loss, rounding=WEIGHTS, lacks=REPLAYS_SETPOINTS)
+        rounding = STOPS if velocity else WEIGHTS
+        return Scene(arm, given, limits="refuse", loss=loss, rounding=rounding, lacks=REPLAYS_SETPOINTS)
 
     return scene
 
@@ -318,6 +324,7 @@ SETPOINTS: dict[str, tuple[str, Any]] = {
     "payload at rest, damped": ("damped, coupled, sticking", payload_at_rest),
     "payload beyond limits": ("limited", payload_beyond_limits("none")),
     "payload beyond limits, loss": ("limited", payload_beyond_limits("hold")),
+    "payload beyond limits, stop": ("limited", payload_beyond_limits("hold", 0.1)),
     "loss, hold": ("soft", loss("hold")),
     "loss, hold, noisy": ("soft", noisy_loss),
     "loss, ramp": ("own drives", loss("ramp")),

@@ -66,7 +66,7 @@ class Commander {
     /// Makes a setpoint and its command the present ones, unless it is refused; returns whether it was not.
     ///
     /// The command is for the motion at the lead, which may be given. One that is not refused by limits that are to be refused
-    /// leaves the payload as it is where they do not allow its change.
+    /// leaves the payload as it is: see yield_payload().
     bool accept(const Setpoint<Robot> &x, std::int64_t stamp, bool refusable = true,
                 const State<n> *ahead = nullptr) noexcept
     {
@@ -75,48 +75,22 @@ class Commander {
             refuse(why);
             return false;
         }
-        candidate_ = x;
-        payload_.at(stamp, latest, candidate_);
-        const bool leads = parameters.command_lead > 0, apart = leads && feedback_.reads_motors();
-        const Setpoint<Robot> &own = leads ? setpoint_ : candidate_;
-        if (leads)
-            setpoint_ = candidate_;
-        if (apart) {
-            compute(present_filter_, stamp);
-            present_ = result_;
-            setpoint_.deflection = candidate_.deflection;
-            setpoint_.friction_state = candidate_.friction_state;
-        }
-        if (leads)
-            advance(candidate_, static_cast<Scalar>(parameters.command_lead));
-        if (leads && ahead)
-            take(*ahead, candidate_);
-        compute(filter_, stamp);
-        if (!(finite(result_) && can_be_sent())) {
+        const bool yields = !refusable && parameters.limits == LimitPolicy::refuse;
+        if (!evaluate(x, stamp, ahead, payload_) || (yields && !meets() && !yield_payload(x, stamp, ahead))) {
             refuse(Refusal::not_finite);
             return false;
         }
-        Shafts<Robot> shafts;
-        if (parameters.limits != LimitPolicy::ignore)
-            robot.drive(result_, shafts);
-        if (parameters.limits != LimitPolicy::ignore && !Limits<Robot>::meets(robot, own, result_, shafts)) {
-            if (!refusable && parameters.limits == LimitPolicy::refuse && payload_.stay()) {
-                shafts_ = shafts;
-                find_overload();
-                counts.refused_payloads += !payload_stays();
-                payload_refusal_ = NO_FURTHER;
-                return accept(x, stamp, false, ahead);
-            }
+        if (parameters.limits != LimitPolicy::ignore && !meets()) {
             ++counts.over_limits;
             exceeded_ = result_;
-            exceeding_ = own;
-            if (refusable && Limits<Robot>::far(robot, own.q)) {
+            exceeding_ = own();
+            if (refusable && Limits<Robot>::far(robot, own().q)) {
                 refuse(Refusal::far_beyond_limits);
                 return false;
             }
             // An arm that was led, or found, beyond limits of its positions may come back.
-            const bool returns = output.valid && Limits<Robot>::returns(robot, own.q, output.setpoint.q) &&
-                                 Limits<Robot>::meets_others(robot, own, result_, shafts);
+            const bool returns = output.valid && Limits<Robot>::returns(robot, own().q, output.setpoint.q) &&
+                                 Limits<Robot>::meets_others(robot, own(), result_, shafts_);
             if (refusable && !returns && parameters.limits == LimitPolicy::refuse) {
                 refuse(Refusal::over_limits);
                 return false;
@@ -128,17 +102,17 @@ class Commander {
         if constexpr (Robot::damped || Robot::has_presliding) {
             if (robot.filters() || robot.slides()) {
                 filter_.keep(stamp, result_, candidate_);
-                if (apart)
+                if (apart())
                     present_filter_.keep(stamp, present_, setpoint_);
             }
         }
         find_deflections();
-        feedback_.refer(apart ? present_ : result_);
+        feedback_.refer(apart() ? present_ : result_);
         if (parameters.limits == LimitPolicy::clip) {
             Limits<Robot>::clip_efforts(robot, result_.tau);
-            result_.motor_effort = shafts.clipped_effort;
+            result_.motor_effort = shafts_.clipped_effort;
         }
-        output.setpoint = own;
+        output.setpoint = own();
         output.setpoint.deflection = candidate_.deflection;
         output.setpoint.friction_state = candidate_.friction_state;
         output.command = result_;
@@ -397,6 +371,59 @@ class Commander {
         x.base = output.setpoint.base;
         x.on_base = output.setpoint.on_base;
         return x;
+    }
+
+    /// Whether the command is for a lead, and whether feedback needs that of the setpoint itself beside it.
+    bool leads() const noexcept { return parameters.command_lead > 0; }
+    bool apart() const noexcept { return leads() && feedback_.reads_motors(); }
+    /// The setpoint of the last result, and whether both are within limits.
+    const Setpoint<Robot> &own() const noexcept { return leads() ? setpoint_ : candidate_; }
+    bool meets() const noexcept { return Limits<Robot>::meets(robot, own(), result_, shafts_); }
+
+    /// Computes the command of a setpoint with a payload; returns whether it is finite.
+    bool evaluate(const Setpoint<Robot> &x, std::int64_t stamp, const State<n> *ahead,
+                  const PayloadBlend<Robot> &payload) noexcept
+    {
+        candidate_ = x;
+        payload.at(stamp, latest, candidate_);
+        if (leads())
+            setpoint_ = candidate_;
+        if (apart()) {
+            compute(present_filter_, stamp);
+            present_ = result_;
+            setpoint_.deflection = candidate_.deflection;
+            setpoint_.friction_state = candidate_.friction_state;
+        }
+        if (leads())
+            advance(candidate_, static_cast<Scalar>(parameters.command_lead));
+        if (leads() && ahead)
+            take(*ahead, candidate_);
+        compute(filter_, stamp);
+        if (!(finite(result_) && can_be_sent()))
+            return false;
+        if (parameters.limits != LimitPolicy::ignore)
+            robot.drive(result_, shafts_);
+        return true;
+    }
+
+    /// Has the payload stay as it is while the arm slows, or where its change takes the command of a setpoint further beyond a
+    /// limit than the payload before it would; returns whether the command is finite.
+    bool yield_payload(const Setpoint<Robot> &x, std::int64_t stamp, const State<n> *ahead) noexcept
+    {
+        PayloadBlend<Robot> before = payload_;
+        if (!before.stay(true))
+            return true;
+        const bool stays = payload_.held() || (evaluate(x, stamp, ahead, before) && meets());
+        Limits<Robot> limits(robot);
+        limits.widen(own(), result_, shafts_);
+        evaluate(x, stamp, ahead, payload_);
+        if (!stays && limits.excess(own(), result_, shafts_) <= LIMIT_TOLERANCE)
+            return true;
+        find_overload();
+        counts.refused_payloads += !payload_stays();
+        payload_refusal_ = NO_FURTHER;
+        payload_.stay();
+        return evaluate(x, stamp, ahead, payload_);
     }
 
     /// Excess of the candidate, see excess_at().

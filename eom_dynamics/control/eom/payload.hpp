@@ -124,15 +124,17 @@ class PayloadBlend {
         held_ = held;
         stays_ = stays_ && !held;
     }
+    bool held() const noexcept { return held_; }
 
-    /// Has the payload stay as it is now, where limits do not allow its change, until the end of a motion, or a reference, with
-    /// which it begins anew; returns whether it would have changed.
-    bool stay() noexcept
+    /// Has the payload stay as it is now, or as before its changes, where limits do not allow these, until the end of a motion,
+    /// or a reference, with which it begins anew; returns whether it would have changed.
+    bool stay(bool as_before = false) noexcept
     {
         if (count_ == 0 || (changes_[0].waits && !begins()))
             return false;
         Parameters Pd, Pdd;
-        settled_ = weigh(elapsed_, false, Pd, Pdd);
+        if (!as_before)
+            settled_ = weigh(elapsed_, false, Pd, Pdd);
         changes_[0] = changes_[count_ - 1];
         changes_[0].waits = stays_ = true;
         count_ = 1;

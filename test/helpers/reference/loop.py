@@ -4,6 +4,7 @@
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from copy import copy
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -303,16 +304,31 @@ class ReferenceLoop:
     def _send_flow(self, flow: Flow, stamp: int, *, refusable: bool, ahead: Ahead | None = None) -> bool:
         """Send the command for a flow; return whether it was not refused."""
         limits, order, blend = self.options.limits, self.evaluator.own_order, self.evaluator.blend
-        # Where limits do not allow its change, the payload stays as it is.
-        stays = not refusable and limits == "refuse" and blend.blending
-        for policy in ("refuse",) * stays + (limits if refusable or limits == "clip" else "ignore",):
-            with suppress(EomDynamicsError):
-                self._send(self.evaluator.command(order, *flow, stamp=stamp, limit_policy=policy, ahead=ahead), stamp)
-                blend.stays = blend.stays and not refusable
-                return True
-            blend.stay() if stays else None
+        policy = "warn" if limits == "refuse" and not refusable else limits
+        compute = partial(self.evaluator.command, order, *flow, stamp=stamp, limit_policy=policy, ahead=ahead)
+        with suppress(EomDynamicsError):
+            command = compute()
+            if policy != limits and command.violations:
+                command = self._yielding(command, compute)
+            self._send(command, stamp)
+            blend.stays = blend.stays and not refusable
+            return True
         self.status = Status.HELD
         return False
+
+    def _yielding(self, command: EvaluatedCommand, compute: Callable[[], EvaluatedCommand]) -> EvaluatedCommand:
+        """With the payload as it is, in a stop, or where its change exceeds a limit further than that before it."""
+        blend, before, ranges = self.evaluator.blend, copy(self.evaluator.blend), Ranges(self.arm)
+        if not before.stay(as_before=True):
+            return command
+        self.evaluator.blend = before
+        without = compute()
+        self.evaluator.blend = blend
+        changed, unchanged = (ranges.of(np.concatenate((*x.state, *x.efforts, *x.motors))) for x in (command, without))
+        ranges.widen(unchanged)
+        if blend.held or not without.violations or ranges.beyond(changed) > TOLERANCE:
+            blend.stay()
+        return compute()
 
     # --- Without setpoints --------------------------------------------------------------
 

@@ -134,13 +134,14 @@ class PayloadBlend:
         """Have changes that have not begun wait, while a motion goes on."""
         self.held, self.stays = held, self.stays and not held
 
-    def stay(self) -> bool:
-        """Have its change begin anew from the payload of now, after that; return whether it was to change."""
+    def stay(self, *, as_before: bool = False) -> bool:
+        """Have its change begin anew from the payload of now, or before it, later; return whether it was to change."""
         progress = self._progress
         if not progress.changes or ((self.held or self.stays) and progress.changes[0].start is None):
             return False
-        settled = self._weighed(progress, progress.elapsed)[0].reshape(progress.settled.shape)
+        now = progress.settled if as_before else self._weighed(progress, progress.elapsed)[0]
         last = progress.changes[-1]._replace(start=None)
+        settled = now.reshape(progress.settled.shape)
         self._progress, self.stays = progress._replace(changes=(last,), settled=settled), True
         return True
 

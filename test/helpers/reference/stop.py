@@ -94,10 +94,13 @@ class Ranges:
                 )
             except StateError:
                 return None
-            m, values = len(arm.motor_names), np.concatenate((*state, *command))
-            if not np.isfinite(values).all():
-                return None
-            shaft = arm.functions("drive", values[-3 * m : -2 * m], values[-m:])
+            values = np.concatenate((*state, *command))
+            return self.of(values) if np.isfinite(values).all() else None
+
+    def of(self, values: Array) -> Array:
+        """The same of a state with its efforts and motors."""
+        m = len(self._arm.motor_names)
+        shaft = self._arm.functions("drive", values[-3 * m : -2 * m], values[-m:])
         return np.concatenate((values, np.nan_to_num(shaft[SHAFT.index("voltage")])))
 
     def widen(self, row: Array) -> None:
