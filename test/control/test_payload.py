@@ -94,22 +94,6 @@ def test_a_change_at_rest_goes_on_where_setpoints_have_ended(scales: Scales) -> 
     assert not scales.loop.number("blending")
 
 
-def test_a_change_comes_to_its_end_where_the_last_command_moves(tables: dict[str, RobotTable]) -> None:
-    """As after ``halt``, and where setpoints end in motion: the last command, with the payload."""
-    loop = ControlLoop(tables["planar_2r"])
-    loop.configure(safety="permissive")
-    loop.rest()
-    loop.given["qd"][:] = 0.3
-    loop.refer(START)
-    for k in range(200):
-        assert loop.update(START + k * MS) == 0
-        if k == 10:
-            loop.carry(eom.Payload(3.0), 0.05)
-    assert not loop.number("blending")
-    wanted = loop.arm.feedforward(*loop.state, payload=eom.Payload(3.0)).tau
-    np.testing.assert_array_equal(loop.command["tau"], wanted)
-
-
 def refusing(**settings: Any) -> tuple[ControlLoop, Callable[[], None], Array]:
     """A loop whose limits are refused, what gives it a setpoint at rest, and limits of effort and its rate (2, n)."""
     loop = ControlLoop(RobotTable(eom.ElasticArm(eom.load_robot("panda"))))

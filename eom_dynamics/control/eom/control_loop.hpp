@@ -393,11 +393,11 @@ class ControlLoop {
             commander_.output.status = Status::lost;
     }
 
-    /// Efforts pass to another payload also where references have ended: the last one is repeated.
+    /// At rest, efforts pass to another payload also where references have ended: the last one is repeated.
     void blend(std::int64_t step) noexcept
     {
         const bool ended = std::abs(commander_.latest - followed_) > LONGEST_GAP;
-        if (commander_.blending() && commander_.output.valid && ended && !watchdog_.stopping())
+        if (commander_.blending() && commander_.output.valid && ended && !watchdog_.stopping() && rests())
             commander_.repeat(std::min(step, LONGEST_RESPONSE_STEP));
     }
 

@@ -344,7 +344,7 @@ class ReferenceLoop:
         elif self._lost:
             self.status = Status.HELD
         ended = abs(self._now - self._followed) > law.LONGEST_GAP
-        if self.evaluator.blend.blending and self.command and not self._stop and ended:
+        if self.evaluator.blend.blending and self.command and not self._stop and self._rests() and ended:
             status, stamp = self.status, self._stamp and self._stamp + round(step * 1e9)
             self._send_flow(Flow.of(self.command), stamp, refusable=False)
             self.status = status
