@@ -148,7 +148,7 @@ def cycle_ratio(arm: ElasticArm, motion: Spline) -> tuple[float, float]:
             if k == 1:
                 loop.speed(pace)
             now, begin = START + k * STEP, time.perf_counter()
-            loop.update(now, 1e-3)
+            loop.update(now, 1e-9 * STEP)
             times.append(time.perf_counter() - begin)
         found.append((np.median(times[200:]), max(times[1:100])))
     return float(found[1][0] / found[0][0]), float(found[1][1])

@@ -168,7 +168,7 @@ class ControlLoop:
         """Take what is ``given`` as the reference of the next cycle; stamp in ns, 0 for none."""
         self._library.loop_refer(self.address, stamp)
 
-    def update(self, now: int, period: float = 0.0) -> int:
+    def update(self, now: int, period: float = 1e-3) -> int:
         """Run a cycle at a time of the clock, ns, of a period, s.
 
         Returns:

@@ -67,7 +67,7 @@ class PathTime:
         require_arm(arm)
         if motion.n != arm.robot.n:
             raise TrajectoryError(f"the motion has {motion.n} joints, {arm.robot.name} has {arm.robot.n}")
-        self.motion, self.arm, self._step = motion, arm, round(1e9 * positive(period, "period"))
+        self.motion, self.arm, self._period = motion, arm, positive(period, "period")
         self._loop = ControlLoop(RobotTable(arm))
         self._loop.configure(limits="ignore", stop_duration=positive(shortest, "shortest"))
 
@@ -82,13 +82,12 @@ class PathTime:
         loop.send_trajectory(self.motion, begin - round(1e9 * start))
         loop.plan(begin, 0.0)
         loop.act("play")
-        for k in range(40, -1, -1):  # so that it knows its cycles
-            loop.update(now - k * self._step)
+        loop.update(now, self._period)
         loop.act("stop")
         begin = now
         while loop.number("stopping") and loop.status is not Status.HELD:
-            now += self._step
-            loop.update(now)
+            now += round(1e9 * self._period)
+            loop.update(now, self._period)
         if not loop.number("stopping"):
             return PathStop(np.inf, False, np.inf)
         on_path = loop.number("on_path") > 0

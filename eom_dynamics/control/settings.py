@@ -67,7 +67,7 @@ PACE_RETRY, PACE_LEAD = 20_000_000, 8_000_000
 change, ns."""
 
 PACE_RATE = 60
-"""Setpoints of a robot of at most 8 joints that a search checks in a cycle for each 1 ms since the last one."""
+"""Setpoints of a robot of at most 8 joints that a search checks in a cycle for each 1 ms of its period."""
 
 STAMP_JITTER = 1e-3
 """Added to the time between two stamps, s, which a planner may take from its clock."""

@@ -118,6 +118,9 @@ def test_planners_are_told_what_a_stop_takes(arm):
     (states, _, _), _ = played(arm, motion, [(0.4 * T, "stop")], 0.4 * T + found.duration + 2e-3)
     at = round(1e9 * (0.4 * T + found.duration) / STEP)
     assert states[at - 20, 1].any() and not states[at + 2, 1:].any()
+    # Also in the first cycles of a motion, whose stops were longer.
+    _, loop = played(arm, motion, [(0.1, "stop")], 0.5, step=100 * STEP)
+    assert loop.number("stop_end") == eom.trajectory.PathTime(motion, arm, period=1e-2).stop(0.09).duration
     with pytest.raises(eom.TrajectoryError, match="within the motion"):
         path.stop(2 * T)
 

@@ -52,6 +52,6 @@ def played(
             loop.act("play")
         if (event := steps.get(k)) is not None:
             loop.act(event) if isinstance(event, str) else loop.speed(event)
-        loop.update(now, 1e-3)
+        loop.update(now, 1e-9 * step)
         rows.append((loop.state.copy(), loop.number("path_time"), loop.number("pace")))
     return [np.array(x) for x in zip(*rows, strict=True)], loop

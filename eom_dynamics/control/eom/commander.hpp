@@ -33,8 +33,9 @@ class Commander {
     LoopOutput<Robot> output;
     LoopCounts counts;
     Refusal refusal = Refusal::none;
-    /// Time of the last cycle, ns.
+    /// Time of the last cycle, ns, and its period, s.
     std::int64_t latest = 0;
+    double period = 0;
     /// Factor of efforts in a ramp, and its time derivative.
     std::array<Scalar, 2> share{1, 0};
 

@@ -106,7 +106,7 @@ class ControlLoop {
         const bool recent = started_ && now != NEVER && std::abs(now - commander_.latest) < LONGEST_GAP;
         const double ago = recent ? seconds(std::max<std::int64_t>(now - commander_.latest, 0)) : 0;
         if (recent && commander_.output.valid && !watchdog_.released() &&
-            follows(commander_.output, measured, commander_.parameters.command_lead + ago, ago > 2 * period_)) {
+            follows(commander_.output, measured, commander_.parameters.command_lead + ago, ago > 2 * commander_.period)) {
             if (!watchdog_.stopping())
                 watchdog_.begin_stop(commander_.output.setpoint);
             watchdog_.keep_stopping();
@@ -187,7 +187,7 @@ class ControlLoop {
         if (started_ && (playing() || waiting()) && !hosted && player_.ends_by_jump(now, period))
             playing() ? end_motion(commander_.output.setpoint) : player_.halt();
         commander_.latest = now;
-        period_ = period;
+        commander_.period = period;
         started_ = true;
         if (payloads.take())
             carry(payloads.taken());
@@ -201,7 +201,7 @@ class ControlLoop {
         if (commander_.mode() == Mode::gravity_compensation)
             be_led();
         else if (playing())
-            play_on(now, step);
+            play_on(now);
         else if (aiming())
             aim_on(now);
         else if (!received_ || !follow(now)) {
@@ -597,12 +597,12 @@ class ControlLoop {
         break_off();
     }
 
-    void play_on(std::int64_t now, std::int64_t step) noexcept
+    void play_on(std::int64_t now) noexcept
     {
         if (received_)
             commander_.refuse(Refusal::busy);
         watchdog_.keep_away();
-        player_.keep_pace(paused ? 0.0 : speed_scaling.load(), now, step);
+        player_.keep_pace(paused ? 0.0 : speed_scaling.load(), now, commander_.period);
         commander_.hold_payload(player_.changes(now));
         State<n> state, ahead;
         if (!player_.advance(now, state, ahead))
@@ -669,8 +669,6 @@ class ControlLoop {
     std::atomic<bool> touched_{false};
     Past<Robot> past_;
     Target retreat_;
-    // Of the last cycle, s.
-    double period_ = 0;
     // Time without usable measurements where the mode needs them, ns, and their count in the last cycle.
     std::int64_t blind_ = 0;
     bool blinded_ = false;

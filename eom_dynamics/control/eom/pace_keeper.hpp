@@ -13,7 +13,8 @@ namespace eom {
 
 /// Time until a change that limits do not allow is tried again, and from the begin of a search to that of its change, ns.
 constexpr std::int64_t PACE_RETRY = @pace_retry@, PACE_LEAD = @pace_lead@;
-/// Setpoints of a robot of at most 8 joints that are checked in a cycle for each 1 ms; of larger ones, fewer in proportion.
+/// Setpoints of a robot of at most 8 joints that are checked in a cycle for each 1 ms of its period; of larger ones, fewer in
+/// proportion.
 constexpr int PACE_RATE = @pace_rate@;
 
 /// Leads the course of a path parameter to the pace that is wanted.
@@ -29,7 +30,6 @@ class PaceKeeper {
         search_.set_density(density);
         limited_ = sought_.on = hurries_ = false;
         wanted_ = 1;
-        mean_ = 0;
     }
 
     /// Delays what is sought, ns.
@@ -44,15 +44,14 @@ class PaceKeeper {
         return sought_.on || seconds(now + ahead() - time.begin()) < time.last().duration();
     }
 
-    /// Leads to a pace by a change within limits, in cycles some time after the last one, ns: one is sought until it must begin,
-    /// and shorter ones as long as it goes on. Where limits do not allow it, a part of it may come first. Above the pace 1, the
+    /// Leads to a pace by a change within limits, in cycles of a period, s: one is sought until it must begin, and shorter ones
+    /// as long as it goes on. Where limits do not allow it, a part of it may come first. Above the pace 1, the
     /// rest of the path must meet limits, too. A search goes on until it has a change, so that paces in quick succession have
     /// an effect, but for a pause, or where it is for a higher pace and a lower one is wanted. Paths are functions from a state
     /// of the path to that of the joints. Returns whether there is another change.
     template <class Path>
-    bool keep(PathTime &time, const Path &path, double wanted, std::int64_t now, std::int64_t step) noexcept
+    bool keep(PathTime &time, const Path &path, double wanted, std::int64_t now, double period) noexcept
     {
-        const int checks = count(step);
         const double pace = time.last().pace();
         const bool seeks = sought_.on && pace != sought_.pace;
         if (wanted != wanted_ && (!seeks || wanted == 0 || (wanted <= pace && pace < sought_.pace))) {
@@ -66,7 +65,7 @@ class PaceKeeper {
             sought_ = {};
             seek(time, wanted_, now);
         }
-        const Outcome outcome = seek_on(time, path, now, checks);
+        const Outcome outcome = seek_on(time, path, now, period);
         if (outcome == Outcome::change) {
             limited_ = sought_.pace != wanted_;
             sought_.on = !limited_;
@@ -90,16 +89,16 @@ class PaceKeeper {
     /// Goes on to seek a stop; returns whether limits may still allow one, be it the end of the motion. Writes the time when it
     /// ends, ns, once that is known.
     template <class Path>
-    bool seek_stop(PathTime &time, const Path &path, std::int64_t now, std::int64_t step, std::int64_t &end) noexcept
+    bool seek_stop(PathTime &time, const Path &path, std::int64_t now, double period, std::int64_t &end) noexcept
     {
         if (sought_.on && sought_.ends) {
-            if (!search_.go_on(path, count(step)))
+            if (!search_.go_on(path, checks(period)))
                 return true;
             sought_ = {};
             rests_ = search_.found();
             if (!rests_)
                 return false;
-        } else if (keep(time, path, 0, now, step) && time.last().pace() > 0 && !rests_) {
+        } else if (keep(time, path, 0, now, period) && time.last().pace() > 0 && !rests_) {
             return true; // the rest of the change is to come
         }
         if (sought_.parts > 0 && !hurries_ && !ends_at_rest(path)) {
@@ -141,17 +140,17 @@ class PaceKeeper {
         search_.begin(from, sought_.begin - ahead(), pace, shortest(pace - from[1]), less, end_);
     }
 
-    /// Goes on to seek in a cycle by a number of setpoints, and takes the best change when it must begin.
+    /// Goes on to seek in a cycle, and takes the best change when it must begin.
     template <class Path>
-    Outcome seek_on(PathTime &time, const Path &path, std::int64_t now, int checks) noexcept
+    Outcome seek_on(PathTime &time, const Path &path, std::int64_t now, double period) noexcept
     {
-        const bool over = search_.go_on(path, checks);
+        const bool over = search_.go_on(path, checks(period));
         if (over && !search_.found()) {
             sought_.on = false;
             return Outcome::nothing;
         }
         const std::int64_t spare = sought_.begin - (now + ahead());
-        if (!over && spare > mean_ + mean_ / 2)
+        if (!over && seconds(spare) > 1.5 * period)
             return Outcome::more;
         if (search_.found() && spare >= 0) {
             time.change(sought_.begin, search_.best());
@@ -162,15 +161,11 @@ class PaceKeeper {
         return Outcome::more;
     }
 
-    /// Setpoints that are checked in a cycle some time after the last one, ns, by the mean of those times: cycles may be uneven,
-    /// and one after a late one takes little longer.
-    int count(std::int64_t step) noexcept
+    /// Setpoints that are checked in a cycle of a period, s.
+    int checks(double period) const noexcept
     {
-        if (step <= 0)
-            return 0;
-        mean_ = mean_ > 0 ? (7 * mean_ + std::min(step, 8 * mean_) + 7) / 8 : std::min<std::int64_t>(step, 1'000'000);
-        const std::int64_t joints = std::max<std::size_t>(commander_.robot.joint_count(), 8);
-        return static_cast<int>(std::min<std::int64_t>((8 * PACE_RATE * mean_ / joints + 999'999) / 1'000'000, PACE_CHECKS));
+        const auto joints = static_cast<double>(std::max<std::size_t>(commander_.robot.joint_count(), 8));
+        return static_cast<int>(std::min<double>(std::ceil(8e3 * PACE_RATE * period / joints), PACE_CHECKS));
     }
 
     /// By how much commands are ahead, ns.
@@ -197,8 +192,6 @@ class PaceKeeper {
 
     Commander<Robot> &commander_;
     double end_ = 0;
-    // Mean time between cycles, ns.
-    std::int64_t mean_ = 0;
     // The pace that is wanted, and that before; whether limits do not allow it, and when it is tried again, ns.
     double wanted_ = 1, before_ = 1;
     bool limited_ = false;

@@ -91,7 +91,7 @@ class Stop {
     }
 
     /// Begins a stop on the path of a player from a time on, ns, with a setpoint there; returns whether there is a path. The
-    /// motion goes on until seek() has found the shortest one.
+    /// motion goes on until seek_on() has found the shortest one.
     bool choose(TrajectoryPlayer<Robot> &player, const Setpoint<Robot> &from, std::int64_t now) noexcept
     {
         if (!player.begin_stop(time_))
@@ -103,12 +103,12 @@ class Stop {
         return true;
     }
 
-    /// Goes on to seek in a cycle some time after the last one, ns; returns whether limits may still allow a stop.
-    bool seek(std::int64_t step) noexcept
+    /// Goes on to seek in a cycle of a period, s, or begins to, with 0; returns whether limits may still allow a stop.
+    bool seek_on(double period) noexcept
     {
         constexpr std::int64_t UNKNOWN = std::numeric_limits<std::int64_t>::max();
         std::int64_t end = UNKNOWN;
-        const bool allowed = !path_ || path_->seek_stop(time_, begin_ + ns_, step, end);
+        const bool allowed = !path_ || path_->seek_stop(time_, begin_ + ns_, period, end);
         if (end != UNKNOWN)
             duration_ = seconds(std::max<std::int64_t>(end - begin_, 0)); // in a pause, at once
         return allowed;

@@ -194,13 +194,13 @@ class TrajectoryPlayer {
     /// Whether a change of pace, which limits are checked for, is sought, or is under way at a time, ns.
     bool changes(std::int64_t now) const noexcept { return pace_.changes(time_, std::max(now, played_)); }
 
-    /// Leads to a pace in cycles some time after the last one, ns: see PaceKeeper. In a pause, a motion from rest does not begin.
-    void keep_pace(double wanted, std::int64_t now, std::int64_t step) noexcept
+    /// Leads to a pace in cycles of a period, s: see PaceKeeper. In a pause, a motion from rest does not begin.
+    void keep_pace(double wanted, std::int64_t now, double period) noexcept
     {
         if (State<n> first; wanted == 0 && commanded_ == NEVER && (evaluate(start_, first), rests(first)))
             time_.stay(start_, std::max(now, played_));
         if (pace_.keep(time_, [this](const PathState &at) { return on_path(at); }, wanted,
-                       std::max(now, played_), step))
+                       std::max(now, played_), period))
             next_.waits = true;
     }
 
@@ -213,9 +213,9 @@ class TrajectoryPlayer {
         pace_.begin_stop();
         return true;
     }
-    bool seek_stop(PathTime &time, std::int64_t now, std::int64_t step, std::int64_t &end) noexcept
+    bool seek_stop(PathTime &time, std::int64_t now, double period, std::int64_t &end) noexcept
     {
-        return pace_.seek_stop(time, [this](const PathState &at) { return on_path(at); }, now, step, end);
+        return pace_.seek_stop(time, [this](const PathState &at) { return on_path(at); }, now, period, end);
     }
 
   private:

@@ -208,7 +208,7 @@ class Watchdog {
     bool come_to_rest() noexcept
     {
         LoopOutput<Robot> &output = commander_.output;
-        if (!stays_ && !stop_.seek(step_)) {
+        if (!stays_ && !stop_.seek_on(step_ > 0 ? commander_.period : 0)) {
             // By the joints.
             excess_ = stop_.choose(commander_, output.setpoint);
             stop_.advance(step_);

@@ -385,7 +385,7 @@ class Supervision:
         if now == self._responded:  # between two readings of /clock
             return
         self._responded = now
-        self._publish(loop, loop.loop.update(now))
+        self._publish(loop, loop.loop.update(now, 1e-9 * self._responses.timer_period_ns))
         if self._done and self._at_rest:
             done, self._done = self._done, None
             done()

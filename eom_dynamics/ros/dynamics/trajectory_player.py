@@ -386,7 +386,7 @@ class TrajectoryPlayer:
         at = min(at, self._ends) if self._even else at
         if host.lead != self.lead:
             host.configure(command_lead=self.lead)
-        code = host.loop.update(at - self._ahead)
+        code = host.loop.update(at - self._ahead, self._period / _SECOND)
         if not (self._even or 0 <= at - self._reported < _REPORT_PERIOD):
             self._report(at, host.loop.number("path_time"))
         sent = self._publish(host, at, self._played.frame_id, code)

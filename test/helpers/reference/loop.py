@@ -79,9 +79,9 @@ class StopOnPath:
     def duration(self) -> float:
         return np.inf if self._pace.end is None else 1e-9 * max(self._pace.end - self._now, 0)
 
-    def seek(self, s: float, step: int) -> bool:
-        """Go on to seek it in a cycle, ns after the last one; return whether there may be one."""
-        return self._pace.stops(self.time, self._now + round(1e9 * s), step, self._options)
+    def seek(self, s: float, period: float) -> bool:
+        """Go on to seek it in a cycle of a period, s; return whether there may be one."""
+        return self._pace.stops(self.time, self._now + round(1e9 * s), period, self._options)
 
     def at(self, s: float, later: float = 0.0) -> Flow:
         return Flow(on_path(self.plan, self.time, self._now + round(1e9 * s), later))
@@ -373,7 +373,7 @@ class ReferenceLoop:
         self._stop, self._s, self._from_stamp, self._step = stop, 0.0, now or self._stamp, 0
 
     def _come_to_rest(self, stop: Stop | Resting | StopOnPath | Braking, step: float) -> None:
-        if isinstance(stop, StopOnPath) and not stop.seek(self._s, min(self._step, law.LONGEST_RESPONSE_STEP)):
+        if isinstance(stop, StopOnPath) and not stop.seek(self._s, 1e-9 * self.options.period * (self._step > 0)):
             assert self.command is not None
             step, flow = 1e-9 * min(self._step, law.LONGEST_RESPONSE_STEP), Flow.of(self.command)
             stop, excess = choose_stop(self.arm, flow, partial(self._carried, self._now), self.options.stop_duration)
@@ -460,12 +460,12 @@ class ReferenceLoop:
         plan = self._played
         assert plan is not None
         self._age = 0
-        wanted = 0.0 if self.paused else self.speed_scaling
+        wanted, period = 0.0 if self.paused else self.speed_scaling, 1e-9 * self.options.period
         assert self._pace is not None
         later = max(now, self._last_played)
         if wanted == 0.0 and self._commanded_at < 0 and not plan.state(plan.start)[1:].any():
             self._path.stay(plan.start, later)
-        if self._pace.keep(self._path, wanted, later, self._step, self._pace_options()) and self._waiting:
+        if self._pace.keep(self._path, wanted, later, period, self._pace_options()) and self._waiting:
             self._waiting = self._waiting._replace(planned=False)
         self.evaluator.blend.hold(self._pace.changes(self._path, later, self._pace_options()))
         if now <= self._last_played:  # a pause while the clock goes back a little

@@ -4,6 +4,7 @@
 from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import partial
 from itertools import product
+from math import ceil
 from typing import NamedTuple
 
 import numpy as np
@@ -286,11 +287,10 @@ class PaceKeeper:
         self._wanted, self._before, self._retry = 1.0, 1.0, 0
         self._on, self._ends, self._rests, self._hurries = False, False, False, False
         self._pace, self._parts, self._begin, self._lead = 1.0, 0, 0, 0
-        self._mean = 0
 
-    def keep(self, time: PathTime, wanted: float, now: int, step: int, options: PaceOptions) -> bool:
-        """Go on in a cycle, ns after the last one; return whether there is another change."""
-        checks, pace = self._count(step), time.last[1].pace
+    def keep(self, time: PathTime, wanted: float, now: int, period: float, options: PaceOptions) -> bool:
+        """Go on in a cycle of a period, s; return whether there is another change."""
+        pace = time.last[1].pace
         seeks = self._on and pace != self._pace
         if wanted != self._wanted and (not seeks or not wanted or wanted <= pace < self._pace):
             self._wanted, self.limited, self._on = wanted, False, False
@@ -300,7 +300,7 @@ class PaceKeeper:
                 return False
             self._parts = 0
             self._seek(time, self._wanted, now, options)
-        outcome = self._go_on(time, now, checks, options)
+        outcome = self._go_on(time, now, period, options)
         if outcome == "change":
             self.limited, self._retry = self._pace != self._wanted, now
             self._on = not self.limited
@@ -322,16 +322,16 @@ class PaceKeeper:
         self._wanted, self.limited, self._on, self._rests, self.end = 0.0, False, False, False, None
         self._hurries = False
 
-    def stops(self, time: PathTime, now: int, step: int, options: PaceOptions) -> bool:
+    def stops(self, time: PathTime, now: int, period: float, options: PaceOptions) -> bool:
         """Go on for a stop; return whether there may be one, be it the end of the motion, if that is at rest."""
         if self._on and self._ends:
-            self._search.go_on(self._count(step))
+            self._search.go_on(self._checks(period))
             if not self._search.over:
                 return True
             self._on, self._ends, self._rests = False, False, self._search.meets
             if not self._rests:
                 return False
-        elif self.keep(time, 0.0, now, step, options) and time.last[1].pace and not self._rests:
+        elif self.keep(time, 0.0, now, period, options) and time.last[1].pace and not self._rests:
             return True  # the rest of the change is to come
         if self._parts > 0 and not (self._hurries or self._at_rest):
             self._hurries, self._parts = True, 0
@@ -365,15 +365,15 @@ class PaceKeeper:
         shortest = max((not self._hurries) * options.stop_duration * abs(pace - start[1]), SHORTEST_CHANGE)
         self._search.begin(start, pace, shortest, less, self._end)
 
-    def _go_on(self, time: PathTime, now: int, checks: int, options: PaceOptions) -> str:
-        """Go on in a cycle by a number of setpoints: ``more`` is to come, ``change`` is in the time, or ``nothing``."""
+    def _go_on(self, time: PathTime, now: int, period: float, options: PaceOptions) -> str:
+        """Go on in a cycle: ``more`` is to come, ``change`` is in the time, or ``nothing``."""
         search = self._search
-        search.go_on(checks)
+        search.go_on(self._checks(period))
         if search.over and not search.found:
             self._on = False
             return "nothing"
         spare = self._begin - (now + options.ahead)
-        if not search.over and spare > self._mean + self._mean // 2:
+        if not search.over and 1e-9 * spare > 1.5 * period:
             return "more"
         if search.found and spare >= 0:
             time.changes.append((self._begin, search.found))
@@ -382,13 +382,9 @@ class PaceKeeper:
         self._seek(time, self._pace, now, options, 2 * self._lead)
         return "more"
 
-    def _count(self, step: int) -> int:
-        """Setpoints that are checked in a cycle, ns after the last one, by the mean of those times."""
-        if step <= 0:
-            return 0
-        mean = self._mean
-        self._mean = (7 * mean + min(step, 8 * mean) + 7) // 8 if mean else min(step, 1_000_000)
-        return min(-(-(8 * law.PACE_RATE * self._mean // max(self._arm.robot.n, 8)) // 1_000_000), law.PACE_CHECKS)
+    def _checks(self, period: float) -> int:
+        """Setpoints that are checked in a cycle of a period, s."""
+        return min(ceil(8e3 * law.PACE_RATE * period / max(self._arm.robot.n, 8)), law.PACE_CHECKS)
 
 
 class _OverError(Exception):
