@@ -332,13 +332,11 @@ class ControlLoop {
     /// What leads in place of a trajectory, by the last cycle.
     OffPath off_path() const noexcept
     {
-        const auto progress = watchdog_.progress();
-        const bool led = playing() || commander_.mode() == Mode::gravity_compensation;
-        return led                                    ? OffPath::nothing
-               : aiming()                             ? arrived() ? OffPath::nothing : OffPath::target
-               : progress.stopping || !progress.fed   ? OffPath::nothing
-               : progress.age <= seconds(LONGEST_GAP) ? OffPath::references
-                                                      : OffPath::nothing;
+        if (playing() || commander_.mode() == Mode::gravity_compensation)
+            return OffPath::nothing;
+        if (aiming())
+            return arrived() ? OffPath::nothing : OffPath::target;
+        return watchdog_.fed_within(LONGEST_GAP) ? OffPath::references : OffPath::nothing;
     }
     /// What slows down the motion to targets.
     const Governor<Robot> &governor() const noexcept { return motion_.governor(); }

@@ -45,6 +45,8 @@ class Watchdog {
         return {lost_, held_, stopping_, fed_, seconds(age_), stop_.end(), excess_, stop_.on_path()};
     }
     bool stopping() const noexcept { return stopping_; }
+    /// Whether references lead, the last one at most a time ago, ns.
+    bool fed_within(std::int64_t time) const noexcept { return fed_ && !stopping_ && age_ <= time; }
     /// Whether the arm is on its way to rest.
     bool slows() const noexcept { return stopping_ && !stop_.rests(); }
     /// Whether a motion to targets comes to rest, or has.
