@@ -67,10 +67,12 @@ class Commander {
     /// Makes a setpoint and its command the present ones, unless it is refused; returns whether it was not.
     ///
     /// The command is for the motion at the lead, which may be given. One that is not refused by limits that are to be refused
-    /// leaves the payload as it is: see yield_payload().
-    bool accept(const Setpoint<Robot> &x, std::int64_t stamp, bool refusable = true,
-                const State<n> *ahead = nullptr) noexcept
+    /// leaves the payload as it is: see yield_payload(). Amid a stop or a change of pace, whose limits were checked without
+    /// changes of the payload that have not begun, these are held.
+    bool accept(const Setpoint<Robot> &x, std::int64_t stamp, bool refusable = true, const State<n> *ahead = nullptr,
+                bool held = false) noexcept
     {
+        payload_.hold(held);
         const Refusal why = objection(x);
         if (why != Refusal::none && (refusable || why != Refusal::free_fall)) {
             refuse(why);
@@ -236,6 +238,7 @@ class Commander {
     {
         Setpoint<Robot> &x = candidate_ = resting();
         x.deflection.fill(Robot::settled);
+        payload_.hold(false);
         payload_.at(latest, latest, x);
         payload_.keep(latest, latest);
         x.Pd = x.Pdd = {};
@@ -359,8 +362,6 @@ class Commander {
     const Overload &overload() const noexcept { return overload_; }
     /// Whether the payload changes, or waits for a setpoint.
     bool blending() const noexcept { return payload_.blending(); }
-    /// Whether changes that have not begun wait: see PayloadBlend::hold.
-    void hold_payload(bool held) noexcept { payload_.hold(held); }
 
   private:
     /// The last position at rest, with the stiffness and the motion of the base.

@@ -197,7 +197,6 @@ class ControlLoop {
         if (received_ && pursues_)
             pursue(now);
         keep_mode(step, measured);
-        commander_.hold_payload(watchdog_.slows());
         if (commander_.mode() == Mode::gravity_compensation)
             be_led();
         else if (playing())
@@ -601,13 +600,12 @@ class ControlLoop {
             commander_.refuse(Refusal::busy);
         watchdog_.keep_away();
         player_.keep_pace(paused ? 0.0 : speed_scaling.load(), now, commander_.period);
-        commander_.hold_payload(player_.changes(now));
         State<n> state, ahead;
         if (!player_.advance(now, state, ahead))
             return;
         Setpoint<Robot> x = commander_.robot.rest();
         take(state, x);
-        if (!commander_.accept(x, now, true, &ahead)) {
+        if (!commander_.accept(x, now, true, &ahead, player_.changes(now))) {
             break_off();
             return;
         }

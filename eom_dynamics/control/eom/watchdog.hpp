@@ -47,8 +47,6 @@ class Watchdog {
     bool stopping() const noexcept { return stopping_; }
     /// Whether references lead, the last one at most a time ago, ns.
     bool fed_within(std::int64_t time) const noexcept { return fed_ && !stopping_ && age_ <= time; }
-    /// Whether the arm is on its way to rest.
-    bool slows() const noexcept { return stopping_ && !stop_.rests(); }
     /// Whether a motion to targets comes to rest, or has.
     bool brakes() const noexcept { return stopping_ && stop_.brakes(); }
     /// The path parameter of the last command.
@@ -125,7 +123,6 @@ class Watchdog {
         // Nothing has been commanded that could be stopped.
         if (!commander_.output.valid)
             return;
-        commander_.hold_payload(true);
         const bool stays = player_.on_path() && stop_.choose(player_, from, now ? now : player_.commanded());
         const bool brakes = !stays && motion_.commands();
         if (brakes)
@@ -223,7 +220,8 @@ class Watchdog {
             State<n> ahead;
             if (stop_.on_path())
                 stop_.evaluate(ahead, commander_.parameters.command_lead);
-            if (!commander_.accept(stop_.setpoint(), stop_.stamp(), false, stop_.on_path() ? &ahead : nullptr)) {
+            const State<n> *const at_lead = stop_.on_path() ? &ahead : nullptr;
+            if (!commander_.accept(stop_.setpoint(), stop_.stamp(), false, at_lead, !stop_.rests())) {
                 output.status = Status::held;
                 stop_.advance(-step_);
                 return false;

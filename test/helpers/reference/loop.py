@@ -239,7 +239,6 @@ class ReferenceLoop:
         if self._started and (self._played or self._waiting):
             self._follow_clock(now)
         self._now, self._started = now, True
-        self.evaluator.blend.hold(self._stop is not None and self._s < self._stop.duration)
         if spline is not None and not hasattr(spline, "t"):
             if self._played or self._aims:
                 self._begin_stop(Flow(self._commanded(now)), now)
@@ -280,6 +279,7 @@ class ReferenceLoop:
                 raise _SuspectError
 
         policy = self.options.limits
+        self.evaluator.blend.hold(False)
         try:
             command = self.evaluator.evaluate(message, stamp=stamp, limit_policy=policy, admit=admit)
         except EomDynamicsError as error:
@@ -301,9 +301,12 @@ class ReferenceLoop:
         self.evaluator.commit()
         self.command, self._stamp, self.status = command, stamp, Status.FRESH
 
-    def _send_flow(self, flow: Flow, stamp: int, *, refusable: bool, ahead: Ahead | None = None) -> bool:
-        """Send the command for a flow; return whether it was not refused."""
+    def _send_flow(
+        self, flow: Flow, stamp: int, *, refusable: bool, ahead: Ahead | None = None, held: bool = False
+    ) -> bool:
+        """Send the command for a flow, amid which payloads are held or not; return whether it was not refused."""
         limits, order, blend = self.options.limits, self.evaluator.own_order, self.evaluator.blend
+        blend.hold(held)
         policy = "warn" if limits == "refuse" and not refusable else limits
         compute = partial(self.evaluator.command, order, *flow, stamp=stamp, limit_policy=policy, ahead=ahead)
         with suppress(EomDynamicsError):
@@ -352,7 +355,6 @@ class ReferenceLoop:
 
     def _begin_stop(self, flow: Flow, now: int = 0) -> None:
         """Begin a stop from a flow; without one that motors can realise, the last command remains."""
-        self.evaluator.blend.hold(True)
         stays = self._stop_on_path(now or self._commanded_at) if self._played else None
         brakes = self._aims and self._online
         self._played, self._aims = None, False
@@ -384,7 +386,7 @@ class ReferenceLoop:
         flow, lead = stop.at(self._s), self.options.lead
         stamp = self._from_stamp + round(self._s * 1e9) if self._from_stamp else 0
         ahead = Ahead(lead, stop.at(self._s, lead).state) if isinstance(stop, StopOnPath) else None
-        if not self._send_flow(flow, stamp, refusable=False, ahead=ahead):
+        if not self._send_flow(flow, stamp, refusable=False, ahead=ahead, held=self._s < stop.duration):
             self._s -= step
             return
         assert self.command is not None
@@ -467,14 +469,14 @@ class ReferenceLoop:
             self._path.stay(plan.start, later)
         if self._pace.keep(self._path, wanted, later, period, self._pace_options()) and self._waiting:
             self._waiting = self._waiting._replace(planned=False)
-        self.evaluator.blend.hold(self._pace.changes(self._path, later, self._pace_options()))
         if now <= self._last_played:  # a pause while the clock goes back a little
             return
         self._last_played = now
         lead = self.options.lead
         ahead = Ahead(lead, on_path(plan, self._path, now, lead))
         flow = Flow(on_path(plan, self._path, now))
-        if not self._send_flow(flow, now, refusable=True, ahead=ahead):
+        changes = self._pace.changes(self._path, now, self._pace_options())
+        if not self._send_flow(flow, now, refusable=True, ahead=ahead, held=changes):
             self._end_trajectory()
             self._wait(0.0)
             return
