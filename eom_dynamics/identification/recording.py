@@ -15,7 +15,8 @@ from ..arrays import Array
 from ..exceptions import EomDynamicsError
 from ..robot import Robot
 
-_PAUSE, _PAUSE_STEPS = 0.5, 20  # s, and in usual steps: a longer step separates two motions, as for replay
+# A longer step, s and in usual steps, separates two motions: interpolated over it, a motion near the cut-off is another.
+_PAUSE, _PAUSE_STEPS = 0.05, 8
 _DISORDER = (
     5  # longest steps back of messages in another order, in usual steps; longer ones are of a clock that was set
 )
@@ -205,8 +206,6 @@ class Recording:
             held[first:end] = True
             spans.append((float(self.t[first]), float(self.t[end]) if end < len(self) else np.inf))
         used = ~held
-        if spans[-1][1] - spans[-1][0] <= self._longest_step:
-            used[rows.stop :] = False  # else motion and rest are one motion, interpolated over the block
         pieces = count + int(used[-1])
         return replace(self[used], pieces=pieces), replace(self[held], pieces=count), spans
 
