@@ -15,7 +15,7 @@ from ..arrays import Array
 from ..exceptions import EomDynamicsError
 from ..robot import Robot
 
-# A longer step, s and in usual steps, separates two motions: interpolated over it, a motion near the cut-off is another.
+# A longer step, s and in usual steps, separates two motions; interpolated over it, those near the cut-off are others.
 _PAUSE, _PAUSE_STEPS = 0.05, 8
 _DISORDER = (
     5  # longest steps back of messages in another order, in usual steps; longer ones are of a clock that was set
@@ -81,9 +81,9 @@ class Recording:
         """
         steps = np.diff(self.t)
         forward = steps[steps > 0]
-        if len(forward) < LEAST_SAMPLES:
+        if len(forward) < LEAST_SAMPLES - 1:
             raise IdentificationError(
-                f"{self.name}: has {len(self):,} samples with increasing times, at least {LEAST_SAMPLES + 1} are needed"
+                f"{self.name}: has {len(self):,} samples with increasing times, at least {LEAST_SAMPLES} are needed"
             )
         return float(np.median(forward))
 

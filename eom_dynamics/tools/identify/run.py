@@ -203,7 +203,7 @@ def _long_enough(sides: TwoSidedRecording) -> bool:
     except IdentificationError:
         return False
     recorded = [x for part in parts for x in (part.links, part.motors, part.currents) if x is not None]
-    return all(len(x) > LEAST_SAMPLES for x in recorded)
+    return all(len(x) >= LEAST_SAMPLES for x in recorded)
 
 
 def _links_alone(sides: Sequence[TwoSidedRecording]) -> list[TwoSidedRecording]:

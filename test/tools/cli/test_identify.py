@@ -140,10 +140,10 @@ def scaled(*factors: float) -> Change:
     ("change", "message"),
     [
         (lambda rows: rows[:0], "has no rows of numbers; its columns are t, position.JOINT and effort.JOINT"),
-        (scaled(0, 1, 1, 1, 1), "has 1 samples with increasing times, at least 41"),
+        (scaled(0, 1, 1, 1, 1), "has 1 samples with increasing times, at least 40"),
         (scaled(1e-6, 1, 1, 1, 1), "too short for a cut-off of 8 Hz"),
         (scaled(1e3, 1, 1, 1, 1), "no joint moves with a recorded effort"),
-        (with_column(0, np.nan), "has 0 samples with increasing times, at least 41"),
+        (with_column(0, np.nan), "has 0 samples with increasing times, at least 40"),
     ],
 )
 def test_useless_recordings(change: Change, message: str, table: Path, tmp_path: Path, identify) -> None:
