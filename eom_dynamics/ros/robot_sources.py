@@ -297,8 +297,8 @@ def _chosen_source(node: Node) -> tuple[str, str]:
     return key, node.get_parameter(key).value if key in (FILE, SOURCE_NODE) else ""
 
 
-# Between requests to another node until a robot is in use, s.
-_ASK_PERIOD = 0.2
+# Between requests to another node until a robot is in use, s; and parameters robot.* that a message names.
+_ASK_PERIOD, _FEW = 0.2, 8
 
 _FIRST_USE = "code for a new robot is compiled first, which may take half a minute"
 
@@ -342,8 +342,11 @@ class RobotSupply:
     @property
     def _unused(self) -> str:
         """The given sources that are not used, in a sentence; empty without them."""
-        unused = [key for key in _given_parameters(self._node) if key != self._choice[0]]
-        return f"the robot is from {self.source}; without effect: {', '.join(unused)}" if unused else ""
+        used, *unused = _given_parameters(self._node) or [""]
+        # Few parameters robot.* beside a file are a mistake, rather than a robot.
+        names = [f"{ROBOT}.{name}" for name in section(self._node, ROBOT)] if used == ROBOT else []
+        source = ", ".join(names) if 0 < len(names) <= _FEW else self.source
+        return f"the robot is from {source}; without effect: {', '.join(unused)}" if unused else ""
 
     @property
     def overdue(self) -> bool:
@@ -362,7 +365,9 @@ class RobotSupply:
                 if last is None:
                     self._node.get_logger().info(f"loading the robot from {self.source}; {_FIRST_USE}")
                 last = description.load(streams=self._streams, moving_base=self._moving_base)
-                self._last = replace(last, error="; ".join(filter(None, (last.error, last.error and self._unused))))
+                if last.error and self._unused:
+                    last = replace(last, error=f"{self._unused}; {last.error}")
+                self._last = last
             return self._last
 
     def log_warnings(self, loaded: LoadedRobot) -> None:
