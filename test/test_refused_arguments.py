@@ -3,7 +3,8 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
+from inspect import isfunction, signature
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,9 +14,8 @@ import sympy as sp
 from springs import EVERY_KIND, with_springs
 
 import eom_dynamics as eom
-from eom_dynamics import ElasticArm, RobotDescriptionError, StateError, lagrange
+from eom_dynamics import ElasticArm, RobotDescriptionError, StateError, identification, lagrange, learning
 from eom_dynamics.actuators.springs import LinearSpring
-from eom_dynamics.control.robot_table import RobotTable
 from eom_dynamics.control.spatial import force_is_unset, read_base_motion
 from eom_dynamics.elastic import (
     SpringChain,
@@ -46,7 +46,7 @@ from eom_dynamics.simulation import (
     simulate,
     simulate_free_motion,
 )
-from eom_dynamics.trajectory import Cosine, PathTime, through
+from eom_dynamics.trajectory import Cosine
 
 Call = Callable[[], Any]
 Rows = tuple[tuple[Call, str], ...]
@@ -54,7 +54,6 @@ Rows = tuple[tuple[Call, str], ...]
 INF, NAN, ZERO = float("inf"), float("nan"), np.zeros(2)
 ROBOT = eom.load_robot("planar_2r")
 MOTION = Cosine([0.5, -0.4], [1.1, 0.9], [0.3, 0.2]).derivatives(0.0)
-PATH = through([0.0, 1.0], [ZERO, ZERO])
 ROWS: Any = np.zeros((9, 2))
 STAGE = SpringStage(LinearSpring(60.0), 0.1)
 CHAIN = SpringChain([STAGE] * 2)
@@ -274,16 +273,6 @@ SIMULATIONS: tuple[tuple[Call, type[Exception], str], ...] = (
     (lambda: run(t=[0, 0.1], method="rk4", step=1e-12), StateError, "at most 10,000,000 of them; 1e-12 s is too short"),
     (lambda: run(progress=True), TypeError, "progress must be a function of the time reached, or None, is True"),
     (lambda: run(method="rk4", step=True), ValueError, "rk4 needs a step, a number of seconds > 0, is True"),
-    *(
-        (partial(call, ROBOT), TypeError, r"arm must be an ElasticArm, such as ElasticArm\(robot\)")
-        for call in (
-            ElasticPlant,
-            eom.OnlineTrajectory,
-            RobotTable,
-            partial(eom.trajectory.check, trajectory=PATH),
-            partial(PathTime, PATH),
-        )
-    ),
     (lambda: energy(PLANT, START[:3]), StateError, r"state must be finite and have shape \(8,\)"),
     (lambda: energy(PLANT, None), StateError, "state must be real numbers"),
     (lambda: energy_audit(OTHER, run()), StateError, r"state must be finite and have shape \(4,\)"),
@@ -360,6 +349,27 @@ def test_errors_of_a_control_pass() -> None:
 X, XD, XDD = sp.symbols("x xd xdd", real=True)
 M = sp.Symbol("m", positive=True)
 TALL = eom.load_robot("panda")
+PUBLIC = {
+    name: getattr(package, name)
+    for package in (eom, eom.elastic, eom.simulation, eom.trajectory, identification, learning)
+    for name in package.__all__
+}
+
+
+def annotations(call: Any) -> dict[str, Any]:
+    return getattr(call if isfunction(call) else call.__init__, "__annotations__", {})
+
+
+TAKING_ARMS = [x for name, x in PUBLIC.items() if annotations(x).get("arm") == "ElasticArm" and name != "FastestMotion"]
+
+
+@pytest.mark.parametrize("call", TAKING_ARMS)
+def test_a_robot_is_no_arm(call: Callable[..., Any]) -> None:
+    required = [name for name, x in signature(call).parameters.items() if x.default is x.empty]
+    given = dict.fromkeys(required) | {"arm": ROBOT}
+    check(lambda: call(**given), TypeError, r"arm must be an ElasticArm, such as ElasticArm\(robot\), is Robot")
+
+
 LAGRANGE: Rows = (
     (lambda: Lagrangian((X,), XD**2 + XD), "T must be quadratic in the rates"),
     (lambda: Lagrangian((X,), XD**2, XD), "U must not depend on rates"),

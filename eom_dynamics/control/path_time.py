@@ -62,9 +62,9 @@ class PathTime:
 
     def __init__(self, motion: Spline, arm: ElasticArm, *, shortest: float = 0.01, period: float = 1e-3) -> None:
         """Prepare a loop that plays the motion."""
+        require_arm(arm)
         if not isinstance(motion, Spline):
             raise TrajectoryError(f"the motion must be a Spline, is {type(motion).__name__}: sample it, see Spline")
-        require_arm(arm)
         if motion.n != arm.robot.n:
             raise TrajectoryError(f"the motion has {motion.n} joints, {arm.robot.name} has {arm.robot.n}")
         self.motion, self.arm, self._period = motion, arm, positive(period, "period")

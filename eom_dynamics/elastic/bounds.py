@@ -18,7 +18,7 @@ from ..robot.model import NO_LIMITS, Limits
 from ..robot.task_space import independent_ranges
 from ..spelling import hint
 from ..units import SHAFT_UNITS, unit
-from .elastic_arm import ElasticArm
+from .elastic_arm import ElasticArm, require_arm
 from .feedforward import Feedforward
 from .limit_violations import IN_DEGREES, TURN, LimitViolation, limit_violations
 
@@ -105,6 +105,7 @@ def bounds(arm: ElasticArm, limits: GivenLimits | None = None) -> Bounds:
         arm: the arm.
         limits: as of :func:`joint_limits`, whose errors it raises.
     """
+    require_arm(arm)
     joints, by_joint = arm.robot.joints, joint_limits(arm.robot, limits)
     every = tuple(by_joint)
     names, largest = {"position": every}, {}

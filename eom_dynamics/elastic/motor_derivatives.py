@@ -26,7 +26,7 @@ from ..recursion import LinkTree, inverse_dynamics, link_tree
 from ..robot import Robot
 from ..robot.inertia import Inertial
 from ..states import joint_states, sequence, wrench_sequence, wrenches
-from .elastic_arm import ElasticArm
+from .elastic_arm import ElasticArm, require_arm
 
 
 class MotorJet(NamedTuple):
@@ -80,7 +80,7 @@ def motor_jet(
         RobotDescriptionError: in the complete model, rotors of some joints act on each other's links, so that link
             motion does not determine motor motion algebraically.
     """
-    robot, groups = arm.robot, _elimination(arm)
+    groups, robot = _elimination(arm), arm.robot
     needed = count(order, "order") + 2 + 2 * _depth(arm, groups)
     states, tau = motion_and_efforts(robot, motion, wrench, needed)
     rotors = None if arm.rotors is None else _rotor_tree(arm)
@@ -173,6 +173,7 @@ def _rotor_efforts(
 
 def _elimination(arm: ElasticArm) -> list[tuple[int, ...]]:
     """Groups of joints in the order in which their motor motion can be found."""
+    require_arm(arm)
     waiting = [set(group[0]) for group in (arm.coupled, arm.transmission) if group is not None]
     if len(waiting) == 2 and waiting[0] & waiting[1]:
         waiting = [waiting[0] | waiting[1]]

@@ -36,6 +36,7 @@ from ..arguments import check_options, not_negative, option
 from ..arrays import Array
 from ..elastic import ElasticArm, LimitCheck
 from ..elastic.bounds import TOLERANCE
+from ..elastic.elastic_arm import require_arm
 from ..exceptions import EomDynamicsError, StateError
 from ..simulation.number_files import read_arrays
 from ..spelling import listed
@@ -193,6 +194,7 @@ def learn(
         StateError: an argument has the wrong shape, is not finite or out of range, or the motion is not longer than a
             period of the bandwidth.
     """
+    require_arm(arm)
     shape = last.reference.shape[1:]
     runs = real_array(measured, "measured")
     if runs.shape[-2:] != shape or runs.ndim not in (2, 3) or not np.isfinite(runs).all():
@@ -248,6 +250,7 @@ def contraction(
     Raises:
         LearningError: a motor has no rotor inertia.
     """
+    require_arm(arm)
     w0 = not_negative(natural_frequency, "natural_frequency")
     q = real_array(positions, "positions")
     if not arm.motor_inertia.all():

@@ -24,6 +24,7 @@ from scipy.stats import f as f_distribution
 from ..arguments import not_negative, positive
 from ..arrays import Array
 from ..elastic import ElasticArm
+from ..elastic.elastic_arm import require_arm
 from ..exceptions import StateError
 from ..states import real_array
 from .iteration import Correction, spline_basis, spline_fit
@@ -75,6 +76,7 @@ def error_shares(
     Raises:
         StateError: there are fewer than two runs, or an argument has the wrong shape, is not finite or out of range.
     """
+    require_arm(arm)
     runs = real_array(measured, "measured")
     if runs.ndim != 3 or len(runs) < 2 or runs.shape[1:] != last.motion.shape[1:] or not np.isfinite(runs).all():
         raise StateError(f"measured must be finite and of two or more runs (R, {len(last.t)}, {arm.robot.n})")

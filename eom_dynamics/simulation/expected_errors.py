@@ -25,6 +25,7 @@ import numpy as np
 from ..arguments import positive
 from ..arrays import Array
 from ..elastic import ElasticArm
+from ..elastic.elastic_arm import require_arm
 from ..exceptions import StateError
 from ..robot.model import ModelUncertainty
 from ..trajectory import paper_motion
@@ -51,6 +52,7 @@ def expected_errors(
         StateError: the natural frequency is not positive, no joint has a spring, or an elastic joint does not have one
             motor with a rotor inertia.
     """
+    require_arm(arm)
     w, joints = positive(natural_frequency, "natural_frequency"), np.flatnonzero(~arm.rigid)
     if not joints.size:
         raise StateError(f"{arm.robot.name}: no joint has a spring")
@@ -99,6 +101,7 @@ def feedforward_advice(arm: ElasticArm, natural_frequency: float = 70.0) -> Advi
 
     None without uncertainty, and for arms that :func:`expected_errors` refuses.
     """
+    require_arm(arm)
     if not any(arm.robot.uncertainty):
         return None
     states = paper_motion(arm.robot.n).derivatives(np.linspace(0.0, 1.0, 201))

@@ -38,6 +38,7 @@ from scipy.ndimage import gaussian_filter1d, minimum_filter1d
 
 from ...arrays import Array
 from ...elastic import ElasticArm
+from ...elastic.elastic_arm import require_arm
 from ...states import real_array
 from ..recording import IdentificationError
 from ..sampling import column_lengths, least_squares
@@ -160,6 +161,7 @@ def drive_delay(
             contradicts ``early``.
         StateError: an array has the wrong shape or is not finite.
     """
+    require_arm(arm)
     times = real_array(t, "t")
     n, m = arm.robot.n, len(arm.motor_joint)
     links = real_array(q, "q", (len(times), n))

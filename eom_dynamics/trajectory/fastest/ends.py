@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike
 from ...arrays import Array
 from ...elastic import ElasticArm
 from ...elastic.bounds import TOLERANCE, Bounds, GivenLimits, bounds
-from ...elastic.elastic_arm import require_arm
 from ...elastic.limit_violations import IN_DEGREES, TURN, beyond
 from ...exceptions import StateError, TrajectoryError
 from ..quantities import Load, quantities
@@ -64,7 +63,6 @@ def outset(
 
 def positive_limits(arm: ElasticArm, limits: GivenLimits | None) -> Bounds:
     """Limits of an arm; raises TrajectoryError unless they are positive, and ranges of positions have a lower end."""
-    require_arm(arm)
     checked = bounds(arm, limits)
     for quantity, largest in (*checked.largest.items(), ("effort_rms", checked.effort_rms)):
         for name, most in zip(checked.names[quantity], largest, strict=True):

@@ -15,7 +15,6 @@ from numpy.typing import ArrayLike, NDArray
 from ...arrays import Array
 from ...elastic import ElasticArm
 from ...elastic.bounds import TOLERANCE, Bounds, GivenLimits, bounds
-from ...elastic.elastic_arm import require_arm
 from ...exceptions import TrajectoryError
 from ..spline import Spline
 from ..trajectory import Trajectory
@@ -409,8 +408,7 @@ def minimum_times(
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
 
-    require_arm(arm)
-    workers, listed, limits = workers or os.cpu_count() or 1, list(paths), bounds(arm, options.get("limits"))
+    limits, listed, workers = bounds(arm, options.get("limits")), list(paths), workers or os.cpu_count() or 1
     find = partial(_found, arm, options)
     with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
         # The arm goes along with each chunk.
