@@ -168,7 +168,8 @@ class SetpointEvaluator:
         arm = self.arm
         if payload is None:
             payload = [self.payload.reshape(payload_shape(arm.robot)).copy()] if self.payload.any() else []
-        given = {"wrench": wrench, "commanded_stiffness": stiffness, "base": base, "payload": tuple(payload) or None}
+        options = {"wrench": wrench, "commanded_stiffness": stiffness, "base": base, "payload": tuple(payload)}
+        given = {name: value for name, value in options.items() if value}  # without any, it is a call in C
         # Numbers that overflow are refused below; NumPy would write to stderr for each.
         with np.errstate(all="ignore"):
             later, given = self._later(lead, state, given)
@@ -186,7 +187,7 @@ class SetpointEvaluator:
                 efforts, motors = self._split(np.concatenate(command))
             sent = None
             if arm.converts:
-                sent = arm.drive_command(command, *later[:3], payload=given["payload"])
+                sent = arm.drive_command(command, *later[:3], payload=given.get("payload"))
                 if not all_finite(sent):
                     refuse_overflow(sent[: len(DRIVE_NAMES)], DRIVE_NAMES, "motor", arm.motor_names)
                     refuse_overflow(sent[len(DRIVE_NAMES) :], SENT_NAMES, "joint", arm.robot.joint_names)

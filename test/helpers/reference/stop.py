@@ -87,11 +87,10 @@ class Ranges:
         """State, efforts, motors and voltages of a flow with a payload and its rates; None where motors cannot."""
         arm = self._arm
         state, wrench, stiffness, base = flow
+        options = {"wrench": wrench, "commanded_stiffness": stiffness, "base": base, "payload": tuple(payload)}
         with np.errstate(all="ignore"):
             try:
-                command = arm.feedforward(
-                    *state, wrench=wrench, commanded_stiffness=stiffness, base=base, payload=tuple(payload) or None
-                )
+                command = arm.feedforward(*state, **{name: value for name, value in options.items() if value})
             except StateError:
                 return None
             values = np.concatenate((*state, *command))
