@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import product
 from typing import Any
 
@@ -259,6 +260,8 @@ class _Equation:
             springs["cubic"] = signals["deflection"] ** 3
         self._spring_columns = {name: self._cut(x) for name, x in springs.items()}
         self._springs = {name: low_pass(x) for name, x in springs.items()}
+        # Most are filtered once for each step of the fit: differences by other parameters leave them as they are.
+        self._friction, self._loss = lru_cache(2)(self._dry_friction), lru_cache(2)(self._gear_loss)
 
     def _cut(self, x: Array) -> Array:
         """A signal like the acceleration, filtered once and thinned, without what nonlinear terms lack."""
@@ -317,13 +320,18 @@ class _Equation:
         """RMS of the target about its mean."""
         return float(np.std(self._target))
 
-    def _friction(self, v_0: float, v_s: float) -> dict[str, Array]:
+    def _dry_friction(self, v_0: float, v_s: float) -> dict[str, Array]:
         """Terms of dry friction by the name of their factor."""
         if not self._dry:
             return {}
         sign = np.tanh(self._velocity / v_0)
         terms = {"coulomb": sign, "stribeck": np.exp(-np.square(self._velocity / v_s)) * sign}
         return {name: self._thinned(terms[name]) for name in self._dry}
+
+    def _gear_loss(self, efficiency: float, *springs: float) -> Array:
+        """What the loss of the gear adds to the load, by factors of the columns of springs."""
+        tau = np.asarray(sum(factor * x for factor, x in zip(springs, self._springs.values(), strict=True)))
+        return self._thinned(Gear(efficiency, self.model.smoothing_power).load(tau, self._velocity) - tau)
 
     def _start(self, v_0: float, v_s: float) -> tuple[float, dict[str, float]]:
         """Sum of squares and parameters by linear least squares, without gear loss."""
@@ -354,9 +362,7 @@ class _Equation:
         """u (N,) by the equation of the module."""
         total = np.asarray(self._known + sum(values.get(name, 1.0) * x for name, x in self._spring_columns.items()))
         if self._lossy:
-            tau = np.asarray(sum(values.get(name, 1.0) * x for name, x in self._springs.items()))
-            load = Gear(values["efficiency"], self.model.smoothing_power).load(tau, self._velocity)
-            total = total + self._thinned(load - tau)
+            total = total + self._loss(values["efficiency"], *(values.get(name, 1.0) for name in self._springs))
         friction = self._friction(values.get("smoothing_velocity", 1.0), values.get("stribeck_velocity", 1.0))
         for name, x in (self._linear | friction).items():
             total = total + values[name] * x
