@@ -97,7 +97,9 @@ class PlanningNode(RobotNode):
         self._splines = self.create_publisher(SplineTrajectory, "spline_trajectory", **stream_qos(_DEPTH))
         self._status = self.create_publisher(TrajectoryStatus, "trajectory_status", **stream_qos(_DEPTH))
         players = self._splines.get_subscription_count
-        self._goals = FollowTrajectory(self, self._fitted, self._send, self._stop, self._refuse, players)
+        self._goals = FollowTrajectory(
+            self, self._measured, self._fitted, self._send, self._stop, self._refuse, players
+        )
         for topic, kind, plan in (
             ("joint_trajectory", JointTrajectory, self._fitted),
             ("tool_trajectory", MultiDOFJointTrajectory, self._followed),
@@ -145,8 +147,6 @@ class PlanningNode(RobotNode):
 
     def _plan(self, message: _Message, plan: Callable[[_Message], _Planned], names: RequestNames) -> None:
         """Plan a smooth motion along a trajectory in the worker's thread, and publish it."""
-        if isinstance(message, MultiDOFJointTrajectory):
-            self._measured.listen()
         status = TrajectoryStatus(header=message.header, request=names.next(message))
         spline = SplineTrajectory(header=message.header, request=status.request)
 

@@ -49,8 +49,8 @@ class Arm:
     def _publish_state(self):
         if self.follows and self.node.feedforward:
             self.position = np.array(self.node.feedforward[-1].motor_position)
-        names = ["gripper", *NAMES[::-1]]
-        self._states.publish(JointState(name=names, position=array("d", [0.1, *self.position[::-1]])))
+        self._states.publish(JointState(name=NAMES[::-1], position=array("d", self.position[::-1])))
+        self._states.publish(JointState(name=["gripper"], position=array("d", [0.1])))
 
     def forget(self):
         """Stand at home, without commands, some of which may still be on their way."""
@@ -58,6 +58,7 @@ class Arm:
             self.node.feedforward.clear()
             self.node.spin(0.2)
         self.position = HOME
+        self.node.spin(0.1)  # until the nodes know it
 
     def send(self, times, positions, *, names=NAMES, path=0.0, goal=0.0, stamp=None, velocity=None):
         """Send a goal; returns its handle. ``velocity`` is that of all joints at the last point."""

@@ -11,19 +11,19 @@ import math
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from rclpy.action.server import ActionServer, CancelResponse, GoalResponse, ServerGoalHandle
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.task import Future
-from sensor_msgs.msg import JointState, TimeReference
+from sensor_msgs.msg import TimeReference
 from std_msgs.msg import Header
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from ...arrays import Array
 from ...control.fields import doubles
-from ...control.joint_order import places
 from ...control.measured import JointTolerances
 from ...control.setpoint_to_command import refusal_reason
 from ...control.settings import FASTEST_PACE
@@ -32,8 +32,9 @@ from ...exceptions import StateError, TrajectoryError
 from ...terminal import printable
 from ...trajectory import Spline
 from ..executors import Worker, steady_timer
-from ..interfaces import TrajectoryStatus, nanoseconds, set_stamp, subscribe_joint_states
+from ..interfaces import TrajectoryStatus, nanoseconds, set_stamp
 from ..robot_node import RobotNode
+from .services import MeasuredJoint, MeasuredJoints
 from .trajectories import Start
 
 _NAME = "follow_joint_trajectory"
@@ -46,7 +47,7 @@ _PERIOD = 0.05
 # Longest time for which the last pace of a motion counts, whose speed is scaled, s.
 _LONGEST_GAP = 0.1
 
-# Time within which the dynamics node must answer, a joint state arrive, and the client take the acceptance, s.
+# Time within which the dynamics node must answer, and the client take the acceptance, s.
 _PATIENCE = 1.0
 
 
@@ -66,6 +67,7 @@ class FollowTrajectory:
 
     Args:
         fit: returns the robot's joint names, and the motion of a trajectory from a start, checked; runs in a thread.
+        measured: measured joints.
         publish: sends a motion to the dynamics node, with the header of its trajectory and its identity.
         stop: has the dynamics node bring the motion under way to rest.
         refuse: reports that the trajectory of a status is refused, and why.
@@ -75,6 +77,7 @@ class FollowTrajectory:
     def __init__(
         self,
         node: RobotNode,
+        measured: MeasuredJoints,
         fit: Callable[[JointTrajectory, Start | None], tuple[Sequence[str], Spline]],
         publish: Callable[[Spline, Header, str], None],
         stop: Callable[[], None],
@@ -82,7 +85,7 @@ class FollowTrajectory:
         players: Callable[[], int],
     ) -> None:
         self._node, self._fit, self._publish, self._stop, self._refuse = node, fit, publish, stop, refuse
-        self._players = players
+        self._measured, self._players = measured, players
         self._names = RequestNames(_NAME)
         # By the identity of its trajectory.
         self._executions: dict[str, _Execution] = {}
@@ -96,13 +99,15 @@ class FollowTrajectory:
         self._worker = Worker(node, "goals")
         node.create_subscription(TrajectoryStatus, "trajectory_status", self._on_status, 10)
         node.create_subscription(TimeReference, "path_time", self._on_path_time, 10)
+        steady_timer(node, _PERIOD, self._tick)
         self._action = ActionServer(
             node,
             FollowJointTrajectory,
             f"~/{_NAME}",
-            self._execute,
+            lambda goal: None,  # replaced for each goal
             callback_group=ReentrantCallbackGroup(),
             goal_callback=self._consider,
+            handle_accepted_callback=self._accepted,
             cancel_callback=self._cancel,
         )
 
@@ -126,21 +131,12 @@ class FollowTrajectory:
             self._begin(request, name).accepted.set_result(None)
             return GoalResponse.ACCEPT
         published, under_way = False, any(other.is_under_way for other in self._executions.values())
-        start = self._start_time(trajectory)
-        if start is None:  # first, as it takes longest: meanwhile, a joint state arrives
-            planned = self._plan(request, None)
-        execution = self._begin(request, name)
+        start, execution = self._start_time(trajectory), self._begin(request, name)
         try:
-            measured = {} if under_way else await execution.state(at_rest=start is not None)
-            if start is not None:
-                measured = measured if {*trajectory.joint_names} <= {*measured} else {}
-                planned = self._plan(request, Start(start, {x: measured[x].position for x in measured}))
-            execution.plan = plan = await planned
-            self._require_start(plan, measured)
+            execution.plan = plan = await self._worker.compute(lambda: self._planned(request, start, under_way))
             self._publish(plan.motion, status.header, name)
-            published = True
-            missing = "no node has answered on trajectory_status: is dynamics_node running and active?"
-            await execution.within_patience(execution.accepted, TrajectoryError(missing))
+            published, execution.until = True, time.monotonic() + _PATIENCE
+            await execution.accepted
         except _RefusedByPlayerError as error:
             self._node.get_logger().warning(f"goal refused: {printable(str(error))}")
         except Exception as error:
@@ -150,38 +146,52 @@ class FollowTrajectory:
                 self._stop()
         else:
             return GoalResponse.ACCEPT
-        self._end(name)
+        del self._executions[name]
         return GoalResponse.REJECT
 
     def _begin(self, request: Any, name: str) -> _Execution:
-        """Keep a goal until it is done."""
-        execution = self._executions[name] = _Execution(self._node, request, self.kind, self._players)
-        execution.done.add_done_callback(lambda _: self._end(name))
+        """Keep a goal until it is executed."""
+        arguments = self._node, request, name, self.kind, self._measured, self._players, self._stop
+        execution = self._executions[name] = _Execution(*arguments)
         return execution
 
+    def _execution(self, goal: ServerGoalHandle) -> _Execution:
+        # The request of an accepted goal is the very object that was considered.
+        return next(x for x in self._executions.values() if x.request is goal.request)
+
+    def _accepted(self, goal: ServerGoalHandle) -> None:
+        """Execute a goal, which may be done before that."""
+        execution = self._execution(goal)
+        execution.goal = goal
+        goal.execute(partial(self._execute, execution))
+
     def _cancel(self, goal: ServerGoalHandle) -> CancelResponse:
-        for execution in tuple(self._executions.values()):  # which it leaves
-            if execution.request is goal.request:
-                execution.cancel()
+        self._execution(goal).cancel()
         return CancelResponse.ACCEPT
 
-    def _end(self, name: str) -> None:
-        """Forget a goal, and stop its motion if that is still played."""
-        execution = self._executions.pop(name)
-        execution.close()
-        if execution.is_playing:
-            self._stop()
+    def _tick(self) -> None:
+        for execution in tuple(self._executions.values()):
+            late = time.monotonic() > execution.until
+            if execution.goal is not None:
+                execution.observe(execution.goal)
+            elif late and not execution.accepted.done():
+                missing = "no node has answered on trajectory_status: is dynamics_node running and active?"
+                execution.accepted.set_exception(TrajectoryError(missing))
+            elif late and not execution.accepted.exception():
+                # It never hears of the acceptance, and its goal is not executed.
+                execution.end(self.kind.Result.INVALID_GOAL, "the client is gone")
+                del self._executions[execution.name]
 
-    async def _execute(self, goal: ServerGoalHandle) -> Any:
-        # The request of an accepted goal is the very object that was considered.
-        execution = next(x for x in self._executions.values() if x.request is goal.request)
-        execution.goal = goal
-        if not goal.request.trajectory.points:
+    async def _execute(self, execution: _Execution, goal: ServerGoalHandle) -> Any:
+        points = goal.request.trajectory.points
+        if not points:
             execution.end(self.kind.Result.SUCCESSFUL, "the motion under way stops, as the goal has no points")
         else:  # not before the client knows, as a line of the log takes half a millisecond
             motion = execution.plan.motion
             self._node.get_logger().info(f"goal accepted: {motion.end - motion.start:.3g} s")
         code, text = await execution.done
+        del self._executions[execution.name]
+        points.clear()  # the server keeps the goal for a quarter of an hour, and each collection of garbage visits them
         if execution.is_cancelled:
             goal.canceled()
         elif code == self.kind.Result.SUCCESSFUL:
@@ -191,20 +201,52 @@ class FollowTrajectory:
             self._node.get_logger().warning(f"goal aborted: {printable(text)}")
         return self.kind.Result(error_code=code, error_string=text)
 
-    def _plan(self, request: Any, start: Start | None) -> Future:
-        return self._worker.compute(lambda: self._planned(request, start))
+    def _planned(self, request: Any, begin: float | None, under_way: bool) -> GoalMotion:
+        """Check a goal and fit its motion; runs in the worker's thread.
 
-    def _planned(self, request: Any, start: Start | None) -> GoalMotion:
-        """Check a goal and fit its motion from a start, if not its first point; runs in the worker's thread."""
+        Args:
+            begin: time from which it starts, s; None for its first point.
+            under_way: whether a motion is played, from which it starts, in place of measured positions.
+        """
         if request.multi_dof_trajectory.points:
             raise StateError("multi_dof_trajectory is not supported; send joint trajectories")
         _require_no_effort(request.trajectory)
+        joints, start = request.trajectory.joint_names, None
+        if begin is not None:
+            measured = self._state(joints, under_way, at_rest=True)
+            measured = measured if {*joints} <= measured.keys() else {}
+            start = Start(begin, {x: measured[x].position for x in joints if x in measured})
         names, motion = self._fit(request.trajectory, start)
+        if begin is None:
+            measured = self._state(joints, under_way, at_rest=False)
+        self._require_start(names, motion, measured)
         path = JointTolerances.read("path_tolerance", request.path_tolerance, names)
         goal = JointTolerances.read("goal_tolerance", request.goal_tolerance, names)
         goal_time = nanoseconds(request.goal_time_tolerance) / _SECOND
         goal_time = goal_time or self._node.get_parameter("goal_time_tolerance").value
         return GoalMotion(tuple(names), motion, nanoseconds(request.trajectory.header.stamp), path, goal, goal_time)
+
+    def _state(self, joints: Sequence[str], under_way: bool, *, at_rest: bool) -> dict[str, MeasuredJoint]:
+        """Measured joints; none if a motion is under way, or nobody publishes them.
+
+        On request those of an arm at rest, as some time after a cancel; none if it still moves after a while.
+        """
+        if under_way or not self._measured.published:
+            return {}
+        tolerance, latency = self._start_tolerance
+
+        def rests(recent: Mapping[str, MeasuredJoint]) -> bool:
+            """Whether no joint of the goal will have left its measured position when the motion starts."""
+            return not any(latency * abs(recent[name].velocity) > tolerance for name in joints if name in recent)
+
+        state = self._measured.wait(joints, rests if at_rest else bool)
+        return state if rests(state) or not at_rest else {}
+
+    @property
+    def _start_tolerance(self) -> tuple[float, float]:
+        """Parameters start_tolerance and start_latency."""
+        tolerance, latency = (self._node.get_parameter(f"start_{x}").value for x in ("tolerance", "latency"))
+        return tolerance, latency
 
     def _start_time(self, trajectory: JointTrajectory) -> float | None:
         """Time from which a goal starts whose first point comes later, or is over, s; None for the first point."""
@@ -213,12 +255,13 @@ class FollowTrajectory:
         first = nanoseconds(trajectory.points[0].time_from_start) / _SECOND
         return since if abs(since - first) > self._node.get_parameter("start_latency").value else None
 
-    def _require_start(self, plan: GoalMotion, measured: Mapping[str, _Measured]) -> None:
+    def _require_start(self, names: Sequence[str], motion: Spline, measured: Mapping[str, MeasuredJoint]) -> None:
         """Raise TrajectoryError for a motion that starts away from the measured positions."""
-        tolerance, latency = (self._node.get_parameter(x).value for x in ("start_tolerance", "start_latency"))
-        for name, start in zip(plan.names, plan.motion.derivatives(plan.motion.start, 0)[0].tolist(), strict=True):
-            state = measured.get(name, _Measured(start, 0.0))
-            away, largest = abs(start - state.position), tolerance + latency * abs(state.velocity)
+        tolerance, latency = self._start_tolerance
+        for name, start in zip(names, motion.states[0, 0].tolist(), strict=True):
+            if (joint := measured.get(name)) is None:
+                continue
+            away, largest = abs(start - joint.position), tolerance + latency * abs(np.nan_to_num(joint.velocity))
             if away > largest:
                 raise TrajectoryError(
                     f"{name} is {away:.3g} rad or m from the start of the trajectory, must be at most {largest:.3g} "
@@ -242,32 +285,36 @@ class _Execution:
     """A goal, from its arrival to its end.
 
     Attributes:
-        request: the goal.
+        request, name: the goal, and the identity of its trajectory.
         goal: its handle, once the client knows that it is accepted.
         plan: its motion, once planned.
         accepted: completes when the dynamics node accepts the motion; raises its refusal.
         done: completes with error code and text.
         is_playing: whether the dynamics node plays the motion.
         is_cancelled: whether the client has cancelled the goal.
+        until: when the dynamics node must have answered, and then the client have taken the acceptance.
     """
 
     plan: GoalMotion
 
-    def __init__(self, node: RobotNode, request: Any, kind: Any, players: Callable[[], int]) -> None:
-        self._node, self.request, self._kind, self._players = node, request, kind, players
+    def __init__(
+        self,
+        node: RobotNode,
+        request: Any,
+        name: str,
+        kind: Any,
+        measured: MeasuredJoints,
+        players: Callable[[], int],
+        stop: Callable[[], None],
+    ) -> None:
+        self._node, self.request, self.name, self._kind = node, request, name, kind
+        self._measured, self._players, self._stop = measured, players, stop
         self.goal: ServerGoalHandle | None = None
         self.accepted, self.done = Future(), Future()
         self.is_playing = self.is_cancelled = self._finished = False
-        self._begin = 0
-        self._accepted_since = self._state_since = time.monotonic()
-        self._state: JointState | None = None
-        self._known: Future = Future()
-        # Until when to wait for a future, and its exception then.
-        self._awaited: tuple[float, Future, Exception | None] = (math.inf, self._known, None)
-        self._is_enough: Callable[[JointState], bool] = lambda state: True
-        self._states = subscribe_joint_states(node, self._on_state)
+        self.until = math.inf
+        self._begin, self._since = 0, time.time_ns()
         self._reference: _PathTime | None = None
-        self._timer = steady_timer(node, _PERIOD, self._tick)
 
     @property
     def elapsed(self) -> float:
@@ -277,10 +324,6 @@ class _Execution:
             return float(now - self._begin) / _SECOND
         since = max(now - last.stamp, 0) / _SECOND
         return last.time + last.pace * (since if self._finished else min(since, _LONGEST_GAP))
-
-    def close(self) -> None:
-        self._node.destroy_timer(self._timer)
-        self._node.destroy_subscription(self._states)
 
     @property
     def is_under_way(self) -> bool:
@@ -292,42 +335,18 @@ class _Execution:
         self.is_cancelled = not self.done.done()
         self.end(self._kind.Result.SUCCESSFUL, "cancelled")
 
-    async def state(self, *, at_rest: bool) -> dict[str, _Measured]:
-        """Measured state by joint; empty if nobody publishes joint states.
-
-        On request it is that of an arm at rest, as some time after a cancel; empty if it still moves after a while.
-        """
-        if at_rest:
-            self._is_enough = lambda state: not self._moves(state)
-        if self._node.count_publishers(self._states.topic_name):
-            await self.within_patience(self._known, None)
-        state = self._state
-        if state is None or not self._is_enough(state):
-            return {}
-        rows = zip(state.name, state.position, _velocities(state), strict=False)
-        return {name: _Measured(x, v if math.isfinite(v) else 0.0) for name, x, v in rows if math.isfinite(x)}
-
-    def _moves(self, state: JointState) -> bool:
-        """Whether a joint of the goal will have left its measured position when the motion starts."""
-        tolerance, latency = (self._node.get_parameter(x).value for x in ("start_tolerance", "start_latency"))
-        joints = self.request.trajectory.joint_names
-        rows = zip(state.name, _velocities(state), strict=False)
-        return any(latency * abs(velocity) > tolerance for name, velocity in rows if name in joints)
-
-    async def within_patience(self, future: Future, otherwise: Exception | None) -> None:
-        """Wait for a future, which after a while completes with nothing, or raises ``otherwise``."""
-        self._awaited = time.monotonic() + _PATIENCE, future, otherwise
-        await future
-
     def abort(self, reason: str) -> None:
         """End, since the motion is no longer played."""
         self.is_playing = False
         self.end(self._kind.Result.INVALID_GOAL, reason)
 
     def end(self, code: int, text: str) -> None:
-        """Complete, once."""
+        """Complete, once, and stop the motion if it is still played."""
         if not self.done.done():
             self.done.set_result((code, text))
+        if self.is_playing:
+            self.is_playing = False
+            self._stop()
 
     def on_status(self, status: TrajectoryStatus) -> None:
         """Take a status of the dynamics node on the trajectory of the goal."""
@@ -340,7 +359,7 @@ class _Execution:
                 self.end(self._kind.Result.INVALID_GOAL, status.message)
         elif status.status == status.ACCEPTED:
             self.is_playing = True
-            self._accepted_since = time.monotonic()
+            self.until = time.monotonic() + _PATIENCE
             self._begin = self.plan.stamp or self._node.get_clock().now().nanoseconds
             self.accepted.set_result(None)
         else:
@@ -354,30 +373,19 @@ class _Execution:
         pace = (t - last.time) * _SECOND / (stamp - last.stamp) if last else 1.0
         self._reference = _PathTime(stamp, t, min(max(pace, 0.0), FASTEST_PACE))
 
-    def _on_state(self, state: JointState) -> None:
-        self._state, self._state_since = state, time.monotonic()
-        if not self._known.done() and self._is_enough(state):
-            self._known.set_result(None)
-
-    def _tick(self) -> None:
-        until, future, otherwise = self._awaited
-        if time.monotonic() > until and not future.done():
-            future.set_exception(otherwise) if otherwise else future.set_result(None)
-        if self.done.done() or not self.accepted.done() or self.accepted.exception():
+    def observe(self, goal: ServerGoalHandle) -> None:
+        """Send feedback, and end where the motion, its deviation or its player does."""
+        if self.done.done():
             return
-        if self.goal is None:
-            # A client that is gone never hears of the acceptance, and its goal is not executed.
-            if time.monotonic() > self._accepted_since + _PATIENCE:
-                self.end(self._kind.Result.INVALID_GOAL, "the client is gone")
-        elif self.is_playing and not self._players():
+        if self.is_playing and not self._players():
             self.abort("the node that played it is gone: has dynamics_node ended?")
-        else:
-            try:
-                self._observe(self.goal)
-            except Exception as error:
-                # A goal that is not observed must not go on.
-                self._node.get_logger().error(f"goal ended by an exception:\n{traceback.format_exc()}")
-                self.end(self._kind.Result.INVALID_GOAL, refusal_reason(error))
+            return
+        try:
+            self._observe(goal)
+        except Exception as error:
+            # A goal that is not observed must not go on.
+            self._node.get_logger().error(f"goal ended by an exception:\n{traceback.format_exc()}")
+            self.end(self._kind.Result.INVALID_GOAL, refusal_reason(error))
 
     def _observe(self, goal: ServerGoalHandle) -> None:
         """Send feedback, and check tolerances."""
@@ -386,19 +394,18 @@ class _Execution:
         pace = self._reference.pace if self._reference else 1.0
         place = float(np.clip(t, plan.motion.start, plan.motion.end))
         desired = [x * pace**k for k, x in enumerate(plan.motion.derivatives(place, 2))]
-        try:
-            actual = self._measured()
-        except StateError as error:
-            self.end(codes.INVALID_GOAL, f"joint_states: {error}")
-            return
+        joints = self._measured.read()
+        state = [joints[name] for name in plan.names if name in joints]
+        known = len(state) == len(plan.names)
+        actual = [np.array(x) for x in zip(*state, strict=True)][:2] if known else []
         if t >= plan.motion.start:
             goal.publish_feedback(self._feedback(t, desired, actual))
         if not (plan.path.any or plan.goal.any):
             if self._finished:
                 self.end(codes.SUCCESSFUL, "")
             return
-        if time.monotonic() > self._state_since + _PATIENCE:
-            self.end(codes.INVALID_GOAL, f"tolerances need joint states on {self._states.topic_name}; none arrives")
+        if time.time_ns() - max(min(x.time for x in state) if known else 0, self._since) > _PATIENCE * _SECOND:
+            self.end(codes.INVALID_GOAL, f"tolerances need joint states on {self._measured.topic}; none arrives")
             return
         if not actual:
             return
@@ -411,17 +418,6 @@ class _Execution:
                 self.end(codes.GOAL_TOLERANCE_VIOLATED, f"{violation}, {t - plan.motion.end:.3g} s after the end")
         elif plan.motion.start <= t <= plan.motion.end and (violation := plan.path.violation(deviation)):
             self.end(codes.PATH_TOLERANCE_VIOLATED, f"{violation}, at {t:.3g} s")
-
-    def _measured(self) -> list[Array]:
-        """Position and velocity (n,) of the latest joint state, NaN where it has none; empty without a state."""
-        state, names = self._state, self.plan.names
-        if state is None:
-            return []
-        index = places(names, state.name, field="name", kind="joint", others=True)
-        return [
-            np.array(values)[index] if len(values) == len(state.name) else np.full(len(names), np.nan)
-            for values in (state.position, state.velocity)
-        ]
 
     def _feedback(self, t: float, desired: Sequence[Array], actual: Sequence[Array]) -> Any:
         feedback = self._kind.Feedback(joint_names=list(self.plan.names))
@@ -439,17 +435,8 @@ class _PathTime(NamedTuple):
     pace: float  # its rate
 
 
-class _Measured(NamedTuple):
-    position: float  # rad or m
-    velocity: float
-
-
 class _RefusedByPlayerError(TrajectoryError):
     """A motion that the dynamics node refuses, as it has reported on trajectory_status."""
-
-
-def _velocities(state: JointState) -> Sequence[float]:
-    return state.velocity if len(state.velocity) == len(state.name) else [0.0] * len(state.name)
 
 
 def _require_no_effort(trajectory: JointTrajectory) -> None:

@@ -3,72 +3,108 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 import traceback
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 from rclpy.action.server import ActionServer, CancelResponse, ServerGoalHandle
 from rclpy.callback_groups import ReentrantCallbackGroup
-from rclpy.node import Node
-from rclpy.qos import QoSProfile
-from rclpy.subscription import Subscription
+from rclpy.impl.implementation_singleton import rclpy_implementation as _rclpy
+from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.task import Future
+from rclpy.type_support import check_is_valid_msg_type
 from sensor_msgs.msg import JointState
 
 from ...arrays import Array
-from ...control.measured import JointPositions
+from ...control.joint_order import shown_name
 from ...control.setpoint_to_command import refusal_reason
 from ...elastic import ElasticArm
 from ...exceptions import EomDynamicsError, StateError
 from ...terminal import printable
 from ..executors import Worker
-from ..interfaces import ComputeTrajectoryFeedforwardAction, srv, subscribe_joint_states
+from ..interfaces import ComputeTrajectoryFeedforwardAction, srv
 from ..robot_node import RobotNode
 from .batches import forward_dynamics_batch, inverse_dynamics_batch, inverse_kinematics_batch, terms
 from .trajectories import answer_trajectory
 
-# Time within which a joint state must arrive, s.
-_PATIENCE = 1.0
+# Time within which a joint state must arrive, and between two looks, s; age of one that is the present state, ns.
+_PATIENCE, _BETWEEN_READS, _RECENT = 1.0, 0.002, 50_000_000
+
+
+class MeasuredJoint(NamedTuple):
+    """Measured state of a joint."""
+
+    position: float  # rad or m
+    velocity: float  # NaN if it is not measured
+    time: int  # of its arrival, ns
 
 
 class MeasuredJoints:
-    """Subscriber of ``joint_states``, created on first use."""
+    """Latest state of each joint on ``joint_states``, from one publisher or several.
 
-    def __init__(self, node: Node) -> None:
-        self._node = node
-        self._subscription: Subscription | None = None
-        self._waiting: list[tuple[JointPositions, threading.Event]] = []
+    The middleware keeps messages until they are read. In a subscription of the node, each would be work of its
+    executor, and a new subscription takes milliseconds to find its publishers.
+    """
 
-    def listen(self) -> None:
-        """Subscribe; called by the node's executor."""
-        if self._subscription is None:
-            self._subscription = subscribe_joint_states(self._node, self._receive)
+    def __init__(self, node: RobotNode) -> None:
+        check_is_valid_msg_type(JointState)  # which loads its support by the middleware
+        quality = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT).get_c_qos_profile()
+        with node.handle:
+            self._reader = _rclpy.Subscription(node.handle, JointState, "joint_states", quality)
+        self.topic = self._reader.get_topic_name()
+        self._joints: dict[str, MeasuredJoint] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def published(self) -> bool:
+        """Whether anybody publishes states."""
+        return bool(self._reader.get_publisher_count())
+
+    def read(self) -> dict[str, MeasuredJoint]:
+        """Latest state of each joint, however old."""
+        with self._lock:
+            while (taken := self._reader.take_message(JointState, False)) is not None:
+                state, about = taken
+                rates = state.velocity if len(state.velocity) == len(state.name) else [math.nan] * len(state.name)
+                for name, position, rate in zip(state.name, state.position, rates, strict=False):
+                    if math.isfinite(position):
+                        self._joints[name] = MeasuredJoint(position, rate, about["received_timestamp"])
+            return dict(self._joints)
+
+    def wait(
+        self, names: Sequence[str], is_enough: Callable[[dict[str, MeasuredJoint]], bool] = bool
+    ) -> dict[str, MeasuredJoint]:
+        """Recent states, once they are enough and have all joints of these names that were ever measured.
+
+        After a while, those that there are; called in a thread.
+        """
+        since, end = time.time_ns() - _RECENT, time.monotonic() + _PATIENCE
+        while True:
+            joints = self.read()
+            recent = {name: joint for name, joint in joints.items() if joint.time >= since}
+            complete = recent and joints.keys() & {*names} <= recent.keys() and is_enough(recent)
+            if complete or time.monotonic() > end:
+                return recent
+            time.sleep(_BETWEEN_READS)
 
     def positions(self, names: Sequence[str]) -> Array:
-        """Joint positions (n,) from the next messages; called in a thread, after :meth:`listen`.
+        """Joint positions (n,); called in a thread.
 
         Raises:
-            StateError: no message arrives, or it cannot be used.
+            StateError: one is not measured.
         """
-        waiting = positions, known = JointPositions(names), threading.Event()
-        self._waiting.append(waiting)
-        known.wait(_PATIENCE)
-        self._waiting.remove(waiting)
-        try:
-            return positions.read()
-        except StateError as error:
+        joints = self.wait(names, lambda recent: {*names} <= recent.keys())
+        if unknown := [shown_name(name) for name in names if name not in joints]:
             raise StateError(
-                f"{error} after {_PATIENCE:g} s: publish it on joint_states, or give a request the positions at which "
-                "the motion starts"
-            ) from None
-
-    def _receive(self, state: JointState) -> None:
-        for positions, known in tuple(self._waiting):
-            if positions.update(state):
-                known.set()
+                f"joint_states: the position of {', '.join(unknown)} is not known yet after {_PATIENCE:g} s: publish "
+                "it on joint_states, or give a request the positions at which the motion starts"
+            )
+        return np.array([joints[name].position for name in names])
 
 
 # Time between feedback messages of an action, s.
@@ -169,8 +205,6 @@ class PlanningServices:
             options["limits"] = self._node.get_parameter("limits").value
         if "measured" in takes:
             options["measured"] = self._measured.positions
-            if request.tool_trajectory.points and not request.trajectory.points:
-                self._measured.listen()
         return worker.compute(lambda: self._answer(kind, partial(compute, **options), request))
 
     def _answer(self, kind: Callable[..., Any], compute: Callable[[ElasticArm, Any], Any], request: Any) -> Any:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Execution of a goal of follow_joint_trajectory, without control_msgs, whose fields depend on its version."""
 
+import sys
 from types import SimpleNamespace
 from unittest.mock import Mock
 
@@ -38,8 +39,8 @@ def execution(ros):
         kind = SimpleNamespace(Feedback=feedback, Result=SimpleNamespace(INVALID_GOAL=INVALID_GOAL, SUCCESSFUL=0))
         motion = through([0.0, 0.5, 1.0], np.zeros((3, 2)))
         none = JointTolerances.read("path_tolerance", (), NAMES)
-        execution = _Execution(node, Mock(), kind, Mock(return_value=1))
-        execution.goal, execution.plan = goal, GoalMotion(NAMES, motion, 10**9, none, none, 1.0)
+        execution = _Execution(node, Mock(), "", kind, Mock(read=dict), Mock(return_value=1), Mock())
+        execution.plan = GoalMotion(NAMES, motion, 10**9, none, none, 1.0)
         accepted = SimpleNamespace(status=1, ACCEPTED=1)
         execution.on_status(accepted)
         return execution, goal, node
@@ -50,7 +51,7 @@ def execution(ros):
 @pytest.mark.parametrize("feedback", [Feedback, IndexedFeedback])
 def test_feedback_has_an_index_where_the_message_has_one(execution, feedback):
     execution, goal, _ = execution(feedback)
-    execution._tick()
+    execution.observe(goal)
     assert not execution.done.done()
     (sent,) = goal.publish_feedback.call_args.args
     assert sent.desired.time_from_start.nanosec == 7 * 10**8
@@ -58,7 +59,33 @@ def test_feedback_has_an_index_where_the_message_has_one(execution, feedback):
 
 
 def test_an_exception_ends_the_goal(execution):
-    execution, _, node = execution(Mock(side_effect=OverflowError("too far")))
-    execution._tick()
+    execution, goal, node = execution(Mock(side_effect=OverflowError("too far")))
+    execution.observe(goal)
     assert execution.done.result() == (INVALID_GOAL, "internal error: OverflowError: too far")
     assert "Traceback" in node.get_logger().error.call_args.args[0]
+
+
+def finished(coroutine):
+    """What a coroutine that waits for nothing returns."""
+    with pytest.raises(StopIteration) as end:
+        coroutine.send(None)
+    return end.value.value
+
+
+def test_a_goal_that_is_cancelled_before_it_is_executed_is_canceled(ros, monkeypatch):
+    from trajectory_msgs.msg import JointTrajectory
+
+    from eom_dynamics.ros.planning import follow_trajectory
+
+    for name in ("ActionServer", "Worker", "steady_timer"):
+        monkeypatch.setattr(follow_trajectory, name, Mock())
+    for name in ("control_msgs", "control_msgs.action"):
+        monkeypatch.setitem(sys.modules, name, Mock())
+    server = follow_trajectory.FollowTrajectory(*[Mock() for _ in range(7)])
+    goal = Mock(request=SimpleNamespace(trajectory=JointTrajectory()))
+    assert finished(server._consider(goal.request)) == follow_trajectory.GoalResponse.ACCEPT
+    server._accepted(goal)
+    server._cancel(goal)
+    (execute,) = goal.execute.call_args.args
+    finished(execute(goal))
+    goal.canceled.assert_called_once()
