@@ -10,6 +10,7 @@ import pytest
 pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")
 
 from builtin_interfaces.msg import Duration
+from eom_dynamics.msg import SplineTrajectory
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64, Header
 from std_srvs.srv import Trigger
@@ -133,6 +134,19 @@ def test_a_flood_of_refused_targets_does_not_hold_the_motion_up(client: Any) -> 
     client.repeat(lambda: [client.target.publish(flood) for _ in range(2000)], arrived, "arrival")
 
 
+def test_a_trajectory_that_waits_does_not_halt_targets_that_change(client: Any) -> None:
+    """The command stood still amid the motion until the timeout."""
+    waiting = SplineTrajectory(joint_names=JOINTS, knots=[0.0, 1.0], coefficients=[*REST])
+    now = client.node.get_clock().now().nanoseconds + 10 * 10**9
+    waiting.header.stamp.sec, waiting.header.stamp.nanosec = divmod(now, 10**9)
+    aim(client, [JOINTS[0]], [1.0])
+    client.publisher(SplineTrajectory, "spline_trajectory").publish(waiting)
+    client.wait(lambda: "trajectory accepted" in client.process.log, "what waits")
+    aim(client, [JOINTS[0]], [1.1])
+    arrive(client, 1.1, 0)
+    assert "setpoints lost" not in client.process.log
+
+
 def test_a_target_beyond_limits_is_clamped_and_named(client: Any) -> None:
     aim(client, [JOINTS[3], JOINTS[5]], [0.5, 1.4])
     assert arrive(client, 1.4, 5)["clamped targets"] == JOINTS[3] and position(client)[3] < 0
@@ -140,13 +154,18 @@ def test_a_target_beyond_limits_is_clamped_and_named(client: Any) -> None:
 
 def test_a_pause_and_a_scaled_speed_say_that_they_are_for_trajectories(client: Any) -> None:
     scaling, state = client.publisher(Float64, "speed_scaling"), np.zeros((5, 7))
+    text = "speed_scaling: it is for trajectories alone, a motion to a target keeps its speed"
+    arrive(client, REST)
+    scaling.publish(Float64(data=0.4))
+    client.wait_for_diagnostics(lambda *status: status[2].get("speed scaling") == "40 %", "a speed before the target")
+    assert text not in client.process.log
     aim(client, [JOINTS[0]], [1.0])
     client.wait(lambda: client.motor_setpoint and position(client)[0] > 0.1, "motion")
+    assert text in client.process.log
     scaling.publish(Float64(data=0.5))
     answer = client.call(Trigger, "pause", Trigger.Request())
     assert not answer.success and "target does not pause" in answer.message
     values = arrive(client, 1.0, 0)
-    assert "speed_scaling: it is for trajectories alone, a motion to a target keeps its speed" in client.process.log
     assert values["speed scaling"] == "50 %" and "trajectories" not in values
     answer = client.call(Trigger, "pause", Trigger.Request())
     assert answer.success and answer.message == "nothing is played: the next trajectory waits"

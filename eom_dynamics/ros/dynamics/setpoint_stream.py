@@ -95,7 +95,7 @@ class SetpointStream:
         self.targets = TargetTopics(
             node, self.supervision.clock, self._kinematics, self._start, self._loop_to_aim, *publish
         )
-        self.targets.on_start, self.targets.on_break = self.player.stop, self._stop_unfinished
+        self.targets.on_start, self.targets.on_break = self.player.give_way, self._stop_unfinished
         self.contact = ContactTopics(node, self.supervision.clock, self.measured, self._react)
         self.supervision.watch_quality(setpoints, quality["qos_profile"])
         for name in _PARAMETERS:

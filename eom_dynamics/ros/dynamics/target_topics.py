@@ -66,7 +66,7 @@ class TargetTopics:
     Attributes:
         lead: time by which commands are ahead of the motion, s.
         refused: number of targets refused since startup.
-        on_start: called with a reason when a target takes over.
+        on_start: called with a reason when a motion to a target begins.
         on_break: called with a reason when limits have ended the motion.
     """
 
@@ -159,10 +159,11 @@ class TargetTopics:
             when = f"{age:.3g} s old" if age > 0 else f"{-age:.3g} s ahead"
             raise StateError(f"its stamp is {when}, must be at most {lifespan:g} s (parameter setpoint_lifespan)")
         self._start_measured(loop)
-        goal = self._goal if self.leads(loop) else loop.state[0]
+        leads = self.leads(loop)
+        moves, goal = leads and not loop.loop.number("arrived"), self._goal if leads else loop.state[0]
         now, times, origin = self._clock.now(), None, 0
         if kind is TwistStamped:
-            if not (leads := self.leads(loop)):
+            if not leads:
                 self._tool.forget()
             self._tool.jog(message, limits, loop.state, now)
             if not leads and not self._tool.moves:  # of a joystick at rest, which takes nothing over
@@ -191,7 +192,8 @@ class TargetTopics:
             self._tool.forget()
         if self._clamped:
             self._node.warn("target clamped to limits", printable(", ".join(self._clamped)))
-        self.on_start("a target takes over")
+        if not moves:
+            self.on_start("a target takes over")
         self.go_on()
 
     def go_on(self, period: float = 0.0) -> None:

@@ -148,11 +148,15 @@ class TrajectoryPlayer:
             text = f"speed_scaling must be 0 to {FASTEST_PACE:g}, is {factor:g}: ignored"
             self._node.get_logger().warning(text, throttle_duration_sec=1.0)
             return
-        if factor not in (1.0, self._scaling) and (leader := self._leader):
-            self._node.warn("speed_scaling", f"it is for trajectories alone, {leader} keeps its speed")
+        if factor != self._scaling:
+            self._warn_of_speed(factor, self._leader)
         self._scaling, self._even = factor, False
         if self._host is not None:
             self._host.loop.speed(factor)
+
+    def _warn_of_speed(self, factor: float, leader: str) -> None:
+        if factor != 1 and leader:
+            self._node.warn("speed_scaling", f"it is for trajectories alone, {leader} keeps its speed")
 
     def _on_scaling(self, message: Float64) -> None:
         self.scale_speed(message.data)
@@ -195,6 +199,7 @@ class TrajectoryPlayer:
     def values(self) -> dict[str, str]:
         """Values of diagnostics: why trajectories stand still, or a speed that is not theirs."""
         scaling = "" if self._scaling == 1 else f"{100 * self._scaling:.0f} %"
+        scaling += ", of trajectories alone" if scaling and self._leader else ""
         return present({"trajectories": self.standstill, "speed scaling": scaling})
 
     def _forget(self) -> None:
@@ -250,6 +255,12 @@ class TrajectoryPlayer:
         """End what is played and what waits, with the last command."""
         if self.playing or self.waiting:
             self._end(finished=False, reason=reason)
+
+    def give_way(self, reason: str) -> None:
+        """End what a target has replaced: what is played, and what waits, unless the target before led already."""
+        if self._host is not None and not self._host.loop.number("waiting"):
+            self.stop(reason)
+        self._warn_of_speed(self._scaling, next(iter(_REST)))
 
     def _send(self, planned: _Planned, present: int, now: int) -> None:
         """Send a trajectory to the loop, and follow its plan; times of loop and clock, ns; errors as of play."""
