@@ -73,7 +73,7 @@ def refused(client, text):
     return text in client.values.get("last refused trajectory", "")
 
 
-def test_polynomials_are_played_as_they_are(node, publisher):
+def test_polynomials_are_played_as_they_are(node, publisher, statuses):
     node.feedforward.clear()
     begin = time.time_ns() + 1_000_000_000
     publisher.publish(rest_to_rest(begin))
@@ -96,7 +96,7 @@ def test_polynomials_are_played_as_they_are(node, publisher):
     goal = {"knots": array("d", [0.5]), "degree": 0, "coefficients": array("d", [0.0, 0.3])}
     assert node.call(Trigger, "pause", Trigger.Request()).message == "nothing is played: the next trajectory waits"
     publisher.publish(rest_to_rest(**goal))
-    node.wait(lambda: "trajectory waits: paused: call ~/resume" in node.process.log, "the reason")
+    node.wait(lambda: (statuses[-1].status, statuses[-1].message) == (1, "paused: call ~/resume"), "the reason")
     assert node.call(Trigger, "resume", Trigger.Request()).success
     there = ARM.feedforward(np.array([0.3, 0.0]), *np.zeros((4, 2))).motor_position
 

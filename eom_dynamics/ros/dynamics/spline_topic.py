@@ -95,7 +95,7 @@ class SplineTopic:
             self._stream.player.play(found, stamp, status.header.frame_id)
             self._ended(False, "replaced by another trajectory")
             self._played = status
-            self._publish(status, TrajectoryStatus.ACCEPTED)
+            self._publish(status, TrajectoryStatus.ACCEPTED, self._stream.player.standstill)
         except Exception as error:
             self._refuse(error, status)
             return

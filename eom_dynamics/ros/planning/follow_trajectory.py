@@ -333,7 +333,9 @@ class _Execution:
     def cancel(self) -> None:
         """End, as the client wants."""
         self.is_cancelled = not self.done.done()
-        self.end(self._kind.Result.SUCCESSFUL, "cancelled")
+        stands = self._reference is not None and not self._reference.pace
+        text = "cancelled" + ", at a standstill, in which the next goal waits" * stands
+        self.end(self._kind.Result.SUCCESSFUL, text)
 
     def abort(self, reason: str) -> None:
         """End, since the motion is no longer played."""

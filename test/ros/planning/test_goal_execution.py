@@ -65,6 +65,15 @@ def test_an_exception_ends_the_goal(execution):
     assert "Traceback" in node.get_logger().error.call_args.args[0]
 
 
+def test_a_goal_that_is_cancelled_at_a_standstill_says_that_this_stays(execution):
+    execution, *_ = execution(Feedback)
+    for k in range(2):
+        stamp = SimpleNamespace(sec=1, nanosec=(k + 1) * 10**8)
+        execution.on_path_time(Mock(header=Mock(stamp=stamp), time_ref=SimpleNamespace(sec=0, nanosec=10**8)))
+    execution.cancel()
+    assert execution.done.result() == (0, "cancelled, at a standstill, in which the next goal waits")
+
+
 def finished(coroutine):
     """What a coroutine that waits for nothing returns."""
     with pytest.raises(StopIteration) as end:
