@@ -288,6 +288,11 @@ def write_spline(message: Any, motion: Spline, joint_names: Sequence[str]) -> No
     message.coefficients = doubles(coefficients)
 
 
+def duration(motion: Spline) -> float:
+    """Duration of a motion, s; with a single knot, that of the way to it, from time 0 on."""
+    return motion.end - (motion.start if len(motion.t) > 1 else min(motion.start, 0.0))
+
+
 def check_waypoints(count: int, n: int) -> None:
     """Raise StateError if a motion through so many waypoints of n joints has more coefficients than a message may."""
     coefficients = (DEGREE + 1) * max(count - 1, 1) * n

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -216,22 +216,17 @@ def verdict_of(
 
     ``compute`` returns the feedforward for times and load of each part, or None; its exceptions end the check.
     """
-    largest_of, best = bounds(arm, limits), dict[tuple[str, str], tuple[float, Peak | None]]()
+    largest_of, worst = bounds(arm, limits), dict[str, Array]()
     E, e = arm.robot.coupling
     for part, values in load.parts():
-        t = load.t[part]
-        command = compute(t, values)
-        of_part = _position_peaks(largest_of, values.states[0] @ E.T + e, t, part.start)
-        of_quantities = quantities(arm, values, command=command).items()
-        others = (_peaks(quantity, largest_of, x, t, part.start) for quantity, x in of_quantities)
-        for key, size, peak in chain(of_part, *others):
-            largest, before = best.get(key, (-np.inf, peak))
+        command = compute(load.t[part], values)
+        named = {"position": values.states[0] @ E.T + e} | quantities(arm, values, command=command)
+        for quantity, x in named.items():
+            found = _worst(quantity, largest_of, x, load.t[part], part.start)
+            before = worst.setdefault(quantity, found)
             # Of equal sizes, the first; nothing of what is unknown at a sample.
-            if before is None or peak is None:
-                best[key] = np.inf, None
-            elif size > largest or key not in best:
-                best[key] = size, peak
-    peaks = [peak for _, peak in best.values() if peak is not None]
+            worst[quantity] = np.where((found[0] > before[0]) | np.isnan(found[0]), found, before)
+    peaks = [peak for quantity, found in worst.items() for peak in _peaks(quantity, largest_of, found)]
     if len(load.t) > 1 and np.any(np.isfinite(largest_of.effort_rms)):
         peaks += _rms_peaks(largest_of, effort_rms(arm, load), load.t)
     if isinstance(trajectory, Samples) or rate is None or not load.is_constant:
@@ -280,34 +275,35 @@ def _rows_of(samples: Samples) -> Callable[[Selection], Sequence[Array]]:
     return lambda selection: [x[selection] for x in samples[1:]]
 
 
-def _peaks(
-    quantity: str, limits: Bounds, values: Array, t: Array, first: int
-) -> Iterator[tuple[tuple[str, str], float, Peak | None]]:
-    """Key, size and peak of each joint or motor in a part, whose samples count from ``first``; None if unknown."""
-    names, units, largest = limits.names[quantity], limits.units[quantity], limits.largest[quantity]
-    worst = np.argmax(np.abs(values), axis=0).tolist()  # of NaN, the first
-    for i, (name, row) in enumerate(zip(names, worst, strict=True)):
-        value = float(values[row, i])
-        limit = float(np.copysign(largest[i], value))
-        # A quotient loses fewer digits than the distance from the limit.
-        ratio = abs(value) / float(largest[i]) if largest[i] else range_ratio(abs(value), 0.0, 0.0)
-        peak = Peak(quantity, name, units[i], value, limit, ratio, float(t[row]), first + row)
-        yield (quantity, name), abs(value), None if np.isnan(value) else peak
+def _worst(quantity: str, limits: Bounds, values: Array, t: Array, first: int) -> Array:
+    """Size, value, time and sample (4, names) of the largest values in a part, whose samples count from ``first``."""
+    sizes = np.abs(values)
+    if quantity == "position":
+        both = np.isfinite(np.maximum(limits.lower, -limits.upper))
+        sizes = np.where(both, beyond(values, limits.lower, limits.upper), sizes)
+    rows, columns = np.argmax(sizes, axis=0), np.arange(values.shape[1])  # of NaN, the first
+    return np.array([sizes[rows, columns], values[rows, columns], t[rows], first + rows])
 
 
-def _position_peaks(
-    limits: Bounds, q: Array, t: Array, first: int
-) -> Iterator[tuple[tuple[str, str], float, Peak | None]]:
-    """Key, size and peak of each position in a part, whose samples count from ``first``."""
-    distance = beyond(q, limits.lower, limits.upper)
-    sizes = np.where(np.isfinite(np.maximum(limits.lower, -limits.upper)), distance, np.abs(q))
-    worst = np.argmax(sizes, axis=0).tolist()
-    for i, (name, row) in enumerate(zip(limits.names["position"], worst, strict=True)):
-        lower, upper, value = limits.lower[i], limits.upper[i], float(q[row, i])
-        limit, ratio = nearest_end(value, lower, upper), range_ratio(distance[row, i], lower, upper)
-        unit = limits.units["position"][i]
-        peak = Peak("position", name, unit, value, limit, ratio, float(t[row]), first + row)
-        yield ("position", name), float(sizes[row, i]), peak
+def _peaks(quantity: str, limits: Bounds, found: Array) -> Iterator[Peak]:
+    """The peaks of a quantity, from :func:`_worst`; none of joints or motors of which it is unknown."""
+    names, units = limits.names[quantity], limits.units[quantity]
+    if quantity == "position":
+        ends = list(zip(limits.lower.tolist(), limits.upper.tolist(), strict=True))
+    else:
+        ends = [(-largest, largest) for largest in limits.largest[quantity].tolist()]
+    for name, unit, (lower, upper), (_, value, t, sample) in zip(names, units, ends, found.T.tolist(), strict=True):
+        if quantity == "position":
+            limit, ratio = (
+                nearest_end(value, lower, upper),
+                range_ratio(max(value - upper, lower - value), lower, upper),
+            )
+        else:
+            limit = math.copysign(upper, value)
+            # A quotient loses fewer digits than the distance from the limit.
+            ratio = abs(value) / upper if upper else range_ratio(abs(value), 0.0, 0.0)
+        if not math.isnan(value):
+            yield Peak(quantity, name, unit, value, limit, ratio, t, int(sample))
 
 
 def _rms_peaks(limits: Bounds, values: Array, t: Array) -> list[Peak]:

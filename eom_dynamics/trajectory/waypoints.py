@@ -127,14 +127,16 @@ class _System:
             self._right[first[fixed]] = self._scaled(k, known + 1, known)
             self._right[first[fixed] + self.m] = self._scaled(k, known + 1, known + 1)
 
-    def _put(self, rows: NDArray[np.intp], pieces: NDArray[np.intp], order: int, values: Array | float) -> None:
+    def _put(
+        self, rows: NDArray[np.intp], pieces: NDArray[np.intp], order: int | NDArray[np.intp], values: Array | float
+    ) -> None:
         columns = self.size * pieces + order
         self._bands[self._width + rows - columns, columns] = values
 
     def _expand(self, rows: NDArray[np.intp], pieces: NDArray[np.intp], order: int, values: Array) -> None:
         """Add the derivative at the end of pieces; for order 0 without the position at the start."""
-        for j in range(max(order, 1), self.size):
-            self._put(rows, pieces, j, self.shift[order, j] * values)
+        j = np.arange(max(order, 1), self.size)
+        self._put(rows[:, np.newaxis], pieces[:, np.newaxis], j, values[:, np.newaxis] * self.shift[order, j])
 
     def _change(self, piece: int | NDArray[np.intp]) -> Array:
         return self.states[0, np.add(piece, 1)] - self.states[0, piece]

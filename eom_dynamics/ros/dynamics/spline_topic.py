@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 
 from ...control.setpoint_to_command import refusal_reason
-from ...control.trajectories import RequestNames, check_size, read_spline
+from ...control.trajectories import RequestNames, check_size, duration, read_spline
 from ...elastic import ElasticArm
 from ...exceptions import EomDynamicsError, TrajectoryError
 from ...terminal import printable
@@ -99,10 +99,8 @@ class SplineTopic:
         except Exception as error:
             self._refuse(error, status)
             return
-        # The way to a single knot takes the time until it.
-        begin = found.start if len(found.t) > 1 else min(found.start, 0.0)
         self._node.get_logger().info(
-            f"trajectory accepted: {found.end - begin:.4g} s, knots: {len(found.t)}, "
+            f"trajectory accepted: {duration(found):.4g} s, knots: {len(found.t)}, "
             + (f"time 0 at {stamp * 1e-9:.3f} s" if stamp else "from now on")
         )
 

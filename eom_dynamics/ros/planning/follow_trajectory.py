@@ -27,7 +27,7 @@ from ...control.fields import doubles
 from ...control.measured import JointTolerances
 from ...control.setpoint_to_command import refusal_reason
 from ...control.settings import FASTEST_PACE
-from ...control.trajectories import RequestNames
+from ...control.trajectories import RequestNames, duration
 from ...exceptions import StateError, TrajectoryError
 from ...terminal import printable
 from ...trajectory import Spline
@@ -187,8 +187,7 @@ class FollowTrajectory:
         if not points:
             execution.end(self.kind.Result.SUCCESSFUL, "the motion under way stops, as the goal has no points")
         else:  # not before the client knows, as a line of the log takes half a millisecond
-            motion = execution.plan.motion
-            self._node.get_logger().info(f"goal accepted: {motion.end - motion.start:.3g} s")
+            self._node.get_logger().info(f"goal accepted: {duration(execution.plan.motion):.3g} s")
         code, text = await execution.done
         del self._executions[execution.name]
         points.clear()  # the server keeps the goal for a quarter of an hour, and each collection of garbage visits them
