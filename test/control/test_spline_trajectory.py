@@ -12,7 +12,7 @@ from numpy.polynomial import Polynomial
 
 from eom_dynamics import ElasticArm, StateError, load_robot
 from eom_dynamics.control.fields import STATE_FIELDS
-from eom_dynamics.control.trajectories import MAX_COEFFICIENTS, SHORTEST_PIECE, read_spline, write_spline
+from eom_dynamics.control.trajectories import MAX_COEFFICIENTS, SHORTEST_PIECE, duration, read_spline, write_spline
 from eom_dynamics.trajectory import Spline, through
 from eom_dynamics.trajectory.feedforward import checked
 
@@ -164,3 +164,8 @@ def test_a_motion_that_is_too_long_is_not_written():
         StateError, match=r"18000 waypoints of 3 joints make 539970 coefficients, must be at most 500000"
     ):
         write_spline(message(), Spline(times, np.zeros((5, len(times), 3))), NAMES)
+
+
+def test_the_way_to_a_single_knot_lasts_until_it():
+    found = [duration(Spline(t, np.zeros((5, len(t), 3)))) for t in ([1.0], [-1.0], [0.25, 1.0])]
+    assert found == [1.0, 0.0, 0.75]
