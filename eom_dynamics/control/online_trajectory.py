@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -68,6 +69,7 @@ def limits_of_joints(arm: ElasticArm) -> list[Array]:
     ]
 
 
+@lru_cache(maxsize=8)  # all motions of an arm have them in common
 def inertia_and_frequency(arm: ElasticArm) -> tuple[Array, float]:
     """Largest magnitudes of the mass matrix (n, n), and the lowest joint frequency, Hz, zero without springs.
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Jogging of a tool: its path beside the integral of the twist, limits, singularities, and arms of few joints."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -18,10 +20,12 @@ BENT = {
 }
 
 
+arm_of = cache(lambda name: eom.ElasticArm(eom.load_robot(name)))
+
+
 def jogged(name: str, q: np.ndarray, twist: np.ndarray, seconds: float) -> tuple[np.ndarray, np.ndarray]:
     """Targets and rates (N, n) of a twist that ends after some seconds, until rest."""
-    robot = eom.load_robot(name)
-    limits = motion_limits(eom.ElasticArm(robot), {"velocity": 2.0, "acceleration": 5.0})
+    limits, robot = motion_limits(arm_of(name), {"velocity": 2.0, "acceleration": 5.0}), arm_of(name).robot
     jogging = Jogging(ToolTracker(kinematics_of(robot)), limits, q, np.zeros(robot.n))
     rows = []
     for k in range(int(20 * seconds / STEP)):
