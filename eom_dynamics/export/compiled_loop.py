@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -82,11 +83,13 @@ def loop_library(robot: Robot, *, moving_base: bool = False) -> LoopLibrary:
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text(text)
         located = [f"-I{folder}/{flag[2:]}" if flag.startswith("-I") else flag for flag in flags]
-        objects = []
-        for name in sources:
-            if name.endswith(".c"):
-                objects.append(str((folder / name).with_suffix(".o")))
-                run_compiler([*c, "-std=gnu99", *located, "-c", str(folder / name)], Path(objects[-1]))
+        headers = [text for name, text in sources.items() if name.endswith(".h")]
+        for name, text in sources.items():
+            if name.endswith(".c"):  # the same for a robot with other limits
+                compiled = partial(run_compiler, [*c, "-std=gnu99", *located, "-c", str(folder / name)])
+                kernel = cached(digest("object", text, *headers, *flags, *c, identity(c)), compiled)
+                (folder / name).with_suffix(".o").write_bytes(kernel)
+        objects = sorted(map(str, folder.glob("c/*.o")))
         run_compiler([*cpp, "-std=gnu++17", *located, "-shared", str(folder / "loop.cpp"), *objects, "-lm"], output)
 
     try:
