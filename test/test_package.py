@@ -11,6 +11,7 @@ import sys
 import warnings
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -55,9 +56,14 @@ def test_each_source_file_names_its_license() -> None:
         assert "SPDX-License-Identifier: Apache-2.0" in file.read_text(encoding="utf-8")[:400], file
 
 
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def imported_rooms(path: Path) -> Iterator[str]:
     own = ["eom_dynamics", *path.relative_to(ROOT / "eom_dynamics").parts[:-1]]
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree_of(path)):
         names = [name.name for name in node.names] if isinstance(node, (ast.Import, ast.ImportFrom)) else []
         if isinstance(node, ast.ImportFrom):
             start = own[: len(own) - node.level + 1] if node.level else []
@@ -96,7 +102,7 @@ OF_EACH = {"add_arguments", "run", "main"}
 def test_no_two_public_classes_or_functions_have_the_same_name() -> None:
     places = defaultdict(list)
     for path in sorted(PACKAGE.rglob("*.py")):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        tree = tree_of(path)
         classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
         functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
         for node in (*classes, *functions):

@@ -352,8 +352,13 @@ def called(scene: Scene) -> Array:
     return filled(rows)
 
 
+def aims(scene: Scene) -> bool:
+    """Whether it has motions to targets."""
+    return scene.on_contact == "retract" or any(cycle.target for cycle in scene.cycles)
+
+
 def limit_motion(scene: Scene, loop: ControlLoop) -> None:
-    if scene.on_contact == "retract" or any(cycle.target for cycle in scene.cycles):
+    if aims(scene):
         loop.limit(limits_of(loop.arm), 1e-9 * PERIOD)
 
 
@@ -431,8 +436,8 @@ def row_of_loop(loop: ControlLoop) -> Array | None:
 def referred(scene: Scene) -> Array:
     """Rows of a scene by the reference."""
     timeout = TIMEOUT if scene.loss != "none" else 0.0
-    options = (scene.limits, scene.lead, scene.loss, timeout, STOP, RAMP, scene.jumps, scene.checks, PERIOD, MOTION)
-    options = (*options, scene.on_contact)
+    options = (scene.limits, scene.lead, scene.loss, timeout, STOP, RAMP, scene.jumps, scene.checks, PERIOD)
+    options = (*options, MOTION if aims(scene) else None, scene.on_contact)
     in_contact = touched(scene)
     reference = ReferenceLoop(arm_of(scene.robot), Options(*options))
     rows: list[Array | None] = []
