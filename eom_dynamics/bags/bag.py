@@ -8,6 +8,7 @@ written give identical bytes.
 from __future__ import annotations
 
 import errno
+import re
 import shlex
 import sqlite3
 import tempfile
@@ -76,7 +77,7 @@ class Bag:
             files = self._paths()
             if not files:
                 raise BagError(f"{path}: not a bag: no .db3 or .mcap file in it")
-            self._files = [_File(file, stack, self._reindex()) for file in files]
+            self._files = [_File(file, stack, _reindex(self.path)) for file in files]
             if (count := sum(len(file.topics) for file in self._files)) > _MOST_TOPICS:
                 raise BagError(f"{path}: has {count:,} topics, more than the {_MOST_TOPICS:,} that are read")
             self.topics = sorted({topic for file in self._files for topic in file.topics})
@@ -122,6 +123,10 @@ class Bag:
                 raise BagError(f"{self.path}: there is no such bag")
             if not self.path.is_file() or not is_storage(self.path):
                 raise BagError(f"{self.path}: not a bag: neither a folder nor a .db3 or .mcap file")
+            folder, part = self.path.parent, re.fullmatch(r"(.+_)\d+(\..+)", self.path.name)
+            first = [folder / f"{part[1]}{k}{part[2]}" for k in (0, 1)] if part else []
+            if first and all(path.exists() for path in first) and not (folder / METADATA).exists():
+                self.damage.append(f"{self.path}: seems to be part of a bag that lacks {METADATA}; {_reindex(folder)}")
             return [self.path]
         metadata = self._metadata()
         if metadata is None:
@@ -145,11 +150,12 @@ class Bag:
                 reason = "not the metadata of a bag"
             except (yaml.YAMLError, ValueError) as error:
                 reason = f"cannot be read: {' '.join(str(error).split())}"
-        self.damage.append(f"{path}: {reason}; all files of the folder are read, by name; {self._reindex()}")
+        self.damage.append(f"{path}: {reason}; all files of the folder are read, by name; {_reindex(self.path)}")
         return None
 
-    def _reindex(self) -> str:
-        return f"to write it anew: ros2 bag reindex {shlex.quote(str(self.path))}"
+
+def _reindex(path: Path) -> str:
+    return f"to write it anew: ros2 bag reindex {shlex.quote(str(path))}"
 
 
 class _File:

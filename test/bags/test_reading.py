@@ -106,6 +106,18 @@ def test_a_split_bag_is_read_if_no_file_is_missing(tmp_path: Path, storage: str)
     assert read(bag) == (DATA + DATA, [])
 
 
+def test_parts_of_a_split_bag_without_metadata_are_read_one_by_one_with_a_warning(tmp_path: Path) -> None:
+    """A folder that was renamed after its recorder was killed."""
+    bag = make(tmp_path / "bag", "mcap")
+    (bag / "metadata.yaml").unlink()
+    parts = [file_of(bag).rename(bag / "run_0.mcap"), bag / "run_1.mcap"]
+    assert read(parts[0]) == (DATA, [])
+    shutil.copy(*parts)
+    for part in parts:
+        (line,) = read(part)[1]
+        assert "part of a bag that lacks metadata.yaml" in line and line.endswith(f"ros2 bag reindex {bag}")
+
+
 @pytest.mark.parametrize("fraction", [0.999, 0.6, 0.1])
 @pytest.mark.parametrize("mode", [CompressionMode.NONE, CompressionMode.STORAGE])
 def test_a_truncated_mcap_is_refused_with_a_remedy(tmp_path: Path, mode: CompressionMode, fraction: float) -> None:
