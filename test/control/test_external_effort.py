@@ -59,7 +59,7 @@ PUSHED = [("iiwa", body) for body in (1, 6)] + [("sea_planar_2r", body) for body
 
 @pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize(("name", "body"), PUSHED)
-@pytest.mark.parametrize("shape", ["step", "ramp", "sine"])
+@pytest.mark.parametrize("shape", ["step", "ramp"])
 def test_a_push_passes_the_filter_of_the_theory(name: str, body: int, shape: str, order: int) -> None:
     """On a moving arm of MuJoCo, within 1 % of the largest effort."""
     record = recorded(name, shape, body)
@@ -127,7 +127,7 @@ def model_samples(name: str, t: Array, external: Array | float = 0.0, payload: A
     return {"q": states[0], "qd": states[1], "tau": tau - external}
 
 
-@pytest.mark.parametrize("name", ["iiwa", "sea_planar_2r", "panda", "ur5e", "dual_arm", "planar_pr", "vsa_planar_2r"])
+@pytest.mark.parametrize("name", ["iiwa", "sea_planar_2r", "dual_arm", "planar_pr", "vsa_planar_2r"])
 def test_the_residual_is_that_of_the_papers_matrices(name: str) -> None:
     """At uneven times; both integrate the same samples, the reference in small explicit steps."""
     n = arm(name).robot.n

@@ -133,8 +133,9 @@ SHORT = ["--rate", "200", "--duration", "0.5", "--robot", "planar_2r"]
 
 @pytest.fixture
 def played(monkeypatch) -> None:
-    """Take the answers of a node without faults; leave out the picture, which has a test of its own."""
+    """Take the answers of a node without faults; shorten the stream, and leave out the picture, which have tests."""
     monkeypatch.setattr(demo, "require_ros", lambda: None)
+    monkeypatch.setattr("eom_dynamics.tools.demo.drawn_stream.SECONDS", 1.0)
     monkeypatch.setattr(results, "picture", lambda *_: b"")
     monkeypatch.setattr(processes, "play", lambda plan, *_: recorded(plan))
 
