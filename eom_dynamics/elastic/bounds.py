@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -106,6 +107,18 @@ def bounds(arm: ElasticArm, limits: GivenLimits | None = None) -> Bounds:
         limits: as of :func:`joint_limits`, whose errors it raises.
     """
     require_arm(arm)
+    if limits is not None:
+        return _bounds(arm, limits)
+    if (known := _KNOWN.get(arm)) is None:
+        known = _KNOWN[arm] = _bounds(arm, None)
+    return known
+
+
+# By arm, its own limits, which each check of a trajectory asks for.
+_KNOWN: WeakKeyDictionary[ElasticArm, Bounds] = WeakKeyDictionary()
+
+
+def _bounds(arm: ElasticArm, limits: GivenLimits | None) -> Bounds:
     joints, by_joint = arm.robot.joints, joint_limits(arm.robot, limits)
     every = tuple(by_joint)
     names, largest = {"position": every}, {}

@@ -53,7 +53,7 @@ class MeasuredJoints:
 
     def __init__(self, node: RobotNode) -> None:
         check_is_valid_msg_type(JointState)  # which loads its support by the middleware
-        quality = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT).get_c_qos_profile()
+        quality = QoSProfile(depth=5, reliability=ReliabilityPolicy.BEST_EFFORT).get_c_qos_profile()
         with node.handle:
             self._reader = _rclpy.Subscription(node.handle, JointState, "joint_states", quality)
         self.topic = self._reader.get_topic_name()
