@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -326,7 +327,12 @@ def both_sides(
 
     groups: list[tuple[Recording, ...]] = [()]
     for side in sides:
-        extended = [(*group, piece) for group in groups for piece in side.motions()]
+        pieces = list(side.motions())
+        starts, ends = ([piece.t[k] for piece in pieces] for k in (0, -1))
+        extended = []
+        for group in groups:
+            start, end = max((x.t[0] for x in group), default=-np.inf), min((x.t[-1] for x in group), default=np.inf)
+            extended += [(*group, x) for x in pieces[bisect_left(ends, start) : bisect_right(starts, end)]]
         groups = [group for group in extended if overlap(group) >= LEAST_SAMPLES * step]
     if not groups:
         ranges = ", ".join(f"{side.t[0]:.6g} to {side.t[-1]:.6g} s" for side in sides if len(side))

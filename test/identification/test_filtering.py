@@ -12,6 +12,7 @@ from refusals import refusals
 from eom_dynamics import load_robot
 from eom_dynamics.identification import IdentificationError, Recording
 from eom_dynamics.identification.links.filtering import FilteredSamples, default_filter, filter_recording, uniform
+from eom_dynamics.identification.recording import both_sides
 from eom_dynamics.identification.sampling import LowPass
 
 ROBOT = load_robot("planar_2r")
@@ -150,3 +151,13 @@ test_what_is_refused = refusals(
         for share in (3, 0, 1, -0.1, float("nan"))
     ),
 )
+
+
+def test_many_gaps_on_both_sides_of_springs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Motions are cut out once for a side, and paired with neighbours alone."""
+    source = recorded(40_000)
+    sides = [source[np.arange(len(source)) % 200 >= lost] for lost in (20, 30)]
+    motions, calls = Recording.motions, []
+    monkeypatch.setattr(Recording, "motions", lambda side: calls.append(side) or motions(side))
+    assert len(both_sides(*sides)) == 200
+    assert len(calls) == 2
