@@ -2,11 +2,13 @@
 """Execution of a goal of follow_joint_trajectory, without control_msgs, whose fields depend on its version."""
 
 import sys
+from array import array
 from types import SimpleNamespace
 from unittest.mock import Mock
 
 import numpy as np
 import pytest
+from launching import wait_for
 
 from eom_dynamics.control.measured import JointTolerances
 from eom_dynamics.trajectory import through
@@ -98,3 +100,19 @@ def test_a_goal_that_is_cancelled_before_it_is_executed_is_canceled(ros, monkeyp
     (execute,) = goal.execute.call_args.args
     finished(execute(goal))
     goal.canceled.assert_called_once()
+
+
+def test_joint_states_of_an_arm_are_not_lost_beside_faster_ones_of_a_gripper(ros):
+    from sensor_msgs.msg import JointState
+
+    from eom_dynamics.ros.planning.services import MeasuredJoints
+
+    node = ros.create_node("measuring")
+    measured, arrived = MeasuredJoints(node), {}
+    publisher = node.create_publisher(JointState, "joint_states", 100)
+    wait_for(lambda: measured.published)
+    for name in ("elbow", *["gripper"] * 50):
+        publisher.publish(JointState(name=[name], position=array("d", [0.1])))
+    wait_for(lambda: arrived.update(measured.read()) or "gripper" in arrived)
+    node.destroy_node()
+    assert "elbow" in arrived
