@@ -171,6 +171,12 @@ class Recording:
             if end - start >= LEAST_SAMPLES:
                 yield self[start:end]
 
+    @property
+    def no_motion(self) -> IdentificationError:
+        """Error of a recording without motions."""
+        gap = f"a gap of more than {self._longest_step:.2g} s"
+        return IdentificationError(f"{self.name}: nowhere are {LEAST_SAMPLES} samples without {gap}")
+
     def excerpts(self) -> list[Recording]:
         """Motions of this recording, cleaned; windows spread over a long one."""
         motions = list(self.cleaned().motions())
@@ -327,7 +333,8 @@ def both_sides(
 
     groups: list[tuple[Recording, ...]] = [()]
     for side in sides:
-        pieces = list(side.motions())
+        if not (pieces := list(side.motions())):
+            raise side.no_motion
         starts, ends = ([piece.t[k] for piece in pieces] for k in (0, -1))
         extended = []
         for group in groups:

@@ -145,6 +145,10 @@ test_what_is_refused = refusals(
     (lambda: replace(recorded(), tau=np.zeros(2000)), r"tau has the shape \(2000,\)"),
     (lambda: recorded(30).period, "has 30 samples with increasing times, at least 40"),
     (lambda: recorded(50).split(0.3), "too few to hold out"),
+    (
+        lambda: both_sides(recorded(), recorded()[np.arange(2000) % 40 > 9]),
+        "recording: nowhere are 40 samples without a gap",
+    ),
     (lambda: recorded(50).held_out(0.3), "part with motion: has 50 samples, too few to hold out"),
     *(
         (lambda share=share: recorded(500).split(share), "share to hold out must be between 0 and 1, is")

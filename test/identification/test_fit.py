@@ -435,7 +435,7 @@ def with_other_clocks(source: Recording) -> Recording:
         (lambda r: replace(r, tau=-r.tau), "", None),
         (with_second_at_rest, "joint_2 does not move; its friction and the inertias that only its motion", False),
         (lambda r: replace(r, tau=r.tau * [1.0, 0.0]), "joint_2 has no effort, or the same throughout; its", False),
-        (with_other_clocks, "pauses or jumps of the clock separate 3 motions", True),
+        (with_other_clocks, "pauses, lost samples or jumps of the clock separate 3 motions", True),
         (lambda r: r[:200], "", None),
     ],
     ids=["noise", "sign", "one joint at rest", "one effort zero", "clock", "short"],
@@ -459,6 +459,14 @@ def fit_of(**changes: Any) -> Fit:
     return fit(robot, replace(source, **changes), options=QUICK)
 
 
+def test_motions_of_all_lengths() -> None:
+    """Filters leave a single sample of some."""
+    robot, _, source, _ = arm()
+    ends = 1000 + np.cumsum(np.arange(40, 80) + 10)
+    lost = (np.arange(len(source)) - ends[:, np.newaxis]).clip(0, 10) % 10 > 0
+    assert fit(robot, source[~lost.any(axis=0)], options=replace(QUICK, cutoff=None)).trials
+
+
 LONG = ParallelSpring(TableLaw(np.arange(16.0), np.zeros(16)))
 
 
@@ -467,6 +475,10 @@ test_what_is_refused = refusals(
     (lambda r: fit_of(tau=0 * r.tau), "simulated: efforts are missing or the same throughout"),
     (lambda r: fit_of(tau=np.nan * r.tau), "simulated: efforts are missing or the same throughout"),
     (lambda r: fit_of(q=0 * r.q), "simulated: no joint moves"),
+    (
+        lambda r: fit(load_robot("sea_planar_2r"), r[np.arange(len(r)) % 40 > 9]),
+        "simulated: nowhere are 40 samples without a gap of more than 0.08 s",
+    ),
     (lambda r: fit_of(joint_names=("a", "b")), "simulated: has the joints a, b, the robot joint_1, joint_2"),
     (lambda r: fit_of(t=r.t[:60], q=r.q[:60], tau=r.tau[:60]), "efforts with motion are too few for 12 parameters"),
     (

@@ -315,7 +315,7 @@ def recording_notes(robot: Robot, training: Sequence[Recording], validation: Seq
         clean = recording.cleaned()
         lines, motions = list(clean.notes), sum(1 for _ in clean.motions())
         if motions > recording.pieces:
-            lines.append(f"pauses or jumps of the clock separate {motions} motions")
+            lines.append(f"pauses, lost samples or jumps of the clock separate {motions} motions")
         still, silent = (np.asarray(x) for x in (np.ptp(clean.q, axis=0) <= REST, np.isnan(clean.tau).all(axis=0)))
         if still.all():
             where = "" if k < len(training) else " in the validation data"

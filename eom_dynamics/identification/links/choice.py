@@ -85,6 +85,8 @@ def choose_filter(
     IdentificationError for too few data.
     """
     excerpts = [part for recording in recordings for part in recording.excerpts()]
+    if not excerpts:
+        raise recordings[0].no_motion
     has_velocity = all(recording.qd is not None for recording in recordings)
     if options.measured_velocity and not has_velocity:
         raise IdentificationError("velocities were not recorded; choose differences of positions")
@@ -154,7 +156,7 @@ def _trial(
     nothing = Trial(using.cutoff, using.measured_velocity, np.inf)
     try:
         whole = filter_recordings(recordings, regressor, replace(using, decimate=False))
-        steps = [decimation(float(part.t[1] - part.t[0]), using.cutoff) for part in whole]
+        steps = [decimation(float(part.t[1] - part.t[0]), using.cutoff) if len(part) > 1 else 1 for part in whole]
         samples = [part[::step] for part, step in zip(whole, steps, strict=True)]
         data = training_data(regressor, file, recordings, using, samples=samples)
     except IdentificationError:
