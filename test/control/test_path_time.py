@@ -59,6 +59,13 @@ def test_the_path_and_its_limits_are_kept(arm, seed):
         assert np.max(np.abs(slope - mean)) <= 0.3 * changes + 1e-6
 
 
+@pytest.mark.parametrize("period", [0.0, -1.0, np.nan])
+def test_a_stop_needs_no_period(period):
+    motion = fast(arm := eom.ElasticArm(eom.load_robot("sea_planar_2r")), np.random.default_rng(0))
+    (states, _, _), _ = played(arm, motion, [(0.2, "stop")], 0.7, step=10 * STEP, period=period)
+    assert states[199, 1].any() and not states[-1, 1:].any()
+
+
 @pytest.mark.parametrize("seed", [22, 50])
 def test_limits_are_kept_between_the_instants_that_are_checked(seed):
     """Narrow peaks of motor efforts in long sections of a change: up to 3 % over with eight instants a section."""

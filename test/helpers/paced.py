@@ -34,6 +34,7 @@ def played(
     shortest: float = 0.01,
     step: int = STEP,
     late: float = 0.0,
+    period: float | None = None,
 ) -> tuple[list[Array], ControlLoop]:
     """States (N, 5, n), path parameters and paces of cycles, with actions or speeds at times, s.
 
@@ -41,6 +42,7 @@ def played(
         shortest: duration of the shortest stop, s.
         step: of the cycles, ns.
         late: by what part of that each second cycle is late.
+        period: that the loop is given, s; by default the step.
     """
     loop = ControlLoop(RobotTable(arm))
     loop.configure(safety="permissive", stop_duration=shortest)
@@ -52,6 +54,6 @@ def played(
             loop.act("play")
         if (event := steps.get(k)) is not None:
             loop.act(event) if isinstance(event, str) else loop.speed(event)
-        loop.update(now, 1e-9 * step)
+        loop.update(now, 1e-9 * step if period is None else period)
         rows.append((loop.state.copy(), loop.number("path_time"), loop.number("pace")))
     return [np.array(x) for x in zip(*rows, strict=True)], loop

@@ -173,7 +173,7 @@ class ControlLoop {
     /// The reference taken last.
     const Setpoint<Robot> &reference() const noexcept { return reference_.setpoint; }
 
-    /// A cycle at a time, ns, of a period, s.
+    /// A cycle at a time, ns, of a period, s; 0 where it is not known.
     ///
     /// Before the first setpoint, and without a measured position at restart(), a trajectory has no commanded position
     /// to continue from: it is played as it is, and there is no command until it starts. A host that plans itself, and
@@ -187,7 +187,7 @@ class ControlLoop {
         if (started_ && (playing() || waiting()) && !hosted && player_.ends_by_jump(now, period))
             playing() ? end_motion(commander_.output.setpoint) : player_.halt();
         commander_.latest = now;
-        commander_.period = period;
+        commander_.period = period > 0 ? period : 1e-3; // else no stop would ever be found
         started_ = true;
         if (payloads.take())
             carry(payloads.taken());
