@@ -24,6 +24,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from ...arrays import Array
 from ...control.fields import doubles
+from ...control.joint_order import shown_name
 from ...control.measured import JointTolerances
 from ...control.setpoint_to_command import refusal_reason
 from ...control.settings import FASTEST_PACE
@@ -405,8 +406,11 @@ class _Execution:
             if self._finished:
                 self.end(codes.SUCCESSFUL, "")
             return
-        if time.time_ns() - max(min(x.time for x in state) if known else 0, self._since) > _PATIENCE * _SECOND:
-            self.end(codes.INVALID_GOAL, f"tolerances need joint states on {self._measured.topic}; none arrives")
+        oldest = time.time_ns() - _PATIENCE * _SECOND
+        silent = [shown_name(name) for name in plan.names if name not in joints or joints[name].time < oldest]
+        if silent and self._since < oldest:
+            need = f"tolerances need joint states on {self._measured.topic}"
+            self.end(codes.INVALID_GOAL, f"{need}; none arrives with a position of {', '.join(silent)}")
             return
         if not actual:
             return

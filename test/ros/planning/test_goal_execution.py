@@ -2,6 +2,7 @@
 """Execution of a goal of follow_joint_trajectory, without control_msgs, whose fields depend on its version."""
 
 import sys
+import time
 from array import array
 from types import SimpleNamespace
 from unittest.mock import Mock
@@ -74,6 +75,22 @@ def test_a_goal_that_is_cancelled_at_a_standstill_says_that_this_stays(execution
         execution.on_path_time(Mock(header=Mock(stamp=stamp), time_ref=SimpleNamespace(sec=0, nanosec=10**8)))
     execution.cancel()
     assert execution.done.result() == (0, "cancelled, at a standstill, in which the next goal waits")
+
+
+def test_tolerances_name_the_joints_that_are_not_measured(execution):
+    from eom_dynamics.ros.planning.services import MeasuredJoint
+
+    execution, goal, _ = execution(Feedback)
+    limits = JointTolerances.read(
+        "path_tolerance", [SimpleNamespace(name="elbow", position=1.0, velocity=0.0, acceleration=0.0)], NAMES
+    )
+    execution.plan, execution._since = execution.plan._replace(path=limits), 0
+    execution._measured = Mock(
+        topic="/joint_states", read=lambda: {"shoulder": MeasuredJoint(0.0, 0.0, time.time_ns())}
+    )
+    execution.observe(goal)
+    reason = "tolerances need joint states on /joint_states; none arrives with a position of 'elbow'"
+    assert execution.done.result() == (INVALID_GOAL, reason)
 
 
 def finished(coroutine):
