@@ -133,9 +133,13 @@ class FollowTrajectory:
             return GoalResponse.ACCEPT
         published, under_way = False, any(other.is_under_way for other in self._executions.values())
         start, execution = self._start_time(trajectory), self._begin(request, name)
-        try:
-            execution.plan = plan = await self._worker.compute(lambda: self._planned(request, start, under_way))
+
+        def plan_and_send() -> None:  # in one job: after it, rclpy does not go on with tasks in their order
+            execution.plan = plan = self._planned(request, start, under_way)
             self._publish(plan.motion, status.header, name)
+
+        try:
+            await self._worker.compute(plan_and_send)
             published, execution.until = True, time.monotonic() + _PATIENCE
             await execution.accepted
         except _RefusedByPlayerError as error:

@@ -100,23 +100,46 @@ def finished(coroutine):
     return end.value.value
 
 
-def test_a_goal_that_is_cancelled_before_it_is_executed_is_canceled(ros, monkeypatch):
-    from trajectory_msgs.msg import JointTrajectory
-
+@pytest.fixture
+def server(ros, monkeypatch):
+    """Server of the action, whose worker and publishers are mocks."""
     from eom_dynamics.ros.planning import follow_trajectory
 
     for name in ("ActionServer", "Worker", "steady_timer"):
         monkeypatch.setattr(follow_trajectory, name, Mock())
     for name in ("control_msgs", "control_msgs.action"):
         monkeypatch.setitem(sys.modules, name, Mock())
-    server = follow_trajectory.FollowTrajectory(*[Mock() for _ in range(7)])
-    goal = Mock(request=SimpleNamespace(trajectory=JointTrajectory()))
-    assert finished(server._consider(goal.request)) == follow_trajectory.GoalResponse.ACCEPT
+    return follow_trajectory.FollowTrajectory(*[Mock() for _ in range(7)])
+
+
+def goal_of(*points):
+    from trajectory_msgs.msg import JointTrajectory
+
+    return Mock(request=SimpleNamespace(trajectory=JointTrajectory(points=[*points])))
+
+
+def test_a_goal_that_is_cancelled_before_it_is_executed_is_canceled(server):
+    from rclpy.action.server import GoalResponse
+
+    goal = goal_of()
+    assert finished(server._consider(goal.request)) == GoalResponse.ACCEPT
     server._accepted(goal)
     server._cancel(goal)
     (execute,) = goal.execute.call_args.args
     finished(execute(goal))
     goal.canceled.assert_called_once()
+
+
+def test_motions_are_sent_in_the_order_of_goals(server, monkeypatch):
+    """By the worker, since tasks that await it go on in any order."""
+    from rclpy.task import Future
+    from trajectory_msgs.msg import JointTrajectoryPoint
+
+    for name in ("_start_time", "_planned"):
+        monkeypatch.setattr(server, name, Mock())
+    server._worker.compute = lambda job: job() or Future()
+    server._consider(goal_of(JointTrajectoryPoint()).request).send(None)
+    server._publish.assert_called_once()
 
 
 def test_joint_states_of_an_arm_are_not_lost_beside_faster_ones_of_a_gripper(ros):
