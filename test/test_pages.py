@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every block of code and every command of the docs runs."""
 
+import codeop
 import os
 import re
 import signal
@@ -117,6 +118,17 @@ def test_a_wrong_command_is_found(command: str) -> None:
         pytest.importorskip("eom_dynamics.msg", reason="eom_dynamics.msg is missing")
     with pytest.raises(CommandError):
         check(command)
+
+
+def test_blocks_can_be_pasted_into_python() -> None:
+    """At a prompt, an empty line ends a statement of several lines, and only an empty line does."""
+    for page in PAGES:
+        for block in re.findall(r"^```python\n(.*?)^```", text_of(page), re.DOTALL | re.MULTILINE):
+            begun = ""
+            for line in [*block.splitlines(), ""]:
+                begun = f"{begun}\n{line}" if begun else line
+                if codeop.compile_command(begun + "\n" * (not line), page, "single"):
+                    begun = ""
 
 
 @pytest.mark.parametrize("page", sorted(page for page in PAGES if "reference/" not in page))
