@@ -16,7 +16,7 @@ from ..kinematics import Kinematics
 from ..robot import Robot
 from ..robot.model import EffortSpread
 from ..robot.task_space import poses_within_limits
-from ..spelling import listed
+from ..spelling import listed, shown
 from ..states import real_array
 from .external_effort import ExternalEffortObserver, ObservedEfforts
 from .residual_spread import ResidualSpread
@@ -104,6 +104,9 @@ class ContactThresholds:
         Raises:
             StateError: the spread of a joint is unknown, or there cannot be so many alarms.
         """
+        for value, kind, name in ((observer, ExternalEffortObserver, "observer"), (quiet, ObservedEfforts, "quiet")):
+            if not isinstance(value, kind) and (value is not None or name == "observer"):
+                raise TypeError(f"{name} must be an {kind.__name__}, is {shown(value)}")
         robot = observer.arm.robot
         self.observer, self.false_alarms = observer, positive(false_alarms, "false_alarms")
         self._kinematics, self.passed = Kinematics(robot), np.ones((robot.n, 2))

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -117,7 +117,9 @@ class ExternalEffortObserver:
         self.bandwidth = np.array(number_or_vector(bandwidth, "bandwidth", n))
         if not (self.bandwidth > 0).all():
             raise StateError(f"bandwidth must be positive, is {self.bandwidth}")
-        self.sensors = (sensors,) * n if isinstance(sensors, str) else tuple(sensors)
+        if isinstance(sensors, str) or not isinstance(sensors, Iterable):
+            sensors = (sensors,) * n
+        self.sensors = tuple(sensors)
         if len(self.sensors) != n:
             raise StateError(f"sensors must be one, or one for each of {n} joints, are {len(self.sensors)}")
         for joint, own, rigid in zip(arm.robot.joint_names, self.sensors, arm.rigid, strict=True):
@@ -261,7 +263,7 @@ class ExternalEffortObserver:
         """Vectors of the samples by name, each (…, size)."""
         n, m = self.arm.robot.n, len(self.arm.motor_names)
         if unknown := [name for name in values if name not in _BITS or name == "P"]:
-            raise StateError(f"sensors has no {unknown[0]}; {hint(unknown[0], [*_BITS][:-1])}")
+            raise StateError(f"no signal is called {unknown[0]!r}; {hint(unknown[0], [*_BITS][:-1])}")
         if missing := [name for name in self._needed if values.get(name) is None]:
             raise StateError(f"{missing[0]}: missing; sensors {', '.join(dict.fromkeys(self.sensors))} need it")
         for pair in (("q", "qd"), ("motor_position", "motor_velocity")):

@@ -73,9 +73,7 @@ class PathTime:
 
     def stop(self, t: float) -> PathStop:
         """The stop at a time of the motion, s, as the loop would begin it there; TrajectoryError beyond its ends."""
-        start, end = self.motion.start, self.motion.end
-        if not start <= t <= end:
-            raise TrajectoryError(f"t must be within the motion, {start:g} to {end:g} s, is {t:g}")
+        start, t = self.motion.start, float(self._within(real_array(t, "t", ())))
         loop = self._loop
         begin, now = (_START + round(1e9 * (x - start)) for x in (start, t))
         loop.restart()
@@ -98,8 +96,9 @@ class PathTime:
 
         0 where none does: gravity alone exceeds an effort. A pace may change between places as fast as its own limits
         allow, so that the curve is a bound, as the velocity limit curve of time-optimal path parametrisation.
+        TrajectoryError beyond the ends of the motion.
         """
-        times, least = real_array(t, "t").reshape(-1), 1 / positive(most, "most")
+        times, least = self._within(real_array(t, "t")).reshape(-1), 1 / positive(most, "most")
         rows = [np.atleast_2d(x) for x in self.motion.derivatives(times)]
         paces = np.zeros(len(times))
         for i in range(len(times)):
@@ -107,3 +106,9 @@ class PathTime:
             scaling = verdict.margin if verdict.ok else verdict.time_scaling
             paces[i] = 1 / max(scaling, least) if scaling else 0.0
         return paces
+
+    def _within(self, t: Array) -> Array:
+        start, end = self.motion.start, self.motion.end
+        for beyond in t[~((t >= start) & (t <= end))]:
+            raise TrajectoryError(f"t must be within the motion, {start:g} to {end:g} s, is {beyond:g}")
+        return t

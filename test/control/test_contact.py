@@ -175,6 +175,10 @@ def test_a_step_is_detected_in_the_time_that_is_told(order: int) -> None:
 def test_spreads_in_robot_files() -> None:
     """Spreads are read and written; invalid ones are refused; thresholds require them."""
     bare = arm("planar_2r")
+    with pytest.raises(TypeError, match="observer must be an ExternalEffortObserver, is "):
+        ContactThresholds(bare)
+    with pytest.raises(TypeError, match="quiet must be an ObservedEfforts, is "):
+        ContactThresholds(ExternalEffortObserver(bare, L), quiet=(1, 2))
     with pytest.raises(eom.StateError, match="joint_1, joint_2: no effort_spread in the file; write one by identify"):
         ContactThresholds(ExternalEffortObserver(bare, L))
     section = robot_as_parameters(bare.robot, [])

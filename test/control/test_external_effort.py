@@ -276,6 +276,7 @@ def test_sensors_by_joint_and_refusals() -> None:
     for sensors, reason in (
         ("springs", "joint_1: a rigid joint has no deflection to be measured; give 'torque' or 'motor'"),
         ("torqe", "sensors has no 'torqe'; did you mean torque?"),
+        (None, "sensors has no None; known are torque"),
         (["torque"], "sensors must be one, or one for each of 2 joints, are 1"),
     ):
         with pytest.raises(eom.StateError, match=reason):
@@ -285,7 +286,7 @@ def test_sensors_by_joint_and_refusals() -> None:
     observer = ExternalEffortObserver(one, L, ["torque", "motor"])
     with pytest.raises(eom.StateError, match=r"^tau: missing; sensors torque, motor need it"):
         observer.update(0.0, [0, 0], [0, 0], motor_position=[0, 0], motor_velocity=[0, 0], motor_effort=[0, 0])
-    with pytest.raises(eom.StateError, match="sensors has no tua"):
+    with pytest.raises(eom.StateError, match="no signal is called 'tua'; did you mean tau"):
         observer.update(0.0, [0, 0], [0, 0], tua=[0, 0])
 
 

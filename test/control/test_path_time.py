@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Motions whose pace changes: on their paths, within limits, C4; and PathTime for planners."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from paced import STEP, fast, played
@@ -128,8 +130,12 @@ def test_planners_are_told_what_a_stop_takes(arm):
     # Also in the first cycles of a motion, whose stops were longer.
     _, loop = played(arm, motion, [(0.1, "stop")], 0.5, step=100 * STEP)
     assert loop.number("stop_end") == eom.trajectory.PathTime(motion, arm, period=1e-2).stop(0.09).duration
-    with pytest.raises(eom.TrajectoryError, match="within the motion"):
-        path.stop(2 * T)
+    for beyond in (partial(path.stop, 2 * T), partial(path.fastest, [0.0, 2 * T])):
+        with pytest.raises(eom.TrajectoryError, match="within the motion"):
+            beyond()
+    for wrong in ("1", [0.1, 0.2]):
+        with pytest.raises(eom.StateError, match="t must"):
+            path.stop(wrong)
 
 
 def test_the_fastest_motion_stops_amid_its_path():
