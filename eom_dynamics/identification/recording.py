@@ -18,6 +18,7 @@ from ..robot import Robot
 
 # A longer step, s and in usual steps, separates two motions; interpolated over it, those near the cut-off are others.
 _PAUSE, _PAUSE_STEPS = 0.05, 8
+_STILL = 0.5  # s of rest before and after a motion that are not part of it
 _DISORDER = (
     5  # longest steps back of messages in another order, in usual steps; longer ones are of a clock that was set
 )
@@ -105,11 +106,11 @@ class Recording:
 
     @property
     def in_motion(self) -> slice:
-        """Samples between rest at the start and at the end, as long as a pause; all if no joint moves."""
+        """Samples between rest at the start and at the end, of half a second; all if no joint moves."""
         away = [np.flatnonzero((np.abs(self.q - end) > REST).any(axis=1)) for end in (self.q[:1], self.q[-1:])]
         if not all(map(len, away)) or away[0][0] >= away[1][-1]:
             return slice(0, len(self))
-        first, last, pause = int(away[0][0]), int(away[1][-1]), self._longest_step
+        first, last, pause = int(away[0][0]), int(away[1][-1]), max(_STILL, self._longest_step)
         return slice(
             first if self.t[first] - self.t[0] > pause else 0,
             last + 1 if self.t[-1] - self.t[last] > pause else len(self),

@@ -286,7 +286,7 @@ def test_sensors_by_joint_and_refusals() -> None:
     observer = ExternalEffortObserver(one, L, ["torque", "motor"])
     with pytest.raises(eom.StateError, match=r"^tau: missing; sensors torque, motor need it"):
         observer.update(0.0, [0, 0], [0, 0], motor_position=[0, 0], motor_velocity=[0, 0], motor_effort=[0, 0])
-    with pytest.raises(eom.StateError, match="no signal is called 'tua'; did you mean tau"):
+    with pytest.raises(eom.StateError, match="no signal is called 'tua'; known are q, qd"):
         observer.update(0.0, [0, 0], [0, 0], tua=[0, 0])
 
 

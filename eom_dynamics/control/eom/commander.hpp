@@ -190,9 +190,9 @@ class Commander {
     }
 
     /// Adds feedback, and what is sent, to the output. Where the arm complies, the motors are sent to where they are.
-    void complete(double period, const Measurement<Robot> &measured) noexcept
+    void complete(double elapsed, const Measurement<Robot> &measured) noexcept
     {
-        if (!feedback_.add(output, share[0], period, seconds(std::max<std::int64_t>(latest - changed_, 0)), measured))
+        if (!feedback_.add(output, share[0], elapsed, seconds(std::max<std::int64_t>(latest - changed_, 0)), measured))
             ++counts.unmeasured;
         const Mode mode = feedback_.mode();
         if (mode != Mode::position)
