@@ -366,7 +366,7 @@ class RobotSupply:
                     self._node.get_logger().info(f"loading the robot from {self.source}; {_FIRST_USE}")
                 last = description.load(streams=self._streams, moving_base=self._moving_base)
                 if last.error and self._unused:
-                    last = replace(last, error=f"{self._unused}; {last.error}")
+                    last = replace(last, error=f"{last.error}; {self._unused}")
                 self._last = last
             return self._last
 
