@@ -257,7 +257,8 @@ def unexplained(score: Score) -> list[Contradiction]:
 def lag(regressor: Regressor, recordings: Sequence[Recording], using: Filter) -> tuple[float, float]:
     """Delay of the efforts, s, and the fraction of squared residuals left when it is removed; 0 and 1 if negligible.
 
-    The delay of all efforts with which least squares explain them best, if that is much better than without.
+    The delay of all efforts with which least squares explain them best, if that is much better than without, beyond the
+    noise of as many independent samples as the filter leaves.
     """
     nothing, whole = (0.0, 1.0), replace(using, decimate=False)
     excerpts = [part for recording in recordings for part in recording.excerpts()]
@@ -270,20 +271,26 @@ def lag(regressor: Regressor, recordings: Sequence[Recording], using: Filter) ->
     rows = np.arange(reach, len(part) - reach)
     if not len(rows) or reach < 2:
         return nothing
-    rows = rows[:: max(1, len(rows) // _SAMPLES)]
+    stride = max(1, len(rows) // _SAMPLES)
+    rows = rows[::stride]
+    independent = min(1.0, 2 * using.cutoff * period * stride)  # filtered samples are not
     Y = regressor.inertial_columns(part.q[rows], part.qd[rows], part.qdd[rows])
     steps = np.unique(np.linspace(-reach, reach, 2 * min(reach, 40) + 1).round().astype(int))
-    squares = np.zeros(len(steps))
+    now, squares, likelihood = int(np.argmin(np.abs(steps))), np.zeros(len(steps)), np.zeros(len(steps))
     for j in range(regressor.robot.n):
         used = part.used[rows, j]
         at = rows[used]
         b = np.column_stack([part.tau[at + step, j] for step in steps])
-        if used.sum() < 2 * Y.shape[-1] or np.isnan(b).any():
+        basis = column_basis(np.column_stack([Y[used, j], *(part.bases[name][at, j] for name in regressor.terms)]))
+        free = independent * len(at) - basis.shape[1]
+        if free <= 0 or np.isnan(b).any():
             continue
-        rest = _project_out(np.column_stack([Y[used, j], *(part.bases[name][at, j] for name in regressor.terms)]), b)
-        squares += np.sum(np.square(rest), axis=0) / np.sum(np.square(b - b.mean(axis=0)), axis=0).mean()
-    best, now = int(np.argmin(squares)), int(np.argmin(np.abs(steps)))
-    if not 0 < best < len(steps) - 1 or squares[best] > _WITHOUT_LAG * squares[now]:
+        rest = np.sum(np.square(b - basis @ (basis.T @ b)), axis=0)
+        squares += rest / np.sum(np.square(b - b.mean(axis=0)), axis=0).mean()
+        likelihood += free * np.log(np.maximum(rest, 1e-300) / max(rest[now], 1e-300))
+    best = int(np.argmin(squares))
+    better = squares[best] <= _WITHOUT_LAG * squares[now] and likelihood[best] < -(_SURE**2)
+    if not 0 < best < len(steps) - 1 or not better:
         return nothing
     left, middle, right = squares[best - 1 : best + 2]
     shift = 0.5 * (left - right) / max(left - 2 * middle + right, 1e-300)
@@ -315,7 +322,8 @@ def recording_notes(robot: Robot, training: Sequence[Recording], validation: Seq
         clean = recording.cleaned()
         lines, motions = list(clean.notes), sum(1 for _ in clean.motions())
         if motions > recording.pieces:
-            lines.append(f"pauses, lost samples or jumps of the clock separate {motions} motions")
+            separate = motions - recording.pieces + 1  # held-out blocks separate the others
+            lines.append(f"pauses, lost samples or jumps of the clock separate {separate} motions")
         still, silent = (np.asarray(x) for x in (np.ptp(clean.q, axis=0) <= REST, np.isnan(clean.tau).all(axis=0)))
         if still.all():
             where = "" if k < len(training) else " in the validation data"
