@@ -138,9 +138,10 @@ class PlanningNode(RobotNode):
         return self.arm if payloads is None else self._carried.loaded(self.arm, payloads)
 
     def destroy_node(self) -> None:
-        """Destroy the node and its actions."""
+        """Destroy the node, its actions and its reader."""
         self._requests.close()
         self._goals.close()
+        self._measured.close()
         super().destroy_node()
 
     # --- Trajectories -------------------------------------------------------------------

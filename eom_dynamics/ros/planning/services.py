@@ -14,10 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from rclpy.action.server import ActionServer, CancelResponse, ServerGoalHandle
 from rclpy.callback_groups import ReentrantCallbackGroup
-from rclpy.impl.implementation_singleton import rclpy_implementation as _rclpy
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.task import Future
-from rclpy.type_support import check_is_valid_msg_type
 from sensor_msgs.msg import JointState
 
 from ...arrays import Array
@@ -53,13 +51,16 @@ class MeasuredJoints:
     """
 
     def __init__(self, node: RobotNode) -> None:
-        check_is_valid_msg_type(JointState)  # which loads its support by the middleware
-        quality = QoSProfile(depth=100, reliability=ReliabilityPolicy.BEST_EFFORT).get_c_qos_profile()
-        with node.handle:
-            self._reader = _rclpy.Subscription(node.handle, JointState, "joint_states", quality)
-        self.topic = self._reader.get_topic_name()
+        quality = QoSProfile(depth=100, reliability=ReliabilityPolicy.BEST_EFFORT)
+        self._reader = node.create_subscription(JointState, "joint_states", lambda state: None, quality)
+        node._subscriptions.remove(self._reader)  # from those that its executor reads
+        self.topic = self._reader.topic_name
         self._joints: dict[str, MeasuredJoint] = {}
         self._lock = threading.Lock()
+
+    def close(self) -> None:
+        """Destroy the reader; destroying the node does not."""
+        self._reader.destroy()
 
     @property
     def published(self) -> bool:
@@ -69,7 +70,7 @@ class MeasuredJoints:
     def read(self) -> dict[str, MeasuredJoint]:
         """Latest state of each joint, however old."""
         with self._lock:
-            while (taken := self._reader.take_message(JointState, False)) is not None:
+            while (taken := self._reader.handle.take_message(JointState, False)) is not None:
                 state, about = taken
                 rates = state.velocity if len(state.velocity) == len(state.name) else [math.nan] * len(state.name)
                 for name, position, rate in zip(state.name, state.position, rates, strict=False):
