@@ -23,7 +23,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from doctest import ELLIPSIS, NORMALIZE_WHITESPACE, OutputChecker
 from pathlib import Path
@@ -76,18 +76,23 @@ _BLOCK = re.compile(
 """A fenced block, an HTML comment, or the items of a list."""
 
 
-def run_page(name: str, folder: Path, *, patient: bool = False) -> dict[str, Any]:
+def run_page(
+    name: str, folder: Path, *, patient: bool = False, before: Callable[[bool], None] | None = None
+) -> dict[str, Any]:
     """Run the blocks of docs/`name`.md, or of the README, in a folder; returns the variables of its Python code.
 
-    Like a checkout, the folder has config and examples.
+    Like a checkout, the folder has config and examples. Before each block, `before` is called with whether it is of
+    Python, in place of commands.
     """
     for there in ("config", "examples"):
         shutil.copytree(ROOT / there, folder / there)
     document = _SYBIL.parse((ROOT if name == "README" else DOCS) / f"{name}.md")
-    before = Path.cwd()
+    here = Path.cwd()
     os.chdir(folder)
     try:
         for example in document.examples():
+            if before is not None:
+                before(example.region.evaluator is _run_python)
             try:
                 example.evaluate()
             except SkipTest as skip:
@@ -100,7 +105,7 @@ def run_page(name: str, folder: Path, *, patient: bool = False) -> dict[str, Any
         if "cpp" in document.namespace:
             _compile(document.namespace["cpp"])
     finally:
-        os.chdir(before)
+        os.chdir(here)
     return document.namespace
 
 
