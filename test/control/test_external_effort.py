@@ -59,7 +59,7 @@ PUSHED = [("iiwa", body) for body in (1, 6)] + [("sea_planar_2r", body) for body
 
 @pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize(("name", "body"), PUSHED)
-@pytest.mark.parametrize("shape", ["step", "ramp"])
+@pytest.mark.parametrize("shape", ["step", "ramp", "sine"])
 def test_a_push_passes_the_filter_of_the_theory(name: str, body: int, shape: str, order: int) -> None:
     """On a moving arm of MuJoCo, within 1 % of the largest effort."""
     record = recorded(name, shape, body)

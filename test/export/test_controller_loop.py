@@ -49,7 +49,7 @@ def test_feedback_linearization_takes_the_payload_and_the_state_of_friction(loop
     assert np.max(np.abs(efforts[1] - efforts[0])) > 0.1 and loop.number("refused_payloads") == 0
 
 
-@pytest.mark.parametrize("name", ["paired", "scissors"])
+@pytest.mark.parametrize("name", ["paired", "iiwa", "scissors"])
 def test_feedback_linearization_is_that_of_the_library(name: str) -> None:
     """With wrenches; with commanded stiffness, and beside it a rigid joint, whose motor has integrators."""
     vsa = robot("vsa_planar_2r")
