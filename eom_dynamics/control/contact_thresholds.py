@@ -104,9 +104,10 @@ class ContactThresholds:
         Raises:
             StateError: the spread of a joint is unknown, or there cannot be so many alarms.
         """
-        for value, kind, name in ((observer, ExternalEffortObserver, "observer"), (quiet, ObservedEfforts, "quiet")):
-            if not isinstance(value, kind) and (value is not None or name == "observer"):
-                raise TypeError(f"{name} must be an {kind.__name__}, is {shown(value)}")
+        if not isinstance(observer, ExternalEffortObserver):
+            raise TypeError(f"observer must be an ExternalEffortObserver, is {shown(observer)}")
+        if not isinstance(quiet, ObservedEfforts | None):
+            raise TypeError(f"quiet must be an ObservedEfforts, is {shown(quiet)}")
         robot = observer.arm.robot
         self.observer, self.false_alarms = observer, positive(false_alarms, "false_alarms")
         self._kinematics, self.passed = Kinematics(robot), np.ones((robot.n, 2))

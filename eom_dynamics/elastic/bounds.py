@@ -5,9 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import NamedTuple
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -107,15 +106,12 @@ def bounds(arm: ElasticArm, limits: GivenLimits | None = None) -> Bounds:
         limits: as of :func:`joint_limits`, whose errors it raises.
     """
     require_arm(arm)
-    if limits is not None:
-        return _bounds(arm, limits)
-    if (known := _KNOWN.get(arm)) is None:
-        known = _KNOWN[arm] = _bounds(arm, None)
-    return known
+    return _own_bounds(arm) if limits is None else _bounds(arm, limits)
 
 
-# By arm, its own limits, which each check of a trajectory asks for.
-_KNOWN: WeakKeyDictionary[ElasticArm, Bounds] = WeakKeyDictionary()
+@lru_cache(maxsize=8)  # each check of a trajectory asks for them
+def _own_bounds(arm: ElasticArm) -> Bounds:
+    return _bounds(arm, None)
 
 
 def _bounds(arm: ElasticArm, limits: GivenLimits | None) -> Bounds:

@@ -294,10 +294,8 @@ def _peaks(quantity: str, limits: Bounds, found: Array) -> Iterator[Peak]:
         ends = [(-largest, largest) for largest in limits.largest[quantity].tolist()]
     for name, unit, (lower, upper), (_, value, t, sample) in zip(names, units, ends, found.T.tolist(), strict=True):
         if quantity == "position":
-            limit, ratio = (
-                nearest_end(value, lower, upper),
-                range_ratio(max(value - upper, lower - value), lower, upper),
-            )
+            limit = nearest_end(value, lower, upper)
+            ratio = range_ratio(max(value - upper, lower - value), lower, upper)
         else:
             limit = math.copysign(upper, value)
             # A quotient loses fewer digits than the distance from the limit.
