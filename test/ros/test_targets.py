@@ -94,6 +94,14 @@ def test_a_chunk_of_positions_is_followed_from_its_stamp_on(client: Any) -> None
     refused(client, "its stamp is 1 s before that of the last one")
 
 
+def test_without_names_the_order_is_that_of_the_robot(client: Any) -> None:
+    aim(client, [], [0.1, *REST[1:]])
+    arrive(client, 0.1, 0)
+    message = JointTrajectory(points=[JointTrajectoryPoint(positions=[0.2, *REST[1:]])])
+    client.publisher(JointTrajectory, "target_trajectory").publish(message)
+    arrive(client, 0.2, 0)
+
+
 def refused(client: Any, reason: str) -> None:
     client.wait_for_diagnostics(lambda *status: reason in status[2].get("last refused target", ""), reason)
 
@@ -101,7 +109,7 @@ def refused(client: Any, reason: str) -> None:
 @pytest.mark.parametrize(
     ("names", "positions", "reason"),
     [
-        ([], [], "names no joints"),
+        ([], [0.1], "without names, for each joint"),
         (["elbow"], [0.1], "no joint 'elbow'"),
         ([JOINTS[0]] * 2, [0.1, 0.2], "each name once"),
         ([JOINTS[0]], [np.nan], "position['fer_joint1']"),

@@ -15,7 +15,7 @@ from trajectory_msgs.msg import JointTrajectory
 
 from ...arrays import Array
 from ...control.control_loop import Refusal, slowed
-from ...control.joint_order import places
+from ...control.joint_order import JointOrder
 from ...control.online_trajectory import OnlineLimits, motion_limits, read_chunk, read_target
 from ...control.setpoint_loop import SetpointLoop
 from ...control.setpoint_to_command import refusal_reason
@@ -317,9 +317,9 @@ class TargetTopics:
 
 def _read_target(message: JointState, joints: tuple[str, ...]) -> tuple[Array, Array]:
     """Positions, NaN for joints that stay, and velocities (n,); no times."""
-    names, velocities = list(message.name), np.zeros(len(joints))
+    names, velocities = list(message.name or joints), np.zeros(len(joints))
     if len(set(names)) < len(names) or len(message.position) != len(names):
-        raise StateError("it must have one position for each name, and each name once")
+        raise StateError("it must have one position for each name, and each name once; without names, for each joint")
     if len(message.velocity) not in (0, len(names)):
         raise StateError("it must have one velocity for each name, or none")
     for name, velocity in zip(names, message.velocity, strict=False):
@@ -330,10 +330,10 @@ def _read_target(message: JointState, joints: tuple[str, ...]) -> tuple[Array, A
 
 def _read_chunk(message: JointTrajectory, joints: tuple[str, ...]) -> tuple[Array, Array | None, Array | None]:
     """Positions (K, n), no velocities, and times (K,), from the joints of a message in any order."""
-    order = places(joints, message.joint_names, field="joint_names", kind="joint")
-    if any(len(point.positions) != len(order) for point in message.points):
+    order, n = JointOrder(joints, message.joint_names), len(joints)
+    if any(len(point.positions) != n for point in message.points):
         raise StateError("each point must have a position for each joint")
     given = [Duration.from_msg(point.time_from_start).nanoseconds * 1e-9 for point in message.points]
-    positions = np.array([point.positions for point in message.points]).reshape(-1, len(order))
-    times, positions = read_chunk(len(order), given, positions[:, order])
+    positions = np.array([point.positions for point in message.points]).reshape(-1, n)
+    times, positions = read_chunk(n, given, order.to_robot(positions))
     return positions, None, times

@@ -322,6 +322,9 @@ TEST_F(ControllerTest, TargetsThatCannotBeUsed)
     cycle();
     EXPECT_EQ(controller_.state().refusal, eom::Refusal::from_nothing);
     EXPECT_FALSE(controller_.receive(sensor_msgs::msg::JointState()));
+    message.name.clear();
+    message.position = filled(0.1);
+    EXPECT_TRUE(controller_.receive(message));
     for (const double value : {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
         message = message_of_target();
         message.position = {value};
