@@ -12,6 +12,7 @@ from eom_dynamics.msg import TrajectoryStatus
 from node_client import StreamClient, assert_no_step, joint_trajectory
 from paths import CONFIG
 from rclpy.action import ActionClient
+from rclpy.qos import QoSProfile
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 
@@ -39,7 +40,10 @@ class Arm:
         self.node = start(*arguments, client=ActingClient)
         self.planning = start.planning(*arguments, beside=self.node.process)
         name = f"{self.planning.process.name}/follow_joint_trajectory"
-        self._action = ActionClient(self.node.node, FollowJointTrajectory, name)
+        queues = (f"{service}_service_qos_profile" for service in ("goal", "result", "cancel"))
+        quality = dict.fromkeys(queues, QoSProfile(depth=100))
+        self._action = ActionClient(self.node.node, FollowJointTrajectory, name, **quality)
+        self.send_async = self._action.send_goal_async
         self.node.wait(self._action.server_is_ready, "the action")
         self._states = self.node.node.create_publisher(JointState, "joint_states", 10)
         self.follows, self.feedback, self.position, self.statuses = True, [], HOME, []
@@ -148,6 +152,16 @@ def test_a_goal_that_is_paused_is_finished_within_tolerances(at_home):
     t = [x.desired.time_from_start.sec + 1e-9 * x.desired.time_from_start.nanosec for x in at_home.feedback]
     assert np.max(np.abs([x.error.positions for x in at_home.feedback])) < 0.1
     assert sum(np.diff(t) < 1e-3) > 100 and 2.0 - 0.2 < max(t) < 2.5
+
+
+def test_each_goal_of_a_burst_is_answered(at_home):
+    """Of 20, six were not."""
+    goal = FollowJointTrajectory.Goal(trajectory=joint_trajectory(NAMES, [0.0, 0.5], [HOME, HOME]))
+    futures = [at_home.send_async(goal) for _ in range(20)]
+    at_home.node.wait(lambda: all(future.done() for future in futures), "answers")
+    results = [future.result().get_result_async() for future in futures if future.result().accepted]
+    at_home.node.wait(lambda: all(future.done() for future in results), "results")
+    assert results[-1].result().status == SUCCEEDED
 
 
 def test_a_deviation_stops_the_motion_at_rest(at_home):

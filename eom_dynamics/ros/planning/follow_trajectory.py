@@ -8,6 +8,7 @@ measured joint states.
 from __future__ import annotations
 
 import math
+import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
@@ -35,7 +36,7 @@ from ...trajectory import Spline
 from ..executors import Worker, steady_timer
 from ..interfaces import TrajectoryStatus, nanoseconds, set_stamp
 from ..robot_node import RobotNode
-from .services import MeasuredJoint, MeasuredJoints
+from .services import ACTION_QUEUES, MeasuredJoint, MeasuredJoints
 from .trajectories import Start
 
 _NAME = "follow_joint_trajectory"
@@ -90,6 +91,8 @@ class FollowTrajectory:
         self._names = RequestNames(_NAME)
         # By the identity of its trajectory.
         self._executions: dict[str, _Execution] = {}
+        # Number of goals without points, after which motions that were being planned are not sent any more.
+        self._stops, self._sending = 0, threading.Lock()
         self._action: ActionServer | None = None
         try:
             from control_msgs.action import FollowJointTrajectory
@@ -110,6 +113,7 @@ class FollowTrajectory:
             goal_callback=self._consider,
             handle_accepted_callback=self._accepted,
             cancel_callback=self._cancel,
+            **ACTION_QUEUES,
         )
 
     def close(self) -> None:
@@ -128,15 +132,20 @@ class FollowTrajectory:
         trajectory, name = request.trajectory, self._names.next(request.trajectory)
         status = TrajectoryStatus(header=trajectory.header, request=name)
         if not trajectory.points:
-            self._stop()
+            with self._sending:
+                self._stops += 1
+                self._stop()
             self._begin(request, name).accepted.set_result(None)
             return GoalResponse.ACCEPT
         published, under_way = False, any(other.is_under_way for other in self._executions.values())
-        start, execution = self._start_time(trajectory), self._begin(request, name)
+        start, execution, stops = self._start_time(trajectory), self._begin(request, name), self._stops
 
         def plan_and_send() -> None:  # in one job: after it, rclpy does not go on with tasks in their order
             execution.plan = plan = self._planned(request, start, under_way)
-            self._publish(plan.motion, status.header, name)
+            with self._sending:
+                if self._stops > stops:
+                    raise TrajectoryError("a goal without points has stopped it")
+                self._publish(plan.motion, status.header, name)
 
         try:
             await self._worker.compute(plan_and_send)

@@ -121,9 +121,11 @@ SERVICES: dict[str, tuple[Any, Callable[..., Any], tuple[str, ...]]] = {
 }
 """Services by name: their kind, what computes an answer for an arm and a request, and what of the node it takes."""
 
-# Queue of requests and answers of each service; the middleware silently drops those beyond. Enough for a burst; an
-# answer can have 10 MB.
+# Enough for a burst; an answer can have 10 MB.
 _QOS = QoSProfile(depth=100)
+
+ACTION_QUEUES = {f"{service}_service_qos_profile": _QOS for service in ("goal", "result", "cancel")}
+"""Queues of requests and answers of an action; the middleware silently drops those beyond."""
 
 # Time for which an action keeps its result, s; it can have tens of megabytes.
 _RESULT_TIMEOUT = 10
@@ -158,7 +160,6 @@ class PlanningServices:
         for name, (kind, *_) in SERVICES.items():
             on_request = partial(self._on_request, name)
             node.create_service(kind, f"~/{name}", on_request, qos_profile=_QOS, callback_group=self._group)
-        queues = (f"{service}_service_qos_profile" for service in ("goal", "result", "cancel"))
         self._action = ActionServer(
             node,
             ComputeTrajectoryFeedforwardAction,
@@ -167,7 +168,7 @@ class PlanningServices:
             callback_group=self._group,
             cancel_callback=lambda _: CancelResponse.ACCEPT,
             result_timeout=_RESULT_TIMEOUT,
-            **dict.fromkeys(queues, _QOS),
+            **ACTION_QUEUES,
         )
 
     def close(self) -> None:

@@ -12,6 +12,7 @@ import pytest
 from launching import wait_for
 
 from eom_dynamics.control.measured import JointTolerances
+from eom_dynamics.exceptions import EomDynamicsError
 from eom_dynamics.trajectory import through
 
 NAMES = ("shoulder", "elbow")
@@ -140,6 +141,26 @@ def test_motions_are_sent_in_the_order_of_goals(server, monkeypatch):
     server._worker.compute = lambda job: job() or Future()
     server._consider(goal_of(JointTrajectoryPoint()).request).send(None)
     server._publish.assert_called_once()
+
+
+def test_a_goal_without_points_stops_one_that_is_being_planned(server, monkeypatch):
+    from rclpy.action.server import GoalResponse
+    from rclpy.task import Future
+    from trajectory_msgs.msg import JointTrajectoryPoint
+
+    for name in ("_start_time", "_planned"):
+        monkeypatch.setattr(server, name, Mock())
+    future, jobs = Future(), []
+    server._worker.compute = lambda job: jobs.append(job) or future
+    planned = server._consider(goal_of(JointTrajectoryPoint()).request)
+    planned.send(None)
+    assert finished(server._consider(goal_of().request)) == GoalResponse.ACCEPT
+    server._stop.assert_called_once()
+    with pytest.raises(EomDynamicsError, match="a goal without points has stopped it") as error:
+        jobs[0]()
+    future.set_exception(error.value)
+    assert finished(planned) == GoalResponse.REJECT
+    server._publish.assert_not_called()
 
 
 def test_joint_states_of_an_arm_are_not_lost_beside_faster_ones_of_a_gripper(ros):
