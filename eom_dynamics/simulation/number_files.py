@@ -79,21 +79,25 @@ def read_table(path: Path) -> tuple[list[str] | None, Array]:
         except csv.Error as error:
             raise ValueError(str(error)) from None
         except ValueError as error:
-            raise ValueError(_wrong_line(path, has_names) or " ".join(str(error).split())) from None
+            raise ValueError(_wrong_line(path, has_names, len(names)) or " ".join(str(error).split())) from None
     if has_names and (twice := duplicates(names)):
         raise ValueError(f"has columns of the same name: {listed(twice)}; remove one of each")
     if not table.size:
         raise ValueError("has no rows of numbers")
     if table.shape[1] != len(names):
-        raise ValueError(f"the first line names {len(names)} columns, the others have {table.shape[1]}")
+        raise ValueError(_wrong_line(path, has_names, len(names)))
     return names if has_names else None, table
 
 
-def _wrong_line(path: Path, has_names: bool) -> str:
+def _wrong_line(path: Path, has_names: bool, columns: int) -> str:
     with path.open(encoding="utf-8-sig", errors="replace") as file:
         for number, line in enumerate(file, start=1):
-            if number > has_names and line.strip() and not all(map(_is_number, line.split(","))):
-                return f"line {number} must have numbers, separated by commas, is {shown(line.strip())}"
+            entries = line.strip().split(",")
+            if number > has_names and any(entries) and not (len(entries) == columns and all(map(_is_number, entries))):
+                return (
+                    f"line {number} must have {columns} numbers, separated by commas, as the first line, is "
+                    f"{shown(line.strip())}: correct it, or remove it where the file was cut"
+                )
     return ""
 
 

@@ -147,8 +147,9 @@ SAME_NAME = r"has columns of the same name: .*; remove one of each"
         ("t,q.joint_1,q.joint_1\n0,1,1\n", SAME_NAME),
         ("t,q.joint_1,position.joint_1\n0,1,1\n", SAME_NAME),
         ("t,q.joint_1,time\n0,1,1\n", SAME_NAME),
-        ("t,q.joint_1\n0,x\n", "line 2 must have numbers, separated by commas, is '0,x'"),
-        ("t,q.joint_1\n0\n", "the first line names 2 columns, the others have 1"),
+        ("t,q.joint_1\n0,x\n", "line 2 must have 2 numbers, separated by commas, as the first line, is '0,x'"),
+        ("t,q.joint_1\n0\n", "line 2 must have 2 numbers, .* is '0': correct it, or remove it"),
+        ("t,q.joint_1\n0,1\n0.1", "line 3 must have 2 numbers, .* is '0.1': correct it, or remove it"),
         ("t,q.other\n0,1\n", r"has none of the joints of planar_2r \(joint_1, joint_2\); it has other; rename them"),
     ],
 )
