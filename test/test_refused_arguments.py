@@ -286,6 +286,7 @@ SIMULATIONS: tuple[tuple[Call, type[Exception], str], ...] = (
     (lambda: compared(mass_error="a"), StateError, "mass_error must be real"),
     (lambda: compared(stiffness_error=-1), StateError, "must be above -1"),
     (lambda: compared(tolerance=NAN), StateError, "tolerance must be finite, is"),
+    (lambda: eom.load_robot(3), TypeError, "source must be the name, path or text of a robot, is 3"),
     (lambda: Stepper(RIGID, 1e-3), TypeError, "plant must be an ElasticPlant"),
     (lambda: Stepper(PLANT, True), StateError, "period must be a number, is True"),
     (lambda: Stepper(PLANT, 1e-3, limited=None), StateError, "limited must be True or False, is None"),

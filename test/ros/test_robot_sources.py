@@ -195,7 +195,7 @@ def test_a_source_that_is_closer_comes_first(probe, other, describe, tmp_path):
     # A robot that cannot be used is an error, and does not give way to the next source.
     bad = probe(*parameter_file(tmp_path, robot_description="<robot/>"), *topic)
     assert bad.supply.load().error.startswith("robot_description: line 1: ")
-    reasons = {"/nowhere.urdf": "cannot be read: No such file or directory", "/": "neither a packaged robot "}
+    reasons = {"/nowhere.urdf": "cannot be read: No such file or directory", "/": "is a folder; "}
     for file, reason in reasons.items():
         loaded = probe("-p", f"robot_file:={file}", *topic).supply.load()
         assert loaded.evaluator is None and loaded.error.startswith(f"{file}: {reason}")

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from ...exceptions import RobotDescriptionError, StateError
 from ...extras import MissingLibraryError, require
-from ...spelling import close_match
+from ...spelling import close_match, shown
 from ...states import real_array
 from ..assembly import assemble
 from ..description import Description
@@ -128,7 +128,10 @@ def load_robot(
     Raises:
         RobotDescriptionError: the source is unknown, cannot be used as described, or has no such option; the message
             names the file, the element and the reason.
+        TypeError: the source is neither a text nor a path.
     """
+    if not isinstance(source, str | os.PathLike):
+        raise TypeError(f"source must be the name, path or text of a robot, is {shown(source)}")
     description = read_description(os.fspath(source), inertia_reference, xacro_arguments or {})
     try:
         direction = None if gravity is None else real_array(gravity, "gravity", (3,)).copy()
@@ -170,6 +173,8 @@ def read_description(
         raise RobotDescriptionError(
             f"{label}: xacro_arguments are for .xacro files; a parameter file names them in robot.xacro_arguments"
         )
+    if robot_format is None and os.path.isdir(source):
+        raise RobotDescriptionError(f"{label}: is a folder; give the path of a robot file in it")
     if robot_format is None:
         close = close_match(source, packaged_robots())
         raise RobotDescriptionError(

@@ -355,6 +355,7 @@ SOURCES = [
     ("arm.sdf", "arm.sdf: SDF is not read; convert it to URDF or MJCF"),
     ("<sdf version='1.11'/>", "robot_description: SDF is not read; convert it to URDF or MJCF"),
     ("", "neither a packaged robot"),
+    (".", ".: is a folder"),
     ("none/arm.yaml", "cannot be read: No such file or directory"),
     ("arm\0.yaml", "cannot be read: embedded null byte"),
     ("a" * 5000 + ".yaml", "cannot be read: File name too long"),
