@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..arguments import positive
+from ..arguments import number_by_rule, positive
 from ..arrays import Array
 from ..elastic import ElasticArm
 from ..elastic.elastic_arm import require_arm
@@ -53,7 +53,7 @@ class PathTime:
         arm: that plays it.
         shortest: duration of the shortest stop, s: ``stop_duration`` of the loop; where a motion ends moving, those
             that stay on its path may be shorter.
-        period: of its cycles, s, over which it seeks a change of pace.
+        period: of its cycles, at least 1e-6 s, over which it seeks a change of pace.
 
     Raises:
         TrajectoryError: the motion is not a spline, or not one of the arm's joints.
@@ -67,7 +67,8 @@ class PathTime:
             raise TrajectoryError(f"the motion must be a Spline, is {type(motion).__name__}: sample it, see Spline")
         if motion.n != arm.robot.n:
             raise TrajectoryError(f"the motion has {motion.n} joints, {arm.robot.name} has {arm.robot.n}")
-        self.motion, self.arm, self._period = motion, arm, positive(period, "period")
+        self.motion, self.arm = motion, arm
+        self._period = number_by_rule(period, "period", rule="[1e-6, inf)")
         self._loop = ControlLoop(RobotTable(arm))
         self._loop.configure(limits="ignore", stop_duration=positive(shortest, "shortest"))
 

@@ -133,6 +133,8 @@ def test_planners_are_told_what_a_stop_takes(arm):
     for beyond in (partial(path.stop, 2 * T), partial(path.fastest, [0.0, 2 * T])):
         with pytest.raises(eom.TrajectoryError, match="within the motion"):
             beyond()
+    with pytest.raises(eom.StateError, match="period must be within"):  # else the stop would never end
+        eom.trajectory.PathTime(motion, arm, period=4e-10)
     for wrong in ("1", [0.1, 0.2]):
         with pytest.raises(eom.StateError, match="t must"):
             path.stop(wrong)
