@@ -17,6 +17,7 @@ from ..dynamics import Dynamics
 from ..elastic import ElasticArm
 from ..elastic.elastic_arm import require_arm
 from ..elastic.frequencies import lowest_frequency
+from ..elastic.limit_violations import refuse_degrees
 from ..exceptions import StateError
 from ..robot.task_space import poses_within_limits
 from ..spelling import hint, listed
@@ -250,10 +251,12 @@ class OnlineTrajectory:
             Joints whose targets exceeded limits, and were clamped.
 
         Raises:
-            StateError: unknown or no joints, wrong shapes, or numbers that are not finite: the last target stays.
+            StateError: unknown or no joints, wrong shapes, numbers that are not finite, or angles more than a turn
+                beyond limits, two turns without: the last target stays.
         """
         names = self.arm.robot.joint_names
         positions, rates = read_target(names, position, velocity)
+        refuse_degrees(self.arm.robot, positions, self.limits.lower, self.limits.upper)
         self._library.motion_aim(self._address, None, 0, positions.ctypes.data, rates.ctypes.data)
         return self.limits.exceeded(names, positions, rates)
 
@@ -269,10 +272,11 @@ class OnlineTrajectory:
             positions: (K, n); those beyond limits are clamped in passing.
 
         Raises:
-            StateError: wrong shapes, more than 1000 positions, numbers that are not finite, or times that do not
-                increase: the chunks before stay.
+            StateError: wrong shapes, more than 1000 positions, times that do not increase, or numbers as for a target:
+                the chunks before stay.
         """
         t, q = read_chunk(self.arm.robot.n, times, positions)
+        refuse_degrees(self.arm.robot, q, self.limits.lower, self.limits.upper)
         if reason := self._library.motion_aim(self._address, t.ctypes.data, len(t), q.ctypes.data, None):
             raise StateError(reason.decode())
 

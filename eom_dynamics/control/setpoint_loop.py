@@ -14,7 +14,7 @@ import numpy as np
 from ..arrays import Array
 from ..codegen.floating_programs import IMU_NAMES
 from ..elastic import Feedforward, LimitCheck, LimitViolation
-from ..elastic.limit_violations import question_of_speed, summary
+from ..elastic.limit_violations import question_of_speed, refuse_degrees, summary
 from ..elastic.motor_programs import MOTOR_NAMES, STIFFNESS_NAMES
 from ..exceptions import DoubtfulSetpointError, EomDynamicsError, StateError, TrajectoryError
 from ..robot import Payload
@@ -23,14 +23,12 @@ from ..units import unit
 from . import diagnosis
 from .control_loop import EXCEEDS, ControlLoop, Refusal, rows
 from .fields import POSITIONS_ALONE
+from .online_trajectory import limits_of_joints
 from .robot_table import RobotTable
 from .serialized import Shape, ShapeCall
 from .setpoint_to_command import SetpointEvaluator
 from .settings import LONGEST_BLEND, settings_at
 from .spatial import read_base_motion
-
-# Two turns, rad.
-_FAR = 4 * np.pi
 
 _IN_DOUBT = ("suspect_stamp", "jump", "inconsistent")
 
@@ -264,13 +262,8 @@ class SetpointLoop:
 
     def require_radians(self, q: Array) -> None:
         """Refuse a first position (n,) of which a joint without limits is so far from zero as if it was in degrees."""
-        for x, name, joint in zip(q, self.arm.robot.joint_names, self.arm.robot.independent_joints, strict=True):
-            unlimited = not (np.isfinite(joint.limits.lower) and np.isfinite(joint.limits.upper))
-            if joint.type != "prismatic" and unlimited and abs(x) > _FAR:
-                raise StateError(
-                    f"{name} starts at {x:.4g} rad, {abs(x) / (2 * np.pi):.3g} turns from zero: was that in degrees? "
-                    "Angles are in rad; if it is right, give the joint limits, or set safety to permissive"
-                )
+        lower, upper = limits_of_joints(self.arm)[:2]
+        refuse_degrees(self.arm.robot, np.where(np.isfinite(lower) & np.isfinite(upper), np.nan, q), lower, upper)
 
     def refuse_far(self, positions: Array) -> None:
         """Refuse targets (…, n), NaN for none, more than a turn beyond their range, unless limits are ignored."""

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..arrays import Array
-from ..exceptions import LimitError
+from ..exceptions import LimitError, StateError
+from ..robot import Robot
 
 TURN = 2 * np.pi
 """Distance beyond its range up to which an angle may be a mistake of the motion; beyond, it is one of the unit, rad."""
@@ -19,6 +20,18 @@ MANY_TURNS = 8 * np.pi
 
 IN_DEGREES = "more than a turn beyond its limit: angles are in rad, not in degrees"
 """Reason to refuse a position."""
+
+
+def refuse_degrees(robot: Robot, q: Array, lower: Array, upper: Array) -> None:
+    """Raise StateError for an angle of q (…, n) more than a turn beyond its range, which without limits is ± a turn."""
+    low, high = np.where(np.isfinite(lower), lower, -TURN), np.where(np.isfinite(upper), upper, TURN)
+    for place in np.argwhere((q < low - TURN) | (q > high + TURN)).tolist():
+        x, i = q[tuple(place)], place[-1]
+        if robot.independent_joints[i].type != "prismatic":
+            raise StateError(
+                f"{robot.joint_names[i]} at {x:.4g} rad is {abs(x) / TURN:.3g} turns from zero: was that in degrees? "
+                "Angles are in rad; if it is right, give the joint limits that allow it"
+            )
 
 
 class LimitViolation(NamedTuple):

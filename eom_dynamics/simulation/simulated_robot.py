@@ -18,6 +18,7 @@ from ..actuators.springs import RIGID
 from ..arguments import choice, count, not_negative
 from ..arrays import Array
 from ..elastic import ElasticArm
+from ..elastic.limit_violations import refuse_degrees
 from ..exceptions import RobotDescriptionError, RobotDescriptionWarning, SimulationError, StateError
 from ..kinematics import Kinematics
 from ..robot import Robot
@@ -130,8 +131,9 @@ class SimulatedRobot:
                 length, is not finite, or a gain or a standard deviation is negative.
             TypeError: ``arm`` is not an ElasticArm.
             StateError: the period is not positive, ``limited`` not a bool or the seed not an integer; a given
-                ``command_period`` or ``drive_delay`` is not a number of steps, ``drive_interpolation`` unknown; or
-                an antagonistic pair cannot hold its joint in the initial position at nominal stiffness.
+                ``command_period`` or ``drive_delay`` is not a number of steps, ``drive_interpolation`` unknown; an
+                antagonistic pair cannot hold its joint in the initial position at nominal stiffness; or that seems
+                to be in degrees.
         """
         natural_frequency = not_negative(drives.natural_frequency, "natural_frequency", RobotDescriptionError)
         damping_ratio = not_negative(drives.damping_ratio, "damping_ratio", RobotDescriptionError)
@@ -147,10 +149,10 @@ class SimulatedRobot:
             joints = tuple(replace(joint, drive=SI_UNITS) for joint in arm.robot.joints)
             self._adding = ElasticArm(replace(arm.robot, joints=joints), backend=arm.backend)
         n, m = arm.robot.n, len(arm.motor_joint)
-        q, zero = (
-            checks.finite("initial_position", checks.repeated_parameter("initial_position", position, n)),
-            np.zeros(n),
-        )
+        q = checks.finite("initial_position", checks.repeated_parameter("initial_position", position, n))
+        ends = np.array([(joint.limits.lower, joint.limits.upper) for joint in arm.robot.independent_joints])
+        refuse_degrees(arm.robot, q, *ends.T)
+        zero = np.zeros(n)
         inertia = plant.driven_inertia(q)
         own_kp, own_kd = inertia * natural_frequency**2, 2 * damping_ratio * natural_frequency * inertia
         self.kp, self.kd = (

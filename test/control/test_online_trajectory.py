@@ -282,6 +282,8 @@ def test_a_chunk_does_not_overshoot_its_end_nor_start_early() -> None:
         ("target", {}, None, "names no joints"),
         ("target", {"elbow": 1.0}, None, "no joint 'elbow'"),
         ("target", {"iiwa_joint_1": np.nan}, None, "iiwa_joint_1"),
+        ("target", {"iiwa_joint_1": 45.0}, None, "iiwa_joint_1 at 45 rad is 7.16 turns from zero"),
+        ("follow", [0.0], np.full((1, 7), -45.0), "iiwa_joint_1 at -45 rad"),
         ("follow", [1.0, 0.5], np.zeros((2, 7)), "increase"),
         ("follow", [1.0, 1.0], np.zeros((2, 7)), "increase"),
         ("follow", [0.0, np.nan], np.zeros((2, 7)), "times"),

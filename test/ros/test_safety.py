@@ -95,7 +95,7 @@ def test_a_first_setpoint_in_degrees_of_a_joint_without_limits_is_asked_for_its_
         lambda: client.values["last refusal"],
         "a refusal",
     )
-    assert "joint_1 starts at 45 rad, 7.16 turns from zero: was that in degrees?" in client.values["last refusal"]
+    assert "joint_1 at 45 rad is 7.16 turns from zero: was that in degrees?" in client.values["last refusal"]
     assert not client.motor_setpoint
     send(client, np.radians(state), client.node.get_clock().now().nanoseconds)
     client.wait(lambda: client.motor_setpoint, "a command")

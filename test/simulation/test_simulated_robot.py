@@ -105,6 +105,7 @@ test_what_is_refused = refusals(
     (RobotDescriptionError, StateError),
     ({"position": [0.0, 1.0]}, "initial_position: must have 1 or 7 entries, has 2"),
     ({"position": np.nan}, "initial_position: must be finite, is"),
+    ({"position": 45.0}, "at 45 rad is 7.16 turns from zero: was that in degrees"),
     ({"drives": SimulatedDrives(kp=[-1.0])}, "kp: must not be negative, is"),
     ({"drives": SimulatedDrives(kd=np.inf)}, "kd: must be finite, is"),
     ({"drives": SimulatedDrives(drive_delay=1.5e-3)}, "drive_delay must be a multiple of the step"),
