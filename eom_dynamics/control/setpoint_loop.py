@@ -252,6 +252,8 @@ class SetpointLoop:
             return StateError(
                 "no position is commanded yet that the motion to a target could continue from: send a setpoint"
             )
+        if why.name == "paused":
+            return StateError("the arm is paused: call ~/resume")
         if why.name == "led_by_hand":
             return StateError("hands lead the arm: set the parameter mode to position or impedance")
         if why.name == "busy":

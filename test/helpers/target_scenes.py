@@ -81,6 +81,14 @@ def target_amid_a_trajectory(arm: Robot) -> Scene:
     return replace(scene, rounding=1e-8)  # the rest of a stop is small beside its snap
 
 
+def target_in_a_pause(arm: Robot) -> Scene:
+    """It is refused, also after the end of the trajectory, and takes over once the pause has ended."""
+    given = streamed(arm, 10, 740)
+    played = [(10, Cycle(spline=spline(arm, 10, [0.0, 0.3]))), (60, Cycle(pauses=True)), (200, Cycle(spline=STOPPED))]
+    targets = [aimed(k, 0.3, -0.1) for k in (120, 300, 420)]
+    return scene_of_targets(arm, given, *played, (400, Cycle(pauses=False)), *targets)
+
+
 def stopped_targets(arm: Robot) -> Scene:
     """Amid a motion, with late cycles: a target, then a trajectory, then setpoints lead before the arm is at rest."""
     given = [*(at_rest(arm, 0.1) for _ in range(5)), *(Cycle() for _ in range(395))]
@@ -127,6 +135,7 @@ TARGETS: dict[str, tuple[str, Any]] = {
     "targets of a controller in front": ("soft", targets_of_a_controller),
     "target, after a ramp": ("soft", target_after_a_ramp),
     "target, amid a trajectory": ("soft", target_amid_a_trajectory),
+    "target, in a pause": ("soft", target_in_a_pause),
     "target, stopped": ("soft", stopped_targets),
     "target, damped": ("damped, coupled, sticking", target_amid_a_stream),
     "target, refused": ("limited velocity", refused_target),

@@ -178,6 +178,8 @@ def test_a_pause_and_a_scaled_speed_say_that_they_are_for_trajectories(client: A
     answer = client.call(Trigger, "pause", Trigger.Request())
     assert answer.success and answer.message == "nothing is played: the next trajectory waits"
     assert client.next_diagnostics()[2]["trajectories"] == "paused: call ~/resume"
+    aim(client, [JOINTS[0]], [0.5])
+    refused(client, "the arm is paused: call ~/resume")
     scaling.publish(Float64(data=1.0))
     state[0] = [1.0, *REST[1:]]
     for _ in range(20):  # until the call comes within 0.1 s of the last setpoint

@@ -282,7 +282,7 @@ class ControlLoop {
     /// Returns why it was refused, and what leads stays.
     Refusal aim(std::int64_t now) noexcept
     {
-        return targets.take() ? aim(targets.taken(), now, barred()) : Refusal::none;
+        return targets.take() ? aim(targets.taken(), now, target_barred()) : Refusal::none;
     }
 
     /// Refuses what has been planned.
@@ -475,6 +475,9 @@ class ControlLoop {
                                                                   : Refusal::none;
     }
 
+    /// Why no target may lead, if so: in a pause the arm stays where it is, while trajectories wait.
+    Refusal target_barred() const noexcept { return paused ? Refusal::paused : barred(); }
+
     /// What is commanded at a time, ns.
     void commanded(std::int64_t at, State<n> &state) const noexcept
     {
@@ -540,7 +543,7 @@ class ControlLoop {
     {
         received_ = false;
         const bool changed = motion_.changes(reference_.setpoint);
-        const Refusal bar = motion_.usable() ? barred() : Refusal::not_finite;
+        const Refusal bar = motion_.usable() ? target_barred() : Refusal::not_finite;
         if (changed && aim(motion_.pursued(), now, bar) != Refusal::none)
             motion_.forget_pursued();
     }

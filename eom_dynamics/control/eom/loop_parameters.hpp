@@ -48,6 +48,7 @@ enum class Refusal {
     in_contact,        ///< after contact, while the arm moves or contact lasts
     led_by_hand,       ///< in the mode gravity_compensation
     older,             ///< a target or chunk whose stamp is before that of the last one
+    paused,            ///< a target in a pause
 };
 
 /// Checks that find a setpoint not plausible.

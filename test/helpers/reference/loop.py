@@ -251,7 +251,7 @@ class ReferenceLoop:
                 self._play(waiting)
             else:
                 self._take(waiting.spline, waiting.origin)
-        if target is not None and not self._touched:
+        if target is not None and not (self._touched or self.paused):
             self._aim(target)
         if self._played:
             self._play_on(now)
