@@ -34,10 +34,10 @@ def present(values: Mapping[str, object]) -> dict[str, str]:
     return {key: str(value) for key, value in values.items() if value}
 
 
-def payload_values(masses: Mapping[str, float], last_refusal: str) -> dict[str, str]:
-    """Masses at tools, kg, and why the last payload was refused, as values of a status."""
+def payload_values(masses: Mapping[str, float]) -> dict[str, str]:
+    """Masses at tools, kg, as values of a status."""
     carried = ", ".join(f"{mass:.4g} kg at {printable(tool)}" for tool, mass in masses.items() if mass)
-    return present({"payload": carried, "last refused payload": last_refusal})
+    return present({"payload": carried})
 
 
 class Diagnostics:

@@ -30,7 +30,7 @@ from ..elastic import ElasticArm
 from ..exceptions import EomDynamicsError, StateError, TrajectoryError
 from ..spelling import listed
 from ..terminal import printable
-from .diagnostics import Level, StatusReport, present
+from .diagnostics import Level, StatusReport
 from .dynamics.command_topics import UNKNOWN, CommandTopics
 from .dynamics.services import PayloadTopic, serve_inverse_dynamics
 from .dynamics.setpoint_stream import SetpointStream
@@ -442,12 +442,6 @@ class DynamicsNode(LifecycleNode, RobotNode):
         elif not self.active and level == Level.OK:
             message = f"{self.state}: setpoints are not answered"
         values = {"state": self.state, "backend": self.arm.dynamics.backend if self.arm else "", **figures}
-        player = self._stream.player
-        trajectory = {
-            "trajectory": "under way" if player.playing else "waits for its start" if player.waiting else "",
-            "trajectory commands left out": player.skipped,
-            "last refused trajectory": self._trajectories.last_refusal,
-        }
         measured = self._stream.measured.report() | self._stream.modes.report()
         if "measured" in measured and self.active and level == Level.OK:
             level, message = Level.WARN, f"measured: {measured['measured']}"
@@ -459,13 +453,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
             level, message = Level.WARN, self._stream.modes.beyond
         if problem := self._stream.contact.problem:
             level, message = max((Level.WARN, problem), (level, message), key=lambda x: x[0])
-        values |= (
-            present(trajectory)
-            | measured
-            | self._stream.contact.report()
-            | self._stream.targets.report(self._stream.loop)
-            | self._payloads.report()
-        )
+        values |= measured | self._stream.contact.report() | self._payloads.report()
         status = self._stream.supervision.report(StatusReport(level, message, values))
         if self.active and status.level <= Level.WARN and (held := self._stream.held_by_contact):
             return status._replace(level=Level.WARN, message=held)

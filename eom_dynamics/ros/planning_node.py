@@ -25,7 +25,7 @@ from ..exceptions import StateError, TrajectoryError
 from ..terminal import printable
 from ..trajectory import Spline
 from ..trajectory.feedforward import CHECK_RATE, checked
-from .diagnostics import Level, StatusReport, present
+from .diagnostics import Level, StatusReport
 from .executors import StopSignals
 from .interfaces import Payload, SplineTrajectory, TrajectoryStatus, srv, stream_qos
 from .parameter_tables import PLANNING
@@ -88,7 +88,6 @@ class PlanningNode(RobotNode):
 
     def __init__(self, stop: StopSignals) -> None:
         super().__init__(PROGRAM.node, allow_undeclared_parameters=True)
-        self._refused_trajectory = ""
         self.declare(PLANNING)
         give_way(self.get_parameter("niceness").value, self.get_parameter("reserved_cores").value)
         keep_memory(self.get_parameter("kept_memory").value)
@@ -204,10 +203,9 @@ class PlanningNode(RobotNode):
 
     def _refuse(self, status: TrajectoryStatus, error: Exception) -> None:
         """Report that the trajectory of a status is refused."""
-        self._refused_trajectory = printable(refusal_reason(error))
-        status.status, status.message = TrajectoryStatus.REFUSED, self._refused_trajectory
+        status.status, status.message = TrajectoryStatus.REFUSED, printable(refusal_reason(error))
         self._status.publish(status)
-        self.get_logger().warning(f"trajectory refused: {self._refused_trajectory}")
+        self.refuse("trajectory", status.message, always=True)
         if self.get_parameter("on_refused_trajectory").value == "stop":
             self._goals.abort(STOPPED_BY_REFUSAL)
             self._stop()
@@ -221,8 +219,7 @@ class PlanningNode(RobotNode):
             "requests refused": str(self._requests.refused),
             "last refusal": self._requests.last_refusal,
         }
-        values |= present({"last refused trajectory": self._refused_trajectory}) | self._carried.report()
-        return StatusReport(Level.OK, "ready", values)
+        return StatusReport(Level.OK, "ready", values | self._carried.report())
 
 
 def main(args: list[str] | None = None) -> int:

@@ -45,6 +45,8 @@ class RobotNode(Node):
         self._table = table
         self.punctual = PunctualTimers()
         self._logged: dict[str, float] = {}
+        # Warning for the next diagnostics, and why something was refused last, by its key.
+        self._warning, self._refusals = "", dict[str, str]()
         node_parameters.declare(self, table)
         self.failure = self.refused_robot = ""
         self.warning_period = self.get_parameter("warning_period").value
@@ -130,10 +132,16 @@ class RobotNode(Node):
         elif name == "diagnostic_period":
             self._diagnostics.set_period(value)
 
-    def warn(self, kind: str, text: str) -> None:
-        """Log a warning ``kind: text``, one of a kind per ``warning_period``; may be called in any thread."""
-        if self.is_due(kind):
+    def warn(self, kind: str, text: str, *, always: bool = False) -> None:
+        """Report a warning ``kind: text``, in the log once per ``warning_period``, or always; in any thread."""
+        self._warning = f"{kind}: {text}".partition("\n")[0]
+        if always or self.is_due(kind):
             self.get_logger().warning(f"{kind}: {text}")
+
+    def refuse(self, what: str, reason: str, detail: str = "", *, always: bool = False) -> None:
+        """Report that something was refused, by :meth:`warn` and the value ``last refused …`` of diagnostics."""
+        self._refusals[f"last refused {what}"] = reason
+        self.warn(f"{what} refused", reason.removeprefix(f"{what}: ") + detail, always=always)
 
     def is_due(self, kind: str) -> bool:
         """Whether to log a message of a kind now, since ``warning_period`` has passed since the last one."""
@@ -183,6 +191,7 @@ class RobotNode(Node):
 
     def _report(self, seconds: float) -> StatusReport:
         level, message, values = self.report(seconds)
+        warning, self._warning = self._warning, ""
         arm = self.arm
         if self.failure:
             level, message = Level.ERROR, f"robot not loaded: {self.failure}"
@@ -191,6 +200,8 @@ class RobotNode(Node):
             message = f"waiting for the robot from {self.supply.source}: {self.supply.problem or 'it is being loaded'}"
         elif self.refused_robot and level == Level.OK:
             level, message = Level.WARN, f"new robot refused, the current one remains: {self.refused_robot}"
+        elif warning and level == Level.OK:
+            level, message = Level.WARN, warning
         values = {
             "robot source": self.supply.source,
             "robot": arm.robot.name if arm else "",
@@ -199,7 +210,7 @@ class RobotNode(Node):
             **values,
         }
         unused = ", ".join(self._unknown_parameters)
-        values |= present({"refused robot": self.refused_robot, "parameters without effect": unused})
+        values |= present({"refused robot": self.refused_robot, "parameters without effect": unused} | self._refusals)
         return StatusReport(level, message, values)
 
     def _on_parameters(self, changes: list[Parameter]) -> SetParametersResult:

@@ -160,6 +160,23 @@ def test_a_target_beyond_limits_is_clamped_and_named(client: Any) -> None:
     assert arrive(client, 1.4, 5)["clamped targets"] == JOINTS[3] and position(client)[3] < 0
 
 
+def test_diagnostics_say_what_leads_and_warn_of_what_is_refused_or_clamped(client: Any) -> None:
+    def reported(level: int, message: str) -> Any:
+        said = client.wait_for_diagnostics(
+            lambda *status: status[0] == level and status[1].startswith(message), message
+        )
+        return said[2]
+
+    received = reported(0, "target reached")["received"]
+    aim(client, [JOINTS[0]], [0.5])
+    reported(0, "target under way")
+    assert reported(0, "target reached")["received"] == received
+    aim(client, [JOINTS[0]], [np.inf])
+    reported(1, f"target refused: position['{JOINTS[0]}']")
+    aim(client, [JOINTS[3]], [0.5])
+    reported(1, f"target clamped to limits: {JOINTS[3]}")
+
+
 def test_a_pause_and_a_scaled_speed_say_that_they_are_for_trajectories(client: Any) -> None:
     scaling, state = client.publisher(Float64, "speed_scaling"), np.zeros((5, 7))
     text = "speed_scaling: it is for trajectories alone, a motion to a target keeps its speed"

@@ -341,7 +341,7 @@ class Unspun:
         status.header.stamp = Time(nanoseconds=self.now + delay * 10**9 if delay else 0).to_msg()
         trajectories._waiting += 1
         trajectories._play(trajectories._arm(), status, trajectories._epoch, motion)
-        return trajectories.last_refusal
+        return self.node._refusals.get("last refused trajectory", "")
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ def serve_inverse_dynamics(
             response.success = True
         except StateError as error:
             response = srv.ComputeInverseDynamics.Response(message=str(error))
-            node.warn("request refused", str(error))
+            node.refuse("request", str(error))
         except Exception as error:
             response = srv.ComputeInverseDynamics.Response(message=refusal_reason(error))
             node.get_logger().error(f"request failed:\n{traceback.format_exc()}")
@@ -80,9 +80,6 @@ class PayloadTopic:
 
     Args:
         go_on: runs cycles of a resting arm, in which efforts pass to the payload.
-
-    Attributes:
-        last_refusal: why the last refused payload was refused.
     """
 
     def __init__(
@@ -93,7 +90,6 @@ class PayloadTopic:
         # Of the robot whose code is there.
         self._prepared: RobotTable | None = None
         self._waiting: list[Payload] = []
-        self.last_refusal = ""
         node.create_subscription(Payload, "payload", self._receive, **stream_qos(_DEPTH, kept=True))
         node.create_service(srv.SetPayload, "~/set_payload", self._answer, qos_profile=SERVICE_QOS)
         service = node.create_service(srv.ProposePayload, "~/propose_payload", self._propose, qos_profile=SERVICE_QOS)
@@ -106,7 +102,7 @@ class PayloadTopic:
         except StateError:
             return {}
         tools = [tool.name for tool in loop.arm.robot.tools]
-        values = payload_values(dict(zip(tools, loop.evaluator.payload[:, 0], strict=True)), self.last_refusal)
+        values = payload_values(dict(zip(tools, loop.evaluator.payload[:, 0], strict=True)))
         if self._waiting:
             values["payload"] = "is compiled for the first time"
         elif "payload" in values and loop.loop.number("blending"):
@@ -203,9 +199,9 @@ class PayloadTopic:
 
     def _refuse(self, error: Exception) -> str:
         """Log and report a refused payload; return the reason."""
-        reason = self.last_refusal = printable(refusal_reason(error))
+        reason = printable(refusal_reason(error))
         detail = "" if isinstance(error, EomDynamicsError) else "\n" + "".join(traceback.format_exception(error))
-        self._node.warn("payload refused", reason.removeprefix("payload: ") + detail)
+        self._node.refuse("payload", reason, detail)
         return reason
 
 

@@ -23,7 +23,7 @@ from ...control.settings import Status
 from ...elastic import LimitViolation
 from ...exceptions import EomDynamicsError, StateError
 from ...terminal import printable
-from ..diagnostics import StatusReport
+from ..diagnostics import Level, StatusReport
 from ..interfaces import JointTrajectorySetpoint, TaskSetpoint, nanoseconds, stream_qos
 from ..robot_node import RobotNode
 from .command_topics import CommandTopics
@@ -31,7 +31,7 @@ from .contact_topics import ContactTopics
 from .measured_input import MeasuredInput
 from .modes import Modes
 from .start_positions import StartPositions
-from .statistics import StreamStatistics
+from .statistics import WAITING, StreamStatistics
 from .supervision import TRAJECTORY_SETTINGS, Phase, Supervision
 from .target_topics import TargetTopics
 from .task_topic import TaskTopic
@@ -447,6 +447,7 @@ class SetpointStream:
         started = time.perf_counter_ns()
         self._shapes.forget()  # the lead is that of trajectories
         header = Header(stamp=Time(nanoseconds=stamp).to_msg(), frame_id=frame_id)
+        self.statistics.led += 1
         remarks = self._sent(header, stamp, loop, lambda: loop.accepted(code), started)
         if remarks is not None:
             self._remark(loop, remarks, loop.state)
@@ -496,6 +497,8 @@ class SetpointStream:
         level, message, figures = self.statistics.report(seconds)
         self._commands.count_listeners()
         lead = self.player.lead if self.player.playing else self._lead if self.loop else 0.0
-        values = {"command lead [ms]": f"{1e3 * lead:g}", **self.player.values}
-        message = (self.player.playing and not level and self.player.standstill) or message
-        return StatusReport(level, message, {**values, **figures})
+        values = {"command lead [ms]": f"{1e3 * lead:g}", **self.player.values, **self.targets.report(self.loop)}
+        what = next((x for x in ("target", "trajectory") if x in values), "")
+        if what and level == Level.OK and (self.leads or message == WAITING):
+            message = (self.player.playing and self.player.standstill) or f"{what} {values[what]}"
+        return StatusReport(level, message, values | figures)

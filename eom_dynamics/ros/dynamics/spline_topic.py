@@ -30,11 +30,7 @@ _STOPPED = "stopped by an empty trajectory"
 
 
 class SplineTopic:
-    """Subscriber of the topic; all methods are called by the node's executor.
-
-    Attributes:
-        last_refusal: why the last refused trajectory was refused.
-    """
+    """Subscriber of the topic; all methods are called by the node's executor."""
 
     def __init__(self, node: RobotNode, stream: SetpointStream, arm: Callable[[], ElasticArm]) -> None:
         self._node, self._stream, self._arm = node, stream, arm
@@ -43,7 +39,6 @@ class SplineTopic:
         self._requests = RequestNames("spline_trajectory")
         # Header and identity of the trajectory that is played or waits for its start.
         self._played: TrajectoryStatus | None = None
-        self.last_refusal = ""
         self._status = node.create_publisher(TrajectoryStatus, "trajectory_status", **stream_qos(_DEPTH))
         stream.player.on_end, stream.player.judge = self._ended, partial(enforce_limits, node, transition=True)
         node.create_subscription(SplineTrajectory, "spline_trajectory", self._receive, **stream_qos(_DEPTH))
@@ -126,9 +121,9 @@ class SplineTopic:
             )
 
     def _refuse(self, error: Exception, status: TrajectoryStatus) -> None:
-        self.last_refusal = printable(refusal_reason(error))
-        self._node.get_logger().warning(f"trajectory refused: {self.last_refusal}")
-        self._publish(status, TrajectoryStatus.REFUSED, self.last_refusal)
+        reason = printable(refusal_reason(error))
+        self._node.refuse("trajectory", reason, always=True)
+        self._publish(status, TrajectoryStatus.REFUSED, reason)
         stops = self._node.get_parameter("on_refused_trajectory").value == "stop"
         if stops and self._played is not None:
             self._stream.end_trajectory(STOPPED_BY_REFUSAL)

@@ -15,6 +15,9 @@ from ..robot_node import RobotNode
 STATUS_NAME = "feedforward"
 """Name of the diagnostic status, after that of the node."""
 
+WAITING = "waiting for setpoints"
+"""Message of the status while nothing comes."""
+
 # Bounds the memory of a long period; ten seconds at 1 kHz.
 _KEPT_TIMES = 10_000
 
@@ -26,7 +29,8 @@ class StreamStatistics:
     """Counts setpoints by outcome, since startup and in the last period, and logs what is wrong with them.
 
     Attributes:
-        received, published, refused: setpoints received, answered with a command, and invalid.
+        received, published, refused: setpoints received, answered with a command, and invalid; with those of
+            trajectories and targets, of which there were ``led``.
         held: invalid setpoints answered with the last valid command.
         ignored, expired: setpoints received while the node was not active, and dropped since they were too old.
         exceeding: commands that exceed limits.
@@ -36,6 +40,7 @@ class StreamStatistics:
     def __init__(self, node: RobotNode) -> None:
         self._node = node
         self.received = self.published = self.refused = self.held = self.ignored = self.exceeding = self.expired = 0
+        self.led = 0
         self.last_refusal = ""
         self._worst, self._worst_violation = 0.0, ""
         self._before = (0, 0, 0, 0, 0)
@@ -79,7 +84,7 @@ class StreamStatistics:
         received, refused, ignored, exceeding, expired = (a - b for a, b in zip(counts, self._before, strict=True))
         load, times = self._busy * 1e-9 / seconds, self._times
         values = {
-            "received": self.received,
+            "received": self.received - self.led,
             "published": self.published,
             "refused": self.refused,
             "ignored while not active": self.ignored,
@@ -110,5 +115,5 @@ class StreamStatistics:
         elif load > _BUSY:
             message = f"busy for {100 * load:.0f} % of the time: setpoints queue up"
         else:
-            level, message = Level.OK, "streaming" if received else "waiting for setpoints"
+            level, message = Level.OK, "streaming" if received else WAITING
         return StatusReport(level, message, {key: str(value) for key, value in values.items()})

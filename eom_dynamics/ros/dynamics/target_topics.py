@@ -97,7 +97,7 @@ class TargetTopics:
         self._goal = np.zeros(0)
         self._frame, self._latest = "", -1
         self._clamped: tuple[str, ...] = ()
-        self.lead, self.refused, self._reason = 0.0, 0, ""
+        self.lead, self.refused = 0.0, 0
         self.on_start: Callable[[str], None] = lambda reason: None
         self.on_break: Callable[[str], None] = lambda reason: None
         self._period = 1.0 / node.get_parameter("stream_rate").value
@@ -123,8 +123,7 @@ class TargetTopics:
 
     def _refuse(self, error: Exception) -> None:
         self.refused += 1
-        self._reason = printable(refusal_reason(error))
-        self._node.warn("target refused", self._reason)
+        self._node.refuse("target", printable(refusal_reason(error)))
 
     def _receive_waiting(self) -> None:
         waiting, self._waiting = self._waiting, []
@@ -312,7 +311,7 @@ class TargetTopics:
         number = loop.loop.number if loop else lambda name: 0.0
         target = "reached" if number("arrived") else "under way" if number("aiming") else ""
         values = {"target": target, "slowed": slowed(loop.loop) if loop else "", "targets refused": self.refused}
-        return present(values | {"last refused target": self._reason, "clamped targets": ", ".join(self._clamped)})
+        return present(values | {"clamped targets": ", ".join(self._clamped)})
 
 
 def _read_target(message: JointState, joints: tuple[str, ...]) -> tuple[Array, Array]:

@@ -198,9 +198,11 @@ class TrajectoryPlayer:
     @property
     def values(self) -> dict[str, str]:
         """Values of diagnostics: why trajectories stand still, or a speed that is not theirs."""
+        phase = "under way" if self.playing else "waits for its start" if self.waiting else ""
         scaling = "" if self._scaling == 1 else f"{100 * self._scaling:.0f} %"
         scaling += ", of trajectories alone" if scaling and self._leader else ""
-        return present({"trajectories": self.standstill, "speed scaling": scaling})
+        values = {"trajectory": phase, "trajectory commands left out": self.skipped}
+        return present(values | {"trajectories": self.standstill, "speed scaling": scaling})
 
     def _forget(self) -> None:
         # What is played, what waits in the loop, and what is to wait there after that.

@@ -31,13 +31,11 @@ class CarriedPayloads:
 
     Attributes:
         arm: the arm without payloads, or None.
-        last_refusal: why the last refused message was refused.
     """
 
     def __init__(self, node: RobotNode) -> None:
         self._node = node
         self.arm: ElasticArm | None = None
-        self.last_refusal = ""
         self._at_tools: dict[int, Payload] = {}
         node.create_subscription(Payload, "payload", self._receive, **stream_qos(_DEPTH, kept=True))
 
@@ -59,7 +57,7 @@ class CarriedPayloads:
         """Payloads as values for diagnostics."""
         tools = self.arm.robot.tools if self.arm else ()
         masses = {tools[k].name: message.inertia.m for k, message in self._at_tools.items()}
-        return payload_values(masses, self.last_refusal)
+        return payload_values(masses)
 
     def _receive(self, message: Payload) -> None:
         try:
@@ -68,8 +66,7 @@ class CarriedPayloads:
             tool, _ = read_payload(message).at_tool(self.arm.robot)
             self._at_tools = {**self._at_tools, tool: message}
         except Exception as error:
-            self.last_refusal = printable(refusal_reason(error))
-            self._node.warn("payload refused", self.last_refusal)
+            self._node.refuse("payload", printable(refusal_reason(error)))
 
 
 class _LoadedDynamics(Dynamics):

@@ -166,7 +166,7 @@ def test_what_is_refused_in_contact_and_what_ends_it_is_said(
         assert ("the arm goes back to" in capfd.readouterr().err) == (reaction == "retract")
         if reaction != "hold":
             assert message.startswith(
-                "holding the last position: contact at joint_2: " if reaction == "stop" else "streaming"
+                "holding the last position: contact at joint_2: " if reaction == "stop" else "target reached"
             )
             return
         assert message.startswith(paused)

@@ -43,11 +43,11 @@ def test_payloads_that_are_not_taken_or_forgotten_are_said():
     node = SimpleNamespace(
         create_subscription=lambda *_, **__: None,
         get_logger=lambda: SimpleNamespace(warning=said.append),
-        warn=lambda kind, text: said.append(f"{kind}: {text}"),
+        refuse=lambda what, reason: said.append(f"{what} refused: {reason}"),
     )
     carried, message = CarriedPayloads(node), payload_message(eom.Payload(2.0))
     carried._receive(message)
-    assert said == ["payload refused: there is no robot yet"] == [f"payload refused: {carried.last_refusal}"]
+    assert said == ["payload refused: there is no robot yet"]
     arm = eom.ElasticArm(eom.load_robot("sea_planar_2r"))
     carried.begin(arm)
     carried._receive(message)
