@@ -252,11 +252,11 @@ class OnlineTrajectory:
 
         Raises:
             StateError: unknown or no joints, wrong shapes, numbers that are not finite, or angles more than a turn
-                beyond limits, two turns without: the last target stays.
+                beyond limits, or without them two turns away: the last target stays.
         """
         names = self.arm.robot.joint_names
         positions, rates = read_target(names, position, velocity)
-        refuse_degrees(self.arm.robot, positions, self.limits.lower, self.limits.upper)
+        refuse_degrees(self.arm.robot, positions, self.limits.lower, self.limits.upper, self.state[0])
         self._library.motion_aim(self._address, None, 0, positions.ctypes.data, rates.ctypes.data)
         return self.limits.exceeded(names, positions, rates)
 
@@ -276,7 +276,7 @@ class OnlineTrajectory:
                 the chunks before stay.
         """
         t, q = read_chunk(self.arm.robot.n, times, positions)
-        refuse_degrees(self.arm.robot, q, self.limits.lower, self.limits.upper)
+        refuse_degrees(self.arm.robot, q, self.limits.lower, self.limits.upper, self.state[0])
         if reason := self._library.motion_aim(self._address, t.ctypes.data, len(t), q.ctypes.data, None):
             raise StateError(reason.decode())
 

@@ -22,9 +22,9 @@ IN_DEGREES = "more than a turn beyond its limit: angles are in rad, not in degre
 """Reason to refuse a position."""
 
 
-def refuse_degrees(robot: Robot, q: Array, lower: Array, upper: Array) -> None:
-    """Raise StateError for an angle of q (…, n) more than a turn beyond its range, which without limits is ± a turn."""
-    low, high = np.where(np.isfinite(lower), lower, -TURN), np.where(np.isfinite(upper), upper, TURN)
+def refuse_degrees(robot: Robot, q: Array, lower: Array, upper: Array, here: Array | float = 0.0) -> None:
+    """Raise StateError for an angle of q (…, n) more than a turn beyond its range: without limits, a turn from here."""
+    low, high = np.where(np.isfinite(lower), lower, here - TURN), np.where(np.isfinite(upper), upper, here + TURN)
     for place in np.argwhere((q < low - TURN) | (q > high + TURN)).tolist():
         x, i = q[tuple(place)], place[-1]
         if robot.independent_joints[i].type != "prismatic":

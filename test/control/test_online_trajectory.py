@@ -303,6 +303,14 @@ def test_a_refused_target_or_chunk_leaves_those_before(call: str, first: Any, se
     assert online.state[0] == pytest.approx(0.2)
 
 
+def test_a_joint_without_limits_goes_on_turn_by_turn() -> None:
+    online = OnlineTrajectory(arm(), limits=GIVEN)
+    for turn in range(1, 6):
+        online.target({"iiwa_joint_7": turn * 2 * np.pi})
+        online.step(6000)
+    assert online.state[0, 6] == pytest.approx(10 * np.pi)
+
+
 def test_defaults_are_chosen_by_the_lowest_frequency_and_said() -> None:
     limits = motion_limits(arm(), GIVEN)
     assert limits.jerk == pytest.approx(10 / RAMP) and limits.snap == pytest.approx(2 * limits.jerk / SMOOTHING)
