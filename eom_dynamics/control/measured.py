@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -35,28 +36,27 @@ def sample_reason(code: int, joint_names: Sequence[str]) -> str:
     return at + SAMPLE_REASONS[kind] if kind in SAMPLE_REASONS else ""
 
 
-class JointPositions:
-    """Latest position of each joint of a robot; several publishers may each provide some of them."""
+class MeasuredJoint(NamedTuple):
+    """Measured state of a joint."""
 
-    def __init__(self, names: Sequence[str]) -> None:
-        self._positions: dict[str, float] = dict.fromkeys(names, np.nan)
+    position: float  # rad or m
+    velocity: float  # NaN if it is not measured
+    time: int  # of its arrival, ns
 
-    def update(self, state: Any) -> bool:
-        """Take the finite positions of a message; return whether all joints are known."""
-        for name, position in zip(state.name, state.position, strict=False):
-            if name in self._positions and np.isfinite(position):
-                self._positions[name] = float(position)
-        return all(map(np.isfinite, self._positions.values()))
 
-    def read(self) -> Array:
-        """Positions (n,), rad or m.
+def measured_joints(state: Any, time: int) -> dict[str, MeasuredJoint]:
+    """Joints of a message that has arrived at a time, ns, by name; several publishers may each provide some."""
+    count = len(state.name)
+    rates = state.velocity if len(state.velocity) == count else [math.nan] * count
+    rows = zip(state.name, state.position, rates, strict=False)
+    return {name: MeasuredJoint(position, rate, time) for name, position, rate in rows if math.isfinite(position)}
 
-        Raises:
-            StateError: a position is not known.
-        """
-        if unknown := [shown_name(name) for name, x in self._positions.items() if not np.isfinite(x)]:
-            raise StateError(f"joint_states: the position of {', '.join(unknown)} is not known yet")
-        return np.array(list(self._positions.values()))
+
+def positions_of(joints: Mapping[str, MeasuredJoint], names: Sequence[str]) -> Array:
+    """Positions (n,), rad or m; StateError if one is not known."""
+    if unknown := [shown_name(name) for name in names if name not in joints]:
+        raise StateError(f"joint_states: the position of {', '.join(unknown)} is not known yet")
+    return np.array([joints[name].position for name in names])
 
 
 class JointSignals:

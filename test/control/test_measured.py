@@ -11,32 +11,32 @@ from exported import robot
 
 from eom_dynamics import ElasticArm, StateError, load_robot
 from eom_dynamics.control.control_loop import ControlLoop
-from eom_dynamics.control.measured import JointPositions, JointSignals, JointTolerances, MeasuredMotion
+from eom_dynamics.control.measured import (
+    JointSignals,
+    JointTolerances,
+    MeasuredMotion,
+    measured_joints,
+    positions_of,
+)
 from eom_dynamics.control.robot_table import RobotTable
 
 
-def state(**positions):
-    return SimpleNamespace(name=list(positions), position=list(positions.values()))
+def state(velocity=(), **positions):
+    return SimpleNamespace(name=list(positions), position=list(positions.values()), velocity=velocity)
 
 
 def test_positions_may_come_in_parts_and_with_others():
-    known = JointPositions(["a", "b"])
-    assert not known.update(state(finger=0.1))
-    assert not known.update(state(b=2.0, finger=0.1))
-    with pytest.raises(StateError, match="the position of 'a' is not known yet"):
-        known.read()
-    assert known.update(state(a=1.0))
-    np.testing.assert_array_equal(known.read(), [1.0, 2.0])
-    known.update(state(b=3.0))
-    np.testing.assert_array_equal(known.read(), [1.0, 3.0])
-
-
-@pytest.mark.parametrize("bad", [state(a=np.nan), state(a=np.inf), SimpleNamespace(name=["a"], position=[])])
-def test_what_is_no_position_is_left_out(bad):
-    known = JointPositions(["a"])
-    assert not known.update(bad)
+    known = measured_joints(state(b=2.0, finger=0.1), 1)
     with pytest.raises(StateError, match="joint_states: the position of 'a' is not known yet"):
-        known.read()
+        positions_of(known, ["a", "b"])
+    known |= measured_joints(state(a=1.0, velocity=[0.5]), 2)
+    np.testing.assert_array_equal(positions_of(known, ["a", "b"]), [1.0, 2.0])
+    assert known["a"] == (1.0, 0.5, 2) and np.isnan(known["b"].velocity)
+
+
+@pytest.mark.parametrize("position", [[np.nan], [np.inf], []])
+def test_what_is_no_position_is_left_out(position):
+    assert measured_joints(SimpleNamespace(name=["a"], position=position, velocity=[]), 1) == {}
 
 
 NAMES = ("a", "b")

@@ -11,7 +11,8 @@ from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState
 
 from ...arrays import Array
-from ...control.measured import JointPositions
+from ...control.joint_order import shown_name
+from ...control.measured import MeasuredJoint, measured_joints, positions_of
 from ...control.setpoint_loop import SetpointLoop
 from ...exceptions import StateError
 from ...terminal import printable
@@ -35,30 +36,29 @@ class StartPositions:
     def __init__(self, node: RobotNode) -> None:
         self._node = node
         self._names: Sequence[str] = ()
-        self._positions = JointPositions(())
+        self._joints: dict[str, MeasuredJoint] = {}
         self._subscription: Subscription | None = None
-        self._received = 0.0
         # Whether it was said that the start of the stream is not checked.
         self._unchecked = False
         self.on_known: Callable[[], None] = lambda: None
 
     def take(self, names: Sequence[str]) -> None:
         """Measure other joints from now on."""
-        self._names = names
-        self._positions = JointPositions(names)
+        self._names, self._joints = names, {}
 
     def watch(self) -> None:
         """Receive positions from now on."""
         if self._subscription is None:
-            self._positions = JointPositions(self._names)
+            self._joints = {}
             self._subscription = subscribe_joint_states(self._node, self._receive)
 
     def read(self) -> Array:
-        """Positions (n,), rad or m; StateError until all are known, and where the last message is old."""
+        """Positions (n,), rad or m; StateError until all are known, and where one is old."""
         self.watch()
-        positions = self._positions.read()
-        if (age := time.monotonic() - self._received) > _OLDEST:
-            raise StateError(f"joint_states is {age:.3g} s old")
+        positions = positions_of(self._joints, self._names)
+        name = min(self._names, key=lambda x: self._joints[x].time)
+        if (age := 1e-9 * (time.monotonic_ns() - self._joints[name].time)) > _OLDEST:
+            raise StateError(f"joint_states: the position of {shown_name(name)} is {age:.3g} s old")
         return positions
 
     def hold(self, loop: SetpointLoop) -> None:
@@ -82,6 +82,6 @@ class StartPositions:
             self._subscription = None
 
     def _receive(self, state: JointState) -> None:
-        self._received = time.monotonic()
-        if self._positions.update(state):
+        self._joints |= measured_joints(state, time.monotonic_ns())
+        if {*self._names} <= self._joints.keys():
             self.on_known()

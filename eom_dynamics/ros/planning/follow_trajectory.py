@@ -26,7 +26,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from ...arrays import Array
 from ...control.fields import doubles
 from ...control.joint_order import shown_name
-from ...control.measured import JointTolerances
+from ...control.measured import JointTolerances, MeasuredJoint
 from ...control.setpoint_to_command import refusal_reason
 from ...control.settings import FASTEST_PACE
 from ...control.trajectories import RequestNames, duration
@@ -36,7 +36,7 @@ from ...trajectory import Spline
 from ..executors import Worker, steady_timer
 from ..interfaces import TrajectoryStatus, nanoseconds, set_stamp
 from ..robot_node import RobotNode
-from .services import ACTION_QUEUES, MeasuredJoint, MeasuredJoints
+from .services import ACTION_QUEUES, MeasuredJoints
 from .trajectories import Start
 
 _NAME = "follow_joint_trajectory"

@@ -3,15 +3,13 @@
 
 from __future__ import annotations
 
-import math
 import threading
 import time
 import traceback
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
 from rclpy.action.server import ActionServer, CancelResponse, ServerGoalHandle
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.qos import QoSProfile, ReliabilityPolicy
@@ -19,7 +17,7 @@ from rclpy.task import Future
 from sensor_msgs.msg import JointState
 
 from ...arrays import Array
-from ...control.joint_order import shown_name
+from ...control.measured import MeasuredJoint, measured_joints, positions_of
 from ...control.setpoint_to_command import refusal_reason
 from ...elastic import ElasticArm
 from ...exceptions import EomDynamicsError, StateError
@@ -32,14 +30,6 @@ from .trajectories import answer_trajectory
 
 # Time within which a joint state must arrive, and between two looks, s; age of one that is the present state, ns.
 _PATIENCE, _BETWEEN_READS, _RECENT = 1.0, 0.002, 50_000_000
-
-
-class MeasuredJoint(NamedTuple):
-    """Measured state of a joint."""
-
-    position: float  # rad or m
-    velocity: float  # NaN if it is not measured
-    time: int  # of its arrival, ns
 
 
 class MeasuredJoints:
@@ -71,11 +61,7 @@ class MeasuredJoints:
         """Latest state of each joint, however old."""
         with self._lock:
             while (taken := self._reader.handle.take_message(JointState, False)) is not None:
-                state, about = taken
-                rates = state.velocity if len(state.velocity) == len(state.name) else [math.nan] * len(state.name)
-                for name, position, rate in zip(state.name, state.position, rates, strict=False):
-                    if math.isfinite(position):
-                        self._joints[name] = MeasuredJoint(position, rate, about["received_timestamp"])
+                self._joints |= measured_joints(taken[0], taken[1]["received_timestamp"])
             return dict(self._joints)
 
     def wait(
@@ -100,13 +86,11 @@ class MeasuredJoints:
         Raises:
             StateError: one is not measured.
         """
-        joints = self.wait(names, lambda recent: {*names} <= recent.keys())
-        if unknown := [shown_name(name) for name in names if name not in joints]:
-            raise StateError(
-                f"joint_states: the position of {', '.join(unknown)} is not known yet after {_PATIENCE:g} s: publish "
-                "it on joint_states, or give a request the positions at which the motion starts"
-            )
-        return np.array([joints[name].position for name in names])
+        try:
+            return positions_of(self.wait(names, lambda recent: {*names} <= recent.keys()), names)
+        except StateError as error:
+            remedy = "publish it on joint_states, or give a request the positions at which the motion starts"
+            raise StateError(f"{error} after {_PATIENCE:g} s: {remedy}") from None
 
 
 # Time between feedback messages of an action, s.

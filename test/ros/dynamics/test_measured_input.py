@@ -7,6 +7,7 @@ Contact by it is published when it begins and ends, with external efforts and th
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -25,6 +26,7 @@ from eom_dynamics.control.online_trajectory import motion_limits
 from eom_dynamics.robot.model import EffortSpread
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
 from eom_dynamics.ros.diagnostics import Level
+from eom_dynamics.ros.dynamics import start_positions
 from eom_dynamics.trajectory import Spline
 
 START, MS = 1_700_000_000 * 10**9, 10**6
@@ -207,3 +209,20 @@ def test_a_node_that_would_not_find_contact_is_not_configured_to_react(given: di
         node.set_parameters([Parameter("on_contact", value="ignore")])
         node.trigger_configure()
         assert node.state == "inactive"
+
+
+def test_a_start_is_not_where_an_arm_was_before_it_fell_silent_beside_its_gripper(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = 0
+    monkeypatch.setattr(start_positions, "subscribe_joint_states", Mock())
+    monkeypatch.setattr(start_positions, "time", Mock(monotonic_ns=lambda: now))
+    start = start_positions.StartPositions(Mock())
+    start.take(["elbow"])
+    start.watch()
+    start._receive(JointState(name=["elbow"], position=[0.5]))
+    assert start.read().tolist() == [0.5]
+    now = 10**10
+    start._receive(JointState(name=["gripper"], position=[0.1]))
+    with pytest.raises(eom.StateError, match="the position of 'elbow' is 10 s old"):
+        start.read()

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from launching import wait_for
 
-from eom_dynamics.control.measured import JointTolerances
+from eom_dynamics.control.measured import JointTolerances, MeasuredJoint
 from eom_dynamics.exceptions import EomDynamicsError
 from eom_dynamics.trajectory import through
 
@@ -79,8 +79,6 @@ def test_a_goal_that_is_cancelled_at_a_standstill_says_that_this_stays(execution
 
 
 def test_tolerances_name_the_joints_that_are_not_measured(execution):
-    from eom_dynamics.ros.planning.services import MeasuredJoint
-
     execution, goal, _ = execution(Feedback)
     limits = JointTolerances.read(
         "path_tolerance", [SimpleNamespace(name="elbow", position=1.0, velocity=0.0, acceleration=0.0)], NAMES
