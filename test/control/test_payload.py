@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from paced import fast
 
 import eom_dynamics as eom
 from eom_dynamics.arrays import Array
@@ -160,6 +161,24 @@ def test_a_lighter_payload_gets_an_overloaded_arm_out() -> None:
             loop.carry(eom.Payload(1.0), 0.2)
         loop.update(START + k * MS)
     assert not loop.number("blending") and np.all(np.abs(loop.command["tau"]) <= effort)
+
+
+@pytest.mark.parametrize("seed", [3, 7])
+def test_a_motion_slows_down_for_a_payload_that_is_taken_amid_it(seed: int) -> None:
+    """It was broken off at a limit, mostly where no stop was within limits."""
+    loop, _, limits = refusing(stop_duration=0.2)
+    motion = fast(loop.arm, np.random.default_rng(seed))
+    loop.send_trajectory(motion, START)
+    for k in range(2500):
+        if loop.plan(START + k * MS, 1e-3) == 0:
+            loop.act("play")
+        if k == 300:
+            loop.carry(eom.Payload(7.0, [0.0, 0.0, 0.05]), 0.3)
+        loop.update(START + k * MS)
+        assert np.all(np.abs([loop.command["tau"], loop.command["taud"]]) <= limits)
+    np.testing.assert_allclose(loop.state[0], motion.derivatives(motion.end, 0)[0], rtol=0, atol=1e-14)
+    wanted = loop.arm.feedforward(*loop.state, payload=eom.Payload(7.0, [0.0, 0.0, 0.05])).tau
+    np.testing.assert_array_equal(loop.command["tau"], wanted)
 
 
 def test_time_does_not_go_back_and_overtaken_setpoints_do_not_count_twice(scales: Scales) -> None:

@@ -198,6 +198,12 @@ def payload_beside_changes_of_pace(arm: Robot) -> Scene:
     return paced(arm, *zip((60, 75, 300), bodies, strict=True), *steps, silent=590)
 
 
+def payload_for_a_slower_pace(arm: Robot) -> Scene:
+    """One that limits allow at the pace of the motion, and one that is taken in a pause, since they do not."""
+    bodies = [Cycle(payload=Carried(m, (0.1, 0.0, 0.0), blend_time=T)) for m, T in ((0.02, 0.1), (0.5, 0.4))]
+    return paced(arm, *zip((60, 200), bodies, strict=True), silent=640, limits="refuse")
+
+
 def refused_on_the_path(arm: Robot) -> Scene:
     """Limits of velocity refuse a command: the arm comes to rest on the path, as where a trajectory is cancelled."""
     states = np.zeros((5, 3, arm.n))
@@ -266,6 +272,7 @@ TRAJECTORIES: dict[str, tuple[str, Any]] = {
     "stop amid a pause": ("slow", stop_in_a_pause),
     "stop amid an override": ("slow", stop_of_an_override),
     "payload beside changes of pace": ("slow efforts", payload_beside_changes_of_pace),
+    "payload for a slower pace": ("slow efforts", payload_for_a_slower_pace),
     "refused on the path": ("limited rates", refused_on_the_path),
     "base, trajectory": ("soft", base(trajectory)),
 }

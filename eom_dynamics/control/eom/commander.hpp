@@ -23,7 +23,7 @@ class Commander {
     static constexpr std::size_t n = Robot::joints;
 
     explicit Commander(const Robot &of) noexcept
-        : robot(of), filter_(of), present_filter_(of), feedback_(of), payload_(of)
+        : robot(of), filter_(of), present_filter_(of), feedback_(of)
     {
         forget();
     }
@@ -189,6 +189,17 @@ class Commander {
         return excess(limits, widens, margin, least);
     }
 
+    /// The same, but of the setpoint of the last excess, with what is to come of payloads by a time from now on, s: see
+    /// PayloadBlend::expect.
+    double excess_awaited(Limits<Robot> &limits, double margin = 0, double least = 0, double time = -1) noexcept
+    {
+        double most = least;
+        for (const bool halfway : {false, true})
+            if (most <= LIMIT_TOLERANCE && payload_.expect(time, halfway, candidate_))
+                most = std::max(most, excess(limits, false, margin, least));
+        return most;
+    }
+
     /// Adds feedback, and what is sent, to the output. Where the arm complies, the motors are sent to where they are.
     void complete(double elapsed, const Measurement<Robot> &measured) noexcept
     {
@@ -295,7 +306,12 @@ class Commander {
     const char *carry(const Changed &...changed) noexcept
     {
         overload_ = {};
-        payload_refusal_ = payload_.change(changed..., [this](const auto &target, double time) { return overloaded(target, time); });
+        const PayloadBlend<Robot> before = payload_;
+        payload_refusal_ = robot.carries() ? payload_.change(changed...) : "export feedforward_with_payload, too, for payloads";
+        if (!payload_refusal_ && overloads()) {
+            payload_ = before;
+            payload_refusal_ = OVERLOADED;
+        }
         counts.refused_payloads += payload_refusal_ != nullptr;
         return payload_refusal_;
     }
@@ -362,6 +378,9 @@ class Commander {
     const Overload &overload() const noexcept { return overload_; }
     /// Whether the payload changes, or waits for a setpoint.
     bool blending() const noexcept { return payload_.blending(); }
+    bool payload_waits() const noexcept { return payload_.waits(); }
+    /// Whether limits that are refused may be those of a payload, too, for which no motion was planned.
+    bool loaded() const noexcept { return parameters.limits == LimitPolicy::refuse && payload_.loads(); }
 
   private:
     /// The last position at rest, with the stiffness and the motion of the base.
@@ -443,28 +462,17 @@ class Commander {
         return 0;
     }
 
-    /// Why the resting arm cannot hold payloads, or cannot pass to them in a time, s, within limits; or null.
-    const char *overloaded(const typename PayloadBlend<Robot>::Parameters &target, double time) noexcept
+    /// Whether the resting arm cannot hold the payload that waits, or cannot pass to it, within limits.
+    bool overloads() noexcept
     {
         if (!output.valid || parameters.limits == LimitPolicy::ignore || parameters.limits == LimitPolicy::warn)
-            return nullptr;
+            return false;
         Limits<Robot> limits(robot);
         excess_at(resting(), latest, limits, true);
-        const auto before = candidate_.P;
-        candidate_.loaded = true;
-        candidate_.Pdd = {};
-        for (const double part : {1.0, 0.5}) {
-            const double rate = part < 1 && time > 0 ? PayloadBlend<Robot>::STEEPEST / time : 0;
-            for (std::size_t i = 0; i < target.size(); ++i) {
-                candidate_.P[i] = before[i] + static_cast<Scalar>(part * (target[i] - before[i]));
-                candidate_.Pd[i] = static_cast<Scalar>(rate * (target[i] - before[i]));
-            }
-            if (excess(limits, false) > LIMIT_TOLERANCE) {
-                find_overload();
-                return OVERLOADED;
-            }
-        }
-        return nullptr;
+        if (excess_awaited(limits) <= LIMIT_TOLERANCE)
+            return false;
+        find_overload();
+        return true;
     }
 
     /// Notes which quantity of the last result is furthest beyond its limit.

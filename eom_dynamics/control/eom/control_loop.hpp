@@ -163,11 +163,15 @@ class ControlLoop {
         return true;
     }
 
-    /// Takes what the tools carry from the next setpoint on, in the thread of update(), as Commander::carry.
+    /// Takes what the tools carry from the next setpoint on, in the thread of update(), as Commander::carry; from a pause on
+    /// where limits that are refused do not allow the rest of the motion that is played with it.
     template <class... Changed>
     const char *carry(const Changed &...changed) noexcept
     {
-        return commander_.carry(changed...);
+        const char *reason = commander_.carry(changed...);
+        if (!reason)
+            halts_ = playing() && commander_.loaded() && !player_.carries(commander_.latest);
+        return reason;
     }
 
     /// The reference taken last.
@@ -602,13 +606,15 @@ class ControlLoop {
         if (received_)
             commander_.refuse(Refusal::busy);
         watchdog_.keep_away();
-        player_.keep_pace(paused ? 0.0 : speed_scaling.load(), now, commander_.period);
+        halts_ = halts_ && commander_.payload_waits();
+        player_.keep_pace(paused || halts_ ? 0.0 : speed_scaling.load(), now, commander_.period);
         State<n> state, ahead;
         if (!player_.advance(now, state, ahead))
             return;
         Setpoint<Robot> x = commander_.robot.rest();
         take(state, x);
-        if (!commander_.accept(x, now, true, &ahead, player_.changes(now))) {
+        const bool held = player_.changes(now) || (halts_ && player_.path_state()[1] > 0);
+        if (!commander_.accept(x, now, true, &ahead, held)) {
             break_off();
             return;
         }
@@ -664,6 +670,8 @@ class ControlLoop {
     std::array<std::int64_t, 2> newest_{};
     // Time of the last reference that was followed, and since the one before, ns.
     std::int64_t followed_ = 0, interval_ = 0;
+    // Whether the motion that is played pauses until the payload that waits has begun.
+    bool halts_ = false;
     // Whether there was contact; where the arm came from, and would go.
     std::atomic<bool> touched_{false};
     Past<Robot> past_;

@@ -44,8 +44,22 @@ class PaceKeeper {
         return sought_.on || seconds(now + ahead() - time.begin()) < time.last().duration();
     }
 
+    /// Whether the rest of the path meets limits at the pace of now, or one that is sought, with a payload that waits: checked
+    /// at once.
+    template <class Path>
+    bool carries(const PathTime &time, const Path &path, std::int64_t now) const noexcept
+    {
+        const double pace = std::max(time.last().pace(), sought_.on ? sought_.pace : 0.0);
+        if (pace == 0)
+            return true;
+        PaceSearch<Robot> search(commander_);
+        search.keep_on(time.at(now), now, pace, end_, 0);
+        search.go_on(path, PACE_PLACES + 1);
+        return search.found();
+    }
+
     /// Leads to a pace by a change within limits, in cycles of a period, s: one is sought until it must begin, and shorter ones
-    /// as long as it goes on. Where limits do not allow it, a part of it may come first. Above the pace 1, the
+    /// as long as it goes on. Where limits do not allow it, a part of it may come first. Above the pace 1, and with payloads, the
     /// rest of the path must meet limits, too. A search goes on until it has a change, so that paces in quick succession have
     /// an effect, but for a pause, or where it is for a higher pace and a lower one is wanted. Paths are functions from a state
     /// of the path to that of the joints. Returns whether there is another change.

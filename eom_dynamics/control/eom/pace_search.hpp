@@ -38,10 +38,11 @@ class PaceSearch {
     void set_density(double density) noexcept { density_ = density; }
 
     /// Begins to seek a change from a state of the path at a time, ns, to a pace, of at least a duration, s, and of less than
-    /// another. Above the pace 1, the rest of the path up to an end must meet limits at that pace.
+    /// another. Above the pace 1, or with a payload above that before, the rest of the path up to an end must meet limits at
+    /// that pace.
     void begin(const PathState &from, std::int64_t time, double pace, double shortest, double less, double end) noexcept
     {
-        keep_on(from, time, pace, end, PACE_MARGIN);
+        keep_on(from, time, pace, end, pace > 1 ? PACE_MARGIN : 0);
         shortest_ = shortest;
         less_ = less;
         steady_ = from[2] == 0 && from[3] == 0 && from[4] == 0;
@@ -50,13 +51,14 @@ class PaceSearch {
         size_ = 0.25;
         improved_ = false;
         worst_ = {};
-        if (pace > 1)
+        if (pace > 1 || (pace > from[1] && commander_.loaded()))
             return;
         stage_ = Stage::shapes;
         propose();
     }
 
-    /// Begins to check whether the path up to an end meets limits less a margin at a pace, which then is found.
+    /// Begins to check whether the path up to an end meets limits less a margin at a pace, which then is found; but in stops,
+    /// whose margin is negative and which payloads wait for, also with a payload that is to come.
     void keep_on(const PathState &from, std::int64_t time, double pace, double end, double margin) noexcept
     {
         from_ = from;
@@ -168,7 +170,10 @@ class PaceSearch {
     {
         const bool ahead = from_[0] < end_;
         const double s = from_[0] + (end_ - from_[0]) * place_ / PACE_PLACES;
-        const bool meets = !ahead || excess(path({s, pace_, 0, 0, 0}), (s - from_[0]) / pace_, false, margin_) <= LIMIT_TOLERANCE;
+        const double t = (s - from_[0]) / pace_;
+        const bool meets =
+            !ahead || (excess(path({s, pace_, 0, 0, 0}), t, false, margin_) <= LIMIT_TOLERANCE &&
+                       (margin_ < 0 || commander_.excess_awaited(limits_, margin_, -1, t) <= LIMIT_TOLERANCE));
         if (meets && ahead && ++place_ <= PACE_PLACES)
             return;
         const bool seeks = std::isfinite(shortest_);

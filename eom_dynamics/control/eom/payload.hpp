@@ -70,16 +70,11 @@ class PayloadBlend {
     /// Changes that may be under way at a time.
     static constexpr std::size_t MOST_CHANGES = 8;
     static constexpr double LONGEST_BLEND = 60;
-    /// Largest rate of the weight, of 1/duration.
-    static constexpr double STEEPEST = 1.875;
-
-    explicit PayloadBlend(const Robot &robot = Robot()) noexcept : robot_(robot) {}
 
     using Parameters = std::array<double, 10 * Robot::tools>;
 
-    /// Takes a payload from the next setpoint on, unless the judge of parameters and time objects; returns why not, or null.
-    template <class Judge>
-    const char *change(const Payload<Robot> &payload, const Judge &judge) noexcept
+    /// Takes a payload from the next setpoint on; returns why not, or null.
+    const char *change(const Payload<Robot> &payload) noexcept
     {
         Parameters target = count_ > 0 ? changes_[count_ - 1].target : settled_;
         for (std::size_t k = 0; k < Robot::tools; ++k) {
@@ -89,26 +84,21 @@ class PayloadBlend {
                 return reason;
             write(payload.at_tool[k], target.data() + 10 * k);
         }
-        return change(target, payload.blend_time, judge);
+        return change(target, payload.blend_time);
     }
 
     /// The same with the parameters of bodies, as in a setpoint.
-    template <class Judge>
-    const char *change(const Parameters &target, double blend_time, const Judge &judge) noexcept
+    const char *change(const Parameters &target, double blend_time) noexcept
     {
-        if (!robot_.carries())
-            return "export feedforward_with_payload, too, for payloads";
         if (!(blend_time >= 0 && blend_time <= LONGEST_BLEND))
             return "blend_time must be 0 to 60 s";
-        const bool waits = count_ > 0 && changes_[count_ - 1].waits;
-        if (count_ == MOST_CHANGES && !waits)
+        const bool replaces = waits();
+        if (count_ == MOST_CHANGES && !replaces)
             return "too many changes of the payload are under way";
-        if (const char *reason = judge(target, blend_time))
-            return reason;
         // One that has not begun gives way to another that begins with it.
-        Change &next = changes_[waits ? count_ - 1 : count_++];
+        Change &next = changes_[replaces ? count_ - 1 : count_++];
         const std::int64_t duration = std::llround(blend_time * 1e9);
-        next.duration = waits ? std::max(duration, next.duration) : duration;
+        next.duration = replaces ? std::max(duration, next.duration) : duration;
         next.waits = true;
         stays_ = false;
         next.target = target;
@@ -117,6 +107,9 @@ class PayloadBlend {
     }
 
     bool blending() const noexcept { return count_ > 0; }
+    /// Whether a change waits for a setpoint, and whether there is a payload or a change.
+    bool waits() const noexcept { return count_ > 0 && changes_[count_ - 1].waits; }
+    bool loads() const noexcept { return present_ || count_ > 0; }
 
     /// Has changes that have not begun wait, while a motion goes on whose limits were checked without them.
     void hold(bool held) noexcept
@@ -145,7 +138,7 @@ class PayloadBlend {
     /// Has a setpoint carry the payloads at its stamp, 0 for none, and at a time of the clock, both ns.
     void at(std::int64_t stamp, std::int64_t now, Setpoint<Robot> &x) const noexcept
     {
-        x.loaded = present_ || count_ > 0;
+        x.loaded = loads();
         if (x.loaded)
             load(elapsed_at(stamp, now), begins(), x);
     }
@@ -153,9 +146,31 @@ class PayloadBlend {
     /// Has a setpoint carry the payloads that are predicted now for a time of the clock, both ns, as far as changes have begun.
     void predict(std::int64_t time, std::int64_t now, Setpoint<Robot> &x) const noexcept
     {
-        x.loaded = present_ || count_ > 0;
+        x.loaded = loads();
         if (x.loaded)
             load(elapsed_at(0, now) + std::max<std::int64_t>(time - now, 0), false, x);
+    }
+
+    /// Has a setpoint carry the most that is to come by a time from now on, s, by default ever, or halfway, changing as fast as
+    /// the last change does; returns whether it may then.
+    bool expect(double time, bool halfway, Setpoint<Robot> &x) const noexcept
+    {
+        if (count_ == 0)
+            return false;
+        const Change &change = changes_[count_ - 1];
+        const double T = static_cast<double>(change.duration) * 1e-9, rate = halfway && T > 0 ? STEEPEST / T : 0;
+        const double u = change.waits && time >= 0 && time < T ? time / T : 1, v = 1 - u;
+        const double part = halfway ? 0.5 : 1 - v * v * v * (1 + 3 * u + 6 * u * u);
+        Parameters Pd, Pdd;
+        const Parameters P = change.waits ? weigh(elapsed_, false, Pd, Pdd) : settled_;
+        x.loaded = true;
+        x.Pdd = {};
+        for (std::size_t i = 0; i < P.size(); ++i) {
+            const double away = change.target[i] - P[i];
+            x.P[i] = static_cast<Scalar>(P[i] + part * away);
+            x.Pd[i] = static_cast<Scalar>(rate * away);
+        }
+        return !halfway || time <= T;
     }
 
     /// Goes on to where the setpoint of that stamp and time has been sent.
@@ -169,6 +184,8 @@ class PayloadBlend {
     void go_by_clock() noexcept { stamp_ = 0; }
 
   private:
+    // Largest rate of the weight, of 1/duration.
+    static constexpr double STEEPEST = 1.875;
     // A stamp that is further back, ns, is of a clock that was set back.
     static constexpr std::int64_t CLOCK_JUMP = 1'000'000'000;
 
@@ -293,7 +310,6 @@ class PayloadBlend {
     // Time of the blend; stamp, 0 for none, and clock of the last setpoint that was sent, ns.
     std::int64_t elapsed_ = 0, stamp_ = 0, clock_ = 0;
     bool present_ = false, held_ = false, stays_ = false;
-    Robot robot_;
 };
 
 } // namespace eom

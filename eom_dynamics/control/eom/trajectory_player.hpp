@@ -194,6 +194,12 @@ class TrajectoryPlayer {
     /// Whether a change of pace, which limits are checked for, is sought, or is under way at a time, ns.
     bool changes(std::int64_t now) const noexcept { return pace_.changes(time_, std::max(now, played_)); }
 
+    /// Whether the rest of the path meets limits at its pace, from a time on, ns, with a payload that waits.
+    bool carries(std::int64_t now) const noexcept
+    {
+        return pace_.carries(time_, [this](const PathState &at) { return on_path(at); }, std::max(now, played_));
+    }
+
     /// Leads to a pace in cycles of a period, s: see PaceKeeper. In a pause, a motion from rest does not begin.
     void keep_pace(double wanted, std::int64_t now, double period) noexcept
     {

@@ -400,6 +400,7 @@ class TrajectoryPlayer:
         if host.lead != self.lead:
             host.configure(command_lead=self.lead)
         code = host.loop.update(at - self._ahead, self._period / _SECOND)
+        self._even = self._even and host.loop.number("pace") == 1  # a payload may slow it down
         if not (self._even or 0 <= at - self._reported < _REPORT_PERIOD):
             self._report(at, host.loop.number("path_time"))
         sent = self._publish(host, at, self._played.frame_id, code)

@@ -21,7 +21,6 @@ from eom_dynamics.elastic.bounds import TOLERANCE
 from eom_dynamics.elastic.drive_programs import DriveCommand
 from eom_dynamics.kinematics.motion import predicted
 from eom_dynamics.robot import Payload
-from eom_dynamics.robot.payload import payload_shape
 from eom_dynamics.trajectory import Spline
 from reference.checks import Checks, Settings
 from reference.path_time import PaceKeeper, PaceOptions, PathTime, chain
@@ -146,6 +145,7 @@ class ReferenceLoop:
         self._path, self._commanded_at = PathTime(0), -(2**63)
         self._pace: PaceKeeper | None = None
         self._step = 0  # since the last cycle, ns
+        self._halts = False  # whether what is played pauses until the payload that waits has begun
         # Motion to a target, whether it leads, its last time, and the rest of a period then, ns.
         limits = options.motion
         self._online = None if limits is None else OnlineTrajectory(arm, 1e-9 * options.period, limits)
@@ -192,26 +192,28 @@ class ReferenceLoop:
 
     def carry(self, payload: Payload, blend_time: float) -> None:
         """Carry a payload from the next setpoint on; EomDynamicsError where it is refused."""
-        if self.command is not None and self.options.limits in ("refuse", "clip"):
-            self._judge(payload, blend_time, self.command)
+        before, limits = copy(self.evaluator.blend), self.options.limits
         self.evaluator.blend.change(payload, blend_time)
+        if self.command is not None and limits in ("refuse", "clip") and self._overloads(self.command):
+            self.evaluator.blend = before
+            raise StateError("the arm cannot hold it within limits")
         self.evaluator.prepare_payload()
+        if self._played and limits == "refuse":
+            assert self._pace is not None
+            later = max(self._now, self._last_played)
+            self._halts = not self._pace.carries(self._path, later, self._pace_options())
 
-    def _judge(self, payload: Payload, blend_time: float, command: EvaluatedCommand) -> None:
-        """Refuse a payload that the resting arm cannot hold, or cannot pass to in a time, within limits."""
-        tool, parameters = payload.at_tool(self.arm.robot)
-        shape, ranges = payload_shape(self.arm.robot), Ranges(self.arm)
-        present = np.reshape(self._carried(self._now, 0.0)[:1] or np.zeros(shape), (-1, 10))
-        change = np.zeros_like(present)
-        change[tool] = parameters - present[tool]
+    def _overloads(self, command: EvaluatedCommand) -> bool:
+        """Whether the resting arm cannot hold the payload that waits, or cannot pass to it, within limits."""
+        ranges = Ranges(self.arm)
         stiffness = tuple(x * (k == 0) for k, x in enumerate(command.stiffness))
         flow = Flow(command.state * np.eye(5)[0][:, np.newaxis], (), stiffness, command.base)
-        for share, rate in ((0.0, 0.0), (1.0, 0.0), (0.5, 15 / 8 / blend_time if blend_time > 0 else 0.0)):
-            rows = (present + share * change, rate * change, 0 * change)
-            row = ranges.row(flow, [x.reshape(shape) for x in rows])
-            if row is None or (share and ranges.beyond(row) > TOLERANCE):
-                raise StateError("the arm cannot hold it within limits")
-            ranges.widen(row)
+        present, *awaited = (
+            ranges.row(flow, x) for x in (self._carried(self._now, 0.0), *self.evaluator.blend.awaited())
+        )
+        if present is not None:
+            ranges.widen(present)
+        return any(row is None or ranges.beyond(row) > TOLERANCE for row in awaited)
 
     def _follow_past(self, now: int) -> None:
         """Keep what was commanded in the cycle before."""
@@ -462,7 +464,8 @@ class ReferenceLoop:
         plan = self._played
         assert plan is not None
         self._age = 0
-        wanted, period = 0.0 if self.paused else self.speed_scaling, 1e-9 * self.options.period
+        self._halts = self._halts and self.evaluator.blend.waits
+        wanted, period = 0.0 if self.paused or self._halts else self.speed_scaling, 1e-9 * self.options.period
         assert self._pace is not None
         later = max(now, self._last_played)
         if wanted == 0.0 and self._commanded_at < 0 and not plan.state(plan.start)[1:].any():
@@ -476,7 +479,8 @@ class ReferenceLoop:
         ahead = Ahead(lead, on_path(plan, self._path, now, lead))
         flow = Flow(on_path(plan, self._path, now))
         changes = self._pace.changes(self._path, now, self._pace_options())
-        if not self._send_flow(flow, now, refusable=True, ahead=ahead, held=changes):
+        held = changes or (self._halts and self._path.at(now)[1] > 0)
+        if not self._send_flow(flow, now, refusable=True, ahead=ahead, held=held):
             self._end_trajectory()
             self._wait(0.0)
             return
@@ -487,7 +491,9 @@ class ReferenceLoop:
             self.checks.moved(flow.state)
 
     def _pace_options(self) -> PaceOptions:
-        return PaceOptions(self._carried, round(1e9 * self.options.lead), self.options.stop_duration)
+        blend, ahead = self.evaluator.blend, round(1e9 * self.options.lead)
+        loaded = self.options.limits == "refuse" and blend.present
+        return PaceOptions(self._carried, ahead, self.options.stop_duration, blend.awaited, loaded)
 
     def _stop_on_path(self, now: int) -> StopOnPath | None:
         """The stop on the path, as long as there may be one; None without a path."""

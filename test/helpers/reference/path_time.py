@@ -141,8 +141,10 @@ class Search:
         over: whether the search is.
     """
 
-    def __init__(self, arm: ElasticArm, path: Callable[[float], Array], density: float, payload: Carried) -> None:
-        self._arm, self._path, self._density, self._payload = arm, path, density, payload
+    def __init__(
+        self, arm: ElasticArm, path: Callable[[float], Array], density: float, payload: Carried, options: "PaceOptions"
+    ) -> None:
+        self._arm, self._path, self._density, self._payload, self._options = arm, path, density, payload, options
         self._checks, self._worst = 0, (0, 1.0)
         self._widened: tuple[float, Ranges] | None = None
         self.found: Change | None = None
@@ -150,13 +152,16 @@ class Search:
         self._steps: Iterator[None] = iter(())
 
     def begin(self, start: Array, pace: float, shortest: float, less: float, end: float) -> None:
-        """Seek a change of less than a duration, s, to a pace that, above 1, meets limits on the path until its end."""
+        """Seek a change of less than a duration, s, to a pace.
+
+        Above 1, or with a payload above that before, it must meet limits on the path until its end.
+        """
         self._steps = self._find(start, pace, shortest, less, end)
         self.go_on(1)
 
-    def begin_rest(self, start: Array, pace: float, end: float) -> None:
-        """Check whether the path until its end meets limits, but for a margin, at a pace, as :attr:`meets` tells."""
-        self._steps = self._keep_on(start[0], end, pace, -law.PACE_MARGIN)
+    def begin_rest(self, start: Array, pace: float, end: float, margin: float) -> None:
+        """Check whether the path until its end meets limits less a margin at a pace, as :attr:`meets` tells."""
+        self._steps = self._keep_on(start[0], end, pace, margin)
         self.go_on(1)
 
     def go_on(self, count: int) -> None:
@@ -168,8 +173,8 @@ class Search:
                 self.over = True
 
     def _find(self, start: Array, pace: float, shortest: float, less: float, end: float) -> Iterator[None]:
-        if pace > 1:
-            yield from self._keep_on(start[0], end, pace, law.PACE_MARGIN)
+        if pace > 1 or (pace > start[1] and self._options.loaded):
+            yield from self._keep_on(start[0], end, pace, law.PACE_MARGIN * (pace > 1))
             if not self.meets:
                 return
         self._checks = 0
@@ -205,12 +210,17 @@ class Search:
         ranges, self.meets = Ranges(self._arm), True
         for x in np.linspace(s, end, law.PACE_PLACES + 1) if s < end else [None]:
             yield
-            if x is not None and self._excess(ranges, np.array([x, pace, 0, 0, 0]), (x - s) / pace, margin) > TOLERANCE:
-                self.meets = False
+            if x is None:
                 return
+            at, t = np.array([x, pace, 0, 0, 0]), (x - s) / pace
+            # Payloads wait for stops, whose margin is negative.
+            for payload in (self._payload(t), *(self._options.awaited(t) if margin >= 0 else ())):
+                if self._excess(ranges, at, payload, margin) > TOLERANCE:
+                    self.meets = False
+                    return
 
-    def _excess(self, ranges: Ranges, s: Array, t: float, margin: float) -> float:
-        row = ranges.row(Flow(chain(self._path(s[0]), s)), self._payload(t))
+    def _excess(self, ranges: Ranges, s: Array, payload: Sequence[Array], margin: float) -> float:
+        row = ranges.row(Flow(chain(self._path(s[0]), s)), payload)
         return np.inf if row is None else ranges.beyond(row, margin, -1.0)
 
     def _keeps(self, change: Change) -> Generator[None, None, bool]:
@@ -238,7 +248,7 @@ class Search:
             if not -1e-9 <= s[1] <= max(law.FASTEST_PACE, change.first) + 1e-9:
                 return False
             self._checks += 1
-            seen.append((t, self._excess(ranges, s, t, margin)))
+            seen.append((t, self._excess(ranges, s, self._payload(t), margin)))
             t, e = np.array(seen[-3:]).T
             if len(e) < 3 or not e[0] < e[1] > e[2]:
                 return bool(e[-1] <= TOLERANCE)
@@ -265,11 +275,16 @@ class Search:
 
 
 class PaceOptions(NamedTuple):
-    """Payload some time, s, after a time, ns; by how much commands are ahead, ns; shortest duration of a stop, s."""
+    """Payload some time, s, after a time, ns; by how much commands are ahead, ns; shortest duration of a stop, s.
+
+    And payloads to come some time from now on, s, and whether there is one where limits are refused.
+    """
 
     payload: Callable[[int, float], Sequence[Array]]
     ahead: int
     stop_duration: float
+    awaited: Callable[[float], Sequence[Sequence[Array]]]
+    loaded: bool
 
 
 class PaceKeeper:
@@ -317,6 +332,15 @@ class PaceKeeper:
         since, last = time.last
         return self._on or 1e-9 * (now + options.ahead - since) < last.duration
 
+    def carries(self, time: PathTime, now: int, options: PaceOptions) -> bool:
+        """Whether the rest of the path meets limits at its pace with a payload that waits."""
+        pace = max(time.last[1].pace, self._pace if self._on else 0.0)
+        search = Search(self._arm, self._path, self._density, partial(options.payload, now), options)
+        if pace:
+            search.begin_rest(time.at(now), pace, self._end, 0.0)
+            search.go_on(law.PACE_PLACES + 1)
+        return not pace or search.meets
+
     def begin_stop(self) -> None:
         """Begin to seek the shortest stop."""
         self._wanted, self.limited, self._on, self._rests, self.end = 0.0, False, False, False, None
@@ -346,8 +370,8 @@ class PaceKeeper:
         if not self._at_rest:
             return False
         self._on = self._ends = True
-        self._search = Search(self._arm, self._path, self._density, partial(options.payload, now))
-        self._search.begin_rest(time.at(now + options.ahead), last.pace, self._end)
+        self._search = Search(self._arm, self._path, self._density, partial(options.payload, now), options)
+        self._search.begin_rest(time.at(now + options.ahead), last.pace, self._end, -law.PACE_MARGIN)
         return True
 
     def _seek(self, time: PathTime, pace: float, now: int, options: PaceOptions, lead: int = law.PACE_LEAD) -> None:
@@ -361,7 +385,7 @@ class PaceKeeper:
         else:
             less = (self._end - start[0]) / max(start[1], 0.5 * (start[1] + pace), SLOWEST)
         payload = partial(options.payload, self._begin - options.ahead)
-        self._search = Search(self._arm, self._path, self._density, payload)
+        self._search = Search(self._arm, self._path, self._density, payload, options)
         shortest = max((not self._hurries) * options.stop_duration * abs(pace - start[1]), SHORTEST_CHANGE)
         self._search.begin(start, pace, shortest, less, self._end)
 

@@ -70,6 +70,11 @@ class PayloadBlend:
         return bool(self._progress.changes)
 
     @property
+    def waits(self) -> bool:
+        """Whether a change waits for a setpoint."""
+        return self.blending and self._progress.changes[-1].start is None
+
+    @property
     def present(self) -> bool:
         """Whether any tool carries a payload, or a change is under way."""
         return self.blending or bool(np.any(self._target))
@@ -85,7 +90,7 @@ class PayloadBlend:
             raise StateError(f"blend_time must be from 0 to {LONGEST_BLEND:g} s, is {blend_time:g}")
         tool, parameters = payload.at_tool(self._robot)
         duration, changes = round(blend_time * 1e9), self._progress.changes
-        waits = bool(changes) and changes[-1].start is None
+        waits = self.waits
         if len(changes) == MOST_CHANGES and not waits:
             raise StateError(f"{MOST_CHANGES} changes of the payload are still under way: wait for the end of one")
         target = self._target.copy()
@@ -129,6 +134,21 @@ class PayloadBlend:
         if not self.present:
             return []
         return self._weighed(self._progress, self._elapsed(0, clock) + max(time - clock, 0))
+
+    def awaited(self, time: float = -1.0) -> list[list[Array]]:
+        """The most to come by a time from now on, s, or ever; halfway as fast as the last change, if it may then."""
+        if not self.blending:
+            return []
+        start, _, duration, target = self._progress.changes[-1]
+        before, T, weight = self._progress.settled, 1e-9 * duration, 0.0
+        if start is None:
+            before = self._weighed(self._progress, self._progress.elapsed)[0].reshape(before.shape)
+            weight = falling(time, T)[0] if 0 <= time < T else 0.0
+        away, rest = target - before, np.zeros_like(target)
+        rows = [(target - weight * away, rest, rest)]
+        if time <= T:
+            rows.append((before + 0.5 * away, 15 / 8 / T * away if T else rest, rest))
+        return [[x.reshape(self._shape) for x in row] for row in rows]
 
     def hold(self, held: bool) -> None:
         """Have changes that have not begun wait, while a motion goes on."""
