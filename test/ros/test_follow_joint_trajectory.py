@@ -254,11 +254,12 @@ def test_goals_that_cannot_be_followed_are_rejected(at_home, options, reason):
     assert reason in at_home.refusal(given.pop("times"), given.pop("positions"), **given)
 
 
-def test_a_later_first_point_is_reached_from_the_measured_position(at_home):
+@pytest.mark.parametrize("names", [NAMES, []])
+def test_a_later_first_point_is_reached_from_the_measured_position(at_home, names):
     at_home.node.transition("deactivate")
     at_home.node.transition("activate")  # nothing is commanded from which to start
     at_home.forget()
-    assert at_home.ask([1.0], [TARGET]) == (SUCCEEDED, 0, "")
+    assert at_home.ask([1.0], [TARGET], names=names) == (SUCCEEDED, 0, "")
     commanded = np.array([m.motor_position for m in at_home.node.feedforward])
     t = np.array([m.header.stamp.sec + m.header.stamp.nanosec * 1e-9 for m in at_home.node.feedforward])
     assert np.max(np.abs(commanded[0] - HOME)) < 0.02

@@ -224,6 +224,8 @@ class FollowTrajectory:
         if request.multi_dof_trajectory.points:
             raise StateError("multi_dof_trajectory is not supported; send joint trajectories")
         _require_no_effort(request.trajectory)
+        if not request.trajectory.joint_names and self._node.arm is not None:
+            request.trajectory.joint_names = list(self._node.arm.robot.joint_names)
         joints, start = request.trajectory.joint_names, None
         if begin is not None:
             measured = self._state(joints, under_way, at_rest=True)
