@@ -117,7 +117,7 @@ def test_program_that_differs_from_the_closed_form() -> None:
 def test_axes_that_are_off_their_origins(name: str) -> None:
     """Large angles of such joints would have rounding errors in the closed form."""
     subject = robot(name)
-    _, stored = with_values(subject, ("effort",))
+    _, stored = with_values(subject, ("effort", "tool_kinematics"))
     off = [k for k, joint in enumerate(subject.independent_joints) if np.any(joint.screw[3:])]
     assert np.abs(stored.inputs["q"][-1][off]).max(initial=0.0) < 4
 

@@ -88,9 +88,9 @@ def _forward_kinematics(project: Project, x: Values) -> Values:
 
 def _tool_kinematics(project: Project, x: Values) -> Values:
     kinematics = Kinematics(project.robot, backend="numpy")
-    poses = [kinematics.pose(x["q"], tool.name).reshape(len(x["q"]), -1) for tool in project.robot.tools]
-    jacobians = [kinematics.jacobian(x["q"], tool.name).reshape(len(x["q"]), -1) for tool in project.robot.tools]
-    return {"tool_poses": np.hstack(poses), "tool_jacobians": np.hstack(jacobians)}
+    poses = [kinematics.pose(x["q"], tool.name) for tool in project.robot.tools]
+    jacobians = [kinematics.jacobian(x["q"], tool.name) for tool in project.robot.tools]
+    return {"tool_poses": np.array(poses), "tool_jacobians": np.array(jacobians)}
 
 
 def _own_efforts(project: Project, x: Values, velocity: Array) -> tuple[list[Array], Array]:
