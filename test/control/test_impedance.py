@@ -186,6 +186,22 @@ def test_hands_lead_instead_of_references(table: Any) -> None:
     assert host.cycle(motors_near(arm, led, 0.0), led) == 0
 
 
+@pytest.mark.parametrize("policy", ["warn", "refuse"])
+@pytest.mark.parametrize("mode", MODES[1:])
+def test_efforts_end_at_limits_of_joints(mode: str, policy: str) -> None:
+    """Pushed far away, or beyond a limit of positions; of motors, too, that have no limits of their own."""
+    whole = narrow(load_robot("sea_planar_2r"), 0.5)
+    joints = tuple(replace(joint, limits=replace(joint.limits, effort=20.0)) for joint in whole.joints)
+    arm, most = ElasticArm(replace(whole, joints=joints)), []
+    host = Complying(arm, mode, stiffness=100.0)
+    host.loop.configure(limits=policy)
+    host.loop.restart(np.zeros(2))
+    for k in range(1000):
+        host.cycle(motors_near(arm, np.eye(5)[:, :1] * np.full(2, k * 1e-3), 0.0))
+        most.append([np.abs(host.loop.sent[name]).max() for name in ("sent_effort", "drive_effort")])
+    np.testing.assert_allclose(np.max(most, axis=0), 20.0, atol=1e-9)
+
+
 def test_impedance_without_springs_is_refused() -> None:
     """The arm would be limp: the present mode stays, and other settings may change."""
     loop = Complying(ElasticArm(load_robot("sea_planar_2r")), "position").loop

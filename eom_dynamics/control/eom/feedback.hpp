@@ -71,7 +71,13 @@ class Feedback {
             usable = comply(output, share, measured);
         blend(output, since);
         if (parameters_.limits == LimitPolicy::clip || mode_ != Mode::position) {
-            Limits<Robot>::clip_efforts(robot_, output.joint_effort);
+            // Motors give up what joints do, also where they have no limits of their own.
+            JointVector<Robot> clipped = output.joint_effort, less;
+            Limits<Robot>::clip_efforts(robot_, clipped);
+            for (std::size_t i = 0; i < n; ++i)
+                less[i] = clipped[i] - output.joint_effort[i];
+            add_joints(output, less);
+            output.joint_effort = clipped;
             Limits<Robot>::clip_motors(robot_, output.command.motor_velocity, output.motor_effort);
         }
         return usable;
