@@ -166,6 +166,27 @@ def test_limits_hold_in_late_cycles_and_a_chunk_after_a_pause_is_on_time() -> No
     np.testing.assert_allclose(loop.state[0], last + 0.04, atol=1e-9)
 
 
+@pytest.mark.parametrize("pause", [5, 20, 3000])
+def test_a_motion_begins_without_a_step_where_cycles_had_ended_at_rest(pause: int) -> None:
+    """The first command is that of a loop whose cycles go on at rest; pauses in ms."""
+    arm = arm_of("panda")
+    start, first = np.array([0.0, -0.5, 0.0, -2.0, 0.0, 1.6, 0.8]), []
+    for cycles in (500, 500 + pause):
+        loop, now = ControlLoop(RobotTable(arm)), 10**12
+        loop.limit(motion_limits(arm), H)
+        loop.restart(start)
+        loop.aim(now, start)
+        for k in range(cycles):
+            loop.update(now + k * PERIOD, H)
+        assert loop.number("arrived")
+        now += (500 + pause) * PERIOD
+        loop.aim(now, start + 0.3)
+        loop.update(now, H)
+        first.append(loop.state.copy())
+    np.testing.assert_allclose(*first, rtol=1e-9, atol=1e-15)  # sums of averages are renewed in each cycle
+    assert first[0][1:].any() and np.abs(first[0][0] - start).max() < 1e-6
+
+
 @pytest.mark.parametrize("action", ["stop", "lose"])
 def test_a_stop_amid_a_target_keeps_limits_and_another_target_goes_on_from_it(action: str) -> None:
     arm, draw = arm_of("panda"), np.random.default_rng(3)

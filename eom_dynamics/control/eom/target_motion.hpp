@@ -85,10 +85,11 @@ class TargetMotion {
     bool rests() const noexcept { return motion_.arrived(); }
     double left() const noexcept { return motion_.left(); }
 
-    /// Takes a target at a time, ns, whose time 0 is another one. A pause before is left out, as it is in going on.
+    /// Takes a target at a time, ns, whose time 0 is another one. A pause before is left out, as it is in going on; one at
+    /// rest wholly, so that the first command is one period into the motion.
     void take(const Target &x, std::int64_t origin, std::int64_t now) noexcept
     {
-        time_ = std::max(time_, now - LONGEST_RESPONSE_STEP);
+        time_ = std::max(time_, now - (motion_.arrived() ? std::min(period(), LONGEST_RESPONSE_STEP) : LONGEST_RESPONSE_STEP));
         motion_.take(x, motion_.time() + seconds(origin - time_ + left_));
         governor_.aim();
     }
@@ -122,11 +123,10 @@ class TargetMotion {
     /// Goes on by a time, ns: by whole periods. The governor predicts with wrench, stiffness and payload of the last command.
     void advance(std::int64_t step) noexcept
     {
-        const auto period = static_cast<std::int64_t>(std::llround(motion_.joint(0).period() * 1e9));
         time_ += step;
         left_ += step;
         ahead_ += step;
-        for (; left_ > 0; left_ -= period)
+        for (; left_ > 0; left_ -= period())
             motion_.step();
         const bool governed = commander_.parameters.limits != LimitPolicy::ignore;
         if (governed && governor_.look(motion_, commander_.output.setpoint) && brakes_)
@@ -171,6 +171,9 @@ class TargetMotion {
   private:
     using Scalar = typename Robot::Scalar;
     static constexpr std::int64_t NEVER = std::numeric_limits<std::int64_t>::min();
+
+    /// Period of its own, ns.
+    std::int64_t period() const noexcept { return std::llround(motion_.joint(0).period() * 1e9); }
 
     void take_over(const State<n> &from) noexcept
     {

@@ -527,7 +527,8 @@ class ReferenceLoop:
             self._lost = self._held = False
             self.checks.restart()
             self._aims, self._aimed = True, now
-        self._aimed = max(self._aimed, now - law.LONGEST_RESPONSE_STEP)
+        longest = min(self.options.period, law.LONGEST_RESPONSE_STEP) if online.arrived else law.LONGEST_RESPONSE_STEP
+        self._aimed = max(self._aimed, now - longest)
         if target.times is not None:
             online.follow(online.time + 1e-9 * (begin - self._aimed + self._left) + target.times, target.positions)
         else:
