@@ -95,7 +95,6 @@ class Supervision:
         # Why the arm is brought to rest, or held; empty while setpoints are answered.
         self._cause = ""
         self._supervises = self._checks = False
-        self._reported = 0
         self._events: list[str] = []
         self._ticks, self._count_every = 0, 1
         self._lost_and_inactive = self._responds = False
@@ -151,7 +150,6 @@ class Supervision:
         self._supervises = watches or self._checks
         self.on = self._supervises or self.successor is not None or self._responds
         self._lost_and_inactive = False
-        self._reported = 0
         self._announce(policy, timeout)
         if settings["jump_check"] != "ignore" and not loop.limits_rates:
             self._node.get_logger().warning(
@@ -284,9 +282,6 @@ class Supervision:
         if self._checks and self._loop is not None:
             counts = self._loop.suspicions
             values |= {f"in doubt: {check}": str(count) for check, count in sorted(counts.items())}
-            found, self._reported = counts.total() - self._reported, counts.total()
-            if found > 0 and level == Level.OK:
-                level, message = Level.WARN, f"{found} suspect setpoints, the last: {self._loop.suspicion()}"
         if self._clock_stands_still and self.on and level <= Level.WARN:
             level, message = Level.WARN, _CLOCK_STANDS_STILL
         if phase in _MESSAGES and (self._cause or phase is Phase.LOST):

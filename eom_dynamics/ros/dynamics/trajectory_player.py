@@ -145,8 +145,7 @@ class TrajectoryPlayer:
     def scale_speed(self, factor: float) -> None:
         """Play motions at a factor of their speed, 0 to 1.5, on their paths; others are reported, and ignored."""
         if not 0 <= factor <= FASTEST_PACE:
-            text = f"speed_scaling must be 0 to {FASTEST_PACE:g}, is {factor:g}: ignored"
-            self._node.get_logger().warning(text, throttle_duration_sec=1.0)
+            self._node.warn("speed_scaling", f"it must be 0 to {FASTEST_PACE:g}, is {factor:g}: ignored")
             return
         if factor != self._scaling:
             self._warn_of_speed(factor, self._leader)
@@ -280,7 +279,7 @@ class TrajectoryPlayer:
             self._follow_plan(self._next, now, now + self._ahead)
         except Exception as error:
             reason = f"refused at its start: {printable(refusal_reason(error))}"
-            self._node.get_logger().warning(f"trajectory {reason}")
+            self._node.warn("trajectory", reason, always=True)
             self._next, self._later = None, []
             if self.playing:  # until its end, but nothing of what was accepted last will be
                 self.on_end(False, reason)
@@ -437,13 +436,13 @@ class TrajectoryPlayer:
             self._latest = now
             reason = f"jumped forward by {jump / _SECOND:.3g} s"
             if self._node.get_parameter("on_clock_jump").value == "hold":
-                self._node.get_logger().warning(f"trajectory delayed: the clock {reason}")
+                self._node.warn("trajectory delayed", f"the clock {reason}", always=True)
                 self._ahead += jump
                 self._ends += jump
                 self._due = None  # nothing is left out
                 return True
         reason = f"the clock {reason}"
-        self._node.get_logger().warning(f"trajectory stopped: {reason}")
+        self._node.warn("trajectory stopped", reason, always=True)
         self.stop(reason)
         self.on_break(reason)
         return False
