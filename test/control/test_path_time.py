@@ -81,6 +81,15 @@ def test_limits_are_kept_between_the_instants_that_are_checked(seed):
     assert found.ok, str(found)
 
 
+def test_limits_are_kept_where_a_motor_reverses_between_those_instants():
+    """Its friction and the loss of its gear step: by 6 % of its limit, which it exceeded by 0.3 %."""
+    arm = eom.ElasticArm(eom.load_robot("sea_planar_2r"))
+    events = [(0.0042, "pause"), (0.5025, "resume"), (0.5585, 0.503), (0.7011, 0.274)]
+    (states, _, _), _ = played(arm, fast(arm, np.random.default_rng(1044)), events, 0.8, shortest=0.2)
+    found = check(arm, Samples(1e-9 * STEP * np.arange(len(states)), *np.moveaxis(states, 1, 0)))
+    assert found.ok, str(found)
+
+
 def test_a_pause_resumes_what_was(arm):
     motion = fast(arm, np.random.default_rng(7))
     T = motion.end

@@ -200,6 +200,9 @@ class Commander {
         return most;
     }
 
+    /// Motor velocities of the last excess.
+    const MotorVector<Robot> &motor_velocity() const noexcept { return result_.motor_velocity; }
+
     /// Adds feedback, and what is sent, to the output. Where the arm complies, the motors are sent to where they are.
     void complete(double elapsed, const Measurement<Robot> &measured) noexcept
     {

@@ -186,7 +186,7 @@ class PaceSearch {
 
     /// Checks an instant of the candidate: its start, whose excess widens limits, unless it is that of the one before, then
     /// that where limits were exceeded last, then all of them. Limits are met less a margin that begins with it, at instants
-    /// and at peaks of parabolas through three.
+    /// at peaks of parabolas through three, and beside reversals of motors, where friction and losses of gears step.
     template <class Path>
     void look_at_instant(const Path &path) noexcept
     {
@@ -229,14 +229,21 @@ class PaceSearch {
             return false;
         // The pace begins to change by the fourth power of time.
         const double grown = at.section > 0 ? 1 : at.share * at.share * at.share * at.share;
-        const double e = excess(path(s), t, false, PACE_MARGIN * grown);
+        const double margin = PACE_MARGIN * grown, e = excess(path(s), t, false, margin);
+        const MotorVector<Robot> before = std::exchange(velocity_, commander_.motor_velocity());
         // Times and excesses of the last two instants, between which a parabola has its peak.
         auto &[t1, e1] = before_[1];
         const auto &[t0, e0] = before_[0];
         const double rise = (e1 - e0) / (t1 - t0), fall = (e - e1) / (t - t1);
         const double slope = (rise * (t - t1) + fall * (t1 - t0)) / (t - t0);
         const bool peaks = known_ >= 2 && rise > 0 && fall < 0;
-        const double peak = peaks ? e1 + slope * slope * (t - t0) / (4 * (rise - fall)) : e;
+        double peak = peaks ? e1 + slope * slope * (t - t0) / (4 * (rise - fall)) : e;
+        for (std::size_t i = 0; i < Robot::motors && known_ > 0; ++i)
+            for (const double side : {-BESIDE, BESIDE})
+                if (before[i] * velocity_[i] < 0) {
+                    const double u = t1 + (t - t1) * std::clamp(before[i] / (before[i] - velocity_[i]) + side, 0.0, 1.0);
+                    peak = std::max(peak, excess(path(tried_change_.at(u)), u, false, margin));
+                }
         before_[0] = std::exchange(before_[1], {t, e});
         ++known_;
         return e <= LIMIT_TOLERANCE && peak <= LIMIT_TOLERANCE;
@@ -251,6 +258,8 @@ class PaceSearch {
     }
 
     static constexpr int START = -2, WORST = -1;
+    // Distance of what is checked from reversals, which are by linear interpolation, of the time between two instants.
+    static constexpr double BESIDE = 0.06;
 
     Commander<Robot> &commander_;
     Setpoint<Robot> setpoint_;
@@ -278,6 +287,7 @@ class PaceSearch {
     int next_ = 0, count_ = 0;
     Instant worst_;
     std::array<std::array<double, 2>, 2> before_{};
+    MotorVector<Robot> velocity_{};
     int known_ = 0;
 };
 

@@ -146,6 +146,7 @@ class Search:
     ) -> None:
         self._arm, self._path, self._density, self._payload, self._options = arm, path, density, payload, options
         self._checks, self._worst = 0, (0, 1.0)
+        self._velocity = np.zeros(len(arm.motor_names))
         self._widened: tuple[float, Ranges] | None = None
         self.found: Change | None = None
         self.over, self.meets = False, False
@@ -221,6 +222,8 @@ class Search:
 
     def _excess(self, ranges: Ranges, s: Array, payload: Sequence[Array], margin: float) -> float:
         row = ranges.row(Flow(chain(self._path(s[0]), s)), payload)
+        m = len(self._arm.motor_names)
+        self._velocity = np.zeros(m) if row is None else row[-4 * m : -3 * m]
         return np.inf if row is None else ranges.beyond(row, margin, -1.0)
 
     def _keeps(self, change: Change) -> Generator[None, None, bool]:
@@ -248,7 +251,17 @@ class Search:
             if not -1e-9 <= s[1] <= max(law.FASTEST_PACE, change.first) + 1e-9:
                 return False
             self._checks += 1
+            before, last = self._velocity, seen[-1][0] if seen else t
             seen.append((t, self._excess(ranges, s, self._payload(t), margin)))
+            velocity, beside = self._velocity, [0.0]
+            for first, then in zip(before, velocity, strict=True):
+                for side in (-0.06, 0.06) if last < t and first * then < 0 else ():
+                    u = last + (t - last) * np.clip(first / (first - then) + side, 0.0, 1.0)
+                    self._checks += 1
+                    beside.append(self._excess(ranges, change.at(u), self._payload(u), margin))
+            self._velocity = velocity
+            if max(beside) > TOLERANCE:
+                return False
             t, e = np.array(seen[-3:]).T
             if len(e) < 3 or not e[0] < e[1] > e[2]:
                 return bool(e[-1] <= TOLERANCE)
