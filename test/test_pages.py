@@ -122,7 +122,7 @@ def test_a_wrong_command_is_found(command: str) -> None:
 
 def test_blocks_can_be_pasted_into_python() -> None:
     """At a prompt, an empty line ends a statement of several lines, and only an empty line does."""
-    for page in PAGES:
+    for page in (page for page in PAGES if "reference/" not in page):  # those are generated, of parts of files
         for block in re.findall(r"^```python\n(.*?)^```", text_of(page), re.DOTALL | re.MULTILINE):
             begun = ""
             for line in [*block.splitlines(), ""]:
