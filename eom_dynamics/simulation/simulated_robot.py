@@ -18,6 +18,7 @@ from ..actuators.springs import RIGID
 from ..arguments import choice, count, not_negative
 from ..arrays import Array
 from ..elastic import ElasticArm
+from ..elastic.bounds import bounds, independent_limits
 from ..elastic.limit_violations import refuse_degrees
 from ..exceptions import RobotDescriptionError, RobotDescriptionWarning, SimulationError, StateError
 from ..kinematics import Kinematics
@@ -150,8 +151,7 @@ class SimulatedRobot:
             self._adding = ElasticArm(replace(arm.robot, joints=joints), backend=arm.backend)
         n, m = arm.robot.n, len(arm.motor_joint)
         q = checks.finite("initial_position", checks.repeated_parameter("initial_position", position, n))
-        ends = np.array([(joint.limits.lower, joint.limits.upper) for joint in arm.robot.independent_joints])
-        refuse_degrees(arm.robot, q, *ends.T)
+        refuse_degrees(arm.robot, q, *independent_limits(arm.robot, bounds(arm))[:2])
         zero = np.zeros(n)
         inertia = plant.driven_inertia(q)
         own_kp, own_kd = inertia * natural_frequency**2, 2 * damping_ratio * natural_frequency * inertia
