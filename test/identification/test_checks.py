@@ -113,7 +113,7 @@ def test_signs_of_a_real_arm(rows: slice) -> None:
         assert named(-1.0, -1.0, 1.0, -1.0, -1.0, -1.0, -1.0) == [(*names[:2], *names[3:])]
 
 
-@pytest.mark.parametrize(("case", "delay"), [*((case, 0.05) for case in CASES), (CASES[-1], -0.05)])
+@pytest.mark.parametrize(("case", "delay"), [*((case, x) for case in CASES for x in (0.05, 0.2)), (CASES[-1], -0.3)])
 def test_lag(case: Case, delay: float) -> None:
     late, left = lag_of(case, source(case)[2].without_delay(-delay))
     assert late == pytest.approx(delay, abs=1e-3)

@@ -34,7 +34,7 @@ _DEGREE = 5  # degree of the polynomial of the position that stands for any spri
 _FINEST = 1e-6  # noise of efforts, relative to them, that is the least
 _LEAST_FREE = 0.2  # share of a joint's samples beyond the number of parameters, for the rest to show noise
 _ROUNDING = 1e-9  # below this share of its length, what is left of a column by others is of rounding
-_LONGEST_LAG, _LEAST_LAG = 0.2, 0.008  # largest lag that is looked for, and the least that is named, s
+_LONGEST_LAG, _LEAST_LAG = 0.5, 0.008  # largest lag that is looked for, and the least that is named, s
 _WITHOUT_LAG = 0.8  # share of squares that is left without a lag
 _TOO_LATE = 0.02  # lag that shifts masses and friction by more than the noise, s
 _SHORTEST = 3.0  # duration of motion below which a fit that explains it may be of noise, s
@@ -267,7 +267,7 @@ def lag(regressor: Regressor, recordings: Sequence[Recording], using: Filter) ->
     if part is None or len(part) < 3:
         return nothing
     period = float(part.t[1] - part.t[0])
-    reach = round(_LONGEST_LAG / period)
+    reach = min(round(_LONGEST_LAG / period), len(part) // 6)
     rows = np.arange(reach, len(part) - reach)
     if not len(rows) or reach < 2:
         return nothing
@@ -275,7 +275,7 @@ def lag(regressor: Regressor, recordings: Sequence[Recording], using: Filter) ->
     rows = rows[::stride]
     independent = min(1.0, 2 * using.cutoff * period * stride)  # filtered samples are not
     Y = regressor.inertial_columns(part.q[rows], part.qd[rows], part.qdd[rows])
-    steps = np.unique(np.linspace(-reach, reach, 2 * min(reach, 40) + 1).round().astype(int))
+    steps = np.unique(np.linspace(-reach, reach, 2 * min(reach, 100) + 1).round().astype(int))
     now, squares, likelihood = int(np.argmin(np.abs(steps))), np.zeros(len(steps)), np.zeros(len(steps))
     for j in range(regressor.robot.n):
         used = part.used[rows, j]
