@@ -320,8 +320,8 @@ def _needed(robot: Robot, side: MotorSide, function: str) -> tuple[str, ...]:
         if function == FEEDFORWARD_WITH_PAYLOAD:
             others += _feedback(robot, side, LINEARIZATION_WITH_PAYLOAD)
         return (*_STEPS[function](robot), "drive", *others)
-    if function == "motor_loads":
-        return ("spring_loads",)
+    if function in OBSERVER:
+        return OBSERVER
     if function == PLANT:
         feedback = _feedback(robot, side, LINEARIZATION)
         return (*_needed(robot, side, FEEDFORWARD), FEEDFORWARD, "spring_efforts", *feedback)

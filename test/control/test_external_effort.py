@@ -15,6 +15,9 @@ from scipy.signal import butter, filtfilt, lsim
 import eom_dynamics as eom
 from eom_dynamics import ExternalEffortObserver
 from eom_dynamics.arrays import Array
+from eom_dynamics.control.control_loop import LoopHandle
+from eom_dynamics.control.robot_table import RobotTable
+from eom_dynamics.export.functions import OBSERVER, functions
 from eom_dynamics.identification import Options, fit, identified_robot
 from eom_dynamics.tools.identify.read import read_recording
 from eom_dynamics.trajectory import Cosine
@@ -288,6 +291,15 @@ def test_sensors_by_joint_and_refusals() -> None:
         observer.update(0.0, [0, 0], [0, 0], motor_position=[0, 0], motor_velocity=[0, 0], motor_effort=[0, 0])
     with pytest.raises(eom.StateError, match="no signal is called 'tua'; known are q, qd"):
         observer.update(0.0, [0, 0], [0, 0], tua=[0, 0])
+
+
+def test_a_robot_without_code_of_the_observer() -> None:
+    """Functions that it would call come together; a loop that has none of them refuses to observe."""
+    planar = eom.ElasticArm(eom.load_robot("planar_2r"), stiffness=100.0)
+    for name in OBSERVER:
+        assert functions(planar.robot, planar.side, [name], "x").keys() == {*OBSERVER}
+    handle, order = LoopHandle(RobotTable(planar)), np.ones(2)
+    assert b"generate it again" in handle.library.observer_set(handle.address, b"order", order.ctypes.data, 2)
 
 
 @pytest.mark.skipif(not PANDA_BAG.is_file(), reason="the recording of a Panda is not beside this checkout")

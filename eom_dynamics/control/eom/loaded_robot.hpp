@@ -152,6 +152,12 @@ class LoadedRobot {
     bool carries() const noexcept { return kernels_.feedforward_with_payload.call; }
     bool base_moves() const noexcept { return kernels_.feedforward_on_base.call; }
     bool linearizes() const noexcept { return kernels_.linearizing_setpoint.call; }
+    bool observes() const noexcept
+    {
+        const Kernels &k = kernels_;
+        return k.momentum_balance.call && k.momentum_balance_with_payload.call && k.spring_loads.call && k.motor_loads.call &&
+               k.deflections.call;
+    }
 
     static Scalar default_lead() noexcept { return 0; }
 

@@ -285,6 +285,8 @@ size_t eom_loop_answer(eom_loop *loop, size_t count, const int64_t *stamps, cons
 const char *eom_observer_set(eom_loop *loop, const char *name, const double *numbers, size_t count)
 {
     return on(loop, [=](auto &of) -> const char * {
+        if (!of.robot.observes())
+            return "there is no code of an observer, for the rotor_model reduced: generate it again";
         auto &observer = of.observer;
         observer.restart();
         of.contact.restart();
