@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...control.setpoint_loop import SetpointLoop
-from ...control.settings import LONGEST_GAP, MODES
+from ...control.settings import MODES
 from ...terminal import printable
 from ...units import unit
 from ..robot_node import RobotNode
@@ -15,15 +15,15 @@ from .measured_input import MeasuredInput
 
 _GAINS = ("stiffness", "tool_stiffness", "damping_ratio")
 
-# Time between looks whether something is measured, s.
+# Time between cycles without samples, s; with more than LONGEST_RESPONSE_STEP, they would count less.
 _LOOK = 0.02
 
 
 class Modes:
     """Who leads the arm, by the parameter ``mode``.
 
-    Each measured sample makes a cycle of the loop. Without samples, cycles go on, and the loop holds the arm in the
-    mode position after 0.1 s.
+    Each measured sample makes a cycle of the loop. Without samples, cycles go on: after 0.1 s in the mode position,
+    whose feedforward carries the arm, until another mode is asked for.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class Modes:
         self._node, self._measured, self._clock, self._publish = node, measured, clock, publish
         self._loop: SetpointLoop | None = None
         self._mode, self._last = node.get_parameter("mode").value, 0
-        self._said = MODES[0]
+        self._said, self._ended = MODES[0], False
         measured.on_sample.append(self._cycle)
         self._timer = node.punctual.create(node, _LOOK, self._look)
 
@@ -60,7 +60,7 @@ class Modes:
             self._timer.reset()
 
     def _cycle(self) -> None:
-        """Make a cycle after a sample, also that which ends a mode."""
+        """Make a cycle after a sample, or for lack of one."""
         loop = self._loop
         self._say()
         if loop is None or (self._mode == MODES[0] and not loop.loop.number("mode")):
@@ -68,29 +68,28 @@ class Modes:
         now = self._clock.now()
         if not loop.loop.number("valid"):
             loop.loop.restart(now=now)
-        before, self._last = loop.loop.number("blinded"), now
+        self._last = now
         self._publish(loop, now)
         self._say()
-        if not before and self.blinded:
-            self._node.get_logger().error(self.blinded)
         if beyond := self.beyond:
             self._node.warn("limit", beyond)
 
     def _say(self) -> None:
-        """Log a change of the mode, also by the cycle of a setpoint."""
+        """Log a change of the mode, and its end for lack of measurements, also by the cycle of a setpoint."""
         if self._loop is not None and (mode := MODES[int(self._loop.loop.number("mode"))]) != self._said:
             self._node.get_logger().info(f"mode: {self._said} -> {mode}")
             self._said = mode
+        ended, why = self._ended, self.blinded
+        self._ended = bool(why)
+        if why and not ended:
+            self._node.get_logger().error(why)
 
     def _look(self) -> None:
         """Make a cycle if there was no sample for a while."""
-        if self._mode == MODES[0] and (self._loop is None or not self._loop.loop.number("mode")):
+        begun = self._loop is not None and any(map(self._loop.loop.number, ("mode", "blinded")))
+        if self._mode == MODES[0] and not begun:
             self._timer.cancel()
-        elif (
-            self._loop is not None
-            and self._loop.loop.number("mode")
-            and self._clock.now() - self._last > LONGEST_GAP // 2
-        ):
+        elif begun and 1e-9 * (self._clock.now() - self._last) > _LOOK / 2:
             self._cycle()
 
     @property
@@ -98,8 +97,8 @@ class Modes:
         """Why the mode has ended, or has not begun; else empty."""
         if self._loop is None or self._mode == MODES[0] or not self._loop.loop.number("blinded"):
             return ""
-        missing = self._measured.missing or "positions jump, or are not finite"
-        state = f"{self._mode} has ended, the arm is held by feedforward alone"
+        missing = self._measured.missing or "motors are measured again, or have jumped"
+        state = f"{self._mode} has ended, feedforward alone carries the arm and does not hold it"
         return printable(f"mode {state}: {missing}; set the parameter mode again")
 
     @property
