@@ -111,7 +111,7 @@ class StreamStatistics:
         elif ignored:
             message = f"{ignored} setpoints ignored: the node is not active"
         elif exceeding:
-            message = f"{exceeding} of {received} commands exceed limits, the worst: {worst}"
+            message = f"{exceeding} commands exceed limits, the worst: {worst}"
         elif load > _BUSY:
             message = f"busy for {100 * load:.0f} % of the time: setpoints queue up"
         else:
