@@ -34,7 +34,7 @@ class ContactWatch {
         const double error = k == 0       ? y[0]
                              : k == count ? y[count - 1]
                                           : y[k - 1] + (y[k] - y[k - 1]) * (speed - x[k - 1]) / (x[k] - x[k - 1]);
-        return std::hypot(error, noise[joint]);
+        return std::sqrt(error * error + noise[joint] * noise[joint]);
     }
 
     /// Forgets contact.
