@@ -131,7 +131,7 @@ class PaceKeeper {
         if (!ends_at_rest(path))
             return false;
         sought_.ends = sought_.on = true;
-        search_.keep_on(time.at(now + ahead()), now, last.pace(), end_, -PACE_MARGIN);
+        search_.keep_on(time.at(now + ahead()), now, last.pace(), end_, -PACE_MARGIN, true);
         return true;
     }
 

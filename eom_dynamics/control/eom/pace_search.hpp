@@ -57,15 +57,16 @@ class PaceSearch {
         propose();
     }
 
-    /// Begins to check whether the path up to an end meets limits less a margin at a pace, which then is found; but in stops,
-    /// whose margin is negative and which payloads wait for, also with a payload that is to come.
-    void keep_on(const PathState &from, std::int64_t time, double pace, double end, double margin) noexcept
+    /// Begins to check whether the path up to an end meets limits less a margin at a pace, which then is found; also with a
+    /// payload that is to come, unless that waits.
+    void keep_on(const PathState &from, std::int64_t time, double pace, double end, double margin, bool waits = false) noexcept
     {
         from_ = from;
         time_ = time;
         pace_ = pace;
         end_ = end;
         margin_ = margin;
+        payload_waits_ = waits;
         limits_ = Limits<Robot>(commander_.robot);
         checks_ = place_ = 0;
         waited_ = -1;
@@ -173,7 +174,7 @@ class PaceSearch {
         const double t = (s - from_[0]) / pace_;
         const bool meets =
             !ahead || (excess(path({s, pace_, 0, 0, 0}), t, false, margin_) <= LIMIT_TOLERANCE &&
-                       (margin_ < 0 || commander_.excess_awaited(limits_, margin_, -1, t) <= LIMIT_TOLERANCE));
+                       (payload_waits_ || commander_.excess_awaited(limits_, margin_, -1, t) <= LIMIT_TOLERANCE));
         if (meets && ahead && ++place_ <= PACE_PLACES)
             return;
         const bool seeks = std::isfinite(shortest_);
@@ -238,12 +239,14 @@ class PaceSearch {
         const double slope = (rise * (t - t1) + fall * (t1 - t0)) / (t - t0);
         const bool peaks = known_ >= 2 && rise > 0 && fall < 0;
         double peak = peaks ? e1 + slope * slope * (t - t0) / (4 * (rise - fall)) : e;
-        for (std::size_t i = 0; i < Robot::motors && known_ > 0; ++i)
-            for (const double side : {-BESIDE, BESIDE})
-                if (before[i] * velocity_[i] < 0) {
-                    const double u = t1 + (t - t1) * std::clamp(before[i] / (before[i] - velocity_[i]) + side, 0.0, 1.0);
-                    peak = std::max(peak, excess(path(tried_change_.at(u)), u, false, margin));
-                }
+        for (std::size_t i = 0; i < Robot::motors && known_ > 0; ++i) {
+            if (!(before[i] * velocity_[i] < 0))
+                continue;
+            for (const double side : {-BESIDE, BESIDE}) {
+                const double u = t1 + (t - t1) * std::clamp(before[i] / (before[i] - velocity_[i]) + side, 0.0, 1.0);
+                peak = std::max(peak, excess(path(tried_change_.at(u)), u, false, margin));
+            }
+        }
         before_[0] = std::exchange(before_[1], {t, e});
         ++known_;
         return e <= LIMIT_TOLERANCE && peak <= LIMIT_TOLERANCE;
@@ -269,7 +272,7 @@ class PaceSearch {
     PathState from_{};
     std::int64_t time_ = 0;
     double pace_ = 1, shortest_ = 0, less_ = 0, end_ = 0, margin_ = 0, density_ = 0;
-    bool steady_ = false, found_ = false;
+    bool payload_waits_ = false, steady_ = false, found_ = false;
     int checks_ = 0, place_ = 0;
     PaceChange best_;
     // Shapes: durations tried; parts: the direction, the size of its step, and whether one of this

@@ -42,10 +42,12 @@ class TargetMotion {
         State<n> from{};
         if (brakes_)
             give(setpoint(), from);
-        const char *reason = motion_.configure(limits, synchronised);
-        if (brakes_ && !reason)
+        if (const char *reason = motion_.configure(limits, synchronised))
+            return reason;
+        period_ = std::llround(motion_.joint(0).period() * 1e9);
+        if (brakes_)
             take_over(from);
-        return reason;
+        return nullptr;
     }
 
     /// Whether there are limits, whether a target leads, and whether the arm rests there.
@@ -89,7 +91,7 @@ class TargetMotion {
     /// rest wholly, so that the first command is one period into the motion.
     void take(const Target &x, std::int64_t origin, std::int64_t now) noexcept
     {
-        time_ = std::max(time_, now - (motion_.arrived() ? std::min(period(), LONGEST_RESPONSE_STEP) : LONGEST_RESPONSE_STEP));
+        time_ = std::max(time_, now - (motion_.arrived() ? std::min(period_, LONGEST_RESPONSE_STEP) : LONGEST_RESPONSE_STEP));
         motion_.take(x, motion_.time() + seconds(origin - time_ + left_));
         governor_.aim();
     }
@@ -126,7 +128,7 @@ class TargetMotion {
         time_ += step;
         left_ += step;
         ahead_ += step;
-        for (; left_ > 0; left_ -= period())
+        for (; left_ > 0; left_ -= period_)
             motion_.step();
         const bool governed = commander_.parameters.limits != LimitPolicy::ignore;
         if (governed && governor_.look(motion_, commander_.output.setpoint) && brakes_)
@@ -172,9 +174,6 @@ class TargetMotion {
     using Scalar = typename Robot::Scalar;
     static constexpr std::int64_t NEVER = std::numeric_limits<std::int64_t>::min();
 
-    /// Period of its own, ns.
-    std::int64_t period() const noexcept { return std::llround(motion_.joint(0).period() * 1e9); }
-
     void take_over(const State<n> &from) noexcept
     {
         governor_.restart(motion_);
@@ -202,6 +201,8 @@ class TargetMotion {
     bool leads_ = false, brakes_ = false, usable_ = true;
     // Target of a controller in front that was taken last.
     Target pursued_;
+    // Period of its own, ns.
+    std::int64_t period_ = 0;
     // Time of the last cycle; that less the time of the motion, which is at the end of a period; and that of the last command
     // until then, ns.
     std::int64_t time_ = NEVER, left_ = 0, ahead_ = 0;
