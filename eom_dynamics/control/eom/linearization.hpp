@@ -18,7 +18,7 @@ struct Measurement {
 
 /// Takes motors that are measured in the units of their drives into SI units.
 template <class Robot>
-void read_drives(Measurement<Robot> &measured, const Robot &robot = Robot()) noexcept
+void read_drives([[maybe_unused]] Measurement<Robot> &measured, [[maybe_unused]] const Robot &robot = Robot()) noexcept
 {
     if constexpr (Robot::has_drives) {
         if (!robot.converts())
@@ -26,9 +26,6 @@ void read_drives(Measurement<Robot> &measured, const Robot &robot = Robot()) noe
         const Measurement<Robot> given = measured;
         robot.drive_state({}, {}, given.motor_position, given.motor_velocity, given.motor_effort, {},
                           measured.motor_position, measured.motor_velocity, measured.motor_effort);
-    } else {
-        static_cast<void>(measured);
-        static_cast<void>(robot);
     }
 }
 

@@ -70,7 +70,7 @@ class Plant {
 
     /// What drives report in this state, and the efforts that they must be sent for these of the motors; with a share of
     /// zero whole efforts, as they report them.
-    DriveCommand<Robot> reported(const MotorVector<Robot> &effort, Scalar share = 1) const noexcept
+    DriveCommand<Robot> reported(const MotorVector<Robot> &effort, [[maybe_unused]] Scalar share = 1) const noexcept
     {
         DriveCommand<Robot> sent;
         sent.position = state.theta;
@@ -87,8 +87,6 @@ class Plant {
             for (std::size_t i = 0; i < Robot::motors; ++i)
                 y.motor_position[i] += Robot::drive_feedback_delay * state.thetad[i];
             Robot::drive_command(x, y, effort, {}, {share, 0}, sent);
-        } else {
-            static_cast<void>(share);
         }
         return sent;
     }
@@ -124,15 +122,14 @@ class Plant {
     }
 
     /// States of presliding friction after a motion of the motors without reversal.
-    static void slide(State &x, const MotorVector<Robot> &from, const MotorVector<Robot> &to) noexcept
+    static void slide([[maybe_unused]] State &x, [[maybe_unused]] const MotorVector<Robot> &from,
+                      [[maybe_unused]] const MotorVector<Robot> &to) noexcept
     {
         if constexpr (Robot::has_presliding) {
             Command<Robot> before, after;
             before.motor_position = from;
             after.motor_position = to;
             Robot::presliding(MotorVector<Robot>(x.friction_state), before, after, {1}, x.friction_state);
-        } else {
-            static_cast<void>(x), static_cast<void>(from), static_cast<void>(to);
         }
     }
 
