@@ -204,6 +204,18 @@ def payload_for_a_slower_pace(arm: Robot) -> Scene:
     return paced(arm, *zip((60, 200), bodies, strict=True), silent=640, limits="refuse")
 
 
+def trajectories_of_a_loaded_arm(arm: Robot) -> Scene:
+    """At rest: one that is too fast for the payload, later in the motion, is refused; slower, it is played."""
+    rest = {name: np.full(arm.n, 0.2 * (name == "position")) for name in STATE_FIELDS}
+    given = [*(Cycle(rest) for _ in range(310)), *(Cycle() for _ in range(570))]
+    given[1] = Cycle(rest, payload=Carried(0.5, (0.1, 0.0, 0.0), blend_time=0.3))
+    states = np.zeros((5, 3, arm.n))
+    states[0] = [[0.2], [0.2001], [0.21]]
+    for k, end in ((310, 0.48), (340, 0.55)):
+        given[k] = Cycle(spline=Spline([0.0, 0.1, end], states))
+    return Scene(arm, given, limits="refuse", rounding=PACES, lacks=REPLAYS_SETPOINTS)
+
+
 def refused_on_the_path(arm: Robot) -> Scene:
     """Limits of velocity refuse a command: the arm comes to rest on the path, as where a trajectory is cancelled."""
     states = np.zeros((5, 3, arm.n))
@@ -273,6 +285,7 @@ TRAJECTORIES: dict[str, tuple[str, Any]] = {
     "stop amid an override": ("slow", stop_of_an_override),
     "payload beside changes of pace": ("slow efforts", payload_beside_changes_of_pace),
     "payload for a slower pace": ("slow efforts", payload_for_a_slower_pace),
+    "trajectories of a loaded arm": ("slow efforts", trajectories_of_a_loaded_arm),
     "refused on the path": ("limited rates", refused_on_the_path),
     "base, trajectory": ("soft", base(trajectory)),
 }

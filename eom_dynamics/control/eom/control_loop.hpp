@@ -272,7 +272,13 @@ class ControlLoop {
             end_motion(from, false, now);
             return nullptr;
         }
-        return player_.plan(now, period, barred(), [this](std::int64_t at, State<n> &state) { commanded(at, state); });
+        const Plan<n> *const found =
+            player_.plan(now, period, barred(), [this](std::int64_t at, State<n> &state) { commanded(at, state); });
+        const double pace = paused ? 0 : std::min(speed_scaling.load(), 1.0);
+        if (!found || found->waits || !commander_.loaded() || player_.plan_carries(pace))
+            return found;
+        drop();
+        return nullptr;
     }
 
     /// Plays what has been planned, or has it wait for its start, in place of another one that waits.

@@ -50,10 +50,17 @@ class PaceKeeper {
     bool carries(const PathTime &time, const Path &path, std::int64_t now) const noexcept
     {
         const double pace = std::max(time.last().pace(), sought_.on ? sought_.pace : 0.0);
+        return carries(path, time.at(now), now, pace, end_, false);
+    }
+
+    /// The same of a path from a state until an end at a pace, of a motion that begins or not.
+    template <class Path>
+    bool carries(const Path &path, const PathState &from, std::int64_t now, double pace, double end, bool begins) const noexcept
+    {
         if (pace == 0)
             return true;
         PaceSearch<Robot> search(commander_);
-        search.keep_on(time.at(now), now, pace, end_, 0);
+        search.keep_on(from, now, pace, end, 0, false, begins);
         search.go_on(path, PACE_PLACES + 1);
         return search.found();
     }

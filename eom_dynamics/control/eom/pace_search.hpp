@@ -58,8 +58,9 @@ class PaceSearch {
     }
 
     /// Begins to check whether the path up to an end meets limits less a margin at a pace, which then is found; also with a
-    /// payload that is to come, unless that waits.
-    void keep_on(const PathState &from, std::int64_t time, double pace, double end, double margin, bool waits = false) noexcept
+    /// payload that is to come, unless that waits. Limits are those of a motion that begins, widened by its first state, or not.
+    void keep_on(const PathState &from, std::int64_t time, double pace, double end, double margin, bool waits = false,
+                 bool begins = false) noexcept
     {
         from_ = from;
         time_ = time;
@@ -67,6 +68,7 @@ class PaceSearch {
         end_ = end;
         margin_ = margin;
         payload_waits_ = waits;
+        begins_ = begins;
         limits_ = Limits<Robot>(commander_.robot);
         checks_ = place_ = 0;
         waited_ = -1;
@@ -173,7 +175,7 @@ class PaceSearch {
         const double s = from_[0] + (end_ - from_[0]) * place_ / PACE_PLACES;
         const double t = (s - from_[0]) / pace_;
         const bool meets =
-            !ahead || (excess(path({s, pace_, 0, 0, 0}), t, false, margin_) <= LIMIT_TOLERANCE &&
+            !ahead || (excess(path({s, pace_, 0, 0, 0}), t, begins_ && place_ == 0, margin_) <= LIMIT_TOLERANCE &&
                        (payload_waits_ || commander_.excess_awaited(limits_, margin_, -1, t) <= LIMIT_TOLERANCE));
         if (meets && ahead && ++place_ <= PACE_PLACES)
             return;
@@ -272,7 +274,7 @@ class PaceSearch {
     PathState from_{};
     std::int64_t time_ = 0;
     double pace_ = 1, shortest_ = 0, less_ = 0, end_ = 0, margin_ = 0, density_ = 0;
-    bool payload_waits_ = false, steady_ = false, found_ = false;
+    bool payload_waits_ = false, begins_ = false, steady_ = false, found_ = false;
     int checks_ = 0, place_ = 0;
     PaceChange best_;
     // Shapes: durations tried; parts: the direction, the size of its step, and whether one of this

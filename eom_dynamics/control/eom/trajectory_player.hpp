@@ -112,6 +112,19 @@ class TrajectoryPlayer {
         return nullptr;
     }
 
+    /// Whether what was planned meets limits at a pace with the payloads that are carried.
+    bool plan_carries(double pace) const noexcept
+    {
+        const Spline<n> &spline = trajectories_.taken(slot_).spline;
+        const auto path = [&](const PathState &at) {
+            State<n> state = evaluated(plan_.transition, spline, at[0]);
+            along(state, at);
+            return state;
+        };
+        const PathState from{seconds(plan_.begin - plan_.origin), pace, 0, 0, 0};
+        return pace_.carries(path, from, plan_.begin, pace, std::max(spline.end(), plan_.end), true);
+    }
+
     /// Plays what was planned, or has it wait for its start, in place of another one that waits; returns whether it begins.
     bool play() noexcept
     {
@@ -203,7 +216,7 @@ class TrajectoryPlayer {
     /// Leads to a pace in cycles of a period, s: see PaceKeeper. In a pause, a motion from rest does not begin.
     void keep_pace(double wanted, std::int64_t now, double period) noexcept
     {
-        if (State<n> first; wanted == 0 && commanded_ == NEVER && (evaluate(start_, first), rests(first)))
+        if (wanted == 0 && commanded_ == NEVER && rests(evaluated(start_)))
             time_.stay(start_, std::max(now, played_));
         if (pace_.keep(time_, [this](const PathState &at) { return on_path(at); }, wanted,
                        std::max(now, played_), period))
@@ -334,11 +347,7 @@ class TrajectoryPlayer {
         constexpr int SAMPLES = 200;
         for (int k = 0; k < SAMPLES; ++k) {
             const double at = t * k / (SAMPLES - 1);
-            State<n> state;
-            if (at < plan_.end)
-                plan_.transition.evaluate(at, state);
-            else
-                next.evaluate(at, state);
+            const State<n> state = evaluated(plan_.transition, next, at);
             for (std::size_t i = 0; i < n; ++i)
                 if (!(std::fabs(state[0][i] - from[0][i]) <= SMALL_STEP))
                     return false;
@@ -372,18 +381,22 @@ class TrajectoryPlayer {
         waiting_ = false;
     }
 
-    void evaluate(double t, State<n> &state) const noexcept
+    /// The state at a time, s, of a spline after a transition to it.
+    static State<n> evaluated(const Piece<n> &transition, const Spline<n> &spline, double t) noexcept
     {
-        if (t < transition_.end())
-            transition_.evaluate(t, state);
+        State<n> state;
+        if (t < transition.end())
+            transition.evaluate(t, state);
         else
-            trajectories_.taken(PLAYED).spline.evaluate(t, state);
+            spline.evaluate(t, state);
+        return state;
     }
+
+    State<n> evaluated(double t) const noexcept { return evaluated(transition_, trajectories_.taken(PLAYED).spline, t); }
 
     State<n> on_path(const PathState &at) const noexcept
     {
-        State<n> state;
-        evaluate(at[0], state);
+        State<n> state = evaluated(at[0]);
         along(state, at);
         return state;
     }

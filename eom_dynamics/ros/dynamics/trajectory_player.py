@@ -363,6 +363,8 @@ class TrajectoryPlayer:
             )
         if why.name == "ended":
             return TrajectoryError("the trajectory ends before it starts; check its time stamp")
+        if why.name == "over_limits":
+            return TrajectoryError("it exceeds limits with the payload: make it slower, or take a lighter one")
         if why.name in ("released", "in_contact", "led_by_hand"):
             return host.refusal(why)
         return StateError("the motors cannot realise the transition to the trajectory: a spring would be slack")

@@ -431,12 +431,18 @@ class ReferenceLoop:
             present = self._commanded(now if at > 0 else origin)
             plan = plan_from(self.arm, spline, at, t, present, period, payload)
             plan = plan and plan._replace(origin=origin, begin=now)
-        if plan is None:
+        if plan is None or (plan.planned and self._overloads_on(plan)):
             return
         if plan.begin > now:
             self._waiting = plan
         else:
             self._play(plan)
+
+    def _overloads_on(self, plan: Plan) -> bool:
+        """Whether a motion exceeds limits, which are refused, with the payload at the pace with which it is played."""
+        options, pace = self._pace_options(), 0.0 if self.paused else min(self.speed_scaling, 1.0)
+        keeper = PaceKeeper(self.arm, plan.state, plan.end, 0.0)
+        return options.loaded and not keeper.carries(PathTime(plan.origin), plan.begin, options, pace)
 
     def _commanded(self, at: int) -> Array:
         """What is commanded at a time, ns."""

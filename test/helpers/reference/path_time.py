@@ -160,9 +160,9 @@ class Search:
         self._steps = self._find(start, pace, shortest, less, end)
         self.go_on(1)
 
-    def begin_rest(self, start: Array, pace: float, end: float, margin: float) -> None:
+    def begin_rest(self, start: Array, pace: float, end: float, margin: float, *, begins: bool = False) -> None:
         """Check whether the path until its end meets limits less a margin at a pace, as :attr:`meets` tells."""
-        self._steps = self._keep_on(start[0], end, pace, margin)
+        self._steps = self._keep_on(start[0], end, pace, margin, begins)
         self.go_on(1)
 
     def go_on(self, count: int) -> None:
@@ -207,8 +207,11 @@ class Search:
                     improved = (yield from attempt(shape)) or improved
             step = step if improved else step / 2
 
-    def _keep_on(self, s: float, end: float, pace: float, margin: float) -> Iterator[None]:
+    def _keep_on(self, s: float, end: float, pace: float, margin: float, begins: bool = False) -> Iterator[None]:
         ranges, self.meets = Ranges(self._arm), True
+        first = Flow(chain(self._path(s), np.array([s, pace, 0, 0, 0])))
+        if begins and (row := ranges.row(first, self._payload(0.0))) is not None:
+            ranges.widen(row)
         for x in np.linspace(s, end, law.PACE_PLACES + 1) if s < end else [None]:
             yield
             if x is None:
@@ -345,12 +348,12 @@ class PaceKeeper:
         since, last = time.last
         return self._on or 1e-9 * (now + options.ahead - since) < last.duration
 
-    def carries(self, time: PathTime, now: int, options: PaceOptions) -> bool:
-        """Whether the rest of the path meets limits at its pace with a payload that waits."""
-        pace = max(time.last[1].pace, self._pace if self._on else 0.0)
+    def carries(self, time: PathTime, now: int, options: PaceOptions, begins: float | None = None) -> bool:
+        """Whether the rest of the path meets limits with a payload that waits, at its pace or that of its begin."""
+        pace = max(time.last[1].pace, self._pace if self._on else 0.0) if begins is None else begins
         search = Search(self._arm, self._path, self._density, partial(options.payload, now), options)
         if pace:
-            search.begin_rest(time.at(now), pace, self._end, 0.0)
+            search.begin_rest(time.at(now), pace, self._end, 0.0, begins=begins is not None)
             search.go_on(law.PACE_PLACES + 1)
         return not pace or search.meets
 
