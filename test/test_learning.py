@@ -197,10 +197,7 @@ test_what_cannot_be_used_is_refused = refusals(
     (lambda *_: LearningSettings(5.0, 0.0), r"gain must be within \(0, 1\], is 0"),
     (lambda *_: LearningSettings(5.0, 1.5), "gain"),
     (lambda *_: LearningSettings(5.0, 1.0, -1.0), "forgetting"),
-    (
-        lambda arm, last: learn(arm, last, last.reference[0], LearningSettings(0.5)),
-        "bandwidth must be above 0.5 Hz",
-    ),
+    (lambda arm, last: learn(arm, last, last.reference[0], LearningSettings(0.5)), "bandwidth must be above 0.5 Hz"),
     (lambda arm, last: learn(arm, last, last.reference[0][1:]), "measured must be finite"),
     (lambda _, last: uncorrected(last.joint_names, last.t**2, last.reference), "equal steps"),
     (lambda arm, last: error_shares(arm, last, np.zeros((1, COUNT + 1, 2)), 10.0), "two or more runs"),

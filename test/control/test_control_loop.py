@@ -173,12 +173,7 @@ def with_joints(count: int) -> eom.Robot:
 
 @pytest.mark.parametrize(
     ("robot", "size"),
-    [
-        (with_tools(1), 0),
-        (with_tools(2), 1),
-        (with_tools(3), 2),
-        (with_joints(33), 3),
-    ],
+    [(with_tools(1), 0), (with_tools(2), 1), (with_tools(3), 2), (with_joints(33), 3)],
     ids=lambda x: f"{x.n} joints, {len(x.tools)} tools" if isinstance(x, eom.Robot) else "",
 )
 def test_robots_of_each_size_have_the_bits_of_the_reference(robot: eom.Robot, size: int) -> None:

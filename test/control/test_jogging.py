@@ -14,10 +14,7 @@ from eom_dynamics.kinematics.compiled import kinematics_of
 from eom_dynamics.kinematics.motion import ToolTracker
 
 STEP = 0.01
-BENT = {
-    "panda": np.array([0.0, -0.5, 0.0, -1.5, 0.0, 1.5, 0.5]),
-    "ur5e": np.array([0.3, -1.2, 1.4, 0.3, 0.9, 0.6]),
-}
+BENT = {"panda": np.array([0.0, -0.5, 0.0, -1.5, 0.0, 1.5, 0.5]), "ur5e": np.array([0.3, -1.2, 1.4, 0.3, 0.9, 0.6])}
 
 
 arm_of = cache(lambda name: eom.ElasticArm(eom.load_robot(name)))

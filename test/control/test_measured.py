@@ -11,13 +11,7 @@ from exported import robot
 
 from eom_dynamics import ElasticArm, StateError, load_robot
 from eom_dynamics.control.control_loop import ControlLoop
-from eom_dynamics.control.measured import (
-    JointSignals,
-    JointTolerances,
-    MeasuredMotion,
-    measured_joints,
-    positions_of,
-)
+from eom_dynamics.control.measured import JointSignals, JointTolerances, MeasuredMotion, measured_joints, positions_of
 from eom_dynamics.control.robot_table import RobotTable
 
 
@@ -118,11 +112,7 @@ def test_samples_are_those_of_drives_at_the_older_time() -> None:
 
 @pytest.mark.parametrize(
     "spoil",
-    [
-        lambda q, k: q + 0.1 * (k == 20),
-        lambda q, k: q[::-1],
-        lambda q, k: q if k < 15 else q * 15 / k,
-    ],
+    [lambda q, k: q + 0.1 * (k == 20), lambda q, k: q[::-1], lambda q, k: q if k < 15 else q * 15 / k],
     ids=["jump", "swapped", "stale"],
 )
 def test_jumps_swapped_and_stale_joints_are_named_and_left_out(spoil: Any) -> None:

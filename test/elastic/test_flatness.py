@@ -16,13 +16,7 @@ from springs import EVERY_KIND, with_springs
 from eom_dynamics import ElasticArm, Payload, StateError, load_robot
 from eom_dynamics.actuators import Transmission
 from eom_dynamics.actuators.springs import AntagonisticPair, ExponentialPair, QuadraticPair
-from eom_dynamics.elastic import (
-    chain_gains,
-    flat_state,
-    linearizing_effort,
-    linearizing_snap,
-    motor_pd_effort,
-)
+from eom_dynamics.elastic import chain_gains, flat_state, linearizing_effort, linearizing_snap, motor_pd_effort
 from eom_dynamics.jet import Jet
 from eom_dynamics.robot.payload import with_payload
 

@@ -29,14 +29,7 @@ def arm_and_plant(name: str) -> tuple[ElasticArm, MujocoArm]:
 
 
 @functools.cache
-def error(
-    name: str,
-    period: float,
-    delay: float,
-    lead: float,
-    *,
-    interpolates: bool = False,
-) -> float:
+def error(name: str, period: float, delay: float, lead: float, *, interpolates: bool = False) -> float:
     """Root mean square error of the links, rad."""
     arm, plant = arm_and_plant(name)
     motion = paper_motion(arm.robot.n)

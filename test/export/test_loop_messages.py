@@ -9,10 +9,7 @@ from exported import robot, succeed
 
 from eom_dynamics.export import generic_files, loop_library
 
-pytestmark = [
-    pytest.mark.soak,
-    pytest.mark.timeout(1800),
-]
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(1800)]
 
 MESSAGES = 125_000
 """For each robot, and twice."""

@@ -315,10 +315,7 @@ test_what_is_refused_of_motors = refusals(
     (lambda: fit_motor(T, 0 * THETA, tau=TAU, effort=TAU), "the motor does not move"),
     (lambda: fit_motor(T, THETA, tau=TAU, current=-TAU), "current falls as the effort of the spring rises"),
     (lambda: fit_motor(T, THETA, tau=TAU, effort=TAU, cutoff=600.0), "cutoff must be between 0 and"),
-    (
-        lambda: fit_motor(T, THETA, tau=TAU, effort=TAU, cutoff=0.5),
-        "8000 samples are too few|too few for a cut-off",
-    ),
+    (lambda: fit_motor(T, THETA, tau=TAU, effort=TAU, cutoff=0.5), "8000 samples are too few|too few for a cut-off"),
     (lambda: fit_motor(T, BOTH["tau"], **BOTH), "fit_motors"),
     (lambda: fit_motors(T, np.stack([THETA, 0 * THETA], axis=1), **BOTH), "motor 1: the motor does not move"),
     (lambda: fit_motors(T, THETA, tau=TAU, effort=TAU), r"theta must have shape \(N, m\)"),

@@ -56,10 +56,7 @@ test_impossible_solids = refusals(
     (lambda: solids.sphere("wide", mass=1), "radius: must be numbers, is 'wide'"),
     (lambda: solids.sphere([1, 2], mass=1), r"radius: must be one number, has shape \(2,\)"),
     (lambda: solids.sphere(1), "mass: give either mass or density$"),
-    (
-        lambda: solids.capsule(1e-200, 1e-200, mass=1),
-        "radius: must give lengths from 1e-50 to 1e.50 m, gives 1e-200",
-    ),
+    (lambda: solids.capsule(1e-200, 1e-200, mass=1), "radius: must give lengths from 1e-50 to 1e.50 m, gives 1e-200"),
     (lambda: solids.hollow_sphere(1e-200, 2e-200, mass=1), "inner_radius: must give lengths from"),
     (lambda: solids.box([1e200] * 3, density=1), "size: must give lengths from"),
     (lambda: solids.box([1e50] * 3, density=1e300), "density: gives the impossible mass inf kg"),

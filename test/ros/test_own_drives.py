@@ -68,10 +68,6 @@ def test_the_simulated_robot_adds_them_and_counts_in_units(start, tmp_path):
     sent = arm.drive_command(rest, q, zero, zero)
     assert np.max(np.abs(arm.drive_state(*sent[:3]).motor_effort)) < 1e-9 < 10 < np.max(rest.motor_effort)
     values = {name: getattr(sent, name).tolist() for name in MOTOR_SETPOINT_FIELDS}
-    robot.repeat(
-        lambda: robot.send("motor_setpoint", **values),
-        lambda: robot.values["commands"] != "0",
-        "a command",
-    )
+    robot.repeat(lambda: robot.send("motor_setpoint", **values), lambda: robot.values["commands"] != "0", "a command")
     robot.next_states(100)
     assert np.max(np.abs([state.position - q for state in robot.joints[-100:]])) < 1e-6

@@ -80,9 +80,7 @@ def test_links_follow_setpoints_through_the_whole_stack(start):
     sent = []
     # Both nodes are there, but may not have met yet.
     robot.repeat(
-        lambda: sent.append(dynamics.publish(**setpoints[0])),
-        lambda: robot.values["commands"] != "0",
-        "a command",
+        lambda: sent.append(dynamics.publish(**setpoints[0])), lambda: robot.values["commands"] != "0", "a command"
     )
     followed = []
     for k, setpoint in enumerate(setpoints, start=1):

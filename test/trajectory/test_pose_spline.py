@@ -130,10 +130,7 @@ test_what_is_refused = refusals(
     (lambda: through_poses([0.0, 1.0], [np.eye(4), 2 * np.eye(4)]), r"poses\[1\] is not a homogeneous transform"),
     (lambda: through_poses([0.0, 1.0], [np.eye(4), HALF]), r"between poses\[0\] and poses\[1\] there is half a turn"),
     (lambda: through_poses([0.0, 1.0], TWO, start=np.zeros((5, 6))), "start must be"),
-    (
-        lambda: through_poses([0.0, 1.0], TWO, end=[np.zeros(3)]),
-        r"end, derivative 0 of the twist, must have",
-    ),
+    (lambda: through_poses([0.0, 1.0], TWO, end=[np.zeros(3)]), r"end, derivative 0 of the twist, must have"),
     (lambda: straight_lines(poses()[:1], 0.1), "K >= 2"),
     (lambda: straight_lines(poses()[[0, 0, 1]], 0.1), "poses 0 and 1 have the same position"),
     (lambda: straight_lines(poses()[[0, 1, 0]], 0.1), "turns back at waypoint 1"),

@@ -228,10 +228,7 @@ def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_file_of_such_a_name_is_no_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "arm_description").mkdir()
-    with (
-        warnings.catch_warnings(),
-        pytest.raises(RobotDescriptionError, match="is a folder; give the path"),
-    ):
+    with warnings.catch_warnings(), pytest.raises(RobotDescriptionError, match="is a folder; give the path"):
         load_robot("arm_description")
 
 

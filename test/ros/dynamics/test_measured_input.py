@@ -196,11 +196,7 @@ def test_a_robot_without_spread_of_efforts_is_observed_and_reported() -> None:
 
 @pytest.mark.usefixtures("ros")
 @pytest.mark.parametrize(
-    ("given", "reason"),
-    [
-        ({}, "external_effort.sensors is none: set torque, springs or motor"),
-        (OBSERVES, NO_SPREAD),
-    ],
+    ("given", "reason"), [({}, "external_effort.sensors is none: set torque, springs or motor"), (OBSERVES, NO_SPREAD)]
 )
 def test_a_node_that_would_not_find_contact_is_not_configured_to_react(given: dict[str, str], reason: str) -> None:
     with unspun_node("/unprotected", robot_file="planar_2r", on_contact="stop", **given) as node:
