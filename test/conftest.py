@@ -72,7 +72,7 @@ waited: list[float] = []
 
 # Tests of what an optimizing compiler makes of emitted code: equal bits of states and batches, and packaged robots.
 OPTIMIZED = (
-    *(f"codegen/test_{name}.py" for name in ("backends", "caller", "expressions", "functions", "not_finite")),
+    *(f"codegen/test_{name}.py" for name in ("backends", "caller", "expressions", "functions")),
     "test_golden.py",
 )
 

@@ -82,15 +82,9 @@ class TestOut:
     @pytest.mark.parametrize(
         "spoil",
         [
-            lambda x: x[:-1],
-            lambda x: x[None],
-            lambda x: x.astype(np.float32),
-            lambda x: x.astype(">f8"),
-            lambda x: x.astype(int),
-            np.ndarray.tolist,
-            lambda x: np.repeat(x, 2, axis=-1)[..., ::2],
-            lambda x: x[::-1],
-            lambda x: np.frombuffer(x.tobytes()).reshape(x.shape),
+            *(lambda x: x[:-1], lambda x: x[None], lambda x: x.astype(np.float32), lambda x: x.astype(">f8")),
+            *(lambda x: x.astype(int), np.ndarray.tolist, lambda x: np.repeat(x, 2, axis=-1)[..., ::2]),
+            *(lambda x: x[::-1], lambda x: np.frombuffer(x.tobytes()).reshape(x.shape)),
         ],
         ids=["short", "one more axis", "float32", "big-endian", "int", "list", "strided", "reversed", "read-only"],
     )

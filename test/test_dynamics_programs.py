@@ -70,17 +70,10 @@ def test_each_backend(backend: str) -> None:
     q, qd, qdd, qddd, qdddd = case.motion
     tau = np.array([1.0, -2.0])
     calls = {
-        "bias": (q, qd),
-        "gravity": (q,),
-        "coriolis_matrix": (q, qd),
-        "coriolis_tensor": (q,),
-        "forward_dynamics": (q, qd, tau),
-        "forward_dynamics_derivatives": (q, qd, tau),
-        "momentum": (q, qd),
-        "kinetic_energy": (q, qd),
-        "potential_energy": (q,),
-        "regressor": (q, qd, qdd),
-        "regressor_derivatives": (q, qd, qdd, qddd, qdddd),
+        **{"bias": (q, qd), "gravity": (q,), "coriolis_matrix": (q, qd), "coriolis_tensor": (q,)},
+        **{"forward_dynamics": (q, qd, tau), "forward_dynamics_derivatives": (q, qd, tau), "momentum": (q, qd)},
+        **{"kinetic_energy": (q, qd), "potential_energy": (q,)},
+        **{"regressor": (q, qd, qdd), "regressor_derivatives": (q, qd, qdd, qddd, qdddd)},
     }
     for name, states in calls.items():
         one = getattr(dynamics, name)(*states)

@@ -270,17 +270,10 @@ def test_states_and_batches_on_each_backend(backend: str) -> None:
     floating, expected = FloatingBase(robot, backend=backend), numpy_base(robot)
     pose, q, (nu, nud, nudd, nuddd) = state(2, 4)
     calls: dict[str, tuple[Array, ...]] = {
-        "inverse_dynamics": (pose, q, nu, nud, nudd, nuddd),
-        "effort": (pose, q, nu, nud),
-        "bias": (pose, q, nu),
-        "mass_matrix": (q,),
-        "coriolis_matrix": (q, nu),
-        "coriolis_tensor": (q,),
-        "forward_dynamics": (pose, q, nu, nud),
-        "kinetic_energy": (q, nu),
-        "center_of_mass": (pose, q, nu),
-        "motion": (pose, q, nu),
-        "jacobian": (pose, q),
+        **{"inverse_dynamics": (pose, q, nu, nud, nudd, nuddd), "effort": (pose, q, nu, nud), "bias": (pose, q, nu)},
+        **{"mass_matrix": (q,), "coriolis_matrix": (q, nu), "coriolis_tensor": (q,)},
+        **{"forward_dynamics": (pose, q, nu, nud), "kinetic_energy": (q, nu), "center_of_mass": (pose, q, nu)},
+        **{"motion": (pose, q, nu), "jacobian": (pose, q)},
     }
     for name, arguments in calls.items():
         one, same = getattr(floating, name)(*arguments), getattr(expected, name)(*arguments)

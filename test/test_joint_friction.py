@@ -74,14 +74,8 @@ def test_all_programs(backend: str) -> None:
         batch = getattr(rough, name)(*(np.stack([x] * 19) for x in at))
         assert deviation(batch, [getattr(rough, name)(*at)] * 19) < 1e-14
     for name, at in {
-        "gravity": (q,),
-        "mass_matrix": (q,),
-        "coriolis_matrix": (q, qd),
-        "coriolis_tensor": (q,),
-        "momentum": (q, qd),
-        "kinetic_energy": (q, qd),
-        "potential_energy": (q,),
-        "regressor": (q, qd, qdd),
+        **{"gravity": (q,), "mass_matrix": (q,), "coriolis_matrix": (q, qd), "coriolis_tensor": (q,)},
+        **{"momentum": (q, qd), "kinetic_energy": (q, qd), "potential_energy": (q,), "regressor": (q, qd, qdd)},
     }.items():
         assert np.array_equal(getattr(rough, name)(*at), getattr(smooth, name)(*at))
     assert deviation(rough.effort(q, qd, rough.forward_dynamics(q, qd, tau)), tau) < 1e-12

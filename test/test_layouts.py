@@ -18,11 +18,8 @@ LAYOUTS = ROOT / "resource" / "layouts"
 JOINTS = eom.load_robot("iiwa").joint_names
 
 TOPICS = {
-    "setpoint": types.SETPOINT,
-    "feedforward": types.COMMAND,
-    "motor_setpoint": types.JOINT_STATE,
-    "effort_command": types.NUMBERS,
-    "joint_states": types.JOINT_STATE,
+    **{"setpoint": types.SETPOINT, "feedforward": types.COMMAND, "motor_setpoint": types.JOINT_STATE},
+    **{"effort_command": types.NUMBERS, "joint_states": types.JOINT_STATE},
 }
 
 

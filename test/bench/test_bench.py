@@ -1,15 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables that the benchmarks write, and the documents that they write them to."""
+"""Tables of benchmarks and of make soak, documents that have them, interleaved timing, and sampled motions."""
 
+import gc
+import json
+from collections.abc import Callable
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
+from xml.etree import ElementTree
+from xml.sax.saxutils import quoteattr
 
 import numpy as np
 import pytest
+import reliability
 import report
+import timing
 from identification import coverage
+from minimum_time_peers import SteppedMotion
 from paths import ROOT
+from timing import TimedTask, Timings, interleaved
+
+from eom_dynamics.trajectory import through
 
 
 def test_figures_are_written_between_their_marks(tmp_path: Path) -> None:
@@ -73,3 +84,130 @@ def test_a_document_has_promises_and_a_small_first_table(tmp_path: Path) -> None
         assert "| fast | 1 s | met |" in page and "large" not in page and ("small" in page) is (first is tables)
         assert "[All figures](../bench/results/a.md)." in page and "`make bench`." not in page
         assert "large" in whole and "small" in whole and "`make bench`." in whole and "| fast | 1 s | met |" in whole
+
+
+# --- The page of make soak --------------------------------------------------------------
+
+STREAM = {
+    **{"stream": "1000 Hz, alone", "seconds": 600.0, "sent": 600000, "lost": 0, "numbers": 29400000, "different": 0},
+    **{"held_up": 1.5, "node": [120.0, 300.0, 500.0, 900.0], "echo": [100.0, 250.0, 450.0, 800.0], "growth": 400000},
+    **{"resident": 100e6, "batches": 0},
+}
+FAULT = {"fault": "node: kill -9", "sent": 3000, "lost": 639, "wrong": 0, "state": "active, native", "remark": "late"}
+ROBOTS = {"robots": "four robots", "rate": 200, "sent": 4000, "lost": 0, "wrong": 0}
+ROBOTS |= {"processor": 4e-4, "memory": 28e6, "round_trip": [1e-3, 2e-3]}
+
+
+def soak_report(folder: Path, stream: dict = STREAM, fault: dict = FAULT, failure: str = "") -> Path:
+    rows = {"stream": stream, "fault": fault, "robots": ROBOTS}
+    properties = "".join(f"<property name='{name}' value={quoteattr(json.dumps(row))}/>" for name, row in rows.items())
+    failed = f"<failure message={quoteattr(failure)}>trace</failure>" if failure else ""
+    path = folder / "soak.xml"
+    path.write_text(
+        "<testsuites><testsuite><properties><property name='idle processors' value='asleep'/></properties>"
+        "<testcase classname='test.ros' name='test_a_long_stream[alone]' time='612.3'>"
+        f"<properties>{properties}</properties>{failed}</testcase>"
+        "<testcase classname='test.codegen' name='test_sanitizers' time='3'><skipped message='no compiler'/></testcase>"
+        "</testsuite></testsuites>"
+    )
+    return path
+
+
+def section(path: Path) -> reliability.Section:
+    return reliability.section(list(reliability.outcomes(ElementTree.parse(path).getroot())))
+
+
+def kept(path: Path) -> dict[str, bool]:
+    return {bar.promise: bar.kept for bar in section(path).bars}
+
+
+def test_rows_of_tests_become_tables(tmp_path: Path, capsys) -> None:
+    written = section(soak_report(tmp_path))
+    written.show()
+    assert "a long stream[alone]" in capsys.readouterr().out
+    text = written.markdown()
+    for line in (
+        "| 1000 Hz, alone | 600 s | 600,000 | 0 | 29,400,000 | 0 | 1.5 s | 100.0 MB | 0.40 MB | 0 |",
+        "| 1000 Hz, alone | 120 µs | 300 µs | 500 µs | 900 µs | 1.20 | 1.20 |",
+        "| 1000 Hz, alone: echo | 100 µs | 250 µs | 450 µs | 800 µs |  |  |",
+        "| node: kill -9 | 3,000 | 639 | 0 | active, native | late |",
+        "| four robots | 200 Hz | 4,000 | 0 | 0 | 400 µs | 28.0 MB | 1 ms | 2 ms |",
+        "| a long stream[alone] | 612 s | passed |",
+        "| sanitizers | 3 s | skipped: no compiler |",
+    ):
+        assert line in text
+    assert all(kept(soak_report(tmp_path)).values())
+
+
+ECHO = "p50 of the round trip at most 1.25 × that of an echo node"
+
+
+@pytest.mark.parametrize(
+    ("change", "promise"),
+    [
+        ({"stream": STREAM | {"lost": 1}}, "streams: no setpoint lost"),
+        ({"stream": STREAM | {"different": 1}}, "streams: every number is that of the library"),
+        ({"stream": STREAM | {"growth": 1e6}}, "streams: memory grows by less than 1 MB after the first minute"),
+        ({"stream": STREAM | {"node": [126.0, 300.0, 500.0, 900.0]}}, f"1000 Hz, alone: {ECHO}"),
+        ({"fault": FAULT | {"wrong": 1}}, "faults: no wrong answer"),
+        ({"failure": "assert 1 == 0\nmore"}, "all tests of the run pass"),
+    ],
+)
+def test_a_goal_that_is_missed(tmp_path: Path, change: dict, promise: str) -> None:
+    assert [name for name, met in kept(soak_report(tmp_path, **change)).items() if not met] == [promise]
+
+
+def test_nothing_measured_meets_no_goal(tmp_path: Path) -> None:
+    path = tmp_path / "soak.xml"
+    path.write_text("<testsuites/>")
+    assert not any(kept(path).values())
+
+
+# --- Interleaved timing, by a clock that only the tasks move ----------------------------
+
+Sleep = Callable[[float], None]
+
+
+@pytest.fixture
+def sleep(monkeypatch) -> Sleep:
+    now = [0.0]
+
+    def move(seconds: float) -> None:
+        now[0] += seconds
+
+    monkeypatch.setattr(timing.time, "perf_counter", lambda: now[0])
+    return move
+
+
+def test_times_are_those_of_one_evaluation(sleep: Sleep) -> None:
+    tasks = {"one": TimedTask(lambda: sleep(0.002)), "ten": TimedTask(lambda: sleep(0.002), 10)}
+    timings = interleaved(tasks, 5, at_least=0.005)
+    assert timings.median("one") == pytest.approx(0.002)
+    assert timings.ratio("one", "ten") == pytest.approx(10)
+    assert Timings({"a": np.array([1.0, 2.0, 30.0, 4.0, 5.0])}).quartiles("a") == (2.0, 5.0)
+
+
+def test_tasks_run_in_rotating_order(sleep: Sleep) -> None:
+    calls: list[str] = []
+    tasks = {name: TimedTask(lambda name=name: (calls.append(name), sleep(0.001))) for name in "abc"}
+    timings = interleaved(tasks, 3, at_least=1e-4)
+    assert "".join(calls[-9:]) == "abcbcacab"
+    assert all(len(samples) == 3 for samples in timings.samples.values())
+    assert gc.isenabled()
+
+
+# --- Motions of other libraries ---------------------------------------------------------
+
+MOTION = SteppedMotion(
+    through([0.0, 1.0, 2.0], [[0.0, 0.5], [0.8, -0.2], [1.2, 0.6]]),
+    np.array([0.0, 0.3, 1.5, 2.0]),
+    np.array([0.0, 1.2, 1.5, 0.0]),
+)
+H = 1e-4
+
+
+@pytest.mark.parametrize("t", [0.2, 0.9, 1.7])
+def test_derivatives_between_steps_of_acceleration(t: float) -> None:
+    before, here, after = (np.array(MOTION.derivatives(t + x)) for x in (-H, 0.0, H))
+    slopes = (after - before)[:-1] / (2 * H)
+    assert here[1:] == pytest.approx(slopes, rel=1e-5, abs=1e-5 * np.max(np.abs(here)))

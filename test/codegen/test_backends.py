@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All backends against the closed form, for states and batches in any memory layout."""
+"""All backends against the closed form, for states and batches in any memory layout; numbers that are not finite."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -12,8 +12,9 @@ import pytest
 from chains import fixed_case
 from differences import deviation
 
-from eom_dynamics import Dynamics, Robot, equations_of_motion
+from eom_dynamics import Dynamics, Robot, StateError, equations_of_motion
 from eom_dynamics.codegen.backends import KERNELS
+from eom_dynamics.states import STATE_NAMES
 
 STATES = 200
 
@@ -123,3 +124,52 @@ class TestEachBackend:
         with ThreadPoolExecutor(8) as pool:
             assert max(pool.map(states, range(8))) < PROMISED
             list(pool.map(batch, range(8)))
+
+
+# --- Numbers that are not finite --------------------------------------------------------
+
+# A multiple of the number of lanes, some more, and enough states for several threads.
+COUNTS = (8, 21, 9001)
+
+
+@pytest.fixture(scope="module", params=KERNELS)
+def mixed(request: pytest.FixtureRequest) -> Dynamics:
+    return dynamics("mixed_chain", request.param)
+
+
+def states(count: int) -> list[Array]:
+    return list(np.random.default_rng(0).uniform(-2, 2, (5, count, 4)))
+
+
+@pytest.mark.parametrize("count", COUNTS)
+def test_numbers_that_are_not_finite_in_a_state(mixed: Dynamics, count: int) -> None:
+    for which, name in enumerate(STATE_NAMES):
+        for row, value in ((0, np.nan), (7, np.inf), (count // 2, -np.inf), (count - 1, np.nan)):
+            bad = states(count)
+            bad[which][row, 3] = value
+            with pytest.raises(StateError) as error:
+                mixed.inverse_dynamics(*bad)
+            assert str(error.value) == f"{name} must be finite; entry [{row}, 3] is {value}"
+
+
+@pytest.mark.parametrize("count", COUNTS)
+def test_numbers_that_are_not_finite_in_a_wrench(mixed: Dynamics, count: int) -> None:
+    for wrench in (np.full(6, 1.0), np.full((count, 6), 1.0)):
+        wrench[..., 5] = np.nan
+        with pytest.raises(StateError, match="wrench Wd must be finite"):
+            mixed.inverse_dynamics(*states(count), wrench=(np.zeros(6), wrench))
+
+
+def test_numbers_that_are_not_finite_where_results_overwrite_states(mixed: Dynamics) -> None:
+    bad = states(21)
+    bad[0][19, 1] = np.nan
+    with pytest.raises(StateError, match=r"^q must be finite; entry \[19, 1\] is nan"):
+        mixed.inverse_dynamics(*bad, out=bad[:3])
+
+
+def test_the_largest_numbers_are_finite(mixed: Dynamics) -> None:
+    large = states(21)
+    large[4][5] = np.finfo(float).max
+    with np.errstate(all="ignore"):
+        taudd = mixed.inverse_dynamics(*large)[2]
+    assert np.all(np.isfinite(np.delete(taudd, 5, axis=0)))

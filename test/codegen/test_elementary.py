@@ -15,12 +15,8 @@ from eom_dynamics.codegen.c_functions import csrc, elementary_source
 from eom_dynamics.codegen.compiler import FLAGS
 
 EXACT = {
-    "exp": mpmath.exp,
-    "expm1": mpmath.expm1,
-    "log": mpmath.log,
-    "log1p": mpmath.log1p,
-    "sqrt": mpmath.sqrt,
-    "tanh": mpmath.tanh,
+    **{"exp": mpmath.exp, "expm1": mpmath.expm1, "log": mpmath.log, "log1p": mpmath.log1p},
+    **{"sqrt": mpmath.sqrt, "tanh": mpmath.tanh},
 }
 
 # Largest errors in ulp of the exact value. Measured over two million arguments: 0.84, 1.28, 0.83, 1.37, 0.5, 2.4.

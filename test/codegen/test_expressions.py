@@ -109,16 +109,10 @@ def test_numbers_remain_numbers() -> None:
 @pytest.mark.parametrize(
     ("robot", "program", "most"),
     [
-        ("iiwa", "inverse_dynamics", 2152),
-        ("iiwa", "effort", 562),
-        ("iiwa", "mass_matrix", 353),
-        ("iiwa", "effort_partials", 2709),
-        ("iiwa", "coriolis_matrix", 1241),
-        ("iiwa", "coriolis_tensor", 2290),
-        ("planar_2r", "inverse_dynamics", 132),
-        ("planar_2r", "effort", 32),
-        ("planar_2r", "mass_matrix", 10),
-        ("planar_2r", "effort_partials", 53),
+        *(("iiwa", "inverse_dynamics", 2152), ("iiwa", "effort", 562), ("iiwa", "mass_matrix", 353)),
+        *(("iiwa", "effort_partials", 2709), ("iiwa", "coriolis_matrix", 1241), ("iiwa", "coriolis_tensor", 2290)),
+        *(("planar_2r", "inverse_dynamics", 132), ("planar_2r", "effort", 32)),
+        *(("planar_2r", "mass_matrix", 10), ("planar_2r", "effort_partials", 53)),
     ],
 )
 def test_number_of_operations(robot: str, program: str, most: int) -> None:

@@ -18,13 +18,8 @@ from eom_dynamics.robot.model import Limits
 from eom_dynamics.trajectory import Samples, check
 
 LIMITS = {
-    "lower": -1.0,
-    "upper": 0.8,
-    "velocity": 1.5,
-    "acceleration": 2.0,
-    "jerk": 2.5,
-    "effort": 30.0,
-    "effort_rate": 60.0,
+    **{"lower": -1.0, "upper": 0.8, "velocity": 1.5, "acceleration": 2.0, "jerk": 2.5},
+    **{"effort": 30.0, "effort_rate": 60.0},
 }
 MOTOR = {
     "torque_constant": 0.1,
@@ -159,15 +154,9 @@ INF = float("inf")
 @pytest.mark.parametrize(
     ("distance", "lower", "upper", "ratio"),
     [
-        (0.5, -1.0, 1.0, 1.5),
-        (-0.5, -1.0, 1.0, 0.5),
-        (-1.0, 2.0, 4.0, 0.0),
-        (-3.0, -1.0, 1.0, 0.0),
-        (0.1, -INF, 1.0, INF),
-        (-0.1, -INF, 1.0, 0.0),
-        (0.0, -1.0, INF, 0.0),
-        (0.1, 2.0, 2.0, INF),
-        (0.0, 2.0, 2.0, 1.0),
+        *((0.5, -1.0, 1.0, 1.5), (-0.5, -1.0, 1.0, 0.5), (-1.0, 2.0, 4.0, 0.0), (-3.0, -1.0, 1.0, 0.0)),
+        *((0.1, -INF, 1.0, INF), (-0.1, -INF, 1.0, 0.0), (0.0, -1.0, INF, 0.0)),
+        *((0.1, 2.0, 2.0, INF), (0.0, 2.0, 2.0, 1.0)),
     ],
 )
 def test_distance_relative_to_half_the_range(distance: float, lower: float, upper: float, ratio: float) -> None:

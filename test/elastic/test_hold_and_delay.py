@@ -84,11 +84,8 @@ def test_a_delay_that_is_named_costs_nothing(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "rate", "time_constant"),
     [
-        ("planar_2r", 1e3, None),
-        ("panda", 4e3, 0.0),
-        ("iiwa", 1e3, 0.0),
-        ("planar_2r", 4e3, 1e-3),
-        ("sea_planar_2r", 1e3, 1e-3),
+        *(("planar_2r", 1e3, None), ("panda", 4e3, 0.0), ("iiwa", 1e3, 0.0)),
+        *(("planar_2r", 4e3, 1e-3), ("sea_planar_2r", 1e3, 1e-3)),
     ],
 )
 def test_references_are_of_the_age_of_the_drives_measurements(

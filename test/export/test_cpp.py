@@ -242,11 +242,8 @@ def test_names_that_are_taken(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("sea_planar_2r", "SeaPlanar2r"),
-        ("UR5e", "UR5e"),
-        ("UR5", "Ur5"),
-        ("ends", "EndsRobot"),
-        ("SCALAR", "ScalarRobot"),
+        *(("sea_planar_2r", "SeaPlanar2r"), ("UR5e", "UR5e"), ("UR5", "Ur5")),
+        *(("ends", "EndsRobot"), ("SCALAR", "ScalarRobot")),
     ],
 )
 def test_name_of_the_type(name: str, expected: str) -> None:

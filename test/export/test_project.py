@@ -22,13 +22,8 @@ from eom_dynamics.export.project import identifier, in_ascii
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("iiwa", "iiwa"),
-        ("my arm", "my_arm"),
-        ("7-dof arm", "robot_7_dof_arm"),
-        ("__x__", "x"),
-        ("Ärm/β", "rm"),
-        ("日本", "robot"),
-        ("a\n*/ b", "a_b"),
+        *(("iiwa", "iiwa"), ("my arm", "my_arm"), ("7-dof arm", "robot_7_dof_arm"), ("__x__", "x"), ("Ärm/β", "rm")),
+        *(("日本", "robot"), ("a\n*/ b", "a_b")),
     ],
 )
 def test_identifiers(name: str, expected: str) -> None:

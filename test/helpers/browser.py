@@ -14,13 +14,8 @@ _NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome
 
 # Without background requests, and without a sandbox, which containers lack.
 _ARGUMENTS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
+    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
+    *("--disable-component-update", "--disable-sync"),
 )
 
 SIZE = {"width": 1280, "height": 720}

@@ -71,11 +71,8 @@ def chain_parameters(draw: st.DrawFn, max_joints: int = 4) -> dict[str, Any]:
     joints = draw(st.lists(joint_parameters(), min_size=1, max_size=max_joints))
     named = {f"joint_{i + 1}": joint for i, joint in enumerate(joints)}
     return {
-        "name": "chain",
-        "joint_names": list(named),
-        "inertia_reference": "com",
-        "gravity": draw(numbers(10.0, 3)).tolist(),
-        "joints": named,
+        **{"name": "chain", "joint_names": list(named), "inertia_reference": "com"},
+        **{"gravity": draw(numbers(10.0, 3)).tolist(), "joints": named},
     }
 
 
@@ -145,17 +142,11 @@ def _mixed_chain() -> dict[str, Any]:
         turning = np.cross(points[i], axis) + (0.1 * axis if kind == "helical" else 0.0)
         screw = [np.zeros(3), axis] if kind == "prismatic" else [axis, turning]
         joints[f"joint_{i + 1}"] = {
-            "type": kind,
-            "screw": np.concatenate(screw).tolist(),
-            "origin": {"xyz": [0.1 * i, 0.3, -0.2], "rpy": [0.4 - i, 0.2 * i, 1.0 + i]},
-            "mass": 3.0 - 0.5 * i,
-            "center_of_mass": [0.1, -0.05 * i, 0.2],
-            "inertia": [0.05, 0.002, -0.003, 0.04, 0.001, 0.03],
+            **{"type": kind, "screw": np.concatenate(screw).tolist()},
+            **{"origin": {"xyz": [0.1 * i, 0.3, -0.2], "rpy": [0.4 - i, 0.2 * i, 1.0 + i]}, "mass": 3.0 - 0.5 * i},
+            **{"center_of_mass": [0.1, -0.05 * i, 0.2], "inertia": [0.05, 0.002, -0.003, 0.04, 0.001, 0.03]},
         }
     return {
-        "name": "mixed_chain",
-        "joint_names": list(joints),
-        "inertia_reference": "com",
-        "gravity": [1.0, -3.0, -9.0],
-        "joints": joints,
+        **{"name": "mixed_chain", "joint_names": list(joints), "inertia_reference": "com"},
+        **{"gravity": [1.0, -3.0, -9.0], "joints": joints},
     }

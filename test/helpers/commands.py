@@ -336,9 +336,6 @@ def objections(executable: str, parameters: dict[str, Any]) -> list[str]:
 
 
 _PROGRAMS: dict[str, Callable[[Sequence[str]], None]] = {
-    "eom_dynamics": lambda rest: _parsed("eom_dynamics", lambda: _parser().parse_args(rest)),
-    "make": _make,
-    "python": _python,
-    "python3": _python,
-    "ros2": _ros2,
+    **{"eom_dynamics": lambda rest: _parsed("eom_dynamics", lambda: _parser().parse_args(rest)), "make": _make},
+    **{"python": _python, "python3": _python, "ros2": _ros2},
 }

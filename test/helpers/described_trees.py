@@ -67,11 +67,8 @@ class DescribedTree:
     def parameters(self) -> dict[str, Any]:
         """As the ``robot`` section of a parameter file, each body's frame that of the link in the URDF."""
         return {
-            "name": "tree",
-            "joint_names": [joint.link for joint in self.joints],
-            "inertia_reference": "com",
-            "tool_names": self.tools,
-            "joints": {joint.link: self._entry(joint) for joint in self.joints},
+            **{"name": "tree", "joint_names": [joint.link for joint in self.joints], "inertia_reference": "com"},
+            **{"tool_names": self.tools, "joints": {joint.link: self._entry(joint) for joint in self.joints}},
         }
 
     def _entry(self, joint: DescribedJoint) -> dict[str, Any]:

@@ -106,12 +106,8 @@ class Tape(NamedTuple):
 
 
 _OPERATIONS = {
-    "add": lambda a, b: a + b,
-    "sub": lambda a, b: a - b,
-    "mul": lambda a, b: a * b,
-    "neg": lambda a, b: -a,
-    "sin": lambda a, b: a.sin(),
-    "cos": lambda a, b: a.cos(),
+    **{"add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b, "neg": lambda a, b: -a},
+    **{"sin": lambda a, b: a.sin(), "cos": lambda a, b: a.cos()},
 }
 
 

@@ -24,11 +24,8 @@ from eom_dynamics.export import LANGUAGES, STRAIGHT_LINE, Project, StoredValues,
 from eom_dynamics.robot.model import COMPENSATIONS
 
 FUNCTIONS: Mapping[str, Iterable[str]] = {
-    "iiwa": ["effort"],
-    "planar_2r": STRAIGHT_LINE,
-    "mixed_chain": ["inverse_dynamics"],
-    "slider": ["effort", "mass_matrix"],
-    "scissors": ["effort_partials", "forward_kinematics"],
+    **{"iiwa": ["effort"], "planar_2r": STRAIGHT_LINE, "mixed_chain": ["inverse_dynamics"]},
+    **{"slider": ["effort", "mass_matrix"], "scissors": ["effort_partials", "forward_kinematics"]},
     "held": ["inverse_dynamics", "effort_partials"],
 }
 """Functions to export by robot: together all kinds of joints, angles and outputs."""
@@ -228,11 +225,8 @@ def _planar() -> dict[str, Any]:
     joint = {"type": "revolute", "screw": [0.0, 0.0, 1.0, 0.0, 0.0, 0.0], "origin": origin, **BODY}
     names = [f"joint_{k}" for k in range(1, 8)]
     return {
-        "name": "planar",
-        "joint_names": names,
-        "inertia_reference": "com",
-        "gravity": [0.0, -9.80665, 0.0],
-        "joints": dict.fromkeys(names, joint),
+        **{"name": "planar", "joint_names": names, "inertia_reference": "com"},
+        **{"gravity": [0.0, -9.80665, 0.0], "joints": dict.fromkeys(names, joint)},
     }
 
 

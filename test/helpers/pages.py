@@ -44,13 +44,8 @@ from eom_dynamics import load_robot
 from eom_dynamics.tools.cli.main import main
 
 SKIPPED = (
-    "takes minutes",
-    "runs until ended",
-    "needs ROS 2",
-    "needs a robot",
-    "needs a node",
-    "needs a recording",
-    "needs a download",
+    *("takes minutes", "runs until ended", "needs ROS 2", "needs a robot", "needs a node"),
+    *("needs a recording", "needs a download"),
 )
 """Reasons to leave a block out; another one is a mistake."""
 
@@ -306,13 +301,9 @@ def _check_line(example: Example) -> None:
 
 _SYBIL = Sybil(
     [
-        CodeBlockParser("python", _run_python),
-        CodeBlockParser("console", _run_commands),
-        CodeBlockParser("yaml", _load),
-        CodeBlockParser("xml", _parse_xml),
-        CodeBlockParser("cpp", _collect_cpp),
-        SkipParser(),
-        _indented,
+        *(CodeBlockParser("python", _run_python), CodeBlockParser("console", _run_commands)),
+        *(CodeBlockParser("yaml", _load), CodeBlockParser("xml", _parse_xml), CodeBlockParser("cpp", _collect_cpp)),
+        *(SkipParser(), _indented),
     ],
     path=str(DOCS),
 )

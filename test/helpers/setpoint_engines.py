@@ -238,13 +238,9 @@ def settings_of(scene: Scene) -> dict[str, Any]:
         settings_at("permissive")
         | dict(zip(names, scene.checks, strict=True))
         | {
-            "limits": scene.limits,
-            "command_lead": scene.lead,
-            "on_setpoint_loss": scene.loss,
-            "setpoint_timeout": TIMEOUT if scene.loss != "none" else 0.0,
-            "stop_duration": STOP,
-            "ramp_duration": RAMP,
-            "on_contact": scene.on_contact,
+            **{"limits": scene.limits, "command_lead": scene.lead, "on_setpoint_loss": scene.loss},
+            **{"setpoint_timeout": TIMEOUT if scene.loss != "none" else 0.0, "stop_duration": STOP},
+            **{"ramp_duration": RAMP, "on_contact": scene.on_contact},
         }
     )
 

@@ -50,14 +50,8 @@ def test_arguments_reach_player_node_and_recorder(tmp_path: Path) -> None:
     topics = {"/planner/setpoint": (SETPOINT, recorded), "/left/feedforward": (COMMAND, [(START, bytes(200))])}
     bag = write_bag(tmp_path / "bag", topics)
     arguments = {
-        "robot_file": CONFIG / "sea_planar_2r.yaml",
-        "params_file": params,
-        "namespace": "left",
-        "setpoint_topic": "/planner/setpoint",
-        "storage": "sqlite3",
-        "rate": 0.5,
-        "delay": 3.0,
-        "log_level": "warn",
+        **{"robot_file": CONFIG / "sea_planar_2r.yaml", "params_file": params, "namespace": "left"},
+        **{"setpoint_topic": "/planner/setpoint", "storage": "sqlite3", "rate": 0.5, "delay": 3.0, "log_level": "warn"},
     }
     live = tmp_path / "live"
     subprocess.run(launch_command(FILE, bag=bag, record=live, **arguments), check=True, timeout=PATIENCE)

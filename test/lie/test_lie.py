@@ -91,16 +91,9 @@ def test_batches_are_their_members() -> None:
     x[0, 1, :3] = 0.0
     x[0, 2, :3] *= 1e-6
     functions = (
-        lie.ad,
-        lie.momentum_cross,
-        lie.exp,
-        lie.left_jacobian,
-        lie.left_jacobian_inverse,
-        lambda x: lie.log(lie.exp(x)),
-        lambda x: lie.Ad(lie.inverse(lie.exp(x))),
-        lambda x: lie.exp(x, 0.3),
-        lambda x: lie.space_twist(lie.exp(x), x),
-        lambda x: lie.body_wrench(lie.exp(x), x),
+        *(lie.ad, lie.momentum_cross, lie.exp, lie.left_jacobian, lie.left_jacobian_inverse),
+        *(lambda x: lie.log(lie.exp(x)), lambda x: lie.Ad(lie.inverse(lie.exp(x))), lambda x: lie.exp(x, 0.3)),
+        *(lambda x: lie.space_twist(lie.exp(x), x), lambda x: lie.body_wrench(lie.exp(x), x)),
         lambda x: lie.screw_axis(x).pitch,
     )
     for function in functions:

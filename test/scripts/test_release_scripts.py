@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scripts of workflows: addresses of the owner, and figures over commits."""
+"""Scripts of workflows: addresses of the owner, figures over commits, the drivers' claims, and slim environments."""
 
 import configparser
+import os
+import runpy
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
 import yaml
-from paths import ROOT
+from paths import DOCS, ROOT
 
 sys.path.append(str(ROOT / "bench"))
 
@@ -56,3 +59,56 @@ def test_the_page_has_the_last_commits_and_one_column_for_each(tmp_path: Path) -
         "| error at most 1e-10 | **9e-12** | 8e-12 |"
     )
     assert rows[5].startswith("| new \\| one | 2 × |  |")
+
+
+# --- Claims of the drivers' page --------------------------------------------------------
+
+SCRIPT = runpy.run_path(str(ROOT / "scripts" / "drivers.py"))
+
+
+def test_claims_hold_or_fail(tmp_path, capsys):
+    clone = tmp_path / "owner+name"
+    clone.mkdir()
+    (clone / "file").write_text("gains: 3\n")
+    identity = ("-c", "user.name=x", "-c", "user.email=x@y")
+    for command in (["init", "-q"], ["add", "file"], [*identity, "commit", "-q", "-m", "one"]):
+        subprocess.run(["git", "-C", clone, *command], check=True)
+    source = ("owner/name", "HEAD")
+    cases = ((r"gains: \d", True, 0), (r"gains: \d", False, 1), ("losses", False, 0), ("losses", True, 1))
+    for pattern, there, failed in cases:
+        SCRIPT["main"].__globals__["CLAIMS"] = ((source, "file", pattern, there, "a claim"),)
+        assert SCRIPT["main"]([str(tmp_path)]) == failed
+    SCRIPT["main"].__globals__["CLAIMS"] = ((source, "absent", "x", False, "a claim"),)
+    assert SCRIPT["main"]([str(tmp_path)]) == 1
+    assert "FAILS  owner/name@HEAD absent: a claim" in capsys.readouterr().out
+
+
+def test_the_page_names_the_commits():
+    page = (DOCS / "drivers.md").read_text(encoding="utf-8")
+    for name in ("FRANKA", "LBR", "UR", "KORTEX", "ODRIVE"):
+        repository, commit = SCRIPT[name]
+        assert repository in page and f"`{commit[:8]}`" in page
+
+
+# --- What slim.py removes and links -----------------------------------------------------
+
+
+def test_tests_go_and_equal_files_are_one(tmp_path: Path) -> None:
+    packages = tmp_path / "lib/python3.11/site-packages"
+    texts = {
+        **{"numpy/core.py": "a", "numpy/linalg/tests/test_a.py": "b", "cmake/data/bin/cmake": "c"},
+        **{"cmake/data/bin/ctest": "d", "../../../bin/ctest": "d", "../../../bin/cmake": "c"},
+        **{"other/tests/test_b.py": "e", "one.libs/lib.so": "x" * 40_000, "two.libs/lib.so": "x" * 40_000},
+        **{"three.libs/lib.so": "y" * 40_000, "small.libs/lib.so": "z", "same.libs/lib.so": "z"},
+    }
+    for name, text in texts.items():
+        (packages / name).parent.mkdir(parents=True, exist_ok=True)
+        (packages / name).write_text(text)
+    for _ in range(2):  # once more changes nothing
+        subprocess.run([sys.executable, ROOT / "scripts/slim.py", tmp_path], check=True)
+        left = {os.path.relpath(path, packages) for path in tmp_path.rglob("*") if path.is_file()}
+        assert left == set(texts) - {"numpy/linalg/tests/test_a.py", "cmake/data/bin/ctest", "../../../bin/ctest"}
+        assert all((packages / name).read_text() == texts[name] for name in left)
+        one, two, three = (packages / f"{name}.libs/lib.so" for name in ("one", "two", "three"))
+        assert one.samefile(two) and not one.samefile(three)
+        assert not (packages / "small.libs/lib.so").samefile(packages / "same.libs/lib.so")

@@ -34,26 +34,17 @@ JOINTS = (
 def arm_parameters() -> dict[str, Any]:
     joints = {
         f"joint_{i + 1}": {
-            "type": "revolute",
-            "screw": [*map(float, axis), 0.0, 0.0, 0.0],
-            "origin": {"xyz": xyz, "rpy": [0.0, 0.0, 0.0]},
-            "mass": mass,
-            "center_of_mass": center,
+            **{"type": "revolute", "screw": [*map(float, axis), 0.0, 0.0, 0.0]},
+            **{"origin": {"xyz": xyz, "rpy": [0.0, 0.0, 0.0]}, "mass": mass, "center_of_mass": center},
             "inertia": [0.02, 0.0, 0.0, 0.03, 0.0, 0.01],
             "elasticity": {"type": "linear", "stiffness": float(STIFFNESS[i])},
-            "rotor_inertia": float(ROTOR[i] * RATIO[i] ** 2),
-            "gear_ratio": float(RATIO[i]),
-            "rotor": mount,
+            **{"rotor_inertia": float(ROTOR[i] * RATIO[i] ** 2), "gear_ratio": float(RATIO[i]), "rotor": mount},
         }
         for i, (axis, xyz, mass, center, mount) in enumerate(JOINTS)
     }
     return {
-        "name": "askew",
-        "joint_names": list(joints),
-        "inertia_reference": "com",
-        "gravity": [0.5, -1.0, -9.0],
-        "rotor_model": "complete",
-        "joints": joints,
+        **{"name": "askew", "joint_names": list(joints), "inertia_reference": "com", "gravity": [0.5, -1.0, -9.0]},
+        **{"rotor_model": "complete", "joints": joints},
     }
 
 

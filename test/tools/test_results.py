@@ -86,14 +86,7 @@ def test_the_page_has_all_of_it() -> None:
     page = Page(html)
     assert page.references == ["data:,", "data:image/png;base64,cG5n"]
     for text in (
-        "Title <i>",
-        "2 sduration",
-        "all well",
-        "a caption",
-        "a line",
-        "errors",
-        "1 note",
-        "softwareeom_dynamics",
+        *("Title <i>", "2 sduration", "all well", "a caption", "a line", "errors", "1 note", "softwareeom_dynamics"),
     ):
         assert text in page.text
     assert html.count('<td class="number off">10</td>') == 2 and html.count('<tr data-group="a">') == 2
@@ -105,17 +98,9 @@ def test_the_page_has_all_of_it() -> None:
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        (0.0, "0"),
-        (1.0, "1.00"),
-        (-12.345, "-12.3"),
-        (0.0001234, "0.000123"),
-        (1234567.0, "1,230,000"),
-        (9.996, "10.0"),
-        (999.6, "1,000"),
-        (1.2345e-7, "1.23e-07"),
-        (1e9, "1.00e+09"),
-        (math.nan, "–"),
-        (math.inf, "inf"),
+        *((0.0, "0"), (1.0, "1.00"), (-12.345, "-12.3"), (0.0001234, "0.000123"), (1234567.0, "1,230,000")),
+        *((9.996, "10.0"), (999.6, "1,000"), (1.2345e-7, "1.23e-07"), (1e9, "1.00e+09")),
+        *((math.nan, "–"), (math.inf, "inf")),
     ],
 )
 def test_numbers_have_three_significant_digits(value: float, text: str) -> None:

@@ -24,15 +24,10 @@ MASS, LEVER, G = 2.0, 0.5, 9.80665
 def pendulum(**actuator: Any) -> eom.ElasticArm:
     """Inverted pendulum about the horizontal y axis: tau = m l² qdd - m g l sin(q)."""
     joint = {
-        "type": "revolute",
-        "screw": [0.0, 1.0, 0.0, 0.0, 0.0, 0.0],
-        "origin": {"xyz": [0.0, 0.0, 0.0], "rpy": [0.0, 0.0, 0.0]},
-        "mass": MASS,
-        "center_of_mass": [0.0, 0.0, LEVER],
-        "inertia": [1e-9, 0.0, 0.0, 1e-9, 0.0, 1e-9],
-        "rotor_inertia": 0.1,
-        "gear_ratio": 10.0,
-        "elasticity": {"type": "linear", "stiffness": 200.0},
+        **{"type": "revolute", "screw": [0.0, 1.0, 0.0, 0.0, 0.0, 0.0]},
+        **{"origin": {"xyz": [0.0, 0.0, 0.0], "rpy": [0.0, 0.0, 0.0]}, "mass": MASS},
+        **{"center_of_mass": [0.0, 0.0, LEVER], "inertia": [1e-9, 0.0, 0.0, 1e-9, 0.0, 1e-9], "rotor_inertia": 0.1},
+        **{"gear_ratio": 10.0, "elasticity": {"type": "linear", "stiffness": 200.0}},
         "limits": {"lower": -2.0, "upper": 2.0, "velocity": 3.0, "acceleration": 20.0, "jerk": 500.0},
     }
     joint |= {"actuator": actuator} if actuator else {}
@@ -59,13 +54,8 @@ def test_peaks_of_a_pendulum() -> None:
     taud = inertia * qddd - weight * np.cos(q) * qd
     taudd = inertia * qdddd - weight * (np.cos(q) * qdd - np.sin(q) * qd**2)
     expected = {
-        "velocity": qd,
-        "acceleration": qdd,
-        "jerk": qddd,
-        "effort": tau,
-        "effort_rate": taud,
-        "motor_speed": 10 * (qd + taud / 200),
-        "motor_torque": (0.1 * (qdd + taudd / 200) + tau) / 10,
+        **{"velocity": qd, "acceleration": qdd, "jerk": qddd, "effort": tau, "effort_rate": taud},
+        **{"motor_speed": 10 * (qd + taud / 200), "motor_torque": (0.1 * (qdd + taudd / 200) + tau) / 10},
     }
     verdict = check(arm, motion, rate=1000.0)
     peaks = {peak.quantity: peak for peak in verdict.peaks}

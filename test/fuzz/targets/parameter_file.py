@@ -21,14 +21,8 @@ TOKENS = (
     *("antagonistic_quadratic", "antagonistic_exponential", "dead_zone", "damping: 1.0", "rigid", "coupled"),
     *("rotor_inertia: 0.1", "gear_ratio: 100.0", "actuator: {limits: {torque: 1.0}}", "limits: {position: [-1, 1]}"),
     *(
-        "friction: {viscous: 1.0}",
-        "payloads:",
-        "mimic: {joint: a}",
-        "urdf: /dev/null",
-        ".nan",
-        ".inf",
-        "1e400",
-        "&a *a",
+        *("friction: {viscous: 1.0}", "payloads:", "mimic: {joint: a}", "urdf: /dev/null", ".nan", ".inf"),
+        *("1e400", "&a *a"),
     ),
 )
 

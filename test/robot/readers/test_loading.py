@@ -241,13 +241,8 @@ ADDITIONS: dict[str, Any] = {
     "joints": {
         "shoulder": {
             "limits": {"upper": 1.0, "effort": 5.0, "acceleration": 6.0, "jerk": 7.0, "effort_rate": 8.0},
-            "gear_ratio": 50.0,
-            "friction": 0.3,
-            "damping": 0.2,
-            "actuator": {"efficiency": 0.8},
-            "elasticity": SPRING,
-            "rotor_inertia": 0.1,
-            "rotor": {"carrier": "base"},
+            **{"gear_ratio": 50.0, "friction": 0.3, "damping": 0.2, "actuator": {"efficiency": 0.8}},
+            **{"elasticity": SPRING, "rotor_inertia": 0.1, "rotor": {"carrier": "base"}},
         }
     },
     "payloads": {"shoulder_link": {"mass": 2.0}},

@@ -33,13 +33,8 @@ PAYLOAD = eom.Payload(10.0, [0.02, 0.0, 0.1], [0.02, 0.001, 0.002, 0.03, 0.001, 
 Q = np.array([0.1, 0.5, 0.2, -1.2, 0.3, 0.8, 0.1])
 KINEMATICS = eom.Kinematics(ROBOT)
 PARAMETERS = {
-    "setpoint_timeout": 0.5,
-    "on_setpoint_loss": "hold",
-    "stamp_check": "refuse",
-    "jump_check": "refuse",
-    "hold_last_command": "always",
-    "limits": "refuse",
-    "use_sim_time": "true",
+    **{"setpoint_timeout": 0.5, "on_setpoint_loss": "hold", "stamp_check": "refuse", "jump_check": "refuse"},
+    **{"hold_last_command": "always", "limits": "refuse", "use_sim_time": "true"},
 }
 
 

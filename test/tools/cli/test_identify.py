@@ -370,10 +370,7 @@ def test_friction_that_was_identified_is_the_only_one(side: str, joint_friction:
         expected = expected + terms["viscous"] * qd + terms["coulomb"] * np.sign(qd)
         np.testing.assert_allclose(arm.feedforward(q, qd, qdd, 0 * q, 0 * q).motor_effort, expected, atol=1e-12)
         for found in (
-            by_mujoco(patched, q, qd, qdd),
-            by_mujoco(urdf.text, q, qd, qdd),
-            by_mujoco(mjcf.text, q, qd, qdd),
-            by_pinocchio(patched, q, qd, qdd),
-            by_pinocchio(urdf.text, q, qd, qdd),
+            *(by_mujoco(patched, q, qd, qdd), by_mujoco(urdf.text, q, qd, qdd), by_mujoco(mjcf.text, q, qd, qdd)),
+            *(by_pinocchio(patched, q, qd, qdd), by_pinocchio(urdf.text, q, qd, qdd)),
         ):
             np.testing.assert_allclose(found, expected, atol=1e-9)

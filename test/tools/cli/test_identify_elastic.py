@@ -77,11 +77,8 @@ def described(tmp_path_factory) -> str:
 
 def columns(source: Recording) -> dict[str, np.ndarray]:
     return {
-        "position": source.q,
-        "effort": source.tau,
-        "motor_position": source.theta,
-        "motor_effort": source.motor_effort,
-        "current": source.motor_effort / CURRENT,
+        **{"position": source.q, "effort": source.tau, "motor_position": source.theta},
+        **{"motor_effort": source.motor_effort, "current": source.motor_effort / CURRENT},
     }
 
 

@@ -23,7 +23,9 @@ from eom_dynamics.actuators.springs import CoupledSpring
 from eom_dynamics.control.fields import COMMAND_FIELDS
 from eom_dynamics.tools.cli import demo
 from eom_dynamics.tools.demo import processes, results
+from eom_dynamics.tools.demo.drawn_stream import drawn_stream
 from eom_dynamics.tools.demo.evaluate import TOLERANCE, Plan, evaluate
+from eom_dynamics.tools.demo.results import stream_section
 
 pytest.importorskip("matplotlib", reason="matplotlib is missing: make build")
 pytest.importorskip("rich", reason="rich is missing: make build")
@@ -135,7 +137,6 @@ SHORT = ["--rate", "200", "--duration", "0.5", "--robot", "planar_2r"]
 def played(monkeypatch) -> None:
     """Take the answers of a node without faults; shorten the stream, and leave out the picture, which have tests."""
     monkeypatch.setattr(demo, "require_ros", lambda: None)
-    monkeypatch.setattr("eom_dynamics.tools.demo.drawn_stream.SECONDS", 1.0)
     monkeypatch.setattr(results, "picture", lambda *_: b"")
     monkeypatch.setattr(processes, "play", lambda plan, *_: recorded(plan))
 
@@ -222,3 +223,17 @@ def test_the_picture_of_joints_with_names_like_formulas(name: str, lost: int) ->
     png = results.picture(plan, recording, evaluate(plan, recording))
     width, height = (int.from_bytes(png[at : at + 4], "big") for at in (16, 20))
     assert png.startswith(b"\x89PNG") and width > 1500 and width > 1.5 * height
+
+
+@pytest.mark.parametrize("name", ["iiwa", "sea_planar_2r"])
+def test_the_links_follow_the_motion_made_of_a_stream(name: str) -> None:
+    """To 1/200 of the error of segments at least; that is what the plant, not the feedforward, has by its own step."""
+    stream = drawn_stream(eom.ElasticArm(eom.load_robot(name)))
+    segments, flatness = stream.errors.values()
+    assert flatness < segments / 200
+    assert np.abs(stream.references[:, -1] - stream.positions[-1]).max() < 1e-9
+
+
+def test_an_arm_of_pairs_gets_a_note() -> None:
+    sections, note = stream_section(Plan(eom.load_robot("vsa_planar_2r"), 200.0, 0.1))
+    assert sections == [] and note.startswith("without a stream of positions: antagonistic pairs have no feedforward")

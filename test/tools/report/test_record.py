@@ -236,11 +236,8 @@ def test_losses_are_told_from_refused_setpoints_by_the_status(tmp_path: Path) ->
         (phase.status.name, round(phase.start, 9), round(phase.end, 9), phase.lost) for phase in actual.interruptions
     ]
     assert found == [
-        ("HELD", 0.002, 0.004, False),
-        ("STOPPING", 0.01, 0.014, True),
-        ("HELD", 0.014, 0.02, True),
-        ("RAMPING", 0.024, 0.026, True),
-        ("HELD", 0.026, 0.028, True),
+        *(("HELD", 0.002, 0.004, False), ("STOPPING", 0.01, 0.014, True), ("HELD", 0.014, 0.02, True)),
+        *(("RAMPING", 0.024, 0.026, True), ("HELD", 0.026, 0.028, True)),
     ]
 
 
