@@ -18,8 +18,7 @@ from eom_dynamics.robot.model import Mimic
 from eom_dynamics.simulation import ElasticPlant, energy_audit, simulate
 from eom_dynamics.tools.inspect.facts import facts_result, robot_facts
 
-WIDTH = 0.01
-"""Smoothing velocity, rad/s."""
+WIDTH = 0.01  # smoothing velocity, rad/s
 
 
 def rubbing(robot: Robot) -> Robot:

@@ -17,8 +17,7 @@ import eom_dynamics as eom
 from eom_dynamics import lie
 from eom_dynamics.kinematics import body_poses
 
-TOLERANCE = 1e-12
-"""Rounding errors of matrix exponentials of six joints, and of differences."""
+TOLERANCE = 1e-12  # rounding errors of matrix exponentials of six joints, and of differences
 
 
 @pytest.fixture(scope="module")

@@ -17,8 +17,7 @@ from paths import DOCS, ROOT
 import eom_dynamics
 from eom_dynamics.extras import EXTRAS
 
-ELSEWHERE = {"new_spring", "notation"}
-"""Pages that test_new_kind.py and test_notation.py run, for their variables."""
+ELSEWHERE = {"new_spring", "notation"}  # pages that test_new_kind.py and test_notation.py run, for their variables
 
 WORKED = "../examples/worked_examples"
 
@@ -35,8 +34,7 @@ def text_of(page: str) -> str:
 STARTS_NODES = [page for page in sorted(PAGES) if "\nrclpy.init()" in text_of(page)]
 """Pages that start nodes and call rclpy.init(), which a process may do only once: each has one of its own."""
 
-PATIENCE = 240.0
-"""Time that such a page may take, s: the longest identifies an arm of seven joints."""
+PATIENCE = 240.0  # time that such a page may take, s: the longest identifies an arm of seven joints
 
 NEEDS = {
     "contacts": ("clarabel",),
@@ -53,8 +51,7 @@ NEEDS = {
 }
 """Modules without which a page cannot run."""
 
-UNCOMPILED = ("contacts", "floating_base", WORKED)
-"""Pages whose robots take longer to compile than all of their states."""
+UNCOMPILED = ("contacts", "floating_base", WORKED)  # pages whose robots take longer to compile than all of their states
 
 
 def missing(page: str) -> None:

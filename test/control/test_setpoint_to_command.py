@@ -24,8 +24,7 @@ from eom_dynamics.exceptions import StateError, StiffnessError, TrajectoryError
 
 ROBOT = eom.load_robot("planar_2r")
 
-SLACK = ExponentialPair(1.0, 6.0, 2.5)
-"""Is slack at its nominal stiffness under the weight of the arm."""
+SLACK = ExponentialPair(1.0, 6.0, 2.5)  # is slack at its nominal stiffness under the weight of the arm
 
 
 def message(state):

@@ -13,8 +13,7 @@ from eom_dynamics.arrays import Array
 from eom_dynamics.equations import RigidBody, newton_euler
 from eom_dynamics.robot.inertia import Inertial, symmetric
 
-TOLERANCE = 1e-13
-"""Holds for 400 random bodies; rounding errors are relative to terms that cancel."""
+TOLERANCE = 1e-13  # holds for 400 random bodies; rounding errors are relative to terms that cancel
 
 
 @st.composite

@@ -153,8 +153,7 @@ def test_matlab(case: Case, tmp_path: Path) -> None:
     )
 
 
-ALL_SPRINGS = ("carried_0", *SPRING_ROBOTS[1:])
-"""Those of springs_0 are in carried_0, too."""
+ALL_SPRINGS = ("carried_0", *SPRING_ROBOTS[1:])  # those of springs_0 are in carried_0, too
 
 MORE_MOTORS = [Case(x, (code.FEEDFORWARD, "spring_efforts")) for x in ("sea_planar_2r", *ALL_SPRINGS)]
 

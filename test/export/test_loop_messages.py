@@ -11,8 +11,7 @@ from eom_dynamics.export import generic_files, loop_library
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(1800)]
 
-MESSAGES = 125_000
-"""For each robot, and twice."""
+MESSAGES = 125_000  # for each robot, and twice
 
 
 @pytest.mark.parametrize("flags", ["-fsanitize=address,undefined -fno-sanitize-recover=undefined", "-fsanitize=thread"])

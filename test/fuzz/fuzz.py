@@ -18,8 +18,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import atheris
 
-LONGEST = 1.0
-"""CPU time of an input, s; one that takes longer hangs."""
+LONGEST = 1.0  # CPU time of an input, s; one that takes longer hangs
 
 
 def main() -> None:

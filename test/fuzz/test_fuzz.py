@@ -24,8 +24,7 @@ HERE = Path(__file__).parent
 CORPUS = HERE / "corpus"
 LIBRARIES = {"bag": ["rosbags"], "message": ["rosbags"], "xacro_arguments": ["xacro"]}
 
-SECONDS = float(os.environ.get("FUZZ_SECONDS", "60"))
-"""For all targets together, s."""
+SECONDS = float(os.environ.get("FUZZ_SECONDS", "60"))  # for all targets together, s
 
 SHARES = {
     **{"urdf": 0.2, "parameter_file": 0.2, "xacro_arguments": 0.1, "message": 0.15, "bag": 0.1},

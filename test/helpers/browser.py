@@ -18,8 +18,7 @@ _ARGUMENTS = (
     *("--disable-component-update", "--disable-sync"),
 )
 
-SIZE = {"width": 1280, "height": 720}
-"""Of the window, pixels."""
+SIZE = {"width": 1280, "height": 720}  # of the window, pixels
 
 
 def chromium() -> str:

@@ -92,8 +92,7 @@ def cases(draw: st.DrawFn, derivatives: int, max_joints: int = 4) -> Case:
     return Case(parameters, robot, draw(numbers(2.0, (derivatives + 1, robot.n))))
 
 
-FIXED = ("iiwa", "planar_2r", "mixed_chain")
-"""Names for :func:`fixed_case`."""
+FIXED = ("iiwa", "planar_2r", "mixed_chain")  # names for :func:`fixed_case`
 
 
 def fixed_case(name: str, derivatives: int) -> Case:

@@ -11,8 +11,7 @@ from eom_dynamics import ElasticArm, Robot
 from eom_dynamics.arrays import Array
 from eom_dynamics.trajectory import Fourier
 
-ENCODER, EFFORT = 1e-5, 0.005
-"""Noise: of encoders, rad, and of efforts, relative to their range."""
+ENCODER, EFFORT = 1e-5, 0.005  # noise: of encoders, rad, and of efforts, relative to their range
 
 
 class Recording(NamedTuple):

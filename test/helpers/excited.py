@@ -10,8 +10,7 @@ from eom_dynamics.actuators.friction import Friction
 from eom_dynamics.arrays import Array
 from eom_dynamics.identification import Recording
 
-ENCODER = 1e-5
-"""Noise of positions, rad."""
+ENCODER = 1e-5  # noise of positions, rad
 
 TORQUE = 0.005
 """Noise of efforts, relative to the range of the sensor, which is the limit of the joint or else its largest effort."""

@@ -59,8 +59,7 @@ class Cycle(NamedTuple):
     mode: str | None = None
 
 
-STOPS = Spline.__new__(Spline)
-"""The spline of an empty trajectory, which stops."""
+STOPS = Spline.__new__(Spline)  # the spline of an empty trajectory, which stops
 
 
 NO_CHECKS = Settings()

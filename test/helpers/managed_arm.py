@@ -27,8 +27,7 @@ BROADCASTERS = ("joint_state_broadcaster", "motor_broadcaster")
 
 NEEDED = ("controller_manager", "joint_state_broadcaster", "joint_trajectory_controller", "eom_dynamics")
 
-PERIOD = 1_000_000
-"""Of a cycle, ns."""
+PERIOD = 1_000_000  # of a cycle, ns
 
 # A guard against waiting forever.
 _PATIENCE = 60.0

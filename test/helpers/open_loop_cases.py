@@ -23,8 +23,7 @@ from eom_dynamics.trajectory import paper_motion
 MOTION = paper_motion()
 K = load_robot("iiwa").stiffness
 
-Law = Callable[[float, Array, Array], Array]
-"""Spring efforts (m,) from time, deflections and their rates (m,)."""
+Law = Callable[[float, Array, Array], Array]  # spring efforts (m,) from time, deflections and their rates (m,)
 
 
 class Case(NamedTuple):

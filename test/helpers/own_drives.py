@@ -8,8 +8,7 @@ from eom_dynamics.actuators import Actuator, Friction, Gear, Motor
 from eom_dynamics.actuators.drive_units import SI_UNITS, DriveUnits
 from eom_dynamics.robot.model import NO_FEEDBACK_DELAY, FeedbackDelay
 
-ODRIVE = DriveUnits(side="motor", sign=-1, units_per_turn=1.0, offset=0.25)
-"""Turns, turns/s and N m of the motor shaft."""
+ODRIVE = DriveUnits(side="motor", sign=-1, units_per_turn=1.0, offset=0.25)  # turns, turns/s and N m of the motor shaft
 
 CIA_402 = DriveUnits(
     side="motor",
@@ -21,14 +20,12 @@ CIA_402 = DriveUnits(
 )
 """Counts of an encoder, turns a minute and per mille of the rated torque."""
 
-CURRENT = DriveUnits(side="motor", effort="current")
-"""rad, rad/s and A at the motor shaft."""
+CURRENT = DriveUnits(side="motor", effort="current")  # rad, rad/s and A at the motor shaft
 
 EVERY_UNIT = (ODRIVE, CIA_402, CURRENT, SI_UNITS)
 
 
-AGES = FeedbackDelay(2e-4, 3e-4)
-"""Of what drives compare with their references."""
+AGES = FeedbackDelay(2e-4, 3e-4)  # of what drives compare with their references
 
 
 def with_drives(

@@ -51,8 +51,7 @@ SKIPPED = (
 
 PATIENT = ("takes minutes", "runs until ended", "needs a node")
 
-LANGUAGES = {"python", "console", "yaml", "xml", "cpp", "text"}
-"""Blocks of other languages are mistakes, too."""
+LANGUAGES = {"python", "console", "yaml", "xml", "cpp", "text"}  # blocks of other languages are mistakes, too
 
 # A command that needs no shell runs in this process, which saves the start of Python.
 _PLAIN = re.compile(r"eom_dynamics [^|&;<>$`*]*|python examples/\w+\.py")

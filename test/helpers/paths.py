@@ -7,8 +7,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CONFIG = ROOT / "config"
 DOCS = ROOT / "docs"
 
-SHARED = ROOT.parent / "shared"
-"""Reference data, which need not be there: tests that use it skip without it."""
+SHARED = ROOT.parent / "shared"  # reference data, which need not be there: tests that use it skip without it
 
 PANDA_BAG = SHARED / "bags" / "panda_exciting_trajectory.db3"
 

@@ -22,14 +22,11 @@ from eom_dynamics.trajectory import paper_motion
 DELAY, LATENCY = 70_000, 400_000
 """From a stamp to the recording of its setpoint, and from there to the recording of its command, ns."""
 
-NOISE = 2e-3
-"""Alternating noise of measured positions, rad or m."""
+NOISE = 2e-3  # alternating noise of measured positions, rad or m
 
-OFFSET = 0.5
-"""Offset of measured efforts, N m or N."""
+OFFSET = 0.5  # offset of measured efforts, N m or N
 
-Messages = list[tuple[int, dict[str, Any]]]
-"""Times of recording, ns, and fields."""
+Messages = list[tuple[int, dict[str, Any]]]  # times of recording, ns, and fields
 
 
 def record(robot_name: str = "panda", count: int = 500, rate: float = 500.0, name: str = "run") -> Record:

@@ -50,8 +50,7 @@ MOTION = {"velocity": 2.0, "acceleration": 20.0, "jerk": 2000.0, "snap": 4e5, "s
 
 PAYLOAD = "eom_dynamics/msg/Payload"
 
-BANDWIDTH = 100.0
-"""Of external efforts, rad/s."""
+BANDWIDTH = 100.0  # of external efforts, rad/s
 
 FIELDS = (*STATE_FIELDS, *WRENCH_FIELDS, *STIFFNESS_FIELDS)
 

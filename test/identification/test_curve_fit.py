@@ -88,8 +88,7 @@ def test_rate_noise_and_cutoff_of_a_signal() -> None:
     assert cutoff_of(period, x, 2) == pytest.approx(expected, rel=0.05)
 
 
-B, D, C = 0.5, 1.5, 3.0
-"""Rotor inertia, viscous and Coulomb friction."""
+B, D, C = 0.5, 1.5, 3.0  # rotor inertia, viscous and Coulomb friction
 
 
 def sticking(count: int, duration: float = 12.0, step: float = 2.5e-4) -> tuple[Array, ...]:

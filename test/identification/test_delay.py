@@ -24,8 +24,7 @@ from eom_dynamics.identification.elastic.delay import (
 from eom_dynamics.trajectory import paper_motion
 
 PERIOD, KP, KD = 1e-3, 900.0, 40.0
-TRUE = np.array([2.3e-3, 0.4e-3, 1.1e-3])
-"""Delay, and ages of position and velocity, s."""
+TRUE = np.array([2.3e-3, 0.4e-3, 1.1e-3])  # delay, and ages of position and velocity, s
 
 
 def driven(integral: float = 0.0, gain: float = 1.0) -> tuple[ElasticArm, list[Array], list[Array]]:

@@ -23,8 +23,7 @@ from eom_dynamics.equations import coriolis_tensor
 from eom_dynamics.lagrange import normal_form, rate, variables
 from eom_dynamics.robot.model import Mimic
 
-TOLERANCE = 1e-10
-"""Rounding errors of oblique axes, which SymPy squares and adds, relative to terms that cancel."""
+TOLERANCE = 1e-10  # rounding errors of oblique axes, which SymPy squares and adds, relative to terms that cancel
 
 
 def number(system: eom.lagrange.Lagrangian, expression: Any, *states: np.ndarray) -> np.ndarray:

@@ -19,8 +19,7 @@ from eom_dynamics.trajectory import Cosine
 INF = float("inf")
 STIFFNESS = np.array([400.0, 300.0, 250.0])
 RATIO = np.array([10.0, -8.0, 6.0])
-ROTOR = np.array([0.02, 0.01, 0.008])
-"""Rotor inertias before the gear, large enough to matter."""
+ROTOR = np.array([0.02, 0.01, 0.008])  # rotor inertias before the gear, large enough to matter
 
 
 JOINTS = (

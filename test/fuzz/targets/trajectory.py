@@ -25,8 +25,7 @@ from .promises import refused
 TOKENS = ()
 
 _MOST_POINTS = 12
-_MOST_SAMPLES = 2000
-"""Of an answer; the service allows 100,000, which takes longer and tells no more."""
+_MOST_SAMPLES = 2000  # of an answer; the service allows 100,000, which takes longer and tells no more
 
 
 def check(data: bytes) -> None:

@@ -115,8 +115,7 @@ class Ranges:
             return max(float(np.max(np.nan_to_num(found, neginf=-1.0))), least)
 
 
-Carried = Callable[[float], Sequence[Array]]
-"""Payload with its rates, or (), at times of a motion, s."""
+Carried = Callable[[float], Sequence[Array]]  # payload with its rates, or (), at times of a motion, s
 
 
 def excess(arm: ElasticArm, motion: Callable[[float], Flow], duration: float, samples: int, payload: Carried) -> float:

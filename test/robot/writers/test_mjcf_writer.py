@@ -22,8 +22,7 @@ from eom_dynamics.arrays import Array
 from eom_dynamics.robot.model import Limits
 from eom_dynamics.robot.writers.mjcf import robot_as_mjcf
 
-TRIANGLE = {"iiwa"}
-"""Robots with inertia that MuJoCo refuses, and the writer therefore changes."""
+TRIANGLE = {"iiwa"}  # robots with inertia that MuJoCo refuses, and the writer therefore changes
 
 
 @pytest.fixture(autouse=True)

@@ -205,8 +205,7 @@ def node(ros, tmp_path_factory):
         yield node
 
 
-WITHOUT_REFUSAL = {}
-"""What is sent without a refusal, which differs by the way of the stream and by its times alone."""
+WITHOUT_REFUSAL = {}  # what is sent without a refusal, which differs by the way of the stream and by its times alone
 
 
 @pytest.mark.parametrize(

@@ -118,8 +118,7 @@ def rewritten(table: Path, path: Path, change: Change) -> Path:
     return write(path, change(np.loadtxt(table, delimiter=",", skiprows=1)))
 
 
-Change = Callable[[np.ndarray], np.ndarray]
-"""A change of the rows of a table with the columns t, q1, q2, tau1, tau2."""
+Change = Callable[[np.ndarray], np.ndarray]  # a change of the rows of a table with the columns t, q1, q2, tau1, tau2
 
 
 def with_column(column: int, value: float, rows: slice = slice(None)) -> Change:

@@ -53,8 +53,7 @@ QUICK = ["--cutoff", "8", "--prior-weight", "1"]
 
 # Promised of recordings with noise.
 STIFFNESS, ROTOR, FRICTION = 0.01, 0.02, 0.03
-CURRENT = 5.0
-"""N m/A of both motors behind their gears."""
+CURRENT = 5.0  # N m/A of both motors behind their gears
 
 
 @pytest.fixture(scope="module")

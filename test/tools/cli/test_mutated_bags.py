@@ -27,11 +27,9 @@ NAMES = load_robot("planar_2r").joint_names
 T = np.arange(150) * 4e-3
 STATES = np.array(paper_motion(2).derivatives(T))
 
-FEW, MANY = 8, 200
-"""Mutations of each kind in the quick test and in ``make fuzz``."""
+FEW, MANY = 8, 200  # mutations of each kind in the quick test and in ``make fuzz``
 
-LONGEST = 10
-"""s; a command that takes longer has failed."""
+LONGEST = 10  # s; a command that takes longer has failed
 
 
 def contents():
