@@ -1,19 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Online trajectories: limits, arrival, derivatives that are those of positions, take-over, and what is refused."""
+"""Online trajectories: limits, arrival, derivatives that are those of positions, take-over, streams, and refusals."""
 
-from functools import cache
+from collections.abc import Iterator
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from paths import PANDA_BAG
 
 import eom_dynamics as eom
-from eom_dynamics.control.online_trajectory import RAMP, SMOOTHING, OnlineTrajectory, motion_limits
+from eom_dynamics.control.control_loop import ControlLoop
+from eom_dynamics.control.online_trajectory import RAMP, SMOOTHING, OnlineLimits, OnlineTrajectory, motion_limits
+from eom_dynamics.control.robot_table import RobotTable, limits_of
+from eom_dynamics.control.settings import Status
 
 GIVEN = {"velocity": 2.0, "acceleration": 10.0}
 RATES = ("velocity", "acceleration", "jerk", "snap")
+PERIOD, H = 1_000_000, 1e-3
 
 
 @cache
@@ -21,19 +27,17 @@ def arm(name: str = "iiwa") -> eom.ElasticArm:
     return eom.ElasticArm(eom.load_robot(name))
 
 
-def within(online: OnlineTrajectory, states: np.ndarray, tolerance: float = 1e-9) -> None:
-    """Limits hold, and states follow one another."""
-    limits = online.limits
+def within(limits: OnlineLimits, states: np.ndarray, tolerance: float = 1e-9) -> None:
     assert (states[:, 0] <= limits.upper + tolerance).all() and (states[:, 0] >= limits.lower - tolerance).all()
     for k, name in enumerate(RATES, start=1):
         assert (np.abs(states[:, k]) <= getattr(limits, name) * (1 + tolerance)).all(), name
 
 
-def consistent(online: OnlineTrajectory, states: np.ndarray) -> None:
+def consistent(limits: OnlineLimits, states: np.ndarray, h: float = H) -> None:
     """Each state is the Taylor polynomial of the one before, with a constant fifth derivative."""
-    h, before, after = online.period, states[:-1], states[1:]
+    before, after = states[:-1], states[1:]
     fifth = (after[:, 4] - before[:, 4]) / h
-    scales = [np.ones(online.arm.robot.n), *(getattr(online.limits, name) for name in RATES)]
+    scales = [1.0, *(getattr(limits, name) for name in RATES)]
     for k in range(4):
         value, power = before[:, k].copy(), 1.0
         for j in range(k + 1, 6):
@@ -71,8 +75,8 @@ def wander(seed: int, changes: int, longest: float) -> None:
         over = (target < lower) | (target > upper) | (np.abs(velocity) > V)
         assert clamped == tuple(name for name, x in zip(online.arm.robot.joint_names, over, strict=True) if x)
         states = online.step(int(10 ** draw.uniform(0, longest)))
-        within(online, states)
-        consistent(online, np.concatenate([last[np.newaxis], states]))
+        within(online.limits, states)
+        consistent(online.limits, np.concatenate([last[np.newaxis], states]), h)
         last = states[-1]
     for goal in draw.uniform(lower, upper, (2, 7)):
         begin, rests = online.state[0], online.arrived
@@ -82,7 +86,7 @@ def wander(seed: int, changes: int, longest: float) -> None:
             states.append(online.step(2000))
             assert len(states) < 150
         found = np.concatenate(states)
-        within(online, found)
+        within(online.limits, found)
         assert online.state[0] == pytest.approx(goal, abs=1e-12) and not online.state[1:].any()
         assert not rests or ((found[:, 0] - goal) * np.sign(goal - begin) <= 1e-12).all(), "overshoot"
 
@@ -120,7 +124,7 @@ def test_a_step_takes_the_least_time_of_limited_jerk_and_two_averages(distance: 
     online.target(np.full(7, distance))
     states = online.step(round(1e3 * (fastest + 2 * SMOOTHING)) + 4)
     assert online.state[0] == pytest.approx(distance, abs=1e-12)
-    within(online, states)
+    within(online.limits, states)
 
 
 @pytest.mark.parametrize(("cycles", "apart"), [(3000, 0.004), (450, 0.004), (150, 0.1)])
@@ -149,7 +153,7 @@ def test_a_target_that_moves_is_met_without_delay_and_stops_at_the_limit() -> No
     online.step(1500)
     assert online.state[0] == pytest.approx(start + 1.5 * velocity, abs=1e-9)
     assert online.state[1] == pytest.approx(velocity, abs=1e-9)
-    within(online, online.step(4000))
+    within(online.limits, online.step(4000))
     assert online.state[0] == pytest.approx(1.0, abs=1e-12)
 
 
@@ -161,8 +165,8 @@ def test_rounding_does_not_add_up() -> None:
         online.target(0.3 * np.sin(phase), 0.3 * np.cos(phase))
         last = online.state
         states = online.step(200)
-    within(online, states)
-    consistent(online, np.concatenate([last[np.newaxis], states]))
+    within(online.limits, states)
+    consistent(online.limits, np.concatenate([last[np.newaxis], states]))
     online.target(np.full(7, 0.1))
     online.step(3000)
     assert online.state[0] == pytest.approx(0.1, abs=1e-14) and not online.state[1:].any()
@@ -179,9 +183,9 @@ def test_it_takes_over_any_state_within_a_share_of_limits(share: float) -> None:
         excess = online.take_over(state)
         assert excess.max() <= 1e-3 and np.median(excess) <= 1e-9
         states = online.step(1500)
-        within(online, states, 1e-9 + 2 * excess.max())
+        within(online.limits, states, 1e-9 + 2 * excess.max())
         online.take_over(state)
-        consistent(online, np.concatenate([state[np.newaxis], online.step(3)]))
+        consistent(online.limits, np.concatenate([state[np.newaxis], online.step(3)]))
         assert online.step(3000).shape and online.arrived
 
 
@@ -192,8 +196,8 @@ def test_a_state_that_no_motion_within_limits_has_is_continued_and_says_by_how_m
     excess = online.take_over(state)
     assert (excess > 0.1).all()
     states = online.step(3000)
-    consistent(online, np.concatenate([state[np.newaxis], states]))
-    within(online, states[600:])
+    consistent(online.limits, np.concatenate([state[np.newaxis], states]))
+    within(online.limits, states[600:])
     assert (np.abs(states[:, 2]) <= 10 * (1 + excess)).all() and online.arrived
 
 
@@ -205,7 +209,7 @@ def test_a_take_over_of_its_own_motion_goes_on_as_it() -> None:
     other.target(np.linspace(0.3, 1.0, 7))
     ours, theirs = online.step(2000), other.step(2000)
     assert ours[-1] == pytest.approx(theirs[-1], abs=1e-12)
-    within(other, theirs, 0.01)
+    within(other.limits, theirs, 0.01)
     other.take_over(ours[100])
     other.stop()
     assert np.abs(other.step(3000)[:, 0] - ours[100, 0]).max() < 0.8 and other.arrived
@@ -238,8 +242,8 @@ def test_chunks_are_followed_without_rest_or_delay_through_their_seams() -> None
             online.follow(t, wave(t))
         states.append(online.step(400 + (int(draw.integers(-30, 30)) if k % 2 else 0)))
     found = np.concatenate(states)
-    within(online, found)
-    consistent(online, found)
+    within(online.limits, found)
+    consistent(online.limits, found)
     t = online.period * np.arange(len(found))
     assert np.abs(found[1500:, 0] - wave(t)[1500:]).max() < 0.01
     assert np.abs(found[1500:, 1]).max(axis=1).min() > 0.2
@@ -348,3 +352,181 @@ def test_defaults_are_chosen_by_the_lowest_frequency_and_said() -> None:
 def test_limits_that_are_refused(limits: Any, message: str) -> None:
     with pytest.raises(eom.StateError, match=message):
         OnlineTrajectory(arm(), limits=limits)
+
+
+# --- Streams of targets -----------------------------------------------------------------
+
+# Rate of targets, Hz; jitter, of their interval; noise, rad; and whether they have velocities.
+STREAMS = {
+    "steps": (0.7, 0.5, 0.5, False),
+    "10 Hz, jitter 30 %": (10.0, 0.3, 0.0, False),
+    "50 Hz, noise": (50.0, 0.1, 2e-3, False),
+    "100 Hz, velocities": (100.0, 0.0, 0.0, True),
+    "500 Hz": (500.0, 0.0, 0.0, False),
+}
+
+
+def targets(
+    name: str, seconds: float, draw: np.random.Generator
+) -> Iterator[tuple[int, np.ndarray, np.ndarray | None]]:
+    """Cycles until the next target, its position and velocity, of motions that exceed all limits now and then."""
+    rate, jitter, noise, velocities = STREAMS[name]
+    w, phase = 2 * np.pi * draw.uniform(0.02, 0.8, (3, 7)), draw.uniform(0, 6, (3, 7))
+    size = draw.uniform(0.05, 0.5, (3, 7))
+    now = 0
+    for k in range(round(seconds * rate)):
+        angle = w * k / rate + phase
+        q = (size * np.sin(angle)).sum(axis=0) + noise * draw.normal(size=7)
+        qd = (size * w * np.cos(angle)).sum(axis=0) if velocities else None
+        then = round(1e3 * (k + 1 + jitter * draw.random()) / rate)
+        yield max(then - now, 1), q, qd
+        now = max(then, now + 1)
+
+
+def end_of(limits: OnlineLimits, parts: list[np.ndarray]) -> np.ndarray:
+    found = np.concatenate(parts)
+    within(limits, found)
+    consistent(limits, found)
+    return found[-1:]
+
+
+def stream(name: str, seconds: float, seed: int) -> None:
+    online, draw = OnlineTrajectory(arm(), H, GIVEN | {"lower": -1.0, "upper": 1.0}), np.random.default_rng(seed)
+    parts = [online.state[np.newaxis]]
+    for cycles_to_next, q, qd in targets(name, seconds, draw):
+        online.target(q, qd)
+        parts.append(online.step(cycles_to_next))
+        if len(parts) == 1000:
+            parts = [end_of(online.limits, parts)]
+    end_of(online.limits, parts)
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_streams_keep_limits(name: str) -> None:
+    stream(name, 6.0, 0)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("name", STREAMS)
+def test_streams_keep_limits_for_two_hours(name: str) -> None:
+    stream(name, 7200.0, 1)
+
+
+def chunks(rows: slice) -> tuple[np.ndarray, Iterator[tuple[float, np.ndarray, np.ndarray]]]:
+    """Start of a Panda's recorded motion; times of arrival of its chunks of 16 at 10 Hz, their times and positions."""
+    from eom_dynamics.tools.identify.read import read_recording
+
+    recorded = read_recording(PANDA_BAG, eom.load_robot("panda"))[rows]
+    t, draw = recorded.t - recorded.t[0], np.random.default_rng(0)
+    at = partial(np.interp, xp=t)
+    sampled = np.column_stack([at(np.arange(0, t[-1], 0.1), fp=q) for q in recorded.q.T])
+
+    def sent() -> Iterator[tuple[float, np.ndarray, np.ndarray]]:
+        for k in range(len(sampled) - 16):
+            arrival, lost = 0.1 * (k + 0.3 * draw.random()), draw.random() < 0.05
+            if not lost:
+                yield arrival, 0.1 * np.arange(k + 1, k + 17), sampled[k + 1 : k + 17]
+
+    return sampled[0], sent()
+
+
+@pytest.mark.skipif(not PANDA_BAG.is_file(), reason="the recording of a Panda is not beside this checkout")
+def test_chunks_of_a_recorded_motion() -> None:
+    """With jitter and lost ones, in the control loop: limits of motion, efforts and their rates hold; it is on time."""
+    pytest.importorskip("rosbags")
+    panda = arm("panda")
+    loop, limits, numbers = ControlLoop(RobotTable(panda)), motion_limits(panda), limits_of(panda)
+    loop.limit(limits, H)
+    loop.configure(safety="permissive")
+    start, sent = chunks(slice(0, 110))
+    loop.restart(start)
+    now, begin, states, shares, aimed = PERIOD, PERIOD, [], [], []
+    for arrival, times, positions in sent:
+        while (now - begin) * 1e-9 < arrival:
+            now += PERIOD
+            loop.update(now, H)
+            states.append(loop.state.copy())
+            shares.append([np.max(np.abs(loop.command[x]) / numbers[f"upper.{x}"]) for x in ("tau", "taud")])
+        assert loop.aim(now, positions, times=times, origin=begin) == 0
+        aimed.append((times[0], positions[0]))
+    found = np.array(states)
+    assert np.max(shares) <= 1.0
+    within(limits, found)
+    errors = np.array([found[round(1e3 * t) - 1, 0] - q for t, q in aimed if 0.5 < t < 1e-3 * len(found)])
+    assert np.abs(errors).max() < 0.003  # 1.6 mrad where the motion turns, which averages cut
+
+
+def test_limits_hold_in_late_cycles_and_a_chunk_after_a_pause_is_on_time() -> None:
+    """Cycles of a busy machine; nothing runs while the arm rests for seconds between the two."""
+    panda = arm("panda")
+    loop, limits, draw = ControlLoop(RobotTable(panda)), motion_limits(panda), np.random.default_rng(0)
+    loop.limit(limits, 4 * H)
+    loop.configure(safety="permissive", limits="refuse")
+    start = np.array([0.0, -0.5, 0.0, -2.0, 0.0, 1.6, 0.8])
+    loop.restart(start)
+    now = 10**12
+    for swing in range(6):
+        assert loop.aim(now, start + 0.8 * (-1) ** swing * (np.arange(7) == 0)) == 0
+        end = now + 15 * 10**8
+        while now < end:
+            now += 4 * PERIOD + (draw.random() < 0.2) * int(draw.integers(0, 6 * PERIOD))
+            assert loop.update(now, 4 * H) == 0
+            # Between the ends of periods, snap counts as constant: 1e-4 of a limit.
+            within(limits, loop.state[np.newaxis], 1e-4)
+    assert loop.number("arrived")
+    now += 2 * 10**9
+    last = loop.state[0].copy()
+    times = np.array([0.1, 0.2])
+    assert loop.aim(now, np.stack([last + 0.02, last + 0.04]), times=times, origin=now) == 0
+    for _ in range(150):
+        now += 4 * PERIOD
+        loop.update(now, 4 * H)
+    np.testing.assert_allclose(loop.state[0], last + 0.04, atol=1e-9)
+
+
+@pytest.mark.parametrize("pause", [5, 20, 3000])
+def test_a_motion_begins_without_a_step_where_cycles_had_ended_at_rest(pause: int) -> None:
+    """The first command is that of a loop whose cycles go on at rest; pauses in ms."""
+    panda = arm("panda")
+    start, first = np.array([0.0, -0.5, 0.0, -2.0, 0.0, 1.6, 0.8]), []
+    for cycles in (500, 500 + pause):
+        loop, now = ControlLoop(RobotTable(panda)), 10**12
+        loop.limit(motion_limits(panda), H)
+        loop.restart(start)
+        loop.aim(now, start)
+        for k in range(cycles):
+            loop.update(now + k * PERIOD, H)
+        assert loop.number("arrived")
+        now += (500 + pause) * PERIOD
+        loop.aim(now, start + 0.3)
+        loop.update(now, H)
+        first.append(loop.state.copy())
+    np.testing.assert_allclose(*first, rtol=1e-9, atol=1e-15)  # sums of averages are renewed in each cycle
+    assert first[0][1:].any() and np.abs(first[0][0] - start).max() < 1e-6
+
+
+@pytest.mark.parametrize("action", ["stop", "lose"])
+def test_a_stop_amid_a_target_keeps_limits_and_another_target_goes_on_from_it(action: str) -> None:
+    panda, draw = arm("panda"), np.random.default_rng(3)
+    loop, limits = ControlLoop(RobotTable(panda)), motion_limits(panda)
+    loop.limit(limits, H)
+    loop.configure(limits="refuse", on_setpoint_loss="hold", setpoint_timeout=1.0)
+    start = np.array([0.0, -0.5, 0.0, -2.0, 0.0, 1.6, 0.8])
+    loop.restart(start)
+    now, states = PERIOD, []
+    for k in range(20):
+        assert loop.aim(now, start + draw.uniform(-0.5, 0.5, 7)) == 0
+        for cycle in range(until := int(draw.integers(100, 300)) + 20 * k):
+            if cycle == until // 2:
+                loop.act(action)
+            now += PERIOD
+            assert loop.update(now, H) == 0
+            states.append(loop.state.copy())
+        assert loop.number("stopping") and not loop.number("excess")
+    for _ in range(1000):
+        now += PERIOD
+        loop.update(now, H)
+        states.append(loop.state.copy())
+    assert not states[-1][1:].any() and loop.status is Status.HELD
+    end_of(limits, [np.array(states)])
