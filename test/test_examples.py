@@ -91,9 +91,7 @@ builtins.print, rclpy.spin_once = saying, interrupting
 
 @pytest.mark.ros
 @pytest.mark.parametrize("example", ["stream_setpoints", "stream_tool"])
-def test_streaming_example_says_that_it_waits_and_is_interrupted_without_a_traceback(
-    example: str, tmp_path: Path
-) -> None:
+def test_streaming_example_says_that_it_waits_and_is_interrupted_without_a_traceback(example: str, tmp_path: Path):
     arguments = (EXAMPLES / f"{example}.py", *NOBODY)
     code, output, error = ros().ended("script_process", tmp_path, *arguments, patch=SOONER + INTERRUPT)
     assert (code, error) == (130, "")

@@ -78,9 +78,7 @@ METADATA = [
 
 @pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize(("text", "reason"), METADATA, ids=[str(text)[:40] for text, _ in METADATA])
-def test_a_bag_without_usable_metadata_is_read_with_a_warning(
-    tmp_path: Path, storage: str, text: str | None, reason: str
-) -> None:
+def test_a_bag_without_usable_metadata_is_read_with_a_warning(tmp_path, storage: str, text: str | None, reason: str):
     bag = make(tmp_path / "bag", storage)
     (bag / "metadata.yaml").unlink()
     if text is not None:
@@ -238,9 +236,7 @@ def test_a_corrupt_chunk_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("index", [IndexType.NONE, IndexType.CHUNK, IndexType.MESSAGE, IndexType.ALL])
 @pytest.mark.parametrize("use_chunking", [True, False])
 @pytest.mark.parametrize("statistics", [True, False])
-def test_an_mcap_with_part_of_an_index_is_read_whole(
-    tmp_path: Path, index: IndexType, use_chunking: bool, statistics: bool
-) -> None:
+def test_an_mcap_with_part_of_an_index_is_read_whole(tmp_path, index: IndexType, use_chunking: bool, statistics: bool):
     compression = CompressionType.LZ4 if statistics else CompressionType.ZSTD
     how = {"chunk_size": 10_000, "compression": compression, "index_types": index}
     path = write_mcap(

@@ -279,9 +279,7 @@ class TestKey:
             (package / name).write_text(text)
 
     @pytest.mark.parametrize("command", [["{gcc}"], ["{ccache}", "gcc", "-g"], ["{link}"]])
-    def test_depends_on_the_version_of_the_compiler(
-        self, command: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-    ) -> None:
+    def test_depends_on_the_version_of_the_compiler(self, command: list[str], monkeypatch, tmp_path: Path) -> None:
         """Also of one behind ccache, by name, or by a link to ccache that is found before it."""
         for path in (gcc := tmp_path / "bin/gcc", ccache := tmp_path / "ccache", link := tmp_path / "links/gcc"):
             path.parent.mkdir(exist_ok=True)
@@ -348,9 +346,7 @@ class TestFallback:
         self.fallback(reason)
         assert not [name for name in entries(folder) if not name.endswith(".so")]
 
-    def test_compiler_that_hangs(
-        self, cc: Callable[[str], None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-    ) -> None:
+    def test_compiler_that_hangs(self, cc: Callable[[str], None], monkeypatch, tmp_path: Path) -> None:
         cc(f"sleep 600 & echo $! > {tmp_path}/pid; wait")
         monkeypatch.setattr(compiler, "_TIMEOUT_S", 0.5)
         self.fallback("did not finish within 0.5 s")

@@ -281,9 +281,7 @@ def random_message(arm: eom.ElasticArm, rng: np.random.Generator) -> Any:
 @pytest.mark.parametrize("name", ROBOTS)
 @settings(max_examples=6)
 @given(seed=st.integers(0, 2**32 - 1), policy=st.sampled_from(LIMIT_POLICIES), lead=st.sampled_from([0.0, 2.5e-3]))
-def test_a_random_stream_is_answered_and_refused_as_by_the_reference(
-    name: str, seed: int, policy: str, lead: float
-) -> None:
+def test_a_random_stream_is_answered_and_refused_as_by_the_reference(name: str, seed: int, policy: str, lead: float):
     rng, pair = np.random.default_rng(seed), Pair(name, policy, lead)
     stamp = START
     for k in range(30):

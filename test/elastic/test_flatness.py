@@ -46,9 +46,7 @@ SINGLE, LIGHT = [1e-9] * 4, [1e-9, 1e-9, 1e-8, 1e-6]
     ],
     ids=[*ELASTIC, "panda", "iiwa"],
 )
-def test_flat_state_from_motors_and_links(
-    name: str, springs: list[Any], samples: tuple[int, ...], bounds: list[float]
-) -> None:
+def test_flat_state_from_motors_and_links(name: str, springs: list[Any], samples: tuple[int, ...], bounds: list[float]):
     arm = ElasticArm(with_springs(load_robot(name), *springs))
     rng = np.random.default_rng(0)
     motion = rng.uniform(-1, 1, (5, *samples, arm.robot.n))

@@ -88,9 +88,7 @@ def test_a_delay_that_is_named_costs_nothing(name: str) -> None:
         *(("planar_2r", 4e3, 1e-3), ("sea_planar_2r", 1e3, 1e-3)),
     ],
 )
-def test_references_are_of_the_age_of_the_drives_measurements(
-    name: str, rate: float, time_constant: float | None
-) -> None:
+def test_references_are_of_the_age_of_the_drives_measurements(name: str, rate: float, time_constant: float | None):
     """Velocities of the drives are exact, differences, or differences after a low-pass of 1 ms.
 
     ``make bench`` (section ``drives``) has all rates and velocities, and more arms.

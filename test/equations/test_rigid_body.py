@@ -55,9 +55,7 @@ def test_all_frames_give_the_same(body: RigidBody, frame: Array, V: Array, Vd: A
 
 
 @given(bodies(), twists, twists)
-def test_about_the_centre_of_mass_these_are_the_equations_of_newton_and_euler(
-    body: RigidBody, V: Array, Vd: Array
-) -> None:
+def test_about_the_centre_of_mass_these_are_the_equations_of_newton_and_euler(body: RigidBody, V: Array, Vd: Array):
     center = body.about_center_of_mass()
     assert deviation(center.inertial.center_of_mass, np.zeros(3), floor=1.0) < 1e-15
     w, v = V[:3], V[3:]

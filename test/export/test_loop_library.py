@@ -163,9 +163,7 @@ def test_commands(loader: Path, kernel: Path, tmp_path: Path) -> None:
     assert "there is no robot: set kernel, robot_file" in loaded(loader, "command", "9", "", "", "true").stdout
 
 
-def test_the_command_loop(
-    kernel: Path, loader: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_command_loop(kernel: Path, loader: Path, capsys: pytest.CaptureFixture[str], monkeypatch) -> None:
     monkeypatch.setattr(compiled_loop, "run_compiler", lambda *_: pytest.fail("is compiled again"))
     assert main(["codegen", "--language=loop", NAME]) == 0
     first, path = capsys.readouterr().out.splitlines()

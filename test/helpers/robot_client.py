@@ -34,9 +34,7 @@ class RobotClient(Client):
     def next_states(self, count=2):
         """The last joint and motor states of as many as come after this call."""
         before = len(self.joints), len(self.motors)
-        self.wait(
-            lambda: len(self.joints) >= before[0] + count and len(self.motors) >= before[1] + count, "joint states"
-        )
+        self.wait(lambda: len(self.joints) >= before[0] + count and len(self.motors) >= before[1] + count, "joint")
         return self.joints[-1], self.motors[-1]
 
     def start_clock(self):

@@ -168,9 +168,7 @@ def test_descriptions_that_cannot_be_used_are_refused_and_the_stream_goes_on(act
             wanted = lambda *s, reason=reason: reason in s[2].get("refused robot", "")  # noqa: E731
             client.wait_for_diagnostics(wanted, "the refusal")
     assert np.all(answered_by(urdf, rows, client.feedforward[-len(rows) :]))
-    level, message, values = client.wait_for_diagnostics(
-        lambda *s: s[1].startswith("new robot"), "the end of the stream"
-    )
+    level, message, values = client.wait_for_diagnostics(lambda *s: s[1].startswith("new robot"), "end of the stream")
     assert level == 1
     topic = f"{client.process.namespace}/description"
     assert message.startswith(f"new robot refused, the current one remains: topic {topic}: ")

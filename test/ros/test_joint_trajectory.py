@@ -259,9 +259,7 @@ def test_a_jump_of_the_clock_ends_it_at_rest_where_the_next_one_starts(stack):
     stack.wait_until_playing()
     stack.play(begin + PERIOD)
     stack.tick(begin + 10 * PERIOD)
-    node.wait_for_diagnostics(
-        lambda *s: int(s[2].get("trajectory commands left out", 0)) == left_out + 8, "the commands left out"
-    )
+    node.wait_for_diagnostics(lambda *s: int(s[2].get("trajectory commands left out", 0)) == left_out + 8, "commands")
     stack.tick(begin + 10 * PERIOD + 15 * 10**8)
     node.wait_for_diagnostics(lambda *s: "trajectory" not in s[2], "the end")
     assert "trajectory stopped: the clock jumped forward by 1.5 s" in node.process.log

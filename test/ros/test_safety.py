@@ -47,9 +47,7 @@ def test_the_defaults_are_those_of_the_level(node: Any, start: Any) -> None:
 
 # All of them go through the loop in test/control/test_safety.py; these, also through messages, with their stamps.
 @pytest.mark.parametrize("name", ["an hour old", "without stamps"])
-def test_a_hostile_stream_commands_nothing_beyond_a_limit_and_no_jump(
-    client: Any, name: str, rng: np.random.Generator
-) -> None:
+def test_a_hostile_stream_commands_nothing_beyond_a_limit_and_no_jump(client: Any, name: str, rng: np.random.Generator):
     for _ in range(10):
         client.spin(0.003)
         send(client, wave(0), client.node.get_clock().now().nanoseconds)

@@ -224,9 +224,7 @@ def test_a_push_turns_the_arm_while_messages_come(at_q):
     message.header.frame_id, message.wrench.force.x, message.wrench.torque.z = NAMES[3], 0.0, 40.0
     before = np.array(at_q.next_states()[0].position)
     # The spring of 15,000 N m/rad, and the drive behind it.
-    at_q.repeat(
-        lambda: publisher.publish(message), lambda: at_q.joints[-1].position[3] > before[3] + 40 / 15e3, "the push"
-    )
+    at_q.repeat(lambda: publisher.publish(message), lambda: at_q.joints[-1].position[3] > before[3] + 40 / 15e3, "push")
     at_q.settle(lambda joints, motors: close(joints.position, before, 1e-4), "the end of the push")
 
 

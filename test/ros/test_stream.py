@@ -45,9 +45,7 @@ def test_setpoints_older_than_their_lifespan_are_dropped_and_counted(default):
         default.answers_to(default.publish(zeros))
     assert default.set_parameter("setpoint_lifespan", 60.0) == ""
     dropped = default.publish(zeros)
-    level, message, _ = default.wait_for_diagnostics(
-        lambda *s: int(s[2]["dropped as too old"]) == before + 1, "the drop"
-    )
+    level, message, _ = default.wait_for_diagnostics(lambda *s: int(s[2]["dropped as too old"]) == before + 1, "drop")
     assert (level, message.partition(" dropped: ")[2]) == (1, "older than setpoint_lifespan")
     assert "s old, must be at most 60 s (parameter setpoint_lifespan)" in default.process.log
     present = default.publish(zeros, seconds=int(time.time()))
@@ -128,9 +126,7 @@ def test_diagnostics_report_the_stream(iiwa):
         f"{iiwa.process.namespace[1:]}/{iiwa.process.name}: feedforward",
         f"{iiwa.process.namespace}/{iiwa.process.name}",
     )
-    iiwa.repeat(
-        lambda: iiwa.publish(**GOOD), lambda: status_of(iiwa.diagnostics[-1])[:2] == (0, "streaming"), "the stream"
-    )
+    iiwa.repeat(lambda: iiwa.publish(**GOOD), lambda: status_of(iiwa.diagnostics[-1])[:2] == (0, "streaming"), "stream")
     values = iiwa.values
     assert float(values["rate (Hz)"]) > 0 and 0 < float(values["load (%)"]) < 100
 

@@ -121,9 +121,7 @@ def test_a_pose_in_the_frame_of_the_tool_moves_it_along_its_own_axes(client: Any
 
 
 @pytest.mark.parametrize("frame", ["", TOOL, "fer_joint4"])
-def test_a_twist_moves_the_tool_along_the_axes_of_its_frame_and_ends_with_its_publisher(
-    client: Any, frame: str
-) -> None:
+def test_a_twist_moves_the_tool_along_the_axes_of_its_frame_and_ends_with_its_publisher(client: Any, frame: str):
     client.repeat(
         lambda: jog(client, (0, 0, 0), (0, 0, 0)), lambda: "task setpoints of" in client.process.log, "the kinematics"
     )

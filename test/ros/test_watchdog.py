@@ -179,10 +179,7 @@ def test_ramp_fades_all_efforts_to_zero_and_waits_for_activation(node, configure
     commands = since(node)
     sizes = [np.max(np.abs(message.effort)) for message in commands]
     assert sizes[1] == pytest.approx(sizes[0], rel=1e-9) and sizes[-1] == 0.0
-    node.wait(
-        lambda: not any(node.effort_command[-1].data) and not any(node.motor_setpoint[-1].effort),
-        "no effort on the other topics",
-    )
+    node.wait(lambda: not any(node.effort_command[-1].data) and not any(node.motor_setpoint[-1].effort), "no effort")
     level, message, _ = node.next_diagnostics()
     assert level == 2 and message.startswith("setpoints lost, efforts are zero: deactivate and activate the node: ")
     node.publish(STATE)

@@ -120,9 +120,7 @@ def test_ctrl_c_is_no_traceback_while_python_starts_a_node(arguments: list[str],
         (machine.shutil, "which", None, "no C compiler"),
     ],
 )
-def test_what_is_missing_is_told_in_one_line(
-    monkeypatch, module: object, function: str, answer: object, told: str
-) -> None:
+def test_what_is_missing_is_told_in_one_line(monkeypatch, module: object, function: str, answer: object, told: str):
     monkeypatch.setattr(module, function, lambda *_, **__: answer)
     with pytest.raises(SystemExit, match=told) as told_and_left:
         machine.check_machine()

@@ -310,9 +310,7 @@ def test_xacro_arguments_are_in_the_file(tmp_path: Path) -> None:
         load_robot(path, xacro_arguments={"mass": "3.5"})
 
 
-def test_a_file_of_a_package(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_of_a_package(tmp_path: Path, monkeypatch, capsys: pytest.CaptureFixture[str]) -> None:
     path = write(tmp_path / "arms/config", {"urdf": "urdf/arm.urdf"})
     (tmp_path / "arms/package.xml").write_text("")
     monkeypatch.setenv("ROS_PACKAGE_PATH", str(tmp_path))

@@ -225,9 +225,7 @@ def test_meshes_and_textures_that_no_inertia_needs_are_not_opened(tmp_path: Path
     assert robot.assumed[0] == "bodies fixed to the world without <inertial> have no inertia: base"
 
 
-def test_warnings_of_mujoco_are_those_of_the_robot(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_warnings_of_mujoco_are_those_of_the_robot(tmp_path: Path, monkeypatch, capfd) -> None:
     """Rather than lines of its own and a file of them; the shapes of what stands still are part of the total mass."""
     monkeypatch.chdir(tmp_path)
     points = " ".join(f"{x} {y} {z}" for x in (-1, 1) for y in (-1, 1) for z in (-1, 1))

@@ -159,9 +159,7 @@ def test_errors_are_one_line_that_names_the_file(tmp_path: Path, extra: str, rea
     assert reason in error_of(path)
 
 
-def test_errors_of_the_process_and_of_the_robot_name_the_file_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_errors_of_the_process_and_of_the_robot_name_the_file_too(tmp_path: Path, monkeypatch) -> None:
     assert "more than 1024 MiB of memory" in error_of(arm(tmp_path, "<link name=\"${'a' * 10**10}\"/>"), load)
     assert "2 roots (base, alone)" in error_of(arm(tmp_path, '<link name="alone"/>'), load)
     monkeypatch.setattr("eom_dynamics.robot.readers.xacro._PROCESSOR_TIME", 1)

@@ -73,9 +73,7 @@ def test_single_precision_is_of_c_and_cpp(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("requested", [False, True])
-def test_without_casadi_the_rest_is_written_unless_it_is_requested(
-    requested: bool, tmp_path: Path, monkeypatch, run
-) -> None:
+def test_without_casadi_the_rest_is_written_unless_it_is_requested(requested: bool, tmp_path: Path, monkeypatch, run):
     monkeypatch.setattr("eom_dynamics.export.languages.missing", lambda extra: f"{extra} is not installed")
     command = ["codegen", "planar_2r", "-o", str(tmp_path / "code"), "--functions", "effort"]
     error = run(*command, *["--language=c", "--language=casadi"] * requested, code=2 if requested else 0).err

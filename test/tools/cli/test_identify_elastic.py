@@ -182,9 +182,7 @@ def test_terms_are_switched(source: Recording, described: str, tmp_path: Path, i
         assert joint.gear_ratio == pytest.approx(100.0, rel=1e-3) and joint.gear_ratio != 100.0
 
 
-def test_bag_of_both_sides_without_a_sensor_of_effort(
-    source: Recording, described: str, tmp_path: Path, identify
-) -> None:
+def test_bag_of_both_sides_without_a_sensor_of_effort(source: Recording, described: str, tmp_path: Path, identify):
     """Motors on a topic of their own that starts later, their efforts and currents on two others."""
     late = slice(200, None)
     topics = {
@@ -288,9 +286,7 @@ def scaled(name: str, factor: float) -> Change:
         (dict, ["--springs", "both", "--side", "motor"], "cannot be combined with --side motor or --payload"),
     ],
 )
-def test_bad_recordings(
-    change: Change, options: list[str], message: str, source: Recording, tmp_path: Path, identify
-) -> None:
+def test_bad_recordings(change: Change, options: list[str], message: str, source: Recording, tmp_path: Path, identify):
     short = Recording(*(x[:1600] for x in source))
     path = write(tmp_path / "run.npz", short.t, change(columns(short)))
     springs = [] if "--springs" in options else ["--springs", "auto"]

@@ -173,9 +173,7 @@ def test_a_page_has_an_index_of_the_bags_and_their_comparison(tmp_path: Path, re
 
 
 @pytest.mark.usefixtures("in_this_process")
-def test_an_unusable_golden_bag_is_refused_before_anything_is_done(
-    tmp_path: Path, monkeypatch, refused, replay
-) -> None:
+def test_an_unusable_golden_bag_is_refused_before_anything_is_done(tmp_path: Path, monkeypatch, refused, replay):
     monkeypatch.chdir(tmp_path)
     bag(Path("in/a"))
     bag(Path("other/a"), **{"/arm/setpoint": (SETPOINT, setpoints(NAMES, STATES[:, :3]))})
@@ -356,9 +354,7 @@ AT_REST, NAMELESS = (_topics(**{"/joint_states": _states(x)}) for x in (NAMES, [
     ],
     ids=lambda value: value.__qualname__ if callable(value) else str(value),  # str() would show an address
 )
-def test_what_cannot_be_used_is_refused_on_one_line(
-    tmp_path: Path, monkeypatch, refused, make, arguments, reason: str
-) -> None:
+def test_what_cannot_be_used_is_refused_on_one_line(tmp_path: Path, monkeypatch, refused, make, arguments, reason: str):
     monkeypatch.chdir(tmp_path)
     Path("there").mkdir()
     Path("there/file").touch()

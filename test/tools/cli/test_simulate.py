@@ -81,9 +81,7 @@ def test_only_springs_of_packaged_robots_are_called_example_values(tmp_path: Pat
 
 
 @pytest.mark.usefixtures("simulated")
-def test_tables_are_of_each_gain_and_the_audit_of_the_highest_with_flatness(
-    tmp_path: Path, comparison: Comparison, run
-) -> None:
+def test_tables_are_of_each_gain_and_the_audit_of_the_highest_with_flatness(tmp_path, comparison: Comparison, run):
     command = [*COMMAND, str(tmp_path), "--audit"]
     text = run(*command).out
     assert "simulated arm: exact model" in text
@@ -153,9 +151,7 @@ def test_joints_in_another_order_and_quoted_names_are_read(tmp_path: Path) -> No
     ],
     ids=str,
 )
-def test_what_cannot_be_used_is_refused_on_one_line(
-    tmp_path: Path, monkeypatch, refused, arguments: list[str], reason: str
-) -> None:
+def test_what_cannot_be_used_is_refused_on_one_line(tmp_path, monkeypatch, refused, arguments: list[str], reason: str):
     monkeypatch.chdir(tmp_path)
     os.mkfifo("pipe.csv")
     Path("broken.npz").write_bytes(b"PK\x03\x04 this is none")

@@ -246,9 +246,7 @@ FAULTS = [
 
 @pytest.mark.parametrize(("name", "pattern", "wrong", "count", "said"), FAULTS)
 @pytest.mark.filterwarnings("ignore")
-def test_a_file_with_a_fault_is_told(
-    name: str, pattern: str, wrong: str, count: int, said: str, tmp_path: Path
-) -> None:
+def test_a_file_with_a_fault_is_told(name: str, pattern: str, wrong: str, count: int, said: str, tmp_path: Path):
     packaged = (resources.files(eom) / "config" / f"{name}.yaml").read_text(encoding="utf-8")
     text, replaced = re.subn(pattern, wrong, packaged)
     assert replaced == count

@@ -349,9 +349,7 @@ def test_many_turns_of_a_joint_without_limits_are_noted(tmp_path: Path) -> None:
         ("consistency_check=refuse", 0, lambda m: replace(m, velocity=m.velocity + 3.0), "in doubt: velocity of joint"),
     ],
 )
-def test_parameters_of_the_node_are_its_checks_of_a_suspect_stream(
-    tmp_path: Path, check: str, k: int, change, reason: str
-) -> None:
+def test_parameters_of_the_node_are_its_checks_of_a_suspect_stream(tmp_path, check: str, k: int, change, reason: str):
     messages = setpoints(NAMES, STATES)
     rows = slice(k, k + 1) if k else slice(None)
     messages[rows] = [(time, change(message)) for time, message in messages[rows]]
