@@ -281,7 +281,6 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 
 @pytest.fixture(scope="module", autouse=True)
 def optimization(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Optimize the kernels of the files in OPTIMIZED."""
     with pytest.MonkeyPatch.context() as patch:
         if request.path.relative_to(TESTS).as_posix().startswith(OPTIMIZED):
             patch.delenv("EOM_DYNAMICS_CFLAGS")

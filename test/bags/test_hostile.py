@@ -35,7 +35,6 @@ ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n)"
 
 
 def database(path: Path, *statements: str) -> Path:
-    """A bag's database, changed by statements."""
     file = file_of(write_bag(path, {"/joint_states": (JOINT_STATE, DATA)}, "sqlite3"))
     with closing(sqlite3.connect(file)) as connection, connection:
         for statement in statements:
@@ -111,7 +110,6 @@ def test_negative_times_of_recording_are_refused(tmp_path: Path) -> None:
 
 
 def chunk(compressed: bytes, kind: str, size: int) -> bytes:
-    """An MCAP file of one chunk."""
     builder = RecordBuilder()
     for record in (Header("ros2", ""), Chunk(kind, compressed, 0, 0, 0, size), DataEnd(0), Footer(0, 0, 0)):
         record.write(builder)
@@ -148,7 +146,6 @@ def test_chunks_of_the_same_time_are_unpacked_within_bounds(tmp_path: Path, monk
 
 
 def topics(path: Path, count: int) -> Path:
-    """A bag of a message on each of so many topics."""
     data = bytes(STORE.serialize_cdr(DATA[1][1], JOINT_STATE))
     return write_mcap(path, {f"/topic_{k}": [(START + k, data)] for k in range(count)})
 
@@ -205,7 +202,6 @@ DEFINITIONS = {
 
 
 def changed(kind: str, old: str, new: str) -> str:
-    """The definition of a type with another text in a place."""
     text = STORE.generate_msgdef(kind, ros_version=2)[0]
     assert text.count(old) == 1
     return text.replace(old, new)

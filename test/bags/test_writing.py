@@ -161,7 +161,6 @@ TOPICS = dict.fromkeys(("/a", "/b"), JOINT_STATE)
 
 @cache
 def messages() -> list[list[Any]]:
-    """Those of both topics."""
     return [[joint_state(k, ["x"] * (1 + n), [k] * (1 + n)) for k in range(COUNT)] for n in range(2)]
 
 

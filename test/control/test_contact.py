@@ -34,7 +34,6 @@ def arm(name: str) -> eom.ElasticArm:
 
 @cache
 def recorded(name: str, body: int, friction: float = 1.0) -> SensorRecord:
-    """0.4 s of a moving arm that is pushed at a body."""
     push: Push = lambda t: (max(body, 0), float(body >= 0 and t > 0.1) * PUSH)  # noqa: E731
     n = arm(name).robot.n
     motion = Cosine(np.full(n, 0.9), 0.5 + 0.1 * np.arange(n), 0.4 + np.arange(float(n)))

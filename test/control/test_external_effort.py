@@ -39,7 +39,6 @@ def motion(n: int, amplitude: float) -> Cosine:
 
 @cache
 def recorded(name: str, shape: str, body: int, amplitude: float = 0.4, **factors: float) -> SensorRecord:
-    """Half a second of an arm that is pushed at a body."""
     shapes = {"none": lambda t: 0.0, "step": lambda t: float(t > 0.1005), "ramp": lambda t: 5 * max(0.0, t - 0.1)}
     size = shapes.get(shape, lambda t: np.sin(6 * np.pi * t))
     push: Push = lambda t: (body, size(t) * PUSH)  # noqa: E731
@@ -124,7 +123,6 @@ UNEVEN = np.cumsum(np.random.default_rng(1).choice([1e-3, 2e-3, 9e-3], 60))
 
 
 def model_samples(name: str, t: Array, external: Array | float = 0.0, payload: Any = None) -> dict[str, Array]:
-    """Samples of q, qd and tau of a motion of the model, with external efforts."""
     states = motion(arm(name).robot.n, 0.5).derivatives(t)
     tau = arm(name).dynamics.effort(*states[:3], payload=payload)
     return {"q": states[0], "qd": states[1], "tau": tau - external}

@@ -38,7 +38,6 @@ def elastic() -> eom.Robot:
 
 
 def with_motors() -> eom.Robot:
-    """An iiwa with the motors of sea_planar_2r."""
     motor = eom.load_robot("sea_planar_2r").joints[0].actuator
     springs = CubicSpring(8e3, 2e6), DampedSpring(9e3, 30.0)
     return with_springs(eom.load_robot("iiwa"), *springs, rotor_inertia=0.4, actuator=motor, gear_ratio=160.0)

@@ -33,7 +33,6 @@ ROBOTS: dict[str, Callable[[], Robot]] = {
 
 
 def motors_near(arm: ElasticArm, state: Array, away: float, seed: int = 0, **given: Any) -> Array:
-    """Positions and velocities of the motors near those of a reference."""
     y, random = arm.feedforward(*state, **given), np.random.default_rng(seed)
     m = len(arm.motor_names)
     return np.stack([y.motor_position, y.motor_velocity]) + away * random.uniform(-1, 1, (2, m)) * [[1.0], [0.3]]
@@ -75,7 +74,6 @@ def test_loop_is_the_law(name: str) -> None:
 
 
 def narrow(robot: Robot, half: float) -> Robot:
-    """With a range of positions of its first joint."""
     first = replace(robot.joints[0], limits=replace(robot.joints[0].limits, lower=-half, upper=half))
     return replace(robot, joints=(first, *robot.joints[1:]))
 

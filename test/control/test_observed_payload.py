@@ -19,7 +19,6 @@ PAYLOAD = eom.Payload(2.3, [0.02, -0.01, 0.09])
 
 
 def carried(states: tuple[Array, ...], deviation: float = 0.0) -> dict[str, Array]:
-    """Samples of a panda with a payload, with noise of torque sensors."""
     tau = PANDA.dynamics.effort(*states[:3], payload=PAYLOAD)
     tau = tau + deviation * np.random.default_rng(0).standard_normal(tau.shape)
     return {"q": states[0], "qd": states[1], "tau": tau}

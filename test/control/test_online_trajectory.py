@@ -58,7 +58,6 @@ def random_limits(draw: np.random.Generator, n: int, h: float) -> dict[str, np.n
 
 
 def wander(seed: int, changes: int, longest: float) -> None:
-    """Change targets at random, of random limits, then rest at one."""
     draw = np.random.default_rng(seed)
     h = 10 ** draw.uniform(-3.7, -2)
     given = random_limits(draw, 7, h)

@@ -31,7 +31,6 @@ SUSPECT = 2
 
 @cache
 def table(limits: tuple[Limits, ...] = (Limits(),) * 3) -> RobotTable:
-    """Of a planar arm of three joints."""
     planar = eom.load_robot("planar_2r")
     joints = tuple(
         replace(planar.joints[min(k, 1)], name=name, parent=k - 1, limits=limit)
@@ -59,7 +58,6 @@ class Stream:
         return host.suspicion() if host.answer(stamp, self.now) & SUSPECT else ""
 
     def last(self, stamps: list[int], states: Any) -> str:
-        """What was wrong with the last one."""
         return [self.say(stamp, state) for stamp, state in zip(stamps, states, strict=True)][-1]
 
 

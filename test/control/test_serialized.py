@@ -65,7 +65,6 @@ class Setup:
             each.configure(limits=policy)
 
     def draw(self, size=0.3, *, wrenches=(False, False, False)):
-        """Another setpoint, with small numbers, within limits."""
         message = self.setpoint
         message.header.stamp.sec = int(self.rng.integers(-(2**31), 2**31))
         message.header.stamp.nanosec = int(self.rng.integers(10**9))
@@ -77,7 +76,6 @@ class Setup:
         return message
 
     def call(self):
-        """The call for messages like the present one."""
         shape, message = message_shape(self.setpoint), self.serialize(self.setpoint)
         return self.loop.call_for(self.setpoint, message, shape, commands_motors=self.commands_motors).call
 

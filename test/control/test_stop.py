@@ -85,8 +85,6 @@ def test_from_a_velocity_alone_it_slows_down_monotonically_with_the_documented_p
 
 
 class Motion:
-    """A stop as a trajectory."""
-
     def __init__(self, state: np.ndarray, T: float) -> None:
         self._stop, self.start, self.end, self.n = to_rest(state, T), 0.0, T, state.shape[1]
 

@@ -45,7 +45,6 @@ def message(state: Any) -> Any:
 
 
 def stream(evaluator: StreamEvaluator, states: Any, start: int = 10**18) -> Any:
-    """Commands for states 1 ms apart, all of which are sent."""
     commands = []
     for k, state in enumerate(states):
         commands.append(evaluator.evaluate(message(state), stamp=start + k * 10**6))

@@ -35,7 +35,6 @@ def forked(monkeypatch) -> None:
 
 @pytest.fixture(scope="module")
 def task() -> Iterator[Any]:
-    """A short one."""
     from closing_the_loop import experiment
 
     with pytest.MonkeyPatch.context() as patch:

@@ -23,7 +23,6 @@ class ByteValues:
 
     @property
     def left(self) -> int:
-        """Bytes that are not read."""
         return max(len(self._data) - self._at, 0)
 
     def bytes(self, count: int) -> bytes:

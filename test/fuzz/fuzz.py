@@ -22,7 +22,6 @@ LONGEST = 1.0  # CPU time of an input, s; one that takes longer hangs
 
 
 def main() -> None:
-    """Fuzz until the options end it."""
     here = Path(__file__).parent
     sys.path[:0] = [str(here), str(here.parents[1])]
     name, *arguments = sys.argv[1:]

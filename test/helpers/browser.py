@@ -91,7 +91,6 @@ class Tab:
         self.page.wait_for_function(f"plot => {condition}", arg=plot)
 
     def range(self, name: str, axis: str = "x") -> list[float]:
-        """Return the range of an axis of a chart."""
         return self.of_plot(name, f"plot.layout.{axis}axis.range.map(Number)")
 
     def shown(self, name: str, *, limits: bool = False) -> set[str]:
@@ -101,13 +100,11 @@ class Tab:
         return {group.removeprefix("joint ") for group in groups if group.startswith("joint ")}
 
     def legend(self, name: str, entry: str, *, double: bool = False) -> None:
-        """Click an entry of a chart's legend, or double-click it."""
         toggle = self.chart(name).locator(".legend .traces", has_text=entry).locator(".legendtoggle")
         with self._redrawn(name, "plotly_restyle"):
             toggle.dblclick() if double else toggle.click()
 
     def zoom(self, name: str, start: float, end: float) -> None:
-        """Drag with the mouse between two fractions of a chart's width."""
         box = self.chart(name).locator(".nsewdrag").first.bounding_box()
         y = box["y"] + box["height"] / 2
         mouse = self.page.mouse
@@ -129,7 +126,6 @@ class Tab:
         return self.chart(name).locator(f'.modebar-btn[data-title*="{title}"]')
 
     def download(self, name: str, kind: str) -> bytes:
-        """Download the file of a button of a chart."""
         with self.page.expect_download(timeout=20_000) as download:
             self.button(name, kind).click()
         return Path(download.value.path()).read_bytes()
@@ -143,6 +139,5 @@ class Tab:
         return ink, ground
 
     def width(self) -> tuple[int, int]:
-        """Return the widths of the page and of the visible part."""
         root = self.page.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
         return root[0], root[1]

@@ -80,7 +80,6 @@ def _with_friction(robot: Robot, efforts: Iterable[Array], *rates: Array) -> lis
 
 
 def _forward_kinematics(project: Project, x: Values) -> Values:
-    """Poses of the tools by the product of exponentials."""
     tools, bodies = project.robot.tools, body_poses(project.robot, x["q"])
     poses = [bodies[tool.joint] @ tool.pose if tool.joint >= 0 else tool.pose for tool in tools]
     return dict(zip(project.functions["forward_kinematics"].outputs, poses, strict=True))

@@ -24,7 +24,6 @@ class Recording(NamedTuple):
     motor_effort: Array
 
     def noisy(self, seed: int) -> Recording:
-        """With noise of encoders and efforts."""
         rng = np.random.default_rng(seed)
         theta, q = (x + ENCODER * rng.normal(size=x.shape) for x in (self.theta, self.q))
         tau, effort = (x + EFFORT * np.ptp(x, axis=0) * rng.normal(size=x.shape) for x in (self.tau, self.motor_effort))

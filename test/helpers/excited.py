@@ -17,7 +17,6 @@ TORQUE = 0.005
 
 
 def pseudo_inertia(joint: Joint) -> Array:
-    """Pseudo-inertia (4, 4) of a body."""
     inertia, h = joint.inertia_about_origin, joint.mass * np.asarray(joint.center_of_mass)
     second = 0.5 * np.trace(inertia) * np.eye(3) - inertia
     return np.block([[second, h[:, np.newaxis]], [h[np.newaxis], np.array([[joint.mass]])]])
@@ -86,7 +85,6 @@ def recording(
     velocity: bool = False,
     noise: float = 1.0,
 ) -> Recording:
-    """A recording of the true robot, with noise."""
     draw = np.random.default_rng(seed)
     t = np.arange(0.0, duration, 1 / rate)
     q, qd, qdd = motion(robot.n, t)

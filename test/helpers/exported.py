@@ -65,7 +65,6 @@ def robot(name: str) -> Robot:
 
 
 def renamed(name: str, *joints: str) -> Robot:
-    """The planar 2R with other names."""
     planar = robot("planar_2r")
     named = (replace(joint, name=other) for joint, other in zip(planar.joints, joints, strict=True))
     return replace(planar, name=name, joints=tuple(named))
@@ -74,14 +73,12 @@ def renamed(name: str, *joints: str) -> Robot:
 def export(
     robot: Robot, language: str, folder: Path, functions: Iterable[str] = STRAIGHT_LINE, precision: str = "double"
 ) -> tuple[Project, StoredValues]:
-    """Write the code of a robot to a folder."""
     exported, stored = with_values(robot, tuple(functions), precision)
     write(LANGUAGES[language].files(exported, stored), folder)
     return exported, stored
 
 
 def write(files: Mapping[str, str | bytes], folder: Path) -> None:
-    """Write files by their names to a folder."""
     for name, content in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(content.encode() if isinstance(content, str) else content)
@@ -158,7 +155,6 @@ def succeed(command: Sequence[str | Path], folder: Path) -> str:
 
 
 def replace_in(file: Path, old: str, new: str) -> None:
-    """Replace text, which must be present."""
     text = file.read_text()
     assert old in text
     file.write_text(text.replace(old, new, 1))

@@ -18,7 +18,6 @@ PATIENCE = 30.0
 
 
 def launch_command(file: str, **arguments: object) -> list[str]:
-    """The command that runs a launch file with these arguments."""
     return ["ros2", "launch", "eom_dynamics", file, *(f"{name}:={value}" for name, value in arguments.items())]
 
 
@@ -95,7 +94,6 @@ def ask(observer: Any, service_type: Any, name: str, **fields: object) -> Any:
 
 
 def parameters(observer: Any, node: str, *names: str) -> list[Any]:
-    """Values of parameters of a node."""
     from rcl_interfaces.srv import GetParameters
     from rclpy.parameter import parameter_value_to_python
 
@@ -126,7 +124,6 @@ def spin(node: Any, seconds: float, future: Any = None) -> None:
 
 
 def description_of(file: str) -> Any:
-    """The launch description of a launch file."""
     spec = util.spec_from_file_location(file.partition(".")[0], FOLDER / file)
     module = util.module_from_spec(spec)
     spec.loader.exec_module(module)

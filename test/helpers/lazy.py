@@ -6,8 +6,6 @@ from typing import Any
 
 
 class Lazy(dict[str, Any]):
-    """Values by name."""
-
     def __init__(self, make: Callable[[str], Any]) -> None:
         super().__init__()
         self._make = make

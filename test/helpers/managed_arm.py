@@ -157,7 +157,6 @@ class ManagedArm:
     # --- Process --------------------------------------------------------------------------------
 
     def _start(self):
-        """Start the manager, with the broadcasters active."""
         installed = self._share.parents[1]
         environment = dict(os.environ)
         for name, folder in (("AMENT_PREFIX_PATH", installed), ("LD_LIBRARY_PATH", installed / "lib")):
@@ -175,7 +174,6 @@ class ManagedArm:
         self._process.wait()
 
     def close(self):
-        """End the manager, unless it has been killed, and the node."""
         processes.end(self._process)
         self._log.close()
         self.node.destroy_node()

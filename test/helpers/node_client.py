@@ -61,7 +61,6 @@ class NodeProcess:
         return processes.own_lines(self._log.read().decode(errors="replace"))
 
     def wait_for(self, text):
-        """Wait until the node has said a text."""
         deadline = time.monotonic() + PATIENCE
         while text not in self.log:
             assert self.process.poll() is None and time.monotonic() < deadline, self.log
@@ -140,7 +139,6 @@ class Client:
         return messages
 
     def publisher(self, message_type, topic):
-        """A publisher on a topic that has a subscriber."""
         publisher = self.node.create_publisher(message_type, topic, self._qos)
         self.wait(publisher.get_subscription_count, f"a subscriber of {topic}")
         return publisher
@@ -199,7 +197,6 @@ class Client:
         return future.result()
 
     def client(self, service_type, name, depth=10):
-        """A client of a service that is there."""
         from rclpy.qos import QoSProfile
 
         key = name if "/" in name else f"{self.process.name}/{name}", depth
@@ -241,7 +238,6 @@ class Client:
         return self.set_parameters({name: value})
 
     def set_parameters(self, values):
-        """Set parameters; returns the reasons of refusals."""
         from rcl_interfaces.srv import SetParameters
         from rclpy.parameter import Parameter
 
@@ -264,7 +260,6 @@ class Client:
 
     @property
     def values(self):
-        """Values of the last diagnostic status."""
         return status_of(self.diagnostics[-1])[2]
 
     def next_diagnostics(self):

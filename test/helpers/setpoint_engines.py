@@ -229,7 +229,6 @@ class NodeEngine:
 
 
 def settings_of(scene: Scene) -> dict[str, Any]:
-    """Settings of the loop."""
     names = [f"{name}_check" for name in ("stamp", "jump", "consistency")]
     names += [f"consistency_{name}" for name in ("tolerance", "window", "order")]
     names.append("resume_distance")
@@ -417,7 +416,6 @@ def vectors_of(fields: Mapping[str, Array]) -> dict[str, Array]:
 
 
 def row_of_loop(loop: ControlLoop) -> Array | None:
-    """A row from the memory of a loop."""
     counts = ("suspect_stamps", "jumps", "inconsistent", "without_stamp")
     sent = [loop.command[name] for name in EFFORT_NAMES[1:]]
     sent += [loop.sent[name] for name in (*DRIVE_NAMES, SENT_NAMES[0])]
@@ -429,7 +427,6 @@ def row_of_loop(loop: ControlLoop) -> Array | None:
 
 
 def referred(scene: Scene) -> Array:
-    """Rows of a scene by the reference."""
     timeout = TIMEOUT if scene.loss != "none" else 0.0
     options = (scene.limits, scene.lead, scene.loss, timeout, STOP, RAMP, scene.jumps, scene.checks, PERIOD)
     options = (*options, MOTION if aims(scene) else None, scene.on_contact)

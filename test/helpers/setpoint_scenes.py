@@ -26,7 +26,6 @@ WEIGHTS, STOPS = 1e-14, 1e-11
 
 
 def motion(n: int, k: int, size: float) -> dict[str, Array]:
-    """Fields of a setpoint of a smooth motion."""
     w, phase = 4.0 + 0.3 * np.arange(n), 1.3 * np.arange(n)
     t = 1e-3 * k
     return {name: size * w**i * np.sin(w * t + phase + i * np.pi / 2) for i, name in enumerate(STATE_FIELDS)}

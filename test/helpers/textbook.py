@@ -23,7 +23,6 @@ def twist_matrix(twist: Array) -> Array:
 
 
 def twist_vector(matrix: Array) -> Array:
-    """The twist of such a matrix."""
     return np.array([matrix[2, 1], matrix[0, 2], matrix[1, 0], *matrix[:3, 3]])
 
 

@@ -73,7 +73,6 @@ def with_second(robot: Robot, **changes: Any) -> Robot:
 
 
 def check_friction(found: Fit, true: Robot, side: str, rtol: float = 0.03) -> None:
-    """Viscous and Coulomb friction of the joints, or of their motors, within a share."""
     laws = [j.friction_law if side == "joint" else j.actuator.friction for j in true.independent_joints]
     for term in ("viscous", "coulomb"):
         np.testing.assert_allclose(found.terms[term], [getattr(law, term) for law in laws], rtol=rtol)

@@ -16,7 +16,6 @@ GOOD = {"stiffness": np.array([300.0, 150.0])}
 
 @pytest.fixture(scope="module")
 def vsa(start_shared):
-    """One active node with the VSA arm."""
     return start_shared("--params-file", CONFIG / "vsa_planar_2r.yaml", "-p", "moving_base:=true")
 
 

@@ -18,7 +18,6 @@ ROBOTS = {"/composed_left": "iiwa", "/composed_right": "sea_planar_2r"}
 
 @pytest.fixture(scope="module")
 def composed(ros, tmp_path_factory):
-    """Process and clients."""
     slowly = ("-p", "stream_rate:=250.0")
     arguments = {space: ("--params-file", str(CONFIG / f"{name}.yaml"), *slowly) for space, name in ROBOTS.items()}
     process = Composed(tmp_path_factory.mktemp("composed"), arguments)

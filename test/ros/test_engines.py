@@ -98,7 +98,6 @@ def node(ros: Any) -> Iterator[NodeEngine]:
 
 @pytest.fixture(scope="module")
 def robots(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, tuple[Robot, Path]]:
-    """Robots and their files."""
     folder, found = tmp_path_factory.mktemp("robots"), {}
     for k, (name, made) in enumerate(ROBOTS.items()):
         path = folder / f"robot_{k}.yaml"

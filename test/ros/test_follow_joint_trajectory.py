@@ -80,7 +80,6 @@ class Arm:
         return future.result()
 
     def result(self, handle):
-        """Status, error code and text of a goal."""
         assert handle.accepted
         future = handle.get_result_async()
         self.node.wait(future.done, "the result")
@@ -91,7 +90,6 @@ class Arm:
         return self.result(self.send(*given, **options))
 
     def refusal(self, *given, **options):
-        """Reason on trajectory_status of a goal that is rejected."""
         del self.statuses[:]
         assert not self.send(*given, **options).accepted
         self.node.wait(lambda: self.statuses, "its status")

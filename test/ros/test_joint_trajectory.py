@@ -55,7 +55,6 @@ class Stack:
         )
 
     def send(self, *given, **options):
-        """Publish a trajectory."""
         self._trajectories.publish(message(*given, **options))
 
     def refusals(self):

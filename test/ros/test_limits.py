@@ -77,7 +77,6 @@ def test_they_are_refused_or_clipped_on_request(node):
 
 
 def polynomial(distance, duration):
-    """From rest to rest."""
     return spline_message(rest_to_rest(HOME, HOME + distance, duration), NAMES)
 
 
@@ -135,7 +134,6 @@ WAYPOINTS = np.array(
 
 
 def timed(planning, times=WAYPOINT_TIMES, positions=WAYPOINTS, **options):
-    """The answer to a trajectory with a timing."""
     return planning.trajectory_feedforward(trajectory=joint_trajectory(NAMES, times, positions), **options)
 
 

@@ -52,7 +52,6 @@ def set_payload(client, *arguments, **options):
 
 
 def motion(k):
-    """A smooth motion, 1 kHz."""
     t, w = k * 1e-3, 3.0
     shape = [np.sin(w * t), w * np.cos(w * t), -(w**2) * np.sin(w * t), -(w**3) * np.cos(w * t), w**4 * np.sin(w * t)]
     return np.outer(shape, 0.3 * np.ones(7))

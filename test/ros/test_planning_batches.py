@@ -39,7 +39,6 @@ def ask(client, kind, **fields):
 
 
 def assert_close(actual, wanted):
-    """Equal, row after row."""
     assert_equal(np.reshape(actual, np.shape(wanted)), wanted)
 
 
@@ -193,7 +192,6 @@ def test_bad_requests_are_refused(node, kind, good, changes, message):
 
 
 def poses_of(positions):
-    """Messages of the first tool's poses (N, 4, 4), and these."""
     from geometry_msgs.msg import Point, Pose, Quaternion
 
     C = eom.Kinematics(ROBOT).pose(positions)

@@ -144,7 +144,6 @@ NOT_EXPANDED = "is a xacro file, a program: only a node that is started with it 
 
 
 def xacro_files(folder):
-    """A xacro file, and a parameter file that names it."""
     (folder / "arm.xacro").write_text(ARM)
     robot = {"robot": {"urdf": "arm.xacro"}}
     (folder / "arm.yaml").write_text(json.dumps({"/**": {"ros__parameters": robot}}))
@@ -298,7 +297,6 @@ SPRINGS = {
 
 
 def assert_same(robot, wanted):
-    """Both robots have the same motor side."""
     state = np.random.default_rng(7).normal(size=(5, wanted.n))
     for got, value in zip(
         eom.ElasticArm(robot).feedforward(*state), eom.ElasticArm(wanted).feedforward(*state), strict=True

@@ -34,7 +34,6 @@ def node(start_shared):
 
 
 def poses(given=POSES, times=TIMES):
-    """A MultiDOFJointTrajectory."""
     trajectory = MultiDOFJointTrajectory()
     for t, C in zip(times, given, strict=True):
         point = MultiDOFJointTrajectoryPoint(
@@ -46,7 +45,6 @@ def poses(given=POSES, times=TIMES):
 
 
 def start_at(q, names=NAMES, count=1):
-    """A JointTrajectory whose points are the start."""
     return joint_trajectory(list(names), [0.0] * count, [[q[NAMES.index(name)] for name in names]] * count)
 
 

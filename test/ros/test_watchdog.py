@@ -89,7 +89,6 @@ def since(node):
 
 
 def number_of(message):
-    """Number in its frame."""
     return int(message.header.frame_id.split()[-1])
 
 

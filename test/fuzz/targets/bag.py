@@ -18,7 +18,6 @@ TOKENS = (
 
 
 def check(data: bytes) -> None:
-    """Read a file of any bytes."""
     ending = ".db3" if data.startswith(b"SQLite") else ".mcap"
     reasons: list[str] = []
     with tempfile.TemporaryDirectory(prefix="eom_dynamics-fuzz-") as folder:

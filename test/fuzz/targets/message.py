@@ -23,7 +23,6 @@ def _store() -> Typestore:
 
 
 def check(data: bytes) -> None:
-    """Read the same message twice in a block."""
     reasons: list[str] = []
     with refused():
         for block in Layouts(_store(), TYPE).blocks([0, 1], [data, data], lambda reason, _: reasons.append(reason)):

@@ -28,7 +28,6 @@ TOKENS = (
 
 
 def check(data: bytes) -> None:
-    """Read a parameter file of any bytes."""
     with refused():
         parameters, _ = find_robot(data.decode("utf-8", "surrogateescape"), "text")
         check_robot(robot_from_parameters(parameters, "text", expand=lambda path, arguments: ""))

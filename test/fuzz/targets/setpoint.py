@@ -26,7 +26,6 @@ _MOST_SETPOINTS = 12
 
 
 def check(data: bytes) -> None:
-    """Stream setpoints of any bytes."""
     values = ByteValues(data)
     host = _host(values.choice(ROBOTS))
     names = ("stamp_check", "jump_check", "consistency_check")

@@ -29,7 +29,6 @@ _MOST_SAMPLES = 2000  # of an answer; the service allows 100,000, which takes lo
 
 
 def check(data: bytes) -> None:
-    """Answer a request of any bytes."""
     values = ByteValues(data)
     arm = _arm(values.choice(("sea_planar_2r", "vsa_planar_2r", "planar_pr")))
     motion = values.choice((_of_waypoints, _of_waypoints, _of_waypoints, _of_polynomials, _of_tool))

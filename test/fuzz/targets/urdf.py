@@ -23,6 +23,5 @@ TOKENS = (
 
 
 def check(data: bytes) -> None:
-    """Read a URDF of any bytes."""
     with refused():
         check_robot(load_robot("<" + data.decode("utf-8", "surrogateescape").removeprefix("<")))

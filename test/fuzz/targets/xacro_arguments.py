@@ -23,7 +23,6 @@ _PROGRAM = re.compile(r"\$[({]")
 
 
 def check(data: bytes) -> None:
-    """Expand the file with any arguments."""
     text = data.decode("utf-8", "surrogateescape")
     if _PROGRAM.search(text):
         return

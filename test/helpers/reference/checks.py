@@ -51,7 +51,6 @@ class Checks:
         self.restart()
 
     def restart(self) -> None:
-        """Forget all setpoints."""
         self._stamp = self._back = self._answered = 0
         self._jumped: tuple[int, Array, Finding] | None = None
         self._state: Array | None = None

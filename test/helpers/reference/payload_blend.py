@@ -71,7 +71,6 @@ class PayloadBlend:
 
     @property
     def waits(self) -> bool:
-        """Whether a change waits for a setpoint."""
         return self.blending and self._progress.changes[-1].start is None
 
     @property

@@ -96,7 +96,6 @@ class Streamer(Node):
         self.held_up = 0.0
 
     def connect(self, side):
-        """Send setpoints until one is answered."""
         deadline = time.monotonic() + PATIENCE
         while not side.answers:
             if time.monotonic() > deadline:
@@ -148,7 +147,6 @@ class Streamer(Node):
             yield k
 
     def check(self, states, found):
-        """Compare answers with the library."""
         rows = sorted(found)
         wanted = self.arm.feedforward(*(x[rows] for x in states))
         for field, values in zip(COMMAND_FIELDS, wanted, strict=True):

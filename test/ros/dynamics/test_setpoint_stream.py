@@ -152,7 +152,6 @@ class Scene:
 
 
 def bad(**changes):
-    """Say the setpoint of the stream with changes."""
     return lambda scene: scene.say(setpoint(scene.k, **changes))
 
 

@@ -56,8 +56,6 @@ def kill(process):
 
 @pytest.fixture
 def stream(tmp_path, fault_row):
-    """Play a stream with a fault, and record what became of it; returns counts."""
-
     def run(client, name, fault, after=None):
         arrays = swings(ROBOT.n, COUNT, RATE)
         counts, record = played(client, tmp_path, arrays, RATE, fault)
