@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from exported import robot
+from refusals import refusals
 
 from eom_dynamics import ElasticArm, StateError, load_robot
 from eom_dynamics.control.control_loop import ControlLoop
@@ -46,16 +47,12 @@ def test_zero_and_negative_values_are_no_tolerance() -> None:
     assert found.any and not JointTolerances.read("path_tolerance", [], NAMES).any
 
 
-@pytest.mark.parametrize(
-    ("wrong", "reason"),
-    [
-        (entry("c"), r"path_tolerance\[0\]: the robot has no joint 'c'"),
-        (entry("a", velocity=np.nan), r"path_tolerance\[0\]\.velocity \(joint 'a'\) is nan"),
-    ],
+test_entries_that_are_refused = refusals(
+    StateError,
+    (entry("c"), r"path_tolerance\[0\]: the robot has no joint 'c'"),
+    (entry("a", velocity=np.nan), r"path_tolerance\[0\]\.velocity \(joint 'a'\) is nan"),
+    call=lambda wrong: JointTolerances.read("path_tolerance", [wrong], NAMES),
 )
-def test_entries_that_are_refused(wrong: SimpleNamespace, reason: str) -> None:
-    with pytest.raises(StateError, match=reason):
-        JointTolerances.read("path_tolerance", [wrong], NAMES)
 
 
 def test_the_worst_violation_is_described() -> None:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from paths import PANDA_BAG
+from refusals import refusals
 
 import eom_dynamics as eom
 from eom_dynamics.control.control_loop import ControlLoop
@@ -334,23 +335,19 @@ def test_defaults_are_chosen_by_the_lowest_frequency_and_said() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("limits", "message"),
-    [
-        ({}, "iiwa_joint_7: no limit of velocity"),
-        ({"velocity": 1.0}, "no limit of acceleration"),
-        (GIVEN | {"jurk": 1.0}, "did you mean jerk"),
-        (GIVEN | {"jerk": -1.0}, "must be positive"),
-        (GIVEN | {"jerk": np.nan}, "must be positive"),
-        (GIVEN | {"snap": 0.0}, "finite and > 0"),
-        (GIVEN | {"lower": 1.0, "upper": 1.0}, "less than the upper"),
-        (GIVEN | {"jerk": 1e-3}, "too small for the period"),
-        (GIVEN | {"velocity": [1.0, 2.0]}, "a number or have shape"),
-    ],
+test_limits_that_are_refused = refusals(
+    eom.StateError,
+    ({}, "iiwa_joint_7: no limit of velocity"),
+    ({"velocity": 1.0}, "no limit of acceleration"),
+    (GIVEN | {"jurk": 1.0}, "did you mean jerk"),
+    (GIVEN | {"jerk": -1.0}, "must be positive"),
+    (GIVEN | {"jerk": np.nan}, "must be positive"),
+    (GIVEN | {"snap": 0.0}, "finite and > 0"),
+    (GIVEN | {"lower": 1.0, "upper": 1.0}, "less than the upper"),
+    (GIVEN | {"jerk": 1e-3}, "too small for the period"),
+    (GIVEN | {"velocity": [1.0, 2.0]}, "a number or have shape"),
+    call=lambda limits: OnlineTrajectory(arm(), limits=limits),
 )
-def test_limits_that_are_refused(limits: Any, message: str) -> None:
-    with pytest.raises(eom.StateError, match=message):
-        OnlineTrajectory(arm(), limits=limits)
 
 
 # --- Streams of targets -----------------------------------------------------------------

@@ -7,6 +7,7 @@ from zlib import crc32
 import numpy as np
 import pytest
 from differences import deviation
+from refusals import refusals
 from tool_messages import transform, twist, world_aligned
 
 from eom_dynamics import StateError, TrajectoryError, lie
@@ -75,10 +76,7 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("change", "text"), BAD, ids=[row[-1] for row in BAD])
-def test_bad_messages(change, text):
-    with pytest.raises(StateError, match=text):
-        read_tool_trajectory(broken(change))
+test_bad_messages = refusals(StateError, *BAD, call=lambda change: read_tool_trajectory(broken(change)))
 
 
 def test_half_a_turn_is_refused():

@@ -193,7 +193,7 @@ def test_parameters_are_described_and_checked() -> None:
             ((low, high),) = parameter["validation"].values()
             assert type(low) is type(high) is types[parameter["type"]] and low <= parameter["default_value"] <= high
             of_controller = name in {
-                *("warning_period", "command_lead", "reference_lead", "state_publish_rate", "bandwidth"),
+                *("warning_period", "command_lead", "reference_lead", "state_publish_rate", "bandwidth")
             }
             loop = re.search(rf"\b{name} = ([\d.]+)[,;]", header)
             assert of_controller or float(loop[1]) == parameter["default_value"]  # type: ignore[index]

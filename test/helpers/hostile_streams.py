@@ -23,7 +23,7 @@ def wave(k: float) -> np.ndarray:
     """State (5, 7) of a clean motion after k ms."""
     t, w = 1e-3 * k, 2 * np.pi
     rows = [
-        *(1 - np.cos(w * t), w * np.sin(w * t), w**2 * np.cos(w * t), -(w**3) * np.sin(w * t), -(w**4) * np.cos(w * t)),
+        *(1 - np.cos(w * t), w * np.sin(w * t), w**2 * np.cos(w * t), -(w**3) * np.sin(w * t), -(w**4) * np.cos(w * t))
     ]
     return np.outer(0.05 * np.array(rows), np.ones(7)) + np.outer([1, 0, 0, 0, 0], HOME)
 
