@@ -328,7 +328,9 @@ POLICIES = {
 def test_a_response_to_lost_setpoints_is_continued(activated, policy, phase, efforts, effort):
     client = activated(setpoint_timeout=0.05, on_setpoint_loss=policy, effort_on_deactivate=efforts, ramp_duration=0.2)
     in_motion(client)
-    client.wait_for_diagnostics(lambda *s: s[2]["watchdog"] == phase, phase)
+    level, message, _ = client.wait_for_diagnostics(lambda *s: s[2]["watchdog"] == phase, phase)
+    text = "setpoints lost, efforts are zero: deactivate and activate the node: "
+    assert (level == 2 and message.startswith(text)) == (policy == "ramp")
     assert client.transition("deactivate")
     last, _ = last_commands(client)
     np.testing.assert_allclose(last.effort, effort, rtol=1e-9, atol=1e-12)

@@ -160,37 +160,6 @@ def test_hold_brings_the_arm_to_rest_without_a_step(node, configure):
     node.wait(lambda: "setpoints are back" in node.process.log, "the message")
 
 
-def test_a_storm_of_nan_is_a_loss_and_so_are_repeated_answers_of_the_last_command(node, configure):
-    configure(setpoint_timeout=0.05, on_setpoint_loss="hold", hold_last_command="always")
-    publish_until_answered(node)
-    node.repeat(lambda: [node.publish(STATE * np.nan) for _ in range(400)], lambda: ended(node), "the end")
-    found = statuses(node)
-    assert STOPPING in found
-    # From the stop on, no refused setpoint is answered: stamps are those of the clock.
-    first = found.index(STOPPING)
-    assert all(message.header.stamp.sec != 1_700_000_000 for message in since(node)[first:])
-
-
-def test_ramp_fades_all_efforts_to_zero_and_waits_for_activation(node, configure):
-    configure(setpoint_timeout=0.05, on_setpoint_loss="ramp", ramp_duration=0.2, stop_duration=0.1)
-    publish_until_answered(node)
-    wait_for(node, HELD, 3)
-    commands = since(node)
-    sizes = [np.max(np.abs(message.effort)) for message in commands]
-    assert sizes[1] == pytest.approx(sizes[0], rel=1e-9) and sizes[-1] == 0.0
-    node.wait(lambda: not any(node.effort_command[-1].data) and not any(node.motor_setpoint[-1].effort), "no effort")
-    level, message, _ = node.next_diagnostics()
-    assert level == 2 and message.startswith("setpoints lost, efforts are zero: deactivate and activate the node: ")
-    node.publish(STATE)
-    reason = "efforts are ramped down since setpoints were lost: deactivate and activate the node"
-    node.wait(lambda: reason in node.process.log, "a refusal")
-    accepted, at_rest = node.process.log.count("trajectory accepted"), rest_after(STATE, 0.1)
-    message = spline_message(rest_to_rest(at_rest, at_rest + 0.1, 1.5), ARM.robot.joint_names)
-    node.publisher(SplineTrajectory, "spline_trajectory").publish(message)
-    node.wait(lambda: f"trajectory refused: {reason}" in node.process.log, "the refusal of a trajectory")
-    assert node.process.log.count("trajectory accepted") == accepted
-
-
 def test_deactivate_deactivates_the_node(node, configure):
     configure(setpoint_timeout=0.05, on_setpoint_loss="deactivate")
     publish_until_answered(node)
