@@ -102,17 +102,15 @@ class Spline:
         Returns:
             Times (parts + 1, P), s, and ``order`` + 1 arrays (parts + 1, P, n).
         """
-        u = np.arange(parts + 1)[:, np.newaxis] / parts
-        j = np.arange(DEGREE + 1)
+        u, half = np.arange(parts + 1)[:, np.newaxis] / parts, parts // 2 + 1
         states = np.empty((order + 1, parts + 1, len(pieces), self.n))
-        for rows, columns in ((u[:, 0] <= 0.5, pieces), (u[:, 0] > 0.5, pieces + len(self._steps))):
-            from_end = u[rows] - (columns is not pieces)
-            c = self._coefficients[:, :, columns].reshape(DEGREE + 1, -1)
-            factor = np.ones(DEGREE + 1)
+        for rows, origin in ((slice(half), 0), (slice(half, None), 1)):
+            powers = np.vander(u[rows, 0] - origin, DEGREE + 1, increasing=True)
+            c = self._coefficients[:, :, pieces + origin * len(self._steps)].reshape(DEGREE + 1, -1)
             for k in range(order + 1):
-                values = (factor * from_end ** np.maximum(j - k, 0)) @ c
+                values = powers[:, : len(c)] @ c
                 states[k, rows] = values.reshape(-1, self.n, len(pieces)).transpose(0, 2, 1)
-                factor *= j - k
+                c = c[1:] * np.arange(1, len(c))[:, np.newaxis]
         states /= (self._steps[pieces] ** np.arange(order + 1)[:, np.newaxis])[:, np.newaxis, :, np.newaxis]
         return self.t[pieces] + u * self._steps[pieces], tuple(states)
 
@@ -216,14 +214,17 @@ def check_times(trajectory: Trajectory, rate: float) -> Array:
 
 
 def dense_states(spline: Spline, rate: float) -> tuple[Array, tuple[Array, ...]] | None:
-    """Times (N,), s, of :func:`check_times`, and q … qdddd (N, n) there, if all of up to 1,024 pieces are short.
+    """Times (N,), s, as close as those of :func:`check_times`, and q … qdddd (N, n) there; pieces are divided evenly.
 
-    None, too, where rounding makes times equal. In a third of the time of :meth:`Spline.derivatives`.
+    None where that makes half as many again, or more than 16,384, or rounding makes times equal. In a third of the time
+    of :meth:`Spline.derivatives`.
     """
-    pieces = len(spline.t) - 1
-    if not 0 < pieces <= _CHUNK or np.max(np.diff(spline.t)) * rate >= PER_PIECE:
+    pieces, steps = len(spline.t) - 1, np.diff(spline.t) * rate
+    parts = np.ceil(np.maximum(steps, PER_PIECE))
+    most = parts.max(initial=0.0)
+    if not 0 < pieces * most <= min(1.5 * parts.sum(), PER_PIECE * _CHUNK):
         return None
-    t, states = spline.in_pieces(PER_PIECE, ORDERS - 1, np.arange(pieces))
+    t, states = spline.in_pieces(int(most), ORDERS - 1, np.arange(pieces))
     times = np.append(t[:-1].T, spline.end)
     if not np.diff(times).all():
         return None

@@ -205,9 +205,9 @@ Ends = Literal["rest", "free"] | Mapping[str, Sequence[ArrayLike]]
 
 _DEGREES = {7: 4, 9: 5}  # degree of a spline, and the order of the derivative whose squared integral it minimises
 
-# Largest overshoot between two waypoints, relative to the range of waypoints and their derivatives; where to check it.
-_LARGEST_OVERSHOOT = 10.0
-_CHECKED = np.array([0.25, 0.5, 0.75])
+# Largest overshoot between two waypoints, relative to the range of waypoints and their derivatives; and the number of
+# parts of each piece between which it is checked.
+_LARGEST_OVERSHOOT, _PARTS = 10.0, 4
 
 
 def through(
@@ -283,9 +283,8 @@ def through(
 def _check_overshoot(spline: Spline, states: Array) -> None:
     """Raise an error if a spline overshoots excessively, compared with its given states (5, K, n)."""
     steps, q = np.diff(spline.t), spline.states[0]
-    between = (spline.t[:-1, np.newaxis] + steps[:, np.newaxis] * _CHECKED).ravel()
-    offset = spline.derivatives(between, order=0)[0].reshape(len(steps), len(_CHECKED), -1) - q[:-1, np.newaxis]
-    farthest = np.max(np.abs(offset), axis=1)
+    inside = spline.in_pieces(_PARTS, 0, np.arange(len(steps)))[1][0][1:-1]
+    farthest = np.max(np.abs(inside - q[:-1]), axis=0)
     longest = np.maximum(np.append(0.0, steps), np.append(steps, 0.0))[:, np.newaxis]
     expected = np.ptp(q, axis=0) + 1e-9
     for k in range(1, ORDERS):
