@@ -199,6 +199,9 @@ _LARGEST_KNOT = 1e9
 # the range. The spline takes the state after the knot, which smooths the rest of a jump.
 _JUMP_OF_RANGE, _JUMP_OF_POSITION = 1e-6, 1e-11
 
+# Of the powers of a time, by order of the derivative, at 1.
+_DERIVED = np.array([[perm(power, order) for power in range(DEGREE + 1)] for order in range(ORDERS)], dtype=float)
+
 
 # Coefficients that are counted for each piece and joint at least: a spline takes memory for its pieces, whatever their
 # degree, and pieces of a lower degree are one polynomial.
@@ -261,11 +264,16 @@ def read_spline(message: Any, robot_names: Sequence[str]) -> Spline:
     with np.errstate(all="ignore"):
         for first in range(0, pieces, _CHUNK):
             part = slice(first, first + _CHUNK + 1)  # with the piece after them, for the jump to it
-            starts = _states(coefficients[part, :ORDERS], np.zeros(len(coefficients[part])))
-            states[:, first : first + len(coefficients[part])] = order.to_robot(starts)
+            here = coefficients[part].swapaxes(0, 1)
+            starts = np.zeros((ORDERS, *here.shape[1:]))
+            starts[:powers] = here[:ORDERS] * _DERIVED.diagonal()[:powers, np.newaxis, np.newaxis]
+            states[:, first : first + here.shape[1]] = order.to_robot(starts)
             if len(steps):
-                ends = _states(coefficients[part], steps[part])
-                _check_continuity(first, knots, steps[part], coefficients[part], starts, ends, order.names)
+                h = steps[part, np.newaxis]
+                here = here * h ** np.arange(powers)[:, np.newaxis, np.newaxis]
+                units = h ** np.arange(ORDERS)[:, np.newaxis, np.newaxis]
+                ends = np.tensordot(_DERIVED[:, :powers], here, 1) / units
+                _check_continuity(first, knots, np.abs(here), units, starts, ends, order.names)
                 states[:, -1] = order.to_robot(ends[:, -1])
     return Spline(knots, states)
 
@@ -319,33 +327,21 @@ def _check_knots(knots: Array) -> None:
         raise StateError(f"knots[{place}] is {knots[place]:g} s, must be at most {_LARGEST_KNOT:g} s from 0")
 
 
-def _states(coefficients: Array, local: Array) -> Array:
-    """Position to snap (ORDERS, pieces, n) of each piece at one local time (pieces,)."""
-    states = []
-    for order in range(ORDERS):
-        value = np.zeros_like(coefficients[:, 0])
-        for power in range(coefficients.shape[1] - 1, order - 1, -1):
-            value = value * local[:, np.newaxis] + perm(power, order) * coefficients[:, power]
-        states.append(value)
-    return np.stack(states)
-
-
 def _check_continuity(
-    first: int, knots: Array, steps: Array, coefficients: Array, starts: Array, ends: Array, names: Sequence[str]
+    first: int, knots: Array, sizes: Array, units: Array, starts: Array, ends: Array, names: Sequence[str]
 ) -> None:
     """Refuse states (ORDERS, pieces, n) at the ends of pieces that are not those at the starts of the next pieces.
 
     Args:
         first: number of the first of these pieces; ``knots`` are those of all pieces.
+        sizes: what each power adds at the end of a piece (powers, pieces, n).
+        units: powers of the durations (ORDERS, pieces, 1).
     """
     if not np.isfinite(ends).all():
         order, piece, joint = first_not_finite(ends)
         name = f"{STATE_FIELDS[order]} of {names[joint]}"
         raise StateError(f"the motion is too fast: {name} overflows on piece {first + piece}")
-    size = np.abs(coefficients)
-    size[:, 0] *= _JUMP_OF_POSITION
-    size[:, 1:] *= _JUMP_OF_RANGE * (steps[:, np.newaxis] ** np.arange(1, coefficients.shape[1]))[..., np.newaxis]
-    allowed = size.sum(axis=1) / (steps ** np.arange(ORDERS)[:, np.newaxis])[..., np.newaxis]
+    allowed = (_JUMP_OF_POSITION * sizes[0] + _JUMP_OF_RANGE * sizes[1:].sum(axis=0)) / units
     jumps = starts[:, 1:] - ends[:, :-1]
     too_large = ~(np.abs(jumps) <= allowed[:, 1:] + allowed[:, :-1])  # also where a bound overflows
     if too_large.any():
