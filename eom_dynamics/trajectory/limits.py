@@ -223,9 +223,10 @@ def verdict_of(
         named = {"position": values.states[0] @ E.T + e} | quantities(arm, values, command=command)
         for quantity, x in named.items():
             found = _worst(quantity, largest_of, x, load.t[part], part.start)
-            before = worst.setdefault(quantity, found)
-            # Of equal sizes, the first; nothing of what is unknown at a sample.
-            worst[quantity] = np.where((found[0] > before[0]) | np.isnan(found[0]), found, before)
+            if (before := worst.get(quantity)) is not None:
+                # Of equal sizes, the first; nothing of what is unknown at a sample.
+                found = np.where((found[0] > before[0]) | np.isnan(found[0]), found, before)
+            worst[quantity] = found
     peaks = [peak for quantity, found in worst.items() for peak in _peaks(quantity, largest_of, found)]
     if len(load.t) > 1 and np.any(np.isfinite(largest_of.effort_rms)):
         peaks += _rms_peaks(largest_of, effort_rms(arm, load), load.t)

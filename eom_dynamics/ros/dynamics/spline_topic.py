@@ -85,7 +85,7 @@ class SplineTopic:
                 raise TrajectoryError("the robot has been replaced")
             self._stream.require_start()
             self._require_start(found, stamp)
-            self._stream.require_radians(found.derivatives(found.start, 0)[0])
+            self._stream.require_radians(found.states[0, 0])
             self._stream.start_measured()
             self._stream.player.play(found, stamp, status.header.frame_id)
             self._ended(False, "replaced by another trajectory")

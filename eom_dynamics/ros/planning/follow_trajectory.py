@@ -184,6 +184,7 @@ class FollowTrajectory:
         return CancelResponse.ACCEPT
 
     def _tick(self) -> None:
+        self._measured.read()  # a goal would take two milliseconds to read all that has arrived since the last one
         for execution in tuple(self._executions.values()):
             late = time.monotonic() > execution.until
             if execution.goal is not None:
