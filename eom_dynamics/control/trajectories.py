@@ -271,7 +271,7 @@ def read_spline(message: Any, robot_names: Sequence[str]) -> Spline:
             if len(steps):
                 h = steps[part, np.newaxis]
                 here = here * h ** np.arange(powers)[:, np.newaxis, np.newaxis]
-                units = h ** np.arange(ORDERS)[:, np.newaxis, np.newaxis]
+                units = h ** np.arange(float(ORDERS))[:, np.newaxis, np.newaxis]
                 ends = np.tensordot(_DERIVED[:, :powers], here, 1) / units
                 _check_continuity(first, knots, np.abs(here), units, starts, ends, order.names)
                 states[:, -1] = order.to_robot(ends[:, -1])

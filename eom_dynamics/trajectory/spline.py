@@ -102,17 +102,15 @@ class Spline:
         Returns:
             Times (parts + 1, P), s, and ``order`` + 1 arrays (parts + 1, P, n).
         """
-        u, half = np.arange(parts + 1)[:, np.newaxis] / parts, parts // 2 + 1
+        u, half, steps = np.arange(parts + 1)[:, np.newaxis] / parts, parts // 2 + 1, self._steps[pieces]
         states = np.empty((order + 1, parts + 1, len(pieces), self.n))
         for rows, origin in ((slice(half), 0), (slice(half, None), 1)):
             powers = np.vander(u[rows, 0] - origin, DEGREE + 1, increasing=True)
-            c = self._coefficients[:, :, pieces + origin * len(self._steps)].reshape(DEGREE + 1, -1)
+            c = self._coefficients[:, :, pieces + origin * len(self._steps)].swapaxes(1, 2)
             for k in range(order + 1):
-                values = powers[:, : len(c)] @ c
-                states[k, rows] = values.reshape(-1, self.n, len(pieces)).transpose(0, 2, 1)
-                c = c[1:] * np.arange(1, len(c))[:, np.newaxis]
-        states /= (self._steps[pieces] ** np.arange(order + 1)[:, np.newaxis])[:, np.newaxis, :, np.newaxis]
-        return self.t[pieces] + u * self._steps[pieces], tuple(states)
+                np.matmul(powers[:, : len(c)], c.reshape(len(c), -1), out=states[k, rows].reshape(len(powers), -1))
+                c = c[1:] * (np.arange(1.0, len(c))[:, np.newaxis] / steps)[..., np.newaxis]
+        return self.t[pieces] + u * steps, tuple(states)
 
     def scaled(self, s: float | None) -> Scaled:
         """The trajectory slowed down by the factor s; see :class:`.Scaled`."""
@@ -228,5 +226,7 @@ def dense_states(spline: Spline, rate: float) -> tuple[Array, tuple[Array, ...]]
     times = np.append(t[:-1].T, spline.end)
     if not np.diff(times).all():
         return None
-    rows = (np.append(x[:-1].swapaxes(0, 1).reshape(-1, spline.n), x[-1:, -1], axis=0) for x in states)
+    rows = np.empty((ORDERS, len(times), spline.n))
+    for row, x in zip(rows, states, strict=True):
+        row[:-1].reshape(pieces, -1, spline.n)[:], row[-1] = x[:-1].swapaxes(0, 1), x[-1, -1]
     return times, tuple(rows)
