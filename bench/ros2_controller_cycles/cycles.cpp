@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cycles of two controllers by pluginlib, the generated one of a robot and that of every robot, on the simulated arm.
+// Cycles of two controllers by pluginlib, the generated one of a robot and that of every robot, on the simulated arm, each
+// also with an observer of external efforts.
 //
 //     cycles KERNEL COUNT RATE    prints sorted quantiles of the time of update(), s, of each
 //
-// Both get the same references and measurements in each cycle, in turns of changing order; the arm gets the efforts of
-// the first. Cycles begin at times of a clock, as in a controller manager, so that caches have cooled.
+// All get the same references and measurements in each cycle, in turns of changing order; the arm gets the efforts of
+// the generated one. Cycles begin at times of a clock, as in a controller manager, so that caches have cooled; the first in
+// turn is timed, since it warms up the code of another one.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -50,6 +52,10 @@ struct Driven {
                  {"link_kp", std::vector<double>{1.0}}};
         if (!kernel.empty())
             given.emplace_back("kernel", kernel);
+        if (name.find("observing") != name.npos) {
+            given.emplace_back("external_effort.sensors", "springs");
+            given.emplace_back("external_effort.thresholds", std::vector<double>{1e3});
+        }
         if (controller->init(params) != controller_interface::return_type::OK ||
             controller->configure().label() != "inactive")
             std::exit(2);
@@ -95,11 +101,12 @@ struct Driven {
         each(state.thetad);
     }
 
-    void update(const rclcpp::Time &now, const rclcpp::Duration &period)
+    void update(const rclcpp::Time &now, const rclcpp::Duration &period, bool timed)
     {
         const auto start = Clock::now();
         const auto result = controller->update(now, period);
-        times.push_back(std::chrono::duration<double>(Clock::now() - start).count());
+        if (timed)
+            times.push_back(std::chrono::duration<double>(Clock::now() - start).count());
         if (result != controller_interface::return_type::OK)
             std::exit(4);
     }
@@ -117,8 +124,13 @@ int main(int argc, char **argv)
     pluginlib::ClassLoader<Controller> loader("controller_interface",
                                               "controller_interface::ChainableControllerInterface");
     const auto made = [&loader](const std::string &type) { return std::shared_ptr<Controller>(loader.createUniqueInstance(type)); };
-    Driven generated(made(PACKAGE "/FeedforwardController"), "generated", rate, "");
-    Driven generic(made("eom_feedforward_controller/FeedforwardController"), "generic", rate, argv[1]);
+    std::vector<std::unique_ptr<Driven>> all;
+    for (const std::string name : {"generated", "generic", "generated_observing", "generic_observing"}) {
+        const bool of_all = name.find("generic") == 0;
+        const auto type = (of_all ? "eom_feedforward_controller" : PACKAGE) + std::string("/FeedforwardController");
+        all.push_back(std::make_unique<Driven>(made(type), name, rate, of_all ? argv[1] : ""));
+    }
+    std::array<std::size_t, 4> turns = {0, 1, 2, 3};
 
     eom::Plant<Robot> plant;
     eom::MotorVector<Robot> effort{};
@@ -141,15 +153,17 @@ int main(int argc, char **argv)
             motion[3][i] = a * w * w * w * (-3.75 * s1 + 12 * s2 - 6.75 * s3);
             motion[4][i] = a * w * w * w * w * (-3.75 * c1 + 24 * c2 - 20.25 * c3);
         }
-        generated.write(motion, plant.state);
-        generic.write(motion, plant.state);
+        for (const auto &driven : all)
+            driven->write(motion, plant.state);
         std::this_thread::sleep_until(start + std::chrono::duration<double>(t));
         now += period;
-        for (Driven *each : {k % 2 ? &generic : &generated, k % 2 ? &generated : &generic})
-            each->update(now, period);
+        std::next_permutation(turns.begin(), turns.end());
+        for (const std::size_t turn : turns)
+            all[turn]->update(now, period, turn == turns[0]);
         for (std::size_t i = 0; i < Robot::motors; ++i) {
-            effort[i] = generated.commands[i]->get_optional().value();
-            difference = std::max(difference, std::fabs(effort[i] - generic.commands[i]->get_optional().value()));
+            effort[i] = all[0]->commands[i]->get_optional().value();
+            for (const auto &driven : all)
+                difference = std::max(difference, std::fabs(effort[i] - driven->commands[i]->get_optional().value()));
         }
         plant.advance(effort, step, 1e-4);
         if (!plant.finite())
@@ -159,11 +173,11 @@ int main(int argc, char **argv)
     for (const double q : plant.state.q)
         largest = std::max(largest, std::fabs(q));
     std::printf("difference %.17g %.17g\n", difference, largest);
-    for (auto *driven : {&generated, &generic}) {
+    for (const auto &driven : all) {
         std::sort(driven->times.begin(), driven->times.end());
-        std::printf("%s", driven == &generated ? "generated" : "generic");
+        std::printf("%s", driven->controller->get_node()->get_name());
         for (const double share : {0.5, 0.99, 0.999, 1.0})
-            std::printf(" %.9g", driven->times[static_cast<std::size_t>(share * static_cast<double>(cycles - 1))]);
+            std::printf(" %.9g", driven->times[static_cast<std::size_t>(share * static_cast<double>(driven->times.size() - 1))]);
         std::printf("\n");
     }
     std::fflush(stdout);
