@@ -86,7 +86,7 @@ class Modes:
 
     def _look(self) -> None:
         """Make a cycle if there was no sample for a while."""
-        begun = self._loop is not None and any(map(self._loop.loop.number, ("mode", "blinded")))
+        begun = self._loop is not None and (self._loop.loop.number("mode") or self.blinded)
         if self._mode == MODES[0] and not begun:
             self._timer.cancel()
         elif begun and 1e-9 * (self._clock.now() - self._last) > _LOOK / 2:
