@@ -18,7 +18,7 @@ from springs import EVERY_KIND, with_springs
 
 from eom_dynamics import ElasticArm, Kinematics, Robot, load_robot, robot_from_parameters
 from eom_dynamics.arrays import Array
-from eom_dynamics.control.control_loop import Refusal
+from eom_dynamics.control.control_loop import LoopHandle, Refusal
 from eom_dynamics.control.online_trajectory import motion_limits
 from eom_dynamics.control.robot_table import RobotTable
 from eom_dynamics.control.settings import MODES
@@ -115,6 +115,12 @@ def test_springs_of_tools_have_a_potential() -> None:
         q = target + random.uniform(-0.5, 0.5, 7)
         effort, _ = law.pull(q, target, np.ones(7))
         np.testing.assert_allclose(effort, -gradient(partial(law.potential, target=target), q), atol=1e-6)
+
+
+def test_springs_of_tools_without_their_code_are_refused() -> None:
+    handle, k = LoopHandle(RobotTable(ElasticArm(load_robot("iiwa")))), np.full(6, 100.0)
+    handle.library.loop_set(handle.address, b"tool_stiffness", k.ctypes.data, 6)
+    assert b"needs code of tool_kinematics" in handle.library.loop_configure(handle.address)
 
 
 def moving(arm: ElasticArm, k: int) -> Array:

@@ -153,6 +153,7 @@ class LoadedRobot {
     bool carries() const noexcept { return kernels_.feedforward_with_payload.call; }
     bool base_moves() const noexcept { return kernels_.feedforward_on_base.call; }
     bool linearizes() const noexcept { return kernels_.linearizing_setpoint.call; }
+    bool finds_tools() const noexcept { return kernels_.tool_kinematics.call; }
     bool observes() const noexcept
     {
         const Kernels &k = kernels_;

@@ -278,6 +278,9 @@ const char *objection(const LoopParameters<Robot> &parameters, const Robot &robo
         return "stiffness_gains must be finite, and not negative";
     if (!gains(parameters.stiffness) || !gains(parameters.tool_stiffness))
         return "stiffness and tool_stiffness must be finite, and not negative";
+    if constexpr (Robot::has_impedance)
+        if (positive(parameters.tool_stiffness) && robot.tool_count() > 0 && !robot.finds_tools())
+            return "tool_stiffness needs code of tool_kinematics: generate it again";
     if (const char *reason = mode_objection(parameters.mode, parameters, robot))
         return reason;
     if (!Robot::has_impedance && parameters.mode != Mode::position)
