@@ -220,9 +220,10 @@ class Commander {
             if (robot.converts()) {
                 robot.drive_command(sent_for_, y, output.motor_effort, output.joint_effort, share, output.sent);
             } else {
-                output.copy_to_sent();
                 output.sent.position = y.motor_position;
                 output.sent.velocity = y.motor_velocity;
+                output.sent.effort = output.motor_effort;
+                output.sent.joint_effort = output.joint_effort;
             }
         }
     }

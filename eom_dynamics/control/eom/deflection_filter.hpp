@@ -51,7 +51,7 @@ class DeflectionFilter {
     {
         const std::int64_t step = stamp - stamp_;
         const bool continues = stamp != 0 && stamp_ != 0 && step >= 0 && step <= LONGEST_GAP;
-        return {static_cast<Scalar>(continues ? static_cast<double>(step) * 1e-9 : -1)};
+        return {static_cast<Scalar>(continues ? seconds(step) : -1)};
     }
 
     Robot robot_;

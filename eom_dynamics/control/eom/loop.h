@@ -133,16 +133,8 @@ const char *eom_observer_set(eom_loop *loop, const char *name, const double *num
 void eom_observer_update(eom_loop *loop, size_t count, const double *times, int sensors, const eom_vector *read,
                          size_t read_count, const double *given, double *results, int *codes);
 
-/* A number of the loop, NaN for another name: "status", "valid", "playing", "waiting", "aiming", "arrived", "blending";
- * whether the setpoints have a moving base, "on_base" and "given_on_base"; of ControlLoop::progress() "lost", "held",
- * "stopping", "fed", "age", "stop_end", "excess", "on_path"; time of the last cycle "latest", ns; what leads in place of a
- * trajectory, an eom::OffPath, "off_path"; of the motion that is played "speed_scaling", "paused",
- * "path_time", s, its rate "pace", and whether limits do not allow the pace that is wanted, "pace_limited"; of the plan
- * "plan_waits", "plan_begin", "plan_start", "plan_end"; "final_efforts"; of eom::Governor "slowed_to", "slowed_limit",
- * "slowed_place"; whether there is "contact", at "contact_joint" by "contact_effort" beyond "contact_threshold", whether the
- * observer has "settled" and motor "efforts", its "settling", s, and whether references are refused, "touched"; "finding" and the others of eom::Finding, such as "finding_joint"; counts of
- * eom::LoopCounts; the present "mode", the factor "softened" of its stiffness, the joint, from 1 on, that is led "beyond_limit", and
- * whether a mode ended, or did not begin, for lack of measurements, "blinded". */
+/* A number of the loop by a name of Hosted::number() in hosted_loop.hpp, NaN for another name. "latest" and "plan_begin" are
+ * ns, other times s; "off_path" is an eom::OffPath, "finding" an eom::Check; "beyond_limit" counts joints from 1. */
 double eom_loop_number(const eom_loop *loop, const char *name);
 
 /* --- From another thread ------------------------------------------------------------------------------------------ */

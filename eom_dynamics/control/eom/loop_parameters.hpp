@@ -126,15 +126,6 @@ struct LoopOutput {
     /// What is sent where that differs from the command, in units or by efforts that the robot adds itself.
     DriveCommand<Robot> sent;
 
-    /// Has what is sent be the command, with feedback.
-    void copy_to_sent() noexcept
-    {
-        sent.position = command.motor_position;
-        sent.velocity = command.motor_velocity;
-        sent.effort = motor_effort;
-        sent.joint_effort = joint_effort;
-    }
-
     /// What is sent, for all robots.
     const MotorVector<Robot> &sent_motor_position() const noexcept
     {

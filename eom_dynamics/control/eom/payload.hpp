@@ -158,7 +158,7 @@ class PayloadBlend {
         if (count_ == 0)
             return false;
         const Change &change = changes_[count_ - 1];
-        const double T = static_cast<double>(change.duration) * 1e-9, rate = halfway && T > 0 ? STEEPEST / T : 0;
+        const double T = seconds(change.duration), rate = halfway && T > 0 ? STEEPEST / T : 0;
         const double u = change.waits && time >= 0 && time < T ? time / T : 1, v = 1 - u;
         const double part = halfway ? 0.5 : 1 - v * v * v * (1 + 3 * u + 6 * u * u);
         Parameters Pd, Pdd;
@@ -231,8 +231,8 @@ class PayloadBlend {
                 Pd = Pdd = {};
                 continue;
             }
-            const double T = static_cast<double>(change.duration) * 1e-9;
-            const double u = static_cast<double>(since) * 1e-9 / T, v = 1 - u;
+            const double T = seconds(change.duration);
+            const double u = seconds(since) / T, v = 1 - u;
             const double w = v * v * v * (1 + 3 * u + 6 * u * u), wd = -30 * u * u * v * v / T;
             const double wdd = -60 * u * v * (v - u) / (T * T);
             for (std::size_t i = 0; i < P.size(); ++i) {

@@ -34,7 +34,7 @@ class StampCheck {
             return false;
         found = {};
         found.check = Check::stamps;
-        found.time = static_cast<double>(answered_ - stamp) * 1e-9;
+        found.time = seconds(answered_ - stamp);
         return true;
     }
 
@@ -63,7 +63,7 @@ class ConsistencyCheck {
     {
         if (!completes(stamp, settings))
             return doubt_;
-        verdict_ = verdict(seconds_to(stamp), x, joints, settings);
+        verdict_ = verdict(seconds(stamp - stamp_), x, joints, settings);
         return verdict_;
     }
 
@@ -80,7 +80,7 @@ class ConsistencyCheck {
         } else {
             ++steps_;
         }
-        const double scale = scale_with(x), dt = seconds_to(stamp);
+        const double scale = scale_with(x), dt = seconds(stamp - stamp_);
         for (std::size_t k = 0; k < ORDERS; ++k)
             for (std::size_t i = 0; i < n; ++i) {
                 if (steps_ > 0)
@@ -100,8 +100,6 @@ class ConsistencyCheck {
     struct Sums {
         double change = 0, integral = 0, difference = 0, largest = 0;
     };
-
-    double seconds_to(std::int64_t stamp) const noexcept { return static_cast<double>(stamp - stamp_) * 1e-9; }
 
     bool follows(std::int64_t stamp) const noexcept
     {
@@ -290,7 +288,7 @@ class PlausibilityChecks {
     {
         const bool known = stamp != 0 && answered_ != 0;
         const double longest = is_near || rests_ ? @resuming@ : static_cast<double>(LONGEST_GAP) / 1e9;
-        const double dt = known ? static_cast<double>(stamp - answered_) * 1e-9 : longest;
+        const double dt = known ? seconds(stamp - answered_) : longest;
         const double time = std::min(std::max(dt, 0.0), longest) + @stamp_jitter@;
         const JointVector<Robot> *const limits[] = {&robot_.upper.qd, &robot_.upper.qdd, &robot_.upper.qddd};
         const bool leads = known && dt > 0 && stamp - answered_ <= LONGEST_GAP;
@@ -327,14 +325,14 @@ class PlausibilityChecks {
     bool is_shifted(std::int64_t stamp, const State<n> &x) const noexcept
     {
         const auto rate = [&](std::size_t i) { return (before_[1][i] + x[1][i]) / 2; };
-        const double dt = static_cast<double>(stamp - answered_) * 1e-9;
+        const double dt = seconds(stamp - answered_);
         double change = 0, square = 0;
         for (std::size_t i = 0; i < robot_.joint_count(); ++i) {
             change += rate(i) * (x[0][i] - before_[0][i]);
             square += rate(i) * rate(i);
         }
         const double time = square > 0 ? change / square : dt, most = std::fabs(dt) + std::fabs(time - dt);
-        bool explains = std::fabs(time - dt) <= static_cast<double>(LONGEST_GAP) * 1e-9;
+        bool explains = std::fabs(time - dt) <= seconds(LONGEST_GAP);
         for (std::size_t i = 0; i < robot_.joint_count(); ++i)
             explains = explains && std::fabs(x[0][i] - before_[0][i] - rate(i) * time) <= robot_.upper.qdd[i] * most * most / 2;
         return explains;
@@ -356,7 +354,7 @@ class PlausibilityChecks {
     {
         double most = 0;
         for (std::size_t i = 0; i < robot_.joint_count(); ++i)
-            most = std::max(most, std::fabs(x[0][i] - from[0][i] - from[1][i] * (static_cast<double>(time) * 1e-9)));
+            most = std::max(most, std::fabs(x[0][i] - from[0][i] - from[1][i] * seconds(time)));
         return most;
     }
 

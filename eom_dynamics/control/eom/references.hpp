@@ -71,7 +71,7 @@ class References {
         next_time_ = now;
         for (std::size_t i = 0; i < joints_; ++i) {
             double &acceleration = rows_[2][i], &jerk = rows_[3][i], &snap = rows_[4][i];
-            const double time = static_cast<double>(gap) * 1e-9;
+            const double time = seconds(gap);
             // One reference in a row less for each slope.
             int count = derivatives == Missing::fit ? next_count_ : 0;
             if (missing[3 * joints_ + i] && count-- > 1)

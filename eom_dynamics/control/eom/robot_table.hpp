@@ -116,14 +116,6 @@ struct RobotTable {
     Kernels kernels;
 };
 
-/// Names of a robot's type.
-template <class Robot>
-constexpr RobotFacts facts_of(const char *fingerprint) noexcept
-{
-    return {Robot::name,        fingerprint,  Robot::joint_names,        Robot::motor_names, Robot::tool_names,
-            Robot::motor_joint, Robot::rigid, Robot::commanded_stiffness};
-}
-
 /// Table of a robot's type.
 template <class Robot>
 constexpr RobotTable table_of(const char *fingerprint, const Kernels &kernels) noexcept
@@ -131,9 +123,11 @@ constexpr RobotTable table_of(const char *fingerprint, const Kernels &kernels) n
     const auto ends = [](const auto &x) {
         return TableEnds{x.q, x.qd, x.qdd, x.qddd, x.tau, x.taud, x.motor_velocity, x.motor_effort};
     };
-    return {facts_of<Robot>(fingerprint), Robot::joints, Robot::motors, Robot::tools, Robot::nominal_stiffness,
-            Robot::largest_effort, Robot::turn, Robot::voltage_limit, Robot::joint_sides, Robot::load_weights,
-            Robot::to_springs, Robot::motor_inertia, ends(Robot::lower), ends(Robot::upper), Robot::transmission, Robot::command_period, Robot::mean_age,
+    const RobotFacts facts{Robot::name,        fingerprint,  Robot::joint_names,        Robot::motor_names, Robot::tool_names,
+                           Robot::motor_joint, Robot::rigid, Robot::commanded_stiffness};
+    return {facts, Robot::joints, Robot::motors, Robot::tools, Robot::nominal_stiffness, Robot::largest_effort, Robot::turn,
+            Robot::voltage_limit, Robot::joint_sides, Robot::load_weights, Robot::to_springs, Robot::motor_inertia,
+            ends(Robot::lower), ends(Robot::upper), Robot::transmission, Robot::command_period, Robot::mean_age,
             Robot::drive_delay, Robot::motion, Robot::inertia, Robot::ramp, kernels};
 }
 

@@ -94,7 +94,6 @@ class Piece {
         }
     }
 
-    double start() const noexcept { return start_; }
     double end() const noexcept { return end_; }
 
     /// The state at a time, s. Powers count from the nearer end, so that both are exact.

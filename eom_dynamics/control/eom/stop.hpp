@@ -140,7 +140,7 @@ class Stop {
     void advance(std::int64_t step) noexcept
     {
         ns_ += step;
-        s_ = static_cast<double>(ns_) * 1e-9;
+        s_ = seconds(ns_);
         if (motion_)
             motion_->advance(step);
     }
