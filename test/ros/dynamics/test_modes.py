@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Modes of the node: each measured sample makes a command; without samples the arm is held, and it says why."""
+"""Modes of the node: each measured sample makes a command; without samples the weight is carried, and it says why."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -44,29 +44,20 @@ def last(sent: list[Any]) -> JointState:
 
 
 @pytest.mark.usefixtures("ros")
-def test_an_arm_that_nothing_has_led_yet_is_held_on_springs_where_it_is() -> None:
-    arm, q = ElasticArm(load_robot("sea_planar_2r")), np.array([0.5, -0.2])
-    expected = arm.feedforward(q, 0 * q, 0 * q)
-    given = {"mode": "impedance", "stiffness": "[300.0]", "effort_command": "motor", "use_sim_time": "true"}
-    with unspun_node("/springs", robot_file="sea_planar_2r", **given) as node:
-        sent = kept_commands(node)
+def test_on_springs_an_arm_gets_the_efforts_of_its_weight_also_when_motors_are_lost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """At rest; and when lost amid a push, efforts fade to those, and go on to be sent, until the mode is asked for."""
+    q, given = np.array([0.5, -0.2]), {"stiffness": "[300.0]", "effort_command": "motor", "use_sim_time": "true"}
+    with unspun_node("/pushed", robot_file="sea_planar_2r", mode="impedance", **given) as node:
+        expected, sent, errors = node.arm.feedforward(q, 0 * q, 0 * q), kept_commands(node), []
+        monkeypatch.setattr(node.get_logger(), "error", errors.append)
         for k in range(400):
             tick(node, k, expected.motor_position)
         assert node.report(1.0).message == "mode impedance: efforts are streamed"
         np.testing.assert_allclose(last(sent).effort, expected.motor_effort, atol=1e-6)
-
-
-@pytest.mark.usefixtures("ros")
-def test_an_arm_whose_motors_are_lost_amid_a_push_gets_the_efforts_of_its_weight(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Those of springs fade in place of staying, and go on to be sent; the mode must be asked for again."""
-    q, given = np.array([0.5, -0.2]), {"stiffness": "[300.0]", "effort_command": "motor", "use_sim_time": "true"}
-    with unspun_node("/pushed", robot_file="sea_planar_2r", mode="impedance", **given) as node:
-        motors, sent, errors = node.arm.feedforward(q, 0 * q, 0 * q).motor_position, kept_commands(node), []
-        monkeypatch.setattr(node.get_logger(), "error", errors.append)
-        for k in range(600):
-            tick(node, k, motors + np.clip(k - 400, 0, 100) * 5e-4)
+        for k in range(400, 600):
+            tick(node, k, expected.motor_position + min(k - 400, 100) * 5e-4)
         held = node._stream.loop.loop.setpoint["q"]
         assert np.abs(last(sent).effort - node.arm.feedforward(held, 0 * q, 0 * q).motor_effort).min() > 10
         for k in range(620, 1200, 20):
