@@ -331,6 +331,10 @@ def test_a_response_to_lost_setpoints_is_continued(activated, policy, phase, eff
     level, message, _ = client.wait_for_diagnostics(lambda *s: s[2]["watchdog"] == phase, phase)
     text = "setpoints lost, efforts are zero: deactivate and activate the node: "
     assert (level == 2 and message.startswith(text)) == (policy == "ramp")
+    if policy == "ramp":
+        client.publish(MOVING)
+        reason = "efforts are ramped down since setpoints were lost: deactivate and activate the node"
+        client.wait(lambda: f"setpoint refused: {reason}" in client.process.log, "a refusal")
     assert client.transition("deactivate")
     last, _ = last_commands(client)
     np.testing.assert_allclose(last.effort, effort, rtol=1e-9, atol=1e-12)
