@@ -26,6 +26,10 @@ constexpr int PACE_SAMPLES = @pace_samples@, PACE_MOST_SAMPLES = @pace_most_samp
 /// Distance from limits for the instants between, of half their range.
 constexpr double PACE_MARGIN = @pace_margin@;
 
+/// What a path is checked for: a pace amid a motion; a stop, for which payloads that are to come wait; or the begin of a motion,
+/// whose first state widens limits.
+enum class PathCheck { pace, stop, begin };
+
 /// Candidates are bells and trapezoids from short to long; then each part of the best one is tried shorter, and others longer,
 /// also some time later, if the state may go on until then, in steps that halve. Paths are functions from a state of the path to
 /// that of the joints.
@@ -57,18 +61,16 @@ class PaceSearch {
         propose();
     }
 
-    /// Begins to check whether the path up to an end meets limits less a margin at a pace, which then is found; also with a
-    /// payload that is to come, unless that waits. Limits are those of a motion that begins, widened by its first state, or not.
-    void keep_on(const PathState &from, std::int64_t time, double pace, double end, double margin, bool waits = false,
-                 bool begins = false) noexcept
+    /// Begins to check whether the path up to an end meets limits less a margin at a pace, which then is found.
+    void keep_on(const PathState &from, std::int64_t time, double pace, double end, double margin,
+                 PathCheck what = PathCheck::pace) noexcept
     {
         from_ = from;
         time_ = time;
         pace_ = pace;
         end_ = end;
         margin_ = margin;
-        payload_waits_ = waits;
-        begins_ = begins;
+        what_ = what;
         limits_ = Limits<Robot>(commander_.robot);
         checks_ = place_ = 0;
         waited_ = -1;
@@ -175,8 +177,8 @@ class PaceSearch {
         const double s = from_[0] + (end_ - from_[0]) * place_ / PACE_PLACES;
         const double t = (s - from_[0]) / pace_;
         const bool meets =
-            !ahead || (excess(path({s, pace_, 0, 0, 0}), t, begins_ && place_ == 0, margin_) <= LIMIT_TOLERANCE &&
-                       (payload_waits_ || commander_.excess_awaited(limits_, margin_, -1, t) <= LIMIT_TOLERANCE));
+            !ahead || (excess(path({s, pace_, 0, 0, 0}), t, what_ == PathCheck::begin && place_ == 0, margin_) <= LIMIT_TOLERANCE &&
+                       (what_ == PathCheck::stop || commander_.excess_awaited(limits_, margin_, -1, t) <= LIMIT_TOLERANCE));
         if (meets && ahead && ++place_ <= PACE_PLACES)
             return;
         const bool seeks = std::isfinite(shortest_);
@@ -270,11 +272,12 @@ class PaceSearch {
     Setpoint<Robot> setpoint_;
     Limits<Robot> limits_;
     Stage stage_ = Stage::over;
+    PathCheck what_ = PathCheck::pace;
     // What is sought, its begin, ns, and setpoints checked so far.
     PathState from_{};
     std::int64_t time_ = 0;
     double pace_ = 1, shortest_ = 0, less_ = 0, end_ = 0, margin_ = 0, density_ = 0;
-    bool payload_waits_ = false, begins_ = false, steady_ = false, found_ = false;
+    bool steady_ = false, found_ = false;
     int checks_ = 0, place_ = 0;
     PaceChange best_;
     // Shapes: durations tried; parts: the direction, the size of its step, and whether one of this

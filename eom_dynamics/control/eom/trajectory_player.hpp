@@ -122,7 +122,7 @@ class TrajectoryPlayer {
             return state;
         };
         const PathState from{seconds(plan_.begin - plan_.origin), pace, 0, 0, 0};
-        return pace_.carries(path, from, plan_.begin, pace, std::max(spline.end(), plan_.end), true);
+        return pace_.carries(path, from, plan_.begin, pace, std::max(spline.end(), plan_.end), PathCheck::begin);
     }
 
     /// Plays what was planned, or has it wait for its start, in place of another one that waits; returns whether it begins.
