@@ -114,7 +114,7 @@ class _System:
         before = np.arange(len(self.steps) - 1)
         first = self.m + self.size * before + k
         known, open_ = before[fixed], before[~fixed]
-        for order, rows in ((k, first[~fixed]), (self.size - 1 - k, first[~fixed] + self.m)):
+        for order, rows in ((k, first[~fixed]), (self.size - 1 - k, first[~fixed] + self.m)) if len(open_) else ():
             # Scaled by the longer of the two steps, so that pivots can be compared.
             unit = np.maximum(self.steps[open_], self.steps[open_ + 1])
             self._expand(rows, open_, order, (unit / self.steps[open_]) ** order)
@@ -143,7 +143,7 @@ class _System:
 
     def _scaled(self, k: int, knot: int | NDArray[np.intp], piece: int | NDArray[np.intp]) -> Array:
         """Given derivative at a knot as a Taylor coefficient of a piece."""
-        return self.states[k, knot] * np.expand_dims(self.steps[piece] ** k / factorial(k), -1)
+        return self.states[k, knot] * (self.steps[piece] ** k / factorial(k))[..., np.newaxis]
 
 
 _SIDE = ORDERS - 1  # number of Bernstein coefficients of the rate that follow from one knot
