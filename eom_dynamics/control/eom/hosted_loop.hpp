@@ -96,7 +96,7 @@ struct Hosted final : eom_loop {
         for (const auto &[group, state] : {std::pair{"from", &plan.from}, {"to", &plan.to}, {"later", &plan.later}})
             if (is(group)) // position to snap are the first vectors
                 return vector < state->size() ? const_cast<double *>((*state)[vector].data()) : nullptr;
-        typename Robot::Places places{};
+        typename Robot::Places places(nullptr);
         if (is("given"))
             places.take(given);
         else if (is("posted"))
