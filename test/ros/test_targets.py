@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Topics of targets: positions of some joints, chunks, what is refused with a reason, and a publisher that dies."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -21,14 +20,31 @@ REST = np.array([0.0, -0.5, 0.0, -1.5, 0.0, 1.5, 0.5])
 DEFLECTION = 3e-3  # rad, of motors from links at rest
 
 
+PANDA = ("-p", "robot_file:=panda", "-p", "on_setpoint_loss:=hold", "-p", "setpoint_timeout:=0.2")
+
+# A process that others keep from running between two readings of the clock.
+INTERRUPTED = """
+import itertools, time
+from eom_dynamics.ros.dynamics.trajectory_player import TrajectoryPlayer
+begin, counter = TrajectoryPlayer._start_waiting, itertools.count()
+def begin_late(player, *arguments):
+    time.sleep(0.02 * (next(counter) % 20 == 0))
+    return begin(player, *arguments)
+TrajectoryPlayer._start_waiting = begin_late
+"""
+
+
 @pytest.fixture(scope="module")
 def node(start_shared: Any) -> Any:
-    loss = ("-p", "on_setpoint_loss:=hold", "-p", "setpoint_timeout:=0.2")
-    return start_shared("-p", "robot_file:=panda", *loss)
+    return start_shared(*PANDA)
 
 
 @pytest.fixture
-def client(node: Any) -> Iterator[Any]:
+def client(node: Any) -> Any:
+    return at_rest(node)
+
+
+def at_rest(node: Any) -> Any:
     """An active node at rest, which takes targets."""
     for transition in ("deactivate", "activate"):
         assert node.transition(transition)
@@ -142,8 +158,9 @@ def test_a_flood_of_refused_targets_does_not_hold_the_motion_up(client: Any) -> 
     client.repeat(lambda: [client.target.publish(flood) for _ in range(2000)], arrived, "arrival")
 
 
-def test_a_trajectory_that_waits_does_not_halt_targets_that_change(client: Any) -> None:
+def test_a_trajectory_that_waits_does_not_halt_targets_that_change(start: Any) -> None:
     """The command stood still amid the motion until the timeout."""
+    client = at_rest(start(*PANDA, patch=INTERRUPTED))
     waiting = SplineTrajectory(joint_names=JOINTS, knots=[0.0, 1.0], coefficients=[*REST])
     now = client.node.get_clock().now().nanoseconds + 10 * 10**9
     waiting.header.stamp.sec, waiting.header.stamp.nanosec = divmod(now, 10**9)

@@ -56,6 +56,11 @@ class WatchedClock:
         self._started = True
         return self._time
 
+    def ahead(self) -> int:
+        """The clock's reading less this time, ns: of one moment, as a process may be kept from running between two."""
+        own = self.now()
+        return self.reading - own
+
 
 # Lateness of a reading of /clock while this process does not stall, ns.
 _LATENESS = 200_000_000

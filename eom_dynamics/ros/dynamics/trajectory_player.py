@@ -231,7 +231,7 @@ class TrajectoryPlayer:
         if self.playing or self.waiting:
             self._follow_clock(now)
         if not (self.playing or self.waiting):  # from now on, the clock and that of the loop run alike
-            self._ahead = now - self._clock.now()
+            self._ahead = self._clock.ahead()
         self._start_waiting(now - self._ahead)
         present = now - self._ahead
         late = (now - (stamp or now)) / _SECOND - motion.end
@@ -291,7 +291,7 @@ class TrajectoryPlayer:
         little; without that, the motion of setpoints would seem to be long ago. Returns the time of the loop, ns.
         """
         assert self._host is not None
-        late = self._clock.now() - now
+        late = self._ahead - self._clock.ahead()
         if abs(late) <= self._period:
             return now
         self._ahead -= late
