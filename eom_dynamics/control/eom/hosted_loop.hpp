@@ -104,13 +104,13 @@ struct Hosted final : eom_loop {
         else if (is("setpoint"))
             places.take(y.setpoint);
         else if (is("command"))
-            places.take(y.command).reads(Vector::deflection, y.deflection);
+            places.take(y.command), places.reads(Vector::deflection, y.deflection);
         else if (is("exceeded"))
-            places.take(commander.exceeded()).take(commander.exceeding());
+            places.take(commander.exceeded()), places.take(commander.exceeding());
         else if (is("sent"))
             places.take(y.sent);
         else if (is("released"))
-            places.take(commander.final_sent()).take(commander.final_command());
+            places.take(commander.final_sent()), places.take(commander.final_command());
         else if (is("measured"))
             places.take(measured);
         else if (is("sensed"))

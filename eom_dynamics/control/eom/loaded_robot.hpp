@@ -61,54 +61,53 @@ class LoadedRobot {
 
         /// Names and vectors, in turn, that kernels read, and that they write.
         template <class Numbers, class... More>
-        Places &reads(Vector name, const Numbers &numbers, const More &...more) noexcept
+        void reads(Vector name, const Numbers &numbers, const More &...more) noexcept
         {
             in_[static_cast<std::size_t>(name)] = numbers.data();
             if constexpr (sizeof...(more) > 0)
                 reads(more...);
-            return *this;
         }
         template <class Numbers, class... More>
-        Places &writes(Vector name, Numbers &numbers, More &&...more) noexcept
+        void writes(Vector name, Numbers &numbers, More &&...more) noexcept
         {
             out_[static_cast<std::size_t>(name)] = numbers.data();
             if constexpr (sizeof...(more) > 0)
                 writes(more...);
-            return *this;
         }
 
-        Places &take(const Setpoint<LoadedRobot> &x) noexcept
+        void take(const Setpoint<LoadedRobot> &x) noexcept
         {
+            reads(V::q, x.q, V::qd, x.qd, V::qdd, x.qdd, V::qddd, x.qddd, V::qdddd, x.qdddd);
+            reads(V::W, x.W, V::Wd, x.Wd, V::Wdd, x.Wdd, V::k, x.k, V::kd, x.kd, V::kdd, x.kdd);
+            reads(V::deflection, x.deflection, V::friction_state, x.friction_state, V::P, x.P, V::Pd, x.Pd, V::Pdd, x.Pdd);
             const auto &base = x.base;
-            return reads(V::q, x.q, V::qd, x.qd, V::qdd, x.qdd, V::qddd, x.qddd, V::qdddd, x.qdddd, V::W, x.W, V::Wd, x.Wd)
-                .reads(V::Wdd, x.Wdd, V::k, x.k, V::kd, x.kd, V::kdd, x.kdd, V::P, x.P, V::Pd, x.Pd, V::Pdd, x.Pdd)
-                .reads(V::deflection, x.deflection, V::friction_state, x.friction_state)
-                .reads(V::w, base.w, V::wd, base.wd, V::wdd, base.wdd, V::wddd, base.wddd)
-                .reads(V::f, base.f, V::fd, base.fd, V::fdd, base.fdd);
+            reads(V::w, base.w, V::wd, base.wd, V::wdd, base.wdd, V::wddd, base.wddd);
+            reads(V::f, base.f, V::fd, base.fd, V::fdd, base.fdd);
         }
 
-        Places &take(const Command<LoadedRobot> &y) noexcept
+        void take(const Command<LoadedRobot> &y) noexcept
         {
-            return reads(V::tau, y.tau, V::taud, y.taud, V::taudd, y.taudd, V::motor_position, y.motor_position)
-                .reads(V::motor_velocity, y.motor_velocity, V::motor_acceleration, y.motor_acceleration)
-                .reads(V::motor_effort, y.motor_effort);
+            reads(V::tau, y.tau, V::taud, y.taud, V::taudd, y.taudd, V::motor_effort, y.motor_effort);
+            reads(V::motor_position, y.motor_position, V::motor_velocity, y.motor_velocity);
+            reads(V::motor_acceleration, y.motor_acceleration);
         }
 
-        Places &take(const DriveCommand<LoadedRobot> &sent) noexcept
+        void take(const DriveCommand<LoadedRobot> &sent) noexcept
         {
-            return reads(V::drive_position, sent.position, V::drive_velocity, sent.velocity, V::drive_effort, sent.effort)
-                .reads(V::sent_effort, sent.joint_effort, V::sent_effort_rate, sent.joint_effort_rate);
+            reads(V::drive_position, sent.position, V::drive_velocity, sent.velocity, V::drive_effort, sent.effort);
+            reads(V::sent_effort, sent.joint_effort, V::sent_effort_rate, sent.joint_effort_rate);
         }
 
-        Places &take(const Measurement<LoadedRobot> &x) noexcept
+        void take(const Measurement<LoadedRobot> &x) noexcept
         {
-            return reads(V::q, x.q, V::qd, x.qd, V::tau, x.tau, V::motor_position, x.motor_position)
-                .reads(V::motor_velocity, x.motor_velocity, V::motor_effort, x.motor_effort);
+            reads(V::q, x.q, V::qd, x.qd, V::motor_position, x.motor_position, V::motor_velocity, x.motor_velocity);
+            reads(V::tau, x.tau, V::motor_effort, x.motor_effort);
         }
 
-        Places &take(const Sensed<LoadedRobot> &x) noexcept
+        void take(const Sensed<LoadedRobot> &x) noexcept
         {
-            return take(static_cast<const Measurement<LoadedRobot> &>(x)).reads(V::k, x.k, V::P, x.P);
+            take(static_cast<const Measurement<LoadedRobot> &>(x));
+            reads(V::k, x.k, V::P, x.P);
         }
 
         void run(const Kernel &kernel) const noexcept
@@ -207,57 +206,57 @@ class LoadedRobot {
     void tool_kinematics(const std::array<Scalar, N> &q, std::array<Scalar, 16 * T> &poses,
                          std::array<Scalar, 6 * T * N> &jacobians) const noexcept
     {
-        Places()
-            .reads(V::q, q)
-            .writes(V::tool_poses, poses, V::tool_jacobians, jacobians)
-            .run(kernels_.tool_kinematics);
+        Places at;
+        at.reads(V::q, q);
+        at.writes(V::tool_poses, poses, V::tool_jacobians, jacobians);
+        at.run(kernels_.tool_kinematics);
     }
 
     template <class Motors, class Shafts>
     void drive(const Motors &x, Shafts &y) const noexcept
     {
-        Places()
-            .reads(V::motor_velocity, x.motor_velocity, V::motor_effort, x.motor_effort)
-            .writes(V::torque, y.torque, V::speed, y.speed, V::current, y.current, V::voltage, y.voltage)
-            .writes(V::clipped_effort, y.clipped_effort)
-            .run(kernels_.drive);
+        Places at;
+        at.reads(V::motor_velocity, x.motor_velocity, V::motor_effort, x.motor_effort);
+        at.writes(V::torque, y.torque, V::speed, y.speed, V::current, y.current, V::voltage, y.voltage);
+        at.writes(V::clipped_effort, y.clipped_effort);
+        at.run(kernels_.drive);
     }
 
     void filtered(const std::array<Scalar, N> &deflection, const Command<LoadedRobot> &before,
                   const Command<LoadedRobot> &after, const std::array<Scalar, 1> &step,
                   std::array<Scalar, N> &deflection_now) const noexcept
     {
-        Places()
-            .take(after)
-            .reads(V::tau_before, before.tau, V::taud_before, before.taud, V::taudd_before, before.taudd)
-            .reads(V::deflection, deflection, V::step, step)
-            .writes(V::deflection_now, deflection_now)
-            .run(kernels_.filtered);
+        Places at;
+        at.reads(V::tau_before, before.tau, V::taud_before, before.taud, V::taudd_before, before.taudd);
+        at.reads(V::tau, after.tau, V::taud, after.taud, V::taudd, after.taudd);
+        at.reads(V::deflection, deflection, V::step, step);
+        at.writes(V::deflection_now, deflection_now);
+        at.run(kernels_.filtered);
     }
 
     void presliding(const std::array<Scalar, M> &friction_state, const Command<LoadedRobot> &before,
                     const Command<LoadedRobot> &after, const std::array<Scalar, 1> &step,
                     std::array<Scalar, M> &friction_state_now) const noexcept
     {
-        Places()
-            .take(after)
-            .reads(V::motor_position_before, before.motor_position, V::friction_state, friction_state, V::step, step)
-            .writes(V::friction_state_now, friction_state_now)
-            .run(kernels_.presliding);
+        Places at;
+        at.reads(V::motor_position_before, before.motor_position, V::motor_position, after.motor_position);
+        at.reads(V::motor_velocity, after.motor_velocity, V::friction_state, friction_state, V::step, step);
+        at.writes(V::friction_state_now, friction_state_now);
+        at.run(kernels_.presliding);
     }
 
     void drive_command(const Setpoint<LoadedRobot> &x, const Command<LoadedRobot> &y,
                        const std::array<Scalar, M> &motor_effort, const std::array<Scalar, N> &joint_effort,
                        const std::array<Scalar, 2> &share, DriveCommand<LoadedRobot> &sent) const noexcept
     {
-        const Kernel &loaded = kernels_.drive_command_with_payload;
-        Places()
-            .take(x)
-            .take(y)
-            .reads(V::tau, joint_effort, V::motor_effort, motor_effort, V::share, share)
-            .writes(V::drive_position, sent.position, V::drive_velocity, sent.velocity, V::drive_effort, sent.effort)
-            .writes(V::sent_effort, sent.joint_effort, V::sent_effort_rate, sent.joint_effort_rate)
-            .run(x.loaded && loaded.call ? loaded : kernels_.drive_command);
+        Places at;
+        at.take(x);
+        at.take(y);
+        at.reads(V::tau, joint_effort, V::motor_effort, motor_effort, V::share, share);
+        at.writes(V::drive_position, sent.position, V::drive_velocity, sent.velocity, V::drive_effort, sent.effort);
+        at.writes(V::sent_effort, sent.joint_effort, V::sent_effort_rate, sent.joint_effort_rate);
+        at.run(x.loaded && kernels_.drive_command_with_payload.call ? kernels_.drive_command_with_payload
+                                                                    : kernels_.drive_command);
     }
 
     void drive_state(const std::array<Scalar, N> &q, const std::array<Scalar, N> &qd,
@@ -266,11 +265,11 @@ class LoadedRobot {
                      std::array<Scalar, M> &motor_position, std::array<Scalar, M> &motor_velocity,
                      std::array<Scalar, M> &motor_effort) const noexcept
     {
-        Places()
-            .reads(V::q, q, V::qd, qd, V::share, share, V::drive_position, drive_position)
-            .reads(V::drive_velocity, drive_velocity, V::drive_effort, drive_effort)
-            .writes(V::motor_position, motor_position, V::motor_velocity, motor_velocity, V::motor_effort, motor_effort)
-            .run(kernels_.drive_state);
+        Places at;
+        at.reads(V::q, q, V::qd, qd, V::share, share);
+        at.reads(V::drive_position, drive_position, V::drive_velocity, drive_velocity, V::drive_effort, drive_effort);
+        at.writes(V::motor_position, motor_position, V::motor_velocity, motor_velocity, V::motor_effort, motor_effort);
+        at.run(kernels_.drive_state);
     }
 
     template <class Measured>
@@ -295,22 +294,30 @@ class LoadedRobot {
     /// Momenta M qd, and beta of their rates tau - beta, with the payloads P where it is loaded.
     void momentum_balance(const Sensed<LoadedRobot> &x, std::array<Scalar, N> &p, std::array<Scalar, N> &beta) const noexcept
     {
-        Places().take(x).writes(V::p, p, V::beta, beta).run(
-            x.loaded ? kernels_.momentum_balance_with_payload : kernels_.momentum_balance);
+        Places at;
+        at.take(x);
+        at.writes(V::p, p, V::beta, beta);
+        at.run(x.loaded ? kernels_.momentum_balance_with_payload : kernels_.momentum_balance);
     }
 
     /// Efforts of the springs on links and at motors, zero at rigid joints.
     void spring_loads(const Sensed<LoadedRobot> &x, std::array<Scalar, N> &on_links,
                       std::array<Scalar, M> &load) const noexcept
     {
-        Places().take(x).writes(V::on_links, on_links, V::load, load).run(kernels_.spring_loads);
+        Places at;
+        at.take(x);
+        at.writes(V::on_links, on_links, V::load, load);
+        at.run(kernels_.spring_loads);
     }
 
     /// Efforts of motors without acceleration, from those of the springs.
     void motor_loads(const std::array<Scalar, M> &load, const std::array<Scalar, M> &motor_velocity,
                      std::array<Scalar, M> &effort) const noexcept
     {
-        Places().reads(V::load, load, V::motor_velocity, motor_velocity).writes(V::effort, effort).run(kernels_.motor_loads);
+        Places at;
+        at.reads(V::load, load, V::motor_velocity, motor_velocity);
+        at.writes(V::effort, effort);
+        at.run(kernels_.motor_loads);
     }
 
     /// Deflections of the springs and their rates, without transient, under efforts and their rates.
