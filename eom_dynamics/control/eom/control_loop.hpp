@@ -436,10 +436,13 @@ class ControlLoop {
         const auto unmeasured = commander_.counts.unmeasured;
         blind_ = unmeasured > unmeasured_ ? blind_ + std::min(step, LONGEST_RESPONSE_STEP) : 0;
         unmeasured_ = unmeasured;
-        blinded_ = blinded_ && commander_.mode() == Mode::position;
-        if (blind_ > LONGEST_GAP && mode.exchange(Mode::position) != Mode::position)
+        const Mode before = commander_.mode();
+        blinded_ = blinded_ && before == Mode::position;
+        if (blind_ > LONGEST_GAP && before != Mode::position) {
             blinded_ = true;
-        const Mode wanted = mode, before = commander_.mode();
+            mode = Mode::position;
+        }
+        const Mode wanted = mode;
         if (wanted == before || !commander_.output.valid)
             return;
         if (!commander_.change(wanted, measured)) {
