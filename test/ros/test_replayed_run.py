@@ -102,6 +102,7 @@ def test_all_commands_of_a_run_are_replayed_to_the_last_bit(start, tmp_path, pol
         refuse(np.zeros((5, 2)), 200 + refused)
     if policy == "hold":
         stream(1500, 1560)
+        node.answers_to(500_000 * 1559 + 1)  # the stop before has ended in the same way
         node.wait(lambda: run.statuses()[-5:] == [HELD] * 5, "the end of the second stop")
     node.process.stop(9)
     node.spin(0.2)
