@@ -11,12 +11,14 @@ from paced import fast
 
 import eom_dynamics as eom
 from eom_dynamics.arrays import Array
-from eom_dynamics.control.control_loop import ControlLoop
+from eom_dynamics.control.control_loop import ControlLoop, Refusal
 from eom_dynamics.control.robot_table import RobotTable
 from eom_dynamics.control.settings import LONGEST_BLEND
 from eom_dynamics.exceptions import RobotDescriptionError
 from eom_dynamics.robot.payload import payload_parameters
 from eom_dynamics.states import EFFORT_NAMES
+from eom_dynamics.trajectory import Spline
+from eom_dynamics.trajectory.waypoints import through
 
 MS, START, G = 1_000_000, 1_700_000_000_000_000_000, 9.80665
 
@@ -271,3 +273,24 @@ def test_the_payload_of_each_tool_is_its_own(tables: dict[str, RobotTable]) -> N
         np.testing.assert_array_equal(loop.command["tau"], expected.tau)
     with pytest.raises(RobotDescriptionError, match=r"^payload: dual_arm has no frame 'nobody'"):
         loop.carry(eom.Payload(1.0, tool="nobody"), 0.1)
+
+
+def test_a_trajectory_that_waits_for_the_end_of_another_one_is_checked_with_a_payload_that_comes_meanwhile() -> None:
+    """Too fast for it, it is refused at its start; it was broken off on its way."""
+    loop, q = ControlLoop(RobotTable(eom.ElasticArm(eom.load_robot("ur5e")))), np.array([0.0, -0.9, 0.9, 0.0, 0.0, 0.0])
+    loop.configure(safety="permissive", limits="refuse")
+    loop.restart(q)
+    codes, t = [], np.linspace(0.0, 0.55, 9)
+    for k in range(1200):
+        if k in (1, 2):
+            motion = through([0.0, 0.55], [q, q - 0.5 * (k - 1) * np.eye(6)[1]])
+            loop.send_trajectory(Spline(t, np.array(motion.derivatives(t, 4))), START + (1 if k == 1 else 602) * MS)
+        if k == 200:
+            assert loop.number("playing") and loop.number("waiting")
+            loop.carry(eom.Payload(7.0, [0.0, 0.0, 0.05]), 0.2)
+        codes.append(loop.plan(START + k * MS, 1e-3))
+        if codes[-1] == 0:
+            loop.act("play")
+        loop.update(START + k * MS)
+    assert codes[602] == Refusal.over_limits and not loop.number("over_limits")
+    np.testing.assert_array_equal(loop.setpoint["q"], q)

@@ -168,10 +168,11 @@ class ControlLoop {
     template <class... Changed>
     const char *carry(const Changed &...changed) noexcept
     {
-        const char *reason = commander_.carry(changed...);
-        if (!reason)
-            halts_ = playing() && commander_.loaded() && !player_.carries(commander_.latest);
-        return reason;
+        if (const char *reason = commander_.carry(changed...))
+            return reason;
+        player_.plan_again();
+        halts_ = playing() && commander_.loaded() && !player_.carries(commander_.latest);
+        return nullptr;
     }
 
     /// The reference taken last.

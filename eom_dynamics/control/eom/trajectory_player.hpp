@@ -125,6 +125,9 @@ class TrajectoryPlayer {
         return pace_.carries(path, from, plan_.begin, pace, std::max(spline.end(), plan_.end), PathCheck::begin);
     }
 
+    /// Has what waits be planned at its start, as what it was checked for has changed.
+    void plan_again() noexcept { next_.waits = true; }
+
     /// Plays what was planned, or has it wait for its start, in place of another one that waits; returns whether it begins.
     bool play() noexcept
     {
