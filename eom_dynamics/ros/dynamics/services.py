@@ -185,7 +185,8 @@ class PayloadTopic:
         self._waiting.append(message)
         if len(self._waiting) == 1:
             self._worker.submit(partial(_prepare, loop), lambda error: self._ready(table, error))
-        return "takes effect when its code is compiled, about a second for the first payload of a robot"
+        when = "about a second for the first payload of a robot"
+        return f"takes effect when its code is compiled, {when}, if the arm can hold it"
 
     def _ready(self, table: RobotTable, error: Exception | None) -> None:
         """Use the payloads that have waited for their code."""
