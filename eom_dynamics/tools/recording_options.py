@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from os.path import commonprefix
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,14 @@ def renaming(text: str) -> tuple[str, str]:
     except (re.error, IndexError) as error:
         raise ValueError(f"must be a regular expression and its replacement, is {text!r}: {error}") from None
     return pattern, replacement
+
+
+def renaming_to(names: Sequence[str], recorded: Sequence[str]) -> str:
+    """Return the option that renames recorded joints to a robot's; with their prefixes, if these are the difference."""
+    ours, theirs = commonprefix(names), commonprefix(recorded)  # noqa: RUF071 (by characters, as is wanted)
+    ends = {name[len(ours) :] for name in names}
+    fits = len(recorded) > 1 and ends.issuperset(name[len(theirs) :] for name in recorded)
+    return f"--rename '^{theirs}={ours}'" if fits else "--rename PATTERN=REPLACEMENT"
 
 
 @dataclass(frozen=True)

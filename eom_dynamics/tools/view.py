@@ -27,7 +27,7 @@ from ..robot.readers.files import located
 from ..robot.readers.loading import urdf_of
 from ..robot.writers.urdf import robot_as_urdf
 from .identify.read import TABLES, read_recording
-from .recording_options import Sampling, Source
+from .recording_options import Sampling, Source, renaming_to
 from .report.read import read_records
 from .robot_options import RobotOptions
 
@@ -57,8 +57,10 @@ def read_played_motion(path: Path, robot: Robot, sampling: Sampling, options: Ro
     records = read_records(path, robot, sampling, options)
     record = next((record for record in records if record.robot is not None), None)
     if record is None:
-        has = f"has none of the joints of this recording, which has {', '.join(records[0].joints) or 'no joints'}"
-        raise BagError(f"{path}: robot {robot.name} {has}; name another, or rename them, --rename PATTERN=REPLACEMENT")
+        joints = records[0].joints
+        has = f"has none of the joints of this recording, which has {', '.join(joints) or 'no joints'}"
+        how = f"name another, or rename them: {renaming_to(robot.joint_names, joints)}"
+        raise BagError(f"{path}: robot {robot.name} {has}; {how}")
     stream = record.measured if record.measured and "position" in record.measured.values else record.setpoint
     if stream is None:
         raise BagError(f"{path}: has no positions of links; play the recording that it was computed from")

@@ -59,9 +59,8 @@ def test_bag(tmp_path: Path) -> None:
 
 def test_names_of_the_robot_for_those_of_a_recording(tmp_path: Path) -> None:
     path = bag(tmp_path, ["arm_2", "arm_1"], Q[:, ::-1], TAU[:, ::-1])
-    found = read_recording(path, ROBOT)
-    np.testing.assert_array_equal(found.q, Q)
-    assert found.notes == ("joints arm_… are matched to joint_…",)
+    with pytest.raises(IdentificationError, match=r"it has arm_2, arm_1; .* rename them: --rename '\^arm_=joint_'"):
+        read_recording(path, ROBOT)
     conventions = Conventions(rename=(("^arm_", "joint_"),), effort_scale=((None, 2.0),))
     found = read_recording(path, ROBOT, Source(conventions=conventions))
     np.testing.assert_array_equal([found.q, found.tau], [Q, 2 * TAU])
@@ -150,7 +149,10 @@ SAME_NAME = r"has columns of the same name: .*; remove one of each"
         ("t,q.joint_1\n0,x\n", "line 2 must have 2 numbers, separated by commas, as the first line, is '0,x'"),
         ("t,q.joint_1\n0\n", "line 2 must have 2 numbers, .* is '0': correct it, or remove it"),
         ("t,q.joint_1\n0,1\n0.1", "line 3 must have 2 numbers, .* is '0.1': correct it, or remove it"),
-        ("t,q.other\n0,1\n", r"has none of the joints of planar_2r \(joint_1, joint_2\); it has other; rename them"),
+        (
+            "t,q.other\n0,1\n",
+            r"has none of the joints of planar_2r \(joint_1, joint_2\); it has other; .* --rename PATTERN=",
+        ),
     ],
 )
 def test_bad_tables(text: str | dict[str, Any], message: str, tmp_path: Path) -> None:
@@ -260,13 +262,13 @@ def test_motors_are_replayed_in_si_units(tmp_path: Path) -> None:
 
 
 def test_motors_that_are_missing_or_named_otherwise(tmp_path: Path) -> None:
-    """One of two motors, as the other at rest, and motors with another prefix, which are matched to the joints."""
+    """One of two motors, as the other at rest, and motors with another prefix, which is taken off."""
     lone = recorded(tmp_path / "lone", "/motor_states", *(x[:, 1:] for x in REPORTED), names=DRIVEN.joint_names[1:])
     recording = read_recording(lone, DRIVEN, Source("/motor_states"))
     np.testing.assert_allclose(recording.q, X[0] * [0.0, 1.0], rtol=0, atol=1e-12)
     np.testing.assert_allclose(recording.tau[:, 1], WANTED.motor_effort[:, 1], rtol=0, atol=1e-10)
     left = recorded(tmp_path / "left", "/motor_states", *REPORTED, names=[f"left_{x}" for x in DRIVEN.joint_names])
-    recording = read_recording(left, DRIVEN, Source("/motor_states"))
+    recording = read_recording(left, DRIVEN, Source("/motor_states", conventions=Conventions(rename=(("^left_", ""),))))
     np.testing.assert_allclose(recording.tau, WANTED.motor_effort, rtol=0, atol=1e-10)
 
 

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import compress
-from os.path import commonprefix
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +28,7 @@ from ...identification import IdentificationError, Recording
 from ...robot import Robot
 from ...simulation.number_files import read_arrays, read_table
 from ...spelling import duplicates, listed
-from ..recording_options import DEFAULT, Conventions, Source
+from ..recording_options import DEFAULT, Conventions, Source, renaming_to
 from ..recordings import (
     Stream,
     arm_with_own_drives,
@@ -125,8 +124,7 @@ def read_topic(
     if command:
         values = {name: values[field] for name, field in MOTOR_SETPOINT_FIELDS.items() if field in values}
     elif arm is not None:
-        names, _ = _matched(arm.motor_names, conventions.names(stream.names))
-        values = in_si_units(arm, topic, names, values, of_motors=of_motors)
+        values = in_si_units(arm, topic, conventions.names(stream.names), values, of_motors=of_motors)
     return replace(stream, values=values, unreadable=len(unreadable))
 
 
@@ -210,31 +208,29 @@ def _npz(path: Path) -> list[tuple[str, Array]]:
     return columns
 
 
-def _of_joints(stream: Stream, joints: Sequence[str], source: Source) -> tuple[dict[str, Array], list[str], str | None]:
-    """Fields (N, n) of the robot's joints, NaN where they were not recorded, those recorded, and a note on names."""
-    recorded = source.conventions.names(stream.names)
-    names, note = _matched(joints, recorded)
-    place = {name: k for k, name in enumerate(names) if name in joints}
+def _of_joints(stream: Stream, joints: Sequence[str], source: Source) -> tuple[dict[str, Array], list[str]]:
+    """Fields (N, n) of the robot's joints, NaN where they were not recorded, and those recorded."""
+    place = {name: k for k, name in enumerate(source.conventions.names(stream.names)) if name in joints}
     unknown = np.full(len(stream), np.nan)
     fields = {
         field: np.column_stack([x[:, place[joint]] if joint in place else unknown for joint in joints])
         for field, x in stream.values.items()
     }
-    return fields, list(place), note
+    return fields, list(place)
 
 
 def _recording(name: str, robot: Robot, columns: Stream, origin: int, source: Source) -> Recording:
     notes = [f"{columns.unreadable:,} messages or rows could not be read"] if columns.unreadable else []
     if "position" not in columns.values:
         raise IdentificationError(f"{name}: has no positions")
-    fields, recorded, note = _of_joints(columns, robot.joint_names, source)
+    fields, recorded = _of_joints(columns, robot.joint_names, source)
     if not recorded:
+        names = source.conventions.names(columns.names)[:20]
         raise IdentificationError(
             f"{name}: has none of the joints of {robot.name} ({', '.join(robot.joint_names)}); it has "
-            f"{', '.join(source.conventions.names(columns.names)[:20])}; rename them, --rename PATTERN=REPLACEMENT"
+            f"{', '.join(names)}; name another, or rename them: {renaming_to(robot.joint_names, names)}"
         )
     missing = [joint for joint in robot.joint_names if joint not in recorded]
-    notes += [note] if note else []
     notes += [f"{joint} was not recorded, and is taken to be at rest at 0" for joint in missing]
     lacks = [joint in missing for joint in robot.joint_names]
     q = np.where(lacks, 0.0, fields["position"])
@@ -250,7 +246,7 @@ def _with_efforts(recording: Recording, efforts: Stream, origin: int, source: So
     """The recording with efforts of another topic, interpolated to its times."""
     if "effort" not in efforts.values:
         raise IdentificationError(f"{recording.name}: topic {source.effort_topic} has no efforts")
-    fields, _, _ = _of_joints(efforts, recording.joint_names, source)
+    fields, _ = _of_joints(efforts, recording.joint_names, source)
     at, tau = efforts.seconds(origin), np.full(recording.q.shape, np.nan)
     for k, column in enumerate(fields["effort"].T):
         known = np.isfinite(column)
@@ -263,18 +259,6 @@ def _with_efforts(recording: Recording, efforts: Stream, origin: int, source: So
             f"{', '.join(source.conventions.names(efforts.names)[:20])}"
         )
     return replace(recording, tau=source.conventions.efforts(recording.joint_names, tau))
-
-
-def _matched(joints: Sequence[str], recorded: Sequence[str]) -> tuple[tuple[str, ...], str | None]:
-    """The recorded names in the robot's words: those that differ from the robot's in a common prefix are the same."""
-    if set(joints) & set(recorded) or len(recorded) < 2 or len(joints) < 2:
-        return tuple(recorded), None
-    ours, theirs = commonprefix(joints), commonprefix(recorded)  # noqa: RUF071 (by characters, as is wanted)
-    ends = {joint[len(ours) :]: joint for joint in joints}
-    renamed = tuple(ends.get(name[len(theirs) :], name) for name in recorded)
-    if not set(renamed) & set(joints):
-        return tuple(recorded), None
-    return renamed, f"joints {theirs}… are matched to {ours}…"
 
 
 def _in_radians(recording: Recording, robot: Robot, unit: str) -> Recording:
