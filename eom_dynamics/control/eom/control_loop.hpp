@@ -170,8 +170,7 @@ class ControlLoop {
     {
         if (const char *reason = commander_.carry(changed...))
             return reason;
-        player_.plan_again();
-        halts_ = playing() && commander_.loaded() && !player_.carries(commander_.latest);
+        halts_ = commander_.loaded() && !player_.carries(commander_.latest);
         return nullptr;
     }
 

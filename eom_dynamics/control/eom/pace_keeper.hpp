@@ -50,18 +50,18 @@ class PaceKeeper {
     bool carries(const PathTime &time, const Path &path, std::int64_t now) const noexcept
     {
         const double pace = std::max(time.last().pace(), sought_.on ? sought_.pace : 0.0);
-        return carries(path, time.at(now), now, pace, end_, PathCheck::pace);
+        return carries(path, time.at(now), now, pace, end_, false);
     }
 
-    /// The same of a path from a state until an end at a pace.
+    /// The same of a path from a state, with which it may begin, until an end at a pace.
     template <class Path>
     bool carries(const Path &path, const PathState &from, std::int64_t now, double pace, double end,
-                 PathCheck what) const noexcept
+                 bool begins) const noexcept
     {
         if (pace == 0)
             return true;
         PaceSearch<Robot> search(commander_);
-        search.keep_on(from, now, pace, end, 0, what);
+        search.keep_on(from, now, pace, end, 0, begins);
         search.go_on(path, PACE_PLACES + 1);
         return search.found();
     }
@@ -139,7 +139,7 @@ class PaceKeeper {
         if (!ends_at_rest(path))
             return false;
         sought_.ends = sought_.on = true;
-        search_.keep_on(time.at(now + ahead()), now, last.pace(), end_, -PACE_MARGIN, PathCheck::stop);
+        search_.keep_on(time.at(now + ahead()), now, last.pace(), end_, -PACE_MARGIN);
         return true;
     }
 

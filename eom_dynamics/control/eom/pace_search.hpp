@@ -26,10 +26,6 @@ constexpr int PACE_SAMPLES = @pace_samples@, PACE_MOST_SAMPLES = @pace_most_samp
 /// Distance from limits for the instants between, of half their range.
 constexpr double PACE_MARGIN = @pace_margin@;
 
-/// What a path is checked for: a pace amid a motion; a stop, for which payloads that are to come wait; or the begin of a motion,
-/// whose first state widens limits.
-enum class PathCheck { pace, stop, begin };
-
 /// Candidates are bells and trapezoids from short to long; then each part of the best one is tried shorter, and others longer,
 /// also some time later, if the state may go on until then, in steps that halve. Paths are functions from a state of the path to
 /// that of the joints.
@@ -61,16 +57,16 @@ class PaceSearch {
         propose();
     }
 
-    /// Begins to check whether the path up to an end meets limits less a margin at a pace, which then is found.
-    void keep_on(const PathState &from, std::int64_t time, double pace, double end, double margin,
-                 PathCheck what = PathCheck::pace) noexcept
+    /// Begins to check whether the path up to an end meets limits less a margin at a pace, which then is found. Payloads that
+    /// are to come wait for stops, whose margin is negative; the first state of a motion that begins widens limits.
+    void keep_on(const PathState &from, std::int64_t time, double pace, double end, double margin, bool begins = false) noexcept
     {
         from_ = from;
         time_ = time;
         pace_ = pace;
         end_ = end;
         margin_ = margin;
-        what_ = what;
+        begins_ = begins;
         limits_ = Limits<Robot>(commander_.robot);
         checks_ = place_ = 0;
         waited_ = -1;
@@ -177,8 +173,8 @@ class PaceSearch {
         const double s = from_[0] + (end_ - from_[0]) * place_ / PACE_PLACES;
         const double t = (s - from_[0]) / pace_;
         const bool meets =
-            !ahead || (excess(path({s, pace_, 0, 0, 0}), t, what_ == PathCheck::begin && place_ == 0, margin_) <= LIMIT_TOLERANCE &&
-                       (what_ == PathCheck::stop || commander_.excess_awaited(limits_, margin_, -1, t) <= LIMIT_TOLERANCE));
+            !ahead || (excess(path({s, pace_, 0, 0, 0}), t, begins_ && place_ == 0, margin_) <= LIMIT_TOLERANCE &&
+                       (margin_ < 0 || commander_.excess_awaited(limits_, margin_, -1, t) <= LIMIT_TOLERANCE));
         if (meets && ahead && ++place_ <= PACE_PLACES)
             return;
         const bool seeks = std::isfinite(shortest_);
@@ -272,12 +268,11 @@ class PaceSearch {
     Setpoint<Robot> setpoint_;
     Limits<Robot> limits_;
     Stage stage_ = Stage::over;
-    PathCheck what_ = PathCheck::pace;
     // What is sought, its begin, ns, and setpoints checked so far.
     PathState from_{};
     std::int64_t time_ = 0;
     double pace_ = 1, shortest_ = 0, less_ = 0, end_ = 0, margin_ = 0, density_ = 0;
-    bool steady_ = false, found_ = false;
+    bool begins_ = false, steady_ = false, found_ = false;
     int checks_ = 0, place_ = 0;
     PaceChange best_;
     // Shapes: durations tried; parts: the direction, the size of its step, and whether one of this

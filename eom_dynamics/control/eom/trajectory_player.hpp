@@ -44,6 +44,22 @@ struct Plan {
     double excess = 0;
 };
 
+/// The path of a spline after a transition to it.
+template <std::size_t n>
+struct SplinePath {
+    const Piece<n> &transition;
+    const Spline<n> &spline;
+
+    /// The state of the joints at one of the path.
+    State<n> operator()(const PathState &at) const noexcept
+    {
+        State<n> state;
+        at[0] < transition.end() ? transition.evaluate(at[0], state) : spline.evaluate(at[0], state);
+        along(state, at);
+        return state;
+    }
+};
+
 /// Whether the start of a trajectory is within the tolerance of a state, plus the latency times its velocity.
 template <std::size_t n>
 bool is_near(const State<n> &first, const State<n> &present, double tolerance, double latency) noexcept
@@ -115,18 +131,10 @@ class TrajectoryPlayer {
     /// Whether what was planned meets limits at a pace with the payloads that are carried.
     bool plan_carries(double pace) const noexcept
     {
-        const Spline<n> &spline = trajectories_.taken(slot_).spline;
-        const auto path = [&](const PathState &at) {
-            State<n> state = evaluated(plan_.transition, spline, at[0]);
-            along(state, at);
-            return state;
-        };
+        const SplinePath<n> path{plan_.transition, trajectories_.taken(slot_).spline};
         const PathState from{seconds(plan_.begin - plan_.origin), pace, 0, 0, 0};
-        return pace_.carries(path, from, plan_.begin, pace, std::max(spline.end(), plan_.end), PathCheck::begin);
+        return pace_.carries(path, from, plan_.begin, pace, std::max(path.spline.end(), plan_.end), true);
     }
-
-    /// Has what waits be planned at its start, as what it was checked for has changed.
-    void plan_again() noexcept { next_.waits = true; }
 
     /// Plays what was planned, or has it wait for its start, in place of another one that waits; returns whether it begins.
     bool play() noexcept
@@ -188,7 +196,7 @@ class TrajectoryPlayer {
     /// The state that is played at a time, ns, or in a pause.
     void evaluate_at(std::int64_t now, State<n> &state) const noexcept
     {
-        state = on_path(time_.at(std::max(now, played_)));
+        state = path()(time_.at(std::max(now, played_)));
     }
 
     /// The state on the path by its time at an instant, ns, and a lead later, s, at most at the end.
@@ -196,7 +204,7 @@ class TrajectoryPlayer {
     {
         PathState s = time.at(now, lead);
         s[0] = std::min(s[0], std::max(time.at(now)[0], end_));
-        state = on_path(s);
+        state = path()(s);
     }
 
     /// Whether the end has come, but for rounding, and nothing waits.
@@ -210,19 +218,20 @@ class TrajectoryPlayer {
     /// Whether a change of pace, which limits are checked for, is sought, or is under way at a time, ns.
     bool changes(std::int64_t now) const noexcept { return pace_.changes(time_, std::max(now, played_)); }
 
-    /// Whether the rest of the path meets limits at its pace, from a time on, ns, with a payload that waits.
-    bool carries(std::int64_t now) const noexcept
+    /// Whether the rest of what is played meets limits at its pace, from a time on, ns, with a payload that waits; what waits
+    /// will be planned at its start.
+    bool carries(std::int64_t now) noexcept
     {
-        return pace_.carries(time_, [this](const PathState &at) { return on_path(at); }, std::max(now, played_));
+        next_.waits = true;
+        return !playing_ || pace_.carries(time_, path(), std::max(now, played_));
     }
 
     /// Leads to a pace in cycles of a period, s: see PaceKeeper. In a pause, a motion from rest does not begin.
     void keep_pace(double wanted, std::int64_t now, double period) noexcept
     {
-        if (wanted == 0 && commanded_ == NEVER && rests(evaluated(start_)))
+        if (wanted == 0 && commanded_ == NEVER && rests(path()({start_, 1, 0, 0, 0})))
             time_.stay(start_, std::max(now, played_));
-        if (pace_.keep(time_, [this](const PathState &at) { return on_path(at); }, wanted,
-                       std::max(now, played_), period))
+        if (pace_.keep(time_, path(), wanted, std::max(now, played_), period))
             next_.waits = true;
     }
 
@@ -237,7 +246,7 @@ class TrajectoryPlayer {
     }
     bool seek_stop(PathTime &time, std::int64_t now, double period, std::int64_t &end) noexcept
     {
-        return pace_.seek_stop(time, [this](const PathState &at) { return on_path(at); }, now, period, end);
+        return pace_.seek_stop(time, path(), now, period, end);
     }
 
   private:
@@ -265,8 +274,8 @@ class TrajectoryPlayer {
         if (playing_) {
             // The motion that is played goes on until then.
             const double at = std::max(t, 0.0);
-            from = on_path(time_.at(now, at - t));
-            later = on_path(time_.at(now, at - t + std::max(next.start() - at, 0.0)));
+            from = path()(time_.at(now, at - t));
+            later = path()(time_.at(now, at - t + std::max(next.start() - at, 0.0)));
             return plan_transition(next, at, from, later, period);
         }
         if (!commander_.output.valid) {
@@ -350,7 +359,7 @@ class TrajectoryPlayer {
         constexpr int SAMPLES = 200;
         for (int k = 0; k < SAMPLES; ++k) {
             const double at = t * k / (SAMPLES - 1);
-            const State<n> state = evaluated(plan_.transition, next, at);
+            const State<n> state = SplinePath<n>{plan_.transition, next}({at, 1, 0, 0, 0});
             for (std::size_t i = 0; i < n; ++i)
                 if (!(std::fabs(state[0][i] - from[0][i]) <= SMALL_STEP))
                     return false;
@@ -384,25 +393,8 @@ class TrajectoryPlayer {
         waiting_ = false;
     }
 
-    /// The state at a time, s, of a spline after a transition to it.
-    static State<n> evaluated(const Piece<n> &transition, const Spline<n> &spline, double t) noexcept
-    {
-        State<n> state;
-        if (t < transition.end())
-            transition.evaluate(t, state);
-        else
-            spline.evaluate(t, state);
-        return state;
-    }
-
-    State<n> evaluated(double t) const noexcept { return evaluated(transition_, trajectories_.taken(PLAYED).spline, t); }
-
-    State<n> on_path(const PathState &at) const noexcept
-    {
-        State<n> state = evaluated(at[0]);
-        along(state, at);
-        return state;
-    }
+    /// The path of what is played.
+    SplinePath<n> path() const noexcept { return {transition_, trajectories_.taken(PLAYED).spline}; }
 
     static constexpr std::int64_t NEVER = std::numeric_limits<std::int64_t>::min();
 
