@@ -50,10 +50,13 @@ it only just."""
 FASTEST_PACE = 1.5
 """Largest factor of the speed of a motion that is played."""
 
-PACE_SAMPLES, PACE_MOST_SAMPLES, PACE_PLACES, PACE_CHECKS = 40, 160, 200, 1500
+PACE_SAMPLES, PACE_MOST_SAMPLES, PACE_PLACES, PACE_CHECKS = 40, 160, 100, 1500
 """Instants of a change of pace at which limits are checked, evenly in time, beside two of each section: at least, and
-at most, for two of each piece of the path; places of the rest of the path at which a pace above 1 is checked; and how
-many setpoints are checked at most in a search."""
+at most, for two of each piece of the path; places of the rest of the path at which a payload or a pace above 1 is
+checked, evenly, and as many where it accelerates most; and how many setpoints are checked at most in a search."""
+
+PEAK_PARTS = 8
+"""Instants of a piece of a spline among which its accelerations have their peaks."""
 
 PACE_GROWTH, PACE_DURATIONS, PACE_GAIN = 1.5, 14, 5e-3
 """Changes of pace that are tried: each longer by a factor than the one before, how many, and the share by which a
@@ -83,7 +86,7 @@ CONSTANTS = (
     *("SMALL_STEP", "LONGEST_RESPONSE_STEP", "LONGEST_GAP", "LARGEST_CORRECTION", "JUMP_PERIODS", "SHORTEST_JUMP"),
     "LATEST_CHUNK",
     *("FIELD_AT_REST", "STAMP_JITTER", "RESUMING", "FASTEST_PACE"),
-    *("PACE_SAMPLES", "PACE_MOST_SAMPLES", "PACE_PLACES", "PACE_CHECKS"),
+    *("PACE_SAMPLES", "PACE_MOST_SAMPLES", "PACE_PLACES", "PACE_CHECKS", "PEAK_PARTS"),
     *("PACE_GROWTH", "PACE_DURATIONS", "PACE_GAIN", "PACE_MARGIN", "PACE_RETRY"),
     *("PACE_LEAD", "PACE_RATE", "SMOOTHING"),
 )

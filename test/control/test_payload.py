@@ -294,3 +294,17 @@ def test_a_trajectory_that_waits_for_the_end_of_another_one_is_checked_with_a_pa
         loop.update(START + k * MS)
     assert codes[602] == Refusal.over_limits and not loop.number("over_limits")
     np.testing.assert_array_equal(loop.setpoint["q"], q)
+
+
+def test_a_burst_amid_a_long_motion_is_checked_with_the_payload_before_it_begins() -> None:
+    """It is shorter than the time between places that are checked evenly: it was broken off on its way."""
+    loop, q = ControlLoop(RobotTable(eom.ElasticArm(eom.load_robot("ur5e")))), np.array([0.0, -0.9, 0.9, 0.0, 0.0, 0.0])
+    loop.configure(safety="permissive", limits="refuse")
+    loop.restart(q)
+    loop.carry(eom.Payload(7.0, [0.0, 0.0, 0.05]), 0.0)
+    states = np.zeros((5, 5, 6))
+    states[0] = q + np.outer([0.0, 0.0, 0.02, 0.0, 0.0], np.eye(6)[1])
+    for seconds, expected in ((0.25, Refusal.over_limits), (0.5, 0)):
+        loop.update(START)
+        loop.send_trajectory(Spline([0.0, 30.02, 30.02 + seconds / 2, 30.02 + seconds, 60.0], states), START)
+        assert loop.plan(START, 1e-3) == expected

@@ -205,7 +205,7 @@ def payload_for_a_slower_pace(arm: Robot) -> Scene:
 
 
 def trajectories_of_a_loaded_arm(arm: Robot) -> Scene:
-    """At rest: one that is too fast for the payload, later in the motion, is refused; slower, it is played."""
+    """At rest: those that are too fast for the payload, later in the motion, are refused; slower, one is played."""
     rest = {name: np.full(arm.n, 0.2 * (name == "position")) for name in STATE_FIELDS}
     given = [*(Cycle(rest) for _ in range(310)), *(Cycle() for _ in range(570))]
     given[1] = Cycle(rest, payload=Carried(0.5, (0.1, 0.0, 0.0), blend_time=0.3))
@@ -213,6 +213,8 @@ def trajectories_of_a_loaded_arm(arm: Robot) -> Scene:
     states[0] = [[0.2], [0.2001], [0.21]]
     for k, end in ((310, 0.48), (340, 0.55)):
         given[k] = Cycle(spline=Spline([0.0, 0.1, end], states))
+    burst = np.zeros((5, 4, arm.n)) + np.array([0.2, 0.21, 0.22, 0.23])[:, np.newaxis] * np.eye(5)[:, :1, np.newaxis]
+    given[320] = Cycle(spline=Spline([0.0, 30.1, 30.48, 60.0], burst))
     return Scene(arm, given, limits="refuse", rounding=PACES, lacks=REPLAYS_SETPOINTS)
 
 

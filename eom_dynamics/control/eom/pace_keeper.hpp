@@ -62,7 +62,7 @@ class PaceKeeper {
             return true;
         PaceSearch<Robot> search(commander_);
         search.keep_on(from, now, pace, end, 0, begins);
-        search.go_on(path, PACE_PLACES + 1);
+        search.go_on(path, 2 * PACE_PLACES + 1);
         return search.found();
     }
 

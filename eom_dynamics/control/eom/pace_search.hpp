@@ -9,6 +9,7 @@
 #include <iterator>
 #include <limits>
 #include <utility>
+#include <vector>
 
 #include "commander.hpp"
 #include "path_time.hpp"
@@ -19,16 +20,16 @@ namespace eom {
 constexpr double PACE_GROWTH = @pace_growth@, PACE_GAIN = @pace_gain@;
 constexpr int PACE_DURATIONS = @pace_durations@;
 /// Instants of a change of pace, evenly in time but for twice as many in its first section, where the margin begins, beside two
-/// of each section: at least, and at most, for two of each piece of the path; places of the rest of the path; and setpoints in
-/// all, that are checked.
-constexpr int PACE_SAMPLES = @pace_samples@, PACE_MOST_SAMPLES = @pace_most_samples@, PACE_PLACES = @pace_places@,
-              PACE_CHECKS = @pace_checks@;
+/// of each section: at least, and at most, for two of each piece of the path; and setpoints in all, that are checked. Places of
+/// the rest of the path, evenly, and as many where it accelerates most.
+constexpr int PACE_SAMPLES = @pace_samples@, PACE_MOST_SAMPLES = @pace_most_samples@, PACE_CHECKS = @pace_checks@;
+constexpr std::size_t PACE_PLACES = @pace_places@;
 /// Distance from limits for the instants between, of half their range.
 constexpr double PACE_MARGIN = @pace_margin@;
 
 /// Candidates are bells and trapezoids from short to long; then each part of the best one is tried shorter, and others longer,
 /// also some time later, if the state may go on until then, in steps that halve. Paths are functions from a state of the path to
-/// that of the joints.
+/// that of the joints, of a spline.
 template <class Robot>
 class PaceSearch {
   public:
@@ -170,12 +171,14 @@ class PaceSearch {
     void look_at_place(const Path &path) noexcept
     {
         const bool ahead = from_[0] < end_;
-        const double s = from_[0] + (end_ - from_[0]) * place_ / PACE_PLACES;
+        const std::vector<double> &peaks = path.spline.peaks();
+        const double s = place_ <= PACE_PLACES ? from_[0] + (end_ - from_[0]) * place_ / PACE_PLACES
+                                               : std::clamp(peaks[place_ - PACE_PLACES - 1], from_[0], end_);
         const double t = (s - from_[0]) / pace_;
         const bool meets =
             !ahead || (excess(path({s, pace_, 0, 0, 0}), t, begins_ && place_ == 0, margin_) <= LIMIT_TOLERANCE &&
                        (margin_ < 0 || commander_.excess_awaited(limits_, margin_, -1, t) <= LIMIT_TOLERANCE));
-        if (meets && ahead && ++place_ <= PACE_PLACES)
+        if (meets && ahead && ++place_ <= PACE_PLACES + peaks.size())
             return;
         const bool seeks = std::isfinite(shortest_);
         found_ = meets && !seeks;
@@ -273,7 +276,8 @@ class PaceSearch {
     std::int64_t time_ = 0;
     double pace_ = 1, shortest_ = 0, less_ = 0, end_ = 0, margin_ = 0, density_ = 0;
     bool begins_ = false, steady_ = false, found_ = false;
-    int checks_ = 0, place_ = 0;
+    int checks_ = 0;
+    std::size_t place_ = 0;
     PaceChange best_;
     // Shapes: durations tried; parts: the direction, the size of its step, and whether one of this
     // size was an improvement.

@@ -7,6 +7,8 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <functional>
+#include <utility>
 #include <vector>
 
 namespace eom {
@@ -211,6 +213,9 @@ class Spline {
     /// Pieces per second.
     double density() const noexcept { return end() > start() ? static_cast<double>(pieces_.size()) / (end() - start()) : 0; }
 
+    /// Times at which accelerations and snaps peak, of each joint and sign: those nearest to its highest peak first.
+    const std::vector<double> &peaks() const noexcept { return peaks_; }
+
     /// First knot after a time, or the last one.
     double knot_after(double t) const noexcept
     {
@@ -236,6 +241,9 @@ class Spline {
   private:
     // Largest jump at a knot, of a piece's range of motion and of the position that it starts from.
     static constexpr double JUMP_OF_RANGE = 1e-6, JUMP_OF_POSITION = 1e-11;
+    // Peaks that are kept, instants of a piece among which they are, and what is rounding beside other joints.
+    static constexpr std::size_t MOST_PEAKS = @pace_places@, PEAK_PARTS = @peak_parts@;
+    static constexpr double ROUNDING = 1e-4;
 
     /// What is wrong with knots, or null.
     template <class Numbers>
@@ -258,6 +266,47 @@ class Spline {
             pieces_.emplace_back(times[k], times[k + 1], states[k], states[k + 1]);
         if (times.size() == 1)
             single_ = states[0];
+        find_peaks();
+    }
+
+    void find_peaks()
+    {
+        const std::size_t last = PEAK_PARTS * pieces_.size() + 1;
+        std::vector<double> t(last + 2, end());
+        std::vector<State<n>> x(last + 2); // at rest before and after
+        std::vector<std::pair<double, double>> found(last + 2); // share of the highest peak, and time
+        t[0] = start();
+        for (std::size_t k = 1; k <= last; ++k) {
+            const std::size_t piece = (k - 1) / PEAK_PARTS, part = (k - 1) % PEAK_PARTS;
+            if (k < last)
+                t[k] = times_[piece] + (times_[piece + 1] - times_[piece]) * static_cast<double>(part) / PEAK_PARTS;
+            evaluate(t[k], x[k]);
+        }
+        for (const std::size_t order : {2, 4}) {
+            for (const double sign : {-1.0, 1.0}) {
+                std::array<double, n> most{};
+                for (const State<n> &state : x)
+                    for (std::size_t i = 0; i < n; ++i)
+                        most[i] = std::max(most[i], sign * state[order][i]);
+                const double least = ROUNDING * *std::max_element(most.begin(), most.end());
+                for (std::size_t k = 1; k <= last && !pieces_.empty(); ++k) {
+                    const double before = t[k] - t[k - 1], after = t[k + 1] - t[k];
+                    for (std::size_t i = 0; i < n; ++i) {
+                        const double y = sign * x[k][order][i];
+                        const double rise = y - sign * x[k - 1][order][i], fall = y - sign * x[k + 1][order][i];
+                        if (!(rise >= 0 && fall > 0 && y > found[k].first * most[i] && most[i] > least))
+                            continue;
+                        const double later = after * after * rise - before * before * fall; // peak of a parabola
+                        found[k] = {y / most[i], t[k] + 0.5 * later / (after * rise + before * fall)};
+                    }
+                }
+            }
+        }
+        std::sort(found.begin(), found.end(), std::greater<>());
+        peaks_.clear();
+        for (const auto &[share, time] : found)
+            if (share > 0 && peaks_.size() < MOST_PEAKS)
+                peaks_.push_back(time);
     }
 
     static double falling(std::size_t power, std::size_t order) noexcept
@@ -268,7 +317,7 @@ class Spline {
         return product;
     }
 
-    std::vector<double> times_;
+    std::vector<double> times_, peaks_;
     std::vector<Piece<n>> pieces_;
     State<n> single_{};
 };

@@ -441,7 +441,7 @@ class ReferenceLoop:
     def _overloads_on(self, plan: Plan) -> bool:
         """Whether a motion exceeds limits, which are refused, with the payload at the pace with which it is played."""
         options, pace = self._pace_options(), 0.0 if self.paused else min(self.speed_scaling, 1.0)
-        keeper = PaceKeeper(self.arm, plan.state, plan.end, 0.0)
+        keeper = PaceKeeper(self.arm, plan.state, plan.end, plan.spline)
         return options.loaded and not keeper.carries(PathTime(plan.origin), plan.begin, options, pace)
 
     def _commanded(self, at: int) -> Array:
@@ -460,8 +460,7 @@ class ReferenceLoop:
             self._last_played = -(2**63)
         self._aims = False
         self._path, self._commanded_at = PathTime(plan.origin), -(2**63)
-        t = plan.spline.t
-        self._pace = PaceKeeper(self.arm, plan.state, plan.end, (len(t) - 1) / (t[-1] - t[0]) if len(t) > 1 else 0.0)
+        self._pace = PaceKeeper(self.arm, plan.state, plan.end, plan.spline)
         self._played, self._waiting, self._stop = plan, None, None
         self._lost = self._held = False
         self.checks.restart()

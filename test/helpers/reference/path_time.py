@@ -14,6 +14,7 @@ from eom_dynamics import ElasticArm
 from eom_dynamics.arrays import Array
 from eom_dynamics.control import settings as law
 from eom_dynamics.elastic.bounds import TOLERANCE
+from eom_dynamics.trajectory import Spline
 from reference.stop import Carried, Flow, Ranges
 
 SHORTEST_CHANGE, SLOWEST = 0.01, 0.01
@@ -133,8 +134,27 @@ class PathTime:
         return change.at(t)
 
 
+def peaks(spline: Spline) -> Array:
+    """Times at which accelerations and snaps peak, of each joint and sign: those nearest to its highest peak first."""
+    if len(spline.t) == 1:
+        return spline.t
+    parts = np.arange(law.PEAK_PARTS) / law.PEAK_PARTS
+    t = np.append(spline.t[:-1, np.newaxis] + np.diff(spline.t)[:, np.newaxis] * parts, spline.end)
+    x = np.concatenate([sign * spline.derivatives(t)[order] for order in (2, 4) for sign in (-1, 1)], axis=1)
+    most = np.maximum(x.max(axis=0), 0.0)
+    rise, fall = np.diff(x, axis=0, prepend=0.0), -np.diff(x, axis=0, append=0.0)
+    least = 1e-4 * np.repeat(most.reshape(4, -1).max(axis=1), spline.n)
+    share = np.divide(x, most, out=np.zeros_like(x), where=(rise >= 0) & (fall > 0) & (x > 0) & (most > least))
+    best = np.arange(len(t)), share.argmax(axis=1)
+    share, rise, fall = share[best], rise[best], fall[best]
+    a, b = np.diff(t, prepend=t[0]), np.diff(t, append=t[-1])
+    t = t + 0.5 * (b**2 * rise - a**2 * fall) / np.where(share > 0, b * rise + a * fall, 1.0)  # of parabolas
+    first = np.lexsort((-t, -share))[: law.PACE_PLACES]
+    return t[first[share[first] > 0]]
+
+
 class Search:
-    """The shortest change of pace of a path, a function of s with pieces per second, within limits, sought over cycles.
+    """The shortest change of pace of a path, a function of s by a spline, within limits, sought over cycles.
 
     Attributes:
         found: the shortest one so far; None without.
@@ -142,9 +162,10 @@ class Search:
     """
 
     def __init__(
-        self, arm: ElasticArm, path: Callable[[float], Array], density: float, payload: Carried, options: "PaceOptions"
+        self, arm: ElasticArm, path: Callable[[float], Array], spline: Spline, payload: Carried, options: "PaceOptions"
     ) -> None:
-        self._arm, self._path, self._density, self._payload, self._options = arm, path, density, payload, options
+        self._arm, self._path, self._payload, self._options = arm, path, payload, options
+        self._density, self._peaks = (len(spline.t) - 1) / max(spline.end - spline.start, 1e-9), peaks(spline)
         self._checks, self._worst = 0, (0, 1.0)
         self._velocity = np.zeros(len(arm.motor_names))
         self._widened: tuple[float, Ranges] | None = None
@@ -212,7 +233,8 @@ class Search:
         first = Flow(chain(self._path(s), np.array([s, pace, 0, 0, 0])))
         if begins and (row := ranges.row(first, self._payload(0.0))) is not None:
             ranges.widen(row)
-        for x in np.linspace(s, end, law.PACE_PLACES + 1) if s < end else [None]:
+        places = (*np.linspace(s, end, law.PACE_PLACES + 1), *np.clip(self._peaks, s, end))
+        for x in places if s < end else [None]:
             yield
             if x is None:
                 return
@@ -304,15 +326,15 @@ class PaceOptions(NamedTuple):
 
 
 class PaceKeeper:
-    """Leads the pace of a path, a function of s until an end, with pieces per second, to the one that is wanted.
+    """Leads the pace of a path, a function of s until an end, by a spline, to the one that is wanted.
 
     Attributes:
         limited: whether limits do not allow that pace yet.
         end: of a stop, ns; None as long as it is not known.
     """
 
-    def __init__(self, arm: ElasticArm, path: Callable[[float], Array], end: float, density: float) -> None:
-        self._arm, self._path, self._end, self._density = arm, path, end, density
+    def __init__(self, arm: ElasticArm, path: Callable[[float], Array], end: float, spline: Spline) -> None:
+        self._arm, self._path, self._end, self._spline = arm, path, end, spline
         self._at_rest = bool(np.abs(path(end)[1:3]).max() <= 1e-6)
         self.limited, self.end = False, None
         self._wanted, self._before, self._retry = 1.0, 1.0, 0
@@ -351,10 +373,10 @@ class PaceKeeper:
     def carries(self, time: PathTime, now: int, options: PaceOptions, begins: float | None = None) -> bool:
         """Whether the rest of the path meets limits with a payload that waits, at its pace or that of its begin."""
         pace = max(time.last[1].pace, self._pace if self._on else 0.0) if begins is None else begins
-        search = Search(self._arm, self._path, self._density, partial(options.payload, now), options)
+        search = Search(self._arm, self._path, self._spline, partial(options.payload, now), options)
         if pace:
             search.begin_rest(time.at(now), pace, self._end, 0.0, begins=begins is not None)
-            search.go_on(law.PACE_PLACES + 1)
+            search.go_on(2 * law.PACE_PLACES + 1)
         return not pace or search.meets
 
     def begin_stop(self) -> None:
@@ -386,7 +408,7 @@ class PaceKeeper:
         if not self._at_rest:
             return False
         self._on = self._ends = True
-        self._search = Search(self._arm, self._path, self._density, partial(options.payload, now), options)
+        self._search = Search(self._arm, self._path, self._spline, partial(options.payload, now), options)
         self._search.begin_rest(time.at(now + options.ahead), last.pace, self._end, -law.PACE_MARGIN)
         return True
 
@@ -401,7 +423,7 @@ class PaceKeeper:
         else:
             less = (self._end - start[0]) / max(start[1], 0.5 * (start[1] + pace), SLOWEST)
         payload = partial(options.payload, self._begin - options.ahead)
-        self._search = Search(self._arm, self._path, self._density, payload, options)
+        self._search = Search(self._arm, self._path, self._spline, payload, options)
         shortest = max((not self._hurries) * options.stop_duration * abs(pace - start[1]), SHORTEST_CHANGE)
         self._search.begin(start, pace, shortest, less, self._end)
 
