@@ -12,6 +12,7 @@ from typing import Any
 
 from rclpy.action.server import ActionServer, CancelResponse, ServerGoalHandle
 from rclpy.callback_groups import ReentrantCallbackGroup
+from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.task import Future
 from sensor_msgs.msg import JointState
@@ -42,7 +43,11 @@ class MeasuredJoints:
 
     def __init__(self, node: RobotNode) -> None:
         quality = QoSProfile(depth=100, reliability=ReliabilityPolicy.BEST_EFFORT)
-        self._reader = node.create_subscription(JointState, "joint_states", lambda state: None, quality)
+        # No event handlers: while a message waits, the middleware wakes an executor for them, without end.
+        events = SubscriptionEventCallbacks(use_default_callbacks=False)
+        self._reader = node.create_subscription(
+            JointState, "joint_states", lambda _: None, quality, event_callbacks=events
+        )
         node._subscriptions.remove(self._reader)  # from those that its executor reads
         self.topic = self._reader.topic_name
         self._joints: dict[str, MeasuredJoint] = {}
