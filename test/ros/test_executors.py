@@ -123,6 +123,7 @@ def test_an_exception_of_a_job_is_raised_where_its_result_is_awaited(ros, node):
     after = worker.compute(lambda: 2)
     ros.spin_until_future_complete(node, after, timeout_sec=60)
     assert after.result() == 2
+    assert worker.compute(lambda: 3, patience=60.0).result() == 3  # without a turn of the executor
     assert end_workers(node, 60)
 
 

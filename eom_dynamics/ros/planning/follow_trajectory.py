@@ -49,6 +49,9 @@ _PERIOD = 0.05
 # Longest time for which the last pace of a motion counts, whose speed is scaled, s.
 _LONGEST_GAP = 0.1
 
+# Longest time for which the executor waits for the plan of a goal, s; most take less.
+_AT_ONCE = 0.02
+
 # Time within which the dynamics node must answer, and the client take the acceptance, s.
 _PATIENCE = 1.0
 
@@ -148,7 +151,7 @@ class FollowTrajectory:
                 self._publish(plan.motion, status.header, name)
 
         try:
-            await self._worker.compute(plan_and_send)
+            await self._worker.compute(plan_and_send, _AT_ONCE)
             published, execution.until = True, time.monotonic() + _PATIENCE
             await execution.accepted
         except _RefusedByPlayerError as error:

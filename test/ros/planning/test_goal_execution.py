@@ -136,7 +136,7 @@ def test_motions_are_sent_in_the_order_of_goals(server, monkeypatch):
 
     for name in ("_start_time", "_planned"):
         monkeypatch.setattr(server, name, Mock())
-    server._worker.compute = lambda job: job() or Future()
+    server._worker.compute = lambda job, patience: job() or Future()
     server._consider(goal_of(JointTrajectoryPoint()).request).send(None)
     server._publish.assert_called_once()
 
@@ -149,7 +149,7 @@ def test_a_goal_without_points_stops_one_that_is_being_planned(server, monkeypat
     for name in ("_start_time", "_planned"):
         monkeypatch.setattr(server, name, Mock())
     future, jobs = Future(), []
-    server._worker.compute = lambda job: jobs.append(job) or future
+    server._worker.compute = lambda job, patience: jobs.append(job) or future
     planned = server._consider(goal_of(JointTrajectoryPoint()).request)
     planned.send(None)
     assert finished(server._consider(goal_of().request)) == GoalResponse.ACCEPT
