@@ -78,8 +78,9 @@ def wander(seed: int, changes: int, longest: float) -> None:
         within(online.limits, states)
         consistent(online.limits, np.concatenate([last[np.newaxis], states]), h)
         last = states[-1]
-    for goal in draw.uniform(lower, upper, (2, 7)):
+    for share in (1.0, 0.01):
         begin, rests = online.state[0], online.arrived
+        goal = begin + share * (draw.uniform(lower, upper, 7) - begin)
         online.target(goal)
         states = [online.state[np.newaxis]]
         while not online.arrived:
@@ -114,13 +115,15 @@ def test_a_million_targets() -> None:
         wander(seed, 100, 2.0)
 
 
-@pytest.mark.parametrize("distance", [0.6, 1.0, 3.0])
+@pytest.mark.parametrize("distance", [0.001, 0.013, 0.6, 1.0, 3.0])
 def test_a_step_takes_the_least_time_of_limited_jerk_and_two_averages(distance: float) -> None:
     online = OnlineTrajectory(arm(), limits=GIVEN)
     V, A, J = 2.0, 10.0, online.limits.jerk[0]
     fastest = distance / V + V / A + A / J
     if distance < V * (V / A + A / J):
         fastest = A / J + np.sqrt((A / J) ** 2 + 4 * distance / A)
+    if distance < A * (A / J) ** 2 / 4:
+        fastest = A / J + 2 * np.sqrt(distance / A)
     online.target(np.full(7, distance))
     states = online.step(round(1e3 * (fastest + 2 * SMOOTHING)) + 4)
     assert online.state[0] == pytest.approx(distance, abs=1e-12)

@@ -91,6 +91,7 @@ class JointMotion {
         std::fill(speeds_.begin(), speeds_.end(), 0.0);
         coasts_ = {};
         quiet_ = window_ + 1;
+        free_ = coast() - 2;
         x_ = target_ = q;
         v_ = rate_ = 0;
         pace_ = limits_.velocity;
@@ -125,6 +126,7 @@ class JointMotion {
                 coasts_[side][level] = std::max(0.0, static_cast<double>(lengths_[0]) - 1 - static_cast<double>(last));
             }
         quiet_ = 0;
+        free_ = from == State{from[0]} ? coast() - 2 : 0;
         State sums = summed();
         v_ = from[1] - sums[1];
         double speed = v_;
@@ -178,15 +180,9 @@ class JointMotion {
             const double inverse = fast - early * (slow - fast) / (over - early), x = late(inverse);
             if (std::fabs(x) < limits_.period / 8)
                 return;
-            if (x < 0) {
-                fast = inverse;
-                early = x;
-                over /= 2;
-            } else {
-                slow = inverse;
-                over = x;
-                early /= 2;
-            }
+            (x < 0 ? fast : slow) = inverse;
+            (x < 0 ? early : over) = x;
+            (x < 0 ? over : early) /= 2;
         }
     }
 
@@ -200,7 +196,8 @@ class JointMotion {
             x_ = target_;
             v_ = rate_;
         } else {
-            a = wanted(target_ - x_, v_ - rate_, acceleration_);
+            const double side = target_ > x_ ? 1 : -1;
+            a = wanted(target_ - x_, v_ - rate_, acceleration_, sharp(side * (target_ - x_), side * (v_ - rate_)) > 0);
         }
         a = std::clamp(a, (rate_ - pace_ - v_) / h, (rate_ + pace_ - v_) / h);
         a = std::clamp(a, (-velocity_ - v_) / h, (velocity_ - v_) / h);
@@ -276,6 +273,11 @@ class JointMotion {
         found.x = x_;
         found.v = v_;
         double side = target_ > x_ ? 1 : -1, e = std::fabs(target_ - x_), u = side * (v_ - rate_);
+        if (const double most = sharp(e, u); most > 0) {
+            found.add((most - u) / A, side * A);
+            found.add(most / A, -side * A);
+            return found;
+        }
         // Time until the first average has room for full acceleration in a direction, and what it has until then.
         const auto room = [this](double direction) -> std::pair<double, double> {
             const double cycles = coasts_[direction < 0][FEW], time = limits_.period * cycles;
@@ -326,6 +328,16 @@ class JointMotion {
         return A / 2 * (std::sqrt(T1 * T1 + 4 * std::max(0.0, e + u * u / (2 * A)) / A) - T1);
     }
 
+    /// The same of a motion that brakes at once, where that ends before its first acceleration leaves the first average; or 0.
+    double sharp(double e, double u) const noexcept
+    {
+        const double A = limits_.acceleration, h = limits_.period, most = std::sqrt(A * e + u * u / 2);
+        // Within limits even where it becomes slower on its way, and then has to coast.
+        const double room = std::min(limits_.upper - target_, target_ - limits_.lower) - most * coast() * h;
+        const bool fits = u >= 0 && rate_ == 0 && acceleration_ == A && pace_ > velocity_ && most <= velocity_;
+        return fits && room >= 0 && 2 * most - u <= A * h * free_ ? most : 0;
+    }
+
     /// Position, velocity and acceleration of the follower, past or planned.
     std::array<double, 3> moment(const FollowerPlan &ahead, double t) const noexcept
     {
@@ -340,7 +352,7 @@ class JointMotion {
     double coast() const noexcept { return static_cast<double>(lengths_[0]); }
 
     /// Acceleration of the next cycle towards a point at a distance e, at a relative velocity u, by A at most.
-    double wanted(double e, double u, double A) const noexcept
+    double wanted(double e, double u, double A, bool at_once = false) const noexcept
     {
         const double h = limits_.period;
         const double y = 2 * e / h - u, size = std::fabs(y) / h;
@@ -350,7 +362,7 @@ class JointMotion {
             return size / (2 * g + std::max(N, 1.0)) - (y < 0 ? -u : u) / h;
         };
         const auto &coasts = coasts_[y > 0];
-        const double a = std::max({acceleration(A, coast()), std::min(acceleration(A / 2, coasts[HALF]), A / 2),
+        const double a = std::max({acceleration(A, at_once ? 0 : coast()), std::min(acceleration(A / 2, coasts[HALF]), A / 2),
                                    std::min(acceleration(A, coasts[0]), 0.0)});
         return y < 0 ? -a : a;
     }
@@ -368,6 +380,7 @@ class JointMotion {
         head_ = (head_ > 0 ? head_ : window_ + 1) - 1;
         history_[head_] = history_[head_ + window_ + 1] = a;
         quiet_ = a == 0 ? std::min(quiet_ + 1, window_ + 1) : 0;
+        free_ = quiet_ >= lengths_[0] ? coast() - 2 : free_ - 1;
         for (const int side : {0, 1})
             for (std::size_t level = 0; level < LEVELS.size(); ++level) {
                 double &left = coasts_[side][level];
@@ -487,6 +500,8 @@ class JointMotion {
     std::size_t quiet_ = 0;
     // Cycles until no positive [1], or negative [0], accelerations of more than a level are in the first average.
     std::array<std::array<double, LEVELS.size()>, 2> coasts_{};
+    // Those until accelerations since a rest leave the first average, less two.
+    double free_ = 0;
     std::vector<State> responses_;
     std::array<std::array<double, 3>, 3> gram_{};
     // Follower and target: positions, velocities, and the largest relative velocity.

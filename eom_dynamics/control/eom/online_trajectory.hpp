@@ -77,6 +77,8 @@ class OnlineTrajectory {
         for (std::size_t i = 0; i < size(); ++i)
             joints_[i].aim(std::isnan(x.positions[i]) ? joints_[i].target() : x.positions[i], x.velocities[i]);
         if (synchronised_) {
+            for (JointMotion &joint : joints_)
+                joint.pace(0);
             const double longest = left();
             for (JointMotion &joint : joints_)
                 joint.pace(longest);
