@@ -171,6 +171,7 @@ def test_a_motion_slows_down_for_a_payload_that_is_taken_amid_it(seed: int) -> N
     loop, _, limits = refusing(stop_duration=0.2)
     motion = fast(loop.arm, np.random.default_rng(seed))
     loop.send_trajectory(motion, START)
+    allowed = set()
     for k in range(2500):
         if loop.plan(START + k * MS, 1e-3) == 0:
             loop.act("play")
@@ -178,6 +179,8 @@ def test_a_motion_slows_down_for_a_payload_that_is_taken_amid_it(seed: int) -> N
             loop.carry(eom.Payload(7.0, [0.0, 0.0, 0.05]), 0.3)
         loop.update(START + k * MS)
         assert np.all(np.abs([loop.command["tau"], loop.command["taud"]]) <= limits)
+        allowed.add(round(loop.number("allowed_pace"), 1))
+    assert 1.0 in allowed and min(allowed) < 0.9
     np.testing.assert_allclose(loop.state[0], motion.derivatives(motion.end, 0)[0], rtol=0, atol=1e-14)
     wanted = loop.arm.feedforward(*loop.state, payload=eom.Payload(7.0, [0.0, 0.0, 0.05])).tau
     np.testing.assert_array_equal(loop.command["tau"], wanted)

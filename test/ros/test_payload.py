@@ -5,16 +5,17 @@ import time
 
 import numpy as np
 import pytest
-from eom_dynamics.msg import Payload
+from eom_dynamics.msg import Payload, SplineTrajectory
 from eom_dynamics.srv import ProposePayload, SetPayload
 from paths import CONFIG
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from sensor_msgs.msg import JointState
-from tool_messages import payload_message
+from tool_messages import payload_message, spline_message
 
 import eom_dynamics as eom
 from eom_dynamics.control.fields import COMMAND_FIELDS
 from eom_dynamics.robot.model import frames_by_name
+from eom_dynamics.trajectory import rest_to_rest
 
 ROBOT = eom.load_robot(CONFIG / "iiwa.yaml")
 ARM = eom.ElasticArm(ROBOT)
@@ -90,6 +91,27 @@ def test_a_payload_begins_and_ends_between_two_setpoints_of_a_stream(client):
     assert np.max(np.abs(np.diff(effort, axis=0))) < 0.1 * np.max(np.abs(effort[100] - effort[10]))
     values = values_of(client, "payload", "", "the end")
     assert values["refused"] == refused
+
+
+def test_a_trajectory_that_cannot_be_held_with_a_payload_says_why_it_stands_and_goes_on_with_a_lighter_one(start):
+    node = start("-p", "robot_file:=panda", "-p", "stream_rate:=250.0", "-p", "limits:=refuse", discovered=False)
+    begin, end = np.array([[0, -0.5, 0, -2.2, 0, 1.7, 0.5], [0, 0.9, 0, -1.0, 0, 1.7, 0.5]])
+    publisher = node.publisher(SplineTrajectory, "spline_trajectory")
+    node.wait_for_node()
+    assert set_payload(node, eom.Payload(1.0, [0.0, 0.0, 0.1])).success
+    node.wait_for_diagnostics(lambda *status: status[2].get("payload", "").startswith("1 kg"), "the code")
+    node.answers_to(node.publish(np.outer([1, 0, 0, 0, 0], begin)))
+    publisher.publish(spline_message(rest_to_rest(begin, end, 4.0), [f"fer_joint{k}" for k in range(1, 8)]))
+    node.wait_for_diagnostics(lambda *status: "trajectory" in status[2], "the trajectory")
+    assert set_payload(node, eom.Payload(7.0, [0.0, 0.0, 0.1]), 0.2).success
+    values = node.wait_for_diagnostics(lambda *status: "trajectories" in status[2], "the standstill")[2]
+    reason = "limits do not allow the rest of the path: take a lighter payload, or stop it"
+    assert (values["trajectories"], values["speed scaling"]) == (reason, "100 %, limits allow 0 %")
+    assert f"trajectory stands still: {reason}" in node.process.log
+    assert set_payload(node, eom.Payload(1.0, [0.0, 0.0, 0.1]), 0.2).success
+    values = node.wait_for_diagnostics(lambda *status: "trajectory" not in status[2], "the end")[2]
+    assert "speed scaling" not in values
+    np.testing.assert_allclose(node.motor_setpoint[-1].position, end, atol=0.02)
 
 
 def test_the_topic_takes_payloads_too_and_requests_have_the_last_one(client):

@@ -159,6 +159,7 @@ struct Hosted final : eom_loop {
             EOM_OF(progress, age), EOM_OF(loop.commander(), latest), EOM_NUMBERED("off_path", loop.off_path()),
             EOM_OF(progress, stop_end), EOM_OF(progress, excess), EOM_OF(progress, on_path),
             EOM_OF(loop, paused), EOM_OF(loop, speed_scaling), EOM_NUMBERED("pace_limited", loop.player().limited()),
+            EOM_NUMBERED("allowed_pace", loop.player().allowed(loop.speed_scaling)),
             EOM_NUMBERED("path_time", path[0]), EOM_NUMBERED("pace", path[1]),
             EOM_OF_PLAN(waits), EOM_OF_PLAN(begin), EOM_OF_PLAN(start), EOM_OF_PLAN(end),
             EOM_OF(counts, cycles), EOM_OF(counts, followed), EOM_OF(counts, refused), EOM_OF(counts, over_limits),

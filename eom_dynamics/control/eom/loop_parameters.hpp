@@ -214,10 +214,10 @@ struct LoopState {
     /// Whether external efforts are known, there is contact, and references are refused after it; where it was last.
     bool settled = false, contact = false, refuses = false;
     Touched touched{};
-    /// Of trajectories: what leads in place of one, whether they pause, and their speed.
+    /// Of trajectories: what leads in place of one, whether they pause, and their speed, as wanted and as limits allow it so far.
     OffPath off_path = OffPath::nothing;
     bool paused = false;
-    double speed_scaling = 1;
+    double speed_scaling = 1, allowed_pace = 1;
 };
 
 namespace detail {

@@ -93,9 +93,9 @@ class PaceKeeper {
             sought_.on = !limited_;
             retry_ = now;
         } else if (outcome == Outcome::nothing && time.last().pace() != sought_.pace) {
-            limited_ = sought_.parts == 3;
+            limited_ = limited_ || sought_.parts == 3;
             retry_ = now + PACE_RETRY;
-            if (!limited_)
+            if (sought_.parts < 3)
                 seek(time, before_ + (1 - 0.3 * ++sought_.parts) * (wanted_ - before_), now);
         }
         return outcome == Outcome::change;

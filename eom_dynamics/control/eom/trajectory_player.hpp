@@ -215,6 +215,8 @@ class TrajectoryPlayer {
     /// The path parameter of the last command that was played, and whether the pace that is wanted is not reached, for lack of limits.
     PathState path_state() const noexcept { return played_ == NEVER ? PathState{} : time_.at(played_); }
     bool limited() const noexcept { return pace_.limited(); }
+    /// A pace, or the one that limits allow in place of it so far.
+    double allowed(double pace) const noexcept { return playing_ && limited() ? std::min(time_.last().pace(), pace) : pace; }
     /// Whether a change of pace, which limits are checked for, is sought, or is under way at a time, ns.
     bool changes(std::int64_t now) const noexcept { return pace_.changes(time_, std::max(now, played_)); }
 

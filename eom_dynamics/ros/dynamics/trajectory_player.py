@@ -50,6 +50,9 @@ _REST = {
 }
 
 
+_OVERLOADED = "limits do not allow the rest of the path: take a lighter payload, or stop it"
+
+
 class _Planned(NamedTuple):
     """A trajectory; arguments as of :meth:`TrajectoryPlayer.play`.
 
@@ -192,13 +195,21 @@ class TrajectoryPlayer:
         """Why trajectories stand still, and what to do; empty for nothing."""
         if self._host is not None and self._host.loop.number("paused"):
             return f"paused{self._pause_cause and ' by '}{self._pause_cause}: call ~/resume"
-        return "" if self._scaling else "speed_scaling is 0: publish more"
+        if not self._scaling:
+            return "speed_scaling is 0: publish more"
+        return "" if self._allowed else _OVERLOADED
+
+    @property
+    def _allowed(self) -> float:
+        """The pace that limits allow so far, at most the one that is wanted."""
+        return self._scaling if self._host is None else self._host.loop.number("allowed_pace")
 
     @property
     def values(self) -> dict[str, str]:
         """Values of diagnostics: why trajectories stand still, or a speed that is not theirs."""
         phase = "under way" if self.playing else "waits for its start" if self.waiting else ""
-        scaling = "" if self._scaling == 1 else f"{100 * self._scaling:.0f} %"
+        scaling = "" if self._scaling == self._allowed == 1 else f"{100 * self._scaling:.0f} %"
+        scaling += f", limits allow {100 * self._allowed:.0f} %" if self._allowed < self._scaling else ""
         scaling += ", of trajectories alone" if scaling and self._leader else ""
         values = {"trajectory": phase, "trajectory commands left out": self.skipped}
         return present(values | {"trajectories": self.standstill, "speed scaling": scaling})
@@ -404,6 +415,8 @@ class TrajectoryPlayer:
         self._even = self._even and host.loop.number("pace") == 1  # a payload may slow it down
         if not (self._even or 0 <= at - self._reported < _REPORT_PERIOD):
             self._report(at, host.loop.number("path_time"))
+            if self.standstill == _OVERLOADED:
+                self._node.warn("trajectory stands still", _OVERLOADED)
         sent = self._publish(host, at, self._played.frame_id, code)
         if not sent and self._node.context.ok():
             reason = f"{(at - self._origin) / _SECOND:.3g} s after its start: setpoint refused"
