@@ -162,10 +162,7 @@ class SetpointLoop:
     @property
     def moves(self) -> bool:
         """Whether joints, wrenches, stiffness or base change at the command."""
-        rates = [*STATE_NAMES[1:], *WRENCH_NAMES[1:], *STIFFNESS_NAMES[1:]]
-        if self.loop.number("on_base"):
-            rates += [*IMU_NAMES[0][1:], *IMU_NAMES[1][1:]]
-        return any(self.loop.setpoint[name].any() for name in rates)
+        return bool(self.loop.number("moves"))
 
     @property
     def limits_rates(self) -> bool:

@@ -160,6 +160,17 @@ def test_hold_brings_the_arm_to_rest_without_a_step(node, configure):
     node.wait(lambda: "setpoints are back" in node.process.log, "the message")
 
 
+def test_a_stream_that_ends_at_rest_is_not_lost(node, configure):
+    configure(setpoint_timeout=0.05, on_setpoint_loss="hold")
+    lost = node.next_diagnostics()[2].get("setpoints lost")
+    publish_until_answered(node, STATE * np.eye(5, 1))
+    wait_for(node, HELD)
+    text = "the stream has ended at rest: no valid setpoint for 0."
+    values = node.wait_for_diagnostics(lambda level, message, _: level == 0 and message.startswith(text), "the end")[2]
+    assert values["watchdog"] == "held" and values.get("setpoints lost") == lost
+    assert text in node.process.log
+
+
 def test_deactivate_deactivates_the_node(node, configure):
     configure(setpoint_timeout=0.05, on_setpoint_loss="deactivate")
     publish_until_answered(node)

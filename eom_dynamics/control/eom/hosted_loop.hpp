@@ -158,6 +158,7 @@ struct Hosted final : eom_loop {
             EOM_OF(progress, lost), EOM_OF(progress, held), EOM_OF(progress, stopping), EOM_OF(progress, fed),
             EOM_OF(progress, age), EOM_OF(loop.commander(), latest), EOM_NUMBERED("off_path", loop.off_path()),
             EOM_OF(progress, stop_end), EOM_OF(progress, excess), EOM_OF(progress, on_path),
+            EOM_OF(progress, ended_at_rest), EOM_NUMBERED("moves", !rests(y.setpoint)),
             EOM_OF(loop, paused), EOM_OF(loop, speed_scaling), EOM_NUMBERED("pace_limited", loop.player().limited()),
             EOM_NUMBERED("allowed_pace", loop.player().allowed(loop.speed_scaling)),
             EOM_NUMBERED("path_time", path[0]), EOM_NUMBERED("pace", path[1]),

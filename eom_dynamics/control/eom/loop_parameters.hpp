@@ -218,6 +218,7 @@ struct LoopState {
     OffPath off_path = OffPath::nothing;
     bool paused = false;
     double speed_scaling = 1, allowed_pace = 1;
+    bool ended_at_rest = false; ///< as Watchdog::progress()
 };
 
 namespace detail {

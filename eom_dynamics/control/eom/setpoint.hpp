@@ -3,6 +3,7 @@
 #ifndef EOM_SETPOINT_HPP
 #define EOM_SETPOINT_HPP
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstddef>
@@ -88,6 +89,17 @@ struct Setpoint : OptionalBase<typename Robot::Scalar> {
     PayloadVector<Robot> P{}, Pd{}, Pdd{};
     bool loaded = false;
 };
+
+/// Whether nothing of a setpoint changes, but for rounding of a message.
+template <class Robot>
+bool rests(const Setpoint<Robot> &x) noexcept
+{
+    const auto still = [](const auto &...rates) {
+        return (std::all_of(rates.begin(), rates.end(), [](auto rate) { return std::fabs(rate) <= 1e-6; }) && ...);
+    };
+    return still(x.qd, x.qdd, x.qddd, x.qdddd, x.Wd, x.Wdd, x.kd, x.kdd) &&
+           (!x.on_base || still(x.base.wd, x.base.wdd, x.base.wddd, x.base.fd, x.base.fdd));
+}
 
 /// Joint efforts with two time derivatives, and motor motion and efforts on the link side of the gears.
 template <class Robot>

@@ -34,15 +34,15 @@ class Watchdog {
 
     /// Whether setpoints are lost, or a trajectory was ended, whether the arm comes to rest, or is at rest, and whether there
     /// was a setpoint at all; time since the last valid one, and the stop: its end, s, its excess over limits, and whether
-    /// it stays on the path.
+    /// it stays on the path. Setpoints that have ended at rest, where the arm stays, count as lost no more.
     struct Progress {
         bool lost, held, stopping, fed;
         double age, stop_end, excess;
-        bool on_path;
+        bool on_path, ended_at_rest;
     };
     Progress progress() const noexcept
     {
-        return {lost_, held_, stopping_, fed_, seconds(age_), stop_.end(), excess_, stop_.on_path()};
+        return {lost_, held_, stopping_, fed_, seconds(age_), stop_.end(), excess_, stop_.on_path(), lost_ && rested_};
     }
     bool stopping() const noexcept { return stopping_; }
     /// Whether references lead, the last one at most a time ago, ns.
@@ -191,8 +191,9 @@ class Watchdog {
     {
         if (!fed_ || stopping_ || lost_)
             return;
-        ++commander_.counts.timeouts;
         lost_ = true;
+        rested_ = rests(commander_.output.setpoint) && !fades() && policy() != LossPolicy::deactivate;
+        commander_.counts.timeouts += rested_ ? 0 : 1;
         if (policy() == LossPolicy::hold || policy() == LossPolicy::ramp)
             begin_stop(commander_.output.setpoint);
         if (!fades() || stopping_)
@@ -239,7 +240,7 @@ class Watchdog {
     TrajectoryPlayer<Robot> &player_;
     TargetMotion<Robot> &motion_;
     Stop<Robot> stop_;
-    bool lost_ = false, held_ = false, stopping_ = false, fed_ = false;
+    bool lost_ = false, held_ = false, stopping_ = false, fed_ = false, rested_ = false;
     // Whether a host has begun a stop after the last cycle; and whether efforts fade of the last command, without a stop.
     bool begun_ = false, stays_ = false;
     Command<Robot> last_;

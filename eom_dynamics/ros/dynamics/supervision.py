@@ -55,6 +55,8 @@ _MESSAGES = {
     Phase.RELEASED: (Level.ERROR, "efforts are zero: deactivate and activate the node"),
 }
 
+_ENDED_AT_REST = "the stream has ended at rest"
+
 
 class Supervision:
     """Watchdog and checks of the setpoint stream; all methods are called by the node's executor.
@@ -284,7 +286,9 @@ class Supervision:
             values |= {f"in doubt: {check}": str(count) for check, count in sorted(counts.items())}
         if self._clock_stands_still and self.on and level <= Level.WARN:
             level, message = Level.WARN, _CLOCK_STANDS_STILL
-        if phase in _MESSAGES and (self._cause or phase is Phase.LOST):
+        if self._loop is not None and self._loop.loop.number("ended_at_rest"):
+            message = f"{_ENDED_AT_REST}: {self._cause}"
+        elif phase in _MESSAGES and (self._cause or phase is Phase.LOST):
             own, what = _MESSAGES[phase]
             lost = "" if self._done or self._cause not in ("", self.last_loss) else "setpoints lost, "
             level, message = Level(max(level, own)), f"{lost}{what}: {self._cause}"
@@ -351,17 +355,18 @@ class Supervision:
 
     def _respond(self, loop: SetpointLoop, cause: str, now: int, code: int) -> None:
         """Report a loss, and begin its response, if any, with the cycle of a time, ns, and what that has returned."""
-        self.losses += 1
-        self.last_loss = self._cause = cause
+        self._cause = cause
         policy, logger = loop.loop.settings["on_setpoint_loss"], self._node.get_logger()
         stops = _description_of_stop(loop)
         ramp = loop.loop.settings["ramp_duration"]
         fades = f"efforts fade to zero within {ramp:g} s, {stops}"
         what = {"hold": stops, "ramp": fades, "deactivate": "the node stops the arm and deactivates itself"}
         response = what.get(policy, "nothing is done (on_setpoint_loss: none)")
-        if policy in ("none", "hold") and not loop.moves:
-            logger.info(f"the stream has ended at rest: {cause}")
+        if loop.loop.number("ended_at_rest"):
+            logger.info(f"{_ENDED_AT_REST}: {cause}")
         else:
+            self.losses += 1
+            self.last_loss = cause
             logger.error(f"setpoints lost: {cause}; {response}")
         if policy in ("hold", "ramp"):
             self._responds, self._responded = True, now
