@@ -133,6 +133,8 @@ def warnings(robot: Robot, elastic: list[dict[str, Any]], motors: list[dict[str,
         return [*size, *limits]
     rate = 1 / (robot.command_period or USUAL_PERIOD)
     lines = [line for joint, inertia in zip(joints, links, strict=True) for line in _rotor(joint, inertia)]
+    light = [x.name for x, K in zip(joints, stiffness, strict=True) if np.isfinite(K) and not x.rotor_inertia]
+    lines += [f"{name}: rotor_inertia is 0, so the motor behind the spring has no inertia: set it" for name in light]
     for row in elastic:
         i = robot.joint_names.index(row["joint"])
         lines += _spring(row, joints[i], stiffness[i], rate)

@@ -234,6 +234,7 @@ def test_limits_of_fast_joints_and_large_numbers_for_none_are_plausible() -> Non
 # Robot, pattern in its file, what is wrong in its place, joints that are named, and what is said.
 FAULTS = [
     ("sea_planar_2r", r"rotor_inertia: .*", r"rotor_inertia: 1.0e-5", 2, "must have the square of the ratio: 0.1"),
+    ("sea_planar_2r", r"rotor_inertia: .*", r"rotor_inertia: 0.0", 2, "rotor_inertia is 0, so the motor"),
     ("panda", r"rotor_inertia: 0.6", r"rotor_inertia: 6.0e-5", 4, "must have the square of the ratio: 0.6"),
     ("sea_planar_2r", r"stiffness: 400.0", r"stiffness: 6.98", 1, "may be per degree: in N m/rad that is 399.9"),
     ("panda", r"stiffness: 14000.0", r"stiffness: 244.0", 4, "may be per degree: in N m/rad that is 1.398e+04"),
