@@ -18,8 +18,7 @@ from ..robot.model import EffortSpread
 from ..robot.task_space import poses_within_limits
 from ..spelling import listed, shown
 from ..states import real_array
-from .external_effort import ExternalEffortObserver, ObservedEfforts
-from .residual_spread import ResidualSpread
+from .external_effort import ExternalEffortObserver
 
 CAUSES = {
     (True, False): "contact",
@@ -30,7 +29,7 @@ CAUSES = {
 
 _LARGE = 50.0  # N or N m; a direction is not seen if efforts of so much are within thresholds
 
-_FAST, _SPEEDS, _POSES = 3.0, 5, 100  # rad/s or m/s without a limit; speeds of rows by a motion; positions
+_POSES, _PERIOD = 100, 1e-3  # positions; between samples, s
 
 SENSOR, UNKNOWN = "sensor of the spring's effort, or a gear that slips", "contact, friction, gear or sensor"
 """Of residuals that are opposite; and where that of the motor is not observed."""
@@ -66,21 +65,16 @@ class Contact(NamedTuple):
 class ContactThresholds:
     """Thresholds of external efforts for a number of false alarms per hour, from the spread of a robot's efforts.
 
-    By the robot file, errors of the model and noise, its spread with correlation times, pass the filter of the
-    observer. The residual crosses a level of x of its standard deviations 2 f exp(-x²/2) times per second in both
-    directions together, with f the ratio of the deviations of its rate and of itself over 2 pi (S. O. Rice, Bell Syst.
-    Tech. J. 24, 1945); each of n joints has 1/n of the alarms.
-
-    By a motion without contact, limits are prediction bounds, :class:`.ResidualSpread`: they widen where a motion
-    leaves what was seen. Successive samples of Gaussian noise with the correlation c cross x in 4 T(x, a) of all
-    samples, a² = (1 - c)/(1 + c), with the T of D. B. Owen (Ann. Math. Stat. 27, 1956); Student's distribution has the
-    degrees of freedom of the variance.
+    Errors of the model and noise of efforts, with correlation times, pass the filter of the observer; white noise of
+    velocities passes by w M, of order 2 by 2 w M. Samples at 1 kHz of Gaussian noise with the correlation c from one to
+    the next cross x standard deviations in 4 T(x, a) of all samples, a² = (1 - c)/(1 + c), with the T of D. B. Owen
+    (Ann. Math. Stat. 27, 1956); each of n joints has 1/n of the alarms.
 
     Attributes:
         observer: the observer.
         false_alarms: per hour.
         level: (n,) x of each joint.
-        passed: (n, 2) shares of the deviations of errors and of noise that pass the filter; ones by a motion.
+        passed: (n, 2) shares of the deviations of errors and of noise of efforts that pass the filter.
     """
 
     def __init__(
@@ -89,78 +83,78 @@ class ContactThresholds:
         false_alarms: float = 1.0,
         *,
         spread: Sequence[EffortSpread] | None = None,
-        quiet: ObservedEfforts | None = None,
     ) -> None:
         """Set thresholds.
 
         Args:
             observer: the observer.
             false_alarms: per hour.
-            spread: of each joint; by default ``effort_spread`` of the robot file, which ``identify`` writes. It is that
-                of efforts: noise of velocities, w M times it, is not part of it.
-            quiet: instead, what the observer found along a motion without contact. Errors of masses and of efforts'
-                scale start with ``uncertainty.mass`` and ``.stiffness`` of the robot file.
+            spread: of each joint; by default ``effort_spread`` of the robot file, which ``identify`` writes.
 
         Raises:
             StateError: the spread of a joint is unknown, or there cannot be so many alarms.
         """
         if not isinstance(observer, ExternalEffortObserver):
             raise TypeError(f"observer must be an ExternalEffortObserver, is {shown(observer)}")
-        if not isinstance(quiet, ObservedEfforts | None):
-            raise TypeError(f"quiet must be an ObservedEfforts, is {shown(quiet)}")
         robot = observer.arm.robot
         self.observer, self.false_alarms = observer, positive(false_alarms, "false_alarms")
-        self._kinematics, self.passed = Kinematics(robot), np.ones((robot.n, 2))
-        self._residual: ResidualSpread | None = None
-        self.spread: tuple[EffortSpread, ...] = ()
-        if quiet is not None:
-            self._residual = ResidualSpread(observer, quiet)
-            self.level = self._residual.level(self.false_alarms)
-            return
-        self.spread = _spread(robot, spread)
+        self._kinematics, self.spread = Kinematics(robot), _spread(robot, spread)
         rows = zip(self.spread, observer.bandwidth.tolist(), strict=True)
         times = [(x.correlation_time, x.noise_time, w) for x, w in rows]
         parts = np.array([[_passed(T, w, observer.order) for T in row] for *row, w in times])
         sizes = np.array([[np.sqrt(np.mean(np.square(x.deviation))), x.noise] for x in self.spread])
         rate, variance = (np.sum(np.square(sizes * parts[..., k]), axis=1) for k in (1, 0))
         self.passed = parts[..., 0]
-        most = 7200 * robot.n * np.sqrt(rate / variance) / (2 * np.pi)
-        if (self.false_alarms >= most).any():
-            raise StateError(f"false_alarms must be less than {most.min():.3g} per hour, is {self.false_alarms:g}")
-        self.level = np.sqrt(2 * np.log(most / self.false_alarms))
+        self._largest = self._of_velocities(poses_within_limits(robot, _POSES)).max(axis=0)
+        white = np.square(self._largest)
+        # Half of the mean squared change from one sample to the next.
+        change = np.minimum((0.5 * _PERIOD**2 * rate + white) / (variance + white), 1)
+        self.level = self._crossed(np.sqrt(change / (2 - change)))
 
-    def limits(self, qd: ArrayLike, q: ArrayLike | None = None, qdd: ArrayLike | None = None) -> Array:
+    def _crossed(self, a: Array) -> Array:
+        """Levels (n,) for the false alarms."""
+        from scipy.special import owens_t
+
+        rate = 4 * 3600 * len(a) / _PERIOD
+        if (most := rate * float(owens_t(0, a).min())) <= self.false_alarms:
+            raise StateError(f"false_alarms must be less than {most:.3g} per hour, is {self.false_alarms:g}")
+        low, high = np.zeros_like(a), np.full_like(a, 30.0)
+        for _ in range(50):
+            x = (low + high) / 2
+            more = rate * owens_t(x, a) > self.false_alarms
+            low, high = np.where(more, x, low), np.where(more, high, x)
+        return high
+
+    def _of_velocities(self, q: Array) -> Array:
+        """Deviations (…, n) of the residual by noise of velocities, at positions (…, n)."""
+        noise = np.array([x.velocity_noise for x in self.spread])
+        if not noise.any():
+            return np.zeros_like(q)
+        squares = np.square(self.observer.arm.dynamics.mass_matrix(q)) @ np.square(noise)
+        return np.asarray(self.observer.order * self.observer.bandwidth * np.sqrt(squares))
+
+    def limits(self, qd: ArrayLike, q: ArrayLike | None = None) -> Array:
         """Thresholds (…, n) of external efforts at joint velocities (…, n), N m or N.
 
-        Those by a motion without contact depend on positions ``q`` and accelerations ``qdd`` (…, n), too; without these
-        they are the largest of 100 positions within the joints' limits, and for accelerations with the standard
-        deviation of the largest ones of that motion.
+        Noise of velocities counts as at positions ``q`` (…, n), by default as at the worst of 100 within the limits.
         """
-        v, n = real_array(qd, "qd"), self.observer.arm.robot.n
-        if self._residual is not None:
-            given = None if q is None else real_array(q, "q", v.shape)[..., np.newaxis, :]
-            at = poses_within_limits(self.observer.arm.robot, _POSES) if given is None else given
-            rest = v if qdd is None else real_array(qdd, "qdd", v.shape)
-            states = [x.reshape(-1, n) for x in np.broadcast_arrays(at, v[..., None, :], rest[..., None, :])]
-            mean, deviation = self._residual.at(*states[: 2 if qdd is None else 3])
-            return np.asarray((mean + self.level * deviation).reshape(*v.shape[:-1], -1, n).max(axis=-2))
+        v = real_array(qd, "qd")
+        velocity = self._largest if q is None else self._of_velocities(real_array(q, "q", v.shape))
         errors = np.stack([x.at(v[..., i]) for i, x in enumerate(self.spread)], axis=-1)
-        noise = np.array([x.noise for x in self.spread])
-        return self.level * np.hypot(self.passed[:, 0] * errors, self.passed[:, 1] * noise)
+        return np.asarray(self.level * np.hypot(self.passed[:, 0] * errors, np.hypot(self._noise, velocity)))
+
+    @property
+    def _noise(self) -> Array:
+        return np.asarray(self.passed[:, 1] * [x.noise for x in self.spread])
 
     def rows(self) -> tuple[Array, Array, Array]:
         """Thresholds of errors at speeds, each (n, K), and of noise (n,), whose squares add up to those of limits."""
-        if self._residual is not None:
-            limits = [joint.limits.velocity for joint in self.observer.arm.robot.independent_joints]
-            speeds = np.linspace(0.0, np.where(np.isfinite(limits), limits, _FAST), _SPEEDS)
-            return speeds.T, self.limits(speeds).T, np.zeros(len(limits))
         count = max(len(x.velocity) for x in self.spread)
         padding = [x.velocity[-1] + 1 + np.arange(count - len(x.velocity)) for x in self.spread]
         speeds = np.array([[*x.velocity, *more] for x, more in zip(self.spread, padding, strict=True)])
         errors = np.stack([x.at(v) for x, v in zip(self.spread, speeds, strict=True)])
-        noise = np.array([x.noise for x in self.spread])
-        shares = self.level[:, np.newaxis] * self.passed
-        return speeds, shares[:, :1] * errors, shares[:, 1] * noise
+        shares = (self.level * self.passed[:, 0])[:, np.newaxis]
+        return speeds, shares * errors, self.level * np.hypot(self._noise, self._largest)
 
     def detection_time(self, efforts: ArrayLike, qd: ArrayLike | None = None, q: ArrayLike | None = None) -> float:
         """Time in which a step of external efforts (n,) passes the first threshold, s; infinite if none does.

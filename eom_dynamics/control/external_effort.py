@@ -43,7 +43,6 @@ class ObservedEfforts(NamedTuple):
         q, qd: (K, n) motion of the links, measured or found from the motors.
         settled: (K,) whether a step before the start has no effect of more than 1 %.
         left_out: a line for each sample that is left out, with its index.
-        period: median time between samples, s.
     """
 
     external: Array
@@ -52,7 +51,6 @@ class ObservedEfforts(NamedTuple):
     qd: Array
     settled: NDArray[np.bool_]
     left_out: tuple[str, ...]
-    period: float
 
 
 class ExternalEffortObserver:
@@ -241,12 +239,11 @@ class ExternalEffortObserver:
             f"sample {k}: {sample_reason(codes[k], self.arm.robot.joint_names)}" for k in np.flatnonzero(out).tolist()
         )
         settled = self._settle(times, codes) & ~out
-        period = float(np.median(np.diff(times))) if len(times) > 1 else 0.0
         if (~out).any():
             last = np.flatnonzero(~out)[-1]
             self.external, self.motor_residual = found[0][last].copy(), found[1][last].copy()
         external, motor, q, qd = found
-        return ObservedEfforts(external, motor, q, qd, settled, lines, period)
+        return ObservedEfforts(external, motor, q, qd, settled, lines)
 
     def _settle(self, t: Array, codes: NDArray[np.intc]) -> NDArray[np.bool_]:
         """Whether each sample (K,) is settled; keeps the last start."""

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..arrays import Array
+from ..dynamics import Dynamics
 from ..elastic import ElasticArm
 from ..exceptions import StateError
 from ..identification.sampling import correlation_time
@@ -18,7 +19,6 @@ from ..robot import Payload
 from ..spelling import hint
 from .contact_thresholds import ContactThresholds
 from .external_effort import ExternalEffortObserver
-from .residual_spread import error_columns
 
 # Duration of a block, s, motion of a joint that ends one pose, rad or m, and poses that are computed at a time.
 _BLOCK, _POSE, _CHUNK = 0.02, 0.02, 1000
@@ -161,7 +161,7 @@ def payload_of_efforts(
         raise StateError(f"no mass explains the efforts: {m:.3g} ± {mass:.2g} kg")
     slope = np.hstack([-h[:, np.newaxis] / m**2, np.eye(3) / m])
     center = np.sqrt(np.diag(slope @ covariance @ slope.T))
-    limits = thresholds.limits(qd, q, qdd) if thresholds else np.full_like(qd, np.inf)
+    limits = thresholds.limits(qd, q) if thresholds else np.full_like(qd, np.inf)
     left, limit = (np.sqrt(np.mean(x**2, axis=0)) for x in (fit.left, limits))
     return ObservedPayload(Payload(m, h / m, tool=names[place]), mass, center, fit.untold[:, 1:], left, limit)
 
@@ -173,8 +173,21 @@ def _rows(arm: ElasticArm, place: int, q: Array, qd: Array, qdd: Array, external
         P = np.zeros((tools, 10))
         P[place, k] = unit
         columns.append(bare - arm.dynamics.effort(q, qd, qdd, payload=[P if tools > 1 else P[0]]))
-    parts = np.stack([*columns[:4], external], axis=-1), error_columns(arm.dynamics, q, qd, qdd)
+    parts = np.stack([*columns[:4], external], axis=-1), _error_columns(arm.dynamics, q, qd, qdd)
     return np.concatenate([*parts, np.stack(columns[4:], axis=-1)], axis=-1)
+
+
+def _error_columns(dynamics: Dynamics, q: Array, qd: Array, qdd: Array) -> Array:
+    """Efforts (N, n, P) by errors of inertia of deviation 1, as ``uncertainty.mass`` of the file bounds them.
+
+    Of each parameter, in units of mass and radius of gyration of its link, and of all masses together.
+    """
+    Y, pi = dynamics.regressor(q, qd, qdd), dynamics.inertial_parameters
+    rows = pi.reshape(-1, 10)
+    radius = np.sqrt(np.maximum(rows[:, [4, 7, 9]].sum(axis=1), 0) / (2 * np.maximum(rows[:, 0], 1e-300)))
+    powers = radius[:, np.newaxis] ** [0, 1, 1, 1, 2, 2, 2, 2, 2, 2]
+    columns = np.concatenate([Y * (rows[:, :1] * powers).ravel(), (Y @ pi)[..., np.newaxis]], axis=-1)
+    return np.asarray(dynamics.robot.uncertainty.mass * columns)
 
 
 def _poses(observer: ExternalEffortObserver, blocks: Sequence[Array]) -> tuple[Array, ...]:

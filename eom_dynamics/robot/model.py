@@ -256,6 +256,7 @@ class EffortSpread(NamedTuple):
         correlation_time: in which errors forget themselves, exp(-t/T), s.
         noise: standard deviation of noise at any speed, N m or N.
         noise_time: its correlation time, s.
+        velocity_noise: standard deviation of noise of the measured velocity, rad/s or m/s.
     """
 
     velocity: tuple[float, ...]
@@ -263,6 +264,7 @@ class EffortSpread(NamedTuple):
     correlation_time: float
     noise: float = 0.0
     noise_time: float = 1e-3
+    velocity_noise: float = 0.0
 
     def at(self, velocity: Array) -> Array:
         """Standard deviations of errors at velocities, N m or N."""

@@ -33,6 +33,7 @@ from eom_dynamics.identification.links.choice import unfiltered_errors
 from eom_dynamics.identification.links.consistent import pseudo_inertia as pseudo_inertia_of
 from eom_dynamics.identification.links.equations import Equations, equations, ordinary, total, weighted
 from eom_dynamics.identification.links.filtering import default_filter, filter_recording, filtered_motion
+from eom_dynamics.identification.links.verification import ScoringData
 from eom_dynamics.identification.sampling import correlation_time, root_mean_square, whiteness
 from eom_dynamics.robot.inertia import Inertial, steiner
 from eom_dynamics.robot.writers.parameters import robot_as_yaml
@@ -203,6 +204,11 @@ def test_figures_are_those_of_the_file(tmp_path: Path) -> None:
     np.testing.assert_allclose(root_mean_square(np.array(spread.deviation)), found.training.after[1], rtol=1e-3)
     whole = np.hypot(root_mean_square(np.array(spread.deviation)), spread.noise)
     np.testing.assert_allclose(whole, max(found.training.unfiltered[1], found.training.after[1]), rtol=1e-3)
+    assert spread.velocity_noise == 0  # velocities are not recorded
+    noisy = states.states[1] + 3e-3 * np.random.default_rng(0).standard_normal(source.q.shape)
+    scoring = ScoringData([replace(source, qd=noisy)], found.filter, load_robot(path), motor_side=False)
+    noises = [x.velocity_noise for x in scoring.score(load_robot(path), {}).spreads if x]
+    np.testing.assert_allclose(noises, 3e-3, rtol=0.1)
     assert (np.diff(spread.velocity) > 0).all() and 0 < spread.correlation_time < 1
     errors = [root_mean_square((tau - x)[states.inner]) for x in (states.smooth(source.tau), source.tau)]
     np.testing.assert_allclose(errors, [found.training.after, found.training.unfiltered], rtol=1e-9)

@@ -19,8 +19,8 @@ from ...elastic import ElasticArm
 from ...robot import Robot
 from ...robot.model import EffortSpread
 from ..recording import IdentificationError, Recording
-from ..sampling import PER_PERIOD, correlation_time, mean_of_known, root_mean_square, whiteness
-from .filtering import Filter, filtered_motion
+from ..sampling import PER_PERIOD, LowPass, correlation_time, mean_of_known, root_mean_square, whiteness
+from .filtering import Filter, FilteredMotion, filtered_motion
 from .terms import TERMS
 
 _SURE = 3.0  # standard deviations by which a prediction is worse than another one
@@ -137,12 +137,13 @@ class ScoringData:
     def _spreads(self, errors: Sequence[Array], raw: Sequence[Array]) -> tuple[EffortSpread | None, ...]:
         """Of errors (N, n) of each motion, in quarters of the samples by speed, and of what was filtered from raw ones.
 
-        That noise has the correlation time with which as much of it passes a first-order filter of the cut-off.
+        That noise has the correlation time with which as much of it passes a first-order filter of four times the
+        cut-off: what is left of it near the cut-off itself tells less than what passes an observer's filter.
         """
         speed = np.abs(np.concatenate([motion.states[1][motion.inner] for motion in self._motions]))
         joined, found = np.concatenate(errors), list[EffortSpread | None]()
         fast = [np.nan_to_num(x - y) for x, y in zip(raw, errors, strict=True)]
-        period, w = self._motions[0].recorded.period, 2 * np.pi * self._using.cutoff
+        period, w = self._motions[0].recorded.period, 8 * np.pi * self._using.cutoff
         kept = np.exp(-w * period)
         passed = np.concatenate([lfilter([1 - kept], [1, -kept], x, axis=0) for x in fast])
         through = root_mean_square(passed) / np.maximum(root_mean_square(np.concatenate(fast)), 1e-300)
@@ -151,13 +152,14 @@ class ScoringData:
         more = np.square(root_mean_square(np.concatenate(raw))) - np.square(root_mean_square(joined))
         noise = np.sqrt(np.maximum(np.nan_to_num(more), 0.0))
         slow = 0.5 * period * correlation_time([np.nan_to_num(x) for x in errors])
-        times = np.column_stack([slow, share / (w * (1 - share))])
-        for v, error, (T, T_noise), size in zip(speed.T, joined.T, times.tolist(), noise.tolist(), strict=True):
+        of_velocity = root_mean_square(np.concatenate([_ripple(x, w / (2 * np.pi)) for x in self._motions]))
+        rows_of = np.column_stack([slow, noise, share / (w * (1 - share)), of_velocity]).tolist()
+        for v, error, (T, *noises) in zip(speed.T, joined.T, rows_of, strict=True):
             known = np.flatnonzero(np.isfinite(error))
             parts = np.array_split(known[np.argsort(v[known], kind="stable")], _SPEEDS)
             rows = {float(np.median(v[x])): float(np.sqrt(np.mean(error[x] ** 2))) for x in parts if len(x)}
             usable = rows and min(rows.values()) > 0
-            found.append(EffortSpread((*rows,), (*rows.values(),), T, size, T_noise) if usable else None)
+            found.append(EffortSpread((*rows,), (*rows.values(),), T, *noises) if usable else None)
         return tuple(found)
 
     def score(self, robot: Robot, not_in_file: Mapping[str, Array]) -> Score:
@@ -197,3 +199,13 @@ class ScoringData:
             samples=len(joined[0]),
             spreads=self._spreads([part[2] for part in parts], [part[4] for part in parts]),
         )
+
+
+def _ripple(motion: FilteredMotion, cutoff: float) -> Array:
+    """White noise (N, n) of recorded velocities by what is above a cut-off; zero where none were recorded."""
+    period, qd = motion.recorded.period, motion.recorded.qd
+    if qd is None:
+        return np.zeros_like(motion.states[1][motion.inner])
+    cutoff = min(cutoff, 0.25 / period)
+    high = qd - LowPass(period, cutoff).whole(np.nan_to_num(qd))
+    return np.asarray(np.nan_to_num(high)[motion.inner] / np.sqrt(1 - 2 * cutoff * period))

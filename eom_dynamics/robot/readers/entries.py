@@ -171,7 +171,7 @@ def _effort_spread(section: Section) -> EffortSpread:
         section.refuse("deviation", f"must be positive, one for each velocity, is {deviation.tolist()}")
     rows, time = (tuple(velocity.tolist()), tuple(deviation.tolist())), section.positive("correlation_time")
     noise = section.not_negative("noise", 0.0), section.number("noise_time", 1e-3, "positive")
-    return EffortSpread(*rows, time, *noise)
+    return EffortSpread(*rows, time, *noise, section.not_negative("velocity_noise", 0.0))
 
 
 def _given(section: Section, *names: str, rule: str = "positive") -> dict[str, float]:
