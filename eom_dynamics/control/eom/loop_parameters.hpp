@@ -247,7 +247,8 @@ const char *mode_objection(Mode mode, const LoopParameters<Robot> &parameters, c
                        (robot.tool_count() > 0 && detail::positive(parameters.tool_stiffness));
     return mode != Mode::impedance || stiff
                ? nullptr
-               : "mode impedance needs springs: set stiffness, or tool_stiffness of a robot with tools, above 0";
+               : "mode impedance needs springs: deactivate, set stiffness, such as [300.0], or tool_stiffness of a robot with "
+                 "tools, activate, and set mode again";
 }
 
 /// What is wrong with parameters, whose ranges are those of the node, or null.

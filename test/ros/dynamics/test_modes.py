@@ -99,7 +99,10 @@ def test_hands_lead_by_samples_of_the_motors_until_these_are_lost(
         (result,) = node.set_parameters([Parameter("mode", value="somebody")])
         assert not result.successful
         (result,) = node.set_parameters([Parameter("mode", value="impedance")])
-        assert not result.successful and "set stiffness" in result.reason
+        assert not result.successful
+        assert (
+            "deactivate, set stiffness, such as [300.0]" in result.reason and "activate, and set mode" in result.reason
+        )
         (result,) = node.set_parameters([Parameter("mode", value="gravity_compensation")])
         assert result.successful, result.reason
         for k in range(1, 400):
