@@ -305,9 +305,12 @@ def test_a_burst_amid_a_long_motion_is_checked_with_the_payload_before_it_begins
     loop.configure(safety="permissive", limits="refuse")
     loop.restart(q)
     loop.carry(eom.Payload(7.0, [0.0, 0.0, 0.05]), 0.0)
-    states = np.zeros((5, 5, 6))
-    states[0] = q + np.outer([0.0, 0.0, 0.02, 0.0, 0.0], np.eye(6)[1])
-    for seconds, expected in ((0.25, Refusal.over_limits), (0.5, 0)):
+    for seconds, expected, twists in ((0.25, Refusal.over_limits, 0), (0.25, Refusal.over_limits, 200), (0.5, 0, 0)):
         loop.update(START)
-        loop.send_trajectory(Spline([0.0, 30.02, 30.02 + seconds / 2, 30.02 + seconds, 60.0], states), START)
+        times = [0.0, 30.02, 30.02 + seconds / 2, 30.02 + seconds, *range(32, 32 + 2 * twists), 500.0]
+        states = np.zeros((5, len(times), 6))
+        states[0] = q
+        states[0, 2, 1] += 0.02
+        states[0, 5:-1:2, 5] = 0.1  # more peaks of a wrist than are checked
+        loop.send_trajectory(Spline(times, states), START)
         assert loop.plan(START, 1e-3) == expected

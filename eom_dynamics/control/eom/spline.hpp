@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstddef>
 #include <functional>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -213,7 +214,7 @@ class Spline {
     /// Pieces per second.
     double density() const noexcept { return end() > start() ? static_cast<double>(pieces_.size()) / (end() - start()) : 0; }
 
-    /// Times at which accelerations and snaps peak, of each joint and sign: those nearest to its highest peak first.
+    /// Times at which accelerations and snaps peak, of each joint and sign: the highest one, then others by height.
     const std::vector<double> &peaks() const noexcept { return peaks_; }
 
     /// First knot after a time, or the last one.
@@ -285,19 +286,23 @@ class Spline {
         for (const std::size_t order : {2, 4}) {
             for (const double sign : {-1.0, 1.0}) {
                 std::array<double, n> most{};
-                for (const State<n> &state : x)
+                std::array<std::size_t, n> highest{};
+                for (std::size_t k = 1; k <= last; ++k)
                     for (std::size_t i = 0; i < n; ++i)
-                        most[i] = std::max(most[i], sign * state[order][i]);
+                        if (const double y = sign * x[k][order][i]; y >= most[i])
+                            std::tie(most[i], highest[i]) = std::pair(y, k);
                 const double least = ROUNDING * *std::max_element(most.begin(), most.end());
                 for (std::size_t k = 1; k <= last && !pieces_.empty(); ++k) {
                     const double before = t[k] - t[k - 1], after = t[k + 1] - t[k];
                     for (std::size_t i = 0; i < n; ++i) {
                         const double y = sign * x[k][order][i];
                         const double rise = y - sign * x[k - 1][order][i], fall = y - sign * x[k + 1][order][i];
-                        if (!(rise >= 0 && fall > 0 && y > found[k].first * most[i] && most[i] > least))
+                        if (!(rise >= 0 && fall > 0 && y > 0 && most[i] > least))
                             continue;
+                        const double share = y / most[i] + (k == highest[i] ? 1 : 0);
                         const double later = after * after * rise - before * before * fall; // peak of a parabola
-                        found[k] = {y / most[i], t[k] + 0.5 * later / (after * rise + before * fall)};
+                        if (share > found[k].first)
+                            found[k] = {share, t[k] + 0.5 * later / (after * rise + before * fall)};
                     }
                 }
             }

@@ -135,7 +135,7 @@ class PathTime:
 
 
 def peaks(spline: Spline) -> Array:
-    """Times at which accelerations and snaps peak, of each joint and sign: those nearest to its highest peak first."""
+    """Times at which accelerations and snaps peak, of each joint and sign: the highest one, then others by height."""
     if len(spline.t) == 1:
         return spline.t
     parts = np.arange(law.PEAK_PARTS) / law.PEAK_PARTS
@@ -145,6 +145,8 @@ def peaks(spline: Spline) -> Array:
     rise, fall = np.diff(x, axis=0, prepend=0.0), -np.diff(x, axis=0, append=0.0)
     least = 1e-4 * np.repeat(most.reshape(4, -1).max(axis=1), spline.n)
     share = np.divide(x, most, out=np.zeros_like(x), where=(rise >= 0) & (fall > 0) & (x > 0) & (most > least))
+    highest = len(t) - 1 - x[::-1].argmax(axis=0), np.arange(x.shape[1])
+    share[highest] += share[highest] > 0
     best = np.arange(len(t)), share.argmax(axis=1)
     share, rise, fall = share[best], rise[best], fall[best]
     a, b = np.diff(t, prepend=t[0]), np.diff(t, append=t[-1])
