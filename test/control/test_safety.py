@@ -122,6 +122,16 @@ def test_publishers_return_within_resume_distance_however_slow_the_robot(away: f
     assert loop.update(now) == refusal
 
 
+def test_setpoints_that_are_refused_while_the_arm_rests_are_lost() -> None:
+    loop, now = ControlLoop(RobotTable(eom.ElasticArm(eom.load_robot("planar_2r")))), 10**12
+    for k in range(200):
+        loop.rest()
+        loop.given["q"][:] = np.nan if k > 5 else 0.0
+        loop.refer(now + 10**6 * k)
+        loop.update(now + 10**6 * k)
+    assert loop.number("lost") and not loop.number("ended_at_rest") and loop.number("timeouts") == 1
+
+
 def test_a_held_arm_is_not_taken_along_by_a_stream_that_passes() -> None:
     """After a loss, a setpoint at the held position with a velocity is refused, and one at rest there is followed."""
     loop, now = ControlLoop(RobotTable(eom.ElasticArm(eom.load_robot("panda")))), 10**12

@@ -34,7 +34,7 @@ class Watchdog {
 
     /// Whether setpoints are lost, or a trajectory was ended, whether the arm comes to rest, or is at rest, and whether there
     /// was a setpoint at all; time since the last valid one, and the stop: its end, s, its excess over limits, and whether
-    /// it stays on the path. Setpoints that have ended at rest, where the arm stays, count as lost no more.
+    /// it stays on the path. Setpoints that end at rest, where the arm stays, are not lost, unless later ones were refused.
     struct Progress {
         bool lost, held, stopping, fed;
         double age, stop_end, excess;
@@ -94,6 +94,7 @@ class Watchdog {
     {
         age_ = 0;
         fed_ = true;
+        refused_ = commander_.counts.refused;
     }
 
     /// Whether a reference is followed after a loss, or after a trajectory that was ended.
@@ -192,7 +193,8 @@ class Watchdog {
         if (!fed_ || stopping_ || lost_)
             return;
         lost_ = true;
-        rested_ = rests(commander_.output.setpoint) && !fades() && policy() != LossPolicy::deactivate;
+        rested_ = rests(commander_.output.setpoint) && commander_.counts.refused == refused_ && !fades() &&
+                  policy() != LossPolicy::deactivate;
         commander_.counts.timeouts += rested_ ? 0 : 1;
         if (policy() == LossPolicy::hold || policy() == LossPolicy::ramp)
             begin_stop(commander_.output.setpoint);
@@ -241,6 +243,7 @@ class Watchdog {
     TargetMotion<Robot> &motion_;
     Stop<Robot> stop_;
     bool lost_ = false, held_ = false, stopping_ = false, fed_ = false, rested_ = false;
+    std::uint64_t refused_ = 0; ///< up to the last valid setpoint
     // Whether a host has begun a stop after the last cycle; and whether efforts fade of the last command, without a stop.
     bool begun_ = false, stays_ = false;
     Command<Robot> last_;
