@@ -37,6 +37,7 @@ def renaming_to(names: Sequence[str], recorded: Sequence[str]) -> str:
     ours, theirs = commonprefix(names), commonprefix(recorded)  # noqa: RUF071 (by characters, as is wanted)
     ends = {name[len(ours) :] for name in names}
     fits = len(recorded) > 1 and ends.issuperset(name[len(theirs) :] for name in recorded)
+    fits = fits and re.fullmatch(r"[\w/-]*", theirs + ours) is not None  # else to be escaped
     return f"--rename '^{theirs}={ours}'" if fits else "--rename PATTERN=REPLACEMENT"
 
 
