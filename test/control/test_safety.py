@@ -122,12 +122,14 @@ def test_publishers_return_within_resume_distance_however_slow_the_robot(away: f
     assert loop.update(now) == refusal
 
 
-def test_setpoints_that_are_refused_while_the_arm_rests_are_lost() -> None:
+@pytest.mark.parametrize(("speed", "refused"), [(0.0, True), (2e-4, False)])
+def test_setpoints_that_are_refused_at_rest_and_moving_ones_without_rates_are_lost(speed: float, refused: bool) -> None:
     loop, now = ControlLoop(RobotTable(eom.ElasticArm(eom.load_robot("planar_2r")))), 10**12
-    for k in range(200):
+    for k in range(300):
         loop.rest()
-        loop.given["q"][:] = np.nan if k > 5 else 0.0
-        loop.refer(now + 10**6 * k)
+        loop.given["q"][:] = np.nan if k >= 100 else speed * k
+        if k < 100 or refused:
+            loop.refer(now + 10**6 * k)
         loop.update(now + 10**6 * k)
     assert loop.number("lost") and not loop.number("ended_at_rest") and loop.number("timeouts") == 1
 

@@ -90,12 +90,15 @@ struct Setpoint : OptionalBase<typename Robot::Scalar> {
     bool loaded = false;
 };
 
-/// Whether nothing of a setpoint changes, but for rounding of a message.
+/// Rounding of a message.
+constexpr double AT_REST = 1e-6;
+
+/// Whether nothing of a setpoint changes, but for rounding.
 template <class Robot>
 bool rests(const Setpoint<Robot> &x) noexcept
 {
     const auto still = [](const auto &...rates) {
-        return (std::all_of(rates.begin(), rates.end(), [](auto rate) { return std::fabs(rate) <= 1e-6; }) && ...);
+        return (std::all_of(rates.begin(), rates.end(), [](auto rate) { return std::fabs(rate) <= AT_REST; }) && ...);
     };
     return still(x.qd, x.qdd, x.qddd, x.qdddd, x.Wd, x.Wdd, x.kd, x.kdd) &&
            (!x.on_base || still(x.base.wd, x.base.wdd, x.base.wddd, x.base.fd, x.base.fdd));

@@ -93,6 +93,8 @@ class Watchdog {
     void feed() noexcept
     {
         age_ = 0;
+        moved_ = fed_ && !is_near(q_, AT_REST);
+        q_ = commander_.output.setpoint.q;
         fed_ = true;
         refused_ = commander_.counts.refused;
     }
@@ -193,7 +195,7 @@ class Watchdog {
         if (!fed_ || stopping_ || lost_)
             return;
         lost_ = true;
-        rested_ = rests(commander_.output.setpoint) && commander_.counts.refused == refused_ && !fades() &&
+        rested_ = !moved_ && rests(commander_.output.setpoint) && commander_.counts.refused == refused_ && !fades() &&
                   policy() != LossPolicy::deactivate;
         commander_.counts.timeouts += rested_ ? 0 : 1;
         if (policy() == LossPolicy::hold || policy() == LossPolicy::ramp)
@@ -243,7 +245,11 @@ class Watchdog {
     TargetMotion<Robot> &motion_;
     Stop<Robot> stop_;
     bool lost_ = false, held_ = false, stopping_ = false, fed_ = false, rested_ = false;
-    std::uint64_t refused_ = 0; ///< up to the last valid setpoint
+    // Of the last valid setpoint: its positions, whether they differ from those before, as rates may be unknown, and how many were
+    // refused up to then.
+    JointVector<Robot> q_{};
+    bool moved_ = false;
+    std::uint64_t refused_ = 0;
     // Whether a host has begun a stop after the last cycle; and whether efforts fade of the last command, without a stop.
     bool begun_ = false, stays_ = false;
     Command<Robot> last_;
