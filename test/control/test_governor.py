@@ -127,6 +127,24 @@ def test_commands_stay_within_limits_for_long(name: str) -> None:
         assert max(driven.shares.values()) <= 1.0, (seed, driven.shares)
 
 
+def test_a_target_that_the_arm_cannot_hold_does_not_lead_beyond_limits_of_positions() -> None:
+    """The stop is the motion's, within its limits: one of least excess led 0.3 rad beyond, where efforts are less."""
+    holds = abs(eom.Dynamics(eom.load_robot("ur5e")).gravity(np.zeros(6))[1])
+    robot = limited("ur5e", effort=[500.0, 0.85 * holds, *[500.0] * 4], upper=[6.0, 0.3, *[6.0] * 4])
+    limits, loop = (
+        motion_limits(eom.ElasticArm(robot), {"acceleration": 10.0}),
+        ControlLoop(RobotTable(eom.ElasticArm(robot))),
+    )
+    loop.limit(limits, 1e-3)
+    loop.restart(np.array([0.0, -1.5, 0.0, 0.0, 0.0, 0.0]))
+    assert loop.aim(0, np.zeros(6)) == 0
+    lift = []
+    for k in range(4000):
+        loop.update(k * PERIOD, 1e-3)
+        lift.append(loop.state[0, 1])
+    assert max(lift) < 0.3 and lift[-1] == lift[-500] and loop.number("refused") == 1
+
+
 def test_what_slows_down_a_motion_is_told() -> None:
     """With the joint and its limit; no more once a target comes at full acceleration again."""
     driven = Driven("ur5e with 5 kg")

@@ -606,7 +606,10 @@ class ControlLoop {
             watchdog_.feed();
             return;
         }
-        motion_.forget();
+        // It brakes from the last command, within its own limits: any other stop may pass those of positions.
+        State<n> from;
+        give(commander_.output.setpoint, from);
+        motion_.begin(from, commander_.latest);
         break_off();
     }
 

@@ -548,7 +548,9 @@ class ReferenceLoop:
         flow = self._move(min(max(now - self._aimed, 0), law.LONGEST_RESPONSE_STEP))
         self._aimed, self._age, self._fed = now, 0, True
         if not self._send_flow(flow, now, refusable=True):
-            self._held, self._aims = True, False
+            assert self._online is not None
+            self._online.take_over(self.command.state)
+            self._left, self._fifth, self._held = 0, np.zeros(self.arm.robot.n), True
             self._begin_stop(Flow.of(self.command))
             self._wait(0.0)
 
