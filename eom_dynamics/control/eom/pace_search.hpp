@@ -69,7 +69,8 @@ class PaceSearch {
         margin_ = margin;
         begins_ = begins;
         limits_ = Limits<Robot>(commander_.robot);
-        checks_ = place_ = 0;
+        place_ = 0;
+        checks_ = 0;
         waited_ = -1;
         found_ = false;
         stage_ = Stage::places;
@@ -172,8 +173,9 @@ class PaceSearch {
     {
         const bool ahead = from_[0] < end_;
         const std::vector<double> &peaks = path.spline.peaks();
-        const double s = place_ <= PACE_PLACES ? from_[0] + (end_ - from_[0]) * place_ / PACE_PLACES
-                                               : std::clamp(peaks[place_ - PACE_PLACES - 1], from_[0], end_);
+        const double s = place_ <= PACE_PLACES
+                             ? from_[0] + (end_ - from_[0]) * static_cast<double>(place_) / PACE_PLACES
+                             : std::clamp(peaks[place_ - PACE_PLACES - 1], from_[0], end_);
         const double t = (s - from_[0]) / pace_;
         const bool meets =
             !ahead || (excess(path({s, pace_, 0, 0, 0}), t, begins_ && place_ == 0, margin_) <= LIMIT_TOLERANCE &&
