@@ -198,7 +198,7 @@ class PaceKeeper {
     bool ends_at_rest(const Path &path) const noexcept
     {
         const auto last = path({end_, 1, 0, 0, 0});
-        const auto rests = [](double rate) { return std::fabs(rate) <= 1e-6; };
+        const auto rests = [](double rate) { return std::fabs(rate) <= AT_REST; };
         return std::all_of(last[1].begin(), last[1].end(), rests) && std::all_of(last[2].begin(), last[2].end(), rests);
     }
 

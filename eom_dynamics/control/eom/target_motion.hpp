@@ -97,7 +97,7 @@ class TargetMotion {
     }
 
     void halt() noexcept { leads_ = false; }
-    /// Its last setpoint was refused, or another motion leads: it can brake no more.
+    /// Another motion leads: it can brake no more.
     void forget() noexcept
     {
         leads_ = brakes_ = false;
