@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,44 +20,15 @@ SIZES = ((8, 8, 1), (16, 16, 2), (32, 32, 4), tuple(LARGEST_LOADED.values()))
 # Without fused operations, so that the loop has the same bits in a controller, which is compiled for any processor.
 _FLAGS = ("-std=gnu++17", "-O2", "-march=native", "-ffp-contract=off", "-fPIC", "-shared", "-DNDEBUG", "-DEOM_EIGEN=0")
 
-_TEXT, _ADDRESS, _SIZE, _INT, _TIME = ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int64
+_NUMBERS = {"int": ctypes.c_int, "int64_t": ctypes.c_int64, "size_t": ctypes.c_size_t, "double": ctypes.c_double}
 
-# Result and arguments of the functions of eom/loop.h.
-_FUNCTIONS = {
-    "robot_make": (_ADDRESS, _SIZE, _SIZE, _SIZE),
-    **dict.fromkeys(("robot_free", "loop_free", "motion_free"), (None, _ADDRESS)),
-    **dict.fromkeys(("robot_set", "loop_set", "observer_set"), (_TEXT, _ADDRESS, _TEXT, _ADDRESS, _SIZE)),
-    "robot_add": (_TEXT, _ADDRESS, _TEXT, _ADDRESS, _ADDRESS, _SIZE, _ADDRESS, _SIZE),
-    **dict.fromkeys(("loop_size", "setpoint_size"), (_SIZE, _ADDRESS)),
-    "loop_make": (_ADDRESS, _ADDRESS),
-    "loop_configure": (_TEXT, _ADDRESS),
-    "loop_vector": (_ADDRESS, _ADDRESS, _TEXT, _TEXT),
-    "loop_measure": (None, _ADDRESS, _INT, _INT),
-    "loop_sense": (_INT, _ADDRESS, _TIME, _INT),
-    "loop_restart": (_TEXT, _ADDRESS, _TIME),
-    "loop_rest": (_ADDRESS, _ADDRESS, _INT),
-    "loop_refer": (None, _ADDRESS, _TIME),
-    "loop_carry": (_TEXT, _ADDRESS, _SIZE, _ADDRESS, ctypes.c_double),
-    "loop_send": (_TEXT, _ADDRESS, _TIME, _ADDRESS, _SIZE, _ADDRESS),
-    "loop_plan": (_INT, _ADDRESS, _TIME, ctypes.c_double),
-    "loop_act": (_TEXT, _ADDRESS, _TEXT),
-    "loop_update": (_INT, _ADDRESS, _TIME, ctypes.c_double),
-    "loop_answer": (
-        *(_SIZE, _ADDRESS, _SIZE, _ADDRESS, _ADDRESS, _ADDRESS, _SIZE, _ADDRESS, _ADDRESS, _SIZE, _ADDRESS, _ADDRESS),
-    ),
-    "observer_update": (None, _ADDRESS, _SIZE, _ADDRESS, _INT, _ADDRESS, _SIZE, _ADDRESS, _ADDRESS, _ADDRESS),
-    "loop_limit": (_TEXT, _ADDRESS, _ADDRESS, _SIZE, _INT),
-    "loop_post_target": (_TEXT, _ADDRESS, _TIME, _ADDRESS, _SIZE, _ADDRESS, _ADDRESS),
-    "loop_post_speed": (_TEXT, _ADDRESS, ctypes.c_double),
-    "loop_post_mode": (_TEXT, _ADDRESS, _INT),
-    "loop_aim": (_INT, _ADDRESS, _TIME),
-    "loop_number": (ctypes.c_double, _ADDRESS, _TEXT),
-    "motion_make": (_TEXT, _ADDRESS, _ADDRESS, _SIZE, _INT, _ADDRESS),
-    "motion_begin": (None, _ADDRESS, _ADDRESS, _ADDRESS),
-    "motion_aim": (_TEXT, _ADDRESS, _ADDRESS, _SIZE, _ADDRESS, _ADDRESS),
-    "motion_step": (ctypes.c_double, _ADDRESS, _SIZE, _ADDRESS),
-    "motion_arrived": (_INT, _ADDRESS),
-}
+
+def _type(declared: str) -> Any:
+    """Type of a result or an argument in C: a number, a text, or an address of anything else."""
+    kind = declared.replace("const ", "").split()[0]
+    if "*" in declared:
+        return ctypes.c_char_p if kind == "char" and declared.count("*") == 1 else ctypes.c_void_p
+    return None if kind == "void" else _NUMBERS.get(kind, ctypes.c_void_p)
 
 
 @cache
@@ -86,9 +58,10 @@ def library(joints: int, motors: int, tools: int) -> ctypes.CDLL:
             loaded = ctypes.CDLL(str(path))
     except OSError as error:
         raise uncached("loops", error) from None
-    for name, (result, *arguments) in _FUNCTIONS.items():
+    declarations = re.findall(r"^(\w[\w ]* \**)eom_(\w+)\(([^)]*)\);", sources["include/eom/loop.h"], re.MULTILINE)
+    for result, name, arguments in declarations:
         function: Any = loaded[f"eom_{name}"]
-        function.restype, function.argtypes = result, arguments
+        function.restype, function.argtypes = _type(result), [_type(argument) for argument in arguments.split(",")]
         setattr(loaded, name, function)
     return loaded
 
