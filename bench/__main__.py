@@ -17,16 +17,7 @@ from pathlib import Path
 
 from compiled import scratch
 from machine_facts import machine
-from report import (
-    CONSOLE,
-    DOCS,
-    Section,
-    bars_markdown,
-    facts_markdown,
-    write_between_marks,
-    write_json,
-    write_section,
-)
+from report import CONSOLE, DOCS, Section, bars_markdown, facts_markdown, write_between_marks, write_json, write_section
 from settings import FULL, QUICK
 
 SECTIONS = {

@@ -90,11 +90,11 @@ def run(settings: Settings) -> Section:
         )
     section.tables = [table]
     section.text = [
-        f"All compute tau, taud and taudd unless stated otherwise. The `rnea` loop runs on {_FEW:,} states.",
+        f"All compute tau, taud and taudd unless stated otherwise. The `rnea` loop runs on {_FEW:,} states."
     ]
     faster = times.ratio(f"{RNEA} / {one}", f"{OURS} / {both}")
     section.bars = [
-        Bar("on 2 cores at least 20 × more states a second than a loop over `rnea`", f"{faster:.1f} ×", faster >= 20),
+        Bar("on 2 cores at least 20 × more states a second than a loop over `rnea`", f"{faster:.1f} ×", faster >= 20)
     ]
     return section
 

@@ -186,11 +186,7 @@ def sweep(name: str, errors: Sequence[ModelError], duration: float, *, outer: Ar
 
 
 def _errors(
-    name: str,
-    timing: Timing,
-    duration: float,
-    error: ModelError = EXACT,
-    outer: Array | None = None,
+    name: str, timing: Timing, duration: float, error: ModelError = EXACT, outer: Array | None = None
 ) -> list[float]:
     """Root mean square errors of the links under :data:`WAYS`, rad, from the exact state of the real arm."""
     factors = {each: 1 + getattr(error, each) for each in ("stiffness", "mass", "rotor_inertia", "friction")}

@@ -128,14 +128,7 @@ def recording(
     sent = y.motor_effort, y.motor_position, y.motor_velocity
     rms = np.sqrt(np.mean(y.motor_effort**2, axis=0))
     plant = MujocoArm(given, step=STEP, mass=MASS, stiction=friction * rms, damping_ratio=DAMPING)
-    _, q, theta = plant.run(
-        held(PERIOD, *sent),
-        motion,
-        duration=seconds,
-        period=PERIOD,
-        delay=delay,
-        drive=drive,
-    )
+    _, q, theta = plant.run(held(PERIOD, *sent), motion, duration=seconds, period=PERIOD, delay=delay, drive=drive)
     hold, k = round(PERIOD / STEP), np.arange(len(q))
     acting = np.maximum((k - round(delay / STEP)) // hold, 0)
     now = k // round(drive.period / STEP)

@@ -19,14 +19,7 @@ from settings import QUICK, Settings
 
 from eom_dynamics import ElasticArm, robot_from_parameters
 from eom_dynamics.arrays import Array
-from eom_dynamics.learning import (
-    Correction,
-    LearningError,
-    LearningSettings,
-    contraction,
-    learn,
-    uncorrected,
-)
+from eom_dynamics.learning import Correction, LearningError, LearningSettings, contraction, learn, uncorrected
 
 ARMS, RUNS = 20, 6
 """Random arms, with seeds from 1, and runs of each."""

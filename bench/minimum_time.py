@@ -118,11 +118,7 @@ def _beside(
     section.bars += [
         Bar(f"{promise}no limit exceeded by more than {EXCESS:g}", violation, np.max(ours) <= EXCESS),
         Bar(f"{promise}median time to compute at most {seconds(LONGEST)}", seconds(times[0]), times[0] <= LONGEST),
-        Bar(
-            f"{promise}median time to compute at most {peer}'s",
-            f"{times[0] / times[1]:.1f} ×",
-            times[0] <= times[1],
-        ),
+        Bar(f"{promise}median time to compute at most {peer}'s", f"{times[0] / times[1]:.1f} ×", times[0] <= times[1]),
     ]
 
 

@@ -40,10 +40,7 @@ SPRINGS: tuple[Spring, ...] = (
 )
 """Ten kinds, sized for the arm."""
 
-MOTORS = {
-    "ideal motors": Actuator(),
-    "friction and gear loss": Actuator(Friction(1.0, 0.5, 0.8), Gear(0.8)),
-}
+MOTORS = {"ideal motors": Actuator(), "friction and gear loss": Actuator(Friction(1.0, 0.5, 0.8), Gear(0.8))}
 
 COUNT = 50_000
 """States of a batch."""
@@ -58,10 +55,7 @@ def run(settings: Settings) -> Section:
     robots = {(spring.kind, name): robot for spring in SPRINGS for name, robot in _robots(spring).items()}
     table = Table(
         "iiwa, tau to taudd and motor motion and effort, called from Python",
-        (
-            *("springs", "motors", "one state", "× inverse dynamics"),
-            *("batch, a state", "× inverse dynamics"),
-        ),
+        (*("springs", "motors", "one state", "× inverse dynamics"), *("batch, a state", "× inverse dynamics")),
     )
     random, worst = np.random.default_rng(1), [0.0, 0.0]
     # Arrays of their own: taking rows of one array would cost more than what is measured.

@@ -72,10 +72,7 @@ class PinocchioPeer:
 
 
 # Points, in steps, and their weights.
-_DIFFERENCES = {
-    2: ((-1, 1), (-1 / 2, 1 / 2)),
-    4: ((-2, -1, 1, 2), (1 / 12, -8 / 12, 8 / 12, -1 / 12)),
-}
+_DIFFERENCES = {2: ((-1, 1), (-1 / 2, 1 / 2)), 4: ((-2, -1, 1, 2), (1 / 12, -8 / 12, 8 / 12, -1 / 12))}
 
 
 def _motions(step: float, points: int) -> list[Array]:

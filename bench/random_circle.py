@@ -65,12 +65,7 @@ def on_mujoco(task: IdentificationTask, parameters: dict[str, Any]) -> Run:
         arm = ElasticArm(robot)
         sent = arm.drive_command(arm.feedforward(*states), *states[:3])
         plant = MujocoArm(
-            parameters,
-            step=STEP,
-            natural_frequency=NATURAL_FREQUENCY,
-            stiction=dry,
-            damping_ratio=DAMPING,
-            **factors,
+            parameters, step=STEP, natural_frequency=NATURAL_FREQUENCY, stiction=dry, damping_ratio=DAMPING, **factors
         )
         count, every, drive = len(times.setpoints), round(period / STEP), RecordedDrive(STEP)
         command = held(period, sent.effort, sent.position, sent.velocity)

@@ -61,12 +61,7 @@ def section(tests: list[Outcome]) -> Section:
         for table, cells in test.rows:
             rows.setdefault(table, []).append(cells)
     done = Section("reliability", "Reliability")
-    done.tables = [
-        *_streams(rows["stream"]),
-        _faults(rows["fault"]),
-        _robots(rows["robots"]),
-        _tests(tests),
-    ]
+    done.tables = [*_streams(rows["stream"]), _faults(rows["fault"]), _robots(rows["robots"]), _tests(tests)]
     done.bars = [*_bars(rows["stream"], rows["fault"], tests)]
     return done
 

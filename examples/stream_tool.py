@@ -65,10 +65,7 @@ def main(duration: float = 2.0) -> None:
     while not (tool.get_subscription_count() and node.count_publishers("feedforward")):
         rclpy.spin_once(node, timeout_sec=0.1)  # until the node is there
         if begin is not None and time.monotonic() > begin + PATIENCE:
-            print(
-                "waiting for the node; start it as for stream_setpoints.py, in this domain and namespace",
-                flush=True,
-            )
+            print("waiting for the node; start it as for stream_setpoints.py, in this domain and namespace", flush=True)
             begin = None
 
     def stamped(

@@ -98,10 +98,7 @@ def start_nodes(context: LaunchContext) -> list[Node]:
     parameters = robot(context) if any(described) else [{"robot_file": PACKAGED_ROBOT}]
     # After the robot, whose file must not overrule the arguments; the last value counts.
     switches = {"use_sim_time": typed("use_sim_time", bool)}
-    more = [
-        *files(context, "params_file"),
-        *texts(context, "robot_description", "robot_source_node", "joint_prefix"),
-    ]
+    more = [*files(context, "params_file"), *texts(context, "robot_description", "robot_source_node", "joint_prefix")]
     topics = [*TOPICS, *(["robot_description"] if given(context, "robot_description_topic") else [])]
     common = of_all_nodes() | {"remappings": [(topic, LaunchConfiguration(f"{topic}_topic")) for topic in topics]}
     planning = planning_node([*parameters, switches, *more], **common)

@@ -19,18 +19,7 @@ from ..recursion.forward_dynamics import forward_dynamics_on_base
 from ..recursion.kinematics import first_moment
 from ..recursion.newton_euler import inverse_dynamics_on_base, specific_force
 from ..recursion.passive_efforts import passive_energy
-from ..recursion.scalars import (
-    Matrix,
-    Numbers,
-    Vector,
-    cross,
-    dot,
-    entries,
-    minus,
-    plus,
-    product,
-    transposed_product,
-)
+from ..recursion.scalars import Matrix, Numbers, Vector, cross, dot, entries, minus, plus, product, transposed_product
 from ..robot import Frame, Robot
 from ..states import EFFORT_NAMES, PAYLOAD_NAMES, STATE_NAMES, WRENCH_NAMES, derivative_names
 from .expressions import Scalar

@@ -240,12 +240,7 @@ class ControlLoop:
             raise StateError(reason.decode())
 
     def aim(
-        self,
-        now: int,
-        positions: Array,
-        velocities: Array | None = None,
-        times: Array | None = None,
-        origin: int = 0,
+        self, now: int, positions: Array, velocities: Array | None = None, times: Array | None = None, origin: int = 0
     ) -> int:
         """Aim at a target from the cycle of a time, ns, on, in place of what leads, see :class:`.OnlineTrajectory`.
 

@@ -130,10 +130,7 @@ class MeasuredMotion:
         names = (("q", "qd", "tau"), ("motor_position", "motor_velocity", "motor_effort"))
         self._parts = [
             (part, loop.vectors("sensed", dict.fromkeys(rows, size)), motion, effort)
-            for part, rows, size, motion, effort in (
-                (self.links, names[0], n, 1, 4),
-                (self.motors, names[1], m, 2, 8),
-            )
+            for part, rows, size, motion, effort in ((self.links, names[0], n, 1, 4), (self.motors, names[1], m, 2, 8))
             if part is not None
         ]
         self._last = -(2**62)

@@ -26,17 +26,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .links import Link, LinkTree, Moments
-from .scalars import (
-    Matrix,
-    Numbers,
-    Scalar,
-    cross,
-    plus,
-    product,
-    shifted_sincos,
-    transposed,
-    transposed_product,
-)
+from .scalars import Matrix, Numbers, Scalar, cross, plus, product, shifted_sincos, transposed, transposed_product
 
 BASE = 6
 """Rows of the twist of the base, which come first."""

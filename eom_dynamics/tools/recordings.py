@@ -141,12 +141,7 @@ def arm_with_own_drives(robot: Robot | None) -> ElasticArm | None:
 
 
 def in_si_units(
-    arm: ElasticArm | None,
-    topic: Topic,
-    names: Sequence[str],
-    values: Mapping[str, Array],
-    *,
-    of_motors: bool = False,
+    arm: ElasticArm | None, topic: Topic, names: Sequence[str], values: Mapping[str, Array], *, of_motors: bool = False
 ) -> dict[str, Array]:
     """Convert the fields of a JointState, each (N, length), of motors of an arm to SI units on the link side.
 

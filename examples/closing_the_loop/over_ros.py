@@ -101,12 +101,7 @@ def _noise(noise: SensorNoise) -> dict[str, list[float]]:
     return {f"{name}_noise": np.atleast_1d(values).tolist() for name, values in noise._asdict().items()}
 
 
-_TOPICS = {
-    "setpoint": SETPOINT,
-    "feedforward": COMMAND,
-    "joint_states": JOINT_STATE,
-    "motor_states": JOINT_STATE,
-}
+_TOPICS = {"setpoint": SETPOINT, "feedforward": COMMAND, "joint_states": JOINT_STATE, "motor_states": JOINT_STATE}
 
 
 def write_bag(folder: Path, recording: Path) -> None:

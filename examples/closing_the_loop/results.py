@@ -135,12 +135,7 @@ def _charts(result: IdentificationResult) -> dict[str, go.Figure]:
     drawn = {
         "identified_before": ("Link error before", errors, before.t, 1e3 * before.error),
         "identified_after": ("Link error after", errors, after.t, 1e3 * after.error),
-        "identified_motors": (
-            "Measured motor efforts of the excitation",
-            efforts,
-            recording.t,
-            recording.motor_effort,
-        ),
+        "identified_motors": ("Measured motor efforts of the excitation", efforts, recording.t, recording.motor_effort),
     }
     charts = {}
     for name, (title, units, t, values) in drawn.items():

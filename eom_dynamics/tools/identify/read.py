@@ -105,11 +105,7 @@ def read_stamped(file: Bag | NumericTable, robot: Robot, source: Source) -> tupl
 
 
 def read_topic(
-    bag: Bag,
-    topic: Topic,
-    conventions: Conventions = DEFAULT,
-    arm: ElasticArm | None = None,
-    of_motors: bool = False,
+    bag: Bag, topic: Topic, conventions: Conventions = DEFAULT, arm: ElasticArm | None = None, of_motors: bool = False
 ) -> Stream:
     """Read the messages of a topic: joint states, or commands of motors; BagError for another type.
 
