@@ -16,6 +16,7 @@ from paths import DOCS, ROOT
 
 import eom_dynamics
 from eom_dynamics.extras import EXTRAS
+from eom_dynamics.spelling import duplicates
 
 ELSEWHERE = {"new_spring", "notation"}  # pages that test_new_kind.py and test_notation.py run, for their variables
 
@@ -126,6 +127,19 @@ def test_blocks_can_be_pasted_into_python() -> None:
                 begun = f"{begun}\n{line}" if begun else line
                 if codeop.compile_command(begun + "\n" * (not line), page, "single"):
                     begun = ""
+
+
+def test_pages_that_identify_follow_one_another_in_one_folder() -> None:
+    """In any order: what exists is refused."""
+    commands = re.compile(r"^\$ eom_dynamics identify (?:.*\\\n)*.*", re.MULTILINE)
+    written = [
+        file
+        for page in PAGES
+        if "reference/" not in page
+        for command in commands.findall(text_of(page))
+        for file in re.findall(r"(?:-o|--page) (\S+)", command)
+    ]
+    assert len(written) >= 8 and not duplicates(written)
 
 
 @pytest.mark.parametrize("page", sorted(page for page in PAGES if "reference/" not in page))
