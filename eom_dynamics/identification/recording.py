@@ -50,6 +50,7 @@ class Recording:
         pieces: number of parts, with pauses in between, of which it was made up.
         assumed: joints whose positions were not recorded, and are taken to be zero.
         scale_deviation: (n,) relative standard deviations of the scale of the efforts, as of identified springs.
+        source: topics or columns that were read, for messages.
     """
 
     joint_names: tuple[str, ...]
@@ -62,6 +63,7 @@ class Recording:
     pieces: int = 1
     assumed: tuple[str, ...] = ()
     scale_deviation: Array | None = None
+    source: str = ""
 
     def __post_init__(self) -> None:
         """Check shapes; raises IdentificationError."""

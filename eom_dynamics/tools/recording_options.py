@@ -16,7 +16,7 @@ from ..arrays import Array
 from ..control.fields import MEASURED_FIELDS
 from ..control.settings import CHECK_POLICIES, DEFAULTS, LIMIT_POLICIES
 from ..exceptions import EomDynamicsError
-from ..spelling import hint
+from ..spelling import duplicates, hint, listed
 
 
 def renaming(text: str) -> tuple[str, str]:
@@ -33,12 +33,15 @@ def renaming(text: str) -> tuple[str, str]:
 
 
 def renaming_to(names: Sequence[str], recorded: Sequence[str]) -> str:
-    """Return the option that renames recorded joints to a robot's; with their prefixes, if these are the difference."""
+    """Return what to write for recorded joints if a robot's lack: prefixes, if these are the difference; else ""."""
+    if not recorded or set(names) <= set(recorded):
+        return ""
     ours, theirs = commonprefix(names), commonprefix(recorded)  # noqa: RUF071 (by characters, as is wanted)
     ends = {name[len(ours) :] for name in names}
     fits = len(recorded) > 1 and ends.issuperset(name[len(theirs) :] for name in recorded)
     fits = fits and re.fullmatch(r"[\w/-]*", theirs + ours) is not None  # else to be escaped
-    return f"--rename '^{theirs}={ours}'" if fits else "--rename PATTERN=REPLACEMENT"
+    option = f"--rename '^{theirs}={ours}'" if fits else "--rename PATTERN=REPLACEMENT"
+    return f"; name another robot, or rename them: {option}"
 
 
 @dataclass(frozen=True)
@@ -57,10 +60,16 @@ class Conventions:
     effort_offset: tuple[tuple[str | None, float], ...] = option((), metavar="[JOINT=]X")
 
     def names(self, recorded: Iterable[str]) -> list[str]:
-        """Return the robot's names for those of a recording."""
-        names = list(recorded)
+        """Return the robot's names for those of a recording; raises EomDynamicsError if two joints get one name."""
+        before = names = list(recorded)
         for pattern, replacement in self.rename:
             names = [re.sub(pattern, replacement, name) for name in names]
+        pairs = dict(zip(before, names, strict=True)).items()
+        if merged := duplicates(name for _, name in pairs):
+            joints = listed(name for name, renamed in pairs if renamed == merged[0])
+            raise EomDynamicsError(
+                f"--rename: {joints} would all be {merged[0]!r}; give patterns that match one of them"
+            )
         return names
 
     def efforts(self, joints: Sequence[str], recorded: Array) -> Array:

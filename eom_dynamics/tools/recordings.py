@@ -16,9 +16,11 @@ from ..bags.types import COMMAND, JOINT_STATE, SETPOINT
 from ..control.fields import EFFORT_FIELDS, MEASURED_FIELDS, MOTOR_FIELDS, STATE_FIELDS
 from ..elastic import DriveState, ElasticArm
 from ..robot import Robot
-from ..spelling import listed
+from ..spelling import duplicates, listed
 
 _MOTOR_TOPICS = ("motor_setpoint", "motor_states")  # both are JointStates: of the node, and of a simulated robot
+# Endings of topics of JointState that were sent: those of the node, and by default others.
+_SENT = (_MOTOR_TOPICS[0], "setpoint", "setpoints", "command", "commands", "desired")
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,9 @@ def read_streams(
         stamps = block.stamps()
         for kind, (named, fields) in _STREAMS[topic.type].items():
             names = tuple(renamed(getattr(block.message, named))) if named else (kind,)
+            if twice := duplicates(names):
+                unreadable.extend([f"{named}: {listed(twice)} listed twice"] * len(block))
+                continue
             values = block.values(fields, len(names))
             parts.setdefault(kind, []).append(Stream(topic.name, stamps.header, stamps.recorded, names, values))
     return {kind: joined(topic.name, of_kind) for kind, of_kind in parts.items()}, unreadable
@@ -116,13 +121,28 @@ def is_motor_topic(topic: Topic) -> bool:
     return topic.type == JOINT_STATE and topic.name.endswith(_MOTOR_TOPICS)
 
 
-def topics_of_states(bag: Bag, name: str | None = None) -> list[Topic]:
-    """The topics of joint states, of a name if one is given; raises BagError if there are none."""
+def is_sent(topic: Topic) -> bool:
+    """Whether a topic of JointState is ``motor_setpoint``, of the node's commands."""
+    return topic.type == JOINT_STATE and topic.name.endswith(_SENT[0])
+
+
+def measured_states(bag: Bag) -> list[Topic]:
+    """The topics of JointState, but those of commands, judged by their names."""
+    return [topic for topic in bag.topics if topic.type == JOINT_STATE and not topic.name.endswith(_SENT)]
+
+
+def topics_of_states(bag: Bag, name: str | None = None, option: str = "--topic") -> list[Topic]:
+    """The topics of measured joint states, of a name if an ``option`` gives one; raises BagError if there are none."""
     topics = [topic for topic in (bag.topics if name is None else bag.named(name)) if topic.type == JOINT_STATE]
     if not topics:
         wanted = f"topic {name}" if name else "topic"
         raise BagError(f"{bag.path}: has no {wanted} of type {JOINT_STATE}; it has {bag.topics_in_words}")
-    return topics
+    if measured := measured_states(bag) if name is None else [topic for topic in topics if not is_sent(topic)]:
+        return measured
+    raise BagError(
+        f"{bag.path}: {listed(topic.name for topic in topics)} has commands, not measurements; record joint_states, or "
+        f"name the topic of what was measured, {option}; it has {bag.topics_in_words}"
+    )
 
 
 def only_one(bag: Bag, topics: Sequence[Topic], kind: str, option: str) -> Topic:
@@ -171,7 +191,7 @@ def in_si_units(
             known[k] = np.isfinite(recorded)
             numbers[k][:, motors] = np.where(known[k], recorded, numbers[k][:, motors])
     state = arm.drive_state(*numbers)
-    if topic.name.endswith(_MOTOR_TOPICS[0]):
+    if is_sent(topic):
         # References are those of the age of the drives' feedback.
         theta = state.motor_position + arm.robot.drive_feedback_delay.position * state.motor_velocity
         state = state._replace(motor_position=theta)

@@ -59,8 +59,7 @@ def read_played_motion(path: Path, robot: Robot, sampling: Sampling, options: Ro
     if record is None:
         joints = records[0].joints
         has = f"has none of the joints of this recording, which has {', '.join(joints) or 'no joints'}"
-        how = f"name another, or rename them: {renaming_to(robot.joint_names, joints)}"
-        raise BagError(f"{path}: robot {robot.name} {has}; {how}")
+        raise BagError(f"{path}: robot {robot.name} {has}{renaming_to(robot.joint_names, joints)}")
     stream = record.measured if record.measured and "position" in record.measured.values else record.setpoint
     if stream is None:
         raise BagError(f"{path}: has no positions of links; play the recording that it was computed from")

@@ -16,7 +16,7 @@ import eom_dynamics as eom
 from eom_dynamics import load_robot
 from eom_dynamics.actuators.springs import RIGID
 from eom_dynamics.arrays import Array
-from eom_dynamics.bags import Bag
+from eom_dynamics.bags import Bag, BagError
 from eom_dynamics.elastic import DriveState
 from eom_dynamics.exceptions import EomDynamicsError
 from eom_dynamics.identification import IdentificationError
@@ -53,6 +53,7 @@ def bag(path: Path, names: Sequence[str] = NAMES, q: np.ndarray = Q, tau: np.nda
 def test_bag(tmp_path: Path) -> None:
     found = read_recording(bag(tmp_path), ROBOT)
     assert found.name == "bag" and found.notes == () and found.qd is None
+    assert found.source == "positions and efforts of /joint_states"
     np.testing.assert_allclose(found.t, T, atol=1e-9)
     np.testing.assert_array_equal([found.q, found.tau], [Q, TAU])
 
@@ -65,6 +66,37 @@ def test_names_of_the_robot_for_those_of_a_recording(tmp_path: Path) -> None:
     found = read_recording(path, ROBOT, Source(conventions=conventions))
     np.testing.assert_array_equal([found.q, found.tau], [Q, 2 * TAU])
     assert found.notes == ()
+
+
+def test_two_joints_do_not_get_one_name(tmp_path: Path) -> None:
+    """By patterns, or in the recording: the last one would count."""
+    path, merging = bag(tmp_path, ["left_joint_1", "joint_1"]), Conventions(rename=(("^left_", ""),))
+    for read in (
+        lambda: read_recording(path, ROBOT, Source(conventions=merging)),
+        lambda: read_records(path, ROBOT, Sampling(conventions=merging)),
+        lambda: replay_bag(Job(path, tmp_path / "out", "planar_2r", sampling=Sampling(conventions=merging))),
+    ):
+        with pytest.raises(EomDynamicsError, match="--rename: left_joint_1, joint_1 would all be 'joint_1'; give patt"):
+            read()
+    with pytest.raises(BagError, match="/joint_states has no messages that can be read"):
+        read_recording(bag(tmp_path / "twice", ["joint_1", "joint_1"]), ROBOT)
+
+
+def test_replay_and_efforts_of_another_topic_say_how_to_rename(tmp_path: Path) -> None:
+    remedy = r"name another robot, or rename them: --rename '\^arm_=joint_'"
+    path = bag(tmp_path, ["arm_1", "arm_2"])
+    with pytest.raises(BagError, match=f"joint_states can be used: name: joint .* missing; name has .*; {remedy}"):
+        replay_bag(Job(path, tmp_path / "out", "planar_2r"))
+    rows = [(t, setpoint(t, ["arm_1", "arm_2"], np.zeros((5, 2)))) for t in stamps()]
+    path = write_bag(tmp_path / "setpoints", {"/setpoint": (SETPOINT, rows)})
+    with pytest.raises(BagError, match=f"the robot has no joint 'arm_1'; it has joint_1, joint_2; {remedy}"):
+        replay_bag(Job(path, tmp_path / "out", "planar_2r"))
+    links, others = (
+        [(t, joint_state(t, names, [0, 0], [1, 1])) for t in stamps()] for names in (NAMES, ["arm_1", "arm_2"])
+    )
+    path = write_bag(tmp_path / "efforts", {"/joint_states": (JOINT_STATE, links), "/torques": (JOINT_STATE, others)})
+    with pytest.raises(IdentificationError, match=f"/torques has none of the joints .* it has arm_1, arm_2; {remedy}"):
+        read_recording(path, ROBOT, Source("/joint_states", "/torques"))
 
 
 def test_missing_and_other_joints(tmp_path: Path) -> None:
@@ -110,6 +142,7 @@ def test_efforts_of_another_topic(tmp_path: Path) -> None:
     np.testing.assert_allclose(found.tau[:-1], TAU[:-1], atol=2e-2)  # interpolated
     np.testing.assert_array_equal(found.tau[::2], TAU[::2])
     assert np.isnan(found.tau[-1]).all()  # after the last of them
+    assert found.source == "positions of /joint_states, efforts of /feedforward"
     with pytest.raises(EomDynamicsError, match="has no topic nothing; it has /feedforward"):
         read_recording(path, ROBOT, Source(effort_topic="nothing"))
 
@@ -130,6 +163,7 @@ def test_tables(kind: str, tmp_path: Path) -> None:
     found = read_recording(path, ROBOT)
     np.testing.assert_allclose(found.t, T, atol=1e-9)
     np.testing.assert_allclose([found.q, found.qd, found.tau], [Q, QD, TAU])
+    assert found.source == "positions of position.NAME, efforts of effort.NAME"
 
 
 SAME_NAME = r"has columns of the same name: .*; remove one of each"
@@ -151,7 +185,7 @@ SAME_NAME = r"has columns of the same name: .*; remove one of each"
         ("t,q.joint_1\n0,1\n0.1", "line 3 must have 2 numbers, .* is '0.1': correct it, or remove it"),
         (
             "t,q.other\n0,1\n",
-            r"has none of the joints of planar_2r \(joint_1, joint_2\); it has other; .* --rename PATTERN=",
+            r"table has none of the joints of the robot \(joint_1, joint_2\); it has other; .* --rename PATTERN=",
         ),
     ],
 )
@@ -234,19 +268,40 @@ def test_replay_refuses_numbers_that_drives_cannot_take(replay: list[str], tmp_p
         assert len(found) == 2 and all(np.isfinite(getattr(message, x)).all() for message in found for x in fields)
 
 
-def recorded(
-    path: Path, topic: str, position: Array, velocity: Array, effort: Array, names: Sequence[str] = DRIVEN.joint_names
-) -> Path:
+def test_commands_are_no_measurements(replay: list[str], tmp_path: Path) -> None:
+    """Those of the node, in a bag or a table, and by default those of another; efforts may be of commands."""
+    for name in ("out", "out.parquet"):
+        assert main([*replay, "-o", str(tmp_path / name)]) == 0
+    told = "/motor_setpoint has commands, not measurements; record joint_states, or name .*, {}; it has /effort_command"
+    for source, motors, option in (
+        (Source(), MotorSource(), "--topic"),
+        (Source("motor_setpoint"), MotorSource(), "--topic"),
+        (Source(), MotorSource("motor_setpoint"), "--motor-topic"),
+    ):
+        with pytest.raises(BagError, match=told.format(option)):
+            read_sides(tmp_path / "out", DRIVEN, source, motors)
+    with pytest.raises(IdentificationError, match="has commands, not measurements; name the recording"):
+        read_sides(tmp_path / "out.parquet", DRIVEN)
+    other = recorded(tmp_path / "other", "/joint_commands", *WANTED[3:6])
+    with pytest.raises(BagError, match="/joint_commands has commands"):
+        read_sides(other, DRIVEN)
+    assert read_sides(other, DRIVEN, Source("joint_commands")).source.endswith("efforts of /joint_commands")
+
+
+def recorded(path: Path, topic: str, *numbers: Array, names: Sequence[str] = DRIVEN.joint_names) -> Path:
+    return write_bag(path, {topic: states(*numbers, names=names)})
+
+
+def states(position: Array, velocity: Array, effort: Array, names: Sequence[str] = DRIVEN.joint_names) -> Any:
     rows = zip(map(nanoseconds, TIMES.tolist()), position, velocity, effort, strict=True)
-    messages = [(t, replace(joint_state(t, names, q, tau), velocity=qd)) for t, q, qd, tau in rows]
-    return write_bag(path, {topic: (JOINT_STATE, messages)})
+    return JOINT_STATE, [(t, replace(joint_state(t, names, q, tau), velocity=qd)) for t, q, qd, tau in rows]
 
 
 @pytest.mark.parametrize("topic", ["motor_setpoint", "motor_states"])
 def test_identification_reads_whole_efforts_in_si_units(topic: str, tmp_path: Path) -> None:
     """Those that were sent lack what the robot adds, those that were measured do not; both in the units of drives."""
-    bag = recorded(tmp_path / "bag", f"/{topic}", *(SENT[:3] if topic == "motor_setpoint" else REPORTED))
-    recording = read_recording(bag, DRIVEN, Source(f"/{topic}"))
+    topics = {"/motor_states": states(*REPORTED), "/motor_setpoint": states(*SENT[:3])}
+    recording = read_recording(write_bag(tmp_path / "bag", topics), DRIVEN, Source(effort_topic=topic))
     np.testing.assert_allclose(recording.q, X[0], rtol=0, atol=1e-12)
     np.testing.assert_allclose(recording.qd, X[1], rtol=0, atol=1e-12)
     np.testing.assert_allclose(recording.tau, WANTED.motor_effort, rtol=0, atol=1e-10)

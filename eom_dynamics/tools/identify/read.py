@@ -20,7 +20,7 @@ import numpy as np
 from ...arrays import Array
 from ...bags import Bag, BagError, Topic
 from ...bags.types import COMMAND, JOINT_STATE
-from ...control.fields import MEASURED_FIELDS, MOTOR_SETPOINT_FIELDS
+from ...control.fields import EFFORT_FIELDS, MEASURED_FIELDS, MOTOR_SETPOINT_FIELDS
 from ...elastic import ElasticArm
 from ...elastic.limit_violations import MANY_TURNS
 from ...extras import require
@@ -46,17 +46,21 @@ _ALIASES |= {"theta": "motor_position", "thetad": "motor_velocity"}
 TABLES = (".csv", ".parquet", ".npz")
 """Endings of tables."""
 
+_COMPUTED = (*EFFORT_FIELDS[1:], "motor_acceleration")  # columns of commands that no sensor measures
+
 # Positions may pass their limits by this much, rad, before degrees are in doubt; and radians by this factor.
 _BEYOND, _FAR = 0.2, 3.0
+_SHOWN = 20  # names of other joints
 _LONGEST = 9e9  # s: a stamp of 64 bits in ns holds no more
 
 
 @dataclass(frozen=True, eq=False)
 class NumericTable:
-    """Columns of numbers (N,) of a table, by name; aliases are replaced."""
+    """Columns of numbers (N,) of a table, by name; aliases, which it wrote, are replaced."""
 
     path: Path
     values: dict[str, Array]
+    written: dict[str, str]
 
 
 def read_recording(path: Path, robot: Robot, source: Source | None = None) -> Recording:
@@ -78,26 +82,32 @@ def read_stamped(file: Bag | NumericTable, robot: Robot, source: Source) -> tupl
     """Read as :func:`read_recording` from what :func:`opened` gives; with the stamp of time zero, ns."""
     source.conventions.check(robot.name, robot.joint_names)
     efforts = None
+    position, _, effort = source.columns
     if isinstance(file, Bag):
         arm, of_motors = arm_with_own_drives(robot), source.side is not None
         states = topics_of_states(file, source.topic)
         chosen = [topic for topic in states if source.topic is not None or not is_motor_topic(topic)] or states
         topic = only_one(file, chosen, f"of type {JOINT_STATE}", "--topic")
         columns = read_topic(file, topic, source.conventions, arm, of_motors)
+        position = effort = topic.name
         if not len(columns):
             raise BagError(f"{file.path}: topic {topic.name} has no messages that can be read")
         if source.effort_topic is not None:
             others = file.named(source.effort_topic)
             if not others:
                 raise BagError(f"{file.path}: has no topic {source.effort_topic}; it has {file.topics_in_words}")
-            in_amperes = source.side == "currents"
+            in_amperes, effort = source.side == "currents", others[0].name
             efforts = read_topic(file, others[0], source.conventions, None if in_amperes else arm, of_motors)
     else:
         columns = _table(file, source.columns)
+        position, effort = (f"{file.written.get(column, column)}.NAME" for column in (position, effort))
     origin = int(columns.stamp[0]) if len(columns) else 0
     recording = _recording(file.path.name, robot, columns, origin, source)
     if efforts is not None:
         recording = _with_efforts(recording, efforts, origin, source)
+    of = f"of {position}, efforts of {effort}" if effort != position else f"and efforts of {position}"
+    has_efforts = np.isfinite(recording.tau).any()
+    recording = replace(recording, source=f"positions {of}" if has_efforts else f"positions of {position}, no efforts")
     recording = _in_radians(recording, robot, source.position_unit)
     if source.effort_delay:
         recording = recording.without_delay(source.effort_delay)
@@ -145,7 +155,7 @@ def _table(table: NumericTable, columns: Sequence[str]) -> Stream:
         if any(column is not None for column in there):
             fields[field] = np.column_stack([np.full(len(t), np.nan) if c is None else c for c in there])[known]
     stamp = np.round(1e9 * (t[known] - start)).astype(np.int64)
-    return Stream("", stamp, stamp, joints, fields, unreadable=int(np.sum(~known)))
+    return Stream("the table", stamp, stamp, joints, fields, unreadable=int(np.sum(~known)))
 
 
 def _read_table(path: Path) -> NumericTable:
@@ -161,7 +171,10 @@ def _read_table(path: Path) -> NumericTable:
     named = [(_ALIASES.get(kind, kind) + dot + joint, values) for (kind, dot, joint), values in parts]
     if twice := duplicates(name for name, _ in named):
         raise IdentificationError(f"{path}: has columns of the same name: {listed(twice)}; remove one of each")
-    return NumericTable(path, dict(named))
+    kinds = {_ALIASES.get(kind, kind): kind for (kind, _, _), _ in parts}
+    if not kinds.keys().isdisjoint(_COMPUTED):
+        raise IdentificationError(f"{path}: has commands, not measurements; name the recording that they were made of")
+    return NumericTable(path, dict(named), kinds)
 
 
 def _csv(path: Path) -> list[tuple[str, Array]]:
@@ -204,9 +217,15 @@ def _npz(path: Path) -> list[tuple[str, Array]]:
     return columns
 
 
-def _of_joints(stream: Stream, joints: Sequence[str], source: Source) -> tuple[dict[str, Array], list[str]]:
-    """Fields (N, n) of the robot's joints, NaN where they were not recorded, and those recorded."""
-    place = {name: k for k, name in enumerate(source.conventions.names(stream.names)) if name in joints}
+def _of_joints(name: str, stream: Stream, joints: Sequence[str], source: Source) -> tuple[dict[str, Array], list[str]]:
+    """Fields (N, n) of a robot's joints, NaN where they were not recorded, and the recorded ones, at least one."""
+    names = source.conventions.names(stream.names)
+    place = {joint: k for k, joint in enumerate(names) if joint in joints}
+    if not place:
+        raise IdentificationError(
+            f"{name}: {stream.topic} has none of the joints of the robot ({', '.join(joints)}); it has "
+            f"{', '.join(names[:_SHOWN]) or 'no names'}{renaming_to(joints, names)}"
+        )
     unknown = np.full(len(stream), np.nan)
     fields = {
         field: np.column_stack([x[:, place[joint]] if joint in place else unknown for joint in joints])
@@ -218,14 +237,9 @@ def _of_joints(stream: Stream, joints: Sequence[str], source: Source) -> tuple[d
 def _recording(name: str, robot: Robot, columns: Stream, origin: int, source: Source) -> Recording:
     notes = [f"{columns.unreadable:,} messages or rows could not be read"] if columns.unreadable else []
     if "position" not in columns.values:
-        raise IdentificationError(f"{name}: has no positions")
-    fields, recorded = _of_joints(columns, robot.joint_names, source)
-    if not recorded:
-        names = source.conventions.names(columns.names)[:20]
-        raise IdentificationError(
-            f"{name}: has none of the joints of {robot.name} ({', '.join(robot.joint_names)}); it has "
-            f"{', '.join(names)}; name another, or rename them: {renaming_to(robot.joint_names, names)}"
-        )
+        what = "record them in JointState.position, or name another topic"
+        raise IdentificationError(f"{name}: {columns.topic} has no positions; {what}")
+    fields, recorded = _of_joints(name, columns, robot.joint_names, source)
     missing = [joint for joint in robot.joint_names if joint not in recorded]
     notes += [f"{joint} was not recorded, and is taken to be at rest at 0" for joint in missing]
     lacks = [joint in missing for joint in robot.joint_names]
@@ -241,8 +255,8 @@ def _recording(name: str, robot: Robot, columns: Stream, origin: int, source: So
 def _with_efforts(recording: Recording, efforts: Stream, origin: int, source: Source) -> Recording:
     """The recording with efforts of another topic, interpolated to its times."""
     if "effort" not in efforts.values:
-        raise IdentificationError(f"{recording.name}: topic {source.effort_topic} has no efforts")
-    fields, _ = _of_joints(efforts, recording.joint_names, source)
+        raise IdentificationError(f"{recording.name}: topic {source.effort_topic} has no efforts; name another topic")
+    fields, _ = _of_joints(recording.name, efforts, recording.joint_names, source)
     at, tau = efforts.seconds(origin), np.full(recording.q.shape, np.nan)
     for k, column in enumerate(fields["effort"].T):
         known = np.isfinite(column)
@@ -251,8 +265,8 @@ def _with_efforts(recording: Recording, efforts: Stream, origin: int, source: So
             tau[:, k] = np.interp(recording.t, at[known][order], column[known][order], np.nan, np.nan)
     if np.isnan(tau).all():
         raise IdentificationError(
-            f"{recording.name}: topic {source.effort_topic} has no efforts of these joints at these times; it has "
-            f"{', '.join(source.conventions.names(efforts.names)[:20])}"
+            f"{recording.name}: topic {source.effort_topic} has no efforts at the times of the positions; record both "
+            "at once, on one clock"
         )
     return replace(recording, tau=source.conventions.efforts(recording.joint_names, tau))
 

@@ -39,6 +39,7 @@ class IdentificationResult:
         held_out: share of each recording that was held out for validation.
         tolerance: of RMS residuals of the links, N m or N, or None.
         timing: of the commands; None if they were not recorded.
+        sources: topics or columns that were read, a line for each recording.
     """
 
     given: Robot
@@ -50,6 +51,7 @@ class IdentificationResult:
     held_out: float = 0.0
     tolerance: float | None = None
     timing: CommandTiming | None = None
+    sources: tuple[str, ...] = ()
 
     @property
     def nothing_identified(self) -> bool:
@@ -83,7 +85,7 @@ class IdentificationResult:
     @property
     def notes(self) -> tuple[str, ...]:
         """Notes on the identification, one line each."""
-        parts = [] if self.link_fit is None else [self.link_fit.notes]
+        parts = [self.sources, *([] if self.link_fit is None else [self.link_fit.notes])]
         parts += [] if self.elastic is None else [self.elastic.notes]
         parts += [] if self.timing is None else [tuple(self.timing.as_text())]
         return tuple(dict.fromkeys(line for part in parts for line in part))
@@ -107,11 +109,11 @@ def identify(robot: Robot, request: Request, progress: Progress) -> Identificati
         return read_sides(file, robot, request.source, request.motors, done, links_alone=asked == "off")
 
     training, validation = [read(file) for file in request.training], [read(file) for file in request.validation]
-    complete = training
+    complete, sources = training, tuple(recording.source for recording in (*training, *validation))
     mode, notes = mode_of(asked, robot, request.elastic_options, training)
     notes += _without_effect(request, mode)
     if mode == "resonance":
-        return _from_motors(robot, request, training, notes)
+        return replace(_from_motors(robot, request, training, notes), sources=sources)
     if mode == "off":
         training, validation = _links_alone(training), _links_alone(validation)
     share = request.hold_out
@@ -150,6 +152,7 @@ def identify(robot: Robot, request: Request, progress: Progress) -> Identificati
         share or 0.0,
         request.tolerance,
         timing,
+        sources,
     )
 
 

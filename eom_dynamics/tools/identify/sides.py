@@ -15,12 +15,12 @@ import numpy as np
 
 from ...arrays import Array
 from ...bags import Bag, BagError
-from ...bags.types import COMMAND, JOINT_STATE
+from ...bags.types import COMMAND
 from ...identification import IdentificationError, Recording
 from ...identification.recording import ArmRecording, both_sides
 from ...robot import Robot
 from ..recording_options import MotorSource, Source
-from ..recordings import Stream, only_one, topics_of_states
+from ..recordings import Stream, measured_states, only_one, topics_of_states
 from .read import NumericTable, opened, read_stamped, read_topic
 
 _MOTOR_COLUMNS = ("motor_position", "motor_velocity", "motor_effort")
@@ -54,6 +54,12 @@ class TwoSidedRecording:
         """That of the recording."""
         side = self.motors if self.links is None else self.links
         return "a recording" if side is None else side.name
+
+    @property
+    def source(self) -> str:
+        """Topics or columns that were read."""
+        sides = {"links": self.links, "motors": self.motors, "currents": self.currents}
+        return f"{self.name}: {'; '.join(f'{k}: {x.source}' for k, x in sides.items() if x is not None)}"
 
     def split(self, share: float) -> tuple[TwoSidedRecording, TwoSidedRecording]:
         """Split into training data, and held-out blocks with this ``share`` of the link samples.
@@ -241,11 +247,11 @@ def _factors(robot: Robot, unit: str) -> tuple[Array, Array]:
 
 def _topics(bag: Bag, links: str | None, motors: str | None) -> tuple[bool, str | None]:
     """Whether a bag has links, and the topic of its motors; BagError if it lacks a topic, or has several of motors."""
-    states = [topic for topic in bag.topics if topic.type == JOINT_STATE]
+    states = measured_states(bag)
     named = [] if links is None else bag.named(links)
     topics = [topic for topic in states if topic.name.endswith(_STATES) and topic not in named]
     if motors is not None:
-        topics = topics_of_states(bag, motors)
+        topics = topics_of_states(bag, motors, "--motor-topic")
     if not topics:
         return True, None
-    return len(states) > 1 or links is not None, only_one(bag, topics, "of motors", "--motor-topic").name
+    return links is not None or not set(states) <= set(topics), only_one(bag, topics, "of motors", "--motor-topic").name

@@ -80,13 +80,15 @@ class Refusals:
         """Return a reason with its detail."""
         return f"{reason}{self.details.get(reason, '')}"
 
-    def add(self, reason: str, time: int, count: int = 1) -> None:
-        """Count messages, the first of them recorded at ``time``, ns."""
+    def add(self, reason: str, time: int, count: int = 1, detail: str = "") -> None:
+        """Count messages, the first of them recorded at ``time``, ns; ``detail`` is of the first one with a reason."""
         kind = _NUMBER.sub("#", reason)
         if kind not in self._kinds and len(self._kinds) >= _MOST_REASONS:
             reason = "other reasons"
         else:
             reason = self._kinds.setdefault(kind, reason)
+            if detail:
+                self.details.setdefault(reason, detail)
         self.first.setdefault(reason, time)
         self.reasons[reason] = self.reasons.get(reason, 0) + count
 

@@ -36,7 +36,7 @@ from ...elastic.limit_violations import MANY_TURNS, TURN
 from ...elastic.motor_programs import MOTOR_NAMES, STIFFNESS_NAMES
 from ...exceptions import LimitError, StateError
 from ...states import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES
-from ..recording_options import CommandOptions, Sampling
+from ..recording_options import CommandOptions, Sampling, renaming_to
 from .batch import Batch, Refusals
 from .joint_states import FitFigures
 from .sources import read_setpoints, recorded_payloads, recorded_responses
@@ -216,7 +216,8 @@ class Evaluation:
                 error = self._host.refusal(Refusal(codes[-1])) if codes[-1] > 0 else None
             if error is not None:
                 reason = self._limits_reason(error) if isinstance(error, LimitError) else refusal_reason(error)
-                self.refusals.add(reason, int(recorded[end - 1]))
+                remedy = renaming_to(self.arm.robot.joint_names, batch.names)
+                self.refusals.add(reason, int(recorded[end - 1]), detail=remedy)
                 # During a stop, its commands are sent.
                 stops = self._loop.number("stopping")
                 held[end - 1] = is_held(error, self._options.hold_last_command) and not stops

@@ -25,7 +25,7 @@ from ...control.joint_order import places
 from ...exceptions import StateError, TrajectoryError
 from ...robot import Robot
 from ...trajectory import fit_trajectory
-from ..recording_options import Conventions, Sampling
+from ..recording_options import Conventions, Sampling, renaming_to
 from ..recordings import arm_with_own_drives, in_si_units
 from .batch import Batch, Refusals
 
@@ -135,7 +135,8 @@ def _samples(
             if numbers.shape[1] != len(names):
                 raise StateError(f"position has {numbers.shape[1]} entries, name has {len(names)}")
         except StateError as error:
-            refusals.add(str(error), int(stamps.recorded[0]), len(block))
+            remedy = renaming_to(robot.joint_names, names)
+            refusals.add(str(error), int(stamps.recorded[0]), len(block), remedy)
             continue
         values = in_si_units(arm, topic, names, {"position": numbers, **block.values(("effort",), len(names))})
         position = values["position"][:, columns]

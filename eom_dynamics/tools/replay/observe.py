@@ -34,8 +34,8 @@ def observed_section(
     """
     recording = read_recording(bag, robot, Source(conventions=conventions))
     if recording.qd is None or not np.isfinite(recording.tau).any():
-        lacks = "velocities" if recording.qd is None else "efforts"
-        raise StateError(f"{bag}: --observe needs {lacks} of the joints, and the recording has none")
+        lacks = "velocity" if recording.qd is None else "effort"
+        raise StateError(f"{bag}: --observe needs {lacks} of the joints: record JointState.{lacks}")
     observer = ExternalEffortObserver(ElasticArm(robot), bandwidth, "torque")
     found = observer.observe(recording.t, recording.q, recording.qd, tau=recording.tau)
     settled = found.settled
@@ -49,7 +49,7 @@ def observed_section(
         for name, rms, peak in zip(robot.joint_names, *columns, strict=True)
     }
     cells = [[f"{x:.3g}" for x in column] for column in columns] + [units]
-    lines = [f"bandwidth {bandwidth:g} rad/s; sensors on joint_states at the links"]
+    lines = [f"bandwidth {bandwidth:g} rad/s; sensors at the links: {recording.source}"]
     try:
         limits = ContactThresholds(observer).limits(recording.qd[settled])
     except EomDynamicsError:

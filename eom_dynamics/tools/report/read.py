@@ -23,7 +23,7 @@ from ...control.fields import EFFORT_FIELDS, MOTOR_FIELDS, MOTOR_SETPOINT_FIELDS
 from ...elastic import ElasticArm
 from ...robot import Robot
 from ..recording_options import Conventions, Sampling
-from ..recordings import Stream, arm_with_own_drives, in_si_units, is_motor_topic, joined, read_streams
+from ..recordings import Stream, arm_with_own_drives, in_si_units, is_motor_topic, is_sent, joined, read_streams
 from ..replay.evaluation import Evaluation
 from ..replay.joint_states import CONSEQUENCE, repeated_positions
 from ..replay.one import described_robot
@@ -31,7 +31,6 @@ from ..replay.sources import choose_topic, command_lead
 from ..robot_options import RobotOptions
 from .record import DOING, Record
 
-_MOTOR_SETPOINT = "motor_setpoint"  # the JointState that the node publishes: its joints are motors
 _MOST_TOPICS = 100  # the bag is read once for each
 _SAMPLING, _WHOLE_ROBOT = Sampling(), RobotOptions()
 
@@ -182,7 +181,7 @@ def _read_records(
     # A command says more of motors than the topic motor_setpoint does, and comes first.
     for topic, streams in sorted(of_topic.items(), key=lambda item: item[0].type == JOINT_STATE):
         present = {part: stream for part, stream in streams.items() if len(stream)}
-        if present and (topic.type != JOINT_STATE or _is_motor_setpoint(topic)):
+        if present and (topic.type != JOINT_STATE or is_sent(topic)):
             space = topic.name.rpartition("/")[0] or "/"
             of_space[space] = present | of_space.get(space, {})
     records = []
@@ -195,10 +194,6 @@ def _read_records(
         records = [Record(name, measured=stream) for name, stream in zip(names, states, strict=True)]
     every = (*bag.damage, *unread, *notes)
     return [replace(record, notes=every, unread=tuple(unread)) for record in records], unread
-
-
-def _is_motor_setpoint(topic: Topic) -> bool:
-    return is_motor_topic(topic) and topic.name.endswith(_MOTOR_SETPOINT)
 
 
 def _best_matching(states: Sequence[Stream], joints: Sequence[str], space: str) -> Stream | None:
@@ -230,12 +225,12 @@ def _read_topic(
     if "measured" in streams:
         stream = streams.pop("measured")
         values = dict(stream.values)
-        if _is_motor_setpoint(topic):
+        if is_sent(topic):
             values = in_si_units(arm, topic, stream.names, values)
             values = {MOTOR_SETPOINT_FIELDS[field]: x for field, x in values.items()}
         elif "effort" in values:
             values["effort"] = conventions.efforts(stream.names, values["effort"])
-        streams["motors" if _is_motor_setpoint(topic) else "measured"] = replace(stream, values=values)
+        streams["motors" if is_sent(topic) else "measured"] = replace(stream, values=values)
     return {kind: _in_order(stream) for kind, stream in streams.items()}
 
 

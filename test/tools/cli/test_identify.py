@@ -60,6 +60,7 @@ def test_tables_and_robot_file(table: Path, tmp_path: Path, identify) -> None:
     out, err = identify(table, output, "--hold-out", "0.3", "--tolerance", "10", "--page", str(page))
     assert err == ""
     assert "cut-off 8.00 Hz, differences of positions" in out
+    assert f"note: {table.name}: links: positions of position.NAME, efforts of effort.NAME" in out
     assert out.count("joint_1") == 3  # training, validation, terms
     text = output.read_text()
     assert text.startswith("# Identified by eom_dynamics identify") and "convert" not in text

@@ -79,7 +79,10 @@ def test_external_efforts_of_a_push_are_on_the_page(tmp_path: Path, replay) -> N
     times = [START + k * 1_000_000 for k in range(400)]
     rows = [(t, joint_state(t, NAMES, q, effort)) for t, q, effort in zip(times, STATES[0], tau, strict=True)]
     still = bag(tmp_path / "still", **{"/joint_states": (JOINT_STATE, rows)})
-    assert "needs velocities of the joints" in replay(still, "-o", tmp_path / "a", "--observe", 50, code=2).err
+    assert (
+        "needs velocity of the joints: record JointState.velocity"
+        in replay(still, "-o", tmp_path / "a", "--observe", 50, code=2).err
+    )
     for (_, row), velocity in zip(rows, STATES[1], strict=True):
         row.velocity = velocity.copy()
     moving, page = bag(tmp_path / "in", **{"/joint_states": (JOINT_STATE, rows)}), tmp_path / "page.html"
