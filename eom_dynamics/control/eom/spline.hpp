@@ -123,6 +123,24 @@ class Piece {
         }
     }
 
+    /// Accelerations and snaps at a share of the piece, 0 to 1, in a third of the time.
+    void bends(double share, std::array<std::array<double, n>, 2> &rates) const noexcept
+    {
+        constexpr double second[] = {1, 3, 6, 10, 15, 21, 28, 36}, fourth[] = {1, 5, 15, 35, 70, 126};
+        const double u = share > 0.5 ? share - 1 : share;
+        const detail::Scales scales(step_);
+        for (std::size_t i = 0; i < n; ++i) {
+            const std::array<double, detail::POWERS> &c = share > 0.5 ? backward_[i] : forward_[i];
+            double p2 = 0, p4 = 0;
+            for (std::size_t j = std::size(second); j-- > 0;)
+                p2 = p2 * u + second[j] * c[2 + j];
+            for (std::size_t j = std::size(fourth); j-- > 0;)
+                p4 = p4 * u + fourth[j] * c[4 + j];
+            rates[0][i] = p2 * scales.to_time[2];
+            rates[1][i] = p4 * scales.to_time[4];
+        }
+    }
+
   private:
     double start_ = 0, end_ = 1, step_ = 1;
     std::array<std::array<double, detail::POWERS>, n> forward_{}, backward_{};
@@ -263,6 +281,7 @@ class Spline {
     {
         times_ = times;
         pieces_.clear();
+        pieces_.reserve(times.size() - 1);
         for (std::size_t k = 0; k + 1 < times.size(); ++k)
             pieces_.emplace_back(times[k], times[k + 1], states[k], states[k + 1]);
         if (times.size() == 1)
@@ -272,46 +291,54 @@ class Spline {
 
     void find_peaks()
     {
-        const std::size_t last = PEAK_PARTS * pieces_.size() + 1;
-        std::vector<double> t(last + 2, end());
-        std::vector<State<n>> x(last + 2); // at rest before and after
-        std::vector<std::pair<double, double>> found(last + 2); // share of the highest peak, and time
-        t[0] = start();
-        for (std::size_t k = 1; k <= last; ++k) {
-            const std::size_t piece = (k - 1) / PEAK_PARTS, part = (k - 1) % PEAK_PARTS;
-            if (k < last)
-                t[k] = times_[piece] + (times_[piece + 1] - times_[piece]) * static_cast<double>(part) / PEAK_PARTS;
-            evaluate(t[k], x[k]);
-        }
-        for (const std::size_t order : {2, 4}) {
-            for (const double sign : {-1.0, 1.0}) {
-                std::array<double, n> most{};
-                std::array<std::size_t, n> highest{};
-                for (std::size_t k = 1; k <= last; ++k)
-                    for (std::size_t i = 0; i < n; ++i)
-                        if (const double y = sign * x[k][order][i]; y >= most[i])
-                            std::tie(most[i], highest[i]) = std::pair(y, k);
-                const double least = ROUNDING * *std::max_element(most.begin(), most.end());
-                for (std::size_t k = 1; k <= last && !pieces_.empty(); ++k) {
-                    const double before = t[k] - t[k - 1], after = t[k + 1] - t[k];
-                    for (std::size_t i = 0; i < n; ++i) {
-                        const double y = sign * x[k][order][i];
-                        const double rise = y - sign * x[k - 1][order][i], fall = y - sign * x[k + 1][order][i];
-                        if (!(rise >= 0 && fall > 0 && y > 0 && most[i] > least))
-                            continue;
-                        const double share = y / most[i] + (k == highest[i] ? 1 : 0);
-                        const double later = after * after * rise - before * before * fall; // peak of a parabola
-                        if (share > found[k].first)
-                            found[k] = {share, t[k] + 0.5 * later / (after * rise + before * fall)};
-                    }
+        using Rates = std::array<std::array<double, n>, 2>; // accelerations and snaps
+        struct Found {
+            std::size_t which, instant;
+            double size, time;
+        };
+        std::vector<Found> all;
+        std::array<double, 4 * n> most{}; // by order, sign and joint
+        std::array<std::size_t, 4 * n> highest{};
+        Rates left{}, here{}, right{}; // zero before and after the motion
+        double earlier = start(), now = start();
+        for (std::size_t k = 0, last = PEAK_PARTS * pieces_.size(); k <= last + 1 && !pieces_.empty(); ++k) {
+            const std::size_t piece = std::min(k / PEAK_PARTS, pieces_.size() - 1);
+            const double share = static_cast<double>(k - PEAK_PARTS * piece) / PEAK_PARTS;
+            const double next = k < last ? times_[piece] + (times_[piece + 1] - times_[piece]) * share : end();
+            k <= last ? pieces_[piece].bends(share, right) : right.fill({});
+            const double before = now - earlier, after = next - now;
+            for (std::size_t order = 0; order < 2 && k > 0; ++order)
+                for (std::size_t i = 0; i < n; ++i) {
+                    const double y = here[order][i], sign = y < 0 ? -1 : 1;
+                    const double rise = sign * (y - left[order][i]), fall = sign * (y - right[order][i]);
+                    if (!(rise >= 0 && fall > 0 && y != 0))
+                        continue;
+                    const double later = after * after * rise - before * before * fall; // peak of a parabola
+                    const std::size_t which = (2 * order + (y < 0)) * n + i;
+                    if (sign * y >= most[which])
+                        std::tie(most[which], highest[which]) = std::pair(sign * y, all.size());
+                    all.push_back({which, k, sign * y, now + 0.5 * later / (after * rise + before * fall)});
                 }
-            }
+            left = std::exchange(here, right);
+            earlier = std::exchange(now, next);
         }
-        std::sort(found.begin(), found.end(), std::greater<>());
+        std::vector<std::pair<double, double>> best; // share of the highest peak, and time
+        for (std::size_t k = 0, instant = 0; k < all.size(); ++k) {
+            const auto &[which, at, size, time] = all[k];
+            const double *of = &most[which / n * n];
+            if (!(most[which] > ROUNDING * *std::max_element(of, of + n)))
+                continue;
+            const std::pair found(size / most[which] + (k == highest[which] ? 1 : 0), time);
+            if (std::exchange(instant, at) == at)
+                best.back() = std::max(best.back(), found);
+            else
+                best.push_back(found);
+        }
+        const auto kept = static_cast<std::ptrdiff_t>(std::min(best.size(), MOST_PEAKS));
+        std::partial_sort(best.begin(), best.begin() + kept, best.end(), std::greater<>());
         peaks_.clear();
-        for (const auto &[share, time] : found)
-            if (share > 0 && peaks_.size() < MOST_PEAKS)
-                peaks_.push_back(time);
+        for (std::ptrdiff_t k = 0; k < kept; ++k)
+            peaks_.push_back(best[static_cast<std::size_t>(k)].second);
     }
 
     static double falling(std::size_t power, std::size_t order) noexcept
