@@ -59,17 +59,62 @@ if TYPE_CHECKING:
 
 __version__ = "1.0.0"
 
-__all__ = ["BaseMotion", "ContactError", "ContactThresholds", "DoubtfulSetpointError", "Dynamics", "ElasticArm"]
-__all__ += ["EomDynamicsError", "EquationsOfMotion", "ExternalEffortObserver", "Feedforward", "FlatState"]
-__all__ += ["FloatingBase", "FloatingEquationsOfMotion", "InverseKinematicsResult", "InverseMotion", "Joint"]
-__all__ += ["KernelError", "KernelWarning", "Kinematics", "LimitError", "MotorJet", "OnlineTrajectory", "Payload"]
-__all__ += ["Robot", "RobotDescriptionError", "RobotDescriptionWarning", "StateError", "StiffnessError"]
-__all__ += ["TrajectoryError"]
-__all__ += ["base_motion", "chain_gains", "contacts", "derivatives_needed", "differential_inverse_kinematics"]
-__all__ += ["equations", "equations_of_motion", "estimate_payload", "flat_state", "floating_equations_of_motion"]
-__all__ += ["identification", "inverse_kinematics", "kinematics", "learning", "lie", "linearizing_effort"]
-__all__ += ["linearizing_snap", "load_robot", "loops", "motor_jet", "motor_pd_effort", "packaged_robots"]
-__all__ += ["robot_from_parameters", "simulation", "trajectory"]
+__all__ = [
+    "BaseMotion",
+    "ContactError",
+    "ContactThresholds",
+    "DoubtfulSetpointError",
+    "Dynamics",
+    "ElasticArm",
+    "EomDynamicsError",
+    "EquationsOfMotion",
+    "ExternalEffortObserver",
+    "Feedforward",
+    "FlatState",
+    "FloatingBase",
+    "FloatingEquationsOfMotion",
+    "InverseKinematicsResult",
+    "InverseMotion",
+    "Joint",
+    "KernelError",
+    "KernelWarning",
+    "Kinematics",
+    "LimitError",
+    "MotorJet",
+    "OnlineTrajectory",
+    "Payload",
+    "Robot",
+    "RobotDescriptionError",
+    "RobotDescriptionWarning",
+    "StateError",
+    "StiffnessError",
+    "TrajectoryError",
+    "base_motion",
+    "chain_gains",
+    "contacts",
+    "derivatives_needed",
+    "differential_inverse_kinematics",
+    "equations",
+    "equations_of_motion",
+    "estimate_payload",
+    "flat_state",
+    "floating_equations_of_motion",
+    "identification",
+    "inverse_kinematics",
+    "kinematics",
+    "learning",
+    "lie",
+    "linearizing_effort",
+    "linearizing_snap",
+    "load_robot",
+    "loops",
+    "motor_jet",
+    "motor_pd_effort",
+    "packaged_robots",
+    "robot_from_parameters",
+    "simulation",
+    "trajectory",
+]
 
 # Imported at first access, since they import SciPy or SymPy, or parts of it do. SymPy is optional, so that lagrange is
 # not in __all__: a star import works without it.

@@ -17,5 +17,15 @@ from .bag import Bag, BagWriter, Storage
 from .layout import Layout, LayoutError, Layouts
 from .types import BagError, Topic, own_definitions, typestore
 
-__all__ = ["Bag", "BagError", "BagWriter", "Layout", "LayoutError", "Layouts", "Storage", "Topic"]
-__all__ += ["own_definitions", "typestore"]
+__all__ = [
+    "Bag",
+    "BagError",
+    "BagWriter",
+    "Layout",
+    "LayoutError",
+    "Layouts",
+    "Storage",
+    "Topic",
+    "own_definitions",
+    "typestore",
+]

@@ -6,6 +6,16 @@ from .contact import Contact, PointContact, SurfaceContact, axes_of_normal
 from .contact_dynamics import ContactDynamics, ContactEfforts, ContactSolution, Impact
 from .distribution import Distribution
 
-__all__ = ["Contact", "ContactDynamics", "ContactEfforts", "ContactSolution", "Distribution", "FrictionCone", "Impact"]
-__all__ += ["PointContact", "SurfaceContact", "WrenchCone"]
-__all__ += ["axes_of_normal"]
+__all__ = [
+    "Contact",
+    "ContactDynamics",
+    "ContactEfforts",
+    "ContactSolution",
+    "Distribution",
+    "FrictionCone",
+    "Impact",
+    "PointContact",
+    "SurfaceContact",
+    "WrenchCone",
+    "axes_of_normal",
+]

@@ -11,7 +11,28 @@ from .limit_violations import LimitViolation
 from .motor_derivatives import MotorJet, derivatives_needed, motor_jet
 from .spring_chain import ChainJet, SpringChain, SpringStage, chain_derivatives_needed, chain_motor_jet
 
-__all__ = ["BaseMotion", "ChainJet", "Drive", "DriveCommand", "DriveState", "ElasticArm", "Feedforward", "FlatState"]
-__all__ += ["LimitCheck", "LimitViolation", "MotorJet", "SpringChain", "SpringStage"]
-__all__ += ["base_motion", "chain_derivatives_needed", "chain_gains", "chain_motor_jet", "derivatives_needed"]
-__all__ += ["flat_state", "linearizing_effort", "linearizing_snap", "motor_jet", "motor_pd_effort"]
+__all__ = [
+    "BaseMotion",
+    "ChainJet",
+    "Drive",
+    "DriveCommand",
+    "DriveState",
+    "ElasticArm",
+    "Feedforward",
+    "FlatState",
+    "LimitCheck",
+    "LimitViolation",
+    "MotorJet",
+    "SpringChain",
+    "SpringStage",
+    "base_motion",
+    "chain_derivatives_needed",
+    "chain_gains",
+    "chain_motor_jet",
+    "derivatives_needed",
+    "flat_state",
+    "linearizing_effort",
+    "linearizing_snap",
+    "motor_jet",
+    "motor_pd_effort",
+]

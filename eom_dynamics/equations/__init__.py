@@ -16,8 +16,23 @@ from .spatial import spatial_equations_of_motion
 from .system import SystemMatrices, system_matrices
 from .system_form import SystemForm, system_form
 
-__all__ = ["BodyJacobians", "CenterOfMassCoordinates", "EquationsOfMotion", "FloatingEquationsOfMotion", "RigidBody"]
-__all__ += ["SystemForm", "SystemMatrices"]
-__all__ += ["center_of_mass_jacobians", "christoffel_symbols", "coriolis_tensor", "equations_of_motion"]
-__all__ += ["floating_equations_of_motion", "gravity_from_jacobians", "mass_matrix_from_jacobians", "newton_euler"]
-__all__ += ["spatial_equations_of_motion", "system_form", "system_matrices"]
+__all__ = [
+    "BodyJacobians",
+    "CenterOfMassCoordinates",
+    "EquationsOfMotion",
+    "FloatingEquationsOfMotion",
+    "RigidBody",
+    "SystemForm",
+    "SystemMatrices",
+    "center_of_mass_jacobians",
+    "christoffel_symbols",
+    "coriolis_tensor",
+    "equations_of_motion",
+    "floating_equations_of_motion",
+    "gravity_from_jacobians",
+    "mass_matrix_from_jacobians",
+    "newton_euler",
+    "spatial_equations_of_motion",
+    "system_form",
+    "system_matrices",
+]

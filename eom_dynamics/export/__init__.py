@@ -8,7 +8,25 @@ from .project import PRECISIONS, Project, project
 from .ros2_control import generic_files
 from .stored_values import StoredValues, stored_values
 
-__all__ = ["FEEDFORWARD", "FEEDFORWARD_WITH_PAYLOAD", "FUNCTIONS", "LANGUAGES", "ON_BASE", "PLANT", "PRECISIONS"]
-__all__ += ["STRAIGHT_LINE"]
-__all__ += ["Capability", "LoopLibrary", "Project", "StoredValues", "UnavailableError"]
-__all__ += ["capabilities", "generic_files", "loop_library", "project", "project_files", "readme", "stored_values"]
+__all__ = [
+    "FEEDFORWARD",
+    "FEEDFORWARD_WITH_PAYLOAD",
+    "FUNCTIONS",
+    "LANGUAGES",
+    "ON_BASE",
+    "PLANT",
+    "PRECISIONS",
+    "STRAIGHT_LINE",
+    "Capability",
+    "LoopLibrary",
+    "Project",
+    "StoredValues",
+    "UnavailableError",
+    "capabilities",
+    "generic_files",
+    "loop_library",
+    "project",
+    "project_files",
+    "readme",
+    "stored_values",
+]

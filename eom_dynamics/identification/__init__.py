@@ -14,11 +14,48 @@ from .links.terms import TERMS, Motion, Term
 from .links.verification import Score
 from .recording import ArmRecording, IdentificationError, Recording
 
-__all__ = ["TERMS"]
-__all__ += ["ArmFit", "ArmRecording", "BaseParameters", "ElasticOptions", "Excitation", "ExcitationOptions", "Fit"]
-__all__ += ["IdentificationError", "Motion", "MotorFit", "MotorModel", "OptimalExcitation", "Options", "Recording"]
-__all__ += ["Regressor", "ResonanceFit", "Score", "SpringFit", "Term"]
-__all__ += ["base_parameters", "drive_delay", "fit", "fit_coupled_spring", "fit_gear_ratio", "fit_motor", "fit_motors"]
-__all__ += ["fit_resonance", "fit_spring", "fit_springs", "frequency_response", "identified_robot", "identify_arm"]
-__all__ += ["identify_elasticity", "identify_resonance", "not_in_file", "parameter_names", "period_of", "verified"]
-__all__ += ["with_coupled_spring", "with_motors", "with_resonance", "with_springs"]
+__all__ = [
+    "TERMS",
+    "ArmFit",
+    "ArmRecording",
+    "BaseParameters",
+    "ElasticOptions",
+    "Excitation",
+    "ExcitationOptions",
+    "Fit",
+    "IdentificationError",
+    "Motion",
+    "MotorFit",
+    "MotorModel",
+    "OptimalExcitation",
+    "Options",
+    "Recording",
+    "Regressor",
+    "ResonanceFit",
+    "Score",
+    "SpringFit",
+    "Term",
+    "base_parameters",
+    "drive_delay",
+    "fit",
+    "fit_coupled_spring",
+    "fit_gear_ratio",
+    "fit_motor",
+    "fit_motors",
+    "fit_resonance",
+    "fit_spring",
+    "fit_springs",
+    "frequency_response",
+    "identified_robot",
+    "identify_arm",
+    "identify_elasticity",
+    "identify_resonance",
+    "not_in_file",
+    "parameter_names",
+    "period_of",
+    "verified",
+    "with_coupled_spring",
+    "with_motors",
+    "with_resonance",
+    "with_springs",
+]

@@ -7,7 +7,17 @@ from .inverse import OBJECTIVES, POINTING, POSITION, InverseKinematicsResult, in
 from .motion import InverseMotion, differential_inverse_kinematics
 from .textbook import NewtonRaphson, newton_raphson, planar_2r_inverse
 
-__all__ = ["OBJECTIVES", "POINTING", "POSITION"]
-__all__ += ["InverseKinematicsResult", "InverseMotion", "Kinematics", "NewtonRaphson"]
-__all__ += ["body_poses", "differential_inverse_kinematics", "inverse_kinematics", "newton_raphson"]
-__all__ += ["planar_2r_inverse"]
+__all__ = [
+    "OBJECTIVES",
+    "POINTING",
+    "POSITION",
+    "InverseKinematicsResult",
+    "InverseMotion",
+    "Kinematics",
+    "NewtonRaphson",
+    "body_poses",
+    "differential_inverse_kinematics",
+    "inverse_kinematics",
+    "newton_raphson",
+    "planar_2r_inverse",
+]

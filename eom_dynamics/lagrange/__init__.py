@@ -14,7 +14,19 @@ from .normal_form import normal_form  # noqa: E402
 from .printing import code, latex  # noqa: E402
 from .robots import MOST_JOINTS, kinetic_energy, planar_arm, potential_energy, robot_lagrangian  # noqa: E402
 
-__all__ = ["FORMS", "MOST_JOINTS"]
-__all__ += ["Lagrangian", "LagrangianError", "SymbolicKinematics"]
-__all__ += ["code", "kinetic_energy", "latex", "normal_form", "planar_arm", "potential_energy", "rate"]
-__all__ += ["robot_lagrangian", "variables"]
+__all__ = [
+    "FORMS",
+    "MOST_JOINTS",
+    "Lagrangian",
+    "LagrangianError",
+    "SymbolicKinematics",
+    "code",
+    "kinetic_energy",
+    "latex",
+    "normal_form",
+    "planar_arm",
+    "potential_energy",
+    "rate",
+    "robot_lagrangian",
+    "variables",
+]

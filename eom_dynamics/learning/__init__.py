@@ -16,6 +16,18 @@ from .iteration import (
 )
 from .repetition import ErrorShares, error_shares
 
-__all__ = ["DEFAULT", "USUAL"]
-__all__ += ["Contraction", "Correction", "ErrorShares", "LearningError", "LearningSettings", "Uncertainty"]
-__all__ += ["contraction", "error_shares", "learn", "read_correction", "uncorrected"]
+__all__ = [
+    "DEFAULT",
+    "USUAL",
+    "Contraction",
+    "Correction",
+    "ErrorShares",
+    "LearningError",
+    "LearningSettings",
+    "Uncertainty",
+    "contraction",
+    "error_shares",
+    "learn",
+    "read_correction",
+    "uncorrected",
+]

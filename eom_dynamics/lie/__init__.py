@@ -41,9 +41,36 @@ from .rotations import (
     skew,
 )
 
-__all__ = ["Ad", "ScrewAxis"]
-__all__ += ["ad", "body_twist", "body_twists", "body_wrench", "euler_angles", "exp", "inverse", "left_jacobian"]
-__all__ += ["left_jacobian_inverse", "log", "momentum_cross", "pose", "quaternion", "right_jacobian"]
-__all__ += ["right_jacobian_inverse", "rotation_from_euler_angles", "rotation_from_quaternion"]
-__all__ += ["rotation_from_rotation_vector", "rotation_from_rpy", "rotation_vector", "screw", "screw_axis", "sincos"]
-__all__ += ["skew", "space_twist", "space_wrench", "transformed", "world_aligned_twist", "world_aligned_twists"]
+__all__ = [
+    "Ad",
+    "ScrewAxis",
+    "ad",
+    "body_twist",
+    "body_twists",
+    "body_wrench",
+    "euler_angles",
+    "exp",
+    "inverse",
+    "left_jacobian",
+    "left_jacobian_inverse",
+    "log",
+    "momentum_cross",
+    "pose",
+    "quaternion",
+    "right_jacobian",
+    "right_jacobian_inverse",
+    "rotation_from_euler_angles",
+    "rotation_from_quaternion",
+    "rotation_from_rotation_vector",
+    "rotation_from_rpy",
+    "rotation_vector",
+    "screw",
+    "screw_axis",
+    "sincos",
+    "skew",
+    "space_twist",
+    "space_wrench",
+    "transformed",
+    "world_aligned_twist",
+    "world_aligned_twists",
+]

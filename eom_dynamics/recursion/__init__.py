@@ -6,6 +6,13 @@ from .links import Link, LinkTree, link_tree
 from .newton_euler import inverse_dynamics
 from .regressor import PARAMETERS, carrying, regressor
 
-__all__ = ["PARAMETERS"]
-__all__ += ["Link", "LinkTree"]
-__all__ += ["carrying", "forward_dynamics", "inverse_dynamics", "link_tree", "regressor"]
+__all__ = [
+    "PARAMETERS",
+    "Link",
+    "LinkTree",
+    "carrying",
+    "forward_dynamics",
+    "inverse_dynamics",
+    "link_tree",
+    "regressor",
+]

@@ -8,5 +8,17 @@ from .payload import Payload
 from .readers.loading import load_robot, packaged_robots
 from .readers.parameter_tree import robot_from_parameters, robot_from_urdf
 
-__all__ = ["Frame", "Inertial", "Joint", "Limits", "Mimic", "Payload", "Robot"]
-__all__ += ["load_robot", "packaged_robots", "robot_from_parameters", "robot_from_urdf", "solids"]
+__all__ = [
+    "Frame",
+    "Inertial",
+    "Joint",
+    "Limits",
+    "Mimic",
+    "Payload",
+    "Robot",
+    "load_robot",
+    "packaged_robots",
+    "robot_from_parameters",
+    "robot_from_urdf",
+    "solids",
+]

@@ -31,9 +31,21 @@ except ImportError as error:
         "and source install/setup.bash"
     ) from error
 
-__all__ = ["ComputeTrajectoryFeedforwardAction", "FeedforwardCommand", "JointTrajectorySetpoint", "LimitViolation"]
-__all__ += ["Payload", "SplineTrajectory", "TaskSetpoint", "TrajectoryStatus"]
-__all__ += ["nanoseconds", "set_stamp", "srv", "stream_qos", "subscribe_joint_states"]
+__all__ = [
+    "ComputeTrajectoryFeedforwardAction",
+    "FeedforwardCommand",
+    "JointTrajectorySetpoint",
+    "LimitViolation",
+    "Payload",
+    "SplineTrajectory",
+    "TaskSetpoint",
+    "TrajectoryStatus",
+    "nanoseconds",
+    "set_stamp",
+    "srv",
+    "stream_qos",
+    "subscribe_joint_states",
+]
 
 # The middleware allocates this many messages; larger depths overflow.
 _LARGEST_DEPTH = 1_000_000

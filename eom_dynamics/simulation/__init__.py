@@ -12,7 +12,31 @@ from .margins import LinearLoop, Margins, OuterLoop, link_loop, motor_gains, mot
 from .simulated_robot import SimulatedDrives, SimulatedRobot
 from .stepping import Servo, Stepper
 
-__all__ = ["Advice", "Comparison", "ElasticPlant", "Energy", "EnergyAudit", "FreeMotion", "LinearLoop", "Margins"]
-__all__ += ["OuterLoop", "Servo", "SimulatedDrives", "SimulatedRobot", "Simulation", "SimulationError", "Stepper"]
-__all__ += ["compare_feedforward", "energy", "energy_audit", "expected_errors", "feedforward_advice", "link_loop"]
-__all__ += ["motor_gains", "motor_loop", "outer_loop", "simulate", "simulate_free_motion"]
+__all__ = [
+    "Advice",
+    "Comparison",
+    "ElasticPlant",
+    "Energy",
+    "EnergyAudit",
+    "FreeMotion",
+    "LinearLoop",
+    "Margins",
+    "OuterLoop",
+    "Servo",
+    "SimulatedDrives",
+    "SimulatedRobot",
+    "Simulation",
+    "SimulationError",
+    "Stepper",
+    "compare_feedforward",
+    "energy",
+    "energy_audit",
+    "expected_errors",
+    "feedforward_advice",
+    "link_loop",
+    "motor_gains",
+    "motor_loop",
+    "outer_loop",
+    "simulate",
+    "simulate_free_motion",
+]

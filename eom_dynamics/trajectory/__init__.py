@@ -16,11 +16,38 @@ from .tool_path import ToolMotion, follow
 from .trajectory import Samples, Scaled, Trajectory, sample, sample_times
 from .waypoints import through
 
-__all__ = ["UNITS"]
-__all__ += ["ActiveLimit", "Cosine", "FastestMotion", "Fourier", "PathTime", "Peak", "PoseSpline", "Samples", "Scaled"]
-__all__ += ["Spline", "ToolLimits", "ToolMotion", "Trajectory", "TrajectoryFit", "Verdict"]
-__all__ += ["check", "fit_trajectory", "follow", "minimum_time", "minimum_times", "paper_motion", "paper_wrench"]
-__all__ += ["rest_to_rest", "sample", "sample_times", "shortest_duration", "straight_lines", "through", "through_poses"]
+__all__ = [
+    "UNITS",
+    "ActiveLimit",
+    "Cosine",
+    "FastestMotion",
+    "Fourier",
+    "PathTime",
+    "Peak",
+    "PoseSpline",
+    "Samples",
+    "Scaled",
+    "Spline",
+    "ToolLimits",
+    "ToolMotion",
+    "Trajectory",
+    "TrajectoryFit",
+    "Verdict",
+    "check",
+    "fit_trajectory",
+    "follow",
+    "minimum_time",
+    "minimum_times",
+    "paper_motion",
+    "paper_wrench",
+    "rest_to_rest",
+    "sample",
+    "sample_times",
+    "shortest_duration",
+    "straight_lines",
+    "through",
+    "through_poses",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -11,7 +11,22 @@ from .job import Job, Report, exceeding, incomplete
 from .one import Outcome, replay_bag
 from .run import Golden, find_bags, replay, replay_bags
 
-__all__ = ["FIELDS"]
-__all__ += ["CommandOptions", "Difference", "Golden", "Job", "Outcome", "Report", "Tolerances"]
-__all__ += ["check_golden", "compare_bags", "compare_tables", "exceeding", "find_bags", "incomplete", "replay"]
-__all__ += ["replay_bag", "replay_bags"]
+__all__ = [
+    "FIELDS",
+    "CommandOptions",
+    "Difference",
+    "Golden",
+    "Job",
+    "Outcome",
+    "Report",
+    "Tolerances",
+    "check_golden",
+    "compare_bags",
+    "compare_tables",
+    "exceeding",
+    "find_bags",
+    "incomplete",
+    "replay",
+    "replay_bag",
+    "replay_bags",
+]
