@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hints about misspelt names, at a bounded cost for any number and length of names."""
+"""Hints about misspelt names, at a bounded cost for any number and length of names; kinds of texts."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Container, Iterable
 from itertools import islice
@@ -10,6 +11,9 @@ from itertools import islice
 # No robot has longer names, and hints with more names do not help. A comparison takes some 10 µs.
 _LONGEST, _MOST, _MOST_LISTED = 100, 500, 60
 _LONGEST_VALUE = 60
+
+# Not the digits of a name or an index, such as joint_1 and position[0].
+_NUMBER = re.compile(r"(?<![\w.\[])-?\d+(\.\d+)?(e[+-]?\d+)?(?!\w)")
 
 
 def close_match(name: object, known: Iterable[str], cutoff: float = 0.75) -> str | None:
@@ -48,6 +52,11 @@ def listed(names: Iterable[str]) -> str:
 def shown(value: object) -> str:
     """Return a value as a message shows it: on one line, at most 60 characters."""
     return " ".join(repr(value).split())[:_LONGEST_VALUE]
+
+
+def without_numbers(text: str) -> str:
+    """Return a text with # in place of numbers: texts of one kind that differ in their values are the same."""
+    return _NUMBER.sub("#", text)
 
 
 def duplicates(names: Iterable[str]) -> list[str]:

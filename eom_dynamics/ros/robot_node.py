@@ -18,11 +18,14 @@ from rosgraph_msgs.msg import Clock
 
 from ..elastic import ElasticArm
 from ..robot import Robot
+from ..spelling import without_numbers
 from ..terminal import printable
 from . import node_parameters
 from .diagnostics import Diagnostics, Level, StatusReport, present
 from .executors import PunctualTimers, StopSignals
 from .robot_sources import LoadedRobot, RobotSupply
+
+_MOST_REASONS = 10  # a publisher may send new ones without end
 
 
 class RobotNode(Node):
@@ -33,7 +36,7 @@ class RobotNode(Node):
         supply: supply of robots.
         failure: why the described robot cannot be used.
         refused_robot: why a replacement of the robot was refused.
-        warning_period: minimum time between warnings of the same kind, s.
+        warning_period: minimum time between warnings of the same kind and reason, s.
         punctual: timers that go on in a flood of messages.
     """
 
@@ -44,7 +47,7 @@ class RobotNode(Node):
         """Declare parameters, with the errors of :func:`.node_parameters.declare`; call first in ``__init__``."""
         self._table = table
         self.punctual = PunctualTimers()
-        self._logged: dict[str, float] = {}
+        self._logged: dict[tuple[str, str], float] = {}
         # Warning for the next diagnostics, and why something was refused last, by its key.
         self._warning, self._refusals = "", dict[str, str]()
         node_parameters.declare(self, table)
@@ -133,9 +136,9 @@ class RobotNode(Node):
             self._diagnostics.set_period(value)
 
     def warn(self, kind: str, text: str, *, always: bool = False) -> None:
-        """Report a warning ``kind: text``, in the log once per ``warning_period``, or always; in any thread."""
+        """Report a warning ``kind: text``, in the log always, or by :meth:`is_due`; in any thread."""
         self._warning = f"{kind}: {text}".partition("\n")[0]
-        if always or self.is_due(kind):
+        if always or self.is_due(kind, without_numbers(text.partition(";")[0])):
             self.get_logger().warning(f"{kind}: {text}")
 
     def refuse(self, what: str, reason: str, detail: str = "", *, always: bool = False) -> None:
@@ -143,12 +146,15 @@ class RobotNode(Node):
         self._refusals[f"last refused {what}"] = reason
         self.warn(f"{what} refused", reason.removeprefix(f"{what}: ") + detail, always=always)
 
-    def is_due(self, kind: str) -> bool:
-        """Whether to log a message of a kind now, since ``warning_period`` has passed since the last one."""
-        now = time.monotonic()
-        if now < self._logged.get(kind, -math.inf) + self.warning_period:
+    def is_due(self, kind: str, reason: str = "") -> bool:
+        """Whether to log a message of a kind now: each reason, of some, once per ``warning_period``."""
+        now, key = time.monotonic(), (kind, reason)
+        if now < self._logged.get(key, -math.inf) + self.warning_period:
             return False
-        self._logged[kind] = now
+        recent = {logged: at for logged, at in self._logged.copy().items() if now < at + self.warning_period}
+        if sum(logged[0] == kind for logged in recent) >= _MOST_REASONS:
+            return False
+        self._logged = recent | {key: now}
         return True
 
     def start_up(self) -> None:

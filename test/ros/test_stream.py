@@ -110,6 +110,7 @@ def test_refusals_are_logged_once_in_a_period(iiwa):
 
     assert iiwa.set_parameter("warning_period", 3600.0) == ""
     assert refuse(51, "position") == 1
+    assert refuse(51, "acceleration") == 1  # another reason
     assert iiwa.set_parameter("warning_period", 0.0) == ""
     assert refuse(2, "velocity") == 2
     assert iiwa.set_parameter("warning_period", 1.0) == ""

@@ -74,7 +74,8 @@ class MeasuredInput:
             age = self._clock.reading - stamp if stamp else 0
             if abs(age) > LONGEST_GAP:
                 when = f"{1e-9 * age:.3g} s old" if age > 0 else f"{-1e-9 * age:.3g} s ahead"
-                raise StateError(f"its stamp is {when}: synchronise the clocks, or publish without delay")
+                limit = f"at most {1e-9 * LONGEST_GAP:g} s counts"
+                raise StateError(f"its stamp is {when}, {limit}: clocks differ, or it came or was read late")
             if signals.update(message, now - age) and self._motion.sample():
                 for act in self.on_sample:
                     act()

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
@@ -13,11 +12,9 @@ import numpy as np
 from ...arrays import Array
 from ...bags.layout import Stamps
 from ...control.fields import BASE_FIELD, STATE_FIELDS, STIFFNESS_FIELDS, WRENCH_FIELDS
+from ...spelling import without_numbers
 
 _MOST_REASONS = 50  # a damaged bag can have a reason of its own for each message
-
-# Not the digits of a name or an index, such as joint_1 and position[0].
-_NUMBER = re.compile(r"(?<![\w.\[])-?\d+(\.\d+)?(e[+-]?\d+)?(?!\w)")
 
 
 @dataclass(frozen=True)
@@ -82,7 +79,7 @@ class Refusals:
 
     def add(self, reason: str, time: int, count: int = 1, detail: str = "") -> None:
         """Count messages, the first of them recorded at ``time``, ns; ``detail`` is of the first one with a reason."""
-        kind = _NUMBER.sub("#", reason)
+        kind = without_numbers(reason)
         if kind not in self._kinds and len(self._kinds) >= _MOST_REASONS:
             reason = "other reasons"
         else:
