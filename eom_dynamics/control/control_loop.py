@@ -26,14 +26,14 @@ from .robot_table import RobotTable, raise_reason
 from .settings import CHOICES, DEFAULTS, MODES, Status, settings_at
 
 
-def _refusals() -> list[str]:
-    """Names of eom::Refusal, in order."""
-    found = re.search(r"enum class Refusal {(.*?)}", source("loop_parameters.hpp"), re.DOTALL)
+def enumerators(name: str) -> list[str]:
+    """Names of the enumerators of an enumeration of eom/loop_parameters.hpp, in order."""
+    found = re.search(rf"enum class {name} {{(.*?)}}", source("loop_parameters.hpp"), re.DOTALL)
     assert found is not None
     return re.findall(r"\w+", re.sub(r"///<.*", "", found.group(1)))
 
 
-Refusal = IntEnum("Refusal", _refusals(), start=0)  # type: ignore[misc]
+Refusal = IntEnum("Refusal", enumerators("Refusal"), start=0)  # type: ignore[misc]
 Refusal.__doc__ = "Why a reference was refused."
 
 EXCEEDS, SUSPECT = 1, 2

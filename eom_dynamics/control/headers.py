@@ -42,10 +42,9 @@ def loop_headers() -> dict[str, str]:
     shared = {"settled": repr(SETTLED)} | {f"most_{name}": str(most) for name, most in LARGEST_LOADED.items()}
     table = filled(source("robot_table.hpp"), **shared, robot_abi="")
     abi = digest("".join(re.sub(r"//.*", "", table).split()))[:8]
-    constants = {name.lower(): getattr(settings, name) for name in settings.CONSTANTS}
-    constants["limit_tolerance"] = TOLERANCE
+    constants = {name.lower(): _literal(x) for name, x in (settings.CONSTANTS | {"limit_tolerance": TOLERANCE}).items()}
     shared["safety"] = _safety()
-    fields = DEFAULTS | shared | {"robot_abi": f"0x{abi}"} | {name: _literal(x) for name, x in constants.items()}
+    fields = DEFAULTS | shared | constants | {"robot_abi": f"0x{abi}"}
     names = sorted(entry.name for entry in (resources.files(__package__) / "eom").iterdir() if entry.is_file())
     return {f"include/eom/{name}": filled(source(name), **fields) for name in names if name != "loop.cpp"}
 

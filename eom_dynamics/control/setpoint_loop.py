@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable
-from enum import IntEnum
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,7 +20,7 @@ from ..robot import Payload
 from ..states import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES
 from ..units import unit
 from . import diagnosis
-from .control_loop import EXCEEDS, ControlLoop, Refusal, rows
+from .control_loop import EXCEEDS, ControlLoop, Refusal, enumerators, rows
 from .fields import POSITIONS_ALONE
 from .online_trajectory import limits_of_joints
 from .robot_table import RobotTable
@@ -41,14 +40,7 @@ _COUNTS = {
 }
 
 
-class _Check(IntEnum):
-    """eom::Check."""
-
-    STAMPS = 1
-    JUMPS = 2
-    CONSISTENCY = 3
-    WITHOUT_STAMP = 4
-    AWAY = 5
+_CHECKS = enumerators("Check")
 
 
 class SetpointLoop:
@@ -192,19 +184,19 @@ class SetpointLoop:
     def suspicion(self) -> str:
         """What was not plausible last; empty for nothing."""
         number, names = self.loop.number, self.arm.robot.joint_names
-        check, field, joint = (int(number(f"finding{part}")) for part in ("", "_field", "_joint"))
-        time = number("finding_time")
-        if check == _Check.STAMPS:
+        finding, field, joint = (int(number(f"finding{part}")) for part in ("", "_field", "_joint"))
+        check, time = _CHECKS[finding], number("finding_time")
+        if check == "stamps":
             return diagnosis.stamp_text(time)
-        if check == _Check.JUMPS:
+        if check == "jumps":
             text = diagnosis.jump_text(names[joint], field, number("finding_step"), number("finding_allowed"), time)
             return text if self.loop.given["qd"].any() else f"{text}; {POSITIONS_ALONE}"
-        if check == _Check.AWAY:
+        if check == "away":
             kind = unit("position", self.arm.robot.independent_joints[joint].type)
             return diagnosis.away_text(names[joint], kind, number("finding_step"), number("finding_allowed"))
-        if check == _Check.WITHOUT_STAMP:
+        if check == "without_stamp":
             return "setpoints without stamps, whose jumps and consistency are not known"
-        if check == _Check.CONSISTENCY:
+        if check == "consistency":
             if len(self._window) == self._window.maxlen:
                 times, states = (np.array(rows) for rows in zip(*self._window, strict=True))
                 tolerance, joints = self.loop.settings["consistency_tolerance"], int(number("finding_joints"))

@@ -81,16 +81,8 @@ RESUMING = 0.01
 SMOOTHING = 0.02
 """Default length of the third average of the motion to targets, s."""
 
-CONSTANTS = (
-    *("STOP_GROWTH", "LONGER_STOPS", "SHORTER_STOPS", "STOP_SAMPLES", "TRANSITION_SAMPLES", "TRANSITIONS"),
-    *("SMALL_STEP", "LONGEST_RESPONSE_STEP", "LONGEST_GAP", "LARGEST_CORRECTION", "JUMP_PERIODS", "SHORTEST_JUMP"),
-    "LATEST_CHUNK",
-    *("FIELD_AT_REST", "STAMP_JITTER", "RESUMING", "FASTEST_PACE"),
-    *("PACE_SAMPLES", "PACE_MOST_SAMPLES", "PACE_PLACES", "PACE_CHECKS", "PEAK_PARTS"),
-    *("PACE_GROWTH", "PACE_DURATIONS", "PACE_GAIN", "PACE_MARGIN", "PACE_RETRY"),
-    *("PACE_LEAD", "PACE_RATE", "SMOOTHING"),
-)
-"""Those that the headers are filled in with."""
+CONSTANTS = {name: x for name, x in list(globals().items()) if name.isupper()}
+"""All of these, with which the headers are filled in."""
 
 LIMIT_POLICIES = ("ignore", "warn", "refuse", "clip")
 """What to do if a setpoint or its command exceeds limits: not check limits; compute and report it; refuse it; or clip
