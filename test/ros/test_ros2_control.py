@@ -10,11 +10,10 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 import yaml
-from bag_files import OPTIONAL, SETPOINT, STORE, read_bag, setpoint, write_bag
+from bag_files import OPTIONAL, SETPOINT, START, STORE, read_bag, setpoint, write_bag
 from exported import export, robot, succeed
 from managed_arm import controllers
 from paths import CONFIG
-from setpoint_streams import PERIOD, START, stream
 
 from eom_dynamics import ElasticArm
 from eom_dynamics.control.fields import STIFFNESS_FIELDS
@@ -53,14 +52,22 @@ FIELDS = ("effort", "effort_rate", "effort_acceleration", "effort", "motor_posit
 
 
 def recorded(arm, size, path):
-    """A bag of setpoints with increasing times; some cannot be used."""
-    names, messages = arm.robot.joint_names, []
-    for i, (_, rows) in enumerate(stream(arm, size)):
-        time = START + PERIOD * (i + 1)
-        optional = dict(zip(OPTIONAL, rows[5:], strict=True))
+    """A bag of a smooth motion with wrenches and stiffness, and increasing times; some setpoints cannot be used."""
+    n, tools, names, messages = arm.robot.n, len(arm.robot.tools), arm.robot.joint_names, []
+    phase, tool_phase = 1.3 * np.arange(n), 0.7 * np.arange(6 * tools)
+    w, rest = 4.0 + 0.3 * np.arange(n), np.where(arm.variable, arm.stiffness, 0.0)
+    for i in range(400):
+        t = 1e-3 * i
+        motion = [0.4 * size * w**k * np.sin(w * t + phase + k * np.pi / 2) for k in range(5)]
+        wrench = [3.0 * 5.0**k * np.sin(5.0 * t + tool_phase + k * np.pi / 2) for k in range(3)]
+        stiffness = [rest * (k == 0) + 0.1 * rest * 2.0**k * np.sin(2.0 * t + phase + k * np.pi / 2) for k in range(3)]
+        if i % 97 == 50:
+            motion[i % 5][i % n] = (np.nan, np.inf, 1e300)[i % 3]
+        optional = dict(zip(OPTIONAL, [*wrench, *stiffness], strict=True))
         if not arm.variable.any():
             optional = {name: values for name, values in optional.items() if name not in STIFFNESS_FIELDS}
-        messages.append((time, setpoint(time, names, rows[:5], **optional)))
+        time = START + 1_000_000 * (i + 1)
+        messages.append((time, setpoint(time, names, motion, **optional)))
     return write_bag(path, {"/setpoint": (SETPOINT, messages)})
 
 
