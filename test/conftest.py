@@ -35,7 +35,7 @@ with suppress(PackageNotFoundError):
         sys.modules["pinocchio"] = None  # type: ignore[assignment]
 
 sys.path.insert(0, str(Path(__file__).parent / "helpers"))
-sys.path.append(str(Path(__file__).parents[1] / "examples"))
+sys.path += [str(Path(__file__).parents[1] / folder) for folder in ("examples", "bench", "scripts")]
 
 from compilation import forget_old
 

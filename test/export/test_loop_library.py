@@ -11,8 +11,8 @@ from subprocess import CompletedProcess
 
 import numpy as np
 import pytest
-from compilation import run
-from exported import robot, succeed
+from compilation import run, supports
+from exported import robot, succeed, write
 from exported_loop import ExportedTable
 from springs import with_springs
 
@@ -35,13 +35,15 @@ LOOP = [sys.executable, "-m", "eom_dynamics.tools.cli.main", "codegen", "--langu
 OTHER_ABI = "unsigned eom_robot_abi(void) { return 0; }\nvoid *eom_robot_table(void) { return 0; }\n"
 
 
+def loop_sources() -> dict[str, str]:
+    files = {name: text for name, text in generic_files().items() if "feedforward_controller" not in name}
+    return {name: text for name, text in files.items() if name.endswith((".hpp", ".h", "loop.cpp"))}
+
+
 @pytest.fixture(scope="module")
 def loader(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("loader")
-    for name, text in generic_files().items():
-        if name.endswith((".hpp", ".h")) and "feedforward_controller" not in name:
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (folder / name).write_text(text)
+    write(loop_sources(), folder)
     shutil.copy(Path(__file__).with_name("load_loop.cpp"), folder)
     strict = ("-std=c++17", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror", "-DEOM_EIGEN=0")
     succeed(["c++", *strict, "-Iinclude", "-Isrc", "load_loop.cpp", "-o", "load_loop", "-ldl", "-pthread"], folder)
@@ -187,3 +189,24 @@ def test_robots_without_a_library_are_refused_before_they_are_compiled() -> None
     tools = tuple(replace(tool, name=f"tool_{k}") for k in range(17))
     with pytest.raises(UnavailableError, match="at most 16 tools, this one has 17; export a package of its own"):
         loop_library(replace(robot(NAME), tools=tools))
+
+
+MESSAGES = 125_000  # for each robot, and twice
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("flags", ["-fsanitize=address,undefined -fno-sanitize-recover=undefined", "-fsanitize=thread"])
+def test_random_messages_from_another_thread(flags: str, tmp_path: Path) -> None:
+    """Some of them have no sense."""
+    if not supports(tmp_path, *flags.split()):
+        pytest.skip(f"the compiler has no {flags}")
+    write(loop_sources(), tmp_path)
+    sizes = [f"-DEOM_{name}={most}" for name, most in (("JOINTS", 8), ("MOTORS", 8), ("TOOLS", 2))]
+    sources = [Path(__file__).with_name("loop_messages.cpp"), "src/loop.cpp", "-ldl", "-pthread"]
+    common = ["-std=c++17", "-O1", "-g", "-DEOM_EIGEN=0", "-Iinclude", "-Isrc", *sizes]
+    succeed(["c++", *flags.split(), *common, *sources, "-o", "play"], tmp_path)
+    for name in ("sea_planar_2r", "vsa_planar_2r", "drives", "shared"):
+        library = loop_library(robot(name), moving_base=True).path
+        for seed in ("1", "2"):
+            assert f"{MESSAGES} cycles;" in succeed([tmp_path / "play", library, str(MESSAGES), seed], tmp_path)

@@ -10,14 +10,11 @@ import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
-import yaml
-from paths import DOCS, ROOT
-
-sys.path.append(str(ROOT / "bench"))
-
 import addresses
 import figures
 import report
+import yaml
+from paths import DOCS, ROOT
 
 
 def test_addresses_are_filled_in_once(tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors of the links over errors of the model."""
+"""Benchmarks in MuJoCo: errors of the links over errors of the model, and timing of drives with Coulomb friction."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,8 +10,10 @@ pytest.importorskip("rich", reason="rich is not installed")
 pytest.importorskip("mujoco", reason="MuJoCo is missing: pip install mujoco")
 import benefit
 from benefit import ModelError
+from drive_timing import ENCODERS, PERIOD, RecordedDrive, judged, recording
 
 from eom_dynamics import ElasticArm, load_robot
+from eom_dynamics.identification import IdentificationError
 from eom_dynamics.simulation import ElasticPlant, outer_loop
 from eom_dynamics.trajectory import paper_motion
 
@@ -31,3 +35,18 @@ def test_errors_of_a_wrong_model_fall_with_feedback_of_the_links() -> None:
     without, fed = (benefit.sweep("sea_planar_2r", wrong, 0.3, outer=x).rms for x in (None, F))
     # 4.8 times at least, measured; over longer motions it is more.
     assert np.all(fed[:, -1] < without[:, -1] / 4)
+
+
+def test_timing_with_coulomb_friction() -> None:
+    """Within 0.1 ms if efforts are said to be means; the motion with springs' efforts contradicts what is not true."""
+    drive = RecordedDrive(2.5e-4, 1e-3, noise=ENCODERS)
+    record = recording("sea_planar_2r", 5, friction=0.3, delay=1e-3, drive=drive, seconds=4.0)
+    said, seen = judged(record, early=-PERIOD / 2), judged(record, spring_effort=record.tau)
+    assert said is not None and all(said.used) and np.max(np.abs(said.error)) < 1e-4
+    assert seen is not None
+    for found in (said, seen):
+        assert np.max(np.abs(found.error / found.deviation)) < 4
+    unsaid = judged(record)
+    assert unsaid is not None and not any(unsaid.used)
+    with pytest.raises(IdentificationError, match="by the motion, recorded motor efforts act 0"):
+        replace(record, effort=record.sampled).identified(early=-PERIOD / 2, spring_effort=record.tau)
