@@ -8,7 +8,7 @@ states at the knots. Reading a SplineTrajectory therefore takes those states, an
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import factorial, perm
+from math import perm
 from typing import Any, NamedTuple
 from zlib import crc32
 
@@ -287,13 +287,11 @@ def write_spline(message: Any, motion: Spline, joint_names: Sequence[str]) -> No
     _check_knots(motion.t)
     check_waypoints(len(motion.t), motion.n)
     single = len(motion.t) == 1
-    degree = ORDERS - 1 if single else DEGREE
-    derivatives = motion.derivatives(motion.t[: max(len(motion.t) - 1, 1)], degree)
-    coefficients = np.stack([values / factorial(p) for p, values in enumerate(derivatives)], axis=1)
     message.joint_names = list(joint_names)
     message.knots = doubles(motion.t)
-    message.degree = degree
-    message.coefficients = doubles(coefficients)
+    message.degree = ORDERS - 1 if single else DEGREE
+    taylor = motion.states[:, 0] / _DERIVED.diagonal()[:, np.newaxis]
+    message.coefficients = doubles(taylor if single else motion.coefficients)
 
 
 def duration(motion: Spline) -> float:

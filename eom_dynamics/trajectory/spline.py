@@ -79,6 +79,12 @@ class Spline:
         self.n, self.start, self.end = states.shape[2], float(t[0]), float(t[-1])
         self._steps = durations(t)
 
+    @property
+    def coefficients(self) -> Array:
+        """Coefficients (K - 1, 10, n) of the powers of the time since the start of each piece, s."""
+        powers = self._steps ** np.arange(DEGREE + 1)[:, np.newaxis, np.newaxis]
+        return np.moveaxis(self._coefficients[..., : len(self._steps)] / powers, 2, 0)
+
     def derivatives(self, t: ArrayLike, order: int = 4) -> tuple[Array, ...]:
         """Derivatives as in :class:`.Trajectory`; from the fifth on, they jump at knots to those of the later piece."""
         at = np.asarray(t, dtype=float)
