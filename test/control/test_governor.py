@@ -145,6 +145,16 @@ def test_a_target_that_the_arm_cannot_hold_does_not_lead_beyond_limits_of_positi
     assert max(lift) < 0.3 and lift[-1] == lift[-500] and loop.number("refused") == 1
 
 
+def test_a_motion_to_a_target_slows_down_for_a_payload_that_is_to_come() -> None:
+    """It was broken off: what began without it became heavy on its way."""
+    driven = Driven("ur5e", limits="refuse")
+    driven.loop.carry(eom.Payload(8.0), 0.5)
+    driven.loop.restart(np.array([0.0, -1.5, 0.0, 0.0, 0.0, 0.0]))
+    assert driven.loop.aim(driven.now, np.array([0.0, 1.5, 0.0, 0.0, 0.0, 0.0])) == 0
+    driven.run(4000)
+    assert driven.loop.number("arrived") and driven.least < 0.5 and max(driven.shares.values()) < 0.95
+
+
 def test_what_slows_down_a_motion_is_told() -> None:
     """With the joint and its limit; no more once a target comes at full acceleration again."""
     driven = Driven("ur5e with 5 kg")

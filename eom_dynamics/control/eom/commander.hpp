@@ -320,6 +320,15 @@ class Commander {
         return payload_refusal_;
     }
 
+    /// Has a setpoint carry what the tools are to carry in the end; returns whether that is to change.
+    bool foresee(Setpoint<Robot> &x) const noexcept
+    {
+        payload_.predict(latest, latest, x);
+        const bool changes = payload_.expect(-1, false, x);
+        x.Pd = x.Pdd = {};
+        return changes;
+    }
+
     /// What is sent last when the loop is switched off: motors hold their positions, at the efforts of
     /// effort_on_deactivate, unless these have faded. The output stays as it is.
     const DriveCommand<Robot> &release(const Measurement<Robot> &measured, bool faded) noexcept

@@ -7,7 +7,7 @@
 #include <array>
 #include <cmath>
 
-#include "limits.hpp"
+#include "commander.hpp"
 #include "online_trajectory.hpp"
 #include "stop.hpp"
 
@@ -63,9 +63,9 @@ class Governor {
     std::size_t limit() const noexcept { return limit_; }
     std::size_t place() const noexcept { return place_; }
 
-    /// Predicts a command, with wrench, stiffness, payload and base of the present setpoint; returns whether that has changed
-    /// the scale of the motion.
-    bool look(OnlineTrajectory &motion, const Setpoint<Robot> &present) noexcept
+    /// Predicts a command, with wrench, stiffness, payload and base of the present setpoint, and with what tools are to carry;
+    /// returns whether that has changed the scale of the motion.
+    bool look(OnlineTrajectory &motion, const Commander<Robot> &commander) noexcept
     {
         if (!limited_)
             return false;
@@ -83,22 +83,15 @@ class Governor {
         }
         if (!probes)
             time_ += std::max(SHORTEST, WIDENING * time_);
-        Setpoint<Robot> &x = setpoint_;
-        x = present;
-        take(state, x);
-        x.Pd = x.Pdd = {};
-        x.deflection.fill(Robot::settled);
-        x.friction_state = Robot::settled_friction;
-        compute(moving_);
-        double most = 0;
-        for (const Row &row : rows())
-            for (std::size_t i = 0; i < row.count; ++i)
-                most = std::fmax(most, row.moving[i] / (row.most * (row.moving[i] > 0 ? row.high : row.low)[i]));
-        calm_ = calm_ && most < CALM;
-        if (most > 1) {
-            x.qd = x.qdd = x.qddd = x.qdddd = {};
-            compute(resting_);
-            scale(motion, std::max({LEAST, STEEPEST * begun_, factor_ * room()}));
+        setpoint_ = commander.output.setpoint;
+        setpoint_.Pd = setpoint_.Pdd = {};
+        setpoint_.deflection.fill(Robot::settled);
+        setpoint_.friction_state = Robot::settled_friction;
+        double fits = fit(state);
+        if (commander.blending() && commander.foresee(setpoint_))
+            fits = std::min(fits, fit(state));
+        if (fits < 1) {
+            scale(motion, std::max({LEAST, STEEPEST * begun_, factor_ * fits}));
             if (probes)
                 time_ = end_; // so that the sweep begins anew, with what is near
         }
@@ -130,6 +123,23 @@ class Governor {
                 row(x.motor_velocity, y.motor_velocity, low.motor_velocity, high.motor_velocity),
                 row(x.motor_effort, y.motor_effort, low.motor_effort, high.motor_effort),
                 row(moving_.shafts.voltage, resting_.shafts.voltage, voltage_[0], voltage_[1])};
+    }
+
+    /// Factor by which the command of a state is within its share of limits, 1 where it is.
+    double fit(const State<Robot::joints> &state) noexcept
+    {
+        take(state, setpoint_);
+        compute(moving_);
+        double most = 0;
+        for (const Row &row : rows())
+            for (std::size_t i = 0; i < row.count; ++i)
+                most = std::fmax(most, row.moving[i] / (row.most * (row.moving[i] > 0 ? row.high : row.low)[i]));
+        calm_ = calm_ && most < CALM;
+        if (!(most > 1))
+            return 1;
+        setpoint_.qd = setpoint_.qdd = setpoint_.qddd = setpoint_.qdddd = {};
+        compute(resting_);
+        return room();
     }
 
     void compute(Outcome &y) noexcept

@@ -131,7 +131,7 @@ class TargetMotion {
         for (; left_ > 0; left_ -= period_)
             motion_.step();
         const bool governed = commander_.parameters.limits != LimitPolicy::ignore;
-        if (governed && governor_.look(motion_, commander_.output.setpoint) && brakes_)
+        if (governed && governor_.look(motion_, commander_) && brakes_)
             motion_.stop();
     }
 
