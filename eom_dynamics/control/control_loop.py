@@ -326,7 +326,7 @@ def slowed(loop: ControlLoop) -> str:
 
 
 def overload(loop: ControlLoop) -> str:
-    """The limit that a payload which was refused, or changes no further, would exceed; empty for none."""
+    """The limit that a payload or target that was refused, or a payload that stays, would exceed; empty for none."""
     value, bound = (loop.number(f"overload_{x}") for x in ("value", "bound"))
     return (
         f"{_place_of(loop, 'overload')} would be {value:.4g}, beyond its limit {bound:.4g} (SI units)" if value else ""

@@ -20,7 +20,7 @@ from ..robot import Payload
 from ..states import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES
 from ..units import unit
 from . import diagnosis
-from .control_loop import EXCEEDS, ControlLoop, Refusal, enumerators, rows
+from .control_loop import EXCEEDS, ControlLoop, Refusal, enumerators, overload, rows
 from .fields import POSITIONS_ALONE
 from .online_trajectory import limits_of_joints
 from .robot_table import RobotTable
@@ -241,6 +241,8 @@ class SetpointLoop:
             return StateError(
                 "no position is commanded yet that the motion to a target could continue from: send a setpoint"
             )
+        if why.name == "overload":
+            return StateError(": ".join(filter(None, [overload(loop), "the arm cannot rest at the target"])))
         if why.name == "paused":
             return StateError("the arm is paused: call ~/resume")
         if why.name == "led_by_hand":

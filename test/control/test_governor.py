@@ -12,7 +12,7 @@ from springs import with_springs
 
 import eom_dynamics as eom
 from eom_dynamics.actuators.springs import CubicSpring, DampedSpring, LinearSpring
-from eom_dynamics.control.control_loop import ControlLoop, slowed
+from eom_dynamics.control.control_loop import ControlLoop, Refusal, overload, slowed
 from eom_dynamics.control.online_trajectory import motion_limits
 from eom_dynamics.control.robot_table import RobotTable, limits_of
 
@@ -137,12 +137,47 @@ def test_a_target_that_the_arm_cannot_hold_does_not_lead_beyond_limits_of_positi
     )
     loop.limit(limits, 1e-3)
     loop.restart(np.array([0.0, -1.5, 0.0, 0.0, 0.0, 0.0]))
+    assert Refusal(loop.aim(0, np.zeros(6))).name == "overload" and not loop.number("aiming")
+    loop.configure(limits="warn")
     assert loop.aim(0, np.zeros(6)) == 0
+    loop.configure(limits="refuse")
     lift = []
     for k in range(4000):
         loop.update(k * PERIOD, 1e-3)
         lift.append(loop.state[0, 1])
-    assert max(lift) < 0.3 and lift[-1] == lift[-500] and loop.number("refused") == 1
+    assert max(lift) < 0.3 and lift[-1] == lift[-500] and loop.number("refused") == 2
+
+
+def test_a_target_is_refused_where_the_arm_cannot_rest_with_what_it_is_to_carry() -> None:
+    """Also at the end of a chunk, and beyond a target that moves on, which comes to rest before; others are reached."""
+    dynamics, at = eom.Dynamics(eom.load_robot("ur5e")), lambda q: np.array([0.0, q, 0.0, 0.0, 0.0, 0.0])
+    load, most = (abs(dynamics.gravity(at(q))[1]) for q in (0.0, 0.7))
+    loop = ControlLoop(RobotTable(eom.ElasticArm(limited("ur5e", effort=[500.0, most, *[500.0] * 4]))))
+    loop.limit(motion_limits(loop.arm, {"acceleration": 2.0}), 1e-3)
+    loop.restart(at(1.5))
+    now, rate = 0, at(-0.3)
+
+    def run(cycles: int) -> float:
+        nonlocal now
+        for _ in range(cycles):
+            now += PERIOD
+            assert loop.update(now, 1e-3) <= 0
+        return float(loop.state[0, 1])
+
+    assert loop.aim(now, at(1.2)) == 0 and run(200) > 1.2
+    chunk = np.array([at(1.2), at(0.0)]), None, np.array([0.0, 1.0])
+    for target in (chunk, (at(1.2), 6 * rate), (at(0.0),)):
+        assert Refusal(loop.aim(now, *target)).name == "overload"
+    text = f"effort of shoulder_lift_joint would be {load:.4g}, beyond its limit {most:.4g} (SI units)"
+    assert overload(loop) == text and run(3000) == pytest.approx(1.2, abs=1e-12)
+    q = 1.2
+    while loop.aim(now, at(q), rate) == 0:
+        q += 1e-2 * rate[1]
+        run(10)
+    assert 0.7 < run(2000) == run(1) < 0.8
+    assert loop.aim(now, at(1.5)) == 0 and run(4000) == pytest.approx(1.5, abs=1e-12)
+    loop.carry(eom.Payload(5.0), 60.0)
+    assert Refusal(loop.aim(now, at(0.9))).name == "overload" and loop.aim(now, at(1.4)) == 0
 
 
 def test_a_motion_to_a_target_slows_down_for_a_payload_that_is_to_come() -> None:

@@ -108,6 +108,15 @@ def refused_target(arm: Robot) -> Scene:
     return scene_of_targets(arm, given, aimed(5, 0.4, 0.2), *back, limits="refuse")
 
 
+def overload_at_targets(arm: Robot) -> Scene:
+    """At rest, amid the motion to another one, which goes on, and at the end of a chunk."""
+    given = [*(at_rest(arm, 1.5) for _ in range(5)), *(Cycle() for _ in range(195))]
+    rows = np.array([[1.5001, 1.5], [1.5002, 1.5], [0.1, 0.1]])
+    sends = [(k, Cycle(target=Target(rows[:last], times=0.02 * np.arange(last)))) for k, last in ((100, 3), (120, 2))]
+    targets = [aimed(5, 0.1, 0.1), aimed(10, 1.5001, 1.5), aimed(20, 0.1, np.nan)]
+    return scene_of_targets(arm, given, *targets, *sends, limits="refuse")
+
+
 def chunks(arm: Robot) -> Scene:
     """One too late, one that has just ended, two that follow on each other, an older one, and one too far ahead."""
     times = 1e-9 * (20_000_000 * np.arange(10))  # as of a message
@@ -139,6 +148,7 @@ TARGETS: dict[str, tuple[str, Any]] = {
     "target, stopped": ("soft", stopped_targets),
     "target, damped": ("damped, coupled, sticking", target_amid_a_stream),
     "target, refused": ("limited velocity", refused_target),
+    "targets, overloaded": ("holding little", overload_at_targets),
     "target, stalled": ("soft", target_after_a_stall),
     "chunks": ("soft", chunks),
 }

@@ -66,6 +66,12 @@ def strong(arm: Robot) -> Robot:
     return replace(arm, joints=tuple(joints))
 
 
+def holding_little(arm: Robot) -> Robot:
+    """With strong motors, and a limit of effort that the first joint exceeds where the arm is horizontal."""
+    first, second = strong(arm).joints
+    return replace(arm, joints=(replace(first, limits=Limits(effort=14.0)), second))
+
+
 def measured(arm: Robot) -> Robot:
     """With the spread of efforts that thresholds of contact are from."""
     spread = EffortSpread((0.0, 1.0), (0.05, 0.1), 0.1, noise=0.02)
@@ -77,6 +83,7 @@ ROBOTS = {
     "limited rates": lambda: limited_rates(robot("sea_planar_2r")),
     "limited": lambda: limited(robot("sea_planar_2r")),
     "weak": lambda: weak(robot("sea_planar_2r"), 0, 0.15),
+    "holding little": lambda: holding_little(robot("sea_planar_2r")),
     "limited velocity": lambda: strong(limited_rates(robot("sea_planar_2r"))),
     "slow": lambda: slow(robot("sea_planar_2r")),
     "slow efforts": lambda: slow(robot("sea_planar_2r"), effort_rate=26.0),

@@ -320,6 +320,21 @@ class Commander {
         return payload_refusal_;
     }
 
+    /// Whether the arm can rest at a position with what the tools are to carry, within limits that are refused or clipped.
+    bool holds(const JointVector<Robot> &q) noexcept
+    {
+        if (!limited())
+            return true;
+        candidate_ = robot.rest();
+        candidate_.q = q;
+        foresee(candidate_);
+        if (settle() && Limits<Robot>::meets_others(robot, candidate_, result_, shafts_))
+            return true;
+        overload_ = {};
+        find_overload();
+        return false;
+    }
+
     /// Has a setpoint carry what the tools are to carry in the end; returns whether that is to change.
     bool foresee(Setpoint<Robot> &x) const noexcept
     {
@@ -387,7 +402,7 @@ class Commander {
     const char *payload_refusal() const noexcept { return payload_refusal_; }
     /// Whether limits have kept a payload that was not refused from changing further.
     bool payload_stays() const noexcept { return payload_refusal_ == NO_FURTHER; }
-    /// The limit that the arm would exceed with it, or none.
+    /// The limit that the arm would exceed with it, or at a target that was refused later, or none.
     const Overload &overload() const noexcept { return overload_; }
     /// Whether the payload changes, or waits for a setpoint.
     bool blending() const noexcept { return payload_.blending(); }
@@ -396,6 +411,12 @@ class Commander {
     bool loaded() const noexcept { return parameters.limits == LimitPolicy::refuse && payload_.loads(); }
 
   private:
+    /// Whether there is a command, and limits are refused or clipped.
+    bool limited() const noexcept
+    {
+        return output.valid && parameters.limits != LimitPolicy::ignore && parameters.limits != LimitPolicy::warn;
+    }
+
     /// The last position at rest, with the stiffness and the motion of the base.
     Setpoint<Robot> resting() const noexcept
     {
@@ -463,22 +484,30 @@ class Commander {
     /// Excess of the candidate, see excess_at().
     double excess(Limits<Robot> &limits, bool widens, double margin = 0, double least = 0) noexcept
     {
-        candidate_.deflection.fill(Robot::settled);
-        candidate_.friction_state = Robot::settled_friction;
-        robot.feedforward(candidate_, result_);
-        if (!finite(result_))
+        if (!settle())
             return std::numeric_limits<double>::infinity();
-        robot.drive(result_, shafts_);
         if (!widens)
             return limits.excess(candidate_, result_, shafts_, margin, least);
         limits.widen(candidate_, result_, shafts_);
         return 0;
     }
 
+    /// Computes the command of the candidate without transients; returns whether it is finite.
+    bool settle() noexcept
+    {
+        candidate_.deflection.fill(Robot::settled);
+        candidate_.friction_state = Robot::settled_friction;
+        robot.feedforward(candidate_, result_);
+        if (!finite(result_))
+            return false;
+        robot.drive(result_, shafts_);
+        return true;
+    }
+
     /// Whether the resting arm cannot hold the payload that waits, or cannot pass to it, within limits.
     bool overloads() noexcept
     {
-        if (!output.valid || parameters.limits == LimitPolicy::ignore || parameters.limits == LimitPolicy::warn)
+        if (!limited())
             return false;
         Limits<Robot> limits(robot);
         excess_at(resting(), latest, limits, true);

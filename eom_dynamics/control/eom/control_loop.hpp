@@ -532,13 +532,17 @@ class ControlLoop {
         const std::int64_t begin = x.origin != 0 ? x.origin : now;
         const auto at = [&](double t) { return seconds(begin - now) + t; };
         std::int64_t &newest = newest_[x.times.empty()];
-        const Refusal why = !motion_.limited()                                     ? Refusal::unlimited
-                            : !commander_.output.valid                             ? Refusal::from_nothing
-                            : x.origin != 0 && x.origin < newest                   ? Refusal::older
-                            : x.times.empty()                                      ? bar
-                            : at(x.times.front()) > commander_.parameters.max_start_delay ? Refusal::too_far_ahead
-                            : at(x.times.back()) < -seconds(LATEST_CHUNK)            ? Refusal::ended
-                                                                                   : bar;
+        Refusal why = !motion_.limited()                                     ? Refusal::unlimited
+                      : !commander_.output.valid                             ? Refusal::from_nothing
+                      : x.origin != 0 && x.origin < newest                   ? Refusal::older
+                      : x.times.empty()                                      ? bar
+                      : at(x.times.front()) > commander_.parameters.max_start_delay ? Refusal::too_far_ahead
+                      : at(x.times.back()) < -seconds(LATEST_CHUNK)            ? Refusal::ended
+                                                                             : bar;
+        if (why == Refusal::none && !commander_.holds(motion_.rest_of(x))) {
+            motion_.stay();
+            why = Refusal::overload;
+        }
         if (why != Refusal::none) {
             commander_.refuse(why);
             return why;

@@ -49,6 +49,7 @@ enum class Refusal {
     led_by_hand,       ///< in the mode gravity_compensation
     older,             ///< a target or chunk whose stamp is before that of the last one
     paused,            ///< a target in a pause
+    overload,          ///< a target at whose end the arm cannot rest within limits: see Commander::overload()
 };
 
 /// Checks that find a setpoint not plausible.
@@ -193,7 +194,7 @@ struct Touched {
 /// What leads in place of a trajectory, without a path on which it could pause or change its speed.
 enum class OffPath { nothing, target, references };
 
-/// What a payload that was refused would exceed: a limit, as Governor::limit(), of a joint or motor, SI units.
+/// What a payload or target that was refused would exceed: a limit, as Governor::limit(), of a joint or motor, SI units.
 struct Overload {
     std::size_t limit = 0, place = 0;
     double value = 0, bound = 0;

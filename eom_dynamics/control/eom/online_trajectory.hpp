@@ -126,6 +126,13 @@ class OnlineTrajectory {
             joint.stop();
     }
 
+    /// Whether the target of a joint moves on, beside the path of chunks.
+    bool moves_on() const noexcept
+    {
+        return path_.empty() &&
+               std::any_of(joints_.begin(), joints_.end(), [](const JointMotion &joint) { return joint.moves_on(); });
+    }
+
     /// A cycle, without allocation.
     void step() noexcept
     {

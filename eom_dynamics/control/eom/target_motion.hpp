@@ -96,6 +96,28 @@ class TargetMotion {
         governor_.aim();
     }
 
+    /// Where the arm rests at the end of a target: see JointMotion::rest_of.
+    JointVector<Robot> rest_of(const Target &x) const noexcept
+    {
+        JointVector<Robot> q{};
+        const std::size_t size = motion_.size(), last = x.positions.size() - size;
+        for (std::size_t i = 0; i < size; ++i) {
+            const JointMotion &joint = motion_.joint(i);
+            const double position = x.positions[last + i];
+            const double stays = leads_ ? joint.target() : static_cast<double>(commander_.output.setpoint.q[i]);
+            q[i] = static_cast<Scalar>(joint.rest_of(std::isnan(position) ? stays : position, x.velocities[i]));
+        }
+        return q;
+    }
+    /// Comes to rest, at full acceleration, if the target moves on.
+    void stay() noexcept
+    {
+        if (!motion_.moves_on())
+            return;
+        governor_.restart(motion_);
+        motion_.stop();
+    }
+
     void halt() noexcept { leads_ = false; }
     /// Another motion leads: it can brake no more.
     void forget() noexcept

@@ -181,6 +181,8 @@ class TargetTopics:
         if positions is not None:
             loop.refuse_far(positions)
         if positions is not None and (code := loop.loop.aim(now, positions, velocities, times, origin)):
+            if kind is TwistStamped:
+                self._tool.forget()
             raise loop.refusal(Refusal(code))
         self._stamps[kind] = max(stamp, self._stamps.get(kind, 0))
         self._frame = message.header.frame_id
@@ -295,7 +297,7 @@ class TargetTopics:
                 self._node.warn("twist stops at a limit", printable(at_limit))
         except Exception as error:  # such as numbers that overflow: the tool stops
             self._tool.forget()
-            loop.loop.aim(now, self._goal)
+            loop.loop.aim(now, np.full_like(self._goal, np.nan))
             self._refuse(error)
 
     def forget(self) -> None:

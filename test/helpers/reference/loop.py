@@ -518,7 +518,7 @@ class ReferenceLoop:
             return
         if target.times is not None and not (begin - now <= 60e9 and begin + 1e9 * target.times[-1] >= now - 0.5e9):
             return
-        if 0 < target.origin < self._newest:
+        if 0 < target.origin < self._newest or self._overloaded_at(target):
             return
         latest = now + law.LONGEST_GAP if target.times is None else target.origin
         self._newest = max(self._newest, min(target.origin, latest))
@@ -539,6 +539,15 @@ class ReferenceLoop:
         else:
             joints = zip(self.arm.robot.joint_names, target.positions, strict=True)
             online.target({name: q for name, q in joints if np.isfinite(q)}, target.velocities)
+
+    def _overloaded_at(self, target: Target) -> bool:
+        """Whether the arm cannot rest at the end of a target within limits."""
+        assert self.command is not None
+        stays, end, ranges = self.command.state, np.atleast_2d(target.positions)[-1], Ranges(self.arm)
+        q = np.where(np.isnan(end), stays[0], end)
+        payload = next(iter(self.evaluator.blend.awaited()), self._carried(self._now, 0.0))
+        row = ranges.row(Flow(np.stack([q, *np.zeros_like(stays[1:])])), payload)
+        return self.options.limits in ("refuse", "clip") and (row is None or ranges.beyond(row) > TOLERANCE)
 
     def _may_follow(self) -> bool:
         return not self._aims or (self._online is not None and self._online.arrived)
