@@ -141,6 +141,8 @@ class FollowTrajectory:
             self._begin(request, name).accepted.set_result(None)
             return GoalResponse.ACCEPT
         published, under_way = False, any(other.is_under_way for other in self._executions.values())
+        # Not for each of many goals at once.
+        patience = _AT_ONCE if all(other.accepted.done() for other in self._executions.values()) else 0.0
         start, execution, stops = self._start_time(trajectory), self._begin(request, name), self._stops
 
         def plan_and_send() -> None:  # in one job: after it, rclpy does not go on with tasks in their order
@@ -151,7 +153,7 @@ class FollowTrajectory:
                 self._publish(plan.motion, status.header, name)
 
         try:
-            await self._worker.compute(plan_and_send, _AT_ONCE)
+            await self._worker.compute(plan_and_send, patience)
             published, execution.until = True, time.monotonic() + _PATIENCE
             await execution.accepted
         except _RefusedByPlayerError as error:

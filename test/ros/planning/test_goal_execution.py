@@ -130,15 +130,17 @@ def test_a_goal_that_is_cancelled_before_it_is_executed_is_canceled(server):
 
 
 def test_motions_are_sent_in_the_order_of_goals(server, monkeypatch):
-    """By the worker, since tasks that await it go on in any order."""
+    """By the worker, since tasks that await it go on in any order; the executor waits for the plan of one goal only."""
     from rclpy.task import Future
     from trajectory_msgs.msg import JointTrajectoryPoint
 
     for name in ("_start_time", "_planned"):
         monkeypatch.setattr(server, name, Mock())
-    server._worker.compute = lambda job, patience: job() or Future()
-    server._consider(goal_of(JointTrajectoryPoint()).request).send(None)
-    server._publish.assert_called_once()
+    waits = []
+    server._worker.compute = lambda job, patience: waits.append(patience > 0) or job() or Future()
+    for _ in range(2):
+        server._consider(goal_of(JointTrajectoryPoint()).request).send(None)
+    assert server._publish.call_count == 2 and waits == [True, False]
 
 
 def test_a_goal_without_points_stops_one_that_is_being_planned(server, monkeypatch):
