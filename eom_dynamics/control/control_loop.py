@@ -39,7 +39,7 @@ Refusal.__doc__ = "Why a reference was refused."
 EXCEEDS, SUSPECT = 1, 2
 """Bits: a command exceeds limits, a setpoint is not plausible."""
 
-_LIMITED = ("effort", "effort rate", "motor velocity", "motor effort", "motor voltage")
+LIMITED_QUANTITIES = ("effort", "effort rate", "motor velocity", "motor effort", "motor voltage")
 
 _NEVER = 2**63 - 1
 """A time of the clock, ns, that is not known."""
@@ -336,7 +336,8 @@ def overload(loop: ControlLoop) -> str:
 def _place_of(loop: ControlLoop, what: str) -> str:
     """A quantity that is limited, and its joint or motor."""
     limit, place = (int(loop.number(f"{what}_{x}")) for x in ("limit", "place"))
-    return f"{_LIMITED[limit]} of {(loop.arm.robot.joint_names if limit < 2 else loop.arm.motor_names)[place]}"
+    names = loop.arm.robot.joint_names if limit < 2 else loop.arm.motor_names
+    return f"{LIMITED_QUANTITIES[limit]} of {names[place]}"
 
 
 def rows(vectors: dict[str, Array], names: Sequence[str]) -> Array:

@@ -26,7 +26,7 @@ from .online_trajectory import limits_of_joints
 from .robot_table import RobotTable
 from .serialized import Shape, ShapeCall
 from .setpoint_to_command import SetpointEvaluator
-from .settings import LONGEST_BLEND, settings_at
+from .settings import LONGEST_BLEND, SAID, settings_at
 from .spatial import read_base_motion
 
 _IN_DOUBT = ("suspect_stamp", "jump", "inconsistent")
@@ -195,7 +195,7 @@ class SetpointLoop:
             kind = unit("position", self.arm.robot.independent_joints[joint].type)
             return diagnosis.away_text(names[joint], kind, number("finding_step"), number("finding_allowed"))
         if check == "without_stamp":
-            return "setpoints without stamps, whose jumps and consistency are not known"
+            return SAID["unstamped"]
         if check == "consistency":
             if len(self._window) == self._window.maxlen:
                 times, states = (np.array(rows) for rows in zip(*self._window, strict=True))
@@ -226,29 +226,15 @@ class SetpointLoop:
         if why.name == "too_old":
             lifespan = loop.settings["setpoint_lifespan"]
             return StateError(f"its stamp is further than {lifespan:g} s (parameter setpoint_lifespan) from the clock")
-        if why.name == "released":
-            return StateError("efforts are ramped down since setpoints were lost: deactivate and activate the node")
         if why.name == "in_contact":
             joint = self.arm.robot.joint_names[int(loop.number("contact_joint"))]
-            return StateError(f"contact at {joint}: until it has ended and the arm rests, or call ~/resume")
+            return StateError(f"contact at {joint}: {SAID['until_rest']}")
         if why.name == "busy" and loop.number("aiming"):
             return StateError("the arm moves to a target")
-        if why.name in ("ended", "too_far_ahead"):
-            return TrajectoryError("it has ended, or starts more than max_start_delay from now: check its time stamp")
-        if why.name == "older":
-            return StateError("its stamp is before that of the last one")
-        if why.name == "from_nothing":
-            return StateError(
-                "no position is commanded yet that the motion to a target could continue from: send a setpoint"
-            )
         if why.name == "overload":
             return StateError(": ".join(filter(None, [overload(loop), "the arm cannot rest at the target"])))
-        if why.name == "paused":
-            return StateError("the arm is paused: call ~/resume")
-        if why.name == "led_by_hand":
-            return StateError("hands lead the arm: set the parameter mode to position or impedance")
-        if why.name == "busy":
-            return TrajectoryError("a trajectory is being played; an empty one stops it")
+        if text := SAID.get(why.name):
+            return (TrajectoryError if why.name in ("busy", "ended", "too_far_ahead") else StateError)(text)
         if why.name in _IN_DOUBT:
             return DoubtfulSetpointError(f"in doubt: {self.suspicion()}")
         return _error_of(self._evaluate)

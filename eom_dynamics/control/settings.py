@@ -186,5 +186,22 @@ def settings_at(safety: str) -> dict[str, Any]:
     return {name: value for name, value in SAFETY[safety].items() if name in Settings._fields}
 
 
+SAID = {
+    "released": "efforts are ramped down since setpoints were lost: deactivate and activate again",
+    "ended": "it has ended: check its time stamp",
+    "too_far_ahead": "it starts more than max_start_delay from now: check its time stamp and first time, and the clock",
+    "from_nothing": "no position is commanded yet that the motion to a target could continue from: measure links or "
+    "motors, or send a setpoint",
+    "busy": "a trajectory is being played; an empty one stops it",
+    "led_by_hand": "hands lead the arm: set the parameter mode to position or impedance",
+    "older": "its stamp is before that of the last one",
+    "paused": "the arm is paused: call ~/resume",
+    "until_rest": "until it has ended and the arm rests, or call ~/resume",
+    "unstamped": "setpoints without stamps, whose jumps and consistency are not known",
+    "standstill": "limits do not allow the rest of the path: take a lighter payload, or stop it",
+}
+"""What all hosts of the loop say alike: why references are refused, by eom::Refusal, and the rest; the controller is
+filled in with it."""
+
 DEFAULTS = Settings(**settings_at("strict"))
 """Those of all hosts of the loop, unless they set others."""

@@ -16,9 +16,11 @@ from .. import __version__
 from ..actuators.drive_units import SI_UNITS
 from ..arrays import Array
 from ..codegen.c_functions import filled
+from ..control.control_loop import LIMITED_QUANTITIES
 from ..control.headers import DEFAULTS as LOOP_DEFAULTS
 from ..control.headers import loop_headers, source
-from ..control.settings import DEFAULTS, SAFETY
+from ..control.measured import SAMPLE_REASONS
+from ..control.settings import DEFAULTS, MODES, SAFETY, SAID
 from ..elastic import LimitCheck
 from ..robot import load_robot
 from ..spelling import unused_name
@@ -217,9 +219,11 @@ def _controller(fields: dict[str, str], kernel: str = "") -> dict[str, str]:
     package = fields["package"]
     guard = f"{package}_feedforward_controller_hpp".upper()
     sources = (f"src/{name}.cpp" for name in _PLUGINS[:3])
+    said = {"samples": SAMPLE_REASONS.values(), "limited": LIMITED_QUANTITIES, "modes": MODES}
+    lists = {name: ", ".join(f'"{text}"' for text in of_one) for name, of_one in said.items()}
     for path in (f"include/{package}/feedforward_controller.hpp", *sources):
         name = f"ros2_control/{PurePath(path).name}.in"
-        texts[path] = filled(template(name), guard=guard, **fields)
+        texts[path] = filled(template(name), guard=guard, **fields, **SAID, **lists)
     return texts
 
 

@@ -22,7 +22,8 @@ from eom_dynamics.actuators.drive_units import DriveUnits
 from eom_dynamics.actuators.springs import RigidSpring
 from eom_dynamics.control import headers
 from eom_dynamics.control.headers import source
-from eom_dynamics.control.settings import DEFAULTS
+from eom_dynamics.control.measured import SAMPLE_REASONS
+from eom_dynamics.control.settings import DEFAULTS, SAID
 from eom_dynamics.elastic.bounds import bounds
 from eom_dynamics.export.ros2_control import GENERIC_PACKAGE, package_name
 
@@ -58,6 +59,10 @@ def test_package(name: str) -> None:
         source = "feedforward_controller" if plugin == "FeedforwardController" else "plant_system"
         exported = f"PLUGINLIB_EXPORT_CLASS({package}::{plugin}, {entry.get('base_class_type')})"
         assert exported in files[f"src/{source}.cpp"].decode()
+    messages = files["src/feedforward_controller_messages.cpp"].decode()
+    for text in (*SAID.values(), *SAMPLE_REASONS.values()):  # as the node says it
+        assert f'{text}"' in messages
+    assert not re.search(r"@\w+@", messages)
     # Two controllers of one manager have topics of their own.
     text = files["src/feedforward_controller_parameters.cpp"].decode()
     topics = re.findall(r'create_subscription<[^>]*>\(\s*"([^"]*)"', text)

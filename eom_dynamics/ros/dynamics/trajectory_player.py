@@ -22,6 +22,7 @@ from ...control.settings import (
     JUMP_PERIODS,
     LARGEST_CORRECTION,
     LONGEST_GAP,
+    SAID,
     SHORTEST_JUMP,
     TRANSITION_SAMPLES,
 )
@@ -48,9 +49,6 @@ _REST = {
     "a motion to a target": "send another target, or an empty trajectory to stop",
     "a stream of setpoints": "have its publisher come to rest",
 }
-
-
-_OVERLOADED = "limits do not allow the rest of the path: take a lighter payload, or stop it"
 
 
 class _Planned(NamedTuple):
@@ -197,7 +195,7 @@ class TrajectoryPlayer:
             return f"paused{self._pause_cause and ' by '}{self._pause_cause}: call ~/resume"
         if not self._scaling:
             return "speed_scaling is 0: publish more"
-        return "" if self._allowed else _OVERLOADED
+        return "" if self._allowed else SAID["standstill"]
 
     @property
     def _allowed(self) -> float:
@@ -415,8 +413,8 @@ class TrajectoryPlayer:
         self._even = self._even and host.loop.number("pace") == 1  # a payload may slow it down
         if not (self._even or 0 <= at - self._reported < _REPORT_PERIOD):
             self._report(at, host.loop.number("path_time"))
-            if self.standstill == _OVERLOADED:
-                self._node.warn("trajectory stands still", _OVERLOADED)
+            if self.standstill == SAID["standstill"]:
+                self._node.warn("trajectory stands still", self.standstill)
         sent = self._publish(host, at, self._played.frame_id, code)
         if not sent and self._node.context.ok():
             reason = f"{(at - self._origin) / _SECOND:.3g} s after its start: setpoint refused"
