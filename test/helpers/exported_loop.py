@@ -64,10 +64,7 @@ class Loop:
     def carry(self, mass: float, center: Sequence[float], inertia: float, time: float) -> str | None:
         """Have the first tool carry a body; returns why none is, or None. A blend time is judged by the next cycle."""
         body = np.array([mass, *center, inertia, 0, 0, inertia, 0, inertia], dtype=float)
-        post = self._loop._library["eom_loop_post_payload"]
-        post.restype = ctypes.c_char_p
-        address, numbers = ctypes.c_void_p(self._loop.address), ctypes.c_void_p(body.ctypes.data)
-        reason: bytes | None = post(address, ctypes.c_size_t(0), numbers, ctypes.c_double(time))
+        reason: bytes | None = self._loop._library.loop_post_payload(self._loop.address, 0, body.ctypes.data, time)
         return reason and reason.decode()
 
     def number(self, name: str) -> float:
