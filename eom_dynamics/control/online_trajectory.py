@@ -15,8 +15,7 @@ from ..arguments import count, flag, positive
 from ..arrays import Array
 from ..dynamics import Dynamics
 from ..elastic import ElasticArm
-from ..elastic.elastic_arm import require_arm
-from ..elastic.frequencies import lowest_frequency
+from ..elastic.elastic_arm import lowest_frequency, require_arm
 from ..elastic.limit_violations import refuse_degrees
 from ..exceptions import StateError
 from ..robot.task_space import poses_within_limits

@@ -30,7 +30,7 @@ from ..actuators.friction import Friction
 from ..arguments import not_negative, positive
 from ..arrays import Array
 from ..elastic import ElasticArm, chain_gains, flat_state, linearizing_effort
-from ..elastic.frequencies import lowest_frequency
+from ..elastic.elastic_arm import lowest_frequency
 from ..exceptions import StateError
 from ..states import STATE_NAMES, joint_states
 from .elastic_plant import ElasticPlant, State
