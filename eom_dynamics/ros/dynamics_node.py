@@ -32,6 +32,7 @@ from ..spelling import listed
 from ..terminal import printable
 from .diagnostics import Level, StatusReport
 from .dynamics.command_topics import UNKNOWN, CommandTopics
+from .dynamics.modes import GAINS
 from .dynamics.services import PayloadTopic, serve_inverse_dynamics
 from .dynamics.setpoint_stream import SetpointStream
 from .dynamics.spline_topic import SplineTopic
@@ -233,6 +234,8 @@ class DynamicsNode(LifecycleNode, RobotNode):
             for change in changes:
                 if result.successful and change.name == "mode":
                     self._stream.modes.change(change.value)
+                elif result.successful and change.name in GAINS and self._stream.loop is not None:
+                    self._stream.loop.configure(**{change.name: change.value})
         except StateError as error:
             return SetParametersResult(successful=False, reason=str(error))
         return result

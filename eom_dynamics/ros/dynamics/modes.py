@@ -13,7 +13,7 @@ from ..robot_node import RobotNode
 from .clocks import WatchedClock
 from .measured_input import MeasuredInput
 
-_GAINS = ("stiffness", "tool_stiffness", "damping_ratio")
+GAINS = ("stiffness", "tool_stiffness", "damping_ratio")
 
 # Time between cycles without samples, s; with more than LONGEST_RESPONSE_STEP, they would count less.
 _LOOK = 0.02
@@ -50,7 +50,7 @@ class Modes:
         """Change the mode, once what is measured suffices; StateError where parameters do not suffice."""
         complies, loop = mode != MODES[0], self._loop
         if loop is not None:
-            loop.configure(mode=mode, **{name: self._node.get_parameter(name).value for name in _GAINS})
+            loop.configure(mode=mode, **{name: self._node.get_parameter(name).value for name in GAINS})
             loop.loop.change_mode(mode)
         self._mode = mode
         rigid = loop is not None and bool(loop.arm.rigid.all())

@@ -121,3 +121,6 @@ def test_hands_lead_by_samples_of_the_motors_until_these_are_lost(
         assert node.report(1.0).level == Level.ERROR and node.report(1.0).message[:99] == errors[0][:99]
         assert values["mode"] == "position" and "motor_states is" in values["measured"]
         np.testing.assert_allclose(last(sent).effort, expected.motor_effort, atol=1e-6)
+        node.trigger_deactivate()
+        (result,) = node.set_parameters([Parameter("stiffness", value=[300.0] * 3)])
+        assert (result.successful, result.reason) == (False, "stiffness must have 2 entries, has 3")
