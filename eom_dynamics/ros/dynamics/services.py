@@ -28,6 +28,7 @@ from ..executors import LateAnswers, Worker
 from ..interfaces import Payload, srv, stream_qos
 from ..robot_node import RobotNode
 from .contact_topics import ContactTopics
+from .start_positions import StartPositions
 
 # For bursts of many clients, or of one that does not wait for answers.
 SERVICE_QOS = QoSProfile(depth=1000)
@@ -79,21 +80,31 @@ class PayloadTopic:
     Code that takes payloads is compiled in a thread when the first one comes, and later ones wait for it in order.
 
     Args:
+        measured: positions of the joints, by which a payload is judged while nothing is commanded.
         go_on: runs cycles of a resting arm, in which efforts pass to the payload.
     """
 
     def __init__(
-        self, node: RobotNode, loop: Callable[[], SetpointLoop], contact: ContactTopics, go_on: Callable[[], None]
+        self,
+        node: RobotNode,
+        loop: Callable[[], SetpointLoop],
+        contact: ContactTopics,
+        measured: StartPositions,
+        go_on: Callable[[], None],
     ) -> None:
-        self._node, self._loop, self._contact, self._go_on = node, loop, contact, go_on
+        self._node, self._loop, self._contact, self._measured, self._go_on = node, loop, contact, measured, go_on
         self._worker = Worker(node, "payload")
         # Of the robot whose code is there.
         self._prepared: RobotTable | None = None
-        self._waiting: list[Payload] = []
+        self._waiting: list[tuple[Payload, Any, Callable[[], None]]] = []
         node.create_subscription(Payload, "payload", self._receive, **stream_qos(_DEPTH, kept=True))
-        node.create_service(srv.SetPayload, "~/set_payload", self._answer, qos_profile=SERVICE_QOS)
-        service = node.create_service(srv.ProposePayload, "~/propose_payload", self._propose, qos_profile=SERVICE_QOS)
-        self._proposals = LateAnswers(service)
+        self._answers, self._proposals = (
+            LateAnswers(node.create_service(kind, name, answer, qos_profile=SERVICE_QOS))
+            for kind, name, answer in (
+                (srv.SetPayload, "~/set_payload", self._answer),
+                (srv.ProposePayload, "~/propose_payload", self._propose),
+            )
+        )
 
     def report(self) -> dict[str, str]:
         """Payloads at the tools, as values for diagnostics."""
@@ -111,14 +122,10 @@ class PayloadTopic:
         return values
 
     def _receive(self, message: Payload) -> None:
-        self._answer(srv.SetPayload.Request(payload=message), srv.SetPayload.Response())
+        self._take(message, srv.SetPayload.Response(), lambda: None)
 
     def _answer(self, request: srv.SetPayload.Request, response: srv.SetPayload.Response) -> srv.SetPayload.Response:
-        try:
-            response.message = self._take(request.payload)
-            response.success = True
-        except Exception as error:
-            response.message = self._refuse(error)
+        self._take(request.payload, response, self._answers.later(response))
         return response
 
     def _propose(self, request: Any, response: Any) -> Any:
@@ -134,15 +141,17 @@ class PayloadTopic:
             try:
                 if self._loop().arm is not arm:
                     raise StateError("the robot was replaced meanwhile: ask again")
-                self._propose_found(found, request.take, response)
+                self._propose_found(found, request.take, response, answer)
             except Exception as error:
                 response.message = self._refuse(error)
-            answer()
+                answer()
 
         self._worker.submit(job, done)
         return response
 
-    def _propose_found(self, found: ObservedPayload | Exception, take: bool, response: Any) -> None:
+    def _propose_found(
+        self, found: ObservedPayload | Exception, take: bool, response: Any, answer: Callable[[], None]
+    ) -> None:
         if isinstance(found, Exception):
             raise found
         message, response.message, robot = response.payload, printable(str(found)), self._loop().arm.robot
@@ -167,36 +176,43 @@ class PayloadTopic:
         if take and len(found.untold):
             raise StateError(f"not taken: {response.message}; turn the tool, or call ~/set_payload")
         if take:
-            response.message += f"; {self._take(message) or 'taken'}"
-        response.success = True
+            response.message += "; taken"
+            self._take(message, response, answer)
+        else:
+            response.success = True
+            answer()
 
-    def _take(self, message: Payload) -> str:
-        """Use a payload from the next setpoint on, or once its code is there; return what it waits for."""
-        loop = self._loop()
-        payload, table = read_payload(message), loop.loop.table
-        if table is self._prepared and not self._waiting:
-            loop.carry(payload, message.blend_time)
+    def _take(self, message: Payload, response: Any, answer: Callable[[], None]) -> None:
+        """Use a payload from the next setpoint on, once its code is there; then write what came of it, and answer."""
+        try:
+            loop = self._loop()
+            payload, table = read_payload(message), loop.loop.table
+            if table is not self._prepared or self._waiting:
+                loop.check(payload, message.blend_time)
+                if len(self._waiting) >= _DEPTH:
+                    raise StateError(f"{_DEPTH} others wait for the compilation of their code")
+                self._waiting.append((message, response, answer))
+                if len(self._waiting) == 1:
+                    self._worker.submit(partial(_prepare, loop), lambda error: self._ready(table, error))
+                return
+            loop.carry(payload, message.blend_time, None if loop.loop.number("valid") else self._measured.found)
             self._contact.forget()
             self._go_on()
-            return ""
-        loop.check(payload, message.blend_time)
-        if len(self._waiting) >= _DEPTH:
-            raise StateError(f"{_DEPTH} others wait for the compilation of their code")
-        self._waiting.append(message)
-        if len(self._waiting) == 1:
-            self._worker.submit(partial(_prepare, loop), lambda error: self._ready(table, error))
-        when = "about a second for the first payload of a robot"
-        return f"takes effect when its code is compiled, {when}, if the arm can hold it"
+            response.success = True
+        except Exception as error:
+            response.message = self._refuse(error)
+        answer()
 
     def _ready(self, table: RobotTable, error: Exception | None) -> None:
         """Use the payloads that have waited for their code."""
         waiting, self._waiting = self._waiting, []
-        if error is not None:
-            self._refuse(error)
-            return
-        self._prepared = table
-        for message in waiting:
-            self._receive(message)
+        self._prepared = table if error is None else None
+        for message, response, answer in waiting:
+            if error is None:
+                self._take(message, response, answer)
+            else:
+                response.message = self._refuse(error)
+                answer()
 
     def _refuse(self, error: Exception) -> str:
         """Log and report a refused payload; return the reason."""

@@ -77,8 +77,8 @@ class SetpointStream:
         setpoints = node.create_subscription(
             JointTrajectorySetpoint, "setpoint", self.answer_bytes, raw=True, **quality
         )
-        self._kinematics, self._start = ToolKinematics(node), StartPositions(node)
-        self._tasks = TaskTopic(node, self._kinematics, self._start, self._answer_task, _INPUT_DEPTH)
+        self._kinematics, self.start = ToolKinematics(node), StartPositions(node)
+        self._tasks = TaskTopic(node, self._kinematics, self.start, self._answer_task, _INPUT_DEPTH)
         self.supervision = Supervision(
             node,
             self._publish_response,
@@ -93,7 +93,7 @@ class SetpointStream:
         self.player.on_break = self._stop_unfinished
         publish = self._publish_played, partial(self._publish_measured, always=False)
         self.targets = TargetTopics(
-            node, self.supervision.clock, self._kinematics, self._start, self._loop_to_aim, *publish
+            node, self.supervision.clock, self._kinematics, self.start, self._loop_to_aim, *publish
         )
         self.targets.on_start, self.targets.on_break = self.player.give_way, self._stop_unfinished
         self.contact = ContactTopics(node, self.supervision.clock, self.measured, self._react)
@@ -158,20 +158,20 @@ class SetpointStream:
         self._shapes.forget()
         self._tasks.forget()
         self.targets.forget()
-        self._start.stop()
+        self.start.stop()
         self.closed = not self._node.active
         if self.loop:
             self.modes.take(self.loop)
             self.loop.loop.restart(held)
             self.player.take(self.loop)
-            self._start.take(self.loop.arm.robot.joint_names)
+            self.start.take(self.loop.arm.robot.joint_names)
             if self._node.active:
                 self.supervision.begin(self.loop)
                 self.targets.go_on()
                 if self.loop.loop.settings["on_contact"] == "retract":
                     self.targets.prepare(self.loop)
                 if self._checks_start:
-                    self._start.watch()
+                    self.start.watch()
 
     @property
     def ending(self) -> bool:
@@ -307,7 +307,7 @@ class SetpointStream:
 
     def _answered(self, loop: SetpointLoop, stamp: int) -> None:
         """Record a setpoint whose command has been sent."""
-        self._start.stop()
+        self.start.stop()
         self._tasks.command(stamp, loop.loop.state)
         if self.supervision.on:
             self.supervision.answered(loop)
@@ -402,7 +402,7 @@ class SetpointStream:
     def start_measured(self) -> None:
         """Hold the arm where it is measured, so that the first reference is checked, unless something else leads."""
         if self.loop is not None and self._checks_start and not (self.leads or self.player.waiting):
-            self._start.hold(self.loop)
+            self.start.hold(self.loop)
 
     def require_radians(self, q: Array) -> None:
         """Refuse a first position (n,) that seems to be in degrees; only with ``safety: strict``."""

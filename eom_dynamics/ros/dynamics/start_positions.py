@@ -61,6 +61,14 @@ class StartPositions:
             raise StateError(f"joint_states: the position of {shown_name(name)} is {age:.3g} s old")
         return positions
 
+    @property
+    def found(self) -> Array | None:
+        """Positions as by :meth:`read`, or None."""
+        try:
+            return self.read()
+        except StateError:
+            return None
+
     def hold(self, loop: SetpointLoop) -> None:
         """Have a loop hold the arm there, so that its first reference is checked; log once where it cannot be."""
         try:
