@@ -32,9 +32,7 @@ class StampCheck {
         back_ = stamp;
         if (back != 0 && stamp > back)
             return false;
-        found = {};
-        found.check = Check::stamps;
-        found.time = seconds(answered_ - stamp);
+        found = {Check::stamps, 0, 0, 0, seconds(answered_ - stamp)};
         return true;
     }
 
@@ -155,15 +153,11 @@ class ConsistencyCheck {
                 const double miss = sums.difference / size;
                 if (found.check == Check::none || (found.field == k + 1 && miss > worst)) {
                     worst = miss;
-                    found.check = Check::consistency;
-                    found.field = k + 1;
-                    found.joint = i;
-                    found.difference = std::sqrt(miss);
                     // From sum D S, by least squares.
                     const double product = 0.5 * (sums.change + sums.integral - sums.difference);
                     const double factor = sums.change > 0 ? product / sums.change : 0, fitted = factor * product;
                     const bool fits = sums.integral - fitted <= allowed * std::max(sums.integral, fitted);
-                    found.factor = fits ? factor : 0;
+                    found = {Check::consistency, k + 1, i, found.joints, 0, 0, 0, std::sqrt(miss), fits ? factor : 0};
                 }
             }
         return found;
@@ -218,12 +212,9 @@ class PlausibilityChecks {
         if (checks(settings_.stamp_check) && stamps_.finds(stamp, found) &&
             refuses(counts.suspect_stamps, settings_.stamp_check))
             return Refusal::suspect_stamp;
-        if (stamp == 0) {
-            if (checks(settings_.jump_check) || checks(settings_.consistency_check)) {
-                ++counts.without_stamp;
-                found = {};
-                found.check = Check::without_stamp;
-            }
+        if (stamp == 0 && (checks(settings_.jump_check) || checks(settings_.consistency_check))) {
+            ++counts.without_stamp;
+            found = {Check::without_stamp};
         }
         if (checks(settings_.jump_check) && begun_) {
             const bool beyond = jumps(stamp, state, is_near, found);
@@ -297,13 +288,7 @@ class PlausibilityChecks {
             if (!(step > most && step / most > worst))
                 return;
             worst = step / most;
-            found = {};
-            found.check = known || k > 0 ? Check::jumps : Check::away;
-            found.field = k;
-            found.joint = i;
-            found.time = dt;
-            found.step = step;
-            found.allowed = most;
+            found = {known || k > 0 ? Check::jumps : Check::away, k, i, 0, dt, step, most};
         };
         for (std::size_t k = is_near || !known ? 1 : 0; k < std::size(limits); ++k)
             for (std::size_t i = 0; i < robot_.joint_count(); ++i)
