@@ -134,51 +134,41 @@ struct Hosted final : eom_loop {
         const auto progress = loop.watchdog().progress();
         const PathState path = loop.watchdog().path_state();
         const Finding &finding = loop.finding();
-        const Overload &overload = loop.commander().overload();
+        const auto &commander = loop.commander();
+        const Overload &overload = commander.overload();
         const auto &y = loop.output();
 #define EOM_NUMBERED(name, value) {name, static_cast<double>(value)}
-#define EOM_OF(object, name) {#name, static_cast<double>(object.name)}
-#define EOM_OF_PLAN(name) {"plan_" #name, static_cast<double>(plan.name)}
-#define EOM_OF_FINDING(name) {"finding_" #name, static_cast<double>(finding.name)}
+#define EOM_OF(object, name) EOM_NUMBERED(#name, object.name)
+#define EOM_SAID(object, name) EOM_NUMBERED(#name, object.name())
+#define EOM_PART(object, name) EOM_NUMBERED(#object "_" #name, object.name)
         const struct {
             const char *name;
             double value;
         } values[] = {
-            EOM_OF(y, status), EOM_OF(y, valid), EOM_OF(y.setpoint, on_base),
-            EOM_NUMBERED("given_on_base", given.on_base),
-            EOM_NUMBERED("playing", loop.playing()), EOM_NUMBERED("waiting", loop.waiting()),
-            EOM_NUMBERED("blending", loop.blending()), EOM_NUMBERED("aiming", loop.aiming()),
-            EOM_NUMBERED("arrived", loop.arrived()), EOM_NUMBERED("slowed_to", loop.governor().least()),
-            EOM_NUMBERED("slowed_limit", loop.governor().limit()),
-            EOM_NUMBERED("slowed_place", loop.governor().place()),
-            EOM_NUMBERED("overload_limit", overload.limit), EOM_NUMBERED("overload_place", overload.place),
-            EOM_NUMBERED("overload_value", overload.value), EOM_NUMBERED("overload_bound", overload.bound),
-            EOM_NUMBERED("payload_stays", loop.commander().payload_stays()),
-            EOM_NUMBERED("final_efforts", loop.commander().final_efforts()),
+            EOM_OF(y, status), EOM_OF(y, valid), EOM_OF(y.setpoint, on_base), EOM_NUMBERED("given_on_base", given.on_base),
+            EOM_SAID(loop, playing), EOM_SAID(loop, waiting), EOM_SAID(loop, blending), EOM_SAID(loop, aiming),
+            EOM_SAID(loop, arrived), EOM_SAID(loop, off_path), EOM_SAID(loop, touched), EOM_SAID(loop, blinded),
+            EOM_OF(loop, paused), EOM_OF(loop, speed_scaling), EOM_NUMBERED("slowed_to", loop.governor().least()),
+            EOM_NUMBERED("slowed_limit", loop.governor().limit()), EOM_NUMBERED("slowed_place", loop.governor().place()),
+            EOM_PART(overload, limit), EOM_PART(overload, place), EOM_PART(overload, value), EOM_PART(overload, bound),
+            EOM_OF(commander, latest), EOM_SAID(commander, mode), EOM_SAID(commander, payload_stays),
+            EOM_SAID(commander, final_efforts), EOM_NUMBERED("beyond_limit", commander.led_beyond()),
+            EOM_SAID(commander.impedance(), softened), EOM_NUMBERED("moves", !rests(y.setpoint)),
             EOM_OF(progress, lost), EOM_OF(progress, held), EOM_OF(progress, stopping), EOM_OF(progress, fed),
-            EOM_OF(progress, age), EOM_OF(loop.commander(), latest), EOM_NUMBERED("off_path", loop.off_path()),
-            EOM_OF(progress, stop_end), EOM_OF(progress, excess), EOM_OF(progress, on_path),
-            EOM_OF(progress, ended_at_rest), EOM_NUMBERED("moves", !rests(y.setpoint)),
-            EOM_OF(loop, paused), EOM_OF(loop, speed_scaling), EOM_NUMBERED("pace_limited", loop.player().limited()),
+            EOM_OF(progress, age), EOM_OF(progress, stop_end), EOM_OF(progress, excess), EOM_OF(progress, on_path),
+            EOM_OF(progress, ended_at_rest), EOM_NUMBERED("path_time", path[0]), EOM_NUMBERED("pace", path[1]),
+            EOM_NUMBERED("pace_limited", loop.player().limited()),
             EOM_NUMBERED("allowed_pace", loop.player().allowed(loop.speed_scaling)),
-            EOM_NUMBERED("path_time", path[0]), EOM_NUMBERED("pace", path[1]),
-            EOM_OF_PLAN(waits), EOM_OF_PLAN(begin), EOM_OF_PLAN(start), EOM_OF_PLAN(end),
+            EOM_PART(plan, waits), EOM_PART(plan, begin), EOM_PART(plan, start), EOM_PART(plan, end),
             EOM_OF(counts, cycles), EOM_OF(counts, followed), EOM_OF(counts, refused), EOM_OF(counts, over_limits),
             EOM_OF(counts, timeouts), EOM_OF(counts, refused_payloads), EOM_OF(counts, suspect_stamps),
             EOM_OF(counts, jumps), EOM_OF(counts, inconsistent), EOM_OF(counts, without_stamp), EOM_OF(counts, contacts),
-            EOM_NUMBERED("touched", loop.touched()), EOM_NUMBERED("contact", contact.found()),
-            EOM_NUMBERED("settled", contact.settled()), EOM_NUMBERED("settling", observer.settling()),
-            EOM_NUMBERED("efforts", observer.sensed().efforts),
-            EOM_NUMBERED("contact_joint", contact.touched().joint),
-            EOM_NUMBERED("contact_effort", contact.touched().effort),
-            EOM_NUMBERED("contact_threshold", contact.touched().threshold),
-            EOM_OF(counts, unmeasured), EOM_NUMBERED("mode", loop.commander().mode()),
-            EOM_NUMBERED("blinded", loop.blinded()),
-            EOM_NUMBERED("beyond_limit", loop.commander().led_beyond()),
-            EOM_NUMBERED("softened", loop.commander().impedance().softened()),
-            EOM_NUMBERED("finding", finding.check), EOM_OF_FINDING(field), EOM_OF_FINDING(joint), EOM_OF_FINDING(joints),
-            EOM_OF_FINDING(time), EOM_OF_FINDING(step), EOM_OF_FINDING(allowed), EOM_OF_FINDING(difference),
-            EOM_OF_FINDING(factor),
+            EOM_OF(counts, unmeasured), EOM_SAID(contact, settled), EOM_NUMBERED("contact", contact.found()),
+            EOM_NUMBERED("contact_joint", contact.touched().joint), EOM_NUMBERED("contact_effort", contact.touched().effort),
+            EOM_NUMBERED("contact_threshold", contact.touched().threshold), EOM_SAID(observer, settling),
+            EOM_OF(observer.sensed(), efforts), EOM_NUMBERED("finding", finding.check), EOM_PART(finding, field),
+            EOM_PART(finding, joint), EOM_PART(finding, joints), EOM_PART(finding, time), EOM_PART(finding, step),
+            EOM_PART(finding, allowed), EOM_PART(finding, difference), EOM_PART(finding, factor),
         };
         const auto *found = named(values, name);
         return found ? found->value : std::nan("");
