@@ -266,26 +266,13 @@ class Commander {
     /// there is an equilibrium, to which links go that start without deflection.
     bool find_links(const Measurement<Robot> &measured, Setpoint<Robot> &x) noexcept
     {
-        std::array<Scalar, n> count{};
-        const std::size_t motors = robot.motor_count();
-        for (std::size_t i = 0; i < motors; ++i)
-            count[robot.motor_joint[i]] += 1;
-        // Mean of the motors of each joint.
-        const auto sides = [this, motors, &count](const MotorVector<Robot> &values) {
-            JointVector<Robot> mean{};
-            for (std::size_t i = 0; i < motors; ++i)
-                for (std::size_t j = 0; j < motors; ++j)
-                    mean[robot.motor_joint[i]] +=
-                        robot.joint_sides[i * motors + j] * values[j] / count[robot.motor_joint[i]];
-            return mean;
-        };
-        const JointVector<Robot> wanted = sides(measured.motor_position);
+        const JointVector<Robot> wanted = sides_of(robot, measured.motor_position);
         const auto flow = [&](const JointVector<Robot> &q) {
             candidate_ = x;
             candidate_.q = q;
             payload_.at(0, latest, candidate_);
             compute(filter_, 0);
-            JointVector<Robot> away = sides(result_.motor_position);
+            JointVector<Robot> away = sides_of(robot, result_.motor_position);
             for (std::size_t i = 0; i < n; ++i)
                 away[i] = wanted[i] - away[i];
             // Places without a joint stay where they are.
@@ -297,7 +284,7 @@ class Commander {
         JointVector<Robot> q = wanted;
         if (!relax(flow, q))
             return false;
-        JointVector<Robot> rate = sides(measured.motor_velocity);
+        JointVector<Robot> rate = sides_of(robot, measured.motor_velocity);
         x.q = q;
         if (solve(slope(flow, q, flow(q)), rate))
             x.qd = rate;

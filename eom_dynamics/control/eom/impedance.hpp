@@ -189,29 +189,14 @@ class Impedance {
         }
     }
 
-    /// Mean of the motors of each joint at the joint sides of its springs.
-    JointVector<Robot> sides(const MotorVector<Robot> &values) const noexcept
-    {
-        JointVector<Robot> mean{}, count{};
-        const std::size_t motors = robot_.motor_count();
-        for (std::size_t j = 0; j < motors; ++j) {
-            for (std::size_t i = 0; i < motors; ++i)
-                mean[robot_.motor_joint[j]] += robot_.joint_sides[j * motors + i] * values[i];
-            count[robot_.motor_joint[j]] += 1;
-        }
-        for (std::size_t i = 0; i < robot_.joint_count(); ++i)
-            mean[i] /= count[i];
-        return mean;
-    }
-
     /// Takes what is measured; of a rigid arm, links are as good as motors.
     bool read(const Measurement<Robot> &measured) noexcept
     {
         const bool rigid = std::all_of(compliance_.begin(), compliance_.end(), [](Scalar x) { return x == 0; });
         if (!measured.motors && !(measured.links && rigid))
             return false;
-        wanted_ = measured.motors ? sides(measured.motor_position) : measured.q;
-        rate_ = measured.motors ? sides(measured.motor_velocity) : measured.qd;
+        wanted_ = measured.motors ? sides_of(robot_, measured.motor_position) : measured.q;
+        rate_ = measured.motors ? sides_of(robot_, measured.motor_velocity) : measured.qd;
         return finite(wanted_, rate_);
     }
 
@@ -250,7 +235,7 @@ class Impedance {
         robot_.motors_of(x_, y);
         for (std::size_t j = 0; j < m; ++j)
             y.motor_velocity[j] -= y_.motor_velocity[j];
-        compliance_ = sides(y.motor_velocity);
+        compliance_ = sides_of(robot_, y.motor_velocity);
         for (Scalar &slope : compliance_)
             slope = slope > 0 && std::isfinite(slope) ? slope : 0;
     }
@@ -275,7 +260,7 @@ class Impedance {
             robot_.feedforward(x_, effort, y_);
             if (step == 0)
                 find_compliance();
-            const JointVector<Robot> found = sides(y_.motor_position);
+            const JointVector<Robot> found = sides_of(robot_, y_.motor_position);
             most = 0;
             for (std::size_t i = 0; i < count; ++i) {
                 gain_[i] = 1 / std::max<Scalar>(1 - compliance_[i] * K_[i][i], 1 - LARGEST);

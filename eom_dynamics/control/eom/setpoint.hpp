@@ -177,6 +177,22 @@ void advance(Setpoint<Robot> &x, typename Robot::Scalar lead) noexcept
     }
 }
 
+/// Mean of the motors of each joint at the joint sides of its springs.
+template <class Robot>
+JointVector<Robot> sides_of(const Robot &robot, const MotorVector<Robot> &values) noexcept
+{
+    JointVector<Robot> mean{}, count{};
+    const std::size_t motors = robot.motor_count();
+    for (std::size_t j = 0; j < motors; ++j) {
+        for (std::size_t i = 0; i < motors; ++i)
+            mean[robot.motor_joint[j]] += robot.joint_sides[j * motors + i] * values[i];
+        count[robot.motor_joint[j]] += 1;
+    }
+    for (std::size_t i = 0; i < robot.joint_count(); ++i)
+        mean[i] /= count[i];
+    return mean;
+}
+
 #if EOM_EIGEN
 /// A vector of a setpoint or command as a vector of Eigen, without a copy.
 template <class Scalar, std::size_t n>
