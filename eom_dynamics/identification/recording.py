@@ -87,7 +87,8 @@ class Recording:
         forward = steps[steps > 0]
         if len(forward) < LEAST_SAMPLES - 1:
             raise IdentificationError(
-                f"{self.name}: has {len(self):,} samples with increasing times, at least {LEAST_SAMPLES} are needed"
+                f"{self.name}: has {len(self):,} samples with increasing times, at least {LEAST_SAMPLES} are needed: "
+                f"{'; '.join([*self.notes, 'record for longer'])}"
             )
         return float(np.median(forward))
 

@@ -147,12 +147,12 @@ def test_efforts_of_another_topic(tmp_path: Path) -> None:
         read_recording(path, ROBOT, Source(effort_topic="nothing"))
 
 
-@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@pytest.mark.parametrize("kind", ["csv", "parquet", "timestamps"])
 def test_tables(kind: str, tmp_path: Path) -> None:
-    columns = {"time": T}
+    columns = {"time": np.round(1e9 * T).astype("datetime64[ns]") if kind == "timestamps" else T}
     for k, name in enumerate(NAMES):
         columns |= {f"position.{name}": Q[:, k], f"qd.{name}": QD[:, k], f"effort.{name}": TAU[:, k]}
-    path = tmp_path / f"run.{kind}"
+    path = tmp_path / f"run.{'csv' if kind == 'csv' else 'parquet'}"
     if kind == "csv":
         np.savetxt(path, np.column_stack(list(columns.values())), delimiter=",", header=",".join(columns), comments="")
     else:
@@ -172,7 +172,7 @@ SAME_NAME = r"has columns of the same name: .*; remove one of each"
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("position.joint_1\n1\n", "has no column t or time; it has position.joint_1"),
+        ("position.joint_1\n1\n", "has no column t or time, of times in s; it has position.joint_1"),
         (",".join(c * 100_000 for c in "abc") + "\n1,2,3\n", "has no column t or time"),
         ({}, "has no array t, joint_names; it has nothing"),
         ("t,q1\n0,1\n", "has no columns position.NAME; it has t, q1"),

@@ -81,7 +81,7 @@ class ElasticOptions:
         """Raise RobotDescriptionError if a law names a joint that the robot does not have."""
         for name in self.laws:
             if name is not None and name not in robot.joint_names:
-                raise RobotDescriptionError(f"{robot.name} has no joint {name}; {hint(name, robot.joint_names)}")
+                raise RobotDescriptionError(f"laws: {robot.name} has no joint {name}; {hint(name, robot.joint_names)}")
 
     def law(self, joint: Joint) -> str:
         """Name of the law of a joint's spring, whether it can be identified or, like ``rigid``, cannot."""

@@ -327,7 +327,9 @@ def recording_notes(robot: Robot, training: Sequence[Recording], validation: Seq
         still, silent = (np.asarray(x) for x in (np.ptp(clean.q, axis=0) <= REST, np.isnan(clean.tau).all(axis=0)))
         if still.all():
             where = "" if k < len(training) else " in the validation data"
-            raise IdentificationError(f"{recording.name}: no joint moves{where}")
+            raise IdentificationError(
+                f"{recording.name}: no joint moves{where}; record a motion, as of eom_dynamics excite"
+            )
         if silent.all():
             raise IdentificationError(
                 f"{recording.name}: efforts are missing or the same throughout; record them in JointState.effort, "

@@ -294,7 +294,10 @@ def training_data(
     data = TrainingData(regressor, file, recordings, using, samples, folds, systems)
     name, count, parameters = recordings[0].name, int(data.system.counts.sum()), data.system.parameters
     if not count:
-        raise IdentificationError(f"{name}: no joint moves with a recorded effort; nothing can be identified")
+        raise IdentificationError(
+            f"{name}: no efforts in motion are left at a cut-off of {using.cutoff:.3g} Hz; record a longer motion with "
+            "efforts, or set another --cutoff"
+        )
     if count < _LEAST_EQUATIONS * parameters:
         raise IdentificationError(
             f"{name}: {count:,} efforts with motion are too few for {parameters} parameters at a cut-off of "

@@ -19,6 +19,7 @@ import numpy as np
 
 from ...arrays import Array
 from ...bags import Bag, BagError, Topic
+from ...bags.bag import is_storage
 from ...bags.types import COMMAND, JOINT_STATE
 from ...control.fields import EFFORT_FIELDS, MEASURED_FIELDS, MOTOR_SETPOINT_FIELDS
 from ...elastic import ElasticArm
@@ -74,8 +75,12 @@ def read_recording(path: Path, robot: Robot, source: Source | None = None) -> Re
 
 
 def opened(path: Path) -> AbstractContextManager[Bag | NumericTable]:
-    """Open a bag, or read a table."""
-    return nullcontext(_read_table(path)) if path.suffix in TABLES else Bag(path)
+    """Open a bag, or read a table; raises IdentificationError for another file."""
+    if path.suffix in TABLES:
+        return nullcontext(_read_table(path))
+    if path.is_file() and not is_storage(path):
+        raise IdentificationError(f"{path}: is neither a bag (.mcap, .db3) nor a table ({', '.join(TABLES)})")
+    return Bag(path)
 
 
 def read_stamped(file: Bag | NumericTable, robot: Robot, source: Source) -> tuple[Recording, int]:
@@ -141,7 +146,7 @@ def _table(table: NumericTable, columns: Sequence[str]) -> Stream:
     elif "stamp" in named:
         t = named["stamp"] * 1e-9
     else:
-        raise IdentificationError(f"{path}: has no column t or time; it has {listed(named)}")
+        raise IdentificationError(f"{path}: has no column t or time, of times in s; it has {listed(named)}")
     position = columns[0]
     joints = tuple(name.partition(".")[2] for name in named if name.startswith(f"{position}."))
     if not joints:
@@ -195,10 +200,12 @@ def _parquet(path: Path) -> list[tuple[str, Array]]:
         raise ValueError(str(error)) from None
     result = []
     for name, column in zip(table.column_names, table.columns, strict=True):
+        scale = 1.0
         if pa.types.is_timestamp(column.type):
             column = column.cast(pa.timestamp("ns", column.type.tz)).cast(pa.int64())
+            scale = 1.0 if name == "stamp" else 1e-9
         if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
-            result.append((name, np.asarray(column.to_numpy(), dtype=float)))
+            result.append((name, scale * np.asarray(column.to_numpy(), dtype=float)))
     return result
 
 

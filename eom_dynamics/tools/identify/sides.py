@@ -28,6 +28,7 @@ _CURRENT_COLUMNS = ("motor_position", "motor_velocity", "current")
 _STATES = "motor_states"  # topics of measured motors, rather than of their references
 _SAME = (0.5, 2.0)  # motion of a motor over that of its link that is one unit
 _CLOSE = 0.1
+_LONGEST_STEP = 0.5  # between samples, s; longer ones are in other units, such as ms
 _MOTION = 1e-2  # rad or m: less motion of a link says nothing of the unit
 
 
@@ -131,7 +132,7 @@ def read_sides(
                 sources["motors"] = motor_source
             elif efforts:
                 raise IdentificationError(
-                    f"{path}: has columns {' and '.join(sorted(efforts))}.NAME, but no motor_position.NAME"
+                    f"{path}: has columns {' and '.join(sorted(efforts))}.NAME, but no motor_position.NAME; add these"
                 )
             if "current" in names:
                 sources["currents"] = current_source
@@ -140,6 +141,10 @@ def read_sides(
         for side, where in sources.items():
             recording, start = read_stamped(file, robot, where)
             origin = start if origin is None else origin
+            if len(recording) > 1 and (step := np.median(np.diff(np.sort(recording.t)))) > _LONGEST_STEP:
+                raise IdentificationError(
+                    f"{path.name}: samples are {step:.3g} s apart, more than {_LONGEST_STEP} s: write times in s"
+                )
             recordings[side] = replace(recording, t=recording.t + (start - origin) * 1e-9)
         commands = {}
         if isinstance(file, Bag):

@@ -142,8 +142,13 @@ def scaled(*factors: float) -> Change:
         (lambda rows: rows[:0], "has no rows of numbers; its columns are t, position.JOINT and effort.JOINT"),
         (scaled(0, 1, 1, 1, 1), "has 1 samples with increasing times, at least 40"),
         (scaled(1e-6, 1, 1, 1, 1), "too short for a cut-off of 8 Hz"),
-        (scaled(1e3, 1, 1, 1, 1), "no joint moves with a recorded effort"),
-        (with_column(0, np.nan), "has 0 samples with increasing times, at least 40"),
+        (scaled(1e3, 1, 1, 1, 1), "samples are 10 s apart, more than 0.5 s: write times in s"),
+        (scaled(1e9, 1, 1, 1, 1), "samples are 1e+07 s apart, more than 0.5 s: write times in s"),
+        (with_column(0, np.nan), "has 0 samples with increasing times, at least 40 are needed: 2,500 messages or rows"),
+        (
+            with_column(1, np.nan),
+            "has 0 samples with increasing times, at least 40 are needed: 2,500 samples are not finite",
+        ),
     ],
 )
 def test_useless_recordings(change: Change, message: str, table: Path, tmp_path: Path, identify) -> None:
