@@ -20,13 +20,12 @@ from viser.extras import ViserUrdf
 
 from ..arrays import Array
 from ..bags import BagError
-from ..bags.bag import METADATA, is_storage
 from ..exceptions import EomDynamicsError
 from ..robot import Robot
 from ..robot.readers.files import located
 from ..robot.readers.loading import urdf_of
 from ..robot.writers.urdf import robot_as_urdf
-from .identify.read import TABLES, read_recording
+from .identify.read import TABLES, check_bag, read_recording
 from .recording_options import Sampling, Source, renaming_to
 from .report.read import read_records
 from .robot_options import RobotOptions
@@ -53,7 +52,7 @@ def read_played_motion(path: Path, robot: Robot, sampling: Sampling, options: Ro
     if path.suffix in TABLES:
         links = read_recording(path, robot, Source(conventions=sampling.conventions))
         return _known(robot, PlayedMotion(links.name, links.t, links.q, links.notes))
-    _check_playable(path)
+    check_bag(path)
     records = read_records(path, robot, sampling, options)
     record = next((record for record in records if record.robot is not None), None)
     if record is None:
@@ -78,18 +77,6 @@ def _known(robot: Robot, motion: PlayedMotion) -> PlayedMotion:
         raise BagError(f"{motion.name}: no sample has the positions of all joints of {robot.name}")
     t = motion.t[known]
     return motion._replace(t=t - t[0], q=motion.q[known])
-
-
-def _check_playable(path: Path) -> None:
-    """Refuse files that are no bags, and folders of results, with the tables in these."""
-    if not path.exists() or is_storage(path):
-        return
-    if path.is_dir() and ((path / METADATA).exists() or any(map(is_storage, path.iterdir()))):
-        return
-    folder = path if path.is_dir() else path.parent
-    tables = [file.name for file in sorted(folder.iterdir()) if file.suffix in TABLES]
-    there = f"; {folder} has {', '.join(tables)}" if tables else ""
-    raise BagError(f"{path}: is neither a bag nor a table ({', '.join(TABLES)}){there}")
 
 
 _SPEEDS = ("0.1", "0.25", "0.5", "1", "2", "5")

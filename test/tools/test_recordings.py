@@ -197,6 +197,15 @@ def test_bad_tables(text: str | dict[str, Any], message: str, tmp_path: Path) ->
     assert len(str(error.value)) < 1000, "without long names"
 
 
+def test_folders_of_bags_name_those_in_them(tmp_path: Path) -> None:
+    bag(tmp_path)
+    (tmp_path / "run.csv").touch()
+    for path in (tmp_path, tmp_path / "run.txt"):
+        path.exists() or path.touch()
+        with pytest.raises(EomDynamicsError, match=r"is neither a bag nor a table \(.*\); .* has bag, run.csv$"):
+            read_recording(path, ROBOT)
+
+
 def test_bag_without_joint_states(tmp_path: Path) -> None:
     text = STORE.types["std_msgs/msg/String"](data="x")
     path = write_bag(tmp_path / "bag", {"/talk": ("std_msgs/msg/String", [(START, text)])})

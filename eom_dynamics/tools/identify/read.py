@@ -19,7 +19,7 @@ import numpy as np
 
 from ...arrays import Array
 from ...bags import Bag, BagError, Topic
-from ...bags.bag import is_storage
+from ...bags.bag import METADATA, is_storage
 from ...bags.types import COMMAND, JOINT_STATE
 from ...control.fields import EFFORT_FIELDS, MEASURED_FIELDS, MOTOR_SETPOINT_FIELDS
 from ...elastic import ElasticArm
@@ -75,12 +75,23 @@ def read_recording(path: Path, robot: Robot, source: Source | None = None) -> Re
 
 
 def opened(path: Path) -> AbstractContextManager[Bag | NumericTable]:
-    """Open a bag, or read a table; raises IdentificationError for another file."""
+    """Open a bag, or read a table."""
     if path.suffix in TABLES:
         return nullcontext(_read_table(path))
-    if path.is_file() and not is_storage(path):
-        raise IdentificationError(f"{path}: is neither a bag (.mcap, .db3) nor a table ({', '.join(TABLES)})")
+    check_bag(path)
     return Bag(path)
+
+
+def check_bag(path: Path) -> None:
+    """Refuse files and folders that are no bags, with the bags and tables beside or in them."""
+    if not path.exists() or is_storage(path):
+        return
+    if path.is_dir() and ((path / METADATA).exists() or any(map(is_storage, path.iterdir()))):
+        return
+    folder = path if path.is_dir() else path.parent
+    others = [x for x in sorted(folder.iterdir()) if x.suffix in TABLES or is_storage(x) or (x / METADATA).exists()]
+    there = f"; {folder} has {listed(x.name for x in others)}" if others else ""
+    raise BagError(f"{path}: is neither a bag nor a table ({', '.join(TABLES)}){there}")
 
 
 def read_stamped(file: Bag | NumericTable, robot: Robot, source: Source) -> tuple[Recording, int]:
