@@ -123,7 +123,7 @@ class Piece {
         }
     }
 
-    /// Accelerations and snaps at a share of the piece, 0 to 1, in a third of the time.
+    /// Accelerations and snaps at a share of the piece, 0 to 1; the whole state takes longer.
     void bends(double share, std::array<std::array<double, n>, 2> &rates) const noexcept
     {
         constexpr double second[] = {1, 3, 6, 10, 15, 21, 28, 36}, fourth[] = {1, 5, 15, 35, 70, 126};
