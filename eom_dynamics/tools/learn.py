@@ -46,8 +46,8 @@ def measured_run(path: Path, robot: Robot, commanded: Correction, topic: str | N
     ``topic`` is that of the positions, by default the only one of the links.
     """
     with Bag(path) as bag:
-        recording, first = read_stamped(bag, robot, Source(topic))
         start = _start_of_setpoints(bag, robot, commanded)
+        recording, first = read_stamped(bag, robot, Source(topic))
     efforts, recording = bool(np.isfinite(recording.tau).any()), recording.cleaned()
     t = recording.t + (first - start) * 1e-9
     times = commanded.t - commanded.t[0]

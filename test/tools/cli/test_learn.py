@@ -166,11 +166,15 @@ def test_what_cannot_be_used_is_one_line_and_2(tmp_path: Path, motion: Path, lea
     (tmp_path / "arm.urdf").write_text(urdf_arm(joints=NAMES))
     rows = [(START, joint_state(START, NAMES, [0, 0]))]
     states = write_bag(tmp_path / "states", {"/joint_states": (JOINT_STATE, rows)})
+    others = [(START, joint_state(START, ["a", "b"], [0, 0]))], [(START, setpoint(START, ["a", "b"], np.zeros((5, 2))))]
+    topics = {"/joint_states": (JOINT_STATE, others[0]), "/setpoint": (SETPOINT, others[1])}
+    other = write_bag(tmp_path / "other", topics)
     rotor = "joint_1, joint_2: rotor inertia is 0, but learning takes the gains of the motor's PD from it; write "
     for arguments, reason in (
         ((bag, "--robot", "iiwa"), "has the joints joint_1, joint_2"),
         ((bag, "--robot", tmp_path / "arm.urdf"), rotor),
         ((states,), "topics of type eom_dynamics/msg/JointTrajectorySetpoint"),
+        ((other,), "topic /setpoint has no setpoints of joint_1, joint_2"),  # learn has no --rename
     ):
         (line,) = learn(*arguments, code=2).err.splitlines()
         assert reason in line
