@@ -98,12 +98,18 @@ def test_a_trajectory_that_cannot_be_held_with_a_payload_says_why_it_stands_and_
     begin, end = np.array([[0, -0.5, 0, -2.2, 0, 1.7, 0.5], [0, 0.9, 0, -1.0, 0, 1.7, 0.5]])
     publisher = node.publisher(SplineTrajectory, "spline_trajectory")
     node.wait_for_node()
-    assert set_payload(node, eom.Payload(1.0, [0.0, 0.0, 0.1])).success and not node.feedforward
+    assert set_payload(node, eom.Payload(1.0, [0.0, 0.0, 0.1]), 1.0).success
     states, names = node.publisher(JointState, "joint_states"), [f"fer_joint{k}" for k in range(1, 8)]
     states.publish(JointState(name=names, position=begin))
     node.spin(0.5)
     refused = set_payload(node, eom.Payload(60.0, [0.0, 0.0, 0.1]))
     assert not refused.success and refused.message.startswith("exceeds limits: fer_joint6: effort 53")
+    targets = node.publisher(JointState, "target")
+    for _ in range(20):
+        states.publish(JointState(name=names, position=begin))
+        targets.publish(JointState(name=["nobody"], position=[0.0]))
+        node.spin(0.1)
+    assert not node.feedforward
     node.answers_to(node.publish(np.outer([1, 0, 0, 0, 0], begin)))
     publisher.publish(spline_message(rest_to_rest(begin, end, 4.0), names))
     node.wait_for_diagnostics(lambda *status: "trajectory" in status[2], "the trajectory")

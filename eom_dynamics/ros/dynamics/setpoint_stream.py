@@ -461,7 +461,8 @@ class SetpointStream:
         """Run a cycle without references, unless others go on; publish always, or a new command; return whether."""
         number = loop.loop.number
         busy = self.player.playing or number("aiming") or self.supervision.responding
-        if self.closed or busy or self.supervision.successor is not None:
+        idle = not always and self._commands.sent_of is None
+        if self.closed or busy or idle or self.supervision.successor is not None:
             return False
         followed = number("followed")
         loop.loop.update(now)
