@@ -180,22 +180,6 @@ def test_a_target_is_refused_where_the_arm_cannot_rest_with_what_it_is_to_carry(
     assert Refusal(loop.aim(now, at(0.9))).name == "overload" and loop.aim(now, at(1.4)) == 0
 
 
-def test_a_target_that_moves_on_is_left_before_the_place_that_was_refused() -> None:
-    """The arm brakes there, whatever that adds to efforts: slowed down for these, it came to rest beyond a limit."""
-    loop = ControlLoop(RobotTable(eom.ElasticArm(eom.load_robot("panda"))))
-    loop.limit(motion_limits(loop.arm, {"acceleration": 3.0}), 1e-3)
-    q, rate = np.array([0.0, -0.5, 0.0, -2.2, 0.0, 1.7, 0.5]), np.array([0.0, 0.6, 0.0, 0.6, 0.0, 0.0, 0.0])
-    loop.restart(q)
-    loop.carry(eom.Payload(7.0, [0.0, 0.0, 0.1]), 0.0)
-    taken = True
-    for k in range(6000):
-        if taken and k % 20 == 0:
-            taken = loop.aim(k * PERIOD, q + 1e-3 * k * rate, rate) == 0
-        loop.update(k * PERIOD, 1e-3)
-    assert not taken and not loop.state[1].any()
-    assert np.all(np.abs(loop.command["tau"]) <= limits_of(loop.arm)["upper.tau"])
-
-
 def test_a_motion_to_a_target_slows_down_for_a_payload_that_is_to_come() -> None:
     """It was broken off: what began without it became heavy on its way."""
     driven = Driven("ur5e", limits="refuse")

@@ -65,7 +65,7 @@ class Governor {
 
     /// Predicts a command, with wrench, stiffness, payload and base of the present setpoint, and with what tools are to carry;
     /// returns whether that has changed the scale of the motion.
-    bool look(OnlineTrajectory &motion, const Commander<Robot> &commander, double least = LEAST) noexcept
+    bool look(OnlineTrajectory &motion, const Commander<Robot> &commander) noexcept
     {
         if (!limited_)
             return false;
@@ -91,7 +91,7 @@ class Governor {
         if (commander.blending() && commander.foresee(setpoint_))
             fits = std::min(fits, fit(state));
         if (fits < 1) {
-            scale(motion, std::max({least, STEEPEST * begun_, factor_ * fits}));
+            scale(motion, std::max({LEAST, STEEPEST * begun_, factor_ * fits}));
             if (probes)
                 time_ = end_; // so that the sweep begins anew, with what is near
         }

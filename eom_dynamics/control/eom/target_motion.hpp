@@ -69,7 +69,7 @@ class TargetMotion {
     {
         time_ = now;
         leads_ = true;
-        brakes_ = stays_ = false;
+        brakes_ = false;
     }
 
     /// Comes to rest from a time on, ns, without a target.
@@ -94,7 +94,6 @@ class TargetMotion {
         time_ = std::max(time_, now - (motion_.arrived() ? std::min(period_, LONGEST_RESPONSE_STEP) : LONGEST_RESPONSE_STEP));
         motion_.take(x, motion_.time() + seconds(origin - time_ + left_));
         governor_.aim();
-        stays_ = false;
     }
 
     /// Where the arm rests at the end of a target: see JointMotion::rest_of.
@@ -110,12 +109,11 @@ class TargetMotion {
         }
         return q;
     }
-    /// Comes to rest, at half of the acceleration at least, if the target moves on: before the place that was refused.
+    /// Comes to rest, at full acceleration, if the target moves on.
     void stay() noexcept
     {
         if (!motion_.moves_on())
             return;
-        stays_ = true;
         governor_.restart(motion_);
         motion_.stop();
     }
@@ -155,8 +153,7 @@ class TargetMotion {
         for (; left_ > 0; left_ -= period_)
             motion_.step();
         const bool governed = commander_.parameters.limits != LimitPolicy::ignore;
-        const bool stops = brakes_ || stays_;
-        if (governed && governor_.look(motion_, commander_, stops ? 0.5 : Governor<Robot>::LEAST) && stops)
+        if (governed && governor_.look(motion_, commander_) && brakes_)
             motion_.stop();
     }
 
@@ -223,7 +220,7 @@ class TargetMotion {
     const Robot &robot_;
     OnlineTrajectory motion_;
     Governor<Robot> governor_;
-    bool leads_ = false, brakes_ = false, stays_ = false, usable_ = true;
+    bool leads_ = false, brakes_ = false, usable_ = true;
     // Target of a controller in front that was taken last.
     Target pursued_;
     // Period of its own, ns.
