@@ -264,10 +264,6 @@ class ControlLoop:
             raise StateError(reason.decode())
         return int(self._library.loop_aim(self.address, now))
 
-    def overload_at(self, q: Array) -> str:
-        """The limit that the arm would exceed at rest at a position (n,), if limits refuse or clip; empty for none."""
-        return "" if self._library.loop_holds(self.address, np.ascontiguousarray(q).ctypes.data) else overload(self)
-
     def speed(self, factor: float) -> None:
         """Scale the speed of motions that are played, 0 to 1.5, on their paths and within limits, from now on.
 

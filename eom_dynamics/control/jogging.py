@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from ..arrays import Array
@@ -20,14 +18,6 @@ _ACCELERATION = 0.5
 
 # Share of the velocity limit that a joint at the end of its range may be asked for: rounding does not stop the tool.
 _ROUNDING = 1e-6
-
-# Time ahead at which the arm must be able to rest, beside that of braking, s: braking may add to what it holds.
-_AHEAD = 0.5
-
-# Distance ahead at least, rad or m.
-_ROOM = 0.1
-
-_HALVES = 0.5 ** np.arange(1, 8)
 
 # Share of bounds of rates by which rounding may exceed them.
 _SLACK = 1e-9
@@ -61,19 +51,12 @@ class Jogging:
 
     Attributes:
         q, qd: the target and its rates (n,).
-        at_limit: joint at the end of its range, or overload ahead, that has slowed the tool down last; empty for none.
+        at_limit: joint at the end of its range that has slowed the tool down last; empty for none.
     """
 
-    def __init__(
-        self,
-        tracker: ToolTracker,
-        limits: OnlineLimits,
-        q: Array,
-        qd: Array,
-        overload: Callable[[Array], str] = lambda q: "",
-    ) -> None:
-        """Move a tool on from a position and its rates (n,); ``overload`` tells why the arm cannot rest at one."""
-        self._tracker, self._limits, self._overload = tracker, limits, overload
+    def __init__(self, tracker: ToolTracker, limits: OnlineLimits, q: Array, qd: Array) -> None:
+        """Move a tool on from a position and its rates (n,)."""
+        self._tracker, self._limits = tracker, limits
         self.q, self.qd = np.clip(q, limits.lower, limits.upper), qd.copy()
         self.at_limit = ""
         self._twist = _STILL
@@ -106,16 +89,6 @@ class Jogging:
         ends = share[slowest] < 1 and allowed[slowest] < limits.velocity[slowest]
         self.at_limit = self._tracker.kinematics.robot.joint_names[slowest] if ends else ""
         wanted, twist = share[slowest] * wanted, share[slowest] * twist
-        ahead, least = _AHEAD + np.max(speed / limits.acceleration), _ROOM / np.max(speed)
-
-        def overload(part: float) -> str:
-            return self._overload(np.clip(self.q + (part * ahead + least) * wanted, limits.lower, limits.upper))
-
-        if wanted.any() and (text := overload(1.0)):  # slower, the closer it is
-            self.at_limit, part = text, 0.0
-            for size in _HALVES:
-                part += size * (not overload(part + size))
-            wanted, twist = part * wanted, part * twist
         lower, upper = self._bounds(up, down, most * step, step)
         least, part = _parts(kept, wanted, lower, upper)
         if least > part:  # more slowly along the present line

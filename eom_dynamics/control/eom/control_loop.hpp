@@ -295,9 +295,6 @@ class ControlLoop {
         return targets.take() ? aim(targets.taken(), now, target_barred()) : Refusal::none;
     }
 
-    /// Whether the arm can rest at a position: Commander::holds.
-    bool holds(const JointVector<Robot> &q) noexcept { return commander_.holds(q); }
-
     /// Refuses what has been planned.
     void drop(Refusal why = Refusal::over_limits) noexcept { player_.drop(why); }
 

@@ -203,15 +203,6 @@ int eom_loop_aim(eom_loop *loop, int64_t now)
     return on(loop, [=](auto &of) { return static_cast<int>(of.loop.aim(now)); });
 }
 
-int eom_loop_holds(eom_loop *loop, const double *q)
-{
-    return on(loop, [=](auto &of) {
-        auto at = of.robot.rest().q;
-        std::copy_n(q, of.robot.joint_count(), at.begin());
-        return static_cast<int>(of.loop.holds(at));
-    });
-}
-
 int eom_loop_plan(eom_loop *loop, int64_t now, double period)
 {
     return on(loop, [=](auto &of) {

@@ -93,9 +93,6 @@ const char *eom_loop_limit(eom_loop *loop, const double *limits, size_t joints, 
  * eom::Refusal, or 0. */
 int eom_loop_aim(eom_loop *loop, int64_t now);
 
-/* Whether the arm can rest at a position, within limits that are refused or clipped; if not, numbers say which overload. */
-int eom_loop_holds(eom_loop *loop, const double *q);
-
 /* Plans what was sent, or waits and is to begin, for commands of a period, s. Returns 0 for a plan, which is to be played
  * or dropped before the next cycle; why it was refused, an eom::Refusal; or -1 if there is nothing to plan. */
 int eom_loop_plan(eom_loop *loop, int64_t now, double period);

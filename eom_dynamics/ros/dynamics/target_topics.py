@@ -164,7 +164,7 @@ class TargetTopics:
         if kind is TwistStamped:
             if not leads:
                 self._tool.forget()
-            self._tool.jog(message, limits, loop, now)
+            self._tool.jog(message, limits, loop.state, now)
             if not leads and not self._tool.moves:  # of a joystick at rest, which takes nothing over
                 self._tool.forget()
                 return

@@ -9,7 +9,6 @@ from geometry_msgs.msg import PoseStamped, TwistStamped
 from ...arrays import Array
 from ...control.jogging import Jogging, pose_on_robot
 from ...control.online_trajectory import OnlineLimits
-from ...control.setpoint_loop import SetpointLoop
 from ...control.settings import LONGEST_RESPONSE_STEP
 from ...control.spatial import read_pose, read_twist
 from ...exceptions import StateError
@@ -68,11 +67,11 @@ class ToolTargets:
             )
         return found.q
 
-    def jog(self, message: TwistStamped, limits: OnlineLimits, loop: SetpointLoop, now: int) -> None:
-        """Take a twist of the tool, from the state of a loop on where it begins to move; StateError if refused."""
+    def jog(self, message: TwistStamped, limits: OnlineLimits, state: Array, now: int) -> None:
+        """Take a twist of the tool, from a state q, qd, … (k, n) on where it begins to move; StateError if refused."""
         tracker, frame = self._kinematics.tracker(), self._frame_of(message)
         twist = read_twist(message.twist, "twist")
-        jogging = self.jogging or Jogging(tracker, limits, loop.state[0], loop.state[1], loop.loop.overload_at)
+        jogging = self.jogging or Jogging(tracker, limits, *state[:2])
         jogging.require(self._along_base(frame, jogging.q, twist))
         if self.jogging is None:
             self._begun = now
@@ -99,7 +98,7 @@ class ToolTargets:
 
     @property
     def at_limit(self) -> str:
-        """Joint at the end of its range, or overload ahead, that slows the tool down; empty for none."""
+        """Joint at the end of its range that slows the tool down; empty for none."""
         return self.jogging.at_limit if self.jogging else ""
 
     def forget(self) -> None:
