@@ -149,7 +149,7 @@ def test_a_target_that_the_arm_cannot_hold_does_not_lead_beyond_limits_of_positi
 
 
 def test_a_target_is_refused_where_the_arm_cannot_rest_with_what_it_is_to_carry() -> None:
-    """Also at the end of a chunk, and beyond a target that moves on, which comes to rest before; others are reached."""
+    """Also at the end of a chunk, and amid a target that moves on, which comes to rest; others are reached."""
     dynamics, at = eom.Dynamics(eom.load_robot("ur5e")), lambda q: np.array([0.0, q, 0.0, 0.0, 0.0, 0.0])
     load, most = (abs(dynamics.gravity(at(q))[1]) for q in (0.0, 0.7))
     loop = ControlLoop(RobotTable(eom.ElasticArm(limited("ur5e", effort=[500.0, most, *[500.0] * 4]))))
@@ -166,15 +166,12 @@ def test_a_target_is_refused_where_the_arm_cannot_rest_with_what_it_is_to_carry(
 
     assert loop.aim(now, at(1.2)) == 0 and run(200) > 1.2
     chunk = np.array([at(1.2), at(0.0)]), None, np.array([0.0, 1.0])
-    for target in (chunk, (at(1.2), 6 * rate), (at(0.0),)):
+    for target in (chunk, (at(0.0),)):
         assert Refusal(loop.aim(now, *target)).name == "overload"
     text = f"effort of shoulder_lift_joint would be {load:.4g}, beyond its limit {most:.4g} (SI units)"
     assert overload(loop) == text and run(3000) == pytest.approx(1.2, abs=1e-12)
-    q = 1.2
-    while loop.aim(now, at(q), rate) == 0:
-        q += 1e-2 * rate[1]
-        run(10)
-    assert 0.7 < run(2000) == run(1) < 0.8
+    assert loop.aim(now, at(1.2), rate) == 0 and run(200) < 1.19
+    assert Refusal(loop.aim(now, at(0.0))).name == "overload" and 0.8 < run(2000) == run(1) < 1.19
     assert loop.aim(now, at(1.5)) == 0 and run(4000) == pytest.approx(1.5, abs=1e-12)
     loop.carry(eom.Payload(5.0), 60.0)
     assert Refusal(loop.aim(now, at(0.9))).name == "overload" and loop.aim(now, at(1.4)) == 0

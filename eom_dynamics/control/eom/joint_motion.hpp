@@ -73,13 +73,8 @@ class JointMotion {
         return x;
     }
     double target() const noexcept { return target_ - delay_ * rate_; }
-    /// Where it rests at a target; from one that moves on, twice as far as where it could come to rest.
-    double rest_of(double position, double velocity) const noexcept
-    {
-        const double v = std::clamp(velocity, -limits_.velocity, limits_.velocity);
-        const double way = v * (2 * delay_ + std::fabs(v) / limits_.acceleration);
-        return std::clamp(position + way, limits_.lower, limits_.upper);
-    }
+    /// Where it rests at a target.
+    double rest_of(double position) const noexcept { return std::clamp(position, limits_.lower, limits_.upper); }
     /// Whether the target moves on.
     bool moves_on() const noexcept { return rate_ != 0; }
     /// Whether it rests at its target.

@@ -96,7 +96,7 @@ class TargetMotion {
         governor_.aim();
     }
 
-    /// Where the arm rests at the end of a target: see JointMotion::rest_of.
+    /// Where the arm rests at the end of a target.
     JointVector<Robot> rest_of(const Target &x) const noexcept
     {
         JointVector<Robot> q{};
@@ -105,7 +105,7 @@ class TargetMotion {
             const JointMotion &joint = motion_.joint(i);
             const double position = x.positions[last + i];
             const double stays = leads_ ? joint.target() : static_cast<double>(commander_.output.setpoint.q[i]);
-            q[i] = static_cast<Scalar>(joint.rest_of(std::isnan(position) ? stays : position, x.velocities[i]));
+            q[i] = static_cast<Scalar>(joint.rest_of(std::isnan(position) ? stays : position));
         }
         return q;
     }

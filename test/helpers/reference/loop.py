@@ -543,6 +543,8 @@ class ReferenceLoop:
     def _overloaded_at(self, target: Target) -> bool:
         """Whether the arm cannot rest at the end of a target within limits."""
         assert self.command is not None
+        if target.velocities is not None and np.any(target.velocities):
+            return False
         stays, end, ranges = self.command.state, np.atleast_2d(target.positions)[-1], Ranges(self.arm)
         q = np.where(np.isnan(end), stays[0], end)
         payload = next(iter(self.evaluator.blend.awaited()), self._carried(self._now, 0.0))
