@@ -141,17 +141,22 @@ class PayloadTopic:
             try:
                 if self._loop().arm is not arm:
                     raise StateError("the robot was replaced meanwhile: ask again")
-                self._propose_found(found, request.take, response, answer)
+                self._propose_found(found, request.take, response)
             except Exception as error:
                 response.message = self._refuse(error)
+                answer()
+                return
+            if request.take:
+                response.message += "; taken"
+                self._take(response.payload, response, answer)
+            else:
+                response.success = True
                 answer()
 
         self._worker.submit(job, done)
         return response
 
-    def _propose_found(
-        self, found: ObservedPayload | Exception, take: bool, response: Any, answer: Callable[[], None]
-    ) -> None:
+    def _propose_found(self, found: ObservedPayload | Exception, take: bool, response: Any) -> None:
         if isinstance(found, Exception):
             raise found
         message, response.message, robot = response.payload, printable(str(found)), self._loop().arm.robot
@@ -175,15 +180,9 @@ class PayloadTopic:
             raise StateError(f"not taken: {response.message}; rest without contact, and ask for the time since then")
         if take and len(found.untold):
             raise StateError(f"not taken: {response.message}; turn the tool, or call ~/set_payload")
-        if take:
-            response.message += "; taken"
-            self._take(message, response, answer)
-        else:
-            response.success = True
-            answer()
 
     def _take(self, message: Payload, response: Any, answer: Callable[[], None]) -> None:
-        """Use a payload from the next setpoint on, once its code is there; then write what came of it, and answer."""
+        """Take a payload, at once or when its code has been compiled, and answer whether the arm carries it."""
         try:
             loop = self._loop()
             payload, table = read_payload(message), loop.loop.table
