@@ -19,25 +19,21 @@ constexpr double LIMIT_TOLERANCE = @limit_tolerance@;
 
 namespace detail {
 
-template <class Scalar, std::size_t n>
-bool within(const std::array<Scalar, n> &values, const std::array<Scalar, n> &lower,
-            const std::array<Scalar, n> &upper) noexcept
-{
+inline constexpr auto within = [](const auto &values, const auto &lower, const auto &upper) noexcept {
     bool inside = true;
-    for (std::size_t i = 0; i < n; ++i)
+    for (std::size_t i = 0; i < values.size(); ++i)
         inside = inside && !(values[i] < lower[i] || values[i] > upper[i]);
     return inside;
-}
+};
 
-/// Widens a range to contain values.
-template <class Scalar, std::size_t n>
-void widen(std::array<Scalar, n> &lower, std::array<Scalar, n> &upper, const std::array<Scalar, n> &values) noexcept
-{
-    for (std::size_t i = 0; i < n; ++i) {
+/// Widens a range to contain values, and returns true.
+inline constexpr auto widen = [](const auto &values, auto &lower, auto &upper) noexcept {
+    for (std::size_t i = 0; i < values.size(); ++i) {
         lower[i] = std::min(lower[i], values[i]);
         upper[i] = std::max(upper[i], values[i]);
     }
-}
+    return true;
+};
 
 /// Largest distance of values beyond a range, relative to half the range, or in its unit where the range has only one
 /// end; a NaN is ignored. A margin, relative too, narrows ranges with two ends.
@@ -78,13 +74,7 @@ struct Limits {
     static bool meets_others(const Robot &robot, const Setpoint<Robot> &x, const Command<Robot> &y,
                              const Shafts<Robot> &shafts) noexcept
     {
-        const auto &lower = robot.lower;
-        const auto &upper = robot.upper;
-        return detail::within(x.qd, lower.qd, upper.qd) &&
-               detail::within(x.qdd, lower.qdd, upper.qdd) && detail::within(x.qddd, lower.qddd, upper.qddd) &&
-               detail::within(y.tau, lower.tau, upper.tau) && detail::within(y.taud, lower.taud, upper.taud) &&
-               detail::within(y.motor_velocity, lower.motor_velocity, upper.motor_velocity) &&
-               detail::within(y.motor_effort, lower.motor_effort, upper.motor_effort) && voltages_meet(robot, shafts);
+        return each_other(x, y, robot.lower, robot.upper, detail::within) && voltages_meet(robot, shafts);
     }
 
     /// Ranges, of which motions have an excess.
@@ -97,14 +87,8 @@ struct Limits {
     /// Widens ranges to contain a setpoint and its command.
     void widen(const Setpoint<Robot> &x, const Command<Robot> &y, const Shafts<Robot> &shafts) noexcept
     {
-        detail::widen(lower_.q, upper_.q, x.q);
-        detail::widen(lower_.qd, upper_.qd, x.qd);
-        detail::widen(lower_.qdd, upper_.qdd, x.qdd);
-        detail::widen(lower_.qddd, upper_.qddd, x.qddd);
-        detail::widen(lower_.tau, upper_.tau, y.tau);
-        detail::widen(lower_.taud, upper_.taud, y.taud);
-        detail::widen(lower_.motor_velocity, upper_.motor_velocity, y.motor_velocity);
-        detail::widen(lower_.motor_effort, upper_.motor_effort, y.motor_effort);
+        detail::widen(x.q, lower_.q, upper_.q);
+        each_other(x, y, lower_, upper_, detail::widen);
         for (std::size_t i = 0; i < Robot::motors; ++i)
             voltage_[i] = std::fmax(voltage_[i], std::fabs(shafts.voltage[i]));
     }
@@ -115,13 +99,10 @@ struct Limits {
                   double most = 0) const noexcept
     {
         detail::add_excess(most, x.q, lower_.q, upper_.q);
-        detail::add_excess(most, x.qd, lower_.qd, upper_.qd, margin);
-        detail::add_excess(most, x.qdd, lower_.qdd, upper_.qdd, margin);
-        detail::add_excess(most, x.qddd, lower_.qddd, upper_.qddd, margin);
-        detail::add_excess(most, y.tau, lower_.tau, upper_.tau, margin);
-        detail::add_excess(most, y.taud, lower_.taud, upper_.taud, margin);
-        detail::add_excess(most, y.motor_velocity, lower_.motor_velocity, upper_.motor_velocity, margin);
-        detail::add_excess(most, y.motor_effort, lower_.motor_effort, upper_.motor_effort, margin);
+        each_other(x, y, lower_, upper_, [&](const auto &values, const auto &lower, const auto &upper) {
+            detail::add_excess(most, values, lower, upper, margin);
+            return true;
+        });
         MotorVector<Robot> least;
         for (std::size_t i = 0; i < Robot::motors; ++i)
             least[i] = -voltage_[i];
@@ -172,6 +153,17 @@ struct Limits {
     }
 
   private:
+    /// Calls a function with each quantity that has a range, but for positions, and its ends, as long as it returns true.
+    template <class Ends, class Function>
+    static bool each_other(const Setpoint<Robot> &x, const Command<Robot> &y, Ends &lower, Ends &upper,
+                           const Function &call) noexcept
+    {
+        return call(x.qd, lower.qd, upper.qd) && call(x.qdd, lower.qdd, upper.qdd) && call(x.qddd, lower.qddd, upper.qddd) &&
+               call(y.tau, lower.tau, upper.tau) && call(y.taud, lower.taud, upper.taud) &&
+               call(y.motor_velocity, lower.motor_velocity, upper.motor_velocity) &&
+               call(y.motor_effort, lower.motor_effort, upper.motor_effort);
+    }
+
     static bool voltages_meet(const Robot &robot, const Shafts<Robot> &shafts) noexcept
     {
         for (std::size_t i = 0; i < Robot::motors; ++i)
