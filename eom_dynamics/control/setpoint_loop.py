@@ -133,10 +133,10 @@ class SetpointLoop:
         return -code
 
     def responded(self, code: int) -> tuple[LimitViolation, ...]:
-        """Violations of the command of a response; StateError if there is none."""
-        if code > 0:
+        """Violations of the command of a response; the error if it was refused."""
+        if code == Refusal["not_finite"]:  # of the response, not of the setpoint that was given
             raise StateError("numbers too large, or a spring would be slack")
-        return self.violations(self.state) if -code & EXCEEDS else ()
+        return self.violations(self.state) if self.accepted(code) & EXCEEDS else ()
 
     def read(self, message: Any) -> None:
         """Write a message into the setpoint that is given to the loop; StateError if it cannot be used."""

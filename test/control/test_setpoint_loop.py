@@ -331,7 +331,9 @@ def test_a_new_loop_of_the_same_arm_has_neither_payload_nor_settings() -> None:
     assert np.any(np.abs(new.loop.command["tau"] - heavy) > 1.0)
 
 
-def test_a_target_that_limits_refuse_is_refused_by_its_own_motion() -> None:
+@pytest.mark.parametrize("response", [False, True])
+def test_a_target_that_limits_refuse_is_refused_by_its_own_motion(response: bool) -> None:
+    """Also where it begins amid the response to lost setpoints."""
     first, *others = eom.load_robot("planar_2r").joints
     robot = replace(eom.load_robot("planar_2r"), joints=(replace(first, limits=Limits(velocity=0.1)), *others))
     host = SetpointLoop(SetpointEvaluator(eom.ElasticArm(robot)))
@@ -341,7 +343,7 @@ def test_a_target_that_limits_refuse_is_refused_by_its_own_motion() -> None:
     host.loop.aim(START, np.array([0.5, 0.5]))
     code = next(filter(None, (host.loop.update(START + k * MS) for k in range(500))))
     with pytest.raises(LimitError, match=f"{first.name}: velocity"):
-        host.accepted(code)
+        (host.responded if response else host.accepted)(code)
 
 
 def test_motion_and_limits_of_what_is_followed() -> None:
