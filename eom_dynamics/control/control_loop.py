@@ -208,10 +208,13 @@ class ControlLoop:
         """What the command answers."""
         return Status(int(self.number("status")))
 
-    def carry(self, payload: Payload, blend_time: float) -> None:
+    def carry(self, payload: Payload, blend_time: float, q: Array | None = None) -> None:
         """Have a tool carry a payload from the next setpoint on; efforts pass to the new ones in a time, s.
 
         The code for payloads is compiled for the first one.
+
+        Args:
+            q: where the arm is measured (n,), by which the payload is judged while nothing is commanded.
 
         Raises:
             RobotDescriptionError: the robot has no such tool, or no body has this mass and inertia.
@@ -221,7 +224,10 @@ class ControlLoop:
         tool, parameters = payload.at_tool(self.arm.robot)
         self.table.prepare_payload()
         given = np.ascontiguousarray(parameters)
-        if reason := self._library.loop_carry(self.address, tool, given.ctypes.data, blend_time):
+        self.measure(None if q is None else np.stack([q, 0 * q]))
+        reason = self._library.loop_carry(self.address, tool, given.ctypes.data, blend_time)
+        self.measure()
+        if reason:
             raise StateError(": ".join(filter(None, [overload(self), reason.decode()])))
 
     def send_trajectory(self, motion: Spline, origin: int) -> None:

@@ -17,7 +17,6 @@ from ..elastic.limit_violations import question_of_speed, refuse_degrees, summar
 from ..elastic.motor_programs import MOTOR_NAMES, STIFFNESS_NAMES
 from ..exceptions import DoubtfulSetpointError, EomDynamicsError, StateError, TrajectoryError
 from ..robot import Payload
-from ..robot.payload import payload_shape
 from ..states import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES
 from ..units import unit
 from . import diagnosis
@@ -77,18 +76,9 @@ class SetpointLoop:
         return SetpointLoop(self.evaluator, self.loop.table)
 
     def carry(self, payload: Payload, blend_time: float, measured: Array | None = None) -> None:
-        """Have a tool carry a payload from the next setpoint on, see :meth:`.ControlLoop.carry`.
-
-        Args:
-            measured: where the arm must be able to hold it, (n,), while nothing is commanded.
-        """
+        """Have a tool carry a payload from the next setpoint on; arguments and errors as :meth:`.ControlLoop.carry`."""
         tool, parameters = self.check(payload, blend_time)
-        if measured is not None and self.loop.settings["limits"] in ("refuse", "clip"):
-            rows, rest = self.evaluator.payload.copy(), np.zeros((len(STATE_NAMES), len(measured)))
-            rows[tool], rest[0] = parameters, np.clip(measured, *limits_of_joints(self.arm)[:2])
-            given = [rows.reshape(payload_shape(self.arm.robot))]
-            self.evaluator.command(self.evaluator.own_order, rest, limit_policy="refuse", payload=given)
-        self.loop.carry(payload, blend_time)
+        self.loop.carry(payload, blend_time, measured)
         self.evaluator.payload[tool] = parameters
 
     def check(self, payload: Payload, blend_time: float) -> tuple[int, Array]:

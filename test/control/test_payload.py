@@ -3,6 +3,7 @@
 
 import re
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from eom_dynamics.control.control_loop import ControlLoop, Refusal
 from eom_dynamics.control.robot_table import RobotTable
 from eom_dynamics.control.settings import LONGEST_BLEND
 from eom_dynamics.exceptions import RobotDescriptionError
+from eom_dynamics.robot.model import Limits
 from eom_dynamics.robot.payload import payload_parameters
 from eom_dynamics.states import EFFORT_NAMES
 from eom_dynamics.trajectory import Spline
@@ -97,6 +99,9 @@ def test_a_change_at_rest_goes_on_where_setpoints_have_ended(scales: Scales) -> 
     assert not scales.loop.number("blending")
 
 
+AT_REST = [0.0, -0.5, 0.0, -1.5, 0.0, 1.5, 0.5]
+
+
 def refusing(**settings: Any) -> tuple[ControlLoop, Callable[[], None], Array]:
     """A loop whose limits are refused, what gives it a setpoint at rest, and limits of effort and its rate (2, n)."""
     loop = ControlLoop(RobotTable(eom.ElasticArm(eom.load_robot("panda"))))
@@ -104,7 +109,7 @@ def refusing(**settings: Any) -> tuple[ControlLoop, Callable[[], None], Array]:
 
     def rest() -> None:
         loop.rest()
-        loop.given["q"][:] = [0.0, -0.5, 0.0, -1.5, 0.0, 1.5, 0.5]
+        loop.given["q"][:] = AT_REST
         loop.refer(START)
         assert loop.update(START) == 0
 
@@ -112,24 +117,27 @@ def refusing(**settings: Any) -> tuple[ControlLoop, Callable[[], None], Array]:
 
 
 @pytest.mark.parametrize("policy", ["refuse", "clip"])
+@pytest.mark.parametrize("measured", [False, True], ids=["commanded", "measured"])
 @pytest.mark.parametrize(
     ("quantity", "payload", "time"),
     [("effort", eom.Payload(3.0, [0.0, 0.0, 100.0]), 0.3), ("effort rate", eom.Payload(3.0, [0.0, 0.0, 0.1]), 0.01)],
     ids=["in mm", "too fast"],
 )
-def test_what_the_arm_cannot_hold_is_refused(policy: str, quantity: str, payload: eom.Payload, time: float) -> None:
+def test_what_the_arm_cannot_hold_is_refused(
+    policy: str, quantity: str, payload: eom.Payload, time: float, measured: bool
+) -> None:
     """The rate is that of the steepest weight, 15/8 in its time."""
     loop, rest, limits = refusing(limits=policy)
-    rest()
-    loaded, empty = (
-        loop.arm.feedforward(loop.setpoint["q"], *np.zeros((4, 7)), payload=x).tau for x in (payload, None)
-    )
+    q = np.array(AT_REST)
+    if not measured:
+        rest()
+    loaded, empty = (loop.arm.feedforward(q, *np.zeros((4, 7)), payload=x).tau for x in (payload, None))
     found = np.abs(loaded if quantity == "effort" else (loaded - empty) * 15 / 8 / time)
     limit = limits[int(quantity != "effort")]
     worst = int(np.argmax(found / limit))
     text = f"{quantity} of fer_joint{worst + 1} would be {found[worst]:.4g}, beyond its limit {limit[worst]:g} (SI un"
     with pytest.raises(eom.StateError, match=f"^{re.escape(text)}its\\): give mass in kg, centre of mass in m"):
-        loop.carry(payload, time)
+        loop.carry(payload, time, q if measured else None)
     assert not loop.number("blending")
     loop.carry(eom.Payload(1.0), 0.2)
 
@@ -163,6 +171,16 @@ def test_a_lighter_payload_gets_an_overloaded_arm_out() -> None:
             loop.carry(eom.Payload(1.0), 0.2)
         loop.update(START + k * MS)
     assert not loop.number("blending") and np.all(np.abs(loop.command["tau"]) <= effort)
+
+
+def test_an_arm_that_is_measured_beyond_limits_may_take_what_adds_nothing() -> None:
+    """Before the first command, as after it."""
+    robot = eom.load_robot("planar_2r")
+    weak = (replace(joint, limits=Limits(effort=1.0)) for joint in robot.joints)
+    loop = ControlLoop(RobotTable(eom.ElasticArm(replace(robot, joints=tuple(weak)))))
+    loop.carry(eom.Payload(0.0), 0.1, np.zeros(2))
+    with pytest.raises(eom.StateError, match="beyond its limit 1 "):
+        loop.carry(eom.Payload(0.1), 0.1, np.zeros(2))
 
 
 @pytest.mark.parametrize("seed", [3, 7])

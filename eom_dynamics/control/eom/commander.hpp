@@ -292,14 +292,15 @@ class Commander {
     }
 
     /// Takes what the tools carry from the next setpoint on, in the thread of update(), as PayloadBlend::change, unless the
-    /// arm cannot hold it where it is, or pass to it in that time, within limits that are refused or clipped.
+    /// arm cannot hold it where it is, or pass to it in that time, within limits that are refused or clipped. While nothing is
+    /// commanded, it is where its links are measured.
     template <class... Changed>
-    const char *carry(const Changed &...changed) noexcept
+    const char *carry(const Measurement<Robot> &measured, const Changed &...changed) noexcept
     {
         overload_ = {};
         const PayloadBlend<Robot> before = payload_;
         payload_refusal_ = robot.carries() ? payload_.change(changed...) : "export feedforward_with_payload, too, for payloads";
-        if (!payload_refusal_ && overloads()) {
+        if (!payload_refusal_ && overloads(measured)) {
             payload_ = before;
             payload_refusal_ = OVERLOADED;
         }
@@ -398,10 +399,10 @@ class Commander {
     bool loaded() const noexcept { return parameters.limits == LimitPolicy::refuse && payload_.loads(); }
 
   private:
-    /// Whether there is a command, and limits are refused or clipped.
+    /// Whether limits are refused or clipped.
     bool limited() const noexcept
     {
-        return output.valid && parameters.limits != LimitPolicy::ignore && parameters.limits != LimitPolicy::warn;
+        return parameters.limits == LimitPolicy::refuse || parameters.limits == LimitPolicy::clip;
     }
 
     /// The last position at rest, with the stiffness and the motion of the base.
@@ -492,12 +493,15 @@ class Commander {
     }
 
     /// Whether the resting arm cannot hold the payload that waits, or cannot pass to it, within limits.
-    bool overloads() noexcept
+    bool overloads(const Measurement<Robot> &measured) noexcept
     {
-        if (!limited())
+        if (!limited() || !(output.valid || measured.links))
             return false;
         Limits<Robot> limits(robot);
-        excess_at(resting(), latest, limits, true);
+        Setpoint<Robot> x = resting();
+        if (!output.valid)
+            x.q = measured.q;
+        excess_at(x, latest, limits, true);
         if (excess_awaited(limits) <= LIMIT_TOLERANCE)
             return false;
         find_overload();

@@ -166,9 +166,9 @@ class ControlLoop {
     /// Takes what the tools carry from the next setpoint on, in the thread of update(), as Commander::carry; from a pause on
     /// where limits that are refused do not allow the rest of the motion that is played with it.
     template <class... Changed>
-    const char *carry(const Changed &...changed) noexcept
+    const char *carry(const Measurement<Robot> &measured, const Changed &...changed) noexcept
     {
-        if (const char *reason = commander_.carry(changed...))
+        if (const char *reason = commander_.carry(measured, changed...))
             return reason;
         halts_ = commander_.loaded() && !player_.carries(commander_.latest);
         return nullptr;
@@ -194,7 +194,7 @@ class ControlLoop {
         commander_.period = period > 0 ? period : 1e-3; // else no stop would ever be found
         started_ = true;
         if (payloads.take())
-            carry(payloads.taken());
+            carry(measured, payloads.taken());
         if (!hosted && plan(now, period))
             play();
         aim(now);

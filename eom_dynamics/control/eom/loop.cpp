@@ -164,7 +164,7 @@ const char *eom_loop_carry(eom_loop *loop, size_t tool, const double *parameters
     return on(loop, [=](auto &of) {
         auto carried = of.carried;
         std::copy(parameters, parameters + 10, carried.begin() + static_cast<std::ptrdiff_t>(10 * tool));
-        const char *reason = of.loop.carry(carried, blend_time);
+        const char *reason = of.loop.carry(of.measured, carried, blend_time);
         if (!reason)
             of.carried = carried;
         return reason;

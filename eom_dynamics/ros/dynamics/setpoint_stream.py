@@ -170,7 +170,7 @@ class SetpointStream:
                 self.targets.go_on()
                 if self.loop.loop.settings["on_contact"] == "retract":
                     self.targets.prepare(self.loop)
-                if self._checks_start:
+                if self._commands.sent_of is None:
                     self.start.watch()
 
     @property
