@@ -117,7 +117,8 @@ def test_package(name: str) -> None:
     source = files["src/feedforward_controller_parameters.cpp"].decode()
     settings = re.findall(r"EOM_(?:NUMBER|CHOICE)\((\w+), ", files["include/eom/settings.hpp"].decode())
     assert "eom::SETTINGS" in source and 'find("safety")' in source
-    assert declared.keys() <= {"safety", *settings, *re.findall(r"\bgiven\.(\w+)", source)}
+    gains = re.findall(r'"(\w+)"', source[source.index("GAINS[]") : source.index("number_of")])
+    assert declared.keys() <= {"safety", *settings, *gains, *re.findall(r"\bgiven\.(\w+)", source)}
 
 
 def test_motors_that_are_no_joints() -> None:
