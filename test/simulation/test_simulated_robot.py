@@ -19,7 +19,7 @@ from eom_dynamics.exceptions import RobotDescriptionWarning, StateError
 from eom_dynamics.robot import Robot
 from eom_dynamics.simulation import SimulatedDrives, SimulatedRobot, SimulationError
 from eom_dynamics.simulation.simulated_robot import SensorNoise, torque_controlled
-from eom_dynamics.trajectory import Cosine, through
+from eom_dynamics.trajectory import Cosine
 
 IIWA = load_robot("iiwa")
 ARM = ElasticArm(IIWA)
@@ -185,25 +185,6 @@ def test_drives_have_the_timing_of_the_robot_file() -> None:
         "planar_2r: command_period of 0.0004 s is not a multiple of the step of 0.001 s; simulated as 0.001 s",
         "planar_2r: drive_delay of 0.0032 s is not a multiple of the step of 0.001 s; simulated as 0.003 s",
     ]
-
-
-def test_the_timing_of_the_robot_file_suits_the_lead_of_its_commands() -> None:
-    robot = replace(load_robot("sea_planar_2r"), command_period=1e-3, drive_delay=2e-3)
-    arm = ElasticArm(robot)
-    motion = through([0.0, 0.4], [np.zeros(2), np.full(2, 0.3)])
-
-    def error(**drives: Any) -> float:
-        simulated = SimulatedRobot(arm, drives=SimulatedDrives(**drives))
-        errors = []
-        for t in np.arange(400) * 1e-3:
-            command = arm.feedforward(*motion.derivatives(t + robot.command_lead, 4))
-            simulated.follow(command.motor_position, command.motor_velocity, command.motor_effort)
-            simulated.advance()
-            errors.append(simulated.readings().q - motion.derivatives(t + 1e-3, 0)[0])
-        return float(np.sqrt(np.mean(np.square(errors))))
-
-    # Measured: 1/1500. What is left is of second order in the period.
-    assert error() < 1e-3 * error(command_period=0.0, drive_delay=0.0)
 
 
 def test_a_tool_wrench_deflects_it() -> None:
