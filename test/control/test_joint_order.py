@@ -104,19 +104,14 @@ def test_commands_of_motors_come_in_the_order_of_the_robot(names, order):
     np.testing.assert_array_equal(effort, np.array([4.0, 5.0, 6.0])[order])
 
 
-BAD_COMMANDS = [
-    (["a", "b", "x"], {}, "name[2]: the robot has no motor 'x'; it has a, b, c"),
-    (["a", "b", "b"], {}, "name[2]: motor 'b' is listed twice"),
+test_a_bad_command_is_refused = refusals(
+    StateError,
+    (["a", "b", "x"], {}, r"name\[2\]: the robot has no motor 'x'; it has a, b, c"),
+    (["a", "b", "b"], {}, r"name\[2\]: motor 'b' is listed twice"),
     (["a", "b"], {}, "name: motor 'c' missing; list each motor once"),
     ([], {"position": array("d")}, "position has 0 entries, must have 3"),
     ([], {"effort": array("d", [1.0] * 4)}, "effort has 4 entries, must have 3 or none"),
     (["c", "b", "a"], {"effort": array("d", [np.nan, 0, 0])}, "effort of motor 'c' is nan"),
     ([], {"velocity": array("d", [0, -np.inf, 0])}, "velocity of motor 'b' is -inf"),
-]
-
-
-@pytest.mark.parametrize(("names", "values", "reason"), BAD_COMMANDS, ids=[row[-1] for row in BAD_COMMANDS])
-def test_a_bad_command_is_refused(names, values, reason):
-    with pytest.raises(StateError) as error:
-        read_motors(NAMES, "name", names, **{**COMMAND, **values})
-    assert str(error.value) == reason
+    call=lambda names, values: read_motors(NAMES, "name", names, **COMMAND | values),
+)

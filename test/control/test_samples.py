@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from refusals import refusals
 
 from eom_dynamics import StateError
 from eom_dynamics.control.fields import STATE_FIELDS, STIFFNESS_FIELDS, doubles, read_samples, read_stiffness, write
@@ -40,21 +41,18 @@ def test_samples_follow_one_another():
 GOOD = {name: np.ones(3) for name in STATE_FIELDS}
 
 
-@pytest.mark.parametrize(
-    ("fields", "reason"),
-    [
-        ({"position": []}, "position has 0 entries, must have 3 for each sample, one for each joint"),
-        ({"position": np.ones(7)}, "position has 7 entries, must have 3 for each sample, one for each joint"),
-        ({"position": np.ones(9)}, "position has 3 samples, must have at most 2: split the request"),
-        ({"velocity": np.ones(3)}, "velocity has 3 entries, must have 6, as position has"),
-        ({"snap": np.ones(3)}, "snap has 3 entries, must have 6 or none"),
-        ({"jerk": [1, 1, 1, 1, np.nan, 1]}, r"jerk\[4\] \(sample 1, joint 'b'\) is nan"),
-    ],
+test_samples_that_cannot_be_used_are_refused = refusals(
+    StateError,
+    ({"position": []}, "position has 0 entries, must have 3 for each sample, one for each joint"),
+    ({"position": np.ones(7)}, "position has 7 entries, must have 3 for each sample, one for each joint"),
+    ({"position": np.ones(9)}, "position has 3 samples, must have at most 2: split the request"),
+    ({"velocity": np.ones(3)}, "velocity has 3 entries, must have 6, as position has"),
+    ({"snap": np.ones(3)}, "snap has 3 entries, must have 6 or none"),
+    ({"jerk": [1, 1, 1, 1, np.nan, 1]}, r"jerk\[4\] \(sample 1, joint 'b'\) is nan"),
+    call=lambda fields: read_samples(
+        message(**dict.fromkeys(STATE_FIELDS, np.ones(6)) | fields), ORDER, optional=("jerk", "snap"), most=2
+    ),
 )
-def test_samples_that_cannot_be_used_are_refused(fields, reason):
-    good = {name: np.ones(6) for name in STATE_FIELDS}
-    with pytest.raises(StateError, match=f"^{reason}$"):
-        read_samples(message(**good | fields), ORDER, optional=("jerk", "snap"), most=2)
 
 
 def test_optional_fields_may_be_empty():
@@ -113,17 +111,12 @@ def test_stiffness_of_other_joints_may_be_anything():
     assert read_stiffness(message(**dict.fromkeys(STIFFNESS_FIELDS, values)), SHUFFLED, VARIABLE)[0][1] == 5.0
 
 
-@pytest.mark.parametrize(
-    ("fields", "count", "reason"),
-    [
-        *(({field: np.ones(2)}, 1, f"{field} has 2 entries, must have 3 (one for each") for field in STIFFNESS_FIELDS),
-        ({"stiffness": np.ones(4)}, 2, "stiffness has 4 entries, must have 3 (one for each joint), 6 (for each joint"),
-        ({"stiffness_rate": np.ones(3)}, 1, "stiffness is empty, but its time derivatives are not"),
-        ({"stiffness": np.ones(3), "stiffness_rate": [np.inf, 1, 1]}, 1, "stiffness_rate[0] (joint 'b') is inf"),
-        ({"stiffness": [1, 1, 1, np.nan, 1, 1]}, 2, "stiffness[3] (sample 1, joint 'b') is nan"),
-    ],
+test_stiffness_that_cannot_be_used_is_refused = refusals(
+    StiffnessError,
+    *(({field: np.ones(2)}, 1, rf"^{field} has 2 entries, must have 3 \(one for each") for field in STIFFNESS_FIELDS),
+    ({"stiffness": np.ones(4)}, 2, r"stiffness has 4 entries, must have 3 \(one for each joint\), 6 \(for each joint"),
+    ({"stiffness_rate": np.ones(3)}, 1, "stiffness is empty, but its time derivatives are not"),
+    ({"stiffness": np.ones(3), "stiffness_rate": [np.inf, 1, 1]}, 1, r"^stiffness_rate\[0\] \(joint 'b'\) is inf"),
+    ({"stiffness": [1, 1, 1, np.nan, 1, 1]}, 2, r"^stiffness\[3\] \(sample 1, joint 'b'\) is nan"),
+    call=lambda fields, count: read_stiffness(message(**fields), SHUFFLED, VARIABLE, count),
 )
-def test_stiffness_that_cannot_be_used_is_refused(fields, count, reason):
-    with pytest.raises(StiffnessError) as caught:
-        read_stiffness(message(**fields), SHUFFLED, VARIABLE, count)
-    assert str(caught.value).startswith(reason)
