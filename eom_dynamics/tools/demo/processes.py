@@ -133,8 +133,10 @@ def play(plan: Plan, report: Callable[[int, int], None]) -> dict[str, Array]:
     with Run() as run:
         (run.folder / "robot.yaml").write_text(robot_as_yaml(plan.robot).text, encoding="utf-8")
         np.savez(run.folder / "setpoints.npz", **plan.arrays())
-        # Diagnostics name the backend; the default period is too long for a short run. Every command is recorded.
-        settings = "-p diagnostic_period:=0.2 -p qos_overrides./feedforward.publisher.depth:=1000"
+        # Diagnostics name the backend; the default period is too long for a short run. Every command is recorded, and a
+        # busy computer that is late makes no loss of setpoints.
+        given = "diagnostic_period:=0.2", "qos_overrides./feedforward.publisher.depth:=1000", "setpoint_lifespan:=0.0"
+        settings = " -p ".join(["", *given, "setpoint_timeout:=0.0", "on_setpoint_loss:=none"])
         run.start("the node", "eom_dynamics.ros.dynamics_node", f"--ros-args --params-file robot.yaml {settings}")
         # The node may compile before the first answer.
         arguments = f"setpoints.npz answers.npz --rate {plan.rate} --timeout 60 --grace 5"

@@ -17,6 +17,7 @@ import pytest
 
 import eom_dynamics as eom
 from eom_dynamics.tools.cli.main import main
+from eom_dynamics.tools.demo import processes
 from eom_dynamics.tools.demo.evaluate import Plan
 
 MISSING = [name for name in ("rclpy", "eom_dynamics.msg", "plotly", "rich") if importlib.util.find_spec(name) is None]
@@ -27,7 +28,22 @@ SHORT = ["--rate", "100", "--duration", "1"]
 
 
 def test_every_setpoint_is_answered_with_the_right_numbers(tmp_path: Path, monkeypatch, run) -> None:
+    """Also where the player stands still amid the motion, as on a busy computer."""
     monkeypatch.setattr("eom_dynamics.tools.demo.drawn_stream.SECONDS", 1.0)
+    started, start, play = [], subprocess.Popen, processes.play
+
+    def stall(sent: int, _: int) -> None:
+        if sent > 20 and started:
+            player = started.pop()
+            player.send_signal(signal.SIGSTOP)
+            time.sleep(0.3)
+            player.send_signal(signal.SIGCONT)
+            started.clear()
+
+    monkeypatch.setattr(
+        subprocess, "Popen", lambda *given, **options: started.append(start(*given, **options)) or started[-1]
+    )
+    monkeypatch.setattr(processes, "play", lambda plan, _: play(plan, stall))
     results = run("demo", *SHORT, "--robot", "planar_2r", "--json", "-o", str(tmp_path / "new" / "folder")).json
     assert results["passed"] is True and results["failures"] == []
     assert (results["sent"], results["received"], results["lost"]) == (100, 100, 0)
