@@ -100,7 +100,7 @@ def checks_head(
         "library": project.library,
         "states": str(stored.count),
         "tolerance": repr(stored.relative_tolerance),
-        "stored": constant_arrays(arrays, rows="STATES"),
+        "stored": constant_arrays(arrays),
         "checks": "\n".join(check(function, names[key]) for key, function in project.functions.items()),
         "calls": "\n".join(f"    check_{function.name}();" for function in project.functions.values()),
     }
@@ -111,14 +111,10 @@ def expressions(vectors: Sizes, form: str = "{name}[{index}]") -> list[str]:
     return [form.format(name=name, index=k) for name, size in vectors.items() for k in range(size)]
 
 
-def constant_arrays(arrays: Mapping[str, Array], rows: str = "") -> str:
-    """Arrays (rows, size) as constants ``stored_<name>``.
-
-    Args:
-        rows: expression of the number of rows; by default that of each.
-    """
+def constant_arrays(arrays: Mapping[str, Array]) -> str:
+    """Arrays (STATES, size) as constants ``stored_<name>``."""
     return "\n".join(
-        f"static const double stored_{name}[{rows or len(values)}][{values.shape[1]}] = {{\n"
+        f"static const double stored_{name}[STATES][{values.shape[1]}] = {{\n"
         + ",\n".join(
             wrapped("    {" + ", ".join("NAN" if x != x else repr(x) for x in row) + "}", "     ")
             for row in values.tolist()

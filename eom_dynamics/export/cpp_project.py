@@ -303,7 +303,7 @@ def _test(project: Project, stored: StoredValues) -> str:
         name=project.name,
         states=str(stored.count),
         tolerance=repr(stored.relative_tolerance),
-        stored=constant_arrays({name: x for name, x in arrays.items() if name != SPIN}, rows="STATES"),
+        stored=constant_arrays({name: x for name, x in arrays.items() if name != SPIN}),
         spin="        eom::MotorVector<Robot> spin;\n" if SPIN in feedforward.outputs else "",
         inputs="\n".join(f"    take(x.{name}, stored_{name}[state]);" for name in feedforward.inputs),
         outputs=str(len(outputs)),

@@ -364,13 +364,6 @@ test_limits_that_are_refused = refusals(
 )
 
 
-def end_of(limits: OnlineLimits, parts: list[np.ndarray]) -> np.ndarray:
-    found = np.concatenate(parts)
-    within(limits, found)
-    consistent(limits, found)
-    return found[-1:]
-
-
 def chunks(rows: slice) -> tuple[np.ndarray, Iterator[tuple[float, np.ndarray, np.ndarray]]]:
     """Start of a Panda's recorded motion; times of arrival of its chunks of 16 at 10 Hz, their times and positions."""
     from eom_dynamics.tools.identify.read import read_recording
@@ -487,4 +480,6 @@ def test_a_stop_amid_a_target_keeps_limits_and_another_target_goes_on_from_it(ac
         loop.update(now, H)
         states.append(loop.state.copy())
     assert not states[-1][1:].any() and loop.status is Status.HELD
-    end_of(limits, [np.array(states)])
+    found = np.array(states)
+    within(limits, found)
+    consistent(limits, found)
