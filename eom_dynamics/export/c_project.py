@@ -101,6 +101,7 @@ def checks_head(
         "states": str(stored.count),
         "tolerance": repr(stored.relative_tolerance),
         "stored": constant_arrays(arrays),
+        "comparison": filled(template("test_comparison.c.in"), scalar=real(project)),
         "checks": "\n".join(check(function, names[key]) for key, function in project.functions.items()),
         "calls": "\n".join(f"    check_{function.name}();" for function in project.functions.values()),
     }
@@ -309,7 +310,7 @@ def _check(function: Function, stored: Mapping[str, str]) -> str:
     rows, starts = (", ".join(f"{name}{index}" for name in arrays) for index in ("[i]", "[0]"))
     one, many = (
         [
-            f'    compare("{function.name}{suffix}", "{name}", {name}[0], stored_{stored[name]}[0], {size});'
+            f'    compare("{function.name}{suffix}", "{name}", {name}[0], {size}, 1, stored_{stored[name]}[0], {size});'
             for name, size in function.outputs.items()
         ]
         for suffix in ("", "_batch")

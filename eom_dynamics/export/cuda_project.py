@@ -100,7 +100,8 @@ def _check(function: Function, stored: Mapping[str, str]) -> str:
             f"    const auto run = [&] {{ require({function.name}_cuda(COUNT, {', '.join(arguments)}, 0)); }};",
             f'    measure("{function.name}", run);',
             *(
-                f'    compare("{function.name}", "{name}", {name}, stored_{stored[name]}[0], {size});'
+                f'    compare("{function.name}", "{name}", {name}.values().data(), 1, COUNT, '
+                f"stored_{stored[name]}[0], {size});"
                 for name, size in function.outputs.items()
             ),
             "}\n",
