@@ -50,20 +50,28 @@ it only just."""
 FASTEST_PACE = 1.5
 """Largest factor of the speed of a motion that is played."""
 
-PACE_SAMPLES, PACE_MOST_SAMPLES, PACE_PLACES, PACE_CHECKS = 40, 160, 100, 1500
-"""Instants of a change of pace at which limits are checked, evenly in time, beside two of each section: at least, and
-at most, for two of each piece of the path; places of the rest of the path at which a payload or a pace above 1 is
-checked, evenly, and as many where it accelerates most; and how many setpoints are checked at most in a search."""
+PACE_SAMPLES, PACE_MOST_SAMPLES, PACE_PLACES, PACE_CHECKS = 14, 60, 100, 1500
+"""Instants of a change of pace at which limits are checked, evenly in time, beside two or four of each section: at
+least, and at most, for two of each piece of the path; places of the rest of the path at which a payload or a pace above
+1 is checked, evenly, and as many where it accelerates most; and how many setpoints are checked at most in a search."""
 
 PEAK_PARTS = 8
 """Instants of a piece of a spline among which its accelerations have their peaks."""
 
-PACE_GROWTH, PACE_DURATIONS, PACE_GAIN = 1.5, 14, 5e-3
-"""Changes of pace that are tried: each longer by a factor than the one before, how many, and the share by which a
-better one must be shorter."""
+PACE_GROWTH, PACE_PATIENCE, PACE_DURATIONS, PACE_GAIN = 1.25, 1.02, 13, 1e-2
+"""Changes of pace that are tried: each longer by a factor than the one before, which grows by one with each retry; how
+many; and the share by which a better one must be shorter."""
 
 PACE_MARGIN = 0.03
 """Distance of a change of pace from limits, of half their range, for the instants between those that are checked."""
+
+PACE_NEAR, PACE_STEP, PACE_CURVED = 0.1, 0.5, 0.2
+"""Distances from limits within which the time between two instants is halved, and within which the reversal of a motor
+is looked at, whose friction steps, of half their range; and the share of the bend of a peak by which it may be higher
+than its parabola."""
+
+PACE_BESIDE = (-0.3, -0.12, -0.04, 0.04, 0.12, 0.3)
+"""Where a reversal is looked at, beside its time by interpolation, in shares of the time between two instants."""
 
 PACE_RETRY, PACE_LEAD = 20_000_000, 8_000_000
 """Time until a change of pace is tried again that limits do not allow, and from the begin of a search to that of its

@@ -29,6 +29,7 @@ class PaceKeeper {
         end_ = end;
         search_.set_density(density);
         limited_ = sought_.on = hurries_ = false;
+        growth_ = PACE_GROWTH;
         wanted_ = 1;
     }
 
@@ -67,7 +68,7 @@ class PaceKeeper {
     }
 
     /// Leads to a pace by a change within limits, in cycles of a period, s: one is sought until it must begin, and shorter ones
-    /// as long as it goes on. Where limits do not allow it, a part of it may come first. Above the pace 1, and with payloads, the
+    /// as long as it goes on. Where limits do not allow it, a part of it may come first, and each retry tries longer ones. Above the pace 1, and with payloads, the
     /// rest of the path must meet limits, too. A search goes on until it has a change, so that paces in quick succession have
     /// an effect, but for a pause, or where it is for a higher pace and a lower one is wanted. Paths are functions from a state
     /// of the path to that of the joints. Returns whether there is another change.
@@ -79,6 +80,7 @@ class PaceKeeper {
         if (wanted != wanted_ && (!seeks || wanted == 0 || (wanted <= pace && pace < sought_.pace))) {
             wanted_ = wanted;
             limited_ = sought_.on = false;
+            growth_ = PACE_GROWTH;
         }
         if (!sought_.on) {
             before_ = pace;
@@ -90,13 +92,17 @@ class PaceKeeper {
         const Outcome outcome = seek_on(time, path, now, period);
         if (outcome == Outcome::change) {
             limited_ = sought_.pace != wanted_;
+            growth_ = PACE_GROWTH;
             sought_.on = !limited_;
             retry_ = now;
         } else if (outcome == Outcome::nothing && time.last().pace() != sought_.pace) {
-            limited_ = limited_ || sought_.parts == 3;
             retry_ = now + PACE_RETRY;
-            if (sought_.parts < 3)
+            if (sought_.parts < 3) {
                 seek(time, before_ + (1 - 0.3 * ++sought_.parts) * (wanted_ - before_), now);
+            } else {
+                limited_ = true;
+                growth_ *= PACE_PATIENCE;
+            }
         }
         return outcome == Outcome::change;
     }
@@ -105,6 +111,7 @@ class PaceKeeper {
     void begin_stop() noexcept
     {
         limited_ = sought_.on = rests_ = hurries_ = false;
+        growth_ = PACE_GROWTH;
         wanted_ = 0;
     }
 
@@ -159,7 +166,8 @@ class PaceKeeper {
         const double less = last.pace() == pace
                                 ? (1 - PACE_GAIN) * (seconds(time.begin() - sought_.begin) + last.duration())
                                 : (end_ - from[0]) / std::max({from[1], 0.5 * (from[1] + pace), SLOWEST});
-        search_.begin(from, sought_.begin - ahead(), pace, shortest(pace - from[1]), less, end_);
+        search_.begin(from, sought_.begin - ahead(), pace, shortest(pace - from[1]),
+                      hurries_ ? growth_ * growth_ : growth_, less, end_);
     }
 
     /// Goes on to seek in a cycle, and takes the best change when it must begin.
@@ -214,10 +222,12 @@ class PaceKeeper {
 
     Commander<Robot> &commander_;
     double end_ = 0;
-    // The pace that is wanted, and that before; whether limits do not allow it, and when it is tried again, ns.
+    // The pace that is wanted, and that before; whether limits do not allow it, when it is tried again, ns, and by which factor
+    // durations grow then.
     double wanted_ = 1, before_ = 1;
     bool limited_ = false;
     std::int64_t retry_ = 0;
+    double growth_ = PACE_GROWTH;
     // Whether the rest of the motion is a stop, and whether a stop may be shorter than wanted.
     bool rests_ = false, hurries_ = false;
     // What is sought: a change to a pace that begins at a time, ns, some time after the search does; how many parts of it have

@@ -16,16 +16,20 @@
 
 namespace eom {
 
-/// How changes of pace are sought: durations, and the least gain.
-constexpr double PACE_GROWTH = @pace_growth@, PACE_GAIN = @pace_gain@;
+/// How changes of pace are sought: by which factor durations grow, and that factor with each retry; and the least gain.
+constexpr double PACE_GROWTH = @pace_growth@, PACE_PATIENCE = @pace_patience@, PACE_GAIN = @pace_gain@;
 constexpr int PACE_DURATIONS = @pace_durations@;
 /// Instants of a change of pace, evenly in time but for twice as many in its first section, where the margin begins, beside two
-/// of each section: at least, and at most, for two of each piece of the path; and setpoints in all, that are checked. Places of
-/// the rest of the path, evenly, and as many where it accelerates most.
+/// of each section, or four while an acceleration fades: at least, and at most, for two of each piece of the path; and setpoints
+/// in all, that are checked. Places of the rest of the path, evenly, and as many where it accelerates most.
 constexpr int PACE_SAMPLES = @pace_samples@, PACE_MOST_SAMPLES = @pace_most_samples@, PACE_CHECKS = @pace_checks@;
 constexpr std::size_t PACE_PLACES = @pace_places@;
-/// Distance from limits for the instants between, of half their range.
-constexpr double PACE_MARGIN = @pace_margin@;
+/// Distance from limits for the instants between, of half their range; that within which they are halved; and that within which
+/// the reversal of a motor, at which friction and losses of gears step, is looked at: beside it, in shares of their distance.
+constexpr double PACE_MARGIN = @pace_margin@, PACE_NEAR = @pace_near@, PACE_STEP = @pace_step@;
+constexpr double PACE_BESIDE[] = {@pace_beside@};
+/// Share of the bend of a peak by which it may be higher than its parabola.
+constexpr double PACE_CURVED = @pace_curved@;
 
 /// Candidates are bells and trapezoids from short to long; then each part of the best one is tried shorter, and others longer,
 /// also some time later, if the state may go on until then, in steps that halve. Paths are functions from a state of the path to
@@ -38,20 +42,22 @@ class PaceSearch {
     /// Sets the pieces of the path per second.
     void set_density(double density) noexcept { density_ = density; }
 
-    /// Begins to seek a change from a state of the path at a time, ns, to a pace, of at least a duration, s, and of less than
-    /// another. Above the pace 1, or with a payload above that before, the rest of the path up to an end must meet limits at
-    /// that pace.
-    void begin(const PathState &from, std::int64_t time, double pace, double shortest, double less, double end) noexcept
+    /// Begins to seek a change from a state of the path at a time, ns, to a pace, of at least a duration, s, of others that grow
+    /// by a factor, and of less than another. Above the pace 1, or with a payload above that before, the rest of the path up to
+    /// an end must meet limits at that pace.
+    void begin(const PathState &from, std::int64_t time, double pace, double shortest, double growth, double less,
+               double end) noexcept
     {
         keep_on(from, time, pace, end, pace > 1 ? PACE_MARGIN : 0);
         shortest_ = shortest;
+        growth_ = growth;
         less_ = less;
         steady_ = from[2] == 0 && from[3] == 0 && from[4] == 0;
         tried_ = 0;
         direction_ = 0;
         size_ = 0.25;
         improved_ = false;
-        worst_ = {};
+        worst_ = {{{0, 1}, {1, 1}, {3, 1}, {4, 1}}};
         if (pace > 1 || (pace > from[1] && commander_.loaded()))
             return;
         stage_ = Stage::shapes;
@@ -77,12 +83,16 @@ class PaceSearch {
         shortest_ = std::numeric_limits<double>::infinity();
     }
 
-    /// Goes on by a number of setpoints; returns whether the search is over.
+    /// Goes on by a number of setpoints, and those that belong to the last one; returns whether the search is over.
     template <class Path>
     bool go_on(const Path &path, int count) noexcept
     {
-        for (; count > 0 && stage_ != Stage::over; --count)
+        left_ = count;
+        while (left_ > 0 && stage_ != Stage::over) {
+            const int before = left_;
             stage_ == Stage::places ? look_at_place(path) : look_at_instant(path);
+            left_ = std::min(left_, before - 1);
+        }
         return stage_ == Stage::over;
     }
 
@@ -108,7 +118,7 @@ class PaceSearch {
         constexpr double SHAPES[][3] = {{.5, 0, .5}, {.25, .5, .25}, {.2, 0, .8}, {.8, 0, .2}};
         constexpr int COUNT = std::size(SHAPES);
         while (stage_ == Stage::shapes && !found_ && tried_ < PACE_DURATIONS * COUNT) {
-            const double T = shortest_ * std::pow(PACE_GROWTH, tried_ / COUNT);
+            const double T = shortest_ * std::pow(growth_, tried_ / COUNT);
             const double(&shares)[3] = SHAPES[tried_++ % COUNT];
             if (begin_check({0, shares[0] * T, shares[1] * T, shares[2] * T, 0.5}))
                 return;
@@ -144,11 +154,12 @@ class PaceSearch {
         sections_ = tried_change_.sections();
         const double span = sections_.back() - sections_[0], both = 2 * density_ * span;
         const double rate = std::clamp<double>(both, PACE_SAMPLES, PACE_MOST_SAMPLES) / span;
-        next_ = shape.wait == waited_ ? WORST : START;
+        next_ = shape.wait == waited_ ? FIRST : START;
         count_ = 0;
         for (std::size_t i = 0; i < PaceChange::SECTIONS; ++i) {
-            const int count = static_cast<int>(2.8 + (i > 0 ? 1 : 2) * rate * (sections_[i + 1] - sections_[i]));
-            for (int k = 1; k <= count && sections_[i + 1] > sections_[i]; ++k)
+            const double least = steady_ || i > 2 ? 2.8 : 4.8, length = sections_[i + 1] - sections_[i];
+            const int count = static_cast<int>(least + (i > 0 ? 1 : 2) * rate * length);
+            for (int k = 1; k <= count && length > 0; ++k)
                 instants_[count_++] = {i, static_cast<double>(k) / count};
         }
         return true;
@@ -191,8 +202,8 @@ class PaceSearch {
     }
 
     /// Checks an instant of the candidate: its start, whose excess widens limits, unless it is that of the one before, then
-    /// that where limits were exceeded last, then all of them. Limits are met less a margin that begins with it, at instants
-    /// at peaks of parabolas through three, and beside reversals of motors, where friction and losses of gears step.
+    /// those where limits were exceeded last, then all of them. Limits are met less a margin that begins with it, at instants, at
+    /// peaks of parabolas through three, and beside reversals of motors.
     template <class Path>
     void look_at_instant(const Path &path) noexcept
     {
@@ -200,18 +211,29 @@ class PaceSearch {
             stage_ = Stage::over;
         } else if (next_ == START) {
             limits_ = Limits<Robot>(commander_.robot);
-            if (!std::isfinite(excess(path(tried_change_.at(sections_[0])), sections_[0], true, 0)))
+            const auto start = path(tried_change_.at(sections_[0]));
+            if (!std::isfinite(excess(start, sections_[0], true, 0)))
                 return judge(false);
+            start_ = {sections_[0], excess(start, sections_[0], false, 0)};
+            first_velocity_ = commander_.motor_velocity();
             waited_ = tried_change_.shape().wait;
-            next_ = WORST;
-        } else if (next_ == WORST) {
+            next_ = FIRST;
+        } else if (next_ < 0) {
             known_ = 0;
-            if (!meets_at(path, worst_))
+            const auto at = worst_.begin() + (next_ - FIRST);
+            if (!meets_at(path, *at)) {
+                std::rotate(worst_.begin(), at, at + 1);
                 return judge(false);
-            next_ = known_ = 0;
+            }
+            if (++next_ == 0) {
+                before_[1] = start_;
+                velocity_ = first_velocity_;
+                known_ = 1;
+            }
         } else {
             if (!meets_at(path, instants_[next_])) {
-                worst_ = instants_[next_];
+                std::copy_backward(worst_.begin(), worst_.end() - 1, worst_.end());
+                worst_[0] = instants_[next_];
                 return judge(false);
             }
             if (++next_ == count_)
@@ -228,57 +250,83 @@ class PaceSearch {
     template <class Path>
     bool meets_at(const Path &path, const Instant &at) noexcept
     {
-        const double t = sections_[at.section] + at.share * (sections_[at.section + 1] - sections_[at.section]);
+        return meets(path, sections_[at.section] + at.share * (sections_[at.section + 1] - sections_[at.section]), true);
+    }
+
+    /// Whether limits less a margin are met at a time, s, and between it and the last one: if need be, halfway, too.
+    template <class Path>
+    bool meets(const Path &path, double t, bool halves) noexcept
+    {
         const PathState s = tried_change_.at(t);
         // Not back, nor too fast, where an acceleration at the start fades slowly.
         if (s[1] < -1e-9 || s[1] > std::max(FASTEST_PACE, from_[1]) + 1e-9)
             return false;
         // The pace begins to change by the fourth power of time.
-        const double grown = at.section > 0 ? 1 : at.share * at.share * at.share * at.share;
-        const double margin = PACE_MARGIN * grown, e = excess(path(s), t, false, margin);
-        const MotorVector<Robot> before = std::exchange(velocity_, commander_.motor_velocity());
+        const double share = std::min((t - sections_[0]) / (sections_[1] - sections_[0]), 1.0);
+        const double margin = PACE_MARGIN * share * share * share * share;
+        const double e = excess(path(s), t, false, margin);
+        const MotorVector<Robot> velocity = commander_.motor_velocity();
+        if (e > LIMIT_TOLERANCE)
+            return false;
+        if (halves && known_ > 0 && is_close(e, velocity) && !meets(path, 0.5 * (before_[1][0] + t), false))
+            return false;
         // Times and excesses of the last two instants, between which a parabola has its peak.
-        auto &[t1, e1] = before_[1];
         const auto &[t0, e0] = before_[0];
+        const auto &[t1, e1] = before_[1];
         const double rise = (e1 - e0) / (t1 - t0), fall = (e - e1) / (t - t1);
         const double slope = (rise * (t - t1) + fall * (t1 - t0)) / (t - t0);
         const bool peaks = known_ >= 2 && rise > 0 && fall < 0;
-        double peak = peaks ? e1 + slope * slope * (t - t0) / (4 * (rise - fall)) : e;
-        for (std::size_t i = 0; i < Robot::motors && known_ > 0; ++i) {
-            if (!(before[i] * velocity_[i] < 0))
+        double peak = peaks ? e1 + slope * slope * (t - t0) / (4 * (rise - fall)) + PACE_CURVED * (2 * e1 - e0 - e) : e;
+        for (std::size_t i = 0; i < Robot::motors && known_ > 0 && std::max(e, e1) > -PACE_STEP; ++i) {
+            if (!(velocity_[i] * velocity[i] < 0))
                 continue;
-            for (const double side : {-BESIDE, BESIDE}) {
-                const double u = t1 + (t - t1) * std::clamp(before[i] / (before[i] - velocity_[i]) + side, 0.0, 1.0);
+            for (const double side : PACE_BESIDE) {
+                const double u = t1 + (t - t1) * std::clamp(velocity_[i] / (velocity_[i] - velocity[i]) + side, 0.0, 1.0);
                 peak = std::max(peak, excess(path(tried_change_.at(u)), u, false, margin));
             }
         }
         before_[0] = std::exchange(before_[1], {t, e});
+        velocity_ = velocity;
         ++known_;
-        return e <= LIMIT_TOLERANCE && peak <= LIMIT_TOLERANCE;
+        return peak <= LIMIT_TOLERANCE;
+    }
+
+    /// Whether limits may be exceeded between the last instant and one of an excess and of motor velocities: near them, for
+    /// how the excess changes, or where a motor might reverse twice.
+    bool is_close(double e, const MotorVector<Robot> &velocity) const noexcept
+    {
+        const double e1 = before_[1][1], change = std::fabs(e - e1) + (known_ > 1 ? std::fabs(e1 - before_[0][1]) : 0);
+        if (std::max(e, e1) > -std::max(PACE_NEAR, 0.5 * change))
+            return true;
+        for (std::size_t i = 0; i < Robot::motors && std::max(e, e1) > -PACE_STEP; ++i)
+            if (std::min(std::fabs(velocity_[i]), std::fabs(velocity[i])) < std::fabs(velocity[i] - velocity_[i]))
+                return true;
+        return false;
     }
 
     /// At a time after the begin, s.
     double excess(const State<Robot::joints> &state, double t, bool widens, double margin) noexcept
     {
         ++checks_;
+        --left_;
         commander_.move(state, setpoint_);
         return commander_.excess_at(setpoint_, time_ + std::llround(1e9 * t), limits_, widens, margin, -1);
     }
 
-    static constexpr int START = -2, WORST = -1;
-    // Distance of what is checked from reversals, which are by linear interpolation, of the time between two instants.
-    static constexpr double BESIDE = 0.06;
+    // Instants where limits were exceeded last, and the steps of a check before and after those.
+    static constexpr int WORST = 4, FIRST = -WORST, START = FIRST - 1;
 
     Commander<Robot> &commander_;
     Setpoint<Robot> setpoint_;
     Limits<Robot> limits_;
     Stage stage_ = Stage::over;
-    // What is sought, its begin, ns, and setpoints checked so far.
+    // What is sought, and its begin, ns.
     PathState from_{};
     std::int64_t time_ = 0;
-    double pace_ = 1, shortest_ = 0, less_ = 0, end_ = 0, margin_ = 0, density_ = 0;
+    double pace_ = 1, shortest_ = 0, growth_ = 1, less_ = 0, end_ = 0, margin_ = 0, density_ = 0;
     bool begins_ = false, steady_ = false, found_ = false;
-    int checks_ = 0;
+    // Setpoints checked so far, and those that are left in a cycle.
+    int checks_ = 0, left_ = 0;
     std::size_t place_ = 0;
     PaceChange best_;
     // Shapes: durations tried; parts: the direction, the size of its step, and whether one of this
@@ -287,16 +335,17 @@ class PaceSearch {
     std::size_t direction_ = 0;
     double size_ = 0;
     bool improved_ = false;
-    // The wait of the start whose excess has widened limits. The candidate: its sections, the instants that are checked, the
-    // next one, and the one where limits were exceeded last.
+    // The wait of the start whose excess has widened limits, its time and excess, and motor velocities. The candidate: its
+    // sections, the instants that are checked, the next one, and those where limits were exceeded last.
     double waited_ = -1;
     PaceChange tried_change_;
     std::array<double, PaceChange::SECTIONS + 1> sections_{};
-    std::array<Instant, 2 * PACE_MOST_SAMPLES + 3 * PaceChange::SECTIONS> instants_{};
+    std::array<Instant, 2 * PACE_MOST_SAMPLES + 4 * PaceChange::SECTIONS> instants_{};
     int next_ = 0, count_ = 0;
-    Instant worst_;
+    std::array<Instant, WORST> worst_;
     std::array<std::array<double, 2>, 2> before_{};
-    MotorVector<Robot> velocity_{};
+    std::array<double, 2> start_{};
+    MotorVector<Robot> velocity_{}, first_velocity_{};
     int known_ = 0;
 };
 

@@ -68,6 +68,7 @@ class Change:
         self.pace, self.shape, self._parts = pace, shape or Shape(), ()
         self.duration, self._end = self.shape.total, 0.0
         self.first = 1.0 if start is None else start[1]
+        self.steady = start is None or not start[2:].any()
         if start is None:
             return
         wait, rise, hold, fall, edge = self.shape
@@ -168,19 +169,20 @@ class Search:
     ) -> None:
         self._arm, self._path, self._payload, self._options = arm, path, payload, options
         self._density, self._peaks = (len(spline.t) - 1) / max(spline.end - spline.start, 1e-9), peaks(spline)
-        self._checks, self._worst = 0, (0, 1.0)
+        self._checks, self._left = 0, 0
+        self._worst = [(0, 1.0), (1, 1.0), (3, 1.0), (4, 1.0)]
         self._velocity = np.zeros(len(arm.motor_names))
-        self._widened: tuple[float, Ranges] | None = None
+        self._widened: tuple[float, Ranges, float, Array] | None = None
         self.found: Change | None = None
         self.over, self.meets = False, False
         self._steps: Iterator[None] = iter(())
 
-    def begin(self, start: Array, pace: float, shortest: float, less: float, end: float) -> None:
-        """Seek a change of less than a duration, s, to a pace.
+    def begin(self, start: Array, pace: float, shortest: float, growth: float, less: float, end: float) -> None:
+        """Seek a change to a pace: of a duration, s, or others that grow by a factor, of less than another.
 
         Above 1, or with a payload above that before, it must meet limits on the path until its end.
         """
-        self._steps = self._find(start, pace, shortest, less, end)
+        self._steps = self._find(start, pace, shortest, growth, less, end)
         self.go_on(1)
 
     def begin_rest(self, start: Array, pace: float, end: float, margin: float, *, begins: bool = False) -> None:
@@ -189,14 +191,19 @@ class Search:
         self.go_on(1)
 
     def go_on(self, count: int) -> None:
-        """Check a number of setpoints."""
-        for _ in range(count):
+        """Check a number of setpoints, and those that belong to the last one."""
+        self._left = count
+        while self._left > 0 and not self.over:
+            before = self._left
             try:
                 next(self._steps)
             except (StopIteration, _OverError):
                 self.over = True
+            self._left = min(self._left, before - 1)
 
-    def _find(self, start: Array, pace: float, shortest: float, less: float, end: float) -> Iterator[None]:
+    def _find(
+        self, start: Array, pace: float, shortest: float, growth: float, less: float, end: float
+    ) -> Iterator[None]:
         if pace > 1 or (pace > start[1] and self._options.loaded):
             yield from self._keep_on(start[0], end, pace, law.PACE_MARGIN * (pace > 1))
             if not self.meets:
@@ -215,7 +222,7 @@ class Search:
             return True
 
         for k, shares in product(range(law.PACE_DURATIONS), _SHAPES):
-            if (yield from attempt(Shape(0.0, *(shares * (shortest * law.PACE_GROWTH**k))))):
+            if (yield from attempt(Shape(0.0, *(shares * (shortest * growth**k))))):
                 break
         step = 0.25
         while self.found is not None and step > 0.02:
@@ -253,63 +260,85 @@ class Search:
         self._velocity = np.zeros(m) if row is None else row[-4 * m : -3 * m]
         return np.inf if row is None else ranges.beyond(row, margin, -1.0)
 
+    def _count(self, setpoints: int) -> None:
+        self._checks += setpoints
+        self._left -= setpoints
+
+    def _widen(self, change: Change) -> bool:
+        """Widen ranges by the start of a change; return whether that is finite."""
+        t, ranges = change.sections[0], Ranges(self._arm)
+        s = change.at(t)
+        row = ranges.row(Flow(chain(self._path(s[0]), s)), self._payload(t))
+        self._count(1 if row is None else 2)
+        if row is not None:
+            ranges.widen(row)
+            self._widened = change.shape.wait, ranges, self._excess(ranges, s, self._payload(t), 0.0), self._velocity
+        return row is not None
+
     def _keeps(self, change: Change) -> Generator[None, None, bool]:
-        times = change.sections
+        times, steady = change.sections, change.steady
         if self._widened is None or self._widened[0] != change.shape.wait:
-            self._widened, ranges = None, Ranges(self._arm)
+            self._widened = None
             yield
             if self._checks >= law.PACE_CHECKS:
                 raise _OverError
-            self._checks += 1
-            s = change.at(times[0])
-            row = ranges.row(Flow(chain(self._path(s[0]), s)), self._payload(times[0]))
-            if row is None:
+            if not self._widen(change):
                 return False
-            ranges.widen(row)
-            self._widened = change.shape.wait, ranges
-        ranges = self._widened[1]
+        assert self._widened is not None
+        _, ranges, first, velocity = self._widened
+        # Times, excesses and motor velocities of instants.
+        seen: list[tuple[float, float, Array]] = []
 
-        seen: list[tuple[float, float]] = []
+        def excess(t: float, margin: float) -> float:
+            self._count(1)
+            return self._excess(ranges, change.at(t), self._payload(t), margin)
 
-        def meets(section: int, share: float) -> bool:
-            t = times[section] + share * (times[section + 1] - times[section])
-            s = change.at(t)
-            margin = law.PACE_MARGIN * (1.0 if section else share**4)
-            if not -1e-9 <= s[1] <= max(law.FASTEST_PACE, change.first) + 1e-9:
+        def is_close(e: float, v: Array) -> bool:
+            *before, (_, e1, v1) = seen
+            change = abs(e - e1) + (abs(e1 - before[-1][1]) if before else 0.0)
+            steps = max(e, e1) > -law.PACE_STEP and bool(np.any(np.minimum(abs(v1), abs(v)) < abs(v - v1)))
+            return max(e, e1) > -max(law.PACE_NEAR, 0.5 * change) or steps
+
+        def meets(t: float, *, halves: bool) -> bool:
+            if not -1e-9 <= change.at(t)[1] <= max(law.FASTEST_PACE, change.first) + 1e-9:
                 return False
-            self._checks += 1
-            before, last = self._velocity, seen[-1][0] if seen else t
-            seen.append((t, self._excess(ranges, s, self._payload(t), margin)))
-            velocity, beside = self._velocity, [0.0]
-            for first, then in zip(before, velocity, strict=True):
-                for side in (-0.06, 0.06) if last < t and first * then < 0 else ():
-                    u = last + (t - last) * np.clip(first / (first - then) + side, 0.0, 1.0)
-                    self._checks += 1
-                    beside.append(self._excess(ranges, change.at(u), self._payload(u), margin))
-            self._velocity = velocity
-            if max(beside) > TOLERANCE:
+            margin = law.PACE_MARGIN * min((t - times[0]) / (times[1] - times[0]), 1.0) ** 4
+            e, v = excess(t, margin), self._velocity
+            if e > TOLERANCE:
                 return False
-            t, e = np.array(seen[-3:]).T
-            if len(e) < 3 or not e[0] < e[1] > e[2]:
-                return bool(e[-1] <= TOLERANCE)
-            # The peak of a parabola through the last three.
-            a, b, c = np.polyfit(t - t[1], e, 2)
-            return bool(max(e[-1], c - b * b / (4 * a)) <= TOLERANCE)
+            if halves and seen and is_close(e, v) and not meets(0.5 * (seen[-1][0] + t), halves=False):
+                return False
+            peak = e
+            if len(seen) > 1 and seen[-2][1] < seen[-1][1] > e:
+                (t0, e0, _), (t1, e1, _) = seen[-2:]
+                a, b, c = np.polyfit(np.array([t0, t1, t]) - t1, [e0, e1, e], 2)
+                peak = c - b * b / (4 * a) + law.PACE_CURVED * (2 * e1 - e0 - e)
+            if seen and max(e, seen[-1][1]) > -law.PACE_STEP:
+                t1, _, v1 = seen[-1]
+                for i in np.flatnonzero(v1 * v < 0):
+                    at = v1[i] / (v1[i] - v[i]) + np.array(law.PACE_BESIDE)
+                    peak = max(peak, *(excess(u, margin) for u in t1 + (t - t1) * np.clip(at, 0.0, 1.0)))
+            seen.append((t, e, v))
+            return bool(peak <= TOLERANCE)
 
         span = times[-1] - times[0]
         samples = np.clip(2 * self._density * span, law.PACE_SAMPLES, law.PACE_MOST_SAMPLES)
-        rates = samples / span * np.where(np.arange(len(times) - 1) > 0, 1, 2)
-        counts = (2.8 + rates * np.diff(times)).astype(int)
-        filled = [i for i in range(len(counts)) if times[i + 1] > times[i]]
-        instants = [(i, share) for i in filled for share in np.arange(1, counts[i] + 1) / counts[i]]
-        for k, instant in enumerate([self._worst, *instants]):
+        sections = np.arange(len(times) - 1)
+        counts = np.where(steady | (sections > 2), 2.8, 4.8) + samples / span * np.where(sections > 0, 1, 2) * np.diff(
+            times
+        )
+        filled = [i for i in sections if times[i + 1] > times[i]]
+        instants = [(i, share) for i in filled for share in np.arange(1, int(counts[i]) + 1) / int(counts[i])]
+        count = len(self._worst)
+        for k, (section, share) in enumerate([*self._worst, *instants]):
             yield
             if self._checks >= law.PACE_CHECKS:
                 raise _OverError
-            if k == 1:
-                seen.clear()
-            if not meets(*instant):
-                self._worst = instant
+            if k <= count:
+                seen = [] if k < count else [(times[0], first, velocity)]
+            if not meets(times[section] + share * (times[section + 1] - times[section]), halves=True):
+                del self._worst[min(k, count - 1)]
+                self._worst.insert(0, (section, share))
                 return False
         return True
 
@@ -342,13 +371,14 @@ class PaceKeeper:
         self._wanted, self._before, self._retry = 1.0, 1.0, 0
         self._on, self._ends, self._rests, self._hurries = False, False, False, False
         self._pace, self._parts, self._begin, self._lead = 1.0, 0, 0, 0
+        self._growth = law.PACE_GROWTH
 
     def keep(self, time: PathTime, wanted: float, now: int, period: float, options: PaceOptions) -> bool:
         """Go on in a cycle of a period, s; return whether there is another change."""
         pace = time.last[1].pace
         seeks = self._on and pace != self._pace
         if wanted != self._wanted and (not seeks or not wanted or wanted <= pace < self._pace):
-            self._wanted, self.limited, self._on = wanted, False, False
+            self._wanted, self.limited, self._on, self._growth = wanted, False, False, law.PACE_GROWTH
         if not self._on:
             self._before = pace
             if pace == self._wanted or (self.limited and now < self._retry):
@@ -357,11 +387,14 @@ class PaceKeeper:
             self._seek(time, self._wanted, now, options)
         outcome = self._go_on(time, now, period, options)
         if outcome == "change":
-            self.limited, self._retry = self._pace != self._wanted, now
+            self.limited, self._retry, self._growth = self._pace != self._wanted, now, law.PACE_GROWTH
             self._on = not self.limited
         elif outcome == "nothing" and time.last[1].pace != self._pace:
-            self.limited, self._retry = self._parts == 3, now + law.PACE_RETRY
-            if not self.limited:
+            self._retry = now + law.PACE_RETRY
+            if self._parts == 3:
+                self.limited = True
+                self._growth *= law.PACE_PATIENCE
+            else:
                 self._parts += 1
                 part = (1 - 0.3 * self._parts) * (self._wanted - self._before)
                 self._seek(time, self._before + part, now, options)
@@ -384,7 +417,7 @@ class PaceKeeper:
     def begin_stop(self) -> None:
         """Begin to seek the shortest stop."""
         self._wanted, self.limited, self._on, self._rests, self.end = 0.0, False, False, False, None
-        self._hurries = False
+        self._hurries, self._growth = False, law.PACE_GROWTH
 
     def stops(self, time: PathTime, now: int, period: float, options: PaceOptions) -> bool:
         """Go on for a stop; return whether there may be one, be it the end of the motion, if that is at rest."""
@@ -427,7 +460,8 @@ class PaceKeeper:
         payload = partial(options.payload, self._begin - options.ahead)
         self._search = Search(self._arm, self._path, self._spline, payload, options)
         shortest = max((not self._hurries) * options.stop_duration * abs(pace - start[1]), SHORTEST_CHANGE)
-        self._search.begin(start, pace, shortest, less, self._end)
+        growth = self._growth ** (2 if self._hurries else 1)
+        self._search.begin(start, pace, shortest, growth, less, self._end)
 
     def _go_on(self, time: PathTime, now: int, period: float, options: PaceOptions) -> str:
         """Go on in a cycle: ``more`` is to come, ``change`` is in the time, or ``nothing``."""
