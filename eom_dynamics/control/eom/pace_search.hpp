@@ -261,9 +261,9 @@ class PaceSearch {
         // Not back, nor too fast, where an acceleration at the start fades slowly.
         if (s[1] < -1e-9 || s[1] > std::max(FASTEST_PACE, from_[1]) + 1e-9)
             return false;
-        // The pace begins to change by the fourth power of time.
+        // The margin begins with the change, as an arm may be at a limit before.
         const double share = std::min((t - sections_[0]) / (sections_[1] - sections_[0]), 1.0);
-        const double margin = PACE_MARGIN * share * share * share * share;
+        const double margin = PACE_MARGIN * share * share;
         const double e = excess(path(s), t, false, margin);
         const MotorVector<Robot> velocity = commander_.motor_velocity();
         if (e > LIMIT_TOLERANCE)

@@ -302,7 +302,7 @@ class Search:
         def meets(t: float, *, halves: bool) -> bool:
             if not -1e-9 <= change.at(t)[1] <= max(law.FASTEST_PACE, change.first) + 1e-9:
                 return False
-            margin = law.PACE_MARGIN * min((t - times[0]) / (times[1] - times[0]), 1.0) ** 4
+            margin = law.PACE_MARGIN * min((t - times[0]) / (times[1] - times[0]), 1.0) ** 2
             e, v = excess(t, margin), self._velocity
             if e > TOLERANCE:
                 return False
