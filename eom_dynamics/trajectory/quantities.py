@@ -23,7 +23,7 @@ from ..codegen.functions import shared_array
 from ..elastic import ElasticArm, Feedforward
 from ..elastic.bounds import TOLERANCE, Bounds
 from ..elastic.motor_programs import STIFFNESS_NAMES
-from ..exceptions import StateError
+from ..exceptions import StateError, StiffnessError
 from ..states import STATE_NAMES, WRENCH_NAMES
 
 _PART = 4096  # samples that are computed together: their working memory fits in the cache of a core
@@ -220,9 +220,11 @@ def fastest_time_scaling(arm: ElasticArm, load: SampledLoad, limits: Bounds) -> 
     """
 
     def is_met(s: float) -> bool:
-        if not meets_rms(arm, load, limits, np.array(s)):
+        try:
+            largest, _ = _largest(arm, load, limits, s)
+        except StiffnessError:  # a spring of a pair would be slack
             return False
-        return bool(np.max(_largest(arm, load, limits, s)[0]) <= 1 + TOLERANCE)
+        return bool(np.max(largest) <= 1 + TOLERANCE) and meets_rms(arm, load, limits, np.array(s))
 
     good, bad = 1.0, 0.5
     while is_met(bad):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from refusals import refusals
 
 import eom_dynamics as eom
-from eom_dynamics.exceptions import StateError, TrajectoryError
+from eom_dynamics.exceptions import StateError, StiffnessError, TrajectoryError
 from eom_dynamics.robot.model import Limits
 from eom_dynamics.trajectory import Samples, Scaled, Spline, check, quantities, rest_to_rest, sample, through
 from eom_dynamics.trajectory.feedforward import checked
@@ -189,6 +189,21 @@ def test_the_margin_of_a_motion_within_its_limits() -> None:
     assert check(arm, Scaled(motion, s * (1 + 1e-6)), rate=1000.0 / s, limits=limits).ok
     assert not check(arm, Scaled(motion, 0.999 * s), rate=1000.0 / (0.999 * s), limits=limits).ok
     assert check(arm, motion, rate=1000.0, limits=limits_of_all(arm, velocity=0.5 * fastest)).margin is None
+
+
+def test_the_margin_of_a_motion_whose_springs_would_be_slack_when_faster() -> None:
+    arm = eom.ElasticArm(eom.load_robot("vsa_planar_2r"))
+    motion = through([0.0, 1.0, 2.0], [[0.0, 0.0], [0.3, -0.3], [0.1, 0.2]])
+    margin = check(arm, motion, rate=1000.0).margin
+    assert margin is not None and margin < 1.0
+    rows = [motion.derivatives(t) for t in np.linspace(0.0, 2.0, 2001)]
+    for scaling, ok in ((1.001 * margin, True), (0.999 * margin, False)):
+        states = np.moveaxis(np.array(rows), 1, 0) / scaling ** np.arange(5.0)[:, np.newaxis, np.newaxis]
+        if ok:
+            arm.feedforward(*states)
+        else:
+            with pytest.raises(StiffnessError, match="slack"):
+                arm.feedforward(*states)
 
 
 @settings(max_examples=4)
