@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Online trajectories: limits, arrival, derivatives that are those of positions, take-over, chunks, and refusals."""
+"""Online trajectories: limits, arrival, derivatives that are those of positions, take-over, streams, and refusals."""
 
 from collections.abc import Iterator
 from functools import cache, partial
@@ -364,6 +364,65 @@ test_limits_that_are_refused = refusals(
 )
 
 
+# --- Streams of targets -----------------------------------------------------------------
+
+# Rate of targets, Hz; jitter, of their interval; noise, rad; and whether they have velocities.
+STREAMS = {
+    "steps": (0.7, 0.5, 0.5, False),
+    "10 Hz, jitter 30 %": (10.0, 0.3, 0.0, False),
+    "50 Hz, noise": (50.0, 0.1, 2e-3, False),
+    "100 Hz, velocities": (100.0, 0.0, 0.0, True),
+    "500 Hz": (500.0, 0.0, 0.0, False),
+}
+
+
+def targets(
+    name: str, seconds: float, draw: np.random.Generator
+) -> Iterator[tuple[int, np.ndarray, np.ndarray | None]]:
+    """Cycles until the next target, its position and velocity, of motions that exceed all limits now and then."""
+    rate, jitter, noise, velocities = STREAMS[name]
+    w, phase = 2 * np.pi * draw.uniform(0.02, 0.8, (3, 7)), draw.uniform(0, 6, (3, 7))
+    size = draw.uniform(0.05, 0.5, (3, 7))
+    now = 0
+    for k in range(round(seconds * rate)):
+        angle = w * k / rate + phase
+        q = (size * np.sin(angle)).sum(axis=0) + noise * draw.normal(size=7)
+        qd = (size * w * np.cos(angle)).sum(axis=0) if velocities else None
+        then = round(1e3 * (k + 1 + jitter * draw.random()) / rate)
+        yield max(then - now, 1), q, qd
+        now = max(then, now + 1)
+
+
+def end_of(limits: OnlineLimits, parts: list[np.ndarray]) -> np.ndarray:
+    found = np.concatenate(parts)
+    within(limits, found)
+    consistent(limits, found)
+    return found[-1:]
+
+
+def stream(name: str, seconds: float, seed: int) -> None:
+    online, draw = OnlineTrajectory(arm(), H, GIVEN | {"lower": -1.0, "upper": 1.0}), np.random.default_rng(seed)
+    parts = [online.state[np.newaxis]]
+    for cycles_to_next, q, qd in targets(name, seconds, draw):
+        online.target(q, qd)
+        parts.append(online.step(cycles_to_next))
+        if len(parts) == 1000:
+            parts = [end_of(online.limits, parts)]
+    end_of(online.limits, parts)
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_streams_keep_limits(name: str) -> None:
+    stream(name, 6.0, 0)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("name", STREAMS)
+def test_streams_keep_limits_for_two_hours(name: str) -> None:
+    stream(name, 7200.0, 1)
+
+
 def chunks(rows: slice) -> tuple[np.ndarray, Iterator[tuple[float, np.ndarray, np.ndarray]]]:
     """Start of a Panda's recorded motion; times of arrival of its chunks of 16 at 10 Hz, their times and positions."""
     from eom_dynamics.tools.identify.read import read_recording
@@ -480,6 +539,4 @@ def test_a_stop_amid_a_target_keeps_limits_and_another_target_goes_on_from_it(ac
         loop.update(now, H)
         states.append(loop.state.copy())
     assert not states[-1][1:].any() and loop.status is Status.HELD
-    found = np.array(states)
-    within(limits, found)
-    consistent(limits, found)
+    end_of(limits, [np.array(states)])
