@@ -281,7 +281,9 @@ class PaceSearch {
             if (!(velocity_[i] * velocity[i] < 0))
                 continue;
             for (const double side : PACE_BESIDE) {
-                const double u = t1 + (t - t1) * std::clamp(velocity_[i] / (velocity_[i] - velocity[i]) + side, 0.0, 1.0);
+                // Beyond the two instants, too: a motor that reverses shortly before one has not the whole step there.
+                const double at = t1 + (t - t1) * (velocity_[i] / (velocity_[i] - velocity[i]) + side);
+                const double u = std::clamp(at, sections_.front(), sections_.back());
                 peak = std::max(peak, excess(path(tried_change_.at(u)), u, false, margin));
             }
         }

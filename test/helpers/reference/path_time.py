@@ -316,8 +316,8 @@ class Search:
             if seen and max(e, seen[-1][1]) > -law.PACE_STEP:
                 t1, _, v1 = seen[-1]
                 for i in np.flatnonzero(v1 * v < 0):
-                    at = v1[i] / (v1[i] - v[i]) + np.array(law.PACE_BESIDE)
-                    peak = max(peak, *(excess(u, margin) for u in t1 + (t - t1) * np.clip(at, 0.0, 1.0)))
+                    at = t1 + (t - t1) * (v1[i] / (v1[i] - v[i]) + np.array(law.PACE_BESIDE))
+                    peak = max(peak, *(excess(u, margin) for u in np.clip(at, times[0], times[-1])))
             seen.append((t, e, v))
             return bool(peak <= TOLERANCE)
 
