@@ -82,21 +82,25 @@ class PathTime:
         loop.plan(begin, 0.0)
         loop.act("play")
         loop.update(now, self._period)
+        if loop.number("stopping"):  # at rest at its end
+            return PathStop(0.0, True, 0.0)
         loop.act("stop")
         begin = now
         while loop.number("stopping") and loop.status is not Status.HELD:
             now += round(1e9 * self._period)
             loop.update(now, self._period)
-        if not loop.number("stopping"):
-            return PathStop(np.inf, False, np.inf)
         on_path = loop.number("on_path") > 0
-        return PathStop(loop.number("stop_end") if on_path else 1e-9 * (now - begin), on_path, loop.number("excess"))
+        duration = loop.number("stop_end") if on_path else (now - begin) / 1e9
+        if not (loop.number("stopping") and np.isfinite(duration)):
+            return PathStop(np.inf, False, np.inf)
+        return PathStop(duration, on_path, loop.number("excess"))
 
     def fastest(self, t: ArrayLike, most: float = FASTEST_PACE) -> Array:
         """The largest constant pace (N,) up to ``most`` that meets all limits at times of the motion (N,), s.
 
-        0 where none does: gravity alone exceeds an effort. A pace may change between places as fast as its own limits
-        allow, so that the curve is a bound, as the velocity limit curve of time-optimal path parametrisation.
+        0 where none does: a position is out of its range, or gravity alone exceeds an effort. A pace may change between
+        places as fast as its own limits allow, so that the curve is a bound, as the velocity limit curve of
+        time-optimal path parametrisation.
         TrajectoryError beyond the ends of the motion.
         """
         times, least = self._within(real_array(t, "t")).reshape(-1), 1 / positive(most, "most")

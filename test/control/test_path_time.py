@@ -9,7 +9,7 @@ from paced import STEP, fast, played
 
 import eom_dynamics as eom
 from eom_dynamics.control.settings import Status
-from eom_dynamics.trajectory import Samples, Spline, check
+from eom_dynamics.trajectory import Samples, Spline, check, rest_to_rest
 
 
 @pytest.fixture(scope="module", params=["sea_planar_2r", "panda"])
@@ -160,6 +160,12 @@ def test_planners_are_told_what_a_stop_takes(arm):
     for wrong in ("1", [0.1, 0.2]):
         with pytest.raises(eom.StateError, match="t must"):
             path.stop(wrong)
+
+
+def test_a_stop_does_not_depend_on_the_one_before_and_none_is_within_limits_where_a_spring_is_slack():
+    motion = rest_to_rest([0.1] * 2, [0.4] * 2, 0.2)
+    path = eom.trajectory.PathTime(motion, eom.ElasticArm(eom.load_robot("vsa_planar_2r")))
+    assert [path.stop(t) for t in (0.02, 0.06, 0.2)] == [(np.inf, False, np.inf)] * 2 + [(0.0, True, 0.0)]
 
 
 def test_the_fastest_motion_stops_amid_its_path():
