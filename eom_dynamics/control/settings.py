@@ -59,8 +59,8 @@ PEAK_PARTS = 8
 """Instants of a piece of a spline among which its accelerations have their peaks."""
 
 PACE_GROWTH, PACE_PATIENCE, PACE_DURATIONS, PACE_GAIN = 1.25, 1.02, 13, 1e-2
-"""Changes of pace that are tried: each longer by a factor than the one before, which grows by one with each retry; how
-many; and the share by which a better one must be shorter."""
+"""Changes of pace that are tried: each longer by a factor than the one before, which grows by one with each retry, up
+to 2, and then anew; how many; and the share by which a better one must be shorter."""
 
 PACE_MARGIN = 0.03
 """Distance of a change of pace from limits, of half their range, for the instants between those that are checked."""

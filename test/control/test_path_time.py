@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Motions whose pace changes: on their paths, within limits, C4; and PathTime for planners."""
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -35,6 +36,17 @@ def test_a_pace_does_not_run_away_where_an_acceleration_at_the_start_fades():
     events = [(0.3571, 0.0), (0.6571, 1.2), (0.670, "pause"), (0.7274, "resume")]
     (_, _, pace), loop = played(arm, motion, events, motion.end + 1.0, shortest=0.1, step=10 * STEP)
     assert pace.max() <= 1.5 + 1e-9 and loop.number("over_limits") == 0
+
+
+def test_a_speed_that_limits_allow_only_late_is_taken_then():
+    """It came twice as late, as each retry tried only longer changes, in the end none that fitted."""
+    robot = eom.load_robot("panda")
+    slow = (replace(x, limits=replace(x.limits, effort_rate=1.0)) for x in robot.joints)
+    arm = eom.ElasticArm(replace(robot, joints=tuple(slow)))
+    motion = fast(arm, np.random.default_rng(0))
+    (_, _, pace), loop = played(arm, motion, [(0.0, 1.3)], motion.end, step=40 * STEP)
+    reached = np.argmax(pace > 1.299) * 40e-9 * STEP
+    assert 0 < reached < 0.6 * motion.end and loop.number("over_limits") == 0
 
 
 @pytest.mark.parametrize("seed", range(3))

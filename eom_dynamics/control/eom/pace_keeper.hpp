@@ -68,10 +68,11 @@ class PaceKeeper {
     }
 
     /// Leads to a pace by a change within limits, in cycles of a period, s: one is sought until it must begin, and shorter ones
-    /// as long as it goes on. Where limits do not allow it, a part of it may come first, and each retry tries longer ones. Above the pace 1, and with payloads, the
-    /// rest of the path must meet limits, too. A search goes on until it has a change, so that paces in quick succession have
-    /// an effect, but for a pause, or where it is for a higher pace and a lower one is wanted. Paths are functions from a state
-    /// of the path to that of the joints. Returns whether there is another change.
+    /// as long as it goes on. Where limits do not allow it, a part of it may come first, and each retry tries longer ones, until
+    /// they begin anew. Above the pace 1, and with payloads, the rest of the path must meet limits, too. A search goes on until
+    /// it has a change, so that paces in quick succession have an effect, but for a pause, or where it is for a higher pace and
+    /// a lower one is wanted. Paths are functions from a state of the path to that of the joints. Returns whether there is
+    /// another change.
     template <class Path>
     bool keep(PathTime &time, const Path &path, double wanted, std::int64_t now, double period) noexcept
     {
@@ -101,7 +102,7 @@ class PaceKeeper {
                 seek(time, before_ + (1 - 0.3 * ++sought_.parts) * (wanted_ - before_), now);
             } else {
                 limited_ = true;
-                growth_ *= PACE_PATIENCE;
+                growth_ = growth_ < 2 ? growth_ * PACE_PATIENCE : PACE_GROWTH;
             }
         }
         return outcome == Outcome::change;

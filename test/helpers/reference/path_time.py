@@ -393,7 +393,7 @@ class PaceKeeper:
             self._retry = now + law.PACE_RETRY
             if self._parts == 3:
                 self.limited = True
-                self._growth *= law.PACE_PATIENCE
+                self._growth = self._growth * law.PACE_PATIENCE if self._growth < 2 else law.PACE_GROWTH
             else:
                 self._parts += 1
                 part = (1 - 0.3 * self._parts) * (self._wanted - self._before)
