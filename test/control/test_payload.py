@@ -183,6 +183,14 @@ def test_an_arm_that_is_measured_beyond_limits_may_take_what_adds_nothing() -> N
         loop.carry(eom.Payload(0.1), 0.1, np.zeros(2))
 
 
+def test_a_payload_before_the_first_command_is_taken_where_measured_positions_are_not_known() -> None:
+    """As hardware has them until its first reading."""
+    loop, rest, _ = refusing()
+    loop.carry(eom.Payload(1.0), 0.2, np.full(7, np.nan))
+    rest()
+    assert loop.number("blending")
+
+
 @pytest.mark.parametrize("seed", [3, 7])
 def test_a_motion_slows_down_for_a_payload_that_is_taken_amid_it(seed: int) -> None:
     """It was broken off at a limit, mostly where no stop was within limits."""

@@ -495,7 +495,7 @@ class Commander {
     /// Whether the resting arm cannot hold the payload that waits, or cannot pass to it, within limits.
     bool overloads(const Measurement<Robot> &measured) noexcept
     {
-        if (!limited() || !(output.valid || measured.links))
+        if (!limited() || !(output.valid || (measured.links && finite(measured.q))))
             return false;
         Limits<Robot> limits(robot);
         Setpoint<Robot> x = resting();
