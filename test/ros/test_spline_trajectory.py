@@ -11,11 +11,13 @@ from node_client import stamp_of
 from paths import CONFIG
 from played import Play
 from rclpy.serialization import serialize_message
+from setpoint_engines import unspun_node
 from std_srvs.srv import Trigger
 
 import eom_dynamics as eom
 from eom_dynamics.control.fields import COMMAND_FIELDS, STATE_FIELDS
 from eom_dynamics.states import STATE_NAMES
+from eom_dynamics.trajectory import Spline
 
 ROBOT = eom.load_robot(CONFIG / "planar_2r.yaml")
 NAMES = list(ROBOT.joint_names)
@@ -256,3 +258,15 @@ def test_large_messages_do_not_disturb_the_stream(node, publisher, tmp_path):
 def test_the_size_of_a_message_is_bounded_where_it_is_sent(publisher):
     with pytest.raises(RuntimeError, match="cannot publish data"):
         publisher.publish(rest_to_rest(coefficients=array("d", bytes(8 * 500_001))))
+
+
+@pytest.mark.usefixtures("ros")
+def test_a_single_waypoint_requires_the_position_of_the_arm():
+    ends = []
+    with unspun_node("/unknown", robot_file="planar_2r") as node:
+        player = node._stream.player
+        player.on_end = lambda finished, reason: ends.append(reason)
+        player.play(Spline([0.02], np.zeros((5, 1, 2))), 0, "")
+        time.sleep(0.04)
+        player._tick()
+    assert len(ends) == 1 and "the position of the arm is unknown: publish joint_states" in ends[0]

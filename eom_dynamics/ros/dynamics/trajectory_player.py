@@ -370,6 +370,10 @@ class TrajectoryPlayer:
                 f"{moved[joint]:.3g} rad or m since, must be at most {loop.settings['start_tolerance']:g}: start it "
                 "now (stamp 0, times from 0) or later"
             )
+        if why.name == "ended" and motion.start == motion.end and not loop.number("valid"):
+            return TrajectoryError(
+                "the position of the arm is unknown: publish joint_states, or begin with a waypoint there"
+            )
         if why.name == "ended":
             return TrajectoryError("the trajectory ends before it starts; check its time stamp")
         if why.name == "over_limits":
