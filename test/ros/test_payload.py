@@ -10,12 +10,13 @@ from eom_dynamics.srv import ProposePayload, SetPayload
 from paths import CONFIG
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from sensor_msgs.msg import JointState
+from setpoint_engines import unspun_node
 from tool_messages import payload_message, spline_message
 
 import eom_dynamics as eom
 from eom_dynamics.control.fields import COMMAND_FIELDS
 from eom_dynamics.robot.model import frames_by_name
-from eom_dynamics.trajectory import rest_to_rest
+from eom_dynamics.trajectory import Spline, rest_to_rest
 
 ROBOT = eom.load_robot(CONFIG / "iiwa.yaml")
 ARM = eom.ElasticArm(ROBOT)
@@ -236,3 +237,18 @@ def test_a_node_that_starts_later_gets_payloads_that_are_kept_for_it_while_the_c
     answer = client.call(ProposePayload, "propose_payload", ProposePayload.Request())
     assert answer.message == "external efforts are not observed: set external_effort.sensors"
     gripper.destroy_node()
+
+
+@pytest.mark.usefixtures("ros")
+@pytest.mark.parametrize(("mass", "T", "reason"), [(0.1, 0.3, "velocity 4.1"), (5.0, 1.0, "limits with the payload")])
+def test_a_trajectory_that_is_too_fast_without_the_payload_is_not_refused_for_it(mass, T, reason):
+    q = np.array([0.0, -0.5, 0.0, -1.5, 0.0, 1.5, 0.5])
+    with unspun_node("/loaded", robot_file="panda", safety="strict") as node:
+        loop = node._stream.loop
+        loop.loop.restart(q)
+        loop.carry(eom.Payload(mass, [0.0, 0.0, 0.1]), 0.0)
+        states = np.zeros((5, 1, 7))
+        states[0, 0] = q + 0.5 * np.eye(7)[5]
+        with pytest.raises(eom.TrajectoryError, match=reason):
+            node._stream.player.play(Spline([T], states), 0, "")
+        assert loop.loop.number("refused") == 1

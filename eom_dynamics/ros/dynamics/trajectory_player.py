@@ -318,17 +318,20 @@ class TrajectoryPlayer:
             if self.waiting and not loop.number("waiting"):  # it begins, as was planned when it came
                 self._begin(planned, present, now)
             return
-        if refusal:
-            raise self._explained(Refusal(refusal), planned.motion, self._host)
+        why = Refusal(refusal)
         waits = loop.number("plan_waits") > 0
         start, end = loop.number("plan_start"), loop.number("plan_end")
         try:
-            if not waits and end > start:
+            # Without the payload, so that it is not blamed for limits that are exceeded anyway.
+            if why.name in ("none", "over_limits") and not waits and end > start:
                 states = np.stack([rows(loop.plan_from, STATE_NAMES), rows(loop.plan_to, STATE_NAMES)], axis=1)
                 transition = Spline([start, end], states)
                 self.judge(check(self._host.arm, transition, rate=TRANSITION_SAMPLES / (end - start)))
+            if refusal:
+                raise self._explained(why, planned.motion, self._host)
         except Exception:
-            loop.act("drop")
+            if not refusal:
+                loop.act("drop")
             raise
         loop.act("play")
         planned = planned._replace(end=max(planned.motion.end, end))
