@@ -224,9 +224,11 @@ class ControlLoop:
         tool, parameters = payload.at_tool(self.arm.robot)
         self.table.prepare_payload()
         given = np.ascontiguousarray(parameters)
-        self.measure(None if q is None else np.stack([q, 0 * q]))
+        if q is not None:
+            self.measure(np.stack([q, 0 * q]))
         reason = self._library.loop_carry(self.address, tool, given.ctypes.data, blend_time)
-        self.measure()
+        if q is not None:
+            self.measure()
         if reason:
             raise StateError(": ".join(filter(None, [overload(self), reason.decode()])))
 

@@ -24,7 +24,7 @@ from eom_dynamics.control.robot_table import RobotTable
 from eom_dynamics.control.settings import MODES
 from eom_dynamics.elastic.motor_programs import SETTLED
 from eom_dynamics.exceptions import StateError
-from eom_dynamics.robot import Frame
+from eom_dynamics.robot import Frame, Payload
 
 ROBOTS: dict[str, Callable[[], Robot]] = {
     kind: lambda spring=spring: with_springs(load_robot("planar_2r"), spring, rotor_inertia=0.1)
@@ -173,6 +173,9 @@ def test_lost_measurements_are_no_motion() -> None:
         assert host.loop.number("mode") == 0 and host.loop.number("unmeasured") == k + 1
     host.cycle(motors)
     assert host.loop.number("mode") == 1
+    host.loop.carry(Payload(0.1), 0.1)  # has no effect on what is measured
+    host.loop.update(host.now + PERIOD, 1e-9 * PERIOD)
+    assert host.loop.number("unmeasured") == 300
 
 
 @pytest.mark.parametrize("table", [RobotTable, ExportedTable])
