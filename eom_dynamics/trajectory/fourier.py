@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..arguments import positive
 from ..arrays import Array
 from ..exceptions import TrajectoryError
 from ..jet import Jet
@@ -103,11 +104,10 @@ class Fourier:
             raise TrajectoryError(f"sine must have shape (n, L), has {self.sine.shape}")
         self.cosine = np.copy(numbers(cosine, "cosine", self.sine.shape))
         self.offset = np.copy(numbers(offset, "offset", self.sine.shape[:1]))
-        if not (np.isfinite(frequency) and frequency > 0):
-            raise TrajectoryError(f"frequency must be a positive number of Hz, is {frequency}")
+        self.frequency = positive(frequency, "frequency", TrajectoryError)
         if periods < 1 or periods != int(periods) or ramp < 0 or ramp != int(ramp):
             raise TrajectoryError(f"periods must be an integer > 0 and ramp an integer >= 0, are {periods} and {ramp}")
-        self.frequency, self.periods, self.ramp = float(frequency), int(periods), int(ramp)
+        self.periods, self.ramp = int(periods), int(ramp)
         self.n, self.start, self.end = len(self.offset), 0.0, (self.periods + 2 * self.ramp) / self.frequency
 
     def derivatives(self, t: ArrayLike, order: int = 4) -> tuple[Array, ...]:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.polynomial import Polynomial
 from numpy.typing import ArrayLike
 
+from ..arguments import positive
 from ..arrays import Array
 from ..exceptions import TrajectoryError
 from .spline import ORDERS, RATE_NAMES, Spline, numbers
@@ -28,8 +29,7 @@ def rest_to_rest(start: ArrayLike, end: ArrayLike, duration: float, *, start_tim
         TrajectoryError: shapes differ, a number is not finite, or the duration is not positive.
     """
     ends = _positions(start, end)
-    if not (np.isfinite(duration) and duration > 0):
-        raise TrajectoryError(f"duration must be a positive number of seconds, is {duration}")
+    duration = positive(duration, "duration", TrajectoryError)
     states = np.zeros((ORDERS, *ends.shape))
     states[0] = ends
     return Spline([start_time, start_time + duration], states)

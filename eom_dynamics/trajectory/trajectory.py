@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..arguments import positive
 from ..arrays import Array
 from ..exceptions import TrajectoryError
 from ..states import STATE_NAMES
@@ -76,11 +77,9 @@ class Scaled:
         """
         if s is None:
             raise TrajectoryError("there is no time scaling: the trajectory violates its limits at any speed")
-        if not (np.isfinite(s) and s > 0):
-            raise TrajectoryError(f"a time scaling must be a positive number, is {s}")
+        self.trajectory, self.s = trajectory, positive(s, "time scaling", TrajectoryError)
         if not np.isfinite(trajectory.start):
             raise TrajectoryError("a trajectory without a start cannot be scaled in time")
-        self.trajectory, self.s = trajectory, float(s)
         self.n, self.start = trajectory.n, trajectory.start
         self.end = self.start + self.s * (trajectory.end - self.start)
 
@@ -101,8 +100,7 @@ def sample_times(trajectory: Interval, rate: float) -> Array:
         TrajectoryError: the rate is not a positive number, there are too many samples, or the trajectory has no start
             or end.
     """
-    if not (np.isfinite(rate) and rate > 0):
-        raise TrajectoryError(f"rate must be a positive number of Hz, is {rate}")
+    rate = positive(rate, "rate", TrajectoryError)
     duration = trajectory.end - trajectory.start
     if not np.isfinite(duration):
         raise TrajectoryError("a trajectory without start or end requires times of samples")

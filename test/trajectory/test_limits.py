@@ -273,7 +273,8 @@ USUAL = {"trajectory": rest_to_rest([0.0], [1.0], 1.0), "rate": 100.0}
 test_errors = refusals(
     (TrajectoryError, StateError),
     ({"rate": None}, "requires a sample rate"),
-    ({"rate": 0.0}, "positive number of Hz"),
+    ({"rate": 0.0}, "rate must be positive"),
+    ({"rate": "fast"}, "rate must be a number, is 'fast'"),
     ({"rate": 1e12}, "lower the rate"),
     ({"trajectory": rest_to_rest([0.0, 0.0], [1.0, 1.0], 1.0)}, "has 2 joints, pendulum has 1"),
     ({"trajectory": SAMPLES}, "samples have times and require no rate"),

@@ -117,7 +117,7 @@ def test_time_scaling() -> None:
 
 test_what_is_refused = refusals(
     TrajectoryError,
-    *((lambda s=s: spline(0).scaled(s), "positive") for s in (0.0, -1.0, np.nan, np.inf)),
+    *((lambda s=s: spline(0).scaled(s), "time scaling must be") for s in (0.0, -1.0, np.nan, np.inf)),
     (lambda: spline(0).scaled(None), "there is no time scaling: the trajectory violates its limits"),
     (lambda: Spline([], np.zeros((5, 0, 1))), "K >= 1"),
     (lambda: Spline([0.0, 1.0], np.zeros((4, 2, 1))), "shape"),
