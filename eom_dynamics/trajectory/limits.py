@@ -162,8 +162,8 @@ class Verdict:
     def margin(self) -> float | None:
         """Least s <= 1 such that the trajectory with s times its duration meets all limits; None if it does not at 1.
 
-        1 means that a limit is used up, 0.8 that the motion may take 80 % of its time. Computed at first access, at the
-        same samples of the path, see :func:`.fastest_time_scaling`.
+        1 means that a limit is used up, 0.8 that the motion may take 80 % of its time, 1e-4 that no limit is near.
+        Computed at first access, at the same samples of the path, see :func:`.fastest_time_scaling`.
         """
         return fastest_time_scaling(self._arm, self._load, self._limits) if self.ok else None
 
