@@ -148,7 +148,8 @@ class PaceSearch {
 
     bool begin_check(const PaceShape &shape) noexcept
     {
-        if (!(shape.total() < less_) || shape.total() < shortest_ || shape.rise <= 0 || shape.fall <= 0)
+        // Of the size of rounding, an edge would have no instant.
+        if (!(shape.total() < less_) || shape.total() < shortest_ || std::min(shape.rise, shape.fall) < 1e-6)
             return false;
         tried_change_ = PaceChange(from_, pace_, shape);
         sections_ = tried_change_.sections();

@@ -213,7 +213,7 @@ class Search:
 
         def attempt(shape: Shape) -> Generator[None, None, bool]:
             nonlocal less
-            if not shortest <= shape.total < less or min(shape.rise, shape.fall) <= 0:
+            if not shortest <= shape.total < less or min(shape.rise, shape.fall) < 1e-6:
                 return False
             change = Change(start, pace, shape)
             if not (yield from self._keeps(change)):
