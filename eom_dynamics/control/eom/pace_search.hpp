@@ -19,7 +19,7 @@ namespace eom {
 /// How changes of pace are sought: by which factor durations grow, and that factor with each retry; and the least gain.
 constexpr double PACE_GROWTH = @pace_growth@, PACE_PATIENCE = @pace_patience@, PACE_GAIN = @pace_gain@;
 constexpr int PACE_DURATIONS = @pace_durations@;
-/// Instants of a change of pace, evenly in time but for twice as many in its first section, where the margin begins, beside two
+/// Instants of a change of pace, evenly in time but for more in its first section, where the margin begins, beside two
 /// of each section, or four while an acceleration fades: at least, and at most, for two of each piece of the path; and setpoints
 /// in all, that are checked. Places of the rest of the path, evenly, and as many where it accelerates most.
 constexpr int PACE_SAMPLES = @pace_samples@, PACE_MOST_SAMPLES = @pace_most_samples@, PACE_CHECKS = @pace_checks@;
@@ -160,6 +160,9 @@ class PaceSearch {
         for (std::size_t i = 0; i < PaceChange::SECTIONS; ++i) {
             const double least = steady_ || i > 2 ? 2.8 : 4.8, length = sections_[i + 1] - sections_[i];
             const int count = static_cast<int>(least + (i > 0 ? 1 : 2) * rate * length);
+            // What rises at the start may peak soon.
+            for (double k = i > 0 ? 1 : 0.125; k < 1; k *= 2)
+                instants_[count_++] = {i, k / count};
             for (int k = 1; k <= count && length > 0; ++k)
                 instants_[count_++] = {i, static_cast<double>(k) / count};
         }
@@ -343,7 +346,7 @@ class PaceSearch {
     double waited_ = -1;
     PaceChange tried_change_;
     std::array<double, PaceChange::SECTIONS + 1> sections_{};
-    std::array<Instant, 2 * PACE_MOST_SAMPLES + 4 * PaceChange::SECTIONS> instants_{};
+    std::array<Instant, 2 * PACE_MOST_SAMPLES + 5 * PaceChange::SECTIONS> instants_{};
     int next_ = 0, count_ = 0;
     std::array<Instant, WORST> worst_;
     std::array<std::array<double, 2>, 2> before_{};

@@ -328,7 +328,9 @@ class Search:
             times
         )
         filled = [i for i in sections if times[i + 1] > times[i]]
-        instants = [(i, share) for i in filled for share in np.arange(1, int(counts[i]) + 1) / int(counts[i])]
+        places = [np.arange(1, int(count) + 1) / int(count) for count in counts]
+        instants = [(0, part * places[0][0]) for part in (0.125, 0.25, 0.5)]
+        instants += [(i, share) for i in filled for share in places[i]]
         count = len(self._worst)
         for k, (section, share) in enumerate([*self._worst, *instants]):
             yield
