@@ -102,14 +102,22 @@ def test_a_trajectory_that_cannot_be_held_with_a_payload_says_why_it_stands_and_
     publisher = node.publisher(SplineTrajectory, "spline_trajectory")
     node.wait_for_node()
     states, names = node.publisher(JointState, "joint_states"), [f"fer_joint{k}" for k in range(1, 8)]
-    states.publish(JointState(name=names, position=begin))
-    node.spin(0.5)
-    refused = set_payload(node, eom.Payload(60.0, [0.0, 0.0, 0.1]))
+
+    def measure():
+        states.publish(JointState(name=names, position=begin))
+
+    for _ in range(5):
+        measure()
+        node.spin(0.1)
+    request = SetPayload.Request(payload=payload_message(eom.Payload(60.0, [0.0, 0.0, 0.1])))
+    answer = node.client(SetPayload, "set_payload").call_async(request)
+    node.repeat(measure, answer.done, "an answer")  # a position of more than 1 s ago is none
+    refused = answer.result()
     assert not refused.success and refused.message.startswith("effort of fer_joint6 would be 53")
     assert set_payload(node, eom.Payload(1.0, [0.0, 0.0, 0.1]), 1.0).success
     targets = node.publisher(JointState, "target")
     for _ in range(20):
-        states.publish(JointState(name=names, position=begin))
+        measure()
         targets.publish(JointState(name=["nobody"], position=[0.0]))
         node.spin(0.1)
     assert not node.feedforward
