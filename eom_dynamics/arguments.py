@@ -18,7 +18,7 @@ from .arrays import Array
 from .exceptions import EomDynamicsError, StateError
 from .number_rules import violation
 from .spelling import shown
-from .states import real_array
+from .states import is_sequence, real_array
 
 # Largest entry of R'R - I of a rotation matrix, which allows for files with seven digits.
 _ORTHOGONAL = 1e-6
@@ -69,11 +69,16 @@ def flag(value: Any, name: str) -> bool:
     return bool(value)
 
 
-def number_by_rule(value: Any, name: str, error: type[EomDynamicsError] = StateError, *, rule: str) -> float:
-    """A number by a rule of :func:`.violation`; raises ``error`` if it is something else, such as a bool or a text."""
-    if np.ndim(value):
+def number_by_rule(
+    value: Any, name: str, error: type[EomDynamicsError] = StateError, *, rule: str, unlimited: float | None = None
+) -> float:
+    """A number by a rule of :func:`.violation`; raises ``error`` if it is something else, such as a bool or a text.
+
+    The number ``unlimited``, such as infinity, is allowed, too.
+    """
+    if is_sequence(value):
         raise error(f"{name} must be a number, is {shown(value)}")
-    if reason := violation(value, rule):
+    if (reason := violation(value, rule)) and not (isinstance(value, float) and value == unlimited):
         raise error(f"{name} {reason}")
     return float(value)
 

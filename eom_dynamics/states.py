@@ -140,6 +140,13 @@ def sequence(
     return entries
 
 
+def mapping(value: Any, name: str, of: str, error: type[EomDynamicsError] = StateError) -> Mapping[Any, Any]:
+    """A mapping from something; else an error by its name."""
+    if not isinstance(value, Mapping):
+        raise error(f"{name} must be a mapping from {of}, is {shown(value)}")
+    return value
+
+
 def wrench_sequence(wrench: Any) -> list[Any]:
     """A wrench and its time derivatives as a list; StateError if it is not a sequence."""
     return sequence(wrench, "wrench", WRENCH_SEQUENCE)

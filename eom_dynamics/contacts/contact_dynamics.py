@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,13 +30,13 @@ from ..exceptions import ContactError, StateError
 from ..jet import Jet
 from ..robot import Robot
 from ..spelling import duplicates, hint, shown
-from ..states import derivative_names, number_or_vector, real_array, sequence
+from ..states import derivative_names, mapping, number_or_vector, real_array, sequence
 from .cones import checked_faces
 from .contact import Contact, PointContact, SurfaceContact, by_contact
 from .distribution import Distribution, distribute
 from .mechanism import mechanism
 
-T = TypeVar("T")
+_NAMES = "names of contacts, such as a dict"
 
 # m/s: a slower contact has no direction of sliding.
 _STILL = 1e-9
@@ -232,7 +232,7 @@ class ContactDynamics:
         target = -Jd @ rates
         if acceleration is not None:
             target = target + real_array(acceleration, "acceleration", (self.size,))
-        modes = _by_name(sliding, "sliding") if sliding is not None else {}
+        modes = mapping(sliding, "sliding", _NAMES) if sliding is not None else {}
         P, D = self._modes(modes, J @ rates)
         efforts = -self._mechanism.bias(state, rates)
         efforts[self._mechanism.base :] += real_array(tau, "tau", (self.robot.n,))
@@ -322,7 +322,7 @@ class ContactDynamics:
         """
         state, (rates, accelerations) = self._mechanism.state(configuration, nu, nud)
         (needed,) = self._mechanism.inverse_dynamics(state, rates, accelerations)
-        references = _by_name(reference, "reference") if reference is not None else {}
+        references = mapping(reference, "reference", _NAMES) if reference is not None else {}
         wanted = {name: (force,) for name, force in references.items()}
         return distribute(
             self.contacts,
@@ -350,7 +350,7 @@ class ContactDynamics:
         if faces is not None:
             faces = checked_faces(faces)
         margins = {}
-        for name, force in _by_name(forces, "forces").items():
+        for name, force in mapping(forces, "forces", _NAMES).items():
             contact = self._named(name)
             exact = isinstance(contact, PointContact)
             margins[name] = contact.cone.margin(force, None if exact else faces)
@@ -362,7 +362,7 @@ class ContactDynamics:
 
     def _join(self, forces: Mapping[str, Sequence[ArrayLike]], orders: int) -> Array:
         """Forces of all contacts with time derivatives (orders, size); zero where omitted."""
-        for name, levels in _by_name(forces, "forces").items():
+        for name, levels in mapping(forces, "forces", _NAMES).items():
             self._named(name)
             sequence(levels, f"force of {name}", f"derivatives, ({', '.join(_FORCES)})", most=len(_FORCES))
         parts = [np.zeros((orders, 0))]
@@ -427,12 +427,6 @@ class ContactDynamics:
             return dict(zip(derivative_names("J", orders + 1), rows, strict=True))
 
         return trace("contacts", {x.name: prod(x.shape) for x in mechanism.vectors(orders)}, compute)
-
-
-def _by_name(values: Mapping[str, T], what: str) -> Mapping[str, T]:
-    if not isinstance(values, Mapping):
-        raise StateError(f"{what} must be a mapping from names of contacts, such as a dict, is {shown(values)}")
-    return values
 
 
 def _direction(name: str, start: ArrayLike | None, velocity: Array) -> Array:

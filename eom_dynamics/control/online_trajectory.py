@@ -20,7 +20,7 @@ from ..elastic.limit_violations import refuse_degrees
 from ..exceptions import StateError
 from ..robot.task_space import poses_within_limits
 from ..spelling import hint, listed
-from ..states import STATE_NAMES, number_or_vector, real_array
+from ..states import STATE_NAMES, mapping, number_or_vector, real_array
 from .library import library_for
 from .settings import SMOOTHING
 
@@ -103,7 +103,7 @@ def motion_limits(arm: ElasticArm, limits: Mapping[str, ArrayLike] | None = None
     names = OnlineLimits._fields[:-1]
     joints, n = arm.robot.joint_names, arm.robot.n
     values = dict(zip(names, (*limits_of_joints(arm), *np.full((2, n), np.inf)), strict=True))
-    for name, value in (limits or {}).items():
+    for name, value in mapping({} if limits is None else limits, "limits", listed(names)).items():
         if name not in names:
             raise StateError(f"limits has no {name}; {hint(name, names)}")
         values[name] = np.array(number_or_vector(value, f"limits[{name!r}]", n, finite=False))

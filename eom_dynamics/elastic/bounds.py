@@ -11,12 +11,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arguments import number_by_rule
 from ..arrays import Array
 from ..exceptions import StateError, TrajectoryError
 from ..robot import Robot
 from ..robot.model import NO_LIMITS, Limits
 from ..robot.task_space import independent_ranges
 from ..spelling import hint
+from ..states import mapping
 from ..units import SHAFT_UNITS, unit
 from .elastic_arm import ElasticArm, require_arm
 from .feedforward import Feedforward
@@ -24,6 +26,7 @@ from .limit_violations import IN_DEGREES, TURN, LimitViolation, limit_violations
 
 _OF_JOINTS = ("position", "velocity", "acceleration", "jerk", "effort", "effort_rate")
 
+_ENDS = ("lower", "upper")
 _RATES = ("velocity", "acceleration", "jerk")
 
 UNITS = {name: unit(name) for name in _OF_JOINTS} | {f"motor_{name}": text for name, text in SHAFT_UNITS.items()}
@@ -78,23 +81,22 @@ def joint_limits(robot: Robot, limits: GivenLimits | None) -> dict[str, Limits]:
             ``{"velocity": 1.0}``, or ``Limits`` in place of all of the joint's.
 
     Raises:
-        TrajectoryError: a joint or a limit is unknown.
+        TrajectoryError: a joint or a limit is unknown, or not usable.
     """
     by_joint = {joint.name: joint.limits for joint in robot.joints}
-    for name, entry in (limits or {}).items():
+    for name, entry in mapping({} if limits is None else limits, "limits", "names of joints", TrajectoryError).items():
         if name not in by_joint:
             raise TrajectoryError(f"limits of unknown joint {name!r}; {robot.name} has {', '.join(by_joint)}")
-        if isinstance(entry, Limits):
-            by_joint[name] = entry
-            continue
-        if not isinstance(entry, Mapping):
-            raise TrajectoryError(
-                f"limits of {name!r} must be Limits or numbers by name, such as {{'velocity': 1.0}}, not "
-                f"{type(entry).__name__}"
-            )
-        if unknown := [quantity for quantity in entry if quantity not in vars(NO_LIMITS)]:
-            raise TrajectoryError(f"{name}: no limit is named {unknown[0]!r}; {hint(unknown[0], vars(NO_LIMITS))}")
-        by_joint[name] = replace(by_joint[name], **entry)
+        given = vars(entry) if isinstance(entry, Limits) else entry
+        of = "their names to numbers, such as {'velocity': 1.0}, or Limits"
+        for quantity, value in mapping(given, f"limits of {name!r}", of, TrajectoryError).items():
+            if quantity not in vars(NO_LIMITS):
+                raise TrajectoryError(f"{name}: no limit is named {quantity!r}; {hint(quantity, vars(NO_LIMITS))}")
+            rule, unlimited = "finite" if quantity in _ENDS else "not negative", getattr(NO_LIMITS, quantity)
+            number_by_rule(value, f"{name}: limit {quantity}", TrajectoryError, rule=rule, unlimited=unlimited)
+        by_joint[name] = new = replace(by_joint[name], **given)
+        if new.lower > new.upper:
+            raise TrajectoryError(f"{name}: lower {new.lower:g} must not exceed upper {new.upper:g}")
     return by_joint
 
 
@@ -125,7 +127,7 @@ def _bounds(arm: ElasticArm, limits: GivenLimits | None) -> Bounds:
         names[f"motor_{quantity}"] = arm.motor_names
         limit = getattr(arm.motor, f"{quantity}_limit")
         largest[f"motor_{quantity}"] = np.broadcast_to(np.asarray(limit, dtype=float), (len(arm.motor_names),))
-    lower, upper = (np.array([getattr(by_joint[name], side) for name in every]) for side in ("lower", "upper"))
+    lower, upper = (np.array([getattr(by_joint[name], side) for name in every]) for side in _ENDS)
     types = {joint.name: joint.type for joint in joints}
     units = {
         quantity: tuple(unit(quantity, types[name]) if quantity in _OF_JOINTS else text for name in names[quantity])

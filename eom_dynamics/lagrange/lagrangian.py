@@ -26,7 +26,7 @@ from sympy.physics.mechanics import LagrangesMethod, dynamicsymbols
 from ..arguments import choice, count
 from ..exceptions import EomDynamicsError
 from ..spelling import duplicates
-from ..states import is_sequence
+from ..states import is_sequence, mapping
 from .normal_form import exact, normal_form
 
 
@@ -146,8 +146,7 @@ class Lagrangian:
         for name in ("forces", "inputs"):
             if not is_sequence(getattr(self, name)):
                 raise LagrangianError(f"{name} must be a tuple, is {getattr(self, name)!r:.60}")
-        if not isinstance(self.values, Mapping):
-            raise LagrangianError(f"values must be a mapping from symbols to numbers, is {self.values!r:.60}")
+        mapping(self.values, "values", "symbols to numbers", LagrangianError)
         for name in ("q", "inputs", "forces"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
         check_coordinates((*self.q, *self.inputs))

@@ -353,6 +353,8 @@ test_limits_that_are_refused = refusals(
     eom.StateError,
     ({}, "iiwa_joint_7: no limit of velocity"),
     ({"velocity": 1.0}, "no limit of acceleration"),
+    ([1.0], r"limits must be a mapping from lower, .*, smoothing, is \[1.0\]"),
+    (GIVEN | {"velocity": "fast"}, r"limits\['velocity'\] must be real numbers"),
     (GIVEN | {"jurk": 1.0}, "did you mean jerk"),
     (GIVEN | {"jerk": -1.0}, "must be positive"),
     (GIVEN | {"jerk": np.nan}, "must be positive"),

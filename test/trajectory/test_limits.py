@@ -279,6 +279,16 @@ test_errors = refusals(
     ({"trajectory": rest_to_rest([0.0, 0.0], [1.0, 1.0], 1.0)}, "has 2 joints, pendulum has 1"),
     ({"trajectory": SAMPLES}, "samples have times and require no rate"),
     ({"limits": {"elbow": Limits()}}, "'elbow'"),
+    ({"limits": [1.0]}, r"limits must be a mapping from names of joints, is \[1.0\]"),
+    ({"limits": {"swing": [1.0]}}, "limits of 'swing' must be a mapping from their names to numbers, .*, or Limits"),
+    ({"limits": {"swing": Limits(velocity="fast")}}, "swing: limit velocity must be a number, is 'fast'"),
+    *(
+        ({"limits": {"swing": {"velocity": wrong}}}, "swing: limit velocity must ")
+        for wrong in ("fast", None, [1.0], [1.0, [2.0]], np.ones(2), 1j, True, np.nan, -1.0, -np.inf)
+    ),
+    ({"limits": {"swing": {3: 1.0}}}, "swing: no limit is named 3"),
+    ({"limits": {"swing": {"lower": np.nan}}}, "swing: limit lower must be finite, is nan"),
+    ({"limits": {"swing": {"lower": 2.0, "upper": -2.0}}}, "swing: lower 2 must not exceed upper -2"),
     ({"wrench": [np.zeros(5)]}, r"wrench W must have shape \(6,\)"),
     ({"wrench": [np.zeros(6)] * 4}, "has 4 entries"),
     ({"commanded_stiffness": ["stiff"]}, "stiffness k must have shape"),

@@ -17,7 +17,7 @@ from ...exceptions import StateError, TrajectoryError
 from ...kinematics import Kinematics
 from ...robot import Robot
 from ...robot.model import frames_by_name
-from ...states import real_array
+from ...states import mapping, real_array
 from ...trajectory.quantities import Load, quantities
 
 BASE = "base"  # name of the base, where no frame of the robot has it
@@ -50,7 +50,7 @@ class Spheres:
         self._kinematics = Kinematics(robot)
         frames = frames_by_name(robot)
         bodies: dict[int, list[Array]] = {}
-        for name, given in spheres.items():
+        for name, given in mapping(spheres, "spheres", "names of frames", TrajectoryError).items():
             if name not in frames and name != BASE:
                 raise TrajectoryError(f"spheres of unknown frame {name!r}; {robot.name} has {', '.join(frames)}")
             body, pose = (frames[name].joint, frames[name].pose) if name in frames else (-1, np.eye(4))

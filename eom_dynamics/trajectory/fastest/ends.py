@@ -9,6 +9,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ...arguments import number_by_rule
 from ...arrays import Array
 from ...elastic import ElasticArm
 from ...elastic.bounds import TOLERANCE, Bounds, GivenLimits, bounds
@@ -62,23 +63,19 @@ def outset(
 
 
 def positive_limits(arm: ElasticArm, limits: GivenLimits | None) -> Bounds:
-    """Limits of an arm; raises TrajectoryError unless they are positive, and ranges of positions have a lower end."""
+    """Limits of an arm; raises TrajectoryError unless they are positive."""
     checked = bounds(arm, limits)
     for quantity, largest in (*checked.largest.items(), ("effort_rms", checked.effort_rms)):
         for name, most in zip(checked.names[quantity], largest, strict=True):
             if not most > 0:
                 raise TrajectoryError(f"{name}: limit of {quantity} must be positive, is {most:g}")
-    for name, lower, upper in zip(checked.names["position"], checked.lower, checked.upper, strict=True):
-        if not lower <= upper:
-            raise TrajectoryError(f"{name}: lower limit of position {lower:g} exceeds the upper one {upper:g}")
     return checked
 
 
 def require_limits(limits: Bounds, tool: ToolLimits) -> None:
     """Raise an error where there are no limits, or those of the tool are not positive."""
     for value, name in ((tool.speed, "speed"), (tool.acceleration, "acceleration")):
-        if not value > 0:
-            raise TrajectoryError(f"limit of the tool's {name} must be positive, is {value:g}")
+        number_by_rule(value, f"limit of the tool's {name}", TrajectoryError, rule="positive", unlimited=np.inf)
     limited = any(np.any(np.isfinite(largest)) for largest in (*limits.largest.values(), limits.effort_rms))
     if not limited and not np.isfinite(min(tool[:2])):
         raise TrajectoryError("there are no limits, hence no shortest duration; give limits of velocity and effort")
