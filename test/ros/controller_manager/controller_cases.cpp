@@ -495,8 +495,11 @@ TEST_F(ControllerTest, ParametersAreReadOnlyWhileActive)
     EXPECT_FALSE(set({"limits", "nonsense"}));
     EXPECT_FALSE(set({"stop_duration", 61.0}));
     EXPECT_FALSE(set({"commands", std::vector<std::string>{"joint_effort"}}));
-    EXPECT_FALSE(set({"stiffness", std::vector<double>(Robot::joints + 1, 10.0)}));
+    const std::vector<double> many(Robot::joints + 1, 10.0);
+    EXPECT_FALSE(set({"stiffness", many}));
     EXPECT_FALSE(set({"stiffness", "10.0"}));
+    const auto both = controller_.get_node()->set_parameters_atomically({{"stiffness", many}, {"link_kp", many}});
+    EXPECT_NE(both.reason.find("joint; link_kp: gains must have"), std::string::npos) << both.reason;
     EXPECT_TRUE(set({"stiffness", filled(10.0)}));
     EXPECT_TRUE(set({"on_setpoint_loss", "hold"}));
     EXPECT_NE(controller_.get_node()->activate().label(), "active"); // it needs a setpoint_timeout
