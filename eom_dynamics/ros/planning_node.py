@@ -9,6 +9,7 @@ requests as soon as the robot is loaded.
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeAlias, TypeVar
@@ -77,6 +78,9 @@ _FIT_OPTIONS = _Constants()
 # Planners send trajectories at a low rate.
 _DEPTH = 10
 
+# Time from the start of the node within which it discovers the node that plays its trajectories, s.
+_DISCOVERY = 3.0
+
 _Message = TypeVar("_Message", JointTrajectory, MultiDOFJointTrajectory)
 
 # Names of the joints, and their motion.
@@ -94,6 +98,7 @@ class PlanningNode(RobotNode):
         self._measured, self._carried = MeasuredJoints(self), CarriedPayloads(self)
         self._requests = PlanningServices(self, self._arm, self._measured)
         self._splines = self.create_publisher(SplineTrajectory, "spline_trajectory", **stream_qos(_DEPTH))
+        self._since = time.monotonic()
         self._status = self.create_publisher(TrajectoryStatus, "trajectory_status", **stream_qos(_DEPTH))
         players = self._splines.get_subscription_count
         self._goals = FollowTrajectory(
@@ -179,6 +184,8 @@ class PlanningNode(RobotNode):
         if moves and self.get_parameter("trajectory_limits").value == _Constants.FASTEST:
             motion = timed(arm, motion, motion.t, _Constants.FASTEST)[1]
         motion = within_limits(self, motion, lambda x: checked(arm, x, CHECK_RATE, _Constants.MAX_SAMPLES))
+        while not self._splines.get_subscription_count() and time.monotonic() < self._since + _DISCOVERY:
+            time.sleep(0.01)
         return arm.robot.joint_names, motion
 
     def _send(self, motion: Spline, header: Header, request: str) -> None:

@@ -303,3 +303,18 @@ def test_a_robot_without_limits_has_no_fastest_motion(node):
     path.header.frame_id = "alone"
     node.repeat(lambda: publisher.publish(path), lambda: statuses, "the refusal")
     assert statuses[-1].header.frame_id == "alone" and "nobody subscribes to" in statuses[-1].message
+
+
+def test_a_trajectory_soon_after_the_start_waits_for_the_node_that_plays_it(start):
+    from eom_dynamics.msg import SplineTrajectory, TrajectoryStatus
+    from trajectory_msgs.msg import JointTrajectory
+
+    patch = "from eom_dynamics.ros import planning_node\nplanning_node._DISCOVERY = 60.0\n"
+    node = start.planning("--params-file", CONFIG / "iiwa.yaml", patch=patch)
+    statuses = node.collect(TrajectoryStatus, "trajectory_status")
+    path = joint_trajectory(NAMES, [0.0, 1.0], [[0.0] * N, [0.3] * N])
+    node.publisher(JointTrajectory, "joint_trajectory").publish(path)
+    node.spin(1.0)
+    motions = node.collect(SplineTrajectory, "spline_trajectory")
+    node.wait(lambda: motions, "the motion")
+    assert not statuses
