@@ -28,9 +28,7 @@ class PaceKeeper {
     {
         end_ = end;
         search_.set_density(density);
-        limited_ = sought_.on = hurries_ = false;
-        growth_ = PACE_GROWTH;
-        wanted_ = 1;
+        want(1);
     }
 
     /// Delays what is sought, ns.
@@ -78,11 +76,8 @@ class PaceKeeper {
     {
         const double pace = time.last().pace();
         const bool seeks = sought_.on && pace != sought_.pace;
-        if (wanted != wanted_ && (!seeks || wanted == 0 || (wanted <= pace && pace < sought_.pace))) {
-            wanted_ = wanted;
-            limited_ = sought_.on = false;
-            growth_ = PACE_GROWTH;
-        }
+        if (wanted != wanted_ && (!seeks || wanted == 0 || (wanted <= pace && pace < sought_.pace)))
+            want(wanted);
         if (!sought_.on) {
             before_ = pace;
             if (before_ == wanted_ || (limited_ && now < retry_))
@@ -109,12 +104,7 @@ class PaceKeeper {
     }
 
     /// Begins to seek the shortest stop; where the motion ends moving, one that is shorter than wanted, if need be.
-    void begin_stop() noexcept
-    {
-        limited_ = sought_.on = rests_ = hurries_ = false;
-        growth_ = PACE_GROWTH;
-        wanted_ = 0;
-    }
+    void begin_stop() noexcept { want(0); }
 
     /// Goes on to seek a stop; returns whether limits may still allow one, be it the end of the motion. Writes the time when it
     /// ends, ns, once that is known.
@@ -153,6 +143,14 @@ class PaceKeeper {
 
   private:
     enum class Outcome { more, change, nothing };
+
+    /// Another pace is wanted: forgets what was sought for the one before.
+    void want(double pace) noexcept
+    {
+        wanted_ = pace;
+        limited_ = sought_.on = rests_ = hurries_ = false;
+        growth_ = PACE_GROWTH;
+    }
 
     /// Begins to seek a change to a pace in place of the rest of a course, some time from now on, ns; a shorter one, if that
     /// leads there.

@@ -369,18 +369,16 @@ class PaceKeeper:
     def __init__(self, arm: ElasticArm, path: Callable[[float], Array], end: float, spline: Spline) -> None:
         self._arm, self._path, self._end, self._spline = arm, path, end, spline
         self._at_rest = bool(np.abs(path(end)[1:3]).max() <= 1e-6)
-        self.limited, self.end = False, None
-        self._wanted, self._before, self._retry = 1.0, 1.0, 0
-        self._on, self._ends, self._rests, self._hurries = False, False, False, False
+        self._before, self._retry, self._ends = 1.0, 0, False
         self._pace, self._parts, self._begin, self._lead = 1.0, 0, 0, 0
-        self._growth = law.PACE_GROWTH
+        self._want(1.0)
 
     def keep(self, time: PathTime, wanted: float, now: int, period: float, options: PaceOptions) -> bool:
         """Go on in a cycle of a period, s; return whether there is another change."""
         pace = time.last[1].pace
         seeks = self._on and pace != self._pace
         if wanted != self._wanted and (not seeks or not wanted or wanted <= pace < self._pace):
-            self._wanted, self.limited, self._on, self._growth = wanted, False, False, law.PACE_GROWTH
+            self._want(wanted)
         if not self._on:
             self._before = pace
             if pace == self._wanted or (self.limited and now < self._retry):
@@ -418,8 +416,7 @@ class PaceKeeper:
 
     def begin_stop(self) -> None:
         """Begin to seek the shortest stop."""
-        self._wanted, self.limited, self._on, self._rests, self.end = 0.0, False, False, False, None
-        self._hurries, self._growth = False, law.PACE_GROWTH
+        self._want(0.0)
 
     def stops(self, time: PathTime, now: int, period: float, options: PaceOptions) -> bool:
         """Go on for a stop; return whether there may be one, be it the end of the motion, if that is at rest."""
@@ -448,6 +445,10 @@ class PaceKeeper:
         self._search = Search(self._arm, self._path, self._spline, partial(options.payload, now), options)
         self._search.begin_rest(time.at(now + options.ahead), last.pace, self._end, -law.PACE_MARGIN)
         return True
+
+    def _want(self, pace: float) -> None:
+        self._wanted, self._growth, self.end = pace, law.PACE_GROWTH, None
+        self.limited = self._on = self._rests = self._hurries = False
 
     def _seek(self, time: PathTime, pace: float, now: int, options: PaceOptions, lead: int = law.PACE_LEAD) -> None:
         """Begin, for a change some time from now on, ns."""
