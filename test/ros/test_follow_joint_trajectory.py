@@ -64,10 +64,11 @@ class Arm:
         self.position = HOME
         self.node.spin(0.1)  # until the nodes know it
 
-    def send(self, times, positions, *, names=NAMES, path=0.0, goal=0.0, stamp=None, velocity=None):
+    def send(self, times, positions, *, names=NAMES, path=0.0, goal=0.0, goal_time=0, stamp=None, velocity=None):
         """Send a goal; returns its handle. ``velocity`` is that of all joints at the last point."""
         request = FollowJointTrajectory.Goal()
         request.trajectory = joint_trajectory(names, times, positions)
+        request.goal_time_tolerance.sec = goal_time
         if stamp is not None:
             request.trajectory.header.stamp.sec = stamp
         if velocity is not None:
@@ -175,6 +176,16 @@ def test_a_goal_that_is_not_reached_is_aborted(at_home):
     status, code, text = at_home.ask([0.0, 0.8], [HOME, TARGET], goal=0.05)
     assert (status, code) == (ABORTED, CODES.GOAL_TOLERANCE_VIOLATED), text
     assert text.startswith("position of fer_joint") and text.endswith("s after the end")
+
+
+def test_a_goal_without_a_limit_of_time_waits_until_it_is_reached(at_home):
+    at_home.follows, at_home.position = False, HOME
+    del at_home.statuses[:]
+    handle = at_home.send([0.0, 0.8], [HOME, TARGET], goal=0.05, goal_time=-1)
+    at_home.node.wait(lambda: any(x.status == x.FINISHED for x in at_home.statuses), "the end of the motion")
+    at_home.node.spin(0.5)
+    at_home.follows = True
+    assert at_home.result(handle) == (SUCCEEDED, 0, "")
 
 
 def test_a_cancelled_goal_comes_to_rest(at_home):

@@ -244,7 +244,9 @@ class FollowTrajectory:
         path = JointTolerances.read("path_tolerance", request.path_tolerance, names)
         goal = JointTolerances.read("goal_tolerance", request.goal_tolerance, names)
         goal_time = nanoseconds(request.goal_time_tolerance) / _SECOND
+        # As of a tolerance of position, zero means the default, and a negative value that there is none.
         goal_time = goal_time or self._node.get_parameter("goal_time_tolerance").value
+        goal_time = goal_time if goal_time >= 0 else math.inf
         return GoalMotion(tuple(names), motion, nanoseconds(request.trajectory.header.stamp), path, goal, goal_time)
 
     def _state(self, joints: Sequence[str], under_way: bool, *, at_rest: bool) -> dict[str, MeasuredJoint]:
