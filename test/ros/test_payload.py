@@ -139,7 +139,7 @@ def test_the_topic_takes_payloads_too_and_requests_have_the_last_one(client):
     """It outlives a deactivation, but not the robot."""
     publisher = client.publisher(Payload, "payload")
     publisher.publish(payload_message(PAYLOAD, 0.0))
-    values_of(client, "payload", f"2 kg at {TOOL}; changing", "the payload")
+    values_of(client, "payload", f"2 kg at {TOOL}", "the payload")
     state = motion(7)
     answered = client.inverse_dynamics(state, include_matrices=True)
     loaded, empty = ARM.feedforward(*state, payload=PAYLOAD), ARM.feedforward(*state)
@@ -195,7 +195,7 @@ def test_a_payload_is_proposed_by_external_efforts_and_taken(client):
     # Samples that come late leave their share of a filter that has settled to 1 %.
     assert (mass, center.x, center.y, center.z) == pytest.approx([2.0, *PAYLOAD.center_of_mass], abs=2e-3)
     text = f"{mass:.4g} kg at {TOOL}"
-    values_of(client, "payload", f"{text}; changing", "the payload")
+    values_of(client, "payload", text, "the payload")
     # It begins with the first setpoint, and goes on at rest.
     rest = np.stack([-pose, *np.zeros((4, 7))])
     client.answers_to(client.publish(rest))

@@ -116,7 +116,7 @@ class PayloadTopic:
         values = payload_values(dict(zip(tools, loop.evaluator.payload[:, 0], strict=True)))
         if self._waiting:
             values["payload"] = "is compiled for the first time"
-        elif "payload" in values and loop.loop.number("blending"):
+        elif "payload" in values and loop.loop.number("blending") and loop.loop.number("valid"):
             stays = loop.loop.number("payload_stays")
             values["payload"] += f"; changes no further: {overload(loop.loop)}" if stays else "; changing"
         return values
