@@ -169,6 +169,12 @@ def test_a_stream_that_ends_at_rest_is_not_lost(node, configure):
     values = node.wait_for_diagnostics(lambda level, message, _: level == 0 and message.startswith(text), "the end")[2]
     assert values["watchdog"] == "held" and values.get("setpoints lost") == lost
     assert text in node.process.log
+    # A trajectory is no stream that is back.
+    back = node.process.log.count("setpoints are back")
+    motion = spline_message(rest_to_rest(HOME, HOME + 0.1, 0.5), ARM.robot.joint_names)
+    node.publisher(SplineTrajectory, "spline_trajectory").publish(motion)
+    node.wait_for_diagnostics(lambda *status: status[2]["watchdog"] == "waiting", "the end of the trajectory")
+    assert node.process.log.count("setpoints are back") == back
 
 
 def test_deactivate_deactivates_the_node(node, configure):

@@ -249,7 +249,8 @@ class Supervision:
         if self._responds:
             self._responds = False
             self._responses.cancel()
-            self._node.get_logger().info("setpoints are back")
+            if not (self._playing() or loop.loop.number("aiming")):
+                self._node.get_logger().info("setpoints are back")
         self._loop, self.successor, self._cause, self.on = loop, None, "", self._supervises
         self._fed = True
         self._last_was_of_trajectory = self._playing()
