@@ -76,7 +76,7 @@ def test_planning_node_answers_as_jtc(start):
     found = answers(follower)
     expected = json.loads(RECORDED.read_text())
     assert {name: expected[name] for name in DIFFERENT if expected[name] == DIFFERENT[name]} == {}
-    assert found == expected | DIFFERENT
+    assert found == expected | DIFFERENT, planning.process.log
 
 
 @pytest.mark.timeout(300)
