@@ -364,12 +364,12 @@ def test_the_node_waits_for_the_topic_and_brings_itself_up(start, describe):
 def test_without_autostart_configure_fails_as_long_as_there_is_no_robot(start, other):
     client = start("-p", "robot_source_node:=/rsp", "-p", "autostart:=false")
     assert client.next_diagnostics()[:2] == (0, "unconfigured: setpoints are not answered")
-    assert not client.transition("configure")
     reason = (
         "robot not loaded: none from parameters of node /rsp: there is no such node, or it has no parameter services"
     )
+    # Until then, it has not been asked yet.
+    client.wait(lambda: not client.transition("configure") and reason in client.process.log, "a request of the robot")
     assert client.next_diagnostics()[:2] == (2, reason)
-    assert reason in client.process.log
     other("rsp", robot_description=ARM)
     client.spin(0.5)
     assert client.state == "unconfigured"
