@@ -215,6 +215,7 @@ class JointMotion {
             if (std::isfinite(limits_.lower))
                 a = std::max(a, wanted(limits_.lower - x_, v_, strength(x_ - limits_.lower, -v_)));
         }
+        // Those that are halved would lead beyond the limit of velocity.
         a = std::clamp(a, (-V - v_) / h, (V - v_) / h);
         a = std::clamp(a, std::clamp(before - A, -A, A), std::clamp(before + A, -A, A));
         append(a);
