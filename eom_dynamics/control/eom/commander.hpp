@@ -179,7 +179,7 @@ class Commander {
     }
 
     /// Excess of one setpoint at a time, ns, over limits, or over those less a margin, at least a number; the start of a motion
-    /// widens them instead.
+    /// widens them first.
     double excess_at(const Setpoint<Robot> &x, std::int64_t time, Limits<Robot> &limits, bool widens, double margin = 0,
                      double least = 0) noexcept
     {
@@ -474,10 +474,9 @@ class Commander {
     {
         if (!settle())
             return std::numeric_limits<double>::infinity();
-        if (!widens)
-            return limits.excess(candidate_, result_, shafts_, margin, least);
-        limits.widen(candidate_, result_, shafts_);
-        return 0;
+        if (widens)
+            limits.widen(candidate_, result_, shafts_);
+        return limits.excess(candidate_, result_, shafts_, margin, least);
     }
 
     /// Computes the command of the candidate without transients; returns whether it is finite.

@@ -215,10 +215,9 @@ class PaceSearch {
             stage_ = Stage::over;
         } else if (next_ == START) {
             limits_ = Limits<Robot>(commander_.robot);
-            const auto start = path(tried_change_.at(sections_[0]));
-            if (!std::isfinite(excess(start, sections_[0], true, 0)))
+            start_ = {sections_[0], excess(path(tried_change_.at(sections_[0])), sections_[0], true, 0)};
+            if (!std::isfinite(start_[1]))
                 return judge(false);
-            start_ = {sections_[0], excess(start, sections_[0], false, 0)};
             first_velocity_ = commander_.motor_velocity();
             waited_ = tried_change_.shape().wait;
             next_ = FIRST;

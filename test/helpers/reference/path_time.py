@@ -269,7 +269,7 @@ class Search:
         t, ranges = change.sections[0], Ranges(self._arm)
         s = change.at(t)
         row = ranges.row(Flow(chain(self._path(s[0]), s)), self._payload(t))
-        self._count(1 if row is None else 2)
+        self._count(1)
         if row is not None:
             ranges.widen(row)
             self._widened = change.shape.wait, ranges, self._excess(ranges, s, self._payload(t), 0.0), self._velocity
