@@ -78,7 +78,7 @@ def number_by_rule(
     """
     if is_sequence(value):
         raise error(f"{name} must be a number, is {shown(value)}")
-    if (reason := violation(value, rule)) and not (isinstance(value, float) and value == unlimited):
+    if (reason := violation(value, rule)) and not (np.asarray(value).dtype.kind == "f" and value == unlimited):
         raise error(f"{name} {reason}")
     return float(value)
 

@@ -266,6 +266,8 @@ def test_given_samples_and_limits_by_name() -> None:
     given = {"velocity": 0.1}, replace(arm.robot.joints[0].limits, velocity=0.1)
     one, other = (check(arm, motion, rate=1000.0, limits={"swing": limits}) for limits in given)
     assert one.peaks == other.peaks == check(arm, SAMPLES, limits={"swing": given[0]}).peaks and not one.ok
+    none = [check(arm, SAMPLES, limits={"swing": {"velocity": x}}).peaks for x in (np.inf, np.float32(np.inf))]
+    assert none[0] == none[1]
 
 
 USUAL = {"trajectory": rest_to_rest([0.0], [1.0], 1.0), "rate": 100.0}
