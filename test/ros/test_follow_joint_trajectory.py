@@ -294,14 +294,17 @@ def test_a_goal_ends_with_the_node_that_plays_it(start):
     handles = []
 
     def accepted():
-        handles.append(arm.send([0.0, 60.0], [HOME, HOME]))
+        handles.append(arm.send([0.0, 2.0], [HOME, HOME], goal_time=-1))
         return handles[-1].accepted
 
     assert any(accepted() for _ in range(20))
     future = handles[-1].get_result_async()
     arm.planning.join(arm.node)
     arm.node.process.process.kill()
-    # The middleware notices after 20 s.
+    # The middleware notices after 20 s. Long before that, another goal starts from where the arm is.
+    arm.planning.spin(5.0)
+    arm.node, arm.follows = arm.planning, False
+    assert "rad or m from the start of the trajectory" in arm.refusal([0.0, 1.0], [TARGET, HOME])
     arm.planning.wait(future.done, "the result")
     result = future.result().result
     assert (result.error_code, result.error_string[:35]) == (CODES.INVALID_GOAL, "the node that played it is gone: ha")

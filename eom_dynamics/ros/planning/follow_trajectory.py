@@ -351,7 +351,7 @@ class _Execution:
     @property
     def is_under_way(self) -> bool:
         """Whether the motion is played, as far as is known: a node that was killed does not say that it ends."""
-        return self.is_playing and self.elapsed <= self.plan.motion.end + self.plan.goal_time
+        return self.is_playing and self.elapsed <= self.plan.motion.end + _PATIENCE
 
     def cancel(self) -> None:
         """End, as the client wants."""
