@@ -188,6 +188,26 @@ def test_a_goal_without_a_limit_of_time_waits_until_it_is_reached(at_home):
     assert at_home.result(handle) == (SUCCEEDED, 0, "")
 
 
+@pytest.mark.parametrize("end", ["replaced by another trajectory", "the node that played it is gone"])
+def test_a_goal_without_a_limit_of_time_ends_with_another_or_the_node(start, end):
+    arm = Arm(start)
+    first = next(x for x in (arm.send([0.0, 0.1], [HOME, HOME]) for _ in range(20)) if x.accepted)
+    assert arm.result(first)[0] == SUCCEEDED
+    arm.follows, arm.position = False, HOME
+    del arm.statuses[:]
+    handle = arm.send([0.0, 0.8], [HOME, TARGET], goal=0.05, goal_time=-1)
+    arm.node.wait(lambda: any(x.status == x.FINISHED for x in arm.statuses), "the end of the motion")
+    if end.startswith("replaced"):
+        assert arm.planning.set_parameter("start_tolerance", 1.0) == ""
+        assert arm.send([0.0, 0.8], [TARGET, HOME]).accepted
+    else:
+        arm.planning.join(arm.node)
+        arm.node.process.process.send_signal(signal.SIGINT)
+        arm.node = arm.planning
+    status, code, text = arm.result(handle)
+    assert (status, code) == (ABORTED, CODES.INVALID_GOAL) and text.startswith(end)
+
+
 def test_a_cancelled_goal_comes_to_rest(at_home):
     handle = at_home.send([0.0, 2.0], [HOME, TARGET])
     at_home.node.wait(lambda: len(at_home.feedback) > 15, "feedback")

@@ -299,9 +299,8 @@ class FollowTrajectory:
         for name, execution in tuple(self._executions.items()):
             if name == status.request:
                 execution.on_status(status)
-            elif status.status == status.ACCEPTED and execution.is_playing:
-                # Played by a node that has restarted, which does not report its end.
-                execution.abort("replaced by another trajectory")
+            elif status.status == status.ACCEPTED:
+                execution.on_another()
 
 
 class _Execution:
@@ -390,6 +389,14 @@ class _Execution:
         else:
             self.accepted.set_exception(_RefusedByPlayerError(status.message))
 
+    def on_another(self) -> None:
+        """End, as another trajectory is played: by a node that has restarted, or while this one waits for its goal."""
+        if self._finished and self.goal is not None:
+            self.observe(self.goal)  # it may be reached by now
+        elif not self.is_playing:
+            return
+        self.abort("replaced by another trajectory")
+
     def on_path_time(self, message: TimeReference) -> None:
         """Take the time of the motion where its speed is scaled."""
         stamp, t, last = nanoseconds(message.header.stamp), nanoseconds(message.time_ref) / _SECOND, self._reference
@@ -402,15 +409,14 @@ class _Execution:
         """Send feedback, and end where the motion, its deviation or its player does."""
         if self.done.done():
             return
-        if self.is_playing and not self._players():
-            self.abort("the node that played it is gone: has dynamics_node ended?")
-            return
         try:
             self._observe(goal)
         except Exception as error:
             # A goal that is not observed must not go on.
             self._node.get_logger().error(f"goal ended by an exception:\n{traceback.format_exc()}")
             self.end(self._kind.Result.INVALID_GOAL, refusal_reason(error))
+        if (self.is_playing or self._finished) and not self._players():
+            self.abort("the node that played it is gone: has dynamics_node ended?")
 
     def _observe(self, goal: ServerGoalHandle) -> None:
         """Send feedback, and check tolerances."""
