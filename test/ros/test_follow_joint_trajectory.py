@@ -163,6 +163,21 @@ def test_each_goal_of_a_burst_is_answered(at_home):
     assert results[-1].result().status == SUCCEEDED
 
 
+def test_a_goal_that_is_answered_too_late_does_not_stop_the_next_one(at_home):
+    node = at_home.node
+    at_home.statuses.clear()
+    goal = FollowJointTrajectory.Goal(trajectory=joint_trajectory(NAMES, [0.0, 0.5], [HOME, HOME]))
+    node.process.process.send_signal(signal.SIGSTOP)
+    late = at_home.send_async(goal)
+    node.spin(0.9)
+    following = at_home.send_async(goal)
+    node.wait(late.done, "the rejection")
+    node.process.process.send_signal(signal.SIGCONT)
+    assert not late.result().accepted
+    node.wait(following.done, "the acceptance")
+    assert at_home.result(following.result()) == (SUCCEEDED, 0, "")
+
+
 def test_a_deviation_stops_the_motion_at_rest(at_home):
     at_home.follows, at_home.position = False, HOME
     status, code, text = at_home.ask([0.0, 2.0], [HOME, TARGET], path=0.05)

@@ -96,6 +96,8 @@ class FollowTrajectory:
         self._executions: dict[str, _Execution] = {}
         # Number of goals without points, after which motions that were being planned are not sent any more.
         self._stops, self._sending = 0, threading.Lock()
+        # The motion that was sent last, and whether one before it was rejected for want of an answer.
+        self._last_sent, self._unanswered = "", False
         self._action: ActionServer | None = None
         try:
             from control_msgs.action import FollowJointTrajectory
@@ -143,14 +145,15 @@ class FollowTrajectory:
         published, under_way = False, any(other.is_under_way for other in self._executions.values())
         # Not for each of many goals at once.
         patience = _AT_ONCE if all(other.accepted.done() for other in self._executions.values()) else 0.0
-        start, execution, stops = self._start_time(trajectory), self._begin(request, name), self._stops
+        start, execution, before = self._start_time(trajectory), self._begin(request, name), self._stops
 
         def plan_and_send() -> None:  # in one job: after it, rclpy does not go on with tasks in their order
             execution.plan = plan = self._planned(request, start, under_way)
             with self._sending:
-                if self._stops > stops:
+                if self._stops > before:
                     raise TrajectoryError("a goal without points has stopped it")
                 self._publish(plan.motion, status.header, name)
+                self._last_sent = name
 
         try:
             await self._worker.compute(plan_and_send, patience)
@@ -158,13 +161,17 @@ class FollowTrajectory:
             await execution.accepted
         except _RefusedByPlayerError as error:
             self._node.get_logger().warning(f"goal refused: {printable(str(error))}")
+            stops = self._unanswered
         except Exception as error:
             self._refuse(status, error)
-            if published:
-                # A node that is late to answer must not play what was rejected.
-                self._stop()
+            self._unanswered |= published
+            stops = published and name == self._last_sent
         else:
+            self._unanswered = False
             return GoalResponse.ACCEPT
+        if stops:  # a node that is late to answer must not play what was rejected, unless a later motion follows
+            self._unanswered = False
+            self._stop()
         del self._executions[name]
         return GoalResponse.REJECT
 
