@@ -184,7 +184,8 @@ class PlanningNode(RobotNode):
         if moves and self.get_parameter("trajectory_limits").value == _Constants.FASTEST:
             motion = timed(arm, motion, motion.t, _Constants.FASTEST)[1]
         motion = within_limits(self, motion, lambda x: checked(arm, x, CHECK_RATE, _Constants.MAX_SAMPLES))
-        while not self._splines.get_subscription_count() and time.monotonic() < self._since + _DISCOVERY:
+        until = self._since + _DISCOVERY
+        while not (self._splines.get_subscription_count() or self.stop.came) and time.monotonic() < until:
             time.sleep(0.01)
         return arm.robot.joint_names, motion
 
