@@ -45,9 +45,8 @@ from .robot_sources import LoadedRobot
 from .running import Executable, run
 from .scheduling import freeze_objects, keep_memory, schedule
 
-# Time from the start of a node until others, and it, know of each other, s: where first announcements are lost, as on a
-# busy machine, Fast DDS repeats them after 3 s.
-_DISCOVERY = 3.0
+# Time from the start of a node until others on this machine, and it, know of each other, s: nearly always.
+_DISCOVERY = 0.5
 
 # Freed memory that is kept for the check of the next trajectory, MiB; each maps and clears as much as it takes.
 _KEPT_MEMORY = 32
@@ -350,7 +349,6 @@ class DynamicsNode(LifecycleNode, RobotNode):
                 f"not activated: {rivals}; end that node, remap the topics of one, or set allow_other_publishers"
             )
             self.get_logger().error(self.failed_transition)
-        if rivals or self.stop.came:
             return TransitionCallbackReturn.FAILURE
         keep_memory(_KEPT_MEMORY)
         freeze_objects()
@@ -401,7 +399,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
         """The same, once a node that has just started has discovered others, and their names."""
         asked = time.monotonic()
         while not (rivals := self._rivals_now()) or UNKNOWN in rivals:
-            settled = self.stop.came or self.get_parameter("allow_other_publishers").value
+            settled = self.get_parameter("allow_other_publishers").value
             # A name is waited for from now on: loading may have taken longer.
             if settled or time.monotonic() > (asked if rivals else self._since) + _DISCOVERY:
                 break

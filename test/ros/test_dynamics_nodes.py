@@ -101,15 +101,8 @@ def test_wrong_arguments(ros, tmp_path, arguments, code, reason):
 IIWA = ("--params-file", CONFIG / "iiwa.yaml")
 STRICT = ("-p", "allow_other_publishers:=false")
 
-# On a busy machine, nodes may need seconds to meet.
-PATIENT = "from eom_dynamics.ros import dynamics_node\ndynamics_node._DISCOVERY = 600.0\n"
-
-
-def test_a_node_that_waits_to_meet_others_ends_when_it_is_told_to(start):
-    node = start(*IIWA, *STRICT, patch=PATIENT, discovered=False)
-    node.wait(lambda: "transition configure" in node.process.log, "the wait")
-    assert node.process.stop(signal.SIGTERM) == 0
-    assert "watchdog" not in node.process.log
+# On a busy machine, nodes may need more than half a second to meet.
+PATIENT = "from eom_dynamics.ros import dynamics_node\ndynamics_node._DISCOVERY = 60.0\n"
 
 
 def test_a_second_node_for_the_same_motors_is_not_activated(start):
