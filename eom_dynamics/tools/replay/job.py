@@ -201,12 +201,15 @@ Manifest = dict[str, Entry]
 """Entries by the name of the output."""
 
 
-def add_to_manifest(job: Job, report: Report, files: dict[str, str]) -> None:
-    """Add a complete output with its ``files`` as of :class:`Entry`; processes of a command share the manifest."""
+def add_to_manifest(job: Job, report: Report, files: dict[str, str], folder: Path) -> None:
+    """Add a complete output with its ``files`` as of :class:`Entry` to the manifest in a folder.
+
+    Processes of a command share it.
+    """
     sources = {"bag": job.bag.name, "robot": job.robot}
     entry = {"output": job.name, "sources": sources, "settings": job.settings(), "report": asdict(report)}
     entry["files"] = files
-    with job.manifest.open("a", encoding="utf-8") as file:
+    with (folder / job.manifest.name).open("a", encoding="utf-8") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         file.write(json.dumps(entry, default=np.generic.item) + "\n")
         file.flush()

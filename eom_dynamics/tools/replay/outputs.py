@@ -55,9 +55,12 @@ def open_sink(job: Job, report: Report, robot: Robot, motor_names: tuple[str, ..
             yield write
         files = {name: file_hash(folder / name) for name in job.files}
         superseded = _superseded(job)  # again: computing takes its time
+        if not job.force:  # first: an output of a process that is killed before it was listed would be nobody's
+            add_to_manifest(job, report, files, target if job.manifest.parent == job.output else job.manifest.parent)
     for path in superseded:
         path.unlink(missing_ok=True)
-    add_to_manifest(job, report, files)
+    if job.force:
+        add_to_manifest(job, report, files, job.manifest.parent)
 
 
 def _superseded(job: Job) -> list[Path]:

@@ -23,7 +23,7 @@ from eom_dynamics.bags import BagError
 from eom_dynamics.exceptions import EomDynamicsError
 from eom_dynamics.tools.excite import write_setpoints
 from eom_dynamics.tools.replay.job import Job
-from eom_dynamics.tools.replay.one import Outcome, replay_bag
+from eom_dynamics.tools.replay.one import Outcome, replay_bag, run_job
 from eom_dynamics.tools.replay.run import find_bags, replay_bags
 from eom_dynamics.trajectory import paper_motion, rest_to_rest
 
@@ -188,6 +188,26 @@ def test_lines_of_the_manifest_that_are_cut_off_do_not_count(tmp_path: Path) -> 
         outcome = resumed(job)
         assert outcome.done_before == kept
         assert outcome.report == report if kept else "exists, but is not in" in outcome.error
+
+
+@pytest.mark.parametrize(("name", "folder"), [("a", "."), ("a", None), ("a.parquet", "."), ("a.parquet", None)])
+def test_a_process_that_is_killed_as_its_output_appears_has_done_its_bag(
+    tmp_path: Path, monkeypatch, name, folder
+) -> None:
+    kind = "parquet" if name.endswith("parquet") else "mcap"
+    job = Job(make(tmp_path / "in"), tmp_path / name, "planar_2r", format=kind, folder=folder and tmp_path / folder)
+
+    def killed(*paths) -> None:
+        move(*paths)
+        if paths[-1] == job.output:
+            raise SystemExit
+
+    move = os.replace
+    monkeypatch.setattr("os.replace", killed)
+    with pytest.raises(SystemExit):
+        replay_bag(job)
+    monkeypatch.undo()
+    assert resumed(job).done_before and run_job(job).report.commands == STATES.shape[1]
 
 
 def test_processes_end_with_the_one_that_started_them(tmp_path: Path) -> None:
