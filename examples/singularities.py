@@ -5,7 +5,6 @@ python examples/singularities.py singularities.png
 """
 
 import sys
-from pathlib import Path
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -57,7 +56,7 @@ def stretched_leg(newton: Axes, robust: Axes, converging: Axes) -> None:
     singularity-robust inverse J' (J J' + λ I)⁻¹ of Nakamura and Hanafusa, which has the damping √λ in SI units; and
     in closed form. Beside them, the convergence of single solutions from an almost stretched leg.
     """
-    leg = eom.Kinematics(eom.load_robot(Path(__file__).with_name("biped_leg.yaml")))
+    leg = eom.Kinematics(eom.load_robot("biped_leg"))
     bent = np.array([0.0, 0.0, -np.pi / 6, np.pi / 3, -np.pi / 6, 0.0])
     rates = eom.differential_inverse_kinematics(leg, bent, ([0, 0, 0, 0, 0, 0.1],), reference="world_aligned").rates[0]
     print(f"leg, foot lifted by 0.1 m/s: hip, knee, ankle {np.array2string(rates[2:5], precision=4)} rad/s")

@@ -266,11 +266,11 @@ ARMS = Lazy(lambda name: Kinematics(load_robot(name), backend="numpy"))
 # --- Closed forms -------------------------------------------------------------------------------------
 
 
-def test_biped_leg_of_the_example_and_its_singular_poses() -> None:
+def test_biped_leg_and_its_singular_poses() -> None:
     """S. Kajita et al., Introduction to Humanoid Robotics (2014), section 2.5; J. Zhang, example 11."""
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     leg_angles = runpy.run_path(str(ROOT / "examples" / "singularities.py"))["leg_angles"]
-    leg = Kinematics(load_robot(ROOT / "examples" / "biped_leg.yaml"), backend="numpy")
+    leg = Kinematics(load_robot("biped_leg"), backend="numpy")
     for q in np.random.default_rng(1).uniform(-0.5, 0.5, (5, 6)) + 0.6 * np.eye(6)[3]:
         np.testing.assert_allclose(leg_angles(leg.pose(q)), q, atol=1e-14)
     # Lifting the foot by v bends a knee with links of length l at angles a with the vertical by v/(l sin a).

@@ -34,10 +34,10 @@ from eom_dynamics.tools.cli.main import main
 
 @pytest.mark.parametrize("name", packaged_robots())
 @pytest.mark.filterwarnings("error")
-def test_packaged_robots_load_without_a_warning_and_are_elastic_but_for_the_leg(name: str) -> None:
+def test_packaged_robots_load_without_a_warning_and_are_elastic_but_for_legs(name: str) -> None:
     robot = load_robot(name)
     assert robot.name == name and robot.n == len(robot.joint_names) > 0
-    assert np.all(np.isfinite(robot.stiffness) == (name != "leg")) and np.all(robot.rotor_inertia > 0)
+    assert np.all(np.isfinite(robot.stiffness) == (not name.endswith("leg"))) and np.all(robot.rotor_inertia > 0)
 
 
 def test_paths_are_absolute_or_relative_to_the_working_folder(monkeypatch: pytest.MonkeyPatch) -> None:
