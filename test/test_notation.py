@@ -146,7 +146,14 @@ def test_the_index_is_alphabetical() -> None:
     assert len(listed) > 60 and listed == sorted(listed, key=lambda name: name.split(",")[0].lower().replace("-", " "))
 
 
-@pytest.mark.parametrize("page", ["notation", "../examples/worked_examples"])
+def test_all_sixteen_examples_of_zhang_have_a_heading() -> None:
+    page = (DOCS / "worked_examples.md").read_text(encoding="utf-8")
+    section = page.partition("## Zhang, *Robot Kinematics*, by number")[2].partition("\n## ")[0]
+    headings = re.findall(r"^### Examples? (\d+)(?: and (\d+))?: ", section, re.MULTILINE)
+    assert [int(number) for pair in headings for number in pair if number] == list(range(1, 17))
+
+
+@pytest.mark.parametrize("page", ["notation", "worked_examples"])
 def test_links_of_the_pages_lead_to_headings(page: str) -> None:
     path = DOCS / f"{page}.md"
     for file, anchor in re.findall(r"\]\(([\w./]*)#([\w-]+)\)", path.read_text(encoding="utf-8")):

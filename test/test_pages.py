@@ -20,12 +20,7 @@ from eom_dynamics.spelling import duplicates
 
 ELSEWHERE = {"new_spring", "notation"}  # pages that test_new_kind.py and test_notation.py run, for their variables
 
-WORKED = "../examples/worked_examples"
-
-PAGES = {path.relative_to(DOCS).with_suffix("").as_posix() for path in DOCS.rglob("[!_]*.md")} - ELSEWHERE | {
-    "README",
-    WORKED,
-}
+PAGES = {path.relative_to(DOCS).with_suffix("").as_posix() for path in DOCS.rglob("[!_]*.md")} - ELSEWHERE | {"README"}
 
 
 def text_of(page: str) -> str:
@@ -47,12 +42,13 @@ NEEDS = {
     "tutorials/identify": ("matplotlib", "plotly", "rosbags"),
     "tutorials/mujoco": ("matplotlib", "mujoco"),
     "tutorials/sea_arm": ("matplotlib", "plotly"),
-    WORKED: ("sympy",),
+    "worked_examples": ("sympy",),
     **dict.fromkeys(STARTS_NODES, ("rclpy", "eom_dynamics.msg", "matplotlib")),
 }
 """Modules without which a page cannot run."""
 
-UNCOMPILED = ("contacts", "floating_base", WORKED)  # pages whose robots take longer to compile than all of their states
+# Pages whose robots take longer to compile than all of their states.
+UNCOMPILED = ("contacts", "floating_base", "worked_examples")
 
 
 def missing(page: str) -> None:
