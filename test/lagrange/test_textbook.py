@@ -4,13 +4,17 @@
 Nothing is rounded: each difference has to vanish identically.
 """
 
+from dataclasses import replace
+from functools import cache
 from itertools import product
 
 import numpy as np
 import pytest
 import sympy as sp
 
-from eom_dynamics import equations_of_motion, lagrange, load_robot
+from eom_dynamics import equations_of_motion, lagrange, lie, load_robot
+from eom_dynamics.arrays import Array
+from eom_dynamics.robot import Inertial, solids
 
 g = sp.Symbol("g", positive=True)
 
@@ -41,6 +45,24 @@ def test_actuated_pendulum_with_gear_and_friction() -> None:
     expected = total * system.qdd[0] + (b + N**2 * b_m) * thetad + f * sp.sign(thetad) + m * g * length * sp.sin(theta)
     assert sp.expand(system.effort[0] - expected) == 0
     assert system.M[0] == sp.expand(total)
+
+
+def test_actuated_pendulum_by_the_angle_of_its_motor() -> None:
+    """De Luca's single link, in q = theta_m: the equation of the link divided by N, with a force F at the tip."""
+    (phi, F), (phid, _) = lagrange.variables("phi F")
+    m, tip, d, inertia, rotor, N, b, b_m = positive("m l d I_l I_m N b_l b_m")
+    theta = phi / N
+    system = lagrange.Lagrangian(
+        (phi,),
+        T=(inertia + m * d**2) * (phid / N) ** 2 / 2 + rotor * phid**2 / 2,
+        U=-m * g * d * sp.cos(theta),
+        dissipation=b * (phid / N) ** 2 / 2 + b_m * phid**2 / 2,
+        forces=(sp.diff(tip * sp.sin(theta), phi) * F,),
+        inputs=(F,),
+    )
+    total = inertia + m * d**2 + rotor * N**2
+    expected = total / N**2 * system.qdd[0] + m / N * g * d * sp.sin(theta) + (b / N**2 + b_m) * phid
+    assert sp.expand(system.effort[0] - expected + tip / N * sp.cos(theta) * F) == 0
 
 
 def test_pendulum_with_a_force_at_its_tip() -> None:
@@ -75,6 +97,156 @@ def test_planar_pr_robot() -> None:
     assert_equal(system.gravity, [0, m2 * g * d * sp.cos(q2)])
     assert_equal(system.C_k[0], [[0, 0], [0, -m2 * d * sp.cos(q2)]])
     assert_equal(system.C_k[1], [[0, 0], [0, 0]])
+
+
+@cache
+def planar_pr() -> tuple[lagrange.Lagrangian, tuple[sp.Symbol, ...]]:
+    """The PR robot on a horizontal plane, and m1, m2, d, I2."""
+    system = lagrange.robot_lagrangian(load_robot("planar_pr"), symbols=True)
+    return replace(system, U=sp.S.Zero), positive("m1 m2 c_x2 I_zz2")
+
+
+def energy_of_the_pr_robot(q: Array, qd: Array, values: dict[str, float]) -> float:
+    """Kinetic energy, by the positions of the centres of mass that the text gives."""
+    m1, m2, d, inertia = values.values()
+    carriage = np.array([qd[0], 0.0])
+    link = carriage + d * qd[1] * np.array([-np.sin(q[1]), np.cos(q[1])])
+    return float(m1 * carriage @ carriage + m2 * link @ link + inertia * qd[1] ** 2) / 2
+
+
+def test_kinetic_energy_of_the_pr_robot_in_numbers() -> None:
+    system, symbols = planar_pr()
+    values = dict(zip(("m1", "m2", "d", "I2"), (3.0, 1.5, 0.3, 0.05), strict=True))
+    q, qd = np.array([0.4, 0.7]), np.array([-1.2, 2.0])
+    numbers = dict(zip(symbols, values.values(), strict=True)) | dict(
+        zip((*system.q, *system.qd), (*q, *qd), strict=True)
+    )
+    assert float(system.T.subs(numbers)) == pytest.approx(energy_of_the_pr_robot(q, qd, values), rel=1e-14)
+
+
+def test_q1_the_first_coordinate_of_a_chain_is_not_in_its_mass_matrix() -> None:
+    for system in (planar_pr()[0], lagrange.robot_lagrangian(lagrange.planar_arm(3))):
+        assert system.M.diff(system.q[0]) == sp.zeros(system.n)
+        assert not system.M[-1, -1].free_symbols & set(system.q)  # the last entry is constant
+
+
+def test_q2_the_pr_robot_has_no_coriolis_terms() -> None:
+    system, (_, m2, d, _) = planar_pr()
+    _, q2 = system.q
+    centrifugal = -m2 * d * sp.cos(q2)
+    assert system.christoffel.tolist() == [[[0, 0], [0, centrifugal]], [[0, 0], [0, 0]]]
+
+
+def test_q3_a_force_on_the_carriage_accelerates_the_link_unless_it_is_along_the_rail() -> None:
+    system, (m1, m2, d, inertia) = planar_pr()
+    (_, q2), (_, qd2), u1 = system.q, system.qd, sp.Symbol("u1")
+    determinant = (m1 + m2) * (inertia + m2 * d**2) - (m2 * d * sp.sin(q2)) ** 2
+    _, link = system.M.inv() * (sp.Matrix([u1, 0]) - system.velocity_terms)
+    assert sp.simplify(link - m2 * d * sp.sin(q2) * (u1 + m2 * d * sp.cos(q2) * qd2**2) / determinant) == 0
+    assert [sp.simplify(link.subs({q2: along, qd2: 0})) for along in (0, sp.pi)] == [0, 0]
+    assert sp.simplify(link.subs(u1, -m2 * d * sp.cos(q2) * qd2**2)) == 0
+
+
+def test_q4_factorisations_of_the_pr_robot_of_which_one_is_skew_symmetric() -> None:
+    system, (_, m2, d, _) = planar_pr()
+    (_, q2), (qd1, qd2) = system.q, system.qd
+    S, z = system.coriolis_matrix(), sp.Matrix(sp.symbols("z1 z2"))
+    assert_equal(S, [[0, -m2 * d * sp.cos(q2) * qd2], [0, 0]])
+    other = S + z * sp.Matrix([[qd2, -qd1]])
+    assert_equal(other * sp.Matrix([qd1, qd2]), list(system.velocity_terms))
+    N = system.mass_rate - 2 * other
+    assert sp.solve(list(N + N.T), list(z), dict=True) == [{z[0]: 0, z[1]: 0}]
+
+
+def test_q5_the_inertia_of_the_pr_robot_is_largest_with_the_link_along_the_rail() -> None:
+    system, _ = planar_pr()
+    (q1, q2), M = system.q, system.M
+    for largest in (M.det(), M[0, 0] - M[0, 1] ** 2 / M[1, 1], M[1, 1] - M[0, 1] ** 2 / M[0, 0]):
+        lost = sp.cancel((largest.subs(q2, 0) - largest) / sp.sin(q2) ** 2)
+        assert not lost.free_symbols & {q1, q2} and lost.is_positive
+
+
+def test_homework_1_and_2_euler_matrix_and_inertia_matrix() -> None:
+    """A. De Luca, Robotics 2: tr(S J_c S') = w' I_c w, for the integrals of x², x y, … over the mass."""
+    w, r = sp.Matrix(sp.symbols("w1:4")), sp.Matrix(sp.symbols("r1:4"))
+    S = sp.Matrix(lie.skew(np.array(w).ravel()))
+    xx, xy, xz, yy, yz, zz = sp.symbols("xx xy xz yy yz zz")
+    euler = sp.Matrix([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    I_c = sp.Matrix([[yy + zz, -xy, -xz], [-xy, xx + zz, -yz], [-xz, -yz, xx + yy]])
+    assert sp.expand((S * euler * S.T).trace() - (w.T * I_c * w)[0]) == 0
+    assert sp.expand(I_c - (sp.eye(3) * euler.trace() - euler)) == sp.zeros(3)
+    assert sp.expand(euler - (sp.eye(3) * I_c.trace() / 2 - I_c)) == sp.zeros(3)
+    # Of one particle: its speed squared.
+    particle = dict(zip((xx, xy, xz, yy, yz, zz), (r[i] * r[j] for i in range(3) for j in range(i, 3)), strict=True))
+    assert sp.expand((S * euler.subs(particle) * S.T).trace() - w.cross(r).dot(w.cross(r))) == 0
+
+
+def test_homework_3_theorem_of_steiner() -> None:
+    """A. De Luca, Robotics 2: r'r 1 - r r' = S'(r) S(r), and the inertia about a point at -r from there."""
+    r = sp.Matrix(sp.symbols("r1:4"))
+    S = sp.Matrix(lie.skew(np.array(r).ravel()))
+    assert_equal(sp.eye(3) * r.dot(r) - r * r.T, (S.T * S).tolist())
+    x, y, z = 1.0, 2.0, 3.0
+    about_point = [[y**2 + z**2, -x * y, -x * z], [-x * y, x**2 + z**2, -y * z], [-x * z, -y * z, x**2 + y**2]]
+    body = Inertial.about_center(2.0, np.array([x, y, z]), np.eye(3))
+    assert np.array_equal(body.about_origin, np.eye(3) + 2.0 * np.array(about_point))
+
+
+def test_inertia_matrices_of_a_parallelepiped_and_an_empty_cylinder() -> None:
+    """De Luca's table, by integrals over the bodies; across the axis of the cylinder, a square is too many."""
+    m, a, b, c, h, r, angle = positive("m a b c h r phi")
+    x, y, z = sp.symbols("x y z")
+
+    def of_box(square: sp.Expr) -> sp.Expr:
+        return sp.integrate(square * m / (a * b * c), (x, -a / 2, a / 2), (y, -b / 2, b / 2), (z, -c / 2, c / 2))
+
+    sides = {a: 0.3, b: 0.2, c: 0.1, m: 2}
+    diagonal = [m * (b**2 + c**2) / 12, m * (a**2 + c**2) / 12, m * (a**2 + b**2) / 12]
+    integrals = [of_box(y**2 + z**2), of_box(x**2 + z**2), of_box(x**2 + y**2)]
+    assert [sp.simplify(p - q) for p, q in zip(integrals, diagonal, strict=True)] == [0, 0, 0]
+    found = solids.box([0.3, 0.2, 0.1], mass=2.0).about_center_of_mass
+    np.testing.assert_allclose(found, np.diag([float(x.subs(sides)) for x in diagonal]), rtol=1e-15)
+
+    def of_tube(square: sp.Expr) -> sp.Expr:  # a is the external radius, b the internal one, x along the axis
+        density = m / (sp.pi * (a**2 - b**2) * h)
+        polar = square.subs({y: r * sp.cos(angle), z: r * sp.sin(angle)}) * r * density
+        return sp.integrate(polar, (angle, 0, 2 * sp.pi), (r, b, a), (x, -h / 2, h / 2))
+
+    across = m * (3 * (a**2 + b**2) + h**2) / 12
+    assert sp.simplify(of_tube(y**2 + z**2) - m * (a**2 + b**2) / 2) == 0
+    assert sp.simplify(of_tube(x**2 + y**2) - across) == 0
+    tube = {a: 0.05, b: 0.04, h: 0.3, m: 2}
+    printed = m * (3 * (a**2 + b**2) ** 2 + h**2) / 12
+    assert abs(float((printed - across).subs(tube))) > 1e-3
+    found = solids.hollow_cylinder(0.04, 0.05, 0.3, mass=2.0)
+    np.testing.assert_allclose(found.about_center_of_mass[0, 0], float(across.subs(tube)), rtol=1e-15)
+    end = found.moved(lie.pose(np.eye(3), [0.0, 0.0, 0.15])).about_origin[0, 0]
+    assert end == pytest.approx(float((across + m * (h / 2) ** 2).subs(tube)), rel=1e-14)
+
+
+def test_skew_symmetry_and_energy_of_a_chain() -> None:
+    """De Luca's structural property, his appendix in vector form, and dE/dt = qd' u for every factorisation."""
+    system = lagrange.robot_lagrangian(lagrange.planar_arm(2))
+    M, q, qd = system.M, system.q, sp.Matrix(system.qd)
+    rates = sum((M.diff(x) * xd for x, xd in zip(q, qd, strict=True)), sp.zeros(2))
+    # Row k of S is qd' C_k with C_k = (dM_k/dq + (dM_k/dq)' - dM/dq_k)/2, of the column M_k.
+    rows = []
+    for k in range(2):
+        of_column = M[:, k].jacobian(q)
+        C_k = (of_column + of_column.T - M.diff(q[k])) / 2
+        assert_equal(system.C_k[k], C_k.tolist())
+        assert system.christoffel[k, k, k] == 0
+        rows.append(qd.T * C_k)
+    christoffel = sp.Matrix(rows)
+    appendix = sum((M[:, i].jacobian(q) * qd[i] - M[:, i].jacobian(q).T * qd[i] / 2 for i in range(2)), sp.zeros(2))
+    assert_equal(system.coriolis_matrix(), christoffel.tolist())
+    assert_equal(system.coriolis_matrix("momentum"), appendix.tolist())
+    for S, is_skew in ((christoffel, True), (appendix, False)):
+        N = (rates - 2 * S).applyfunc(lagrange.normal_form)
+        assert ((N + N.T).applyfunc(lagrange.normal_form) == sp.zeros(2)) is is_skew
+        assert lagrange.normal_form((qd.T * N * qd)[0]) == 0
+    power = system.time_derivative(system.T + system.U) - (qd.T * system.effort)[0]
+    assert lagrange.normal_form(power) == 0
 
 
 def test_planar_2r_with_motors() -> None:
