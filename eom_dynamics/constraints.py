@@ -28,7 +28,7 @@ import numpy as np
 
 from . import lie
 from .arrays import AnyArray, Array
-from .equations.system import BodyTwists
+from .equations.body_matrices import BodyMatrices
 from .jet import Jet, leibniz
 from .recursion.inverse_mass_matrix import solve_mass_matrix
 
@@ -80,7 +80,7 @@ def at_rest(size: int, order: int) -> FrameMotion:
     return FrameMotion(np.eye(4), Jet([np.zeros(6)] * max(order, 1)), Jet([np.zeros((6, size))] * (order + 1)))
 
 
-def body_motion(body: BodyTwists, poses: Sequence[AnyArray], index: int) -> FrameMotion:
+def body_motion(body: BodyMatrices, poses: Sequence[AnyArray], index: int) -> FrameMotion:
     """Motion of one body of a robot, by the twists of all bodies and their poses in the base frame, each (4, 4)."""
     rows = slice(6 * index, 6 * index + 6)
     return FrameMotion(poses[index], Jet([V[rows] for V in body.V]), Jet([J[rows] for J in body.J]))

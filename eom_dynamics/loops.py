@@ -24,7 +24,8 @@ from .arrays import AnyArray
 from .codegen.backends import require_robot
 from .constraints import at_rest, body_motion, solve
 from .dynamics import Dynamics
-from .equations.system import BodyTwists, system_matrices
+from .equations.body_matrices import BodyMatrices
+from .equations.system import system_matrices
 from .exceptions import RobotDescriptionError, StateError
 from .jet import Jet, leibniz
 from .kinematics import body_poses
@@ -66,7 +67,7 @@ class CutJoint:
         at = self.predecessor_pose if self.predecessor < 0 else poses[self.predecessor] @ self.predecessor_pose
         return lie.inverse(at) @ poses[self.successor] @ self.successor_pose
 
-    def jacobian(self, body: BodyTwists, poses: list[AnyArray]) -> Jet:
+    def jacobian(self, body: BodyMatrices, poses: list[AnyArray]) -> Jet:
         """J_c (6 - k, n) to the order of the kinematics, for poses of the bodies in the base frame."""
         J, P = body.J, self.forbidden
         predecessor = at_rest(J[0].shape[1], len(J) - 1)

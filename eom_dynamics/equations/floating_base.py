@@ -35,15 +35,9 @@ from ..exceptions import StateError
 from ..jet import Jet, leibniz
 from ..robot import Robot
 from ..states import state_arrays, wrenches
-from .closed_form import (
-    CORIOLIS_FORMS,
-    EquationsOfMotion,
-    coriolis_matrix,
-    external_forces,
-    mass_matrix,
-    passive_forces,
-)
-from .system import BodyTwists, ad_blocks, block_diagonal, inertia_matrix, system_matrices, tool_matrix
+from .body_matrices import CORIOLIS_FORMS, BodyMatrices, ad_blocks, block_diagonal
+from .closed_form import EquationsOfMotion, external_forces, passive_forces
+from .system import system_matrices, tool_matrix
 
 _TWIST = 6
 
@@ -88,17 +82,8 @@ def floating_equations_of_motion(
         StateError: nu is missing, or the form of the Coriolis matrix is unknown.
         TypeError: ``robot`` is not a Robot.
     """
-    require_robot(robot)
-    if not rates:
-        raise StateError("floating_equations_of_motion needs at least pose, q and nu")
     choice(coriolis, "coriolis", CORIOLIS_FORMS)
-    n = robot.n
-    names = ["pose", "q", *("nu" + k * "d" for k in range(len(rates)))]
-    shapes = [(4, 4), (n,), *[(_TWIST + n,)] * len(rates)]
-    states, samples = state_arrays((pose, q, *rates), names, shapes)
-    if samples == (0,):
-        raise StateError(f"pose has no states: its shape is {states[0].shape}")
-    checked_pose(states[0], "pose")
+    states, samples = floating_states("floating_equations_of_motion", robot, pose, q, rates)
     at_tools = wrenches(wrench, len(rates), robot.wrench_shape, samples)
     if not samples:
         return _equations(robot, states[0], states[1], states[2:], at_tools, coriolis)
@@ -109,27 +94,41 @@ def floating_equations_of_motion(
     return FloatingEquationsOfMotion.stacked(rows)
 
 
+def floating_states(
+    function: str, robot: Robot, pose: ArrayLike, q: ArrayLike, rates: Sequence[ArrayLike]
+) -> tuple[list[Array], tuple[int, ...]]:
+    """Pose, q, nu, nud, … of one state or a batch, and () or (N,); StateError by the name of a function."""
+    require_robot(robot)
+    if not rates:
+        raise StateError(f"{function} needs at least pose, q and nu")
+    names = ["pose", "q", *("nu" + k * "d" for k in range(len(rates)))]
+    shapes = [(4, 4), (robot.n,), *[(_TWIST + robot.n,)] * len(rates)]
+    states, samples = state_arrays((pose, q, *rates), names, shapes)
+    if samples == (0,):
+        raise StateError(f"pose has no states: its shape is {states[0].shape}")
+    checked_pose(states[0], "pose")
+    return states, samples
+
+
 def _equations(
     robot: Robot, pose: AnyArray, q: AnyArray, rates: Sequence[AnyArray], wrench: Sequence[AnyArray], coriolis: str
 ) -> FloatingEquationsOfMotion:
-    body = floating_system(robot, q, rates)
-    inertia = block_diagonal([robot.base.spatial_inertia, inertia_matrix(robot)])
-    M_b = Jet([inertia] + [np.zeros_like(inertia)] * (len(rates) - 1))
-    M = mass_matrix(body, M_b)
+    body = floating_system(robot, q, rates, coriolis)
+    M = body.projected(body.M_b, body.J[0])
     G = gravity_acceleration(pose[:3, :3].T @ robot.gravity, Jet([rate[:3] for rate in rates]))
     T = tool_matrix(robot, with_base=True)
     held = [np.append(np.zeros(_TWIST), x) for x in passive_forces(robot, q, [rate[_TWIST:] for rate in rates])]
     return FloatingEquationsOfMotion(
         M=M,
-        C=coriolis_matrix(body, M_b, CORIOLIS_FORMS[coriolis]),
+        C=body.projected(body.C_b, body.J[0]),
         gravity=tuple(leibniz([M_k[:, :_TWIST] for M_k in M], G, k) + held[k] for k in range(len(G))),
         external=external_forces(body, Jet([T @ np.ravel(W) for W in wrench])),
         rates=tuple(rates),
     )
 
 
-def floating_system(robot: Robot, q: AnyArray, rates: Sequence[AnyArray]) -> BodyTwists:
-    """Kinematics for joint variables ``q`` (n,) and the rates nu, nud, … (6 + n,), with H in place of J."""
+def floating_system(robot: Robot, q: AnyArray, rates: Sequence[AnyArray], coriolis: str = "paper") -> BodyMatrices:
+    """Matrices for joint variables ``q`` (n,) and the rates nu, nud, … (6 + n,), with H in place of J."""
     fixed = system_matrices(robot, q, *(rate[_TWIST:] for rate in rates))
     zero = np.zeros((_TWIST, _TWIST))
     top = np.eye(_TWIST, _TWIST + robot.n)
@@ -142,7 +141,9 @@ def floating_system(robot: Robot, q: AnyArray, rates: Sequence[AnyArray]) -> Bod
     V = H @ Jet(rates)
     b = Jet([ad_blocks(V_k) for V_k in V])
     S = Jet([block_diagonal([zero, S_k]) for S_k in fixed.S])
-    return BodyTwists(S=S, J=H, U=Jet([H_k[:, :_TWIST] for H_k in H]), V=V, b=b)
+    U = Jet([H_k[:, :_TWIST] for H_k in H])
+    inertia = block_diagonal([robot.base.spatial_inertia, fixed.inertia])
+    return BodyMatrices(S=S, J=H, U=U, V=V, b=b, inertia=inertia, coriolis=coriolis)
 
 
 def gravity_acceleration(gravity: AnyArray, w: Jet) -> Jet:

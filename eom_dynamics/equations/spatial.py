@@ -31,8 +31,9 @@ from ..jet import Jet, leibniz
 from ..kinematics.frames import body_poses
 from ..robot import Robot
 from ..states import joint_vectors, number_of_states, wrenches
+from .body_matrices import ad_blocks, block_diagonal
 from .closed_form import EquationsOfMotion, of_batch, passive_forces
-from .system import ad_blocks, ancestors, block_diagonal, inertia_matrix, screw_matrix, tool_matrix
+from .system import ancestors, inertia_matrix, screw_matrix, tool_matrix
 
 
 def spatial_equations_of_motion(

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kinematics of all bodies in stacked body-fixed twists: block matrices A, X, a, S, J, U and their time derivatives.
+"""Block matrices of all bodies in stacked body-fixed twists, A, X, a, S, J, U, M_b and C_b, and their time derivatives.
 
 Equation numbers refer to A. Müller and S. Kumar, "Closed form time derivatives of the equations of motion of rigid
-body systems", Multibody System Dynamics 53 (2021). The paper has first and second derivatives; with S = A a, those of
-any order follow from
+body systems", Multibody System Dynamics 53 (2021), as numbered in the preprint, arXiv:2507.11076. The paper has first
+and second derivatives; with S = A a, those of any order follow from
 
     dA/dt = S - S A,    dJ/dt = -S J,    dU/dt = -S U.
 """
@@ -17,45 +17,36 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import lie
+from ..arguments import choice
 from ..arrays import AnyArray
 from ..codegen.backends import require_robot
 from ..exceptions import StateError
 from ..jet import Jet, leibniz
 from ..robot import Robot
 from ..states import joint_vectors
+from .body_matrices import CORIOLIS_FORMS, BodyMatrices, ad_blocks, block_diagonal
 
 
 @dataclass(frozen=True)
-class BodyTwists:
-    """Twists of N bodies and their Jacobian in one state, as jets of order m.
-
-    Attributes:
-        S: A a (6N, 6N), equations (17), (20); all time derivatives follow from it.
-        J: system Jacobian (6N, n), equation (16); V = J qd.
-        U: (6N, 6), maps a twist of the base to twists of the bodies, equation (33).
-        V: stacked body-fixed twists (6N,), equation (15).
-        b: block-diagonal matrix of ad_V (6N, 6N), equation (30).
-    """
-
-    S: Jet
-    J: Jet
-    U: Jet
-    V: Jet
-    b: Jet
-
-
-@dataclass(frozen=True)
-class SystemMatrices(BodyTwists):
+class SystemMatrices(BodyMatrices):
     """Block matrices of a robot with N bodies and n independent joint variables in one state, named as in the paper.
 
-    A, a, S, J, U, V and b are jets: index k is the k-th time derivative, A[1] is dA/dt.
+    A, a, S, J, U, V and b are jets: index k is the k-th time derivative, A[1] is dA/dt. M_b and C_b are the matrices
+    between two Jacobians in the k-th derivatives of M and C, and :attr:`M_b_rates`, :attr:`C_b_rates` their own time
+    derivatives; they are computed when they are first read.
 
     Attributes:
         A: (6N, 6N), Ad from body j to body i at block (i, j), equation (17); its rate is equation (26).
         X: joint screws (6N, n), constant, equation (17); mimic joints have the screws of theirs times their ratios.
         a: block-diagonal matrix of qd_i ad_X_i (6N, 6N), equation (20).
         D: (6N, 6N), Ad of each step at block (i, parent of i), equation (24); A = (I - D)^-1, equation (23).
-        S, J, U, V, b: as of :class:`BodyTwists`; rates of J = A X and V are equations (19) and (22), without gravity.
+        S: A a (6N, 6N), equations (17), (20); all time derivatives follow from it.
+        J: system Jacobian A X (6N, n), equation (16); its rate is equation (19).
+        U: (6N, 6), maps a twist of the base to twists of the bodies, equation (33).
+        V: stacked body-fixed twists (6N,), equation (15); their rate, without gravity, is equation (22).
+        b: block-diagonal matrix of ad_V (6N, 6N), equation (30).
+        inertia: block-diagonal matrix of the body inertias (6N, 6N), constant, equations (28), (31).
+        coriolis: form of C_b.
     """
 
     A: Jet
@@ -64,21 +55,32 @@ class SystemMatrices(BodyTwists):
     D: AnyArray
 
 
-def system_matrices(robot: Robot, q: ArrayLike, *rates: ArrayLike) -> SystemMatrices:
-    """Block matrices of the kinematics of all bodies, equations (15)-(26), with time derivatives.
+def system_matrices(robot: Robot, q: ArrayLike, *rates: ArrayLike, coriolis: str = "paper") -> SystemMatrices:
+    """Block matrices of all bodies, equations (15)-(31), (37)-(42), (48)-(60), with time derivatives.
 
     Args:
         robot: the robot.
         q: joint variables (n,), rad or m.
         rates: qd, qdd, …, as q, at least qd. m rates give m - 1 time derivatives of each matrix.
+        coriolis: form of C_b, as for :func:`.equations_of_motion`: equation (29) by default, ``skew`` for the
+            arrangement of equations (61)-(64).
+
+    >>> import numpy as np, eom_dynamics as eom
+    >>> robot, q, qd, qdd = eom.load_robot("planar_2r"), [0.3, -0.5], [0.2, 0.1], [1.0, -2.0]
+    >>> system = eom.equations.system_matrices(robot, q, qd, qdd)
+    >>> rates = eom.equations_of_motion(robot, q, qd, qdd, coriolis="paper")
+    >>> J = system.J[0]
+    >>> np.allclose(J.T @ system.M_b[1] @ J, rates.M[1]), np.allclose(J.T @ system.C_b[1] @ J, rates.C[1])
+    (True, True)
 
     Raises:
-        StateError: a vector has the wrong length or is not finite, or qd is missing.
+        StateError: a vector has the wrong length or is not finite, qd is missing, or the form of C_b is unknown.
         TypeError: ``robot`` is not a Robot.
     """
     require_robot(robot)
     if not rates:
         raise StateError("system_matrices needs at least q and qd")
+    choice(coriolis, "coriolis", CORIOLIS_FORMS)
     q, *derivatives = joint_vectors(robot.n, q, *rates)
     E, _ = robot.coupling
     speeds = [E @ rate for rate in derivatives]
@@ -92,7 +94,8 @@ def system_matrices(robot: Robot, q: ArrayLike, *rates: ArrayLike) -> SystemMatr
     U = _rates_by(S, A0 @ base_matrix(robot, steps))
     V = J @ Jet(derivatives)
     b = Jet([ad_blocks(V_k) for V_k in V])
-    return SystemMatrices(S=S, J=J, U=U, V=V, b=b, A=A, X=X, a=a, D=parent_matrix(robot, steps))
+    D, inertia = parent_matrix(robot, steps), inertia_matrix(robot)
+    return SystemMatrices(S=S, J=J, U=U, V=V, b=b, inertia=inertia, coriolis=coriolis, A=A, X=X, a=a, D=D)
 
 
 def screw_matrix(robot: Robot) -> AnyArray:
@@ -116,7 +119,7 @@ def tool_matrix(robot: Robot, *, with_base: bool = False) -> AnyArray:
 
 
 def inertia_matrix(robot: Robot) -> AnyArray:
-    """Constant block-diagonal matrix M_b (6N, 6N) of the body inertias, equations (27), (31)."""
+    """Constant block-diagonal matrix M_b (6N, 6N) of the body inertias, equations (28), (31)."""
     return block_diagonal([joint.spatial_inertia for joint in robot.joints])
 
 
@@ -175,19 +178,3 @@ def _rates_by(S: Jet, value: AnyArray) -> Jet:
     for k in range(len(S) - 1):
         derivatives.append(-leibniz(S, derivatives, k))
     return Jet(derivatives)
-
-
-def ad_blocks(V: AnyArray) -> AnyArray:
-    """Block-diagonal matrix (6N, 6N) of ad of each of N stacked twists (6N,), equation (30)."""
-    return block_diagonal([lie.ad(twist) for twist in V.reshape(-1, 6)])
-
-
-def block_diagonal(blocks: Sequence[AnyArray]) -> AnyArray:
-    """Block-diagonal matrix of square blocks of any sizes."""
-    size = sum(map(len, blocks))
-    matrix, start = np.zeros((size, size), dtype=np.result_type(*blocks)), 0
-    for block in blocks:
-        end = start + len(block)
-        matrix[start:end, start:end] = block
-        start = end
-    return matrix

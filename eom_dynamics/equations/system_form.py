@@ -31,17 +31,9 @@ from ..arrays import AnyArray
 from ..codegen.backends import require_robot
 from ..robot import Robot
 from ..states import joint_vectors, real_array, wrenches, zeros_if_omitted
+from .body_matrices import ad_blocks
 from .closed_form import passive_forces
-from .system import (
-    ad_blocks,
-    ancestors,
-    base_matrix,
-    inertia_matrix,
-    joint_steps,
-    parent_matrix,
-    screw_matrix,
-    tool_matrix,
-)
+from .system import ancestors, base_matrix, inertia_matrix, joint_steps, parent_matrix, screw_matrix, tool_matrix
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,7 @@ from trees import MovingTree, moving_trees
 from eom_dynamics import Robot, equations_of_motion, floating_equations_of_motion, lie, load_robot
 from eom_dynamics.arrays import Array
 from eom_dynamics.equations import center_of_mass_jacobians, spatial_equations_of_motion
-from eom_dynamics.equations.closed_form import CORIOLIS_FORMS
+from eom_dynamics.equations.body_matrices import CORIOLIS_FORMS
 from eom_dynamics.kinematics import body_poses
 from eom_dynamics.robot import Inertial
 

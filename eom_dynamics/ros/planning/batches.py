@@ -23,7 +23,7 @@ from ...control.spatial import read_pose, read_wrenches
 from ...elastic import ElasticArm, LimitCheck
 from ...elastic.limit_violations import summary
 from ...equations import equations_of_motion
-from ...equations.closed_form import CORIOLIS_FORMS
+from ...equations.body_matrices import CORIOLIS_FORMS
 from ...exceptions import LimitError, StateError
 from ...kinematics import POINTING, POSITION, inverse_kinematics
 from ...kinematics.compiled import kinematics_of
