@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Equations of motion and their matrices: closed form, block matrices, system form, and Jacobian sums."""
+"""Equations of motion and their matrices: closed form, block matrices, system form, Jacobian sums, and momentum."""
 
 from .closed_form import EquationsOfMotion, equations_of_motion
 from .floating_base import CenterOfMassCoordinates, FloatingEquationsOfMotion, floating_equations_of_motion
@@ -11,6 +11,7 @@ from .jacobian_sums import (
     gravity_from_jacobians,
     mass_matrix_from_jacobians,
 )
+from .momentum import floating_spatial_momentum, spatial_momentum
 from .rigid_body import RigidBody, newton_euler
 from .spatial import spatial_equations_of_motion
 from .system import SystemMatrices, system_matrices
@@ -29,10 +30,12 @@ __all__ = [
     "coriolis_tensor",
     "equations_of_motion",
     "floating_equations_of_motion",
+    "floating_spatial_momentum",
     "gravity_from_jacobians",
     "mass_matrix_from_jacobians",
     "newton_euler",
     "spatial_equations_of_motion",
+    "spatial_momentum",
     "system_form",
     "system_matrices",
 ]
