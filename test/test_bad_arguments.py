@@ -19,9 +19,11 @@ from eom_dynamics.codegen.backends import KERNELS
 from eom_dynamics.equations import (
     RigidBody,
     coriolis_tensor,
+    floating_spatial_momentum,
     mass_matrix_from_jacobians,
     newton_euler,
     spatial_equations_of_motion,
+    spatial_momentum,
     system_form,
     system_matrices,
 )
@@ -202,6 +204,7 @@ KINEMATICS: Rows = (
     (lambda: rates(length=0.0), "length must be positive, is 0"),
     (lambda: newton(SCREW), r"target must be a pose \(4, 4\) or a position \(3,\), has shape \(6,\)"),
     (lambda: newton(np.ones((4, 4))), "^target must be a pose"),
+    (lambda: newton(error="log"), "error must be one of twist, difference, is 'log'"),
     (lambda: newton(step=0.0), "step must be positive, is 0"),
     (lambda: newton(iterations=-1), "iterations must be an integer from 0, is -1"),
     (lambda: newton(damping=-1.0), "damping must not be negative"),
@@ -217,7 +220,7 @@ BODY = RigidBody(Inertial.about_center(2.0, SHORT, np.eye(3)))
 EQUATIONS: Rows = (
     *(
         (lambda use=use: use(ROBOT, Z), f"^{use.__name__} needs at least q and qd")
-        for use in (eom.equations_of_motion, spatial_equations_of_motion, system_matrices)
+        for use in (eom.equations_of_motion, spatial_equations_of_motion, spatial_momentum, system_matrices)
     ),
     (
         lambda: eom.equations_of_motion(ROBOT, Z, Z, coriolis="Paper"),
@@ -229,6 +232,13 @@ EQUATIONS: Rows = (
     (lambda: eom.equations_of_motion(ROBOT, np.zeros((3, 2)), Z), r"^qd must have shape \(3, 2\), has \(2,\)"),
     (lambda: spatial_equations_of_motion(ROBOT, Z, SHORT), r"^qd must have shape \(2,\), has \(3,\)"),
     (lambda: system_matrices(ROBOT, Z, SHORT), r"^qd must have shape \(2,\), has \(3,\)"),
+    (lambda: system_matrices(ROBOT, Z, Z, coriolis="Paper"), "^coriolis must be one of christoffel, skew, paper"),
+    (lambda: spatial_momentum(ROBOT, Z, SHORT), r"^qd must have shape \(2,\), has \(3,\)"),
+    (lambda: spatial_momentum(ROBOT, np.zeros((3, 2)), Z), r"^qd must have shape \(3, 2\), has \(2,\)"),
+    (lambda: spatial_momentum(ROBOT, Z, Z, about="base"), "^about must be one of origin, center_of_mass, is 'base'"),
+    (lambda: floating_spatial_momentum(ROBOT, POSE, Q), "^floating_spatial_momentum needs at least pose, q and nu"),
+    (lambda: floating_spatial_momentum(ROBOT, 2 * POSE, Q, NU), "^pose is not a homogeneous transform"),
+    (lambda: floating_spatial_momentum(ROBOT, POSE, Q, NU, about=1), "^about must be one of origin, center_of_mass"),
     (lambda: system_form(ROBOT, np.zeros((3, 2))), r"^q must have shape \(2,\), has \(3, 2\)"),
     (lambda: system_form(ROBOT, Z, Z, SHORT), r"^qdd must have shape \(2,\)"),
     (lambda: system_form(ROBOT, Z, wrench=None), "wrench must be a sequence of the wrench and its time"),
@@ -292,7 +302,8 @@ def test_robots_that_are_none(robot: Any) -> None:
     for use in (
         *(eom.Dynamics, eom.ElasticArm, eom.FloatingBase, eom.lagrange.robot_lagrangian),
         *(lambda x, f=f: f(x, Q, Z) for f in (eom.equations_of_motion, system_matrices, system_form, coriolis_tensor)),
-        lambda x: eom.floating_equations_of_motion(x, POSE, Q, NU),
+        lambda x: spatial_momentum(x, Q, Z),
+        *(lambda x, f=f: f(x, POSE, Q, NU) for f in (eom.floating_equations_of_motion, floating_spatial_momentum)),
         lambda x: looped(tree=x),
     ):
         with pytest.raises(TypeError, match=r"^robot must be a Robot, as returned by load_robot"):

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import lie
-from ..arguments import count, positive
+from ..arguments import choice, count, positive
 from ..arrays import Array
 from ..exceptions import StateError
 from ..robot import Robot
@@ -62,6 +62,9 @@ def planar_2r_inverse(lengths: tuple[float, float], target: ArrayLike) -> tuple[
     return configuration(elbow), configuration(-elbow)
 
 
+ERRORS = ("twist", "difference")
+"""Errors of a pose in :func:`newton_raphson`."""
+
 # Error of a rotation matrix, as of one with six digits.
 _ROTATION = 1e-5
 
@@ -71,13 +74,18 @@ class NewtonRaphson(NamedTuple):
 
     Attributes:
         q: (K + 1, n) the start and the configuration after each of K steps, rad or m.
-        error: (K + 1, 6) body twist from each to the target, rad and m; angular part first.
+        error: (K + 1, 6) error of each, along the axes of the frame, rad and m; angular part first.
         success: whether the last one is within the tolerance.
     """
 
     q: Array
     error: Array
     success: bool
+
+    @property
+    def loss(self) -> Array:
+        """Squared norm of each error (K + 1,): of ``difference`` the loss Δp · Δp + Δω · Δω of J. Zhang, (149)."""
+        return np.sum(self.error**2, axis=-1)
 
 
 def newton_raphson(
@@ -86,6 +94,7 @@ def newton_raphson(
     start: ArrayLike,
     frame: str | None = None,
     *,
+    error: str = "twist",
     step: float = 1.0,
     damping: float = 0.0,
     length: float = 1.0,
@@ -94,14 +103,22 @@ def newton_raphson(
 ) -> NewtonRaphson:
     """Newton-Raphson inverse kinematics, q + step J⁺ V, with its iterates: to teach, to compare and to plot.
 
-    V = log(C⁻¹ target) is the body twist of the error: K. Lynch and F. Park, Modern Robotics (2017), section 6.2.
-    Limits of joints are ignored, and it may diverge; :func:`.inverse_kinematics` solves poses.
+    There are two errors V of a pose with rotation R and origin p, both along the axes of the frame:
+
+    - ``twist``: log(C⁻¹ target), the body twist to the target in unit time: K. Lynch and F. Park, Modern Robotics
+      (2017), section 6.2.
+    - ``difference``: (Rᵀ Δω; Rᵀ Δp), with Δp = p_target - p and the rotation vector Δω of R_target Rᵀ: J. Zhang, Robot
+      Kinematics: Motion, Kinematics and Dynamics, (149)-(154), with ``step`` his λ.
+
+    They differ where the pose turns on its way, and so do the iterates; the solutions are the same. Limits of joints
+    are ignored, and it may diverge; :func:`.inverse_kinematics` solves poses.
 
     Args:
         robot: the robot, or its kinematics.
         target: pose (4, 4) in the base frame; or a position (3,), m, for any orientation.
         start: joint variables (n,), rad or m.
         frame: name of the frame; by default the first tool.
+        error: ``twist`` or ``difference``; without effect on a position.
         step: share of each step, above 0.
         damping, length: of the inverse of the Jacobian, as for :func:`.differential_inverse_kinematics`; with damping
             the singularity-robust inverse in place of the pseudo-inverse.
@@ -125,15 +142,17 @@ def newton_raphson(
         raise StateError("target must be a pose: a rotation matrix, a translation, and a last row 0 0 0 1")
     (q,), most = joint_vectors(kinematics.robot.n, start), count(iterations, "iterations")
     share, allowed = positive(step, "step"), positive(tolerance, "tolerance")
+    choice(error, "error", ERRORS)
     at_any_angle = goal.shape == (3,)
 
-    def error(q: Array) -> Array:
+    def pose_error(q: Array) -> Array:
         C = kinematics.pose(q, frame)
         if at_any_angle:
             return np.concatenate([np.zeros(3), C[:3, :3].T @ (goal - C[:3, 3])])
-        return lie.log(lie.inverse(C) @ goal)
+        gap = lie.inverse(C) @ goal
+        return lie.log(gap) if error == "twist" else np.concatenate([lie.rotation_vector(gap[:3, :3]), gap[:3, 3]])
 
-    iterates, errors = [np.array(q, dtype=float)], [error(q)]
+    iterates, errors = [np.array(q, dtype=float)], [pose_error(q)]
     while len(iterates) <= most and np.max(np.abs(errors[-1])) > allowed:
         move = differential_inverse_kinematics(
             kinematics,
@@ -145,5 +164,5 @@ def newton_raphson(
             length=length,
         )
         iterates.append(iterates[-1] + share * move.rates[0])
-        errors.append(error(iterates[-1]))
+        errors.append(pose_error(iterates[-1]))
     return NewtonRaphson(np.array(iterates), np.array(errors), bool(np.max(np.abs(errors[-1])) <= allowed))

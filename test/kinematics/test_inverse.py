@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from chains import packaged_parameters
 from differences import deviation
 from exported import robot
 from lazy import Lazy
@@ -311,6 +312,51 @@ def test_iterates_of_lynch_and_park_example_6_1() -> None:
     np.testing.assert_allclose(found.error[:, 2:5], twists, atol=6e-4)
     tips = [[1.866, 0.500], [0.429, 1.480], [0.363, 1.364], [0.366, 1.366]]
     np.testing.assert_allclose(kinematics.pose(found.q)[:, :2, 3], tips, atol=6e-4)
+
+
+def rotation_logarithm(R: np.ndarray) -> np.ndarray:
+    """(ln R)^∨ (3,), for angles below a half turn."""
+    angle = np.arccos((np.trace(R) - 1) / 2)
+    return angle / (2 * np.sin(angle)) * np.array([R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]])
+
+
+def zhang_iterates(start: np.ndarray, target: np.ndarray, share: float, steps: int) -> tuple[np.ndarray, np.ndarray]:
+    """Iterates and losses of the UR5e: Zhang's (149), (152)-(154), q ← q + λ J⁻¹ (Δp, Δω), all in the world frame."""
+    parameters = packaged_parameters("ur5e")
+    joints = [parameters["joints"][name]["dh"] for name in parameters["joint_names"]]
+    q, iterates, losses = start, [start], []
+    for _ in range(steps + 1):
+        C, axes = np.eye(4), []
+        for dh, angle in zip(joints, q, strict=True):
+            axes.append((C[:3, 2], C[:3, 3]))
+            (s, c), (sa, ca) = ((np.sin(x), np.cos(x)) for x in (angle + dh["theta"], dh["alpha"]))
+            a, d = dh["a"], dh["d"]
+            C = C @ [[c, -s * ca, s * sa, a * c], [s, c * ca, -c * sa, a * s], [0, sa, ca, d], [0, 0, 0, 1]]
+        change = target[:3, 3] - C[:3, 3]
+        turn = C[:3, :3] @ rotation_logarithm(C[:3, :3].T @ target[:3, :3])
+        losses.append(change @ change + turn @ turn)
+        J = np.array([np.r_[np.cross(axis, C[:3, 3] - point), axis] for axis, point in axes]).T
+        q = q + share * np.linalg.solve(J, np.r_[change, turn])
+        iterates.append(q)
+    return np.array(iterates[:-1]), np.array(losses)
+
+
+@pytest.mark.parametrize("share", [1.0, 0.5])
+def test_iterates_of_zhang(share: float) -> None:
+    """J. Zhang, Robot Kinematics, (149)-(154); those of the body logarithm differ, and end in the same solution."""
+    kinematics, q = Kinematics(load_robot("ur5e"), backend="numpy"), np.array([0.3, -1.2, 1.4, 0.3, 0.9, 0.6])
+    assert np.array_equal(kinematics.robot.tools[0].pose, np.eye(4))
+    target, start, steps = kinematics.pose(q), q + 0.3, 4
+    expected, losses = zhang_iterates(start, target, share, steps)
+    found = newton_raphson(kinematics, target, start, error="difference", step=share, iterations=steps)
+    np.testing.assert_allclose(found.q, expected, rtol=0, atol=1e-13)
+    np.testing.assert_allclose(np.sqrt(found.loss), np.sqrt(losses), rtol=0, atol=1e-14)
+    by_logarithm = newton_raphson(kinematics, target, start, step=share, iterations=steps)
+    assert np.max(np.abs(by_logarithm.q[2] - found.q[2])) > 0.01
+    for error in ("twist", "difference"):
+        solved = newton_raphson(kinematics, target, start, error=error, step=share)
+        assert solved.success
+        np.testing.assert_allclose(solved.q[-1], q, rtol=0, atol=1e-8)
 
 
 def test_newton_of_a_scalar_equation_with_a_step_size() -> None:
