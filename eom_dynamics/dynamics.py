@@ -93,9 +93,9 @@ class Dynamics(CompiledMethods):
             friction: whether joint damping and dry friction are part of all efforts; by default, whether the robot's
                 ``joint_friction`` is set.
             rotor_inertia: whether the rotors of rigid joints are part of all efforts, of M and of accelerations: n² I_m
-                on the link side of a gear n, as in A. De Luca's lectures: I + m d² + n² I_m of one link. By default
-                they are left out, and part of the motor efforts of :class:`.ElasticArm` alone. Rotors of elastic joints
-                move on their own. The regressor has links only.
+                on the link side of a gear n: I + m d² + n² I_m of one link, A. De Luca, Robotics 2, slide "Dynamics of
+                an actuated pendulum". By default they are left out, and part of the motor efforts of
+                :class:`.ElasticArm` alone. Rotors of elastic joints move on their own. The regressor has links only.
             backend: ``native``, ``casadi`` or ``numpy``; by default the first of these that is available. A
                 :class:`KernelWarning` gives the reason if that is not ``native``.
 
@@ -293,7 +293,7 @@ class Dynamics(CompiledMethods):
         added_inertia: ArrayLike = 0.0,
         payload: PayloadLike | None = None,
     ) -> Array:
-        """Joint accelerations qdd from (M + diag(added_inertia)) qdd = tau - C qd - Q_grav - Q_ext, equation (27).
+        """Joint accelerations qdd from (M + diag(added_inertia)) qdd = tau - C qd - Q_grav - Q_ext, equation (1).
 
         By the articulated-body algorithm in O(n) where joints are independent and inertias are physically consistent;
         else by the mass matrix.

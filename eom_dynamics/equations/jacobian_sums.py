@@ -133,8 +133,8 @@ def coriolis_tensor(robot: Robot, q: ArrayLike, route: str = "kernel") -> AnyArr
 
         c_ijk = (dM_ij/dq_k + dM_ik/dq_j - dM_jk/dq_i) / 2,    C_ij = sum over k of c_ijk qd_k
 
-    The slice c_i of joint i is the matrix C_k of the lectures of A. De Luca, whose quadratic form is the velocity term:
-    (C qd)_i = qd' c_i qd. :meth:`eom_dynamics.Dynamics.coriolis_tensor` is the compiled one.
+    The slice c_i of joint i is the matrix C_k of A. De Luca, Robotics 2, slide "Robot dynamic model", whose quadratic
+    form is the velocity term: (C qd)_i = qd' c_i qd. :meth:`eom_dynamics.Dynamics.coriolis_tensor` is the compiled one.
 
     Args:
         robot: the robot.

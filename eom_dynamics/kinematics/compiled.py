@@ -80,7 +80,7 @@ class Kinematics(CompiledMethods):
         return tuple(self._frames)
 
     def pose(self, q: ArrayLike, frame: str | None = None) -> Array:
-        """Pose C of a frame in the base frame, (4, 4) or (N, 4, 4), m, equations (5)-(7).
+        """Pose C of a frame in the base frame, (4, 4) or (N, 4, 4), m, equation (5).
 
         Args:
             q: joint variables (n,) or (N, n), rad or m.

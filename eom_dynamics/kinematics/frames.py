@@ -19,7 +19,7 @@ from ..states import derivative_names, joint_vectors, number_of_states
 
 
 def body_poses(robot: Robot, q: ArrayLike) -> list[AnyArray]:
-    """Poses (4, 4) or (N, 4, 4) of all bodies in the base frame in the order of ``robot.joints``, equations (5)-(7).
+    """Poses (4, 4) or (N, 4, 4) of all bodies in the base frame in the order of ``robot.joints``, equation (5).
 
     The joint variables are (n,) or (N, n), rad or m. StateError if they have the wrong shape or are not finite,
     TypeError if ``robot`` is not a Robot.

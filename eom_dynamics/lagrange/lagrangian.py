@@ -8,7 +8,8 @@ velocities are S qd with the Christoffel symbols
 
     c_ijk = (dM_ij/dq_k + dM_ik/dq_j - dM_jk/dq_i) / 2,    S_ij = sum over k of c_ijk qd_k.
 
-B. Siciliano et al., Robotics (2009), section 7.1; A. De Luca writes C_i for the matrix of the c_ijk of joint i.
+B. Siciliano et al., Robotics (2009), section 7.1; A. De Luca, Robotics 2, slide "Robot dynamic model", writes C_i for
+the matrix of the c_ijk of joint i.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ class ScrewAxis(NamedTuple):
 
 
 def screw(axis: ArrayLike, point: ArrayLike = (0, 0, 0), pitch: ArrayLike = 0) -> AnyArray:
-    """Unit screw (…, 6) about a unit vector ``axis`` (…, 3) through ``point`` (…, 3), m, equations (10)-(12).
+    """Unit screw (…, 6) about a unit vector ``axis`` (…, 3) through ``point`` (…, 3), m, equations (6), (7).
 
     Args:
         axis: unit vector.
@@ -96,7 +96,7 @@ def screw_axis(twist: ArrayLike) -> ScrewAxis:
 
 
 def Ad(C: AnyArray) -> AnyArray:
-    """Adjoint matrix (…, 6, 6) of a pose (…, 4, 4): takes twists from the moving to the reference frame, (18)."""
+    """Adjoint matrix (…, 6, 6) of a pose (…, 4, 4): twists from the moving to the fixed frame, equation (18)."""
     R = C[..., :3, :3]
     return _lower_blocks(R, skew(C[..., :3, 3]) @ R)
 

@@ -25,13 +25,13 @@ def symmetric(xx: float, xy: float, xz: float, yy: float, yz: float, zz: float) 
 
 
 def steiner(mass: float, center_of_mass: Array) -> Array:
-    """Parallel-axis term (3, 3): inertia about the origin minus inertia about the centre of mass."""
+    """Parallel-axis term (3, 3): inertia about the origin minus that about the centre of mass; after equation (31)."""
     c = lie.skew(center_of_mass)
     return mass * (c.T @ c)
 
 
 def spatial_inertia(mass: float, center_of_mass: Array, inertia_about_origin: Array) -> Array:
-    """Inertia matrix (6, 6) of a body in its own frame, for twists (angular; linear), equation (30).
+    """Inertia matrix (6, 6) of a body in its own frame, for twists (angular; linear), equation (31).
 
     Object arrays of symbols are allowed.
     """

@@ -207,7 +207,7 @@ class Joint(JointProperties):
 
     @cached_property
     def spatial_inertia(self) -> Array:
-        """Inertia matrix (6, 6) of the body in its own frame, equation (30)."""
+        """Inertia matrix (6, 6) of the body in its own frame, equation (31)."""
         return spatial_inertia(self.mass, self.center_of_mass, self.inertia_about_origin)
 
     @cached_property

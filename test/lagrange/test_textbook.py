@@ -31,7 +31,7 @@ def positive(names: str) -> tuple[sp.Symbol, ...]:
 
 
 def test_actuated_pendulum_with_gear_and_friction() -> None:
-    """De Luca's single link: the equation on the side of the link, with viscous and dry friction."""
+    """De Luca, slides "Dynamics of an actuated pendulum": the equation on the link side, with dry friction."""
     (theta,), (thetad,) = lagrange.variables("theta")
     m, length, inertia, rotor, N, b, b_m, f = positive("m l I I_m N b b_m f")
     motor = N * thetad
@@ -66,7 +66,7 @@ def test_actuated_pendulum_by_the_angle_of_its_motor() -> None:
 
 
 def test_pendulum_with_a_force_at_its_tip() -> None:
-    """De Luca's single link with a horizontal force F at its tip, l sin(theta) from the axis: Q = J' F."""
+    """De Luca, slides "Dynamics of an actuated pendulum": a horizontal force F at the tip, Q = l cos(theta) F."""
     (theta, F), (thetad, Fd) = lagrange.variables("theta F")
     m, length, d = positive("m l d")
     system = lagrange.Lagrangian(

@@ -21,7 +21,7 @@ LEG = eom.load_robot("leg")
 
 
 def test_rotors_behind_gears_add_their_inertia_to_that_of_the_links() -> None:
-    """A rotor inertia is n² I_m of A. De Luca, Robotics 2; elsewhere it counts once, on the side of the motor."""
+    """n² I_m of De Luca, "Dynamics of an actuated pendulum"; elsewhere a rotor counts once, on the motor side."""
     robot = replace(LEG, joints=tuple(replace(joint, gear_ratio=50.0) for joint in LEG.joints))
     dynamics, links = (eom.Dynamics(robot, rotor_inertia=x, backend="numpy") for x in (True, False))
     q, qd, *rates = motion = np.random.default_rng(1).uniform(-2, 2, (5, 3))
