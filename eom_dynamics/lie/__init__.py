@@ -27,6 +27,8 @@ from .poses import (
     space_twist,
     space_wrench,
     transformed,
+    twist_matrix,
+    twist_vector,
     world_aligned_twist,
     world_aligned_twists,
 )
@@ -72,6 +74,8 @@ __all__ = [
     "space_twist",
     "space_wrench",
     "transformed",
+    "twist_matrix",
+    "twist_vector",
     "world_aligned_twist",
     "world_aligned_twists",
 ]

@@ -95,6 +95,28 @@ def screw_axis(twist: ArrayLike) -> ScrewAxis:
     return ScrewAxis(axis, point, pitch, rate)
 
 
+def twist_matrix(V: ArrayLike) -> AnyArray:
+    """Matrix [V] (…, 4, 4) of a twist or screw (…, 6), an element of se(3): dC/dt = C [V] for the body twist V.
+
+    dC/dt = [V] C for the space twist; the matrix exponential of [V] is :func:`.exp` of V.
+
+    >>> twist_matrix([0, 0, 1, 2, 3, 4]).tolist()
+    [[0, -1, 0, 2], [1, 0, 0, 3], [0, 0, 0, 4], [0, 0, 0, 0]]
+    """
+    V = np.asarray(V)
+    matrix = np.zeros((*V.shape[:-1], 4, 4), dtype=V.dtype)
+    matrix[..., :3, :3] = skew(V[..., :3])
+    matrix[..., :3, 3] = V[..., 3:]
+    return matrix
+
+
+def twist_vector(matrix: ArrayLike) -> AnyArray:
+    """Twist (…, 6) of its matrix (…, 4, 4), the inverse of :func:`twist_matrix`; other entries are ignored."""
+    matrix = np.asarray(matrix)
+    angular = np.stack([matrix[..., 2, 1], matrix[..., 0, 2], matrix[..., 1, 0]], axis=-1)
+    return np.concatenate([angular, matrix[..., :3, 3]], axis=-1)
+
+
 def Ad(C: AnyArray) -> AnyArray:
     """Adjoint matrix (…, 6, 6) of a pose (…, 4, 4): twists from the moving to the fixed frame, equation (18)."""
     R = C[..., :3, :3]

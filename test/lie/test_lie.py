@@ -36,6 +36,16 @@ def test_adjoints_are_conjugations_and_commutators(C, v, w) -> None:
     np.testing.assert_array_equal(H, -H.T)
 
 
+@given(twists, poses)
+def test_matrices_of_twists_and_back(x: np.ndarray, C: np.ndarray) -> None:
+    np.testing.assert_array_equal(lie.twist_matrix(x), twist_matrix(x))
+    np.testing.assert_array_equal(lie.twist_vector(twist_matrix(x)), x)
+    np.testing.assert_array_equal(lie.twist_vector(lie.twist_matrix([[x, 2 * x]])), [[x, 2 * x]])
+    assert close(lie.twist_vector(C @ lie.twist_matrix(x) @ lie.inverse(C)), lie.space_twist(C, x), 1e-13)
+    symbols = sp.symbols("a:6")
+    assert lie.twist_vector(lie.twist_matrix(symbols)).tolist() == [*symbols]
+
+
 @pytest.mark.parametrize("quarters", [(1, 0, 0), (0, 1, 0), (0, 0, 1), (-1, 2, 3), (2, 2, -1), (1, 1, 1), (-2, 0, 4)])
 def test_right_angles_are_exact(quarters: tuple[int, int, int]) -> None:
     R = lie.rotation_from_rpy(np.pi / 2 * np.array(quarters))
