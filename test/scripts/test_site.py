@@ -3,15 +3,16 @@
 
 import configparser
 import importlib
+import json
 import re
 import runpy
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 from xml.etree import ElementTree
 
 import pytest
 import reference_pages
+from page_links import broken_links
 from paths import DOCS, ROOT
 
 import eom_dynamics as eom
@@ -65,44 +66,69 @@ def written() -> list[Path]:
     return [path for path in DOCS.rglob("*.md") if path.relative_to(DOCS).parts[0] != "reference"]
 
 
-def headings(text: str) -> set[str]:
-    """Anchors of the headings of a page, as GitHub and MyST make them."""
-    text = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
-    lines = [re.sub(r"[*`]|\[([^]]*)\]\([^)]*\)", r"\1", line) for line in re.findall(r"^#+ (.*)$", text, re.MULTILINE)]
-    return {re.sub(r"[^\w\- ]", "", line.lower()).replace(" ", "-") for line in lines}
-
-
 def test_links_of_pages_lead_somewhere(pages: dict[str, str]) -> None:
     texts = {path: path.read_text(encoding="utf-8") for path in [*written(), *ROOT.glob("*.md")]}
     texts |= {DOCS / "reference" / name: text for name, text in pages.items()}
-    broken = []
-    for path, text in texts.items():
-        if path.suffix != ".md" or path.name in ("contributing.md", "quality.md"):
-            continue  # the latter as in their own place
-        prose = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
-        for link in re.findall(r"\]\(([^)\s]+)\)", prose):
-            file, _, place = unquote(link).partition("#")
-            if re.match(r"\w+:", link):
-                continue
-            target = (path.parent / file).resolve() if file else path
-            if not (target.exists() or target in texts):
-                broken.append(f"{path.name}: {link}")
-            if place and place not in headings(texts.get(target, "")):
-                broken.append(f"{path.name}: {link}")
+    broken = [
+        link
+        for path, text in texts.items()
+        if path.suffix == ".md" and path.name not in ("contributing.md", "quality.md")  # as in their own place
+        for link in broken_links(path, text, texts)
+    ]
     assert not broken
 
 
-OF_TEXTS = {"equations", "lagrange", "notation", "texts", "theory", "worked_examples"}
-"""Pages that follow the texts, item by item: their length is that of the texts."""
+OF_TEXTS = {
+    *("actuators", "closed_loops", "contacts", "dynamics", "equations", "floating_base", "inverse_kinematics"),
+    *("kinematics", "lagrange", "learning", "notation", "recursion", "simulation", "texts", "theory"),
+    "worked_examples",
+}
+"""Pages to which the map of the texts leads for their contents: no limit of words takes from them."""
 
 
 def test_guides_are_short() -> None:
-    """At most 900 words each, and all pages but those that follow the texts 45,000."""
+    """At most 900 words each, and all pages 39,000, but for those of the texts."""
     words = {path.relative_to(DOCS).as_posix()[:-3]: len(path.read_text("utf-8").split()) for path in written()}
+    assert words.keys() >= OF_TEXTS
+    counted = {page: count for page, count in words.items() if page not in OF_TEXTS}
     groups = re.findall(r"```\{toctree\}\n:caption: (?!Look up)(.*?)```", (DOCS / "index.md").read_text("utf-8"), re.S)
-    guides = {page for text in groups for page in text.split() if page in words}
-    assert len(guides) > 40 and {page: words[page] for page in guides if words[page] > 900} == {}
-    assert OF_TEXTS.isdisjoint(guides) and sum(words[page] for page in words.keys() - OF_TEXTS) <= 45_000
+    guides = {page for text in groups for page in text.split() if page in counted}
+    assert len(guides) > 30 and {page: counted[page] for page in guides if counted[page] > 900} == {}
+    assert sum(counted.values()) <= 39_000
+
+
+SEARCHED = {
+    "Zhang": "texts",
+    "Xiang": "texts",
+    "Caron": "texts",
+    "De Luca": "texts",
+    "PR robot": "lagrange",
+    "homework": "lagrange",
+    "parameter server": "node",
+    "Euler matrix": "lagrange",
+    "boundary singularity": "worked_examples",
+    "biped leg": "worked_examples",
+}
+"""Queries of readers of the texts, and a page that the search of the site must find for each."""
+
+SITE = ROOT / "build" / "site"
+
+
+@pytest.mark.parametrize("query", SEARCHED)
+@pytest.mark.skipif(not (SITE / "searchindex.js").exists(), reason="make docs has not built the site")
+def test_the_search_of_the_site_finds(query: str) -> None:
+    """Pages that have all words of a query, by their stems, as in the script of the site."""
+    stemmer = pytest.importorskip("snowballstemmer", reason="Sphinx is not installed").stemmer("english")
+    text = (SITE / "searchindex.js").read_text(encoding="utf-8")
+    index = json.loads(text.removeprefix("Search.setIndex(").removesuffix(")"))
+
+    def pages_with(word: str) -> set[str]:
+        stem = stemmer.stemWord(word.lower())
+        found = (index[kind].get(stem, []) for kind in ("terms", "titleterms"))
+        return {index["docnames"][i] for x in found for i in (x if isinstance(x, list) else [x])}
+
+    found = set.intersection(*map(pages_with, query.split()))
+    assert SEARCHED[query] in found, sorted(found)
 
 
 def test_every_page_is_in_the_navigation() -> None:
