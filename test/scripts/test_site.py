@@ -111,21 +111,38 @@ SEARCHED = {
 }
 """Queries of readers of the texts, and a page that the search of the site must find for each."""
 
-SITE = ROOT / "build" / "site"
+
+@pytest.fixture(scope="module")
+def search_index(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Search index of a site of these pages alone, without the reference, which takes a minute."""
+    pytest.importorskip("myst_parser", reason="myst-parser is not installed")
+    from sphinx.application import Sphinx
+
+    folder = tmp_path_factory.mktemp("site")
+    settings = {
+        "extensions": ["myst_parser"],
+        "html_theme": "basic",
+        "include_patterns": [f"{page}.md" for page in set(SEARCHED.values())],
+        "myst_enable_extensions": ["dollarmath"],
+        "root_doc": "texts",
+    }
+    site = Sphinx(
+        str(DOCS), None, str(folder / "html"), str(folder / "trees"), "html", settings, status=None, warning=None
+    )
+    site.build()
+    text = (folder / "html" / "searchindex.js").read_text(encoding="utf-8")
+    return json.loads(text.removeprefix("Search.setIndex(").removesuffix(")"))
 
 
 @pytest.mark.parametrize("query", SEARCHED)
-@pytest.mark.skipif(not (SITE / "searchindex.js").exists(), reason="make docs has not built the site")
-def test_the_search_of_the_site_finds(query: str) -> None:
+def test_the_search_of_the_site_finds(query: str, search_index: dict[str, Any]) -> None:
     """Pages that have all words of a query, by their stems, as in the script of the site."""
     stemmer = pytest.importorskip("snowballstemmer", reason="Sphinx is not installed").stemmer("english")
-    text = (SITE / "searchindex.js").read_text(encoding="utf-8")
-    index = json.loads(text.removeprefix("Search.setIndex(").removesuffix(")"))
 
     def pages_with(word: str) -> set[str]:
         stem = stemmer.stemWord(word.lower())
-        found = (index[kind].get(stem, []) for kind in ("terms", "titleterms"))
-        return {index["docnames"][i] for x in found for i in (x if isinstance(x, list) else [x])}
+        found = (search_index[kind].get(stem, []) for kind in ("terms", "titleterms"))
+        return {search_index["docnames"][i] for x in found for i in (x if isinstance(x, list) else [x])}
 
     found = set.intersection(*map(pages_with, query.split()))
     assert SEARCHED[query] in found, sorted(found)
