@@ -14,7 +14,6 @@ EXTRAS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "casadi": ("casadi",),
         "cluster": ("distributed",),
         "completion": ("argcomplete",),
-        "contacts": ("clarabel",),
         "demo": ("matplotlib", "plotly", "rich"),
         "descriptions": ("robot_descriptions",),
         "mesh": ("trimesh",),

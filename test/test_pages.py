@@ -33,7 +33,6 @@ STARTS_NODES = [page for page in sorted(PAGES) if "\nrclpy.init()" in text_of(pa
 PATIENCE = 240.0  # time that such a page may take, s: the longest identifies an arm of seven joints
 
 NEEDS = {
-    "contacts": ("clarabel",),
     "lagrange": ("sympy",),
     "learning": (*EXTRAS["replay"], *EXTRAS["simulate"]),
     "replay": (*EXTRAS["parquet"], *EXTRAS["replay"]),

@@ -137,12 +137,6 @@ Contact: TypeAlias = PointContact | SurfaceContact
 """A contact of either kind."""
 
 
-def by_contact(contacts: Sequence[Contact], forces: Array) -> dict[str, Array]:
-    """Contact forces by name, from a vector that stacks them."""
-    ends = np.cumsum([0, *(contact.size for contact in contacts)])
-    return {contact.name: forces[i:j] for contact, i, j in zip(contacts, ends[:-1], ends[1:], strict=True)}
-
-
 def axes_of_normal(normal: ArrayLike) -> Array:
     """Shortest rotation (3, 3) of the z axis onto a normal (3,) of any length.
 

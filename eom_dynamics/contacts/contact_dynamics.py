@@ -5,15 +5,14 @@ With the contact Jacobian J_c and contact forces f that act on the robot, in the
 
     M nud + h = S' tau + J_c' f,    J_c nu = 0 while all contacts stick,    hence J_c nud = -dJ_c/dt nu.
 
-S selects the rates that joints drive: all of them with a fixed base. Of h, nu and the configuration see
-:mod:`.mechanism`. R. Featherstone, *Rigid Body Dynamics Algorithms* (2008), chapter 11.
+S selects the rates that joints drive: all of them with a fixed base. h are the efforts at zero acceleration.
+R. Featherstone, *Rigid Body Dynamics Algorithms* (2008), chapter 11.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -21,20 +20,17 @@ from numpy.typing import ArrayLike
 from scipy.linalg import block_diag
 
 from ..arrays import Array
-from ..codegen.backends import kernel_of
-from ..codegen.expressions import Expression, Scalar
-from ..codegen.functions import CompiledFunction, Signature, derivatives
-from ..codegen.program import Program, trace
+from ..codegen.floating_programs import RATE_NAMES
 from ..constraints import FrameMotion, solve
+from ..dynamics import Dynamics
 from ..exceptions import ContactError, StateError
+from ..floating_base import FloatingBase
 from ..jet import Jet
+from ..kinematics import Kinematics
 from ..robot import Robot
 from ..spelling import duplicates, hint, shown
-from ..states import derivative_names, mapping, number_or_vector, real_array, sequence
-from .cones import checked_faces
-from .contact import Contact, PointContact, SurfaceContact, by_contact
-from .distribution import Distribution, distribute
-from .mechanism import mechanism
+from ..states import STATE_NAMES, mapping, name_of, real_array, sequence
+from .contact import Contact, PointContact, SurfaceContact
 
 _NAMES = "names of contacts, such as a dict"
 
@@ -61,21 +57,6 @@ class ContactSolution:
     forces: dict[str, Array]
     rank: int
     violation: float
-
-
-@dataclass(frozen=True)
-class Impact:
-    """Impact of a robot at touch-down.
-
-    Attributes:
-        rates: nu (base + n,) after the impact.
-        impulses: on the robot, of each contact by name, in the contact's axes; N m s, N s.
-        energy_loss: kinetic energy lost, J.
-    """
-
-    rates: Array
-    impulses: dict[str, Array]
-    energy_loss: float
 
 
 @dataclass(frozen=True)
@@ -132,13 +113,17 @@ class ContactDynamics:
                 raise ContactError(f"contacts must be point or surface contacts, one is {shown(contact)}")
         if twice := duplicates([contact.name for contact in self.contacts]):
             raise ContactError(f"two contacts have the name {shown(twice[0])}")
-        self._dynamics = dynamics
-        self._calls: dict[int, Callable[..., tuple[Array, ...]]] = {}
-        self._mechanism = mechanism(dynamics)
-        self.robot: Robot = self._mechanism.robot
+        if not isinstance(dynamics, (Robot, Dynamics, FloatingBase)):
+            raise TypeError(f"contacts are those of a Robot, its Dynamics or FloatingBase, not of {shown(dynamics)}")
+        self._dynamics: Any = Dynamics(dynamics) if isinstance(dynamics, Robot) else dynamics
+        self.robot: Robot = self._dynamics.robot
+        # Number of rates that no joint drives, which come first.
+        self._base = 6 if isinstance(dynamics, FloatingBase) else 0
+        own = dynamics if isinstance(dynamics, FloatingBase) else Kinematics(self.robot, backend=self._dynamics.backend)
+        self._kinematics: Any = own
         for contact in self.contacts:
-            body = self._mechanism.frame(contact.frame).joint
-            if contact.on is not None and self._mechanism.frame(contact.on).joint == body:
+            body = own.frame(contact.frame).joint
+            if contact.on is not None and own.frame(contact.on).joint == body:
                 raise ContactError(
                     f"{contact.name}: {contact.frame} and {contact.on} are on the same body, which cannot touch itself"
                 )
@@ -161,7 +146,7 @@ class ContactDynamics:
         Raises:
             StateError: an argument has the wrong shape or is not finite.
         """
-        state, derivatives = self._mechanism.state(configuration, *rates)
+        state, derivatives = self._state(configuration, rates)
         return tuple(self._jacobian(state, derivatives))
 
     def velocity(self, configuration: Any, *rates: ArrayLike) -> tuple[Array, ...]:
@@ -172,7 +157,7 @@ class ContactDynamics:
         """
         if not rates:
             raise StateError("velocity needs the configuration and at least nu")
-        state, derivatives = self._mechanism.state(configuration, *rates)
+        state, derivatives = self._state(configuration, rates)
         return tuple(self._jacobian(state, derivatives[:-1]) @ Jet(derivatives))
 
     def hessian(self, configuration: Any) -> Array:
@@ -184,13 +169,13 @@ class ContactDynamics:
         Raises:
             StateError: the configuration has the wrong shape or is not finite.
         """
-        state, _ = self._mechanism.state(configuration)
-        units = np.eye(self._mechanism.base + self.robot.n)
+        state, _ = self._state(configuration, ())
+        units = np.eye(self._base + self.robot.n)
         return np.stack([self._jacobian(state, [unit])[1] for unit in units], axis=-1)
 
     def bias_acceleration(self, configuration: Any, nu: ArrayLike) -> Array:
         """Acceleration of the contacts (size,) at zero nud: dJ_c/dt nu, that is nu' H nu with :meth:`hessian`."""
-        state, (rates,) = self._mechanism.state(configuration, nu)
+        state, (rates,) = self._state(configuration, [nu])
         return self._jacobian(state, [rates])[1] @ rates
 
     def forward_dynamics(
@@ -227,40 +212,18 @@ class ContactDynamics:
                 does not move and has no direction.
             RobotDescriptionError: the mass matrix is not positive definite.
         """
-        state, (rates,) = self._mechanism.state(configuration, nu)
+        state, (rates,) = self._state(configuration, [nu])
         J, Jd = self._jacobian(state, [rates])
         target = -Jd @ rates
         if acceleration is not None:
             target = target + real_array(acceleration, "acceleration", (self.size,))
         modes = mapping(sliding, "sliding", _NAMES) if sliding is not None else {}
         P, D = self._modes(modes, J @ rates)
-        efforts = -self._mechanism.bias(state, rates)
-        efforts[self._mechanism.base :] += real_array(tau, "tau", (self.robot.n,))
+        efforts = -np.asarray(self._dynamics.bias(*state, rates))
+        efforts[self._base :] += real_array(tau, "tau", (self.robot.n,))
         directions = D @ J if modes else None
-        solution = solve(self.robot.name, self._mechanism.mass_matrix(state), efforts, P @ J, P @ target, directions)
+        solution = solve(self.robot.name, self._dynamics.mass_matrix(state[-1]), efforts, P @ J, P @ target, directions)
         return ContactSolution(solution.x, self.split(D.T @ solution.forces), solution.rank, solution.violation)
-
-    def touchdown(self, configuration: Any, nu: ArrayLike, restitution: ArrayLike = 0.0) -> Impact:
-        """Rates and impulses of an impact that brings all contacts to rest, or lets them bounce.
-
-        M (nu+ - nu-) = J_c' P,    J_c nu+ = -e J_c nu-.
-
-        Args:
-            configuration: as for :meth:`forward_dynamics`.
-            nu: rates before the impact.
-            restitution: e from 0 to 1, one for all rows or (size,): often zero for all but normal ones.
-
-        Raises:
-            StateError, RobotDescriptionError: as for :meth:`forward_dynamics`, or ``restitution`` is out of range.
-        """
-        state, (rates,) = self._mechanism.state(configuration, nu)
-        e = number_or_vector(restitution, "restitution", self.size)
-        if np.any(e < 0) or np.any(e > 1):
-            raise StateError(f"restitution must be from 0 to 1, is {np.ravel(restitution).tolist()}")
-        M, J = self._mechanism.mass_matrix(state), self._jacobian(state, [])[0]
-        solution = solve(self.robot.name, M, M @ rates, J, -e * (J @ rates))
-        loss = 0.5 * float((rates - solution.x) @ M @ (rates + solution.x))
-        return Impact(solution.x, self.split(solution.forces), loss)
 
     def inverse_dynamics(
         self, configuration: Any, *rates: ArrayLike, forces: Mapping[str, Sequence[ArrayLike]]
@@ -282,83 +245,30 @@ class ContactDynamics:
         orders = len(rates) - 1
         if orders not in (1, 2, 3):
             raise StateError(f"inverse_dynamics needs nu, nud and at most nudd and nuddd, has {len(rates)} rates")
-        state, derivatives = self._mechanism.state(configuration, *rates)
+        state, derivatives = self._state(configuration, rates)
         f = Jet([*self._join(forces, orders)])
-        needed = Jet(self._mechanism.inverse_dynamics(state, *derivatives))
+        needed = Jet(self._dynamics.inverse_dynamics(*state, *derivatives)[:orders])
         missing = needed - self._jacobian(state, derivatives[: orders - 1]).T @ f
-        base = self._mechanism.base
+        base = self._base
         return ContactEfforts(tuple(effort[base:] for effort in missing), tuple(effort[:base] for effort in missing))
 
-    def force_distribution(
-        self,
-        configuration: Any,
-        nu: ArrayLike,
-        nud: ArrayLike,
-        *,
-        cones: str | int | None = None,
-        reference: Mapping[str, ArrayLike] | None = None,
-        force_weights: ArrayLike = 1.0,
-        effort_weights: ArrayLike = 0.0,
-        effort_limits: ArrayLike | None = None,
-    ) -> Distribution:
-        """Contact forces and joint efforts for a motion, of least weighted squares.
-
-        They minimise (f - f_ref)' W_f (f - f_ref) + tau' W_t tau under the equations of motion.
-
-        Args:
-            configuration: as for :meth:`forward_dynamics`.
-            nu, nud: rates and accelerations (base + n,).
-            cones: None for forces of any direction, in closed form; ``exact`` for forces inside the friction cones; or
-                the number of faces of pyramids inside these. Cones require the extra ``contacts``.
-            reference: f_ref of contacts by name, by default zero.
-            force_weights: diagonal of W_f, positive: a number, or (size,) in the order of the contacts.
-            effort_weights: diagonal of W_t, not negative: a number, or (n,).
-            effort_limits: largest ``|tau|`` (n,), only with cones.
-
-        Raises:
-            StateError: an argument has the wrong shape or is not finite, or a contact does not exist.
-            ContactError: no forces inside the cones balance the motion, or ``cones`` or a weight is out of range.
-            MissingLibraryError: the extra is not installed.
-        """
-        state, (rates, accelerations) = self._mechanism.state(configuration, nu, nud)
-        (needed,) = self._mechanism.inverse_dynamics(state, rates, accelerations)
-        references = mapping(reference, "reference", _NAMES) if reference is not None else {}
-        wanted = {name: (force,) for name, force in references.items()}
-        return distribute(
-            self.contacts,
-            self._jacobian(state, [])[0],
-            needed,
-            self._mechanism.base,
-            self._join(wanted, 1)[0],
-            cones,
-            force_weights,
-            effort_weights,
-            effort_limits,
-        )
-
-    def margins(self, forces: Mapping[str, ArrayLike], faces: int | None = 4) -> dict[str, float]:
+    def margins(self, forces: Mapping[str, ArrayLike], faces: int | None = None) -> dict[str, float]:
         """Normal-force margin of each contact by name, N; negative if it slips, tilts or opens.
 
         Args:
             forces: of contacts by name.
-            faces: of pyramids inside the friction cones of the corners of surfaces, as for :meth:`.WrenchCone.margin`;
-                those of points are exact.
+            faces: of pyramids inside the friction cones; by default these cones themselves.
 
         Raises:
             StateError: a contact does not exist, or a force has the wrong shape or is not finite.
         """
-        if faces is not None:
-            faces = checked_faces(faces)
-        margins = {}
-        for name, force in mapping(forces, "forces", _NAMES).items():
-            contact = self._named(name)
-            exact = isinstance(contact, PointContact)
-            margins[name] = contact.cone.margin(force, None if exact else faces)
-        return margins
+        given = mapping(forces, "forces", _NAMES)
+        return {name: self._named(name).cone.margin(force, faces) for name, force in given.items()}
 
     def split(self, forces: ArrayLike) -> dict[str, Array]:
         """Contact forces by name, from a vector (size,)."""
-        return by_contact(self.contacts, real_array(forces, "forces", (self.size,)))
+        parts = np.split(real_array(forces, "forces", (self.size,)), np.cumsum([x.size for x in self.contacts]))
+        return {contact.name: part for contact, part in zip(self.contacts, parts, strict=False)}
 
     def _join(self, forces: Mapping[str, Sequence[ArrayLike]], orders: int) -> Array:
         """Forces of all contacts with time derivatives (orders, size); zero where omitted."""
@@ -394,39 +304,38 @@ class ContactDynamics:
             forces.append(D)
         return block_diag(*constraints), block_diag(*forces)
 
-    def _jacobian(self, state: Any, rates: Sequence[Array]) -> Jet:
-        orders, columns = len(rates), self._mechanism.base + self.robot.n
-        if not self.contacts:
-            return Jet([np.zeros((0, columns))] * (orders + 1))
-        call = self._calls.get(orders)
-        if call is None:
-            results = derivatives(
-                derivative_names("J", orders + 1), orders + 1, (self.size, columns), "contact Jacobian"
-            )
-            kernel = kernel_of(self._program(orders), self._mechanism.backend)
-            function = CompiledFunction(Signature(self._mechanism.vectors(orders), results), kernel)
-            call = self._calls[orders] = function.state_call()
-        return Jet(call(*(state if isinstance(state, tuple) else (state,)), *rates))
+    def _state(self, configuration: Any, rates: Sequence[ArrayLike]) -> tuple[tuple[Array, ...], list[Array]]:
+        """(q,) or (pose, q), and rates nu, nud, …, as arrays; StateError for other shapes or numbers not finite."""
+        n, names = self.robot.n, RATE_NAMES if self._base else STATE_NAMES[1:]
+        if not self._base:
+            configuration = (configuration,)
+        elif not isinstance(configuration, (tuple, list)) or len(configuration) != 2:
+            raise StateError(f"the configuration of a floating base is (pose, q), not {shown(configuration)}")
+        pose = [real_array(matrix, "pose", (4, 4)) for matrix in configuration[:-1]]
+        q = real_array(configuration[-1], STATE_NAMES[0], (n,))
+        checked = [real_array(rate, name_of(names, k), (self._base + n,)) for k, rate in enumerate(rates)]
+        return (*pose, q), checked
 
-    def _program(self, orders: int) -> Program:
-        mechanism = self._mechanism
+    def _jacobian(self, state: tuple[Array, ...], rates: Sequence[Array]) -> Jet:
+        """Contact Jacobian and as many time derivatives as rates."""
+        names = {name: None for contact in self.contacts for name in (contact.frame, contact.on) if name is not None}
+        motions = {name: self._frame_motion(name, state, rates) for name in names}
+        levels = [[np.zeros((0, self._base + self.robot.n))] for _ in range(len(rates) + 1)]
+        for contact in self.contacts:
+            motion = motions[contact.frame].at(contact.pose)
+            if contact.on is not None:
+                motion = motion.relative_to(motions[contact.on])
+            jacobian = motion.jacobian if contact.axes is None else motion.jacobian_along(contact.axes)
+            for rows, J in zip(levels, jacobian, strict=True):
+                rows.append(J[list(contact.rows)])
+        return Jet([np.concatenate(rows) for rows in levels])
 
-        def compute(x: Mapping[str, Sequence[Expression]]) -> Mapping[str, Sequence[Scalar]]:
-            motions: dict[str, FrameMotion] = {}
-            rows: list[list[Scalar]] = [[] for _ in range(orders + 1)]
-            for contact in self.contacts:
-                for name in (contact.frame, contact.on):
-                    if name is not None and name not in motions:
-                        motions[name] = mechanism.frame_motion(name, x, orders)
-                motion = motions[contact.frame].at(contact.pose)
-                if contact.on is not None:
-                    motion = motion.relative_to(motions[contact.on])
-                jacobian = motion.jacobian if contact.axes is None else motion.jacobian_along(contact.axes)
-                for row, J in zip(rows, jacobian, strict=True):
-                    row += J[list(contact.rows)].ravel().tolist()
-            return dict(zip(derivative_names("J", orders + 1), rows, strict=True))
-
-        return trace("contacts", {x.name: prod(x.shape) for x in mechanism.vectors(orders)}, compute)
+    def _frame_motion(self, frame: str, state: tuple[Array, ...], rates: Sequence[Array]) -> FrameMotion:
+        jacobians = self._kinematics.jacobian_derivatives(*state, *rates, frame=frame)
+        if not rates:
+            return FrameMotion(self._kinematics.pose(*state, frame=frame), Jet([]), Jet([*jacobians]))
+        pose, *twists = self._kinematics.motion(*state, *rates, frame=frame)
+        return FrameMotion(pose, Jet(twists), Jet([*jacobians]))
 
 
 def _direction(name: str, start: ArrayLike | None, velocity: Array) -> Array:

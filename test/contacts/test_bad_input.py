@@ -3,10 +3,8 @@
 
 import copy
 import pickle
-import sys
 from collections.abc import Callable
 from functools import cache
-from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +20,6 @@ from eom_dynamics.contacts import (
     WrenchCone,
     axes_of_normal,
 )
-from eom_dynamics.extras import MissingLibraryError
 
 SQUARE = [[0.1, 0.1], [-0.1, 0.1], [-0.1, -0.1], [0.1, -0.1]]
 REFLECTION = np.diag([1.0, 1.0, -1.0])
@@ -48,10 +45,6 @@ def floating(*contacts: Contact) -> ContactDynamics:
     return ContactDynamics(FloatingBase(dynamics().robot, backend="numpy"), contacts)
 
 
-def limited(effort_limits: Any, contact: ContactDynamics | None = None) -> Any:
-    return (contact or arm()).force_distribution(Q, V, V, cones=4, effort_limits=effort_limits)
-
-
 Q, V, TAU = [0.3, 0.9], [0.0, 0.0], [1.0, 2.0]
 POSE, RATES = (np.eye(4), Q), [0.1] * 8
 CIRCLE = np.exp(2j * np.pi * np.arange(1000) / 1000).view(float).reshape(1000, 2)
@@ -71,17 +64,10 @@ test_mistakes_are_named = refusals(
     (lambda: FrictionCone(0.5).half_spaces(2), "faces must be an integer from 3, is 2"),
     (lambda: ContactDynamics(dynamics(), ["tip"]), "must be point or surface contacts"),
     (lambda: touching(arm().contacts[0], arm().contacts[0]), "two contacts have the name 'tip'"),
-    (lambda: arm().force_distribution(Q, V, V, cones="round"), "cones must be None, 'exact' or"),
-    (lambda: arm().force_distribution(Q, V, V, force_weights=0.0), "must be positive"),
-    (lambda: arm().force_distribution(Q, V, V, effort_weights=[-1, 0]), "effort_weights must not be negative"),
-    (lambda: arm().force_distribution(Q, V, V, effort_limits=1.0), "effort_limits need cones"),
-    (lambda: limited([np.nan, 1]), "effort_limits must not be negative, are"),
     (lambda: ContactDynamics(dynamics(), arm().contacts[0]), "must be a sequence of contacts, is PointContact"),
     (lambda: touching(PointContact("tip", "joint_2", 0.5, on="joint_2")), "joint_2 are on the same body"),
     (lambda: WrenchCone(CIRCLE, 0.5).half_spaces(), "1000 corners with 4 faces are 4000 generators, more than 512"),
     (lambda: SurfaceContact.rectangle("sole", "a", 0.5, (0.1, -0.1)), "half_lengths must be positive, are 0.1"),
-    (lambda: limited([0, 0], touching()), "within the limits of the efforts: there are no contacts"),
-    (lambda: floating().force_distribution(POSE, RATES, RATES, cones=4), "this motion: there are no contacts"),
 )
 
 test_bad_states_are_named = refusals(
@@ -101,13 +87,11 @@ test_bad_states_are_named = refusals(
     (lambda: arm().contacts[0].sliding("x"), r"direction must have shape \(2,\)"),
     (lambda: arm().forward_dynamics(Q, V, TAU, sliding={"tipp": None}), "mean tip"),
     (lambda: arm().forward_dynamics(Q, V, TAU, sliding={"tip": None}), "tip does not slide; give"),
-    (lambda: arm().touchdown(Q, V, 1.5), "restitution must be from 0 to 1, is "),
-    (lambda: arm().touchdown(Q, V, [1, 0]), r"restitution must be a number or have shape \(9,\)"),
     (lambda: arm().inverse_dynamics(Q, V, forces={}), "needs nu, nud and at most"),
     (lambda: arm().inverse_dynamics(Q, V, V, forces={"tip": ([1, 2],)}), r"f of tip must have shape \(3,\)"),
     (lambda: arm().inverse_dynamics(Q, V, V, forces={"hand": ()}), "has no contact"),
     (lambda: arm().inverse_dynamics(Q, V, V, forces={"tip": [[0, 0, 0]] * 4}), "force of tip .*at most 3, has 4"),
-    (lambda: arm().force_distribution(Q, V, V, reference=["tip"]), "reference must be a mapping from names"),
+    (lambda: arm().margins(["tip"]), "forces must be a mapping from names"),
     (lambda: arm().margins({"sole": [0, 0, 1]}), r"wrench must have shape \(6,\)"),
     (lambda: arm().split([1.0]), r"forces must have shape \(9,\)"),
 )
@@ -133,14 +117,6 @@ def test_copies(copied: Callable[[ContactDynamics], ContactDynamics]) -> None:
     np.testing.assert_array_equal(copied(on_base).velocity(POSE, RATES), on_base.velocity(POSE, RATES))
     native = ContactDynamics(dynamics().robot, arm().contacts)
     np.testing.assert_array_equal(copied(native).jacobian(Q), native.jacobian(Q))
-
-
-def test_cones_without_their_library(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "clarabel", None)
-    with pytest.raises(MissingLibraryError, match=r"clarabel is not installed; run: make build EXTRAS=contacts, or"):
-        arm().force_distribution(Q, V, V, cones="exact")
-    with pytest.raises(MissingLibraryError):
-        WrenchCone(SQUARE, 0.5).margin(np.ones(6), None)
 
 
 @pytest.mark.parametrize("size", [1e-300, 1.0, 1e300])

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Friction cones and contact wrench cones against brute-force membership, by linear programs over their generators."""
+"""Friction cones and contact wrench cones against linear programs over forces, and Caron's closed form."""
+
+from itertools import product
 
 import numpy as np
 import pytest
 from chains import numbers
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
@@ -47,29 +49,19 @@ def test_half_spaces_against_generators(name: str, amounts: Array, away: Array, 
         assert cone.contains(wrench, faces) == (expected > 0)
 
 
-@given(numbers(3.0, 7), numbers(10.0, 6))
-def test_projection_is_nearest(amounts: Array, away: Array) -> None:
-    """Moreau: the rest of a projection is orthogonal to it, and in the polar cone."""
-    cone = WrenchCone(POLYGONS["rectangle"], 0.6)
-    wrench = near(cone, 4, amounts, away)
-    found = cone.project(wrench)
-    units = np.repeat([np.hypot(0.1, 0.05), 1.0], 3)
-    rest = (wrench - found) / units
-    size = 1.0 + float(wrench @ wrench)
-    assert abs(rest @ (found / units)) < 1e-10 * size
-    assert np.max(cone.generators(4) / units @ rest) < 1e-10 * size
-    assert cone.margin(found) > -1e-10 * size
-
-
-@given(numbers(10.0, 3), st.floats(0.05, 2.0))
-def test_projection_on_a_friction_cone(force: Array, friction: float) -> None:
-    cone = FrictionCone(friction)
-    found = cone.project(force)
-    rest = force - found
-    assert cone.margin(found) > -1e-13 * np.max(np.abs(force), initial=1.0)
-    assert abs(rest @ found) < 1e-12 * (1.0 + force @ force)
-    # In the polar cone: no force of the cone is in a direction of the rest.
-    assert friction * np.hypot(rest[0], rest[1]) + rest[2] < 1e-12 * (1.0 + np.max(np.abs(force)))
+def test_half_spaces_of_a_rectangle_against_the_closed_form_of_caron() -> None:
+    """16 half-spaces of the paper of 2015, for |f_x|, |f_y| <= mu f_z at the corners."""
+    X, Y, mu = 0.1, 0.05, 0.6 / np.sqrt(2)
+    rows = []
+    for sign in (1.0, -1.0):
+        rows += [[0, 0, 0, sign, 0, -mu], [0, 0, 0, 0, sign, -mu], [sign, 0, 0, 0, 0, -Y], [0, sign, 0, 0, 0, -X]]
+    # side m_z + |Y f_x + side mu m_x| + |X f_y + side mu m_y| <= mu (X + Y) f_z
+    for side, a, b in product((-1.0, 1.0), repeat=3):
+        rows.append([a * side * mu, b * side * mu, side, a * Y, b * X, -mu * (X + Y)])
+    found = WrenchCone(RECTANGLE, 0.6).half_spaces()
+    unit, expected = (A / np.linalg.norm(A, axis=1, keepdims=True) for A in (found, np.array(rows)))
+    assert len(found) == 16
+    assert np.max(np.min(np.max(np.abs(unit[:, np.newaxis] - expected), axis=2), axis=1)) < 1e-12
 
 
 @given(numbers(10.0, 3), st.floats(0.05, 2.0), st.integers(3, 9))
@@ -83,15 +75,77 @@ def test_margin_of_a_friction_cone(force: Array, friction: float, faces: int) ->
     assert -1e-12 <= exact - cone.margin(force, 4000) <= depth + 1e-12
 
 
-@given(amounts=numbers(3.0, 7), away=numbers(10.0, 6))
-@settings(max_examples=10)
-def test_exact_cone_of_a_surface(amounts: Array, away: Array) -> None:
-    """Between that with pyramids of 64 faces inside the friction cones, and that of larger friction outside them."""
-    pytest.importorskip("clarabel", reason="clarabel is not installed")
-    cone = WrenchCone(POLYGONS["triangle"], 0.6)
-    wrench = near(cone, 4, amounts, away)
-    exact = cone.margin(wrench, None)
-    inside = shift(cone.generators(64), wrench, cone.center_force)
-    outer = WrenchCone(POLYGONS["triangle"], 0.6 / np.cos(np.pi / 64))
-    outside = shift(outer.generators(64), wrench, cone.center_force)
-    assert inside - 1e-6 <= exact <= outside + 1e-6
+def exact_shift(cone: WrenchCone, wrench: Array, direction: Array) -> float:
+    """Largest t for which wrench - t direction is a sum of forces inside the friction cones of the corners.
+
+    By a linear program over edges of the cones, to which the edges are added that its multipliers y miss: at the end no
+    force of any cone has a product below -1e-9 with y.
+    """
+    units = np.repeat([np.max(np.abs(cone.corners)), 1.0], 3)
+    grasp = np.array([np.vstack([[[0, 0, y], [0, 0, -x], [-y, x, 0]], np.eye(3)]) for x, y in cone.corners])
+    edges = [G @ edge for G in grasp for edge in FrictionCone(cone.friction).generators(8)]
+    for _ in range(50):
+        columns = np.column_stack([*edges, direction]) / units[:, np.newaxis]
+        cost = np.append(np.zeros(len(edges)), -1.0)
+        bounds = [(0, None)] * len(edges) + [(None, None)]
+        accuracy = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+        program = linprog(cost, A_eq=columns, b_eq=wrench / units, bounds=bounds, options=accuracy)
+        y = -program.eqlin.marginals / units
+        missed = []
+        for G in grasp:
+            u = y @ G
+            tangential = np.hypot(*u[:2])
+            if u[2] < cone.friction * tangential - 1e-9:
+                missed.append(G @ [*(-cone.friction * u[:2] / tangential), 1.0])
+        if not missed:
+            return float(-program.fun)
+        edges += missed
+    raise AssertionError("the linear programs do not converge")
+
+
+def forces_at_corners(rng: np.random.Generator, cone: WrenchCone) -> Array:
+    """Forces (m, 3) inside the friction cones, half of them on their edges: their wrench is inside."""
+    normal, angle = rng.uniform(0.0, 50.0, len(cone.corners)), rng.uniform(0.0, 2 * np.pi, len(cone.corners))
+    share = np.where(rng.uniform(size=len(normal)) < 0.5, 1.0, rng.uniform(size=len(normal)))
+    slip = cone.friction * share * normal
+    return np.stack([slip * np.cos(angle), slip * np.sin(angle), normal], axis=1)
+
+
+@pytest.mark.parametrize("name", POLYGONS)
+def test_wrenches_of_forces_inside_the_friction_cones_are_inside(name: str) -> None:
+    """All of them, by default; pyramids refuse some."""
+    rng, cone = np.random.default_rng(1), WrenchCone(POLYGONS[name], 0.6)
+    wrenches = [cone.grasp_matrix @ forces_at_corners(rng, cone).ravel() for _ in range(100)]
+    assert all(cone.contains(wrench, tolerance=1e-9) for wrench in wrenches)
+    assert not all(cone.contains(wrench, faces=4) for wrench in wrenches)
+
+
+@pytest.mark.parametrize("friction", [0.05, 0.6, 2.0])
+@pytest.mark.parametrize("name", POLYGONS)
+def test_exact_margin_against_linear_programs(name: str, friction: float) -> None:
+    rng, cone = np.random.default_rng(2), WrenchCone(POLYGONS[name], friction)
+    signs = set()
+    for _ in range(8):
+        wrench = cone.grasp_matrix @ forces_at_corners(rng, cone).ravel()
+        wrench += friction * rng.normal(size=6) * [3, 3, 3, 60, 60, 60]
+        expected = exact_shift(cone, wrench, cone.center_force)
+        assert cone.margin(wrench) == pytest.approx(expected, abs=1e-7 * np.max(np.abs(wrench)) / friction)
+        assert cone.contains(wrench) == (expected > 0)
+        signs.add(expected > 0)
+    assert signs == {True, False}
+
+
+def test_exact_margin_of_any_size() -> None:
+    """It scales with wrenches and polygons, of corners on a line but for a hair, and of any number."""
+    wrench = np.array([2.0, 1.0, 0.5, 10.0, 20.0, 100.0])
+    expected = WrenchCone(RECTANGLE, 0.6).margin(wrench)
+    for size in (1e-6, 1e6):
+        assert WrenchCone(RECTANGLE, 0.6).margin(size * wrench) == pytest.approx(size * expected, rel=1e-10)
+        scaled = WrenchCone(size * np.array(RECTANGLE), 0.6)
+        assert scaled.margin(np.repeat([size, 1.0], 3) * wrench) == pytest.approx(expected, rel=1e-10)
+    assert WrenchCone(RECTANGLE, 0.6).margin(np.zeros(6)) == 0.0
+    circle = np.exp(2j * np.pi * np.arange(1000) / 1000).view(float).reshape(1000, 2)
+    assert WrenchCone(circle, 0.6).margin([0, 0, 0, 30.0, 0, 100.0]) == pytest.approx(50.0)
+    thin = WrenchCone([[0.1, 0], [-0.1, 1e-8], [-0.1, -1e-8]], 0.6)
+    assert thin.margin(100 * thin.center_force + 30 * np.eye(6)[3]) == pytest.approx(50.0)
+    assert not thin.contains(thin.center_force + 1e-6 * np.eye(6)[0])
