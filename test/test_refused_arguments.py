@@ -394,10 +394,7 @@ LAGRANGE: Rows = (
 test_lagrange = refusals(LagrangianError, *LAGRANGE)
 
 
-def test_the_limit_of_joints_can_be_lifted_and_is_that_of_the_command() -> None:
-    from eom_dynamics.tools.cli.inspect import _Options
-
-    assert f"at most {lagrange.MOST_JOINTS} joints" in str(_Options.__doc__)
+def test_the_limit_of_joints_can_be_lifted() -> None:
     check(lambda: lagrange.robot_lagrangian(ROBOT, most_joints=1), EomDynamicsError, "more than 1")
     assert lagrange.robot_lagrangian(ROBOT, most_joints=2).n == 2
 
@@ -407,7 +404,6 @@ def test_names_that_are_none(name: Any) -> None:
     system, q = Lagrangian((X,), XD**2), np.zeros((2, 2))
     for call, argument in (
         (lambda: system.coriolis_matrix(name), "form"),
-        (lambda: lagrange.code(system, name), "language"),
         (lambda: eom.equations_of_motion(ROBOT, *q, coriolis=name), "coriolis"),
         (lambda: eom.floating_equations_of_motion(ROBOT, np.eye(4), q[0], np.zeros(8), coriolis=name), "coriolis"),
         (lambda: eom.equations.coriolis_tensor(ROBOT, q[0], name), "route"),

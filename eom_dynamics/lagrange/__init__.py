@@ -11,7 +11,6 @@ require("symbolic")  # before the modules below, which import SymPy
 from .kinematics import SymbolicKinematics  # noqa: E402
 from .lagrangian import FORMS, Lagrangian, LagrangianError, rate, variables  # noqa: E402
 from .normal_form import normal_form  # noqa: E402
-from .printing import code, latex  # noqa: E402
 from .robots import MOST_JOINTS, kinetic_energy, planar_arm, potential_energy, robot_lagrangian  # noqa: E402
 
 __all__ = [
@@ -20,9 +19,7 @@ __all__ = [
     "Lagrangian",
     "LagrangianError",
     "SymbolicKinematics",
-    "code",
     "kinetic_energy",
-    "latex",
     "normal_form",
     "planar_arm",
     "potential_energy",

@@ -89,22 +89,6 @@ def rate(variable: Any) -> Any:
     return sp.Symbol(f"{letters}d{digits}", real=True)
 
 
-def latex_names(q: tuple[Any, ...]) -> dict[Any, str]:
-    """LaTeX of the first four time derivatives of variables, with dots."""
-    names = {}
-    for variable in q:
-        head, _, index = sp.latex(variable).partition("_")
-        index = f"_{index}" if index else ""
-        for dots in DOTS:
-            variable = rate(variable)
-            names[variable] = rf"\{dots}{{{head}}}{index}"
-    return names
-
-
-DOTS = ("dot", "ddot", "dddot", "ddddot")
-"""LaTeX accents of the first four time derivatives."""
-
-
 FORMS: Mapping[str, Any] = MappingProxyType(
     {"christoffel": sp.Rational(1, 2), "mass_rate": sp.Integer(1), "momentum": sp.Integer(0)}
 )

@@ -1,17 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lagrangians of robots: against the closed form, the programs, Pinocchio, and the feedforward of elastic joints."""
 
-import ctypes
 import itertools
-import re
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import sympy as sp
-from compilation import COMPILERS, STRICT, compile_c
 from differences import deviation
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -146,67 +142,11 @@ def test_rigid_joints_carry_their_rotors() -> None:
     assert not named.with_values().values
 
 
-def test_python_code(tmp_path: Path) -> None:
-    system = eom.lagrange.robot_lagrangian(eom.load_robot("planar_2r"), symbols=True)
-    functions: dict[str, object] = {}
-    exec(eom.lagrange.code(system, order=2), functions)
-    q, qd, qdd, qddd, qdddd = np.random.default_rng(4).uniform(-1, 1, (5, 2))
-    values = {str(s): x for s, x in system.values.items()}
-    arguments = {"mass_matrix": (q,), "velocity_terms": (q, qd), "gravity": (q,), "effort": (q, qd, qdd)}
-    terms = {name: getattr(system, name if name != "mass_matrix" else "M") for name in arguments}
-    arguments |= {"effort_rate": (q, qd, qdd, qddd), "effort_acceleration": (q, qd, qdd, qddd, qdddd)}
-    terms |= dict(zip(["effort_rate", "effort_acceleration"], system.efforts(2)[1:], strict=True))
-    for name, states in arguments.items():
-        function = functions[name]
-        known = {s: values[s] for s in function.__code__.co_varnames[len(states) : function.__code__.co_argcount]}
-        assert deviation(function(*states, **known), number(system, terms[name], *states)) < 1e-14
-
-
-@pytest.mark.skipif("gcc" not in COMPILERS, reason="no C compiler gcc")
-def test_c_code(tmp_path: Path) -> None:
-    """With a variable that has the name of a vector, and one that is a reserved word."""
-    (q, phi), (qd, phid) = eom.lagrange.variables("q phi")
-    J, out, double = sp.symbols("J out double", positive=True)
-    T = J * qd**2 / 2 + out * phid**2 * sp.cos(q) ** 2 / 3
-    system = eom.lagrange.Lagrangian((q, phi), T, double * sp.sin(q), values={J: 2.0, out: 3.0, double: 5.0})
-    source = eom.lagrange.code(system, "c")
-    built = compile_c([source], tmp_path, "-shared", "-fPIC", "-std=c99", *STRICT, compiler="gcc")
-    assert built.returncode == 0, built.stderr
-    effort = ctypes.CDLL(str(tmp_path / "built")).effort
-    vectors = [np.array(v) for v in ([0.3, 0.4], [1.0, -2.0], [0.5, 0.6])]
-    result = np.zeros(2)
-    pointers = [v.ctypes.data_as(ctypes.POINTER(ctypes.c_double)) for v in (*vectors, result)]
-    effort(*pointers[:3], *map(ctypes.c_double, (2.0, 5.0, 3.0)), pointers[3])
-    assert deviation(result, number(system, system.effort, *vectors)) < 1e-15
-
-
-def test_latex() -> None:
-    text = eom.lagrange.latex(eom.lagrange.robot_lagrangian(eom.load_robot("planar_pr"), symbols=True))
-    assert r"\[ M = \left[\begin{matrix}m_{1} + m_{2} & - c_{x2} m_{2} \sin{\left(q_{2} \right)}" in text
-    assert r"c_{x2} m_{2} \dot{q}_{2}^{2} \cos" in text and r"\ddot{q}_{1}" in text
-    pendulum = eom.lagrange.robot_lagrangian(eom.load_robot("pendulum"), motors=True)
-    assert r"\ddot{\tau}_{\theta_{1}} = " in eom.lagrange.latex(pendulum, 2)
-    assert "4.4129925" in eom.lagrange.latex(eom.lagrange.robot_lagrangian(eom.load_robot("planar_pr")))  # m2 g d
-
-
-def test_latex_numbers_efforts_by_joint() -> None:
-    robot = eom.load_robot("planar_2r")
-    first, second = robot.joints
-    for joints, motors in (
-        ((first, replace(second, spring=RIGID)), (1,)),
-        ((replace(first, spring=RIGID), second), (2,)),
-        ((first, second), (1, 2)),
-    ):
-        text = eom.lagrange.latex(eom.lagrange.robot_lagrangian(replace(robot, joints=joints), motors=True))
-        indices = re.findall(r"\\tau_\{(.*?)\} = ", text)
-        assert indices == ["1", "2", *(rf"\theta_{{{k}}}" for k in motors)]
-
-
 def test_wrong_use() -> None:
     (q,), (qd,) = eom.lagrange.variables(1)
-    for order in (-1, 3, 1.0):
-        with pytest.raises(ValueError, match="order must be an integer from 0 to 2"):
-            eom.lagrange.code(eom.lagrange.Lagrangian((q,), qd**2), order=order)
+    for order in (-1, 1.0):
+        with pytest.raises(ValueError, match="order must be an integer from 0"):
+            eom.lagrange.Lagrangian((q,), qd**2).efforts(order)
     robot = eom.load_robot("pendulum")
     cubic = replace(robot, joints=(replace(robot.joints[0], spring=CubicSpring(1.0, 2.0)),))
     with pytest.raises(eom.RobotDescriptionError, match=r"hinge: .* linear springs, this one is cubic"):
@@ -235,15 +175,6 @@ def test_numbers_are_those_of_the_file(mass: float, center: float, inertia: floa
     }
     if mass == 2.0:  # a sum in floating point becomes a short fraction
         assert eom.lagrange.robot_lagrangian(robot).M[0, 0] == sp.Rational(17, 50)
-
-
-@pytest.mark.parametrize("language", ["python", "c"])
-def test_code_has_other_names_than_the_parameters(language: str) -> None:
-    (q,), (qd,) = eom.lagrange.variables("q")
-    x0 = sp.Symbol("x0", positive=True)
-    system = eom.lagrange.Lagrangian((q,), x0 * (2 + sp.sin(q)) ** 2 * qd**2, x0 * sp.sin(q) ** 3)
-    text = eom.lagrange.code(system, language)
-    assert "x1 = " in text and "x0 = " not in text
 
 
 X, Y, m = sp.symbols("X Y m", real=True)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Show a robot as it was read: tree, joints, limits, mass, reach, merged links, assumptions, and operation counts.
 
-With a configuration, show where its tools are; or print its equations of motion, or feedback gains for a bandwidth.
+With a configuration, show where its tools are; or print feedback gains for a bandwidth.
 """
 
 from __future__ import annotations
@@ -42,23 +42,12 @@ class _Options:
             loops, at rest at zero or --pose.
         uncertainty: standard deviation of stiffness, masses and rotor inertias in percent, in place of those in the
             file, for the expected errors with rigid, tau/K and flatness feedforward.
-        equations: print the equations of motion by Lagrange, of at most 5 joints (needs the extra symbolic); default:
-            latex.
-        symbols: in the equations, symbols in place of numbers.
-        motors: in the equations, rotors and springs.
-        friction: in the equations, friction of the joints.
-        order: with the equations, time derivatives of the efforts up to this order, at most 2.
     """
 
     template: bool = option(False)
     pose: tuple[float, ...] | None = option(metavar="Q", nargs="+")
     gains: float | None = option(rule="positive", metavar="HZ")
     uncertainty: float | None = option(rule="[0, 100)", metavar="PERCENT")
-    equations: str | None = option(choices=("latex", "python", "c"), nargs="?", const="latex")
-    symbols: bool = option(False)
-    motors: bool = option(False)
-    friction: bool = option(False)
-    order: int = option(0, rule="[0, 2]", metavar="N")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -72,13 +61,8 @@ def run(options: argparse.Namespace) -> Result:
         options.refuse("give ROBOT or --template")
     if options.template and options.robot is not None and format_of(options.robot) in (None, PARAMETER_FILE):
         options.refuse("--template goes with a .urdf or another file; parameter files have their springs and motors")
-    if options.equations is not None and (options.json or options.pose is not None or options.gains is not None):
-        options.refuse("--equations goes with none of --json, --pose and --gains")
-    for name in ("symbols", "motors", "friction", "order"):
-        if getattr(options, name) and options.equations is None:
-            options.refuse(f"--{name} goes with --equations")
-    if options.uncertainty is not None and (options.template or options.equations or options.pose or options.gains):
-        options.refuse("--uncertainty goes with none of --template, --equations, --pose and --gains")
+    if options.uncertainty is not None and (options.template or options.pose or options.gains):
+        options.refuse("--uncertainty goes with none of --template, --pose and --gains")
     if options.template:
         if options.robot is None:
             return Result(verbatim=TEMPLATE)
@@ -93,8 +77,6 @@ def run(options: argparse.Namespace) -> Result:
         options.refuse(f"--pose requires {robot.n} joint variables, has {len(options.pose)}: {names}")
     texts = [str(warning.message) for warning in caught]
     texts += [] if options.pose is None else _out_of_range(robot, options)
-    if options.equations is not None:
-        return Result(verbatim=_equations(robot, options), warnings=texts)
     result = _facts(robot, options)
     return replace(result, warnings=texts, json={**result.json, "warnings": texts})
 
@@ -124,14 +106,3 @@ def _facts(robot: Robot, options: argparse.Namespace) -> Result:
         share = options.uncertainty / 100
         robot = replace(robot, uncertainty=ModelUncertainty(share, share, share))
     return facts_result(robot_facts(robot))
-
-
-def _equations(robot: Robot, options: argparse.Namespace) -> str:
-    from ... import lagrange  # not at the top, since SymPy is optional and takes a second
-
-    if robot.n > (most := lagrange.MOST_JOINTS):
-        options.refuse(f"--equations takes at most {most} joints, {robot.name} has {robot.n}: see codegen")
-    system = lagrange.robot_lagrangian(robot, symbols=options.symbols, motors=options.motors, friction=options.friction)
-    if options.equations == "latex":
-        return lagrange.latex(system, options.order)
-    return lagrange.code(system, options.equations, options.order)

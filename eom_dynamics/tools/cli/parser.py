@@ -21,7 +21,7 @@ _SHOWN = {
     "demo": "robot rate duration output force json root tip tool xacro",
     "excite": "output force json tip period periods share velocity acceleration spheres",
     "identify": "robot output force page validate hold_out side terms payload topic",
-    "inspect": "json root tip tool xacro template pose gains uncertainty equations",
+    "inspect": "json root tip tool xacro template pose gains uncertainty",
     "learn": "robot motion output force json topic bandwidth gain stiffness_error mass_error",
     "replay": "robot output force json page topic limits compare against tolerance",
     "report": "robot output force root tip xacro cutoff rate rename effort_scale",

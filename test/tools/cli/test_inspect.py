@@ -149,17 +149,6 @@ def test_manipulability_is_of_six_joints_and_more(run) -> None:
     assert float(shown) == pytest.approx(abs(np.linalg.det(J)), rel=1e-3)
 
 
-def test_equations_of_motion(run) -> None:
-    lagrange = eom.lagrange
-    system = lagrange.robot_lagrangian(eom.load_robot("planar_pr"), symbols=True)
-    assert run("inspect", "planar_pr", "--equations", "--symbols").out == lagrange.latex(system)
-    assert run("inspect", "planar_pr", "--equations", "c", "--symbols").out == lagrange.code(system, "c")
-    elastic = lagrange.robot_lagrangian(eom.load_robot("pendulum"), motors=True, friction=True)
-    options = ["--equations", "python", "--order", "2", "--motors", "--friction"]
-    assert run("inspect", "pendulum", *options).out == lagrange.code(elastic, "python", 2)
-    assert "4.5" in run("inspect", "planar_pr", "--equations").out  # the mass of both bodies
-
-
 def test_a_massless_last_link_is_shown_with_a_warning(tmp_path: Path, run) -> None:
     (tmp_path / "arm.urdf").write_text(MASSLESS_TIP)
     output = run("inspect", str(tmp_path / "arm.urdf"))
