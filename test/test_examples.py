@@ -18,6 +18,7 @@ OUTPUTS = {
     "identify": r"Izz1 \+ 0.25 m2 +0\.82.*joint_2: RMS residual 1\.\d+ N m by the file, 0\.0.*identified: .* 0\.5[12]",
     "identify_springs": r"joint_1: rotor_inertia 0\.20.*joint_2: stiffness (300\.|299\.9)",
     "inverse_dynamics": r"taud against differences: \S+e-0[5-9] of its peak\n.*\n\njoint .*iiwa_joint_7",
+    "feedforward_errors": r"planar_2r: springs -10 %, bodies \+5 %, .*\nrigid +27\.3 mrad .*\nflatness +4\.41 mrad",
     "elastic_feedforward": r"deflection \[mrad\].*fer_joint7",
     "load_urdf": r"two_links: 2 joints: shoulder, elbow\n.*transpose: \S+e-1[4-9]",
     "minimum_time": r"velocity and effort: 0\.4\d+ s.*all limits: 0\.6\d+ s.*acceleration of .*within the limits",

@@ -116,9 +116,8 @@ def test_simulated_friction_is_heat() -> None:
     robot = replace(rubbing(load_robot("planar_2r")), joint_friction=True)
     plant = ElasticPlant(ElasticArm(robot, stiffness=[300.0, np.inf]))
     simulation = simulate(plant, None, np.linspace(0.0, 0.05, 7), plant.state([0.3, 0.8], [1.0, -2.0]))
-    audit = energy_audit(plant, simulation)
-    assert audit.heat[-1] > 0.03 and np.all(np.diff(audit.heat) > 0)
-    assert audit.relative_imbalance < 1e-9
+    assert simulation.heat[-1] > 0.03 and np.all(np.diff(simulation.heat) > 0)
+    assert energy_audit(plant, simulation) < 1e-9
     rate = law(robot, plant.parts(simulation.states[3]).qd) @ plant.parts(simulation.states[3]).qd
     assert plant.rate_and_powers(simulation.states[3], np.zeros(2))[1][1] == pytest.approx(rate, rel=1e-13)
 

@@ -38,7 +38,7 @@ from ..elastic import ElasticArm, LimitCheck
 from ..elastic.bounds import TOLERANCE
 from ..elastic.elastic_arm import require_arm
 from ..exceptions import EomDynamicsError, StateError
-from ..simulation.number_files import read_arrays
+from ..recordings.number_files import read_arrays
 from ..spelling import listed
 from ..states import STATE_NAMES, real_array
 

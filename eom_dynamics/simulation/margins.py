@@ -14,7 +14,6 @@ of undamped modes are as smooth in the lag as all others, unlike frequency respo
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -29,11 +28,11 @@ from ..actuators.actuator import LOSSLESS
 from ..actuators.friction import Friction
 from ..arguments import not_negative, positive
 from ..arrays import Array
-from ..elastic import ElasticArm, chain_gains, flat_state, linearizing_effort
+from ..elastic import ElasticArm
 from ..elastic.elastic_arm import lowest_frequency
 from ..exceptions import StateError
 from ..states import STATE_NAMES, joint_states
-from .elastic_plant import ElasticPlant, State
+from .elastic_plant import ElasticPlant
 
 # Step of central differences, rad or m, and per s.
 _STEP = 1e-5
@@ -42,7 +41,7 @@ LEAST_DAMPING = 0.005
 """Damping ratio assumed of resonances that have less: without any, the smallest delay can make them unstable."""
 
 # Places of lags from 0 to pi; those from pi to 2 pi have the conjugate poles. Lags are evenly spaced where places are
-# positive, and their logarithms elsewhere, since poles of feedback linearization move with the fourth root of the lag.
+# positive, and their logarithms elsewhere, since poles of repeated roots move with a root of the lag.
 _PLACES = np.arange(-18.0, 21.0, 0.75, dtype=float)
 
 # Real parts of poles below this share of the largest pole are rounding.
@@ -237,33 +236,6 @@ def motor_loop(plant: ElasticPlant, q: ArrayLike, natural_frequency: float) -> L
     Dry friction and losses of gears are left out, since they only damp; resonances have :data:`LEAST_DAMPING`.
     """
     kp, kd = motor_gains(plant, q, natural_frequency)
-    return linear_loop(plant, q, lambda arm, x: -kp * x.theta - kd * x.thetad)
-
-
-def link_loop(plant: ElasticPlant, q: ArrayLike, natural_frequency: float) -> LinearLoop:
-    """Linearised loop, at rest at q (n,), of :func:`~eom_dynamics.elastic.linearizing_effort`.
-
-    Gains are those of :func:`~eom_dynamics.elastic.chain_gains`. Dry friction and losses of gears are left out;
-    resonances have :data:`LEAST_DAMPING`.
-
-    Raises:
-        StateError: as of those functions; a joint is rigid.
-    """
-    rigid = ", ".join(name for name, x in zip(plant.arm.motor_names, plant.rigid.tolist(), strict=True) if x)
-    if rigid:
-        raise StateError(f"feedback linearization needs springs at all joints; rigid: {rigid}")
-    (at,), gains = joint_states(plant.arm.robot.n, q), chain_gains(natural_frequency)
-    reference = [at, *np.zeros((len(STATE_NAMES) - 1, at.size))]
-
-    def effort(arm: ElasticArm, x: State) -> Array:
-        state = flat_state(arm, x.theta, x.thetad, x.q, x.qd)
-        return linearizing_effort(arm, state, reference, gains, stiffness_gains=chain_gains(natural_frequency, 2))
-
-    return linear_loop(plant, at, effort)
-
-
-def linear_loop(plant: ElasticPlant, q: ArrayLike, feedback: Callable[[ElasticArm, State], Array]) -> LinearLoop:
-    """Linearize an arm at rest, with :data:`LEAST_DAMPING`, and its feedback."""
     joints = []
     for joint in plant.arm.robot.joints:
         friction = joint.actuator.friction
@@ -282,18 +254,14 @@ def linear_loop(plant: ElasticPlant, q: ArrayLike, feedback: Callable[[ElasticAr
     both[:n, :n] = np.eye(n)
     both[n:, :n] = smooth.joints * smooth.rigid[:, np.newaxis]
     both[n + free, n + np.arange(len(free))] = 1.0
-    states = np.kron(np.eye(2), both)
     kept = np.concatenate([np.arange(n), n + free])
     kept = np.concatenate([kept, n + m + kept])
-
-    def slopes(function: Callable[[Array], Array]) -> Array:
-        ends = [function(rest + step * _STEP * states.T) for step in (1, -1)]
-        return (ends[0] - ends[1]).T / (2 * _STEP)
-
+    steps = _STEP * np.kron(np.eye(2), both).T
     efforts = effort + np.concatenate([np.eye(m), -np.eye(m)])
     rates = smooth.rate(np.tile(rest, (2 * m, 1)), efforts)[:, kept]
-    A = slopes(lambda x: smooth.rate(x, np.broadcast_to(effort, (len(x), m)))[:, kept])
-    F = -slopes(lambda x: feedback(arm, smooth.parts(x)))
+    ends = [smooth.rate(rest + step, np.broadcast_to(effort, (len(step), m)))[:, kept] for step in (steps, -steps)]
+    A = (ends[0] - ends[1]).T / (2 * _STEP)
+    F = np.hstack([kp[:, np.newaxis] * both[n:], kd[:, np.newaxis] * both[n:]])
     return LinearLoop(_with_least_damping(A), (rates[:m] - rates[m:]).T / 2, F)
 
 

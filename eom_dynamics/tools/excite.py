@@ -17,10 +17,10 @@ from ..control.fields import STATE_FIELDS
 from ..control.trajectories import trajectory_fields
 from ..exceptions import RobotDescriptionError
 from ..identification.excitation.excitation import Excitation, OptimalExcitation
+from ..recordings.number_files import write_states
 from ..robot.formats import PARAMETER_FILE, format_of
 from ..robot.readers.files import read_text
 from ..robot.readers.xml import MAX_CHARACTERS, parse
-from ..simulation.number_files import write_states
 from ..trajectory import Trajectory, sample
 from .quantity_text import number
 from .results import Result, ResultSection, TextTable

@@ -17,7 +17,7 @@ from ..control.trajectories import read_positions
 from ..elastic import ElasticArm
 from ..elastic.bounds import Bounds, bounds
 from ..exceptions import StateError
-from ..simulation.number_files import read_arrays, read_table
+from ..recordings.number_files import read_arrays, read_table
 from ..spelling import listed
 from ..trajectory import FastestMotion, sample
 from ..trajectory.fastest.motion import motion_rate

@@ -15,8 +15,8 @@ import numpy as np
 from eom_dynamics.arrays import Array
 from eom_dynamics.elastic import ElasticArm
 from eom_dynamics.simulation import SimulatedRobot
-from eom_dynamics.simulation.feedforward_comparison import SupportsDerivatives
 from eom_dynamics.simulation.simulated_robot import Readings
+from eom_dynamics.trajectory import Trajectory
 
 
 class StreamTimes(NamedTuple):
@@ -42,7 +42,7 @@ def stream_times(start: float, end: float, rate: float, settle: float = 0.0) -> 
 def stream(
     robot: SimulatedRobot,
     known: ElasticArm,
-    motion: SupportsDerivatives,
+    motion: Trajectory,
     times: StreamTimes,
     *,
     progress: Callable[[float], None] = lambda fraction: None,

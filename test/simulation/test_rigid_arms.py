@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rigid arms: rotor inertia behind gears, free fall, efforts over time and tool wrenches, by textbook equations."""
 
-import json
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,9 +10,9 @@ from mujoco_arms import text
 from refusals import refusals
 
 import eom_dynamics as eom
-from eom_dynamics.simulation import ElasticPlant, SimulationError, simulate
+from eom_dynamics.arrays import Array
+from eom_dynamics.simulation import ElasticPlant, SimulationError, energy_audit, simulate
 from eom_dynamics.tools.cli.main import main
-from eom_dynamics.tools.simulate.open_loop import read_efforts
 
 G = 9.80665
 LEG = eom.load_robot("leg")
@@ -95,83 +93,33 @@ def _mjcf() -> str:
     )
 
 
-def test_free_fall_of_a_leg_is_that_of_mujoco(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_free_fall_of_a_leg_is_that_of_mujoco() -> None:
     mujoco = pytest.importorskip("mujoco")
-    pytest.importorskip("plotly")
     start, rates = [0.1, 0.5, -1.0], [0.5, 0.0, 1.0]
-    command = ["simulate", "leg", "--free", "--start", *map(str, start), "--velocity", *map(str, rates)]
-    assert main([*command, "--duration", "0.4", "-o", str(tmp_path / "out"), "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    plant = ElasticPlant(eom.ElasticArm(LEG))
+    found = simulate(plant, None, [0.0, 0.4], plant.state(start, rates))
     model = mujoco.MjModel.from_xml_string(_mjcf())
     data = mujoco.MjData(model)
     data.qpos, data.qvel = start, rates
     for _ in range(400):
         mujoco.mj_step(model, data)
     # Of MuJoCo's Runge-Kutta method of order 4 at 1 ms.
-    np.testing.assert_allclose([found["q"], found["qd"]], [data.qpos, data.qvel], atol=1e-8)
-    assert found["energy_imbalance"] < 1e-11 and found["failures"] == []
-    with np.load(tmp_path / "out" / "data.npz") as written:
-        np.testing.assert_array_equal(written["q"][-1], found["q"])
-        assert not np.any(written["motor_effort"]) and written["energy"].shape == (201, 5)
-    assert "Motion of leg without efforts" in (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
+    q, _, qd, _ = plant.parts(found.states[-1])
+    np.testing.assert_allclose([q, qd], [data.qpos, data.qvel], atol=1e-8)
+    assert energy_audit(plant, found) < 1e-11
 
 
-def test_efforts_of_a_motion_repeat_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Inverse dynamics into a file of each kind, forward dynamics by the command: the motion comes back."""
-    pytest.importorskip("plotly")
-    dynamics = eom.Dynamics(LEG, rotor_inertia=True)
-    t = np.linspace(0.0, 0.05, 101)
-    motion = [np.outer(f, [0.3, -0.5, 0.8]) for f in (np.sin(5 * t), 5 * np.cos(5 * t), -25 * np.sin(5 * t))]
-    W = np.tile([0.0, 0.02, -0.03, 4.0, -1.0, 2.0], (len(t), 1))
-    tau = dynamics.effort(*motion, wrench=(W,))
-    names = ["knee", "hip", "abduction"]
-    np.savez(tmp_path / "tau.npz", t=t, tau=tau[:, ::-1], joint_names=names, W=W)
-    rows = {"t": t.tolist(), "tau": tau[:, ::-1].tolist(), "joint_names": names, "W": W.tolist()}
-    (tmp_path / "tau.json").write_text(json.dumps(rows))
-    table = np.column_stack([dynamics.effort(*motion)[:, ::-1], t])
-    header = ",".join([*(f"tau.{name}" for name in names), "t"])
-    np.savetxt(tmp_path / "tau.csv", table, "%.17g", ",", header=header, comments="")
-    arm = eom.ElasticArm(LEG)
-    for ending in (".npz", ".json", ".csv"):
-        read = read_efforts(tmp_path / f"tau{ending}", arm)
-        np.testing.assert_array_equal(read.t, t)
-        if ending != ".csv":
-            np.testing.assert_array_equal([read.tau, read.wrench[:, :3]], [tau, W[:, :3]])  # type: ignore[index]
-    for ending in (".npz", ".csv"):
-        command = ["simulate", "leg", "--efforts", str(tmp_path / f"tau{ending}"), "--json", "-o"]
-        assert main([*command, str(tmp_path / ending), "--velocity", "1.5", "-2.5", "4"]) == 0
-        # Efforts are linear between samples 0.5 ms apart.
-        np.testing.assert_allclose(json.loads(capsys.readouterr().out)["q"], motion[0][-1], atol=1e-8)
-        for written in ("data.npz", "motion.csv"):  # whose efforts are those of the motors, too
-            again = read_efforts(tmp_path / ending / written, arm)
-            np.testing.assert_array_equal(again.tau, read_efforts(tmp_path / f"tau{ending}", arm).tau)
+def test_efforts_of_a_motion_repeat_it() -> None:
+    """By inverse and forward dynamics, with a wrench at the tool, which takes the motion back to where it was."""
+    dynamics, plant = eom.Dynamics(LEG, rotor_inertia=True), ElasticPlant(eom.ElasticArm(LEG))
+    t, amplitude = np.linspace(0.0, 0.05, 11), np.array([0.3, -0.5, 0.8])
+    W = np.array([0.0, 0.02, -0.03, 4.0, -1.0, 2.0])
 
+    def motion(at: float) -> list[Array]:
+        return [f * amplitude for f in (np.sin(5 * at), 5 * np.cos(5 * at), -25 * np.sin(5 * at))]
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ([], "give one of TRAJECTORY, --free and --efforts"),
-        (["cosine", "--free"], "give one of TRAJECTORY, --free and --efforts"),
-        (["--free", "--gains", "5"], "--gains, --rate, --exact and model errors go with TRAJ"),
-        (["cosine", "--start", "0"], "--start and --velocity go with --free and --efforts"),
-        (["--free", "--start", "0"], "--start takes 3 numbers, has 1: abduction, hip, knee"),
-        (["--efforts", "{}/names.csv"], "has efforts of a, b; leg has abduction, hip, knee"),
-        (["--free", "--velocity", "1e200", "0", "0"], "leg: the simulation cannot start: the motion leaves all bounds"),
-        (["--efforts", "{}/twice.csv"], "twice.csv: cannot be read as efforts over time: has columns of the same"),
-        (["--efforts", "{}/bare.csv"], "has efforts of no joint (columns tau.NAME); leg has abduction, hip, knee"),
-        (["--efforts", "{}/no.json"], "no.json: cannot be read as efforts over time: has no 't'"),
-        (["--efforts", "{}/more.json"], "has the unknown 'w', 'qd'; known are t, tau, joint_names, W"),
-    ],
-)
-def test_refused(arguments: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "names.csv").write_text("t,tau.a,tau.b\n0,1,2\n")
-    (tmp_path / "twice.csv").write_text("t,tau.abduction,tau.abduction,tau.hip,tau.knee\n0,1,2,3,4\n")
-    (tmp_path / "bare.csv").write_text("t,hip\n0,1\n")
-    (tmp_path / "more.json").write_text('{"t": [0], "tau": [[0, 0, 0]], "w": [[0, 0, 0, 0, 0, 0]], "qd": []}')
-    (tmp_path / "no.json").write_text('{"tau": [[0, 0, 0]]}')
-    given = [each.format(tmp_path) for each in arguments]
-    try:
-        code: object = main(["simulate", "leg", *given, "-o", str(tmp_path / "out")])
-    except SystemExit as error:
-        code = error.code
-    assert code == 2 and message in capsys.readouterr().err and not (tmp_path / "out").exists()
+    start = plant.state(*motion(0.0)[:2])
+    found = simulate(plant, lambda at, _: dynamics.effort(*motion(at), wrench=(W,)), t, start, wrench=lambda *_: W)
+    np.testing.assert_allclose(plant.parts(found.states).q, np.array([motion(at)[0] for at in t]), atol=1e-11)
+    without = simulate(plant, lambda at, _: dynamics.effort(*motion(at)), t, start)
+    np.testing.assert_allclose(without.states, found.states, atol=1e-11)

@@ -12,7 +12,7 @@ from paths import CONFIG
 
 import eom_dynamics as eom
 from eom_dynamics.exceptions import RobotDescriptionError
-from eom_dynamics.simulation.reference import read_motion
+from eom_dynamics.states import STATE_NAMES
 from eom_dynamics.tools.cli.main import main
 from eom_dynamics.tools.excite import read_spheres, write_trajectory
 from eom_dynamics.tools.retime import read_waypoints
@@ -39,10 +39,14 @@ def motion(folder: Path) -> Fourier:
 
 def test_csv_and_npz_are_motions_of_the_robot(folder: Path, motion: Fourier) -> None:
     robot = eom.load_robot(ROBOT)
-    for name in ("trajectory.csv", "setpoints.npz"):
-        samples = read_motion(folder / name, robot)
-        assert len(samples.t) == 2001 and samples.t[-1] == 4.0
-        for one, other in zip(samples.derivatives(samples.t), motion.derivatives(samples.t), strict=True):
+    with np.load(folder / "setpoints.npz") as data:
+        assert data["joint_names"].tolist() == list(robot.joint_names)
+        archived = [data["t"], *(data[name] for name in STATE_NAMES)]
+    table = np.genfromtxt(folder / "trajectory.csv", delimiter=",", names=True, deletechars="")
+    tabled = [table["t"], *(np.stack([table[f"{x}.{j}"] for j in robot.joint_names], -1) for x in STATE_NAMES)]
+    for t, *states in (archived, tabled):
+        assert len(t) == 2001 and t[-1] == 4.0
+        for one, other in zip(states, motion.derivatives(t), strict=True):
             np.testing.assert_allclose(one, other, atol=1e-12 * np.max(np.abs(other)))
 
 
@@ -198,8 +202,8 @@ def test_writes_the_fastest_motion(robot: Path, tmp_path: Path, run) -> None:
     motion = minimum_time(arm, WAYPOINTS)
     assert printed["duration"] == pytest.approx(motion.duration, rel=1e-9)
     assert {each["quantity"] for each in printed["active"]} <= {"velocity", "effort", "effort_rate"}
-    samples = read_motion(folder / "setpoints.npz", arm.robot, None)
-    assert check(arm, eom.trajectory.Samples(samples.t, *samples.derivatives(samples.t))).ok
+    with np.load(folder / "setpoints.npz") as data:
+        assert check(arm, eom.trajectory.Samples(*(data[name] for name in ("t", *STATE_NAMES)))).ok
     assert (folder / "trajectory.csv").is_file()
     points = json.loads((folder / "joint_trajectory.json").read_text(encoding="utf-8"))["points"]
     np.testing.assert_allclose(points[-1]["positions"], WAYPOINTS[-1], rtol=0, atol=1e-12)

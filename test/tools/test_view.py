@@ -17,10 +17,9 @@ from urdf_arms import urdf_arm
 
 import eom_dynamics as eom
 from eom_dynamics.kinematics.frames import body_poses
+from eom_dynamics.recordings.number_files import write_states
 from eom_dynamics.robot.model import Limits
-from eom_dynamics.simulation.number_files import write_states
 from eom_dynamics.tools.cli import view
-from eom_dynamics.tools.cli.main import main
 from eom_dynamics.tools.recording_options import Sampling
 from eom_dynamics.tools.robot_options import RobotOptions
 from eom_dynamics.trajectory import Samples
@@ -62,20 +61,15 @@ def test_samples_in_another_order_or_without_a_position_are_left_out(tmp_path: P
 
 
 def test_files_that_commands_write_are_played(tmp_path: Path, refused) -> None:
-    pytest.importorskip("plotly", reason="simulate writes a page")
-    falls = ["simulate", NAME, "--free", "--start", "0.1", "0.2", "--duration", "0.2", "-o", str(tmp_path / "free")]
-    assert main(falls) == 0
-    for name in ("data.npz", "motion.csv"):
-        q = np.load(tmp_path / "free" / "data.npz")["q"]
-        np.testing.assert_allclose(read(tmp_path / "free" / name).q, q, atol=1e-15)
     samples = Samples(*(np.full((3, *shape), float(k)) for k, shape in enumerate([(), *[(2,)] * 5])))
     write_states(tmp_path, samples._replace(t=np.arange(3.0)), ROBOT.joint_names[::-1])
     for name in ("trajectory.csv", "setpoints.npz"):
         motion = read(tmp_path / name)
         assert motion.t.tolist() == [0.0, 1.0, 2.0] and np.all(motion.q == 1)
-    for name in ("free/index.html", "free"):
-        reason = f"is neither a bag nor a table (.csv, .parquet, .npz); {tmp_path / 'free'} has data.npz, motion.csv"
-        assert refused("view", NAME, tmp_path / name).endswith(f"{name}: {reason}")
+    (tmp_path / "index.html").touch()
+    for path in (tmp_path / "index.html", tmp_path):
+        reason = f"is neither a bag nor a table (.csv, .parquet, .npz); {tmp_path} has setpoints.npz, trajectory.csv"
+        assert refused("view", NAME, path).endswith(f"{path}: {reason}")
 
 
 @pytest.fixture

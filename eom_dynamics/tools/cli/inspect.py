@@ -38,8 +38,7 @@ class _Options:
         template: print the template of a parameter file; for a robot of another format, one that adds springs and
             motors to it.
         pose: print the poses of the tools for these joint variables, rad or m, in the order of the joints.
-        gains: print feedback gains of this bandwidth in Hz (simulate --gains takes rad/s), and the margins of the
-            loops, at rest at zero or --pose.
+        gains: print feedback gains of this bandwidth in Hz, and the margins of the loops, at rest at zero or --pose.
         uncertainty: standard deviation of stiffness, masses and rotor inertias in percent, in place of those in the
             file, for the expected errors with rigid, tau/K and flatness feedforward.
     """

@@ -4,7 +4,7 @@
 Each bag is a run of the same motion: setpoints, whose first stamp is the motion's time 0, and the measured positions of
 the links as JointState. Several bags are repetitions, of which the mean counts; of two and more, the share of the error
 that repeats is printed, and how much of it errors of the model explain. Writes the motion for the next run, a .npz file
-for player and simulate; name it as the motion of the next call. Refused where learning would diverge.
+for the player; name it as the motion of the next call. Refused where learning would diverge.
 """
 
 from __future__ import annotations

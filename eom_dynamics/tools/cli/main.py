@@ -28,7 +28,7 @@ from .parser import Parser
 # Modules of this folder.
 _COMMANDS = (
     *("codegen", "convert", "demo", "excite", "identify", "inspect", "learn", "replay", "report", "retime"),
-    *("simulate", "view"),
+    "view",
 )
 
 

@@ -25,7 +25,6 @@ _SHOWN = {
     "learn": "robot motion output force json topic bandwidth gain stiffness_error mass_error",
     "replay": "robot output force json page topic limits compare against tolerance",
     "report": "robot output force root tip xacro cutoff rate rename effort_scale",
-    "simulate": "output force json tip free efforts gains exact duration rate",
     "view": "host port no_browser root tip xacro cutoff rate rename effort_scale",
 }
 

@@ -37,7 +37,7 @@ def run(options: argparse.Namespace) -> Result:
     require("simulate")  # a bag with waypoints asks for its own
     from ...control.trajectories import trajectory_fields
     from ...elastic import ElasticArm
-    from ...simulation.number_files import write_states
+    from ...recordings.number_files import write_states
     from ...trajectory import minimum_time, sample
     from ..pages.page import html_page
     from ..retime import fastest_motion_result, read_waypoints

@@ -2,7 +2,7 @@
 """Show a robot in the browser, and play a recording of it, until Ctrl-C.
 
 Links are the meshes of the robot's URDF, or rods between its joints. A recording is a bag, or a .csv, .parquet or .npz
-file as for identify, such as those that simulate, retime, excite and demo write.
+file as for identify, such as those that retime, excite and demo write.
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ class Plan:
         return *(x[: self.robot.n] for x in efforts), rotor
 
     def arrays(self) -> dict[str, Any]:
-        """Return times and setpoints as arrays, with the names that the player and ``simulate`` read."""
+        """Return times and setpoints as arrays, with the names that the player reads."""
         names, values = (*STATE_NAMES, *WRENCH_FIELDS), (*self.states, *self.wrench)
         return {"t": self.t, "joint_names": np.array(self.robot.joint_names), **dict(zip(names, values, strict=True))}
 

@@ -26,8 +26,8 @@ from ...elastic import ElasticArm
 from ...elastic.limit_violations import MANY_TURNS
 from ...extras import require
 from ...identification import IdentificationError, Recording
+from ...recordings.number_files import read_arrays, read_table
 from ...robot import Robot
-from ...simulation.number_files import read_arrays, read_table
 from ...spelling import duplicates, listed
 from ..recording_options import DEFAULT, Conventions, Source, renaming_to
 from ..recordings import (

@@ -3,28 +3,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
 from ...arrays import Array
-from ...elastic import ElasticArm, chain_gains
+from ...elastic import ElasticArm
 from ...exceptions import StateError
 from ...robot import Robot
-from ...simulation import ElasticPlant, LinearLoop, Margins, link_loop, motor_gains, motor_loop, outer_loop
+from ...simulation import ElasticPlant, Margins, motor_gains, motor_loop, outer_loop
 from ...simulation.margins import LEAST_DAMPING
 from ..quantity_text import for_json
 from ..results import Result, ResultSection, TextTable
 from .plausibility import USUAL_PERIOD, elastic_joints, motor_facts, poses
 from .plausibility import warnings as implausible
 
-_LOOPS: Mapping[str, Callable[[ElasticPlant, Array, float], LinearLoop]] = {
-    "PD of the motors": motor_loop,
-    "feedback linearization": link_loop,
-}
-
+_PD = "PD of the motors"
 _OUTER = "links around this PD"  # the loop of :func:`.outer_loop`, whose gains depend on the delay
 _NOISE = 1e-5  # standard deviation of the links' encoders for which the noise of the efforts is shown, rad or m
 _LARGEST_SHARE = 0.1  # of the rate of the commands, that a bandwidth should not exceed
@@ -41,13 +37,8 @@ def gain_facts(robot: Robot, q: Array, bandwidth: float) -> dict[str, Any]:
     kp, kd = motor_gains(plant, q, w)
     delay = robot.command_lead or robot.command_lead_at(USUAL_PERIOD)
     # The PD is in the drives, whose feedback has its own delay; where that is unknown, it is taken for the commands'.
-    delays = dict.fromkeys(_LOOPS, delay) | {"PD of the motors": max(robot.drive_feedback_delay) or delay}
-    loops: dict[str, Any] = {}
-    for name, loop in _LOOPS.items():
-        try:
-            loops[name] = _listed(loop(plant, q, w).margins(delays[name]))
-        except StateError as error:
-            loops[name] = {"refused": str(error)}
+    delays = {_PD: max(robot.drive_feedback_delay) or delay}
+    loops: dict[str, Any] = {_PD: _listed(motor_loop(plant, q, w).margins(delays[_PD]))}
     outer: dict[str, Any] | None = None
     try:
         law = outer_loop(plant, q, w, delay)
@@ -76,7 +67,6 @@ def gain_facts(robot: Robot, q: Array, bandwidth: float) -> dict[str, Any]:
             {"motor": name, "kp": p, "kd": d}
             for name, p, d in zip(plant.arm.motor_names, kp.tolist(), kd.tolist(), strict=True)
         ],
-        "chain_gains": chain_gains(w).tolist(),
         "outer_loop": outer,
         "loops": loops,
         "implausible": [
@@ -115,7 +105,6 @@ def gain_result(facts: Mapping[str, Any]) -> Result:
             f"samples, gives {noise} N m or N rms at the motors; filter it, or lower the bandwidth",
         ]
     whence = "for commands at 1 kHz, as the robot names no period" if facts["delay_is_assumed"] else "of the robot"
-    chain = ", ".join(f"{x:.6g}" for x in facts["chain_gains"])
     header = ("loop", "unstable at a delay [ms]", "oscillates at [Hz]", "or at gains times", "or at a lag [deg]")
     return Result(
         lead=[
@@ -125,7 +114,6 @@ def gain_result(facts: Mapping[str, Any]) -> Result:
         ],
         sections=[
             ResultSection(tables=[TextTable(("motor", "kp [N m/rad or N/m]", "kd [N m s/rad or N s/m]"), motors)]),
-            ResultSection(lines=[f"gains of feedback linearization, g0 … g3: {chain}"]),
             ResultSection(tables=[TextTable(header, loops)]),
             ResultSection(lines=[*lines, *(f"not plausible: {line}" for line in facts["implausible"])]),
         ],

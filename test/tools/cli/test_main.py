@@ -41,7 +41,7 @@ def test_version_and_help(run) -> None:
         ("replay in -o out --compair golden", r"--compair golden; did you mean --compare\? \(see eom_dynamics replay"),
         ("replya in", r"invalid choice: 'replya' .*; did you mean replay\? \(see eom_dynamics --help\)"),
         ("record", r"invalid choice: 'record' \(choose from [^;]*\) \(see eom_dynamics --help\)$"),
-        ("simulate iiwa cosine -o out --period 1", r"arguments: --period 1 \(see eom_dynamics simulate --help\)$"),
+        ("retime iiwa path.csv -o out --period 1", r"arguments: --period 1 \(see eom_dynamics retime --help\)$"),
         ("replay in -o out --limits refsue", r"did you mean refuse\? \(see eom_dynamics replay --help\)"),
         (["inspect", "iiwa", "--lo\nud\x1b"], r"--lo\\nud\\x1b"),
         (["codegen", "iiwa", "-o", ""], "--output: must be a path, is empty"),
@@ -115,7 +115,7 @@ def test_a_broken_pipe_is_141(arguments: list[str], monkeypatch, capsys) -> None
 
 
 COMPLETIONS = {
-    "eom_dynamics si": {"simulate "},
+    "eom_dynamics ins": {"inspect "},
     "eom_dynamics replay --format s": {"sqlite3 "},
     "eom_dynamics inspect ii": {"iiwa "},
     f"eom_dynamics inspect {CONFIG}/ur5e.": {f"{CONFIG}/ur5e.yaml "},
@@ -208,7 +208,6 @@ COMMANDS = {
     "replay": ["replay", "bag", "-o", "out", "--robot", "ROBOT"],
     "report": ["report", "bag", "-o", "out.html", "--robot", "ROBOT"],
     "retime": ["retime", "ROBOT", "path.csv", "-o", "out"],
-    "simulate": ["simulate", "ROBOT", "cosine", "-o", "out"],
 }
 """Each command that takes a robot."""
 
@@ -216,7 +215,7 @@ NEEDS = {
     "demo": ["rclpy", "plotly"],
     "retime": ["plotly"],
     **dict.fromkeys(("excite", "identify", "replay"), ("rosbags",)),
-    **dict.fromkeys(("report", "simulate"), ("rosbags", "plotly")),
+    "report": ["rosbags", "plotly"],
 }
 """Libraries that a command looks for before it loads its robot."""
 
