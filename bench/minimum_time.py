@@ -128,16 +128,16 @@ def _beside_finer(section: Section, count: int) -> None:
     robot = replace(robot, joints=tuple(map(_with_motor, robot.joints)))
     arm, ratios, times = ElasticArm(robot), [], []
     limits = {joint.name: replace(joint.limits, lower=-np.inf, upper=np.inf) for joint in arm.robot.joints}
-    usual = search._INTERVALS
+    usual = search.SETTINGS
     minimum_time(arm, _path(arm, count), limits=limits)  # compiles
     for seed in range(count):
         path = _path(arm, seed)
         motion, own = _timed(partial(minimum_time, arm, path, limits=limits))
-        search._INTERVALS = 4 * usual
+        search.SETTINGS = usual._replace(intervals=4 * usual.intervals)
         try:
             ratios.append(motion.duration / minimum_time(arm, path, limits=limits).duration)
         finally:
-            search._INTERVALS = usual
+            search.SETTINGS = usual
         times.append(own)
     table = Table(
         f"panda, {len(ratios)} of these paths, all limits of its file, and of motors",

@@ -5,7 +5,7 @@ from importlib import import_module
 from typing import Any
 
 from ..elastic.bounds import UNITS
-from .fastest import ActiveLimit, FastestMotion, ToolLimits, minimum_time, minimum_times
+from .fastest import ActiveLimit, FastestMotion, minimum_time
 from .fit import TrajectoryFit, fit_trajectory
 from .fourier import Cosine, Fourier, paper_motion, paper_wrench
 from .limits import Peak, Verdict, check
@@ -28,7 +28,6 @@ __all__ = [
     "Samples",
     "Scaled",
     "Spline",
-    "ToolLimits",
     "ToolMotion",
     "Trajectory",
     "TrajectoryFit",
@@ -37,7 +36,6 @@ __all__ = [
     "fit_trajectory",
     "follow",
     "minimum_time",
-    "minimum_times",
     "paper_motion",
     "paper_wrench",
     "rest_to_rest",

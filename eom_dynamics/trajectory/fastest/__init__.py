@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fastest motions along paths, within the limits of joints, motors and tools."""
+"""Fastest motions along paths, within the limits of joints and motors."""
 
-from .constraints import ToolLimits
 from .motion import ActiveLimit, FastestMotion
-from .search import minimum_time, minimum_times
+from .search import minimum_time
 
-__all__ = ["ActiveLimit", "FastestMotion", "ToolLimits", "minimum_time", "minimum_times"]
+__all__ = ["ActiveLimit", "FastestMotion", "minimum_time"]

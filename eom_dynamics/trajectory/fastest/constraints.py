@@ -20,58 +20,28 @@ from ...arrays import Array
 from ...elastic import ElasticArm
 from ...elastic.bounds import Bounds
 from ...exceptions import StateError
-from ...kinematics import Kinematics
 from ...states import EFFORT_NAMES, STATE_NAMES
 from ..quantities import joint_efforts
 from .path import GeometricPath, chain
-from .speed import PAIRS, SquaredSpeed, time_derivative_changes, time_derivatives
+from .settings import SETTINGS
+from .speed import SquaredSpeed, time_derivative_changes, time_derivatives
 
 _RATES = STATE_NAMES[1:]
 
 _OF_MOTORS = ("motor_velocity", "motor_effort", "voltage")
-
-# Squared speeds above which a path is not limited in its velocity at a node: it hardly moves there.
-_LARGEST_SPEED = 1e30
-
-
-class ToolLimits(NamedTuple):
-    """Speed and acceleration limits of a tool, for the origin of its frame.
-
-    Attributes:
-        speed: m/s.
-        acceleration: m/s².
-        frame: its name; None is the first tool.
-    """
-
-    speed: float = np.inf
-    acceleration: float = np.inf
-    frame: str | None = None
-
-
-def tool_slowdowns(arm: ElasticArm, tool: ToolLimits, states: Sequence[Array]) -> Array:
-    """Factors (N,) by which states q, qd, qdd, …, each (N, n), must be slowed down for the limits of a tool."""
-    if not (np.isfinite(tool.speed) or np.isfinite(tool.acceleration)):
-        return np.zeros(len(states[0]))
-    _, V, Vd = Kinematics(arm.robot).motion(*states[:3], frame=tool.frame)
-    acceleration = Vd[:, 3:] + np.cross(V[:, :3], V[:, 3:])
-    return np.maximum(
-        np.linalg.norm(V[:, 3:], axis=1) / tool.speed, np.sqrt(np.linalg.norm(acceleration, axis=1) / tool.acceleration)
-    )
 
 
 class ConstraintRows(NamedTuple):
     """Two-sided limits at M nodes, |value| <= bound, both (R, M) or the bound broadcast to it.
 
     ``change`` are derivatives of the values by x and its first derivatives (K, R, M), none of them if not asked for;
-    ``bound_change`` is that of the bounds by x (R, M), None if they are constant. ``heat`` are efforts over their
-    limits of RMS (H, M), and derivatives (K, H, M) likewise.
+    ``bound_change`` is that of the bounds by x (R, M), None if they are constant.
     """
 
     value: Array
     bound: Array
     change: Array
     bound_change: Array | None
-    heat: tuple[Array, Array]
 
 
 class _Kind(NamedTuple):
@@ -95,15 +65,13 @@ class _Kind(NamedTuple):
 
 
 class Constraints:
-    """Limits of an arm at nodes of a path, with positions q (M, n), and names of the rows and of limits of RMS efforts.
+    """Limits of an arm at nodes of a path, with positions q (M, n), and names of the rows.
 
     The first rows are affine; their last one is the bound of x by velocities. Values ``at_rest`` take shares of limits
     (R, M), 0 if unknown.
     """
 
-    def __init__(
-        self, arm: ElasticArm, path: GeometricPath, speed: SquaredSpeed, limits: Bounds, tool: ToolLimits
-    ) -> None:
+    def __init__(self, arm: ElasticArm, path: GeometricPath, speed: SquaredSpeed, limits: Bounds) -> None:
         """Evaluate the path at the nodes of a speed, and collect the limits that there are."""
         self._arm = arm
         self.q, self._path = path.derivatives(speed.nodes)
@@ -112,69 +80,33 @@ class Constraints:
         with np.errstate(divide="ignore", over="ignore"):
             most = np.min(limits.largest["velocity"][:, np.newaxis] / ratios, axis=0)
             largest = np.min((most / np.abs(self._path[0])) ** 2, axis=1)
-        self._tool: tuple[Array, Array] | None = None
-        if np.isfinite(tool.speed) or np.isfinite(tool.acceleration):
-            _, V, Vd = Kinematics(arm.robot).motion(self.q, *self._path[:2], frame=tool.frame)
-            with np.errstate(divide="ignore", over="ignore"):
-                largest = np.minimum(largest, tool.speed**2 / np.sum(V[:, 3:] ** 2, axis=1))
-            curved = Vd[:, 3:] + np.cross(V[:, :3], V[:, 3:])
-            if np.isfinite(tool.acceleration):
-                self._tool = 0.5 * V[:, 3:].T / tool.acceleration, curved.T / tool.acceleration
-        self._allowed = 1.0
         self.at_rest: Array = np.zeros((1, len(self.q)))
-        hot = np.flatnonzero(np.isfinite(limits.effort_rms))
-        owners = limits.names["effort_rms"]
-        self._heat = _Kind(
-            "motor_effort", "RMS effort", owners, hot, limits.effort_rms[hot], rooted=False, affine=False
-        )
-        self._steps = speed.steps
         self._general = [kind for kind in kinds if not kind.affine]
+        self.affine = not self._general  # without friction and motors
         affine = [kind for kind in kinds if kind.affine]
         rows = [row for kind in affine for row in kind.rows]
         self._velocity = len(rows)
         rows += [("velocity", False), *(row for kind in self._general for row in kind.rows)]
-        rows += [("acceleration of the tool", False)] * (self._tool is not None)
         self._rooted: NDArray[np.bool_] = np.array([[rooted] for _, rooted in rows])
         self._shares = np.ones((len(rows), len(self.q)))
-        self.names = [*(name for name, _ in rows), *(f"RMS effort of {owners[i]}" for i in hot)]
+        self.names = [name for name, _ in rows]
         unit = np.zeros((4, len(self.q)))
         unit[0] = 1.0
         value, _ = self._evaluated(affine, unit, changes=False)
         # Limits depend on x and x', those divided by √x on the second derivative, and general ones on the third.
         orders = 3 if np.any(self._rooted[: self._velocity]) else 2
-        self._slopes = np.zeros((4 if self._general or len(hot) else orders, self._velocity + 1, len(self.q)))
+        self._slopes = np.zeros((4 if self._general else orders, self._velocity + 1, len(self.q)))
         for k in range(orders):
             self._slopes[k, :-1] = self._evaluated(affine, unit + np.eye(4)[:, [k]], changes=False)[0] - value
         self._offset = np.append(value - self._slopes[0, :-1], np.zeros((1, len(self.q))), axis=0)
-        self._slopes[0, -1] = 1 / speed.capped(np.minimum(largest, _LARGEST_SPEED))
-        self._affine_heat = self._affine_efforts() if len(hot) else None
+        self._slopes[0, -1] = 1 / speed.capped(np.minimum(largest, SETTINGS.largest_speed))
 
-    def _affine_efforts(self) -> tuple[Array, Array] | None:
-        """Slopes (4, H, M) and offset (H, M) of efforts with limits of RMS that are affine in x and x', else None."""
-        unit = np.zeros((4, len(self.q)))
-        unit[0] = 1.0
-        try:
-            value, ahead, beside, other = (
-                self._evaluated([self._heat], unit + np.reshape(step, (4, 1)), changes=False)[0]
-                for step in ([0, 0, 0, 0], [1, 0, 0, 0], [0, 1, 0, 0], [1.3, -1.7, 2.0, 5.0])
-            )
-        except StateError:
-            return None
-        slopes = np.stack([ahead - value, beside - value, 0 * value, 0 * value])
-        expected = value + 1.3 * slopes[0] - 1.7 * slopes[1]
-        scale = np.max(np.abs(value) + np.abs(slopes[0]) + np.abs(slopes[1]))
-        return (slopes, value - slopes[0]) if np.max(np.abs(other - expected)) < 1e-9 * scale else None
-
-    def thinned(self, speed: SquaredSpeed, index: NDArray[np.intp]) -> Constraints:
-        """The limits at some of the nodes, those of another speed."""
+    def thinned(self, index: NDArray[np.intp]) -> Constraints:
+        """The limits at some of the nodes."""
         thin = copy(self)
-        thin.q, thin._path, thin._steps = self.q[index], self._path[:, index], speed.steps
+        thin.q, thin._path = self.q[index], self._path[:, index]
         thin._slopes, thin._offset, thin._shares = (x[..., index] for x in (self._slopes, self._offset, self._shares))
         thin.at_rest = self.at_rest[:, index]
-        if self._tool is not None:
-            thin._tool = self._tool[0][:, index], self._tool[1][:, index]
-        if self._affine_heat is not None:
-            thin._affine_heat = self._affine_heat[0][..., index], self._affine_heat[1][:, index]
         return thin
 
     def tighten(self, factors: Array) -> None:
@@ -191,65 +123,23 @@ class Constraints:
     def follow(self, other: Constraints, place: NDArray[np.intp]) -> None:
         """Reduce limits as those at fewer nodes were, which have these places among the nodes."""
         self._shares[:, place] = other._shares
-        self.tighten_heat(other.heat_limits / self.heat_limits)
 
     def rows_of(self, quantity: str) -> NDArray[np.bool_]:
-        """Which rows (R,) limit a quantity of :class:`.Bounds`, or the ``"tool"``."""
+        """Which rows (R,) limit a quantity of :class:`.Bounds`."""
         words = {"motor_current": "motor torque"}.get(quantity, quantity.replace("_", " "))
-        first = {"velocity": ("velocity",), "tool": ("velocity", "acceleration of the tool")}
-        beginnings = first.get(quantity, (f"{words} of",))
-        return np.array([name.startswith(beginnings) for name in self.names[: len(self._shares)]])
+        beginning = "velocity" if quantity == "velocity" else f"{words} of"
+        return np.array([name.startswith(beginning) for name in self.names])
 
     def cap(self, x: float) -> None:
         """Reduce limits of x to a number."""
         self._slopes[0, self._velocity] = np.maximum(self._slopes[0, self._velocity], 1 / x)
 
-    def allow(self, factor: float) -> None:
-        """Multiply all limits by a factor, until it is set again."""
-        self._allowed = factor
-
     def largest_scale(self, x: Array) -> float:
         """Largest factor of x (M,) that its bound by velocities allows."""
         return float(1 / np.max(x * self._slopes[0, self._velocity] / self._shares[self._velocity]))
 
-    @property
-    def affine(self) -> bool:
-        """Whether values are affine, without friction and motors."""
-        return not self._general and (self._affine_heat is not None or not len(self._heat.columns))
-
-    @property
-    def heat_limits(self) -> Array:
-        """Limits of RMS efforts (H,)."""
-        return self._heat.limits
-
-    def tighten_heat(self, factors: Array) -> None:
-        """Reduce limits of RMS efforts by factors (H,)."""
-        self._heat = self._heat._replace(limits=self._heat.limits * factors)
-        if self._affine_heat is not None:
-            slopes, offset = self._affine_heat
-            self._affine_heat = slopes / factors[:, np.newaxis], offset / factors[:, np.newaxis]
-
-    def heat(self, x: Array, rows: ConstraintRows) -> tuple[Array, Array, Array]:
-        """Distances from the limits of RMS efforts at x and its derivatives (4, M).
-
-        1 - (RMS/limit)² (H,) times the duration, derivatives by x and its derivatives (4, H, M), and by pairs of them,
-        without those of the duration (P, H, M), in the order of :data:`.PAIRS`.
-        """
-        f, change = rows.heat
-        if not len(f):
-            return np.zeros(0), change, np.zeros((1, 0, len(self.q)))
-        weights = self._steps / np.sqrt(x[0])
-        by_x = -2 * weights * f * change
-        by_x[0] -= 0.5 * weights * (1 - f**2) / x[0]
-        # Of f²/√x, by squares.
-        inner = change.copy()
-        inner[0] -= 0.5 * f / x[0]
-        curvature = np.array([-2 * weights * inner[k] * inner[m] for k, m in PAIRS])
-        curvature[0] -= 0.25 * weights * f**2 / x[0] ** 2
-        return np.sum(weights * (1 - f**2), axis=1), by_x, curvature
-
     def used(self, x: Array) -> Array | None:
-        """Values over limits (number of names, M) at x and its derivatives (4, M).
+        """Values over limits (R, M) at x and its derivatives (4, M).
 
         None as for :meth:`rows`, or if an x is not positive.
         """
@@ -260,44 +150,24 @@ class Constraints:
             return None
         used = np.abs(rows.value) / rows.bound
         np.sqrt(used[self._velocity], out=used[self._velocity])
-        if not len(self.heat_limits):
-            return used
-        weights = self._steps / np.sqrt(x[0])
-        rms = np.sqrt(rows.heat[0] ** 2 @ weights / np.sum(weights))
-        return np.append(used, np.broadcast_to(rms[:, np.newaxis], (len(rms), x.shape[1])), axis=0)
+        return used
 
     def rows(self, x: Array, *, changes: bool) -> ConstraintRows | None:
         """Values at x and its derivatives (4, M); None if the springs or the motors cannot realise them."""
-        values, bound = [self._affine(self._slopes, self._offset, x)], self._shares * self._allowed
+        affine = self._offset + np.einsum("krm,km->rm", self._slopes, x[: len(self._slopes)])
+        values, bound = [affine], self._shares
         change, bound_change = [self._slopes] if changes else [], None
         if np.any(self._rooted):
             root = 1 / np.sqrt(x[0])
             bound_change = np.where(self._rooted, -0.5 * root / x[0], 0.0) * bound
             bound = np.where(self._rooted, root, 1.0) * bound
-        count = len(self._heat.columns)
-        heat = np.zeros((count, len(self.q))), np.zeros((4, count, len(self.q)))
-        kinds = self._general
-        if self._affine_heat is not None:
-            heat, count = (self._affine(*self._affine_heat, x), self._affine_heat[0]), 0
-        elif count:
-            kinds = [*kinds, self._heat]
-        if kinds:
+        if self._general:
             try:
-                general, by_x = self._evaluated(kinds, x, changes=changes)
+                general, by_x = self._evaluated(self._general, x, changes=changes)
             except StateError:
                 return None
-            first = len(general) - count
-            if count:
-                heat = general[first:], by_x[:, first:] if changes else heat[1]
-            values.append(general[:first])
-            change.append(by_x[:, :first])
-        if self._tool is not None:
-            along, curved = self._tool
-            a = along * x[1] + curved * x[0]
-            values.append(np.sum(a * a, axis=0, keepdims=True))
-            of_tool = np.zeros((len(self._slopes), 1, x.shape[1]))
-            of_tool[0, 0], of_tool[1, 0] = 2 * np.sum(a * curved, axis=0), 2 * np.sum(a * along, axis=0)
-            change.append(of_tool)
+            values.append(general)
+            change.append(by_x)
         value = np.concatenate(values) if len(values) > 1 else values[0]
         if not np.all(np.isfinite(value)):
             return None
@@ -305,12 +175,7 @@ class Constraints:
             slopes = np.concatenate(change, axis=1) if len(change) > 1 else change[0]
         else:
             slopes = np.zeros((0, *value.shape))
-        return ConstraintRows(value, bound, slopes, bound_change, heat)
-
-    @staticmethod
-    def _affine(slopes: Array, offset: Array, x: Array) -> Array:
-        """Offset (R, M) and the sum of slopes (K, R, M) times x and its derivatives (4, M)."""
-        return offset + np.einsum("krm,km->rm", slopes, x[: len(slopes)])
+        return ConstraintRows(value, bound, slopes, bound_change)
 
     def _evaluated(self, kinds: Sequence[_Kind], x: Array, *, changes: bool) -> tuple[Array, Array]:
         """Values (R, M) relative to the limits, and derivatives by x and its derivatives (4, R, M) if asked for.

@@ -13,29 +13,16 @@ from ...arrays import Array
 from ...elastic import ElasticArm
 from ...elastic.bounds import Bounds
 from ...exceptions import StateError, TrajectoryError
-from ..quantities import Load, SampledLoad, derivatives_for_limits, effort_rms, quantities, ratios
-from ..spline import ORDERS, PER_PIECE, Spline, check_times
+from ..quantities import Load, derivatives_for_limits, quantities, ratios
+from ..spline import ORDERS, PER_PIECE, Spline
 from ..trajectory import Trajectory, sample
-from .constraints import ToolLimits, tool_slowdowns
 from .path import GeometricPath, chain, divided
+from .settings import SETTINGS
 from .speed import SquaredSpeed, time_derivatives
-
-_PARTS = 3  # pieces of the motion between knots of the speed
-_END_PARTS = 12  # pieces in the first and last interval, in which accelerations rise and fall
-_SHORTEST = 1.1e-4  # shortest piece, s: players accept pieces from 0.1 ms on
 
 # Nodes and weights of Gauss-Legendre quadrature on 0 … 1.
 _GAUSS, _WEIGHTS = (0.5 * x for x in np.polynomial.legendre.leggauss(6))
 _GAUSS = _GAUSS + 0.5
-
-_RATE = 1000.0  # rate at which the active limits are determined, Hz
-_ACTIVE = 0.995  # share of a limit from which on it is active
-_NEAR_LIMIT = 0.9  # share of a limit from which on peaks between samples are computed
-_MISSABLE = 1e-7  # violation that parabolas may miss
-_MISSED = 0.128  # what parabolas miss for each third difference, twice that of cubics
-_CLOSER, _FINEST = 4, 16  # how much closer samples are where parabolas miss more, at a time and in all
-CHECK_RATE = 10_000.0  # rate at which motions with friction or motors are checked, Hz
-_MOST_SAMPLES = 200_000  # largest number of samples of a motion, some hundred for each of its pieces
 
 
 class ActiveLimit(NamedTuple):
@@ -43,7 +30,7 @@ class ActiveLimit(NamedTuple):
 
     Attributes:
         start, end: s.
-        quantity: one of :data:`.UNITS`, or ``effort_rms`` over the whole motion.
+        quantity: one of :data:`.UNITS`.
         name: of the joint or motor.
     """
 
@@ -84,31 +71,26 @@ class FastestMotion(Spline):
     @cached_property
     def active(self) -> tuple[ActiveLimit, ...]:
         """Active limits of joints and motors, in order of time; computed at first access."""
-        samples = sample(self, motion_rate(self, _RATE))
+        samples = sample(self, motion_rate(self, SETTINGS.active_rate))
         names = [(quantity, name) for quantity in self._limits.quantities for name in self._limits.names[quantity]]
-        used = ratios(quantities(self._arm, Load(samples[1:]), self._limits), self._limits) >= _ACTIVE
+        used = ratios(quantities(self._arm, Load(samples[1:]), self._limits), self._limits) >= SETTINGS.active
         spans = []
         for column, (quantity, name) in enumerate(names):
             edges = np.diff(np.concatenate([[0], used[:, column].astype(int), [0]]))
             for first, after in zip(np.flatnonzero(edges > 0), np.flatnonzero(edges < 0), strict=True):
                 spans.append(ActiveLimit(float(samples.t[first]), float(samples.t[after - 1]), quantity, name))
-        if np.any(np.isfinite(self._limits.effort_rms)):
-            load = SampledLoad(self._arm, samples.t, lambda selection: [x[selection] for x in samples[1:]])
-            hot = effort_rms(self._arm, load) >= _ACTIVE * self._limits.effort_rms
-            names = [("effort_rms", self._limits.names["effort_rms"][i]) for i in np.flatnonzero(hot)]
-            spans += [ActiveLimit(self.start, self.end, *pair) for pair in names]
         return tuple(sorted(spans))
 
 
 def motion_rate(motion: Trajectory, rate: float) -> float:
     """A rate, reduced for long motions, whose pieces have enough samples all the same, Hz."""
-    return min(rate, _MOST_SAMPLES / (motion.end - motion.start))
+    return min(rate, SETTINGS.most_samples / (motion.end - motion.start))
 
 
 def places_of(path: GeometricPath, speed: SquaredSpeed) -> tuple[Array, Array]:
     """Increasing σ (K,) of the knots of motions, and places (K - 1, 6) between them that determine their times."""
-    counts = np.full(len(speed.knots) - 1, _PARTS)
-    counts[speed.resting] = _END_PARTS
+    counts = np.full(len(speed.knots) - 1, SETTINGS.motion_pieces)
+    counts[[0, -1]] = SETTINGS.motion_end_pieces
     sigma = divided(speed.knots, counts)
     passed = np.searchsorted(sigma, path.breaks)
     # Move the nearest knot to each knot of a given spline.
@@ -118,14 +100,12 @@ def places_of(path: GeometricPath, speed: SquaredSpeed) -> tuple[Array, Array]:
     return sigma, sigma[:-1, np.newaxis] + np.diff(sigma)[:, np.newaxis] * _GAUSS
 
 
-def motion_of(
-    path: GeometricPath, speed: SquaredSpeed, c: Array, places: tuple[Array, Array]
-) -> tuple[Array, Array, Array]:
+def motion_of(path: GeometricPath, speed: SquaredSpeed, c: Array, places: tuple[Array, ...]) -> tuple[Array, ...]:
     """Times (K,), states (5, K, n) and σ (K,) at the knots of the motion with this squared speed."""
     sigma, inner = places
     pace = 1 / np.sqrt(speed.values(c, inner.ravel(), 1).reshape(inner.shape))
     times = np.append(0.0, np.cumsum(np.diff(sigma) * (pace @ _WEIGHTS)))
-    kept = _apart(times, _SHORTEST)
+    kept = _apart(times, SETTINGS.shortest_piece)
     times, sigma = times[kept], sigma[kept]
     q, by_sigma = path.derivatives(sigma)
     states = np.empty((ORDERS, *q.shape))
@@ -136,27 +116,17 @@ def motion_of(
 def _apart(times: Array, least: float) -> list[int]:
     """Indices of increasing times, the first and the last among them, at least so far apart."""
     kept = [0]
-    if np.min(np.diff(times)) >= least:
-        return list(range(len(times)))
     for i in range(1, len(times) - 1):
         if times[i] - times[kept[-1]] >= least and times[-1] - times[i] >= least:
             kept.append(i)
     return [*kept, len(times) - 1]
 
 
-def heat(arm: ElasticArm, limits: Bounds, motion: Spline) -> Array:
-    """RMS efforts over their limits, 0 without a limit (m,)."""
-    if not np.any(np.isfinite(limits.effort_rms)):
-        return np.zeros(len(limits.effort_rms))
-    t = check_times(motion, motion_rate(motion, CHECK_RATE))
-    return effort_rms(arm, SampledLoad(arm, t, lambda selection: motion.derivatives(t[selection]))) / limits.effort_rms
-
-
 class ViolatedInstants(NamedTuple):
     """Instants t (N,), s, of a motion at which a limit is exceeded, with the largest shares of limits (N,).
 
-    Quantities are indices of those that use them among those with a limit and, after them, the tool's; pieces are those
-    of the motion in which instants are.
+    Quantities are indices of those that use them among those with a limit; pieces are those of the motion in which
+    instants are.
     """
 
     t: Array
@@ -166,7 +136,7 @@ class ViolatedInstants(NamedTuple):
 
 
 def violated_instants(
-    arm: ElasticArm, bound: Bounds, tool: ToolLimits, motion: Spline, rate: float, pieces: NDArray[np.intp], most: float
+    arm: ElasticArm, bound: Bounds, motion: Spline, rate: float, pieces: NDArray[np.intp], most: float
 ) -> ViolatedInstants:
     """Instants in pieces of a motion, at a rate and at least so many, that use a larger share of limits than the most.
 
@@ -186,23 +156,18 @@ def violated_instants(
             values = ratios(quantities(arm, load, bound), bound)
         except StateError as error:
             raise TrajectoryError(f"the springs cannot follow: {error}; reduce the limits of effort") from error
-        of_tool = tool_slowdowns(arm, tool, load.states)
-        used = np.maximum(np.max(values, axis=1), of_tool).reshape(t.shape)
+        used = np.max(values, axis=1).reshape(t.shape)
         before, middle, after = used[:-2], used[1:-1], used[2:]
         slope, bend = 0.5 * (after - before), 2 * middle - before - after
-        peak = (np.abs(slope) <= bend) & (bend > 0) & (middle > _NEAR_LIMIT)
-        missed = _MISSED * np.abs(np.diff(used, 3, axis=0))
+        peak = (np.abs(slope) <= bend) & (bend > 0) & (middle > SETTINGS.near_limit)
+        missed = SETTINGS.missed * np.abs(np.diff(used, 3, axis=0))
         used[1:-1][peak] += 0.5 * slope[peak] ** 2 / bend[peak]
         missed += np.max([used[k : len(used) - 3 + k] for k in range(4)], axis=0)
-        unsure = (np.max(used, axis=0) <= most) & (np.max(missed, axis=0) > most + _MISSABLE)
-        if parts < _FINEST * PER_PIECE and np.any(unsure):
-            pending.append((_CLOSER * parts, some[unsure]))
+        unsure = (np.max(used, axis=0) <= most) & (np.max(missed, axis=0) > most + SETTINGS.missable)
+        if parts < SETTINGS.finest * PER_PIECE and np.any(unsure):
+            pending.append((SETTINGS.closer * parts, some[unsure]))
         k, piece = np.nonzero(used > most)
-        sample = k * len(some) + piece
-        shares = values[sample]
-        worst = np.where(
-            np.max(shares, axis=1) < of_tool[sample], len(bound.quantities), np.take(columns, np.argmax(shares, axis=1))
-        )
+        worst = np.take(columns, np.argmax(values[k * len(some) + piece], axis=1))
         violated.append(ViolatedInstants(t[k, piece], used[k, piece], worst, some[piece]))
     t, used, quantity, over = (np.concatenate(column) for column in zip(*violated, strict=True))
     return ViolatedInstants(t, used, quantity, np.unique(over))

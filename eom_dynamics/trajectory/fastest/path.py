@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Geometric paths over σ from 0 to 1, on which any smooth pace starts and ends at rest, or with given states."""
+"""Geometric paths over σ from 0 to 1, on which any smooth pace starts and ends at rest."""
 
 from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.polynomial import Polynomial
@@ -12,9 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 from ...arrays import Array
 from ...elastic.bounds import Bounds
 from ...exceptions import TrajectoryError
-from ..spline import RATE_NAMES, Spline, numbers
+from ..spline import Spline, numbers
 from ..trajectory import Trajectory
 from ..waypoints import through
+from .settings import SETTINGS
 
 # Parameters s = phi(σ) from 0 to 1, by whether their first four derivatives vanish at the start and at the end.
 _START = Polynomial([0, 0, 0, 0, 0, 14, -28, 20, -5])
@@ -24,19 +23,6 @@ _PARAMETERS = {
     (False, True): 1 - _START(Polynomial([1.0, -1.0])),
     (True, True): Polynomial([0, 0, 0, 0, 0, 126, -420, 540, -315, 70]),
 }
-
-# Largest distances of given derivatives at an end from the path, relative to their terms: the higher the derivative of
-# an interpolated motion along the path, the less exact.
-_ALONG = (1e-4, 1e-4, 1e-3, 1e-2)
-
-# Derivatives at an end, relative to the length of the path, below which the path itself is at rest there.
-_REST = 1e-9
-
-_SAMPLES = 400  # least number of steps in which a path is examined
-_PER_PIECE = 8  # least number of steps in a piece of a spline
-_SMOOTH = 0.02  # largest difference from the integral of the derivative between samples, over the fastest one
-_SECTIONS, _PARTS = 9, 64  # divisions of an interval in the search for a parameter, and parts in each
-_NEAR_END = 40  # one of so many samples next to an end of a path at rest there, where its motion is below rounding
 
 
 def chain(outer: Array, inner: Array) -> Array:
@@ -60,15 +46,15 @@ def divided(knots: Array, counts: NDArray[np.intp]) -> Array:
 
 
 class GeometricPath:
-    """A path q(σ) of n joints, σ from 0 to 1, whose derivatives up to the fourth vanish at ends at rest.
+    """A path q(σ) of n joints, σ from 0 to 1, whose derivatives up to the fourth vanish at both ends.
 
     Where those of the given path do not vanish, its parameter is a polynomial of σ that makes them vanish, so that any
-    smooth, positive rate of σ is a C⁴ motion from rest to rest. At an end that moves, the derivatives are those given.
-    A fifth derivative may jump at ``breaks``: the inner knots of a spline.
+    smooth, positive rate of σ is a C⁴ motion from rest to rest. A fifth derivative may jump at ``breaks``: the inner
+    knots of a spline.
     """
 
-    def __init__(self, path: Trajectory, fixed: tuple[int, int] = (0, 0)) -> None:
-        """Take the curve of a trajectory, whose timing does not matter, and numbers of derivatives given at its ends.
+    def __init__(self, path: Trajectory) -> None:
+        """Take the curve of a trajectory, whose timing does not matter.
 
         Raises TrajectoryError if the path has no start or end, has no length, or is not smooth.
         """
@@ -79,14 +65,14 @@ class GeometricPath:
         knots = path.t[1:-1] if isinstance(path, Spline) else np.zeros(0)
         edges = np.concatenate([[path.start], knots, [path.end]])
         # At least so many in each piece: blends of corners may be much shorter than the lines between them.
-        s = divided(edges, np.maximum(np.ceil(_SAMPLES * np.diff(edges) / self._length).astype(int), _PER_PIECE))
+        counts = np.ceil(SETTINGS.path_steps * np.diff(edges) / self._length).astype(int)
+        s = divided(edges, np.maximum(counts, SETTINGS.path_steps_of_piece))
         q, rate, second = self._evaluated(s, 2)
         self._require_motion(s, q, rate, second)
         scale = np.sum(np.max(np.abs(np.diff(q, axis=0)), axis=1))
         powers = self._length ** np.arange(1, 5)[:, np.newaxis, np.newaxis]
         at_ends = np.array(self._evaluated(s[[0, -1]], 4)[1:])
-        ends = np.max(np.abs(at_ends * powers), axis=(0, 2)) > _REST * scale
-        ends &= np.array(fixed) == 0
+        ends = np.max(np.abs(at_ends * powers), axis=(0, 2)) > SETTINGS.path_at_rest * scale
         phi = _PARAMETERS[ends[0], ends[1]]
         self._phi = [phi.deriv(k) if k else phi for k in range(5)]
         self.breaks = self._inverse(knots)
@@ -100,30 +86,6 @@ class GeometricPath:
         phi = np.array([x(sigma) for x in self._phi])
         q, *rates = self._evaluated(self._parameter(phi[0]), 4)
         return q, chain(np.array(rates), self._length * phi[1:])
-
-    def end_rates(self, end: int, states: Sequence[Array], names: Sequence[str]) -> Array:
-        """Derivatives (m,) of σ by time at an end, 0 or -1, at which m of velocity … snap, each (n,), are given.
-
-        Raises TrajectoryError if they are not along the path.
-        """
-        along = self.derivatives(np.array([-float(end)]))[1]
-        tangent, rates = along[0, 0], np.zeros((4, 1))
-        size = max(float(tangent @ tangent), np.finfo(float).tiny)
-        where = "start" if end == 0 else "end"
-        for k, derivative in enumerate(states):
-            # The k-th derivative of q is the tangent times that of σ, and terms of lower ones.
-            rest = chain(along, rates)[k, 0]
-            rates[k] = tangent @ (derivative - rest) / size
-            away = np.abs(derivative - rest - tangent * rates[k])
-            worst = int(np.argmax(away))
-            if away[worst] > _ALONG[k] * (np.max(np.abs(derivative)) + np.max(np.abs(rest))):
-                raise TrajectoryError(
-                    f"the {RATE_NAMES[k]} at the {where} is not along the path: {names[worst]} has "
-                    f"{derivative[worst]:.6g}, along the path {(rest + tangent * rates[k, 0])[worst]:.6g}"
-                )
-            if k == 0 and rates[0] <= 0:
-                raise TrajectoryError(f"the velocity at the {where} is against the direction of the path")
-        return rates[: len(states), 0]
 
     def percent(self, sigma: Array) -> Array:
         """Share of the parameter of the given path up to σ (N,), in per cent."""
@@ -150,7 +112,7 @@ class GeometricPath:
         step = np.diff(s)[:, np.newaxis]
         moved = np.diff(q, axis=0)
         still = ~np.any(moved, axis=1)
-        near = len(still) // _NEAR_END
+        near = len(still) // SETTINGS.path_near_end
         still[:near], still[-near:] = np.all(still), np.all(still)
         if np.any(still):
             k = int(np.argmax(still))
@@ -158,7 +120,7 @@ class GeometricPath:
             raise TrajectoryError(f"the path does not move {where}; remove repeated points and pauses")
         # The corrected trapezoidal rule is off by the fifth derivative, and where the slope jumps.
         expected = 0.5 * step * (rate[1:] + rate[:-1]) - step**2 / 12 * (second[1:] - second[:-1])
-        wrong = np.abs(moved - expected) > _SMOOTH * np.max(np.abs(rate)) * np.max(step)
+        wrong = np.abs(moved - expected) > SETTINGS.path_smooth * np.max(np.abs(rate)) * np.max(step)
         if np.any(wrong):
             k, joint = np.argwhere(wrong)[0]
             raise TrajectoryError(
@@ -171,18 +133,17 @@ class GeometricPath:
         """Values of σ for increasing parameters of the given path."""
         wanted = (s - self._start) / self._length
         low, high, rows = np.zeros_like(wanted), np.ones_like(wanted), np.arange(len(wanted))
-        for _ in range(_SECTIONS):
-            tried = np.linspace(low, high, _PARTS + 1, axis=1)
+        for _ in range(SETTINGS.sections):
+            tried = np.linspace(low, high, SETTINGS.section_parts + 1, axis=1)
             k = np.sum(self._phi[0](tried[:, 1:-1]) <= wanted[:, np.newaxis], axis=1)
             low, high = tried[rows, k], tried[rows, k + 1]
         return 0.5 * (low + high)
 
 
-def path_through(path: ArrayLike, limits: Bounds, ends: Mapping[str, Sequence[Array]]) -> Spline:
+def path_through(path: ArrayLike, limits: Bounds) -> Spline:
     """Smoothest path through waypoints (K, n), rad or m, over a parameter that grows with the distance.
 
-    At ``"start"`` and ``"end"`` it has the velocity … snap given, each (n,), or rests. Raises TrajectoryError for fewer
-    than two waypoints, or two consecutive ones that are equal.
+    Raises TrajectoryError for fewer than two waypoints, or two consecutive ones that are equal.
     """
     waypoints = numbers(path, "path, if it is no trajectory,")
     if waypoints.ndim != 2 or len(waypoints) < 2 or not waypoints.shape[1]:
@@ -195,9 +156,4 @@ def path_through(path: ArrayLike, limits: Bounds, ends: Mapping[str, Sequence[Ar
     velocity = limits.largest["velocity"][: steps.shape[1]]
     weights = np.where(np.isfinite(velocity), velocity, np.max(velocity[np.isfinite(velocity)], initial=1.0))
     lengths = np.max(np.abs(steps) / weights, axis=1)
-    bent = {}
-    for end, rates in ends.items():
-        if rates and all(len(rate) == len(weights) for rate in rates):
-            pace = np.max(np.abs(rates[0]) / weights)
-            bent[end] = [rate / pace ** (k + 1) for k, rate in enumerate(rates)]
-    return through(np.append(0.0, np.cumsum(lengths)), waypoints, ends=bent)
+    return through(np.append(0.0, np.cumsum(lengths)), waypoints, ends="free")

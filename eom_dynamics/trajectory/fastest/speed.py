@@ -7,30 +7,23 @@ With x(σ), the time derivatives of σ are functions of x, x', x'', x''' at the 
 
 A spline of degree four is three times continuously differentiable: so is the speed over σ, and σ(t) four times. Near an
 end at rest, where the path is q - q_0 ~ σ⁵, a constant acceleration is σ ~ t^(2/5), hence x ~ σ^-3: the spline is
-multiplied by a weight with this power. At an end with a given velocity, x and those derivatives that are given fix as
-many coefficients.
+multiplied by a weight with this power.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from functools import cached_property
 from math import comb
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...arrays import Array
+from .settings import SETTINGS
 
 DEGREE = 4
-NODES = 3  # number of nodes in an interval between knots
-END_NODES = 16  # number of nodes in the first and the last interval
-_END_TIME = 2e-3  # least duration of the first and the last interval, s
-_NEAR = 0.02  # distance of a node from an end with a given state, in steps
-
 _POWER = 3  # power of the weight at an end
-_LAYER = 0.01  # distance from an end within which the weight is constant
 
 PAIRS = tuple((k, m) for k in range(4) for m in range(k + 1))
 """Pairs of derivatives of x, in the order of curvatures by them."""
@@ -46,37 +39,26 @@ class SquaredSpeed:
         knots: increasing, from 0 to 1 (I + 1,).
         count: number of coefficients, I + DEGREE.
         counts: number of nodes in each interval (I,).
-        nodes: values of σ (M,), evenly distributed in each interval; ends at rest are among them.
+        nodes: values of σ (M,), evenly distributed in each interval; 0 and 1 are among them.
         steps: share of each node in the unit interval (M,).
         rows: derivatives 0 … 3 of x at the nodes by the coefficients of their intervals (4, DEGREE + 1, M).
-        fixed: number of coefficients that given states fix at the start and at the end, 0 at an end at rest.
-        free: the others.
-        resting: indices of the intervals next to an end at rest: 0, -1, or both.
         finer: number of nodes for each one of :meth:`thinned`.
     """
 
-    def __init__(
-        self, knots: Array, counts: NDArray[np.intp] | None = None, fixed: tuple[int, int] = (0, 0), finer: int = 1
-    ) -> None:
-        """Set knots, numbers of nodes between them, times an odd factor ``finer``, and of fixed coefficients."""
-        self.knots, self.fixed = knots, fixed
-        self.resting = [end for end, number in zip((0, -1), fixed, strict=True) if not number]
-        if counts is None:
-            counts = np.full(len(knots) - 1, NODES)
-            counts[self.resting] = END_NODES
-        self.counts, self.finer = counts * finer, finer
-        counts = self.counts
+    def __init__(self, knots: Array, finer: int = 1) -> None:
+        """Set knots, and an odd factor ``finer`` of the numbers of nodes between them."""
+        self.knots, self.finer = knots, finer
+        counts = np.full(len(knots) - 1, SETTINGS.nodes)
+        counts[[0, -1]] = SETTINGS.end_nodes
+        self.counts = counts = counts * finer
         self._t = np.concatenate([np.full(DEGREE, knots[0]), knots, np.full(DEGREE, knots[-1])])
         self.count = len(knots) - 1 + DEGREE
-        self.free = slice(fixed[0], self.count - fixed[1])
         interval = np.repeat(np.arange(len(counts)), counts)
         within = np.arange(len(interval)) - np.repeat(np.cumsum(counts) - counts, counts)
         self.steps = (np.diff(knots) / counts)[interval]
-        # In the middle of their steps, but for intervals next to an end at rest, which is a node.
+        # In the middle of their steps, but for intervals next to an end, which is a node.
         offset = np.full(len(interval), 0.5)
-        # Next to an end that moves, where what is given may be at a limit.
-        offset[[0, -1]] = _NEAR * finer, 1 - _NEAR * finer
-        for end in self.resting:
+        for end in (0, -1):
             offset[interval == interval[end]] = -float(end)
         self.nodes = knots[interval] + (within + offset) * self.steps
         self.rows = np.ascontiguousarray(self._rows(self.nodes, interval, 4).transpose(0, 2, 1))
@@ -84,17 +66,11 @@ class SquaredSpeed:
         self._products = np.zeros((0, len(_LOWER), 0))
 
     def thinned(self, more: NDArray[np.intp]) -> tuple[SquaredSpeed, NDArray[np.intp]]:
-        """The same functions at those nodes that there are without ``finer``, and at some more, given by their indices.
-
-        Returns:
-            These functions, and the indices of their nodes.
-        """
+        """The same functions at the nodes without ``finer`` and at more of these, by index; and the indices of all."""
         finer, counts = self.finer, self.counts // self.finer
         place = np.full(np.sum(counts), finer // 2)
         for end, part in ((0, slice(None, counts[0])), (-1, slice(-counts[-1], None))):
-            if end in self.resting:
-                place[part] = end % finer
-            place[end] = end % finer
+            place[part] = end % finer
         index = np.union1d(np.arange(len(place)) * finer + place, more)
         cells = index // finer
         thin = copy(self)
@@ -115,46 +91,11 @@ class SquaredSpeed:
         """
         w, bound = self._weight(self.nodes)[0], largest.copy()
         parts = (slice(0, self.counts[0]), self.counts[0] - 1), (slice(-self.counts[-1], None), -self.counts[-1])
-        for end in self.resting:
-            part, edge = parts[end]
+        for end, (part, edge) in zip((0, -1), parts, strict=True):
             length = np.diff(self.knots)[end]
-            bound[part] = np.minimum(bound[part], (length / _END_TIME) ** 2)
+            bound[part] = np.minimum(bound[part], (length / SETTINGS.end_time) ** 2)
             bound[part] = np.minimum(bound[part], bound[edge] * w[part] / w[edge])
         return bound
-
-    @cached_property
-    def places(self) -> Array:
-        """Values of σ that determine the coefficients (count,)."""
-        return np.array([float(np.mean(self._t[i + 1 : i + 1 + DEGREE])) for i in range(self.count)])
-
-    def interpolated(self, x: Array, known: Array) -> Array:
-        """Coefficients (count,) for x at the places (count,); those that given states fix are ``known`` (count,)."""
-        # Its import takes longer than that of this library.
-        from scipy.linalg import solve_banded
-
-        columns, values, bands = self._collocation
-        c = known.copy()
-        c[self.free] = 0.0
-        right = (x - np.sum(values * c[columns], axis=1))[self.free]
-        c[self.free] = solve_banded((DEGREE, DEGREE), bands[:, self.free], right)
-        return c
-
-    @cached_property
-    def _collocation(self) -> tuple[NDArray[np.intp], Array, Array]:
-        """Coefficients on which x at the places depends, its derivatives by them, and the latter in bands."""
-        interval = np.clip(np.searchsorted(self.knots, self.places, side="right") - 1, 0, len(self.knots) - 2)
-        columns = interval[:, np.newaxis] + np.arange(DEGREE + 1)
-        values = self._rows(self.places, interval, 1)[0]
-        bands = np.zeros((2 * DEGREE + 1, self.count))
-        bands[DEGREE + np.arange(self.count)[:, np.newaxis] - columns, columns] = values
-        return columns, values, bands
-
-    def end_coefficients(self, end: int, x: Array) -> Array:
-        """The first (end 0) or last (end -1) m coefficients, for x … x''' or the first m of them (m,) at that end."""
-        row = self._rows(self.knots[[end]], np.array([end % (len(self.knots) - 1)]), len(x))[:, 0]
-        # The k-th derivative is determined by the k + 1 outer coefficients.
-        columns = slice(0, len(x)) if end == 0 else slice(-len(x), None)
-        return np.asarray(np.linalg.solve(row[:, columns], x), dtype=float)
 
     def gradient(self, by_values: Array) -> Array:
         """Derivatives of a number by the coefficients (count,), from those by x … at the nodes (K, M), K <= 4."""
@@ -202,12 +143,11 @@ class SquaredSpeed:
     def _weight(self, sigma: Array) -> Array:
         """The weight and its derivatives 1 … 3 (4, N)."""
         ends = []
-        for number, distance, sign in zip(self.fixed, (sigma, 1.0 - sigma), (1.0, -1.0), strict=True):
-            exponent = 0 if number else _POWER
-            inverse = 1.0 / (distance + _LAYER)
-            power = [np.ones_like(inverse) if number else np.prod([inverse] * _POWER, axis=0)]
+        for distance, sign in ((sigma, 1.0), (1.0 - sigma, -1.0)):
+            inverse = 1.0 / (distance + SETTINGS.layer)
+            power = [np.prod([inverse] * _POWER, axis=0)]
             for k in range(3):
-                power.append(power[-1] * (-sign * (exponent + k)) * inverse)
+                power.append(power[-1] * (-sign * (_POWER + k)) * inverse)
             ends.append(power)
         return _product(*ends)
 
