@@ -16,7 +16,6 @@ EXTRAS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "completion": ("argcomplete",),
         "demo": ("matplotlib", "plotly", "rich"),
         "descriptions": ("robot_descriptions",),
-        "mesh": ("trimesh",),
         "mjcf": ("mujoco",),
         "parquet": ("pyarrow",),
         "replay": ("rich", "rosbags"),

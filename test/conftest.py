@@ -102,7 +102,6 @@ MISSING = (
     (r"compiler|sanitizer|CMake|no nm", "compiled exports", "apt install g++ cmake binutils"),
     (r"atheris", "fuzzing with coverage", "pip install '.[fuzz]'"),
     (r"ros2_control", "the ros2_control package", "a workspace with ros2_control and eom_dynamics, sourced"),
-    (r"trimesh", "inertia of meshes", "pip install '.[mesh]'"),
     (r"could not import|not installed|is missing|missing:|needs|reads", "", "pip install '.[dev]'"),
 )
 

@@ -199,7 +199,7 @@ INSTALLED = {entry.text for kind in ("depend", "exec_depend") for entry in MANIF
 KEYS = {"numpy": "python3-numpy", "scipy": "python3-scipy", "yaml": "python3-yaml"}
 """Keys of rosdep by the names of modules that differ from them."""
 
-OPTIONAL = {"mujoco", "robot_descriptions", "trimesh"}
+OPTIONAL = {"mujoco", "robot_descriptions"}
 
 
 def imported(folder: Path) -> Iterator[str]:

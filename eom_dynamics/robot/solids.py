@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mass and inertia of uniform solids: box, cylinders, spheres, ellipsoid, capsule and meshes.
+"""Mass and inertia of uniform solids: box, cylinders, spheres, ellipsoid and capsule.
 
 Each function takes either the mass in kg or the density in kg/m³. The origin is the solid's centre, and its axis of
 symmetry, where it has one, is z. :meth:`Inertial.moved` places a solid in the frame of a body; solids add up, and a
@@ -12,24 +12,17 @@ hole is a solid of negative density:
 
 from __future__ import annotations
 
-import os
 from math import pi
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..actuators.parameters import finite, positive, refuse
 from ..arrays import Array
-from ..exceptions import RobotDescriptionError
-from ..extras import require
 from .inertia import Inertial
 
 # m: with lengths in this range neither volumes nor fifth powers overflow or vanish.
 _SMALLEST, _LARGEST = 1e-50, 1e50
-
-# Volume of a mesh relative to the cube of its largest edge: below, it is rounding.
-_FLAT = 1e-12
 
 
 def box(size: ArrayLike, *, mass: float | None = None, density: float | None = None) -> Inertial:
@@ -97,60 +90,6 @@ def capsule(radius: float, length: float, *, mass: float | None = None, density:
     across = np.array([r**2 / 4, r**2 / 5])
     m = float(np.sum(shares))
     return _centered(m, np.array([shares @ across, shares @ across, shares @ along]) / m)
-
-
-def mesh(
-    path: str | os.PathLike[str], *, mass: float | None = None, density: float | None = None, scale: ArrayLike = 1.0
-) -> Inertial:
-    """Solid within a closed mesh, in the frame of its file (STL, OBJ, PLY, OFF, GLB, …); needs the extra ``mesh``.
-
-    The scale is m per unit of the file, one number or (3,), as in URDF: 0.001 for millimetres.
-
-    Raises:
-        MissingLibraryError: trimesh is not installed.
-        RobotDescriptionError: the file cannot be read, or its mesh is not closed or flat.
-    """
-    require("mesh")
-    factors = finite("scale", scale)
-    if factors.shape not in ((), (3,)):
-        refuse("scale", f"must be one number or three, has shape {factors.shape}")
-    factors = np.broadcast_to(factors, (3,))
-    if not np.all(factors):
-        refuse("scale", f"must not be zero, is {factors}")
-    solid = _closed(path)
-    solid.apply_transform(np.diag([*factors, 1.0]))
-    size = float(_in_range("scale", np.max(solid.extents)))
-    with np.errstate(invalid="ignore", divide="ignore"):  # trimesh divides by it
-        volume = abs(float(solid.volume))
-    if volume <= _FLAT * size**3:
-        raise RobotDescriptionError(
-            f"{os.fsdecode(path)}: the mesh is flat, so that it has no volume; give mass and inertia"
-        )
-    if solid.volume < 0:  # a mirrored mesh, or one with its faces inside out
-        solid.invert()
-    center = np.array(solid.center_mass)
-    solid.apply_translation(-center)  # far from its centre, the integrals cancel
-    m = _mass(float(solid.volume), mass, density)
-    about_center = np.array(solid.moment_inertia) * (m / solid.volume)
-    return Inertial.about_center(m, center + np.array(solid.center_mass), about_center)
-
-
-def _closed(path: str | os.PathLike[str]) -> Any:
-    import trimesh
-
-    name = os.fsdecode(path)
-    try:
-        solid = trimesh.load_mesh(name)
-    except Exception as error:
-        # trimesh passes on any exception of its readers.
-        raise RobotDescriptionError(f"{name}: the mesh cannot be read: {error}") from error
-    if not isinstance(solid, trimesh.Trimesh):
-        solid = solid.to_mesh()
-    if solid.is_empty or not solid.is_watertight:
-        raise RobotDescriptionError(
-            f"{name}: the mesh is not closed, so that it has no volume; close it, or give mass and inertia"
-        )
-    return solid
 
 
 def _centered(mass: float, second_moments: Array) -> Inertial:

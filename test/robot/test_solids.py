@@ -1,19 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Inertia of solids: against Pinocchio, numeric integration, and meshes against sums of tetrahedra."""
 
-import sys
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 from differences import deviation
 from refusals import refusals
-from scipy.spatial import ConvexHull
 
 from eom_dynamics import RobotDescriptionError
 from eom_dynamics.arrays import Array
-from eom_dynamics.extras import MissingLibraryError
 from eom_dynamics.robot import solids
 from eom_dynamics.robot.inertia import body_violation
 
@@ -77,77 +71,3 @@ def stl(points: Array, triangles: Array) -> str:
         for triangle in triangles
     ]
     return f"solid part\n{''.join(facets)}endsolid part\n"
-
-
-def hull() -> tuple[Array, Array]:
-    """Points and outward triangles of a convex body far from the origin; coordinates as exact as STL's single ones."""
-    points = np.random.default_rng(2).integers(-20, 20, (12, 3)) / 64 + [10.0, -5.0, 3.0]
-    found = ConvexHull(points)
-    triangles = found.simplices.copy()
-    corners = points[triangles]
-    normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
-    inward = np.sum(normals * found.equations[:, :3], axis=1) < 0
-    triangles[inward] = triangles[inward][:, ::-1]
-    return points, triangles
-
-
-def tetrahedra(points: Array, triangles: Array) -> tuple[float, Array, Array]:
-    """Volume, centre, and inertia about it for density 1, by tetrahedra between an inner point and the triangles.
-
-    A tetrahedron with corners a, b, c, d has the mean (a a' + b b' + c c' + d d' + 16 m m') / 20 of x x', with m its
-    centroid.
-    """
-    inner = points.mean(axis=0)
-    volume, first, second = 0.0, np.zeros(3), np.zeros((3, 3))
-    for triangle in triangles:
-        corners = np.vstack([points[triangle] - inner, np.zeros(3)])
-        v = abs(np.linalg.det(corners[:3])) / 6
-        m = corners.mean(axis=0)
-        volume, first = volume + v, first + v * m
-        second += v * (corners.T @ corners + 16 * np.outer(m, m)) / 20
-    center = first / volume
-    second -= volume * np.outer(center, center)
-    return volume, inner + center, np.trace(second) * np.eye(3) - second
-
-
-@pytest.mark.parametrize("flipped", [False, True])
-def test_a_mesh_is_the_sum_of_its_tetrahedra(tmp_path: Path, flipped: bool) -> None:
-    pytest.importorskip("trimesh", reason="trimesh is not installed")
-    points, triangles = hull()
-    (tmp_path / "part.stl").write_text(stl(points, triangles[:, ::-1] if flipped else triangles), encoding="ascii")
-    volume, center, inertia = tetrahedra(points, triangles)
-    body = solids.mesh(tmp_path / "part.stl", density=3, scale=0.5)
-    assert body.mass == pytest.approx(3 * volume / 8, rel=1e-11)
-    assert deviation(body.center_of_mass, center / 2) < 1e-14
-    assert deviation(body.about_center_of_mass, 3 * inertia / 32) < 1e-10
-    assert solids.mesh(tmp_path / "part.stl", mass=3).mass == 3
-    mirrored = solids.mesh(tmp_path / "part.stl", density=3, scale=[-0.5, 0.5, 0.5])
-    assert deviation(mirrored.center_of_mass, center / 2 * [-1, 1, 1]) < 1e-14
-    assert mirrored.mass == pytest.approx(body.mass)
-
-
-@pytest.mark.parametrize(
-    ("name", "scale", "message"),
-    [
-        ("open", 1.0, r"open\.stl: the mesh is not closed"),
-        ("none", 1.0, r"none\.stl: the mesh cannot be read"),
-        ("flat", 1.0, r"flat\.stl: the mesh is flat"),
-        ("part", [1, 0, 1], "scale: must not be zero"),
-        ("part", 1e-200, "scale: must give lengths from"),
-        ("part", [1, 2], r"scale: must be one number or three, has shape \(2,\)"),
-    ],
-)
-def test_unusable_meshes(tmp_path: Path, name: str, scale: Any, message: str) -> None:
-    pytest.importorskip("trimesh", reason="trimesh is not installed")
-    points, triangles = hull()
-    bodies = {"open": (points, triangles[1:]), "flat": (points * [1, 1, 0], triangles), "part": (points, triangles)}
-    for other, body in bodies.items():
-        (tmp_path / f"{other}.stl").write_text(stl(*body), encoding="ascii")
-    with pytest.raises(RobotDescriptionError, match=message):
-        solids.mesh(tmp_path / f"{name}.stl", density=1, scale=scale)
-
-
-def test_a_mesh_needs_trimesh(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "trimesh", None)
-    with pytest.raises(MissingLibraryError, match=r"trimesh is not installed; run: make build EXTRAS=mesh, or"):
-        solids.mesh("part.stl", mass=1)

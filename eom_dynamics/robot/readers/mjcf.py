@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """MJCF reader: the model as MuJoCo compiles it, so that includes, defaults, frames and units are MuJoCo's business.
 
-A body with several joints becomes a chain of them with massless links between. Two joints on one axis of which the
-second one is a spring are a motor and its series elasticity: theta, and q - theta (M. W. Spong, 1987). Shapes only
-matter where a body that moves has no ``<inertial>``; the meshes and textures of all others are not opened.
+A body with several joints becomes a chain of them with massless links between. Shapes only matter where a body that
+moves has no ``<inertial>``; the meshes and textures of all others are not opened.
 """
 
 from __future__ import annotations
@@ -24,7 +23,6 @@ from ... import lie
 from ...actuators.actuator import Actuator, Motor
 from ...actuators.friction import Friction
 from ...actuators.parallel_springs import ParallelSpring, SignedLinearLaw
-from ...actuators.springs import DampedSpring, LinearSpring, Spring
 from ...arrays import Array
 from ...exceptions import RobotDescriptionError
 from ...extras import require
@@ -187,12 +185,9 @@ class _Reader:
             self._joints.append(unused_name(name, self._joints))
         self._actuators = self._read_actuators()
         self._site_names: list[str] = []
-        self._series: dict[int, str] = {}
-        for j in (j for j in range(model.njnt - 1) if self._is_series_spring(j)):
-            name = self._joints[j].removesuffix("_motor")
-            self._series[j] = name if name not in self._joints else self._joints[j]
-        self._sums: dict[int, int] = {}
-        self._read_tendons()
+        if model.ntendon:
+            names = (model.tendon(t).name or f"tendon_{t}" for t in range(model.ntendon))
+            self._left_out["tendons are ignored"] += names
         self._rotors = np.array(model.dof_armature)
         self._mimics = self._read_equalities()
 
@@ -235,12 +230,12 @@ class _Reader:
         model, link = self._model, self._links[body]
         pose = _pose(model.body_pos[body], model.body_quat[body])
         parent, first = self._links[model.body_parentid[body]], int(model.body_jntadr[body])
-        indices = [j for j in range(first, first + int(model.body_jntnum[body])) if j - 1 not in self._series]
+        indices = range(first, first + int(model.body_jntnum[body]))
         if not indices:
             name = unused_name(f"{link}_fixed", self._joints)
             yield JointDescription(name, "fixed", parent, link, pose, np.zeros(6), f"body {link}")
         for j in indices:
-            name = self._series.get(j, self._joints[j])
+            name = self._joints[j]
             child = link if j == indices[-1] else unused_name(f"{link}_{name}", taken)
             at = JointDescription(name, _TYPES[model.jnt_type[j]], parent, child, pose, np.zeros(6), f"joint {name}")
             yield self._joint(j, at)
@@ -273,30 +268,7 @@ class _Reader:
             parallel_spring=_parallel_spring(model.jnt_stiffness[j], model.qpos_spring[position]),
             rotor_inertia=float(self._rotors[dof]),
         )
-        if j in self._series:
-            joint = self._with_series_spring(j, joint)
         return self._with_motor(j, joint)
-
-    def _with_series_spring(self, j: int, joint: JointDescription) -> JointDescription:
-        """The joint of a motor, ``joint``, and the spring after it; a tendon over both has what acts on the link."""
-        model, second = self._model, int(self._model.jnt_dofadr[j + 1])
-        stiffness, damping = float(model.jnt_stiffness[j + 1]), float(model.dof_damping[second])
-        spring: Spring = DampedSpring(stiffness, damping) if damping else LinearSpring(stiffness)
-        friction = Friction(viscous=joint.damping, coulomb=joint.friction, static=joint.friction)
-        actuator = replace(joint.actuator, friction=friction)
-        joint = replace(joint, spring=spring, actuator=actuator, damping=0.0, friction=0.0)
-        if j not in self._sums:
-            return joint
-        t = self._sums[j]
-        limited = bool(model.tendon_limited[t])
-        return replace(
-            joint,
-            type="revolute" if limited and joint.type == "continuous" else joint.type,
-            limits=Limits(*model.tendon_range[t].tolist()) if limited else NO_LIMITS,
-            damping=float(model.tendon_damping[t]),
-            friction=float(model.tendon_frictionloss[t]),
-            parallel_spring=_parallel_spring(model.tendon_stiffness[t], model.tendon_lengthspring[t, 0]),
-        )
 
     def _with_motor(self, j: int, joint: JointDescription) -> JointDescription:
         """The joint with its actuators: gear, rotor, friction and the largest effort."""
@@ -306,10 +278,7 @@ class _Reader:
         of_motor = largest = sum(limits) if limits else np.inf
         if model.jnt_actfrclimited[j]:
             largest = min(largest, self._symmetric(model.jnt_actfrcrange[j], joint.where))
-        if joint.spring.is_rigid:
-            joint = replace(joint, limits=replace(joint.limits, effort=largest))
-        else:
-            of_motor = largest
+        joint = replace(joint, limits=replace(joint.limits, effort=largest))
         if joint.mimic is not None:
             if actuators:
                 self._left_out["actuators of joints that follow others by an equality are ignored"].append(joint.name)
@@ -318,13 +287,12 @@ class _Reader:
             self._assumed["several actuators are one without a gear"].append(joint.name)
         ratio = float(gears[0]) if len({*gears}) == 1 else 1.0
         viscous = float(gears**2 @ self._of_actuators("actuator_damping", actuators))
-        friction = joint.actuator.friction
         return replace(
             joint,
             gear_ratio=ratio,
             rotor_inertia=joint.rotor_inertia + float(gears**2 @ self._of_actuators("actuator_armature", actuators)),
             actuator=Actuator(
-                friction=replace(friction, viscous=friction.viscous + viscous),
+                friction=Friction(viscous=viscous),
                 motor=Motor(torque_limit=of_motor / abs(ratio) if actuators else np.inf),
             ),
         )
@@ -336,23 +304,6 @@ class _Reader:
 
     def _is_single(self, j: int) -> bool:
         return self._model.jnt_type[j] >= _TYPES.index("prismatic")
-
-    def _is_series_spring(self, j: int) -> bool:
-        """Whether a joint and the next one are motor and spring: on one axis, the second one with a spring alone."""
-        model = self._model
-        first, second = (int(model.jnt_dofadr[k]) for k in (j, j + 1))
-        at_rest = int(model.jnt_qposadr[j + 1])
-        return bool(
-            self._is_single(j)
-            and model.jnt_type[j] == model.jnt_type[j + 1]
-            and model.jnt_bodyid[j] == model.jnt_bodyid[j + 1]
-            and np.allclose(self._screw(j), self._screw(j + 1), rtol=0, atol=1e-12)  # MuJoCo has normalized them
-            and model.dof_armature[first] > 0
-            and not (model.jnt_stiffness[j] or model.jnt_limited[j] or model.jnt_limited[j + 1])
-            and model.jnt_stiffness[j + 1] > 0
-            and model.qpos_spring[at_rest] == model.qpos0[at_rest] == 0
-            and not (model.dof_armature[second] or model.dof_frictionloss[second] or j + 1 in self._actuators)
-        )
 
     def _read_actuators(self) -> dict[int, list[int]]:
         """Actuators by the joint that each drives."""
@@ -399,31 +350,17 @@ class _Reader:
         values = getattr(self._model, name, np.zeros(self._model.nu))
         return np.asarray(values, dtype=float)[list(actuators)]
 
-    def _read_tendons(self) -> None:
-        """Tendons over both joints of a motor with a spring; others are named."""
-        model = self._model
-        for t in range(model.ntendon):
-            wraps = slice(int(model.tendon_adr[t]), int(model.tendon_adr[t]) + int(model.tendon_num[t]))
-            fixed = np.all(model.wrap_type[wraps] == int(self._mujoco.mjtWrap.mjWRAP_JOINT))
-            joints = model.wrap_objid[wraps].tolist()
-            first = joints[0] if fixed else -1
-            if first in self._series and joints == [first, first + 1] and np.all(model.wrap_prm[wraps] == 1.0):
-                self._sums[first] = t
-            else:
-                self._left_out["tendons are ignored"].append(model.tendon(t).name or f"tendon_{t}")
-
     def _read_equalities(self) -> Mapping[int, MimicDescription]:
         """Joints that follow another one by a linear equality; other equalities are named.
 
         Of two joints, the one without an actuator follows. The rotor of a follower turns with its leader, too.
         """
         model, mimics = self._model, dict[int, MimicDescription]()
-        springs = {k for j in self._series for k in (j, j + 1)}
         for i in np.flatnonzero(model.eq_active0):
             follower, leader, terms = int(model.eq_obj1id[i]), int(model.eq_obj2id[i]), model.eq_data[i, :5]
             kind = self._mujoco.mjtEq(int(model.eq_type[i])).name.removeprefix("mjEQ_").lower()
             linear = kind == "joint" and leader >= 0 and terms[1] and not np.any(terms[2:])
-            if not linear or follower in mimics or {follower, leader} & springs:
+            if not linear or follower in mimics:
                 self._left_out["equality constraints are ignored"].append(model.equality(i).name or f"{kind} {i}")
                 continue
             start = model.qpos0[model.jnt_qposadr[[follower, leader]]]

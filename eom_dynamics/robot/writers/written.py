@@ -93,6 +93,11 @@ def left_out(robot: Robot, lost: Mapping[str, Callable[[Joint], object]] = LOST)
     return lines
 
 
+def attributes(**values: float) -> dict[str, str]:
+    """Return attributes of an XML element for the numbers that are not zero."""
+    return {name: word(value) for name, value in values.items() if value}
+
+
 def words(values: ArrayLike) -> str:
     """Return numbers, each so that it reads as the same one, with blanks between."""
     return " ".join(map(word, np.asarray(values, dtype=float).tolist()))

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from eom_dynamics.robot import robot_from_urdf
-from eom_dynamics.robot.readers.xacro import expand_here
+from eom_dynamics.robot.readers.xacro import expand_xacro
 
 from .promises import check_robot, refused
 
@@ -28,5 +28,4 @@ def check(data: bytes) -> None:
         return
     pairs = [line.partition("=") for line in text.split("\n") if line]
     with refused():
-        # In this process: a start of Python takes as long as a thousand of these.
-        check_robot(robot_from_urdf(expand_here(FILE, {name: value for name, _, value in pairs})))
+        check_robot(robot_from_urdf(expand_xacro(FILE, {name: value for name, _, value in pairs})))

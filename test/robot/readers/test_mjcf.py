@@ -19,7 +19,6 @@ from eom_dynamics import (
     equations_of_motion,
     load_robot,
 )
-from eom_dynamics.actuators.springs import DampedSpring
 
 BODY = '<inertial pos=".1 .02 -.03" quat=".9 .1 .3 .2" mass="2" diaginertia=".03 .02 .015"/>'
 TIP = '<inertial pos="0 .05 .1" mass=".7" fullinertia=".004 .003 .002 1e-4 -2e-4 3e-4"/>'
@@ -127,19 +126,6 @@ def test_rotor_and_damping_of_an_actuator_are_before_its_gear() -> None:
         pytest.skip("this release of MuJoCo has no armature of actuators")
     robot, _ = read(model(chain(TURN, ""), motor))
     assert robot.joints[0].rotor_inertia == 4.5 and robot.joints[0].actuator.friction.viscous == pytest.approx(0.9)
-
-
-def test_a_motor_with_a_spring_on_its_axis_is_an_elastic_joint() -> None:
-    pair = '<joint name="j_motor" armature=".2" damping=".3"/><joint name="j_spring" stiffness="80" damping=".5"/>'
-    both = '<joint joint="j_motor" coef="1"/><joint joint="j_spring" coef="1"/>'
-    tendon = f'<fixed name="q" range="-1 2" damping=".7">{both}</fixed>'
-    robot, said = read(model(chain(pair), f"<tendon>{tendon}</tendon>"))
-    j = robot.joints[0]
-    assert said == [] and robot.joint_names == ("j", "turn")
-    assert isinstance(j.spring, DampedSpring) and (j.spring.constant, j.spring.damping) == (80.0, 0.5)
-    assert (j.rotor_inertia, j.actuator.friction.viscous, j.damping, j.limits.upper) == (0.2, 0.3, 0.7, 2.0)
-    for other in ('armature="0.2" range="-1 1"', 'axis="0 1 1" armature="0.2"'):
-        assert read(model(chain(pair.replace('armature=".2"', other, 1))))[0].n == 3
 
 
 EQUAL = '<equality><joint joint1="a" joint2="turn" polycoef=".2 -2 0 0 0"/></equality>'

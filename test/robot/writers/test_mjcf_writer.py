@@ -17,7 +17,7 @@ from urdf_arms import urdf_arm
 
 from eom_dynamics import ElasticArm, Robot, RobotDescriptionError, equations_of_motion, load_robot, packaged_robots
 from eom_dynamics.actuators.parallel_springs import ParallelSpring, SignedLinearLaw
-from eom_dynamics.actuators.springs import CubicSpring, DampedSpring, LinearSpring
+from eom_dynamics.actuators.springs import RIGID, CubicSpring, DampedSpring, LinearSpring
 from eom_dynamics.arrays import Array
 from eom_dynamics.robot.model import Limits
 from eom_dynamics.robot.writers.mjcf import robot_as_mjcf
@@ -38,20 +38,43 @@ def loaded(text: str) -> Robot:
 
 
 @pytest.mark.parametrize("name", [name for name in packaged_robots() if name not in TRIANGLE])
-def test_packaged_robots_are_the_same_again(name: str) -> None:
+def test_packaged_robots_without_springs_are_the_same_again(name: str) -> None:
     robot = load_robot(name)
+    robot = replace(robot, joints=tuple(replace(joint, spring=RIGID) for joint in robot.joints))
     again = loaded(robot_as_mjcf(robot).text)
     assert_same_dynamics(robot, again)
     assert again.joint_names == robot.joint_names
     assert [tool.name for tool in again.tools] == [tool.name for tool in robot.tools]
     np.testing.assert_array_equal(again.rotor_inertia, robot.rotor_inertia)
-    np.testing.assert_allclose(again.stiffness, robot.stiffness, rtol=1e-15)
     for one, other in zip(robot.joints, again.joints, strict=True):
         assert (other.limits.lower, other.limits.upper) == (one.limits.lower, one.limits.upper)
-        assert (other.gear_ratio, other.damping, other.friction) == (one.gear_ratio, one.damping, one.friction)
+        assert (other.gear_ratio, other.friction) == (one.gear_ratio, one.friction + one.actuator.friction.coulomb)
+        assert other.damping == one.damping + one.actuator.friction.viscous
         assert other.actuator.motor.torque_limit == pytest.approx(one.actuator.motor.torque_limit)
-        assert other.actuator.friction.viscous == one.actuator.friction.viscous
     assert robot_as_mjcf(loaded(robot_as_mjcf(again).text)).lost == ()
+
+
+@pytest.mark.parametrize("name", ["iiwa", "dual_arm", "sea_planar_2r"])
+def test_motors_and_springs_are_joints_on_one_axis(name: str) -> None:
+    """The compiled model has rotors, stiffness and losses of the robot, and a tendon over both is q."""
+    robot = load_robot(name)
+    model = mujoco.MjModel.from_xml_string(robot_as_mjcf(robot).text)
+    data = mujoco.MjData(model)
+    data.qpos = np.random.default_rng(1).uniform(-1, 1, model.nq)
+    mujoco.mj_forward(model, data)
+    for joint in robot.joints:
+        motor, spring = (model.joint(f"{joint.name}_{part}") for part in ("motor", "spring"))
+        first, second = int(motor.dofadr[0]), int(spring.dofadr[0])
+        assert (model.dof_armature[first], model.dof_armature[second]) == (joint.rotor_inertia, 0.0)
+        assert (motor.stiffness[0], spring.stiffness[0]) == (0.0, joint.stiffness)
+        friction = joint.actuator.friction
+        losses = model.dof_damping[first], model.dof_frictionloss[first]
+        assert losses == pytest.approx((friction.viscous, friction.coulomb), rel=1e-15)
+        both = data.qpos[motor.qposadr[0]] + data.qpos[spring.qposadr[0]]
+        assert data.tendon(joint.name).length[0] == pytest.approx(both, rel=1e-14)
+        np.testing.assert_allclose(data.xaxis[motor.id], data.xaxis[spring.id], atol=1e-12)
+        assert model.actuator(joint.name).trnid[0] == motor.id
+        assert model.actuator(joint.name).gear[0] == joint.gear_ratio
 
 
 def planned(t: float, n: int) -> Array:
@@ -107,13 +130,14 @@ def test_damping_parallel_springs_and_limits_are_of_the_link(deviation: Callable
     )
     robot = replace(robot, joints=(first, *robot.joints[1:]), joint_friction=True)
     assert deviation(robot, 2e-3) < 1e-9
-    again = loaded(robot_as_mjcf(robot).text).joints[0]
-    assert again.parallel_spring is not None and again.parallel_spring.rest_position == 0.2
-    assert (again.damping, again.limits) == (0.4, first.limits)
+    model = mujoco.MjModel.from_xml_string(robot_as_mjcf(robot).text)
+    t = model.tendon("joint_1").id
+    assert (model.tendon_stiffness[t], model.tendon_lengthspring[t, 0], model.tendon_damping[t]) == (30.0, 0.2, 0.4)
+    assert model.tendon_limited[t] and model.tendon_range[t].tolist() == [-1.0, 2.0]
 
 
 def test_rigid_joints_of_all_kinds() -> None:
-    text = urdf_arm(joints=("a", "b", "c")).replace('name="b" type="revolute"', 'name="b" type="floating"')
+    text = urdf_arm(joints=("a", "b", "c")).replace('name="b" type="revolute"', 'name="b" type="prismatic"')
     text = text.replace("</joint></robot>", '<mimic joint="a" multiplier="-2" offset="0.3"/></joint></robot>')
     robot = loaded(text)
     written = robot_as_mjcf(robot)
@@ -121,18 +145,6 @@ def test_rigid_joints_of_all_kinds() -> None:
     q, qd, qdd = np.random.default_rng(2).uniform(-1, 1, (3, robot.n))
     by_mujoco = mujoco_dynamics(mujoco.MjModel.from_xml_string(written.text), robot, q, qd, qdd)[0]
     np.testing.assert_allclose(equations_of_motion(robot, q, qd, qdd).efforts(qdd)[0], by_mujoco, atol=1e-12)
-
-
-def test_a_massless_body_is_a_joint_of_the_next_one() -> None:
-    robot = load_robot("ur5e")
-    wrist = replace(robot.joints[3], mass=0.0, inertia_about_origin=np.zeros((3, 3)))
-    tool = replace(robot.tools[0], joint=3, name="between")
-    robot = replace(robot, joints=(*robot.joints[:3], wrist, *robot.joints[4:]), tools=(tool,))
-    written = robot_as_mjcf(robot)
-    assert any(
-        line.startswith("frames of a body without mass are left out: ") and "between" in line for line in written.lost
-    )
-    assert_same_dynamics(replace(robot, tools=()), replace(loaded(written.text), tools=()))
 
 
 def test_what_is_lost_is_named() -> None:
@@ -147,18 +159,11 @@ def test_what_is_lost_is_named() -> None:
         replace(robot.joints[1], spring=DampedSpring(80.0, 2.0), rotor_inertia=0.0),
     )
     assert robot_as_mjcf(replace(robot, joints=joints)).lost == (
+        "springs (elasticity) are left out: joint_2",
         "constant efforts are left out: joint_1",
+        "nonlinear terms of springs are left out: joint_1",
         "limits of velocity are left out: joint_1",
         "limits of the effort of springs are left out: joint_1",
-        "joint joint_1: of its cubic spring, the stiffness without load is written",
-        "joint joint_2: its spring is left out: its rotor has no inertia",
-    )
-    leader = replace(loaded(urdf_arm(joints=("a", "b"))).joints[0], spring=LinearSpring(50.0), rotor_inertia=0.1)
-    robot = loaded(urdf_arm(joints=("a", "b")).replace("</joint></robot>", '<mimic joint="a"/></joint></robot>'))
-    assert robot_as_mjcf(replace(robot, joints=(leader, robot.joints[1]))).lost == (
-        "limits of velocity are left out: a, b",
-        "limits of the effort of springs are left out: a",
-        "joint a: its spring is left out: a mimic joint follows it; write YAML",
     )
     lost = robot_as_mjcf(load_robot("iiwa")).lost
     assert [line.partition(":")[0] for line in lost] == ["inertia of iiwa_joint_4", "inertia of iiwa_joint_7"]
@@ -170,25 +175,9 @@ def test_what_cannot_be_written_is_refused() -> None:
         robot_as_mjcf(robot)
     robot = load_robot("planar_2r")
     massless = replace(robot.joints[1], mass=0.0, inertia_about_origin=np.zeros((3, 3)))
-    with pytest.raises(RobotDescriptionError, match="body of joint_2: has no mass, which MuJoCo refuses"):
+    with pytest.raises(RobotDescriptionError, match="joint_2: its body has no mass, which MuJoCo refuses; write YAML"):
         robot_as_mjcf(replace(robot, joints=(robot.joints[0], massless)))
-
-
-def test_a_body_of_mujoco_has_at_most_six_joints() -> None:
-    """A motor and a spring for each of four elastic joints of bodies without mass are more."""
-
-    def arm(n: int) -> Robot:
-        links = "".join(f'<link name="l{i}"/>' for i in range(n))
-        joints = "".join(
-            f'<joint name="j{i}" type="continuous"><parent link="l{i}"/><child link="l{i + 1}"/><axis xyz="{axis}"/>'
-            "</joint>"
-            for i, axis in enumerate((["1 0 0", "0 1 0", "0 0 1"] * 3)[:n])
-        )
-        last = '<inertial><mass value="2"/><inertia ixx=".03" iyy=".02" izz=".04" ixy="0" ixz="0" iyz="0"/></inertial>'
-        robot = loaded(f'<robot name="r">{links}<link name="l{n}">{last}</link>{joints}</robot>')
-        spring = {"spring": LinearSpring(50.0), "rotor_inertia": 0.1}
-        return replace(robot, joints=tuple(replace(joint, **spring) for joint in robot.joints))
-
-    assert mujoco.MjModel.from_xml_string(robot_as_mjcf(arm(3)).text).ntendon == 3
-    with pytest.raises(RobotDescriptionError, match=r"body of j3: has 8 joints .* two for each with a spring"):
-        robot_as_mjcf(arm(4))
+    followed = loaded(urdf_arm(joints=("a", "b")).replace("</joint></robot>", '<mimic joint="a"/></joint></robot>'))
+    leader = replace(followed.joints[0], spring=LinearSpring(50.0), rotor_inertia=0.1)
+    with pytest.raises(RobotDescriptionError, match="joint b: it follows a joint with a spring; write YAML"):
+        robot_as_mjcf(replace(followed, joints=(leader, followed.joints[1])))
