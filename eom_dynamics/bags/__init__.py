@@ -13,7 +13,7 @@ except ImportError:
     require("replay")
     raise
 
-from .bag import Bag, BagWriter, Storage
+from .bag import Bag, BagWriter, Storage, find_bags
 from .layout import Layout, LayoutError, Layouts
 from .types import BagError, Topic, own_definitions, typestore
 
@@ -26,6 +26,7 @@ __all__ = [
     "Layouts",
     "Storage",
     "Topic",
+    "find_bags",
     "own_definitions",
     "typestore",
 ]

@@ -281,6 +281,37 @@ def is_storage(path: Path) -> bool:
     return path.name.removesuffix(_COMPRESSED).endswith(ENDINGS)
 
 
+def find_bags(path: Path) -> list[Path]:
+    """Find the bags at a path: itself, or all in the folder and its subfolders, sorted.
+
+    A folder is a bag if it has metadata.yaml, or if all its storage files are named after it, as those of a recorder
+    that was killed. Raises BagError if there are none.
+    """
+    if not path.is_dir() or _is_bag(path):
+        return [path]
+    bags = list(_bags_in(path))
+    if not bags:
+        raise BagError(f"{path}: has no bags in it")
+    return bags
+
+
+def _is_bag(folder: Path) -> bool:
+    if (folder / METADATA).is_file():
+        return True
+    files = [file for file in folder.iterdir() if is_storage(file) and file.is_file()]
+    return bool(files) and all(file.name.startswith(f"{folder.name}_") for file in files)
+
+
+def _bags_in(folder: Path) -> Iterator[Path]:
+    for path in sorted(folder.iterdir()):
+        if path.name.startswith("."):  # such as those of an output that is being written
+            continue
+        if path.is_dir() and not path.is_symlink():
+            yield from [path] if _is_bag(path) else _bags_in(path)
+        elif is_storage(path) and path.is_file():
+            yield path
+
+
 class Storage(Enum):
     """Storage formats, by their names in metadata.yaml."""
 

@@ -229,6 +229,9 @@ class MessageBlock:
     def __len__(self) -> int:
         return len(self.rows)
 
+    def __getitem__(self, rows: slice) -> MessageBlock:
+        return MessageBlock(self.recorded[rows], self.layout, self.rows[rows])
+
     @property
     def message(self) -> Any:
         """One of the messages, for its strings and lengths, which all share."""

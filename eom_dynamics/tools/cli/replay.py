@@ -10,7 +10,7 @@ a folder OUT with an output for each.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,7 +25,7 @@ from ..robot_options import RobotOptions
 from ..writing import write_file
 from .arguments import add_json, add_output_file, add_robot_arguments, html_path, load
 from .console import progress_bars
-from .options import add_options, options_of, path, path_with
+from .options import add_options, options_of, path
 
 if TYPE_CHECKING:
     from ..replay.job import Job
@@ -39,15 +39,13 @@ class _Bags:
     Attributes:
         topic: topic of the motion, if a bag has several candidates.
         format: format of the output; default: by the ending of OUT, else mcap.
-        resume: keep outputs in the manifest of OUT, and write the missing ones.
-        jobs: parallel processes; default: one per core.
+        resume: keep outputs that are complete, and write the missing ones.
         scheduler: Dask cluster to run on, such as tcp://host:8786.
     """
 
     topic: str | None = option(metavar="NAME")
     format: str | None = option(choices=("mcap", "sqlite3", "parquet"))
     resume: bool = option(False)
-    jobs: int | None = option(rule="[1, 10000]", metavar="N")
     scheduler: str | None = option(metavar="ADDRESS")
 
 
@@ -56,15 +54,13 @@ class _Checks:
     """Checks, with exit code 1 if one fails.
 
     Attributes:
-        compare: compare with this bag, or table for --format parquet; for several, with those in this folder that have
-            the names of the outputs.
+        compare: compare with this bag; for several, with those in this folder that have the names of the outputs.
         atol: allowed absolute difference of all fields or of one, such as effort; default: 1e-9.
         rtol: allowed relative difference of all fields or of one; default: 1e-9.
         match: match messages by their time of recording, or by their stamp if GOLDEN was recorded live; default:
             recorded.
         against: compare this field of the commands with the recorded effort: RMS difference of each joint.
         tolerance: with --against: allowed RMS difference of all joints or of one, N m or N.
-        observe: external efforts of each bag by its joint efforts, of an observer with this bandwidth, rad/s.
         strict: fail on damaged bags, messages that are refused, and topics that GOLDEN lacks.
     """
 
@@ -74,32 +70,32 @@ class _Checks:
     match: str | None = option(choices=("recorded", "stamp"))
     against: str | None = option(choices=("effort", "motor_effort"))
     tolerance: Mapping[str | None, float] = option({}, rule="not negative", metavar="[JOINT=]X")
-    observe: float | None = option(rule="positive", metavar="BANDWIDTH")
     strict: bool = option(False)
 
-    def refuse_contradictions(self, sampling: Sampling) -> None:
-        """Raise EomDynamicsError where an option lacks another one, or names an unknown field."""
+    def refuse_contradictions(self, options: argparse.Namespace, output_format: str) -> None:
+        """Raise EomDynamicsError where an option lacks or contradicts another one, or names an unknown field."""
         from ..replay.compare import FIELDS
 
+        if self.compare and output_format == "parquet":
+            raise EomDynamicsError("--compare compares bags: write one, or compare tables by pyarrow or pandas")
         if (self.atol or self.rtol or self.match) and not self.compare:
             raise EomDynamicsError("--atol, --rtol and --match need --compare GOLDEN")
         if self.tolerance and not self.against:
             raise EomDynamicsError("--tolerance needs --against effort or motor_effort")
-        if (sampling.conventions.effort_scale or sampling.conventions.effort_offset) and not self.against:
+        if (options.effort_scale or options.effort_offset) and not self.against:
             raise EomDynamicsError("--effort-scale and --effort-offset need --against, which compares recorded efforts")
+        if options.resume and (self.against or self.strict or options.limits == "fail"):
+            raise EomDynamicsError("--resume keeps outputs unchecked: leave out --against, --strict and --limits fail")
         for name in (*self.atol, *self.rtol):
             if name is not None and name not in FIELDS:
                 raise EomDynamicsError(f"--atol, --rtol: there is no field {name!r}; there are {', '.join(FIELDS)}")
 
     def failures(self, outcome: Outcome, *, limits_fail: bool) -> tuple[str, ...]:
         """Return a line for each failed check of a bag that was replayed, besides differences from a golden bag."""
-        from ..replay.job import effort_failures, exceeding, incomplete
-
         if (report := outcome.report) is None:
             return ()
-        lines = effort_failures(report, self.tolerance)
-        lines += exceeding(report) if limits_fail else []
-        return (*lines, *([*incomplete(report), *outcome.missing] if self.strict else ()))
+        lines = report.effort_failures(self.tolerance) + (report.exceeding() if limits_fail else [])
+        return (*lines, *([*report.incomplete(), *outcome.missing] if self.strict else ()))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -108,8 +104,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_output_file(parser, "OUT", path, outputs)
     add_robot_arguments(parser, "--robot", "; default: the URDF that the bag has on the topic robot_description")
     add_json(parser)
-    junit = "write the results as a JUnit report, overwriting an existing one"
-    parser.add_argument("--junit", metavar="FILE.xml", type=path_with(".xml"), help=junit)
     page = "write the results as a page, overwriting an existing one: an index and the comparison of each bag"
     parser.add_argument("--page", metavar="PAGE.html", type=html_path, help=page)
     for options in (_Bags, Sampling, CommandOptions, _Checks):
@@ -122,42 +116,30 @@ def run(options: argparse.Namespace) -> Result:
     if options.page is not None:
         require("report")
 
-    from ..replay.compare import Tolerances
-    from ..replay.results import as_junit, replay_result
-    from ..replay.run import Golden, replay
+    from ..replay.results import replay_result
+    from ..replay.run import replay
 
-    checked, sampling = options_of(_Checks, options), options_of(Sampling, options)
-    checked.refuse_contradictions(sampling)
-    settings = _settings(options, sampling)
+    checked, output_format = options_of(_Checks, options), _format(options.output, options.format)
+    checked.refuse_contradictions(options, output_format)
     if options.robot is not None:
         known = load(options).joint_names  # fail once, not for each bag
         if unknown := [name for name in checked.tolerance if name is not None and name not in known]:
             raise EomDynamicsError(
                 f"--tolerance: robot {options.robot:.200} has no joint {unknown[0]!r}; it has {', '.join(known)}"
             )
-    allowed = Tolerances(checked.atol, checked.rtol)
-    golden = Golden(checked.compare, allowed, checked.match or "recorded") if checked.compare else None
+    settings = _settings(options, checked, output_format)
     with progress_bars() as bars:
         bar = bars.add_task(printable(options.bags[0].name), total=None)
-        outcomes = replay(
-            options.bags,
-            options.output,
-            settings,
-            golden,
-            processes=options.jobs,
-            scheduler=options.scheduler,
-            resume=options.resume,
-            progress=lambda done, total: bars.update(bar, completed=done, total=total),
-        )
+
+        def progress(done: float, total: int) -> None:
+            bars.update(bar, completed=done, total=total)
+
+        outcomes = replay(options.bags, options.output, settings, scheduler=options.scheduler, progress=progress)
     failing = options.limits == "fail"
     outcomes = [replace(x, failed_checks=checked.failures(x, limits_fail=failing)) for x in outcomes]
     robot = "from robot_description in each bag" if options.robot is None else f"{options.robot:.200}"
     about = {"robot": robot} | ({"compared with": str(options.compare)} if options.compare else {})
     result = replay_result(outcomes, options.compare, about, options.page)
-    if checked.observe is not None:
-        result = _with_external_efforts(result, outcomes, options, checked.observe)
-    if options.junit is not None:
-        write_file(options.junit, as_junit(outcomes), force=True)
     if options.page is not None:
         from ..pages.page import html_page
 
@@ -165,28 +147,13 @@ def run(options: argparse.Namespace) -> Result:
     return result
 
 
-def _with_external_efforts(
-    result: Result, outcomes: Sequence[Outcome], options: argparse.Namespace, bandwidth: float
-) -> Result:
-    """The result with sections, and members of JSON, of the external efforts of all bags."""
-    from ..replay.observe import observed_section
-
-    if options.robot is None:
-        raise EomDynamicsError("--observe needs --robot, whose model the external efforts are beside")
-    robot, conventions = load(options), options_of(Sampling, options).conventions
-    sections, rows = list(result.sections), list(result.json)
-    for k, outcome in enumerate(outcomes):
-        section, numbers = observed_section(
-            outcome.job.bag, robot, bandwidth, conventions, charts=options.page is not None
-        )
-        sections.append(section)
-        rows[k] = rows[k] | {"external_efforts": numbers}
-    return replace(result, sections=sections, json=rows)
-
-
-def _settings(options: argparse.Namespace, sampling: Sampling) -> Job:
+def _settings(options: argparse.Namespace, checked: _Checks, output_format: str) -> Job:
+    from ..replay.compare import Golden, Tolerances
     from ..replay.job import Job
 
+    golden = None
+    if checked.compare is not None:
+        golden = Golden(checked.compare, Tolerances(checked.atol, checked.rtol), checked.match or "recorded")
     # Failing takes the commands of warning, so that outputs of both are the same.
     limits = "warn" if options.limits == "fail" else options.limits
     return Job(
@@ -194,11 +161,13 @@ def _settings(options: argparse.Namespace, sampling: Sampling) -> Job:
         output=Path(),
         robot=options.robot,
         topic=options.topic,
-        format=_format(options.output, options.format),
+        format=output_format,
         options=options_of(CommandOptions, options, limits=limits),
-        sampling=sampling,
-        against=options.against,
+        sampling=options_of(Sampling, options),
+        against=checked.against,
+        golden=golden,
         force=options.force,
+        resume=options.resume,
         robot_options=options_of(RobotOptions, options),
     )
 

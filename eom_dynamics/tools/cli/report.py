@@ -48,8 +48,8 @@ def run(options: argparse.Namespace) -> Result:
     check_file(options.output, force=options.force)
     robot = None if options.robot is None else load(options)
 
+    from ...bags import find_bags
     from ..pages.page import html_page
-    from ..replay.run import find_bags
     from ..report.read import read_records
     from ..report.results import report_result
 

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Offline replay: the commands that the node would have published for recorded motions.
 
-:func:`replay` takes bags and folders of bags, and compares the outputs; :func:`replay_bag` replays one bag,
-:func:`replay_bags` many, on the cores of a machine or on a Dask cluster.
+:func:`replay` takes bags and folders of bags, on the cores of a machine or on a Dask cluster; :func:`replay_bag`
+replays one bag, and :class:`Golden` compares bags.
 """
 
 from ..recording_options import CommandOptions
-from .compare import FIELDS, Difference, Tolerances, check_golden, compare_bags, compare_tables
-from .job import Job, Report, exceeding, incomplete
+from .compare import FIELDS, Difference, Golden, Tolerances
+from .job import Job, Report
 from .one import Outcome, replay_bag
-from .run import Golden, find_bags, replay, replay_bags
+from .run import replay, replay_bags
 
 __all__ = [
     "FIELDS",
@@ -20,12 +20,6 @@ __all__ = [
     "Outcome",
     "Report",
     "Tolerances",
-    "check_golden",
-    "compare_bags",
-    "compare_tables",
-    "exceeding",
-    "find_bags",
-    "incomplete",
     "replay",
     "replay_bag",
     "replay_bags",

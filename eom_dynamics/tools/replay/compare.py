@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Comparison of the topics of two bags, or of two Parquet tables of commands, number by number, within tolerances."""
+"""Comparison of the topics of two bags, number by number, within tolerances."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import chain, pairwise
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,10 +14,9 @@ from numpy.typing import NDArray
 
 from ...arrays import Array
 from ...bags import Bag, BagError, Topic
-from ...bags.layout import read_blocks
+from ...bags.layout import MessageBlock, read_blocks
 from ...bags.types import COMMAND, JOINT_STATE, NUMBERS
 from ...control.fields import COMMAND_FIELDS, EFFORT_FIELDS, MEASURED_FIELDS, MOTOR_FIELDS
-from ...extras import require
 
 _TYPES = (COMMAND, JOINT_STATE, NUMBERS)  # types of the topics that are compared
 
@@ -26,7 +24,6 @@ FIELDS = (*COMMAND_FIELDS, "position", "velocity", "held", "header.stamp", "data
 """Fields of numbers of these topics."""
 
 _DEFAULT = 1e-9  # default tolerance, absolute and relative: compilers and processors differ in rounding
-
 
 MISSING = "missing"
 """Stands for a field where the golden bag has no topic of that name."""
@@ -122,70 +119,57 @@ class Difference:
             self.worst = names[column] if len(names) == a.shape[1] else f"[{column}]" if a.shape[1] > 1 else ""
 
 
-class MatchedRows(NamedTuple):
-    """Consecutive rows with the same texts and lengths of fields.
+@dataclass(frozen=True)
+class Golden:
+    """Golden bag, and how to compare with it.
 
     Attributes:
-        times: (N,) to match them by.
-        texts: everything besides numbers that must be equal.
-        numbers: (N, length of the field) by field.
-        names: of the entries by field.
+        path: of the bag.
+        tolerances: allowed differences.
+        match: ``recorded`` to match messages by times of recording; or ``stamp`` for those of headers, on topics
+            without headers the order, for bags that were recorded live.
     """
 
-    times: NDArray[np.int64]
-    texts: bytes
-    numbers: Mapping[str, Array]
-    names: Mapping[str, Sequence[str]]
+    path: Path
+    tolerances: Tolerances = field(default_factory=Tolerances)
+    match: str = "recorded"
 
-    def part(self, rows: slice) -> MatchedRows:
-        """Some of the rows."""
-        numbers = {field: x[rows] for field, x in self.numbers.items()}
-        return self._replace(times=self.times[rows], numbers=numbers)
+    def check(self, output: Path, topics: Collection[str]) -> None:
+        """Raise BagError if the bag is the output, cannot be read, is visibly damaged, or has none of the topics."""
+        if self.path.resolve() == output.resolve():
+            raise BagError(f"golden bag {self.path}: is the output itself; name another golden bag, or another output")
+        with Bag(self.path) as bag:
+            _refuse_damage(bag)
+            _refuse_other_topics(bag, topics)
 
-    def split(self, count: int) -> tuple[MatchedRows, MatchedRows]:
-        """Split after ``count`` rows."""
-        return self.part(slice(count)), self.part(slice(count, None))
+    @np.errstate(over="ignore", invalid="ignore")  # damaged messages hold any number
+    def differences(self, path: Path) -> list[Difference]:
+        """Compare the topics of a bag with those of the same names in the golden one.
 
+        Messages are matched by their times, in the order of the bags. Compared is what both have: a golden bag may have
+        been recorded with some of the topics only.
 
-def check_golden(golden: Path, topics: Collection[str]) -> None:
-    """Raise BagError if a golden bag cannot be read, is visibly damaged, or has none of the topics."""
-    with Bag(golden) as bag:
-        _refuse_damage(bag)
-        _refuse_other_topics(bag, topics)
+        Returns:
+            A row for each topic and field; those with ``beyond`` > 0 differ.
 
-
-@np.errstate(over="ignore", invalid="ignore")  # damaged messages hold any number
-def compare_bags(path: Path, golden: Path, tolerances: Tolerances, match: str = "recorded") -> list[Difference]:
-    """Compare the topics of a bag with those of the same names in a golden one.
-
-    Messages are matched by their times, in the order of the bags. Compared is what both have: a golden bag may have
-    been recorded with some of the topics only.
-
-    Args:
-        match: ``recorded`` for times of recording; or ``stamp`` for those of headers, on topics without headers the
-            order, for bags that were recorded live.
-
-    Returns:
-        A row for each topic and field; those with ``beyond`` > 0 differ.
-
-    Raises:
-        BagError: a bag cannot be read, or the golden one has none of the topics.
-    """
-    with Bag(path) as bag, Bag(golden) as other:
-        known = {topic.name: topic for topic in other.topics}
-        topics = [topic for topic in bag.topics if topic.type in _TYPES]
-        _refuse_other_topics(other, [topic.name for topic in topics])
-        results: list[Difference] = []
-        for topic in topics:
-            if topic.name not in known:
-                results.append(Difference(topic.name, MISSING))
-            elif known[topic.name].type == topic.type:
-                parts = matched(_parts(bag, topic, match), _parts(other, known[topic.name], match))
-                results += differences(topic.name, parts, tolerances, match)
-            else:
-                results.append(Difference(topic.name, "messages", beyond=1))
-        _refuse_damage(other)
-    return results
+        Raises:
+            BagError: a bag cannot be read, or the golden one has none of the topics.
+        """
+        with Bag(path) as bag, Bag(self.path) as other:
+            known = {topic.name: topic for topic in other.topics}
+            topics = [topic for topic in bag.topics if topic.type in _TYPES]
+            _refuse_other_topics(other, [topic.name for topic in topics])
+            results: list[Difference] = []
+            for topic in topics:
+                if topic.name not in known:
+                    results.append(Difference(topic.name, MISSING))
+                elif known[topic.name].type == topic.type:
+                    mine, theirs = _parts(bag, topic, self.match), _parts(other, known[topic.name], self.match)
+                    results += _differences(topic, _matched(mine, theirs), self)
+                else:
+                    results.append(Difference(topic.name, "messages", beyond=1))
+            _refuse_damage(other)
+        return results
 
 
 def _refuse_damage(golden: Bag) -> None:
@@ -198,37 +182,57 @@ def _refuse_other_topics(golden: Bag, topics: Collection[str]) -> None:
         raise BagError(f"{golden.path}: has none of the topics {', '.join(topics)}")
 
 
-def differences(
-    topic: str, parts: Iterator[tuple[MatchedRows | None, MatchedRows | None]], tolerances: Tolerances, match: str
-) -> list[Difference]:
-    """Compare pairs from :func:`matched`; returns a row for each field of ``topic``."""
+class _Part(NamedTuple):
+    """Messages of a topic that differ in numbers only, and the times (N,) to match them by, ns."""
+
+    times: NDArray[np.int64]
+    block: MessageBlock
+
+    def rows(self, rows: slice) -> _Part:
+        return _Part(self.times[rows], self.block[rows])
+
+    def numbers(self) -> dict[str, Array]:
+        """Fields (N, length); both of a stamp are one."""
+        columns: dict[str, list[Array]] = {}
+        for name in self.block.layout.fields():
+            key = "header.stamp" if name.startswith("header.stamp.") else name
+            columns.setdefault(key, []).append(self.block.numbers(name))
+        return {field: np.hstack(x) for field, x in columns.items()}
+
+
+# Parts with equal times; None for those in one bag only.
+_Pair = tuple[_Part | None, _Part | None]
+
+
+def _differences(topic: Topic, pairs: Iterator[_Pair], golden: Golden) -> list[Difference]:
     rows: dict[str, Difference] = {}
 
     def of(name: str) -> Difference:
         if name not in rows:
-            absolute, relative = tolerances.of(name)
-            rows[name] = Difference(topic, name, absolute=absolute, relative=relative, match=match)
+            absolute, relative = golden.tolerances.of(name)
+            rows[name] = Difference(topic.name, name, absolute=absolute, relative=relative, match=golden.match)
         return rows[name]
 
     of("messages")
-    for mine, golden in parts:
-        part = mine or golden
+    for mine, theirs in pairs:
+        part = mine or theirs
         assert part is not None
         everywhere, nowhere = np.ones(len(part.times), dtype=bool), np.zeros(len(part.times), dtype=bool)
-        if mine is None or golden is None:
+        if mine is None or theirs is None:
             of("messages").add(everywhere, part.times)
             continue
         of("messages").add(nowhere, part.times)
-        lengths = [{field: x.shape[1] for field, x in side.numbers.items()} for side in (mine, golden)]
-        same = lengths[0] == lengths[1] and mine.texts == golden.texts
+        first, second = mine.block.layout, theirs.block.layout
+        same = first.fields() == second.fields() and first.texts() == second.texts()
         of("layout").add(nowhere if same else everywhere, part.times)
-        for name, x in mine.numbers.items() if same else ():
+        values, names = theirs.numbers() if same else {}, _names(topic.type, mine.block.message)
+        for name, x in mine.numbers().items() if same else ():
             if x.shape[1]:
-                of(name).add_numbers(x, golden.numbers[name], part.times, part.names.get(name, ()))
+                of(name).add_numbers(x, values[name], part.times, names.get(name, ()))
     return list(rows.values())
 
 
-def _parts(bag: Bag, topic: Topic, match: str) -> Iterator[MatchedRows]:
+def _parts(bag: Bag, topic: Topic, match: str) -> Iterator[_Part]:
     def refuse(reason: str, time: int) -> None:
         raise BagError(f"{bag.path}: topic {topic.name}: {reason}")
 
@@ -238,12 +242,7 @@ def _parts(bag: Bag, topic: Topic, match: str) -> Iterator[MatchedRows]:
         if match == "stamp":
             has_header = "header.stamp.sec" in block.layout.fields()
             keys = block.stamps().header if has_header else np.arange(place, place + len(block))
-        numbers: dict[str, list[Array]] = {}
-        for name in block.layout.fields():
-            key = "header.stamp" if name.startswith("header.stamp.") else name
-            numbers.setdefault(key, []).append(block.numbers(name))
-        joined = {field: np.hstack(columns) for field, columns in numbers.items()}
-        yield MatchedRows(keys, block.layout.texts(), joined, _names(topic.type, block.message))
+        yield _Part(keys, block)
         place += len(block)
 
 
@@ -255,119 +254,24 @@ def _names(kind: str, message: Any) -> dict[str, Sequence[str]]:
     return {**dict.fromkeys(EFFORT_FIELDS, message.joint_names), **dict.fromkeys(MOTOR_FIELDS, message.motor_names)}
 
 
-def matched(
-    left: Iterator[MatchedRows], right: Iterator[MatchedRows]
-) -> Iterator[tuple[MatchedRows | None, MatchedRows | None]]:
-    """Yield pairs of parts with equal times; a part on one side only is paired with None."""
+def _matched(left: Iterator[_Part], right: Iterator[_Part]) -> Iterator[_Pair]:
+    """Pair parts with equal times, in the order of the bags."""
     a, b = next(left, None), next(right, None)
     while a is not None and b is not None:
         count = min(len(a.times), len(b.times))
         same = a.times[:count] == b.times[:count]
-        agreeing = count if same.all() else int(np.argmin(same))
-        if agreeing:
-            (first, a), (second, b) = a.split(agreeing), b.split(agreeing)
-            yield first, second
-        elif a.times[0] < b.times[0]:
-            lone, a = a.split(_before(a, b.times[0]))
-            yield lone, None
-        else:
-            lone, b = b.split(_before(b, a.times[0]))
-            yield None, lone
-        a = a if len(a.times) else next(left, None)
-        b = b if len(b.times) else next(right, None)
+        first, second = (count if same.all() else int(np.argmin(same)),) * 2
+        if not first and a.times[0] < b.times[0]:
+            first = _before(a, b.times[0])
+        elif not first:
+            second = _before(b, a.times[0])
+        yield a.rows(slice(first)) if first else None, b.rows(slice(second)) if second else None
+        a = a.rows(slice(first, None)) if first < len(a.times) else next(left, None)
+        b = b.rows(slice(second, None)) if second < len(b.times) else next(right, None)
     yield from ((part, None) for part in chain([a], left) if part is not None)
     yield from ((None, part) for part in chain([b], right) if part is not None)
 
 
-def _before(part: MatchedRows, time: np.int64) -> int:
+def _before(part: _Part, time: np.int64) -> int:
     behind = part.times >= time
     return int(np.argmax(behind)) if behind.any() else len(part.times)
-
-
-_TABLE = "table"  # stands for a topic in the results
-_TIMES = ("recorded", "stamp")
-_BLOCK = 4096  # rows read at a time
-
-
-def check_golden_table(golden: Path) -> None:
-    """Raise BagError if a golden table has no comparable columns."""
-    with _reading(golden):
-        _columns(golden, _open(golden).schema_arrow)
-
-
-@np.errstate(over="ignore", invalid="ignore")  # damaged messages hold any number
-def compare_tables(path: Path, golden: Path, tolerances: Tolerances, match: str = "recorded") -> list[Difference]:
-    """Compare a table of commands, as a replay writes it, with a golden one; as :func:`compare_bags`."""
-    return differences(_TABLE, matched(_table_parts(path, match), _table_parts(golden, match)), tolerances, match)
-
-
-@contextmanager
-def _reading(path: Path) -> Iterator[None]:
-    """Turn pyarrow's errors into a BagError of the file; OSErrors of the system stay."""
-    require("parquet")
-    from pyarrow import ArrowException
-
-    try:
-        yield
-    except (ArrowException, OSError, ValueError, OverflowError) as error:
-        if isinstance(error, OSError) and error.errno is not None:
-            raise
-        reason = " ".join(str(error).split())
-        raise BagError(f"{path}: cannot be read as a Parquet table: {reason:.300}") from None
-
-
-def _open(path: Path) -> Any:
-    from pyarrow.parquet import ParquetFile
-
-    if not path.is_file():
-        reason = "is not a Parquet file" if path.exists() else "there is no such table"
-        raise BagError(f"{path}: {reason}; compare tables with tables, bags with bags")
-    return ParquetFile(path)
-
-
-def _columns(path: Path, schema: Any) -> dict[str, list[str]]:
-    """Return the columns of commands by field; BagError if the table is not one of commands."""
-    import pyarrow as pa
-
-    kinds = dict(zip(schema.names, schema.types, strict=True))
-    wanted = {
-        **dict.fromkeys(_TIMES, lambda kind: str(kind).startswith("timestamp[ns")),
-        "frame": pa.types.is_string,
-        "held": pa.types.is_boolean,
-    }
-    by_field: dict[str, list[str]] = {}
-    for name in sorted(kinds.keys() - wanted.keys()):
-        if (field := name.partition(".")[0]) in COMMAND_FIELDS:
-            wanted[name] = pa.types.is_float64
-            by_field.setdefault(field, []).append(name)
-    wrong = [name for name, test in wanted.items() if name not in kinds or not test(kinds[name])]
-    if wrong or not by_field:
-        reason = f"column {wrong[0]} is {kinds.get(wrong[0], 'missing')}" if wrong else "it has no commands"
-        raise BagError(f"{path}: is not a table of commands: {reason}; name one that eom_dynamics replay wrote")
-    return {field: by_field[field] for field in COMMAND_FIELDS if field in by_field} | {"held": ["held"]}
-
-
-def _table_parts(path: Path, match: str) -> Iterator[MatchedRows]:
-    with _reading(path):
-        file = _open(path)
-        columns = _columns(path, file.schema_arrow)
-        names = [name for of_field in columns.values() for name in of_field]
-        entries = {field: [name.partition(".")[2] for name in of_field] for field, of_field in columns.items()}
-        for batch in file.iter_batches(_BLOCK, columns=[*_TIMES, "frame", *names]):
-            times = {name: _times(path, batch.column(name), name) for name in _TIMES}
-            values = {name: batch.column(name).to_numpy(zero_copy_only=False).astype(float) for name in names}
-            numbers = {key: np.column_stack([values[name] for name in of_key]) for key, of_key in columns.items()}
-            numbers["header.stamp"] = np.column_stack(np.divmod(times["stamp"], 1_000_000_000)).astype(float)
-            keys = times[match]
-            frames = np.array(batch.column("frame").to_pylist(), dtype=object)
-            cuts = [0, *(np.flatnonzero(frames[1:] != frames[:-1]) + 1).tolist(), len(frames)]
-            for first, end in pairwise(cuts):
-                if first < end:
-                    texts = "\0".join([str(frames[first]), *names]).encode()
-                    yield MatchedRows(keys, texts, numbers, entries).part(slice(first, end))
-
-
-def _times(path: Path, column: Any, name: str) -> NDArray[np.int64]:
-    if column.null_count:
-        raise BagError(f"{path}: column {name} lacks values; write the table anew")
-    return np.asarray(column.cast("int64"))

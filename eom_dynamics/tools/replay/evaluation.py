@@ -32,7 +32,6 @@ from ...control.settings import LONGEST_GAP, Status, settings_at
 from ...control.spatial import force_is_unset, read_payload
 from ...elastic import ElasticArm, Feedforward, LimitCheck, LimitViolation
 from ...elastic.drive_programs import DRIVE_NAMES, SENT_NAMES
-from ...elastic.limit_violations import MANY_TURNS, TURN
 from ...elastic.motor_programs import MOTOR_NAMES, STIFFNESS_NAMES
 from ...exceptions import LimitError, StateError
 from ...states import EFFORT_NAMES, STATE_NAMES, WRENCH_NAMES
@@ -136,8 +135,6 @@ class Evaluation:
         self._ended = -(2**63)
         # Frame, joint order and row of the last good command.
         self._last: tuple[str, JointOrder, Array] | None = None
-        # Least and largest positions, rad or m.
-        self._least, self._most = np.full((2, arm.robot.n), [[np.inf], [-np.inf]])
         # Largest ratio to a limit, by reason of refusal.
         self._worst_refused: dict[str, float] = {}
 
@@ -181,17 +178,6 @@ class Evaluation:
             followed = number("followed")
             self._loop.update(now := now + _PERIOD)
         self._ended = max(self._ended, end)
-
-    def far(self) -> list[str]:
-        """A line on the joint without limits that moves furthest, if that is over many turns."""
-        n, limits = self.arm.robot.n, self._limits
-        free = np.isinf(limits.lower[:n]) & np.isinf(limits.upper[:n]) & np.isfinite(limits.turn)
-        moved = np.where(free, self._most - self._least, 0.0)
-        k = int(np.argmax(moved))
-        if moved[k] <= MANY_TURNS:
-            return []
-        turns = f"{self.arm.robot.joint_names[k]} moves over {moved[k] / TURN:.3g} turns"
-        return [f"{turns}; if that was in degrees: angles must be in rad"]
 
     def _answers(self, batch: Batch) -> Iterator[Commands]:
         """The commands of setpoints between which no payload changes."""
@@ -291,9 +277,6 @@ class Evaluation:
                 # Entries of other joints may be anything.
                 vectors[name] = np.where(variable, order.to_robot(fields[key]), loop.given[name])
                 readable &= np.isfinite(vectors[name]).all(axis=1)
-        moved = vectors["q"][readable]
-        self._least = np.minimum(self._least, np.min(moved, axis=0, initial=np.inf))
-        self._most = np.maximum(self._most, np.max(moved, axis=0, initial=-np.inf))
         return readable, [*vectors], np.ascontiguousarray(np.hstack([*vectors.values()]))
 
     def _lengths_fit(self, batch: Batch) -> bool:

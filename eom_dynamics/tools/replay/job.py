@@ -1,24 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Replay job of one bag, its report, and the manifest: what outputs were made of, by content hashes."""
+"""Replay job of one bag, and the report on it."""
 
 from __future__ import annotations
 
-import fcntl
-import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
 
-import numpy as np
-
-from ... import __version__
-from ..provenance import file_hash
+from ...bags.bag import METADATA
 from ..recording_options import CommandOptions, Sampling
 from ..robot_options import RobotOptions
 from .batch import Refusals
-
-_MANIFEST = "replayed.jsonl"  # name of the file with what outputs were made of, a line for each
+from .compare import Golden
 
 
 @dataclass(frozen=True)
@@ -35,8 +28,9 @@ class Job:
         options: the node's parameters.
         sampling: fit of measured positions, samples of planned trajectories, and conventions of the recording.
         against: field of the command to compare with the recorded effort, effort or motor_effort; or None.
+        golden: bag to compare the output with, or None.
         force: overwrite an output that exists.
-        folder: of all outputs, with their manifest; None for a manifest in the folder of a bag, or beside a file.
+        resume: keep an output that is complete.
     """
 
     bag: Path
@@ -47,9 +41,10 @@ class Job:
     options: CommandOptions = field(default_factory=CommandOptions)
     sampling: Sampling = field(default_factory=Sampling)
     against: str | None = None
+    golden: Golden | None = None
     force: bool = False
+    resume: bool = False
     robot_options: RobotOptions = field(default_factory=RobotOptions)
-    folder: Path | None = None
 
     @property
     def is_file(self) -> bool:
@@ -57,43 +52,9 @@ class Job:
         return self.format == "parquet" or (self.format == "mcap" and self.output.suffix == ".mcap")
 
     @property
-    def name(self) -> str:
-        """Name of the output in its manifest."""
-        return self.output.name if self.folder is None else self.output.relative_to(self.folder).as_posix()
-
-    @property
-    def manifest(self) -> Path:
-        """File with what outputs were made of."""
-        if self.folder is None and self.is_file:
-            return self.output.with_name(f"{self.output.name}.{_MANIFEST}")
-        return (self.folder or self.output) / _MANIFEST
-
-    @property
-    def bag_name(self) -> str:
-        """Name of the bag that is written, without an ending."""
-        return self.output.name.removesuffix(".mcap")
-
-    @property
-    def files(self) -> list[str]:
-        """Names of the files of the output: in its folder, or its own name."""
-        if self.is_file:
-            return [self.output.name]
-        ending = "mcap" if self.format == "mcap" else "db3"
-        return ["metadata.yaml", f"{self.bag_name}.{ending}"]
-
-    def settings(self) -> dict[str, Any]:
-        """All settings that affect the output, besides the contents of bag and robot."""
-        return {
-            "version": __version__,
-            "topic": self.topic,
-            "format": self.format,
-            "options": asdict(self.options) | {"parameters": dict(self.options.parameters)},
-            "cutoff": self.sampling.cutoff,
-            "rate": self.sampling.rate,
-            "against": self.against,
-            **({"robot_options": options} if (options := self.robot_options.as_json()) else {}),
-            **({"conventions": conventions} if (conventions := self.sampling.conventions.as_json()) else {}),
-        }
+    def is_complete(self) -> bool:
+        """Whether the output exists: it appears as a whole."""
+        return (self.output if self.is_file else self.output / METADATA).is_file()
 
 
 @dataclass
@@ -110,13 +71,12 @@ class Report:
         refusals: messages that could not be used.
         exceeded: lines on limits of the motors that commands exceed.
         damage: lines on parts of the bag that could not be read.
-        deviation, largest_deviation, seam: of measured positions from their fit, rad or m: root mean square, largest,
-            and the largest step where two windows of the fit meet; empty where nothing was fitted.
+        deviation, largest_deviation: of measured positions from their fit, rad or m: root mean square and largest;
+            empty where nothing was fitted.
         repeated: number of measured samples that repeat the positions of the one before during a motion; the first of
             them was recorded at ``first_repeated``, ns.
         rms: of computed less recorded efforts, N m or N; empty where they were not compared.
-        warnings: about the robot that the bag describes, and a joint that moves over many turns.
-        bag_hash, robot_hash: SHA-256 of their contents.
+        warnings: about the robot that the bag describes.
     """
 
     topic: str = ""
@@ -131,102 +91,37 @@ class Report:
     damage: list[str] = field(default_factory=list)
     deviation: list[float] = field(default_factory=list)
     largest_deviation: list[float] = field(default_factory=list)
-    seam: list[float] = field(default_factory=list)
     repeated: int = 0
     first_repeated: int | None = None
     rms: list[float] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
-    bag_hash: str = ""
-    robot_hash: str = ""
 
-    @classmethod
-    def from_json(cls, values: dict[str, Any]) -> Report:
-        """The report of a dictionary of its values."""
-        refusals = Refusals(**values["refusals"])
-        return cls(**{**values, "refusals": refusals, "joint_names": tuple(values["joint_names"])})
+    def effort_failures(self, tolerances: Mapping[str | None, float]) -> list[str]:
+        """Return a line for each joint whose RMS effort difference exceeds its tolerance, or that the robot lacks.
 
+        Tolerances are N m or N, by joint; None stands for all joints that are not named.
+        """
+        lines = [
+            f"{self.topic}: tolerance of joint {name!r}: robot {self.robot} has no such joint; it has "
+            f"{', '.join(self.joint_names)}"
+            for name in tolerances
+            if name is not None and name not in self.joint_names
+        ]
+        for name, rms in zip(self.joint_names, self.rms, strict=True) if self.rms else ():
+            allowed = tolerances.get(name, tolerances.get(None))
+            if allowed is not None and not rms <= allowed:
+                lines.append(f"{self.topic}: RMS effort error of joint {name} is {rms:.3g}, tolerance {allowed:g}")
+        return lines
 
-def effort_failures(report: Report, tolerances: Mapping[str | None, float]) -> list[str]:
-    """Return a line for each joint whose RMS effort difference exceeds its tolerance, or that the robot lacks.
+    def exceeding(self) -> list[str]:
+        """Return a line on limits that commands exceed, with the worst of them; empty without any."""
+        first, *worst = self.exceeded or [""]
+        return [f"{self.topic}: {first} {worst[0]}"] if worst else []
 
-    Tolerances are N m or N, by joint; None stands for all joints that are not named.
-    """
-    lines = [
-        f"{report.topic}: tolerance of joint {name!r}: robot {report.robot} has no such joint; it has "
-        f"{', '.join(report.joint_names)}"
-        for name in tolerances
-        if name is not None and name not in report.joint_names
-    ]
-    for name, rms in zip(report.joint_names, report.rms, strict=True) if report.rms else ():
-        allowed = tolerances.get(name, tolerances.get(None))
-        if allowed is not None and not rms <= allowed:
-            lines.append(f"{report.topic}: RMS effort error of joint {name} is {rms:.3g}, tolerance {allowed:g}")
-    return lines
-
-
-def exceeding(report: Report) -> list[str]:
-    """Return a line on limits that commands exceed, with the worst of them; empty without any."""
-    first, *worst = report.exceeded or [""]
-    return [f"{report.topic}: {first} {worst[0]}"] if worst else []
-
-
-def incomplete(report: Report) -> list[str]:
-    """Return a line for damage of a bag, and one for messages that could not be used; empty for an intact bag."""
-    lines = [f"damaged: {report.damage[0]}"] if report.damage else []
-    if total := report.refusals.total:
-        (reason, _), *_ = report.refusals.ranked()
-        lines.append(f"{total:,} messages of topic {report.topic} refused: {report.refusals.text(reason)}")
-    return lines
-
-
-class Entry(NamedTuple):
-    """What an output was made of.
-
-    Attributes:
-        settings: of the replay, as of :meth:`.Job.settings`.
-        report: on it, with the content hashes.
-        files: SHA-256 of the files written, by name.
-    """
-
-    settings: dict[str, Any]
-    report: Report
-    files: dict[str, str]
-
-    def wrote(self, path: Path) -> bool:
-        """Whether a file has the content that the replay wrote: any other is the user's."""
-        return path.is_file() and file_hash(path) == self.files.get(path.name)
-
-
-Manifest = dict[str, Entry]
-"""Entries by the name of the output."""
-
-
-def add_to_manifest(job: Job, report: Report, files: dict[str, str], folder: Path) -> None:
-    """Add a complete output with its ``files`` as of :class:`Entry` to the manifest in a folder.
-
-    Processes of a command share it.
-    """
-    sources = {"bag": job.bag.name, "robot": job.robot}
-    entry = {"output": job.name, "sources": sources, "settings": job.settings(), "report": asdict(report)}
-    entry["files"] = files
-    with (folder / job.manifest.name).open("a", encoding="utf-8") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        file.write(json.dumps(entry, default=np.generic.item) + "\n")
-        file.flush()
-
-
-def read_manifest(path: Path) -> Manifest:
-    """Read a manifest: of several lines on an output the last one counts, and lines that are cut off do not."""
-    entries: Manifest = {}
-    try:
-        lines = path.read_bytes().splitlines()
-    except (FileNotFoundError, NotADirectoryError):
-        return entries
-    for line in lines:
-        try:
-            entry = json.loads(line)
-            files = {Path(name).name: value for name, value in entry["files"].items()}
-            entries[entry["output"]] = Entry(entry["settings"], Report.from_json(entry["report"]), files)
-        except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
-            continue
-    return entries
+    def incomplete(self) -> list[str]:
+        """Return a line for damage of a bag, and one for messages that could not be used; empty for an intact bag."""
+        lines = [f"damaged: {self.damage[0]}"] if self.damage else []
+        if total := self.refusals.total:
+            (reason, _), *_ = self.refusals.ranked()
+            lines.append(f"{total:,} messages of topic {self.topic} refused: {self.refusals.text(reason)}")
+        return lines

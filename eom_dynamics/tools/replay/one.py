@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 import traceback
 import warnings
@@ -18,14 +17,15 @@ from ...bags.types import JOINT_STATE, STRING
 from ...elastic import ElasticArm
 from ...exceptions import EomDynamicsError, RobotDescriptionWarning
 from ...robot import Robot, robot_from_urdf
-from ..provenance import bag_hash, hashed_in_background, robot_hash
 from ..recordings import is_motor_topic
 from ..robot_options import RobotOptions
 from .compare import MISSING, Difference
 from .evaluation import Evaluation
-from .job import Job, Manifest, Report, read_manifest
-from .outputs import open_sink
+from .job import Job, Report
+from .outputs import open_sink, output_topics
 from .sources import choose_topic, command_lead
+
+Progress = Callable[[float], None]
 
 
 @dataclass(frozen=True)
@@ -33,11 +33,10 @@ class Outcome:
     """Outcome of a job.
 
     Attributes:
-        report: None if the job failed.
-        error: reason of the failure, on one line.
+        report: None if the job failed, or its output was kept.
+        error: reason of the failure, on one line; empty without one.
         detail: a traceback, if the error is internal.
         wall: duration, s.
-        done_before: whether the output existed and was kept.
         differences: from the golden output; None if it was not compared.
         failed_checks: a line for each, besides the differences.
     """
@@ -47,9 +46,13 @@ class Outcome:
     error: str = ""
     detail: str = ""
     wall: float = 0.0
-    done_before: bool = False
     differences: list[Difference] | None = None
     failed_checks: tuple[str, ...] = ()
+
+    @property
+    def kept(self) -> bool:
+        """Whether the output was complete before, and was kept."""
+        return self.report is None and not self.error
 
     @property
     def beyond(self) -> list[Difference]:
@@ -64,22 +67,46 @@ class Outcome:
     @property
     def failures(self) -> list[str]:
         """The error, or a line for each field that differs from the golden output and for each failed check."""
-        if self.report is None:
-            return [self.error]
-        return [*(f"{row.topic}: {row.text}" for row in self.beyond), *self.failed_checks]
+        lines = [self.error] if self.error else []
+        return [*lines, *(f"{row.topic}: {row.text}" for row in self.beyond), *self.failed_checks]
+
+
+def run_job(job: Job, progress: Progress | None = None) -> Outcome:
+    """Replay a bag, unless its output is kept, and compare; raises as :func:`replay_bag`."""
+    began = time.perf_counter()
+    report = None if job.resume and job.is_complete else replay_bag(job, progress)
+    differences = None if job.golden is None else job.golden.differences(job.output)
+    return Outcome(job, report, wall=time.perf_counter() - began, differences=differences)
+
+
+def attempt(job: Job) -> Outcome:
+    """Run one job; errors are reported in the outcome."""
+    detail = ""
+    try:
+        return run_job(job)
+    except EomDynamicsError as failure:
+        error = "; ".join(failure.errors)
+    except OSError as failure:
+        error = f"{failure.filename}: {failure.strerror}" if failure.filename else str(failure)
+    except Exception as failure:
+        error, detail = f"internal error: {type(failure).__name__}: {failure}", traceback.format_exc()
+    return Outcome(job, error=error, detail=detail)
 
 
 @np.errstate(over="ignore", invalid="ignore")  # damaged messages hold any number
-def replay_bag(job: Job, progress: Callable[[float], None] | None = None) -> Report:
+def replay_bag(job: Job, progress: Progress | None = None) -> Report:
     """Replay a bag; ``progress`` is called with the fraction read.
 
     Raises:
-        BagError: the bag cannot be read, has no motion to replay, or none of its messages can be used.
+        BagError: the bag cannot be read, has no motion to replay, or none of its messages can be used; or the golden
+            bag cannot be compared with.
         RobotDescriptionError: the robot cannot be used.
         FolderError: the output cannot be written, or exists.
     """
-    with Bag(job.bag) as bag, hashed_in_background(job.bag) as hash_of_bag:
+    with Bag(job.bag) as bag:
         topic = choose_topic(bag, job.topic)
+        if job.golden is not None:
+            job.golden.check(job.output, output_topics(topic.name.rpartition("/")[0]))
         arm, warned = _arm(job, bag)
         robot = arm.robot
         report = Report(topic.name, robot.name, robot.joint_names, warnings=warned)
@@ -87,7 +114,7 @@ def replay_bag(job: Job, progress: Callable[[float], None] | None = None) -> Rep
         evaluation = Evaluation(arm, job.options, report.command_lead)
         report.refusals, figures = evaluation.refusals, evaluation.figures
         first, last, compared, squares = 2**63, -(2**63), 0, np.zeros(robot.n)
-        with open_sink(job, report, robot, arm.motor_names) as write:
+        with open_sink(job, report.topic, robot, arm.motor_names) as write:
             bag.progress = progress
             for _, computed in evaluation.of_topic(bag, topic, job.sampling):
                 for commands in computed:
@@ -106,17 +133,14 @@ def replay_bag(job: Job, progress: Callable[[float], None] | None = None) -> Rep
                 others = [t.name for t in bag.topics if t.type == JOINT_STATE and t != topic and not is_motor_topic(t)]
                 remedy = f"; it may be in {', '.join(others)}: --topic {others[0]}" if others else ""
                 raise BagError(f"{job.bag}: topic {topic.name} has no recorded effort to compare with{remedy}")
-            report.seconds = (last - first) * 1e-9
-            report.damage, report.held = bag.damage, evaluation.held
-            report.exceeded = evaluation.violations.lines()
-            report.warnings += evaluation.far()
-            if figures.count:
-                report.deviation, report.largest_deviation = figures.rms.tolist(), figures.largest.tolist()
-                report.seam = figures.seam.tolist()
-                report.repeated, report.first_repeated = figures.repeated, figures.first_repeated
-            if job.against:
-                report.rms = np.sqrt(squares / compared).tolist()
-            report.bag_hash, report.robot_hash = hash_of_bag(), robot_hash(robot)
+        report.seconds = (last - first) * 1e-9
+        report.damage, report.held = bag.damage, evaluation.held
+        report.exceeded = evaluation.violations.lines()
+        if figures.count:
+            report.deviation, report.largest_deviation = figures.rms.tolist(), figures.largest.tolist()
+            report.repeated, report.first_repeated = figures.repeated, figures.first_repeated
+        if job.against:
+            report.rms = np.sqrt(squares / compared).tolist()
     return report
 
 
@@ -156,55 +180,3 @@ def _why(report: Report, bag: Bag) -> str:
         return bag.damage[0] if bag.damage else "it has none"
     (reason, count), *others = report.refusals.ranked()
     return report.refusals.text(reason) + (f" ({count:,} of {report.refusals.total:,})" if others else "")
-
-
-def loaded_robot_hash(source: str, options: RobotOptions) -> str:
-    """Hash of a robot that is loaded."""
-    return robot_hash(options.load(source))
-
-
-def done_before(job: Job, made: Manifest, hash_of: Callable[[str, RobotOptions], str] = loaded_robot_hash) -> Outcome:
-    """Outcome of a job whose output exists: its report, or an error if it has changed or was made from other inputs."""
-    entry = made.get(job.name)
-    if entry is None:
-        return Outcome(job, error=f"{job.output}: exists, but is not in {job.manifest}; remove it")
-    report, settings = entry.report, job.settings()
-    folder = job.output.parent if job.is_file else job.output
-    try:
-        if changed := [name for name in job.files if not entry.wrote(folder / name)]:
-            what = f"is missing, or not as replay wrote it: {', '.join(changed)}"
-            return Outcome(job, error=f"{job.output}: {what}; remove it, to have it replayed again")
-        other = [name for name in {**settings, **entry.settings} if settings.get(name) != entry.settings.get(name)]
-        if report.bag_hash != bag_hash(job.bag):
-            other.append("content of the bag")
-        # A robot that the bag describes is part of it.
-        if job.robot is not None and report.robot_hash != hash_of(job.robot, job.robot_options):
-            other.append("content of the robot")
-    except OSError as error:
-        return Outcome(job, error=f"{error.filename or job.bag}: {error.strerror or error}")
-    except EomDynamicsError as error:
-        return Outcome(job, error="; ".join(error.errors))
-    if other:
-        what = f"exists, but was not made of this bag with the same settings (other: {', '.join(other)})"
-        return Outcome(job, error=f"{job.output}: {what}; remove it, or overwrite it with --force")
-    return Outcome(job, report, done_before=True)
-
-
-def run_job(job: Job, progress: Callable[[float], None] | None = None) -> Outcome:
-    """Run one job; errors are reported in the outcome."""
-    began = time.perf_counter()
-    report, error, detail = None, "", ""
-    try:
-        report = replay_bag(job, progress)
-    except EomDynamicsError as failure:
-        # A cluster that took this process for lost may have had the job done by another one.
-        if not job.force and os.path.lexists(job.output):
-            done = done_before(job, read_manifest(job.manifest))
-            if done.report is not None:
-                return done
-        error = "; ".join(failure.errors)
-    except OSError as failure:
-        error = f"{failure.filename}: {failure.strerror}" if failure.filename else str(failure)
-    except Exception as failure:
-        error, detail = f"internal error: {type(failure).__name__}: {failure}", traceback.format_exc()
-    return Outcome(job, report, error, detail, time.perf_counter() - began)

@@ -12,17 +12,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...bags import BagWriter, Layout, Storage
+from ...bags import Bag, BagError, BagWriter, Layout, Storage
 from ...bags.layout import Bytes
 from ...bags.types import COMMAND, JOINT_STATE, NUMBERS
 from ...control.fields import COMMAND_FIELDS, EFFORT_FIELDS
 from ...extras import require
 from ...robot import Robot
-from ..provenance import file_hash
 from ..writing import TEMPORARY, FolderError, whole_file, whole_folder
 from .evaluation import Commands
-from .job import Job, Report, add_to_manifest, read_manifest
+from .job import Job
 
+_TOPICS = {"feedforward": COMMAND, "motor_setpoint": JOINT_STATE, "effort_command": NUMBERS}
 _MOST_TEMPLATES = 32  # the templates of so many combinations of names are kept
 
 # Writes commands to an output.
@@ -31,69 +31,55 @@ _Sink = Callable[[Commands], None]
 
 def output_topics(namespace: str) -> dict[str, str]:
     """Types of the node's topics by their names in a namespace, such as ``/`` or ``/arm``."""
-    prefix = namespace.rstrip("/")
-    return {
-        f"{prefix}/feedforward": COMMAND,
-        f"{prefix}/motor_setpoint": JOINT_STATE,
-        f"{prefix}/effort_command": NUMBERS,
-    }
+    return {f"{namespace.rstrip('/')}/{name}": kind for name, kind in _TOPICS.items()}
 
 
 @contextmanager
-def open_sink(job: Job, report: Report, robot: Robot, motor_names: tuple[str, ...]) -> Iterator[_Sink]:
-    """Begin an output; it appears, and the ``report`` in the manifest, when the context ends without an error.
+def open_sink(job: Job, topic: str, robot: Robot, motor_names: tuple[str, ...]) -> Iterator[_Sink]:
+    """Begin an output of commands for a topic; it appears when the context ends without an error.
 
-    Raises FolderError if the output cannot be written, exists, or is the user's and must not be overwritten.
+    Raises FolderError if the output cannot be written, exists, or is not that of a replay and must not be overwritten.
     """
     if job.format == "parquet":
         require("parquet")
-    _superseded(job)
+    _check_overwritten(job)
+    name = job.output.name.removesuffix(".mcap")
     with (whole_file if job.is_file else whole_folder)(job.output, force=job.force) as target:
-        folder = target.parent if job.is_file else target
-        table = job.format == "parquet"
-        with _table_sink(target, robot, motor_names) if table else _bag_sink(folder, job, report.topic) as write:
-            yield write
-        files = {name: file_hash(folder / name) for name in job.files}
-        superseded = _superseded(job)  # again: computing takes its time
-        if not job.force:  # first: an output of a process that is killed before it was listed would be nobody's
-            add_to_manifest(job, report, files, target if job.manifest.parent == job.output else job.manifest.parent)
-    for path in superseded:
-        path.unlink(missing_ok=True)
-    if job.force:
-        add_to_manifest(job, report, files, job.manifest.parent)
+        if job.format == "parquet":
+            with _table_sink(target, robot, motor_names) as write:
+                yield write
+        else:
+            layouts: dict[tuple[Any, ...], list[Layout]] = {}
+            topics = output_topics(topic.rpartition("/")[0])
+            folder = target.parent if job.is_file else target
+            with BagWriter(folder, name, Storage(job.format), topics) as writer:
+                yield lambda commands: writer.write(commands.stamps.recorded, _messages(commands, layouts))
+        _check_overwritten(job)  # again: computing takes its time
 
 
-def _superseded(job: Job) -> list[Path]:
-    """Return the files of an earlier replay that ``force`` removes, as the new output has others.
-
-    Raises FolderError if something is not as a replay wrote it: a recording cannot be repeated.
-    """
+def _check_overwritten(job: Job) -> None:
+    """Raise FolderError if ``force`` would overwrite anything but commands: a recording cannot be repeated."""
     output = job.output
     if not job.force or not os.path.lexists(output):
-        return []
+        return
     if output.is_dir() and all(path.name.startswith(TEMPORARY) for path in output.iterdir()):
-        return []
+        return
     if output.exists() and output.resolve() == job.bag.resolve():
         raise FolderError(f"{output}: is the bag to replay; name another output")
-    entry = read_manifest(job.manifest).get(job.name)
-    folder = output.parent if job.is_file else output
-    names = dict.fromkeys([*job.files, *entry.files]) if entry else ()
-    existing = [folder / name for name in names if os.path.lexists(folder / name)]
-    if entry is None or not existing:
+    if not _has_commands_alone(output):
         raise FolderError(f"{output}: was not made by eom_dynamics replay and is not overwritten; name another output")
-    for path in existing:
-        if not entry.wrote(path):
-            what = "is not what eom_dynamics replay wrote and is not overwritten"
-            raise FolderError(f"{path}: {what}; move it elsewhere, or name another output")
-    return [path for path in existing if path.name not in job.files]
 
 
-@contextmanager
-def _bag_sink(folder: Path, job: Job, topic: str) -> Iterator[_Sink]:
-    layouts: dict[tuple[Any, ...], list[Layout]] = {}
-    topics = output_topics(topic.rpartition("/")[0])
-    with BagWriter(folder, job.bag_name, Storage(job.format), topics) as writer:
-        yield lambda commands: writer.write(commands.stamps.recorded, _messages(commands, layouts))
+def _has_commands_alone(path: Path) -> bool:
+    try:
+        if path.suffix == ".parquet":
+            from pyarrow.parquet import read_schema
+
+            return bool(read_schema(path).names[:2] == ["recorded", "stamp"])
+        with Bag(path) as bag:
+            return all(topic.type == _TOPICS.get(topic.name.rpartition("/")[2]) for topic in bag.topics)
+    except (BagError, OSError, ValueError):
+        return False
 
 
 def _messages(commands: Commands, layouts: dict[tuple[Any, ...], list[Layout]]) -> list[Bytes]:

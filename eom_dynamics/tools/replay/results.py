@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Result of a replay: an index of the bags, and the comparison of each; and a JUnit report."""
+"""Result of a replay: an index of the bags, and the comparison of each."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
-from ...terminal import printable
 from ..results import Result, ResultSection, TextTable
 from .compare import MISSING, Difference
 from .job import Report
@@ -23,7 +21,7 @@ def replay_result(
     outcomes: Sequence[Outcome], golden: Path | None, about: Mapping[str, str], page: Path | None = None
 ) -> Result:
     """Make the result of a replay: a row for each bag, and details below; ``golden`` is what bags are compared with."""
-    failures = [outcome.error for outcome in outcomes if outcome.report is None]
+    failures = [outcome.error for outcome in outcomes if outcome.error]
     if differing := sum(bool(outcome.beyond) for outcome in outcomes):
         compared = sum(outcome.differences is not None for outcome in outcomes)
         failures.append(f"{differing} of {compared} bags differ from {golden}")
@@ -41,36 +39,23 @@ def replay_result(
 
 
 def _index(outcomes: Sequence[Outcome]) -> TextTable:
-    compared = any(outcome.differences is not None for outcome in outcomes)
     header = ("bag", "topic", "commands", "refused", "recorded, s", "took, s", "")
     rows = []
     for outcome in outcomes:
-        report, done = outcome.report, outcome.done_before
-        damaged = report is not None and report.damage
-        state = "failed" if outcome.failures else "done before" if done else "damaged" if damaged else ""
-        numbers = ("",) * 4
+        numbers, report = ("",) * 4, outcome.report
         if report is not None:
             numbers = report.topic, f"{report.commands:,}", f"{report.refusals.total:,}", f"{report.seconds:.2f}"
-        row = (outcome.job.bag.name, *numbers, "" if done else f"{outcome.wall:.2f}", state)
-        rows.append((*row, _worst(outcome)) if compared else row)
+        damaged = report is not None and report.damage
+        state = "failed" if outcome.failures else "kept" if outcome.kept else "damaged" if damaged else ""
+        rows.append((outcome.job.bag.name, *numbers, f"{outcome.wall:.2f}", state))
     failed = {(i, header.index("")) for i, outcome in enumerate(outcomes) if outcome.failures}
-    return TextTable((*header, "worst difference") if compared else header, rows, text_columns=2, failed=failed)
-
-
-def _worst(outcome: Outcome) -> str:
-    if not outcome.beyond:
-        return ""
-    worst = max(outcome.beyond, key=lambda row: row.largest / max(row.absolute, 1e-300))
-    return f"{worst.topic}: {worst.field}{f' of {worst.worst}' if worst.worst else ''}, {worst.largest:.2g}"
+    return TextTable(header, rows, text_columns=2, failed=failed)
 
 
 def _section(outcome: Outcome) -> ResultSection:
-    report = outcome.report
     lines, tables = outcome.detail.splitlines(), []
-    if report is not None:
-        # Differences without a number, such as of names of joints.
-        others = [row for row in outcome.beyond if not row.largest]
-        lines += [*_notes(report), *(f"{row.topic}: {row.text}" for row in others), *outcome.missing]
+    if (report := outcome.report) is not None:
+        lines += _notes(report)
         errors = {
             "fit, RMS": [f"{x:.2e}" for x in report.deviation],
             "fit, largest": [f"{x:.2e}" for x in report.largest_deviation],
@@ -79,8 +64,10 @@ def _section(outcome: Outcome) -> ResultSection:
         if errors := {title: values for title, values in errors.items() if values}:
             rows = list(zip(report.joint_names, *errors.values(), strict=True))
             tables.append(TextTable(("joint", *errors), rows))
-        if outcome.differences:
-            tables.append(_differences(outcome.differences))
+    if outcome.differences:
+        # Differences without a number, such as of names of joints.
+        lines += [f"{row.topic}: {row.text}" for row in outcome.beyond if not row.largest] + outcome.missing
+        tables.append(_differences(outcome.differences))
     return ResultSection(str(outcome.job.bag) if lines or tables else "", lines, tables=tables)
 
 
@@ -89,8 +76,7 @@ def _differences(differences: Sequence[Difference]) -> TextTable:
     rows = [
         (
             *(row.topic, row.field, f"{row.compared:,}", f"{row.largest:.2g}", row.worst),
-            f"{row.beyond:,}" if row.beyond else "",
-            "" if row.first is None else _seconds(row.first),
+            *(f"{row.beyond:,}" if row.beyond else "", "" if row.first is None else _seconds(row.first)),
         )
         for row in shown
     ]
@@ -111,7 +97,7 @@ def _as_json(outcome: Outcome) -> dict[str, Any]:
         "failures": outcome.failures,
         "error": outcome.error,
         "wall": outcome.wall,
-        "done_before": outcome.done_before,
+        "kept": outcome.kept,
         "report": asdict(outcome.report) if outcome.report else None,
         **compared,
     }
@@ -132,27 +118,6 @@ def _notes(report: Report) -> Iterator[str]:
             f"{report.repeated:,} messages of topic {report.topic} repeat the positions of the message before during a "
             f"motion, the first at {_seconds(report.first_repeated)}: {CONSEQUENCE}"
         )
-
-
-def as_junit(outcomes: Sequence[Outcome]) -> bytes:
-    """Return a JUnit report, a test case for each bag: an error if it was not replayed, a failure if a check fails."""
-    errors = sum(outcome.report is None for outcome in outcomes)
-    counts = {
-        "tests": str(len(outcomes)),
-        "failures": str(sum(bool(outcome.failures) for outcome in outcomes) - errors),
-        "errors": str(errors),
-        "time": f"{sum(outcome.wall for outcome in outcomes):.3f}",
-    }
-    suite = ElementTree.Element("testsuite", {"name": "eom_dynamics replay", **counts})
-    for outcome in outcomes:
-        name = {"name": printable(str(outcome.job.bag)), "time": f"{outcome.wall:.3f}"}
-        case = ElementTree.SubElement(suite, "testcase", {"classname": "eom_dynamics.replay", **name})
-        if texts := list(map(printable, outcome.failures)):
-            kind = "failure" if outcome.report is not None else "error"
-            ElementTree.SubElement(case, kind, {"message": texts[0]}).text = "\n".join(texts)
-        if outcome.missing:
-            ElementTree.SubElement(case, "system-out").text = "\n".join(map(printable, outcome.missing))
-    return ElementTree.tostring(suite, encoding="utf-8", xml_declaration=True)
 
 
 def _seconds(time: int) -> str:

@@ -256,7 +256,7 @@ def test_a_robot_that_cannot_be_loaded_is_one_line_and_2(command: str, refused) 
 def test_an_output_that_exists_is_kept_without_force(command: str, refused) -> None:
     words = [word.replace("ROBOT", "pendulum") for word in COMMANDS[command]]
     if command in ("inspect", "replay"):
-        pytest.skip("inspect has no output, and replay compares its own with a manifest")
+        pytest.skip("inspect has no output, and replay overwrites its own alone")
     output = Path(words[words.index("-o") + 1])
     mine = output if output.suffix else output / "mine"
     mine.parent.mkdir(exist_ok=True)

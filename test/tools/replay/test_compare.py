@@ -1,26 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two bags or tables of commands, compared number by number."""
+"""Two bags of commands, compared number by number."""
 
 from collections.abc import Iterator
 from copy import deepcopy
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as parquet
 import pytest
 from bag_files import COMMAND, SETPOINT, read_bag, setpoints, write_bag
 
 from eom_dynamics import load_robot
 from eom_dynamics.bags import BagError
-from eom_dynamics.tools.replay.compare import Tolerances, compare_bags, compare_tables
+from eom_dynamics.tools.replay.compare import Golden, Tolerances
 from eom_dynamics.tools.replay.job import Job
 from eom_dynamics.tools.replay.one import replay_bag
 from eom_dynamics.trajectory import paper_motion
 
 NUMBERS = "std_msgs/msg/Float64MultiArray"
 NAMES = load_robot("planar_2r").joint_names
-DEFAULT = Tolerances()
 BLOCK, COUNT = 100, 210
 STATES = np.array(paper_motion(2).derivatives(np.arange(COUNT) * 1e-3))
 
@@ -29,7 +26,6 @@ STATES = np.array(paper_motion(2).derivatives(np.arange(COUNT) * 1e-3))
 def short_blocks() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("eom_dynamics.bags.bag._BLOCK", BLOCK)
-        patch.setattr("eom_dynamics.tools.replay.compare._BLOCK", BLOCK)
         yield
 
 
@@ -38,22 +34,20 @@ def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("compare")
     bag = write_bag(folder / "in", {"/setpoint": (SETPOINT, setpoints(NAMES, STATES))})
     replay_bag(Job(bag, folder / "out", "planar_2r"))
-    replay_bag(Job(bag, folder / "out.parquet", "planar_2r", format="parquet"))
     return folder / "out", read_bag(folder / "out")["/feedforward"]
-
-
-@pytest.fixture(scope="module")
-def table(made) -> Path:
-    return made[0].with_suffix(".parquet")
 
 
 def differing(rows):
     return {(row.topic, row.field): row for row in rows if row.beyond}
 
 
+def compare_bags(bag: Path, golden: Path, *options):
+    return Golden(golden, *options).differences(bag)
+
+
 def of_feedforward(bag: Path, golden: Path, *options):
     """Differences of the commands by field, where the golden bag has them alone."""
-    rows = compare_bags(bag, golden, *(options or [Tolerances()]))
+    rows = compare_bags(bag, golden, *options)
     return {row.field: row for row in rows if row.beyond and row.topic == "/feedforward"}
 
 
@@ -149,51 +143,3 @@ def test_a_damaged_or_unrelated_golden_bag_is_refused(tmp_path: Path, made) -> N
     (broken / "metadata.yaml").unlink()
     with pytest.raises(BagError, match="a golden bag must be undamaged"):
         compare_bags(made[0], broken, Tolerances())
-
-
-def golden_table(table: Path, path: Path, change) -> Path:
-    columns = change(dict(zip((read := parquet.read_table(table)).column_names, read.columns, strict=True)))
-    parquet.write_table(pa.table(columns), path)
-    return path
-
-
-def differing_fields(table: Path, golden: Path, tolerances=DEFAULT, match: str = "recorded"):
-    return {row.field: row for row in compare_tables(table, golden, tolerances, match) if row.beyond}
-
-
-def test_equal_tables_have_no_differences(table: Path) -> None:
-    rows = compare_tables(table, table, Tolerances({None: 0.0}, {None: 0.0}))
-    assert not differing(rows) and {row.compared for row in rows if row.field != "header.stamp"} == {COUNT}
-    assert {"effort", "motor_effort", "held", "header.stamp", "messages", "layout"} <= {row.field for row in rows}
-
-
-def test_missing_rows_and_other_frames_are_differences(table: Path, tmp_path: Path) -> None:
-    less = golden_table(table, tmp_path / "less.parquet", lambda columns: {n: c.slice(10) for n, c in columns.items()})
-    assert differing_fields(table, less)["messages"].beyond == 10
-    frames = golden_table(table, tmp_path / "frames.parquet", lambda c: {**c, "frame": pa.array(["x"] * COUNT)})
-    assert differing_fields(table, frames)["layout"].beyond == COUNT
-
-
-def test_rows_are_matched_by_their_stamps_on_request(table: Path, tmp_path: Path) -> None:
-    def later(columns):
-        times = columns["recorded"].cast("int64").to_numpy() + 12345
-        return {**columns, "recorded": pa.array(times).cast(columns["recorded"].type)}
-
-    live = golden_table(table, tmp_path / "live.parquet", later)
-    assert differing_fields(table, live)["messages"].beyond
-    assert not differing_fields(table, live, match="stamp")
-
-
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        (lambda columns: {"a": pa.array([1])}, "is not a table of commands: column recorded is missing"),
-        (lambda columns: {**columns, "held": pa.array(["x"] * COUNT)}, "column held is string"),
-        (lambda columns: {k: v for k, v in columns.items() if "." not in k}, "it has no commands"),
-        (lambda columns: {**columns, "stamp": pa.nulls(COUNT, columns["stamp"].type)}, "column stamp lacks values"),
-    ],
-)
-def test_other_tables_are_refused(table: Path, tmp_path: Path, change, reason: str) -> None:
-    with pytest.raises(BagError, match=reason) as caught:
-        compare_tables(table, golden_table(table, tmp_path / "golden.parquet", change), Tolerances())
-    assert str(tmp_path / "golden.parquet") in str(caught.value) and "\n" not in str(caught.value)
