@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Read and write bags by rosbags.
 
-A bag is one file, or a folder, even without the metadata.yaml that a killed recorder left out. Equal messages that are
-written give identical bytes.
+A bag is one file, or a folder with metadata.yaml. A damaged one is refused with the command that recovers it. Equal
+messages that are written give identical bytes.
 """
 
 from __future__ import annotations
 
 import errno
-import re
 import shlex
 import sqlite3
 import tempfile
@@ -64,19 +63,15 @@ class Bag:
     Attributes:
         path: of the bag.
         topics: in the bag.
-        damage: what is wrong with the bag and does not keep it from being read whole, one line each.
         progress: called with the fraction of the topic read, 0 to 1, for each topic that is read; None by default.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.damage: list[str] = []
         self.progress: Callable[[float], None] | None = None
         self._compressed_messages = False
         with ExitStack() as stack:
             files = self._paths()
-            if not files:
-                raise BagError(f"{path}: not a bag: no .db3 or .mcap file in it")
             self._files = [_File(file, stack, _reindex(self.path)) for file in files]
             if (count := sum(len(file.topics) for file in self._files)) > _MOST_TOPICS:
                 raise BagError(f"{path}: has {count:,} topics, more than the {_MOST_TOPICS:,} that are read")
@@ -123,35 +118,30 @@ class Bag:
                 raise BagError(f"{self.path}: there is no such bag")
             if not self.path.is_file() or not is_storage(self.path):
                 raise BagError(f"{self.path}: not a bag: neither a folder nor a .db3 or .mcap file")
-            folder, part = self.path.parent, re.fullmatch(r"(.+_)\d+(\..+)", self.path.name)
-            first = [folder / f"{part[1]}{k}{part[2]}" for k in (0, 1)] if part else []
-            if first and all(path.exists() for path in first) and not (folder / METADATA).exists():
-                self.damage.append(f"{self.path}: seems to be part of a bag that lacks {METADATA}; {_reindex(folder)}")
             return [self.path]
+        if not any(map(is_storage, self.path.iterdir())):
+            raise BagError(f"{self.path}: not a bag: no .db3 or .mcap file in it")
         metadata = self._metadata()
-        if metadata is None:
-            return sorted(path for path in self.path.iterdir() if is_storage(path))
         mode = metadata.get("compression_mode")
         self._compressed_messages = isinstance(mode, str) and mode.lower() == "message"
         # By name alone: the files of a bag are in its folder.
         return [self.path / Path(name).name for name in metadata["relative_file_paths"]]
 
-    def _metadata(self) -> dict[str, Any] | None:
+    def _metadata(self) -> dict[str, Any]:
         path = self.path / METADATA
         reason = "missing"
         if path.is_file() and path.stat().st_size <= _LARGEST_METADATA:
             try:
                 metadata = yaml.safe_load(path.read_text(encoding="utf-8"))["rosbag2_bagfile_information"]
                 names = metadata["relative_file_paths"]
-                if isinstance(names, list) and all(isinstance(name, str) and "\0" not in name for name in names):
+                if names and isinstance(names, list) and all(isinstance(x, str) and "\0" not in x for x in names):
                     return dict(metadata)
                 reason = "relative_file_paths is not a list of names"
             except (KeyError, TypeError, RecursionError):
                 reason = "not the metadata of a bag"
             except (yaml.YAMLError, ValueError) as error:
                 reason = f"cannot be read: {' '.join(str(error).split())}"
-        self.damage.append(f"{path}: {reason}; all files of the folder are read, by name; {_reindex(self.path)}")
-        return None
+        raise BagError(f"{path}: {reason}; {_reindex(self.path)}")
 
 
 def _reindex(path: Path) -> str:

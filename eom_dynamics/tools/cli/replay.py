@@ -61,7 +61,7 @@ class _Checks:
             recorded.
         against: compare this field of the commands with the recorded effort: RMS difference of each joint.
         tolerance: with --against: allowed RMS difference of all joints or of one, N m or N.
-        strict: fail on damaged bags, messages that are refused, and topics that GOLDEN lacks.
+        strict: fail on messages that are refused, and topics that GOLDEN lacks.
     """
 
     compare: Path | None = option(metavar="GOLDEN")

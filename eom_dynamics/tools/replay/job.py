@@ -70,7 +70,6 @@ class Report:
         seconds: from the first to the last time of recording.
         refusals: messages that could not be used.
         exceeded: lines on limits of the motors that commands exceed.
-        damage: lines on parts of the bag that could not be read.
         deviation, largest_deviation: of measured positions from their fit, rad or m: root mean square and largest;
             empty where nothing was fitted.
         repeated: number of measured samples that repeat the positions of the one before during a motion; the first of
@@ -88,7 +87,6 @@ class Report:
     seconds: float = 0.0
     refusals: Refusals = field(default_factory=Refusals)
     exceeded: list[str] = field(default_factory=list)
-    damage: list[str] = field(default_factory=list)
     deviation: list[float] = field(default_factory=list)
     largest_deviation: list[float] = field(default_factory=list)
     repeated: int = 0
@@ -119,9 +117,8 @@ class Report:
         return [f"{self.topic}: {first} {worst[0]}"] if worst else []
 
     def incomplete(self) -> list[str]:
-        """Return a line for damage of a bag, and one for messages that could not be used; empty for an intact bag."""
-        lines = [f"damaged: {self.damage[0]}"] if self.damage else []
-        if total := self.refusals.total:
-            (reason, _), *_ = self.refusals.ranked()
-            lines.append(f"{total:,} messages of topic {self.topic} refused: {self.refusals.text(reason)}")
-        return lines
+        """Return a line on messages that could not be used; empty without any."""
+        if not (total := self.refusals.total):
+            return []
+        (reason, _), *_ = self.refusals.ranked()
+        return [f"{total:,} messages of topic {self.topic} refused: {self.refusals.text(reason)}"]

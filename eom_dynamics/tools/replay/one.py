@@ -128,14 +128,13 @@ def replay_bag(job: Job, progress: Progress | None = None) -> Report:
                         compared += len(error)
                         squares += np.sum(error**2, axis=0)
             if not report.commands:
-                raise BagError(f"{job.bag}: no message of topic {topic.name} can be used: {_why(report, bag)}")
+                raise BagError(f"{job.bag}: no message of topic {topic.name} can be used: {_why(report)}")
             if job.against and not compared:
                 others = [t.name for t in bag.topics if t.type == JOINT_STATE and t != topic and not is_motor_topic(t)]
                 remedy = f"; it may be in {', '.join(others)}: --topic {others[0]}" if others else ""
                 raise BagError(f"{job.bag}: topic {topic.name} has no recorded effort to compare with{remedy}")
         report.seconds = (last - first) * 1e-9
-        report.damage, report.held = bag.damage, evaluation.held
-        report.exceeded = evaluation.violations.lines()
+        report.held, report.exceeded = evaluation.held, evaluation.violations.lines()
         if figures.count:
             report.deviation, report.largest_deviation = figures.rms.tolist(), figures.largest.tolist()
             report.repeated, report.first_repeated = figures.repeated, figures.first_repeated
@@ -175,8 +174,8 @@ def described_robot(bag: Bag, options: RobotOptions) -> Robot | None:
     return None
 
 
-def _why(report: Report, bag: Bag) -> str:
+def _why(report: Report) -> str:
     if not report.refusals.reasons:
-        return bag.damage[0] if bag.damage else "it has none"
+        return "it has none"
     (reason, count), *others = report.refusals.ranked()
     return report.refusals.text(reason) + (f" ({count:,} of {report.refusals.total:,})" if others else "")

@@ -45,8 +45,7 @@ def _index(outcomes: Sequence[Outcome]) -> TextTable:
         numbers, report = ("",) * 4, outcome.report
         if report is not None:
             numbers = report.topic, f"{report.commands:,}", f"{report.refusals.total:,}", f"{report.seconds:.2f}"
-        damaged = report is not None and report.damage
-        state = "failed" if outcome.failures else "kept" if outcome.kept else "damaged" if damaged else ""
+        state = "failed" if outcome.failures else "kept" if outcome.kept else ""
         rows.append((outcome.job.bag.name, *numbers, f"{outcome.wall:.2f}", state))
     failed = {(i, header.index("")) for i, outcome in enumerate(outcomes) if outcome.failures}
     return TextTable(header, rows, text_columns=2, failed=failed)
@@ -104,7 +103,7 @@ def _as_json(outcome: Outcome) -> dict[str, Any]:
 
 
 def _notes(report: Report) -> Iterator[str]:
-    for lines in (report.warnings, report.damage, report.exceeded):
+    for lines in (report.warnings, report.exceeded):
         yield from lines[:_MOST_LINES]
         if len(lines) > _MOST_LINES:
             yield f"… and {len(lines) - _MOST_LINES} more"

@@ -192,7 +192,7 @@ def _read_records(
     if not of_space:
         names = [path.name if len(states) == 1 else f"{path.name} {stream.topic}" for stream in states]
         records = [Record(name, measured=stream) for name, stream in zip(names, states, strict=True)]
-    every = (*bag.damage, *unread, *notes)
+    every = (*unread, *notes)
     return [replace(record, notes=every, unread=tuple(unread)) for record in records], unread
 
 
