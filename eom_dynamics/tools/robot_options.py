@@ -8,8 +8,6 @@ from typing import Any
 
 from ..arguments import option
 from ..robot import Robot, load_robot
-from ..robot.assembly import UNPHYSICAL
-from ..robot.tree import BRANCHES
 
 
 def xacro_argument(text: str) -> tuple[str, str]:
@@ -25,20 +23,13 @@ class RobotOptions:
     """Part of the robot.
 
     Attributes:
-        root: link to use as the base; default: the root of the description.
         tip: link where the robot ends; default: all links below the root.
         tools: link or frame where an external wrench acts; default: the tips, else the last body.
-        branches: how to treat branches without a tip: lock at zero and keep their inertia, or leave out; default: that
-            of the file, else lump.
-        unphysical: how to treat physically inconsistent inertia; default: refuse for .yaml, warn for others.
         xacro_arguments: argument of a xacro file.
     """
 
-    root: str | None = option(metavar="LINK")
     tip: tuple[str, ...] = option((), metavar="LINK")
     tools: tuple[str, ...] = option((), flag="--tool", metavar="LINK")
-    branches: str | None = option(choices=BRANCHES)
-    unphysical: str | None = option(choices=UNPHYSICAL)
     xacro_arguments: tuple[tuple[str, str], ...] = option(
         (), flag="--xacro", metavar="NAME:=VALUE", parse=xacro_argument
     )

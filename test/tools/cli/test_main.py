@@ -219,9 +219,7 @@ NEEDS = {
 }
 """Libraries that a command looks for before it loads its robot."""
 
-OPTIONS = (
-    "--root base --tip left --tip right --tool hook --branches drop --unphysical warn --xacro size:=2 --xacro side:=l"
-)
+OPTIONS = "--tip left --tip right --tool hook --xacro size:=2 --xacro side:=l"
 
 
 @pytest.fixture(params=COMMANDS)
@@ -242,7 +240,7 @@ def test_every_command_takes_the_same_options(command: str, monkeypatch, refused
     monkeypatch.setattr(RobotOptions, "load", load)
     assert refused(*COMMANDS[command], *OPTIONS.split()) == f"eom_dynamics {command}: loaded"
     xacro = (("size", "2"), ("side", "l"))
-    assert loaded == [("ROBOT", RobotOptions("base", ("left", "right"), ("hook",), "drop", "warn", xacro))]
+    assert loaded == [("ROBOT", RobotOptions(("left", "right"), ("hook",), xacro))]
 
 
 def test_a_robot_that_cannot_be_loaded_is_one_line_and_2(command: str, refused) -> None:
@@ -277,10 +275,9 @@ def test_a_missing_library_is_named_with_its_extra(command: str, module: str, mo
 
 def test_a_warning_is_one_line_on_stderr(tmp_path: Path, run) -> None:
     (tmp_path / "arm.urdf").write_text(urdf_arm().replace('izz="0.05"', 'izz="9"', 1), encoding="utf-8")
-    command = [tmp_path / "arm.urdf", "--unphysical", "warn"]
+    command = [tmp_path / "arm.urdf"]
     output = run("inspect", *command, "--json")
     (warning,) = output.json["warnings"]
     assert output.err == f"eom_dynamics inspect: warning: {warning}\n"
     code = ["-o", tmp_path / "code", "--language", "c", "--functions", "effort"]
     assert run("codegen", *command, *code).err == f"eom_dynamics codegen: warning: {warning}\n"
-    run("inspect", *command[:1], "--unphysical", "refuse", code=2)
