@@ -25,7 +25,6 @@ class TextTable:
         title: what the table shows, if its section does not say it.
         text_columns: number of first columns that are text; the others are numbers.
         failed: cells that fail a check, by row and column.
-        menu: name of a menu on the page that selects rows by their first cell; empty for none.
         page_only: whether the console leaves out the table.
     """
 
@@ -34,7 +33,6 @@ class TextTable:
     title: str = ""
     text_columns: int = 1
     failed: Collection[tuple[int, int]] = ()
-    menu: str = ""
     page_only: bool = False
 
     def lines(self) -> list[str]:
@@ -84,7 +82,6 @@ class Result:
         notes: on the data, on stderr if the console shows JSON.
         warnings: on stderr, for the console alone.
         failures: failed checks, one sentence each; any gives exit code 1.
-        parts: results of several recordings by name, of which the page shows one at a time, the console the notes.
         files: paths of outputs by name; members of JSON that is an object.
         json: for ``--json``.
         about: names and values at the foot of the page, besides date and software.
@@ -99,7 +96,6 @@ class Result:
     notes: Sequence[str] = ()
     warnings: Sequence[str] = ()
     failures: Sequence[str] = ()
-    parts: Mapping[str, Result] = field(default_factory=dict)
     files: Mapping[str, Path] = field(default_factory=dict)
     json: Any = None
     about: Mapping[str, str] = field(default_factory=dict)
@@ -108,11 +104,10 @@ class Result:
     def as_text(self, *, whole: bool = False) -> str:
         """Return the text for the console, lines that end in a line feed; ``whole`` with tables of the page alone."""
         passed = [self.passed] if self.passed and not self.failures else []
-        notes = [*self.notes, *(f"{name}: {note}" for name, part in self.parts.items() for note in part.notes)]
         blocks = [
             [*self.lead, *(f"{name}: {value}" for name, value in self.facts.items()), *passed],
             *(block for section in self.sections for block in _blocks(section, whole=whole)),
-            [*(f"note: {note}" for note in notes), *(f"{name}: {path}" for name, path in self.files.items())],
+            [*(f"note: {note}" for note in self.notes), *(f"{name}: {path}" for name, path in self.files.items())],
         ]
         text = "\n\n".join("\n".join(map(printable, block)) for block in blocks if block)
         return (f"{text}\n" if text else "") + self.verbatim

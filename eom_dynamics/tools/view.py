@@ -27,7 +27,7 @@ from ..robot.readers.loading import urdf_of
 from ..robot.writers.urdf import robot_as_urdf
 from .identify.read import TABLES, check_bag, read_recording
 from .recording_options import Sampling, Source, renaming_to
-from .report.read import read_records
+from .report import read_records
 from .robot_options import RobotOptions
 
 
@@ -53,7 +53,7 @@ def read_played_motion(path: Path, robot: Robot, sampling: Sampling, options: Ro
         links = read_recording(path, robot, Source(conventions=sampling.conventions))
         return _known(robot, PlayedMotion(links.name, links.t, links.q, links.notes))
     check_bag(path)
-    records = read_records(path, robot, sampling, options)
+    records = read_records(path, robot, sampling.conventions, options)
     record = next((record for record in records if record.robot is not None), None)
     if record is None:
         joints = records[0].joints

@@ -101,7 +101,7 @@ def write_page(file: Path, task: LeadTask, t: Array, found: Mapping[str, Array])
     figures = {}
     for name, error in found.items():
         title = f"Link error {name.replace('_', ' ')}"
-        figures[name] = over_time(title, together(units), float(t[0]), float(t[-1]), group="lead")
+        figures[name] = over_time(title, together(units), float(t[0]), float(t[-1]))
         add_joints(figures[name], robot.joint_names, units, t, 1e3 * error, points=2000)
     rows = []
     for k, (name, unit) in enumerate(zip(robot.joint_names, units, strict=True)):

@@ -139,8 +139,7 @@ def _charts(result: IdentificationResult) -> dict[str, go.Figure]:
     }
     charts = {}
     for name, (title, units, t, values) in drawn.items():
-        group = "excitation" if name == "identified_motors" else "identified"
-        charts[name] = over_time(title, together(units), float(t[0]), float(t[-1]), group=group)
+        charts[name] = over_time(title, together(units), float(t[0]), float(t[-1]))
         add_joints(charts[name], robot.joint_names, units, t, values, points=CURVE_POINTS)
     return charts
 

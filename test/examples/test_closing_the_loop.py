@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Closed circle without ROS: excite, record, identify, and track before and after; and its bags."""
 
-import base64
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -89,14 +88,14 @@ def test_the_page_has_the_errors_and_the_numbers(closed: IdentificationResult, t
 
     from eom_dynamics.tools.pages.page import html_page
 
-    html = html_page("closing_the_loop", summary.circle_result(closed, tmp_path / "index.html"))
-    figures = json.loads(Page(html).scripts[-2])
-    assert set(figures) == {"identified_before", "identified_after", "identified_motors"}
-    assert "Failed" not in html
+    result = summary.circle_result(closed, tmp_path / "index.html")
+    html = html_page("closing_the_loop", result)
+    assert Page(html).places == {"identified_before", "identified_after", "identified_motors"}
+    assert '<p class="verdict bad">' not in html
     for text in (f"{number(closed.gain)} times", "rotor inertia, joint_2", "stiffness, joint_1", "coulomb, joint_1"):
         assert text in html
-    drawn = np.frombuffer(base64.b64decode(figures["identified_before"]["data"][0]["y"]["bdata"]), np.float32)
-    assert np.max(np.abs(drawn)) == pytest.approx(1e3 * np.max(np.abs(closed.before.error[:, 0])), rel=0.01)
+    (figure,) = [section.charts["identified_before"] for section in result.sections if section.charts]
+    assert np.max(np.abs(figure.data[0].y)) == pytest.approx(1e3 * np.max(np.abs(closed.before.error[:, 0])), rel=0.01)
 
 
 def test_results_as_text_and_json(closed: IdentificationResult) -> None:

@@ -2,7 +2,7 @@
 """A headless browser that records errors and requests of a page."""
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -70,16 +70,14 @@ class Tab:
 
     def chart(self, name: str) -> Any:
         """Scroll to a chart and wait until it is drawn."""
-        place = self.page.locator(f'[data-chart="{name}"]')
+        place = self.page.locator(f'[data-chart="{name}"] .plotly-graph-div')
         place.scroll_into_view_if_needed()
         place.locator(".main-svg").first.wait_for(timeout=20_000)
         return place
 
     def charts(self) -> list[str]:
-        """Return the names of all charts that are not hidden."""
-        return self.page.eval_on_selector_all(
-            "[data-chart]", "all => all.filter(e => e.checkVisibility()).map(e => e.dataset.chart)"
-        )
+        """Return the names of all charts."""
+        return self.page.eval_on_selector_all("[data-chart]", "all => all.map(e => e.dataset.chart)")
 
     def of_plot(self, name: str, expression: str) -> Any:
         """Evaluate a JavaScript expression of ``plot``, the element of a drawn chart."""
@@ -90,21 +88,17 @@ class Tab:
         plot = self.chart(name).element_handle()
         self.page.wait_for_function(f"plot => {condition}", arg=plot)
 
-    def range(self, name: str, axis: str = "x") -> list[float]:
-        return self.of_plot(name, f"plot.layout.{axis}axis.range.map(Number)")
+    def ranges(self, name: str, axes: Iterable[str]) -> list[list[float]]:
+        return [self.of_plot(name, f"plot.layout.{axis}.range.map(Number)") for axis in axes]
 
-    def shown(self, name: str, *, limits: bool = False) -> set[str]:
-        """Return the joints whose curves, or whose limits, a chart shows."""
-        traces = f"plot.data.filter(t => t.visible === true && (t.meta === 'limits') === {str(limits).lower()})"
-        groups = self.of_plot(name, f"{traces}.map(t => t.legendgroup ?? '')")
-        return {group.removeprefix("joint ") for group in groups if group.startswith("joint ")}
-
-    def legend(self, name: str, entry: str, *, double: bool = False) -> None:
-        toggle = self.chart(name).locator(".legend .traces", has_text=entry).locator(".legendtoggle")
+    def hide(self, name: str, entry: str) -> None:
+        """Click an entry of the legend."""
+        toggle = self.chart(name).locator(".legend .traces", has_text=entry).locator(".legendtoggle").first
         with self._redrawn(name, "plotly_restyle"):
-            toggle.dblclick() if double else toggle.click()
+            toggle.click()
 
     def zoom(self, name: str, start: float, end: float) -> None:
+        """Drag over the uppermost chart."""
         box = self.chart(name).locator(".nsewdrag").first.bounding_box()
         y = box["y"] + box["height"] / 2
         mouse = self.page.mouse
@@ -120,23 +114,6 @@ class Tab:
         self.of_plot(name, f"{{ plot.redrawn = false; plot.once('{event}', () => {{ plot.redrawn = true; }}); }}")
         yield
         self.wait(name, "plot.redrawn")
-
-    def button(self, name: str, title: str) -> Any:
-        """Return a button of a chart's mode bar, by a part of its title."""
-        return self.chart(name).locator(f'.modebar-btn[data-title*="{title}"]')
-
-    def download(self, name: str, kind: str) -> bytes:
-        with self.page.expect_download(timeout=20_000) as download:
-            self.button(name, kind).click()
-        return Path(download.value.path()).read_bytes()
-
-    def colours(self) -> tuple[int, int]:
-        """Return the sums of red, green and blue, 0 to 765, of the page's text and of its background."""
-        ink, ground = self.page.evaluate(
-            "['color', 'backgroundColor'].map(k => getComputedStyle(document.body)[k].match(/[0-9]+/g).slice(0, 3)"
-            ".reduce((sum, x) => sum + Number(x), 0))"
-        )
-        return ink, ground
 
     def width(self) -> tuple[int, int]:
         root = self.page.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")

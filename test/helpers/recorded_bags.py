@@ -16,7 +16,7 @@ from bag_files import FIELDS as MOTION
 
 import eom_dynamics as eom
 from eom_dynamics.tools.recordings import Stream
-from eom_dynamics.tools.report.record import Record
+from eom_dynamics.tools.report import Record
 from eom_dynamics.trajectory import paper_motion
 
 DELAY, LATENCY = 70_000, 400_000

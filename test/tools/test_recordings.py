@@ -30,7 +30,7 @@ from eom_dynamics.tools.replay.job import Job
 from eom_dynamics.tools.replay.joint_states import FitFigures
 from eom_dynamics.tools.replay.one import replay_bag
 from eom_dynamics.tools.replay.sources import read_setpoints
-from eom_dynamics.tools.report.read import read_records
+from eom_dynamics.tools.report import read_records
 from eom_dynamics.trajectory import Cosine
 
 ROBOT = load_robot("planar_2r")
@@ -73,7 +73,7 @@ def test_two_joints_do_not_get_one_name(tmp_path: Path) -> None:
     path, merging = bag(tmp_path, ["left_joint_1", "joint_1"]), Conventions(rename=(("^left_", ""),))
     for read in (
         lambda: read_recording(path, ROBOT, Source(conventions=merging)),
-        lambda: read_records(path, ROBOT, Sampling(conventions=merging)),
+        lambda: read_records(path, ROBOT, merging),
         lambda: replay_bag(Job(path, tmp_path / "out", "planar_2r", sampling=Sampling(conventions=merging))),
     ):
         with pytest.raises(EomDynamicsError, match="--rename: left_joint_1, joint_1 would all be 'joint_1'; give patt"):

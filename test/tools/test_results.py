@@ -22,7 +22,7 @@ from eom_dynamics.tools.quantity_text import (
 )
 from eom_dynamics.tools.results import Result, ResultSection, TextTable
 
-TABLE = TextTable(("joint", "RMS"), [("a", "1.5"), ("b\n", "10")], "errors", failed={(1, 1)}, menu="Joint")
+TABLE = TextTable(("joint", "RMS"), [("a", "1.5"), ("b\n", "10")], "errors", failed={(1, 1)})
 RESULT = Result(
     title="Title <i>",
     lead=["first"],
@@ -34,7 +34,6 @@ RESULT = Result(
     ],
     notes=["a note"],
     warnings=["a warning"],
-    parts={"one": Result(lead=["first part"], notes=["of one"]), "two": Result(lead=["second part"])},
     files={"page": Path("page.html")},
     json={"errors": [1.5, 10]},
     about={"robot": "arm"},
@@ -53,7 +52,6 @@ a      1.5
 b\\n     10
 
 note: a note
-note: one: of one
 page: page.html
 """
 
@@ -89,8 +87,7 @@ def test_the_page_has_all_of_it() -> None:
         *("Title <i>", "2 sduration", "all well", "a caption", "a line", "errors", "1 note", "softwareeom_dynamics"),
     ):
         assert text in page.text
-    assert html.count('<td class="number off">10</td>') == 2 and html.count('<tr data-group="a">') == 2
-    assert '<div data-part="1" hidden>' in html and '<option value="1">two</option>' in html
+    assert html.count('<td class="number off">10</td>') == 2 and "<script" not in html
     failed = html_page("command", replace(RESULT, failures=["too large"]))
     assert "Failed: too large." in failed and "all well" not in failed
 

@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 # Options that `--help` of a command shows, beside --help itself; of commands that are not listed, all.
 _SHOWN = {
-    "codegen": "output force language generic functions precision root tip tool xacro",
-    "demo": "robot rate duration output force json root tip tool xacro",
+    "codegen": "output force language generic functions precision tip tool xacro",
+    "demo": "robot rate duration output force json tip tool xacro",
     "excite": "output force json tip period periods share velocity acceleration spheres",
     "identify": "robot output force page validate hold_out side terms payload topic",
-    "inspect": "json root tip tool xacro template pose gains uncertainty",
+    "inspect": "json tip tool xacro template pose gains uncertainty",
     "learn": "robot motion output force json topic bandwidth gain stiffness_error mass_error",
     "replay": "robot output force json page topic limits compare against tolerance",
-    "report": "robot output force root tip xacro cutoff rate rename effort_scale",
-    "view": "host port no_browser root tip xacro cutoff rate rename effort_scale",
+    "report": "output force robot tip tool xacro rename effort_scale",
+    "view": "host port no_browser tip xacro cutoff rate rename effort_scale",
 }
 
 # As argparse writes it: the value, and what it may be.

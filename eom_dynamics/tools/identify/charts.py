@@ -16,7 +16,7 @@ from ...identification.links.terms import TERMS, Motion
 from ...identification.recording import ArmRecording
 from ...identification.sampling import LowPass, cutoff_of, rate_of
 from ...robot import Joint
-from ..pages.charts import CURVE_POINTS, add_line, chart, color, over_time, short, thinned
+from ..pages.charts import add_line, chart, color, drawn, over_time, short
 from ..quantity_text import effort_units, position_units
 from ..results import ResultSection
 from .elastic import ElasticFit, ResonanceResult
@@ -63,8 +63,7 @@ def _efforts(fit: Fit, recordings: Sequence[Recording], which: str) -> Charts:
             continue
         figure = over_time(f"{joint}: {name}, {which}", f"effort [{unit}]", t[0], t[-1])
         for label, (values, line) in curves.items():
-            kept = thinned(values[:, j], CURVE_POINTS)
-            add_line(figure, t[kept], values[kept, j], label, line, unit=unit)
+            add_line(figure, t, values[:, j], label, line, unit=unit)
         figure.update_traces(visible="legendonly", selector={"name": "as recorded"})
         figures[f"effort_{j}"] = figure.update_layout(showlegend=True)
     return figures
@@ -205,6 +204,5 @@ def _low_pass(elastic: ElasticFit, k: int, part: ArmRecording) -> LowPass | None
 
 def _add_dots(figure: go.Figure, x: Array, y: Array, shade: str) -> None:
     if len(x):
-        step = max(1, len(x) // _DOTS)
         style = {"mode": "markers", "marker": {"size": 4, "color": shade, "opacity": 0.4}, "hoverinfo": "skip"}
-        figure.add_scatter(x=short(x[::step]), y=short(y[::step]), name="measured", **style)
+        figure.add_scatter(x=short(drawn(x, _DOTS)), y=short(drawn(y, _DOTS)), name="measured", **style)

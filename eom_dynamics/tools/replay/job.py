@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ...bags.bag import METADATA
+from ...robot import Robot
 from ..recording_options import CommandOptions, Sampling
 from ..robot_options import RobotOptions
 from .batch import Refusals
@@ -21,7 +22,8 @@ class Job:
     Attributes:
         bag: its path.
         output: folder of the bag to write, .mcap file to write alone, or Parquet file.
-        robot: as :func:`load_robot` takes it; None for the URDF that the bag has on robot_description.
+        robot: the robot, or its source, as :func:`load_robot` takes it; None for the URDF that the bag has on
+            robot_description.
         robot_options: part of the robot to take.
         topic: to replay; None for the only candidate.
         format: of the output: ``mcap``, ``sqlite3`` or ``parquet``.
@@ -35,7 +37,7 @@ class Job:
 
     bag: Path
     output: Path
-    robot: str | None = None
+    robot: Robot | str | None = None
     topic: str | None = None
     format: str = "mcap"
     options: CommandOptions = field(default_factory=CommandOptions)

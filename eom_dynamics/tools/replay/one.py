@@ -146,7 +146,8 @@ def replay_bag(job: Job, progress: Progress | None = None) -> Report:
 def _arm(job: Job, bag: Bag) -> tuple[ElasticArm, list[str]]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", RobotDescriptionWarning)
-        robot = described_robot(bag, job.robot_options) if job.robot is None else job.robot_options.load(job.robot)
+        robot = job.robot_options.load(job.robot) if isinstance(job.robot, str) else job.robot
+        robot = described_robot(bag, job.robot_options) if robot is None else robot
         if robot is None:
             raise BagError(f"{job.bag}: has no robot on a topic robot_description; name it, --robot ROBOT")
         arm = ElasticArm(robot)

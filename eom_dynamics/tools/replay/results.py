@@ -8,12 +8,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from ...control.fields import COMMAND_FIELDS
 from ..results import Result, ResultSection, TextTable
 from .compare import MISSING, Difference
 from .job import Report
 from .joint_states import CONSEQUENCE
 from .one import Outcome
 
+_MOST_CHARTS = 4  # of a bag
 _MOST_LINES = 8  # at most as many lines of one kind are printed per bag
 
 
@@ -30,7 +32,10 @@ def replay_result(
     return Result(
         title=str(outcomes[0].job.bag) if len(outcomes) == 1 else f"{len(outcomes):,} bags",
         facts={"passed": f"{len(outcomes) - failed:,}", "failed": f"{failed:,}"} if len(outcomes) > 1 else {},
-        sections=[ResultSection(tables=[_index(outcomes)]), *map(_section, outcomes)],
+        sections=[
+            ResultSection(tables=[_index(outcomes)]),
+            *(_section(outcome, charts=page is not None) for outcome in outcomes),
+        ],
         failures=failures,
         files={} if page is None else {"page": page},
         json=list(map(_as_json, outcomes)),
@@ -51,10 +56,10 @@ def _index(outcomes: Sequence[Outcome]) -> TextTable:
     return TextTable(header, rows, text_columns=2, failed=failed)
 
 
-def _section(outcome: Outcome) -> ResultSection:
-    lines, tables = outcome.detail.splitlines(), []
+def _section(outcome: Outcome, *, charts: bool) -> ResultSection:
+    lines, tables, drawn = outcome.detail.splitlines(), [], {}
     if (report := outcome.report) is not None:
-        lines += _notes(report)
+        lines += notes(report)
         errors = {
             "fit, RMS": [f"{x:.2e}" for x in report.deviation],
             "fit, largest": [f"{x:.2e}" for x in report.largest_deviation],
@@ -67,7 +72,13 @@ def _section(outcome: Outcome) -> ResultSection:
         # Differences without a number, such as of names of joints.
         lines += [f"{row.topic}: {row.text}" for row in outcome.beyond if not row.largest] + outcome.missing
         tables.append(_differences(outcome.differences))
-    return ResultSection(str(outcome.job.bag) if lines or tables else "", lines, tables=tables)
+        differing = [row for row in outcome.beyond if row.field in COMMAND_FIELDS][:_MOST_CHARTS]
+        if charts and differing and outcome.job.golden is not None:
+            from ..report import compared_figure
+
+            topic, fields = differing[0].topic, [row.field for row in differing]
+            drawn[topic] = compared_figure(outcome.job.output, outcome.job.golden.path, topic, fields)
+    return ResultSection(str(outcome.job.bag) if lines or tables else "", lines, charts=drawn, tables=tables)
 
 
 def _differences(differences: Sequence[Difference]) -> TextTable:
@@ -102,7 +113,8 @@ def _as_json(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _notes(report: Report) -> Iterator[str]:
+def notes(report: Report) -> Iterator[str]:
+    """Lines on the robot, on limits, and on messages that were refused or repeat positions."""
     for lines in (report.warnings, report.exceeded):
         yield from lines[:_MOST_LINES]
         if len(lines) > _MOST_LINES:

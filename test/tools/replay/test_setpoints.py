@@ -34,11 +34,11 @@ from eom_dynamics.bags import BagError
 from eom_dynamics.control.fields import COMMAND_FIELDS
 from eom_dynamics.control.setpoint_to_command import SetpointEvaluator
 from eom_dynamics.exceptions import EomDynamicsError, LimitError, RobotDescriptionError, StateError
-from eom_dynamics.tools.recording_options import CommandOptions, Conventions, Sampling, node_parameter
+from eom_dynamics.tools.recording_options import CommandOptions, Conventions, node_parameter
 from eom_dynamics.tools.replay.batch import Refusals
 from eom_dynamics.tools.replay.job import Job
 from eom_dynamics.tools.replay.one import replay_bag
-from eom_dynamics.tools.report.read import read_records
+from eom_dynamics.tools.report import read_records
 from eom_dynamics.tools.writing import FolderError
 from eom_dynamics.trajectory import paper_motion
 
@@ -402,7 +402,7 @@ def test_names_and_efforts_of_a_recording_become_those_of_the_robot(renamed_bag:
 
 def test_a_report_uses_the_same_conventions(renamed_bag: Path) -> None:
     options = (("^left_j", "joint_"),), ((None, 2.0), ("joint_2", 4.0)), (("joint_1", -0.5),)
-    (record,) = read_records(renamed_bag, ROBOT, Sampling(cutoff=20.0, conventions=Conventions(*options)))
+    (record,) = read_records(renamed_bag, ROBOT, Conventions(*options))
     assert record.robot is ROBOT and record.command is not None
     measured = record.measured.ordered(ROBOT.joint_names).values["effort"]
     (plain,) = read_records(renamed_bag)
