@@ -134,7 +134,6 @@ _PERMISSIVE: dict[str, Any] = {
     "resume_distance": 0.1,
     "stamp_check": "ignore",
     "jump_check": "ignore",
-    "task_limits": "refuse",
     "trajectory_limits": "refuse",
 }
 
@@ -150,9 +149,9 @@ SAFETY: dict[str, dict[str, Any]] = {
         "jump_check": "refuse",
     },
     "permissive": _PERMISSIVE,
-    "off": _PERMISSIVE | dict.fromkeys(("limits", "task_limits", "trajectory_limits"), "ignore"),
+    "off": _PERMISSIVE | dict.fromkeys(("limits", "trajectory_limits"), "ignore"),
 }
-"""Settings by level of safety, for all hosts of the loop; task_limits and trajectory_limits are the node's alone."""
+"""Settings by level of safety, for all hosts of the loop; trajectory_limits is the node's alone."""
 
 
 class Status(IntEnum):

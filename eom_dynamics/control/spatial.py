@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import chain
 from math import hypot, isfinite
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -24,25 +24,6 @@ from .joint_order import shown_name
 
 # Largest deviation of a quaternion's length from one; it is then made one.
 _UNIT = 1e-3
-
-_DERIVATIVES = ("twist", "acceleration", "jerk", "snap")
-
-
-class ToolSetpoint(NamedTuple):
-    """Motion of a frame at one time."""
-
-    pose: Array  # C (4, 4), m
-    twists: tuple[Array, ...]  # world-aligned twist with three derivatives, (6,) each; rad/s and m/s, and per s, s², s³
-
-
-def read_task_setpoint(message: Any) -> ToolSetpoint:
-    """Motion of the tool in a TaskSetpoint.
-
-    Raises:
-        StateError: the orientation is not a unit quaternion, or a number is not finite.
-    """
-    pose = read_pose(message.pose.position, message.pose.orientation, "pose")
-    return ToolSetpoint(pose, tuple(read_twist(getattr(message, name), name) for name in _DERIVATIVES))
 
 
 def read_pose(position: Any, orientation: Any, name: str) -> Array:

@@ -212,7 +212,6 @@ class ToolTracker:
 
     Attributes:
         kinematics, frame: of the tool; None for the first one.
-        few: whether fewer than six joints move it, which cannot realise any twist.
     """
 
     def __init__(self, kinematics: Kinematics, frame: str | None = None, weights: ArrayLike | None = None) -> None:
@@ -223,12 +222,12 @@ class ToolTracker:
         moving = moving_joints(kinematics.robot, kinematics.frame(frame))
         self.kinematics, self.frame, self._weights = kinematics, frame, weights
         # Fewer joints cannot realise any twist of the tool.
-        self.few = len(moving) < TWIST
+        self._few = len(moving) < TWIST
 
-    def solve(self, expected: Array, poses: Array, *twists: Array, reference: str = "body") -> Tracked:
-        """Joint motion for poses (N, 4, 4) and twists V, Vd, … (N, 6); raises KernelError without a C compiler.
+    def solve(self, expected: Array, poses: Array, *twists: Array) -> Tracked:
+        """Joint motion for poses (N, 4, 4) and body twists V, Vd, … (N, 6); raises KernelError without a C compiler.
 
-        Joint variables ``expected`` (N, n) are predicted ones; the reference is as for :meth:`.Kinematics.jacobian`.
+        Joint variables ``expected`` (N, n) are predicted ones.
         """
         solution = inverse_kinematics(
             self.kinematics, poses, self.frame, expected, attempts=1, tolerance=_TOLERANCE, objective=None
@@ -243,11 +242,9 @@ class ToolTracker:
         if twists:
             # One state goes by the compiled caller.
             q, V = (solution.q[0], [x[0] for x in twists]) if len(expected) == 1 else (solution.q, twists)
-            motion = differential_inverse_kinematics(
-                self.kinematics, q, V, frame=self.frame, reference=reference, weights=self._weights
-            )
+            motion = differential_inverse_kinematics(self.kinematics, q, V, frame=self.frame, weights=self._weights)
             rates[:] = np.reshape(motion.rates, rates.shape)
-            if self.few:
+            if self._few:
                 missed = np.max(np.abs(np.reshape(motion.missed, (len(twists), -1, TWIST))), axis=2)
                 beyond = missed > _MISSED * np.maximum(np.max(np.abs(twists), axis=2), 1.0)
                 for i in np.flatnonzero(np.any(beyond, axis=0) & solution.success):

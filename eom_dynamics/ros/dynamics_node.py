@@ -130,14 +130,11 @@ examples:
 
 topics and services (relative to the namespace):
   setpoint             in     eom_dynamics/msg/JointTrajectorySetpoint, positions and four derivatives
-  task_setpoint        in     eom_dynamics/msg/TaskSetpoint, of a tool
   joint_states         in     sensor_msgs/msg/JointState, where the first motion starts; of several publishers, too
   spline_trajectory    in     eom_dynamics/msg/SplineTrajectory to play, as from planning_node
   speed_scaling        in     std_msgs/msg/Float64, factor of the speed of what is played, 0 to 1.5
   target               in     sensor_msgs/msg/JointState to go to, of some or all joints, at any rate
   target_trajectory    in     trajectory_msgs/msg/JointTrajectory to follow, a chunk of positions
-  target_pose          in     geometry_msgs/msg/PoseStamped of the tool to go to, in the frame of its header
-  target_twist         in     geometry_msgs/msg/TwistStamped of the tool, which stops when messages stop
   payload              in     eom_dynamics/msg/Payload of a tool, between two setpoints
   robot_description    in     std_msgs/msg/String, if no parameter gives the robot
   motor_states         in     sensor_msgs/msg/JointState, in the units of the drives, for external efforts

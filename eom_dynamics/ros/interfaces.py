@@ -22,7 +22,6 @@ try:
         LimitViolation,
         Payload,
         SplineTrajectory,
-        TaskSetpoint,
         TrajectoryStatus,
     )
 except ImportError as error:
@@ -38,7 +37,6 @@ __all__ = [
     "LimitViolation",
     "Payload",
     "SplineTrajectory",
-    "TaskSetpoint",
     "TrajectoryStatus",
     "nanoseconds",
     "set_stamp",

@@ -167,11 +167,6 @@ _PARAMETERS: Table = {
         "(refuse), clip efforts and report it (clip), or no check (ignore); all but ignore refuse angles a turn beyond",
         choices=LIMIT_POLICIES,
     ),
-    "task_limits": Definition(
-        "refuse",
-        "what to do if a setpoint on task_setpoint or its command exceeds limits: refuse, report (warn), or no check",
-        choices=("refuse", "warn", "ignore"),
-    ),
     **_TRAJECTORIES,
     "hold_last_command": Definition(
         "stiffness",

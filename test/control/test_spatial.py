@@ -6,30 +6,36 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from differences import deviation
-from tool_messages import orientation, twist, vector, world_aligned
+from tool_messages import orientation, twist, vector
 
 import eom_dynamics as eom
 from eom_dynamics import StateError, lie
 from eom_dynamics.control.fields import WRENCH_FIELDS
-from eom_dynamics.control.spatial import read_task_setpoint, read_wrenches, wrench_messages
+from eom_dynamics.control.spatial import read_pose, read_twist, read_wrenches, wrench_messages
 
 C = lie.exp([0.3, -0.8, 0.5, 0.4, 0.2, -0.6])
-TWISTS = np.random.default_rng(1).uniform(-1, 1, (4, 6))
+TWIST = np.random.default_rng(1).uniform(-1, 1, 6)
 
 
-def task():
-    levels = dict(zip(("twist", "acceleration", "jerk", "snap"), map(twist, world_aligned(C, TWISTS)), strict=True))
-    return SimpleNamespace(pose=SimpleNamespace(position=vector(C[:3, 3]), orientation=orientation(C)), **levels)
+def moving_pose():
+    """A message with pose and twist."""
+    return SimpleNamespace(
+        pose=SimpleNamespace(position=vector(C[:3, 3]), orientation=orientation(C)), twist=twist(TWIST)
+    )
 
 
-def test_motion_of_a_tool_whose_quaternion_is_nearly_of_unit_length():
-    message = task()
-    found = read_task_setpoint(message)
-    assert deviation(found.pose, C, floor=1.0) < 1e-15
-    assert deviation(found.twists, world_aligned(C, TWISTS), floor=1.0) < 1e-15
+def read(message):
+    return (read_pose(message.pose.position, message.pose.orientation, "pose"), read_twist(message.twist, "twist"))
+
+
+def test_a_pose_whose_quaternion_is_nearly_of_unit_length_and_a_twist():
+    message = moving_pose()
+    pose, found = read(message)
+    assert deviation(pose, C, floor=1.0) < 1e-15
+    np.testing.assert_array_equal(found, TWIST)
     for name in "xyzw":
         setattr(message.pose.orientation, name, 1.0005 * getattr(message.pose.orientation, name))
-    assert deviation(read_task_setpoint(message).pose, C, floor=1.0) < 1e-15
+    assert deviation(read(message)[0], C, floor=1.0) < 1e-15
 
 
 BAD = [
@@ -37,19 +43,19 @@ BAD = [
     ("pose.position.y", np.nan, r"pose must be finite, is \[0\.\d+, nan,"),
     ("pose.orientation.x", np.inf, r"pose must be finite, is .*inf"),
     ("twist.linear.z", np.nan, "^twist.linear.z is nan"),
-    ("snap.angular.x", -np.inf, "^snap.angular.x is -inf"),
+    ("twist.angular.x", -np.inf, "^twist.angular.x is -inf"),
 ]
 
 
 @pytest.mark.parametrize(("path", "value", "text"), BAD, ids=[row[-1] for row in BAD])
 def test_bad_numbers_are_refused_by_name(path, value, text):
-    message = part = task()
+    message = part = moving_pose()
     *parents, name = path.split(".")
     for parent in parents:
         part = getattr(part, parent)
     setattr(part, name, value)
     with pytest.raises(StateError, match=text):
-        read_task_setpoint(message)
+        read(message)
 
 
 # --- Wrenches ---------------------------------------------------------------------------

@@ -13,7 +13,6 @@ from pathlib import Path
 import numpy as np
 import processes
 from forks import ForkServer
-from tool_messages import task_message
 
 from eom_dynamics.control.fields import STATE_FIELDS, WRENCH_FIELDS
 from eom_dynamics.control.spatial import wrench_messages
@@ -21,7 +20,6 @@ from eom_dynamics.control.spatial import wrench_messages
 # A guard against waiting forever, not a measure of anything: a shared machine may stall for seconds.
 PATIENCE = 60.0
 
-AT_REST = np.zeros((4, 6))
 
 fork_server = cache(ForkServer)  # one for all
 
@@ -300,7 +298,6 @@ class StreamClient(Client):
         self.motor_setpoint = self.collect(JointState, "motor_setpoint")
         self.effort_command = self.collect(Float64MultiArray, "effort_command")
         self._setpoints = self.node.create_publisher(JointTrajectorySetpoint, "setpoint", self._qos)
-        self._task_setpoints = None
 
     def wait_for_node(self):
         self.wait(self._setpoints.get_subscription_count, "a subscriber of setpoint")
@@ -319,14 +316,6 @@ class StreamClient(Client):
         message.header.frame_id = self.frame or frame_of(number)
         self._setpoints.publish(message)
         return number
-
-    def publish_task(self, C, twists=AT_REST, *, at, frame=""):
-        """Publish a setpoint of a tool, see :func:`task_message`."""
-        from eom_dynamics.msg import TaskSetpoint
-
-        if self._task_setpoints is None:
-            self._task_setpoints = self.publisher(TaskSetpoint, "task_setpoint")
-        self._task_setpoints.publish(task_message(C, twists, at=at, frame=frame))
 
     def publish_serialized(self, data):
         self._setpoints.publish(data)

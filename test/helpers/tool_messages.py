@@ -17,9 +17,9 @@ def orientation(C, kind=SimpleNamespace):
     return kind(**dict(zip("xyzw", lie.quaternion(C[:3, :3]).tolist(), strict=True)))
 
 
-def twist(values, kind=SimpleNamespace, of=SimpleNamespace):
+def twist(values):
     """Message with angular and linear parts, of a vector (6,), angular first."""
-    return kind(angular=vector(values[:3], of), linear=vector(values[3:], of))
+    return SimpleNamespace(angular=vector(values[:3]), linear=vector(values[3:]))
 
 
 def world_aligned(C, twists):
@@ -44,20 +44,6 @@ def _binomial(n, k):
 
 def transform(C):
     return SimpleNamespace(translation=vector(C[:3, 3]), rotation=orientation(C))
-
-
-def task_message(C, twists, *, at, frame=""):
-    """Setpoint of a tool at a pose, with body twist and derivatives; ``at`` is its stamp, ns."""
-    from eom_dynamics.msg import TaskSetpoint
-    from geometry_msgs.msg import Accel, Point, Quaternion, Twist, Vector3
-
-    message = TaskSetpoint(frame=frame)
-    message.header.stamp.sec, message.header.stamp.nanosec = divmod(at, 10**9)
-    message.pose.position, message.pose.orientation = vector(C[:3, 3], Point), orientation(C, Quaternion)
-    kinds = {"twist": Twist, "acceleration": Accel, "jerk": Accel, "snap": Accel}
-    for (name, kind), values in zip(kinds.items(), world_aligned(C, twists), strict=True):
-        setattr(message, name, twist(values, kind, Vector3))
-    return message
 
 
 def spline_message(motion, names):

@@ -107,20 +107,20 @@ def test_without_the_events_executor_the_node_warns_and_runs_until_signals_end_i
 
 WARNS = r"""
 import warnings
-from eom_dynamics.ros.dynamics import tool_kinematics
-def prepared(*arguments):
+from eom_dynamics.ros.dynamics import target_topics
+def limits(*arguments):
     warnings.warn("no compiler\x1b here")
     return given(*arguments)
-given, tool_kinematics._prepared = tool_kinematics._prepared, prepared
+given, target_topics.motion_limits = target_topics.motion_limits, limits
 """
 
 
 def test_a_warning_of_a_thread_is_one_line_of_the_log(start):
-    from eom_dynamics.msg import TaskSetpoint
+    from sensor_msgs.msg import JointState
 
     client = start(*IIWA, patch=WARNS)
-    client.publisher(TaskSetpoint, "task_setpoint")
-    client.wait(lambda: "task setpoints of" in client.process.log, "the kinematics")
+    client.publisher(JointState, "target").publish(JointState())
+    client.wait(lambda: "no compiler" in client.process.log, "the warning")
     (line,) = (line for line in client.process.log.splitlines() if "compiler" in line)
     assert line.startswith("[WARN]") and line.endswith(r": no compiler\x1b here")
     assert "UserWarning" not in client.process.log

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Topics of targets: positions of some joints, chunks, what is refused with a reason, and a publisher that dies."""
+"""Targets: positions of some joints, chunks, MoveIt Servo's messages, refusals, a measured start, a dead publisher."""
 
 from typing import Any
 
@@ -10,10 +10,13 @@ pytest.importorskip("eom_dynamics.msg", reason="the interfaces are not built")
 
 from builtin_interfaces.msg import Duration
 from eom_dynamics.msg import SplineTrajectory
+from node_client import stamp_of
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64, Header
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+import eom_dynamics as eom
 
 JOINTS = [f"fer_joint{k}" for k in range(1, 8)]
 REST = np.array([0.0, -0.5, 0.0, -1.5, 0.0, 1.5, 0.5])
@@ -44,10 +47,15 @@ def client(node: Any) -> Any:
     return at_rest(node)
 
 
+def activate(node: Any) -> None:
+    """Activate a node that has commanded nothing."""
+    assert node.state == "inactive" or node.transition("deactivate")
+    assert node.transition("activate")
+
+
 def at_rest(node: Any) -> Any:
     """An active node at rest, which takes targets."""
-    for transition in ("deactivate", "activate"):
-        assert node.transition(transition)
+    activate(node)
     state = np.zeros((5, 7))
     state[0] = REST
     node.answers_to(node.publish(state))
@@ -233,3 +241,78 @@ def test_a_node_that_is_deactivated_amid_the_motion_brings_the_arm_to_rest(clien
     assert 0.1 < position(client)[0] < 0.9 and not np.any(client.motor_setpoint[-1].velocity)
     moves = np.array([message.position[0] for message in client.motor_setpoint])
     assert np.abs(np.diff(moves)).max() < 0.05
+
+
+def test_the_first_target_starts_from_the_measured_position(node: Any) -> None:
+    activate(node)
+    node.motor_setpoint.clear()
+    states = node.publisher(JointState, "joint_states")
+    aim(node, [JOINTS[0]], [0.1])
+    measured = JointState(name=JOINTS, position=REST.tolist())
+    node.repeat(lambda: states.publish(measured), lambda: node.motor_setpoint, "a command")
+    arrive(node, [0.1, *REST[1:]])
+    found = np.array([message.position for message in node.motor_setpoint])
+    order = [node.motor_setpoint[-1].name.index(name) for name in JOINTS]
+    assert found[0, order] == pytest.approx(REST, abs=DEFLECTION)
+    assert np.abs(np.diff(found, axis=0)).max() < 0.05  # a busy node leaves commands out, up to 20 ms
+    node.node.destroy_publisher(states)
+
+
+def test_the_messages_of_moveit_servo_are_followed_and_their_end_is_rest(client: Any) -> None:
+    """Servo (servo_node.cpp, utils/common.cpp): points from 0.1 s before now to 0.1 s after, without the newest one.
+
+    At its halt it slows down to rest, and then publishes nothing.
+    """
+    period, latency = 0.034, 0.1
+    send = client.publisher(JointTrajectory, "target_trajectory")
+    window: list[tuple[int, np.ndarray]] = []
+    q, rate = REST.copy(), np.zeros(7)
+    for cycle in range(60):
+        rate = 0.9 * rate + 0.1 * (0.3 * np.eye(7)[0] if cycle < 40 else 0)
+        q = q + period * rate
+        now = client.node.get_clock().now().nanoseconds
+        window = [point for point in window if point[0] >= now - latency * 1e9]
+        window.append((now + round(latency * 1e9), q.copy()))
+        if len(window) >= 3:
+            message = JointTrajectory(joint_names=JOINTS)
+            message.header.stamp.sec, message.header.stamp.nanosec = divmod(window[0][0], 10**9)
+            for at, position in window[:-1]:
+                passed = Duration(sec=0, nanosec=at - window[0][0])
+                fields = {"positions": position.tolist(), "velocities": rate.tolist()}
+                message.points.append(JointTrajectoryPoint(time_from_start=passed, **fields))
+            send.publish(message)
+        client.spin(period)
+    arrive(client, window[-2][1])
+    stamps = 1e-9 * np.array([stamp_of(message) for message in client.motor_setpoint])
+    steps = np.diff([message.position for message in client.motor_setpoint], axis=0) / np.diff(stamps)[:, None]
+    # No step, also after messages that came late, with which the arm catches up within its limits.
+    assert np.abs(steps).max() < eom.load_robot("panda").joints[0].limits.velocity + 0.1
+    assert client.values.get("targets refused") is None or "stamp" not in client.values["last refused target"]
+
+
+def test_without_any_measurement_the_refusal_says_what_to_publish(start: Any) -> None:
+    client = start("-p", "robot_file:=panda")
+    aim(client, [JOINTS[0]], [0.1])
+    client.wait_for_diagnostics(
+        lambda *status: "joint_states has not told" in status[2].get("last refused target", ""), "a refusal"
+    )
+    assert not client.motor_setpoint
+
+
+def test_limits_that_a_robot_lacks_are_given_by_parameters(start: Any) -> None:
+    limits = [word for k in range(1, 7) for word in ("-p", f"urdf.joints.{name_of_ur5e(k)}.limits.acceleration:=4.0")]
+    lacking, given = start("-p", "robot_file:=ur5e"), start("-p", "robot_file:=ur5e", *limits)
+    for client in (lacking, given):
+        client.publish(np.zeros((5, 6)))
+        aim(client, [name_of_ur5e(1)], [0.2])
+    lacking.wait_for_diagnostics(
+        lambda *status: (
+            "urdf.joints.shoulder_pan_joint.limits.acceleration" in status[2].get("last refused target", "")
+        ),
+        "a refusal",
+    )
+    given.wait_for_diagnostics(lambda *status: status[2].get("target") == "reached", "arrival")
+
+
+def name_of_ur5e(k: int) -> str:
+    return eom.load_robot("ur5e").joint_names[k - 1]

@@ -539,7 +539,7 @@ class ControlLoop {
                       : at(x.times.front()) > commander_.parameters.max_start_delay ? Refusal::too_far_ahead
                       : at(x.times.back()) < -seconds(LATEST_CHUNK)            ? Refusal::ended
                                                                              : bar;
-        // One that moves on, as of a twist, is slowed down by the governor.
+        // One that moves on is slowed down by the governor.
         const bool rests = std::all_of(x.velocities.begin(), x.velocities.end(), [](double v) { return v == 0; });
         if (why == Refusal::none && rests && !commander_.holds(motion_.rest_of(x))) {
             motion_.stay();

@@ -24,7 +24,7 @@ from ...elastic import LimitViolation
 from ...exceptions import EomDynamicsError, StateError
 from ...terminal import printable
 from ..diagnostics import Level, StatusReport
-from ..interfaces import JointTrajectorySetpoint, TaskSetpoint, nanoseconds, stream_qos
+from ..interfaces import JointTrajectorySetpoint, nanoseconds, stream_qos
 from ..robot_node import RobotNode
 from .command_topics import CommandTopics
 from .contact_topics import ContactTopics
@@ -34,8 +34,6 @@ from .start_positions import StartPositions
 from .statistics import WAITING, StreamStatistics
 from .supervision import TRAJECTORY_SETTINGS, Phase, Supervision
 from .target_topics import TargetTopics
-from .task_topic import TaskTopic
-from .tool_kinematics import ToolKinematics
 from .trajectory_player import TrajectoryPlayer
 
 # One second of setpoints at 1 kHz, so that none is lost when the node stalls.
@@ -47,14 +45,13 @@ _PARAMETERS = ("effort_command", "limits", "setpoint_lifespan", "command_lead")
 class SetpointStream:
     """Answers setpoints with commands by the control loop; all methods are called by the node's executor.
 
-    Setpoints come from the topics ``setpoint`` and ``task_setpoint``; while a trajectory is played, the loop has them
-    from that. Those of one shape, as a stream repeats it, are read and answered by one compiled call, others field by
-    field. An invalid one is refused and does not affect later ones. While setpoints are lost, the loop brings the arm
-    to rest.
+    Setpoints come from the topic ``setpoint``; while a trajectory is played, the loop has them from that. Those of one
+    shape, as a stream repeats it, are read and answered by one compiled call, others field by field. An invalid one is
+    refused and does not affect later ones. While setpoints are lost, the loop brings the arm to rest.
 
     Attributes:
         loop: control loop of the current robot; None without one.
-        limit_policy: one of LIMIT_POLICIES, for setpoints of the joints.
+        limit_policy: one of LIMIT_POLICIES.
         player: player of trajectories.
         targets: topics of targets.
         supervision: watchdog and checks of the stream.
@@ -77,14 +74,9 @@ class SetpointStream:
         setpoints = node.create_subscription(
             JointTrajectorySetpoint, "setpoint", self.answer_bytes, raw=True, **quality
         )
-        self._kinematics, self.start = ToolKinematics(node), StartPositions(node)
-        self._tasks = TaskTopic(node, self._kinematics, self.start, self._answer_task, _INPUT_DEPTH)
+        self.start = StartPositions(node)
         self.supervision = Supervision(
-            node,
-            self._publish_response,
-            deactivate,
-            lambda: setpoints.get_publisher_count() + self._tasks.publishers,
-            lambda: self.leads,
+            node, self._publish_response, deactivate, setpoints.get_publisher_count, lambda: self.leads
         )
         self._now, self._deactivate = self.supervision.clock.now, deactivate
         self.measured = MeasuredInput(node, self.supervision.clock)
@@ -92,9 +84,7 @@ class SetpointStream:
         self.player = TrajectoryPlayer(node, self.supervision.clock, self._publish_played)
         self.player.on_break = self._stop_unfinished
         publish = self._publish_played, partial(self._publish_measured, always=False)
-        self.targets = TargetTopics(
-            node, self.supervision.clock, self._kinematics, self.start, self._loop_to_aim, *publish
-        )
+        self.targets = TargetTopics(node, self.supervision.clock, self.start, self._loop_to_aim, *publish)
         self.targets.on_start, self.targets.on_break = self.player.give_way, self._stop_unfinished
         self.contact = ContactTopics(node, self.supervision.clock, self.measured, self._react)
         self.supervision.watch_quality(setpoints, quality["qos_profile"])
@@ -132,8 +122,6 @@ class SetpointStream:
         self._take_lead()
         self._limit(self.limit_policy)
         self.begin(held)
-        if self._kinematics.take(loop.arm.robot):
-            self._tasks.prepare_for_publishers()
 
     def _take_lead(self) -> None:
         """Set the lead of setpoints, and of trajectories, whose period is known."""
@@ -156,7 +144,6 @@ class SetpointStream:
             held: where joints are held until the first setpoint, (n,); None if that is not known.
         """
         self._shapes.forget()
-        self._tasks.forget()
         self.targets.forget()
         self.start.stop()
         self.closed = not self._node.active
@@ -296,7 +283,7 @@ class SetpointStream:
             if isinstance(command, int):
                 raise loop.refusal(Refusal(command))
             self._commands.publish_bytes(call, command, loop)
-            self._answered(loop, call.call.stamp)
+            self._answered(loop)
         except Exception as error:
             self._refuse(deserialize_message(message, JointTrajectorySetpoint).header, error)
         else:
@@ -305,18 +292,16 @@ class SetpointStream:
                 self._remark(loop, call.call.remarks)
         statistics.add_time(time.perf_counter_ns() - started)
 
-    def _answered(self, loop: SetpointLoop, stamp: int) -> None:
+    def _answered(self, loop: SetpointLoop) -> None:
         """Record a setpoint whose command has been sent."""
         self.start.stop()
-        self._tasks.command(stamp, loop.loop.state)
         if self.supervision.on:
             self.supervision.answered(loop)
 
-    def _remark(self, loop: SetpointLoop, remarks: int, state: Any = None, limit_policy: str = "") -> None:
-        """Report what is wrong with a command that was sent all the same, in bits: EXCEEDS, SUSPECT."""
+    def _remark(self, loop: SetpointLoop, remarks: int, state: Any = None) -> None:
+        """Log warnings about an accepted setpoint, in bits: EXCEEDS, SUSPECT."""
         if remarks & EXCEEDS:
-            clips = (limit_policy or self.limit_policy) == "clip"
-            self.statistics.exceed(loop.violations(state), clips=clips)
+            self.statistics.exceed(loop.violations(state), clips=self.limit_policy == "clip")
         if remarks & SUSPECT:
             self._node.warn("setpoint in doubt", printable(loop.suspicion()))
 
@@ -332,21 +317,7 @@ class SetpointStream:
             call_for = partial(self.loop.call_for, setpoint, message, commands_motors=self._commands.commands_motors)
             self._shapes.learn(setpoint, message, call_for)
 
-    def _answer_task(self, task: TaskSetpoint) -> None:
-        """Answer a setpoint of a tool by that of the joints."""
-        if not self._accept(task):
-            return
-        setpoint, started = JointTrajectorySetpoint(), time.perf_counter_ns()
-        try:
-            if not self.closed and self.loop is not None:
-                setpoint = self._tasks.solve(task)
-        except Exception as error:
-            self.statistics.received += 1
-            self._refuse(task.header, error)
-        else:
-            self.answer(setpoint, self._node.get_parameter("task_limits").value, started)
-
-    def _accept(self, setpoint: JointTrajectorySetpoint | TaskSetpoint) -> bool:
+    def _accept(self, setpoint: JointTrajectorySetpoint) -> bool:
         """Refuse a setpoint that is too old or comes during a trajectory; return whether to answer it."""
         stamp = nanoseconds(setpoint.header.stamp)
         if self._lifespan and stamp and self._node.active and self._drop_if_expired(stamp):
@@ -365,13 +336,8 @@ class SetpointStream:
         self.statistics.expire(age, self._lifespan)
         return True
 
-    def answer(self, setpoint: JointTrajectorySetpoint, limit_policy: str = "", started: int = 0) -> bool:
-        """Publish the command for a setpoint; return whether the setpoint was valid.
-
-        Args:
-            limit_policy: one of LIMIT_POLICIES; by default :attr:`limit_policy`.
-            started: when its computation began, ns; by default now.
-        """
+    def answer(self, setpoint: JointTrajectorySetpoint) -> bool:
+        """Publish the command for a setpoint; return whether the setpoint was valid."""
         loop, stamp = self.loop, nanoseconds(setpoint.header.stamp)
         if self.closed or loop is None:
             self.statistics.received += 1
@@ -383,14 +349,12 @@ class SetpointStream:
             self.require_radians(loop.loop.given["q"])
             self.start_measured()
             self.supervision.admit(loop)
-            self._limit(limit_policy or self.limit_policy)
             loop.configure(command_lead=self._lead)
             return loop.answer(stamp, self.supervision.clock.now())
 
-        remarks = self._sent(setpoint.header, stamp, loop, cycle, started or time.perf_counter_ns())
-        self._limit(self.limit_policy)
+        remarks = self._sent(setpoint.header, loop, cycle, time.perf_counter_ns())
         if remarks is not None:
-            self._remark(loop, remarks, limit_policy=limit_policy)
+            self._remark(loop, remarks)
         return remarks is not None
 
     @property
@@ -410,16 +374,14 @@ class SetpointStream:
         if strict and self.loop is not None and not self.loop.loop.number("fed"):
             self.loop.require_radians(q)
 
-    def _sent(
-        self, header: Header, stamp: int, loop: SetpointLoop, cycle: Callable[[], int], started: int
-    ) -> int | None:
+    def _sent(self, header: Header, loop: SetpointLoop, cycle: Callable[[], int], started: int) -> int | None:
         """Publish the command of a cycle; return what is wrong with it all the same, or None where it was refused."""
         statistics = self.statistics
         statistics.received += 1
         try:
             remarks = cycle()
             self._commands.publish(header, loop)
-            self._answered(loop, stamp)
+            self._answered(loop)
             statistics.published += 1
             return remarks
         except Exception as error:
@@ -448,7 +410,7 @@ class SetpointStream:
         self._shapes.forget()  # the lead is that of trajectories
         header = Header(stamp=Time(nanoseconds=stamp).to_msg(), frame_id=frame_id)
         self.statistics.led += 1
-        remarks = self._sent(header, stamp, loop, lambda: loop.accepted(code), started)
+        remarks = self._sent(header, loop, lambda: loop.accepted(code), started)
         if remarks is not None:
             self._remark(loop, remarks, loop.state)
         return remarks is not None
@@ -478,10 +440,9 @@ class SetpointStream:
         """Publish a command of the response to a loss, in the joint order of the last command."""
         self._commands.publish(self._last_header(), loop, loop.loop.status)
         following = self.loop
-        if loop is following:
-            self._tasks.command(self.supervision.clock.reading, loop.loop.state)
-        elif (
+        if (
             following is not None
+            and following is not loop
             and loop.loop.status is Status.HELD
             and not following.loop.number("valid")
             and following.arm.robot.joint_names == loop.arm.robot.joint_names

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Topics of targets, of joints and of the tool, at any rate, to which the control loop leads."""
+"""Topics of joint targets, at any rate, to which the control loop leads."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from geometry_msgs.msg import PoseStamped, TwistStamped
 from rclpy.duration import Duration
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory
@@ -28,8 +27,6 @@ from ..interfaces import nanoseconds, stream_qos
 from ..robot_node import RobotNode
 from .clocks import WatchedClock
 from .start_positions import StartPositions
-from .tool_kinematics import PreparingError, ToolKinematics
-from .tool_targets import ToolTargets
 
 # Targets of different joints that arrive together all count.
 _DEPTH = 10
@@ -40,22 +37,20 @@ _PATIENCE = 1.0
 # Time between looks whether references have ended amid a change of the payload, s.
 _LOOK = 0.1
 
-_TOPICS = {
-    "target": JointState,
-    "target_trajectory": JointTrajectory,
-    "target_pose": PoseStamped,
-    "target_twist": TwistStamped,
-}
+_TOPICS = {"target": JointState, "target_trajectory": JointTrajectory}
+
+
+class PreparingError(StateError):
+    """What a target requires is being prepared."""
 
 
 class TargetTopics:
     """Subscribers of the topics; all methods are called by the node's executor.
 
-    What the first target requires is prepared in a thread: limits of the motion, inverse kinematics; and where nothing
-    is commanded yet, the arm is where ``joint_states`` says. Until then, targets wait.
+    Limits of the motion are prepared in a thread for the first target; and where nothing is commanded yet, the arm is
+    where ``joint_states`` says. Until then, targets wait.
 
     Args:
-        kinematics: of the robot's tool.
         measured: positions of the joints.
         loop: returns the loop of the active node; StateError unless it is active.
         publish: publishes the command of a cycle of the loop, with stamp, ns, frame, and what the cycle has returned;
@@ -74,7 +69,6 @@ class TargetTopics:
         self,
         node: RobotNode,
         clock: WatchedClock,
-        kinematics: ToolKinematics,
         measured: StartPositions,
         loop: Callable[[], SetpointLoop],
         publish: Callable[[SetpointLoop, int, str, int], bool],
@@ -82,8 +76,8 @@ class TargetTopics:
     ) -> None:
         self._node, self._clock, self._loop, self._publish, self._hold = node, clock, loop, publish, hold
         self._worker = Worker(node, "targets")
-        self._tool, self._measured = ToolTargets(kinematics), measured
-        kinematics.on_ready = measured.on_known = self._receive_waiting
+        self._measured = measured
+        measured.on_known = self._receive_waiting
         # Messages that wait, and the timer that ends their waiting for joint_states.
         self._waiting: list[Any] = []
         self._patience = steady_timer(node, _PATIENCE, self._give_up, autostart=False)
@@ -93,8 +87,6 @@ class TargetTopics:
         self._limited: SetpointLoop | None = None
         self._prepared: SetpointLoop | None = None
         self._stamps: dict[type, int] = {}
-        # Of the joints (n,), the last one.
-        self._goal = np.zeros(0)
         self._frame, self._latest = "", -1
         self._clamped: tuple[str, ...] = ()
         self.lead, self.refused = 0.0, 0
@@ -114,8 +106,7 @@ class TargetTopics:
         try:
             self._aim(message)
         except PreparingError as reason:
-            if not isinstance(message, TwistStamped):  # the next one comes soon, if at all
-                self._waiting = [*self._waiting, message][-_DEPTH:]
+            self._waiting = [*self._waiting, message][-_DEPTH:]
             if self._node.is_due("targets wait"):
                 self._node.get_logger().info(f"targets wait: {reason}")
         except Exception as error:
@@ -158,39 +149,21 @@ class TargetTopics:
             when = f"{age:.3g} s old" if age > 0 else f"{-age:.3g} s ahead"
             raise StateError(f"its stamp is {when}, must be at most {lifespan:g} s (parameter setpoint_lifespan)")
         self._start_measured(loop)
-        leads = self.leads(loop)
-        moves, goal = leads and not loop.loop.number("arrived"), self._goal if leads else loop.state[0]
+        moves = self.leads(loop) and not loop.loop.number("arrived")
         now, times, origin = self._clock.now(), None, 0
-        if kind is TwistStamped:
-            if not leads:
-                self._tool.forget()
-            self._tool.jog(message, limits, loop.state, now)
-            if not leads and not self._tool.moves:  # of a joystick at rest, which takes nothing over
-                self._tool.forget()
-                return
-            positions, velocities = self._tool.advance(now) or (None, None)
-        elif kind is PoseStamped:
-            positions, velocities = self._tool.solve(message, goal), None
-        elif kind is JointTrajectory:
+        if kind is JointTrajectory:
             positions, velocities, times = _read_chunk(message, joints)
             delay = round(self._node.get_parameter("target_delay").value * 1e9)
             origin = (stamp - self._clock.reading if stamp else 0) + now + delay if stamp or delay else 0
         else:
             positions, velocities = _read_target(message, joints)
         self._limit(loop, limits)
-        if positions is not None:
-            loop.refuse_far(positions)
-        if positions is not None and (code := loop.loop.aim(now, positions, velocities, times, origin)):
-            if kind is TwistStamped:
-                self._tool.forget()
+        loop.refuse_far(positions)
+        if code := loop.loop.aim(now, positions, velocities, times, origin):
             raise loop.refusal(Refusal(code))
         self._stamps[kind] = max(stamp, self._stamps.get(kind, 0))
         self._frame = message.header.frame_id
-        if positions is not None:
-            self._goal = np.where(np.isnan(positions), goal, positions) if times is None else positions[-1]
-            self._clamped = limits.exceeded(joints, positions, velocities)
-        if kind is not TwistStamped:
-            self._tool.forget()
+        self._clamped = limits.exceeded(joints, positions, velocities)
         if self._clamped:
             self._node.warn("target clamped to limits", printable(", ".join(self._clamped)))
         if not moves:
@@ -262,8 +235,6 @@ class TargetTopics:
             self._timer.cancel()
             return
         aims, blends = loop.loop.number("aiming"), loop.loop.number("blending")
-        if not aims:
-            self._tool.forget()
         if not (aims or blends):
             self._timer.cancel()
             return
@@ -276,7 +247,6 @@ class TargetTopics:
         if not aims:
             self.go_on(0.0 if self._hold(loop, now) else _LOOK)
             return
-        self._jog_on(loop, now)
         loop.configure(command_lead=self.lead)
         code = loop.loop.update(now)
         if not self._publish(loop, self._clock.reading, self._frame, code) or not loop.loop.number("aiming"):
@@ -285,27 +255,11 @@ class TargetTopics:
         elif loop.loop.number("arrived") and not blends:
             self._timer.cancel()
 
-    def _jog_on(self, loop: SetpointLoop, now: int) -> None:
-        """Move the target of a twist on."""
-        try:
-            if (step := self._tool.advance(now)) is None:
-                return
-            if code := loop.loop.aim(now, *step):
-                raise loop.refusal(Refusal(code))
-            self._goal = step[0]
-            if at_limit := self._tool.at_limit:
-                self._node.warn("twist stops at a limit", printable(at_limit))
-        except Exception as error:  # such as numbers that overflow: the tool stops
-            self._tool.forget()
-            loop.loop.aim(now, np.full_like(self._goal, np.nan))
-            self._refuse(error)
-
     def forget(self) -> None:
         """Begin anew: stamps may go back."""
         self._stamps.clear()
         self._waiting.clear()
         self._patience.cancel()
-        self._tool.forget()
         self._limited = self._prepared = None
 
     def report(self, loop: SetpointLoop | None) -> dict[str, str]:
