@@ -220,9 +220,7 @@ class SetpointLoop:
         if why.name == "far_beyond_limits":
             return _error_of(lambda: self._limits.refuse_far(loop.given["q"]))
         if why.name == "far_from_hold":
-            error = self.far_from(loop.setpoint["q"], loop.settings["resume_distance"])
-            assert error is not None
-            return error
+            return self._far_from_hold()
         if why.name == "too_old":
             lifespan = loop.settings["setpoint_lifespan"]
             return StateError(f"its stamp is further than {lifespan:g} s (parameter setpoint_lifespan) from the clock")
@@ -261,13 +259,11 @@ class SetpointLoop:
         state, policy = rows(given, STATE_NAMES), self.loop.settings["limits"]
         self.evaluator.command(self.order, state, wrench, stiffness, base, limit_policy=policy, lead=self.lead)
 
-    def far_from(self, held: Array, most: float) -> StateError | None:
-        """The error of the given setpoint if a joint is further than ``most`` from where it is held (n,), or None."""
+    def _far_from_hold(self) -> StateError:
+        """The error of the given setpoint with a joint further than ``resume_distance`` from where it is held."""
         with np.errstate(over="ignore"):
-            away = np.abs(self.loop.given["q"] - held)
-        joint = int(np.argmax(away))
-        if away[joint] <= most:
-            return None
+            away = np.abs(self.loop.given["q"] - self.loop.setpoint["q"])
+        joint, most = int(np.argmax(away)), self.loop.settings["resume_distance"]
         name, kind = self.arm.robot.joint_names[joint], self.arm.robot.independent_joints[joint].type
         return StateError(
             f"{name} is {away[joint]:.3g} {unit('position', kind)} from where it is held since setpoints were lost, "

@@ -3,8 +3,8 @@
 
 A lifecycle node that configures and activates itself (parameter ``autostart``) when its robot is available
 (:mod:`.robot_sources`). Only an active node answers setpoints and requests. Invalid ones are refused and do not affect
-later ones. With an invalid robot the node stays unconfigured; a new robot on the topic replaces the current one between
-two setpoints.
+later ones. With an invalid robot the node stays unconfigured; a new robot on the topic replaces the current one while
+the arm rests.
 """
 
 from __future__ import annotations
@@ -175,6 +175,8 @@ class DynamicsNode(LifecycleNode, RobotNode):
         TransitionRequests(self)
         self._starting_up = False
         self._scheduling_problem = self.failed_transition = self._rivals = ""
+        # Robot that is refused until the arm rests.
+        self._next_robot: LoadedRobot | None = None
         self.declare(dynamics_parameters(start_value(self, "safety")))
         # Topics exist while the node does, so that they are discovered before activation.
         self._commands, self._since = CommandTopics(self), time.monotonic()
@@ -214,16 +216,24 @@ class DynamicsNode(LifecycleNode, RobotNode):
             self._bring_up()
 
     def on_robot(self, loaded: LoadedRobot) -> None:
-        """Use an arriving robot, or report why it cannot be used; called between two setpoints."""
+        """Use an arriving robot, or report why it cannot be used, or not yet; called between two setpoints."""
+        self._next_robot = None
         loaded = self._protected(loaded)
         if loaded.loop is None:
             self.reject(loaded)
-        elif self._stream.ending:
-            self.switch_off("", partial(self.on_robot, loaded))
+        elif reason := self._stream.objection(loaded.loop):
+            self._next_robot = loaded
+            self.reject(replace(loaded, error=f"{self.supply.source}: {reason}"))
         elif self._stream.loop:
             self._take_robot(loaded, loaded.loop)
         else:
             self._bring_up()
+
+    def _retry_robot(self) -> None:
+        """Use a robot that was refused while the arm moved, once it rests."""
+        loaded = self._next_robot
+        if loaded is not None and loaded.loop is not None and not self._stream.objection(loaded.loop):
+            self.on_robot(loaded)
 
     def _on_parameters(self, changes: list[Parameter]) -> SetParametersResult:
         result = super()._on_parameters(changes)
@@ -290,7 +300,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
         """Release the robot of a node that may be configured again."""
         self._warn_of_payload("the payload is forgotten with the robot: set it again once the node is configured")
         self._stream.release()
-        self.refused_robot = ""
+        self.refused_robot, self._next_robot = "", None
 
     def _loop_in_use(
         self, use: str, *, usable: bool = True, error: type[EomDynamicsError] = StateError
@@ -374,6 +384,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
         self._starting_up = False
         self._end("the node was shut down")
         self._stream.release()
+        self._next_robot = None
         self.supply.pause()
         return super().on_shutdown(state)
 
@@ -429,6 +440,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
 
     def report(self, seconds: float) -> StatusReport:
         """Diagnostic status of the stream."""
+        self._retry_robot()
         level, message, figures = self._stream.report(seconds)
         before, self._rivals = self._rivals, self._rivals_now() if self.active else ""
         if self._rivals and self._rivals != before:

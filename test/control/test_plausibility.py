@@ -263,7 +263,6 @@ def test_jumps_of_any_size_are_found(limit: float, size: float) -> None:
 
 
 def test_other_settings_may_change_between_two_setpoints() -> None:
-    """As before a setpoint of a tool, whose limits are others."""
     stream = Stream((Limits(velocity=2.0),) * 3, jump_check="warn", stamp_check="warn")
     state = np.zeros((5, 3))
     stream.say(START, state)

@@ -45,9 +45,12 @@ class Play:
 
 
 def swings(n, count, rate):
-    """Setpoints of a motion of n joints within the limits of ``urdf_arm``."""
+    """Setpoints of a motion of n joints within the limits of ``urdf_arm``, of which the last one rests."""
     t, omega = np.arange(count)[:, np.newaxis] / rate, np.linspace(1.0, 3.0, n)
-    return {name: 0.5 * omega**k * np.sin(omega * t + k * np.pi / 2) for k, name in enumerate(STATE_NAMES)}
+    motion = {name: 0.5 * omega**k * np.sin(omega * t + k * np.pi / 2) for k, name in enumerate(STATE_NAMES)}
+    for name in STATE_NAMES[1:]:
+        motion[name][-1] = 0.0
+    return motion
 
 
 def played(client, folder, arrays, rate, meanwhile):

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""New descriptions on the topic during a stream: exchanged between two setpoints, or refused."""
+"""New descriptions on the topic during a stream: exchanged between two setpoints at rest, or refused."""
 
-import re
 import time
 from contextlib import contextmanager
 
@@ -17,7 +16,7 @@ import eom_dynamics as eom
 from eom_dynamics.control.fields import COMMAND_FIELDS
 from eom_dynamics.trajectory import rest_to_rest
 
-HELD = 1
+FRESH = 0
 
 
 @pytest.fixture(scope="module")
@@ -53,9 +52,12 @@ def active(shared):
 
 
 @contextmanager
-def streaming(client):
-    """Stream setpoints at 200 Hz; yields rows of setpoints and times of answers, all there at the end, in order."""
-    omega, rows, received, first = np.array([1.0, 3.0]), [], [], len(client.feedforward)
+def streaming(client, omega=(1.0, 3.0)):
+    """Stream setpoints at 200 Hz, at rest where omega is zero.
+
+    Yields rows of setpoints and times of answers, all there at the end, in order.
+    """
+    omega, rows, received, first = np.array(omega), [], [], len(client.feedforward)
 
     def publish():
         t = 5e-3 * len(rows)
@@ -85,11 +87,11 @@ def answered_by(urdf, rows, answers):
     )
 
 
-def test_a_new_robot_takes_over_between_two_setpoints_and_none_is_lost(active, describe):
+def test_a_new_robot_takes_over_between_two_setpoints_at_rest_and_none_is_lost(active, describe):
     before, after = urdf_arm("before"), urdf_arm("after", mass=fresh_mass())
     client = active(before)
     refused = client.next_diagnostics()[2]["refused"]
-    with streaming(client) as (rows, received):
+    with streaming(client, (0.0, 0.0)) as (rows, received):
         described = time.monotonic()
         describe(after)
         client.wait_for_diagnostics(lambda *s: s[2]["robot"] == "after", "the robot")
@@ -109,24 +111,29 @@ def test_a_new_robot_takes_over_between_two_setpoints_and_none_is_lost(active, d
     assert client.next_diagnostics()[2]["refused"] == refused
 
 
-def test_a_robot_that_is_replaced_during_a_trajectory_comes_to_rest(active, describe):
-    """By the commands of the robot before, until there is a setpoint for the new one."""
+def test_a_new_robot_is_refused_while_the_arm_moves_and_taken_once_it_rests(active, describe):
+    """A trajectory goes on to its end, by the commands of the robot before."""
     client = active(urdf_arm("before"))
     client.answers_to(client.publish(np.zeros((5, 2))))
     client.feedforward.clear()
-    message = spline_message(rest_to_rest(np.zeros(2), np.full(2, 2.0), 60.0), ("shoulder", "elbow"))
-    client.publisher(SplineTrajectory, "spline_trajectory").publish(message)
-    client.wait(lambda: len(client.feedforward) > 100, "the trajectory")
+    motion = rest_to_rest(np.zeros(2), np.full(2, 0.5), 4.0)
+    client.publisher(SplineTrajectory, "spline_trajectory").publish(spline_message(motion, ("shoulder", "elbow")))
+    client.wait(lambda: client.feedforward, "the trajectory")
     describe(urdf_arm("new", mass=2.0))
-    client.wait(lambda: client.feedforward[-1].status == HELD, "the end of the stop")
-    # On the path of the trajectory, from its next command on: somewhat after the shortest stop, of 0.3 s.
-    assert re.search(r"the robot was replaced during a trajectory: the arm stops on its path", client.process.log)
-    assert not np.any(client.feedforward[-1].motor_velocity)
-    state = np.zeros((5, 2))
-    state[0] = client.feedforward[-1].motor_position
-    assert not client.answers_to(client.publish(state))[0].held
-    client.spin(0.2)
-    assert not client.feedforward[-1].held
+    reason = "the arm moves, the robot is taken once it rests"
+    values = client.wait_for_diagnostics(lambda *s: reason in s[2].get("refused robot", ""), "the refusal")[2]
+    assert (values["robot"], values["trajectory"]) == ("before", "under way")
+    values = client.wait_for_diagnostics(lambda *s: s[2]["robot"] == "new", "the robot")[2]
+    assert "refused robot" not in values and reason in client.process.log
+    assert {message.status for message in client.feedforward} == {FRESH}
+    fields = ("motor_position", "motor_velocity", "motor_acceleration", "effort")
+    *state, effort = ([getattr(message, name) for message in client.feedforward] for name in fields)
+    assert np.abs(state[1]).max() > 0.2 and not np.any(state[1][-1])
+    before = eom.ElasticArm(eom.load_robot(urdf_arm("before")))
+    np.testing.assert_allclose(effort, before.feedforward(*state, *np.zeros((2, len(effort), 2))).tau, atol=1e-9)
+    # The next setpoint is answered by the new robot, from where the arm rests.
+    rest = np.array([[0.5, 0.5], *np.zeros((4, 2))])
+    assert answered_by(urdf_arm("new", mass=2.0), [rest], [client.answers_to(client.publish(rest))[0]]).all()
 
 
 def test_trajectories_start_where_the_robot_before_was_commanded(active):
@@ -175,7 +182,8 @@ def test_descriptions_that_cannot_be_used_are_refused_and_the_stream_goes_on(act
     assert (values["state"], values["robot"]) == ("active", "arm")
     assert client.process.log[logged:].count("new robot refused, the current one remains: ") == len(BAD)
     assert "Traceback" not in client.process.log
-    # The next good one is taken as if nothing had happened.
+    # The next good one is taken as if nothing had happened, once the arm rests.
+    client.answers_to(client.publish([rows[-1][0], *np.zeros((4, 2))]))
     describe(urdf_arm("better", mass=2.0))
     _, _, values = client.wait_for_diagnostics(lambda *s: s[2]["robot"] == "better", "the next robot")
     assert "refused robot" not in values

@@ -3,10 +3,11 @@
 
 import itertools
 import re
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
-from eom_dynamics.msg import FeedforwardCommand, JointTrajectorySetpoint, SplineTrajectory, TrajectoryStatus
+from eom_dynamics.msg import FeedforwardCommand, JointTrajectorySetpoint, SplineTrajectory
 from node_client import stamp_of
 from paths import CONFIG, ROOT
 from rclpy.duration import Duration
@@ -317,65 +318,79 @@ class Unspun:
         self.stream.answer_bytes(serialize_message(JointTrajectorySetpoint(joint_names=names, **fields)))
         return self.stream.statistics.last_refusal
 
-    def play(self, motion, delay=0):
-        """Send a valid trajectory that begins after a time, s; returns why the last one was refused."""
-        trajectories, status = self.node._trajectories, TrajectoryStatus()
-        status.header.stamp = Time(nanoseconds=self.now + delay * 10**9 if delay else 0).to_msg()
-        trajectories._waiting += 1
-        trajectories._play(trajectories._arm(), status, trajectories._epoch, motion)
-        return self.node._refusals.get("last refused trajectory", "")
+    def describe(self, robot):
+        """Have the node receive a robot; returns why it was refused."""
+        evaluator = SetpointEvaluator(eom.ElasticArm(robot))
+        self.node.on_robot(LoadedRobot(None, evaluator, loop=SetpointLoop(evaluator)))
+        return self.node.refused_robot
 
 
-@pytest.mark.parametrize(
-    ("policy", "replaced", "joints"),
-    [
-        ("hold", "the robot was replaced while", ["shoulder", "elbow"]),
-        ("hold", "", ["a", "b", "c"]),
-        ("ramp", "efforts are ramped down", ["a", "b", "c"]),
-    ],
-)
-@pytest.mark.usefixtures("ros")
-def test_a_new_robot_does_not_end_a_stop(tmp_path, policy, replaced, joints):
-    """Its trajectories would begin with a step; from its first valid setpoint on it is the new one, after a hold."""
-    first, before = tmp_path / "before.urdf", ["shoulder", "elbow"]
-    first.write_text(urdf_arm("before"))
-    arm, same = eom.ElasticArm(eom.load_robot(urdf_arm("after", joints, mass=2.0))), joints == before
-    given = {"robot_file": str(first), "on_setpoint_loss": policy, "setpoint_timeout": "0.1", "stop_duration": "4.0"}
-    with unspun_node("/replaced", **given, ramp_duration="4.0", use_sim_time="true") as node:
-        client, moving = Unspun(node), np.zeros((5, 2))
-        moving[1] = 0.2
-        for _ in range(3):
-            assert client.publish(moving, before) == ""
+BEFORE, MOVING = ["shoulder", "elbow"], np.zeros((5, 2))
+MOVING[1] = 0.2
+
+
+@pytest.fixture
+def described(tmp_path, ros):
+    """A node with a moving arm, by its policy after a loss of setpoints, in the time of the test."""
+
+    @contextmanager
+    def moving(policy):
+        path = tmp_path / "before.urdf"
+        path.write_text(urdf_arm("before"))
+        given = {"robot_file": str(path), "on_setpoint_loss": policy, "setpoint_timeout": "0.1", "stop_duration": "4.0"}
+        with unspun_node("/replaced", **given, ramp_duration="4.0", use_sim_time="true") as node:
+            client = Unspun(node)
+            for _ in range(3):
+                assert client.publish(MOVING, BEFORE) == ""
+            yield client
+
+    return moving
+
+
+def test_a_new_robot_is_refused_until_a_stop_has_ended(described):
+    """Then the first setpoint near the held position is answered by the new robot."""
+    robot = eom.load_robot(urdf_arm("after", mass=2.0))
+    with described("hold") as client:
+        assert client.describe(robot).endswith("the arm moves, the robot is taken once it rests")
         client.run(0.5)
-        assert client.commands[-1].status == (STOPPING if policy == "hold" else RAMPING)
-        node.on_robot(LoadedRobot(None, evaluator := SetpointEvaluator(arm), loop=SetpointLoop(evaluator)))
-        client.run(0.5)
-        assert client.commands[-1].status in (STOPPING, RAMPING)
-        end, goal = rest_after(moving, 4.0), np.ones(len(joints))
-        if replaced:
-            for delay in (0, 60):
-                assert client.play(rest_to_rest(-goal, goal, 2.0), delay).startswith(replaced)
-        reason = "rad from where it is held" if same else "has no joint 'shoulder'"
-        assert reason in client.publish(moving + np.eye(5)[:, :1], before)
-        client.run(4.0)
-        commands = client.commands[3:]
+        assert client.commands[-1].status == STOPPING
+        client.node.report(1.0)
+        assert client.node.arm.robot.name == "before" and client.node.refused_robot
+        client.run(4.5)
+        end, commands = rest_after(MOVING, 4.0), client.commands[3:]
         last = commands[-1]
-        assert last.status == HELD and not any(last.motor_velocity) and last.joint_names == before
-        assert FRESH not in [command.status for command in commands]
-        load = eom.ElasticArm(eom.load_robot(first)).feedforward(end, *np.zeros((4, 2))).tau
-        np.testing.assert_allclose(last.effort, load if policy == "hold" else 0.0, rtol=1e-12)
-        assert np.all(np.diff([message.motor_velocity for message in commands], axis=0) <= 0.0)
-        still = np.zeros((5, len(joints)))
-        still[0] = end[0]
-        refused = client.publish(still, joints)
-        if policy == "ramp":
-            assert refused.startswith("efforts are ramped down")
-            return
+        assert last.status == HELD and not any(last.motor_velocity) and FRESH not in [x.status for x in commands]
+        load = eom.ElasticArm(eom.load_robot(urdf_arm("before"))).feedforward(end, *np.zeros((4, 2))).tau
+        np.testing.assert_allclose(last.effort, load, rtol=1e-12)
+        client.node.report(1.0)
+        assert client.node.arm.robot.name == "after" and not client.node.refused_robot
+        client.run(4.5)
+        assert client.commands[-1].status == HELD and client.node.report(1.0).values["watchdog"] == "held"
+        still = np.array([end, *np.zeros((4, 2))])
+        assert "rad from where it is held" in client.publish(still + np.eye(5)[:, :1], BEFORE)
+        client.publish(still, BEFORE)
         assert client.commands[-1].status == FRESH
-        np.testing.assert_allclose(client.commands[-1].effort, arm.feedforward(*still).tau, rtol=1e-12)
-        client.play(rest_to_rest(still[0], still[0] + 0.1, 1.0))
-        client.run(0.2)
-        assert client.commands[-1].motor_velocity[0] > 0
+        np.testing.assert_allclose(client.commands[-1].effort, client.node.arm.feedforward(*still).tau, rtol=1e-12)
+
+
+def test_a_new_robot_is_refused_while_efforts_fade_and_after_that(described):
+    robot = eom.load_robot(urdf_arm("after", mass=2.0))
+    with described("ramp") as client:
+        for seconds in (0.5, 4.5):
+            client.run(seconds)
+            assert client.describe(robot).endswith(
+                "efforts are ramped down since setpoints were lost: deactivate and activate again"
+            )
+        assert not any(client.commands[-1].effort)
+
+
+def test_a_new_robot_of_other_joints_is_refused(described):
+    other = eom.load_robot(urdf_arm("after", ["a", "b", "c"]))
+    with described("hold") as client:
+        client.run(5.0)
+        assert client.describe(other).endswith(
+            "it has other joints or motors than the arm that is commanded: deactivate the node first"
+        )
 
 
 BY_CLOCK = ("-p", "use_sim_time:=true", "-r", "/clock:={namespace}/clock", "-p", "setpoint_timeout:=0.1")

@@ -19,7 +19,7 @@ from ...control.control_loop import EXCEEDS, SUSPECT, Refusal, overload
 from ...control.serialized import LearnedShapes
 from ...control.setpoint_loop import SetpointLoop
 from ...control.setpoint_to_command import is_held, refusal_reason
-from ...control.settings import Status
+from ...control.settings import MODES, SAID, Status
 from ...elastic import LimitViolation
 from ...exceptions import EomDynamicsError, StateError
 from ...terminal import printable
@@ -107,17 +107,13 @@ class SetpointStream:
             self.loop.configure(**{name: value})
 
     def take(self, loop: SetpointLoop) -> None:
-        """Begin a stream for the robot of a loop."""
-        before, leads = self._commands.sent_of, self.leads
-        motion = "a trajectory" if self.player.playing else "the motion to a target"
+        """Begin a stream for the robot of a loop, which holds the arm where that of the loop before rests."""
+        before = self._commands.sent_of
         self.player.stop("the stream begins anew")
-        if before is not None and leads and before.moves:
-            self.supervision.come_to_rest(before, f"the robot was replaced during {motion}")
         self.loop = loop
         self.modes.take(loop)
         self.measured.take(loop)
-        same_joints = before is not None and before.arm.robot.joint_names == loop.arm.robot.joint_names
-        held = before.loop.setpoint["q"].copy() if before is not None and same_joints and not before.moves else None
+        held = None if before is None else before.loop.setpoint["q"].copy()
         self.contact.take(loop)
         self._take_lead()
         self._limit(self.limit_policy)
@@ -160,10 +156,19 @@ class SetpointStream:
                 if self._commands.sent_of is None:
                     self.start.watch()
 
-    @property
-    def ending(self) -> bool:
-        """Whether the arm is being brought to rest, since the stream is switched off."""
-        return bool(self._afterwards)
+    def objection(self, loop: SetpointLoop) -> str:
+        """Why the robot of a loop cannot take over now, and what to do; empty if it can."""
+        present = self._commands.sent_of
+        if present is None:
+            return ""
+        if self.supervision.phase in (Phase.RAMPING, Phase.RELEASED):
+            return SAID["released"]
+        names = [(x.arm.robot.joint_names, x.arm.motor_names) for x in (loop, present)]
+        if names[0] != names[1]:
+            return "it has other joints or motors than the arm that is commanded: deactivate the node first"
+        if mode := int(present.loop.number("mode")):
+            return f"the arm is in the mode {MODES[mode]}: set the parameter mode to position"
+        return "the arm moves, the robot is taken once it rests" if self.leads or present.moves else ""
 
     @property
     def leads(self) -> bool:
@@ -177,7 +182,7 @@ class SetpointStream:
 
     def switch_off(self, cause: str, then: Callable[[], None]) -> None:
         """Bring the arm to rest, end the stream, and call ``then``: at once, or from a timer."""
-        under_way = self.ending
+        under_way = bool(self._afterwards)
         self._afterwards.append(then)
         if under_way:
             return
@@ -246,10 +251,6 @@ class SetpointStream:
         self.player.stop(cause)
         self._stop_unfinished(cause)
 
-    def require_start(self) -> None:
-        """Refuse a trajectory that would be a step, as :meth:`.Supervision.require_start`."""
-        self.supervision.require_start(self._commands.sent_of, self.loop)
-
     def release(self) -> None:
         """Release the robot, after the stream has ended."""
         self.loop = None
@@ -262,7 +263,7 @@ class SetpointStream:
     def answer_bytes(self, message: bytes) -> None:
         """Answer a serialised setpoint by a compiled call if one accepts the message, else field by field."""
         started, loop = time.perf_counter_ns(), self.loop
-        if loop is None or not self._shapes.calls or self.player.playing or self.supervision.successor is not None:
+        if loop is None or not self._shapes.calls or self.player.playing:
             self._answer_serialised(message)
             return
         if self._lifespan:
@@ -348,7 +349,6 @@ class SetpointStream:
             loop.read(setpoint)
             self.require_radians(loop.loop.given["q"])
             self.start_measured()
-            self.supervision.admit(loop)
             loop.configure(command_lead=self._lead)
             return loop.answer(stamp, self.supervision.clock.now())
 
@@ -424,7 +424,7 @@ class SetpointStream:
         number = loop.loop.number
         busy = self.player.playing or number("aiming") or self.supervision.responding
         idle = not always and self._commands.sent_of is None
-        if self.closed or busy or idle or self.supervision.successor is not None:
+        if self.closed or busy or idle:
             return False
         followed = number("followed")
         loop.loop.update(now)
@@ -439,17 +439,6 @@ class SetpointStream:
     def _publish_response(self, loop: SetpointLoop, violations: tuple[LimitViolation, ...]) -> None:
         """Publish a command of the response to a loss, in the joint order of the last command."""
         self._commands.publish(self._last_header(), loop, loop.loop.status)
-        following = self.loop
-        if (
-            following is not None
-            and following is not loop
-            and loop.loop.status is Status.HELD
-            and not following.loop.number("valid")
-            and following.arm.robot.joint_names == loop.arm.robot.joint_names
-        ):
-            # The present robot takes over where the one before is at rest.
-            self.player.stop("the arm was brought to rest, since setpoints for the robot before were lost")
-            following.loop.restart(loop.loop.setpoint["q"].copy())
         self.statistics.exceed(violations, clips=self.limit_policy == "clip")
 
     # --- Diagnostics --------------------------------------------------------------------

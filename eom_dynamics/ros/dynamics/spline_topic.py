@@ -83,7 +83,6 @@ class SplineTopic:
                 raise found
             if self._arm() is not arm:
                 raise TrajectoryError("the robot has been replaced")
-            self._stream.require_start()
             self._require_start(found, stamp)
             self._stream.require_radians(found.states[0, 0])
             self._stream.start_measured()

@@ -12,7 +12,6 @@ from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.qos import QoSProfile
 from rclpy.subscription import Subscription
 
-from ...control.control_loop import Refusal
 from ...control.setpoint_loop import SetpointLoop
 from ...control.settings import Settings, Status
 from ...elastic import LimitViolation
@@ -72,7 +71,6 @@ class Supervision:
     Attributes:
         clock: the node's clock, which may stand still.
         on: whether answered setpoints are to be passed to :meth:`answered`.
-        successor: loop of a robot that takes over with its first setpoint; None for none.
         losses: how often setpoints were lost.
         last_loss: the cause of the last loss.
     """
@@ -93,7 +91,6 @@ class Supervision:
         self.losses, self.last_loss = 0, ""
         # That which is watched; None while nothing is.
         self._loop: SetpointLoop | None = None
-        self.successor: SetpointLoop | None = None
         # Why the arm is brought to rest, or held; empty while setpoints are answered.
         self._cause = ""
         self._supervises = self._checks = False
@@ -135,22 +132,18 @@ class Supervision:
     def begin(self, loop: SetpointLoop) -> None:
         """Supervise a new stream for a loop, by the parameters of the node.
 
-        An arm that moves is not left alone where another robot takes its place: it is watched, and stopped, until the
-        first valid setpoint for the new one.
+        An arm that is held at rest stays held by the robot of the loop.
         """
         settings = {name: self._node.get_parameter(name).value for name in _SETTINGS}
         loop.configure(**settings, setpoint_lifespan=0.0)  # the node drops setpoints before the loop
         timeout, policy = settings["setpoint_timeout"], settings["on_setpoint_loss"]
         watches = bool(timeout) or policy != "none"
-        if self._loop not in (None, loop) and self.phase not in (Phase.WAITING, Phase.LOST):
-            self.successor = loop
-        else:
-            self.end()
-            self._loop = loop
+        holds, cause = self._responds, self._cause
+        self.end()
+        self._loop = loop
         checks = [settings[name] for name in ("stamp_check", "jump_check", "consistency_check")]
         self._checks = checks != ["ignore"] * len(checks)
-        self._supervises = watches or self._checks
-        self.on = self._supervises or self.successor is not None or self._responds
+        self.on = self._supervises = watches or self._checks
         self._lost_and_inactive = False
         self._announce(policy, timeout)
         if settings["jump_check"] != "ignore" and not loop.limits_rates:
@@ -163,12 +156,17 @@ class Supervision:
             self._count_every = max(round(_COUNT_PERIOD / period), 1)
             self._observations.timer_period_ns = round(period * 1e9)
             self._observations.reset()
+        if holds:
+            loop.loop.act("stop")
+            self._cause, self._responded = cause, -1
+            self.on = self._responds = True
+            self._responses.reset()
 
     def end(self) -> None:
         """End the supervision: the node is not active."""
         self._observations.cancel()
         self._responses.cancel()
-        self._loop = self.successor = self._done = None
+        self._loop = self._done = None
         self._cause = ""
         self.on = self._responds = False
 
@@ -203,8 +201,6 @@ class Supervision:
             done()
             return
         self._done = done
-        if done:
-            self.successor = None
         self._responses.reset()
         self._tick_response()
 
@@ -213,37 +209,6 @@ class Supervision:
         """Whether the response has come to its end, or repeats the last command, since no stop is possible."""
         return self.phase in (Phase.HELD, Phase.RELEASED, Phase.LOST)
 
-    def require_efforts(self) -> None:
-        """Raise StateError if efforts fade, or have faded, also of a robot that was replaced."""
-        if self._responds and self._loop is not None and self.phase in (Phase.RAMPING, Phase.RELEASED):
-            raise self._loop.refusal(Refusal["released"])
-
-    def require_start(self, before: SetpointLoop | None, loop: SetpointLoop | None) -> None:
-        """Refuse a trajectory that would be a step, as the arm moves by commands of a loop whose robot was replaced.
-
-        Raises:
-            StateError: it does, or efforts are ramped down.
-        """
-        self.require_efforts()
-        if before is None or loop is None or before is loop or loop.loop.number("valid"):
-            return
-        if before.moves and before.arm.robot.joint_names == loop.arm.robot.joint_names:
-            raise StateError(
-                "the robot was replaced while the arm moved: send trajectories once it has come to rest, or a setpoint "
-                "for the new robot has been answered"
-            )
-
-    def admit(self, loop: SetpointLoop) -> None:
-        """Refuse the setpoint that is given to a loop, where the arm of another one is held; raises StateError."""
-        before = self._loop
-        if self.successor is None or before is None or not self._responds:
-            return
-        self.require_efforts()
-        if before.arm.robot.joint_names == loop.arm.robot.joint_names:
-            error = loop.far_from(before.loop.setpoint["q"], before.loop.settings["resume_distance"])
-            if error:
-                raise error
-
     def answered(self, loop: SetpointLoop) -> None:
         """Record a setpoint, or a sample of a trajectory, whose command has been sent."""
         if self._responds:
@@ -251,7 +216,7 @@ class Supervision:
             self._responses.cancel()
             if not (self._playing() or loop.loop.number("aiming")):
                 self._node.get_logger().info("setpoints are back")
-        self._loop, self.successor, self._cause, self.on = loop, None, "", self._supervises
+        self._loop, self._cause, self.on = loop, "", self._supervises
         self._fed = True
         self._last_was_of_trajectory = self._playing()
 

@@ -55,6 +55,8 @@ def test_on_springs_an_arm_gets_the_efforts_of_its_weight_also_when_motors_are_l
         for k in range(400):
             tick(node, k, expected.motor_position)
         assert node.report(1.0).message == "mode impedance: efforts are streamed"
+        reason = "the arm is in the mode impedance: set the parameter mode to position"
+        assert node._stream.objection(node._stream.loop) == reason
         np.testing.assert_allclose(last(sent).effort, expected.motor_effort, atol=1e-6)
         for k in range(400, 600):
             tick(node, k, expected.motor_position + min(k - 400, 100) * 5e-4)

@@ -10,7 +10,7 @@ import time
 import numpy as np
 import pytest
 from node_client import Client
-from played import Play, played, swings, wrong_answers
+from played import played, swings, wrong_answers
 from urdf_arms import fresh_mass, urdf_arm
 
 import eom_dynamics as eom
@@ -216,40 +216,25 @@ def test_a_long_chain(start, describe, tmp_path, fault_row):
     arms = [eom.ElasticArm(robot_from_urdf(small))]
     arrays, both, wrong, late, begin = swings(len(NAMES), COUNT, RATE), {"sent": 0, "lost": 0}, 0, 0.0, time.monotonic()
     describe(long)
-    # Setpoints of the present robot until the other one comes: of that one they have too few joints.
-    while robot_of(client) == "small":
+    # Setpoints of the present robot until the other one has been compiled, which needs a deactivation.
+    while "other joints" not in client.next_diagnostics()[2].get("refused robot", ""):
         assert time.monotonic() < begin + LONGEST, client.process.log
-        play = Play(client.process.namespace, tmp_path, arrays, rate=RATE)
-        while play.process.poll() is None:
-            client.spin(0.1)
-        if play.process.returncode:  # it came before the first setpoint
-            assert robot_of(client) == "long", play.errors
-            break
-        counts, record = play.record()
-        missing = ~np.isfinite(record["round_trip"])
-        both["sent"] += counts["sent"]
-        if robot_of(client) == "long":  # it has come in the middle, and refuses the rest
-            first = int(np.argmax(missing)) if missing.any() else len(missing)
-            both["sent"] += first - counts["sent"]
-            assert missing[first:].all()
-        else:
-            both["lost"] += counts["lost"]
+        counts, record = played(client, tmp_path, arrays, RATE, lambda sent: None)
+        both = {key: both[key] + counts[key] for key in both}
         wrong += wrong_answers(arms, arrays, record)
         late = max(late, np.nanmax(record["round_trip"], initial=0.0))
     took = time.monotonic() - begin
-    values = client.next_diagnostics()[2]
+    assert client.transition("deactivate")
+    client.wait_for_diagnostics(lambda *s: s[2]["robot"] == "long", "the robot")
+    assert client.transition("activate")
+    values = client.wait_for_diagnostics(lambda *s: s[2]["state"] == "active", "activation")[2]
     slowly = swings(JOINTS, LONG_COUNT, RATE)
     after, answers = played(client, tmp_path, slowly, 10, lambda sent: None)
     # Links of a long chain are computed in another order by the batch than one by one.
     wrong += wrong_answers([eom.ElasticArm(robot_from_urdf(long))], slowly, answers, ROUNDING)
     both = {key: both[key] + after[key] for key in both}
     median = np.nanmedian(answers["round_trip"])
-    remark = f"taken after {took:.0f} s, longest round trip until then {late * 1e3:.0f} ms; "
+    remark = f"compiled after {took:.0f} s, longest round trip until then {late * 1e3:.0f} ms; "
     remark += f"then round trip {median * 1e3:.1f} ms, {client.process.resident_bytes / 1e6:.0f} MB"
     fault_row(f"a robot of {JOINTS} joints replaces one of {len(NAMES)}", both, wrong, values, remark)
     assert (wrong, both["lost"]) == (0, 0)
-
-
-def robot_of(client):
-    client.spin(0.2)
-    return client.values["robot"]

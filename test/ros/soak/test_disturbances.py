@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A stream at 1 kHz while limits are exceeded, robot descriptions replaced, and the clock jumps."""
+"""A stream at 1 kHz while limits are exceeded, robots replaced at rest, and the clock jumps."""
 
 import itertools
 import re
@@ -16,6 +16,9 @@ from eom_dynamics.robot import robot_from_urdf
 from eom_dynamics.states import STATE_NAMES
 
 RATE, SECONDS = 1000, 30
+
+# Of motion and rest, s.
+PERIOD = 4.0
 NAMES = [f"joint_{i}" for i in range(1, 8)]
 
 # Springs, so that commands of motors depend on the robot; efforts have no limits that their masses would exceed.
@@ -35,12 +38,20 @@ JUMPS = tuple(round(jump * 1e9) for jump in (5, -3, 0.3, -0.2, 1000, -1000))
 
 
 def motion(count):
-    """A motion from within all limits; at times the first joint exceeds its position, the last one its velocity."""
+    """A motion from within all limits, with rests, at which robots are replaced.
+
+    At times the first joint exceeds its position, the last one its velocity.
+    """
     t = np.arange(count)[:, np.newaxis] / RATE
+    rests = t % PERIOD > PERIOD / 2
+    t = np.where(rests, t // PERIOD * PERIOD + PERIOD / 2, t)
     omega = np.linspace(1.0, 4.0, len(NAMES))
     amplitude = np.array([3.2, 0.5, 0.8, 1.0, 0.7, 0.9, 2.9])
     phase = omega * t + np.pi / 4
-    return {name: amplitude * omega**k * np.sin(phase + k * np.pi / 2) for k, name in enumerate(STATE_NAMES)}
+    return {
+        name: (amplitude * omega**k * np.sin(phase + k * np.pi / 2)) * np.where(rests, k == 0, 1)
+        for k, name in enumerate(STATE_NAMES)
+    }
 
 
 class Disturbances:
