@@ -161,7 +161,7 @@ class DynamicsNode(LifecycleNode, RobotNode):
     """Dynamics node; see docs/node.md for its topics, service and parameters.
 
     Args:
-        options: of :class:`rclpy.node.Node`, such as ``cli_args`` where a process has several nodes.
+        options: of :class:`rclpy.node.Node`, such as ``cli_args``.
 
     Attributes:
         failed_transition: why the last transition failed; empty once the node is configured.

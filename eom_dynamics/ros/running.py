@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Process of one node or several: command line, executor, signals, exit code."""
+"""Process of a node: command line, executor, signals, exit code."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import os
 import re
 import sys
 import textwrap
+import threading
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
@@ -34,8 +35,8 @@ from .robot_node import RobotNode
 
 _WIDTH = 100
 
-CANNOT_START = (RuntimeError, ParameterException, InvalidQosOverridesError)
-"""Errors of a node that cannot start; RuntimeError: from rclpy."""
+# Errors of a node that cannot start; RuntimeError: from rclpy.
+_CANNOT_START = (RuntimeError, ParameterException, InvalidQosOverridesError)
 
 
 class Executable(NamedTuple):
@@ -94,17 +95,6 @@ _LONGEST_JOB = 2.0
 _SWITCH_INTERVAL = 1e-4
 
 
-def run(program: Executable, make: Callable[[StopSignals], RobotNode], args: list[str] | None) -> int:
-    """Run a node until SIGINT, SIGTERM or shutdown of its context, and end the process; return 1 if it cannot start."""
-
-    def make_one(stop: StopSignals) -> list[RobotNode]:
-        read_arguments(program, sys.argv if args is None else args)
-        rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
-        return [make(stop)]
-
-    return run_together(program.node, make_one)
-
-
 def _reason(error: Exception) -> str:
     """Why a node cannot start, in one line; of arguments and a parameter file without places in rcl."""
     text = " ".join(str(error).split())
@@ -120,40 +110,34 @@ def _log_warning(name: str, message: Warning | str, *_: object, **__: object) ->
     get_logger(name).warning(printable(str(message)))
 
 
-def run_together(name: str, make: Callable[[StopSignals], Sequence[RobotNode]]) -> int:
-    """Run nodes with the executor of the first one until SIGINT, SIGTERM or shutdown; return 1 if one cannot start.
-
-    Args:
-        make: initialises rclpy without signal handlers, and creates the nodes.
-    """
+def run(program: Executable, make: Callable[[StopSignals], RobotNode], args: list[str] | None) -> int:
+    """Run a node until SIGINT, SIGTERM or shutdown of its context, and end the process; return 1 if it cannot start."""
     prepare_streams()
     sys.setswitchinterval(_SWITCH_INTERVAL)
     # Not rclpy's signal handlers: they shut the context down from a thread of their own, at any line of startup code or
     # of the events executor, which aborts the process, or never ends it, if that takes up new entities at the time.
     # Python's default handler would raise KeyboardInterrupt at any line.
     stop = StopSignals()
-    warnings.showwarning = partial(_log_warning, name)
+    warnings.showwarning = partial(_log_warning, program.node)
     try:
-        nodes = make(stop)
-    except CANNOT_START as error:
-        print(f"{name}: {printable(_reason(error))}", file=sys.stderr)
+        read_arguments(program, sys.argv if args is None else args)
+        rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
+        node = make(stop)
+    except _CANNOT_START as error:
+        print(f"{program.node}: {printable(_reason(error))}", file=sys.stderr)
         return 1
-    first = nodes[0]
-    events = first.has_parameter("executor") and first.get_parameter("executor").value == "events"
+    events = node.has_parameter("executor") and node.get_parameter("executor").value == "events"
     executor = make_executor(events=events)
-    for node in nodes:
-        executor.add_node(node)
-        node.start_up()
-    _spin(executor, first, lambda: stop.came)
-    busy = set(nodes)
-    for node in nodes:
-        node.switch_off("the process ends", partial(busy.discard, node))
-    _spin(executor, first, lambda: stop.insists or not busy)
-    for node in nodes:
-        end_workers(node, _LONGEST_JOB)
-        # Before the context ends, so that other nodes know at once.
-        executor.remove_node(node)
-        node.destroy_node()
+    executor.add_node(node)
+    node.start_up()
+    _spin(executor, node, lambda: stop.came)
+    off = threading.Event()
+    node.switch_off("the process ends", off.set)
+    _spin(executor, node, lambda: stop.insists or off.is_set())
+    end_workers(node, _LONGEST_JOB)
+    # Before the context ends, so that other nodes know at once.
+    executor.remove_node(node)
+    node.destroy_node()
     executor.shutdown()
     try_shutdown()
     for stream in (sys.stdout, sys.stderr):

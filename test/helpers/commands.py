@@ -27,7 +27,7 @@ from paths import ROOT
 
 from eom_dynamics.tools.cli.main import _parser
 
-EXECUTABLES = {"dynamics_node", "dynamics_nodes", "planning_node", "simulated_robot_node"}
+EXECUTABLES = {"dynamics_node", "planning_node", "simulated_robot_node"}
 
 NODES = {
     "eom_dynamics": "dynamics_node",
@@ -161,9 +161,7 @@ def _node(executable: str, rest: Sequence[str]) -> None:
     module = _imported(f"eom_dynamics.ros.{executable}")
     if module is None:
         return
-    if executable == "dynamics_nodes":
-        executable, rest = "dynamics_node", [word for word in rest if word != "--node"]
-    elif rest[:1] == ["--ros-args"]:
+    if rest[:1] == ["--ros-args"]:
         rest = rest[1:]
     elif rest:
         raise CommandError(f"{executable} {rest[0]}: arguments follow --ros-args")

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several robots on one machine, in one process or in one each: answers, names, diagnostics, caches, costs."""
+"""Several robots on one machine, in a process each: answers, names, diagnostics, caches, costs."""
 
 import os
 from pathlib import Path
 
 import numpy as np
 import pytest
-from composed import Composed
 from node_client import Client
 from urdf_arms import fresh_mass, urdf_arm
 
@@ -15,13 +14,7 @@ JOINTS, RATE = 7, 200
 # Share of the run for these streams, and least length, s.
 SHARE, LEAST = 0.05, 5.0
 
-# Title of the row, nodes, and whether they share a process.
-CASES = {
-    "one": ("one robot", 1, False),
-    "four in one process": ("four robots in one process", 4, True),
-    "four processes": ("four robots in four processes", 4, False),
-    "eight processes": ("eight robots in eight processes", 8, False),
-}
+CASES = {"one robot": 1, "four robots in four processes": 4, "eight robots in eight processes": 8}
 
 
 def processor_time(pid):
@@ -36,49 +29,34 @@ def resident(pid):
 
 @pytest.mark.soak
 @pytest.mark.timeout(0)
-@pytest.mark.parametrize("case", CASES)
-def test_robots(ros, start, script, row, tmp_path, monkeypatch, seconds, case):
-    title, count, together = CASES[case]
+@pytest.mark.parametrize(("title", "count"), CASES.items(), ids=CASES)
+def test_robots(start, script, row, tmp_path, monkeypatch, seconds, title, count):
     monkeypatch.setenv("EOM_DYNAMICS_CACHE", str(tmp_path / "cache"))  # shared by the nodes, and empty
     urdfs = {}
     for k in range(count):
         names = [f"arm_{k}_joint_{j}" for j in range(JOINTS)]
         urdfs[k] = tmp_path / f"arm_{k}.urdf"
         urdfs[k].write_text(urdf_arm(f"arm_{k}", names, fresh_mass()))
-    arguments = {k: ("-p", f"robot_file:={path}", "-p", "limits:=ignore") for k, path in urdfs.items()}
-    if together:
-        depth = "qos_overrides./arm_{}/feedforward.publisher.depth:=1000"
-        words = {f"/arm_{k}": (*arguments[k], "-p", depth.format(k)) for k in range(count)}
-        composed = Composed(tmp_path, words)
-        clients = [Client(ros, node) for node in composed.nodes.values()]
-    else:
-        composed = None
-        clients = [start(*arguments[k], client=Client) for k in range(count)]
-    try:
-        for client in clients:
-            client.wait_for_diagnostics(lambda *s: s[2]["state"] == "active", "the robots")
-        pids = {client.process.process.pid for client in clients}
-        pairs = [f"{client.process.namespace}={urdfs[k]}" for k, client in enumerate(clients)]
-        length = max(LEAST, SHARE * seconds)
-        command = ("result.npz", "--rate", RATE, "--seconds", length, "--robots", *pairs)
-        connected = tmp_path / "connected"
-        streamer = script("several_streams", *command, stdout=connected.open("w"))
-        while streamer.poll() is None and not connected.read_text():
-            clients[0].spin(0.05)
-        before = sum(map(processor_time, pids))
-        while streamer.poll() is None:
-            clients[0].spin(0.1)
-        spent = sum(map(processor_time, pids)) - before
-        memory = sum(map(resident, pids))
-        assert streamer.returncode == 0
-        # Each reports its own robot, under its own name.
-        values = [client.next_diagnostics()[2] for client in clients]
-        names = {client.diagnostics[-1].status[0].name for client in clients}
-    finally:
-        if composed:
-            composed.end()
-            for client in clients:
-                client.close()
+    clients = [start("-p", f"robot_file:={path}", "-p", "limits:=ignore", client=Client) for path in urdfs.values()]
+    for client in clients:
+        client.wait_for_diagnostics(lambda *s: s[2]["state"] == "active", "the robots")
+    pids = {client.process.process.pid for client in clients}
+    pairs = [f"{client.process.namespace}={urdfs[k]}" for k, client in enumerate(clients)]
+    length = max(LEAST, SHARE * seconds)
+    command = ("result.npz", "--rate", RATE, "--seconds", length, "--robots", *pairs)
+    connected = tmp_path / "connected"
+    streamer = script("several_streams", *command, stdout=connected.open("w"))
+    while streamer.poll() is None and not connected.read_text():
+        clients[0].spin(0.05)
+    before = sum(map(processor_time, pids))
+    while streamer.poll() is None:
+        clients[0].spin(0.1)
+    spent = sum(map(processor_time, pids)) - before
+    memory = sum(map(resident, pids))
+    assert streamer.returncode == 0
+    # Each reports its own robot, under its own name.
+    values = [client.next_diagnostics()[2] for client in clients]
+    names = {client.diagnostics[-1].status[0].name for client in clients}
     result = {name: value[()] for name, value in np.load(tmp_path / "result.npz").items()}
     trips = result["round_trip"][np.isfinite(result["round_trip"])]
     row(
